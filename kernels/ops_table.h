@@ -84,7 +84,8 @@ typedef struct LIN_OPS {
     /* y = (x - mean) rstd gamma + beta per row, eps 1e-5, biased variance; stats [rows, 2] receives mean and rstd (may be NULL). */
     void (*layer_norm_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x, const LIN_REAL *gamma,
                                const LIN_REAL *beta, int rows, int C);
-    /* The end of a block and the next norm: sum = x + dropout(r), then y and stats as layer_norm_forward(sum). sum may alias x. */
+    /* The end of a block and the next norm: sum = x + dropout(r), then y and stats as layer_norm_forward(sum). sum may alias x, or
+     * be y, where it is not needed. */
     void (*add_dropout_norm_forward)(lin_exec *exec, LIN_REAL *sum, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x,
                                      const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows, int C,
                                      const lin_dropout *dropout);

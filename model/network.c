@@ -158,20 +158,21 @@ static void lay_out_transformer(lin_activations *a)
     const lin_config *c = &a->config;
     const size_t C = (size_t)lin_config_width(c), F = (size_t)c->feedforward, V = (size_t)c->outputs,
                  parts = c->attention == LIN_ATTENTION_LSH ? 2 : 3;
+    const int sums = a->for_training || c->norm == LIN_NORM_PRE; // of blocks, before their norm
     for (int l = 0; l < (a->for_training ? c->layers : 1); l++) {
         lin_layer_values *v = &a->layers[l];
         v->x0 = take(a, C);
         v->u = a->for_training && lin_config_conditions(c, l) ? take(a, C) : v->x0;
         v->posterior = a->for_training ? (lin_config_conditions(c, l) ? take(a, V) : NULL) : c->condition_every ? take(a, V) : NULL;
         v->x1 = c->conv_layers > l ? take(a, C) : v->x0;
-        v->n1 = take(a, C);
+        v->n1 = sums ? take(a, C) : NULL;
         v->stats1 = take(a, 2);
         v->qkv = take(a, parts * C);
         v->decay = c->decay == LIN_DECAY_GATED ? take(a, (size_t)c->heads) : NULL;
         v->y = take(a, C);
         lay_out_attention(a, v);
         v->x2 = take(a, C);
-        v->n2 = take(a, C);
+        v->n2 = sums ? take(a, C) : NULL;
         v->stats2 = take(a, 2);
         v->hidden = take(a, F);
     }
@@ -313,13 +314,13 @@ static void rows_from(const lin_activations *a, size_t row, lin_activations *par
     v->u = v->x0 += row * C;
     if (v->posterior) v->posterior += row * (size_t)c->outputs;
     v->x1 += row * C;
-    v->n1 += row * C;
+    if (v->n1) v->n1 += row * C;
     v->stats1 += row * 2;
     v->qkv += row * 3 * C;
     if (v->decay) v->decay += row * (size_t)c->heads;
     v->y += row * C;
     v->x2 += row * C;
-    v->n2 += row * C;
+    if (v->n2) v->n2 += row * C;
     v->stats2 += row * 2;
     v->hidden += row * F;
     part->stacked += row * (size_t)lin_config_input_width(c);

@@ -27,7 +27,7 @@ typedef struct lin_layer_values {
     lin_real *posterior;      // softmax(output(u)), where this layer's input is conditioned on it [V]
     lin_real *x0;             // input of the layer [C]: u, or u + W_c posterior
     lin_real *x1;             // after the convolution [C]; x0 if there is none
-    lin_real *n1, *stats1;    // pre-norm: LN1(x1); post-norm: the input of LN1 [C]
+    lin_real *n1, *stats1;    // pre-norm: LN1(x1); post-norm: the input of LN1 [C], in training
     lin_real *qkv;            // [3C]; lsh: [2C]
     lin_real *decay;          // gates of gated decays [H]
     lin_real *y;              // attention's output [C]; an LSTM's: h
@@ -35,7 +35,7 @@ typedef struct lin_layer_values {
     lin_real *scores;         // softmax-naive: the probabilities of all pairs of frames
     int *order;               // lsh: [rounds, H]
     lin_real *x2;             // between attention and feed-forward [C]
-    lin_real *n2, *stats2;    // pre-norm: LN2(x2); post-norm: the input of LN2 [C]
+    lin_real *n2, *stats2;    // pre-norm: LN2(x2); post-norm: the input of LN2 [C], in training
     lin_real *hidden;         // relu, then dropout [F]
     lin_real *gates, *cells;  // an LSTM's, directions 4U and directions U
 } lin_layer_values;

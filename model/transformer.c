@@ -92,10 +92,11 @@ static void norm(const lin_weights *w, lin_exec *exec, lin_real *y, lin_real *st
     w->ops->layer_norm_forward(exec, y, stats, x, lin_value(w, pair[0]), lin_value(w, pair[1]), rows, lin_config_width(&w->config));
 }
 
-// The end of a block: sum = x + dropout(branch), normed = LN(sum).
+// The end of a block: sum = x + dropout(branch), normed = LN(sum). A post-norm network needs the sum only for the backward pass.
 static void add_norm(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *sum, lin_real *normed, lin_real *stats,
                      const lin_real *x, const int pair[2], int rows, lin_dropout dropout)
 {
+    if (w->config.norm == LIN_NORM_POST && !a->for_training) sum = normed;
     w->ops->add_dropout_norm_forward(exec, sum, normed, stats, x, a->branch, lin_value(w, pair[0]), lin_value(w, pair[1]), rows,
                                      lin_config_width(&w->config), &dropout);
 }

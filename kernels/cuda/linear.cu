@@ -22,8 +22,8 @@ enum {
     CONVERT_THREADS = 256,
 };
 
-static __host__ __device__ __forceinline__ float value_of(float x) { return x; }
-static __host__ __device__ __forceinline__ float value_of(bf16 x) { return from_bf16(x); }
+static __device__ __forceinline__ float value_of(float x) { return x; }
+static __device__ __forceinline__ float value_of(bf16 x) { return from_bf16(x); }
 
 size_t lin_cuda_weight_size(int n, int k)
 {

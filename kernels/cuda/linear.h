@@ -6,29 +6,15 @@
 #ifndef LIN_KERNELS_CUDA_LINEAR_H
 #define LIN_KERNELS_CUDA_LINEAR_H
 
-#include <string.h>
+#include <cuda_bf16.h>
 
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/plans.h"
 
 typedef uint16_t bf16;
 
-// Rounded to nearest, ties to even; a NaN stays NaN.
-static __host__ __device__ __forceinline__ bf16 to_bf16(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (bf16)(bits >> 16 | 0x40u);
-    return (bf16)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
-}
-
-static __host__ __device__ __forceinline__ float from_bf16(bf16 x)
-{
-    const uint32_t bits = (uint32_t)x << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
+static __device__ __forceinline__ bf16 to_bf16(float x) { return __bfloat16_as_ushort(__float2bfloat16_rn(x)); }
+static __device__ __forceinline__ float from_bf16(bf16 x) { return __bfloat162float(__ushort_as_bfloat16(x)); }
 
 // Eight neighbouring elements, 16-byte aligned.
 static __device__ __forceinline__ void load8(float (&v)[8], const float *x)

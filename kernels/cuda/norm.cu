@@ -58,7 +58,7 @@ static __device__ __forceinline__ float4 load4(const float *x, size_t group, int
 /* ---- forward, rows in registers --------------------------------------------------------------------------------------------- */
 
 // LANES threads hold a row, GROUPS times four elements each: lane g % LANES has group g of the row. sum, r: NULL if there is
-// nothing to add. x may be sum.
+// nothing to add. sum may be x, or y: then it is not kept.
 template <int LANES, int GROUPS>
 static __global__ void __launch_bounds__(THREADS)
     norm_rows(float *sum, float *y, float *stats, const float *x, const float *r, const float *__restrict__ gamma,
@@ -83,7 +83,7 @@ static __global__ void __launch_bounds__(THREADS)
             const int g = lane + i * LANES;
             if (mask.key) d[i] = lin_cuda_drop4(d[i], lin_cuda_bits4(draw, at + (size_t)g), mask);
             v[i] = add4(v[i], d[i]);
-            if (there && g < width) reinterpret_cast<float4 *>(sum)[at + (size_t)g] = v[i];
+            if (there && g < width && sum != y) reinterpret_cast<float4 *>(sum)[at + (size_t)g] = v[i];
         }
     }
     float total = 0;

@@ -7,15 +7,12 @@
 #ifndef LIN_KERNELS_CUDA_PRODUCTS_H
 #define LIN_KERNELS_CUDA_PRODUCTS_H
 
+#include <cuda_bf16.h>
+
 #include "kernels/cuda/ptx.h"
 
-// Rounded to the nearest bf16, ties to even, as a float; a NaN stays NaN.
-static __device__ __forceinline__ float lin_bf16(float x)
-{
-    const unsigned bits = __float_as_uint(x);
-    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return x;
-    return __uint_as_float((bits + 0x7FFFu + (bits >> 16 & 1u)) & 0xFFFF0000u);
-}
+// Rounded to the nearest bf16, as a float.
+static __device__ __forceinline__ float lin_bf16(float x) { return __bfloat162float(__float2bfloat16_rn(x)); }
 
 // A number as an operand of multiply().
 template <int SPLIT> static __device__ __forceinline__ float operand(float x) { return SPLIT ? x : lin_tf32(x); }

@@ -229,13 +229,14 @@ static void ops_block_end_shape(ops_context *c, int rows, int C, double rate)
     size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
     pair x = ops_in(c, n, -2, 3), r = ops_in(c, n, -1, 1), gamma = ops_in(c, nc, 0.5, 1.5), beta = ops_in(c, nc, -1, 1);
     pair sum = ops_out(c, n), y = ops_out(c, n), stats = ops_out(c, 2 * R), in_place = ops_inout(c, n, 0, 0), again = ops_out(c, n);
-    pair chain = ops_out(c, n), chain_y = ops_out(c, n), chain_stats = ops_out(c, 2 * R);
+    pair chain = ops_out(c, n), chain_y = ops_out(c, n), chain_stats = ops_out(c, 2 * R), alone = ops_out(c, n);
     const lin_dropout d = ops_dropout(c, rate);
     const double tolerance = C == 2 ? 1e-4 : 2e-6;
     ops_say(c, "add_dropout_norm_forward rows %d C %d p %g", rows, C, rate);
     for (size_t i = 0; i < n; i++) in_place.f[i] = x.f[i];
     c->ops->add_dropout_norm_forward(c->exec, sum.f, y.f, stats.f, x.f, r.f, gamma.f, beta.f, rows, C, &d);
     c->ops->add_dropout_norm_forward(c->exec, in_place.f, again.f, NULL, in_place.f, r.f, gamma.f, beta.f, rows, C, &d);
+    c->ops->add_dropout_norm_forward(c->exec, alone.f, alone.f, NULL, x.f, r.f, gamma.f, beta.f, rows, C, &d);
     c->ops->add_dropout(c->exec, chain.f, x.f, r.f, n, &d);
     c->ops->layer_norm_forward(c->exec, chain_y.f, chain_stats.f, chain.f, gamma.f, beta.f, rows, C);
     c->ref->add_dropout_norm_forward(c->ref_exec, sum.d, y.d, stats.d, x.d, r.d, gamma.d, beta.d, rows, C, &d);
@@ -244,6 +245,7 @@ static void ops_block_end_shape(ops_context *c, int rows, int C, double rate)
     ops_check(c, "stats", stats, tolerance);
     ops_check_same(c, "sum in place of x", in_place.f, sum.f, n, 1e-6);
     ops_check_same(c, "y without stats", again.f, y.f, n, tolerance);
+    ops_check_same(c, "y without its sum", alone.f, y.f, n, tolerance);
     ops_check_same(c, "sum, by add_dropout", chain.f, sum.f, n, 1e-6);
     ops_check_same(c, "y, by layer_norm_forward", chain_y.f, y.f, n, tolerance);
     ops_check_same(c, "stats, by layer_norm_forward", chain_stats.f, stats.f, 2 * R, tolerance);
