@@ -253,7 +253,7 @@ install: all
 
 # Without building anything.
 install-files: install-library
-	install -d "$$TO/bin" "$$TO/share/linnet" "$$TO/share/man/man1" \
+	install -d "$$TO/bin" "$$TO/share/linnet/web" "$$TO/share/man/man1" \
 		"$$TO/share/doc/linnet" "$$TO/share/bash-completion/completions" \
 		"$$TO/share/zsh/site-functions" "$$TO/share/fish/vendor_completions.d"
 	install -m 755 $B/linnet "$$TO/bin/linnet"
@@ -263,6 +263,7 @@ install-files: install-library
 	install -m 644 share/linnet/default.safetensors "$$TO/share/linnet/linnet.safetensors"
 	install -m 644 share/linnet/timit-61-39.map share/linnet/offline.safetensors share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm share/linnet/english.punctuation \
 		"$$TO/share/linnet"
+	install -m 644 share/linnet/web/* "$$TO/share/linnet/web"
 	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg \
 		"$$TO/share/doc/linnet"
 	$B/linnet man --output-dir "$$TO/share/man/man1" --doc-dir '$(PREFIX)/share/doc/linnet'

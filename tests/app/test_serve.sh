@@ -13,7 +13,7 @@ if [ -f "$real" ]; then cp "$real" "$speech"; else "$SOUND" "$speech" seconds=3 
 tail -c +45 "$speech" > "$tmp/speech.raw"
 head -c 38400 /dev/zero > "$tmp/pause"
 cat "$tmp/speech.raw" "$tmp/pause" "$tmp/speech.raw" > "$tmp/twice.raw"
-server=
+server= named=
 trap 'kill -9 $servers 2> /dev/null; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
 servers=
 
@@ -50,6 +50,15 @@ start words
 says=$("$LINNET" transcribe --words -q "$speech")
 is "healthz" ok "$(talk get /healthz | tail -n 1)"
 is "readyz" ready "$(talk get /readyz | tail -n 1)"
+page=$(talk get /)
+has "the page" "$page" "<title>linnet</title>"
+has "the page: nothing from elsewhere" "$page" "content-security-policy: default-src 'self'"
+for name in $(sed -n 's/.*\(src\|href\)="\([a-z.]*\)".*/\2/p; s,.*from "\./\([a-z.]*\)".*,\1,p; s/.*addModule("\([a-z.]*\)").*/\1/p' share/linnet/web/*); do
+    ok "the page: $name" sh -c 'case $1 in "HTTP/1.1 200"*) ;; *) exit 1 ;; esac' - "$(talk get "/$name")"
+    named="$named $name"
+done
+is "the page: every file is used" "$(ls share/linnet/web | grep -v index.html | paste -s -d ' ' -)" "$(printf '%s\n' $named | sort -u | paste -s -d ' ' -)"
+is "the page: it names no other server" "" "$(grep -lE '(https?:)?//[a-z]' share/linnet/web/* | xargs -r grep -hoE "(src|href|import|from|fetch)[=( \"']+(https?:)?//[a-z.]*")"
 has "another address" "$(talk get /nothing)" "HTTP/1.1 404"
 has "another method" "$(talk post /healthz)" "HTTP/1.1 404"
 answer=$(talk post /v1/audio/transcriptions file=@"$speech" model=whisper-1)

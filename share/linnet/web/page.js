@@ -1,0 +1,240 @@
+// page.js - the page of linnet serve: sound to the server over /v1/stream, results to the view and the text.
+import { openMicrophone, listMicrophones, readFile, Spectrogram } from "./sound.js";
+import { formats, symbol, clock } from "./formats.js";
+import { View } from "./view.js";
+
+const $ = (id) => document.getElementById(id);
+const view = new View($("view"));
+let run = null, utterances = [], offset = 0;
+
+function say(text, isError = false) {
+  $("status").textContent = text;
+  $("status").className = isError ? "error" : "";
+}
+
+/* ---- results ---- */
+
+const shift = (list, by) => (list || []).map((u) => ({ ...u, start: u.start + by, end: u.end + by }));
+const asWords = (list, by) => shift(list, by).map((w) => ({ text: w.word || `[${w.phones.join(" ")}]`, start: w.start, end: w.end, confidence: w.confidence }));
+const asPhones = (list, by) => shift(list, by).map((p) => ({ ...p, text: symbol(p.phone, view.ipa) }));
+
+function showGrowing(stable, open) {
+  const faint = document.createElement("span");
+  faint.className = "open";
+  faint.textContent = open;
+  $("growing").replaceChildren(stable ? stable + " " : "", faint);
+}
+
+function showUtterance(u) {
+  const item = document.createElement("li"), time = document.createElement("time"), text = document.createElement("span");
+  time.textContent = clock(u.start).slice(u.start < 3600 ? 3 : 0, -2);
+  if (u.words.length) {
+    text.textContent = u.text;
+    const phones = document.createElement("span");
+    phones.className = "phones";
+    phones.textContent = u.phones.map((p) => symbol(p.phone, view.ipa)).join(" ");
+    item.append(time, text, phones);
+  } else {
+    text.textContent = u.phones.map((p) => symbol(p.phone, view.ipa)).join(" ");
+    item.append(time, text);
+  }
+  $("text").append(item);
+}
+
+function showAll() {
+  $("text").replaceChildren();
+  utterances.forEach(showUtterance);
+  for (const id of ["save", "copy", "clear"]) $(id).disabled = !utterances.length;
+  view.draw();
+}
+
+function take(r, m) {
+  const by = r.offset;
+  if (m.type === "partial") {
+    view.words.push(...asWords(m.new_words, by));
+    view.phones.push(...asPhones(m.new_phones, by));
+    view.open = { words: asWords(m.partial_words, by), phones: asPhones(m.partial_phones, by) };
+    showGrowing(m.stable, m.unstable);
+    if (r.live) r.delays = [...r.delays, (performance.now() - r.begun) / 1000 - m.end].slice(-50);
+    if (r.live) $("latency").textContent = `latency ${Math.round(1000 * r.delays.toSorted((a, b) => a - b)[r.delays.length >> 1])} ms`;
+  } else if (m.type === "final") {
+    const u = { start: m.start + by, end: m.end + by, text: m.readable || m.text, words: asWords(m.words, by), phones: asPhones(m.phones, by) };
+    utterances.push(u);
+    const kept = (list, more) => [...list.filter((x) => x.end <= u.start + 0.001), ...more];
+    view.words = kept(view.words, u.words).slice(-2000);
+    view.phones = kept(view.phones, u.phones).slice(-4000);
+    view.open = { words: [], phones: [] };
+    view.ends.push(m.heard + by);
+    showGrowing("", "");
+    showUtterance(u);
+    for (const id of ["save", "copy", "clear"]) $(id).disabled = false;
+  } else if (m.type === "error" || m.reason === "failed") {
+    r.failure = m.message;
+    say(m.message, true);
+  }
+  view.draw();
+}
+
+/* ---- the connection ---- */
+
+function connect(r) {
+  const token = $("token").value, address = new URL("v1/stream", location.href);
+  address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+  address.search = token ? `?access_token=${encodeURIComponent(token)}` : "";
+  address.hash = "";
+  const socket = new WebSocket(address);
+  socket.binaryType = "arraybuffer";
+  r.socket = socket;
+  socket.onopen = () => {
+    r.tries = 0;
+    r.offset = r.taken / r.rate + offset;
+    r.begun = performance.now();
+    socket.send(JSON.stringify({ type: "config", rate_hz: Math.round(r.rate), format: "f32le" }));
+    say(r.live ? "Listening." : `Reading ${r.name}.`);
+    if (!r.live) sendFile(r);
+  };
+  socket.onmessage = (event) => { if (typeof event.data === "string") take(r, JSON.parse(event.data)); };
+  socket.onclose = (event) => {
+    if (r.ended || run !== r) finish(r, "");
+    else if (event.code === 1000) finish(r, "Done.");
+    else if (r.failure) finish(r, r.failure, true);
+    else if (r.live && r.tries < 5) {
+      r.tries++;
+      say("The server does not answer; trying again.", true);
+      setTimeout(() => run === r && !r.ended && connect(r), 500 * 2 ** r.tries);
+    } else finish(r, "The server does not take this stream: it is gone, full, or needs a token (below).", true);
+  };
+}
+
+function give(r, samples) {
+  view.add(r.spectrogram.push(samples));
+  if (r.socket && r.socket.readyState === WebSocket.OPEN) r.socket.send(samples);
+  r.taken += samples.length;
+}
+
+async function sendFile(r) {
+  const step = Math.round(r.rate / 5);
+  for (let at = 0; at < r.samples.length && run === r && !r.ended; at += step) {
+    while (r.socket.bufferedAmount > 1 << 19) await new Promise((done) => setTimeout(done, 20));
+    give(r, r.samples.slice(at, at + step));
+    if (at % (5 * step) === 0) await new Promise((done) => setTimeout(done));
+  }
+  if (run === r && r.socket.readyState === WebSocket.OPEN) r.socket.send('{"type":"end"}');
+}
+
+/* ---- beginning and ending ---- */
+
+function begin(r) {
+  offset = (view.dropped + view.columns.length) / 100; // behind what was there before
+  run = Object.assign(r, { taken: 0, offset, delays: [], tries: 0, spectrogram: new Spectrogram(r.rate) });
+  connect(run);
+}
+
+function stop() {
+  const r = run;
+  if (!r) return;
+  r.microphone?.stop();
+  r.ended = true;
+  $("record").setAttribute("aria-pressed", "false");
+  $("record").textContent = "Record";
+  if (r.socket.readyState === WebSocket.OPEN) r.socket.send('{"type":"end"}');
+  else finish(r, "");
+}
+
+function finish(r, text, isError = false) {
+  if (run !== r) return;
+  run = null;
+  r.microphone?.stop();
+  $("record").setAttribute("aria-pressed", "false");
+  $("record").textContent = "Record";
+  showGrowing("", "");
+  say(text || "Stopped.", isError);
+}
+
+async function record() {
+  if (run) return stop();
+  say("Opening the microphone.");
+  try {
+    let r = null;
+    const microphone = await openMicrophone($("device").value, (samples) => r && run === r && !r.ended && give(r, samples));
+    r = { live: true, microphone, rate: microphone.rate };
+    $("record").setAttribute("aria-pressed", "true");
+    $("record").textContent = "Stop";
+    begin(r);
+    fillDevices();
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+async function openFile(file) {
+  if (!file) return;
+  if (run) stop();
+  run = null;
+  say(`Opening ${file.name}.`);
+  try {
+    const { samples, rate } = await readFile(file);
+    begin({ live: false, name: file.name, samples, rate });
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+async function fillDevices() {
+  const chosen = $("device").value, list = await listMicrophones();
+  $("device").replaceChildren(new Option("default", ""), ...list.map((d) => new Option(d.label, d.deviceId)));
+  $("device").value = list.some((d) => d.deviceId === chosen) ? chosen : "";
+}
+
+function save() {
+  const format = $("format").value, link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([formats[format](utterances)], { type: "text/plain;charset=utf-8" }));
+  link.download = `linnet.${format}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+async function copy() {
+  await navigator.clipboard.writeText(formats[$("format").value](utterances));
+  say("Copied.");
+}
+
+function clear() {
+  utterances = [];
+  view.clear();
+  offset = 0;
+  showAll();
+}
+
+function useIpa() {
+  view.ipa = $("ipa").checked;
+  for (const u of utterances) for (const p of u.phones) p.text = symbol(p.phone, view.ipa);
+  showAll();
+}
+
+$("record").onclick = record;
+$("file").onchange = (event) => openFile(event.target.files[0]);
+$("ipa").onchange = useIpa;
+$("save").onclick = save;
+$("copy").onclick = copy;
+$("clear").onclick = clear;
+document.onkeydown = (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  const key = event.key.toLowerCase();
+  if (key === "r") record();
+  if (key === "o") $("file").click();
+  if (key === "i") $("ipa").click();
+  if (key === "s" && utterances.length) save();
+  if (key === "c" && utterances.length) copy();
+};
+document.ondragover = (event) => {
+  event.preventDefault();
+  document.body.classList.add("dropping");
+};
+document.ondragleave = () => document.body.classList.remove("dropping");
+document.ondrop = (event) => {
+  event.preventDefault();
+  document.body.classList.remove("dropping");
+  openFile(event.dataTransfer.files[0]);
+};
+fillDevices();
