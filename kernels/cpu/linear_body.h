@@ -12,6 +12,7 @@
  *   PANELS_AT_ONCE                 {0, for 1 row, ... for MAIN_ROWS - 1}: whole panels per block when only so many rows, or half
  *                                  as many, are left: few rows have too few independent sums in one panel to hide an adder's
  *                                  latency
+ *   FEW_AHEAD                      0, or how many floats ahead weights are prefetched that only 2 to MAIN_ROWS rows use
  *   BLOCKS(F)                      F(rows, panels, vectors of each panel) for every block that these numbers can lead to
  *
  * Every block computes an output element the same way: sum = +0; sum = fma(a[t], b[t], sum) for t = 0, 1, 2, ...; so its bits do
@@ -50,11 +51,12 @@
 enum { MAX_BLOCK_ROWS = 8, MAX_BLOCK_VECS = 12, LINE = 16 };
 
 // `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step]; the values of the
-// next R rows are a_next further on. Each step prefetches *ahead and advances ahead by ahead_step.
+// next R rows are a_next further on. Each step prefetches *ahead and advances ahead by ahead_step. `once`: there is one group of rows,
+// so no later rows find the weights in the cache; each step prefetches the weights FEW_AHEAD further on instead.
 typedef struct operands {
     const float *a, *b, *ahead;
     size_t a_row, a_step, a_next, b_panel, b_step, ahead_step;
-    int steps;
+    int steps, once;
 } operands;
 
 // Where the sums go: columns 0 .. columns-1 of y; the panel's other columns are not stored.
@@ -67,8 +69,8 @@ typedef struct result {
     float floor;       // 0 for ReLU, else -infinity
 } result;
 
-// `groups` times R rows. R, P and V are literals at every call, so that the sums live in registers.
-INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, const operands *from, const result *to)
+// `groups` times R rows. R, P, V and `once` are literals at every call, so that the sums live in registers.
+INLINE NO_MEMSET void block(const int R, const int P, const int V, const int once, int groups, const operands *from, const result *to)
 {
     const float *first = from->a;
     const size_t a_row = from->a_row, a_step = from->a_step, b_panel = from->b_panel, b_step = from->b_step;
@@ -101,7 +103,16 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, c
                 UNROLL
                 for (int v = 0; v < P * V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
             }
-            if (R == MAIN_ROWS) __builtin_prefetch(ahead, 0, 2); // a step of other blocks is too short to hide the prefetch
+            if (once) {
+                UNROLL
+                for (int p = 0; p < P; p++) {
+                    const float *later = b + (size_t)p * b_panel + FEW_AHEAD;
+                    __builtin_prefetch(later, 0, 2);
+                    if (V * LANES > LINE) __builtin_prefetch(later + LINE, 0, 2);
+                }
+            } else if (R == MAIN_ROWS) {
+                __builtin_prefetch(ahead, 0, 2); // a step of other blocks is too short to hide the prefetch
+            }
             ahead += ahead_step;
             a += a_step;
             b += b_step;
@@ -136,7 +147,8 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, int groups, c
 #define BLOCK_DEFINE(R, P, V)                                                                                                      \
     static __attribute__((noinline)) NO_MEMSET void block_##R##_##P##_##V(int groups, const operands *from, const result *to)      \
     {                                                                                                                              \
-        block(R, P, V, groups, from, to);                                                                                          \
+        if (FEW_AHEAD && R > 1 && from->once) block(R, P, V, 1, 1, from, to);                                                      \
+        else block(R, P, V, 0, groups, from, to);                                                                                  \
     }
 BLOCKS(BLOCK_DEFINE)
 
@@ -184,6 +196,7 @@ static void few_columns(float *y, const float *x, const float *packed, const flo
                         operands from, result to)
 {
     from.a = x;
+    from.once = 1;
     for (int c = first, width; c < end && rows; c += width) {
         int panels = panels_at_once[rows];
         for (; panels > 1; panels /= 2) { // if the last of them is whole, so are those before it
@@ -232,6 +245,7 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
         const int prefetching = groups < lines ? groups : lines;
         from.b = packed + (size_t)c * (size_t)k;
         from.b_step = (size_t)width;
+        from.once = groups == 1;
         to.bias = bias ? bias + c : NULL;
         to.columns = n - c;
         to.y = y + c;

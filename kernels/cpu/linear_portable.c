@@ -60,4 +60,5 @@ static inline vec vec_fma(vec a, vec b, vec c) { return a * b + c; }
 #define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) WIDE_OF(F, 4) WIDE_OF(F, 5) WIDE_OF(F, 6) MORE_BLOCKS(F)
 
 #define PANEL LIN_PANEL
+#define FEW_AHEAD 0
 #include "kernels/cpu/linear_body.h"
