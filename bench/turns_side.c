@@ -1,0 +1,69 @@
+/* turns_side.c - one side of turns.c: live streams of the paper's network, of the library that this is linked with. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "base/rng.h"
+#include "model/streams.h"
+
+static lin_streams *all;
+static int n_streams, n_tick, n_rows, *slots, *used, *counts, first;
+
+static void must(lin_status status, const lin_error *err)
+{
+    if (status == LIN_OK) return;
+    fprintf(stderr, "turns: %s\n", err->message);
+    exit(1);
+}
+
+static double thread_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void side_open(int streams, int tick, int rows);
+void side_open(int streams, int tick, int rows)
+{
+    lin_config config = lin_config_default(40);
+    const lin_features features = lin_features_default();
+    const lin_streams_options options = {.capacity = streams, .batch = tick, .longest = rows, .threads = 1};
+    lin_error err;
+    lin_model *model;
+    lin_encoder *encoder;
+    n_streams = streams;
+    n_tick = tick < streams ? tick : streams;
+    n_rows = rows;
+    must(lin_model_create(&config, &features, NULL, 1, &model, &err), &err);
+    must(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err), &err);
+    must(lin_streams_create(encoder, &options, &all, &err), &err);
+    slots = lin_calloc((size_t)streams, sizeof *slots);
+    used = lin_calloc((size_t)streams, sizeof *used);
+    counts = lin_calloc((size_t)streams, sizeof *counts);
+    if (!slots || !used || !counts) exit(1);
+    for (int i = 0; i < streams; i++) must(lin_streams_open(all, &slots[i], &err), &err);
+    float *input = lin_streams_input(all);
+    for (int i = 0; i < n_tick * rows * config.mel_bins; i++) input[i] = (float)(6 * lin_random_uniform(2, (uint64_t)i) - 3);
+}
+
+// A tick of the streams whose turn it is: its seconds. The checksum is FNV-1a of its log-probabilities.
+double side_tick(uint64_t *checksum);
+double side_tick(uint64_t *checksum)
+{
+    for (int i = 0; i < n_tick; i++, first = (first + 1) % n_streams) {
+        used[i] = slots[first];
+        counts[i] = n_rows;
+    }
+    const lin_tick tick = {.n = n_tick, .slots = used, .counts = counts, .input = lin_streams_input(all)};
+    lin_tick_results results;
+    lin_error err;
+    const double start = thread_seconds();
+    must(lin_streams_tick(all, &tick, &results, &err), &err);
+    const double seconds = thread_seconds() - start;
+    const unsigned char *bytes = (const unsigned char *)results.logp;
+    for (size_t i = 0; i < (size_t)results.offsets[n_tick] * 40 * sizeof(float); i++) *checksum = (*checksum ^ bytes[i]) * 1099511628211u;
+    return seconds;
+}
