@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 
-enum { SOON_MS = 5, OFTEN_MS = 100, STUCK_S = 15, RETRY_S = 5, STATS_S = 10 };
+enum { SOON_MS = 5, OFTEN_MS = 100, STUCK_S = 15, RETRY_S = 5, STATS_S = 10, BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
 
 volatile int lin_serve_stop;
 
@@ -220,6 +220,7 @@ static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_r
     if (!may_enter(s, peer, r)) return NULL;
     lin_client *c = new_client(s, peer, r, LIN_CLIENT_REQUEST);
     if (c) c->job = lin_files_begin(c, r, aligns);
+    if (c) c->body_until = lin_now() + BODY_S + (double)r->length / BODY_BYTES_A_SECOND;
     if (!c || c->job) return c;
     free_client(c);
     return NULL;
@@ -302,7 +303,10 @@ static void tidy(lin_serve *s, double now)
 {
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
-        if (c->kind == LIN_CLIENT_REQUEST) continue;
+        if (c->kind == LIN_CLIENT_REQUEST) {
+            if (now > c->body_until && lin_files_receives(c)) s->transport->drop(c->peer);
+            continue;
+        }
         pthread_mutex_lock(&c->lock);
         const int stuck = c->stuck_since > 0 && now - c->stuck_since > STUCK_S;
         pthread_mutex_unlock(&c->lock);

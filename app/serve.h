@@ -55,6 +55,7 @@ struct lin_client {
     lin_client *before, *behind;
     char address[64];
     double heard_at; /* when data came last */
+    double body_until; /* an upload must be complete */
 
     lin_job *job;    /* of an upload; NULL: it has been answered */
 
@@ -157,6 +158,7 @@ int lin_files_left(lin_serve *serve); /* uploads and jobs that are not answered 
 lin_job *lin_files_begin(lin_client *client, const lin_web_request *request, int aligns);
 void lin_files_data(lin_client *client, const char *bytes, size_t n);
 void lin_files_complete(lin_client *client);
+int lin_files_receives(const lin_client *client); /* 1 while its body is not complete */
 void lin_files_go_on(lin_client *client); /* answers if the job is done */
 void lin_files_leave(lin_client *client); /* the client is gone */
 

@@ -434,6 +434,8 @@ void lin_files_complete(lin_client *c)
     pthread_mutex_unlock(&f->lock);
 }
 
+int lin_files_receives(const lin_client *c) { return c->job && !c->job->posted; }
+
 void lin_files_go_on(lin_client *c)
 {
     lin_job *job = c->job;

@@ -328,7 +328,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
 {
     lin_error err = {0};
     const int vosk = c->kind == LIN_CLIENT_VOSK;
-    lin_message *m = &c->config;
+    lin_message later = lin_message_default(16000), *m = c->voice ? &later : &c->config; // other threads read the config of a stream
     const lin_status status = vosk ? lin_message_parse_vosk(text, n, m, &err) : lin_message_parse(text, n, m, &err);
     if (status != LIN_OK) {
         lin_serve_count(c->serve, &c->serve->counts.bad);
@@ -341,6 +341,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
         c->finishing = 1;
         c->resets = m->kind == LIN_MESSAGE_RESET;
     }
+    lin_message_free(&later);
 }
 
 void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int last)

@@ -173,7 +173,12 @@ static int hear(int fd, const options *o)
         if (extra) n = 0;
         for (int i = 0; i < extra; i++) n = n << 8 | more[i];
         char *text = malloc(n + 1);
-        if (!text || take(fd, text, n)) die("a frame breaks off");
+        if (!text) die("memory");
+        if (take(fd, text, n)) {
+            printf("closed without a word\n");
+            free(text);
+            return 0;
+        }
         text[n] = 0;
         if (code == 9) frame(fd, 10, text, n);
         if (code == 1) printf("%s\n", text);
