@@ -44,7 +44,7 @@ lr = 1e-3
 END
 sed 's/^conv-kernel.*/conv-kernel = 11/; s/^positions.*/positions = centred-conv/' "$tmp/tiny.conf" > "$tmp/offline.conf"
 echo direction = bidirectional >> "$tmp/offline.conf"
-{ cat "$tmp/tiny.conf"; echo decay = gated; echo join-part = 0.75; } > "$tmp/stream.conf"
+{ cat "$tmp/tiny.conf"; echo decay = gated; } > "$tmp/stream.conf"
 
 # ---- run.sh ----------------------------------------------------------------------------------------------------------------------
 
@@ -52,7 +52,8 @@ recipe run --corpus "$c" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.con
 is "run: status" 0 "$status"
 is "run: a row for each set and model" "dev_native|dev_native|dev_nonnative|dev_nonnative|test_native|test_native|" "$(sed 1,2d "$w/RESULTS.md" | awk '{ printf "%s|", $2 }')"
 is "run: the counts of a row" "2 16" "$(awk '$2 == "test_native" && $4 == "offline" { print $6, $8 }' "$w/RESULTS.md")"
-for run in train train-again train-stream train-offline train-offline-again; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
+for run in train train-again train-alone train-joined train-offline train-offline-again; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
+for model in stream offline; do ok "run: the $model model" test -s "$w/$model.safetensors"; done
 is "run: the second training has all sets" 14 "$("$LINNET" info --json "$w/train-again/best.safetensors" | grep -o '"set":"train_[a-z]*"' | wc -l | tr -d ' ')"
 model=$(cksum < "$w/train-again/best.safetensors")
 recipe run --corpus "$c" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
