@@ -78,8 +78,9 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = lin_guard_writes(v->output, &err);
     if (status == LIN_OK) status = lin_model_load(paths->items[0], &model, &err);
     const size_t n = model ? model->params.n_elements : 0;
-    if (status == LIN_OK) sums = lin_calloc(n, sizeof *sums);
+    if (status == LIN_OK) sums = lin_alloc(n, sizeof *sums);
     if (status == LIN_OK && !sums) status = lin_no_memory(&err, "the sums of the weights", n * sizeof *sums);
+    for (size_t i = 0; i < n && status == LIN_OK; i++) sums[i] = -0.0; // the mean of -0 is -0
     for (int i = 0; i < paths->count && status == LIN_OK; i++) status = add(paths->items[i], paths->items[0], model, sums, &err);
     if (status == LIN_OK) status = label(model, v, paths->count, &err);
     if (status == LIN_OK) {
