@@ -372,7 +372,7 @@ START_TEST(joined_utterances)
     ck_assert(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err) == LIN_OK);
     for (int u = 0; u < JOINED; u++) {
         float x[40 * D];
-        char id[8];
+        char id[16];
         for (int i = 0; i < 40 * D; i++) x[i] = (float)(4 * lin_random_uniform(7, (uint64_t)(u * 1000 + i)));
         snprintf(id, sizeof id, "u%d", u);
         ck_assert(lin_dataset_add(writer, id, "s", x, lengths[u], (const int[]){1 + u, 2, 4}, 3, &err) == LIN_OK);
