@@ -528,10 +528,9 @@ static lin_status announce(listening *l, lin_error *err)
     const int rate_hz = lin_capture_rate(l->capture), channels = lin_capture_channels(l->capture);
     char text[512];
     if (!l->v->quiet) {
-        snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is settled %.0f ms after its end at the "
-                                    "earliest",
+        snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is settled about %.0f ms after its end",
                  l->v->from ? "" : "\"", l->v->from ? l->v->from : lin_capture_name(l->capture), l->v->from ? "" : "\"", rate_hz,
-                 l->stats.construction.total_s * 1e3);
+                 (l->stats.construction.total_s + l->recognizer.delay_s) * 1e3);
         for (char *c = text; *c; c++) *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c; // a driver's name is not trusted
         tell(l, text);
     }

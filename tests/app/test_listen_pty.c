@@ -295,7 +295,7 @@ static void setup(void)
     snprintf(once, sizeof once, "%s/once.raw", folder);
     // 1.5 s of sound and 0.9 s of silence: an utterance with an endpoint; then a second one.
     snprintf(command, sizeof command,
-             "cd \"$FOLDER\" && \"$TOOL\" a.raw seconds=1.5 seed=2 format=raw && head -c 28800 /dev/zero > z && cat a.raw z > once.raw && "
+             "cd \"$FOLDER\" && \"$TOOL\" a.raw seconds=1.5 seed=5 format=raw && head -c 28800 /dev/zero > z && cat a.raw z > once.raw && "
              "cat once.raw once.raw > sound.raw");
     setenv("FOLDER", folder, 1);
     setenv("TOOL", tool, 1);

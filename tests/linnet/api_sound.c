@@ -11,7 +11,7 @@ linnet_error err;
 void api_setup(void)
 {
     for (int t = 0; t < N; t++) {
-        const int within = t % (N / 2), vowel = within / 2000 * 7 + 2 * t / N;
+        const int within = t % (N / 2), vowel = within / 2000 * 7 + (2 * t / N ? 11 : 5);
         const double at = (double)within / RATE, pitch = 110 + 10 * (vowel % 5);
         const double f1 = 300 + 90 * (vowel % 6), f2 = 900 + 230 * (vowel % 7);
         double buzz = 0;
