@@ -42,10 +42,11 @@ for voice in $voices; do
             print id, $2, p }' >> "$work/truth"
     done
 done
-"$linnet" transcribe -q -f ctm --files-from "$work/list" | grep -v '^;;' > "$work/heard.ctm"
-
 info=$("$linnet" info --json)
 number() { echo "$info" | sed "s/.*\"$1\": \([0-9.]*\).*/\1/"; }
+# at the times of the network's steps, without the emission delay
+"$linnet" transcribe -q -f ctm --files-from "$work/list" | grep -v '^;;' |
+    awk -v late="$(number emission_delay_ms)" '{ $3 = sprintf("%.3f", $3 + late / 1000) } 1' > "$work/heard.ctm"
 calculate() { awk "BEGIN { print $1 }"; }
 hop=$(number hop_ms)
 step=$(calculate "$(number stack) * $hop")
