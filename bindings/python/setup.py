@@ -12,7 +12,7 @@ import binding  # noqa: E402
 
 
 class BuildWithData(build_py):
-    """The files that `make install` puts into share/linnet, under their installed names."""
+    """The data that `make install` puts into share/linnet, under their installed names; the page of the server is not among it."""
 
     def run(self):
         super().run()
@@ -20,7 +20,7 @@ class BuildWithData(build_py):
             return  # the library finds its own
         data = Path(self.build_lib) / "linnet" / "data"
         data.mkdir(parents=True, exist_ok=True)
-        for file in (binding.TOP / "share" / "linnet").iterdir():
+        for file in filter(Path.is_file, (binding.TOP / "share" / "linnet").iterdir()):
             shutil.copyfile(file, data / file.name.replace("default.safetensors", "linnet.safetensors"))
         for file in ("LICENSE", "NOTICE"):
             shutil.copyfile(binding.TOP / file, data / file)
