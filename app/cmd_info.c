@@ -166,7 +166,8 @@ static void put_config(report *r, const lin_model *m)
             put_text(r, "", "positions", lin_position_names[c->positions]);
         }
         if (c->condition_every) {
-            snprintf(text, sizeof text, "on its own prediction after every %d layer%s", c->condition_every, c->condition_every == 1 ? "" : "s");
+            snprintf(text, sizeof text, "on its own prediction after every %d layer%s", c->condition_every,
+                     c->condition_every == 1 ? "" : "s");
             put_text(r, "", "conditioned", text);
         }
         snprintf(text, sizeof text, "a step of %d frame%s (%g ms), %d frames (%g ms) of look-ahead", c->stack,
@@ -212,7 +213,8 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
     }
     put_features(r, &m->features, m->config.mel_bins);
     put_text(r, "normalization", "normalised", m->speaker_norm ? "by speaker" : "by the training set's mean and deviation");
-    if (m->delay_ms || r->json) put_integer(r, "emission_delay_ms", "times", m->delay_ms, " ms earlier than the network's output (emission delay)");
+    if (m->delay_ms || r->json)
+        put_integer(r, "emission_delay_ms", "times", m->delay_ms, " ms earlier than the network's output (emission delay)");
     put_phones(r, m->phones);
     put_text(r, "license", "licence", *m->license || r->json ? m->license : "not stated");
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);
@@ -415,8 +417,8 @@ const lin_command lin_command_info = {
     .summary = "describe a model or another file of linnet; list devices",
     .description = "Describes a model (shape of the network, parameters and their size, state of a stream, features, phones, "
                    "licence, training), a feature cache made by linnet prepare, or a saved stream or index of snapshots (model, "
-                   "sound, position). Without FILE: the model installed with the program, whose card is docs/models.md. With --devices: the devices that "
-                   "networks can run on.",
+                   "sound, position). Without FILE: the model installed with the program, whose card is docs/models.md. With "
+                   "--devices: the devices that networks can run on.",
     .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info --verify train.lfc\n"
                 "  linnet info --devices",
     .options = options,

@@ -507,7 +507,8 @@ static lin_status open_all(listening *l, lin_error *err)
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
     if (status == LIN_OK) {
-        status = lin_decoding_open(&l->decoding, &v->decoding, l->recognizer.phones, l->recognizer.row_seconds, l->recognizer.delay_s, &warnings, err);
+        status = lin_decoding_open(&l->decoding, &v->decoding, l->recognizer.phones, l->recognizer.row_seconds,
+                                   l->recognizer.delay_s, &warnings, err);
     }
     if (status != LIN_OK) return status;
     if (v->decoding.words && v->decoding.readable) status = lin_find_open_punctuation(&l->punctuation, err);

@@ -289,17 +289,15 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     if (status == LIN_OK)
         status = lin_open_recognizer(&job->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
     const lin_endpoint_values *e = &v->endpoints;
-    const int resets = e->reset == LIN_RESET_ENDPOINT || (e->reset == LIN_RESET_AUTO && job->recognizer.streams);
-    if (resets)
-        job->ends = (lin_reset_options){.endpoints = 1, .rules = e->rules, .resets = 1,
-                                         .from_s = e->reset == LIN_RESET_AUTO ? LIN_RESET_AFTER_S : 0};
+    if (e->reset == LIN_RESET_ENDPOINT) job->ends = (lin_reset_options){.endpoints = 1, .rules = e->rules, .resets = 1};
+    if (e->reset == LIN_RESET_AUTO) job->ends = lin_reset_auto(&job->recognizer, &e->rules);
     if (status == LIN_OK) status = find_stream(job, err);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
         status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
     if (status == LIN_OK) {
-        status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds, job->recognizer.delay_s, &warnings,
-                                   err);
+        status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds,
+                                   job->recognizer.delay_s, &warnings, err);
     }
     const int many = job->bulk.inputs.n > 1 || v->data;
     if (status == LIN_OK && v->decoding.words && v->decoding.readable) status = lin_results_make_readable(&job->bulk.results, err);

@@ -421,7 +421,7 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     if (!s->recognizer.streams)
         return lin_fail(err, LIN_UNSUPPORTED, "linnet serve needs a model that streams; this one needs whole utterances");
     status = lin_decoding_open(&s->decoding, &v->decoding, s->recognizer.phones, s->recognizer.row_seconds,
-                                   s->recognizer.delay_s, &warnings, err);
+                               s->recognizer.delay_s, &warnings, err);
     if (status == LIN_OK && v->decoding.words && v->decoding.readable) status = lin_find_open_punctuation(&s->punctuation, err);
     s->words = (lin_live_words){.phones = s->recognizer.phones, .ipa = v->ipa, .readable = s->punctuation, .partial_phones = 1};
     const lin_voices_options o = {.recognizer = &s->recognizer, .decoding = &s->decoding, .rules = v->endpoints.rules,

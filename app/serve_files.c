@@ -203,9 +203,8 @@ static lin_status transcribe(worker *w, lin_job *job, const request *r, lin_erro
     lin_serve *s = w->serve;
     lin_status status = LIN_OK;
     if (!w->session) {
-        const lin_utterances_options how = {
-            .decoding = &s->decoding,
-            .ends = {.endpoints = 1, .rules = s->v->endpoints.rules, .resets = 1, .from_s = LIN_RESET_AFTER_S}};
+        const lin_utterances_options how = {.decoding = &s->decoding,
+                                            .ends = lin_reset_auto(&s->recognizer, &s->v->endpoints.rules)};
         status = lin_file_session_create(&s->recognizer, 1, &how, &w->session, err);
     }
     lin_file_report report = {0};

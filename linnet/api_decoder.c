@@ -132,7 +132,8 @@ int linnet_decoder_vocabulary(const linnet_decoder *d) { return lin_decoding_voc
 lin_status lin_api_decoding(const linnet_model *model, const linnet_decoder *decoder, lin_decoding *decoding, lin_error *err)
 {
     if (!decoder) {
-        *decoding = (lin_decoding){.search = lin_search_greedy(model->r.V), .row_seconds = model->r.row_seconds, .delay_s = model->r.delay_s, .n_best = 1};
+        *decoding = (lin_decoding){.search = lin_search_greedy(model->r.V), .row_seconds = model->r.row_seconds,
+                                   .delay_s = model->r.delay_s, .n_best = 1};
         return LIN_OK;
     }
     if (decoder->model->info.fingerprint != model->info.fingerprint)

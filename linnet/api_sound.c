@@ -49,9 +49,8 @@ static lin_status run_decoder(const linnet_model *model, const lin_sound *sound,
 {
     lin_file_session *session;
     const lin_file_sink sink = {.context = o, .progress = show_progress};
-    lin_utterances_options how = {.decoding = decoding};
-    if (model->r.streams)
-        how.ends = (lin_reset_options){.endpoints = 1, .rules = lin_endpoint_default(), .resets = 1, .from_s = LIN_RESET_AFTER_S};
+    const lin_endpoint_options rules = lin_endpoint_default();
+    const lin_utterances_options how = {.decoding = decoding, .ends = lin_reset_auto(&model->r, &rules)};
     lin_status status = lin_file_session_create(&model->r, o->threads, &how, &session, err);
     if (status == LIN_OK) status = lin_file_session_run(session, sound, &sink, report, err);
     lin_file_session_destroy(session);

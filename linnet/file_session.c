@@ -12,6 +12,8 @@
 #include "frontend/normalize.h"
 #include "model/stream.h"
 
+static const double RESET_AFTER_S = 60;
+
 enum { BLOCK = 576 }; // frames of the front end at a time: 5.8 seconds
 
 // One channel, or the mix.
@@ -41,6 +43,12 @@ struct lin_file_session {
     int n_lanes;
     double end_s;     // of the part
 };
+
+lin_reset_options lin_reset_auto(const lin_recognizer *r, const lin_endpoint_options *rules)
+{
+    if (!r->streams) return (lin_reset_options){0};
+    return (lin_reset_options){.endpoints = 1, .rules = *rules, .resets = 1, .from_s = RESET_AFTER_S};
+}
 
 lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,
                                    lin_file_session **session, lin_error *err)

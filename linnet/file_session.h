@@ -27,9 +27,9 @@
 #include "linnet/state.h"
 #include "linnet/utterances.h"
 
-/* From the first endpoint after so many seconds of sound on, the network is reset at endpoints where nobody chose: before, the past
- * helps more than it harms. */
-#define LIN_RESET_AFTER_S 60.0
+/* Resets where nobody chose: at endpoints, from the first one after a minute of sound on; before, the past helps more than it harms. A
+ * model that needs whole utterances is never reset. */
+lin_reset_options lin_reset_auto(const lin_recognizer *recognizer, const lin_endpoint_options *rules);
 
 /* One file to process. */
 typedef struct lin_sound {

@@ -297,6 +297,13 @@ static int draw_masks(const lin_trainer *t, const lin_train_block *host, int fir
                     host->masks + first);
 }
 
+int lin_train_continues(const lin_trainer *t, int item)
+{
+    if (t->options->join_part <= 0) return 0;
+    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, LIN_TRAIN_KEY_JOIN), (uint64_t)t->counters.epoch);
+    return lin_random_uniform(key, (uint64_t)item) < t->options->join_part;
+}
+
 // Rounds the sizes up and adds padding utterances: the first gets all padding rows, with more labels than frames, so that CTC
 // gives it neither loss nor gradient.
 static void pad(const lin_trainer *t, lin_train_block *host, lin_train_shape *shape)
@@ -568,11 +575,11 @@ lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error
     lin_train_block host = block_to_fill(t, &block);
     const lin_train_shape shape = assemble(t, &host, &t->dev, picked, n);
     send(t, block);
+    const lin_segments frames = frames_of(t, &shape), rows = rows_of(t, &shape);
     const lin_batch batch = batch_of(t, &shape, 0);
-    ops->gather(t->exec, t->features, t->device.items, t->device.masks, &batch.in, c->mel_bins);
+    ops->gather(t->exec, t->features, t->device.items, t->device.masks, &frames, c->mel_bins);
     lin_network_forward(t->averaged ? t->averaged : t->weights, t->activations, t->exec, &batch, t->logp);
-    ops->ctc(t->exec, t->losses, NULL, t->logp, &batch.out, t->device.labels, t->device.label_offsets, t->most_labels, c->outputs,
-             NULL);
+    ops->ctc(t->exec, t->losses, NULL, t->logp, &rows, t->device.labels, t->device.label_offsets, t->most_labels, c->outputs, NULL);
     ops->download(t->exec, t->host_losses, t->losses, (size_t)n * sizeof *t->losses);
     if (!ops->on_host)
         ops->download(t->exec, t->host_logp, t->logp, (size_t)host.offsets[n] * (size_t)c->outputs * sizeof *t->logp);

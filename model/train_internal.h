@@ -10,7 +10,8 @@
 #include "model/train.h"
 
 /* Purposes of the random numbers of a run. */
-enum { LIN_TRAIN_KEY_DROPOUT = 1, LIN_TRAIN_KEY_MASKS, LIN_TRAIN_KEY_LAYER_DROP, LIN_TRAIN_KEY_ACOUSTICS, LIN_TRAIN_KEY_JOIN, LIN_TRAIN_KEY_ORDER };
+enum { LIN_TRAIN_KEY_DROPOUT = 1, LIN_TRAIN_KEY_MASKS, LIN_TRAIN_KEY_LAYER_DROP, LIN_TRAIN_KEY_ACOUSTICS, LIN_TRAIN_KEY_JOIN,
+       LIN_TRAIN_KEY_ORDER };
 
 /* The counters that a run needs, beside weights and moments, to resume exactly. Saved as doubles and integers in text. */
 typedef struct lin_train_counters {
@@ -146,6 +147,9 @@ void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, d
  * weights, if there are any, as they were packed last. */
 lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err);
 
+/* Whether an utterance of the training list continues the sequence of the one before it in its batch; the first of a part never does. */
+int lin_train_continues(const lin_trainer *t, int item);
+
 /* ---- train_acoustics.c ------------------------------------------------------------------------------------------------------ */
 
 /* The power of each utterance of the training list, if there is a hook for acoustics; steps [n, 2, D], on the host. */
@@ -164,8 +168,6 @@ static inline int lin_train_rank(const lin_trainer *t) { return t->parallel.comm
 typedef struct lin_train_part {
     int from, to;
 } lin_train_part;
-/* Whether an utterance of the training list continues the sequence of the one before it in its batch: the first of a batch never does. */
-int lin_train_continues(const lin_trainer *t, int item);
 lin_train_part lin_train_cut(const lin_trainer *t, const lin_train_list *list, const int *picked, int n, int rank);
 
 lin_status lin_parallel_create(lin_trainer *t, lin_error *err);

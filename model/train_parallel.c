@@ -6,19 +6,11 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "model/train_internal.h"
 
 enum { BUCKET = 65536 }; // the fewest elements of a bucket but the last: 256 KB, more than the latency of a network costs
 
 /* ---- parts ------------------------------------------------------------------------------------------------------------------ */
-
-int lin_train_continues(const lin_trainer *t, int item)
-{
-    if (t->options->join_part <= 0) return 0;
-    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, LIN_TRAIN_KEY_JOIN), (uint64_t)t->counters.epoch);
-    return lin_random_uniform(key, (uint64_t)item) < t->options->join_part;
-}
 
 // An utterance belongs to the part in which its middle lies when the batch's frames are cut into equal parts, and one that continues a
 // sequence to that of the sequence.
@@ -166,7 +158,8 @@ typedef struct lin_train_same {
 static uint64_t hash_options(const lin_train_options *o)
 {
     const lin_optimizer_options *p = &o->optimizer;
-    const double values[] = {o->epochs, o->batch_frames, o->max_frames, o->lr, o->warmup_steps, o->accumulate, o->layer_drop, o->join_part, (double)o->schedule, o->patience, o->min_lr,
+    const double values[] = {o->epochs, o->batch_frames, o->max_frames, o->lr, o->warmup_steps, o->accumulate, o->layer_drop, o->join_part,
+                             (double)o->schedule, o->patience, o->min_lr,
                              (double)o->seed, o->speaker_norm, o->resume, (double)p->kind, p->beta1, p->beta2, p->eps, p->weight_decay,
                              p->decay_vectors, p->clip_norm, (double)p->clip, p->average, o->n_inner, o->inner_weight};
     return lin_hash(o->inner_layers, (size_t)o->n_inner * sizeof *o->inner_layers, lin_hash(values, sizeof values, 0));

@@ -221,37 +221,35 @@ template <decayed_pass PASS> static void launch_scan(lin_exec *exec, const decay
     else LIN_LAUNCH(exec, (decayed_scan<PASS, 32>), grid, 32 * WARPS, bytes, job);
 }
 
-static float *terms_of(lin_exec *exec, const lin_segments *segments, int H)
+// What both passes begin with: the terms of all rows. 0: there is nothing to do, or no memory.
+static int start(lin_exec *exec, decayed_job *job, const lin_segments *segments)
 {
-    return (float *)lin_cuda_scratch(exec, (size_t)segments->rows * (size_t)H * 2 * sizeof(float));
+    const unsigned heads = (unsigned)segments->B * (unsigned)job->H;
+    if (heads == 0 || segments->rows == 0) return 0;
+    job->offsets = segments->offsets;
+    job->terms = (float *)lin_cuda_scratch(exec, (size_t)segments->rows * (size_t)job->H * 2 * sizeof(float));
+    if (job->terms) LIN_LAUNCH(exec, decayed_terms, heads, 32, 0, *job);
+    return job->terms != NULL;
 }
 
 void lin_cuda_decayed_attention_forward(lin_exec *exec, float *y, const float *qkv, const float *gates, int constant,
                                         const lin_segments *segments, int H, int E, float *const *states, size_t at)
 {
-    const unsigned heads = (unsigned)segments->B * (unsigned)H;
-    if (heads == 0 || segments->rows == 0) return;
     decayed_job job = {};
     job.qkv = qkv;
     job.gates = gates;
     job.out = y;
-    job.offsets = segments->offsets;
     job.states = states;
     job.at = at;
     job.H = H;
     job.E = E;
     job.constant = constant;
-    job.terms = terms_of(exec, segments, H);
-    if (!job.terms) return;
-    LIN_LAUNCH(exec, decayed_terms, heads, 32, 0, job);
-    launch_scan<PASS_Y>(exec, job, segments->B);
+    if (start(exec, &job, segments)) launch_scan<PASS_Y>(exec, job, segments->B);
 }
 
 void lin_cuda_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dgates, const float *dy, const float *qkv,
                                          const float *gates, int constant, const float *y, const lin_segments *segments, int H, int E)
 {
-    const unsigned heads = (unsigned)segments->B * (unsigned)H;
-    if (heads == 0 || segments->rows == 0) return;
     decayed_job job = {};
     job.qkv = qkv;
     job.gates = gates;
@@ -259,15 +257,12 @@ void lin_cuda_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dga
     job.dy = dy;
     job.out = dqkv;
     job.dgates = dgates;
-    job.offsets = segments->offsets;
     job.H = H;
     job.E = E;
     job.constant = constant;
-    job.terms = terms_of(exec, segments, H);
-    if (!job.terms) return;
-    LIN_LAUNCH(exec, decayed_terms, heads, 32, 0, job);
+    if (!start(exec, &job, segments)) return;
     launch_scan<PASS_QUERIES>(exec, job, segments->B);
     launch_scan<PASS_KEYS>(exec, job, segments->B);
     launch_scan<PASS_VALUES>(exec, job, segments->B);
-    if (dgates) LIN_LAUNCH(exec, decayed_gates, heads, 32, 0, job);
+    if (dgates) LIN_LAUNCH(exec, decayed_gates, (unsigned)segments->B * (unsigned)H, 32, 0, job);
 }

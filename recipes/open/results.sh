@@ -21,6 +21,8 @@ lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict sound=build/relea
 flags=" test publish quick " values=" corpus model work hours every lexicon stage stop-stage threads device linnet sound "
 scores=$here/test-scores.tsv card=docs/models.md
 options "$@"
+given=$model # on the page, if it is not the default
+[ "$model" != share/linnet/default.safetensors ] || given=
 [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
 [ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
 [ -f "$model" ] || die "$model does not exist; give --model FILE"
@@ -334,8 +336,8 @@ fi
 
 if wanted 9; then
   {
-    command="recipes/open/results.sh --corpus DIR --hours $hours --every $every${quick:+ --quick}"
-    head_of_results "The installed model, measured" | awk -v model="$(number name), fingerprint $fingerprint" '
+    command="recipes/open/results.sh --corpus DIR${given:+ --model $given} --hours $hours --every $every${quick:+ --quick}"
+    head_of_results "The $kind model, measured" | awk -v model="$(number name), fingerprint $fingerprint" '
       { print } /^\| device / { print "| model | " model " |" }
       /^\| device / && (getline load < "/proc/loadavg") > 0 { split(load, f, " "); print "| load average of the machine | " f[3] " |" }'
     for ((k = 1; k <= 8; k++)); do [ ! -f "$work/$k.md" ] || cat "$work/$k.md"; done

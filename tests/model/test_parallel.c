@@ -330,7 +330,8 @@ START_TEST(parts_of_a_batch)
             ck_assert_int_eq(part.from, next);
             ck_assert_int_ge(part.to, part.from);
             if (part.from > 0 && part.from < n) ck_assert(!lin_train_continues(&t, picked[part.from]));
-            ck_assert_msg(options.join_part > 0 || own <= total / ranks + longest, "%d of %d frames for rank %d of %d", own, total, r, ranks);
+            const int most = options.join_part > 0 ? total : total / ranks + longest;
+            ck_assert_msg(own <= most, "%d of %d frames for rank %d of %d", own, total, r, ranks);
             next = part.to;
         }
         ck_assert_int_eq(next, n);
