@@ -207,6 +207,12 @@ check-gpu:
 	+@$(MAKE) --no-print-directory $(JOBS) gpu-programs
 	@tools/check-gpu.sh $(GPU_TESTS)
 
+# The server's page in a real browser. Installs nothing: tools/deps.sh build demo page does.
+check-page:
+	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet $(WEB_SO)
+	@command -v python3 > /dev/null || { echo 'check-page needs python3: tools/deps.sh build demo page' >&2; exit 1; }
+	@PYTHONDONTWRITEBYTECODE=1 python3 tests/page/check_page.py $B/linnet build/page
+
 gpu-programs: $(GPU_TESTS) $B/liblinnet_cuda.so
 
 # The library links, and exports only its own names.
@@ -264,7 +270,7 @@ install-files: install-library
 	install -m 644 share/linnet/timit-61-39.map share/linnet/offline.safetensors share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm share/linnet/english.punctuation \
 		"$$TO/share/linnet"
 	install -m 644 share/linnet/web/* "$$TO/share/linnet/web"
-	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg \
+	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg docs/*.png \
 		"$$TO/share/doc/linnet"
 	$B/linnet man --output-dir "$$TO/share/man/man1" --doc-dir '$(PREFIX)/share/doc/linnet'
 	$B/linnet completion bash > "$$TO/share/bash-completion/completions/linnet"
@@ -475,7 +481,7 @@ include bindings/python/python.mk
 
 FORCE:
 
-.PHONY: all help found deps install-files tests check check-quick quick-programs check-places check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
+.PHONY: all help found deps install-files tests check check-quick quick-programs check-places check-page check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
 	uninstall FORCE
 .SECONDARY:
 -include $(shell find $B build/cuda build/gpu -name '*.d' 2>/dev/null)

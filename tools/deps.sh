@@ -1,6 +1,6 @@
 #!/bin/sh
-# deps.sh [--dry-run] GROUP...: installs the packages of these groups that are missing: build, check, demo, fuzz, standin (of
-# recipes/wsj). Says what it does.
+# deps.sh [--dry-run] GROUP...: installs the packages of these groups that are missing: build, check, demo, fuzz, page (make
+# check-page), standin (of recipes/wsj). Says what it does.
 # Knows the package names of Debian, Ubuntu, Fedora, Arch and Homebrew. Elsewhere it only checks that the libraries are there.
 # --dry-run: prints the command and installs nothing.
 dry=no
@@ -30,7 +30,7 @@ runs() {
     *) false ;;
     esac
 }
-build= check= demo= fuzz= standin=
+build= check= demo= fuzz= page= standin=
 case $system in
 debian)
     build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libwebsockets-dev'
@@ -39,6 +39,7 @@ debian)
     # skipped.
     command -v pipewire > /dev/null 2>&1 || check="$check pulseaudio pulseaudio-utils libasound2-plugins"
     demo=pocketsphinx-testdata
+    page='chromium-headless-shell python3'
     standin='flite ncompress'
     fuzz=clang
     has() { case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) in *'ok installed') ;; *) false ;; esac; }
@@ -47,12 +48,14 @@ fedora)
     build='gcc gcc-c++ make pkgconf-pkg-config libsndfile-devel kiss-fft-devel soxr-devel cjson-devel zlib-devel portaudio-devel libwebsockets-devel'
     check=check-devel
     fuzz=clang
+    page='chromium-headless python3'
     has() { rpm -q --whatprovides "$1" > /dev/null 2>&1; }
     install="$as_root dnf install -y" ;;
 arch)
     build='gcc make pkgconf libsndfile kissfft libsoxr cjson zlib portaudio libwebsockets'
     check='check openmpi'
     fuzz=clang
+    page='chromium python'
     has() { pacman -Q "$1" > /dev/null 2>&1; }
     install="$as_root pacman -S --needed --noconfirm" ;;
 homebrew)
@@ -70,6 +73,7 @@ for group in "$@"; do
     check) packages="$packages $check" ;;
     demo) packages="$packages $demo" ;;
     fuzz) packages="$packages $fuzz" ;;
+    page) packages="$packages $page" ;;
     standin) packages="$packages $standin" ;;
     *) echo "deps.sh: unknown group $group" >&2; exit 2 ;;
     esac

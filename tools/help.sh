@@ -9,6 +9,7 @@ make check-quick  most of the tests, in release only: under a minute on two core
 make check-places the tests in odd places: a path with blanks, another locale, an unprivileged user, ...
 make check-gpu    the GPU backend's tests on a real GPU, and under compute-sanitizer where it is installed
 make check-python the Python package and its tests, in an environment of its own (needs Python and its package index)
+make check-page   the page of linnet serve in a headless Chromium, with a file as its microphone; its pictures are in build/page
 make wheel        a Python package for other machines, with the library and the model inside, in build/python/dist
 make deps         install the packages that are missing (Debian, Ubuntu, Fedora, Arch, Homebrew)
 make bench        build and run the benchmarks, beside PyTorch where it is installed

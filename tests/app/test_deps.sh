@@ -34,6 +34,8 @@ try build
 hasnt "only the requested groups" "$calls" " check"
 try standin
 has "the stand-in's programs" "$calls" " flite ncompress"
+try page
+has "a browser for check-page" "$calls" " chromium-headless-shell"
 
 grep -v '^pulseaudio$' "$tmp/installed" > "$tmp/some" && mv "$tmp/some" "$tmp/installed"
 try check

@@ -1,7 +1,17 @@
 // view.js - draws the last seconds: words above, the spectrogram, phonemes below, the ends of utterances as lines.
 import { symbol } from "./formats.js";
 
-const FRAME_S = 0.01, KEPT = 6000, PIXELS_A_SECOND = 140;
+const FRAME_S = 0.01, KEPT = 6000, PIXELS_A_SECOND = 150;
+
+// From silence, the colour of the page, to loud: red, green and blue of 256 levels.
+function scale(stops) {
+  return Array.from({ length: 256 }, (_, level) => {
+    const at = level / 255 * (stops.length - 1), i = Math.min(Math.floor(at), stops.length - 2);
+    return stops[i].map((from, c) => from + (stops[i + 1][c] - from) * (at - i));
+  });
+}
+const LIGHT = scale([[251, 250, 248], [205, 172, 186], [128, 74, 122], [38, 18, 62]]);
+const DARK = scale([[22, 24, 27], [78, 44, 74], [190, 86, 70], [255, 224, 170]]);
 
 export class View {
   constructor(canvas) {
@@ -52,14 +62,15 @@ export class View {
     g.textBaseline = "middle";
     g.textAlign = "center";
     g.fillStyle = ink;
-    // In two rows, where one has no room.
+    // In two rows, where one has no room; farther right, where neither has.
     const put = (units, open, y) => {
       const full = [-Infinity, -Infinity];
       for (const u of [...units, ...open]) {
         if (u.end < from - 2) continue;
-        const text = u.phone ? symbol(u.phone, this.ipa) : u.text, middle = x((u.start + u.end) / 2), half = g.measureText(text).width / 2;
-        const line = middle - half > full[0] ? 0 : 1;
-        full[line] = middle + half + 3;
+        const text = u.phone ? symbol(u.phone, this.ipa) : u.text, half = g.measureText(text).width / 2;
+        const wanted = x((u.start + u.end) / 2), line = wanted - half >= full[0] || full[0] <= full[1] ? 0 : 1;
+        const middle = Math.max(wanted, full[line] + half);
+        full[line] = middle + half + 4;
         g.globalAlpha = (open.includes(u) ? 0.5 : 1) * (0.35 + 0.65 * Math.min(1, u.confidence ?? 1));
         g.fillText(text, middle, y + line * row);
       }
@@ -71,14 +82,8 @@ export class View {
     g.globalAlpha = 1;
   }
   paintColumn(column, number) {
-    const bins = column.length, data = new ImageData(1, bins), pixels = data.data, dark = this.scheme.matches;
-    for (let b = 0; b < bins; b++) {
-      const at = 4 * (bins - 1 - b), level = column[b];
-      pixels[at] = dark ? level : 255 - level * 0.75;
-      pixels[at + 1] = dark ? level * 0.75 : 255 - level * 0.9;
-      pixels[at + 2] = dark ? 40 + level * 0.4 : 250 - level * 0.7;
-      pixels[at + 3] = 255;
-    }
+    const bins = column.length, data = new ImageData(1, bins), colours = this.scheme.matches ? DARK : LIGHT;
+    for (let b = 0; b < bins; b++) data.data.set([...colours[column[b]], 255], 4 * (bins - 1 - b));
     this.image.getContext("2d").putImageData(data, number % KEPT, 0);
   }
   repaint() {

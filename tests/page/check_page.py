@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""make check-page: the page of linnet serve in a real browser, with a file as its microphone.
+
+check_page.py LINNET FOLDER: pictures of the page are written into the folder. Needs a Chromium and Python, nothing else.
+"""
+import difflib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from browser import Browser, find
+
+SPEECH = "/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0870.wav"
+SAID = "and mister john dashwood had then leisure to consider how much there might be prudently in his power to do for them"
+FORMATS = {
+    "txt": lambda text: text.strip(),
+    "srt": lambda text: re.match(r"1\n00:00:\d\d,\d{3} --> 00:00:\d\d,\d{3}\n\w", text),
+    "vtt": lambda text: re.match(r"WEBVTT\n\n00:00:\d\d\.\d{3} --> ", text),
+    "TextGrid": lambda text: text.startswith('File type = "ooTextFile"\n') and 'name = "words"' in text and 'name = "phones"' in text,
+    "json": lambda text: json.loads(text)[0]["words"][0]["start"] >= 0,
+}
+failed = []
+
+
+def check(what, good, more=""):
+    print(f"{'ok    ' if good else 'FAILED'} {what}{'' if good else f': {more}'}", flush=True)
+    if not good:
+        failed.append(what)
+
+
+def words(text):
+    return re.sub(r"[^a-z' ]", "", text.lower().replace("mr.", "mister")).split()
+
+
+class Server:
+    """linnet serve; start again after stop: at the same port."""
+
+    def __init__(self, linnet, *options):
+        self.linnet, self.port, self.options = linnet, 0, options
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen([self.linnet, "serve", "--listen", f"127.0.0.1:{self.port}", "--max-lag-ms", "0", *self.options],
+                                        stderr=subprocess.PIPE, text=True)
+        self.port = int(re.search(r"127\.0\.0\.1:(\d+)/", self.process.stderr.readline()).group(1))
+        self.address = f"http://127.0.0.1:{self.port}/"
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        self.process.wait(30)
+        self.process.stderr.close()
+
+
+def status(page):
+    return page.run("document.getElementById('status').textContent")
+
+
+def text(page):
+    return page.run("[...document.querySelectorAll('#text li')].map((li) => li.children[1].textContent).join(' ')")
+
+
+def heard(what, page):
+    got = text(page)
+    check(f"{what}: the words of the sentence", difflib.SequenceMatcher(None, words(SAID), words(got)).ratio() > 0.8, got)
+
+
+def microphone(browser, server):
+    page = browser.page(server.address)
+    page.look(1100, 720, dark=False)
+    page.key("r")
+    page.wait("the microphone opens", "document.getElementById('record').getAttribute('aria-pressed') === 'true'")
+    page.wait("words before the end of the sentence", "document.getElementById('growing').textContent.trim() !== ''")
+    check("the microphone: words while the sentence goes on", True)
+    page.wait("an utterance", "document.querySelectorAll('#text li').length > 0")
+    heard("the microphone", page)
+    page.wait("a latency", "/latency \\d+ ms/.test(document.getElementById('latency').textContent)")
+    check("the microphone: its latency", True)
+    page.key("r")
+    page.wait("it stops", "document.getElementById('record').getAttribute('aria-pressed') === 'false'")
+    return page
+
+
+def dropped(browser, server):
+    page = browser.page(server.address)
+    page.look(1100, 720, dark=False)
+    page.drop(SPEECH, 400, 300)
+    page.wait("the file is read", "document.getElementById('status').textContent === 'Done.'", 40)
+    heard("a dropped file", page)
+    arpabet = page.run("document.querySelector('#text .phones').textContent")
+    check("phonemes", re.fullmatch(r"[A-Z]+( [A-Z]+)+", arpabet), arpabet)
+    page.key("i")
+    ipa = page.run("document.querySelector('#text .phones').textContent")
+    check("phonemes in the IPA", len(ipa.split()) == len(arpabet.split()) and re.search("[ɪʌæɑ]", ipa), ipa)
+    page.key("i")
+    painted = page.run("""(() => { const c = document.getElementById('view'), g = c.getContext('2d');
+        return new Set(new Uint32Array(g.getImageData(0, 0, c.width, c.height).data.buffer)).size; })()""")
+    check("the spectrogram", painted > 100, f"{painted} colours")
+    return page
+
+
+def saved(browser, page):
+    with tempfile.TemporaryDirectory() as folder:
+        browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+        for name, good in FORMATS.items():
+            path = os.path.join(folder, f"linnet.{name}")
+            page.run(f"document.getElementById('format').value = '{name}'")
+            page.run("document.getElementById('save').click()")
+            end = time.monotonic() + 10
+            while not (os.path.exists(path) and os.path.getsize(path)) and time.monotonic() < end:
+                browser.listen(0.05)
+            got = open(path, encoding="utf-8").read() if os.path.exists(path) else ""
+            check(f"saved as {name}", got and good(got), got[:200])
+
+
+def described(page):
+    nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+    controls = [n for n in nodes if n.get("role", {}).get("value") in ("button", "combobox", "checkbox", "textbox", "img") and not n["ignored"]]
+    unnamed = [n["role"]["value"] for n in controls if not n.get("name", {}).get("value")]
+    check("screen readers: every control has a name", len(controls) >= 8 and not unnamed, f"{len(controls)} controls, without a name: {unnamed}")
+    live = page.run("[document.getElementById('status').role, document.getElementById('text').ariaLive].join(' ')")
+    check("screen readers: what is told", live == "status polite", live)
+
+
+def pictures(page, folder):
+    for name, width, height, dark in (("light", 1100, 720, False), ("dark", 1100, 720, True), ("narrow", 360, 740, False),
+                                      ("narrow-dark", 360, 740, True)):
+        page.look(width, height, dark, 2 if width < 500 else 1)
+        page.picture(os.path.join(folder, f"{name}.png"))
+        wide = page.run("document.documentElement.scrollWidth")
+        check(f"{name}: nothing is wider than the window", wide <= width, f"{wide} > {width}")
+        back = page.run("getComputedStyle(document.body).backgroundColor")
+        is_dark = sum(map(int, re.findall(r"\d+", back)[:3])) < 384
+        check(f"{name}: the colours", is_dark == dark, back)
+
+
+def refused(browser, server):
+    page = browser.page(server.address)
+    page.key("r")
+    page.wait("the refusal", "document.getElementById('status').className === 'error'")
+    check("no permission: the page says so", "not allowed to use the microphone" in status(page), status(page))
+    check("no permission: no console error", not page.problems, page.problems)
+
+
+def gone(browser, server):
+    page = browser.page(server.address)
+    page.key("r")
+    page.wait("it listens", "document.getElementById('status').textContent === 'Listening.'")
+    server.stop(signal.SIGKILL)
+    page.wait("the server is gone", "document.getElementById('status').className === 'error'")
+    check("the server is gone: the page says so", "trying again" in status(page), status(page))
+    server.start()
+    page.wait("it reconnects", "document.getElementById('status').textContent === 'Listening.'", 30)
+    check("the server is there again: the page goes on", True)
+    page.key("r")
+
+
+def tokens(browser, linnet):
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write("open sesame\n")
+        f.flush()
+        server = Server(linnet, "--tokens", f.name)
+        page = browser.page(server.address)
+        page.drop(SPEECH, 400, 300)
+        page.wait("the refusal", "document.getElementById('status').className === 'error'")
+        check("a token is needed: the page says so", "token" in status(page), status(page))
+        page.run("document.getElementById('token').value = 'open sesame'")
+        page.drop(SPEECH, 400, 300)
+        page.wait("the file is read", "document.getElementById('status').textContent === 'Done.'", 40)
+        heard("with its token", page)
+        server.stop()
+
+
+def main():
+    linnet, folder = sys.argv[1:3]
+    program = find()
+    missing = [] if program else ["Chromium"]
+    if not os.path.exists(SPEECH):
+        missing.append(f"{SPEECH} (pocketsphinx-testdata)")
+    if not os.path.exists(os.path.join(os.path.dirname(linnet), "liblinnet_web.so")):
+        missing.append("libwebsockets")
+    if missing:
+        sys.exit(f"make check-page needs {', '.join(missing)}: tools/deps.sh build demo page")
+    os.makedirs(folder, exist_ok=True)
+    server = Server(linnet)
+    try:
+        with Browser(program, SPEECH) as browser:
+            page = microphone(browser, server)
+            check("the microphone: no console error", not page.problems, page.problems)
+            page = dropped(browser, server)
+            saved(browser, page)
+            described(page)
+            pictures(page, folder)
+            check("a dropped file: no console error", not page.problems, page.problems)
+            gone(browser, server)
+            tokens(browser, linnet)
+        with Browser(program, SPEECH, allowed=False) as browser:
+            refused(browser, server)
+    finally:
+        server.stop()
+    print(f"pictures: {folder}")
+    if failed:
+        sys.exit(f"{len(failed)} checks FAILED")
+
+
+if __name__ == "__main__":
+    main()
