@@ -48,9 +48,10 @@ static const lin_option options[] = {
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, quiet),
      .help = "Only results and errors"},
     LIN_DECODING_ROWS(listen_values, decoding),
-    LIN_ENDPOINT_ROWS(listen_values, endpoints, "endpoint", "endpoint|never",
-                      "When the network is reset. The joined lines equal the output of linnet transcribe with the same value; "
-                      "with never only for greedy decoding, because a search starts anew with each utterance"),
+    LIN_ENDPOINT_ROWS(listen_values, endpoints,
+                      "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not forget "
+                      "by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with never only for "
+                      "greedy decoding, because a search starts anew with each utterance"),
     {.type = LIN_OPTION_HEADING, .help = "Sound"},
     {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(listen_values, rate_hz), .text = "0", .max = LIN_AUDIO_MAX_HZ,
      .value = "HZ", .help = "Sample rate of the microphone or of headerless sound; 0: the device's own, or 16000"},
@@ -486,7 +487,7 @@ static lin_status open_session(listening *l, lin_error *err)
     o.rate_hz = rate_hz;
     o.channels = channels;
     o.channel = l->channel;
-    o.resets = v->endpoints.reset == LIN_RESET_ENDPOINT;
+    o.resets = lin_endpoint_resets(&v->endpoints, &l->recognizer);
     o.rules = v->endpoints.rules;
     o.decoding = &l->decoding;
     lin_status status = lin_session_create(&l->recognizer, &o, &(lin_session_sink){l, show}, &l->session, err);
@@ -664,8 +665,8 @@ const lin_command lin_command_listen = {
                    "provisional part; below it the level, the time and the latency. Enter ends an utterance at once. If the "
                    "output is not a terminal, each utterance is a line, written when it has ended; with --json every change is a "
                    "line.\n\n"
-                   "An utterance ends after some silence, or when it is very long; the network is reset then, so that "
-                   "recognition can run for days. The file of --context is read again whenever it changes, except with --n-best. "
+                   "An utterance ends after some silence, or when it is very long; the network is reset then, unless its "
+                   "model forgets by itself, so that recognition can run for days. The file of --context is read again whenever it changes, except with --n-best. "
                    "Dropped sound is counted and reported. If the microphone is lost or delivers nothing, the results so far are "
                    "written, and the exit status is 1; after Ctrl-C it is 0.",
     .examples = "  linnet listen\n"

@@ -44,7 +44,9 @@ static const lin_option options[] = {
     {.name = "drain", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, drain_s), .text = "20", .min = 0, .max = 86400,
      .value = "S", .help = "After SIGTERM, how long utterances and uploads may take to end"},
     LIN_DECODING_ROWS_WITH(lin_serve_values, decoding, "yes"),
-    LIN_ENDPOINT_ROWS(lin_serve_values, endpoints, "endpoint", "endpoint", "The network is reset at each endpoint of a stream"),
+    LIN_ENDPOINT_ROWS(lin_serve_values, endpoints,
+                      "When the network of a stream is reset: at every endpoint, never, or (auto) at every endpoint if the model does "
+                      "not forget by itself"),
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     LIN_MODEL_ROWS(lin_serve_values, model),
     {.type = LIN_OPTION_END},

@@ -44,9 +44,9 @@ static const lin_option options[] = {
     LIN_MODEL_ROWS(transcribe_values, model),
     LIN_OFFLINE_ROW(transcribe_values, model),
     LIN_DECODING_ROWS(transcribe_values, decoding),
-    LIN_ENDPOINT_ROWS(transcribe_values, endpoints, "auto", "endpoint|never|auto",
-                      "When the network and the search are reset: at every endpoint, never, or from the first endpoint after a "
-                      "minute of sound on"),
+    LIN_ENDPOINT_ROWS(transcribe_values, endpoints,
+                      "When the network and the search are reset: at every endpoint, never, or (auto) from the first endpoint after "
+                      "a minute of sound on; then auto resets the network only if its model does not forget by itself"),
     LIN_INPUT_ROWS(transcribe_values, input),
     {.type = LIN_OPTION_HEADING, .help = "Saved streams (docs/streams.md)"},
     {.name = "save-state", .type = LIN_OPTION_FILE, .writes = 1, .updates = "load-state",

@@ -4,16 +4,22 @@
 
 #include "app/options.h"
 #include "decoder/endpoint.h"
+#include "linnet/recognizer.h"
 
 typedef struct lin_endpoint_values {
     lin_endpoint_options rules;
-    int reset; /* of --reset's choices */
+    int reset; /* of --reset's choices, in the order below */
 } lin_endpoint_values;
 
-enum { LIN_RESET_ENDPOINT = 0, LIN_RESET_NEVER = 1, LIN_RESET_AUTO = 2 };
+enum { LIN_RESET_AUTO, LIN_RESET_ENDPOINT, LIN_RESET_NEVER };
 
-/* reset_default: one of reset_choices, which are in the order above. */
-#define LIN_ENDPOINT_ROWS(owner, field, reset_default, reset_choices, reset_help)                                                 \
+/* Whether endpoints of a live stream reset the network. */
+static inline int lin_endpoint_resets(const lin_endpoint_values *values, const lin_recognizer *recognizer)
+{
+    return values->reset == LIN_RESET_AUTO ? !recognizer->forgets : values->reset == LIN_RESET_ENDPOINT;
+}
+
+#define LIN_ENDPOINT_ROWS(owner, field, reset_help)                                                                               \
     {.type = LIN_OPTION_HEADING, .help = "Endpoints"},                                                                            \
     {.name = "silence-after", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.after_s), .text = "0.8",               \
      .max = 86400, .value = "S", .help = "End an utterance after this much silence after speech; 0: never"},                      \
@@ -26,7 +32,7 @@ enum { LIN_RESET_ENDPOINT = 0, LIN_RESET_NEVER = 1, LIN_RESET_AUTO = 2 };
     {.name = "loud", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.loud_db), .text = "20", .max = 200,             \
      .value = "DB", .help = "Silence that is this much louder than the quietest recent sound counts half; 0: loudness is "        \
                             "ignored"},                                                                                           \
-    {.name = "reset", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.reset), .text = reset_default,                       \
-     .choices = reset_choices, .help = reset_help}
+    {.name = "reset", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.reset), .text = "auto",                              \
+     .choices = "auto|endpoint|never", .help = reset_help}
 
 #endif

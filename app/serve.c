@@ -425,7 +425,8 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     if (status == LIN_OK && v->decoding.words && v->decoding.readable) status = lin_find_open_punctuation(&s->punctuation, err);
     s->words = (lin_live_words){.phones = s->recognizer.phones, .ipa = v->ipa, .readable = s->punctuation, .partial_phones = 1};
     const lin_voices_options o = {.recognizer = &s->recognizer, .decoding = &s->decoding, .rules = v->endpoints.rules,
-                                  .capacity = v->max_streams, .threads = v->threads, .sink = lin_stream_sink};
+                                  .resets = lin_endpoint_resets(&v->endpoints, &s->recognizer), .capacity = v->max_streams,
+                                  .threads = v->threads, .sink = lin_stream_sink};
     if (status == LIN_OK) status = lin_voices_create(&o, &s->voices, err);
     return status == LIN_OK ? lin_files_create(s, err) : status;
 }

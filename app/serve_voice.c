@@ -95,7 +95,7 @@ static lin_status create_session(lin_voice *v, lin_error *err)
     lin_session_options o = lin_session_options_default();
     o.rate_hz = v->about.rate_hz;
     o.channels = v->about.channels;
-    o.resets = 1;
+    o.resets = vs->o.resets;
     o.rules = vs->o.rules;
     o.decoding = &v->decoding;
     o.threads = 1;
@@ -197,7 +197,8 @@ lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voi
     lin_engine_options how = lin_engine_default(options->capacity);
     how.threads = options->threads;
     how.queue_s = QUEUE_S;
-    how.endpoints = how.reset_at_endpoint = 1;
+    how.endpoints = 1;
+    how.reset_at_endpoint = options->resets;
     how.endpoint = options->rules;
     how.decoding = options->decoding;
     how.show = show_engine;

@@ -37,6 +37,7 @@ typedef struct lin_voices_options {
     const lin_recognizer *recognizer;
     const lin_decoding *decoding;
     lin_endpoint_options rules;
+    int resets;   /* 1: endpoints reset the network */
     int capacity; /* streams at most, in both places together */
     int threads;  /* of each; 0: one per core */
     lin_voice_sink sink;

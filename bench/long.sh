@@ -8,7 +8,7 @@
 #        every true boundary), with resets at the endpoints that linnet finds, and without any reset. The second half repeats the
 #        utterances of the first, so that only its past differs. Once speaker after speaker, and once shuffled.
 # file:  the utterances of the set shuffled, as one sound: phoneme and word error rates of linnet transcribe with each --reset, of
-#        linnet listen, and of the files alone.
+#        linnet listen --reset endpoint, and of the files alone.
 # day:   the same sound repeated through one process for --hours of sound, without resets and with resets at endpoints: after each
 #        round its resident memory, its processor time per frame, its phonemes, and their error rate.
 #
@@ -147,7 +147,7 @@ file() {
         for reset in never auto endpoint; do
             "$linnet" transcribe -q $words --reset $reset --encoding f32le - < "$work/once.f32" | one > "$work/$reset.$what"
         done
-        "$linnet" listen -q --plain $words --raw --encoding f32le --no-paced --from - < "$work/once.f32" |
+        "$linnet" listen -q --plain $words --reset endpoint --raw --encoding f32le --no-paced --from - < "$work/once.f32" |
             sed 's/^\[[^]]*\] *//' | one > "$work/listen.$what"
     done
     echo "== $set shuffled, $(($(stat -c %s "$work/once.f32") / 64000)) s as one sound: PER %, WER %"

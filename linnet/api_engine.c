@@ -43,7 +43,7 @@ struct linnet_engine {
 };
 
 static const linnet_engine_options defaults = {.streams = 64, .endpoints = 1, .silence_before_s = 5, .silence_after_s = 0.8,
-                                               .longest_s = 30, .reset_at_endpoints = 1, .queue_s = 1};
+                                               .longest_s = 30, .reset_at_endpoints = -1, .queue_s = 1};
 
 void linnet_engine_options_init(linnet_engine_options *options, size_t size)
 {
@@ -229,7 +229,7 @@ static lin_status create(linnet_model *model, const linnet_engine_options *given
     how.endpoint.before_s = o.silence_before_s;
     how.endpoint.after_s = o.silence_after_s;
     how.endpoint.longest_s = o.longest_s;
-    how.reset_at_endpoint = o.reset_at_endpoints != 0;
+    how.reset_at_endpoint = o.reset_at_endpoints < 0 ? !model->r.forgets : o.reset_at_endpoints;
     how.decoding = &e->decoding;
     how.show = take_view;
     how.deliver = take_events;

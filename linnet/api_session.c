@@ -163,7 +163,7 @@ const linnet_utterance *lin_api_views_next(lin_api_views *v)
 // ---- sessions -------------------------------------------------------------------------------------------------------------------
 
 static const linnet_session_options defaults = {.channels = 1, .channel = LINNET_MIX, .endpoints = 1, .silence_before_s = 5,
-                                                .silence_after_s = 0.8, .longest_s = 30, .reset_at_endpoints = 1};
+                                                .silence_after_s = 0.8, .longest_s = 30, .reset_at_endpoints = -1};
 
 void linnet_session_options_init(linnet_session_options *options, size_t size)
 {
@@ -213,7 +213,7 @@ static lin_status create(linnet_model *model, const linnet_session_options *give
     how.rate_hz = s->options.rate_hz;
     how.channels = o.channels;
     how.channel = o.channel == LINNET_MIX ? LIN_CHANNEL_MIX : o.channel;
-    how.resets = o.reset_at_endpoints != 0;
+    how.resets = o.reset_at_endpoints < 0 ? !model->r.forgets : o.reset_at_endpoints;
     how.rules.before_s = o.endpoints ? o.silence_before_s : 0;
     how.rules.after_s = o.endpoints ? o.silence_after_s : 0;
     how.rules.longest_s = o.endpoints ? o.longest_s : 0;

@@ -47,7 +47,7 @@ struct lin_file_session {
 lin_reset_options lin_reset_auto(const lin_recognizer *r, const lin_endpoint_options *rules)
 {
     if (!r->streams) return (lin_reset_options){0};
-    return (lin_reset_options){.endpoints = 1, .rules = *rules, .resets = 1, .from_s = RESET_AFTER_S};
+    return (lin_reset_options){.endpoints = 1, .rules = *rules, .resets = !r->forgets, .from_s = RESET_AFTER_S};
 }
 
 lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,

@@ -117,11 +117,10 @@ static lin_status end_segment(lin_joined *j, lin_decoder *d, lin_result *result,
     return status;
 }
 
-lin_status lin_joined_endpoint(lin_joined *j, lin_decoder *d, int64_t row, lin_result *result, lin_error *err)
+lin_status lin_joined_endpoint(lin_joined *j, lin_decoder *d, int64_t row, int carry, lin_result *result, lin_error *err)
 {
     lin_status status = end_segment(j, d, result, err);
-    // A first phone equal to the last one before is a new one.
-    if (status == LIN_OK) lin_search_reset(&d->decoding->search, d->state, row, 0);
+    if (status == LIN_OK) lin_search_reset(&d->decoding->search, d->state, row, carry);
     return status;
 }
 

@@ -5,7 +5,7 @@
  *
  *   lin_joined joined = {0};
  *   lin_joined_begin(&joined);                                     // for every result
- *   lin_joined_endpoint(&joined, &decoder, row, &result, &err);    // what is decoded ends before this row; it begins anew there
+ *   lin_joined_endpoint(&joined, &decoder, row, 0, &result, &err); // what is decoded ends before this row; it begins anew there
  *   lin_joined_finish(&joined, &decoder, &result, &err);           // the last segment: the result is whole
  *   lin_joined_free(&joined);
  *
@@ -35,9 +35,9 @@ typedef struct lin_joined {
 void lin_joined_begin(lin_joined *joined);
 void lin_joined_free(lin_joined *joined);
 
-/* Without alternatives the segment is appended to the result, less what was taken from the decoder before. LIN_NO_MEMORY; errors of
- * lin_decoder_finish. */
-lin_status lin_joined_endpoint(lin_joined *joined, lin_decoder *decoder, int64_t row, lin_result *result, lin_error *err);
+/* Without alternatives the segment is appended to the result, less what was taken from the decoder before. carry: of
+ * lin_search_reset. LIN_NO_MEMORY; errors of lin_decoder_finish. */
+lin_status lin_joined_endpoint(lin_joined *joined, lin_decoder *decoder, int64_t row, int carry, lin_result *result, lin_error *err);
 lin_status lin_joined_finish(lin_joined *joined, lin_decoder *decoder, lin_result *result, lin_error *err);
 
 #endif

@@ -330,7 +330,8 @@ LINNET_API void linnet_sound_init(linnet_sound *sound, size_t size);
 
 /*
  * Recognises a whole sound. decoder NULL: phonemes, greedy. A model that streams needs constant memory, and from the first
- * endpoint after a minute on its network is reset at endpoints, as `linnet transcribe` does.
+ * endpoint after a minute on the search begins anew at endpoints and, unless the model forgets by itself, so does the network, as
+ * in `linnet transcribe`.
  * LINNET_IO, LINNET_FORMAT, LINNET_UNSUPPORTED: the file cannot be read; LINNET_NUMERIC: a sample is NaN or infinite.
  */
 LINNET_API linnet_status linnet_decode(linnet_model *model, const linnet_sound *sound, linnet_decoder *decoder,
@@ -370,7 +371,8 @@ typedef struct linnet_session_options {
     double silence_before_s;      /* after so much silence in which nothing was said: default 5; 0: never, as the next two */
     double silence_after_s;       /* after so much silence that follows speech: default 0.8 */
     double longest_s;             /* after so long: default 30 */
-    int reset_at_endpoints;       /* 1 (default): the network forgets the past at each endpoint; 0: it goes on with it */
+    int reset_at_endpoints;       /* 1: the network forgets the past at each endpoint; 0: it goes on with it; -1 (default): 0 for a
+                                     model that forgets by itself, else 1 */
     int can_save;                 /* 1: linnet_session_save and _fork will be called: keeps what a resampler needs for it, and
                                      creation takes up to a second where rate_hz is not the model's */
 } linnet_session_options;

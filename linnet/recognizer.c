@@ -22,6 +22,7 @@ static lin_status set_up(lin_recognizer *recognizer, lin_status status, const ch
     const lin_model *m = recognizer->model;
     if (warnings) recognizer->warnings = *warnings;
     recognizer->fbank = lin_fbank_from_model(&m->features, m->config.mel_bins);
+    recognizer->forgets = m->config.decay != LIN_DECAY_NONE;
     recognizer->streams = !lin_config_why_not_stream(&m->config) && !m->speaker_norm;
     recognizer->row_seconds = m->config.stack * m->features.hop_ms / 1000;
     recognizer->delay_s = m->delay_ms / 1000.0;

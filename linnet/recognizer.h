@@ -26,6 +26,7 @@ typedef struct lin_recognizer {
     lin_phones *phones;
     lin_fbank_config fbank;
     int streams;           /* 1: causal, in constant memory; 0: whole utterances (also where normalised by speaker) */
+    int forgets;           /* 1: the past fades in its sums (decays), so that a stream without end needs no resets */
     double row_seconds;    /* from one row to the next */
     double delay_s;        /* the model's emission delay */
     int V;

@@ -242,10 +242,12 @@ static lin_status take_rows(lin_utterances *u, const float *logp, int n, lin_err
 static lin_status end_utterance(lin_utterances *u, lin_session_end end, lin_error *err)
 {
     lin_decoder *d = &u->decoder;
+    // After a reset a first phone equal to the last one is a new one. Carried on, a phone that the end has cut in two stays one.
+    const int carry = !u->options.ends.resets;
     lin_status status;
     if (u->whole) {
         status = end == LIN_SESSION_STOPPED ? lin_joined_finish(&u->joined, d, u->whole, err)
-                                            : lin_joined_endpoint(&u->joined, d, u->row, u->whole, err);
+                                            : lin_joined_endpoint(&u->joined, d, u->row, carry, u->whole, err);
         if (status == LIN_OK && end != LIN_SESSION_STOPPED) status = tell_settled(u, err);
     } else {
         if (d->decoding->n_best > 1) lin_result_clear(&u->settled); // all of it comes once more
@@ -256,8 +258,7 @@ static lin_status end_utterance(lin_utterances *u, lin_session_end end, lin_erro
     if (status == LIN_OK && u->sink.ended) status = u->sink.ended(u->sink.context, end, u->row, err);
     if (status != LIN_OK) return status;
     if (u->revision) u->utterance++;
-    // After a reset a first phone equal to the last one is a new one. Carried on, a phone that the end has cut in two stays one.
-    if (!u->whole) lin_search_reset(&d->decoding->search, d->state, u->row, !u->options.ends.resets);
+    if (!u->whole) lin_search_reset(&d->decoding->search, d->state, u->row, carry);
     begin_utterance(u);
     return LIN_OK;
 }

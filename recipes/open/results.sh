@@ -173,8 +173,7 @@ if streams 3; then
     echo
     sed 1,2d "$work/long.txt" | block
     echo
-    echo "\`linnet\` resets at pauses unless \`--reset never\` is given; the column \`never reset\` shows what would happen"
-    echo "without."
+    echo "\`linnet\` never resets a model that forgets, and one that does not at pauses (\`--reset\`)."
     echo
   } > "$work/3.md"
 fi

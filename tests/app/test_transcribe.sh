@@ -133,6 +133,19 @@ is "a beam is reset too" "$("$LINNET" listen -q --beam 4 --plain --no-paced --lo
     "$(t --reset endpoint --beam 4 --longest 5 "$tmp/long.wav")"
 run transcribe -q -f json --n-best 3 --reset endpoint --longest 0.9 "$d/s1.wav"
 is "alternatives of all segments" 4 "$(printf '%s' "$out" | grep -o '"phones":' | wc -l | tr -d ' ')"
+# A model that forgets goes on behind endpoints unless it is told not to; the search begins anew there all the same.
+run train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/forgets" --decay gated --decay-half-life-s 0.3,2 -q
+is "a model that forgets" 0 "$status"
+m=$tmp/forgets/best.safetensors
+on=$(t -m "$m" --reset never "$tmp/long.wav")
+is "goes on" "$on" "$(t -m "$m" --longest 0.9 "$tmp/long.wav")"
+is "in linnet listen" "$on" "$("$LINNET" listen -q -m "$m" --plain --no-paced --longest 0.9 --from "$tmp/long.wav" | utterances)"
+anew=$(t -m "$m" --reset endpoint --longest 0.9 "$tmp/long.wav")
+ok "unless it is told not to" test "$anew" != "$on"
+is "in linnet listen" "$anew" \
+    "$("$LINNET" listen -q -m "$m" --reset endpoint --plain --no-paced --longest 0.9 --from "$tmp/long.wav" | utterances)"
+ok "a search begins anew" test "$(t -m "$m" -f json --n-best 2 --longest 0.9 "$tmp/long.wav")" != \
+    "$(t -m "$m" -f json --n-best 2 --reset never "$tmp/long.wav")"
 refused "an endpoint that is none" 2 "endpoints: the probability of a blank" transcribe --blank 0 "$d/s1.wav"
 
 # Channels.

@@ -34,7 +34,7 @@ static void decode_joined(lin_joined *j, lin_decoder *d, lin_result *r)
     lin_joined_begin(j);
     for (int s = 0; s < SEGMENTS; s++) {
         OK(lin_decoder_push(d, logp + s * T * V, T, &err));
-        if (s + 1 < SEGMENTS) OK(lin_joined_endpoint(j, d, (s + 1) * T, r, &err));
+        if (s + 1 < SEGMENTS) OK(lin_joined_endpoint(j, d, (s + 1) * T, 0, r, &err));
         else OK(lin_joined_finish(j, d, r, &err));
     }
 }

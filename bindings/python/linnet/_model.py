@@ -269,7 +269,7 @@ class Model:
 
     def stream(self, rate: int | None = None, *, words: bool = False, decoder: Decoder | None = None, channels: int = 1,
                channel: int | None = None, endpoints: bool = True, silence_before_s: float = 5, silence_after_s: float = 0.8,
-               longest_s: float = 30, reset_at_endpoints: bool = True, can_save: bool | None = None) -> Stream:
+               longest_s: float = 30, reset_at_endpoints: bool | None = None, can_save: bool | None = None) -> Stream:
         """A stream of live sound: push sound, iterate over what has changed.
 
         rate      samples per second; None: the model's own
@@ -279,7 +279,7 @@ class Model:
         silence_before_s  after so much silence in which nothing was said; 0: never, as the next two
         silence_after_s   after so much silence that follows speech
         longest_s         after so long
-        reset_at_endpoints  the network forgets the past at each endpoint
+        reset_at_endpoints  the network forgets the past at each endpoint; None: unless the model forgets by itself
         can_save  Stream.save, fork and pickle work. None: where the rate is the model's; at other rates a stream that can be
                   saved takes up to a second to make
 
@@ -295,7 +295,7 @@ class Model:
 
     def engine(self, streams: int = 64, *, words: bool = False, decoder: Decoder | None = None, threads: int = 0,
                endpoints: bool = True, silence_before_s: float = 5, silence_after_s: float = 0.8, longest_s: float = 30,
-               reset_at_endpoints: bool = True, growing: bool = False, queue_s: float = 1,
+               reset_at_endpoints: bool | None = None, growing: bool = False, queue_s: float = 1,
                exact: bool = False) -> Engine:
         """Many live streams at once, on all cores or on the model's GPU.
 
