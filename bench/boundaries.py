@@ -272,4 +272,5 @@ def main():
             compare("pocketsphinx", truth, pocketsphinx(folder))
 
 
-main()
+if __name__ == "__main__":
+    main()

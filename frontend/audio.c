@@ -177,6 +177,22 @@ static lin_status ends_within_page(const lin_audio *a, int *within, lin_error *e
     return LIN_OK;
 }
 
+// Whether the length of an MP3 file is a guess from its size: exact is what the first frame says, where an encoder wrote it there.
+static int is_length_guessed(const lin_audio *a)
+{
+    static const char *const tags[] = {"Xing", "Info", "VBRI"};
+    unsigned char b[64]; // a frame's header and side information, 4 to 40 bytes, and the tag
+    int64_t at = 0;
+    if (!a->is_mpeg) return 0;
+    if (read_at(a, b, 10, 0) == 10 && memcmp(b, "ID3", 3) == 0)
+        at = 10 + ((b[6] & 127) << 21 | (b[7] & 127) << 14 | (b[8] & 127) << 7 | (b[9] & 127));
+    const size_t n = read_at(a, b, sizeof b, at);
+    for (size_t i = 4; i + 4 <= n; i++)
+        for (int k = 0; k < 3; k++)
+            if (memcmp(b + i, tags[k], 4) == 0) return 0;
+    return 1;
+}
+
 // ---- files through libsndfile ----
 
 // sf_open_fd closes the descriptor when it fails, whatever its argument says, and sf_open guesses headerless formats from the
@@ -301,7 +317,7 @@ static lin_status read_sndfile(lin_audio *a, float *frames, int capacity, int *n
                      sf_strerror(a->file));
     else if (sf_error(a->file) != SF_ERR_NO_ERROR)
         warn_missing(a, "%s is damaged: reading stopped after %.3f s (%s)", a->name, seconds, sf_strerror(a->file));
-    else if (a->info.frames > total + a->info.rate_hz / 10) // lengths of lossy formats are not exact
+    else if (a->info.frames > total + a->info.rate_hz / 10 && !is_length_guessed(a)) // lengths of lossy formats are not exact
         warn_missing(a, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, seconds, promised);
     else if (a->is_cut) warn_missing(a, "%s is truncated: it ends after %.3f s, within an Ogg page", a->name, seconds);
     if (total == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples that can be read", a->name);

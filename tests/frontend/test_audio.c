@@ -540,6 +540,27 @@ START_TEST(lying_and_broken_files)
 }
 END_TEST
 
+// The first frame of an MP3 file may give its length. Where it does not, libsndfile guesses it from the file's size, tags included.
+START_TEST(lengths_of_mp3)
+{
+    enum { TAG = 4096, ROOM = 10 + TAG + 4 * N };
+    static float x[N];
+    static unsigned char b[ROOM] = {'I', 'D', '3', 3, 0, 0, 0, 0, TAG >> 7, 0};
+    SF_INFO info = {.samplerate = 16000, .channels = 1, .format = SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III};
+    if (!sf_format_check(&info)) return;
+    noise(x, N, 0.5);
+    unsigned char *sound = b + 10 + TAG, *first = NULL;
+    const size_t n = load(write_sound("a.mp3", info.format, 16000, 1, x, N), sound, ROOM - 10 - TAG);
+    for (size_t i = 0; i < 64; i++)
+        if (memcmp(sound + i, "Xing", 4) == 0 || memcmp(sound + i, "Info", 4) == 0) first = sound + i;
+    ck_assert_msg(first != NULL, "libsndfile writes no length");
+    reported(write_bytes("tagged.mp3", b, 10 + TAG + n), N, N + 2304, NULL);
+    reported(write_bytes("cut.mp3", b, 10 + TAG + n / 2), 1, N - 1, "is truncated");
+    memset(first, 0, 4);
+    reported(write_bytes("guessed.mp3", b, 10 + TAG + n), N, N + 2304, NULL);
+}
+END_TEST
+
 // Random damage in the header and body: the functions return a status for any behaviour of libsndfile, and nothing leaks.
 START_TEST(flipped_bytes)
 {
@@ -708,6 +729,7 @@ int main(void)
     tcase_add_test(cases, refused_files);
     tcase_add_test(cases, samples_that_are_no_sound);
     tcase_add_test(cases, lying_and_broken_files);
+    tcase_add_test(cases, lengths_of_mp3);
     tcase_add_test(cases, flipped_bytes);
     tcase_add_test(cases, standard_input);
     tcase_add_test(cases, samples_in_memory);
