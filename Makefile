@@ -152,8 +152,15 @@ include linnet/library.mk
 # ---- targets for users -----------------------------------------------------------------------------------------------------------
 
 all: found
-	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet library $(MPI_SO) $(WEB_SO) $(if $(NVCC),$B/liblinnet_cuda.so)
+	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet library $(MPI_SO) $(WEB_SO) $(if $(NVCC),$B/liblinnet_cuda.so) $(PACKED)
 	@echo "built $B/linnet, $B/lib/liblinnet.so and .a$(if $(MPI_SO),$(comma) $(MPI_SO))$(if $(WEB_SO),$(comma) $(WEB_SO))$(if $(NVCC), and $B/liblinnet_cuda.so); 'make help' says what else can be made"
+
+# The installed lexicon, packed; the program works without it. It cannot be made where the program cannot run.
+PACKED := share/linnet/english.dict.gz.tree
+PACKED_FROM := $(addprefix share/linnet/,english.dict.gz english.lm default.safetensors)
+$(PACKED): $(PACKED_FROM) lexicon/tree_internal.h | $B/linnet
+	$(SAY) "  PACK  $@"
+	-@$B/linnet lexicon -q -m share/linnet/default.safetensors --lm share/linnet/english.lm share/linnet/english.dict.gz 2> /dev/null
 
 # As many jobs as processors, unless make has a -j. Evaluated in recipes: MAKEFLAGS contains -j only there.
 JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
@@ -269,6 +276,7 @@ install-files: install-library
 	install -m 644 share/linnet/default.safetensors "$$TO/share/linnet/linnet.safetensors"
 	install -m 644 share/linnet/timit-61-39.map share/linnet/offline.safetensors share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm share/linnet/english.punctuation \
 		"$$TO/share/linnet"
+	[ ! -f $(PACKED) ] || install -m 644 $(PACKED) "$$TO/share/linnet"
 	install -m 644 share/linnet/web/* "$$TO/share/linnet/web"
 	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg docs/*.png \
 		"$$TO/share/doc/linnet"

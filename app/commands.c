@@ -19,6 +19,7 @@ const lin_command *const lin_commands[] = {
     &lin_command_prepare,
     &lin_command_phonemize,
     &lin_command_g2p,
+    &lin_command_lexicon,
     &lin_command_ngram,
     &lin_command_readable,
     &lin_command_info,

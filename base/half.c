@@ -2,10 +2,29 @@
 
 #include "base/half.h"
 
+// With the processor's own conversion, which is exact too: a model's weights are widened each time that it is loaded.
+#if defined(__x86_64__)
+#include <immintrin.h>
+__attribute__((target("avx,f16c"))) static size_t widen_eights(const unsigned char *from, size_t count, float *to)
+{
+    size_t i = 0;
+    if (!__builtin_cpu_supports("avx") || !__builtin_cpu_supports("f16c")) return 0;
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + 2 * i))));
+    return i;
+}
+#else
+static size_t widen_eights(const unsigned char *from, size_t count, float *to)
+{
+    (void)from, (void)count, (void)to;
+    return 0;
+}
+#endif
+
 void lin_half_widen(const void *from, size_t count, float *to)
 {
     const unsigned char *bytes = from;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = widen_eights(bytes, count, to); i < count; i++) {
         uint16_t half;
         memcpy(&half, bytes + 2 * i, sizeof half);
         to[i] = lin_half_to_float(half);

@@ -9,8 +9,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-// Each block is preceded by one 64-byte line with its size, which lin_resize needs to move it.
+// Each block is preceded by one 64-byte line with its size, which lin_resize needs to move it, and whether it was mapped.
 enum { LINE = 64 };
+typedef struct line {
+    size_t bytes, mapped; // mapped: the size of the mapping; 0: from the C library
+} line;
 
 static atomic_ulong n_allocations, n_freed, fail_at;
 
@@ -33,28 +36,57 @@ static void ask_for_huge_pages(unsigned char *block, size_t bytes)
 #endif
 }
 
-void *lin_alloc(size_t count, size_t size)
+// A mapping is zeroed by the system, page by page as they are touched: no second pass over it, and none over the part of a large
+// scratch that is never used. The address sanitizer watches only blocks of the C library.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define MAPPED_FROM SIZE_MAX
+#else
+#define MAPPED_FROM ((size_t)4 << 20)
+#endif
+
+static unsigned char *take(size_t bytes, int *zeroed)
+{
+    const size_t whole = (bytes + 2 * LINE - 1) / LINE * LINE;
+    line head = {.bytes = bytes};
+    unsigned char *block;
+    *zeroed = bytes >= MAPPED_FROM;
+    if (*zeroed) {
+        head.mapped = whole;
+        block = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block == MAP_FAILED) return NULL;
+        ask_for_huge_pages(block, bytes);
+    } else {
+        block = aligned_alloc(LINE, whole);
+        if (!block) return NULL;
+    }
+    memcpy(block, &head, sizeof head);
+    return block + LINE;
+}
+
+static void *allocate(size_t count, size_t size, int *zeroed)
 {
     if (size && count > (SIZE_MAX - 4 * LINE) / size) return NULL;
-    size_t bytes = count * size;
-    if (must_fail()) {
-        atomic_fetch_add(&n_freed, 1);
-        return NULL;
-    }
-    unsigned char *block = aligned_alloc(LINE, (bytes + 2 * LINE - 1) / LINE * LINE);
-    if (!block) {
-        atomic_fetch_add(&n_freed, 1);
-        return NULL;
-    }
-    ask_for_huge_pages(block, bytes);
-    memcpy(block, &bytes, sizeof bytes);
-    return block + LINE;
+    unsigned char *block = must_fail() ? NULL : take(count * size, zeroed);
+    if (!block) atomic_fetch_add(&n_freed, 1);
+    return block;
+}
+
+void *lin_alloc(size_t count, size_t size)
+{
+    int zeroed;
+    return allocate(count, size, &zeroed);
 }
 
 void *lin_calloc(size_t count, size_t size)
 {
-    void *block = lin_alloc(count, size);
-    if (block) memset(block, 0, count * size);
+    int zeroed;
+    void *block = allocate(count, size, &zeroed);
+    if (block && !zeroed) memset(block, 0, count * size);
     return block;
 }
 
@@ -104,7 +136,11 @@ void lin_free(void *block)
 {
     if (!block) return;
     atomic_fetch_add(&n_freed, 1);
-    free((unsigned char *)block - LINE);
+    line head;
+    unsigned char *begin = (unsigned char *)block - LINE;
+    memcpy(&head, begin, sizeof head);
+    if (head.mapped) munmap(begin, head.mapped);
+    else free(begin);
 }
 
 lin_status lin_no_memory(lin_error *err, const char *what, size_t bytes)

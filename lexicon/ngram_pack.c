@@ -215,7 +215,7 @@ lin_status lin_ngram_unpack(const void *bytes, size_t n, const char *name, lin_n
 
 // ---- files ----------------------------------------------------------------------------------------------------------------------
 
-size_t lin_ngram_most_copied = (size_t)64 << 20;
+size_t lin_ngram_most_copied = (size_t)4 << 20;
 
 static lin_status read_file(int file, size_t size, const char *path, lin_ngram **out, lin_error *err)
 {

@@ -8,17 +8,8 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/symbols.h"
 #include "base/textfile.h"
-
-struct lin_tree {
-    lin_symbols words;    // lower case
-    lin_tree_node *nodes; // n_nodes and one that ends the last ranges
-    lin_tree_end *ends;
-    int n_nodes, n_ends, n_outputs, n_left_out;
-    uint64_t lm_fingerprint, fingerprint;
-    char first_left_out[LIN_WORD_MAX + 1];
-};
+#include "lexicon/tree_internal.h"
 
 // While a tree is built: a pronunciation that is kept, and the range of sorted ones that pass through a node.
 typedef struct item {
@@ -277,9 +268,13 @@ lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *p
 void lin_tree_destroy(lin_tree *t)
 {
     if (!t) return;
-    lin_symbols_free(&t->words);
-    lin_free(t->nodes);
-    lin_free(t->ends);
+    if (t->map.bytes) {
+        lin_file_map_close(&t->map);
+    } else {
+        lin_symbols_free(&t->words);
+        lin_free(t->nodes);
+        lin_free(t->ends);
+    }
     lin_free(t);
 }
 

@@ -77,6 +77,15 @@ lin_status lin_decoding_open(lin_decoding *decoding, const lin_decoding_values *
 void lin_decoding_close(lin_decoding *decoding);
 
 /*
+ * Writes the lexicon of a word search as the search uses it (lexicon/tree.h) to `path`, NULL: beside the lexicon, with this ending,
+ * where lin_decoding_open finds it: it maps that file instead of reading the lexicon, if lexicon, phones, language model and
+ * all_words are the same. LIN_INVALID without a word search; LIN_UNSUPPORTED for a lexicon with lines that are left out, which
+ * are to be reported each time, or that is not a regular file; LIN_IO, LIN_NO_MEMORY.
+ */
+#define LIN_PACKED_LEXICON ".tree"
+lin_status lin_decoding_pack_lexicon(const lin_decoding *decoding, const char *path, lin_error *err);
+
+/*
  * Reads the phrases again (--context may have changed; here the list may be empty): streams use the new ones from their next row
  * on, and settled results stay. No stream may be pushed meanwhile, and settled results must have been taken. n_phrases: their
  * number. On failure the old phrases remain.

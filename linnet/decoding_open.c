@@ -1,11 +1,14 @@
 // decoding_open.c - lexicon, language model and phrases opened for all streams; see decoding.h.
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "base/map.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "lexicon/dictionary.h"
@@ -34,6 +37,7 @@ struct lin_decoding_parts {
     lin_context *phones_context;
     lin_word_context *words_context;
     char lexicon[LONGEST_PATH], lm_path[LONGEST_PATH];
+    uint64_t lexicon_key; // of the packed form; 0: the lexicon has lines that are left out, or is not a regular file
     // Only while opening:
     lin_dictionary *dictionary;
     lin_g2p_rules *rules;
@@ -63,8 +67,58 @@ static lin_status open_dictionary(parts *p, lin_error *err)
     lin_status status = lin_dictionary_load(p->lexicon, p->phones, &options, &p->dictionary, err);
     if (status != LIN_OK) return about(p->lexicon, status, err);
     const int skipped = lin_dictionary_skipped(p->dictionary, &first);
+    if (skipped) p->lexicon_key = 0; // a packed form could not report them
     if (skipped && !p->again) lin_warn(&p->warnings, "%s; %d such line%s left out", first, skipped, skipped == 1 ? "" : "s");
     return LIN_OK;
+}
+
+// All that a tree is made of: the bytes of the lexicon, the phones, the language model, the option.
+static void find_key(parts *p)
+{
+    lin_file_map file;
+    const char *phones = lin_phones_list(p->phones);
+    const int32_t numbers[] = {p->values->all_words, lin_phones_count(p->phones)};
+    if (lin_file_map_open(p->lexicon, &file, NULL) != LIN_OK) return;
+    uint64_t key = lin_hash(file.bytes, file.size, p->lm ? lin_ngram_fingerprint(p->lm) : 0);
+    key = lin_hash(numbers, sizeof numbers, lin_hash(phones, strlen(phones), key));
+    lin_file_map_close(&file);
+    p->lexicon_key = key ? key : 1;
+}
+
+// The packed form beside the lexicon, if there is one of the same contents.
+static lin_status open_packed_tree(parts *p, lin_error *err)
+{
+    char path[LONGEST_PATH + 8];
+    lin_error why;
+    snprintf(path, sizeof path, "%s%s", p->lexicon, LIN_PACKED_LEXICON);
+    if (access(path, F_OK) != 0) return LIN_OK;
+    const lin_status status = lin_tree_open(path, p->lexicon_key, &p->tree, &why);
+    if (status == LIN_NO_MEMORY) return lin_fail_as(err, &why);
+    if (status == LIN_FORMAT) lin_warn(&p->warnings, "%s; the lexicon itself is read", why.message);
+    return LIN_OK;
+}
+
+static lin_status open_tree(parts *p, lin_error *err)
+{
+    const lin_tree_options options = {.all_words = p->values->all_words};
+    find_key(p);
+    lin_status status = p->lexicon_key ? open_packed_tree(p, err) : LIN_OK;
+    if (status != LIN_OK || p->tree) return status;
+    status = open_dictionary(p, err);
+    return status == LIN_OK ? lin_tree_create(p->dictionary, p->phones, p->lm, &options, &p->tree, err) : status;
+}
+
+lin_status lin_decoding_pack_lexicon(const lin_decoding *d, const char *path, lin_error *err)
+{
+    const parts *p = d->parts;
+    char beside[LONGEST_PATH + 8];
+    if (!p || !p->tree) return lin_fail(err, LIN_INVALID, "a lexicon is packed only for words");
+    if (!p->lexicon_key) {
+        return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be packed: it has lines that are left out, or is not a regular file",
+                        p->lexicon);
+    }
+    snprintf(beside, sizeof beside, "%s%s", p->lexicon, LIN_PACKED_LEXICON);
+    return lin_tree_write(p->tree, p->lexicon_key, path ? path : beside, err);
 }
 
 // ---- phrases --------------------------------------------------------------------------------------------------------------------
@@ -307,7 +361,6 @@ static int is_of_phones(const parts *p)
 static lin_status open_words(parts *p, lin_error *err)
 {
     const lin_words_options o = lin_decoding_words_options(p->values);
-    const lin_tree_options tree = {.all_words = p->values->all_words};
     if (!*p->lexicon) {
         return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed; name one with --lexicon FILE or "
                                      "LINNET_LEXICON, such as CMUdict (cmudict-en-us.dict in Debian's pocketsphinx-en-us)");
@@ -315,15 +368,14 @@ static lin_status open_words(parts *p, lin_error *err)
     lin_status status = open_lm_of_words(p, err);
     if (status == LIN_OK && is_of_phones(p))
         return lin_fail(err, LIN_MISMATCH, "%s is a model of phones; omit --words, or name a model of words with --lm", p->lm_path);
-    if (status == LIN_OK) status = open_dictionary(p, err);
-    if (status == LIN_OK) status = lin_tree_create(p->dictionary, p->phones, p->lm, &tree, &p->tree, err);
+    if (status == LIN_OK) status = open_tree(p, err);
     if (status == LIN_MISMATCH) {
         return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it a model of phones, or of another language? Name another "
                                            "with --lm, or use --no-lm", p->lm_path, p->lexicon);
     }
     if (status == LIN_OK && lin_tree_left_out(p->tree) > 0 && !p->warnings.quiet) {
         lin_warn(&p->warnings, "%d of the %d words of %s are not in the language model, such as %s, and are written as phonemes; "
-                               "--all-words adds them", lin_tree_left_out(p->tree), lin_dictionary_count(p->dictionary), p->lexicon,
+                               "--all-words adds them", lin_tree_left_out(p->tree), lin_tree_left_out(p->tree) + lin_tree_words(p->tree), p->lexicon,
                      lin_tree_first_left_out(p->tree));
     }
     return status == LIN_OK ? lin_words_create(p->tree, p->lm, &o, &p->words, err) : status;

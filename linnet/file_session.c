@@ -14,7 +14,8 @@
 
 static const double RESET_AFTER_S = 60;
 
-enum { BLOCK = 576 }; // frames of the front end at a time: 5.8 seconds
+// Frames of the front end at a time: 5.8 seconds; where somebody reads what is settled, fewer at first.
+enum { BLOCK = 576, FIRST_BLOCK = 72 };
 
 // One channel, or the mix.
 typedef struct file_lane {
@@ -290,12 +291,19 @@ static lin_status resume(lin_file_session *s, lin_error *err)
 
 /* ---- streams ---------------------------------------------------------------------------------------------------------------- */
 
+// Frames of the block after one of `last`; 0: of the first one.
+static int block_after(const lin_file_session *s, int last)
+{
+    const int next = last ? 2 * last : FIRST_BLOCK;
+    return s->sink->settled && next < BLOCK ? next : BLOCK;
+}
+
 // A block of a file that the network works on, and the next one, which is read meanwhile.
 typedef struct two_blocks {
     lin_file_session *session;
     lin_source *source;
-    float *now, *next; // [lanes, BLOCK, D]
-    int n, n_next;
+    float *now, *next;  // [lanes, room, D], [lanes, room_next, D]
+    int n, n_next, room, room_next;
     lin_status fed, read;
     lin_error feed_error, read_error;
 } two_blocks;
@@ -305,10 +313,10 @@ static void either_block(void *context, int piece, int thread)
     two_blocks *b = context;
     (void)thread;
     if (piece == 1) {
-        b->read = lin_source_read(b->source, b->next, BLOCK, &b->n_next, &b->read_error);
+        b->read = lin_source_read(b->source, b->next, b->room_next, &b->n_next, &b->read_error);
         return;
     }
-    const size_t lane = (size_t)BLOCK * (size_t)lin_source_bins(b->source);
+    const size_t lane = (size_t)b->room * (size_t)lin_source_bins(b->source);
     b->fed = LIN_OK;
     for (int l = 0; l < lin_source_lanes(b->source) && b->fed == LIN_OK; l++)
         b->fed = feed(b->session, l, b->now + (size_t)l * lane, b->n, &b->feed_error);
@@ -318,10 +326,12 @@ static void either_block(void *context, int piece, int thread)
 static lin_status run_file(lin_file_session *s, lin_source *source, lin_error *err)
 {
     const size_t block = (size_t)lin_source_lanes(source) * BLOCK * (size_t)lin_source_bins(source);
-    two_blocks b = {.session = s, .source = source, .now = s->frames, .next = s->frames + block};
-    lin_status status = lin_source_read(source, b.now, BLOCK, &b.n, err);
+    two_blocks b = {.session = s, .source = source, .now = s->frames, .next = s->frames + block,
+                    .room = block_after(s, 0)};
+    lin_status status = lin_source_read(source, b.now, b.room, &b.n, err);
     while (status == LIN_OK && b.n > 0) {
         if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
+        b.room_next = block_after(s, b.room);
         lin_pool_run(s->beside, 2, either_block, &b);
         if (err && (b.fed != LIN_OK || b.read != LIN_OK)) *err = b.fed != LIN_OK ? b.feed_error : b.read_error;
         status = b.fed != LIN_OK ? b.fed : b.read;
@@ -330,6 +340,7 @@ static lin_status run_file(lin_file_session *s, lin_source *source, lin_error *e
         b.now = b.next;
         b.next = swap;
         b.n = b.n_next;
+        b.room = b.room_next;
     }
     return status;
 }
@@ -338,7 +349,7 @@ static lin_status run_file(lin_file_session *s, lin_source *source, lin_error *e
 static lin_status run_stream(lin_file_session *s, lin_source *source, int live, lin_error *err)
 {
     const lin_sound *sound = s->sound;
-    int lanes = lin_source_lanes(source), D = lin_source_bins(source), n = 1;
+    int lanes = lin_source_lanes(source), D = lin_source_bins(source), n = 1, room = 0;
     lin_status status = LIN_OK;
     const int64_t every = (int64_t)(sound->mark_s * 1000 / s->r->model->features.hop_ms + 0.5); // frames
     const int has_end = s->decodes && sound->within && s->end_s < INFINITY;
@@ -352,8 +363,9 @@ static lin_status run_stream(lin_file_session *s, lin_source *source, int live, 
             if (live) break;
             return lin_fail(err, LIN_STOPPED, "interrupted");
         }
-        const int64_t to_mark = every ? every - lin_lane_frames(s->lanes[0].network) % every : BLOCK;
-        const int most = to_mark < BLOCK ? (int)to_mark : BLOCK;
+        room = block_after(s, room);
+        const int64_t to_mark = every ? every - lin_lane_frames(s->lanes[0].network) % every : room;
+        const int most = to_mark < room ? (int)to_mark : room;
         status = lin_source_read(source, s->frames, most, &n, err);
         for (int l = 0; l < lanes && status == LIN_OK && n > 0; l++) {
             status = feed(s, l, s->frames + (size_t)l * (size_t)most * (size_t)D, n, err);

@@ -2,8 +2,11 @@
 
 #include "model/encoder.h"
 
+#include "base/cores.h"
 #include "base/memory.h"
 #include "model/encoder_internal.h"
+
+enum { PACKING_THREADS = 4 };
 
 // The weights and the normalisation in the backend's memory.
 static lin_status place_model(lin_encoder *e, lin_error *err)
@@ -35,7 +38,9 @@ lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_en
     e->ops = ops;
     e->state_count = lin_config_state_count(&model->config);
     e->pass_rows = !ops->on_host ? LIN_DEVICE_ROWS : ops->precision == LIN_PRECISION_BF16 ? LIN_HOST_ROWS_BF16 : LIN_HOST_ROWS;
-    lin_status status = ops->exec_create(ops, 1, &e->exec, err);
+    // Packing takes memory of the weights' size, which the system clears: threads share that. They only sleep afterwards.
+    const int cores = lin_cores(), threads = ops->on_host && cores > 1 ? (cores < PACKING_THREADS ? cores : PACKING_THREADS) : 1;
+    lin_status status = ops->exec_create(ops, threads, &e->exec, err);
     if (status == LIN_OK) status = place_model(e, err);
     if (status == LIN_OK)
         status = lin_weights_create(ops, e->exec, &model->config, &model->params, e->values, 0, &e->weights, err);

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cores.h"
 #include "base/half.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/pool.h"
 #include "base/utf8.h"
 
 static const char version[] = "2", first_version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd",
@@ -210,27 +212,64 @@ static size_t find_not_finite(const float *x, size_t count)
     return i;
 }
 
-static lin_status copy_tensor(const lin_safetensors *st, const char *name, float *to, const char *file, lin_error *err)
+// Tensors as floats; the weights of a large model on all cores, most of whose time is the system's, which clears the memory.
+typedef struct copy_job {
+    const lin_safetensors *st;
+    const lin_model *model;
+    size_t *bad; // [n_tensors]: index of the first value that is not finite, or the number of values
+} copy_job;
+
+static size_t copy_values(const lin_tensor *t, float *to)
 {
-    const lin_tensor *t = lin_safetensors_find(st, name);
     const size_t count = lin_tensor_count(t);
     if (t->dtype == LIN_F16) lin_half_widen(t->data, count, to);
     else memcpy(to, t->data, count * sizeof *to);
-    const size_t i = find_not_finite(to, count);
-    if (i == count) return LIN_OK;
-    return lin_fail(err, LIN_NUMERIC, "%s: tensor %s holds %s at element %zu", file, name, isnan(to[i]) ? "NaN" : "infinity", i);
+    return find_not_finite(to, count);
+}
+
+static void copy_piece(void *context, int piece, int thread)
+{
+    (void)thread;
+    const copy_job *job = context;
+    const lin_param *p = &job->model->params.table[piece];
+    job->bad[piece] = copy_values(lin_safetensors_find(job->st, p->name), job->model->values + p->offset);
+}
+
+static lin_status check_finite(const char *name, const float *x, size_t count, size_t bad, const char *file, lin_error *err)
+{
+    if (bad == count) return LIN_OK;
+    return lin_fail(err, LIN_NUMERIC, "%s: tensor %s holds %s at element %zu", file, name, isnan(x[bad]) ? "NaN" : "infinity", bad);
+}
+
+static lin_status copy_weights(const lin_safetensors *st, lin_model *m, const char *file, lin_error *err)
+{
+    enum { ALONE = 1 << 20, MOST_THREADS = 4 }; // fewer weights are done before another thread has begun
+    const int n = m->params.n_tensors, cores = lin_cores();
+    lin_pool *pool = NULL;
+    copy_job job = {st, m, lin_alloc((size_t)n, sizeof *job.bad)};
+    if (!job.bad) return lin_no_memory(err, "a model", (size_t)n * sizeof *job.bad);
+    lin_status status = LIN_OK;
+    if (m->params.n_elements >= ALONE && cores > 1) status = lin_pool_create(cores < MOST_THREADS ? cores : MOST_THREADS, &pool, err);
+    if (status == LIN_OK) lin_pool_run(pool, n, copy_piece, &job);
+    lin_pool_destroy(pool);
+    for (int i = 0; i < n && status == LIN_OK; i++) {
+        const lin_param *p = &m->params.table[i];
+        status = check_finite(p->name, m->values + p->offset, (size_t)p->n * (size_t)(p->k ? p->k : 1), job.bad[i], file, err);
+    }
+    lin_free(job.bad);
+    return status;
 }
 
 static lin_status copy_tensors(const lin_safetensors *st, lin_model *m, const char *file, lin_error *err)
 {
-    lin_status status = copy_tensor(st, mean_name, m->mean, file, err);
-    if (status == LIN_OK) status = copy_tensor(st, istd_name, m->istd, file, err);
+    const size_t D = (size_t)m->config.mel_bins;
+    lin_status status = check_finite(mean_name, m->mean, D, copy_values(lin_safetensors_find(st, mean_name), m->mean), file, err);
+    if (status == LIN_OK)
+        status = check_finite(istd_name, m->istd, D, copy_values(lin_safetensors_find(st, istd_name), m->istd), file, err);
     for (int d = 0; d < m->config.mel_bins && status == LIN_OK; d++)
         if (!(m->istd[d] > 0))
             status = lin_fail(err, LIN_FORMAT, "%s: tensor %s is not positive at element %d", file, istd_name, d);
-    for (int i = 0; i < m->params.n_tensors && status == LIN_OK; i++)
-        status = copy_tensor(st, m->params.table[i].name, m->values + m->params.table[i].offset, file, err);
-    return status;
+    return status == LIN_OK ? copy_weights(st, m, file, err) : status;
 }
 
 static lin_status check_fingerprint(const lin_safetensors *st, const lin_model *m, const char *file, lin_error *err)

@@ -22,6 +22,12 @@ static void pack_panel(float *packed, const float *w, int n, int k, int piece, i
     const int used = n - c0 < width ? n - c0 : width;
     float *to = packed + (size_t)c0 * (size_t)k;
     if (used < width) memset(to, 0, (size_t)width * (size_t)k * sizeof *to);
+#if defined(__x86_64__)
+    if (lin_cpu_level() >= LIN_ISA_AVX2) {
+        lin_pack_rows_avx2(to, w + (size_t)c0 * (size_t)k, used, k, width);
+        return;
+    }
+#endif
     for (int t0 = 0; t0 < k; t0 += 16) { // 16 columns of 48 rows: source and destination stay in the first-level cache
         const int t1 = t0 + 16 < k ? t0 + 16 : k;
         for (int c = 0; c < used; c++) {

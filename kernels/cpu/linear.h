@@ -59,6 +59,9 @@ static inline int lin_item_panels(const lin_packing *item, int panel)
 /* One panel of packed weights, number `piece`, from w [n, k]. */
 typedef void lin_pack_panel(float *packed, const float *w, int n, int k, int piece, int panel);
 
+/* A panel [k, width] from `rows` rows of w [.., k]; columns beyond them are not written. Any x86-64 processor with AVX2. */
+void lin_pack_rows_avx2(float *to, const float *w, int rows, int k, int width);
+
 /* The table's weights_pack: packs panel by panel on the threads of exec, with the functions for panels along w's rows and
  * columns. */
 void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items, int panel,

@@ -53,6 +53,22 @@ th two hello" "$(d $lm "$tmp/hw.npy" "$tmp/th.npy")"
 is "their times" "hw 1 0.300 0.240 hello
 hw 1 0.600 0.240 world" "$(d $lm -f ctm "$tmp/hw.npy" | cut -d' ' -f1-5)"
 is "the phones, if requested" "HH AH L OW W ER L D" "$(d $lm --unit phones "$tmp/hw.npy")"
+# A packed lexicon: the same words, until the lexicon changes; a damaged one is reported, and the lexicon read.
+cp "$tmp/words.dict" "$tmp/packed.dict"
+p="--words --no-readable -l $tmp/packed.dict --lm $tmp/words.arpa"
+run lexicon --lm "$tmp/words.arpa" "$tmp/packed.dict"
+has "linnet lexicon says what it wrote" "$err" "packed.dict.tree: 5 words"
+is "a packed lexicon" "hello world" "$(d $p "$tmp/hw.npy")"
+printf x | dd of="$tmp/packed.dict.tree" bs=1 seek=600 conv=notrunc 2> /dev/null
+is "a damaged one" "hello world" "$("$LINNET" decode $p "$tmp/hw.npy" 2> "$tmp/.err")"
+has "is reported" "$(cat "$tmp/.err")" "packed.dict.tree is damaged"
+run lexicon -q --lm "$tmp/words.arpa" "$tmp/packed.dict"
+sed 's/^world W ER/world V ER/' "$tmp/words.dict" > "$tmp/packed.dict"
+is "a lexicon that has changed since" "$(d --words --no-readable -l "$tmp/packed.dict" --lm "$tmp/words.arpa" -f json "$tmp/hw.npy" | sed 's/.*"text":"\([^"]*\)".*/\1/')" \
+    "$(rm "$tmp/packed.dict.tree"; d $p -f json "$tmp/hw.npy" | sed 's/.*"text":"\([^"]*\)".*/\1/')"
+echo "bad" >> "$tmp/packed.dict"
+run lexicon -q --lm "$tmp/words.arpa" "$tmp/packed.dict"
+is "a lexicon with a bad line is not packed" 1 "$status"
 is "trn" "hello world (hw)" "$(d $lm -f trn "$tmp/hw.npy")"
 run decode -q $lm -f json "$tmp/hw.npy"
 has "json: text" "$out" '"text":"hello world"'

@@ -40,6 +40,31 @@ START_TEST(calloc_is_zero)
 }
 END_TEST
 
+// Large blocks come from the system, zeroed: no page is touched before it is used.
+START_TEST(large_blocks)
+{
+    const unsigned long live = lin_memory_live();
+    const size_t n = (size_t)9 << 20;
+    for (int round = 0; round < 3; round++) {
+        unsigned char *block = lin_calloc(n, 1);
+        ck_assert(aligned(block));
+        unsigned all = 0;
+        for (size_t i = 0; i < n; i++) all |= block[i];
+        ck_assert_uint_eq(all, 0);
+        memset(block, 0xff, n);
+        block = lin_resize(block, 2 * n, 1); // to another, and to a small one
+        for (size_t i = 0; i < n; i += 997) ck_assert_uint_eq(block[i], 0xff);
+        block = lin_resize(block, 100, 1);
+        for (size_t i = 0; i < 100; i++) ck_assert_uint_eq(block[i], 0xff);
+        lin_free(block);
+    }
+    ck_assert_ptr_null(lin_alloc((size_t)1 << 60, 1));
+    lin_memory_fail_at(1);
+    ck_assert_ptr_null(lin_calloc(n, 1));
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
 START_TEST(overflow_is_refused)
 {
     unsigned long live = lin_memory_live();
@@ -199,6 +224,7 @@ int main(void)
     TCase *tests = tcase_create("memory");
     tcase_add_test(tests, blocks_are_aligned_and_whole);
     tcase_add_test(tests, calloc_is_zero);
+    tcase_add_test(tests, large_blocks);
     tcase_add_test(tests, overflow_is_refused);
     tcase_add_test(tests, arrays_grow);
     tcase_add_test(tests, resize_keeps_the_smaller_part);

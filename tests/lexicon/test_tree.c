@@ -1,6 +1,6 @@
 // lexicon/tree.c: random lexicons against the plain list of their pronunciations; language models in upper and lower case;
 // look-ahead; limits; a lexicon as large as CMUdict.
-#include "lexicon/tree.h"
+#include "lexicon/tree_internal.h"
 
 #include "base/textfile.h"
 #include "tests/lexicon/support.h"
@@ -208,6 +208,153 @@ START_TEST(test_bad)
 }
 END_TEST
 
+static const char packed[] = "test_tree.tree";
+
+static void compare_trees(const lin_tree *a, const lin_tree *b)
+{
+    const size_t n = (size_t)lin_tree_nodes(a), m = (size_t)lin_tree_pronunciations(a);
+    ck_assert_int_eq(lin_tree_nodes(b), (int)n);
+    ck_assert_int_eq(lin_tree_pronunciations(b), (int)m);
+    ck_assert_int_eq(lin_tree_words(b), lin_tree_words(a));
+    ck_assert_int_eq(lin_tree_outputs(b), lin_tree_outputs(a));
+    ck_assert_int_eq(lin_tree_left_out(b), lin_tree_left_out(a));
+    ck_assert_str_eq(lin_tree_first_left_out(b), lin_tree_first_left_out(a));
+    ck_assert_uint_eq(lin_tree_fingerprint(b), lin_tree_fingerprint(a));
+    ck_assert_uint_eq(lin_tree_lm_fingerprint(b), lin_tree_lm_fingerprint(a));
+    ck_assert_mem_eq(lin_tree_node_array(b), lin_tree_node_array(a), (n + 1) * sizeof(lin_tree_node));
+    if (m) ck_assert_mem_eq(lin_tree_end_array(b), lin_tree_end_array(a), m * sizeof(lin_tree_end));
+    for (int i = 0; i < lin_tree_words(a); i++) {
+        const char *word = lin_tree_word(a, i);
+        ck_assert_str_eq(lin_tree_word(b, i), word);
+        ck_assert_int_eq(lin_tree_find(b, word, strlen(word)), i);
+    }
+    ck_assert_int_eq(lin_tree_find(b, "nosuchword", 10), -1);
+}
+
+static unsigned char *read_packed(size_t *n)
+{
+    FILE *f = fopen(packed, "rb");
+    ck_assert_ptr_nonnull(f);
+    fseek(f, 0, SEEK_END);
+    *n = (size_t)ftell(f);
+    unsigned char *bytes = malloc(*n);
+    rewind(f);
+    ck_assert_uint_eq(fread(bytes, 1, *n, f), *n);
+    fclose(f);
+    return bytes;
+}
+
+static void write_packed(const unsigned char *bytes, size_t n)
+{
+    FILE *f = fopen(packed, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+}
+
+// A packed tree is the tree; one of another lexicon, and a damaged one, are refused.
+START_TEST(test_packed)
+{
+    lin_phones *phones;
+    lin_dictionary *d;
+    lin_ngram *lm;
+    lin_tree *t, *again;
+    OK(lin_phones_create(NULL, &phones, &err));
+    OK(lin_dictionary_parse(small_dictionary, strlen(small_dictionary), "small", phones, NULL, &d, &err));
+    OK(lin_ngram_parse(arpa, strlen(arpa), "arpa", &lm, &err));
+    OK(lin_tree_create(d, phones, lm, NULL, &t, &err));
+    remove(packed);
+    FAILS(lin_tree_open(packed, 7, &again, &err), LIN_IO, packed);
+    OK(lin_tree_write(t, 7, packed, &err));
+    FAILS(lin_tree_open(packed, 8, &again, &err), LIN_MISMATCH, "another lexicon");
+    ck_assert_ptr_null(again);
+    OK(lin_tree_open(packed, 7, &again, &err));
+    compare_trees(t, again);
+    OK(lin_tree_write(again, 7, packed, &err)); // over the file that is open
+    compare_trees(t, again);
+    lin_tree_destroy(again);
+    FAIL_EVERY_ALLOCATION(lin_tree_open(packed, 7, &again, NULL), lin_tree_destroy(again));
+
+    size_t n;
+    unsigned char *bytes = read_packed(&n);
+    for (size_t i = 0; i < n; i++) { // every byte but the padding behind the header
+        if (i >= sizeof(lin_tree_header) && i < (sizeof(lin_tree_header) + 63) / 64 * 64) continue;
+        bytes[i] ^= 0x10;
+        write_packed(bytes, n);
+        const lin_status status = lin_tree_open(packed, 7, &again, NULL);
+        test_require(status == LIN_FORMAT || status == LIN_MISMATCH, "byte %zu: %s", i, lin_status_name(status));
+        bytes[i] ^= 0x10;
+    }
+    for (size_t cut = 0; cut < n; cut += 1 + cut / 4) {
+        write_packed(bytes, cut);
+        FAILS(lin_tree_open(packed, 7, &again, &err), LIN_FORMAT, packed);
+    }
+    free(bytes);
+    lin_tree_destroy(t);
+    OK(lin_tree_create_list(NULL, 0, 3, NULL, NULL, &t, &err)); // empty: its table of words has no slot
+    OK(lin_tree_write(t, 7, packed, &err));
+    OK(lin_tree_open(packed, 7, &again, &err));
+    compare_trees(t, again);
+    lin_tree_destroy(again);
+    lin_tree_destroy(t);
+    remove(packed);
+    lin_ngram_destroy(lm);
+    lin_dictionary_destroy(d);
+    lin_phones_destroy(phones);
+}
+END_TEST
+
+// Walks all of a tree as a search does; the address sanitizer sees a step outside.
+static long walk(const lin_tree *t, int node, int depth)
+{
+    const lin_tree_node *nodes = lin_tree_node_array(t);
+    const lin_tree_end *ends;
+    long sum = 0;
+    for (int i = ends_of(t, node, &ends); i-- > 0;) sum += (long)strlen(lin_tree_word(t, ends[i].word));
+    for (uint32_t c = nodes[node].child; c < nodes[node + 1].child; c++) sum += nodes[c].label + walk(t, (int)c, depth + 1);
+    return sum;
+}
+
+// Files that were forged, with a checksum that fits: refused, or walked without a step outside.
+START_TEST(test_forged)
+{
+    static lexicon x;
+    lin_tree *t, *again;
+    int refused = 0;
+    draw(&x, 3);
+    OK(lin_tree_create_list(x.entries, x.n, x.V, NULL, NULL, &t, &err));
+    OK(lin_tree_write(t, 7, packed, &err));
+    lin_tree_destroy(t);
+    size_t n;
+    unsigned char *good = read_packed(&n), *bytes = malloc(n);
+    for (uint64_t seed = 0; seed < 4000; seed++) {
+        memcpy(bytes, good, n);
+        for (uint64_t k = 0; k < 1 + seed % 3; k++) {
+            const size_t at = lin_random_below(seed, 3 * k, (uint32_t)(n - 8)) / 4 * 4;
+            const uint32_t kind = lin_random_below(seed, 3 * k + 1, 4);
+            uint32_t value;
+            memcpy(&value, bytes + at, 4);
+            value = kind == 0 ? value + 1 : kind == 1 ? value - 1 : kind == 2 ? UINT32_MAX : lin_random_below(seed, 3 * k + 2, 1000);
+            memcpy(bytes + at, &value, 4);
+        }
+        const uint64_t sum = lin_tree_sum(bytes, n);
+        memcpy(bytes + offsetof(lin_tree_header, sum), &sum, 8);
+        write_packed(bytes, n);
+        if (lin_tree_open(packed, 7, &again, NULL) != LIN_OK) {
+            refused++;
+            continue;
+        }
+        ck_assert_int_ge(walk(again, LIN_TREE_ROOT, 0), 0);
+        for (int i = 0; i < x.n_words; i++) lin_tree_find(again, x.names[i], strlen(x.names[i]));
+        lin_tree_destroy(again);
+    }
+    test_require(refused > 1000 && refused < 4000, "%d of 4000 were refused", refused);
+    free(good);
+    free(bytes);
+    remove(packed);
+}
+END_TEST
+
 // As many words and phones as in CMUdict. bench/bench_words measures the time for the real one.
 START_TEST(test_large)
 {
@@ -239,6 +386,8 @@ int main(void)
     tcase_add_test(cases, test_language_model);
     tcase_add_test(cases, test_fingerprint);
     tcase_add_test(cases, test_bad);
+    tcase_add_test(cases, test_packed);
+    tcase_add_test(cases, test_forged);
     tcase_add_test(cases, test_large);
     suite_add_tcase(suite, cases);
     return test_run(suite);

@@ -1,0 +1,90 @@
+// cmd_lexicon.c - linnet lexicon: packs a lexicon for the recognition of words.
+
+#include <stdio.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/guard.h"
+#include "app/model_options.h"
+#include "linnet/decoding.h"
+#include "linnet/find.h"
+#include "model/model_file.h"
+
+typedef struct lexicon_values {
+    const char *model, *lm, *output;
+    int no_lm, all_words, quiet;
+} lexicon_values;
+
+static const lin_option options[] = {
+    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(lexicon_values, model),
+     .help = "The model, whose phones the lexicon is packed for; if not given, $LINNET_MODEL, else default"},
+    {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(lexicon_values, lm),
+     .help = "The language model that it is packed for; if not given, $LINNET_LM, else english.lm"},
+    {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(lexicon_values, no_lm), .help = "Pack it for use with --no-lm"},
+    {.name = "all-words", .type = LIN_OPTION_FLAG, .at = offsetof(lexicon_values, all_words),
+     .help = "Pack it for use with --all-words"},
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(lexicon_values, output),
+     .help = "The file to write; if not given, DICT" LIN_PACKED_LEXICON ", where it is looked for"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(lexicon_values, quiet), .help = "No summary"},
+    {.type = LIN_OPTION_END},
+};
+
+static lin_status pack(const lexicon_values *v, const char *lexicon, const lin_phones *phones, lin_error *err)
+{
+    lin_decoding_values values = lin_decoding_default();
+    lin_decoding decoding;
+    const lin_warnings warnings = lin_complaints(v->quiet);
+    values.words = 1;
+    values.lexicon = lexicon;
+    values.lm = v->lm;
+    values.no_lm = v->no_lm;
+    values.all_words = v->all_words;
+    values.given = (v->lm ? 1u << LIN_GIVEN_LM : 0) | (v->no_lm ? 1u << LIN_GIVEN_NO_LM : 0);
+    lin_status status = lin_decoding_open(&decoding, &values, phones, 0.01, 0, &warnings, err);
+    if (status != LIN_OK) return status;
+    status = lin_decoding_pack_lexicon(&decoding, v->output, err);
+    if (status == LIN_OK && !v->quiet) {
+        lin_complain("%s%s: %d words", v->output ? v->output : lexicon, v->output ? "" : LIN_PACKED_LEXICON,
+                     lin_decoding_vocabulary(&decoding));
+    }
+    lin_decoding_close(&decoding);
+    return status;
+}
+
+static int run(lin_parsed *parsed)
+{
+    const lexicon_values *v = parsed->values;
+    lin_error err = {0};
+    lin_model *model = NULL;
+    lin_phones *phones = NULL;
+    char path[4096], name[4096];
+    if (v->lm && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
+    lin_status status = lin_find_model(v->model, name, sizeof name, &err);
+    if (status == LIN_OK) status = lin_model_load(name, &model, &err);
+    if (status == LIN_OK) status = lin_phones_create(model->phones, &phones, &err);
+    if (status == LIN_OK) status = lin_find_lexicon(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
+    if (status == LIN_OK && !*path) status = lin_fail(&err, LIN_IO, "no lexicon is installed; name a DICT");
+    if (status == LIN_OK) status = lin_guard_reads(path, &err); // it may be the installed one, which no option names
+    if (status == LIN_OK && v->output) status = lin_guard_writes(v->output, &err);
+    if (status == LIN_OK) status = pack(v, path, phones, &err);
+    lin_phones_destroy(phones);
+    lin_model_destroy(model);
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+const lin_command lin_command_lexicon = {
+    .name = "lexicon",
+    .operands = "[DICT]",
+    .summary = "pack a lexicon, so that the recognition of words starts sooner",
+    .description =
+        "Reading a lexicon and ordering its words by their phones takes a tenth of a second for 50,000 words. linnet lexicon does it "
+        "once and writes the result beside the lexicon, as DICT" LIN_PACKED_LEXICON "; every command that recognises words maps that file "
+        "as long as the lexicon, the phones of the model, the language model and --all-words are those it was packed for, and else "
+        "reads DICT, which remains the file to edit. Without DICT it packs the installed lexicon, as make does.",
+    .examples = "  linnet lexicon my.dict\n"
+                "  linnet lexicon --lm my.lm my.dict",
+    .options = options,
+    .values_size = sizeof(lexicon_values),
+    .max_operands = 1,
+    .run = run,
+};
