@@ -182,6 +182,18 @@ static void take_state(void *user, const void *bytes, size_t n, double seconds)
     lin_serve_touch(c);
 }
 
+static void take_phrases(void *user, int n, const lin_error *err)
+{
+    lin_client *c = user;
+    pthread_mutex_lock(&c->lock);
+    lin_buffer_clear(&c->out);
+    lin_live_put_context(&c->out, n, err ? err->message : "");
+    if (c->out.n) c->out.n--; // its line end
+    put_buffer(c, &c->out, 0);
+    pthread_mutex_unlock(&c->lock);
+    lin_serve_touch(c);
+}
+
 static void ended(void *user, double seconds, const lin_error *err)
 {
     lin_client *c = user;
@@ -193,7 +205,7 @@ static void ended(void *user, double seconds, const lin_error *err)
     lin_serve_touch(c);
 }
 
-const lin_voice_sink lin_stream_sink = {show, take_state, ended};
+const lin_voice_sink lin_stream_sink = {show, take_state, take_phrases, ended};
 
 /* ---- sound ------------------------------------------------------------------------------------------------------------------ */
 
@@ -260,7 +272,7 @@ static int open_voice(lin_client *c)
         return 0;
     }
     const lin_voice_about about = {.rate_hz = (int)m->rate_hz, .channels = m->channels, .n_phrases = m->n_phrases,
-                                   .phrases = (const char *const *)m->phrases, .bonus = s->v->decoding.context_bonus,
+                                   .phrases = m->phrases, .bonus = s->v->decoding.context_bonus,
                                    .own = m->push_to_talk, .state_s = m->state_s,
                                    .state = c->state.n ? c->state.data : NULL, .n_state = c->state.n};
     const lin_status status = lin_voice_open(s->voices, &about, c, &c->voice, &err);
@@ -335,6 +347,8 @@ static void take_text(lin_client *c, const char *text, size_t n)
         give_up(c, 1008, err.message);
     } else if (m->kind == LIN_MESSAGE_CONFIG) {
         if (c->voice) give_up(c, 1008, "a config comes before the first sound");
+    } else if (m->kind == LIN_MESSAGE_PHRASES) { // before the first sound they are the config's
+        if (c->voice && lin_voice_set_phrases(c->voice, m->phrases, m->n_phrases, &err) != LIN_OK) give_up(c, 1011, err.message);
     } else if (m->kind == LIN_MESSAGE_END_UTTERANCE) {
         if (c->voice && lin_voice_end_utterance(c->voice, &err) != LIN_OK) give_up(c, 1008, err.message);
     } else {

@@ -27,8 +27,8 @@ void lin_message_free(lin_message *m)
 static lin_status take_phrases(const cJSON *list, lin_message *m, lin_error *err)
 {
     const int n = cJSON_GetArraySize(list);
-    if (!cJSON_IsArray(list) || n > LIN_MESSAGE_PHRASES)
-        return lin_fail(err, LIN_INVALID, "phrases must be a list of at most %d texts", (int)LIN_MESSAGE_PHRASES);
+    if (!cJSON_IsArray(list) || n > LIN_MESSAGE_MOST_PHRASES)
+        return lin_fail(err, LIN_INVALID, "phrases must be a list of at most %d texts", (int)LIN_MESSAGE_MOST_PHRASES);
     lin_message_free(m);
     m->has_phrases = 1;
     m->phrases = lin_calloc((size_t)n + 1, sizeof *m->phrases);
@@ -167,8 +167,11 @@ lin_status lin_message_parse(const char *text, size_t n, lin_message *m, lin_err
         m->kind = LIN_MESSAGE_EOF;
     } else if (!strcmp(name, "end_utterance")) {
         m->kind = LIN_MESSAGE_END_UTTERANCE;
+    } else if (!strcmp(name, "phrases")) {
+        m->kind = LIN_MESSAGE_PHRASES;
+        status = take_phrases(cJSON_GetObjectItemCaseSensitive(json, "phrases"), m, err);
     } else {
-        status = lin_fail(err, LIN_INVALID, "the type of a message is config, end or end_utterance");
+        status = lin_fail(err, LIN_INVALID, "the type of a message is config, phrases, end_utterance or end");
     }
     cJSON_Delete(json);
     return status;

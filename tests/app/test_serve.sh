@@ -125,11 +125,24 @@ is "stream: at 8 kHz" "$("$LINNET" transcribe --words --no-readable -q "$tmp/ton
     "$(talk stream /v1/stream config='{"type":"config","rate_hz":8000}' raw="$tmp/tone.raw" end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' | paste -s -d ' ' -)"
 has "stream: phrases of its own" "$(talk stream /v1/stream config='{"type":"config","phrases":["ill disposed"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" "ill disposed"
 has "stream: a phrase that cannot be" "$(talk stream /v1/stream config='{"type":"config","phrases":["!!"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
+talk stream /v1/stream middle='{"type":"phrases","phrases":["young men"]}' raw="$tmp/twice.raw" paced end='{"type":"end"}' > "$tmp/on-the-way" &
+changed=$!
+talk stream /v1/stream middle='{"type":"phrases","phrases":["!!"]}' raw="$tmp/twice.raw" paced end='{"type":"end"}' > "$tmp/bad-on-the-way" &
+wrong=$!
 is "stream: an unknown key" '{"type":"error","message":"a config has no \"x\""}' "$(talk stream /v1/stream config='{"type":"config","x":1}' end='{"type":"end"}' | head -n 1)"
 is "stream: not JSON" "closed 1008" "$(talk stream /v1/stream config='hello' | tail -n 1 | cut -c1-11)"
 is "a WebSocket elsewhere" "refused 404" "$(talk stream /x)"
 is "no page of another server" "refused 403" "$(talk stream /v1/stream header='Origin: https://evil.example')"
 is "the server's own page" "closed 1000 " "$(talk stream /v1/stream header='Origin: http://localhost' end='{"type":"end"}' | tail -n 1)"
+
+texts() { sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$1"; }
+wait $changed $wrong
+"$LINNET" listen --words --no-readable -q --no-paced --raw --from "$tmp/twice.raw" --phrase "young men" > "$tmp/likely"
+[ ! -f "$real" ] || hasnt "the phrase changes the second sentence" "$both" "$(tail -n 1 "$tmp/likely")"
+is "stream: phrases that change on the way" "$(printf '%s\n' "$both" | head -n 1; tail -n 1 "$tmp/likely")" "$(texts "$tmp/on-the-way")"
+is "stream: the client is told" '{"type":"context","phrases":1}' "$(grep context "$tmp/on-the-way")"
+is "stream: phrases on the way that cannot be: those before remain" "$both" "$(texts "$tmp/bad-on-the-way")"
+has "stream: why" "$(grep context "$tmp/bad-on-the-way")" '{"type":"context","phrases":0,"message":"'
 
 # ---- hostile clients; other streams are not affected
 
@@ -205,7 +218,6 @@ hasnt "no sanitizer report" "$(cat "$log")" "Sanitizer"
 
 # ---- a stream survives its server: SIGKILL in the middle of a sentence, another server goes on
 
-texts() { sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$1"; }
 head -c 32 /dev/urandom > "$tmp/key"
 start first --state-key "$tmp/key"
 first=$server
@@ -238,7 +250,8 @@ has "bytes that are no state" "$(talk stream /v1/stream config="$resume" resume=
 has "a state of another rate" "$(talk stream /v1/stream config='{"type":"config","resume":true,"rate_hz":8000}' resume="$tmp/state" raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
 has "which is counted" "$(talk get /metrics)" "linnet_resumed_total 2"
 stop "second"
-start third
+start third --n-best 3
+is "alternatives" 3 "$(talk stream /v1/stream raw="$tmp/speech.raw" end='{"type":"end"}' | grep '"final"' | sed 's/.*"alternatives"//' | grep -o '"text"' | wc -l)"
 has "a server with another key" "$(talk stream /v1/stream config="$resume" resume="$tmp/state")" "another key, or was changed"
 kill "$server"
 
