@@ -260,6 +260,13 @@ static lin_status open_state(lin_client *c, lin_error *err)
     return status;
 }
 
+static lin_status open_opus(lin_client *c, lin_error *err)
+{
+    if (c->config.channels != 1) return lin_fail(err, LIN_INVALID, "the format ogg_opus is mixed down to 1 channel");
+    lin_status status = lin_grow(&c->held, &c->held_capacity, LIN_OGG_OPUS_MOST, sizeof *c->held, "sound", err);
+    return status == LIN_OK ? lin_ogg_opus_create((int)c->config.rate_hz, &c->opus, err) : status;
+}
+
 // Opens the stream with its first sound: 0, and the client is told, if that fails.
 static int open_voice(lin_client *c)
 {
@@ -267,7 +274,7 @@ static int open_voice(lin_client *c)
     lin_error err = {0};
     if (c->voice) return 1;
     const lin_message *m = &c->config;
-    if (open_state(c, &err) != LIN_OK) {
+    if (open_state(c, &err) != LIN_OK || (m->format == LIN_SAMPLES_OPUS && open_opus(c, &err) != LIN_OK)) {
         give_up(c, 1008, err.message);
         return 0;
     }
@@ -286,12 +293,26 @@ static int open_voice(lin_client *c)
     return 1;
 }
 
+// The next packet's samples, where none are held: bytes wait instead of them, because a few can hold minutes.
+static void decode_more(lin_client *c)
+{
+    lin_error err = {0};
+    int n = 0;
+    if (!c->opus || c->n_held > c->at_held) return;
+    if (lin_ogg_opus_take(c->opus, c->held, &n, &err) != LIN_OK) {
+        lin_serve_count(c->serve, &c->serve->counts.bad);
+        give_up(c, 1007, err.message);
+    }
+    c->at_held = 0;
+    c->n_held = (size_t)n;
+}
+
 // Moves held samples into the stream; 1 if none is left.
 static int pump(lin_client *c)
 {
     const size_t channels = (size_t)c->config.channels;
     if (c->finishing >= 2) return c->n_held == 0; // what comes behind a reset waits for its end
-    while (c->n_held - c->at_held >= channels) {
+    while (decode_more(c), c->n_held - c->at_held >= channels) {
         int room;
         double waiting_s;
         lin_error err = {0};
@@ -329,6 +350,10 @@ static void take_sound(lin_client *c, const char *bytes, size_t n)
         return;
     }
     if (n && !open_voice(c)) return;
+    if (c->opus) {
+        if (lin_ogg_opus_push(c->opus, bytes, n, &err) != LIN_OK) give_up(c, 1011, err.message);
+        return;
+    }
     if (lin_grow(&c->held, &c->held_capacity, c->n_held + n / 2 + 2, sizeof *c->held, "sound", &err) != LIN_OK) {
         give_up(c, 1011, err.message);
         return;
@@ -554,6 +579,7 @@ void lin_stream_free(lin_client *c)
     lin_message_free(&c->config);
     lin_free(c->sending);
     lin_free(c->held);
+    lin_ogg_opus_destroy(c->opus);
     lin_free(c->failure);
     pthread_mutex_destroy(&c->lock);
 }

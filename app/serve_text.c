@@ -132,8 +132,11 @@ static lin_status take_config(const cJSON *json, lin_message *m, lin_error *err)
             status = take_int(item, key, 1, 64, &m->channels, err);
         } else if (!strcmp(key, "format")) {
             const char *name = cJSON_IsString(item) ? item->valuestring : "";
-            m->format = strcmp(name, "f32le") == 0 ? LIN_SAMPLES_F32 : LIN_SAMPLES_S16;
-            if (strcmp(name, "s16le") && strcmp(name, "f32le")) status = lin_fail(err, LIN_INVALID, "format is s16le or f32le");
+            static const char *const names[] = {"s16le", "f32le", "ogg_opus"};
+            int i = 0;
+            while (i < 3 && strcmp(name, names[i])) i++;
+            m->format = (lin_sample_format)(i % 3);
+            if (i == 3) status = lin_fail(err, LIN_INVALID, "format is s16le, f32le or ogg_opus");
         } else if (!strcmp(key, "partials")) {
             status = take_flag(item, key, &m->partials, err);
         } else if (!strcmp(key, "push_to_talk")) {

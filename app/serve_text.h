@@ -23,7 +23,11 @@ typedef enum lin_message_kind {
     LIN_MESSAGE_PHRASES       /* linnet's: others from now on */
 } lin_message_kind;
 
-typedef enum lin_sample_format { LIN_SAMPLES_S16, LIN_SAMPLES_F32 } lin_sample_format;
+typedef enum lin_sample_format {
+    LIN_SAMPLES_S16,
+    LIN_SAMPLES_F32,
+    LIN_SAMPLES_OPUS /* Opus in Ogg (app/ogg_opus.h), of one channel once it is decoded */
+} lin_sample_format;
 
 /* What a message says; what it does not say keeps its value. */
 typedef struct lin_message {
@@ -50,7 +54,7 @@ void lin_message_free(lin_message *message);
 lin_status lin_message_parse_vosk(const char *text, size_t n, lin_message *message, lin_error *err);
 lin_status lin_message_parse(const char *text, size_t n, lin_message *message, lin_error *err);
 
-/* Samples of a format from bytes that may be cut anywhere: `rest` keeps up to 3 bytes of a sample that is not complete. floats
+/* Samples of S16 or F32 from bytes that may be cut anywhere: `rest` keeps up to 3 bytes of a sample that is not complete. floats
  * [(n + 3) / bytes of a sample] receives them; values that are not finite become 0. Returns their number. */
 typedef struct lin_sample_rest {
     unsigned char bytes[4];

@@ -123,6 +123,16 @@ is "stream: without partial results" "" "$(talk stream /v1/stream config='{"type
 tail -c +45 "$tmp/tone.wav" > "$tmp/tone.raw"
 is "stream: at 8 kHz" "$("$LINNET" transcribe --words --no-readable -q "$tmp/tone.wav")" \
     "$(talk stream /v1/stream config='{"type":"config","rate_hz":8000}' raw="$tmp/tone.raw" end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' | paste -s -d ' ' -)"
+# Opus in Ogg, which libsndfile reads as a file, in pieces that cut pages and packets anywhere.
+opus='{"type":"config","format":"ogg_opus"}'
+if grep -q 'these bytes are no Ogg' "$LINNET"; then
+    "$SOUND" "$tmp/vowels.opus" format=opus seconds=6 seed=5
+    is "stream: Opus" "$("$LINNET" listen --words --no-readable -q --no-paced --from "$tmp/vowels.opus")" \
+        "$(talk stream /v1/stream config="$opus" raw="$tmp/vowels.opus" chunk=700 end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
+    has "stream: Opus: all of it" "$(talk stream /v1/stream config="$opus" raw="$tmp/vowels.opus" chunk=99999 end='{"type":"end"}')" '"reason":"ended","seconds":6.000'
+    has "stream: what is not Opus" "$(talk stream /v1/stream config="$opus" raw="$speech" end='{"type":"end"}')" 'closed 1007 these bytes are no Ogg'
+    has "stream: Opus at another rate" "$(talk stream /v1/stream config='{"type":"config","format":"ogg_opus","rate_hz":44100}' raw="$tmp/vowels.opus")" "not 44100"
+fi
 has "stream: phrases of its own" "$(talk stream /v1/stream config='{"type":"config","phrases":["ill disposed"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" "ill disposed"
 has "stream: a phrase that cannot be" "$(talk stream /v1/stream config='{"type":"config","phrases":["!!"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
 talk stream /v1/stream middle='{"type":"phrases","phrases":["young men"]}' raw="$tmp/twice.raw" paced end='{"type":"end"}' > "$tmp/on-the-way" &
