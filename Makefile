@@ -138,7 +138,7 @@ ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 TEST_SH := $(filter-out tests/cuda/%,$(TEST_SH))
 endif
-# Tests that also run on a real GPU: all except those of the emulation and of the engine, which needs the program.
+# Tests that also run on a real GPU: all except those of the emulation.
 GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
 TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/talk $B/tests/app/gpu_cases $B/tests/recipes/sphere $B/tests/recipes/pcm

@@ -22,7 +22,7 @@ fi
 # ---- scripts and data -----------------------------------------------------------------------------------------------------------
 
 mkdir -p "$kit/lib/linnet" "$kit/peers" "$kit/recipes/paper" "$kit/tests/golden" || exit 1
-cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/causal.conf LICENSE NOTICE "$kit/" || exit 1
+cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/causal.conf recipes/open/stream.conf LICENSE NOTICE "$kit/" || exit 1
 cp bench/GPU-TODO.md "$kit/README.md" || exit 1
 cp bench/peers/gpu_*.py bench/peers/timing.py "$kit/peers/" || exit 1
 cp -r tests/golden/network tests/golden/training tests/golden/lstm "$kit/tests/golden/" || exit 1 # of the tests
