@@ -44,6 +44,7 @@ judge() {
             test=$(basename "$test" .c)
             grep -q '"result": "[1-9][0-9]* passed, 0 failed' "$out/raw/02-check-$test.jsonl" 2> /dev/null && good "$name: $test" || bad "$name: $test"
         done
+        grep -q 'phonemes in fp32; tf32: ' "$out/raw/02-check-test_cuda_speech.log" || bad "$name: no recorded speech"
         for case in $(sed -n 's/^    {"\([a-z0-9_]*\)", *ops_case_.*/\1/p' tests/kernels/ops_cases.c); do
             grep -q "^ok  *test_cuda_ops ($case)" "$out/raw/02-check-test_cuda_ops.log" || bad "$name: the operations' case $case did not run"
         done ;;

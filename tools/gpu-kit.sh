@@ -64,8 +64,8 @@ rm -rf "$kit/caches"
 if [ -n "${CACHES:-}" ]; then
     [ -d "$CACHES" ] || die "CACHES=$CACHES is no folder"
     mkdir -p "$kit/caches" || exit 1
-    # What is left for caches, which do not compress, like the 9 MB of model and speech; programs compress to about a third.
-    left=$((most - $(megabytes "$kit") / 3 - 8))
+    # What is left for caches, which do not compress; the rest compresses a little better in the archive than here.
+    left=$((most - $(tar -C "$kit" -c . | xz -1 | wc -c) / 1048576 - 1))
     for name in dev_native train_native train_read train_games train_pseudo train_nonnative; do
         cache=$CACHES/$name.lfc
         [ -f "$cache" ] || continue
