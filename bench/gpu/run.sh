@@ -259,6 +259,7 @@ background=
 if stage limits; then
     if [ "$device" = cpu ]; then leave_out limits "the GPU's limits need a GPU"
     elif [ ! -x "$here/bin/gpu_limits" ]; then leave_out limits "the kit was built without nvcc: no gpu_limits"
+    elif [ -z "$where" ]; then leave_out limits "no libcublasLt.so.${version:-13} was found; CUBLASLT=FOLDER names its folder"
     else measure 10-limits 30 "$here/bin/gpu_limits"
     fi
     linnet 11-limits-linnet 30 peak
