@@ -32,7 +32,7 @@ static int put(lin_client *c, const char *data, size_t n, int binary, int droppa
     *c->last = note;
     c->last = &note->next;
     c->n_queued += n;
-    if (!c->stuck_since) c->stuck_since = lin_now();
+    if (c->stuck_since <= 0) c->stuck_since = lin_now();
     return 1;
 }
 

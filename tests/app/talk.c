@@ -5,6 +5,7 @@
 //   talk PORT send FILE                                    the bytes of a file, as they are; what comes back within a second of silence
 //   talk PORT stream PATH [header=LINE]... [config=JSON] [middle=JSON] [raw=FILE] [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON] [state=FILE]
 //             [resume=FILE] [stop=BYTES] [skip=BYTES] [deaf=SECONDS]
+//   talk 0 activate PROGRAM ARGUMENTS...                   the program with a listening socket, as systemd gives it
 //
 // stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line, and
 // "closed CODE REASON" in the end, or "refused STATUS". wait: one message is read after each that is sent; paced: as fast as speech.
@@ -248,12 +249,33 @@ static int stream(int fd, const options *o)
     return !joined;
 }
 
+// Prints the port; whoever connects before the program listens waits.
+static int activate(char **argv)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+    socklen_t n = sizeof address;
+    char pid[16];
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, n) != 0 || listen(fd, 100) != 0) die("listen");
+    getsockname(fd, (struct sockaddr *)&address, &n);
+    printf("%d\n", ntohs(address.sin_port));
+    fflush(stdout);
+    if (fd != 3 && (dup2(fd, 3) != 3 || close(fd) != 0)) die("dup2");
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    setenv("LISTEN_PID", pid, 1);
+    setenv("LISTEN_FDS", "1", 1);
+    execvp(argv[0], argv);
+    die(argv[0]);
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
     options o = {.chunk = 3200, .rate = 16000};
     if (argc < 4) return 2;
     const char *what = argv[2];
     o.path = argv[3];
+    if (!strcmp(what, "activate")) return activate(argv + 3);
     for (int i = 4; i < argc; i++) {
         const char *a = argv[i], *equals = strchr(a, '=');
         const struct { const char *name; const char **text; } texts[] = {

@@ -265,7 +265,27 @@ is "alternatives" 3 "$(talk stream /v1/stream raw="$tmp/speech.raw" end='{"type"
 has "a server with another key" "$(talk stream /v1/stream config="$resume" resume="$tmp/state")" "another key, or was changed"
 kill "$server"
 
+# ---- a socket that systemd opened: whoever comes before the server is there waits
+
+"$TALK" 0 activate "$LINNET" serve --listen systemd -q --max-lag-ms 0 > "$tmp/activated" 2> "$tmp/activated.log" &
+server=$!
+servers="$servers $server"
+log=$tmp/activated.log
+for i in $(seq 100); do [ -s "$tmp/activated" ] && break || sleep 0.05; done
+port=$(cat "$tmp/activated")
+is "a socket of systemd: health" ok "$(talk get /healthz | tail -n 1)"
+is "a socket of systemd: a stream" "$both" "$(talk stream /v1/stream raw="$tmp/twice.raw" end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
+for i in 1 2 3 4 5 6 7 8; do
+    talk get /readyz > "$tmp/ready.$i" &
+    readers="${readers:-} $!"
+done
+wait $readers
+is "a socket of systemd: many at once" 8 "$(cat "$tmp"/ready.? | grep -c '^ready')"
+stop "a socket of systemd"
+
 # ---- mistakes
+
+refused "no socket of systemd" 1 "LISTEN_FDS" serve --listen systemd
 
 refused "a wrong address" 1 "--listen must be" serve --listen nowhere
 refused "a certificate without its key" 2 "belong together" serve --tls-cert x
