@@ -282,6 +282,11 @@ done
 wait $readers
 is "a socket of systemd: many at once" 8 "$(cat "$tmp"/ready.? | grep -c '^ready')"
 stop "a socket of systemd"
+if command -v systemd-analyze > /dev/null; then
+    sed "s,/usr/local/bin/linnet,$(realpath "$LINNET")," recipes/serve/linnet.service > "$tmp/linnet.service"
+    cp recipes/serve/linnet.socket "$tmp"
+    is "the units for systemd" "" "$(systemd-analyze verify "$tmp/linnet.socket" "$tmp/linnet.service" 2>&1)"
+fi
 
 # ---- mistakes
 
