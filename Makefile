@@ -141,7 +141,7 @@ endif
 # Tests that also run on a real GPU: all except those of the emulation.
 GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
-TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/talk $B/tests/app/gpu_cases $B/tests/recipes/sphere $B/tests/recipes/pcm
+TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/talk $B/tests/app/crowd $B/tests/app/gpu_cases $B/tests/recipes/sphere $B/tests/recipes/pcm
 SUPPORT_SRC := $(filter-out tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,$(filter-out $(wildcard tests/*/test_*.c),$(wildcard tests/*.c tests/*/*.c)))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_SRC := $(wildcard bench/bench_*.c)
