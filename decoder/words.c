@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/cores.h"
 #include "base/memory.h"
 #include "decoder/rows.h"
 #include "decoder/words_internal.h"
@@ -117,6 +118,33 @@ static uint64_t fingerprint(const lin_words *w)
     return lin_hash_pair(lin_hash_pair(lin_hash_pair(h, number_bits(o->unknown)), number_bits(o->unknown_phone)), w->bytes);
 }
 
+static lin_status make_tables(lin_words *w, lin_error *err)
+{
+    const int n = lin_cores();
+    const size_t entries = (size_t)n * LIN_WORDS_SCORES;
+    w->tables = lin_alloc(entries, sizeof *w->tables);
+    w->held = lin_alloc((size_t)n, sizeof *w->held);
+    if (!w->tables || !w->held) return lin_no_memory(err, "a word search", entries * sizeof *w->tables);
+    for (size_t i = 0; i < entries; i++) w->tables[i].lm_state = LIN_WORDS_NO_SCORE;
+    for (int i = 0; i < n; i++) atomic_init(&w->held[i], 0);
+    w->n_tables = n;
+    return LIN_OK;
+}
+
+// A table that no other push holds, or NULL.
+static lin_words_score *hold_table(const lin_words *w)
+{
+    for (int i = 0; i < w->n_tables; i++)
+        if (!atomic_load_explicit(&w->held[i], memory_order_relaxed) && !atomic_exchange(&w->held[i], 1))
+            return w->tables + (size_t)i * LIN_WORDS_SCORES;
+    return NULL;
+}
+
+static void release_table(const lin_words *w, const lin_words_score *table)
+{
+    if (table) atomic_store(&w->held[(size_t)(table - w->tables) / LIN_WORDS_SCORES], 0);
+}
+
 lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin_words_options *options, lin_words **words,
                             lin_error *err)
 {
@@ -143,11 +171,19 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     if (lm) w->ahead_lacking = w->lm_unknown ? o.lm_weight * (double)lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN) : w->unknown;
     lay_out(w);
     w->fingerprint = fingerprint(w);
-    *words = w;
-    return LIN_OK;
+    status = lm ? make_tables(w, err) : LIN_OK;
+    if (status) lin_words_destroy(w);
+    else *words = w;
+    return status;
 }
 
-void lin_words_destroy(lin_words *words) { lin_free(words); }
+void lin_words_destroy(lin_words *w)
+{
+    if (!w) return;
+    lin_free(w->tables);
+    lin_free(w->held);
+    lin_free(w);
+}
 
 size_t lin_words_bytes(const lin_words *w) { return w->bytes; }
 
@@ -230,10 +266,12 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
     if (status) return status;
     s.h->ranked = 0;
     change_context(w, &s, context);
+    s.scores = hold_table(w);
     for (int i = 0; i < n_frames && !s.failed; i++) {
         lin_words_make_room(w, &s, settled);
         if (lin_words_row(w, &s, logp + (size_t)i * (size_t)w->V)) lin_words_settle(w, &s, settled);
     }
+    release_table(w, s.scores);
     return s.failed ? lin_fail(err, s.failed, "out of memory for a path of words") : LIN_OK;
 }
 

@@ -36,6 +36,7 @@
 #define LIN_DECODER_WORDS_INTERNAL_H
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/hash.h"
@@ -50,6 +51,15 @@ enum { LIN_CONTEXT_NONE = 0x7fffffff }; // token for a word that is in no phrase
 
 #define LIN_WORDS_MAGIC UINT64_C(0x32736472776e696c)     // "linwrds2"
 #define LIN_WORDS_MAGIC_OLD UINT64_C(0x31736472776e696c) // "linwrds1": states of version 0.1, without phones in alternatives
+
+// A score of the language model: of a word after a state. lm_state LIN_WORDS_NO_SCORE: none yet.
+enum { LIN_WORDS_SCORE_BITS = 13, LIN_WORDS_SCORES = 1 << LIN_WORDS_SCORE_BITS };
+#define LIN_WORDS_NO_SCORE UINT32_MAX
+typedef struct lin_words_score {
+    uint32_t lm_state, next;
+    int32_t word;
+    float logp;
+} lin_words_score;
 
 struct lin_words {
     const lin_tree *tree;
@@ -66,6 +76,10 @@ struct lin_words {
     int n_rows; // capacity for rows, for the exact sums of the n best; 0 with n_best 1
     size_t hyps_at, traces_at, alternatives_at, candidates_at, slots_at, order_at, rows_at, bytes;
     uint64_t fingerprint;
+    // Tables of scores, one for each core, beside the streams' states, which do not depend on them. A push holds one while it runs.
+    int n_tables;
+    lin_words_score *tables; // [n_tables, LIN_WORDS_SCORES]
+    atomic_int *held;        // [n_tables]
 };
 
 typedef struct lin_words_ending {
@@ -199,6 +213,7 @@ typedef struct lin_words_view {
     double floor; // candidates with a lower score are not made
     double best;  // score of the row's best candidate
     float least;  // labels with a lower log-probability are not followed
+    lin_words_score *scores; // [LIN_WORDS_SCORES]; NULL: none was free
     lin_status failed;
 } lin_words_view;
 

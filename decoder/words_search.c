@@ -138,17 +138,42 @@ static void complete(const lin_words_view *s, lin_words_hyp *t, uint64_t pronunc
     t->pending = (double)lin_context_pending(s->context->phrases, t->context);
 }
 
-static void score_word(const lin_words *w, lin_words_hyp *t, int lm_word)
+// A hypothesis waits some rows before the end of a word, and in each of them the same word is scored after the same state: half of
+// the scores are found in the table that the push holds.
+static double score_after(const lin_words *w, lin_words_score *scores, uint32_t lm_state, int word, uint32_t *next)
 {
-    if (!w->lm) return;
-    if (lm_word < 0 && !w->lm_unknown) {
-        t->weight += w->unknown;
-        t->lm_state = lin_ngram_empty(w->lm);
-        return;
+    const uint64_t key = ((uint64_t)lm_state << 32 | (uint32_t)word) * UINT64_C(0x9E3779B97F4A7C15);
+    if (!scores) return (double)lin_ngram_score(w->lm, lm_state, word, next);
+    lin_words_score *it = &scores[key >> (64 - LIN_WORDS_SCORE_BITS)];
+    if (it->lm_state != lm_state || it->word != word) {
+        *it = (lin_words_score){.lm_state = lm_state, .word = word};
+        it->logp = lin_ngram_score(w->lm, lm_state, word, &it->next);
     }
-    const double logp = (double)lin_ngram_score(w->lm, t->lm_state, lm_word, &t->lm_state);
-    t->language += logp;
-    t->weight += w->o.lm_weight * logp;
+    *next = it->next;
+    return (double)it->logp;
+}
+
+// The score of a word after a hypothesis; the state after it.
+typedef struct lm_step {
+    double logp, weighted; // logp: only of words that the language model has
+    uint32_t state;
+} lm_step;
+
+static lm_step score_word(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t, int lm_word)
+{
+    lm_step step = {.state = t->lm_state};
+    if (!w->lm) return step;
+    if (lm_word < 0 && !w->lm_unknown) return (lm_step){.weighted = w->unknown, .state = lin_ngram_empty(w->lm)};
+    step.logp = score_after(w, s->scores, t->lm_state, lm_word, &step.state);
+    step.weighted = w->o.lm_weight * step.logp;
+    return step;
+}
+
+static void take_step(lin_words_hyp *t, const lm_step *step)
+{
+    t->language += step->logp;
+    t->weight += step->weighted;
+    t->lm_state = step->state;
 }
 
 static source take(const lin_words_hyp *t, int label, float logp)
@@ -166,29 +191,35 @@ static lin_words_hyp behind(const lin_words_hyp *t, int label)
     return to;
 }
 
-// To the children of a node of the lexicon's tree, or of the context's (`extra`), and past the words that end there.
+// To the children of a node of the lexicon's tree, or of the context's (`extra`), and past the words that end there. Most moves are
+// below the floor: that is found before a hypothesis is made.
 static void follow(const lin_words *w, lin_words_view *s, const lin_words_hyp *t, const float *logp, const lin_tree *extra,
                    int node)
 {
     const lin_tree_node *nodes = extra ? lin_tree_node_array(extra) : w->nodes;
     const lin_tree_end *ends = extra ? lin_tree_end_array(extra) : w->ends;
+    const double weight = node == LIN_TREE_ROOT ? t->weight + w->o.bonus : t->weight;
     for (uint32_t c = nodes[node].child; c < nodes[node + 1].child; c++) {
         const int label = nodes[c].label;
         if (logp[label] < s->least) continue;
+        const double sum = (label == t->last ? t->endings[LIN_BLANK_ENDING].sum : t->acoustic) + (double)logp[label];
+        if (sum + t->weight + w->o.bonus < s->floor || sum == -INFINITY) continue;
         const source by = take(t, label, logp[label]);
-        if (by.sum + t->weight + w->o.bonus < s->floor || by.sum == -INFINITY) continue;
-        lin_words_hyp begun = behind(t, label);
-        if (node == LIN_TREE_ROOT) begun.weight += w->o.bonus;
-        if (nodes[c].child < nodes[c + 1].child) {
-            lin_words_hyp inside = begun;
+        const double ahead = extra ? w->ahead_lacking : w->o.lm_weight * (double)nodes[c].ahead;
+        if (nodes[c].child < nodes[c + 1].child && !(sum + weight + ahead < s->floor)) {
+            lin_words_hyp inside = behind(t, label);
+            inside.weight = weight;
             inside.node = (int)c + (extra ? w->n_nodes : 0);
-            inside.ahead = extra ? w->ahead_lacking : w->o.lm_weight * (double)nodes[c].ahead;
+            inside.ahead = ahead;
             arrive(w, s, &inside, &by, LIN_WORD_INSIDE);
         }
         for (uint32_t e = nodes[c].end; e < nodes[c + 1].end; e++) {
-            lin_words_hyp end = begun;
             const int word = ends[e].word + (extra ? s->context->first : 0);
-            score_word(w, &end, ends[e].lm_word);
+            const lm_step step = score_word(w, s, t, ends[e].lm_word);
+            if (!s->context && sum + (weight + step.weighted) < s->floor) continue;
+            lin_words_hyp end = behind(t, label);
+            end.weight = weight;
+            take_step(&end, &step);
             complete(s, &end, extra ? lin_hash_pair(s->context->id, e) : e, word);
             arrive(w, s, &end, &by, word);
         }
@@ -205,7 +236,8 @@ static void follow_unknown(const lin_words *w, lin_words_view *s, const lin_word
     to.weight += w->o.unknown_phone;
     if (begins) {
         to.weight += w->o.bonus + w->o.unknown;
-        if (w->lm_unknown) score_word(w, &to, LIN_NGRAM_UNKNOWN);
+        const lm_step step = score_word(w, s, &to, LIN_NGRAM_UNKNOWN);
+        if (w->lm_unknown) take_step(&to, &step);
         else if (w->lm) to.lm_state = lin_ngram_empty(w->lm);
     }
     to.node = LIN_PLACE_UNKNOWN;

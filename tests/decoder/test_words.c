@@ -121,7 +121,10 @@ START_TEST(test_splits)
         for (int at = 0; at < LONG_T;) {
             int n = below(&d, 12);
             if (n > LONG_T - at) n = LONG_T - at;
+            // With the table of scores of the pieces before, and without one, as if other streams held them all.
+            for (int i = 0; i < s.words->n_tables; i++) s.words->held[i] = at % 3 == 0;
             OK(lin_words_push(s.words, other, s.context, x.logp + at * x.w.V, n, &pieces, &err));
+            for (int i = 0; i < s.words->n_tables; i++) ck_assert_int_eq(s.words->held[i], at % 3 == 0);
             at += n;
             memcpy(copy, other, lin_words_bytes(s.words));
             OK(lin_words_check(s.words, copy, lin_words_bytes(s.words), &err));
