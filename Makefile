@@ -113,6 +113,11 @@ ifeq ($(origin WEB),undefined)
 WEB := $(shell pkg-config --exists libwebsockets libcrypto 2>/dev/null && echo libwebsockets libcrypto)
 endif
 WEB_SO := $(if $(WEB),$B/liblinnet_web.so)
+# Opus in the streams of linnet serve (OPUS= : not built). libsndfile brings the libraries in any case.
+ifeq ($(origin OPUS),undefined)
+OPUS := $(shell pkg-config --exists opus ogg 2>/dev/null && echo opus ogg)
+endif
+APP_LIBS := $(if $(OPUS),$(shell pkg-config --libs $(OPUS)))
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------------
 
@@ -133,10 +138,10 @@ ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 TEST_SH := $(filter-out tests/cuda/%,$(TEST_SH))
 endif
-# Tests that also run on a real GPU: all except those of the emulation and of the engine, which needs the program.
+# Tests that also run on a real GPU: all except those of the emulation.
 GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)
-TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/talk $B/tests/app/gpu_cases $B/tests/recipes/sphere $B/tests/recipes/pcm
+TEST_TOOLS := $B/tests/app/sound $B/tests/app/rows $B/tests/app/talk $B/tests/app/crowd $B/tests/app/gpu_cases $B/tests/recipes/sphere $B/tests/recipes/pcm
 SUPPORT_SRC := $(filter-out tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,$(filter-out $(wildcard tests/*/test_*.c),$(wildcard tests/*.c tests/*/*.c)))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_SRC := $(wildcard bench/bench_*.c)
@@ -307,7 +312,7 @@ endif
 $B/flags: FORCE
 	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512bf16) avx2: $(ISA_avx2) $(DEFAULT_PREFIX) \
-		$(CUDA_VERSION) $(CXX) $(CXXFLAGS)'
+		$(CUDA_VERSION) $(CXX) $(CXXFLAGS) $(OPUS)'
 
 # The place of installation, compiled into two objects: another PREFIX compiles only these and links.
 $B/prefix: FORCE
@@ -318,13 +323,14 @@ $O/linnet/find.o $O/base/system.o: $B/prefix
 
 $B/link: FORCE
 	@mkdir -p $(@D)
-	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(CHECK_LIBS) $(LIB_SRC) $(APP_SRC) $(SUPPORT_SRC) $(EMULATED_OBJ)'
+	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(APP_LIBS) $(CHECK_LIBS) $(LIB_SRC) $(APP_SRC) $(SUPPORT_SRC) $(EMULATED_OBJ)'
 
 $O/%_avx512.o: ISA := $(ISA_avx512)
 $O/%_avx512bf16.o: ISA := $(ISA_avx512bf16)
 $O/%_avx2.o: ISA := $(ISA_avx2)
 $O/base/system.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"'
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
+$O/app/ogg_opus.o: ISA := $(if $(OPUS),-DLIN_OPUS $(shell pkg-config --cflags $(OPUS) | sed 's/-I/-isystem /g'))
 $O/kernels/gpu.o: ISA := $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
 
 # Only parsers are fuzzed, and clang needs minutes to instrument the unrolled register blocks.
@@ -350,7 +356,7 @@ $B/libapp.a: $(APP_OBJ) $B/link
 $B/linnet: $(APP_OBJ) $B/liblinnet.a
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(APP_OBJ) $B/liblinnet.a $(LDLIBS) -o $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(APP_OBJ) $B/liblinnet.a $(LDLIBS) $(APP_LIBS) -o $@
 
 # ---- the MPI transport --------------------------------------------------------------------------------------------------------------
 
@@ -433,7 +439,7 @@ $B/tests/cuda/test_emulation: $B/emulated/tests/cuda/planted.o
 $B/tests/cuda/test_cuda_engine: $O/tests/cuda/test_cuda_engine.o $B/libsupport.a $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
-	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
+	$(Q)$(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) $(APP_LIBS) -o $@
 
 $B/tests/cuda/%: $O/tests/cuda/%.o $B/libsupport.a $B/emulated/libemulated.a $B/liblinnet.a
 	@mkdir -p $(@D)
@@ -455,12 +461,12 @@ ifeq ($(CONFIG),fuzz)
 $B/tests/fuzz/fuzz_%: $O/tests/fuzz/fuzz_%.o $B/libapp.a $B/liblinnet.a
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) $(APP_LIBS) -o $@
 else
 $B/tests/fuzz/fuzz_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/driver.o $B/libapp.a $B/liblinnet.a
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) $(APP_LIBS) -o $@
 endif
 
 # Of an archive a program takes what it uses.
@@ -477,7 +483,7 @@ build/gpu/libsupport.a: $(SUPPORT_SRC:%.c=build/gpu/%.o) $B/link
 $B/tests/%: $O/tests/%.o $B/libsupport.a $B/libapp.a $B/liblinnet.a
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -o $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) $(APP_LIBS) -o $@
 
 $B/bench/%: $O/bench/%.o $B/liblinnet.a
 	@mkdir -p $(@D)

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/common.h"
 #include "base/clock.h"
@@ -431,13 +432,23 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     return status == LIN_OK ? lin_files_create(s, err) : status;
 }
 
+// The socket that systemd has opened for this process, sd_listen_fds(3).
+static lin_status take_socket(int *socket, lin_error *err)
+{
+    const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+    if (!pid || !n || strtol(pid, NULL, 10) != (long)getpid() || strcmp(n, "1") != 0)
+        return lin_fail(err, LIN_INVALID, "--listen systemd needs one socket from systemd (LISTEN_FDS=1): see recipes/serve/linnet.socket");
+    *socket = 3;
+    return LIN_OK;
+}
+
 static lin_status open_web(lin_serve *s, char *host, size_t capacity, lin_error *err)
 {
     const lin_serve_values *v = s->v;
     const lin_web_handlers handlers = {.context = s, .open = on_open, .data = on_data, .complete = on_complete, .next = on_next,
                                        .gone = on_gone, .turn = on_turn, .log = on_log};
     lin_web_options o = {.certificate = v->certificate, .key = v->key, .ping_s = 30};
-    lin_status status = read_address(v->listen, host, capacity, &o.port, err);
+    lin_status status = strcmp(v->listen, "systemd") == 0 ? take_socket(&o.socket, err) : read_address(v->listen, host, capacity, &o.port, err);
     o.host = *host && strcmp(host, "*") != 0 ? host : NULL;
     if (status == LIN_OK) status = s->transport->open(&o, &handlers, &s->web, err);
     return status;

@@ -13,6 +13,7 @@
 #include "app/decoding_options.h"
 #include "app/endpoint_options.h"
 #include "app/model_options.h"
+#include "app/ogg_opus.h"
 #include "app/serve_text.h"
 #include "app/serve_voice.h"
 #include "app/web.h"
@@ -65,6 +66,7 @@ struct lin_client {
     lin_buffer text;  /* of a message that is not complete */
     lin_buffer state; /* that a client sends back */
     lin_sample_rest rest;
+    lin_ogg_opus *opus; /* of format ogg_opus */
     float *held;      /* [n_held] samples that do not fit the queue, from at_held on */
     size_t n_held, at_held, held_capacity;
     int owed;         /* Vosk: messages that are not answered */

@@ -32,7 +32,7 @@ static int put(lin_client *c, const char *data, size_t n, int binary, int droppa
     *c->last = note;
     c->last = &note->next;
     c->n_queued += n;
-    if (!c->stuck_since) c->stuck_since = lin_now();
+    if (c->stuck_since <= 0) c->stuck_since = lin_now();
     return 1;
 }
 
@@ -182,6 +182,18 @@ static void take_state(void *user, const void *bytes, size_t n, double seconds)
     lin_serve_touch(c);
 }
 
+static void take_phrases(void *user, int n, const lin_error *err)
+{
+    lin_client *c = user;
+    pthread_mutex_lock(&c->lock);
+    lin_buffer_clear(&c->out);
+    lin_live_put_context(&c->out, n, err ? err->message : "");
+    if (c->out.n) c->out.n--; // its line end
+    put_buffer(c, &c->out, 0);
+    pthread_mutex_unlock(&c->lock);
+    lin_serve_touch(c);
+}
+
 static void ended(void *user, double seconds, const lin_error *err)
 {
     lin_client *c = user;
@@ -193,7 +205,7 @@ static void ended(void *user, double seconds, const lin_error *err)
     lin_serve_touch(c);
 }
 
-const lin_voice_sink lin_stream_sink = {show, take_state, ended};
+const lin_voice_sink lin_stream_sink = {show, take_state, take_phrases, ended};
 
 /* ---- sound ------------------------------------------------------------------------------------------------------------------ */
 
@@ -248,6 +260,13 @@ static lin_status open_state(lin_client *c, lin_error *err)
     return status;
 }
 
+static lin_status open_opus(lin_client *c, lin_error *err)
+{
+    if (c->config.channels != 1) return lin_fail(err, LIN_INVALID, "the format ogg_opus is mixed down to 1 channel");
+    lin_status status = lin_grow(&c->held, &c->held_capacity, LIN_OGG_OPUS_MOST, sizeof *c->held, "sound", err);
+    return status == LIN_OK ? lin_ogg_opus_create((int)c->config.rate_hz, &c->opus, err) : status;
+}
+
 // Opens the stream with its first sound: 0, and the client is told, if that fails.
 static int open_voice(lin_client *c)
 {
@@ -255,12 +274,12 @@ static int open_voice(lin_client *c)
     lin_error err = {0};
     if (c->voice) return 1;
     const lin_message *m = &c->config;
-    if (open_state(c, &err) != LIN_OK) {
+    if (open_state(c, &err) != LIN_OK || (m->format == LIN_SAMPLES_OPUS && open_opus(c, &err) != LIN_OK)) {
         give_up(c, 1008, err.message);
         return 0;
     }
     const lin_voice_about about = {.rate_hz = (int)m->rate_hz, .channels = m->channels, .n_phrases = m->n_phrases,
-                                   .phrases = (const char *const *)m->phrases, .bonus = s->v->decoding.context_bonus,
+                                   .phrases = m->phrases, .bonus = s->v->decoding.context_bonus,
                                    .own = m->push_to_talk, .state_s = m->state_s,
                                    .state = c->state.n ? c->state.data : NULL, .n_state = c->state.n};
     const lin_status status = lin_voice_open(s->voices, &about, c, &c->voice, &err);
@@ -274,12 +293,26 @@ static int open_voice(lin_client *c)
     return 1;
 }
 
+// The next packet's samples, where none are held: bytes wait instead of them, because a few can hold minutes.
+static void decode_more(lin_client *c)
+{
+    lin_error err = {0};
+    int n = 0;
+    if (!c->opus || c->n_held > c->at_held) return;
+    if (lin_ogg_opus_take(c->opus, c->held, &n, &err) != LIN_OK) {
+        lin_serve_count(c->serve, &c->serve->counts.bad);
+        give_up(c, 1007, err.message);
+    }
+    c->at_held = 0;
+    c->n_held = (size_t)n;
+}
+
 // Moves held samples into the stream; 1 if none is left.
 static int pump(lin_client *c)
 {
     const size_t channels = (size_t)c->config.channels;
     if (c->finishing >= 2) return c->n_held == 0; // what comes behind a reset waits for its end
-    while (c->n_held - c->at_held >= channels) {
+    while (decode_more(c), c->n_held - c->at_held >= channels) {
         int room;
         double waiting_s;
         lin_error err = {0};
@@ -317,6 +350,10 @@ static void take_sound(lin_client *c, const char *bytes, size_t n)
         return;
     }
     if (n && !open_voice(c)) return;
+    if (c->opus) {
+        if (lin_ogg_opus_push(c->opus, bytes, n, &err) != LIN_OK) give_up(c, 1011, err.message);
+        return;
+    }
     if (lin_grow(&c->held, &c->held_capacity, c->n_held + n / 2 + 2, sizeof *c->held, "sound", &err) != LIN_OK) {
         give_up(c, 1011, err.message);
         return;
@@ -335,6 +372,8 @@ static void take_text(lin_client *c, const char *text, size_t n)
         give_up(c, 1008, err.message);
     } else if (m->kind == LIN_MESSAGE_CONFIG) {
         if (c->voice) give_up(c, 1008, "a config comes before the first sound");
+    } else if (m->kind == LIN_MESSAGE_PHRASES) { // before the first sound they are the config's
+        if (c->voice && lin_voice_set_phrases(c->voice, m->phrases, m->n_phrases, &err) != LIN_OK) give_up(c, 1011, err.message);
     } else if (m->kind == LIN_MESSAGE_END_UTTERANCE) {
         if (c->voice && lin_voice_end_utterance(c->voice, &err) != LIN_OK) give_up(c, 1008, err.message);
     } else {
@@ -540,6 +579,7 @@ void lin_stream_free(lin_client *c)
     lin_message_free(&c->config);
     lin_free(c->sending);
     lin_free(c->held);
+    lin_ogg_opus_destroy(c->opus);
     lin_free(c->failure);
     pthread_mutex_destroy(&c->lock);
 }

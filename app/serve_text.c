@@ -27,8 +27,8 @@ void lin_message_free(lin_message *m)
 static lin_status take_phrases(const cJSON *list, lin_message *m, lin_error *err)
 {
     const int n = cJSON_GetArraySize(list);
-    if (!cJSON_IsArray(list) || n > LIN_MESSAGE_PHRASES)
-        return lin_fail(err, LIN_INVALID, "phrases must be a list of at most %d texts", (int)LIN_MESSAGE_PHRASES);
+    if (!cJSON_IsArray(list) || n > LIN_MESSAGE_MOST_PHRASES)
+        return lin_fail(err, LIN_INVALID, "phrases must be a list of at most %d texts", (int)LIN_MESSAGE_MOST_PHRASES);
     lin_message_free(m);
     m->has_phrases = 1;
     m->phrases = lin_calloc((size_t)n + 1, sizeof *m->phrases);
@@ -132,8 +132,11 @@ static lin_status take_config(const cJSON *json, lin_message *m, lin_error *err)
             status = take_int(item, key, 1, 64, &m->channels, err);
         } else if (!strcmp(key, "format")) {
             const char *name = cJSON_IsString(item) ? item->valuestring : "";
-            m->format = strcmp(name, "f32le") == 0 ? LIN_SAMPLES_F32 : LIN_SAMPLES_S16;
-            if (strcmp(name, "s16le") && strcmp(name, "f32le")) status = lin_fail(err, LIN_INVALID, "format is s16le or f32le");
+            static const char *const names[] = {"s16le", "f32le", "ogg_opus"};
+            int i = 0;
+            while (i < 3 && strcmp(name, names[i])) i++;
+            m->format = (lin_sample_format)(i % 3);
+            if (i == 3) status = lin_fail(err, LIN_INVALID, "format is s16le, f32le or ogg_opus");
         } else if (!strcmp(key, "partials")) {
             status = take_flag(item, key, &m->partials, err);
         } else if (!strcmp(key, "push_to_talk")) {
@@ -167,8 +170,11 @@ lin_status lin_message_parse(const char *text, size_t n, lin_message *m, lin_err
         m->kind = LIN_MESSAGE_EOF;
     } else if (!strcmp(name, "end_utterance")) {
         m->kind = LIN_MESSAGE_END_UTTERANCE;
+    } else if (!strcmp(name, "phrases")) {
+        m->kind = LIN_MESSAGE_PHRASES;
+        status = take_phrases(cJSON_GetObjectItemCaseSensitive(json, "phrases"), m, err);
     } else {
-        status = lin_fail(err, LIN_INVALID, "the type of a message is config, end or end_utterance");
+        status = lin_fail(err, LIN_INVALID, "the type of a message is config, phrases, end_utterance or end");
     }
     cJSON_Delete(json);
     return status;

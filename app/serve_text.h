@@ -13,16 +13,21 @@
 
 /* ---- messages of streams ------------------------------------------------------------------------------------------------------ */
 
-enum { LIN_MESSAGE_BYTES = 1 << 16, LIN_MESSAGE_PHRASES = 1000 }; /* the largest text message, and the most phrases in it */
+enum { LIN_MESSAGE_BYTES = 1 << 16, LIN_MESSAGE_MOST_PHRASES = 1000 }; /* the largest text message, and the most phrases in it */
 
 typedef enum lin_message_kind {
     LIN_MESSAGE_CONFIG,
     LIN_MESSAGE_EOF,
     LIN_MESSAGE_RESET,        /* the utterance ends; Vosk's protocol */
-    LIN_MESSAGE_END_UTTERANCE /* linnet's */
+    LIN_MESSAGE_END_UTTERANCE, /* linnet's */
+    LIN_MESSAGE_PHRASES       /* linnet's: others from now on */
 } lin_message_kind;
 
-typedef enum lin_sample_format { LIN_SAMPLES_S16, LIN_SAMPLES_F32 } lin_sample_format;
+typedef enum lin_sample_format {
+    LIN_SAMPLES_S16,
+    LIN_SAMPLES_F32,
+    LIN_SAMPLES_OPUS /* Opus in Ogg (app/ogg_opus.h), of one channel once it is decoded */
+} lin_sample_format;
 
 /* What a message says; what it does not say keeps its value. */
 typedef struct lin_message {
@@ -44,11 +49,12 @@ lin_message lin_message_default(int rate_hz);
 void lin_message_free(lin_message *message);
 
 /* In vosk-server's protocol: {"config": {...}}, {"eof": 1}, {"reset": 1}. Keys that it does not know are ignored, as Vosk does. In
- * linnet's: {"type": "config", ...}, {"type": "end"}, {"type": "end_utterance"}; unknown keys are errors. LIN_FORMAT, LIN_INVALID. */
+ * linnet's: {"type": "config", ...}, {"type": "end"}, {"type": "end_utterance"}, {"type": "phrases", "phrases": [...]}; unknown keys
+ * of a config are errors. LIN_FORMAT, LIN_INVALID. */
 lin_status lin_message_parse_vosk(const char *text, size_t n, lin_message *message, lin_error *err);
 lin_status lin_message_parse(const char *text, size_t n, lin_message *message, lin_error *err);
 
-/* Samples of a format from bytes that may be cut anywhere: `rest` keeps up to 3 bytes of a sample that is not complete. floats
+/* Samples of S16 or F32 from bytes that may be cut anywhere: `rest` keeps up to 3 bytes of a sample that is not complete. floats
  * [(n + 3) / bytes of a sample] receives them; values that are not finite become 0. Returns their number. */
 typedef struct lin_sample_rest {
     unsigned char bytes[4];

@@ -16,17 +16,20 @@ struct lin_voice {
     lin_voice *next; // in the queue of those that have work
     lin_engine_id id; // of the engine; 0: a session
 
-    // of a session; `about` and `session` belong to the thread that works on it
+    // these belong to the thread that works on it
     lin_voice_about about;
-    char **phrases;
+    lin_phrases own;
+    int n_own;
+    // of a session
     void *state;
     lin_decoding decoding; // with its own phrases
-    lin_phrases own;
     lin_session *session;
     lin_state saving;
     double saved_at;
     float *taken; // [room]
     // under the lock of voices
+    char **wanted; // [n_wanted] phrases; NULL: no others than it has
+    int n_wanted, unready; // unready: its first phrases are not there yet
     float *queue; // [room]
     int room, n;  // samples of all channels
     int queued, working, ending, ends_utterance, over, closing;
@@ -76,17 +79,47 @@ static lin_status show_session(void *context, const lin_session_view *view, lin_
     return LIN_OK;
 }
 
-static lin_status make_phrases(lin_voice *v, lin_error *err)
+static void free_texts(char **texts, int n)
 {
-    const int n = v->about.n_phrases;
-    if (n == 0) return LIN_OK;
-    lin_phrase *list = lin_calloc((size_t)n, sizeof *list);
+    for (int i = 0; texts && i < n; i++) lin_free(texts[i]);
+    lin_free(texts);
+}
+
+static lin_status copy_texts(char *const *texts, int n, char ***copy, lin_error *err)
+{
+    char **made = *copy = lin_calloc((size_t)n + 1, sizeof *made);
+    int bad = !made;
+    for (int i = 0; i < n && !bad; i++) bad = !(made[i] = lin_strdup(texts[i]));
+    if (!bad) return LIN_OK;
+    free_texts(made, n);
+    *copy = NULL;
+    return lin_no_memory(err, "phrases", (size_t)n * sizeof *made);
+}
+
+// Phrases for a stream of the engine, or for its session, which may not have begun.
+static lin_status use_phrases(lin_voice *v, char *const *texts, int n, lin_error *err)
+{
+    lin_phrases made = {NULL, NULL};
+    lin_phrase *list = lin_calloc((size_t)n + 1, sizeof *list);
     if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
-    for (int i = 0; i < n; i++) list[i] = (lin_phrase){v->phrases[i], v->about.bonus};
-    lin_status status = lin_decoding_make_phrases(&v->decoding, list, n, &v->own, err);
+    for (int i = 0; i < n; i++) list[i] = (lin_phrase){texts[i], v->about.bonus};
+    lin_status status = lin_decoding_make_phrases(v->voices->o.decoding, list, n, &made, err);
     lin_free(list);
-    if (status == LIN_OK) v->decoding.context = (lin_search_context){.phones = v->own.phones, .words = v->own.words};
-    return status;
+    if (status == LIN_OK && v->id) {
+        status = lin_engine_set_phrases(v->voices->engine, v->id, n ? &made : NULL, err);
+    } else if (status == LIN_OK && v->session && v->decoding.n_best > 1) {
+        status = lin_fail(err, LIN_UNSUPPORTED, "phrases of a stream with alternatives (n_best over 1) cannot be changed");
+    } else if (status == LIN_OK) {
+        v->decoding.context = n ? (lin_search_context){.phones = made.phones, .words = made.words} : v->voices->o.decoding->context;
+    }
+    if (status != LIN_OK) {
+        lin_phrases_free(&made);
+        return status;
+    }
+    lin_phrases_free(&v->own);
+    v->own = made;
+    v->n_own = n;
+    return LIN_OK;
 }
 
 static lin_status create_session(lin_voice *v, lin_error *err)
@@ -101,8 +134,7 @@ static lin_status create_session(lin_voice *v, lin_error *err)
     o.threads = 1;
     o.saves = v->about.state_s > 0 || v->state != NULL;
     lin_state state = {0};
-    lin_status status = make_phrases(v, err);
-    if (status == LIN_OK) status = lin_session_create(vs->o.recognizer, &o, &(lin_session_sink){v, show_session}, &v->session, err);
+    lin_status status = lin_session_create(vs->o.recognizer, &o, &(lin_session_sink){v, show_session}, &v->session, err);
     if (status == LIN_OK && v->state) {
         status = lin_state_parse(v->state, v->about.n_state, "the state", &state, err);
         if (status == LIN_OK) status = lin_session_load(v->session, &state, err);
@@ -126,26 +158,48 @@ static lin_status save(lin_voice *v, lin_error *err)
     return LIN_OK;
 }
 
+// The phrases that are wanted. LIN_OK too if those before remain.
+static lin_status renew_phrases(lin_voice *v, char *const *texts, int n, int first, lin_error *err)
+{
+    lin_error why = {0};
+    const lin_status status = use_phrases(v, texts, n, first ? err : &why);
+    if (first) return status;
+    v->voices->o.sink.phrases(v->user, v->n_own, status == LIN_OK ? NULL : &why);
+    return LIN_OK;
+}
+
+static lin_status go_on(lin_voice *v, int n, int end, int finish, lin_error *err)
+{
+    lin_status status = v->session ? LIN_OK : create_session(v, err);
+    if (status == LIN_OK && n) status = lin_session_push(v->session, v->taken, n / v->about.channels, err);
+    if (status == LIN_OK && end) status = lin_session_end_utterance(v->session, err);
+    if (status == LIN_OK && finish) return lin_session_finish(v->session, err);
+    return status == LIN_OK ? save(v, err) : status;
+}
+
 // Takes what waits; the lock is held before and after. 1: the stream is over.
 static int work_on(lin_voices *vs, lin_voice *v)
 {
     lin_error err = {0};
-    const int n = v->n, finish = v->ending, end = v->ends_utterance;
+    char **const wanted = v->wanted;
+    const int n = v->n, finish = v->ending, end = v->ends_utterance, n_wanted = v->n_wanted, first = v->unready;
     if (n) memcpy(v->taken, v->queue, (size_t)n * sizeof *v->taken);
     v->n = v->ends_utterance = 0;
+    v->wanted = NULL;
     pthread_mutex_unlock(&vs->lock);
-    lin_status status = v->session ? LIN_OK : create_session(v, &err);
-    if (status == LIN_OK && n) status = lin_session_push(v->session, v->taken, n / v->about.channels, &err);
-    if (status == LIN_OK && end) status = lin_session_end_utterance(v->session, &err);
-    if (status == LIN_OK && finish) status = lin_session_finish(v->session, &err);
-    else if (status == LIN_OK) status = save(v, &err);
-    if (finish || status != LIN_OK)
-        vs->o.sink.ended(v->user, v->session ? lin_session_seconds(v->session) : 0, status == LIN_OK ? NULL : &err);
+    lin_status status = wanted ? renew_phrases(v, wanted, n_wanted, first, &err) : LIN_OK;
+    free_texts(wanted, n_wanted);
+    if (status == LIN_OK && v->id && finish) status = lin_engine_finish(vs->engine, v->id, &err); // which tells of the end
+    else if (status == LIN_OK && !v->id) status = go_on(v, n, end, finish, &err);
+    const int over = status != LIN_OK || (finish && !v->id);
+    if (over) vs->o.sink.ended(v->user, v->session ? lin_session_seconds(v->session) : 0, status == LIN_OK ? NULL : &err);
     pthread_mutex_lock(&vs->lock);
-    return finish || status != LIN_OK;
+    v->unready = 0;
+    if (v->id) v->ending = 0;
+    return over;
 }
 
-static int has_work(const lin_voice *v) { return !v->over && !v->closing && (v->n || v->ending || v->ends_utterance); }
+static int has_work(const lin_voice *v) { return !v->over && !v->closing && (v->n || v->ending || v->ends_utterance || v->wanted); }
 
 // Puts a voice that has work into the queue; locked.
 static void enqueue(lin_voice *v)
@@ -243,9 +297,7 @@ static lin_status prepare_session(lin_voice *v, lin_error *err)
     v->room = a->rate_hz * QUEUE_S * a->channels;
     v->queue = lin_alloc((size_t)v->room, sizeof *v->queue);
     v->taken = lin_alloc((size_t)v->room, sizeof *v->taken);
-    v->phrases = lin_calloc((size_t)a->n_phrases + 1, sizeof *v->phrases);
-    int bad = !v->queue || !v->taken || !v->phrases;
-    for (int i = 0; i < a->n_phrases && !bad; i++) bad = !(v->phrases[i] = lin_strdup(a->phrases[i]));
+    int bad = !v->queue || !v->taken;
     if (!bad && a->state) bad = !(v->state = lin_alloc(a->n_state, 1));
     if (bad) return lin_no_memory(err, "a stream", 2 * (size_t)v->room * sizeof *v->queue);
     if (v->state) memcpy(v->state, a->state, a->n_state);
@@ -258,8 +310,7 @@ static void free_voice(lin_voice *v)
     lin_session_destroy(v->session);
     lin_phrases_free(&v->own);
     lin_state_free(&v->saving);
-    for (int i = 0; v->phrases && i < v->about.n_phrases; i++) lin_free(v->phrases[i]);
-    lin_free(v->phrases);
+    free_texts(v->wanted, v->n_wanted);
     lin_free(v->state);
     lin_free(v->queue);
     lin_free(v->taken);
@@ -277,9 +328,14 @@ lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, void *us
     v->voices = vs;
     v->user = user;
     v->about = *about;
-    const int own = about->own || about->n_phrases || about->state_s > 0 || about->state;
+    const int own = about->own || about->state_s > 0 || about->state;
     status = own ? prepare_session(v, err) : lin_engine_open(vs->engine, about->rate_hz, about->channels, v, &v->id, err);
+    if (status == LIN_OK && about->n_phrases) {
+        v->unready = 1;
+        status = lin_voice_set_phrases(v, about->phrases, about->n_phrases, err);
+    }
     if (status != LIN_OK) {
+        if (v->id) lin_engine_close(vs->engine, v->id);
         free_voice(v);
         return status;
     }
@@ -303,13 +359,13 @@ void lin_voice_close(lin_voice *v)
 
 void lin_voice_room(lin_voice *v, int *samples, double *waiting_s)
 {
-    if (v->id) {
-        lin_engine_room(v->voices->engine, v->id, samples, waiting_s, NULL);
-        return;
-    }
     pthread_mutex_lock(&v->voices->lock);
-    const int n = v->n, busy = v->working;
+    const int n = v->n, busy = v->working, unready = v->unready;
     pthread_mutex_unlock(&v->voices->lock);
+    *samples = 0;
+    *waiting_s = 0;
+    if (v->id && !unready) lin_engine_room(v->voices->engine, v->id, samples, waiting_s, NULL);
+    if (v->id) return;
     const int wait = n + (busy ? v->room / 2 : 0); // what is being worked on counts as half a queue
     *samples = wait < v->room ? (v->room - wait) / v->about.channels : 0;
     *waiting_s = (double)wait / v->about.channels / v->about.rate_hz;
@@ -330,12 +386,12 @@ lin_status lin_voice_push(lin_voice *v, const float *samples, int n, lin_error *
 
 lin_status lin_voice_finish(lin_voice *v, lin_error *err)
 {
-    if (v->id) return lin_engine_finish(v->voices->engine, v->id, err);
     pthread_mutex_lock(&v->voices->lock);
-    v->ending = 1;
+    const int now = v->id && !v->unready; // else behind its phrases
+    if (!now) v->ending = 1;
     enqueue(v);
     pthread_mutex_unlock(&v->voices->lock);
-    return LIN_OK;
+    return now ? lin_engine_finish(v->voices->engine, v->id, err) : LIN_OK;
 }
 
 lin_status lin_voice_end_utterance(lin_voice *v, lin_error *err)
@@ -344,6 +400,20 @@ lin_status lin_voice_end_utterance(lin_voice *v, lin_error *err)
         return lin_fail(err, LIN_UNSUPPORTED, "a stream without \"push_to_talk\" in its config ends its utterances by itself");
     pthread_mutex_lock(&v->voices->lock);
     v->ends_utterance = 1;
+    enqueue(v);
+    pthread_mutex_unlock(&v->voices->lock);
+    return LIN_OK;
+}
+
+lin_status lin_voice_set_phrases(lin_voice *v, char *const *phrases, int n, lin_error *err)
+{
+    char **copy;
+    lin_status status = copy_texts(phrases, n, &copy, err);
+    if (status != LIN_OK) return status;
+    pthread_mutex_lock(&v->voices->lock);
+    free_texts(v->wanted, v->n_wanted); // not taken yet: these replace them
+    v->wanted = copy;
+    v->n_wanted = n;
     enqueue(v);
     pthread_mutex_unlock(&v->voices->lock);
     return LIN_OK;

@@ -2,8 +2,9 @@
  * serve_voice.h - the streams of sound of linnet serve: most in one engine for all, some in sessions of their own.
  *
  * Pipeline: app/serve_stream.c -> [this: linnet/engine, or linnet/session] -> views, to the same client.
- * An engine serves many streams cheaply, but all with the same phrases, and it cannot save them. A stream that has phrases of its own
- * or wants its state is a session, which runs on one of a few threads.
+ * An engine serves many streams cheaply, but it cannot save them, nor end their utterances on request. A stream that wants one of
+ * these is a session, which runs on one of a few threads. The same threads make the phrases of streams, which takes a tenth of a
+ * second.
  *
  *   lin_voices_create(&options, &voices, &err);
  *   lin_voice_open(voices, &about, user, &voice, &err);          // LIN_TOO_SMALL: all places are taken
@@ -29,6 +30,8 @@ typedef struct lin_voice_sink {
     void (*show)(void *user, const lin_session_view *view);
     /* The stream as bytes (linnet/state.h) at `seconds` of its sound. */
     void (*saved)(void *user, const void *bytes, size_t n, double seconds);
+    /* The phrases of lin_voice_set_phrases count from now on, n of them; or err says why not, and those before remain. */
+    void (*phrases)(void *user, int n, const lin_error *err);
     /* All sound before lin_voice_finish is decoded; or it failed, and err says why. The last call. */
     void (*ended)(void *user, double seconds, const lin_error *err);
 } lin_voice_sink;
@@ -45,9 +48,9 @@ typedef struct lin_voices_options {
 
 typedef struct lin_voice_about {
     int rate_hz, channels;
-    const char *const *phrases; /* [n_phrases], copied; n_phrases 0: those of the decoding */
+    char *const *phrases; /* [n_phrases], copied; n_phrases 0: those of the decoding */
     int n_phrases;
-    double bonus;    /* of each phrase */
+    double bonus;    /* of each phrase, later ones too */
     int own;         /* 1: a session in any case, whose utterances can be ended on request */
     double state_s;  /* the sink gets the state every so many seconds of sound; 0: never */
     const void *state; /* [n_state], copied: go on with this stream; NULL: a new one */
@@ -72,7 +75,9 @@ lin_status lin_voice_push(lin_voice *voice, const float *samples, int n, lin_err
 lin_status lin_voice_finish(lin_voice *voice, lin_error *err);
 /* The utterance ends here. LIN_UNSUPPORTED for voices of the engine: see lin_voice_about.own. */
 lin_status lin_voice_end_utterance(lin_voice *voice, lin_error *err);
-/* After `ended`: as newly opened. */
+/* Other phrases, soon: those of sound that waits change too. n = 0: those of the decoding. */
+lin_status lin_voice_set_phrases(lin_voice *voice, char *const *phrases, int n, lin_error *err);
+/* After `ended`: as newly opened, with its phrases. */
 lin_status lin_voice_reset(lin_voice *voice, lin_error *err);
 
 #endif

@@ -23,7 +23,7 @@
 #include "base/status.h"
 
 enum {
-    LIN_WEB_INTERFACE = 1, /* rises with every change of this header */
+    LIN_WEB_INTERFACE = 2, /* rises with every change of this header */
     LIN_WEB_SEAL = 8 + 12 + 16 /* bytes that sealing adds: magic, nonce, tag */
 };
 
@@ -80,6 +80,7 @@ typedef struct lin_web_handlers {
 typedef struct lin_web_options {
     const char *host; /* an address or an interface; NULL: all */
     int port;         /* 0: any free one */
+    int socket;       /* listens already, and is taken over (host and port do not count); 0: none */
     const char *certificate, *key; /* PEM files; NULL: no TLS */
     int ping_s;       /* a WebSocket that has been silent for so long is asked whether it is still there */
 } lin_web_options;
@@ -87,7 +88,7 @@ typedef struct lin_web_options {
 typedef struct lin_web_transport {
     const char *name; /* "libwebsockets 4.1.6" */
     lin_status (*open)(const lin_web_options *options, const lin_web_handlers *handlers, lin_web **web, lin_error *err);
-    int (*port)(const lin_web *web); /* on which it listens */
+    int (*port)(const lin_web *web); /* on which it listens; 0: a socket that has none */
     void (*run)(lin_web *web); /* returns after some work, a signal, or a wake */
     void (*wake)(lin_web *web); /* any thread, also while close waits for it */
     void (*close)(lin_web *web); /* every peer that is left is told to be gone */

@@ -24,6 +24,9 @@ typedef struct LIN_OPS {
     void (*staging_destroy)(lin_exec *exec, void *block);
     /* Host to backend. The caller may change `from` at once; within a staging block, only after waiting for a later fence. */
     void (*upload)(lin_exec *exec, void *to, const void *from, size_t bytes);
+    /* The same beside the operations in progress: it begins after fence i, before which `to` must have been used for the last time, and
+     * later operations wait for it. `from` may be changed after waiting for a later fence. Not while a graph is recorded. */
+    void (*upload_beside)(lin_exec *exec, void *to, const void *from, size_t bytes, int i);
     /* Backend to host: waits for all earlier operations. */
     void (*download)(lin_exec *exec, void *to, const void *from, size_t bytes);
     /* The same into a staging block, without waiting: `to` is valid after waiting for a later fence. */

@@ -240,6 +240,7 @@ void lin_engine_close(lin_engine *e, lin_engine_id id)
     if (!p) return;
     p->open = 0;
     p->life++;
+    if (e->options.decoding) lin_utterances_decode_by(p->utterances, e->options.decoding);
     lin_resampler_destroy(p->resampler);
     lin_free(p->resampled);
     p->resampler = NULL;
@@ -256,6 +257,27 @@ lin_status lin_engine_reset(lin_engine *e, lin_engine_id id, lin_error *err)
     lin_status status = p->resampler ? lin_resampler_reset(p->resampler, err) : LIN_OK;
     begin_life(p);
     if (status != LIN_OK) p->failed = 1;
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+lin_status lin_engine_set_phrases(lin_engine *e, lin_engine_id id, const lin_phrases *phrases, lin_error *err)
+{
+    const lin_decoding *shared = e->options.decoding;
+    if (lin_engine_own_thread) return lin_fail(err, LIN_INVALID, "a callback cannot give a stream other phrases");
+    if (!shared || !shared->parts) return lin_fail(err, LIN_UNSUPPORTED, "greedy decoding does not use phrases");
+    lin_place *p = find_settled(e, id, err);
+    if (!p) return LIN_INVALID;
+    lin_status status = LIN_OK;
+    if (shared->n_best > 1 && !p->anew) {
+        status = lin_fail(err, LIN_UNSUPPORTED, "phrases of a stream with alternatives (n_best over 1) cannot be changed");
+    } else if (!phrases) {
+        lin_utterances_decode_by(p->utterances, shared);
+    } else {
+        p->decoding = *shared;
+        p->decoding.context = (lin_search_context){.phones = phrases->phones, .words = phrases->words};
+        lin_utterances_decode_by(p->utterances, &p->decoding);
+    }
     pthread_mutex_unlock(&p->lock);
     return status;
 }

@@ -102,6 +102,14 @@ void lin_engine_destroy(lin_engine *engine);
  * outside those of frontend/audio.h. */
 lin_status lin_engine_open(lin_engine *engine, int rate_hz, int channels, void *user, lin_engine_id *id, lin_error *err);
 
+/*
+ * Phrases of its own for a stream (lin_decoding_make_phrases), instead of those of options.decoding, from the next row that is decoded
+ * on: settled results stay, and resets keep them. They must live until others replace them or the stream is closed. NULL: those of the
+ * options again. Waits for a delivery of the stream in progress. LIN_INVALID for a stream that is not open, and in a callback;
+ * LIN_UNSUPPORTED for greedy decoding, and with alternatives once the stream has been decoded.
+ */
+lin_status lin_engine_set_phrases(lin_engine *engine, lin_engine_id id, const lin_phrases *phrases, lin_error *err);
+
 /* Samples [n, channels] in -1..1, copied. Never waits for the network. LIN_TOO_SMALL if they do not all fit the queue: none is
  * taken, n is added to what the stream lost. LIN_NUMERIC, and none is taken, if one is no sound. LIN_INVALID for a stream that is
  * not open, or finished, or failed. */

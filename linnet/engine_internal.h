@@ -51,7 +51,8 @@ typedef struct lin_place {
     int64_t frames, samples; /* fed to the network: frames (CPU), and samples (where the network makes frames itself), */
     int64_t rows;            /* and rows that came out */
     int restart;             /* the network must forget before it goes on */
-    lin_utterances *utterances; /* the shard's thread alone uses it */
+    lin_utterances *utterances; /* the shard's thread alone uses it, but between its ticks: with the lock, and not delivering */
+    lin_decoding decoding;      /* the options' with phrases of its own, where it has them */
     int anew;                   /* they begin with a new stream */
     double *loudness; /* [loud_rows] sums (frontend/loudness.h), by row of the segment modulo loud_rows; NULL where not needed */
 

@@ -11,7 +11,7 @@
 #include "model/encoder_internal.h"
 #include "model/graphs.h"
 
-enum { DEFAULT_BATCH = 16384, MOST_FRAMES = 64 };
+enum { DEFAULT_BATCH = 16384, MOST_FRAMES = 64, BLOCK_READ = 0, INPUT_READ = 1 /* fences */ };
 
 /* The host's record of a stream. */
 typedef struct slot_state {
@@ -310,7 +310,32 @@ typedef struct asked {
     pass_shape shape;
 } asked;
 
-// Everything between upload and download; recorded if the backend has graphs.
+static void carry_frames(const asked *a, const float *frames)
+{
+    lin_streams *s = a->s;
+    const pass_block *device = &s->device;
+    const lin_segments fresh = {a->shape.B, a->shape.fresh, s->longest, device->fresh},
+                       window = {a->shape.B, a->shape.window, s->most_window, device->window};
+    s->ops->carry(s->exec, s->window, &window, frames, &fresh, device->states, s->at_frames, device->frames_have, device->frames_keep,
+                  s->encoder->model->config.mel_bins);
+}
+
+// The only operation that reads s->input, into which the next pass's input is then copied while this pass computes.
+static void take_in(const asked *a)
+{
+    lin_streams *s = a->s;
+    const pass_block *device = &s->device;
+    if (!s->sound) {
+        carry_frames(a, s->input);
+        return;
+    }
+    const lin_segments input = {a->shape.B, a->shape.input, s->longest * s->fbank.hop_samples, device->input},
+                       sound = {a->shape.B, a->shape.sound, s->most_samples, device->sound};
+    s->ops->carry(s->exec, s->samples, &sound, s->input, &input, device->states, s->at_samples, device->samples_have,
+                  device->samples_keep, 1);
+}
+
+// Everything between that and the download; recorded if the backend has graphs.
 static void compute(void *context)
 {
     const asked *a = context;
@@ -320,17 +345,12 @@ static void compute(void *context)
     const lin_config *c = &e->model->config;
     const pass_block *device = &s->device;
     const pass_shape *n = &a->shape;
-    const int hop = s->sound ? s->fbank.hop_samples : 0;
-    const lin_segments input = {n->B, n->input, s->sound ? s->longest * hop : s->longest, device->input},
-                       sound = {n->B, n->sound, s->most_samples, device->sound}, fresh = {n->B, n->fresh, s->longest, device->fresh},
+    const lin_segments sound = {n->B, n->sound, s->most_samples, device->sound}, fresh = {n->B, n->fresh, s->longest, device->fresh},
                        window = {n->B, n->window, s->most_window, device->window}, rows = {n->B, n->rows, s->most_rows, device->rows};
     if (s->sound) {
-        ops->carry(s->exec, s->samples, &sound, s->input, &input, device->states, s->at_samples, device->samples_have,
-                   device->samples_keep, 1);
         ops->fbank(s->exec, s->frames, &fresh, s->samples, &sound, &s->fbank);
+        carry_frames(a, s->frames);
     }
-    ops->carry(s->exec, s->window, &window, s->sound ? s->frames : s->input, &fresh, device->states, s->at_frames,
-               device->frames_have, device->frames_keep, c->mel_bins);
     const lin_batch batch = {
         .in = window, .out = rows, .features = s->window, .mean = e->mean, .istd = e->istd, .states = device->states};
     lin_network_forward(e->weights, s->activations, s->exec, &batch, s->logp);
@@ -426,7 +446,7 @@ static void run_pass(lin_streams *s, const lin_tick *tick, int first, int n, con
     const lin_config *c = &s->encoder->model->config;
     const size_t width = s->sound ? 1 : (size_t)c->mel_bins;
     pass_block host;
-    ops->wait(s->exec, 0); // the upload of the previous pass
+    ops->wait(s->exec, BLOCK_READ); // the previous pass's
     lay_out(s, s->host_bytes, &host);
     host.input[0] = host.sound[0] = host.fresh[0] = host.window[0] = host.rows[0] = 0;
     for (int b = 0; b < n; b++) {
@@ -436,9 +456,11 @@ static void run_pass(lin_streams *s, const lin_tick *tick, int first, int n, con
     asked a = {s, shape_of(s, &host, n)};
     const size_t floats = (size_t)host.input[n] * width, from = (size_t)s->offsets[first], rows = (size_t)host.rows[n];
     ops->upload(s->exec, s->device_bytes, s->host_bytes, s->block_bytes);
-    ops->fence(s->exec, 0);
-    ops->upload(s->exec, s->input, *input, floats * sizeof **input);
+    ops->fence(s->exec, BLOCK_READ);
+    ops->upload_beside(s->exec, s->input, *input, floats * sizeof **input, INPUT_READ);
     *input += floats;
+    take_in(&a);
+    ops->fence(s->exec, INPUT_READ);
     const int key[LIN_GRAPH_KEY] = {a.shape.B, a.shape.rows};
     lin_graphs_run(&s->graphs, ops, s->exec, key, compute, &a);
     if (s->decodes) {

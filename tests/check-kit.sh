@@ -1,6 +1,7 @@
 #!/bin/sh
 # check-kit.sh KIT: rehearses the GPU kit where it will run: in empty roots of Debian 12 and 13, without compilers and network, with the
-# emulated backend behind the pretended driver. Every stage runs to its end or says in a sentence what is missing.
+# emulated backend behind the pretended driver. Every stage runs to its end or says in a sentence what is missing. Caches of speech are
+# replaced by small synthetic ones.
 #
 #   ROOTS=build/kit-roots    the roots, made by debootstrap if they do not exist
 #   STAGES=...               the stages, if not all
@@ -26,7 +27,8 @@ judge() {
     done
     grep -q 'Emulated GPU 0' "$out/README.md" 2> /dev/null && good "$name: the device" || bad "$name: no device in README.md"
     for stage in 01-smoke-linear 01-smoke-attention 01-smoke-graph 11-limits-linnet 60-ops-tf32-0 20-epoch-linnet-tf32-1-16000 40-streams-tf32 \
-        30-attention-linnet-tf32 50-ctc-linnet 33-lstm-linnet-tf32 70-train-same-2; do
+        30-attention-linnet-tf32 32-rivals-linnet-tf32 50-ctc-linnet 33-lstm-linnet-tf32 70-train-same-2 71-train 72-train-alone \
+        73-train-joined 74-train-average 80-table3; do
         case ${STAGES:-all} in
         all) ;;
         *) part=$(echo "$stage" | cut -d - -f 2) && case ,$STAGES, in *",$part,"*) ;; *) continue ;; esac ;;
@@ -36,13 +38,30 @@ judge() {
         else bad "$name: $stage neither ran nor was left out"
         fi
     done
+    case ,${STAGES:-check}, in
+    *,check,*)
+        for test in tests/cuda/test_cuda_*.c; do
+            test=$(basename "$test" .c)
+            grep -q '"result": "[1-9][0-9]* passed, 0 failed' "$out/raw/02-check-$test.jsonl" 2> /dev/null && good "$name: $test" || bad "$name: $test"
+        done
+        grep -q 'phonemes in fp32; tf32: ' "$out/raw/02-check-test_cuda_speech.log" || bad "$name: no recorded speech"
+        for case in $(sed -n 's/^    {"\([a-z0-9_]*\)", *ops_case_.*/\1/p' tests/kernels/ops_cases.c); do
+            grep -q "^ok  *test_cuda_ops [a-z0-9_]* ($case)" "$out/raw/02-check-test_cuda_ops.log" || bad "$name: the operations' case $case did not run"
+        done ;;
+    esac
     ! grep -h '"result": "[0-9]* passed, [1-9]\|FAILED' "$out"/raw/*.jsonl 2> /dev/null | grep . && good "$name: no case failed" || bad "$name: failed cases"
     missing=$(grep -E 'command not found|: [0-9]+: .*: not found|No such file' "$out.log" | head -n 5)
     [ -z "$missing" ] && good "$name: nothing is missing" || bad "$name: something is missing" "$missing"
 }
 
+all=smoke,check,limits,ops,epoch,streams,attention,ctc,sanitizer,train,table3
 pretended='PATIENCE=10 CASE_PATIENCE=8 LINNET_CUDA_DRIVER=/pretended/libcuda.so.1 LINNET_CUDA_LIBRARY=/pretended/liblinnet_cuda.so'
-options="--quick --hours 0.001 --seconds ${SECONDS_EACH:-1500}${STAGES:+ --stage $STAGES}"
+options="--quick --hours 0.001 --seconds ${SECONDS_EACH:-1500} --stage ${STAGES:-$all}"
+caches() { # KIT
+    rm -rf "$1/caches"
+    mkdir "$1/caches" || exit 1
+    for set in train_native dev_native; do "$1/bin/bench_gpu" cache --hours 0.002 --quick --file "$1/caches/$set.lfc" || exit 1; done
+}
 rehearsed=no
 for release in bookworm trixie; do
     root=$roots/$release
@@ -54,6 +73,7 @@ for release in bookworm trixie; do
     for tool in gcc cc make nvcc python3; do [ ! -e "$root/usr/bin/$tool" ] || bad "$release: the root is not empty, it has $tool"; done
     rm -rf "$root/kit" "$root/pretended" "$root/out"
     mkdir "$root/pretended" && cp -r "$kit" "$root/kit" && cp "$emulated/libcuda.so.1" "$emulated/liblinnet_cuda.so" "$root/pretended/" || exit 1
+    caches "$root/kit"
     mkdir -p "$root/proc" "$root/out"
     mount -t proc proc "$root/proc" 2> /dev/null
     from=$(date +%s)
@@ -70,12 +90,13 @@ for release in bookworm trixie; do
 done
 if [ $rehearsed = no ]; then
     mkdir "$work/bin" "$work/out"
+    cp -r "$kit" "$work/kit" && caches "$work/kit"
     for tool in sh cat cp cut date dirname basename env grep head sed sort tail tee timeout tr awk nproc mktemp mkdir rm ls ln cmp paste seq sleep uname kill bash; do
         found=$(command -v $tool) && ln -s "$found" "$work/bin/"
     done
     # shellcheck disable=SC2086
     env -i PATIENCE=10 CASE_PATIENCE=8 PATH="$work/bin" HOME="$work" LINNET_CUDA_DRIVER="$PWD/$emulated/libcuda.so.1" LINNET_CUDA_LIBRARY="$PWD/$emulated/liblinnet_cuda.so" \
-        sh "$kit/run.sh" $options --out "$work/out" > "$work/out.log" 2>&1
+        sh "$work/kit/run.sh" $options --out "$work/out" > "$work/out.log" 2>&1
     judge "this system" $? "$work/out"
 fi
 echo "$passed passed, $failed failed"

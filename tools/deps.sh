@@ -33,7 +33,7 @@ runs() {
 build= check= demo= fuzz= page= standin=
 case $system in
 debian)
-    build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libwebsockets-dev'
+    build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev'
     check='check libopenmpi-dev openmpi-bin'
     # For the virtual microphone of the tests. Not installed beside PipeWire, which it could replace: then those tests are
     # skipped.
@@ -45,21 +45,21 @@ debian)
     has() { case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) in *'ok installed') ;; *) false ;; esac; }
     install="$as_root${as_root:+ env DEBIAN_FRONTEND=noninteractive} apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-install-recommends" ;;
 fedora)
-    build='gcc gcc-c++ make pkgconf-pkg-config libsndfile-devel kiss-fft-devel soxr-devel cjson-devel zlib-devel portaudio-devel libwebsockets-devel'
+    build='gcc gcc-c++ make pkgconf-pkg-config libsndfile-devel kiss-fft-devel soxr-devel cjson-devel zlib-devel portaudio-devel libwebsockets-devel opus-devel libogg-devel'
     check=check-devel
     fuzz=clang
     page='chromium-headless python3'
     has() { rpm -q --whatprovides "$1" > /dev/null 2>&1; }
     install="$as_root dnf install -y" ;;
 arch)
-    build='gcc make pkgconf libsndfile kissfft libsoxr cjson zlib portaudio libwebsockets'
+    build='gcc make pkgconf libsndfile kissfft libsoxr cjson zlib portaudio libwebsockets opus libogg'
     check='check openmpi'
     fuzz=clang
     page='chromium python'
     has() { pacman -Q "$1" > /dev/null 2>&1; }
     install="$as_root pacman -S --needed --noconfirm" ;;
 homebrew)
-    build='make pkgconf libsndfile libsoxr cjson portaudio libwebsockets'
+    build='make pkgconf libsndfile libsoxr cjson portaudio libwebsockets opus libogg'
     check=check
     has() { brew list --versions "$1" > /dev/null 2>&1; }
     install='brew install' ;;

@@ -42,7 +42,7 @@ else
     echo "MPI:       mpicc is not installed; the program is built without training on several processes"
 fi
 if pkg-config --exists libwebsockets 2> /dev/null; then
-    echo "server:    libwebsockets $(pkg-config --modversion libwebsockets), for linnet serve"
+    echo "server:    libwebsockets $(pkg-config --modversion libwebsockets), for linnet serve$(pkg-config --exists opus ogg 2> /dev/null && echo ", with Opus")"
 else
     echo "server:    libwebsockets is not installed; the program is built without linnet serve"
 fi

@@ -22,7 +22,7 @@ fi
 # ---- scripts and data -----------------------------------------------------------------------------------------------------------
 
 mkdir -p "$kit/lib/linnet" "$kit/peers" "$kit/recipes/paper" "$kit/tests/golden" || exit 1
-cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/causal.conf LICENSE NOTICE "$kit/" || exit 1
+cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/causal.conf recipes/open/stream.conf LICENSE NOTICE "$kit/" || exit 1
 cp bench/GPU-TODO.md "$kit/README.md" || exit 1
 cp bench/peers/gpu_*.py bench/peers/timing.py "$kit/peers/" || exit 1
 cp -r tests/golden/network tests/golden/training tests/golden/lstm "$kit/tests/golden/" || exit 1 # of the tests
@@ -64,8 +64,8 @@ rm -rf "$kit/caches"
 if [ -n "${CACHES:-}" ]; then
     [ -d "$CACHES" ] || die "CACHES=$CACHES is no folder"
     mkdir -p "$kit/caches" || exit 1
-    # What is left for caches, which do not compress, like the 9 MB of model and speech; programs compress to about a third.
-    left=$((most - $(megabytes "$kit") / 3 - 8))
+    # What is left for caches, which do not compress; the rest compresses a little better in the archive than here.
+    left=$((most - $(tar -C "$kit" -c . | xz -1 | wc -c) / 1048576 - 1))
     for name in dev_native train_native train_read train_games train_pseudo train_nonnative; do
         cache=$CACHES/$name.lfc
         [ -f "$cache" ] || continue

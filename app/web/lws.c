@@ -3,10 +3,14 @@
 // One context with one virtual host, one protocol and one service thread. libwebsockets parses HTTP, frames and TLS; what requests
 // mean is decided by the handlers. HTTP connections are closed after each answer.
 
+#include <errno.h>
+#include <fcntl.h>
 #include <libwebsockets.h>
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "app/web.h"
 #include "app/web/seal.h"
@@ -32,8 +36,9 @@ struct lin_web {
     lws_sorted_usec_list_t timer;
     atomic_int woken;
     int port, closing;
+    int socket, refuses; // one that was given, which libwebsockets only watches; 1: it gives no connections now
     lws_retry_bo_t alive;
-    struct lws_protocols protocols[2];
+    struct lws_protocols protocols[3];
     unsigned char room[LWS_PRE + HEAD];
     unsigned char *message; // [LWS_PRE + message_capacity]
     size_t message_capacity;
@@ -244,6 +249,42 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
     }
 }
 
+// A socket that another program opened is a file to libwebsockets, which gets the connections one by one.
+static int on_listening(struct lws *wsi, enum lws_callback_reasons reason, void *session, void *in, size_t n)
+{
+    lin_web *w = lws_get_vhost(wsi) ? lws_vhost_user(lws_get_vhost(wsi)) : NULL;
+    (void)session, (void)in, (void)n;
+    if (reason != LWS_CALLBACK_RAW_RX_FILE || !w || w->closing) return 0;
+    const int fd = accept(w->socket, NULL, NULL);
+    if (fd >= 0) {
+        w->refuses = 0;
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        lws_adopt_socket_vhost(w->vhost, fd); // which closes it if that fails
+    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED && !w->refuses) {
+        w->refuses = 1; // as many files are open as may be: those who wait go on waiting
+        lwsl_err("cannot accept: %s", strerror(errno));
+    }
+    return 0;
+}
+
+static int take_over(lin_web *w, int socket)
+{
+    struct sockaddr_storage at;
+    socklen_t n = sizeof at;
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || !listens) return 0;
+    if (getsockname(socket, (struct sockaddr *)&at, &n) == 0) {
+        if (at.ss_family == AF_INET) w->port = ntohs(((const struct sockaddr_in *)(const void *)&at)->sin_port);
+        if (at.ss_family == AF_INET6) w->port = ntohs(((const struct sockaddr_in6 *)(const void *)&at)->sin6_port);
+    }
+    fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
+    fcntl(socket, F_SETFD, FD_CLOEXEC);
+    w->socket = socket;
+    const lws_sock_file_fd_type file = {.filefd = socket};
+    return lws_adopt_descriptor_vhost(w->vhost, LWS_ADOPT_RAW_FILE_DESC, file, "linnet-listening", NULL) != NULL;
+}
+
 static void on_log(int level, const char *line)
 {
     (void)level;
@@ -271,6 +312,7 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
     w->handlers = *handlers;
     w->protocols[0] = (struct lws_protocols){
         .name = "linnet", .callback = on_event, .per_session_data_size = sizeof(lin_web_peer), .rx_buffer_size = PIECE};
+    w->protocols[1] = (struct lws_protocols){.name = "linnet-listening", .callback = on_listening};
     w->alive.secs_since_valid_ping = (uint16_t)o->ping_s;
     w->alive.secs_since_valid_hangup = (uint16_t)(o->ping_s + 10);
     struct lws_context_creation_info info;
@@ -286,7 +328,7 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
     lws_set_log_level(LLL_ERR | LLL_WARN, on_log);
     w->context = lws_create_context(&info);
     if (w->context) {
-        info.port = o->port;
+        info.port = o->socket ? CONTEXT_PORT_NO_LISTEN_SERVER : o->port;
         info.iface = o->host;
         info.protocols = w->protocols;
         info.vhost_name = "linnet";
@@ -299,11 +341,15 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
         info.ssl_private_key_filepath = o->key;
         w->vhost = lws_create_vhost(w->context, &info);
     }
-    if (!w->vhost || lws_get_vhost_listen_port(w->vhost) <= 0) {
+    if (w->vhost && o->socket && !take_over(w, o->socket)) {
+        close_web(w);
+        return lin_fail(err, LIN_IO, "cannot listen on the socket that was given");
+    }
+    if (!w->vhost || (!o->socket && lws_get_vhost_listen_port(w->vhost) <= 0)) {
         close_web(w);
         return lin_fail(err, LIN_IO, "cannot listen on %s:%d", o->host ? o->host : "*", o->port);
     }
-    w->port = lws_get_vhost_listen_port(w->vhost);
+    if (!o->socket) w->port = lws_get_vhost_listen_port(w->vhost);
     take_turn(w);
     *web = w;
     return LIN_OK;

@@ -73,6 +73,7 @@ typedef struct attention {
     lin_segments segments;
     float *qkv, *y, *dy, *dqkv;
     float *lse, *p, *R; /* softmax and LSH, naive softmax, LSH */
+    float *gates, *dgates; /* decays */
     int *order;
     lin_lsh lsh;
     int causal;
@@ -87,6 +88,16 @@ static void linear_forward(const attention *a)
 static void linear_backward(const attention *a)
 {
     a->b->ops->attention_backward(a->b->exec, a->dqkv, a->dy, a->qkv, a->y, &a->segments, H, E, a->causal);
+}
+
+static void decayed_forward(const attention *a)
+{
+    a->b->ops->decayed_attention_forward(a->b->exec, a->y, a->qkv, a->gates, 0, &a->segments, H, E, NULL, 0);
+}
+
+static void decayed_backward(const attention *a)
+{
+    a->b->ops->decayed_attention_backward(a->b->exec, a->dqkv, a->dgates, a->dy, a->qkv, a->gates, 0, a->y, &a->segments, H, E);
 }
 
 static void tiled_forward(const attention *a)
@@ -119,16 +130,18 @@ static void lsh_backward(const attention *a)
     a->b->ops->lsh_backward(a->b->exec, a->dqkv, a->dy, a->qkv, a->y, a->lse, a->order, &a->segments, &a->lsh, H, E, a->causal);
 }
 
-/* What the paper's figure 1 compares; the first is the part "attention", the others are "rivals". */
+/* What the paper's figure 1 compares, and linear attention with decays (causal only); the first is the part "attention", the others
+ * are "rivals". */
 static const struct {
     const char *who;
     void (*forward)(const attention *a), (*backward)(const attention *a);
-    int rounds, naive;
-} forms[] = {{"linnet", linear_forward, linear_backward, 0, 0},
-             {"linnet softmax tiled", tiled_forward, tiled_backward, 0, 0},
-             {"linnet softmax naive", naive_forward, naive_backward, 0, 1},
-             {"linnet lsh-1", lsh_forward, lsh_backward, 1, 0},
-             {"linnet lsh-4", lsh_forward, lsh_backward, 4, 0}};
+    int rounds, naive, decays;
+} forms[] = {{"linnet", linear_forward, linear_backward, 0, 0, 0},
+             {"linnet with decays", decayed_forward, decayed_backward, 0, 0, 1},
+             {"linnet softmax tiled", tiled_forward, tiled_backward, 0, 0, 0},
+             {"linnet softmax naive", naive_forward, naive_backward, 0, 1, 0},
+             {"linnet lsh-1", lsh_forward, lsh_backward, 1, 0, 0},
+             {"linnet lsh-4", lsh_forward, lsh_backward, 4, 0, 0}};
 enum { FORMS = sizeof forms / sizeof *forms };
 
 static void run_forward(void *context)
@@ -156,7 +169,9 @@ static int make_attention(attention *a, int form, int B, int n, int both, const 
     blocks[count++] = a->y = gpu_block(b, rows * C * sizeof(float));
     if (both) blocks[count++] = a->dy = gpu_random(b, rows * C, 1, 1);
     if (both) blocks[count++] = a->dqkv = gpu_block(b, rows * 3 * C * sizeof(float));
-    if (form > 0 && !forms[form].naive) blocks[count++] = a->lse = gpu_block(b, rows * H * sizeof(float));
+    if (forms[form].decays) blocks[count++] = a->gates = gpu_random(b, rows * H, 1, 1);
+    if (forms[form].decays) blocks[count++] = a->dgates = gpu_block(b, rows * H * sizeof(float));
+    if (form > 0 && !forms[form].naive && !forms[form].decays) blocks[count++] = a->lse = gpu_block(b, rows * H * sizeof(float));
     if (forms[form].naive) blocks[count++] = a->p = gpu_block(b, b->ops->softmax_scores(offsets, B, H) * sizeof(float));
     if (rounds) blocks[count++] = a->R = gpu_random(b, rounds * C * LSH_ROTATIONS, 1, 3);
     if (rounds) blocks[count++] = a->order = gpu_block(b, rounds * H * rows * sizeof(int));
@@ -171,13 +186,13 @@ static int make_attention(attention *a, int form, int B, int n, int both, const 
 static int sweep_length(gpu_bench *b, int form, int B, int n, int causal)
 {
     static int offsets[65536 + 1];
+    if (forms[form].decays && !causal) return 0;
     const size_t rows = (size_t)B * (size_t)n;
     for (int i = 0; i <= B; i++) offsets[i] = i * n;
     for (int both = 0; both < 2; both++) {
         gpu_open(b);
         const double scores = forms[form].naive ? 4.0 * H * (double)rows * n : 0;
-        if ((b->free_before && scores > 0.8 * (double)b->free_before) || (form > 0 && !b->ops->softmax_forward) ||
-            (forms[form].rounds && !b->ops->lsh_forward)) {
+        if ((b->free_before && scores > 0.8 * (double)b->free_before) || (forms[form].rounds && !b->ops->lsh_forward)) {
             gpu_close(b);
             return 0;
         }

@@ -181,6 +181,8 @@ static void exec_destroy(lin_exec *exec)
     lin_free(exec->scratch);
     for (int i = 0; i < LIN_FENCES; i++)
         if (exec->fences[i]) cudaEventDestroy(exec->fences[i]);
+    if (exec->copied) cudaEventDestroy(exec->copied);
+    if (exec->copies) cudaStreamDestroy(exec->copies);
     if (exec->stream) cudaStreamDestroy(exec->stream);
     cudaGetLastError();
     lin_free(exec);
@@ -201,6 +203,8 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
     // Non-blocking: no synchronisation with the default stream in either direction.
     if (lin_cuda_ready(exec)) {
         lin_cuda_check(exec, cudaStreamCreateWithFlags(&exec->stream, cudaStreamNonBlocking), "making a stream");
+        lin_cuda_check(exec, cudaStreamCreateWithFlags(&exec->copies, cudaStreamNonBlocking), "making a stream");
+        lin_cuda_check(exec, cudaEventCreateWithFlags(&exec->copied, cudaEventDisableTiming), "making an event");
     }
     for (int i = 0; i < LIN_FENCES && lin_cuda_ready(exec); i++) {
         lin_cuda_check(exec, cudaEventCreateWithFlags(&exec->fences[i], cudaEventDisableTiming), "making an event");
@@ -353,6 +357,16 @@ static void upload(lin_exec *exec, void *to, const void *from, size_t bytes)
     }
 }
 
+// The exec's stream waits for the copy, so that what waits for the stream waits for both.
+static void upload_beside(lin_exec *exec, void *to, const void *from, size_t bytes, int i)
+{
+    if (bytes == 0 || !lin_cuda_ready(exec)) return;
+    lin_cuda_check(exec, cudaStreamWaitEvent(exec->copies, exec->fences[i], 0), "copying to the GPU");
+    lin_cuda_check(exec, cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, exec->copies), "copying to the GPU");
+    lin_cuda_check(exec, cudaEventRecord(exec->copied, exec->copies), "copying to the GPU");
+    lin_cuda_check(exec, cudaStreamWaitEvent(exec->stream, exec->copied, 0), "copying to the GPU");
+}
+
 static void download(lin_exec *exec, void *to, const void *from, size_t bytes)
 {
     if (!lin_cuda_ready(exec)) return;
@@ -466,6 +480,7 @@ static void fill(lin_ops *t)
     t->staging_create = staging_create;
     t->staging_destroy = staging_destroy;
     t->upload = upload;
+    t->upload_beside = upload_beside;
     t->download = download;
     t->fetch = fetch;
     t->copy = copy;

@@ -1,7 +1,7 @@
 // Depthwise convolution. A thread owns a channel and processes the frames of a tile in order, so that a warp reads 32
 // channels of a frame at once; the first-level cache serves what neighbouring rows share. Eight rows times eight taps are
 // computed at a time: 64 products per 8 weights and at most 15 frames loaded.
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/sums.h"
 
 enum {
     STEP = 8,       // rows, and taps, processed together
@@ -10,8 +10,6 @@ enum {
     FEW_TILES = 1024, // if there are fewer whole tiles, tiles are made smaller, where tails allow it
     CHANNELS = 256,   // of a block, at most
     PARTIALS = 512,   // partial sums for w and b of the backward pass, added up afterwards
-    SUM_COLUMNS = 32,
-    SUM_SLICES = 16,
 };
 
 // The data of a thread of a tile. A launch has `lanes` tiles per block if there are few channels.
@@ -200,23 +198,6 @@ static __global__ void __launch_bounds__(CHANNELS)
     to[(size_t)K * C] = db;
 }
 
-// dw and db += the partial sums [n, K+1, C], always added in the same order: SUM_SLICES slices, then the slices' sums.
-static __global__ void conv_add_partials(float *dw, float *db, const float *__restrict__ partials, int n, int C, int K)
-{
-    LIN_SHARED(float, slices);
-    const size_t size = (size_t)(K + 1) * (size_t)C, at = (size_t)blockIdx.x * SUM_COLUMNS + threadIdx.x % SUM_COLUMNS;
-    const int slice = (int)(threadIdx.x / SUM_COLUMNS);
-    float sum = 0;
-    if (at < size)
-        for (int i = slice; i < n; i += SUM_SLICES) sum += partials[(size_t)i * size + at];
-    slices[threadIdx.x] = sum;
-    __syncthreads();
-    if (slice || at >= size) return;
-    for (int i = 1; i < SUM_SLICES; i++) sum += slices[i * SUM_COLUMNS + (int)threadIdx.x];
-    float *to = at < (size_t)K * (size_t)C ? dw + at : db + (at - (size_t)K * (size_t)C);
-    *to += sum;
-}
-
 template <int TAPS>
 static void launch_backward(lin_exec *exec, float *dx, float *partials, const float *dy, const float *x, const float *w,
                             const conv_shape &s, int n_partials)
@@ -239,6 +220,5 @@ void lin_cuda_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, con
     else if (K <= 16) launch_backward<16>(exec, dx, partials, dy, x, w, s, n);
     else if (K <= 32) launch_backward<32>(exec, dx, partials, dy, x, w, s, n);
     else launch_backward<64>(exec, dx, partials, dy, x, w, s, n);
-    LIN_LAUNCH(exec, conv_add_partials, lin_cuda_blocks(size, SUM_COLUMNS), SUM_COLUMNS * SUM_SLICES,
-               SUM_COLUMNS * SUM_SLICES * sizeof(float), dw, db, partials, n, C, K);
+    lin_cuda_fold(exec, dw, K * C, db, C, partials, n);
 }

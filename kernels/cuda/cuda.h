@@ -40,8 +40,8 @@ struct lin_exec {
     const void *allowed[LIN_CUDA_ALLOWED]; // the kernels that may have as much
     int n_allowed;
     lin_precision precision;
-    cudaStream_t stream;
-    cudaEvent_t fences[LIN_FENCES];
+    cudaStream_t stream, copies; // copies: of upload_beside
+    cudaEvent_t fences[LIN_FENCES], copied;
     int capturing;
     int reads_host; // the GPU reads pageable host memory directly, at any later time
     struct lin_cuda_plans *plans;
@@ -207,10 +207,5 @@ extern "C" __attribute__((visibility("default"))) int lin_cuda_interface(void); 
 /* linear.cu */
 lin_status lin_cuda_plans_create(lin_exec *exec, lin_error *err);
 void lin_cuda_plans_destroy(lin_exec *exec);
-
-/* elementwise.cu */
-/* The second stage of sums over rows: a [n] += the sum over parts of partial [parts, n], in order; with b, partial is [parts, 2 n] and
- * its second half goes to b. */
-void lin_cuda_fold(lin_exec *exec, float *a, float *b, const float *partial, int parts, int n);
 
 #endif

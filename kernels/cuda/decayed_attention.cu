@@ -9,10 +9,9 @@
 //   dφ(k)     G, φ(q), v         + r; from the last row to the first, with the decay of the row after; r = a r + φ(q) g
 //   dv        φ(q), G, φ(k)      likewise
 // One warp for each (utterance, head) computes denominators first, with the sums z of keys; another one the gates' gradients at the end.
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/attention.h"
 
 enum { COLUMNS = 32, WARPS = 8, CHUNK = 8, MOST_WIDTH = 256, MOST_EACH = MOST_WIDTH / 32 };
-#define EPS 1e-6f
 
 typedef enum decayed_pass { PASS_Y, PASS_QUERIES, PASS_KEYS, PASS_VALUES } decayed_pass;
 
@@ -25,9 +24,6 @@ typedef struct decayed_job {
     size_t at;
     int H, E, constant;
 } decayed_job;
-
-static __device__ __forceinline__ float phi(float x) { return x > 0 ? x + 1 : expf(x); }
-static __device__ __forceinline__ float phi_slope(float x) { return x > 0 ? 1 : expf(x); }
 
 static __device__ __forceinline__ float gate_of(const decayed_job &job, size_t row, int h)
 {
@@ -64,14 +60,14 @@ __global__ void __launch_bounds__(32) decayed_terms(decayed_job job)
         for (int i = 0; i < MOST_EACH; i++) {
             const int e = lane + 32 * i;
             if (e >= E) break;
-            z[i] = fmaf(z[i], a, phi(k[e]));
-            den = fmaf(phi(q[e]), z[i], den);
+            z[i] = fmaf(z[i], a, phi<1>(k[e]));
+            den = fmaf(phi<1>(q[e]), z[i], den);
             if (job.dy) c = fmaf(-job.dy[pair * (size_t)E + (size_t)e], job.y[pair * (size_t)E + (size_t)e], c);
         }
         den = lin_warp_sum(den);
         c = lin_warp_sum(c);
         if (lane != 0) continue;
-        job.terms[2 * pair] = 1 / (den + EPS);
+        job.terms[2 * pair] = 1 / (den + LIN_ATTENTION_EPS);
         job.terms[2 * pair + 1] = c * job.terms[2 * pair];
     }
 #pragma unroll
@@ -114,14 +110,14 @@ static __device__ __forceinline__ void load_chunk(const decayed_shared &s, const
     const float *q = job.qkv + row * 3 * width + (size_t)h * (size_t)E, *k = q + width, *v = k + width;
     const float *dy = PASS == PASS_Y ? NULL : job.dy + pair * (size_t)E, inverse = job.terms[2 * pair];
     for (int e = lane; e < E; e += 32) {
-        s.x[f * E + e] = PASS == PASS_Y ? phi(k[e]) : PASS == PASS_QUERIES ? v[e] : PASS == PASS_KEYS ? dy[e] * inverse : phi(q[e]);
-        s.r[f * E + e] = PASS == PASS_Y ? phi(q[e]) : PASS == PASS_QUERIES ? dy[e] * inverse : PASS == PASS_KEYS ? v[e] : phi(k[e]);
+        s.x[f * E + e] = PASS == PASS_Y ? phi<1>(k[e]) : PASS == PASS_QUERIES ? v[e] : PASS == PASS_KEYS ? dy[e] * inverse : phi<1>(q[e]);
+        s.r[f * E + e] = PASS == PASS_Y ? phi<1>(q[e]) : PASS == PASS_QUERIES ? dy[e] * inverse : PASS == PASS_KEYS ? v[e] : phi<1>(k[e]);
     }
     const int c = column + lane;
     s.w[f * COLUMNS + lane] = c >= E                 ? 0
                               : PASS == PASS_Y       ? v[c]
-                              : PASS == PASS_QUERIES ? phi(k[c])
-                              : PASS == PASS_KEYS    ? phi(q[c])
+                              : PASS == PASS_QUERIES ? phi<1>(k[c])
+                              : PASS == PASS_KEYS    ? phi<1>(q[c])
                                                      : dy[c] * inverse;
     if (lane != 0) return;
     s.decay[f] = !reverse ? decay_of(job, row, h) : at + 1 < rows ? decay_of(job, row + 1, h) : 1;
@@ -147,8 +143,8 @@ static __device__ __forceinline__ void store_chunk(const decayed_shared &s, cons
     const size_t row = (size_t)(first + (reverse ? t - f : t + f)), width = (size_t)job.H * (size_t)E;
     const size_t wide = row * 3 * width + (size_t)h * (size_t)E + (size_t)c;
     if (PASS == PASS_Y) job.out[row * width + (size_t)h * (size_t)E + (size_t)c] = sum * s.inverse[f];
-    if (PASS == PASS_QUERIES) job.out[wide] = sum * phi_slope(job.qkv[wide]);
-    if (PASS == PASS_KEYS) job.out[wide + width] = sum * phi_slope(job.qkv[wide + width]);
+    if (PASS == PASS_QUERIES) job.out[wide] = sum * phi_slope(phi<1>(job.qkv[wide]));
+    if (PASS == PASS_KEYS) job.out[wide + width] = sum * phi_slope(phi<1>(job.qkv[wide + width]));
     if (PASS == PASS_VALUES) job.out[wide + 2 * width] = sum;
 }
 
@@ -204,7 +200,7 @@ __global__ void __launch_bounds__(32) decayed_gates(decayed_job job)
         const size_t row = (size_t)(first + t), width = (size_t)job.H * (size_t)E, pair = row * (size_t)job.H + (size_t)h;
         const size_t k = row * 3 * width + width + (size_t)h * (size_t)E;
         float sum = 0;
-        for (int e = lane; e < E; e += 32) sum = fmaf(fmaxf(phi(job.qkv[k + (size_t)e]), 1.0f), job.out[k + (size_t)e], sum);
+        for (int e = lane; e < E; e += 32) sum = fmaf(fmaxf(phi<1>(job.qkv[k + (size_t)e]), 1.0f), job.out[k + (size_t)e], sum);
         sum = lin_warp_sum(sum);
         future -= (double)sum + 1e-6 * (double)job.terms[2 * pair + 1];
         const float e = expf(-gate_of(job, row, h));

@@ -1,7 +1,7 @@
 // Operations that treat every element alike, four elements per thread: one draw of 64 random bits gives the dropout of four.
 #include "kernels/cuda/cuda.h"
 
-enum { THREADS = 256, FOLD = 32 };
+enum { THREADS = 256 };
 
 typedef struct span {
     size_t count;
@@ -56,35 +56,6 @@ static __global__ void __launch_bounds__(THREADS) relu_gradient(float *dx, const
           make_float4(out.x > 0 ? up.x * scale : 0, out.y > 0 ? up.y * scale : 0, out.z > 0 ? up.z * scale : 0,
                       out.w > 0 ? up.w * scale : 0),
           group, s);
-}
-
-// One warp for 32 columns and every 32nd part; then the warps' sums in order.
-static __global__ void __launch_bounds__(FOLD *FOLD)
-    fold(float *a, float *b, const float *__restrict__ partial, int parts, int n, int width)
-{
-    LIN_SHARED(float, sums); // [FOLD, FOLD + 1]
-    const int column = (int)blockIdx.x * FOLD + (int)threadIdx.x;
-    float sum = 0;
-    if (column < width) {
-        for (int i = (int)threadIdx.y; i < parts; i += FOLD) sum += partial[(size_t)i * (size_t)width + (size_t)column];
-    }
-    sums[threadIdx.y * (FOLD + 1) + threadIdx.x] = sum;
-    __syncthreads();
-    // Transposed: each warp adds up one column.
-    sum = lin_warp_sum(sums[threadIdx.x * (FOLD + 1) + threadIdx.y]);
-    const int owned = (int)blockIdx.x * FOLD + (int)threadIdx.y;
-    if (threadIdx.x == 0 && owned < width) {
-        float *to = owned < n ? a + owned : b + (owned - n);
-        *to += sum;
-    }
-}
-
-void lin_cuda_fold(lin_exec *exec, float *a, float *b, const float *partial, int parts, int n)
-{
-    const int width = b ? 2 * n : n;
-    if (parts == 0 || n == 0) return;
-    LIN_LAUNCH(exec, fold, lin_cuda_blocks((size_t)width, FOLD), dim3(FOLD, FOLD), FOLD * (FOLD + 1) * sizeof(float), a, b, partial,
-               parts, n, width);
 }
 
 static unsigned blocks_of(size_t count) { return lin_cuda_blocks((count + 3) / 4, THREADS); }

@@ -5,8 +5,9 @@
 //   hidden    fp32: h [rows, F]    bf16: h [rows, F], x [rows, C]
 //   d_hidden  fp32: dh [rows, F]   bf16: dh [rows, F], dy [rows, C]
 #include "kernels/cuda/linear.h"
+#include "kernels/cuda/sums.h"
 
-enum { THREADS = 256, ACROSS = 32, DOWN = 8, EACH = 8 /* columns of a thread */ };
+enum { THREADS = 256, EACH = 8 /* columns of a thread */ };
 
 static int is_narrow(const lin_exec *exec, const void *hidden, int C, int F)
 {
@@ -64,47 +65,31 @@ void lin_cuda_feedforward_forward(lin_exec *exec, float *y, float *hidden, const
 // to = from, or, GATED, gate > 0 ? from * scale : 0 (to may be from); partial [slices, n]: the sums of its columns over each slice of
 // rows. n is a multiple of 8.
 template <typename To, typename From, int GATED>
-static __global__ void __launch_bounds__(ACROSS *DOWN)
-    pass_and_sum(To *to, const From *from, const To *__restrict__ gate, float *__restrict__ partial, int rows, int n, int per_slice,
+static __global__ void __launch_bounds__(LIN_SUM_THREADS)
+    pass_and_sum(To *to, const From *from, const To *__restrict__ gate, float *__restrict__ partial, int rows, int n, int rows_each,
                  float scale)
 {
-    LIN_SHARED(float, sums); // [DOWN, ACROSS * EACH]
-    const int column = ((int)blockIdx.x * ACROSS + (int)threadIdx.x) * EACH;
-    const int first = (int)blockIdx.y * per_slice, last = rows - first < per_slice ? rows : first + per_slice;
-    float sum[8] = {};
-    for (int r = first + (int)threadIdx.y; r < last && column < n; r += DOWN) {
-        const size_t at = (size_t)r * (size_t)n + (size_t)column;
-        float v[8];
+    lin_sum_slice<EACH, 1>(partial, rows, n, rows_each, [=](float (&v)[EACH], int row, int column) {
+        const size_t at = (size_t)row * (size_t)n + (size_t)column;
         load8(v, from + at);
         if constexpr (GATED) {
-            float g[8];
+            float g[EACH];
             load8(g, gate + at);
 #pragma unroll
-            for (int j = 0; j < 8; j++) v[j] = g[j] > 0 ? v[j] * scale : 0;
+            for (int i = 0; i < EACH; i++) v[i] = g[i] > 0 ? v[i] * scale : 0;
         }
         store8(to + at, v);
-#pragma unroll
-        for (int j = 0; j < 8; j++) sum[j] += v[j];
-    }
-    store8(sums + ((int)threadIdx.y * ACROSS + (int)threadIdx.x) * EACH, sum);
-    __syncthreads();
-    const int i = (int)threadIdx.y * ACROSS + (int)threadIdx.x, mine = (int)blockIdx.x * ACROSS * EACH + i;
-    if (mine >= n) return;
-    float total = 0;
-    for (int r = 0; r < DOWN; r++) total += sums[r * ACROSS * EACH + i];
-    partial[(size_t)blockIdx.y * (size_t)n + (size_t)mine] = total;
+    });
 }
 
 template <typename To, typename From, int GATED>
 static void run_pass(lin_exec *exec, To *to, float *db, const From *from, const To *gate, int rows, int n, float scale)
 {
-    const int across = (n + ACROSS * EACH - 1) / (ACROSS * EACH);
-    const lin_cuda_slices slices = lin_cuda_slices_of(rows, across);
-    float *partial = (float *)lin_cuda_scratch(exec, (size_t)slices.n * (size_t)n * sizeof *partial);
-    if (!partial) return;
-    LIN_LAUNCH(exec, (pass_and_sum<To, From, GATED>), dim3((unsigned)across, (unsigned)slices.n), dim3(ACROSS, DOWN),
-               DOWN * ACROSS * EACH * sizeof(float), to, from, gate, partial, rows, n, slices.rows, scale);
-    lin_cuda_fold(exec, db, NULL, partial, slices.n, n);
+    const lin_cuda_sums s = lin_cuda_sums_begin(exec, rows, n, EACH, 1);
+    if (!s.partial) return;
+    LIN_LAUNCH(exec, (pass_and_sum<To, From, GATED>), s.grid, s.block, s.shared_bytes, to, from, gate, s.partial, rows, n,
+               s.rows_each, scale);
+    lin_cuda_fold(exec, db, n, NULL, 0, s.partial, s.slices);
 }
 
 void lin_cuda_feedforward_backward(lin_exec *exec, float *dx, float *dw1, float *db1, float *dw2, float *db2, const float *dy,

@@ -1,5 +1,4 @@
-// Operations on frames before the network: stacking, positions, reading a cache, prepending a stream's kept rows. All of them
-// move
+// Operations on frames before the network: stacking, positions, reading a cache, prepending a stream's kept rows. All of them move
 // memory: each block owns a tile of rows and first finds their utterances; its threads own the columns, four at a time if the
 // addresses allow it.
 #include "kernels/cuda/segments.h"
@@ -64,8 +63,7 @@ void lin_cuda_stack_frames(lin_exec *exec, float *y, const float *x, const float
 
 /* ---- positions --------------------------------------------------------------------------------------------------------------- */
 
-// A thread owns a pair of columns in TURNS rows. The angle grows by a constant from row to row, so sine and cosine are rotated.
-// In
+// A thread owns a pair of columns in TURNS rows. The angle grows by a constant from row to row, so sine and cosine are rotated. In
 // double: an angle reaches 2^24, and its remainder after whole turns needs an error below 1e-7.
 static __global__ void add_sinusoid(float *x, const int *offsets, int B, int rows, int C)
 {

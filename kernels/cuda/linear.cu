@@ -10,15 +10,14 @@
 // products of tf32: converting both operands would move twice the bytes of the product itself. Where both are in memory as bf16
 // (feedforward.cu), they are products of bf16.
 #include "kernels/cuda/linear.h"
+#include "kernels/cuda/sums.h"
 
 enum {
     TILE = 64,        // of the plain product, rows and columns
     STEP = 16,        // of its inner dimension
     PACK_TILE = 32,   // of packing
+    PACK_DOWN = 8,    // rows of its threads
     PACK_ITEMS = 100, // per launch: kernel parameters are limited to 4 KiB
-    SUM_COLUMNS = 32,
-    SUM_ROWS = 8,
-    SUM_BLOCKS = 1024, // about what a GPU runs at once, and a constant, so that sums are the same on all GPUs
     CONVERT_THREADS = 256,
 };
 
@@ -47,7 +46,7 @@ typedef struct pack_items {
 // One block per tile of one of the matrices. The packed form of w is w, that of its transpose is its transpose; both are written
 // along their rows, from shared memory.
 template <typename T>
-static __global__ void __launch_bounds__(PACK_TILE *SUM_ROWS)
+static __global__ void __launch_bounds__(PACK_TILE *PACK_DOWN)
     pack(float *packed, const float *__restrict__ values, const __grid_constant__ pack_items list)
 {
     LIN_SHARED(float, tile); // [PACK_TILE, PACK_TILE + 1]
@@ -66,12 +65,12 @@ static __global__ void __launch_bounds__(PACK_TILE *SUM_ROWS)
     const float *w = values + list.items[at].from;
     T *to = reinterpret_cast<T *>(packed + list.items[at].to);
     const int tx = (int)threadIdx.x;
-    for (int ty = (int)threadIdx.y; ty < PACK_TILE; ty += SUM_ROWS) {
+    for (int ty = (int)threadIdx.y; ty < PACK_TILE; ty += PACK_DOWN) {
         const int i = (transposed ? column0 : row0) + ty, j = (transposed ? row0 : column0) + tx; // of w
         tile[ty * (PACK_TILE + 1) + tx] = i < n && j < k ? w[(size_t)i * (size_t)k + (size_t)j] : 0;
     }
     __syncthreads();
-    for (int ty = (int)threadIdx.y; ty < PACK_TILE; ty += SUM_ROWS) {
+    for (int ty = (int)threadIdx.y; ty < PACK_TILE; ty += PACK_DOWN) {
         const int r = row0 + ty, c = column0 + tx;
         if (r >= rows || c >= width) continue;
         const float v = transposed ? tile[tx * (PACK_TILE + 1) + ty] : tile[ty * (PACK_TILE + 1) + tx];
@@ -95,7 +94,7 @@ void lin_cuda_weights_pack(lin_exec *exec, float *packed, const float *values, c
             tiles += (rows + PACK_TILE - 1) / PACK_TILE * ((width + PACK_TILE - 1) / PACK_TILE);
         }
         if (tiles == 0) continue;
-        const dim3 block(PACK_TILE, SUM_ROWS);
+        const dim3 block(PACK_TILE, PACK_DOWN);
         const size_t shared = PACK_TILE * (PACK_TILE + 1) * sizeof(float);
         if (narrow) LIN_LAUNCH(exec, (pack<bf16>), tiles, block, shared, packed, values, list);
         else LIN_LAUNCH(exec, (pack<float>), tiles, block, shared, packed, values, list);
@@ -249,45 +248,19 @@ void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float
 
 /* ---- the gradients of weights and biases ------------------------------------------------------------------------------------ */
 
-// partial [slices, n]: for each slice of rows of dy, the sums of the columns.
-static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
-    sum_columns(float *__restrict__ partial, const float *__restrict__ dy, int rows, int n, int per_slice)
+static __global__ void __launch_bounds__(LIN_SUM_THREADS)
+    sum_columns(float *__restrict__ partial, const float *__restrict__ dy, int rows, int n, int rows_each)
 {
-    LIN_SHARED(float, sums); // [SUM_ROWS, SUM_COLUMNS]
-    const int column = (int)blockIdx.x * SUM_COLUMNS + (int)threadIdx.x;
-    const int from = (int)blockIdx.y * per_slice, to = rows - from < per_slice ? rows : from + per_slice;
-    float sum = 0;
-    if (column < n) {
-#pragma unroll 8
-        for (int r = from + (int)threadIdx.y; r < to; r += SUM_ROWS) sum += dy[(size_t)r * (size_t)n + (size_t)column];
-    }
-    sums[threadIdx.y * SUM_COLUMNS + threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y == 0 && column < n) {
-        for (int i = 1; i < SUM_ROWS; i++) sum += sums[i * SUM_COLUMNS + (int)threadIdx.x];
-        partial[(size_t)blockIdx.y * (size_t)n + (size_t)column] = sum;
-    }
-}
-
-lin_cuda_slices lin_cuda_slices_of(int rows, int across)
-{
-    lin_cuda_slices s;
-    s.n = (rows + 8 * SUM_ROWS - 1) / (8 * SUM_ROWS);
-    if (s.n > SUM_BLOCKS / across) s.n = SUM_BLOCKS / across ? SUM_BLOCKS / across : 1;
-    s.rows = (rows + s.n - 1) / s.n;
-    s.n = (rows + s.rows - 1) / s.rows;
-    return s;
+    lin_sum_slice<1, 1>(partial, rows, n, rows_each,
+                        [=](float (&v)[1], int row, int column) { v[0] = dy[(size_t)row * (size_t)n + (size_t)column]; });
 }
 
 static void bias_gradient(lin_exec *exec, float *db, const float *dy, int rows, int n)
 {
-    const int across = (n + SUM_COLUMNS - 1) / SUM_COLUMNS;
-    const lin_cuda_slices slices = lin_cuda_slices_of(rows, across);
-    float *partial = (float *)lin_cuda_scratch(exec, (size_t)slices.n * (size_t)n * sizeof *partial);
-    if (!partial) return;
-    LIN_LAUNCH(exec, sum_columns, dim3((unsigned)across, (unsigned)slices.n), dim3(SUM_COLUMNS, SUM_ROWS),
-               SUM_COLUMNS * SUM_ROWS * sizeof(float), partial, dy, rows, n, slices.rows);
-    lin_cuda_fold(exec, db, NULL, partial, slices.n, n);
+    const lin_cuda_sums s = lin_cuda_sums_begin(exec, rows, n, 1, 1);
+    if (!s.partial) return;
+    LIN_LAUNCH(exec, sum_columns, s.grid, s.block, s.shared_bytes, s.partial, dy, rows, n, s.rows_each);
+    lin_cuda_fold(exec, db, n, NULL, 0, s.partial, s.slices);
 }
 
 void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)

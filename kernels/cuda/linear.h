@@ -1,5 +1,5 @@
 /*
- * linear.h - what linear.cu shares with feedforward.cu: bf16 numbers in memory, products of them, sums of columns.
+ * linear.h - what linear.cu shares with feedforward.cu: bf16 numbers in memory and products of them.
  *
  * Internal to kernels/cuda/. A bf16 matrix of k columns has rows of lin_cuda_padded(k) elements.
  */
@@ -46,13 +46,6 @@ static __device__ __forceinline__ void store8(bf16 *to, const float (&v)[8])
     out.w = to_bf16(v[6]) | (uint32_t)to_bf16(v[7]) << 16;
     *reinterpret_cast<uint4 *>(to) = out;
 }
-
-// The slices of rows that sums over rows are divided into, for blocks of which `across` treat a slice.
-typedef struct lin_cuda_slices {
-    int n, rows; // number of slices, rows of each but the last
-} lin_cuda_slices;
-
-lin_cuda_slices lin_cuda_slices_of(int rows, int across);
 
 // to [rows, lin_cuda_padded(k)] = x [rows, k] in bf16.
 void lin_cuda_narrow(lin_exec *exec, void *to, const float *x, int rows, int k);

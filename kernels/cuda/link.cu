@@ -134,7 +134,7 @@ lin_status lin_cuda_link_create(lin_exec *exec, const lin_link_name *name, int r
     // A part is at most a share rounded up, or what is left for the last rank.
     const size_t part = most / (size_t)size + 16 * (size_t)size;
     void *parts = NULL;
-    lin_status status = exec->precision >= 0 ? LIN_OK : LIN_INVALID;
+    lin_status status = LIN_OK;
     if (lin_cuda_ready(exec)) {
         lin_cuda_check(exec, cudaStreamCreateWithFlags(&link->side.stream, cudaStreamNonBlocking), "making a stream");
         lin_cuda_check(exec, cudaEventCreateWithFlags(&link->begun, cudaEventDisableTiming), "making an event");

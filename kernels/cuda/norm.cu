@@ -6,15 +6,12 @@
 //
 // The gradients of gamma and beta: each block sums its rows in registers, then over its threads in order, and writes one row of
 // partial sums; lin_cuda_fold adds those up in order.
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/sums.h"
 
 enum {
     THREADS = 256,
     WARPS = THREADS / 32,
     GRADIENT_BLOCKS = 512, // independent of the GPU, so that sums are the same: two to four for each multiprocessor
-    SUM_COLUMNS = 32,
-    SUM_ROWS = 8,
-    MOST_SLICES = 64,
 };
 
 #define EPSILON 1e-5f
@@ -274,33 +271,16 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- backward, any shape ----------------------------------------------------------------------------------------------------- */
 
-// partial [slices, 2 C]: for each slice of the rows, the sums of dy h and of dy.
-static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
+// partial [slices, 2, C]: for each slice of the rows, the sums of dy h and of dy.
+static __global__ void __launch_bounds__(LIN_SUM_THREADS)
     sum_any(float *__restrict__ partial, const float *__restrict__ dy, const float *__restrict__ x, const float *__restrict__ stats,
-            int rows, int C, int per_slice)
+            int rows, int C, int rows_each)
 {
-    LIN_SHARED(float, sums); // [2, SUM_ROWS, SUM_COLUMNS]
-    const int column = (int)blockIdx.x * SUM_COLUMNS + (int)threadIdx.x, ty = (int)threadIdx.y, tx = (int)threadIdx.x;
-    const int from = (int)blockIdx.y * per_slice, to = rows - from < per_slice ? rows : from + per_slice;
-    float dgamma = 0, dbeta = 0;
-    if (column < C) {
-        for (int r = from + ty; r < to; r += SUM_ROWS) {
-            const size_t at = (size_t)r * (size_t)C + (size_t)column;
-            dgamma += dy[at] * (x[at] - stats[2 * (size_t)r]) * stats[2 * (size_t)r + 1];
-            dbeta += dy[at];
-        }
-    }
-    sums[ty * SUM_COLUMNS + tx] = dgamma;
-    sums[(SUM_ROWS + ty) * SUM_COLUMNS + tx] = dbeta;
-    __syncthreads();
-    if (ty > 0 || column >= C) return;
-    for (int i = 1; i < SUM_ROWS; i++) {
-        dgamma += sums[i * SUM_COLUMNS + tx];
-        dbeta += sums[(SUM_ROWS + i) * SUM_COLUMNS + tx];
-    }
-    float *out = partial + (size_t)blockIdx.y * 2 * (size_t)C;
-    out[column] = dgamma;
-    out[C + column] = dbeta;
+    lin_sum_slice<1, 2>(partial, rows, C, rows_each, [=](float (&v)[2], int row, int column) {
+        const size_t at = (size_t)row * (size_t)C + (size_t)column;
+        v[1] = dy[at];
+        v[0] = v[1] * (x[at] - stats[2 * (size_t)row]) * stats[2 * (size_t)row + 1];
+    });
 }
 
 static __global__ void __launch_bounds__(THREADS)
@@ -343,19 +323,20 @@ void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, flo
 {
     const lin_cuda_mask mask = lin_cuda_mask_of(dropout);
     if (rows == 0 || C == 0) return;
+    if (C % 4 != 0 || C > 1024 || !lin_cuda_aligned(dx, dropped, dy, residual, x) || !lin_cuda_aligned(gamma)) {
+        const lin_cuda_sums s = lin_cuda_sums_begin(exec, rows, C, 1, 2);
+        if (!s.partial) return;
+        // Sums first: dx may overwrite dy.
+        LIN_LAUNCH(exec, sum_any, s.grid, s.block, s.shared_bytes, s.partial, dy, x, stats, rows, C, s.rows_each);
+        LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, residual, x, stats, gamma,
+                   rows, C, mask);
+        lin_cuda_fold(exec, dgamma, C, dbeta, C, s.partial, s.slices);
+        return;
+    }
     int parts = 0;
     float *partial = (float *)lin_cuda_scratch(exec, (size_t)GRADIENT_BLOCKS * 2 * (size_t)C * sizeof *partial);
     if (!partial) return;
-    if (C % 4 != 0 || C > 1024 || !lin_cuda_aligned(dx, dropped, dy, residual, x) || !lin_cuda_aligned(gamma)) {
-        parts = (rows + 63) / 64 < MOST_SLICES ? (rows + 63) / 64 : MOST_SLICES;
-        const int per_slice = (rows + parts - 1) / parts;
-        parts = (rows + per_slice - 1) / per_slice;
-        // Sums first: dx may overwrite dy.
-        LIN_LAUNCH(exec, sum_any, dim3(lin_cuda_blocks((size_t)C, SUM_COLUMNS), (unsigned)parts), dim3(SUM_COLUMNS, SUM_ROWS),
-                   2 * SUM_ROWS * SUM_COLUMNS * sizeof(float), partial, dy, x, stats, rows, C, per_slice);
-        LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, residual, x, stats, gamma,
-                   rows, C, mask);
-    } else if (C <= 64) {
+    if (C <= 64) {
         GRADIENT_ROWS(16, 1);
     } else if (C <= 128) {
         GRADIENT_ROWS(32, 1);
@@ -368,5 +349,5 @@ void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, flo
     } else {
         GRADIENT_ROWS(32, 8);
     }
-    lin_cuda_fold(exec, dgamma, dbeta, partial, parts, C);
+    lin_cuda_fold(exec, dgamma, C, dbeta, C, partial, parts);
 }

@@ -8,13 +8,14 @@
 // Keeps the compiler from splitting own rows before the loop over columns: for E = 64 both parts of them exceed the registers.
 template <int EP, int SPLIT, int M> static __device__ __forceinline__ void split_late(float (&x)[M][EP / 8][4])
 {
-    if (EP < 64 || !SPLIT) return;
+    if constexpr (EP == 64 && SPLIT) {
 #pragma unroll
-    for (int m = 0; m < M; m++)
+        for (int m = 0; m < M; m++)
 #pragma unroll
-        for (int s = 0; s < EP / 8; s++)
+            for (int s = 0; s < EP / 8; s++)
 #pragma unroll
-            for (int i = 0; i < 4; i++) lin_opaque(x[m][s][i]);
+                for (int i = 0; i < 4; i++) lin_opaque(x[m][s][i]);
+    }
 }
 
 // Element i of w, a raw product, becomes a probability; 0 where masked.

@@ -1,6 +1,6 @@
 // sound.c - a tool for the shell tests and benchmarks: writes synthetic sounds, so that no corpus is needed.
 //
-//   sound OUT [rate=16000] [channels=1] [seconds=1] [seed=1] [format=s16|f32|raw|au] [bad=nan|inf]
+//   sound OUT [rate=16000] [channels=1] [seconds=1] [seed=1] [format=s16|f32|raw|au|opus] [bad=nan|inf]
 //         [kind=vowels] [level=-40] [from=SPEECH.raw] [voices=8]
 //
 // kind=vowels: a sequence of vowel-like tones (a buzz through two moving resonances) with noise between them; each channel has its
@@ -12,10 +12,11 @@
 //   room                          noise between pink and brown whose level and colour change within seconds, and a fan
 //   babble                        `voices` voices at once: the speech of `from` (s16le at `rate`) from random places, each with its
 //                                 own speed and pitch (0.85 to 1.2) and level (0 to -6 dB)
-// format=raw: s16le without a header. format=au: an AU file of 32-bit floats, as ffmpeg writes it to a pipe. bad: the middle
+// format=raw: s16le without a header. format=opus: Opus in Ogg. format=au: an AU file of 32-bit floats, as ffmpeg writes it to a pipe. bad: the middle
 // sample of an f32 file is NaN or infinite.
 
 #include <math.h>
+#include <sndfile.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -301,11 +302,14 @@ int main(int argc, char **argv)
     uint32_t frames = (uint32_t)(s.seconds * s.rate);
     double *made = background(&s, frames);
     if (!made && strcmp(s.kind, "vowels") != 0) return 2;
-    const int is_au = strcmp(s.format, "au") == 0;
+    const int is_au = strcmp(s.format, "au") == 0, is_opus = strcmp(s.format, "opus") == 0;
+    SF_INFO info = {.samplerate = (int)s.rate, .channels = (int)s.channels, .format = SF_FORMAT_OGG | SF_FORMAT_OPUS};
+    SNDFILE *opus = is_opus ? sf_open(argv[1], SFM_WRITE, &info) : NULL;
+    if (is_opus && !opus) return 2;
     if (is_au) {
         const uint32_t words[7] = {0x2e736e64, 28, 0xffffffff, 6, s.rate, s.channels, 0};
         for (int i = 0; i < 7; i++) put_big(f, words[i]);
-    } else if (strcmp(s.format, "raw") != 0) {
+    } else if (strcmp(s.format, "raw") != 0 && !is_opus) {
         header(f, &s, frames);
     }
     uint64_t state = s.seed;
@@ -319,6 +323,8 @@ int main(int argc, char **argv)
                 uint32_t bits;
                 memcpy(&bits, &v, 4);
                 put(f, bits, 4);
+            } else if (is_opus) {
+                sf_write_double(opus, &x, 1);
             } else if (is_au) {
                 float v = (float)lrint(x * 32767) / 32768; // the samples of format=s16
                 uint32_t bits;
@@ -330,5 +336,6 @@ int main(int argc, char **argv)
         }
     }
     free(made);
+    if (opus) sf_close(opus);
     return fclose(f) != 0;
 }

@@ -3,12 +3,13 @@
 //   talk PORT get PATH [header=LINE]...                    the answer: status line, headers, body
 //   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
 //   talk PORT send FILE                                    the bytes of a file, as they are; what comes back within a second of silence
-//   talk PORT stream PATH [header=LINE]... [config=JSON] [raw=FILE] [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON] [state=FILE]
+//   talk PORT stream PATH [header=LINE]... [config=JSON] [middle=JSON] [raw=FILE] [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON] [state=FILE]
 //             [resume=FILE] [stop=BYTES] [skip=BYTES] [deaf=SECONDS]
+//   talk 0 activate PROGRAM ARGUMENTS...                   the program with a listening socket, as systemd gives it
 //
 // stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line, and
 // "closed CODE REASON" in the end, or "refused STATUS". wait: one message is read after each that is sent; paced: as fast as speech.
-// state: where binary messages are kept, the last one; resume: the first binary message. skip: these bytes of the file are not sent;
+// middle: a message in the middle of the file. state: where binary messages are kept, the last one; resume: the first binary message. skip: these bytes of the file are not sent;
 // stop: leave after so many bytes, without a word. deaf: read nothing for so long after sending.
 
 #include <arpa/inet.h>
@@ -25,7 +26,7 @@
 #include <unistd.h>
 
 typedef struct options {
-    const char *path, *config, *raw, *end, *state, *resume;
+    const char *path, *config, *middle, *raw, *end, *state, *resume;
     const char *headers[16], *fields[16];
     int n_headers, n_fields, wait, paced;
     long chunk, rate, stop, skip;
@@ -228,6 +229,7 @@ static int stream(int fd, const options *o)
     if (open && state) frame(fd, 2, state, n_resume);
     const size_t end = o->stop && (size_t)o->stop < n ? (size_t)o->stop : n, chunk = (size_t)o->chunk;
     for (size_t at = (size_t)o->skip; at < end && open; at += chunk) {
+        if (o->middle && at < n / 2 && at + chunk >= n / 2) frame(fd, 1, o->middle, strlen(o->middle));
         if (frame(fd, 2, sound + at, end - at < chunk ? end - at : chunk)) break;
         if (o->wait) open = hear(fd, o) != 0;
         while (open && !o->deaf && is_readable(fd)) open = hear(fd, o) != 0;
@@ -247,16 +249,37 @@ static int stream(int fd, const options *o)
     return !joined;
 }
 
+// Prints the port; whoever connects before the program listens waits.
+static int activate(char **argv)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+    socklen_t n = sizeof address;
+    char pid[16];
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, n) != 0 || listen(fd, 100) != 0) die("listen");
+    getsockname(fd, (struct sockaddr *)&address, &n);
+    printf("%d\n", ntohs(address.sin_port));
+    fflush(stdout);
+    if (fd != 3 && (dup2(fd, 3) != 3 || close(fd) != 0)) die("dup2");
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    setenv("LISTEN_PID", pid, 1);
+    setenv("LISTEN_FDS", "1", 1);
+    execvp(argv[0], argv);
+    die(argv[0]);
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
     options o = {.chunk = 3200, .rate = 16000};
     if (argc < 4) return 2;
     const char *what = argv[2];
     o.path = argv[3];
+    if (!strcmp(what, "activate")) return activate(argv + 3);
     for (int i = 4; i < argc; i++) {
         const char *a = argv[i], *equals = strchr(a, '=');
         const struct { const char *name; const char **text; } texts[] = {
-            {"config", &o.config}, {"raw", &o.raw}, {"end", &o.end}, {"state", &o.state}, {"resume", &o.resume}};
+            {"config", &o.config}, {"middle", &o.middle}, {"raw", &o.raw}, {"end", &o.end}, {"state", &o.state}, {"resume", &o.resume}};
         const struct { const char *name; long *number; } numbers[] = {
             {"chunk", &o.chunk}, {"rate", &o.rate}, {"stop", &o.stop}, {"skip", &o.skip}};
         int known = 0;
@@ -264,7 +287,7 @@ int main(int argc, char **argv)
         if (!strcmp(a, "paced")) o.paced = known = 1;
         if (equals && !strncmp(a, "header=", 7) && o.n_headers < 16) o.headers[o.n_headers++] = equals + 1, known = 1;
         if (equals && !strncmp(a, "deaf=", 5)) o.deaf = atof(equals + 1), known = 1;
-        for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < 5; k++) {
+        for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < 6; k++) {
             if (!strncmp(a, texts[k].name, (size_t)(equals - a)) && !texts[k].name[equals - a]) *texts[k].text = equals + 1, known = 1;
             if (k < 4 && !strncmp(a, numbers[k].name, (size_t)(equals - a)) && !numbers[k].name[equals - a])
                 *numbers[k].number = atol(equals + 1), known = 1;

@@ -4,7 +4,7 @@
 
 kit=$tmp/kit
 mkdir -p "$kit/bin" "$kit/tests" "$kit/lib/linnet"
-cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/causal.conf "$kit/"
+cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/*.conf "$kit/"
 pretend() { printf '#!/bin/sh\n%s\n' "$2" > "$1"; chmod 755 "$1"; }
 pretend "$kit/bin/linnet" 'case $1 in info) echo "cuda:0:           Toy GPU, compute capability 9.0, 8 multiprocessors"; echo "driver'"'"'s CUDA:    13.0" ;; *) exit 1 ;; esac'
 pretend "$kit/bin/bench_gpu" 'case $1 in
@@ -59,6 +59,33 @@ kit --seconds 400
 is "what is complete does not run again" 1 "$(runs)"
 hasnt "what was left out for want of time has run" "$(cat "$tmp/out/results.json")" "the time was over"
 has "no caches, no model" "$(cat "$tmp/out/results.json")" "the kit has no caches of speech"
+
+# The streaming model is trained in steps; one that does not reach its end is the last.
+mkdir "$kit/caches"
+: > "$kit/caches/train_some.lfc"
+: > "$kit/caches/dev_some.lfc"
+pretend "$kit/bin/linnet" 'case $1 in
+info) echo "cuda:0:           Toy GPU, compute capability 9.0, 8 multiprocessors" ;;
+average) echo "average $*" >> "$0.calls" ;;
+train)
+    echo "$*" >> "$0.calls"
+    while [ "$1" != --folder ]; do shift; done
+    mkdir -p "$2"
+    : > "$2/checkpoint.safetensors"
+    ! grep -q stops "$0.stops" 2> /dev/null ;;
+esac'
+calls() { grep -v 'same-' "$kit/bin/linnet.calls" | sed 's/ --device.*--folder [^ ]*/ to/; s/--train.*--dev [^ ]*//; s/--epochs.*//; s/  */ /g' | tr '\n' ';' | sed "s#$tmp/##g"; }
+echo stops > "$kit/bin/linnet.stops"
+kit --stage train
+is "a training that stops is the last" "train kit/causal.conf to ;" "$(calls)"
+has "and says so" "$(cat "$tmp/out/results.json")" "71-train"
+: > "$kit/bin/linnet.stops"
+: > "$kit/bin/linnet.calls"
+kit --stage train
+is "goes on there, with forgetting, then with what continues" "train kit/causal.conf to --resume ;train kit/stream.conf to --init out/train/causal/best.safetensors ;\
+train kit/stream.conf to --init out/train/alone/best.safetensors --join-part 0.75 --lr 4e-4 ;\
+average average out/train/alone/checkpoint.safetensors out/train/joined/checkpoint.safetensors --half --delay-ms 96 -o out/stream.safetensors;" "$(calls)"
+rm -r "$kit/caches"
 
 kit --stage nonsense
 has "an unknown stage" "$out" "there is no stage 'nonsense'"

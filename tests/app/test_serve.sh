@@ -123,13 +123,36 @@ is "stream: without partial results" "" "$(talk stream /v1/stream config='{"type
 tail -c +45 "$tmp/tone.wav" > "$tmp/tone.raw"
 is "stream: at 8 kHz" "$("$LINNET" transcribe --words --no-readable -q "$tmp/tone.wav")" \
     "$(talk stream /v1/stream config='{"type":"config","rate_hz":8000}' raw="$tmp/tone.raw" end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' | paste -s -d ' ' -)"
+# Opus in Ogg, which libsndfile reads as a file, in pieces that cut pages and packets anywhere.
+opus='{"type":"config","format":"ogg_opus"}'
+if grep -q 'these bytes are no Ogg' "$LINNET"; then
+    "$SOUND" "$tmp/vowels.opus" format=opus seconds=6 seed=5
+    is "stream: Opus" "$("$LINNET" listen --words --no-readable -q --no-paced --from "$tmp/vowels.opus")" \
+        "$(talk stream /v1/stream config="$opus" raw="$tmp/vowels.opus" chunk=700 end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
+    has "stream: Opus: all of it" "$(talk stream /v1/stream config="$opus" raw="$tmp/vowels.opus" chunk=99999 end='{"type":"end"}')" '"reason":"ended","seconds":6.000'
+    has "stream: what is not Opus" "$(talk stream /v1/stream config="$opus" raw="$speech" end='{"type":"end"}')" 'closed 1007 these bytes are no Ogg'
+    has "stream: Opus at another rate" "$(talk stream /v1/stream config='{"type":"config","format":"ogg_opus","rate_hz":44100}' raw="$tmp/vowels.opus")" "not 44100"
+fi
 has "stream: phrases of its own" "$(talk stream /v1/stream config='{"type":"config","phrases":["ill disposed"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" "ill disposed"
 has "stream: a phrase that cannot be" "$(talk stream /v1/stream config='{"type":"config","phrases":["!!"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
+talk stream /v1/stream middle='{"type":"phrases","phrases":["young men"]}' raw="$tmp/twice.raw" paced end='{"type":"end"}' > "$tmp/on-the-way" &
+changed=$!
+talk stream /v1/stream middle='{"type":"phrases","phrases":["!!"]}' raw="$tmp/twice.raw" paced end='{"type":"end"}' > "$tmp/bad-on-the-way" &
+wrong=$!
 is "stream: an unknown key" '{"type":"error","message":"a config has no \"x\""}' "$(talk stream /v1/stream config='{"type":"config","x":1}' end='{"type":"end"}' | head -n 1)"
 is "stream: not JSON" "closed 1008" "$(talk stream /v1/stream config='hello' | tail -n 1 | cut -c1-11)"
 is "a WebSocket elsewhere" "refused 404" "$(talk stream /x)"
 is "no page of another server" "refused 403" "$(talk stream /v1/stream header='Origin: https://evil.example')"
 is "the server's own page" "closed 1000 " "$(talk stream /v1/stream header='Origin: http://localhost' end='{"type":"end"}' | tail -n 1)"
+
+texts() { sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$1"; }
+wait $changed $wrong
+"$LINNET" listen --words --no-readable -q --no-paced --raw --from "$tmp/twice.raw" --phrase "young men" > "$tmp/likely"
+[ ! -f "$real" ] || hasnt "the phrase changes the second sentence" "$both" "$(tail -n 1 "$tmp/likely")"
+is "stream: phrases that change on the way" "$(printf '%s\n' "$both" | head -n 1; tail -n 1 "$tmp/likely")" "$(texts "$tmp/on-the-way")"
+is "stream: the client is told" '{"type":"context","phrases":1}' "$(grep context "$tmp/on-the-way")"
+is "stream: phrases on the way that cannot be: those before remain" "$both" "$(texts "$tmp/bad-on-the-way")"
+has "stream: why" "$(grep context "$tmp/bad-on-the-way")" '{"type":"context","phrases":0,"message":"'
 
 # ---- hostile clients; other streams are not affected
 
@@ -205,7 +228,6 @@ hasnt "no sanitizer report" "$(cat "$log")" "Sanitizer"
 
 # ---- a stream survives its server: SIGKILL in the middle of a sentence, another server goes on
 
-texts() { sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$1"; }
 head -c 32 /dev/urandom > "$tmp/key"
 start first --state-key "$tmp/key"
 first=$server
@@ -238,11 +260,37 @@ has "bytes that are no state" "$(talk stream /v1/stream config="$resume" resume=
 has "a state of another rate" "$(talk stream /v1/stream config='{"type":"config","resume":true,"rate_hz":8000}' resume="$tmp/state" raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
 has "which is counted" "$(talk get /metrics)" "linnet_resumed_total 2"
 stop "second"
-start third
+start third --n-best 3
+is "alternatives" 3 "$(talk stream /v1/stream raw="$tmp/speech.raw" end='{"type":"end"}' | grep '"final"' | sed 's/.*"alternatives"//' | grep -o '"text"' | wc -l)"
 has "a server with another key" "$(talk stream /v1/stream config="$resume" resume="$tmp/state")" "another key, or was changed"
 kill "$server"
 
+# ---- a socket that systemd opened: whoever comes before the server is there waits
+
+"$TALK" 0 activate "$LINNET" serve --listen systemd -q --max-lag-ms 0 > "$tmp/activated" 2> "$tmp/activated.log" &
+server=$!
+servers="$servers $server"
+log=$tmp/activated.log
+for i in $(seq 100); do [ -s "$tmp/activated" ] && break || sleep 0.05; done
+port=$(cat "$tmp/activated")
+is "a socket of systemd: health" ok "$(talk get /healthz | tail -n 1)"
+is "a socket of systemd: a stream" "$both" "$(talk stream /v1/stream raw="$tmp/twice.raw" end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
+for i in 1 2 3 4 5 6 7 8; do
+    talk get /readyz > "$tmp/ready.$i" &
+    readers="${readers:-} $!"
+done
+wait $readers
+is "a socket of systemd: many at once" 8 "$(cat "$tmp"/ready.? | grep -c '^ready')"
+stop "a socket of systemd"
+if command -v systemd-analyze > /dev/null; then
+    sed "s,/usr/local/bin/linnet,$(realpath "$LINNET")," recipes/serve/linnet.service > "$tmp/linnet.service"
+    cp recipes/serve/linnet.socket "$tmp"
+    is "the units for systemd" "" "$(systemd-analyze verify "$tmp/linnet.socket" "$tmp/linnet.service" 2>&1)"
+fi
+
 # ---- mistakes
+
+refused "no socket of systemd" 1 "LISTEN_FDS" serve --listen systemd
 
 refused "a wrong address" 1 "--listen must be" serve --listen nowhere
 refused "a certificate without its key" 2 "belong together" serve --tls-cert x

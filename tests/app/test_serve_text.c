@@ -50,6 +50,14 @@ START_TEST(own_messages)
     ck_assert_int_eq(m.kind, LIN_MESSAGE_EOF);
     ck_assert_int_eq(lin_message_parse("{\"type\":\"end_utterance\"}", 24, &m, &failure), LIN_OK);
     ck_assert_int_eq(m.kind, LIN_MESSAGE_END_UTTERANCE);
+    static const char opus[] = "{\"type\":\"config\",\"format\":\"ogg_opus\"}", mp3[] = "{\"type\":\"config\",\"format\":\"mp3\"}";
+    ck_assert_int_eq(lin_message_parse(opus, sizeof opus - 1, &m, &failure), LIN_OK);
+    ck_assert_int_eq(m.format, LIN_SAMPLES_OPUS);
+    ck_assert_int_eq(lin_message_parse(mp3, sizeof mp3 - 1, &m, &failure), LIN_INVALID);
+    static const char phrases[] = "{\"type\":\"phrases\",\"phrases\":[\"one\",\"two\"]}";
+    ck_assert_int_eq(lin_message_parse(phrases, sizeof phrases - 1, &m, &failure), LIN_OK);
+    ck_assert(m.kind == LIN_MESSAGE_PHRASES && m.n_phrases == 2);
+    ck_assert_int_eq(lin_message_parse("{\"type\":\"phrases\"}", 18, &m, &failure), LIN_INVALID);
     static const char unknown[] = "{\"type\":\"config\",\"rate\":1}";
     ck_assert_int_eq(lin_message_parse(unknown, sizeof unknown - 1, &m, &failure), LIN_INVALID);
     ck_assert_ptr_nonnull(strstr(failure.message, "\"rate\""));

@@ -120,6 +120,40 @@ START_TEST(fences)
 }
 END_TEST
 
+// Each round's copy begins only when the last round's values were read, and its values are there when they are read.
+START_TEST(copies_beside)
+{
+    enum { ROUNDS = 20 };
+    bench b;
+    lin_error err = {0};
+    float *staging;
+    ck_assert_msg(bench_open(&b, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(b.ops->staging_create(b.exec, 2 * ROUNDS * COUNT * sizeof(float), (void **)&staging, &err), LIN_OK);
+    float *results = staging + ROUNDS * COUNT;
+    test_fill_f32(staging, ROUNDS * COUNT, 1, 1, 2);
+    for (int round = 0; round < ROUNDS; round++) {
+#ifndef LIN_ON_GPU
+        emulation_set(EMULATION_EAGER, round >= ROUNDS / 2); // the copy as late as it may, then as early
+#endif
+        b.ops->upload_beside(b.exec, b.x, staging + round * COUNT, COUNT * sizeof(float), 2);
+#ifndef LIN_ON_GPU
+        emulation_set(EMULATION_EAGER, 0);
+#endif
+        b.ops->relu_backward(b.exec, b.dx, b.x, b.x, COUNT, 2);
+        b.ops->fence(b.exec, 2);
+        b.ops->fetch(b.exec, results + round * COUNT, b.dx, COUNT * sizeof(float));
+        if (round == ROUNDS / 2 - 1) {
+            b.ops->upload_beside(b.exec, b.x, staging, 0, 2);
+            ck_assert_int_eq(b.ops->finish(b.exec, &err), LIN_OK);
+        }
+    }
+    ck_assert_int_eq(b.ops->finish(b.exec, &err), LIN_OK);
+    for (int i = 0; i < ROUNDS * COUNT; i++) test_require(results[i] == 2 * staging[i], "number %d of round %d", i % COUNT, i / COUNT);
+    b.ops->staging_destroy(b.exec, staging);
+    bench_close(&b);
+}
+END_TEST
+
 // A graph recorded before any plan or allocation; replayed after scratch has grown, with other data.
 START_TEST(graphs)
 {
@@ -404,6 +438,7 @@ int main(void)
     Suite *suite = suite_create("cuda_backend");
     TCase *order = tcase_create("order"), *faults = tcase_create("faults");
     tcase_add_test(order, fences);
+    tcase_add_test(order, copies_beside);
     tcase_add_test(order, graphs);
     tcase_add_test(order, limits_once);
     tcase_add_test(order, another_thread);

@@ -1,8 +1,7 @@
-// The engine for many live streams on an emulated GPU, where the network reads sound and decodes: each stream gives the same
-// results as alone on the CPU. (It needs the program's sources: on a real GPU model/streams.h is tested separately.)
+// The engine for many live streams on a GPU, where the network reads sound and decodes: each stream gives the same results as alone on
+// the CPU.
 #include "model/streams.h"
 #include "tests/cuda/device.h"
-#include "tests/emulation/emulation.h"
 #include "tests/linnet/engine_cases.h"
 
 static group together;

@@ -115,7 +115,7 @@ START_TEST(sound)
         lin_stream_destroy(stream);
         lin_fbank_destroy(fbank);
     }
-    const lin_streams_options o = {.capacity = SPEAKERS, .longest = STREAMS_LONGEST, .fbank = &table, .exact = 1};
+    const lin_streams_options o = {.capacity = SPEAKERS, .batch = 2, .longest = STREAMS_LONGEST, .fbank = &table, .exact = 1};
     streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
     for (int i = 0; i < SPEAKERS; i++) streams_ok(lin_streams_open(streams, &slots[i], err));
     for (uint64_t tick = 0; fed[0] < SAMPLES || fed[1] < SAMPLES || fed[2] < SAMPLES; tick++) {

@@ -18,7 +18,7 @@ static void message(const char *text, size_t n, int vosk)
     const lin_status status = vosk ? lin_message_parse_vosk(text, n, &m, &err) : lin_message_parse(text, n, &m, &err);
     if (status != LIN_OK && (status != err.status || !err.message[0])) abort();
     if (!(m.rate_hz >= 4000 && m.rate_hz <= 192000) || m.rate_hz != floor(m.rate_hz) || m.channels < 1 || m.channels > 64) abort();
-    if (m.n_phrases < 0 || m.n_phrases > LIN_MESSAGE_PHRASES || !(m.state_s >= 0 && m.state_s <= 3600)) abort();
+    if (m.n_phrases < 0 || m.n_phrases > LIN_MESSAGE_MOST_PHRASES || !(m.state_s >= 0 && m.state_s <= 3600)) abort();
     for (int i = 0; i < m.n_phrases; i++) {
         if (!m.phrases[i] && status == LIN_OK) abort();
     }

@@ -64,6 +64,12 @@ void ops_case_memory(ops_context *c)
         ops_expect_bytes(c, "from a staging block", random, back, n);
         ops->download(c->exec, random, a, n);
         ops_expect_bytes(c, "zeroed", random, zeros, n);
+        memset(staged, 0x33, n);
+        memset(back, 0x33, n);
+        ops->upload_beside(c->exec, a, staged, n, LIN_FENCES - 1);
+        ops->download(c->exec, random, a, n);
+        ops_expect_bytes(c, "beside operations", random, back, n);
+        ops->zero(c->exec, a, n);
         if (n > 10) { // within blocks
             ops->copy(c->exec, a + 3, b + 5, n - 7);
             ops->zero(c->exec, a + 4, 2);

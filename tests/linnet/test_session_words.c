@@ -793,6 +793,107 @@ START_TEST(many_streams_are_sessions)
 }
 END_TEST
 
+static void push_part(lin_engine *engine, lin_engine_id id, int from, int to)
+{
+    lin_error err = {0};
+    for (int at = from; at < to; at += 1000) require_ok(lin_engine_push(engine, id, sound + at, to - at < 1000 ? to - at : 1000, &err));
+}
+
+// Until nothing more comes of what was pushed.
+static void wait_until_decoded(lin_engine *engine)
+{
+    lin_engine_stats before = {0}, now;
+    for (int quiet = 0; quiet < 100; quiet++, before = now) {
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+        lin_engine_stats_get(engine, &now);
+        if (now.rows == 0 || now.rows != before.rows) quiet = 0;
+    }
+}
+
+// Streams of one engine with phrases of their own: one without, one from its beginning on, one from the middle of its sound on.
+START_TEST(phrases_of_one_stream)
+{
+    static const char *const kinds[] = {WORDS, WORDS " --n-best 2"};
+    lin_error err = {0};
+    lin_session_options o = lin_session_options_default();
+    lin_phrase phrases[64];
+    char texts[64][4];
+    lin_phrases made, empty = {NULL, NULL};
+    lin_engine *engine;
+    lin_engine_id ids[3];
+    static heard together[3];
+    int n = 0;
+    sound = lin_alloc(SAMPLES, sizeof *sound);
+    make_sound(sound);
+    open_search(&search, kinds[_i]);
+    o.decoding = &search.decoding;
+    o.rate_hz = RATE;
+    o.channels = 1;
+    for (; n < 26; n++) {
+        snprintf(texts[n], sizeof texts[n], "z%ca", 'a' + n);
+        phrases[n] = (lin_phrase){texts[n], 20};
+    }
+    while (n > 0 && lin_decoding_make_phrases(&search.decoding, phrases, n, &made, NULL) != LIN_OK) n--; // the lexicon is shorter
+    ck_assert_int_gt(n, 3);
+    lin_decoding own = search.decoding;
+    own.context = (lin_search_context){.phones = made.phones, .words = made.words};
+    lin_engine_options e = lin_engine_default(3);
+    e.queue_s = 10;
+    e.endpoints = e.reset_at_endpoint = 1;
+    e.endpoint = o.rules;
+    e.decoding = &search.decoding;
+    e.show = on_view;
+    e.deliver = on_events;
+    n_finished = n_endpoints = 0;
+    memset(together, 0, sizeof together);
+    require_ok(lin_engine_create(&recognizer, &e, &engine, &err));
+    for (int i = 0; i < 3; i++) require_ok(lin_engine_open(engine, RATE, 1, &together[i], &ids[i], &err));
+    require_ok(lin_engine_set_phrases(engine, ids[0], &empty, &err));
+    require_ok(lin_engine_set_phrases(engine, ids[0], NULL, &err));
+    require_ok(lin_engine_set_phrases(engine, ids[1], &made, &err));
+    for (int i = 0; i < 3; i++) push_part(engine, ids[i], 0, SAMPLES / 2);
+    wait_until_decoded(engine);
+    const int settled = together[2].n_words + together[2].growing_words;
+    const lin_status changed = lin_engine_set_phrases(engine, ids[2], &made, &err);
+    ck_assert_int_eq(changed, _i ? LIN_UNSUPPORTED : LIN_OK);
+    for (int i = 0; i < 3; i++) push_part(engine, ids[i], SAMPLES / 2, SAMPLES);
+    for (int i = 0; i < 3; i++) require_ok(lin_engine_finish(engine, ids[i], &err));
+    while (n_finished < 3) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    for (int i = 0; i < 2; i++) {
+        memset(&a, 0, sizeof a);
+        o.decoding = i ? &own : &search.decoding;
+        lin_session *session = create(&o, &a);
+        require_ok(lin_session_push(session, sound, SAMPLES, &err));
+        require_ok(lin_session_finish(session, &err));
+        lin_session_destroy(session);
+        drop_empty(&a);
+        drop_empty(&together[i]);
+        same(&together[i], &a);
+        ck_assert_int_eq(begins_with(&a, 0, a.n_words, 'z') > 3, i);
+    }
+    if (!_i) {
+        ck_assert_int_gt(settled, 2);
+        for (int i = 0; i < settled; i++) same_word(&together[2].words[i], &together[0].words[i]);
+        ck_assert_int_eq(begins_with(&together[2], 0, settled, 'z'), 0);
+        ck_assert_int_gt(begins_with(&together[2], settled, together[2].n_words, 'z'), 2);
+    }
+    // The next stream at the same place has none of them.
+    lin_engine_close(engine, ids[1]);
+    memset(&together[1], 0, sizeof together[1]);
+    require_ok(lin_engine_open(engine, RATE, 1, &together[1], &ids[1], &err));
+    push_part(engine, ids[1], 0, SAMPLES);
+    require_ok(lin_engine_finish(engine, ids[1], &err));
+    while (n_finished < 4) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    ck_assert_int_eq(begins_with(&together[1], 0, together[1].n_words, 'z'), 0);
+    lin_engine_close(engine, ids[1]);
+    ck_assert_int_eq(lin_engine_set_phrases(engine, ids[1], &made, &err), LIN_INVALID);
+    lin_engine_destroy(engine);
+    lin_phrases_free(&made);
+    close_search(&search);
+    lin_free(sound);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("linnet/session with beams and words");
@@ -810,6 +911,7 @@ int main(void)
     tcase_add_test(cases, phrases_of_phones_change_on_the_way);
     tcase_add_test(cases, phrases_that_cannot_be_read);
     tcase_add_loop_test(cases, many_streams_are_sessions, FIRST_KIND, 5);
+    tcase_add_loop_test(cases, phrases_of_one_stream, 0, 2);
     suite_add_tcase(suite, cases);
     return test_run(suite);
 }
