@@ -26,7 +26,7 @@ $(KIT)/bin/bench_gpu: $(GPU_BENCH_OBJ) $B/liblinnet.a
 $(KIT)/bin/linnet $(KIT)/bin/bench_gpu:
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(KIT_LDFLAGS) $^ $(LDLIBS) -s -o $@
+	$(Q)$(CC) $(CFLAGS) $(KIT_LDFLAGS) $^ $(LDLIBS) $(APP_LIBS) -s -o $@
 
 $(KIT)/tests/%: build/gpu/tests/cuda/%.o build/gpu/libsupport.a $B/liblinnet.a
 	@mkdir -p $(@D)
