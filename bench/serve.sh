@@ -1,9 +1,8 @@
 #!/bin/sh
 # bench/serve.sh [STREAMS] [SECONDS] [SERVE OPTIONS...]: linnet serve under load: so many clients at once send speech as fast as it is
-# spoken, over the loopback interface. Prints the lag of results (from the arrival of a row's sound until its results; of all streams, those that
-# misbehave too), the latency that the clients were told, what was lost
-# and refused, and the memory and processor time of the server. IDLE=200: so many connections more are open and silent; HOSTILE=0: so
-# many more misbehave (tests/app/crowd.c).
+# spoken, over the loopback interface. Prints the lag of results (from the arrival of a row's sound until its results; of all
+# streams, those that misbehave too), the latency that the clients were told, what was lost, and the memory and processor time of the
+# server. IDLE=200: so many connections more are open and silent; HOSTILE=0: so many more misbehave (tests/app/crowd.c).
 set -eu
 cd "$(dirname "$0")/.."
 B=${B:-build/release}
@@ -40,6 +39,8 @@ for kind in idle hostile; do
     clients="$clients $!"
     while ! grep -qs open "$tmp/$kind"; do sleep 0.1; done
 done
+used() { awk '{ print ($14 + $15) / 100 }' /proc/$server/stat; }
+before=$(used)
 memory=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' /proc/$server/status)
 waited= i=0
 while [ $i -lt "$streams" ]; do
@@ -50,7 +51,7 @@ while [ $i -lt "$streams" ]; do
 done
 sleep $((seconds - 4))
 "$talk" "$port" get /metrics > "$tmp/metrics"
-used=$(awk '{ print ($14 + $15) / 100 }' /proc/$server/stat)
+used=$(used)
 now=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' /proc/$server/status)
 for p in $waited; do wait "$p" || true; done
 for p in $clients; do wait "$p" || true; done
@@ -64,4 +65,4 @@ echo "ended well       $(grep -l '"reason":"ended"' "$tmp"/out.* | wc -l) of $st
 echo "utterances       $(cat "$tmp"/out.* | grep -c '"type":"final"')"
 echo "memory           $((begun / 1024)) MB at the start, $((memory / 1024)) MB with the other connections, $((now / 1024)) MB during"
 sed -n 's/^linnet_errors_total{cause="\([a-z]*\)"} \(.*\)/errors           \2 (\1)/p' "$tmp/metrics"
-echo "processor time   $used s"
+echo "processor time   $(awk "BEGIN { print $used - $before }") s, after $before s for the start and the other connections"

@@ -96,6 +96,21 @@ static int hear(const connection *c, int fd)
     return !(c->kind == IDLE && n > 1 && bytes[0] == 0x88);
 }
 
+// Looks at all connections once.
+static void turn(connection *all, struct pollfd *fds, int n, int hostile)
+{
+    const double time = now();
+    for (int i = 0; i < n; i++) {
+        if (fds[i].fd < 0 && hostile) fds[i].fd = join(&all[i]);
+        if (fds[i].fd < 0) continue;
+        if (hostile) misbehave(&all[i], fds[i].fd, time);
+        if ((hostile || fds[i].revents) && !hear(&all[i], fds[i].fd)) {
+            close(fds[i].fd);
+            fds[i].fd = -1;
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 5) return 2;
@@ -109,22 +124,14 @@ int main(int argc, char **argv)
         all[i].kind = hostile ? HALF + i % (KINDS - HALF) : IDLE;
         fds[i] = (struct pollfd){.fd = join(&all[i]), .events = POLLIN};
         there += fds[i].fd >= 0;
+        if (i % 200 == 199 && poll(fds, (nfds_t)i, 0) > 0) turn(all, fds, i, 0); // pings are answered
     }
     printf("open             %d of %d\n", there, n);
     fflush(stdout);
     const double end = now() + atof(argv[4]);
     while (now() < end) {
         if (!hostile) poll(fds, (nfds_t)n, 500);
-        const double time = now();
-        for (int i = 0; i < n; i++) {
-            if (fds[i].fd < 0 && hostile) fds[i].fd = join(&all[i]);
-            if (fds[i].fd < 0) continue;
-            if (hostile) misbehave(&all[i], fds[i].fd, time);
-            if ((hostile || fds[i].revents) && !hear(&all[i], fds[i].fd)) {
-                close(fds[i].fd);
-                fds[i].fd = -1;
-            }
-        }
+        turn(all, fds, n, hostile);
         if (hostile) nanosleep(&(struct timespec){0, 50000000}, NULL);
     }
     for (int i = 0; i < n; i++) left += fds[i].fd >= 0;
