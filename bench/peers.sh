@@ -3,23 +3,24 @@
 # runs all three one after the other. The table shows the best of all runs, then the median: other work on the machine only makes
 # a run slower, and the peak rate is a best value too. Ratios and shares compare best with best.
 #
-#   bench/peers.sh [--rounds N] [--repeats N] [--threads N] [--no-install]
+#   bench/peers.sh [--rounds N] [--repeats N] [--threads N] [--pypi] [--no-install]
 #
 # Needs the following, otherwise the peer is left out with a message: PyTorch in PYTHON (/usr/bin/python3; Debian: python3-torch
 # libopenblas0-openmp), and pip for ONNX Runtime, which goes into a virtual environment under PEERS (~/.cache/linnet-peers), as do
-# the exported graphs.
+# the exported graphs. --pypi: PyTorch of the Python package index, in the same environment (some GB).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 PYTHON=${PYTHON:-/usr/bin/python3}
 PEERS=${PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/linnet-peers}
-rounds=3 repeats=5 threads=2 install=yes
+rounds=3 repeats=5 threads=2 install=yes pypi=no
 while [ $# -gt 0 ]; do
     case $1 in
     --rounds) rounds=$2; shift 2 ;;
     --repeats) repeats=$2; shift 2 ;;
     --threads) threads=$2; shift 2 ;;
+    --pypi) pypi=yes; shift ;;
     --no-install) install=no; shift ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
 done
 
@@ -39,10 +40,16 @@ peer() (
     exec "$@"
 )
 
+if [ $pypi = yes ]; then
+    [ -x "$PEERS/venv/bin/python" ] || "$PYTHON" -m venv "$PEERS/venv" || exit 1
+    PYTHON=$PEERS/venv/bin/python
+    "$PYTHON" -c 'import torch, onnx, onnxruntime' 2>/dev/null || [ $install = no ] || "$PYTHON" -m pip install -q torch onnx onnxruntime || exit 1
+fi
+
 torch=no onnx=no
 if "$PYTHON" -c 'import torch' 2>/dev/null; then
     torch=yes
-    ls -d /usr/lib/*/openblas-openmp >/dev/null 2>&1 ||
+    [ $pypi = yes ] || ls -d /usr/lib/*/openblas-openmp >/dev/null 2>&1 ||
         echo "peers.sh: libopenblas0-openmp is not installed; PyTorch may be slower without it" >&2
     graphs=$PEERS/graphs
     if [ ! -x "$PEERS/venv/bin/python" ] || ! "$PEERS/venv/bin/python" -c 'import onnxruntime' 2>/dev/null; then
