@@ -499,7 +499,9 @@ static lin_status init_decay(const train_values *v, lin_model *model, lin_error 
     return LIN_OK;
 }
 
-static lin_status make_model(const lin_parsed *parsed, const sets *train, int first_process, lin_model **model, lin_error *err)
+// keeps_norm: whether the model has a normalisation already, that of --init.
+static lin_status make_model(const lin_parsed *parsed, const sets *train, int first_process, lin_model **model, int *keeps_norm,
+                             lin_error *err)
 {
     const train_values *v = parsed->values;
     const lin_dataset *first = train->items[0];
@@ -517,6 +519,11 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     else if ((from->config.decay != config.decay || from->config.condition_every != config.condition_every) && !v->quiet && first_process)
         lin_complain("%s has %s: what it lacks begins with its initial values", v->init,
                      from->config.decay == config.decay ? "no conditions" : from->config.decay ? "fixed decays" : "no decays");
+    *keeps_norm = status == LIN_OK && !from->speaker_norm;
+    if (*keeps_norm) {
+        memcpy((*model)->mean, from->mean, (size_t)config.mel_bins * sizeof *from->mean);
+        memcpy((*model)->istd, from->istd, (size_t)config.mel_bins * sizeof *from->istd);
+    }
     lin_model_destroy(from);
     return status;
 }
@@ -629,7 +636,7 @@ static int run(lin_parsed *parsed)
         lin_complain("--init is ignored: --resume uses the weights of the checkpoint");
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
-    if (status == LIN_OK) status = make_model(parsed, &train, first, &model, &err);
+    if (status == LIN_OK) status = make_model(parsed, &train, first, &model, &learning.keeps_norm, &err);
     if (status == LIN_OK) status = make_acoustics(v, train.items[0], &w.acoustics, &err);
     if (status == LIN_OK) status = label(model, parsed, &train, &err);
     if (status == LIN_OK && first) status = open_folder(parsed, &lock, &err);

@@ -546,7 +546,7 @@ static lin_status begin(lin_trainer *t, const lin_dataset *const *sets, int n_se
         m->speaker_norm = o->speaker_norm;
         if (o->speaker_norm) {
             for (int d = 0; d < m->config.mel_bins; d++) m->mean[d] = 0, m->istd[d] = 1;
-        } else if (lin_train_rank(t) == 0) {
+        } else if (!o->keeps_norm && lin_train_rank(t) == 0) {
             status = lin_dataset_norm(sets, n_sets, m->mean, m->istd, err);
         }
     }

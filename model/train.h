@@ -74,6 +74,8 @@ typedef struct lin_train_options {
     double join_part;
     int keep;         /* the models of so many last epochs stay in the folder, as epoch-N.safetensors */
     int speaker_norm; /* features are normalised by each speaker's mean and deviation; the model then needs whole utterances */
+    int keeps_norm;   /* 1: the model's own normalisation stays, which its weights belong to; 0: that of the data. Ignored when resuming
+                         and with speaker_norm */
 } lin_train_options;
 
 /* The paper's options where it gives them (RAdam, 1e-4, halved on a plateau), 40 epochs. */

@@ -36,6 +36,16 @@ run average "$tmp/kept/checkpoint.safetensors" "$(e 5)" -o "$tmp/last.safetensor
 "$LINNET" posteriors -m "$tmp/last.safetensors" "$wav" -o "$tmp/b.npy"
 ok "a checkpoint is the model of its epoch" cmp "$tmp/a.npy" "$tmp/b.npy"
 
+# A run that begins with a model's weights keeps their normalisation, also on other data: the two can be averaged.
+head -n 2 "$tmp/data/wav.scp" > "$tmp/data/two.scp" && mkdir "$tmp/two" && mv "$tmp/data/two.scp" "$tmp/two/wav.scp"
+head -n 2 "$tmp/data/text" > "$tmp/two/text" && head -n 2 "$tmp/data/utt2spk" > "$tmp/two/utt2spk"
+"$LINNET" prepare "$tmp/two" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 -q -o "$tmp/two.lfc"
+run train "$conf" --train "$tmp/two.lfc" --init "$(e 5)" --folder "$tmp/other" -q --epochs 1 --keep 1
+is "other data: status" 0 "$status"
+run average "$(e 5)" "$tmp/other/epoch-1.safetensors" -o "$tmp/both.safetensors"
+is "with other data: status" 0 "$status"
+is "with other data: message" "" "$err"
+
 # ---- the emission delay ----------------------------------------------------------------------------------------------------------
 
 run average "$(e 5)" -o "$tmp/late.safetensors" --delay-ms 70

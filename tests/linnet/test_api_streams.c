@@ -28,17 +28,22 @@ static void drain(linnet_session *s, transcript *t)
     ck_assert_ptr_null(linnet_session_next(s));
 }
 
-static linnet_session *make_session(linnet_decoder *d, int can_save)
+static linnet_session *make_session_with(linnet_decoder *d, int can_save, int resets)
 {
     linnet_session_options o;
     linnet_session *s;
     linnet_session_options_init(&o, sizeof o);
+    ck_assert_int_eq(o.reset_at_endpoints, -1);
     o.decoder = d;
     o.can_save = can_save;
     o.silence_after_s = 0.4;
+    o.reset_at_endpoints = resets;
     require_ok(linnet_session_create(model, &o, &s, &err));
     return s;
 }
+
+// Reset, so that both halves of the sound give phones and words.
+static linnet_session *make_session(linnet_decoder *d, int can_save) { return make_session_with(d, can_save, 1); }
 
 // From sample `from` on, in pieces of `piece`, asking for results after each.
 static void talk(linnet_session *s, size_t from, size_t piece, transcript *t)
@@ -92,6 +97,20 @@ START_TEST(sessions)
     require_ok(linnet_session_push(s, NULL, 0, &err));
     linnet_session_destroy(s);
     linnet_session_destroy(NULL);
+}
+END_TEST
+
+// The installed model forgets: without a choice it is not reset.
+START_TEST(resets)
+{
+    transcript t[3] = {0};
+    for (int i = 0; i < 3; i++) {
+        linnet_session *s = make_session_with(NULL, 0, i - 1);
+        talk(s, 0, N, &t[i]);
+        linnet_session_destroy(s);
+    }
+    ck_assert_str_eq(t[0].text, t[1].text);
+    ck_assert_str_ne(t[0].text, t[2].text);
 }
 END_TEST
 
@@ -233,6 +252,7 @@ static linnet_engine_options engine_options(int streams)
     o.streams = streams;
     o.queue_s = 10;
     o.silence_after_s = 0.4;
+    o.reset_at_endpoints = 1;
     return o;
 }
 
@@ -521,6 +541,7 @@ int main(void)
     tcase_set_timeout(cases, 240);
     tcase_add_checked_fixture(cases, api_setup, api_teardown);
     tcase_add_test(cases, sessions);
+    tcase_add_test(cases, resets);
     tcase_add_test(cases, session_options);
     tcase_add_test(cases, saved_and_forked);
     tcase_add_test(cases, phrases_of_a_session);
