@@ -516,9 +516,12 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     lin_error why;
     status = lin_model_copy_weights(*model, from, &why);
     if (status != LIN_OK) lin_fail(err, status, "--init %s cannot be used: %s", v->init, why.message);
-    else if ((from->config.decay != config.decay || from->config.condition_every != config.condition_every) && !v->quiet && first_process)
-        lin_complain("%s has %s: what it lacks begins with its initial values", v->init,
-                     from->config.decay == config.decay ? "no conditions" : from->config.decay ? "fixed decays" : "no decays");
+    const char *has = from->config.decay != config.decay                       ? from->config.decay ? "fixed decays" : "no decays"
+                      : from->config.condition_every != config.condition_every ? "no conditions"
+                      : from->config.feedforward != config.feedforward         ? "a narrower feed-forward"
+                                                                               : NULL;
+    if (status == LIN_OK && has && !v->quiet && first_process)
+        lin_complain("%s has %s: what it lacks begins with its initial values", v->init, has);
     *keeps_norm = status == LIN_OK && !from->speaker_norm;
     if (*keeps_norm) {
         memcpy((*model)->mean, from->mean, (size_t)config.mel_bins * sizeof *from->mean);

@@ -112,6 +112,19 @@ void lin_model_destroy(lin_model *m)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }
 
+// A tensor into a larger one, from row `first` on. Columns that only `to` has become 0, and so do rows unless they keep their values:
+// hidden units that begin with outputs of 0 change nothing, and their inputs differ.
+static void copy_tensor(float *to, const lin_param *is, const float *from, const lin_param *was, int first, int keeps_rows)
+{
+    const size_t width = (size_t)(is->k ? is->k : 1), old = (size_t)(was->k ? was->k : 1);
+    for (int r = 0; r < is->n; r++, to += width) {
+        const int given = r >= first && r < first + was->n;
+        if (!given && keeps_rows) continue;
+        memset(to, 0, width * sizeof *to);
+        if (given) memcpy(to, from + (size_t)(r - first) * old, old * sizeof *to);
+    }
+}
+
 lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_error *err)
 {
     lin_config alike = from->config;
@@ -120,6 +133,7 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
     alike.causal = to->config.causal;
     if (alike.decay < to->config.decay) alike.decay = to->config.decay;
     if (!alike.condition_every) alike.condition_every = to->config.condition_every;
+    if (alike.feedforward < to->config.feedforward) alike.feedforward = to->config.feedforward;
     if (alike.conv_layers && to->config.conv_layers) {
         alike.positions = to->config.positions;
         alike.conv_kernel = K;
@@ -132,10 +146,8 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
         const lin_param *a = &from->params.table[j], *b = &to->params.table[i];
         if (strcmp(a->name, b->name) != 0) continue; // of decays or conditions, which `from` lacks
         j++;
-        const size_t width = (size_t)(b->k ? b->k : 1), count = (size_t)a->n * width, before = a->n == b->n ? 0 : (size_t)first * width;
-        float *values = to->values + b->offset;
-        for (size_t k = 0; k < (size_t)b->n * width; k++) values[k] = 0;
-        memcpy(values + before, from->values + a->offset, count * sizeof *values);
+        const int is_conv = a->n != b->n && strstr(b->name, ".conv.");
+        copy_tensor(to->values + b->offset, b, from->values + a->offset, a, is_conv ? first : 0, !is_conv);
     }
     lin_model_seal(to);
     return LIN_OK;

@@ -75,7 +75,8 @@ void lin_model_destroy(lin_model *model);
 /*
  * Copies the weights of `from`, and seals `to`. Both have the same parameters; they may differ in direction and in the taps of their
  * convolutions: a tap keeps its distance in time from the frame, and the taps that only `to` has become 0. `from` may have no decays where
- * `to` has some, or fixed ones where `to` has gated ones: the tensors that it lacks keep their values.
+ * `to` has some, or fixed ones where `to` has gated ones: the tensors that it lacks keep their values. Its feed-forward may be narrower:
+ * the units that it lacks keep the values of their inputs, and their outputs become 0, so that they change nothing.
  * LIN_MISMATCH, with nothing changed, if the networks differ otherwise, `from` has taps that `to` has not, or the phones differ.
  */
 lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_error *err);

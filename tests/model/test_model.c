@@ -59,6 +59,39 @@ START_TEST(taps_keep_their_distance_in_time)
 }
 END_TEST
 
+START_TEST(hidden_units_are_added)
+{
+    lin_model *from = make(LIN_POSITIONS_CONV, 1, K, 6, 1), *to, *before;
+    lin_config wider = from->config;
+    const lin_features f = lin_features_default();
+    const int F = wider.feedforward, C = lin_config_width(&wider), G = wider.feedforward += 5;
+    ck_assert_int_eq(lin_model_create(&wider, &f, from->phones, 2, &to, NULL), LIN_OK);
+    ck_assert_int_eq(lin_model_create(&wider, &f, from->phones, 2, &before, NULL), LIN_OK);
+    ck_assert_int_eq(lin_model_copy_weights(to, from, NULL), LIN_OK);
+    for (int layer = 0; layer < wider.layers; layer++) {
+        const lin_param_layer *p = &to->params.layers[layer], *q = &from->params.layers[layer];
+#define VALUES(model, role, part) ((model)->values + (model)->params.table[role[part]].offset)
+        for (int part = 0; part < 2; part++) { // weight, bias
+            const int width = part ? 1 : C;
+            test_same_f32("old inputs", VALUES(to, p->ff1, part), VALUES(from, q->ff1, part), (size_t)(F * width));
+            test_same_f32("new inputs", VALUES(to, p->ff1, part) + F * width, VALUES(before, p->ff1, part) + F * width,
+                          (size_t)((G - F) * width));
+        }
+        for (int c = 0; c < C; c++) {
+            const float *row = VALUES(to, p->ff2, 0) + c * G;
+            test_same_f32("old outputs", row, VALUES(from, q->ff2, 0) + c * F, (size_t)F);
+            for (int i = F; i < G; i++) ck_assert(row[i] == 0); // NOLINT: the same bits
+        }
+        test_same_f32("bias", VALUES(to, p->ff2, 1), VALUES(from, q->ff2, 1), (size_t)C);
+    }
+    lin_error err;
+    ck_assert_int_eq(lin_model_copy_weights(from, to, &err), LIN_MISMATCH); // none are taken away
+    lin_model_destroy(from);
+    lin_model_destroy(to);
+    lin_model_destroy(before);
+}
+END_TEST
+
 START_TEST(other_networks_are_refused)
 {
     lin_model *to = make(LIN_POSITIONS_CENTRED_CONV, 0, MORE, 6, 2);
@@ -84,6 +117,7 @@ int main(void)
     TCase *tests = tcase_create("weights");
     tcase_add_test(tests, weights_of_the_same_network_are_copied);
     tcase_add_test(tests, taps_keep_their_distance_in_time);
+    tcase_add_test(tests, hidden_units_are_added);
     tcase_add_test(tests, other_networks_are_refused);
     suite_add_tcase(suite, tests);
     return test_run(suite);
