@@ -1,6 +1,6 @@
 # linnet: build, test, install. `make help` lists the targets.
 #
-# CONFIG chooses the build folder and flags: release (default), asan, ubsan, tsan, fuzz. The folder of a source decides how it is built:
+# CONFIG chooses the build folder and flags: release (default), asan, ubsan, tsan, fuzz, arm64 (make check-arm64). The folder of a source decides how it is built:
 #   base/ kernels/ frontend/ model/ lexicon/ decoder/ linnet/ -> the library of the project, build/CONFIG/liblinnet.a
 #   the same                                         -> the library for other programs, build/CONFIG/lib/ (linnet/library.mk)
 #   app/*.c                                          -> the program, build/CONFIG/linnet (all but main.c also for tests: libapp.a)
@@ -13,7 +13,8 @@
 #   tests/<folder>/test_*.sh                         -> shell tests that run the program
 #   tests/fuzz/fuzz_*.c                              -> fuzz targets: with clang's libFuzzer (make fuzz), else with tests/fuzz/driver.c
 #   bench/*.c                                        -> one benchmark each
-# A source whose name ends in _avx512bf16.c, _avx512.c or _avx2.c is compiled for that instruction set, on x86-64 only, and called through run-time dispatch.
+# A source whose name ends in _avx512bf16.c, _avx512.c, _avx2.c (x86-64) or _neonbf16.c (arm64) is compiled for that instruction set, on
+# that machine only, and called through run-time dispatch.
 
 MAKEFLAGS += --no-builtin-rules
 ifeq ($(origin CC),default)
@@ -34,8 +35,8 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 # One test more than there are processors: some mostly wait.
 TEST_JOBS ?= $(shell expr $(NPROC) + 1)
 
-ifeq ($(filter $(CONFIG),release asan ubsan tsan fuzz),)
-$(error CONFIG=$(CONFIG) is none of release, asan, ubsan, tsan, fuzz)
+ifeq ($(filter $(CONFIG),release asan ubsan tsan fuzz arm64),)
+$(error CONFIG=$(CONFIG) is none of release, asan, ubsan, tsan, fuzz, arm64)
 endif
 
 # ---- flags -----------------------------------------------------------------------------------------------------------------------
@@ -45,6 +46,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion
 WERROR ?= $(if $(filter-out release,$(CONFIG)),-Werror)
 CPPFLAGS += -I. -D_GNU_SOURCE
 CFLAGS_release := -O3 -g
+CFLAGS_arm64 := -O3 -g
 CFLAGS_asan := -O1 -g1 -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined
 CFLAGS_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 CFLAGS_tsan := -O1 -g -fsanitize=thread
@@ -58,6 +60,7 @@ CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-uninitialized -Wn
 # With fused multiply-adds: these instruction sets have them, and -std=c11 alone does not let the compiler form them.
 ISA_avx512 := -march=x86-64-v4 -ffp-contract=fast
 ISA_avx512bf16 := $(ISA_avx512) -mavx512bf16
+ISA_neonbf16 := -march=armv8.2-a+bf16
 ISA_avx2 := -mavx2 -mfma -mf16c -ffp-contract=fast
 
 PKGS := sndfile soxr kissfft-float libcjson zlib
@@ -124,6 +127,9 @@ APP_LIBS := $(if $(OPUS),$(shell pkg-config --libs $(OPUS)))
 LIB_SRC := $(wildcard base/*.c kernels/*.c kernels/ref/*.c kernels/cpu/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c linnet/*.c)
 ifneq ($(ARCH),x86_64)
 LIB_SRC := $(filter-out %_avx2.c %_avx512.c %_avx512bf16.c,$(LIB_SRC))
+endif
+ifneq ($(filter-out aarch64 arm64,$(ARCH)),)
+LIB_SRC := $(filter-out %_neonbf16.c,$(LIB_SRC))
 endif
 APP_SRC := $(wildcard app/*.c)
 CUDA_SRC := $(wildcard kernels/cuda/*.cu)
@@ -238,6 +244,23 @@ asan ubsan tsan:
 	+@$(MAKE) --no-print-directory $(JOBS) CONFIG=$@ test-programs
 	@tests/run.sh '$(TEST_JOBS)' $(subst $B,build/$@,$(RUN))
 
+# Built for arm64 by a cross-compiler, and run by qemu's emulation of its instructions: all but the tests of the CUDA backend and those
+# of the build itself. Debian only. The libraries are unpacked into build/arm64-root.
+ARM64_LIB := $(CURDIR)/build/arm64-root/usr/lib/aarch64-linux-gnu
+NOT_ARM64 := cuda/% kernels/test_gpu app/test_cuda.sh app/test_check_gpu.sh app/test_gpu_kit.sh app/test_deps.sh app/test_docs.sh \
+	app/test_install.sh app/test_layers.sh app/test_mpi.sh linnet/test_install% recipes/%
+ARM64_RUN = $(filter-out $(NOT_ARM64:%=$B/tests/%),$(RUN))
+check-arm64:
+	@tools/deps.sh build check arm64
+	@tools/arm64.sh root build/arm64-root
+	+@PKG_CONFIG_LIBDIR='$(ARM64_LIB)/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$(CURDIR)/build/arm64-root' \
+		$(MAKE) --no-print-directory $(JOBS) CONFIG=arm64 ARCH=aarch64 CC=aarch64-linux-gnu-gcc NVCC= MPICC= WEB= \
+		LDFLAGS='-L$(ARM64_LIB) -Wl,-rpath-link,$(ARM64_LIB)' arm64-tests
+
+arm64-tests: $(filter-out %.sh,$(ARM64_RUN)) $(TEST_TOOLS) $B/linnet
+	@tools/arm64.sh wrap $(CURDIR)/build/arm64 linnet $(TEST_TOOLS:$B/%=%)
+	@tests/run.sh '$(TEST_JOBS)' $(ARM64_RUN)
+
 # clang's libFuzzer, FUZZ_SECONDS for each target; findings are stored in build/fuzz/findings.
 fuzz:
 	@tools/deps.sh build fuzz
@@ -327,6 +350,7 @@ $B/link: FORCE
 
 $O/%_avx512.o: ISA := $(ISA_avx512)
 $O/%_avx512bf16.o: ISA := $(ISA_avx512bf16)
+$O/%_neonbf16.o: ISA := $(ISA_neonbf16)
 $O/%_avx2.o: ISA := $(ISA_avx2)
 $O/base/system.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"'
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
@@ -495,7 +519,7 @@ include bindings/python/python.mk
 
 FORCE:
 
-.PHONY: all help found deps install-files tests check check-quick quick-programs check-places check-page check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
+.PHONY: all help found deps install-files tests check check-quick quick-programs check-places check-page check-arm64 arm64-tests check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
 	uninstall FORCE
 .SECONDARY:
 -include $(shell find $B build/cuda build/gpu -name '*.d' 2>/dev/null)

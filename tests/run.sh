@@ -19,6 +19,10 @@ if [ "$1" = --one ]; then
     name=${name#release/}
     # ThreadSanitizer does not work with the wide address randomisation of new kernels.
     prefix=
+    if [ "$config" = arm64 ]; then
+        prefix="qemu-aarch64 -L build/arm64-root"
+        LINNET=build/arm64/run/linnet # a script that runs it so
+    fi
     [ "$config" = tsan ] && setarch -R true 2>/dev/null && prefix='setarch -R'
     begin=$(date +%s%N)
     case $test in
@@ -28,6 +32,7 @@ if [ "$1" = --one ]; then
         $prefix "$test" $corpus > "$log" 2>&1
         status=$? passed=1 failed=0 ;;
     *.sh)
+        [ "$config" = arm64 ] && prefix= # the scripts run programs
         $prefix sh "${test#build/"$config"/}" > "$log" 2>&1
         status=$?
         line=$(tail -n 1 "$log")

@@ -4,19 +4,29 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 #include "base/memory.h"
 #include "kernels/host.h"
 
-// Whether bf16 products are possible: the processor supports them, and the instruction set in use is avx512.
+// Whether bf16 products are possible: the processor supports them, and the instruction set in use is its best one.
 static lin_status check_bf16(lin_error *err)
 {
     int has = 0;
 #if defined(__x86_64__)
     has = lin_cpu_best_level() == LIN_ISA_AVX512 && __builtin_cpu_supports("avx512bf16");
+    const char *what = "AVX512-BF16";
+#else
+    const char *what = "bf16 products (of arm64: FEAT_BF16)";
 #endif
-    if (!has) return lin_fail(err, LIN_UNSUPPORTED, "this processor has no AVX512-BF16; use --precision fp32");
-    if (lin_cpu_level() == LIN_ISA_AVX512) return LIN_OK;
+#if defined(__aarch64__) && defined(__linux__)
+    has = (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0;
+#endif
+    if (!has) return lin_fail(err, LIN_UNSUPPORTED, "this processor has no %s; use --precision fp32", what);
+    if (lin_cpu_level() == lin_cpu_best_level()) return LIN_OK;
     return lin_fail(err, LIN_UNSUPPORTED, "bf16 needs the instruction set avx512, and LINNET_ISA is %s: unset it, or use "
                     "--precision fp32", lin_cpu_isa());
 }
@@ -84,7 +94,7 @@ static void make_bf16_table(void)
 {
     bf16_table = *lin_ops_cpu();
     bf16_table.precision = LIN_PRECISION_BF16;
-#if defined(__x86_64__)
+#if LIN_HAS_BF16
     bf16_table.weight_size = lin_cpu_bf16_weight_size;
     bf16_table.weights_pack = lin_cpu_bf16_weights_pack;
     bf16_table.linear_forward = lin_cpu_bf16_linear_forward;

@@ -12,9 +12,9 @@
  *   // foo.h
  *   void LIN_NAME(foo_rows)(float *y, int rows) { ... }
  *
- * The Makefile compiles *_avx2.c, *_avx512.c and *_avx512bf16.c for their instruction set with -ffp-contract=fast, and leaves
- * them out if the machine is not an x86-64. Between instruction sets results may differ in the last bits. Within one instruction
- * set they never depend on the number of rows, splits into calls, or number of threads.
+ * The Makefile compiles *_avx2.c, *_avx512.c and *_avx512bf16.c for their instruction set with -ffp-contract=fast, and leaves them out
+ * if the machine is not an x86-64; *_neonbf16.c likewise for arm64, whose other files have NEON by default. Between instruction sets
+ * results may differ in the last bits. Within one they never depend on the number of rows, splits into calls, or number of threads.
  */
 #ifndef LIN_KERNELS_CPU_CPU_H
 #define LIN_KERNELS_CPU_CPU_H
@@ -76,8 +76,13 @@ lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err);
 #define LIN_OP(name) lin_cpu_##name
 #include "kernels/ops_functions.h"
 
-#if defined(__x86_64__)
-/* linear_bf16.c, for processors with AVX512-BF16; rows of at most 2^19 elements. The sum over k runs over pairs in order. */
+#if defined(__x86_64__) || defined(__aarch64__)
+#define LIN_HAS_BF16 1
+#else
+#define LIN_HAS_BF16 0
+#endif
+#if LIN_HAS_BF16
+/* linear_bf16.c, for processors with AVX512-BF16 or arm64's BF16; rows of at most 2^19 elements. The sum over k runs over pairs in order. */
 size_t lin_cpu_bf16_weight_size(int n, int k);
 void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
 void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,

@@ -70,20 +70,6 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
     }
 }
 
-// Zeros for the rows cuts[i] - 1 of those from `first` on that pack_dy has packed; returns the first cut behind them.
-static int pack_cuts(float *packed, const lin_tile *tile, int cut, int first, int rows)
-{
-    const size_t stride = (size_t)(rows + 1) / 2 * MAIN_ROWS;
-    for (; cut < tile->n_cuts && tile->cuts[cut] <= first + rows; cut++) {
-        const int r = tile->cuts[cut] - 1 - first;
-        if (r < 0) continue;
-        unsigned char *half = (unsigned char *)(packed + (size_t)(r / 2) * MAIN_ROWS) + r % 2 * 2;
-        for (int i = tile->n0; i < tile->n1; i += MAIN_ROWS, half += stride * sizeof *packed)
-            for (size_t j = 0; j < MAIN_ROWS; j++) memset(half + j * sizeof *packed, 0, 2);
-    }
-    return cut;
-}
-
 #include "kernels/cpu/linear_body.h"
 
 /* ---- rounding --------------------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 // linear_bf16.c - packing weights as bf16, and the product over them; see linear_bf16.h.
 
-#if defined(__x86_64__)
 #include "kernels/cpu/linear_bf16.h"
+
+#if LIN_HAS_BF16
 
 size_t lin_cpu_bf16_weight_size(int n, int k) { return lin_cpu_weight_size(n, lin_bf16_words(k)); }
 
@@ -10,7 +11,7 @@ size_t lin_cpu_bf16_weight_size(int n, int k) { return lin_cpu_weight_size(n, li
 static void pack_panel(float *packed, const float *w, int n, int k, int piece, int whole_panel)
 {
     const int c0 = lin_panel_start(n, piece, whole_panel), width = lin_panel_width(n, c0, whole_panel);
-    lin_bf16_pack_rows_avx512bf16(packed + (size_t)c0 * (size_t)lin_bf16_words(k), w + (size_t)c0 * (size_t)k,
+    LIN_BF16(lin_bf16_pack_rows)(packed + (size_t)c0 * (size_t)lin_bf16_words(k), w + (size_t)c0 * (size_t)k,
                                   n - c0 < width ? n - c0 : width, k, width);
 }
 
@@ -18,7 +19,7 @@ static void pack_panel(float *packed, const float *w, int n, int k, int piece, i
 static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece, int whole_panel)
 {
     const int c0 = lin_panel_start(k, piece, whole_panel), width = lin_panel_width(k, c0, whole_panel);
-    lin_bf16_pack_columns_avx512bf16(packed + (size_t)c0 * (size_t)lin_bf16_words(n), w + c0, n, (size_t)k,
+    LIN_BF16(lin_bf16_pack_columns)(packed + (size_t)c0 * (size_t)lin_bf16_words(n), w + c0, n, (size_t)k,
                                      k - c0 < width ? k - c0 : width, width);
 }
 
@@ -42,8 +43,8 @@ static void forward_piece(void *context, int piece, int thread)
     const forward_job *job = context;
     const int r = piece * job->piece_rows, rows = job->rows - r < job->piece_rows ? job->rows - r : job->piece_rows;
     float *words = lin_scratch(job->exec, thread);
-    lin_bf16_round_avx512bf16(words, job->x + (size_t)r * (size_t)job->k, rows, job->k);
-    lin_linear_rows_avx512bf16(job->y + (size_t)r * (size_t)job->n, words, job->packed, job->bias, rows, job->n,
+    LIN_BF16(lin_bf16_round)(words, job->x + (size_t)r * (size_t)job->k, rows, job->k);
+    LIN_BF16(lin_linear_rows)(job->y + (size_t)r * (size_t)job->n, words, job->packed, job->bias, rows, job->n,
                                lin_bf16_words(job->k), job->act);
 }
 
@@ -62,8 +63,8 @@ void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const
 void lin_cpu_bf16_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n,
                                          int k)
 {
-    lin_linear_weight_gradient(exec, dw, db, dy, x, rows, n, k, lin_linear_tile_avx512bf16);
+    lin_linear_weight_gradient(exec, dw, db, dy, x, rows, n, k, LIN_BF16(lin_linear_tile));
 }
 #else
-typedef int lin_bf16_is_for_x86_64; // ISO C requires a declaration in every file
+typedef int lin_bf16_is_elsewhere; // ISO C requires a declaration in every file
 #endif

@@ -1,7 +1,7 @@
 /*
  * linear_body.h - the loops of the matrix product, included once per instruction set by linear_<set>.c, which defines
  *
- *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16 (linear_bf16.h)
+ *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16, neonbf16 (linear_bf16.h)
  *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h), else 0
  *   vec, LANES                     a vector of LANES floats
  *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b if one is NaN)
@@ -299,7 +299,21 @@ enum { ROWS_A_STEP = PAIRS ? 2 : 1, STEPS = 192, DEPTH = STEPS * ROWS_A_STEP };
 // are always copied.
 enum { COPY_FROM = PAIRS ? 0 : PANEL == LIN_PANEL_AVX2 ? 64 : LIN_TILE_N + 1 };
 
-#if !PAIRS // else linear_avx512bf16.c has them
+#if PAIRS // pack_x and pack_dy are those of the file that includes this one
+// Zeros for the rows cuts[i] - 1 of those from `first` on that pack_dy has packed; returns the first cut behind them.
+static int pack_cuts(float *packed, const lin_tile *tile, int cut, int first, int rows)
+{
+    const size_t stride = (size_t)(rows + 1) / 2 * MAIN_ROWS;
+    for (; cut < tile->n_cuts && tile->cuts[cut] <= first + rows; cut++) {
+        const int r = tile->cuts[cut] - 1 - first;
+        if (r < 0) continue;
+        unsigned char *half = (unsigned char *)(packed + (size_t)(r / 2) * MAIN_ROWS) + r % 2 * 2;
+        for (int i = tile->n0; i < tile->n1; i += MAIN_ROWS, half += stride * sizeof *packed)
+            for (size_t j = 0; j < MAIN_ROWS; j++) memset(half + j * sizeof *packed, 0, 2);
+    }
+    return cut;
+}
+#else
 // The values of dy that one step of a block uses.
 typedef float tile_row __attribute__((vector_size(4 * MAIN_ROWS), aligned(4), may_alias));
 

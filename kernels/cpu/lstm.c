@@ -244,14 +244,14 @@ void lin_cpu_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float
     backward(&job, exec, dgates, dR, dh, h, cells, gates, packed, segments, U, directions);
 }
 
-#if defined(__x86_64__)
+#if LIN_HAS_BF16
 /* ---- weights packed in bf16 ------------------------------------------------------------------------------------------------- */
 
 static void product_bf16(float *y, const float *x, float *room, const float *packed, int rows, int n, int k, int s)
 {
     (void)s;
-    lin_bf16_round_avx512bf16(room, x, rows, k);
-    lin_linear_rows_avx512bf16(y, room, packed, NULL, rows, n, lin_bf16_words(k), LIN_LINEAR);
+    LIN_BF16(lin_bf16_round)(room, x, rows, k);
+    LIN_BF16(lin_linear_rows)(y, room, packed, NULL, rows, n, lin_bf16_words(k), LIN_LINEAR);
 }
 
 void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
@@ -264,7 +264,7 @@ void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *ga
 void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
                                 const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
 {
-    lstm_job job = {.multiply = product_bf16, .weight_gradient = lin_linear_tile_avx512bf16,
+    lstm_job job = {.multiply = product_bf16, .weight_gradient = LIN_BF16(lin_linear_tile),
                     .pitch = pitch_of(lin_cpu_bf16_weight_size(U, 4 * U))};
     backward(&job, exec, dgates, dR, dh, h, cells, gates, packed, segments, U, directions);
 }

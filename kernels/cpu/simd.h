@@ -1,7 +1,8 @@
 /*
  * simd.h - vectors of LIN_WIDTH floats for the files that are compiled once per instruction set, and their exponential.
  *
- * Included only with LIN_WIDTH 16 (AVX-512), 8 (AVX2 + FMA) or 4 (portable: GCC vector extensions, so SSE2, NEON or scalars).
+ * Included only with LIN_WIDTH 16 (AVX-512), 8 (AVX2 + FMA) or 4 (portable: GCC vector extensions, so SSE2, NEON with its fused
+ * multiply-add, or scalars).
  * Each operation treats every lane the same way, independent of the other lanes. There is no separate scalar code for the end of
  * a row: a shorter last vector is padded with zeros. So the bits of an element depend only on its own inputs.
  *
@@ -16,6 +17,8 @@
 
 #if LIN_WIDTH > 4
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 typedef float vf __attribute__((vector_size(4 * LIN_WIDTH)));
@@ -115,7 +118,11 @@ LIN_INLINE vf vmin(vf a, vf b) { return (vf)_mm256_min_ps((__m256)a, (__m256)b);
 LIN_INLINE vf vsqrt(vf a) { return (vf)_mm256_sqrt_ps((__m256)a); }
 LIN_INLINE vf vblend(vm m, vf a, vf b) { return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)m); }
 #else
+#if defined(__aarch64__)
+LIN_INLINE vf vfma(vf a, vf b, vf c) { return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
+#else
 LIN_INLINE vf vfma(vf a, vf b, vf c) { return a * b + c; }
+#endif
 LIN_INLINE vf vblend(vm m, vf a, vf b) { return (vf)viblend(m, (vi)a, (vi)b); }
 LIN_INLINE vf vmax(vf a, vf b) { return vblend((vi)(a > b), a, b); }
 LIN_INLINE vf vmin(vf a, vf b) { return vblend((vi)(a < b), a, b); }
