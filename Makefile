@@ -357,6 +357,11 @@ $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
 $O/app/ogg_opus.o: ISA := $(if $(OPUS),-DLIN_OPUS $(shell pkg-config --cflags $(OPUS) | sed 's/-I/-isystem /g'))
 $O/kernels/gpu.o: ISA := $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
 
+# gcc 12 for arm64 ends with an internal error when it vectorises some maxima in tests.
+ifneq ($(filter aarch64 arm64,$(ARCH)),)
+$O/tests/%.o: PLAIN := -fno-tree-vectorize
+endif
+
 # Only parsers are fuzzed, and clang needs minutes to instrument the unrolled register blocks.
 ifeq ($(CONFIG),fuzz)
 $O/kernels/cpu/%.o: PLAIN := -fno-sanitize=all -Wno-pass-failed # clang unrolls little at -O1
