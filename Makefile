@@ -244,10 +244,10 @@ asan ubsan tsan:
 	+@$(MAKE) --no-print-directory $(JOBS) CONFIG=$@ test-programs
 	@tests/run.sh '$(TEST_JOBS)' $(subst $B,build/$@,$(RUN))
 
-# Built for arm64 by a cross-compiler, and run by qemu's emulation of its instructions: all but the tests of the CUDA backend and those
-# of the build itself. Debian only. The libraries are unpacked into build/arm64-root.
+# Built for arm64 by a cross-compiler, and run by qemu's emulation of its instructions: all but the tests of the CUDA backend, of sound
+# devices, and of the build itself. Debian only. The libraries are unpacked into build/arm64-root.
 ARM64_LIB := $(CURDIR)/build/arm64-root/usr/lib/aarch64-linux-gnu
-NOT_ARM64 := cuda/% kernels/test_gpu app/test_cuda.sh app/test_check_gpu.sh app/test_gpu_kit.sh app/test_deps.sh app/test_docs.sh \
+NOT_ARM64 := cuda/% kernels/test_gpu frontend/test_microphone_live app/test_devices.sh app/test_cuda.sh app/test_check_gpu.sh app/test_gpu_kit.sh app/test_deps.sh app/test_docs.sh \
 	app/test_install.sh app/test_layers.sh app/test_mpi.sh linnet/test_install% recipes/%
 ARM64_RUN = $(filter-out $(NOT_ARM64:%=$B/tests/%),$(RUN))
 check-arm64:

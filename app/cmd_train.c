@@ -166,7 +166,7 @@ static const lin_option options[] = {
     {.name = "device", .type = LIN_OPTION_STRING, .at = AT(device), .text = "auto", .value = "auto|cpu|cuda[:N]",
      .help = "Device for the network"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(precision), .text = "tf32", .choices = "fp32|tf32|bf16",
-     .help = "Precision of matrix products (sums are always fp32); on a CPU tf32 is fp32, bf16 needs AVX512-BF16"},
+     .help = "Precision of matrix products (sums are always fp32); on a CPU tf32 is fp32, bf16 needs AVX512-BF16 or arm64 with BF16"},
     {.name = "patience-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(patience_minutes), .text = "10", .min = 0, .max = 1e6,
      .help = "With several processes (mpirun, srun): end the run if nothing comes from another one for so long; 0: wait for ever"},
     {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6,
