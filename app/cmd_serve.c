@@ -7,8 +7,8 @@
 
 static const lin_option options[] = {
     {.name = "listen", .type = LIN_OPTION_STRING, .at = offsetof(lin_serve_values, listen), .text = "127.0.0.1:8090",
-     .value = "HOST:PORT", .help = "Where requests are accepted; *:PORT: on all addresses; port 0: any free one; systemd: on the socket that systemd "
-                                  "opened (LISTEN_FDS)"},
+     .value = "HOST:PORT", .help = "Where requests are accepted; *:PORT: on all addresses; port 0: any free one; systemd: on the "
+                                   "socket that systemd opened (LISTEN_FDS)"},
     {.name = "max-streams", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_streams), .text = "64", .min = 1,
      .max = 100000, .help = "Live streams at once; their memory is taken at the start"},
     {.name = "threads", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, threads), .text = "0", .min = 0,

@@ -99,10 +99,12 @@ static lin_status read_head(lin_ogg_opus *o, const ogg_packet *packet, lin_error
 {
     const unsigned char *b = packet->packet;
     int code;
-    if (packet->bytes < HEAD_BYTES || memcmp(b, "OpusHead", 8) != 0 || b[8] > 15) return lin_fail(err, LIN_FORMAT, "this Ogg stream is not Opus");
+    if (packet->bytes < HEAD_BYTES || memcmp(b, "OpusHead", 8) != 0 || b[8] > 15)
+        return lin_fail(err, LIN_FORMAT, "this Ogg stream is not Opus");
     const int channels = b[9], family = b[18];
     if (channels < 1 || channels > 2 || family > 1)
-        return lin_fail(err, LIN_UNSUPPORTED, "Opus of %d channels in mapping family %d; 1 or 2 in family 0 are read", channels, family);
+        return lin_fail(err, LIN_UNSUPPORTED, "Opus of %d channels in mapping family %d; 1 or 2 in family 0 are read", channels,
+                        family);
     o->skip = (b[10] | b[11] << 8) * (o->rate_hz / 1000) / (OPUS_HZ / 1000);
     o->decoder = opus_decoder_create(o->rate_hz, 1, &code); // which mixes two channels down
     if (!o->decoder) return lin_no_memory(err, "an Opus decoder", (size_t)opus_decoder_get_size(1));
@@ -116,7 +118,8 @@ static lin_status read_sound(lin_ogg_opus *o, const ogg_packet *packet, float *s
 {
     const int per = OPUS_HZ / o->rate_hz; // granules of a sample
     int made = opus_decode_float(o->decoder, packet->packet, (opus_int32)packet->bytes, samples, LIN_OGG_OPUS_MOST, 0);
-    if (packet->bytes == 0 || made < 0 || packet->granulepos > INT64_MAX / 2) return lin_fail(err, LIN_FORMAT, "a packet of Opus is damaged");
+    if (packet->bytes == 0 || made < 0 || packet->granulepos > INT64_MAX / 2)
+        return lin_fail(err, LIN_FORMAT, "a packet of Opus is damaged");
     const ogg_int64_t end = o->position + (ogg_int64_t)made * per;
     o->position = packet->granulepos >= 0 && !packet->e_o_s ? packet->granulepos : end;
     if (packet->e_o_s && packet->granulepos >= 0 && packet->granulepos < end) {
@@ -141,7 +144,8 @@ static lin_status take_page(lin_ogg_opus *o, ogg_page *page, lin_error *err)
         o->step = HEAD;
         o->incomplete = 0;
     }
-    if (!o->has_stream || ogg_stream_pagein(&o->stream, page) != 0) return lin_fail(err, LIN_FORMAT, "a page of Ogg belongs to no stream");
+    if (!o->has_stream || ogg_stream_pagein(&o->stream, page) != 0)
+        return lin_fail(err, LIN_FORMAT, "a page of Ogg belongs to no stream");
     o->incomplete += page->body_len;
     return LIN_OK;
 }
@@ -159,11 +163,12 @@ lin_status lin_ogg_opus_take(lin_ogg_opus *o, float *samples, int *n, lin_error 
             o->incomplete = 0;
             if (o->step == HEAD) status = read_head(o, &packet, err);
             else if (o->step == SOUND) status = read_sound(o, &packet, samples, n, err);
-            else if (packet.bytes < 8 || memcmp(packet.packet, "OpusTags", 8) != 0) status = lin_fail(err, LIN_FORMAT, "Opus without its tags");
-            else o->step = SOUND;
+            else if (packet.bytes >= 8 && memcmp(packet.packet, "OpusTags", 8) == 0) o->step = SOUND;
+            else status = lin_fail(err, LIN_FORMAT, "Opus without its tags");
             if (packet.e_o_s) o->step = OVER;
         } else {
-            if (o->incomplete > LIN_OGG_OPUS_PACKET) return lin_fail(err, LIN_FORMAT, "a packet of more than %d bytes", (int)LIN_OGG_OPUS_PACKET);
+            if (o->incomplete > LIN_OGG_OPUS_PACKET)
+                return lin_fail(err, LIN_FORMAT, "a packet of more than %d bytes", (int)LIN_OGG_OPUS_PACKET);
             const int paged = ogg_sync_pageout(&o->sync, &page);
             if (paged == 0) return LIN_OK;
             status = paged < 0 ? lin_fail(err, LIN_FORMAT, "these bytes are no Ogg, or damaged") : take_page(o, &page, err);

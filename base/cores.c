@@ -49,3 +49,9 @@ int lin_core_number(int i)
 void lin_core_pin(int i) { (void)i; }
 
 #endif
+
+int lin_cores_up_to(int most)
+{
+    const int n = lin_cores();
+    return n < most ? n : most;
+}

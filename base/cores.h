@@ -9,6 +9,9 @@
 /* Their number, 1 or more. */
 int lin_cores(void);
 
+/* The same, `most` at most: threads for work that more of them do not make faster. */
+int lin_cores_up_to(int most);
+
 /* The system's number of core i, 0 <= i < lin_cores(); 0 if there is no such core or the system does not report it. */
 int lin_core_number(int i);
 

@@ -236,9 +236,12 @@ static void follow_unknown(const lin_words *w, lin_words_view *s, const lin_word
     to.weight += w->o.unknown_phone;
     if (begins) {
         to.weight += w->o.bonus + w->o.unknown;
-        const lm_step step = score_word(w, s, &to, LIN_NGRAM_UNKNOWN);
-        if (w->lm_unknown) take_step(&to, &step);
-        else if (w->lm) to.lm_state = lin_ngram_empty(w->lm);
+        if (w->lm_unknown) {
+            const lm_step step = score_word(w, s, &to, LIN_NGRAM_UNKNOWN);
+            take_step(&to, &step);
+        } else if (w->lm) {
+            to.lm_state = lin_ngram_empty(w->lm);
+        }
     }
     to.node = LIN_PLACE_UNKNOWN;
     to.n_inside++;

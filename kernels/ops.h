@@ -199,9 +199,9 @@ const lin_ops_f64 *lin_ops_ref(void);
 const lin_ops *lin_ops_cpu(void);
 
 /* As lin_ops_cpu, but with weights packed in bf16 and the operands of linear_forward rounded to bf16, sums in fp32: half the
- * memory and twice the products per cycle, on processors with AVX512-BF16, or BF16 of arm64. So are the operands of linear_backward_weight and of the
- * LSTM's products. All other operations are those of lin_ops_cpu. LIN_UNSUPPORTED, and *ops NULL, if the processor lacks it or
- * another instruction set was chosen. */
+ * memory and twice the products per cycle, on processors with AVX512-BF16, or BF16 of arm64. So are the operands of
+ * linear_backward_weight and of the LSTM's products. All other operations are those of lin_ops_cpu. LIN_UNSUPPORTED, and *ops
+ * NULL, if the processor lacks it or another instruction set was chosen. */
 lin_status lin_ops_cpu_bf16(const lin_ops **ops, lin_error *err);
 
 /* Forces the instruction set of lin_ops_cpu: "avx512", "avx2", "portable", or NULL for the best one. LIN_UNSUPPORTED if this

@@ -318,7 +318,8 @@ static lin_status match_phones(parts *p, lin_error *err)
                                            "words, add --words", p->lm_path, lin_ngram_words(p->lm), missing, V - 1, first);
     }
     if (missing) {
-        lin_warn(&p->warnings, "%s lacks %d of the %d phones, such as %s; they are unlikely to be recognised", p->lm_path, missing, V - 1, first);
+        lin_warn(&p->warnings, "%s lacks %d of the %d phones, such as %s; they are unlikely to be recognised", p->lm_path, missing,
+                 V - 1, first);
     }
     return LIN_OK;
 }
@@ -375,8 +376,8 @@ static lin_status open_words(parts *p, lin_error *err)
     }
     if (status == LIN_OK && lin_tree_left_out(p->tree) > 0 && !p->warnings.quiet) {
         lin_warn(&p->warnings, "%d of the %d words of %s are not in the language model, such as %s, and are written as phonemes; "
-                               "--all-words adds them", lin_tree_left_out(p->tree), lin_tree_left_out(p->tree) + lin_tree_words(p->tree), p->lexicon,
-                     lin_tree_first_left_out(p->tree));
+                               "--all-words adds them", lin_tree_left_out(p->tree),
+                     lin_tree_left_out(p->tree) + lin_tree_words(p->tree), p->lexicon, lin_tree_first_left_out(p->tree));
     }
     return status == LIN_OK ? lin_words_create(p->tree, p->lm, &o, &p->words, err) : status;
 }

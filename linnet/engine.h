@@ -86,8 +86,8 @@ typedef struct lin_engine_options {
     void *context;          /* of both */
 } lin_engine_options;
 
-/* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more frames and 5 ms for more streams, 1 s of sound, 64 results, no
- * endpoints. */
+/* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more frames and 5 ms for more streams, 1 s of sound,
+ * 64 results, no endpoints. */
 lin_engine_options lin_engine_default(int capacity);
 
 /* Takes all memory and starts the threads. The recogniser must outlive the engine. LIN_INVALID for options out of range,
@@ -103,10 +103,10 @@ void lin_engine_destroy(lin_engine *engine);
 lin_status lin_engine_open(lin_engine *engine, int rate_hz, int channels, void *user, lin_engine_id *id, lin_error *err);
 
 /*
- * Phrases of its own for a stream (lin_decoding_make_phrases), instead of those of options.decoding, from the next row that is decoded
- * on: settled results stay, and resets keep them. They must live until others replace them or the stream is closed. NULL: those of the
- * options again. Waits for a delivery of the stream in progress. LIN_INVALID for a stream that is not open, and in a callback;
- * LIN_UNSUPPORTED for greedy decoding, and with alternatives once the stream has been decoded.
+ * Phrases of its own for a stream (lin_decoding_make_phrases), instead of those of options.decoding, from the next row that is
+ * decoded on: settled results stay, and resets keep them. They must live until others replace them or the stream is closed. NULL:
+ * those of the options again. Waits for a delivery of the stream in progress. LIN_INVALID for a stream that is not open, and in a
+ * callback; LIN_UNSUPPORTED for greedy decoding, and with alternatives once the stream has been decoded.
  */
 lin_status lin_engine_set_phrases(lin_engine *engine, lin_engine_id id, const lin_phrases *phrases, lin_error *err);
 

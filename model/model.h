@@ -73,14 +73,14 @@ lin_status lin_model_create_raw(const lin_config *config, const lin_features *fe
 void lin_model_destroy(lin_model *model);
 
 /*
- * Copies the weights of `from`, and seals `to`. Both have the same parameters; they may differ in direction and in the taps of their
- * convolutions: a tap keeps its distance in time from the frame, and the taps that only `to` has become 0. `from` may have no decays where
- * `to` has some, or fixed ones where `to` has gated ones: the tensors that it lacks keep their values. Its feed-forward may be narrower:
- * the units that it lacks keep the values of their inputs, and their outputs become 0, so that they change nothing.
- * LIN_MISMATCH, with nothing changed, if the networks differ otherwise, `from` has taps that `to` has not, or the phones differ.
+ * Copies the weights of `from`, and seals `to`. Both have the same parameters; they may differ in direction and in the taps of
+ * their convolutions: a tap keeps its distance in time from the frame, and the taps that only `to` has become 0. `from` may have
+ * no decays where `to` has some, or fixed ones where `to` has gated ones: the tensors that it lacks keep their values. Its
+ * feed-forward may be narrower: the units that it lacks keep the values of their inputs, and their outputs become 0, so that they
+ * change nothing. LIN_MISMATCH, with nothing changed, if the networks differ otherwise, `from` has taps that `to` has not, or the
+ * phones differ.
  */
 lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_error *err);
-
 
 /* Replaces the texts that are not NULL (the model keeps copies); provenance must be JSON or "". On failure nothing changes. */
 lin_status lin_model_label(lin_model *model, const char *name, const char *license, const char *provenance, lin_error *err);

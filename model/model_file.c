@@ -244,12 +244,12 @@ static lin_status check_finite(const char *name, const float *x, size_t count, s
 static lin_status copy_weights(const lin_safetensors *st, lin_model *m, const char *file, lin_error *err)
 {
     enum { ALONE = 1 << 20, MOST_THREADS = 4 }; // fewer weights are done before another thread has begun
-    const int n = m->params.n_tensors, cores = lin_cores();
+    const int n = m->params.n_tensors, threads = lin_cores_up_to(MOST_THREADS);
     lin_pool *pool = NULL;
     copy_job job = {st, m, lin_alloc((size_t)n, sizeof *job.bad)};
     if (!job.bad) return lin_no_memory(err, "a model", (size_t)n * sizeof *job.bad);
     lin_status status = LIN_OK;
-    if (m->params.n_elements >= ALONE && cores > 1) status = lin_pool_create(cores < MOST_THREADS ? cores : MOST_THREADS, &pool, err);
+    if (m->params.n_elements >= ALONE && threads > 1) status = lin_pool_create(threads, &pool, err);
     if (status == LIN_OK) lin_pool_run(pool, n, copy_piece, &job);
     lin_pool_destroy(pool);
     for (int i = 0; i < n && status == LIN_OK; i++) {

@@ -140,14 +140,15 @@ void lin_train_free_buffers(lin_trainer *t);
 
 /* Batches of a step, and the parts of which it consists: part r * batches + k is that of process r in batch k. */
 static inline int lin_train_step_batches(const lin_trainer *t) { return t->options->accumulate > 1 ? t->options->accumulate : 1; }
-/* Starts one step on batches from .. to-1 of the plan, of each of which this process computes its part; does not wait for it. Not taken if
- * t->parallel.status says so. */
+/* Starts one step on batches from .. to-1 of the plan, of each of which this process computes its part; does not wait for it. Not
+ * taken if t->parallel.status says so. */
 void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, double lr);
-/* Losses of utterances of the development list, and errors if there is a hook for them: t->host_losses, t->wrong [n]. With the averaged
- * weights, if there are any, as they were packed last. */
+/* Losses of utterances of the development list, and errors if there is a hook for them: t->host_losses, t->wrong [n]. With the
+ * averaged weights, if there are any, as they were packed last. */
 lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err);
 
-/* Whether an utterance of the training list continues the sequence of the one before it in its batch; the first of a part never does. */
+/* Whether an utterance of the training list continues the sequence of the one before it in its batch; the first of a part never
+ * does. */
 int lin_train_continues(const lin_trainer *t, int item);
 
 /* ---- train_acoustics.c ------------------------------------------------------------------------------------------------------ */
@@ -194,8 +195,8 @@ lin_status lin_train_save(const lin_train_options *options, const lin_model *mod
 /* Reads the counters from a checkpoint's text; returns 0 if no run can have written them. Declared for the
  * fuzz target. */
 int lin_train_parse_counters(const char *text, lin_train_counters *counters);
-/* Loads a model and an optimiser of the same shape; an average that the checkpoint lacks begins with its weights. LIN_FORMAT if a moment is not a number or the counters are not those of a
- * run; LIN_MISMATCH if the checkpoint is of another run. */
+/* Loads a model and an optimiser of the same shape; an average that the checkpoint lacks begins with its weights. LIN_FORMAT if a
+ * moment is not a number or the counters are not those of a run; LIN_MISMATCH if the checkpoint is of another run. */
 lin_status lin_train_load(const lin_train_options *options, lin_model *model, lin_optimizer *optimizer,
                           lin_train_counters *counters, lin_error *err);
 

@@ -82,7 +82,8 @@ lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err);
 #define LIN_HAS_BF16 0
 #endif
 #if LIN_HAS_BF16
-/* linear_bf16.c, for processors with AVX512-BF16 or arm64's BF16; rows of at most 2^19 elements. The sum over k runs over pairs in order. */
+/* linear_bf16.c, for processors with AVX512-BF16 or arm64's BF16; rows of at most 2^19 elements. The sum over k runs over pairs
+ * in order. */
 size_t lin_cpu_bf16_weight_size(int n, int k);
 void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
 void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,

@@ -12,7 +12,7 @@ static void pack_panel(float *packed, const float *w, int n, int k, int piece, i
 {
     const int c0 = lin_panel_start(n, piece, whole_panel), width = lin_panel_width(n, c0, whole_panel);
     LIN_BF16(lin_bf16_pack_rows)(packed + (size_t)c0 * (size_t)lin_bf16_words(k), w + (size_t)c0 * (size_t)k,
-                                  n - c0 < width ? n - c0 : width, k, width);
+                                 n - c0 < width ? n - c0 : width, k, width);
 }
 
 // The panels run over the k columns of w; each has n rows.
@@ -20,7 +20,7 @@ static void pack_panel_transposed(float *packed, const float *w, int n, int k, i
 {
     const int c0 = lin_panel_start(k, piece, whole_panel), width = lin_panel_width(k, c0, whole_panel);
     LIN_BF16(lin_bf16_pack_columns)(packed + (size_t)c0 * (size_t)lin_bf16_words(n), w + c0, n, (size_t)k,
-                                     k - c0 < width ? k - c0 : width, width);
+                                    k - c0 < width ? k - c0 : width, width);
 }
 
 void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items)
@@ -45,7 +45,7 @@ static void forward_piece(void *context, int piece, int thread)
     float *words = lin_scratch(job->exec, thread);
     LIN_BF16(lin_bf16_round)(words, job->x + (size_t)r * (size_t)job->k, rows, job->k);
     LIN_BF16(lin_linear_rows)(job->y + (size_t)r * (size_t)job->n, words, job->packed, job->bias, rows, job->n,
-                               lin_bf16_words(job->k), job->act);
+                              lin_bf16_words(job->k), job->act);
 }
 
 void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,

@@ -3,8 +3,8 @@
  *
  * Both operands are pairs: a 32-bit word holds elements 2t (low half) and 2t+1 of a row; with an odd k the missing one is 0. A
  * word is stored in place of a float, so packed weights have the layout of linear.h with (k+1)/2 words in place of k floats, and
- * linear_body.h computes with them: its multiply-add is vdpbf16ps or bfdot, which adds both products of a pair to an fp32 sum. Rounding is
- * to nearest even; values that are subnormal in bf16 count as 0 in products.
+ * linear_body.h computes with them: its multiply-add is vdpbf16ps or bfdot, which adds both products of a pair to an fp32 sum.
+ * Rounding is to nearest even; values that are subnormal in bf16 count as 0 in products.
  *
  * Internal to kernels/cpu/. x86-64 and arm64 only.
  */
@@ -34,7 +34,7 @@ void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, siz
 
 /* y [rows, n] = act(x wᵀ + bias) on the calling thread; x [rows, words] and the packed weights as above. */
 void LIN_BF16(lin_linear_rows)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int words,
-                                lin_activation act);
+                               lin_activation act);
 
 /* As lin_linear_tile of linear.h: adds dyᵀ x, both rounded, to dw. Pairs are of rows 2t and 2t+1; db sums dy as it is. */
 void LIN_BF16(lin_linear_tile)(float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch);

@@ -42,6 +42,8 @@ START_TEST(cores_are_counted)
     lin_pool *pool;
     const int threads = threads_now(), n = lin_cores();
     ck_assert_int_ge(n, 1);
+    ck_assert_int_eq(lin_cores_up_to(1), 1);
+    ck_assert_int_eq(lin_cores_up_to(n + 1), n);
     ck_assert_int_eq(threads_now(), threads);
     ck_assert_int_eq(lin_pool_create(0, &pool, NULL), LIN_OK);
     ck_assert_int_eq(lin_pool_threads(pool), n);
