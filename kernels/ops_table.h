@@ -92,11 +92,12 @@ typedef struct LIN_OPS {
     void (*add_dropout_norm_forward)(lin_exec *exec, LIN_REAL *sum, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x,
                                      const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows, int C,
                                      const lin_dropout *dropout);
-    /* dx = residual + the norm's gradient (written; residual may be NULL), dgamma [C] +=, dbeta [C] +=. dropped (may be NULL) =
-     * dropout(dx): the gradient of the previous block. dx may alias dy or residual. */
+    /* dx = residual + the norm's gradient (written), dgamma [C] +=, dbeta [C] +=; dy + more is the gradient of the norm's output.
+     * dropped (may be NULL) = dropout(dx): the gradient of the previous block. A second way around the norm begins either after it
+     * (more) or before it (residual): at least one of them is NULL. dx may alias dy, more or residual. */
     void (*layer_norm_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma, LIN_REAL *dbeta, const LIN_REAL *dy,
-                                const LIN_REAL *residual, const LIN_REAL *x, const LIN_REAL *stats, const LIN_REAL *gamma, int rows,
-                                int C, const lin_dropout *dropout);
+                                const LIN_REAL *more, const LIN_REAL *residual, const LIN_REAL *x, const LIN_REAL *stats,
+                                const LIN_REAL *gamma, int rows, int C, const lin_dropout *dropout);
     /* y = dropout(x); its backward pass is the same operation. y may alias x. */
     void (*dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, size_t count, const lin_dropout *dropout);
     /* y = x + dropout(r). y may alias x. */

@@ -50,6 +50,7 @@ struct lin_activations {
     lin_real *last, *last_stats, *normed; // input and output of the final norm [C]
     lin_real *branch;         // forward: a block's output before it is added; backward: a gradient within a block [C]
     lin_real *d_x, *d_y;      // the gradient of the sum, and the same after dropout, for the previous block [C]
+    const lin_real *d_more;   // NULL, or a->branch: to be added to d_x by what reads it next
     lin_real *d_qkv, *d_decay, *d_hidden, *d_posterior;
     lin_arena arena;
 };

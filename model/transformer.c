@@ -207,14 +207,15 @@ const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a
 
 /* ---- backward --------------------------------------------------------------------------------------------------------------- */
 
-// a->d_x = residual + the norm's gradient of dy; with dropout, a->d_y = dropout(a->d_x), for the previous block.
+// a->d_x = residual + the norm's gradient of dy + a->d_more; with dropout, a->d_y = dropout(a->d_x), for the previous block.
 static void norm_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients, const lin_real *dy,
                           const lin_real *residual, const lin_real *x, const lin_real *stats, const int pair[2], int rows,
                           lin_dropout dropout)
 {
     w->ops->layer_norm_backward(exec, a->d_x, dropout.p > 0 ? a->d_y : NULL, lin_gradient(w, gradients, pair[0]),
-                                lin_gradient(w, gradients, pair[1]), dy, residual, x, stats, lin_value(w, pair[0]), rows,
+                                lin_gradient(w, gradients, pair[1]), dy, a->d_more, residual, x, stats, lin_value(w, pair[0]), rows,
                                 lin_config_width(&w->config), &dropout);
+    a->d_more = NULL;
 }
 
 // a->branch = the gradient of the block's input x, from dy.
@@ -235,11 +236,13 @@ static void feedforward_backward(const lin_weights *w, lin_activations *a, lin_e
     lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_hidden, x, p->ff1, rows);
 }
 
-// Adds a->branch to a->d_x.
-static void add_branch(const lin_weights *w, lin_activations *a, lin_exec *exec, int rows)
+// Adds a->d_more to a->d_x, where no norm comes next, which would add it as it reads.
+static void add_more(const lin_weights *w, lin_activations *a, lin_exec *exec, int rows)
 {
     const lin_dropout none = {.p = 0};
-    w->ops->add_dropout(exec, a->d_x, a->d_x, a->branch, (size_t)rows * (size_t)lin_config_width(&w->config), &none);
+    if (a->d_more)
+        w->ops->add_dropout(exec, a->d_x, a->d_x, a->d_more, (size_t)rows * (size_t)lin_config_width(&w->config), &none);
+    a->d_more = NULL;
 }
 
 // The dropout of the last block of the layer below, which a pre-norm network applies to a->d_x at the end of this layer.
@@ -249,8 +252,8 @@ static lin_dropout dropout_below(const lin_weights *w, const lin_batch *batch, i
     return w->config.norm == LIN_NORM_PRE && l > 0 ? lin_dropout_of(w, batch, l - 1, LIN_SITE_FEEDFORWARD) : none;
 }
 
-// On entry a->d_x holds the gradient of the layer's output (and a->d_y, in a pre-norm network with dropout, the same after
-// dropout, for the feed-forward block), on return that of its input.
+// On entry a->d_x, with a->d_more, holds the gradient of the layer's output (and a->d_y, in a pre-norm network with dropout, the same
+// after dropout, for the feed-forward block), on return that of its input. Only post-norm networks leave a->d_more.
 static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
                            lin_real *gradients)
 {
@@ -269,7 +272,7 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     if (pre) {
         norm_backward(w, a, exec, gradients, a->branch, a->d_x, v->x2, v->stats2, p->norm2, rows, after_attention);
     } else {
-        add_branch(w, a, exec, rows);
+        a->d_more = a->branch;
         norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n1, v->stats1, p->norm1, rows, after_attention);
     }
 
@@ -284,9 +287,10 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     if (pre)
         norm_backward(w, a, exec, gradients, a->branch, a->d_x, x1, v->stats1, p->norm1, rows, convolves ? none : below);
     else
-        add_branch(w, a, exec, rows);
+        a->d_more = a->branch;
     if (!convolves) return;
 
+    add_more(w, a, exec, rows);
     ops->conv_backward(exec, a->branch, lin_gradient(w, gradients, p->conv[0]), lin_gradient(w, gradients, p->conv[1]), a->d_x, v->x0,
                        lin_value(w, p->conv[0]), &batch->out, C, c->conv_kernel, lin_config_conv_after(c));
     lin_real *swap = a->d_x;
@@ -302,16 +306,18 @@ static void inner_backward(const lin_weights *w, lin_activations *a, lin_exec *e
 {
     const int rows = batch->out.rows;
     const lin_real *u = a->layers[layer].u;
+    add_more(w, a, exec, rows);
     norm(w, exec, a->normed, a->last_stats, u, w->params->norm, rows);
     lin_layer_linear_backward(w, exec, a->branch, gradients, dlogits, a->normed, w->params->output, rows);
     norm_backward(w, a, exec, gradients, a->branch, a->d_x, u, a->last_stats, w->params->norm, rows, dropout_below(w, batch, layer));
 }
 
-// a->d_x: on entry the gradient of the layer's input, on return that of the output of the layers before.
+// a->d_x: on entry, with a->d_more, the gradient of the layer's input, on return that of the output of the layers before.
 static void condition_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer,
                                lin_real *gradients)
 {
     const lin_real *p = a->layers[layer].posterior;
+    add_more(w, a, exec, batch->out.rows);
     lin_layer_linear_backward(w, exec, a->d_posterior, gradients, a->d_x, p, w->params->condition, batch->out.rows);
     w->ops->softmax_rows_backward(exec, a->d_posterior, a->d_posterior, p, batch->out.rows, w->config.outputs);
     inner_backward(w, a, exec, batch, layer, a->d_posterior, gradients);
@@ -330,6 +336,7 @@ void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec
     const lin_config *c = &w->config;
     const int rows = batch->out.rows;
     const lin_dropout none = {.p = 0};
+    a->d_more = NULL;
     norm_backward(w, a, exec, gradients, d, NULL, a->last, a->last_stats, w->params->norm, rows,
                   c->norm == LIN_NORM_PRE ? lin_dropout_of(w, batch, c->layers - 1, LIN_SITE_FEEDFORWARD) : none);
     for (int l = c->layers - 1; l >= 0; l--) {
@@ -340,5 +347,6 @@ void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec
             if (batch->inner[i].layer == l) inner_backward(w, a, exec, batch, l, batch->inner[i].dlogits, gradients);
         if (batch->layer_done) batch->layer_done(batch->layer_context, l);
     }
+    add_more(w, a, exec, rows);
     lin_layer_linear_backward(w, exec, NULL, gradients, a->d_x, a->stacked, w->params->input, rows);
 }

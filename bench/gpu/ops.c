@@ -39,13 +39,13 @@ static const struct {
     [CTC] = {"ctc", 1, 2 * V, 0, 0, 0},
     [D_OUTPUT] = {"linear output, dx", 1, C + V, C * V, 2 * C * V, 1},
     [W_OUTPUT] = {"linear output, dw", 1, C + V, 2 * C * V, 2 * C * V, 1},
-    [D_NORM] = {"layer_norm backward", 2 * L + 1, 4 * C + 2, 3 * C, 0, 0},
+    [D_NORM] = {"layer_norm backward", 2 * L + 1, 5 * C + 2, 3 * C, 0, 0}, // two of them add nothing, and read C less
     [D_FF2] = {"linear ff2, dx", L, C + F, C * F, 2 * C * F, 1},
     [W_FF2] = {"linear ff2, dw", L, C + F, 2 * C * F, 2 * C * F, 1},
     [D_RELU] = {"relu backward", L, 3 * F, 0, 0, 0},
     [D_FF1] = {"linear ff1, dx", L, C + F, C * F, 2 * C * F, 1},
     [W_FF1] = {"linear ff1, dw", L, C + F, 2 * C * F, 2 * C * F, 1},
-    [ADD] = {"add", 2 * L, 3 * C, 0, 0, 0},
+    [ADD] = {"add", 1, 3 * C, 0, 0, 0},
     [D_OUT] = {"linear out, dx", L, 2 * C, C * C, 2 * C * C, 1},
     [W_OUT] = {"linear out, dw", L, 2 * C, 2 * C * C, 2 * C * C, 1},
     [D_ATTENTION] = {"attention backward", L, 8 * C, 0, 10 * E * C, 1},
@@ -136,8 +136,8 @@ static void run(void *context)
     case D_OUTPUT: linear(j, s->x[0], s->v[0], C, V, LIN_LINEAR); break;
     case W_OUTPUT: weight(j, s->v[0], s->x[0], V, C); break;
     case D_NORM:
-        ops->layer_norm_backward(exec, s->x[2], s->x[3], dgamma, dbeta, s->x[0], NULL, s->x[1], s->stats, j->ones, rows, C,
-                                 &j->dropout);
+        ops->layer_norm_backward(exec, s->x[2], s->x[3], dgamma, dbeta, s->x[0], s->x[4], NULL, s->x[1], s->stats, j->ones, rows,
+                                 C, &j->dropout);
         break;
     case D_FF2: linear(j, s->f[0], s->x[0], F, C, LIN_LINEAR); break;
     case W_FF2: weight(j, s->x[0], s->f[0], C, F); break;

@@ -16,7 +16,7 @@ LIN_DISPATCH_DECLARE(void, lin_norm_backward,
 
 typedef struct norm_job {
     float *y, *stats_out, *partials, *sum, *dropped;
-    const float *x, *r, *gamma, *beta, *dy, *residual, *stats;
+    const float *x, *r, *gamma, *beta, *dy, *more, *residual, *stats;
     int rows, C, block;
     lin_cpu_mask mask;
 } norm_job;
@@ -62,11 +62,15 @@ static void backward_rows(const norm_job *job, float *dgamma, float *dbeta, int 
 {
     for (int row = first; row < end; row += BLOCK_ROWS) {
         int rows = end - row < BLOCK_ROWS ? end - row : BLOCK_ROWS;
-        size_t at = (size_t)row * (size_t)job->C;
-        LIN_DISPATCH(lin_norm_backward)(job->y + at, dgamma, dbeta, job->dy + at, job->residual ? job->residual + at : NULL,
-                                        job->x + at, job->stats + 2 * (size_t)row, job->gamma, rows, job->C);
-        if (job->dropped)
-            lin_cpu_dropout_span(job->dropped + at, NULL, job->y + at, at, (size_t)rows * (size_t)job->C, &job->mask);
+        size_t at = (size_t)row * (size_t)job->C, count = (size_t)rows * (size_t)job->C;
+        const float *dy = job->dy + at;
+        if (job->more) {
+            lin_cpu_dropout_span(job->y + at, dy, job->more + at, at, count, &(lin_cpu_mask){0});
+            dy = job->y + at;
+        }
+        LIN_DISPATCH(lin_norm_backward)(job->y + at, dgamma, dbeta, dy, job->residual ? job->residual + at : NULL, job->x + at,
+                                        job->stats + 2 * (size_t)row, job->gamma, rows, job->C);
+        if (job->dropped) lin_cpu_dropout_span(job->dropped + at, NULL, job->y + at, at, count, &job->mask);
     }
 }
 
@@ -82,11 +86,11 @@ static void backward_piece(void *context, int piece, int thread)
 }
 
 void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, const float *dy,
-                                 const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C,
-                                 const lin_dropout *dropout)
+                                 const float *more, const float *residual, const float *x, const float *stats, const float *gamma,
+                                 int rows, int C, const lin_dropout *dropout)
 {
-    norm_job job = {.y = dx, .dropped = dropped, .dy = dy, .residual = residual, .x = x, .stats = stats, .gamma = gamma,
-                    .rows = rows, .C = C};
+    norm_job job = {.y = dx, .dropped = dropped, .dy = dy, .more = more, .residual = residual, .x = x, .stats = stats,
+                    .gamma = gamma, .rows = rows, .C = C};
     if (dropped) job.mask = lin_cpu_mask_of(dropout);
     // The partial sums are in the scratch of thread 0, the caller; the work items use none of their own.
     int fit = (int)(LIN_SCRATCH_BYTES / (2 * sizeof(float) * (size_t)C)), partials = fit < MAX_PARTIALS ? fit : MAX_PARTIALS;

@@ -191,11 +191,12 @@ void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, flo
 
 /* ---- backward, rows in registers --------------------------------------------------------------------------------------------- */
 
-// With h = (x - mean) rstd and g = dy gamma: dx = residual + rstd (g - mean(g) - h mean(g h)). A block processes every
-// gridDim.x-th group of rows and writes partial [gridDim.x, 2 C]: its sums of dy h, then of dy. dx may be dy or residual.
+// With h = (x - mean) rstd, u = dy + more and g = u gamma: dx = residual + rstd (g - mean(g) - h mean(g h)); beside is more, or the
+// residual. A block processes every gridDim.x-th group of rows and writes partial [gridDim.x, 2 C]: its sums of u h, then of u. dx may
+// be dy or beside.
 template <int LANES, int GROUPS>
 static __global__ void __launch_bounds__(THREADS)
-    gradient_rows(float *dx, float *dropped, float *__restrict__ partial, const float *dy, const float *residual,
+    gradient_rows(float *dx, float *dropped, float *__restrict__ partial, const float *dy, const float *beside, int is_more,
                   const float *__restrict__ x, const float *__restrict__ stats, const float *__restrict__ gamma, int rows,
                   int width, lin_cuda_mask mask)
 {
@@ -219,7 +220,7 @@ static __global__ void __launch_bounds__(THREADS)
             const int use = there && g < width;
             up[i] = load4(dy, at + (size_t)g, use);
             h[i] = load4(x, at + (size_t)g, use);
-            rest[i] = load4(residual, at + (size_t)g, use && residual);
+            rest[i] = load4(beside, at + (size_t)g, use && beside);
         }
         float mean_g = 0, mean_gh = 0;
 #pragma unroll
@@ -227,6 +228,10 @@ static __global__ void __launch_bounds__(THREADS)
             const int g = lane + i * LANES;
             const float4 weight = load4(gamma, (size_t)g, g < width);
             h[i] = scaled4(h[i], mean, rstd);
+            if (is_more) {
+                up[i] = add4(up[i], rest[i]);
+                rest[i] = zero4();
+            }
             const float4 uh = mul4(up[i], h[i]);
             dgamma[i] = add4(dgamma[i], uh);
             dbeta[i] = add4(dbeta[i], up[i]);
@@ -271,20 +276,20 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- backward, any shape ----------------------------------------------------------------------------------------------------- */
 
-// partial [slices, 2, C]: for each slice of the rows, the sums of dy h and of dy.
+// partial [slices, 2, C]: for each slice of the rows, the sums of u h and of u.
 static __global__ void __launch_bounds__(LIN_SUM_THREADS)
-    sum_any(float *__restrict__ partial, const float *__restrict__ dy, const float *__restrict__ x, const float *__restrict__ stats,
-            int rows, int C, int rows_each)
+    sum_any(float *__restrict__ partial, const float *__restrict__ dy, const float *__restrict__ more, const float *__restrict__ x,
+            const float *__restrict__ stats, int rows, int C, int rows_each)
 {
     lin_sum_slice<1, 2>(partial, rows, C, rows_each, [=](float (&v)[2], int row, int column) {
         const size_t at = (size_t)row * (size_t)C + (size_t)column;
-        v[1] = dy[at];
+        v[1] = dy[at] + (more ? more[at] : 0);
         v[0] = v[1] * (x[at] - stats[2 * (size_t)row]) * stats[2 * (size_t)row + 1];
     });
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    gradient_any(float *dx, float *dropped, const float *dy, const float *residual, const float *__restrict__ x,
+    gradient_any(float *dx, float *dropped, const float *dy, const float *more, const float *residual, const float *__restrict__ x,
                  const float *__restrict__ stats, const float *__restrict__ gamma, int rows, int C, lin_cuda_mask mask)
 {
     const int lane = (int)threadIdx.x % 32, row = (int)(blockIdx.x * WARPS + threadIdx.x / 32);
@@ -294,7 +299,7 @@ static __global__ void __launch_bounds__(THREADS)
     const lin_cuda_draw draw = lin_cuda_draw_of(mask);
     float mean_g = 0, mean_gh = 0;
     for (int c = lane; c < C; c += 32) {
-        const float g = dy[at + (size_t)c] * gamma[c];
+        const float g = (dy[at + (size_t)c] + (more ? more[at + (size_t)c] : 0)) * gamma[c];
         mean_g += g;
         mean_gh += g * ((x[at + (size_t)c] - mean) * rstd);
     }
@@ -302,8 +307,8 @@ static __global__ void __launch_bounds__(THREADS)
     mean_gh = lin_warp_sum(mean_gh) / (float)C;
     for (int c = lane; c < C; c += 32) {
         const size_t i = at + (size_t)c;
-        const float h = (x[i] - mean) * rstd;
-        const float out = (residual ? residual[i] : 0) + rstd * (dy[i] * gamma[c] - mean_g - h * mean_gh);
+        const float h = (x[i] - mean) * rstd, g = (dy[i] + (more ? more[i] : 0)) * gamma[c];
+        const float out = (residual ? residual[i] : 0) + rstd * (g - mean_g - h * mean_gh);
         dx[i] = out;
         if (dropped) dropped[i] = drop_one(out, i, draw, mask);
     }
@@ -314,22 +319,23 @@ static __global__ void __launch_bounds__(THREADS)
         parts = (int)lin_cuda_blocks((size_t)rows, THREADS / LANES);                                                               \
         if (parts > GRADIENT_BLOCKS) parts = GRADIENT_BLOCKS;                                                                      \
         LIN_LAUNCH(exec, (gradient_rows<LANES, GROUPS>), parts, THREADS, (THREADS / LANES) * (size_t)C * sizeof(float), dx,        \
-                   dropped, partial, dy, residual, x, stats, gamma, rows, C / 4, mask);                                            \
+                   dropped, partial, dy, beside, more != NULL, x, stats, gamma, rows, C / 4, mask);                                \
     } while (0)
 
 void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, const float *dy,
-                                  const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C,
-                                  const lin_dropout *dropout)
+                                  const float *more, const float *residual, const float *x, const float *stats, const float *gamma,
+                                  int rows, int C, const lin_dropout *dropout)
 {
     const lin_cuda_mask mask = lin_cuda_mask_of(dropout);
+    const float *beside = more ? more : residual;
     if (rows == 0 || C == 0) return;
-    if (C % 4 != 0 || C > 1024 || !lin_cuda_aligned(dx, dropped, dy, residual, x) || !lin_cuda_aligned(gamma)) {
+    if (C % 4 != 0 || C > 1024 || !lin_cuda_aligned(dx, dropped, dy, beside, x) || !lin_cuda_aligned(gamma)) {
         const lin_cuda_sums s = lin_cuda_sums_begin(exec, rows, C, 1, 2);
         if (!s.partial) return;
         // Sums first: dx may overwrite dy.
-        LIN_LAUNCH(exec, sum_any, s.grid, s.block, s.shared_bytes, s.partial, dy, x, stats, rows, C, s.rows_each);
-        LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, residual, x, stats, gamma,
-                   rows, C, mask);
+        LIN_LAUNCH(exec, sum_any, s.grid, s.block, s.shared_bytes, s.partial, dy, more, x, stats, rows, C, s.rows_each);
+        LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, more, residual, x, stats,
+                   gamma, rows, C, mask);
         lin_cuda_fold(exec, dgamma, C, dbeta, C, s.partial, s.slices);
         return;
     }

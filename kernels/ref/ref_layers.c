@@ -106,10 +106,14 @@ void lin_ref_add_dropout_norm_forward(lin_exec *exec, double *sum, double *y, do
 }
 
 void lin_ref_layer_norm_backward(lin_exec *exec, double *dx, double *dropped, double *dgamma, double *dbeta, const double *dy,
-                                 const double *residual, const double *x, const double *stats, const double *gamma, int rows, int C,
-                                 const lin_dropout *dropout)
+                                 const double *more, const double *residual, const double *x, const double *stats,
+                                 const double *gamma, int rows, int C, const lin_dropout *dropout)
 {
-    (void)exec;
+    if (more) { // the sum lies in dx, which may also be dy or more
+        for (size_t i = 0; i < (size_t)rows * (size_t)C; i++) dx[i] = dy[i] + more[i];
+        lin_ref_layer_norm_backward(exec, dx, dropped, dgamma, dbeta, dx, NULL, residual, x, stats, gamma, rows, C, dropout);
+        return;
+    }
     for (size_t r = 0; r < (size_t)rows; r++) {
         const double *in = x + r * (size_t)C, *up = dy + r * (size_t)C;
         double mean = stats[2 * r], rstd = stats[2 * r + 1];
