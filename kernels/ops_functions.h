@@ -43,8 +43,9 @@ void LIN_OP(add_dropout_norm_forward)(lin_exec *exec, LIN_REAL *sum, LIN_REAL *y
                                       const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows, int C,
                                       const lin_dropout *dropout);
 void LIN_OP(layer_norm_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma, LIN_REAL *dbeta,
-                                 const LIN_REAL *dy, const LIN_REAL *more, const LIN_REAL *residual, const LIN_REAL *x,
-                                 const LIN_REAL *stats, const LIN_REAL *gamma, int rows, int C, const lin_dropout *dropout);
+                                 LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *more, const LIN_REAL *residual,
+                                 const LIN_REAL *x, const LIN_REAL *stats, const LIN_REAL *gamma, int rows, int C,
+                                 const lin_dropout *dropout);
 void LIN_OP(dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, size_t count, const lin_dropout *dropout);
 void LIN_OP(add_dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *r, size_t count,
                          const lin_dropout *dropout);

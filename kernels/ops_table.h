@@ -7,6 +7,8 @@ typedef struct LIN_OPS {
     const char *name; /* "ref", "cpu", "cuda" */
     int on_host;      /* the backend works in host memory: existing data need not be uploaded */
     int device;       /* the number of the GPU */
+    int sums_in_norm; /* the gradient of a bias before a norm costs less in layer_norm_backward than in linear_backward_weight. On a CPU
+                         it does not: there the latter sums dy while it copies it */
     lin_precision precision; /* of what exec_create makes. Weights are packed alike for fp32 and tf32: a copy of the table may have the other */
 
     /* n_threads: 0 for one thread per core. */
@@ -94,10 +96,11 @@ typedef struct LIN_OPS {
                                      const lin_dropout *dropout);
     /* dx = residual + the norm's gradient (written), dgamma [C] +=, dbeta [C] +=; dy + more is the gradient of the norm's output.
      * dropped (may be NULL) = dropout(dx): the gradient of the previous block. A second way around the norm begins either after it
-     * (more) or before it (residual): at least one of them is NULL. dx may alias dy, more or residual. */
-    void (*layer_norm_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma, LIN_REAL *dbeta, const LIN_REAL *dy,
-                                const LIN_REAL *more, const LIN_REAL *residual, const LIN_REAL *x, const LIN_REAL *stats,
-                                const LIN_REAL *gamma, int rows, int C, const lin_dropout *dropout);
+     * (more) or before it (residual): at least one of them is NULL. dx may alias dy, more or residual. db [C] (may be NULL) += column
+     * sums of dropped, or of dx if there is none: the gradient of the bias at the end of the previous block. */
+    void (*layer_norm_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma, LIN_REAL *dbeta, LIN_REAL *db,
+                                const LIN_REAL *dy, const LIN_REAL *more, const LIN_REAL *residual, const LIN_REAL *x,
+                                const LIN_REAL *stats, const LIN_REAL *gamma, int rows, int C, const lin_dropout *dropout);
     /* y = dropout(x); its backward pass is the same operation. y may alias x. */
     void (*dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, size_t count, const lin_dropout *dropout);
     /* y = x + dropout(r). y may alias x. */

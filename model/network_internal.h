@@ -68,6 +68,9 @@ void lin_layer_linear(const lin_weights *w, lin_exec *exec, lin_real *y, const l
 /* Gradients of the pair, and of its input if dx is not NULL. */
 void lin_layer_linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
                                const lin_real *x, const int pair[2], int rows);
+/* The same without the gradient of the bias, where a norm's gradient has added it. */
+void lin_layer_weight_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
+                               const lin_real *x, const int pair[2], int rows);
 
 /* Elements of a state before this layer's part. */
 size_t lin_state_offset(const lin_config *config, int layer);

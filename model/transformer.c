@@ -207,13 +207,14 @@ const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a
 
 /* ---- backward --------------------------------------------------------------------------------------------------------------- */
 
-// a->d_x = residual + the norm's gradient of dy + a->d_more; with dropout, a->d_y = dropout(a->d_x), for the previous block.
+// a->d_x = residual + the norm's gradient of dy + a->d_more; with dropout, a->d_y = dropout(a->d_x), for the previous block. db: the
+// gradient of that block's last bias, or NULL.
 static void norm_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients, const lin_real *dy,
                           const lin_real *residual, const lin_real *x, const lin_real *stats, const int pair[2], int rows,
-                          lin_dropout dropout)
+                          lin_dropout dropout, lin_real *db)
 {
     w->ops->layer_norm_backward(exec, a->d_x, dropout.p > 0 ? a->d_y : NULL, lin_gradient(w, gradients, pair[0]),
-                                lin_gradient(w, gradients, pair[1]), dy, a->d_more, residual, x, stats, lin_value(w, pair[0]), rows,
+                                lin_gradient(w, gradients, pair[1]), db, dy, a->d_more, residual, x, stats, lin_value(w, pair[0]), rows,
                                 lin_config_width(&w->config), &dropout);
     a->d_more = NULL;
 }
@@ -266,17 +267,19 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
                       in_hidden = lin_dropout_of(w, batch, l, LIN_SITE_HIDDEN), after_feedforward = lin_dropout_of(w, batch, l, LIN_SITE_FEEDFORWARD);
     const int drops = after_feedforward.p > 0, convolves = l < c->conv_layers;
     const lin_real *x1 = convolves ? v->x1 : v->x0;
+    lin_real *db = ops->sums_in_norm ? lin_gradient(w, gradients, p->out[1]) : NULL;
 
-    if (!pre) norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n2, v->stats2, p->norm2, rows, after_feedforward);
+    if (!pre) norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n2, v->stats2, p->norm2, rows, after_feedforward, NULL);
     feedforward_backward(w, a, exec, gradients, drops ? a->d_y : a->d_x, v, pre ? v->n2 : v->x2, p, rows, in_hidden);
     if (pre) {
-        norm_backward(w, a, exec, gradients, a->branch, a->d_x, v->x2, v->stats2, p->norm2, rows, after_attention);
+        norm_backward(w, a, exec, gradients, a->branch, a->d_x, v->x2, v->stats2, p->norm2, rows, after_attention, db);
     } else {
         a->d_more = a->branch;
-        norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n1, v->stats1, p->norm1, rows, after_attention);
+        norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n1, v->stats1, p->norm1, rows, after_attention, db);
     }
 
-    lin_layer_linear_backward(w, exec, a->branch, gradients, drops ? a->d_y : a->d_x, v->y, p->out, rows);
+    if (db) lin_layer_weight_backward(w, exec, a->branch, gradients, drops ? a->d_y : a->d_x, v->y, p->out, rows);
+    else lin_layer_linear_backward(w, exec, a->branch, gradients, drops ? a->d_y : a->d_x, v->y, p->out, rows);
     attend_backward(w, a, exec, batch, l, a->branch);
     lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_qkv, pre ? v->n1 : x1, p->qkv, rows);
     if (a->d_decay) { // d_qkv is free again
@@ -285,7 +288,7 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     }
     const lin_dropout below = dropout_below(w, batch, l);
     if (pre)
-        norm_backward(w, a, exec, gradients, a->branch, a->d_x, x1, v->stats1, p->norm1, rows, convolves ? none : below);
+        norm_backward(w, a, exec, gradients, a->branch, a->d_x, x1, v->stats1, p->norm1, rows, convolves ? none : below, NULL);
     else
         a->d_more = a->branch;
     if (!convolves) return;
@@ -309,7 +312,7 @@ static void inner_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     add_more(w, a, exec, rows);
     norm(w, exec, a->normed, a->last_stats, u, w->params->norm, rows);
     lin_layer_linear_backward(w, exec, a->branch, gradients, dlogits, a->normed, w->params->output, rows);
-    norm_backward(w, a, exec, gradients, a->branch, a->d_x, u, a->last_stats, w->params->norm, rows, dropout_below(w, batch, layer));
+    norm_backward(w, a, exec, gradients, a->branch, a->d_x, u, a->last_stats, w->params->norm, rows, dropout_below(w, batch, layer), NULL);
 }
 
 // a->d_x: on entry, with a->d_more, the gradient of the layer's input, on return that of the output of the layers before.
@@ -338,7 +341,7 @@ void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec
     const lin_dropout none = {.p = 0};
     a->d_more = NULL;
     norm_backward(w, a, exec, gradients, d, NULL, a->last, a->last_stats, w->params->norm, rows,
-                  c->norm == LIN_NORM_PRE ? lin_dropout_of(w, batch, c->layers - 1, LIN_SITE_FEEDFORWARD) : none);
+                  c->norm == LIN_NORM_PRE ? lin_dropout_of(w, batch, c->layers - 1, LIN_SITE_FEEDFORWARD) : none, NULL);
     for (int l = c->layers - 1; l >= 0; l--) {
         if (is_skipped(batch, l)) skip_backward(w, a, exec, batch, l);
         else layer_backward(w, a, exec, batch, l, gradients);

@@ -85,27 +85,36 @@ static void backward_piece(void *context, int piece, int thread)
     backward_rows(job, dgamma, dbeta, first, first + rows);
 }
 
-void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, const float *dy,
+static void run_backward(lin_exec *exec, norm_job *job, float *dgamma, float *dbeta)
+{
+    const int rows = job->rows, C = job->C;
+    // The partial sums are in the scratch of thread 0, the caller; the work items use none of their own.
+    int fit = (int)(LIN_SCRATCH_BYTES / (2 * sizeof(float) * (size_t)C)), partials = fit < MAX_PARTIALS ? fit : MAX_PARTIALS;
+    if (partials < 1) { // more than 131,072 columns
+        backward_rows(job, dgamma, dbeta, 0, rows);
+        return;
+    }
+    job->partials = lin_scratch(exec, 0);
+    job->block = (rows + partials - 1) / partials;
+    if (job->block < 16) job->block = 16;
+    int pieces = (rows + job->block - 1) / job->block, small = (size_t)rows * (size_t)C < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, pieces, backward_piece, job);
+    for (int piece = 0; piece < pieces; piece++) {
+        const float *sums = job->partials + 2 * (size_t)C * (size_t)piece;
+        for (int c = 0; c < C; c++) dgamma[c] += sums[c];
+        for (int c = 0; c < C; c++) dbeta[c] += sums[C + c];
+    }
+}
+
+void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db, const float *dy,
                                  const float *more, const float *residual, const float *x, const float *stats, const float *gamma,
                                  int rows, int C, const lin_dropout *dropout)
 {
     norm_job job = {.y = dx, .dropped = dropped, .dy = dy, .more = more, .residual = residual, .x = x, .stats = stats,
                     .gamma = gamma, .rows = rows, .C = C};
     if (dropped) job.mask = lin_cpu_mask_of(dropout);
-    // The partial sums are in the scratch of thread 0, the caller; the work items use none of their own.
-    int fit = (int)(LIN_SCRATCH_BYTES / (2 * sizeof(float) * (size_t)C)), partials = fit < MAX_PARTIALS ? fit : MAX_PARTIALS;
-    if (partials < 1) { // more than 131,072 columns
-        backward_rows(&job, dgamma, dbeta, 0, rows);
-        return;
-    }
-    job.partials = lin_scratch(exec, 0);
-    job.block = (rows + partials - 1) / partials;
-    if (job.block < 16) job.block = 16;
-    int pieces = (rows + job.block - 1) / job.block, small = (size_t)rows * (size_t)C < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, pieces, backward_piece, &job);
-    for (int piece = 0; piece < pieces; piece++) {
-        const float *sums = job.partials + 2 * (size_t)C * (size_t)piece;
-        for (int c = 0; c < C; c++) dgamma[c] += sums[c];
-        for (int c = 0; c < C; c++) dbeta[c] += sums[C + c];
-    }
+    run_backward(exec, &job, dgamma, dbeta);
+    const float *last = dropped ? dropped : dx;
+    for (size_t row = 0; db && row < (size_t)rows; row++) // not used in training: see sums_in_norm
+        for (size_t c = 0; c < (size_t)C; c++) db[c] += last[row * (size_t)C + c];
 }

@@ -473,6 +473,7 @@ static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 static void fill(lin_ops *t)
 {
     t->name = "cuda";
+    t->sums_in_norm = 1;
     t->exec_create = exec_create;
     t->exec_destroy = exec_destroy;
     t->memory_create = memory_create;

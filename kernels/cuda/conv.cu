@@ -220,5 +220,5 @@ void lin_cuda_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, con
     else if (K <= 16) launch_backward<16>(exec, dx, partials, dy, x, w, s, n);
     else if (K <= 32) launch_backward<32>(exec, dx, partials, dy, x, w, s, n);
     else launch_backward<64>(exec, dx, partials, dy, x, w, s, n);
-    lin_cuda_fold(exec, dw, K * C, db, C, partials, n);
+    lin_cuda_fold(exec, partials, n, {dw, K * C}, {db, C});
 }

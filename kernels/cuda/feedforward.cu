@@ -89,7 +89,7 @@ static void run_pass(lin_exec *exec, To *to, float *db, const From *from, const 
     if (!s.partial) return;
     LIN_LAUNCH(exec, (pass_and_sum<To, From, GATED>), s.grid, s.block, s.shared_bytes, to, from, gate, s.partial, rows, n,
                s.rows_each, scale);
-    lin_cuda_fold(exec, db, n, NULL, 0, s.partial, s.slices);
+    lin_cuda_fold(exec, s.partial, s.slices, {db, n});
 }
 
 void lin_cuda_feedforward_backward(lin_exec *exec, float *dx, float *dw1, float *db1, float *dw2, float *db2, const float *dy,

@@ -248,25 +248,10 @@ void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float
 
 /* ---- the gradients of weights and biases ------------------------------------------------------------------------------------ */
 
-static __global__ void __launch_bounds__(LIN_SUM_THREADS)
-    sum_columns(float *__restrict__ partial, const float *__restrict__ dy, int rows, int n, int rows_each)
-{
-    lin_sum_slice<1, 1>(partial, rows, n, rows_each,
-                        [=](float (&v)[1], int row, int column) { v[0] = dy[(size_t)row * (size_t)n + (size_t)column]; });
-}
-
-static void bias_gradient(lin_exec *exec, float *db, const float *dy, int rows, int n)
-{
-    const lin_cuda_sums s = lin_cuda_sums_begin(exec, rows, n, 1, 1);
-    if (!s.partial) return;
-    LIN_LAUNCH(exec, sum_columns, s.grid, s.block, s.shared_bytes, s.partial, dy, rows, n, s.rows_each);
-    lin_cuda_fold(exec, db, n, NULL, 0, s.partial, s.slices);
-}
-
 void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
-    if (db) bias_gradient(exec, db, dy, rows, n);
+    if (db) lin_cuda_sum_columns(exec, db, dy, rows, n);
     const lin_cuda_product p = {0, 0, 0, rows, n, k, LIN_LINEAR};
     if (n > 1 && k > 1 && (lin_cuda_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess)) return;
     plain_shape s = {};

@@ -4,7 +4,7 @@
 // 1,024, are held in registers by 16 or 32 threads each, four neighbouring elements per load and per draw of dropout; all loads
 // of a row start before the first is used. Other shapes and alignments use a warp per row that reads the row three times.
 //
-// The gradients of gamma and beta: each block sums its rows in registers, then over its threads in order, and writes one row of
+// The gradients of gamma, beta and the bias before the norm: each block sums its rows in registers, then over its threads in order, and writes one row of
 // partial sums; lin_cuda_fold adds those up in order.
 #include "kernels/cuda/sums.h"
 
@@ -192,9 +192,9 @@ void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, flo
 /* ---- backward, rows in registers --------------------------------------------------------------------------------------------- */
 
 // With h = (x - mean) rstd, u = dy + more and g = u gamma: dx = residual + rstd (g - mean(g) - h mean(g h)); beside is more, or the
-// residual. A block processes every gridDim.x-th group of rows and writes partial [gridDim.x, 2 C]: its sums of u h, then of u. dx may
-// be dy or beside.
-template <int LANES, int GROUPS>
+// residual. A block processes every gridDim.x-th group of rows and writes partial [gridDim.x, SUMS C]: its sums of u h, then of u, then,
+// with SUMS = 3, of dropped, or of dx if there is none. dx may be dy or beside.
+template <int LANES, int GROUPS, int SUMS>
 static __global__ void __launch_bounds__(THREADS)
     gradient_rows(float *dx, float *dropped, float *__restrict__ partial, const float *dy, const float *beside, int is_more,
                   const float *__restrict__ x, const float *__restrict__ stats, const float *__restrict__ gamma, int rows,
@@ -205,9 +205,11 @@ static __global__ void __launch_bounds__(THREADS)
     const int lane = (int)threadIdx.x % LANES, slot = (int)threadIdx.x / LANES;
     const lin_cuda_draw draw = lin_cuda_draw_of(mask);
     const float part = 1 / (float)(4 * width);
-    float4 dgamma[GROUPS], dbeta[GROUPS];
+    float4 total[SUMS][GROUPS];
 #pragma unroll
-    for (int i = 0; i < GROUPS; i++) dgamma[i] = dbeta[i] = zero4();
+    for (int which = 0; which < SUMS; which++)
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++) total[which][i] = zero4();
     for (int64_t row0 = (int64_t)blockIdx.x * ROWS; row0 < rows; row0 += (int64_t)gridDim.x * ROWS) {
         const int64_t row = row0 + slot;
         const int there = row < rows;
@@ -233,8 +235,8 @@ static __global__ void __launch_bounds__(THREADS)
                 rest[i] = zero4();
             }
             const float4 uh = mul4(up[i], h[i]);
-            dgamma[i] = add4(dgamma[i], uh);
-            dbeta[i] = add4(dbeta[i], up[i]);
+            total[0][i] = add4(total[0][i], uh);
+            total[1][i] = add4(total[1][i], up[i]);
             up[i] = mul4(up[i], weight);
             mean_g += total4(up[i]);
             mean_gh += total4(mul4(uh, weight));
@@ -245,24 +247,26 @@ static __global__ void __launch_bounds__(THREADS)
         for (int i = 0; i < GROUPS; i++) {
             const int g = lane + i * LANES;
             if (!there || g >= width) continue;
-            const float4 out =
+            float4 out =
                 add4(rest[i],
                      make_float4(rstd * (up[i].x - mean_g - h[i].x * mean_gh), rstd * (up[i].y - mean_g - h[i].y * mean_gh),
                                  rstd * (up[i].z - mean_g - h[i].z * mean_gh), rstd * (up[i].w - mean_g - h[i].w * mean_gh)));
             reinterpret_cast<float4 *>(dx)[at + (size_t)g] = out;
-            if (!dropped) continue;
-            reinterpret_cast<float4 *>(dropped)[at + (size_t)g] =
-                mask.key ? lin_cuda_drop4(out, lin_cuda_bits4(draw, at + (size_t)g), mask) : out;
+            if (dropped) {
+                if (mask.key) out = lin_cuda_drop4(out, lin_cuda_bits4(draw, at + (size_t)g), mask);
+                reinterpret_cast<float4 *>(dropped)[at + (size_t)g] = out;
+            }
+            if constexpr (SUMS == 3) total[2][i] = add4(total[2][i], out);
         }
     }
-    // Over the rows that the block held in parallel, in order: gamma's, then beta's in the same memory.
-    float *to = partial + (size_t)blockIdx.x * 8 * (size_t)width;
+    // Over the rows that the block held in parallel, in order: one sum after the other in the same memory.
+    float *to = partial + (size_t)blockIdx.x * SUMS * 4 * (size_t)width;
 #pragma unroll
-    for (int which = 0; which < 2; which++) {
+    for (int which = 0; which < SUMS; which++) {
 #pragma unroll
         for (int i = 0; i < GROUPS; i++) {
             const int g = lane + i * LANES;
-            if (g < width) reinterpret_cast<float4 *>(sums)[slot * width + g] = which ? dbeta[i] : dgamma[i];
+            if (g < width) reinterpret_cast<float4 *>(sums)[slot * width + g] = total[which][i];
         }
         __syncthreads();
         for (int c = (int)threadIdx.x; c < 4 * width; c += THREADS) {
@@ -314,17 +318,20 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
+#define GRADIENT_SUMS(LANES, GROUPS, SUMS)                                                                                         \
+    LIN_LAUNCH(exec, (gradient_rows<LANES, GROUPS, SUMS>), parts, THREADS, (THREADS / LANES) * (size_t)C * sizeof(float), dx,      \
+               dropped, partial, dy, beside, more != NULL, x, stats, gamma, rows, C / 4, mask)
 #define GRADIENT_ROWS(LANES, GROUPS)                                                                                               \
     do {                                                                                                                           \
         parts = (int)lin_cuda_blocks((size_t)rows, THREADS / LANES);                                                               \
         if (parts > GRADIENT_BLOCKS) parts = GRADIENT_BLOCKS;                                                                      \
-        LIN_LAUNCH(exec, (gradient_rows<LANES, GROUPS>), parts, THREADS, (THREADS / LANES) * (size_t)C * sizeof(float), dx,        \
-                   dropped, partial, dy, beside, more != NULL, x, stats, gamma, rows, C / 4, mask);                                \
+        if (db) GRADIENT_SUMS(LANES, GROUPS, 3);                                                                                   \
+        else GRADIENT_SUMS(LANES, GROUPS, 2);                                                                                      \
     } while (0)
 
-void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, const float *dy,
-                                  const float *more, const float *residual, const float *x, const float *stats, const float *gamma,
-                                  int rows, int C, const lin_dropout *dropout)
+void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
+                                  const float *dy, const float *more, const float *residual, const float *x, const float *stats,
+                                  const float *gamma, int rows, int C, const lin_dropout *dropout)
 {
     const lin_cuda_mask mask = lin_cuda_mask_of(dropout);
     const float *beside = more ? more : residual;
@@ -336,11 +343,12 @@ void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, flo
         LIN_LAUNCH(exec, sum_any, s.grid, s.block, s.shared_bytes, s.partial, dy, more, x, stats, rows, C, s.rows_each);
         LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, more, residual, x, stats,
                    gamma, rows, C, mask);
-        lin_cuda_fold(exec, dgamma, C, dbeta, C, s.partial, s.slices);
+        lin_cuda_fold(exec, s.partial, s.slices, {dgamma, C}, {dbeta, C});
+        if (db) lin_cuda_sum_columns(exec, db, dropped ? dropped : dx, rows, C);
         return;
     }
     int parts = 0;
-    float *partial = (float *)lin_cuda_scratch(exec, (size_t)GRADIENT_BLOCKS * 2 * (size_t)C * sizeof *partial);
+    float *partial = (float *)lin_cuda_scratch(exec, (size_t)GRADIENT_BLOCKS * 3 * (size_t)C * sizeof *partial);
     if (!partial) return;
     if (C <= 64) {
         GRADIENT_ROWS(16, 1);
@@ -355,5 +363,5 @@ void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, flo
     } else {
         GRADIENT_ROWS(32, 8);
     }
-    lin_cuda_fold(exec, dgamma, C, dbeta, C, partial, parts);
+    lin_cuda_fold(exec, partial, parts, {dgamma, C}, {dbeta, C}, {db, db ? C : 0});
 }

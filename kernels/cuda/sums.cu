@@ -25,7 +25,7 @@ lin_cuda_sums lin_cuda_sums_begin(lin_exec *exec, int rows, int n, int columns, 
 
 // One warp for 32 columns and every 32nd part; then the warps' sums in order.
 static __global__ void __launch_bounds__(FOLD *FOLD)
-    fold(float *a, float *b, const float *__restrict__ partial, int parts, int n_a, int width)
+    fold(const float *__restrict__ partial, int parts, int width, lin_cuda_total a, lin_cuda_total b, lin_cuda_total c)
 {
     LIN_SHARED(float, sums); // [FOLD, FOLD + 1]
     const int column = (int)blockIdx.x * FOLD + (int)threadIdx.x;
@@ -39,15 +39,30 @@ static __global__ void __launch_bounds__(FOLD *FOLD)
     sum = lin_warp_sum(sums[threadIdx.x * (FOLD + 1) + threadIdx.y]);
     const int owned = (int)blockIdx.x * FOLD + (int)threadIdx.y;
     if (threadIdx.x == 0 && owned < width) {
-        float *to = owned < n_a ? a + owned : b + (owned - n_a);
+        float *to = owned < a.n ? a.to + owned : owned < a.n + b.n ? b.to + (owned - a.n) : c.to + (owned - a.n - b.n);
         *to += sum;
     }
 }
 
-void lin_cuda_fold(lin_exec *exec, float *a, int n_a, float *b, int n_b, const float *partial, int parts)
+void lin_cuda_fold(lin_exec *exec, const float *partial, int parts, lin_cuda_total a, lin_cuda_total b, lin_cuda_total c)
 {
-    const int width = n_a + n_b;
+    const int width = a.n + b.n + c.n;
     if (parts == 0 || width == 0) return;
-    LIN_LAUNCH(exec, fold, lin_cuda_blocks((size_t)width, FOLD), dim3(FOLD, FOLD), FOLD * (FOLD + 1) * sizeof(float), a, b, partial,
-               parts, n_a, width);
+    LIN_LAUNCH(exec, fold, lin_cuda_blocks((size_t)width, FOLD), dim3(FOLD, FOLD), FOLD * (FOLD + 1) * sizeof(float), partial, parts,
+               width, a, b, c);
+}
+
+static __global__ void __launch_bounds__(LIN_SUM_THREADS)
+    sum_columns(float *__restrict__ partial, const float *__restrict__ x, int rows, int n, int rows_each)
+{
+    lin_sum_slice<1, 1>(partial, rows, n, rows_each,
+                        [=](float (&v)[1], int row, int column) { v[0] = x[(size_t)row * (size_t)n + (size_t)column]; });
+}
+
+void lin_cuda_sum_columns(lin_exec *exec, float *to, const float *x, int rows, int n)
+{
+    const lin_cuda_sums s = lin_cuda_sums_begin(exec, rows, n, 1, 1);
+    if (!s.partial) return;
+    LIN_LAUNCH(exec, sum_columns, s.grid, s.block, s.shared_bytes, s.partial, x, rows, n, s.rows_each);
+    lin_cuda_fold(exec, s.partial, s.slices, {to, n});
 }

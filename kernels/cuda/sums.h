@@ -14,7 +14,7 @@
  *   const lin_cuda_sums s = lin_cuda_sums_begin(exec, rows, n, 1, 1);
  *   if (!s.partial) return;
  *   LIN_LAUNCH(exec, squares, s.grid, s.block, s.shared_bytes, s.partial, x, rows, n, s.rows_each);
- *   lin_cuda_fold(exec, to, n, NULL, 0, s.partial, s.slices);
+ *   lin_cuda_fold(exec, s.partial, s.slices, {to, n});
  */
 #ifndef LIN_KERNELS_CUDA_SUMS_H
 #define LIN_KERNELS_CUDA_SUMS_H
@@ -33,8 +33,17 @@ typedef struct lin_cuda_sums {
 /* The first stage of n_sums sums for each of n columns, by threads that have `columns` neighbouring ones. */
 lin_cuda_sums lin_cuda_sums_begin(lin_exec *exec, int rows, int n, int columns, int n_sums);
 
-/* The second stage: a [n_a] += the sum over parts of partial [parts, n_a + n_b], and b [n_b] += that of the rest. */
-void lin_cuda_fold(lin_exec *exec, float *a, int n_a, float *b, int n_b, const float *partial, int parts);
+/* Where n neighbouring sums are added. */
+typedef struct lin_cuda_total {
+    float *to;
+    int n;
+} lin_cuda_total;
+
+/* The second stage: the sums over parts of partial [parts, a.n + b.n + c.n] are added to a, then b, then c. */
+void lin_cuda_fold(lin_exec *exec, const float *partial, int parts, lin_cuda_total a, lin_cuda_total b = {}, lin_cuda_total c = {});
+
+/* Both stages: to [n] += the column sums of x [rows, n]. */
+void lin_cuda_sum_columns(lin_exec *exec, float *to, const float *x, int rows, int n);
 
 /*
  * By all threads of a block. terms(v, row, column): v[s * COLUMNS + i] is what (row, column + i) adds to sum s; it is called once for

@@ -105,13 +105,14 @@ void lin_ref_add_dropout_norm_forward(lin_exec *exec, double *sum, double *y, do
     lin_ref_layer_norm_forward(exec, y, stats, sum, gamma, beta, rows, C);
 }
 
-void lin_ref_layer_norm_backward(lin_exec *exec, double *dx, double *dropped, double *dgamma, double *dbeta, const double *dy,
-                                 const double *more, const double *residual, const double *x, const double *stats,
-                                 const double *gamma, int rows, int C, const lin_dropout *dropout)
+void lin_ref_layer_norm_backward(lin_exec *exec, double *dx, double *dropped, double *dgamma, double *dbeta, double *db,
+                                 const double *dy, const double *more, const double *residual, const double *x,
+                                 const double *stats, const double *gamma, int rows, int C, const lin_dropout *dropout)
 {
     if (more) { // the sum lies in dx, which may also be dy or more
         for (size_t i = 0; i < (size_t)rows * (size_t)C; i++) dx[i] = dy[i] + more[i];
-        lin_ref_layer_norm_backward(exec, dx, dropped, dgamma, dbeta, dx, NULL, residual, x, stats, gamma, rows, C, dropout);
+        lin_ref_layer_norm_backward(exec, dx, dropped, dgamma, dbeta, db, dx, NULL, residual, x, stats, gamma, rows, C,
+                                    dropout);
         return;
     }
     for (size_t r = 0; r < (size_t)rows; r++) {
@@ -131,6 +132,7 @@ void lin_ref_layer_norm_backward(lin_exec *exec, double *dx, double *dropped, do
             double h = (in[c] - mean) * rstd, g = up[c] * gamma[c];
             dx[i] = (residual ? residual[i] : 0) + rstd * (g - mean_g - h * mean_gh);
             if (dropped) dropped[i] = kept(dx[i], i, dropout);
+            if (db) db[c] += dropped ? dropped[i] : dx[i];
         }
     }
 }

@@ -29,6 +29,7 @@ const lin_ops_f64 *lin_ops_ref(void)
     static const lin_ops_f64 table = {
         .name = "ref",
         .on_host = 1,
+        .sums_in_norm = 1, // so that finite differences check it in the network
         .exec_create = exec_create,
         .exec_destroy = exec_destroy,
         LIN_HOST_MEMORY,

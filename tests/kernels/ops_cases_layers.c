@@ -168,14 +168,16 @@ static void ops_norm_shape(ops_context *c, int rows, int C, double lo, double hi
     size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
     pair x = ops_in(c, n, lo, hi), gamma = ops_in(c, nc, 0.5, 1.5), beta = ops_in(c, nc, -1, 1), dy = ops_in(c, n, -1, 1);
     pair y = ops_out(c, n), stats = ops_out(c, 2 * R), dx = ops_out(c, n), plain = ops_out(c, n);
-    pair dgamma = ops_inout(c, nc, -1, 1), dbeta = ops_inout(c, nc, -1, 1);
+    pair dgamma = ops_inout(c, nc, -1, 1), dbeta = ops_inout(c, nc, -1, 1), db = ops_inout(c, nc, -1, 1);
     ops_say(c, "layer_norm rows %d C %d in %g..%g", rows, C, lo, hi);
     c->ops->layer_norm_forward(c->exec, y.f, stats.f, x.f, gamma.f, beta.f, rows, C);
     c->ops->layer_norm_forward(c->exec, plain.f, NULL, x.f, gamma.f, beta.f, rows, C);
-    c->ops->layer_norm_backward(c->exec, dx.f, NULL, dgamma.f, dbeta.f, dy.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C, NULL);
+    c->ops->layer_norm_backward(c->exec, dx.f, NULL, dgamma.f, dbeta.f, db.f, dy.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C,
+                                NULL);
     if (!c->options->digest_only) {
         c->ref->layer_norm_forward(c->ref_exec, y.d, stats.d, x.d, gamma.d, beta.d, rows, C);
-        c->ref->layer_norm_backward(c->ref_exec, dx.d, NULL, dgamma.d, dbeta.d, dy.d, NULL, NULL, x.d, stats.d, gamma.d, rows, C, NULL);
+        c->ref->layer_norm_backward(c->ref_exec, dx.d, NULL, dgamma.d, dbeta.d, db.d, dy.d, NULL, NULL, x.d, stats.d, gamma.d, rows,
+                                    C, NULL);
     }
     ops_check_same(c, "y without stats", plain.f, y.f, n, tolerance);
     ops_check(c, "y", y, tolerance);
@@ -185,10 +187,12 @@ static void ops_norm_shape(ops_context *c, int rows, int C, double lo, double hi
     ops_check_scaled(c, "dx", dx, tolerance, steepest);
     ops_check_scaled(c, "dgamma", dgamma, tolerance, 1);
     ops_check_scaled(c, "dbeta", dbeta, tolerance, 1);
+    ops_check_scaled(c, "db", db, tolerance, steepest);
     // dx may alias dy; the gradients of gamma and beta are added once more.
     pair alias = ops_inout(c, n, 0, 0), dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0);
     for (size_t i = 0; i < n; i++) alias.f[i] = dy.f[i];
-    c->ops->layer_norm_backward(c->exec, alias.f, NULL, dgamma2.f, dbeta2.f, alias.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C, NULL);
+    c->ops->layer_norm_backward(c->exec, alias.f, NULL, dgamma2.f, dbeta2.f, NULL, alias.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C,
+                                NULL);
     ops_check_same(c, "dx in place of dy", alias.f, dx.f, n, tolerance);
     ops_end(c);
 }
@@ -270,7 +274,7 @@ static void ops_block_end_backward_shape(ops_context *c, int rows, int C, double
     pair beta = ops_in(c, nc, 0, 0), y = ops_out(c, n), stats = ops_inout(c, 2 * R, 0, 0);
     pair dx = ops_out(c, n), dropped = ops_out(c, n), dgamma = ops_inout(c, nc, -1, 1), dbeta = ops_inout(c, nc, -1, 1);
     pair bare = ops_out(c, n), want = ops_out(c, n), over_dy = ops_inout(c, n, 0, 0), over_residual = ops_inout(c, n, 0, 0);
-    pair dropped2 = ops_out(c, n), dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0);
+    pair dropped2 = ops_out(c, n), dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0), db = ops_inout(c, nc, -1, 1);
     const lin_dropout d = ops_dropout(c, rate);
     const lin_ops *ops = c->ops;
     ops_say(c, "layer_norm_backward with residual, rows %d C %d p %g", rows, C, rate);
@@ -279,26 +283,27 @@ static void ops_block_end_backward_shape(ops_context *c, int rows, int C, double
     ops_widen(stats);
     for (size_t i = 0; i < n; i++) over_dy.f[i] = dy.f[i];
     for (size_t i = 0; i < n; i++) over_residual.f[i] = residual.f[i];
-    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, dy.f, NULL, residual.f, x.f, stats.f, gamma.f, rows, C,
+    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, db.f, dy.f, NULL, residual.f, x.f, stats.f, gamma.f, rows, C,
                              &d);
-    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, dy.d, NULL, residual.d, x.d, stats.d, gamma.d, rows,
-                                C, &d);
+    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, db.d, dy.d, NULL, residual.d, x.d, stats.d, gamma.d,
+                                rows, C, &d);
     double steepest = 1; // as in ops_norm_shape
     for (size_t r = 0; r < R; r++) steepest = fmax(steepest, stats.d[2 * r + 1]);
     ops_check_scaled(c, "dx", dx, 2e-6, steepest);
     ops_check_scaled(c, "dropped", dropped, 2e-6, steepest);
     ops_check_scaled(c, "dgamma", dgamma, 2e-6, steepest);
     ops_check_scaled(c, "dbeta", dbeta, 2e-6, 1);
+    ops_check_scaled(c, "db", db, 2e-6, steepest);
     // The operations that these are: the norm's gradient, a sum, a dropout.
-    ops->layer_norm_backward(c->exec, bare.f, NULL, dgamma2.f, dbeta2.f, dy.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C, NULL);
+    ops->layer_norm_backward(c->exec, bare.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C, NULL);
     ops_done(c);
     for (size_t i = 0; i < n; i++) want.f[i] = residual.f[i] + bare.f[i];
     ops_check_same(c, "dx, by its parts", dx.f, want.f, n, 2e-6 * steepest);
     ops->dropout(c->exec, want.f, dx.f, n, &d);
     ops_check_same(c, "dropped, by dropout", dropped.f, want.f, n, 2e-6);
-    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, over_dy.f, NULL, residual.f, x.f, stats.f,
+    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, NULL, over_dy.f, NULL, residual.f, x.f, stats.f,
                              gamma.f, rows, C, &d);
-    ops->layer_norm_backward(c->exec, over_residual.f, NULL, dgamma2.f, dbeta2.f, dy.f, NULL, over_residual.f, x.f, stats.f,
+    ops->layer_norm_backward(c->exec, over_residual.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, NULL, over_residual.f, x.f, stats.f,
                              gamma.f, rows, C, &d);
     ops_check_same(c, "dx in place of dy", over_dy.f, dx.f, n, 2e-6);
     ops_check_same(c, "dx in place of the residual", over_residual.f, dx.f, n, 2e-6);
@@ -314,7 +319,7 @@ static void ops_norm_more_shape(ops_context *c, int rows, int C, double rate)
     pair beta = ops_in(c, nc, 0, 0), y = ops_out(c, n), stats = ops_inout(c, 2 * R, 0, 0), both = ops_inout(c, n, 0, 0);
     pair dx = ops_out(c, n), dropped = ops_out(c, n), dgamma = ops_inout(c, nc, -1, 1), dbeta = ops_inout(c, nc, -1, 1);
     pair over_dy = ops_inout(c, n, 0, 0), over_more = ops_inout(c, n, 0, 0), want = ops_out(c, n), dropped2 = ops_out(c, n);
-    pair dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0);
+    pair dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0), db = ops_inout(c, nc, -1, 1);
     pair dgamma3 = ops_inout(c, nc, 0, 0), dbeta3 = ops_inout(c, nc, 0, 0);
     const lin_dropout d = ops_dropout(c, rate);
     const lin_ops *ops = c->ops;
@@ -327,27 +332,29 @@ static void ops_norm_more_shape(ops_context *c, int rows, int C, double rate)
         over_more.f[i] = more.f[i];
         both.f[i] = dy.f[i] + more.f[i];
     }
-    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, dy.f, more.f, NULL, x.f, stats.f, gamma.f, rows, C, &d);
-    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, dy.d, more.d, NULL, x.d, stats.d, gamma.d, rows, C,
-                                &d);
+    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, db.f, dy.f, more.f, NULL, x.f, stats.f, gamma.f, rows, C,
+                             &d);
+    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, db.d, dy.d, more.d, NULL, x.d, stats.d, gamma.d, rows,
+                                C, &d);
     double steepest = 1; // as in ops_norm_shape
     for (size_t r = 0; r < R; r++) steepest = fmax(steepest, stats.d[2 * r + 1]);
     ops_check_scaled(c, "dx", dx, 4e-6, steepest);
     ops_check_scaled(c, "dropped", dropped, 4e-6, steepest);
     ops_check_scaled(c, "dgamma", dgamma, 4e-6, steepest);
     ops_check_scaled(c, "dbeta", dbeta, 4e-6, 1);
+    ops_check_scaled(c, "db", db, 4e-6, steepest);
     // The operations that these are: a sum, the norm's gradient.
-    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, over_dy.f, more.f, NULL, x.f, stats.f, gamma.f,
+    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, NULL, over_dy.f, more.f, NULL, x.f, stats.f, gamma.f,
                              rows, C, &d);
-    ops->layer_norm_backward(c->exec, want.f, NULL, dgamma3.f, dbeta3.f, both.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C, &d);
+    ops->layer_norm_backward(c->exec, want.f, NULL, dgamma3.f, dbeta3.f, NULL, both.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C, &d);
     ops_done(c);
     ops_check_same(c, "dx, by its parts", dx.f, want.f, n, 2e-6 * steepest);
     ops_check_same(c, "dx in place of dy", over_dy.f, dx.f, n, 2e-6);
     ops_check_same(c, "dropped, dx in place of dy", dropped2.f, dropped.f, n, 2e-6);
     ops_check_same(c, "dgamma, by its parts", dgamma2.f, dgamma3.f, nc, 2e-6 * steepest);
     ops_check_same(c, "dbeta, by its parts", dbeta2.f, dbeta3.f, nc, 2e-6);
-    ops->layer_norm_backward(c->exec, over_more.f, NULL, dgamma2.f, dbeta2.f, dy.f, over_more.f, NULL, x.f, stats.f, gamma.f, rows, C,
-                             &d);
+    ops->layer_norm_backward(c->exec, over_more.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, over_more.f, NULL, x.f, stats.f, gamma.f, rows,
+                             C, &d);
     ops_check_same(c, "dx in place of more", over_more.f, dx.f, n, 2e-6);
     ops_end(c);
 }

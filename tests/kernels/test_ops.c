@@ -392,7 +392,7 @@ START_TEST(zero_rows)
     ops->linear_forward(exec, nothing, w, w, w, 0, 1, 1, LIN_RELU);
     ops->layer_norm_forward(exec, nothing, nothing, w, w, w, 0, 1);
     ops->add_dropout_norm_forward(exec, nothing, nothing, nothing, w, w, w, w, 0, 1, &d);
-    ops->layer_norm_backward(exec, nothing, nothing, nothing, nothing, w, NULL, w, w, w, w, 0, 1, &d);
+    ops->layer_norm_backward(exec, nothing, nothing, nothing, nothing, NULL, w, NULL, w, w, w, w, 0, 1, &d);
     ops->dropout(exec, nothing, w, 0, &d);
     ops->conv_forward(exec, nothing, w, w, w, &none, 1, 1, 0, NULL, 0);
     ops->attention_forward(exec, nothing, w, &none, 1, 1, 0, NULL, 0);
