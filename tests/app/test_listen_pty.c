@@ -167,18 +167,23 @@ static void start(session *s, int rows, int columns, const char *term, const cha
     _exit(98);
 }
 
+// Reads a piece of what the program writes; 0 if nothing comes within so many milliseconds.
+static int read_some(session *s, int patience_ms)
+{
+    struct pollfd in = {.fd = s->master, .events = POLLIN};
+    char bytes[4096];
+    if (poll(&in, 1, patience_ms) <= 0) return 0;
+    const ssize_t n = read(s->master, bytes, sizeof bytes);
+    if (n > 0) put(&s->screen, bytes, (size_t)n);
+    return n > 0;
+}
+
 // Reads what the program writes, for this long or until it ends.
 static void watch(session *s, double seconds)
 {
     const double until = lin_now() + seconds;
-    char bytes[4096];
     while (!s->ended && lin_now() < until) {
-        struct pollfd in = {.fd = s->master, .events = POLLIN};
-        if (poll(&in, 1, 20) > 0) {
-            const ssize_t n = read(s->master, bytes, sizeof bytes);
-            if (n > 0) put(&s->screen, bytes, (size_t)n);
-            continue;
-        }
+        if (read_some(s, 20)) continue;
         int status;
         const pid_t pid = waitpid(s->pid, &status, WNOHANG | WUNTRACED);
         if (pid != s->pid) continue;
@@ -187,6 +192,7 @@ static void watch(session *s, double seconds)
         s->status = status;
         if (s->stopped) return;
     }
+    while (s->ended && read_some(s, 0)) continue; // what it wrote between the last look and its end
 }
 
 static int shows(session *s, const char *part) { return strstr(text_of(&s->screen), part) != NULL; }
