@@ -637,7 +637,7 @@ int main(void)
     Suite *suite = suite_create("app/listen in a terminal");
     TCase *cases = tcase_create("terminal");
     tcase_add_unchecked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 90);
+    tcase_set_timeout(cases, 120);
     tcase_add_test(cases, grows_settles_and_stays);
     tcase_add_test(cases, resized);
     tcase_add_test(cases, small_screen);

@@ -147,7 +147,7 @@ int main(void)
 {
     Suite *suite = suite_create("app/memory");
     TCase *cases = tcase_create("memory");
-    tcase_set_timeout(cases, 60);
+    tcase_set_timeout(cases, 120);
     tcase_add_checked_fixture(cases, NULL, remove_files);
     tcase_add_test(cases, lines_are_read);
     tcase_add_test(cases, a_line_without_memory_is_no_end);

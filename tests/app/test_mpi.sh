@@ -109,7 +109,8 @@ fi
 # A process is killed in a long run: the others end soon, one of them says why, and the state is kept.
 kill_rank() {
     rm -rf "$tmp/killed"
-    timeout 100 mpirun -np 3 "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -o "$tmp/killed" \
+    # After the end of one mpirun gives the others a second, too little on a busy machine.
+    timeout 100 mpirun --mca odls_base_sigkill_timeout 20 -np 3 "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -o "$tmp/killed" \
         --epochs 100000 --schedule constant > "$tmp/.out" 2> "$tmp/.err" &
     launcher=$!
     for i in $(seq 300); do [ "$(grep -c . "$tmp/killed/log.tsv" 2> /dev/null)" -gt 3 ] 2> /dev/null && break; sleep 0.1; done

@@ -209,7 +209,7 @@ int main(void)
 {
     Suite *suite = suite_create("app/ogg_opus");
     TCase *cases = tcase_create("opus");
-    tcase_set_timeout(cases, 60);
+    tcase_set_timeout(cases, 120);
     if (lin_ogg_opus_exists()) {
         tcase_add_loop_test(cases, as_a_file, 0, 6);
         tcase_add_test(cases, chains);

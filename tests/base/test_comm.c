@@ -209,7 +209,7 @@ int main(void)
 {
     Suite *s = suite_create("comm");
     TCase *t = tcase_create("comm");
-    tcase_set_timeout(t, 60);
+    tcase_set_timeout(t, 120);
     tcase_add_test(t, sums_have_the_order_of_the_ranks);
     tcase_add_test(t, all_learn_the_same);
     tcase_add_loop_test(t, a_wait_ends, 0, 3);

@@ -227,7 +227,7 @@ int main(void)
 {
     Suite *suite = suite_create("pool");
     TCase *tests = tcase_create("pool");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, every_piece_once, 1, MOST_THREADS + 1);
     tcase_add_loop_test(tests, many_short_runs, 1, MOST_THREADS + 1);
     tcase_add_loop_test(tests, nested_runs_stay_on_their_thread, 1, MOST_THREADS + 1);

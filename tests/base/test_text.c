@@ -104,7 +104,7 @@ int main(void)
 {
     Suite *suite = suite_create("base/text");
     TCase *tests = tcase_create("text");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_test(tests, every_character_there_and_back);
     tcase_add_test(tests, nothing_else_is_well_formed);
     tcase_add_test(tests, the_first_bad_byte);

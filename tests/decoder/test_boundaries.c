@@ -418,7 +418,7 @@ int main(void)
 {
     Suite *suite = suite_create("boundaries");
     TCase *tc = tcase_create("boundaries");
-    tcase_set_timeout(tc, 60);
+    tcase_set_timeout(tc, 120);
     tcase_add_test(tc, planted_onsets_are_found);
     tcase_add_test(tc, words_have_the_ends_of_their_phones);
     tcase_add_test(tc, any_pieces_and_any_filterbank);

@@ -333,7 +333,7 @@ int main(void)
 {
     Suite *suite = suite_create("frontend/acoustics");
     TCase *cases = tcase_create("acoustics");
-    tcase_set_timeout(cases, 60);
+    tcase_set_timeout(cases, 120);
     tcase_add_test(cases, noise_is_noise_in_the_filterbank);
     tcase_add_test(cases, noise_reaches_its_ratio);
     tcase_add_test(cases, babble_reaches_its_ratio);

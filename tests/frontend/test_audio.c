@@ -716,7 +716,7 @@ int main(void)
     setenv("LINNET_FFMPEG", "", 1); // nothing here depends on installed programs
     Suite *suite = suite_create("frontend/audio");
     TCase *cases = tcase_create("audio");
-    tcase_set_timeout(cases, 60);
+    tcase_set_timeout(cases, 120);
     tcase_add_checked_fixture(cases, NULL, remove_files);
     tcase_add_loop_test(cases, formats_are_read, 0, (int)(sizeof formats / sizeof formats[0]));
     tcase_add_test(cases, loud_floats_stay);

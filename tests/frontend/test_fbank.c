@@ -220,7 +220,7 @@ int main(void)
 {
     Suite *suite = suite_create("frontend/fbank");
     TCase *cases = tcase_create("fbank");
-    tcase_set_timeout(cases, 60);
+    tcase_set_timeout(cases, 120);
     tcase_add_test(cases, golden_values);
     tcase_add_test(cases, any_split_gives_the_same_bits);
     tcase_add_test(cases, too_small_changes_nothing);

@@ -201,7 +201,7 @@ int main(void)
 {
     Suite *suite = suite_create("frontend/resample");
     TCase *cases = tcase_create("resample");
-    tcase_set_timeout(cases, 60);
+    tcase_set_timeout(cases, 120);
     tcase_add_loop_test(cases, any_split_gives_the_same_bits, 0, N_RATES);
     tcase_add_loop_test(cases, tone_is_kept, 0, N_RATES);
     tcase_add_test(cases, above_nyquist_is_removed);

@@ -234,7 +234,7 @@ int main(void)
 {
     Suite *s = suite_create("frontend/save");
     TCase *t = tcase_create("all");
-    tcase_set_timeout(t, 60);
+    tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, any_cut_gives_the_same_bits, 0, N_RATES);
     tcase_add_test(t, any_cut_of_several_channels);
     tcase_add_test(t, it_can_be_saved_at_any_moment);

@@ -575,7 +575,7 @@ int main(void)
 {
     Suite *suite = suite_create("frontend/shorten");
     TCase *cases = tcase_create("shorten");
-    tcase_set_timeout(cases, 60);
+    tcase_set_timeout(cases, 120);
     tcase_add_test(cases, what_ffmpeg_decodes);
     tcase_add_loop_test(cases, every_function_in_every_version, 0, 18);
     tcase_add_test(cases, bytes_held);

@@ -338,7 +338,7 @@ int main(void)
 {
     Suite *suite = suite_create("frontend/source");
     TCase *cases = tcase_create("source");
-    tcase_set_timeout(cases, 60);
+    tcase_set_timeout(cases, 120);
     tcase_add_checked_fixture(cases, NULL, remove_files);
     tcase_add_loop_test(cases, tone_at_every_rate, 0, N_RATES);
     tcase_add_loop_test(cases, pushed_and_pulled_are_the_same_bits, 0, N_RATES);

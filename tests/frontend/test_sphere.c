@@ -516,7 +516,7 @@ int main(void)
     setenv("LINNET_FFMPEG", "", 1); // nothing here depends on installed programs
     Suite *suite = suite_create("frontend/sphere");
     TCase *cases = tcase_create("sphere");
-    tcase_set_timeout(cases, 60);
+    tcase_set_timeout(cases, 120);
     tcase_add_checked_fixture(cases, NULL, remove_files);
     tcase_add_test(cases, headers_of_corpora);
     tcase_add_test(cases, refused_headers);

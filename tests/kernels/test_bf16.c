@@ -603,7 +603,7 @@ int main(void)
 {
     Suite *suite = suite_create("bf16");
     TCase *tests = tcase_create("bf16");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_test(tests, the_table);
     tcase_add_test(tests, other_instruction_sets_refuse);
     tcase_add_test(tests, training_refuses);

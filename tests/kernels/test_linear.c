@@ -357,7 +357,7 @@ int main(void)
 {
     Suite *suite = suite_create("linear");
     TCase *tests = tcase_create("linear");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, forward_equals_double_sums, 0, 3);
     tcase_add_loop_test(tests, bits_do_not_depend_on_rows_or_threads, 0, 3);
 #if defined(__x86_64__)

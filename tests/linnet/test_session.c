@@ -574,7 +574,7 @@ int main(void)
     Suite *suite = suite_create("linnet/session");
     TCase *cases = tcase_create("session");
     tcase_add_unchecked_fixture(cases, setup, teardown);
-    tcase_set_timeout(cases, 30);
+    tcase_set_timeout(cases, 120);
     tcase_add_test(cases, any_split_gives_the_same);
     tcase_add_test(cases, without_resets_all_utterances_are_one);
     tcase_add_test(cases, with_resets_each_utterance_begins_anew);

@@ -899,7 +899,7 @@ int main(void)
     Suite *suite = suite_create("linnet/session with beams and words");
     TCase *cases = tcase_create("session");
     tcase_add_unchecked_fixture(cases, begin, end);
-    tcase_set_timeout(cases, 30);
+    tcase_set_timeout(cases, 120);
     tcase_add_loop_test(cases, any_split_gives_the_same, 0, 4);
     tcase_add_loop_test(cases, each_utterance_is_a_search_of_its_own, 0, 4);
     tcase_add_test(cases, alternatives_of_what_was_settled);

@@ -561,7 +561,7 @@ int main(void)
 {
     Suite *suite = suite_create("model/dataset");
     TCase *tests = tcase_create("dataset");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, enter, leave);
     tcase_add_test(tests, everything_comes_back);
     tcase_add_test(tests, values_are_within_half_a_step);

@@ -695,7 +695,7 @@ int main(void)
 {
     Suite *suite = suite_create("model/model_file");
     TCase *tests = tcase_create("model_file");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, enter, leave);
     tcase_add_test(tests, floats_come_back_to_the_bit);
     tcase_add_test(tests, halves_come_back_rounded);

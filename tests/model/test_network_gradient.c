@@ -175,7 +175,7 @@ int main(void)
 {
     Suite *suite = suite_create("model/network_gradient");
     TCase *tests = tcase_create("gradient");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, gradient_equals_finite_differences, 0, N_CASES + (int)(sizeof more / sizeof *more));
     suite_add_tcase(suite, tests);
     return test_run(suite);

@@ -481,7 +481,7 @@ int main(void)
 {
     Suite *suite = suite_create("model/stream");
     TCase *tests = tcase_create("stream");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, any_split_gives_the_bits_of_the_batch, 0, (int)(sizeof shapes / sizeof *shapes));
     tcase_add_loop_test(tests, utterances_together_give_the_bits_of_each_alone, 0, VARIANTS);
     tcase_add_loop_test(tests, threads_do_not_change_the_bits, 0, (int)(sizeof shapes / sizeof *shapes));

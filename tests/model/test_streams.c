@@ -118,7 +118,7 @@ int main(void)
 {
     Suite *suite = suite_create("model/streams");
     TCase *tests = tcase_create("cpu");
-    tcase_set_timeout(tests, 60);
+    tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, company, 0, (int)(sizeof shapes / sizeof *shapes));
     tcase_add_loop_test(tests, phones, 0, STREAMS_KINDS);
     tcase_add_loop_test(tests, moved, 0, STREAMS_KINDS);
