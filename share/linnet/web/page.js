@@ -1,7 +1,8 @@
-// page.js - the page of linnet serve: sound to the server over /v1/stream, results to the view and the text.
+// page.js - the page: sound to a stream, results to the view and the text. stream.js is the server's, or the one of make wasm.
 import { openMicrophone, listMicrophones, readFile, Spectrogram } from "./sound.js";
 import { formats, symbol, clock } from "./formats.js";
 import { View } from "./view.js";
+import { openStream } from "./stream.js";
 
 const $ = (id) => document.getElementById(id);
 const view = new View($("view"));
@@ -75,51 +76,47 @@ function take(r, m) {
   view.draw();
 }
 
-/* ---- the connection ---- */
+/* ---- the stream ---- */
 
 function connect(r) {
-  const token = $("token").value, address = new URL("v1/stream", location.href);
-  address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
-  address.search = token ? `?access_token=${encodeURIComponent(token)}` : "";
-  address.hash = "";
-  const socket = new WebSocket(address);
-  socket.binaryType = "arraybuffer";
-  r.socket = socket;
-  socket.onopen = () => {
-    r.tries = 0;
-    r.offset = r.taken / r.rate + offset;
-    r.begun = performance.now();
-    socket.send(JSON.stringify({ type: "config", rate_hz: Math.round(r.rate), format: "f32le" }));
-    say(r.live ? "Listening." : `Reading ${r.name}.`);
-    if (!r.live) sendFile(r);
-  };
-  socket.onmessage = (event) => { if (typeof event.data === "string") take(r, JSON.parse(event.data)); };
-  socket.onclose = (event) => {
-    if (r.ended || run !== r) finish(r, "");
-    else if (event.code === 1000) finish(r, "Done.");
-    else if (r.failure) finish(r, r.failure, true);
-    else if (r.live && r.tries < 5) {
-      r.tries++;
-      say("The server does not answer; trying again.", true);
-      setTimeout(() => run === r && !r.ended && connect(r), 500 * 2 ** r.tries);
-    } else finish(r, "The server does not take this stream: it is gone, full, or needs a token (below).", true);
-  };
+  r.stream = openStream(Math.round(r.rate), {
+    opened(early) {
+      if (run !== r) return r.stream.end();
+      r.tries = 0;
+      r.offset = (r.taken - early) / r.rate + offset;
+      r.begun = performance.now() - 1000 * early / r.rate;
+      if (!r.ended) say(r.live ? "Listening." : `Reading ${r.name}.`);
+      if (!r.live) sendFile(r);
+    },
+    message: (m) => take(r, m),
+    note: (text) => run === r && say(text),
+    closed(good) {
+      if (r.ended || run !== r) finish(r, "");
+      else if (good) finish(r, "Done.");
+      else if (r.failure) finish(r, r.failure, true);
+      else if (r.live && r.tries < 5) {
+        r.tries++;
+        say("The server does not answer; trying again.", true);
+        setTimeout(() => run === r && !r.ended && connect(r), 500 * 2 ** r.tries);
+      } else finish(r, "The server does not take this stream: it is gone, full, or needs a token (below).", true);
+    },
+  });
 }
 
 function give(r, samples) {
   view.add(r.spectrogram.push(samples));
-  if (r.socket && r.socket.readyState === WebSocket.OPEN) r.socket.send(samples);
+  if (r.stream.isOpen) r.stream.push(samples);
   r.taken += samples.length;
 }
 
 async function sendFile(r) {
   const step = Math.round(r.rate / 5);
   for (let at = 0; at < r.samples.length && run === r && !r.ended; at += step) {
-    while (r.socket.bufferedAmount > 1 << 19) await new Promise((done) => setTimeout(done, 20));
+    while (r.stream.waiting > 1 << 19) await new Promise((done) => setTimeout(done, 20));
     give(r, r.samples.slice(at, at + step));
     if (at % (5 * step) === 0) await new Promise((done) => setTimeout(done));
   }
-  if (run === r && r.socket.readyState === WebSocket.OPEN) r.socket.send('{"type":"end"}');
+  if (run === r && r.stream.isOpen) r.stream.end();
 }
 
 /* ---- beginning and ending ---- */
@@ -137,7 +134,7 @@ function stop() {
   r.ended = true;
   $("record").setAttribute("aria-pressed", "false");
   $("record").textContent = "Record";
-  if (r.socket.readyState === WebSocket.OPEN) r.socket.send('{"type":"end"}');
+  if (r.stream.isOpen) r.stream.end();
   else finish(r, "");
 }
 
