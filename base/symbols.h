@@ -19,7 +19,7 @@
 #include "base/status.h"
 
 typedef struct lin_symbol {
-    size_t offset; /* of its NUL-terminated text */
+    uint64_t offset; /* of its NUL-terminated text */
     uint32_t n;    /* bytes without the NUL */
     uint32_t hash;
 } lin_symbol;
