@@ -1,6 +1,6 @@
 # linnet: build, test, install. `make help` lists the targets.
 #
-# CONFIG chooses the build folder and flags: release (default), asan, ubsan, tsan, fuzz, arm64 (make check-arm64). The folder of a source decides how it is built:
+# CONFIG chooses the build folder and flags: release (default), asan, ubsan, tsan, fuzz, arm64 (make check-arm64), emscripten (make wasm). The folder of a source decides how it is built:
 #   base/ kernels/ frontend/ model/ lexicon/ decoder/ linnet/ -> the library of the project, build/CONFIG/liblinnet.a
 #   the same                                         -> the library for other programs, build/CONFIG/lib/ (linnet/library.mk)
 #   app/*.c                                          -> the program, build/CONFIG/linnet (all but main.c also for tests: libapp.a)
@@ -35,8 +35,8 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 # One test more than there are processors: some mostly wait.
 TEST_JOBS ?= $(shell expr $(NPROC) + 1)
 
-ifeq ($(filter $(CONFIG),release asan ubsan tsan fuzz arm64),)
-$(error CONFIG=$(CONFIG) is none of release, asan, ubsan, tsan, fuzz, arm64)
+ifeq ($(filter $(CONFIG),release asan ubsan tsan fuzz arm64 emscripten),)
+$(error CONFIG=$(CONFIG) is none of release, asan, ubsan, tsan, fuzz, arm64, emscripten)
 endif
 
 # ---- flags -----------------------------------------------------------------------------------------------------------------------
@@ -47,6 +47,8 @@ WERROR ?= $(if $(filter-out release,$(CONFIG)),-Werror)
 CPPFLAGS += -I. -D_GNU_SOURCE
 CFLAGS_release := -O3 -g
 CFLAGS_arm64 := -O3 -g
+# Sizes in files have 64 bits: those of the folder that make wasm builds fit 32.
+CFLAGS_emscripten := -O3 -msimd128 -fno-pic -Wno-shorten-64-to-32
 CFLAGS_asan := -O1 -g1 -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined
 CFLAGS_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 CFLAGS_tsan := -O1 -g -fsanitize=thread
@@ -375,7 +377,7 @@ $O/%.o: %.c $B/flags
 $B/liblinnet.a: $(LIB_OBJ) $B/link
 	@rm -f $@
 	$(SAY) "  AR    $@"
-	$(Q)ar rcs $@ $(LIB_OBJ)
+	$(Q)$(AR) rcs $@ $(LIB_OBJ)
 
 $B/libapp.a: $(APP_OBJ) $B/link
 	@rm -f $@
@@ -521,6 +523,7 @@ $B/bench/%: $O/bench/%.o $B/liblinnet.a
 
 include bench/gpu.mk
 include bindings/python/python.mk
+include bindings/wasm/wasm.mk
 
 FORCE:
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # deps.sh [--dry-run] GROUP...: installs the packages of these groups that are missing: build, check, demo, fuzz, page (make
-# check-page), arm64 (make check-arm64), standin (of recipes/wsj). Says what it does.
+# check-page), arm64 (make check-arm64), wasm (make wasm), standin (of recipes/wsj). Says what it does.
 # Knows the package names of Debian, Ubuntu, Fedora, Arch and Homebrew. Elsewhere it only checks that the libraries are there.
 # --dry-run: prints the command and installs nothing.
 dry=no
@@ -30,7 +30,7 @@ runs() {
     *) false ;;
     esac
 }
-build= check= demo= fuzz= page= arm64= standin=
+build= check= demo= fuzz= page= arm64= wasm= standin=
 case $system in
 debian)
     build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev'
@@ -41,6 +41,7 @@ debian)
     demo=pocketsphinx-testdata
     page='chromium-headless-shell python3'
     arm64='gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user'
+    wasm='emscripten dpkg-dev'
     standin='flite ncompress'
     fuzz=clang
     has() { case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) in *'ok installed') ;; *) false ;; esac; }
@@ -76,6 +77,7 @@ for group in "$@"; do
     fuzz) packages="$packages $fuzz" ;;
     page) packages="$packages $page" ;;
     arm64) packages="$packages $arm64" ;;
+    wasm) packages="$packages $wasm" ;;
     standin) packages="$packages $standin" ;;
     *) echo "deps.sh: unknown group $group" >&2; exit 2 ;;
     esac

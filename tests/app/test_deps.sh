@@ -36,6 +36,8 @@ try standin
 has "the stand-in's programs" "$calls" " flite ncompress"
 try page
 has "a browser for check-page" "$calls" " chromium-headless-shell"
+try wasm
+has "the compiler for WebAssembly" "$calls" " emscripten"
 
 grep -v '^pulseaudio$' "$tmp/installed" > "$tmp/some" && mv "$tmp/some" "$tmp/installed"
 try check
