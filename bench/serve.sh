@@ -1,15 +1,16 @@
 #!/bin/sh
 # bench/serve.sh [STREAMS] [SECONDS] [SERVE OPTIONS...]: linnet serve under load: so many clients at once send speech as fast as it is
-# spoken, over the loopback interface. Prints the lag of results (from the arrival of a row's sound until its results; of all
-# streams, those that misbehave too), the latency that the clients were told, what was lost, and the memory and processor time of the
-# server. IDLE=200: so many connections more are open and silent; HOSTILE=0: so many more misbehave (tests/app/crowd.c).
+# spoken, over the loopback interface, all from one process (tests/app/crowd.c). Prints how late they sent, the latency that they were
+# told (from the end of a result's sound until it was sent), the lag of the engine (from the arrival of a row's sound until its
+# results, of the last 10 s), what was lost, and the memory and processor time of the server; of runs over a minute also each minute's.
+# IDLE=200: so many connections more are open and silent; HOSTILE=0: so many more misbehave; FIRST: the first message of each stream.
 set -eu
 cd "$(dirname "$0")/.."
 B=${B:-build/release}
 streams=${1:-50} seconds=${2:-30}
 [ $# -lt 2 ] || shift
 [ $# -lt 1 ] || shift
-IDLE=${IDLE:-200} HOSTILE=${HOSTILE:-0}
+IDLE=${IDLE:-200} HOSTILE=${HOSTILE:-0} FIRST=${FIRST:-}
 talk=$B/tests/app/talk crowd=$B/tests/app/crowd
 make -s NVCC= "$B/linnet" "$B/liblinnet_web.so" "$talk" "$crowd" "$B/tests/app/sound"
 tmp=$(mktemp -d)
@@ -19,8 +20,6 @@ speech=/usr/share/pocketsphinx/test/data/librivox
 : > "$tmp/speech.raw"
 for f in "$speech"/*.wav; do [ ! -f "$f" ] || tail -c +45 "$f" >> "$tmp/speech.raw"; done
 [ -s "$tmp/speech.raw" ] || "$B/tests/app/sound" "$tmp/speech.raw" format=raw seconds=20
-while [ "$(wc -c < "$tmp/speech.raw")" -lt $((seconds * 32000)) ]; do cat "$tmp/speech.raw" "$tmp/speech.raw" > "$tmp/x" && mv "$tmp/x" "$tmp/speech.raw"; done
-head -c $((seconds * 32000)) "$tmp/speech.raw" > "$tmp/x"
 
 "$B/linnet" serve --listen 127.0.0.1:0 --max-streams $((streams + IDLE + HOSTILE)) --max-lag-ms 0 --idle 600 "$@" 2> "$tmp/log" &
 server=$!
@@ -30,7 +29,10 @@ while [ -z "$port" ]; do
     kill -0 $server
     port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
 done
-begun=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' /proc/$server/status)
+memory() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' /proc/$server/status; }
+used() { awk '{ print ($14 + $15) / 100 }' /proc/$server/stat; }
+of() { sed -n "s/^linnet_$1 //p" "$tmp/metrics"; }
+begun=$(memory)
 for kind in idle hostile; do
     n=$IDLE
     [ $kind = idle ] || n=$HOSTILE
@@ -39,30 +41,25 @@ for kind in idle hostile; do
     clients="$clients $!"
     while ! grep -qs open "$tmp/$kind"; do sleep 0.1; done
 done
-used() { awk '{ print ($14 + $15) / 100 }' /proc/$server/stat; }
-before=$(used)
-memory=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' /proc/$server/status)
-waited= i=0
-while [ $i -lt "$streams" ]; do
-    "$talk" "$port" stream /v1/stream raw="$tmp/x" chunk=1280 paced end='{"type":"end"}' > "$tmp/out.$i" 2>&1 &
-    waited="$waited $!"
-    clients="$clients $!"
-    i=$((i + 1))
+before=$(used) memory=$(memory) most=0
+"$crowd" "$port" speak "$streams" "$seconds" "$tmp/speech.raw" ${FIRST:+"$FIRST"} > "$tmp/speak" &
+speakers=$!
+clients="$clients $speakers"
+echo "streams          $streams; $seconds s each${FIRST:+, $FIRST}; linnet serve $*"
+s=0
+while s=$((s + 1)) && [ $s -lt "$seconds" ]; do
+    sleep 1
+    if [ $((s % 60)) = 0 ] || [ $s = $((seconds - 1)) ]; then
+        "$talk" "$port" get /metrics > "$tmp/metrics"
+        now=$(memory)
+        [ "$now" -lt "$most" ] || most=$now
+        echo "second $s: $(of streams) streams, lag p50/p95/p99 $(of 'lag_seconds{quantile="0.5"}')/$(of 'lag_seconds{quantile="0.95"}')/$(of 'lag_seconds{quantile="0.99"}') s, lost $(of lost_samples_total), $now KB resident, $(awk "BEGIN { print $(used) - $before }") s of processor time"
+    fi
 done
-sleep $((seconds - 4))
-"$talk" "$port" get /metrics > "$tmp/metrics"
-used=$(used)
-now=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' /proc/$server/status)
-for p in $waited; do wait "$p" || true; done
+wait $speakers || true
 for p in $clients; do wait "$p" || true; done
-echo "streams          $streams; $seconds s each; linnet serve $*"
 for kind in idle hostile; do [ ! -f "$tmp/$kind" ] || sed "s/^/$kind /" "$tmp/$kind"; done
-sed -n 's/^linnet_lag_seconds{quantile="\([0-9.]*\)"} \(.*\)/lag p\1         \2 s, of the last 10 s/p; s/^linnet_lost_samples_total/lost samples    /p' "$tmp/metrics"
-cat "$tmp"/out.* | sed -n 's/.*"type":"partial".*"latency_ms":\([0-9]*\).*/\1/p' | sort -n | awk '{ x[NR] = $1 }
-    END { printf "latency          p50 %d, p95 %d, p99 %d ms of %d partial results, from the end of the sound that they tell of\n",
-          x[int(NR * 0.5) + 1], x[int(NR * 0.95) + 1], x[int(NR * 0.99) + 1], NR }'
-echo "ended well       $(grep -l '"reason":"ended"' "$tmp"/out.* | wc -l) of $streams"
-echo "utterances       $(cat "$tmp"/out.* | grep -c '"type":"final"')"
-echo "memory           $((begun / 1024)) MB at the start, $((memory / 1024)) MB with the other connections, $((now / 1024)) MB during"
+grep -v '^open' "$tmp/speak"
+echo "memory           $((begun / 1024)) MB at the start, $((memory / 1024)) MB with the other connections, $((most / 1024)) MB at most during; $(of stream_bytes) bytes a stream in the engine"
 sed -n 's/^linnet_errors_total{cause="\([a-z]*\)"} \(.*\)/errors           \2 (\1)/p' "$tmp/metrics"
-echo "processor time   $(awk "BEGIN { print $used - $before }") s, after $before s for the start and the other connections"
+echo "processor time   $(awk "BEGIN { print $(used) - $before }") s, after $before s for the start and the other connections"
