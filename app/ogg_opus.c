@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "frontend/audio.h"
 
 #ifndef LIN_OPUS
 
@@ -118,7 +119,9 @@ static lin_status read_sound(lin_ogg_opus *o, const ogg_packet *packet, float *s
 {
     const int per = OPUS_HZ / o->rate_hz; // granules of a sample
     int made = opus_decode_float(o->decoder, packet->packet, (opus_int32)packet->bytes, samples, LIN_OGG_OPUS_MOST, 0);
-    if (packet->bytes == 0 || made < 0 || packet->granulepos > INT64_MAX / 2)
+    // Made-up packets, amplified by the head's gain of up to 128 dB, give any numbers.
+    const int wrong = made > 0 && lin_audio_find_bad(samples, (size_t)made) < (size_t)made;
+    if (packet->bytes == 0 || made < 0 || wrong || packet->granulepos > INT64_MAX / 2)
         return lin_fail(err, LIN_FORMAT, "a packet of Opus is damaged");
     const ogg_int64_t end = o->position + (ogg_int64_t)made * per;
     o->position = packet->granulepos >= 0 && !packet->e_o_s ? packet->granulepos : end;

@@ -5,6 +5,7 @@
 #include <sndfile.h>
 
 #include "base/memory.h"
+#include "frontend/audio.h"
 #include "tests/lexicon/support.h"
 #include "tests/ogg.h"
 
@@ -205,6 +206,39 @@ START_TEST(a_packet_without_end)
 }
 END_TEST
 
+// Random packets behind a head with the largest gain: up to 6e18, which no part of the program takes for sound.
+START_TEST(loud_packets)
+{
+    static unsigned char data[1 << 18];
+    int refusals = 0;
+    make(&file, 16000, 1, 1600);
+    const size_t first = test_ogg_page(file.data, file.n), second = test_ogg_page(file.data + first, file.n - first);
+    for (uint32_t trial = 0; trial < 100; trial++) {
+        size_t n = first + second;
+        memcpy(data, file.data, n);
+        data[28 + 16] = 0xff;
+        data[28 + 17] = 0x7f;
+        for (int k = 0; k < 100; k++, n += 28 + 250) {
+            memcpy(data + n, file.data, 27);
+            data[n + 5] = 0; // neither first nor last
+            memset(data + n + 6, 0xff, 8); // no position
+            data[n + 18] = (unsigned char)(k + 2);
+            data[n + 26] = 1;
+            data[n + 27] = 250;
+            for (size_t i = 0; i < 250; i++) data[n + 28 + i] = (unsigned char)lin_random_below(trial, 1000 * (uint64_t)k + i, 256);
+            data[n + 28] &= 0xfc; // one frame a packet
+        }
+        test_ogg_checksums(data, n);
+        lin_status status;
+        const int made = decode(data, n, 16000, 4000, &status);
+        test_require(status == LIN_OK || strstr(failure.message, "damaged"), "%s", failure.message);
+        test_require(lin_audio_find_bad(got, (size_t)made) == (size_t)made, "trial %u gives what is no sound", trial);
+        refusals += status != LIN_OK;
+    }
+    ck_assert_int_gt(refusals, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("app/ogg_opus");
@@ -215,6 +249,7 @@ int main(void)
         tcase_add_test(cases, chains);
         tcase_add_test(cases, damage);
         tcase_add_test(cases, a_packet_without_end);
+        tcase_add_test(cases, loud_packets);
     }
     suite_add_tcase(suite, cases);
     return test_run(suite);
