@@ -2,17 +2,32 @@
 
 #include "app/serve_voice.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cores.h"
 #include "base/memory.h"
+#include "linnet/lags.h"
 
 enum { QUEUE_S = 2 };
+
+// A thread. Its sessions share what the network computes in, which is several times the memory of a session.
+typedef struct hand {
+    lin_voices *voices;
+    pthread_t thread;
+    lin_worker *worker; // NULL before its first session
+    int open;           // voices; the server's thread counts them
+    // under the lock of voices
+    pthread_cond_t work; // there is some
+    lin_voice *first, **last;
+} hand;
 
 struct lin_voice {
     lin_voices *voices;
     void *user;
+    hand *hand;
     lin_voice *next; // in the queue of those that have work
     lin_engine_id id; // of the engine; 0: a session
 
@@ -32,6 +47,7 @@ struct lin_voice {
     int n_wanted, unready; // unready: its first phrases are not there yet
     float *queue; // [room]
     int room, n;  // samples of all channels
+    double queued_at; // when the first of them came
     int queued, working, ending, ends_utterance, over, closing;
 };
 
@@ -39,10 +55,12 @@ struct lin_voices {
     lin_voices_options o;
     lin_engine *engine;
     pthread_mutex_t lock;
-    pthread_cond_t work, idle; // there is work; a voice is no longer worked on
-    lin_voice *first, **last;
-    pthread_t *threads;
-    int n_threads, stop, open;
+    pthread_cond_t idle; // a voice is no longer worked on
+    lin_lags lags; // of sessions: from the arrival of sound until it is decoded
+    long long n_lags;
+    int stop;
+    hand *hands; // [n_hands]
+    int n_hands, open;
 };
 
 /* ---- the engine's ----------------------------------------------------------------------------------------------------------- */
@@ -131,10 +149,12 @@ static lin_status create_session(lin_voice *v, lin_error *err)
     o.resets = vs->o.resets;
     o.rules = vs->o.rules;
     o.decoding = &v->decoding;
-    o.threads = 1;
     o.saves = v->about.state_s > 0 || v->state != NULL;
     lin_state state = {0};
-    lin_status status = lin_session_create(vs->o.recognizer, &o, &(lin_session_sink){v, show_session}, &v->session, err);
+    lin_status status = LIN_OK;
+    if (!v->hand->worker) status = lin_worker_create(vs->o.recognizer->encoder, 1, &v->hand->worker, err);
+    o.worker = v->hand->worker;
+    if (status == LIN_OK) status = lin_session_create(vs->o.recognizer, &o, &(lin_session_sink){v, show_session}, &v->session, err);
     if (status == LIN_OK && v->state) {
         status = lin_state_parse(v->state, v->about.n_state, "the state", &state, err);
         if (status == LIN_OK) status = lin_session_load(v->session, &state, err);
@@ -183,6 +203,7 @@ static int work_on(lin_voices *vs, lin_voice *v)
     lin_error err = {0};
     char **const wanted = v->wanted;
     const int n = v->n, finish = v->ending, end = v->ends_utterance, n_wanted = v->n_wanted, first = v->unready;
+    const double queued_at = v->queued_at;
     if (n) memcpy(v->taken, v->queue, (size_t)n * sizeof *v->taken);
     v->n = v->ends_utterance = 0;
     v->wanted = NULL;
@@ -194,6 +215,8 @@ static int work_on(lin_voices *vs, lin_voice *v)
     const int over = status != LIN_OK || (finish && !v->id);
     if (over) vs->o.sink.ended(v->user, v->session ? lin_session_seconds(v->session) : 0, status == LIN_OK ? NULL : &err);
     pthread_mutex_lock(&vs->lock);
+    if (n) lin_lags_add(&vs->lags, lin_now() - queued_at);
+    vs->n_lags += n > 0;
     v->unready = 0;
     if (v->id) v->ending = 0;
     return over;
@@ -204,27 +227,28 @@ static int has_work(const lin_voice *v) { return !v->over && !v->closing && (v->
 // Puts a voice that has work into the queue; locked.
 static void enqueue(lin_voice *v)
 {
-    lin_voices *vs = v->voices;
+    hand *h = v->hand;
     if (v->queued || v->working || !has_work(v)) return;
     v->queued = 1;
     v->next = NULL;
-    *vs->last = v;
-    vs->last = &v->next;
-    pthread_cond_signal(&vs->work);
+    *h->last = v;
+    h->last = &v->next;
+    pthread_cond_signal(&h->work);
 }
 
 static void *run(void *context)
 {
-    lin_voices *vs = context;
+    hand *h = context;
+    lin_voices *vs = h->voices;
     pthread_mutex_lock(&vs->lock);
     while (!vs->stop) {
-        lin_voice *v = vs->first;
+        lin_voice *v = h->first;
         if (!v) {
-            pthread_cond_wait(&vs->work, &vs->lock);
+            pthread_cond_wait(&h->work, &vs->lock);
             continue;
         }
-        vs->first = v->next;
-        if (!vs->first) vs->last = &vs->first;
+        h->first = v->next;
+        if (!h->first) h->last = &h->first;
         v->queued = 0;
         v->working = 1;
         if (has_work(v)) v->over |= work_on(vs, v);
@@ -244,9 +268,7 @@ lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voi
     lin_voices *vs = lin_calloc(1, sizeof *vs);
     if (!vs) return lin_no_memory(err, "streams", sizeof *vs);
     vs->o = *options;
-    vs->last = &vs->first;
     pthread_mutex_init(&vs->lock, NULL);
-    pthread_cond_init(&vs->work, NULL);
     pthread_cond_init(&vs->idle, NULL);
     lin_engine_options how = lin_engine_default(options->capacity);
     how.threads = options->threads;
@@ -260,10 +282,14 @@ lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voi
     how.context = vs;
     lin_status status = lin_engine_create(options->recognizer, &how, &vs->engine, err);
     const int n = options->threads ? options->threads : lin_cores();
-    if (status == LIN_OK) vs->threads = lin_calloc((size_t)n, sizeof *vs->threads);
-    if (status == LIN_OK && !vs->threads) status = lin_no_memory(err, "threads", (size_t)n * sizeof *vs->threads);
-    for (; status == LIN_OK && vs->n_threads < n; vs->n_threads++) {
-        if (pthread_create(&vs->threads[vs->n_threads], NULL, run, vs) == 0) continue;
+    if (status == LIN_OK) vs->hands = lin_calloc((size_t)n, sizeof *vs->hands);
+    if (status == LIN_OK && !vs->hands) status = lin_no_memory(err, "threads", (size_t)n * sizeof *vs->hands);
+    for (; status == LIN_OK && vs->n_hands < n; vs->n_hands++) {
+        hand *h = &vs->hands[vs->n_hands];
+        *h = (hand){.voices = vs, .last = &h->first};
+        pthread_cond_init(&h->work, NULL);
+        if (pthread_create(&h->thread, NULL, run, h) == 0) continue;
+        pthread_cond_destroy(&h->work);
         status = lin_fail(err, LIN_NO_MEMORY, "cannot start a thread");
         break;
     }
@@ -277,19 +303,49 @@ void lin_voices_destroy(lin_voices *vs)
     if (!vs) return;
     pthread_mutex_lock(&vs->lock);
     vs->stop = 1;
-    pthread_cond_broadcast(&vs->work);
+    for (int i = 0; i < vs->n_hands; i++) pthread_cond_signal(&vs->hands[i].work);
     pthread_mutex_unlock(&vs->lock);
-    for (int i = 0; i < vs->n_threads; i++) pthread_join(vs->threads[i], NULL);
+    for (int i = 0; i < vs->n_hands; i++) {
+        pthread_join(vs->hands[i].thread, NULL);
+        pthread_cond_destroy(&vs->hands[i].work);
+        lin_worker_destroy(vs->hands[i].worker);
+    }
     lin_engine_destroy(vs->engine);
-    pthread_cond_destroy(&vs->work);
     pthread_cond_destroy(&vs->idle);
     pthread_mutex_destroy(&vs->lock);
-    lin_free(vs->threads);
+    lin_free(vs->hands);
     lin_free(vs);
 }
 
-void lin_voices_stats(lin_voices *vs, lin_engine_stats *stats) { lin_engine_stats_get(vs->engine, stats); }
-void lin_voices_stats_reset(lin_voices *vs) { lin_engine_stats_reset(vs->engine); }
+void lin_voices_stats(lin_voices *vs, lin_engine_stats *stats)
+{
+    lin_engine_stats_get(vs->engine, stats);
+    pthread_mutex_lock(&vs->lock);
+    stats->rows += vs->n_lags;
+    stats->lag_p50_ms = fmax(stats->lag_p50_ms, 1e3 * lin_lags_quantile(&vs->lags, 0.50));
+    stats->lag_p95_ms = fmax(stats->lag_p95_ms, 1e3 * lin_lags_quantile(&vs->lags, 0.95));
+    stats->lag_p99_ms = fmax(stats->lag_p99_ms, 1e3 * lin_lags_quantile(&vs->lags, 0.99));
+    stats->lag_most_ms = fmax(stats->lag_most_ms, 1e3 * vs->lags.most_s);
+    pthread_mutex_unlock(&vs->lock);
+}
+
+void lin_voices_stats_reset(lin_voices *vs)
+{
+    lin_engine_stats_reset(vs->engine);
+    pthread_mutex_lock(&vs->lock);
+    vs->lags = (lin_lags){0};
+    vs->n_lags = 0;
+    pthread_mutex_unlock(&vs->lock);
+}
+
+// The thread that has the fewest.
+static hand *find_hand(lin_voices *vs)
+{
+    hand *best = vs->hands;
+    for (int i = 1; i < vs->n_hands; i++)
+        if (vs->hands[i].open < best->open) best = &vs->hands[i];
+    return best;
+}
 
 static lin_status prepare_session(lin_voice *v, lin_error *err)
 {
@@ -327,6 +383,7 @@ lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, void *us
     if (!v) return lin_no_memory(err, "a stream", sizeof *v);
     v->voices = vs;
     v->user = user;
+    v->hand = find_hand(vs);
     v->about = *about;
     const int own = about->own || about->state_s > 0 || about->state;
     status = own ? prepare_session(v, err) : lin_engine_open(vs->engine, about->rate_hz, about->channels, v, &v->id, err);
@@ -340,6 +397,7 @@ lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, void *us
         return status;
     }
     vs->open++;
+    v->hand->open++;
     *voice = v;
     return LIN_OK;
 }
@@ -349,6 +407,7 @@ void lin_voice_close(lin_voice *v)
     if (!v) return;
     lin_voices *vs = v->voices;
     vs->open--;
+    v->hand->open--;
     if (v->id) lin_engine_close(vs->engine, v->id);
     pthread_mutex_lock(&vs->lock);
     v->closing = 1;
@@ -377,6 +436,7 @@ lin_status lin_voice_push(lin_voice *v, const float *samples, int n, lin_error *
     const int all = n * v->about.channels;
     pthread_mutex_lock(&v->voices->lock);
     const int fits = all <= v->room - v->n;
+    if (fits && !v->n) v->queued_at = lin_now();
     if (fits) memcpy(v->queue + v->n, samples, (size_t)all * sizeof *samples);
     if (fits) v->n += all;
     enqueue(v);

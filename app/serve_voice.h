@@ -3,7 +3,7 @@
  *
  * Pipeline: app/serve_stream.c -> [this: linnet/engine, or linnet/session] -> views, to the same client.
  * An engine serves many streams cheaply, but it cannot save them, nor end their utterances on request. A stream that wants one of
- * these is a session, which runs on one of a few threads. The same threads make the phrases of streams, which takes a tenth of a
+ * these is a session, which stays on one of a few threads. The same threads make the phrases of streams, which takes a tenth of a
  * second.
  *
  *   lin_voices_create(&options, &voices, &err);
@@ -61,7 +61,8 @@ typedef struct lin_voice_about {
 lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voices, lin_error *err);
 void lin_voices_destroy(lin_voices *voices); /* all voices are closed before; NULL is allowed */
 
-/* Of the engine; since the last reset. */
+/* Of the engine, since the last reset; lags, and rows that they were counted of, are those of sessions too: of each quantile the
+ * larger one. */
 void lin_voices_stats(lin_voices *voices, lin_engine_stats *stats);
 void lin_voices_stats_reset(lin_voices *voices);
 

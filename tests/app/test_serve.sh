@@ -3,6 +3,7 @@
 . tests/app/common.sh
 
 TALK=$(dirname "$LINNET")/tests/app/talk
+CROWD=$(dirname "$LINNET")/tests/app/crowd
 if [ ! -f "$(dirname "$LINNET")/liblinnet_web.so" ]; then
     echo "skipped: linnet was built without libwebsockets (Debian: libwebsockets-dev)"
     finish
@@ -259,6 +260,19 @@ has "a state that was changed" "$(talk stream /v1/stream config="$resume" resume
 has "bytes that are no state" "$(talk stream /v1/stream config="$resume" resume="$speech")" "these bytes are no state"
 has "a state of another rate" "$(talk stream /v1/stream config='{"type":"config","resume":true,"rate_hz":8000}' resume="$tmp/state" raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
 has "which is counted" "$(talk get /metrics)" "linnet_resumed_total 2"
+# Many at once; the client of bench/serve.sh.
+resident() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' /proc/$server/status; }
+before=$(resident)
+"$CROWD" "$port" speak 8 2 "$tmp/twice.raw" '{"type":"config","state_s":1}' > "$tmp/crowd" &
+speakers=$!
+sleep 1.7
+lag=$(for i in $(seq 20); do l=$(talk get /metrics | sed -n 's/^linnet_lag_seconds{quantile="0.99"} //p'); [ "$l" = 0.0000 ] || break; sleep 0.02; done; echo "$l")
+grown=$((($(resident) - before) / 8))
+wait $speakers
+is "many streams with states" "ended well       8 of 8; 0 failed" "$(tail -n 1 "$tmp/crowd")"
+has "many streams with states: latencies" "$(cat "$tmp/crowd")" "latency          p50 "
+hasnt "many streams with states: their lag is counted" "$lag" "0.0000"
+[ "${CONFIG:-release}" != release ] || ok "many streams with states: $grown KB each" test "$grown" -lt 6000
 stop "second"
 start third --n-best 3
 is "alternatives" 3 "$(talk stream /v1/stream raw="$tmp/speech.raw" end='{"type":"end"}' | grep '"final"' | sed 's/.*"alternatives"//' | grep -o '"text"' | wc -l)"
