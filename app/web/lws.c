@@ -16,7 +16,7 @@
 #include "app/web/seal.h"
 #include "base/memory.h"
 
-enum { PIECE = 16384, HEAD = 4096, TEXT = 4096 };
+enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, PONG_S = 30, ALIVE_US = 5000000 };
 
 struct lin_web_peer {
     lin_web *web;
@@ -26,6 +26,7 @@ struct lin_web_peer {
     unsigned char *reply; // [LWS_PRE + head + n]
     size_t head, n, at;
     int answered, closing, code;
+    lws_usec_t alive_at; // libwebsockets was told last
     char reason[100];
 };
 
@@ -203,6 +204,16 @@ static void give(lin_web_peer *p, const void *bytes, size_t n, int binary, int l
     if (p->known) h->data(h->context, p->user, bytes, n, binary, last);
 }
 
+// Who sends is there: an answer to a ping may wait behind a minute of sound that this server has not read. To libwebsockets only that
+// answer counts.
+static void note_alive(lin_web_peer *p)
+{
+    const lws_usec_t now = lws_now_usecs();
+    if (now - p->alive_at < ALIVE_US) return;
+    p->alive_at = now;
+    lws_validity_confirmed(p->wsi);
+}
+
 static void on_timer(lws_sorted_usec_list_t *timer);
 
 static void take_turn(lin_web *w)
@@ -234,6 +245,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
     case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION: return open_peer(w, p, wsi, 1);
     case LWS_CALLBACK_RECEIVE: {
         const int last = lws_is_final_fragment(wsi) && lws_remaining_packet_payload(wsi) == 0;
+        if (p && p->web) note_alive(p);
         if (p && p->web && !p->closing) give(p, in, n, lws_frame_is_binary(wsi), last);
         return 0;
     }
@@ -314,7 +326,7 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
         .name = "linnet", .callback = on_event, .per_session_data_size = sizeof(lin_web_peer), .rx_buffer_size = PIECE};
     w->protocols[1] = (struct lws_protocols){.name = "linnet-listening", .callback = on_listening};
     w->alive.secs_since_valid_ping = (uint16_t)o->ping_s;
-    w->alive.secs_since_valid_hangup = (uint16_t)(o->ping_s + 10);
+    w->alive.secs_since_valid_hangup = (uint16_t)(o->ping_s + PONG_S);
     struct lws_context_creation_info info;
     memset(&info, 0, sizeof info);
     info.port = CONTEXT_PORT_NO_LISTEN;

@@ -43,6 +43,7 @@ typedef struct connection {
     unsigned char frame[HEAD + PIECE];
     size_t n;  // bytes of the frame
     unsigned char *heard; // [HEARD] of messages that are not complete
+    int pong; // to be sent behind the frame
     size_t n_heard, unheard; // unheard: bytes to come of a binary message, which is thrown away
 } connection;
 
@@ -169,6 +170,13 @@ static void speak(connection *c, int fd, const char *sound, size_t n_sound, doub
 {
     static const char end[] = "{\"type\":\"end\"}";
     while (send_frame(c, fd) && c->left >= 0 && time >= c->next) {
+        if (c->pong) {
+            static const unsigned char pong[6] = {0x8a, 0x80, 1, 2, 3, 4};
+            memcpy(c->frame, pong, c->n = sizeof pong);
+            c->pong = 0;
+            c->sent = 0;
+            continue;
+        }
         if (c->left-- == 0) {
             put_frame(c, 1, end, sizeof end - 1);
             continue;
@@ -195,7 +203,7 @@ static void take_message(const char *text)
 }
 
 // Takes the frames that are complete; 0 behind a closing one, and for one that is too large.
-static int take_frames(connection *c, int fd)
+static int take_frames(connection *c)
 {
     size_t at = 0;
     int open = 1;
@@ -215,9 +223,8 @@ static int take_frames(connection *c, int fd)
         if (have < 2 + extra + n) break;
         unsigned char *after = b + 2 + extra + n, kept = *after;
         *after = 0;
-        static const unsigned char pong[6] = {0x8a, 0x80, 1, 2, 3, 4};
         if ((b[0] & 15) == 1) take_message((const char *)b + 2 + extra);
-        if ((b[0] & 15) == 9 && c->sent == c->n) say(fd, pong, sizeof pong);
+        if ((b[0] & 15) == 9) c->pong = 1; // pings of the server are empty
         open = (b[0] & 15) != 8;
         *after = kept;
         at += 2 + extra + n;
@@ -235,7 +242,7 @@ static int listen_to(connection *c, int fd)
     const size_t skipped = c->unheard < c->n_heard ? c->unheard : c->n_heard;
     memmove(c->heard, c->heard + skipped, c->n_heard -= skipped);
     c->unheard -= skipped;
-    return take_frames(c, fd);
+    return take_frames(c);
 }
 
 static void put_counts(const char *name, const counts *c)

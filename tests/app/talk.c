@@ -4,13 +4,14 @@
 //   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
 //   talk PORT send FILE                                    the bytes of a file, as they are; what comes back within a second of silence
 //   talk PORT stream PATH [header=LINE]... [config=JSON] [middle=JSON] [raw=FILE] [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON] [state=FILE]
-//             [resume=FILE] [stop=BYTES] [skip=BYTES] [deaf=SECONDS]
+//             [resume=FILE] [stop=BYTES] [skip=BYTES] [deaf=SECONDS] [mute]
 //   talk 0 activate PROGRAM ARGUMENTS...                   the program with a listening socket, as systemd gives it
 //
 // stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line, and
 // "closed CODE REASON" in the end, or "refused STATUS". wait: one message is read after each that is sent; paced: as fast as speech.
 // middle: a message in the middle of the file. state: where binary messages are kept, the last one; resume: the first binary message. skip: these bytes of the file are not sent;
 // stop: leave after so many bytes, without a word. deaf: read nothing for so long after sending.
+// mute: do not answer pings.
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,7 +29,7 @@
 typedef struct options {
     const char *path, *config, *middle, *raw, *end, *state, *resume;
     const char *headers[16], *fields[16];
-    int n_headers, n_fields, wait, paced;
+    int n_headers, n_fields, wait, paced, mute;
     long chunk, rate, stop, skip;
     double deaf;
 } options;
@@ -181,7 +182,7 @@ static int hear(int fd, const options *o)
             return 0;
         }
         text[n] = 0;
-        if (code == 9) frame(fd, 10, text, n);
+        if (code == 9 && !o->mute) frame(fd, 10, text, n);
         if (code == 1) printf("%s\n", text);
         if (code == 8) printf("closed %d %s\n", n > 1 ? (unsigned char)text[0] << 8 | (unsigned char)text[1] : 0, n > 2 ? text + 2 : "");
         if (code == 2 && o->state) {
@@ -285,6 +286,7 @@ int main(int argc, char **argv)
         int known = 0;
         if (!strcmp(a, "wait")) o.wait = known = 1;
         if (!strcmp(a, "paced")) o.paced = known = 1;
+        if (!strcmp(a, "mute")) o.mute = known = 1;
         if (equals && !strncmp(a, "header=", 7) && o.n_headers < 16) o.headers[o.n_headers++] = equals + 1, known = 1;
         if (equals && !strncmp(a, "deaf=", 5)) o.deaf = atof(equals + 1), known = 1;
         for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < 6; k++) {
