@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 enum { IDLE, HALF, SLOW, SLOW_BODY, NOISE, DEAF, KINDS, SPEAK };
-enum { PIECE = 1280, PIECE_MS = 40, HEAD = 8, HEARD = 1 << 16, SLOWEST_MS = 20000 };
+enum { PIECE = 1280, PIECE_MS = 40, HEAD = 8, HEARD = 1 << 18, SLOWEST_MS = 20000 };
 
 static const char shake[] = "GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
