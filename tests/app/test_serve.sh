@@ -199,7 +199,7 @@ stop "words"
 # ---- limits, tokens, stopping
 
 printf '# secrets\nopen sesame\nabc\n' > "$tmp/tokens"
-start limits --no-words --tokens "$tmp/tokens" --max-streams 2 --max-upload 1 --max-files 1 --idle 1 -j 1 --max-per-address 1
+start limits --no-words --tokens "$tmp/tokens" --max-streams 2 --max-upload 1 --max-files 1 --idle 3 -j 1 --max-per-address 1
 is "without a token" "refused 401" "$(talk stream /)"
 is "with a wrong one" "refused 401" "$(talk stream '/?access_token=ab')"
 has "files need one too" "$(talk post /v1/audio/transcriptions file=@"$speech")" "HTTP/1.1 401"
@@ -241,10 +241,10 @@ first=$server
 states='{"type":"config","state_s":1,"resume":false}'
 talk stream /v1/stream config="$states" raw="$tmp/twice.raw" end='{"type":"end"}' > "$tmp/whole"
 is "with states: the same text" "$both" "$(texts "$tmp/whole")"
-talk stream /v1/stream config="$states" raw="$tmp/twice.raw" paced stop=220000 state="$tmp/state" > "$tmp/before" &
+talk stream /v1/stream config="$states" raw="$tmp/twice.raw" paced state="$tmp/state" > "$tmp/before" &
 victim=$!
 state_seconds() { sed -n 's/^{"type":"state","seconds":\([0-9.]*\).*/\1/p' "$tmp/before" | tail -n 1; }
-for i in $(seq 200); do
+for i in $(seq 1000); do
     case $(state_seconds) in [4-9]*) break ;; esac
     sleep 0.05
 done
