@@ -198,7 +198,7 @@ static void watch(session *s, double seconds)
 static int shows(session *s, const char *part) { return strstr(text_of(&s->screen), part) != NULL; }
 
 // The machine may be busy: what must come is awaited for this long, never for an interval that a quiet machine would need.
-#define PATIENCE 15.0
+#define PATIENCE 60.0
 
 static void wait_for(session *s, const char *part)
 {
@@ -234,7 +234,7 @@ static void left_tidy(session *s)
 
 static void ended_with(session *s, int status)
 {
-    watch(s, 10);
+    watch(s, PATIENCE);
     left_tidy(s);
     ck_assert_msg(WIFEXITED(s->status) && WEXITSTATUS(s->status) == status, "status 0x%x; the screen:\n%s", (unsigned)s->status,
                   text_of(&s->screen));
@@ -436,7 +436,7 @@ START_TEST(killed_it_leaves_the_terminal_tidy)
     start(&s, 12, 80, "xterm", NULL, ordinary);
     wait_for(&s, "[0:00.");
     type(&s, "\034"); // Ctrl-backslash
-    watch(&s, 10);
+    watch(&s, PATIENCE);
     left_tidy(&s);
     ck_assert(WIFSIGNALED(s.status) && WTERMSIG(s.status) == SIGQUIT);
 }
@@ -447,7 +447,7 @@ START_TEST(stopped_and_continued)
     start(&s, 12, 80, "xterm", NULL, ordinary);
     wait_for(&s, "[0:00.");
     type(&s, "\032"); // Ctrl-Z
-    watch(&s, 5);
+    watch(&s, PATIENCE);
     ck_assert_int_eq(s.stopped, 1);
     same_modes(&s);
     watch(&s, 0.1);
@@ -530,7 +530,7 @@ START_TEST(progress_fits)
         ck_assert_msg(strstr(row + 1, " %, ") == NULL, "%d columns, two rows:\n%s", widths[i], text);
     }
     kill(s.pid, SIGINT);
-    watch(&s, 20);
+    watch(&s, PATIENCE);
     ck_assert(s.ended);
     ck_assert_msg(!shows(&s, " %, "), "%s", text_of(&s.screen));
     left_tidy(&s);
@@ -541,7 +541,7 @@ START_TEST(a_result_flows_on_the_terminal)
 {
     char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--raw", once, NULL};
     start(&s, 24, 100, "xterm", NULL, arguments);
-    watch(&s, 10);
+    watch(&s, PATIENCE);
     ck_assert_msg(shows(&s, "1 file, 2.4 s of sound"), "%s", text_of(&s.screen));
     ck_assert_ptr_null(strstr(text_of(&s.screen), " %"));
     left_tidy(&s);
@@ -617,7 +617,7 @@ START_TEST(plain)
     char want[4096];
     snprintf(want, sizeof want, "%s", lines_of(sound));
     start(&s, 12, 80, _i ? "xterm" : "dumb", NULL, arguments);
-    watch(&s, 10);
+    watch(&s, PATIENCE);
     ck_assert(s.ended);
     const char *got = text_of(&s.screen);
     ck_assert_msg(strncmp(got, want, strlen(want)) == 0, "%s", got);
