@@ -26,6 +26,7 @@ typedef __m256 vec;
 // 4 KB ahead: a live chunk of a few rows reads its weights from the third-level cache or memory. Reaches into the next panel, and
 // the next matrix. One row gains nothing.
 #define FEW_AHEAD 1024
+#define OWN_TILES 1
 #define PANELS_AT_ONCE {0, 4, 2, 1}
 #define ROWS_OF(F, V) F(1, 1, V) F(2, 1, V) F(3, 1, V) F(4, 1, V)
 #define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) F(1, 2, 3) F(1, 4, 3) F(2, 2, 3)

@@ -13,6 +13,8 @@
  *                                  as many, are left: few rows have too few independent sums in one panel to hide an adder's
  *                                  latency
  *   FEW_AHEAD                      0, or how many floats ahead weights are prefetched that only 2 to MAIN_ROWS rows use
+ *   OWN_TILES                      1 if dw has register blocks of its own, which copy x as they read it, else 0; 1 needs
+ *                                  3 LANES = PANEL
  *   BLOCKS(F)                      F(rows, panels, vectors of each panel) for every block that these numbers can lead to
  *
  * Every block computes an output element the same way: sum = +0; sum = fma(a[t], b[t], sum) for t = 0, 1, 2, ...; so its bits do
@@ -295,9 +297,9 @@ void LIN_NAME(lin_linear_turned)(float *y, const float *x, const float *packed, 
 // the bits of dw depend on it.
 enum { ROWS_A_STEP = PAIRS ? 2 : 1, STEPS = 192, DEPTH = STEPS * ROWS_A_STEP };
 
-// For narrow tiles of this height and more, a copy of each panel of x saves more than it costs; for wide tiles it saves nothing. Pairs
-// are always copied.
-enum { COPY_FROM = PAIRS ? 0 : PANEL == LIN_PANEL_AVX2 ? 64 : LIN_TILE_N + 1 };
+// A block prefetches a line after so many steps. One after each step of the narrow blocks would be more than memory gives: the lines
+// under way would take up all miss buffers, and the block's own loads would wait for them.
+enum { AHEAD_EVERY = OWN_TILES ? 4 : 1, AHEAD_ROWS = STEPS / AHEAD_EVERY };
 
 #if PAIRS // pack_x and pack_dy are those of the file that includes this one
 // Zeros for the rows cuts[i] - 1 of those from `first` on that pack_dy has packed; returns the first cut behind them.
@@ -355,18 +357,25 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
         for (int i = 0; i < TILES; i++) *(tile_row *)(db + i * MAIN_ROWS) += sum[i];
         db += LIN_PANEL;
     }
-    for (; columns > 0; columns -= MAIN_ROWS, dy += MAIN_ROWS, packed += stride) {
-        const int used = columns < MAIN_ROWS ? columns : MAIN_ROWS;
-        float sum[MAIN_ROWS] = {0};
+    for (; columns >= MAIN_ROWS; columns -= MAIN_ROWS, dy += MAIN_ROWS, packed += stride) {
+        tile_row sum = {0};
         const float *from = dy;
         for (int t = 0; t < rows; t++, from += ld) {
-            for (int i = 0; i < used; i++) sum[i] += packed[t * MAIN_ROWS + i] = from[i];
-            for (int i = used; i < MAIN_ROWS; i++) packed[t * MAIN_ROWS + i] = 0;
+            const tile_row row = *(const tile_row *)from;
+            *(tile_row *)(packed + (size_t)t * MAIN_ROWS) = row;
+            sum += row;
         }
         if (!db) continue;
-        for (int i = 0; i < used; i++) db[i] += sum[i];
-        db += used;
+        *(tile_row *)db += sum;
+        db += MAIN_ROWS;
     }
+    if (columns == 0) return;
+    float sum[MAIN_ROWS] = {0};
+    for (int t = 0; t < rows; t++, dy += ld, packed += MAIN_ROWS) {
+        for (int i = 0; i < columns; i++) sum[i] += packed[i] = dy[i];
+        for (int i = columns; i < MAIN_ROWS; i++) packed[i] = 0;
+    }
+    for (int i = 0; db && i < columns; i++) db[i] += sum[i];
 }
 
 // Zeros for the rows cuts[i] - 1 of those from `first` on that pack_dy has packed; returns the first cut behind them.
@@ -381,25 +390,160 @@ static int pack_cuts(float *packed, const lin_tile *tile, int cut, int first, in
 }
 #endif
 
-// The data that a tile reads in one block of rows, as columns of cache lines; of rows in pairs, first the even ones and then the odd.
+// What the calls for one panel prefetch: columns of cache lines, in pieces of AHEAD_ROWS rows.
 typedef struct lines {
-    const float *x, *dy; // of the next block, at the tile's first column; NULL after the last one
+    const float *x, *dy; // the first column of each
     size_t ldx, ldy;
-    int of_x, of_dy, calls; // number of columns of lines, and of calls that prefetch them
+    int of_x, of_dy, calls; // columns, and calls for the panel
+    int piece, share;       // the next piece; all pieces divided among the calls so far, modulo `calls`
 } lines;
 
-// The column of lines that call number `call` prefetches, if any: the calls of each block but the last cover all of them, evenly.
-static void look_ahead(operands *from, const lines *next, int call)
+// Where the next call prefetches, if it does, and the distance of rows there. The calls for a panel cover all its pieces, evenly.
+static const float *look_ahead(lines *next, size_t *ahead_step)
 {
-    const int lines_of_x = next->of_x * ROWS_A_STEP, all = lines_of_x + next->of_dy * ROWS_A_STEP;
-    const int i = (int)((long)call * all / next->calls);
-    from->ahead = from->b; // already in the cache
-    from->ahead_step = 0;
-    if (!next->x || i == (int)((long)(call + 1) * all / next->calls)) return;
-    const int of_x = i < lines_of_x, column = of_x ? i : i - lines_of_x;
-    const size_t ld = of_x ? next->ldx : next->ldy;
-    from->ahead = (of_x ? next->x : next->dy) + column / ROWS_A_STEP * LINE + (size_t)(column % ROWS_A_STEP) * ld;
-    from->ahead_step = ROWS_A_STEP * ld;
+    enum { PIECES = DEPTH / AHEAD_ROWS };
+    next->share += (next->of_x + next->of_dy) * PIECES;
+    if (next->share < next->calls) return NULL;
+    next->share -= next->calls;
+    const int column = next->piece / PIECES, row = next->piece % PIECES * AHEAD_ROWS;
+    next->piece++;
+    if (column < next->of_x) {
+        *ahead_step = next->ldx;
+        return next->x + column * LINE + (size_t)row * next->ldx;
+    }
+    *ahead_step = next->ldy;
+    return next->dy + (column - next->of_x) * LINE + (size_t)row * next->ldy;
+}
+
+// During panel p of x: the next panel, which may be the first one of the next block of rows, and a share of the next block of dy.
+// More would push out of a second-level cache of 512 KB what this block needs. Only whole blocks are prefetched, so that no address
+// is outside.
+static void look_from(lines *next, const lin_tile *tile, const float *x, const float *dy, int p, int panels, int whole, int more)
+{
+    const int width = tile->k1 - tile->k0, last = p == panels - 1, lines_of_dy = (tile->n1 - tile->n0) / LINE;
+    const int c = last ? 0 : (p + 1) * PANEL, columns = c + PANEL < width ? c + PANEL : width;
+    const int first = (c + LINE - 1) / LINE, end = (columns + LINE - 1) / LINE;
+    const int first_dy = p * lines_of_dy / panels, end_dy = (p + 1) * lines_of_dy / panels;
+    next->piece = next->share = 0;
+    next->of_x = next->of_dy = 0;
+    if (last ? more : whole) {
+        next->x = x + (last ? (size_t)DEPTH * tile->ldx : 0) + first * LINE;
+        next->of_x = end > first ? end - first : 0;
+    }
+    if (more) {
+        next->dy = dy + (size_t)DEPTH * tile->ldy + first_dy * LINE;
+        next->of_dy = end_dy - first_dy;
+    }
+}
+
+#if OWN_TILES
+// `steps` steps of a block: sums of MAIN_ROWS rows and V vectors.
+INLINE void dw_steps(const int V, const int copying, const int steps, vec sum[MAIN_ROWS][MAX_BLOCK_VECS], const float *a,
+                     const float *b, size_t ldb, float *copy)
+{
+    UNROLL
+    for (int t = 0; t < steps; t++, a += MAIN_ROWS, b += ldb) {
+        vec column[MAX_BLOCK_VECS];
+        UNROLL
+        for (int v = 0; v < V; v++) {
+            column[v] = vec_load(b + v * LANES);
+            if (copying) vec_store(copy + t * PANEL + v * LANES, column[v]);
+        }
+        UNROLL
+        for (int r = 0; r < MAIN_ROWS; r++) {
+            const vec value = vec_set1(a[r]);
+            UNROLL
+            for (int v = 0; v < V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
+        }
+    }
+}
+
+// MAIN_ROWS rows of V vectors of dw += a tile of dy [steps, MAIN_ROWS] times b [steps, ldb].
+INLINE NO_MEMSET void dw_block(const int V, const int copying, float *dw, size_t ldw, const float *a, const float *b, size_t ldb,
+                               float *copy, int steps, const float *ahead, size_t ahead_step)
+{
+    vec sum[MAIN_ROWS][MAX_BLOCK_VECS];
+    UNROLL
+    for (int r = 0; r < MAIN_ROWS; r++) {
+        UNROLL
+        for (int v = 0; v < V; v++) sum[r][v] = vec_set1(0.0f);
+        __builtin_prefetch(dw + (size_t)r * ldw, 1, 3);
+        __builtin_prefetch(dw + (size_t)r * ldw + V * LANES - 1, 1, 3);
+    }
+    for (; steps >= AHEAD_EVERY; steps -= AHEAD_EVERY, a += AHEAD_EVERY * MAIN_ROWS, b += AHEAD_EVERY * ldb) {
+        dw_steps(V, copying, AHEAD_EVERY, sum, a, b, ldb, copy);
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += ahead_step;
+        if (copying) copy += AHEAD_EVERY * PANEL;
+    }
+    for (; steps > 0; steps--, a += MAIN_ROWS, b += ldb) {
+        dw_steps(V, copying, 1, sum, a, b, ldb, copy);
+        if (copying) copy += PANEL;
+    }
+    UNROLL
+    for (int r = 0; r < MAIN_ROWS; r++, dw += ldw) {
+        UNROLL
+        for (int v = 0; v < V; v++) vec_store(dw + v * LANES, vec_add(vec_load(dw + v * LANES), sum[r][v]));
+    }
+}
+
+// V vectors of columns of dw: `tiles` blocks. The first one copies the panel b to `copy` [steps, PANEL] as it reads it, for the
+// others: of rows 3 KB apart only few fit into a cache of 8 ways.
+INLINE NO_MEMSET void dw_panel(const int V, const result *to, const operands *from, float *copy, int tiles, lines *next)
+{
+    const float *a = from->a, *b = from->b;
+    float *dw = to->y;
+    for (int i = 0; i < tiles; i++, a += from->a_next, dw += MAIN_ROWS * to->ldy) {
+        size_t step = 0;
+        const float *ahead = look_ahead(next, &step);
+        if (!ahead) ahead = b; // already in the cache
+        if (i == 0) {
+            dw_block(V, 1, dw, to->ldy, a, b, from->b_step, copy, from->steps, ahead, step);
+            b = copy;
+        } else {
+            dw_block(V, 0, dw, to->ldy, a, b, PANEL, NULL, from->steps, ahead, step);
+        }
+    }
+}
+
+static __attribute__((noinline)) NO_MEMSET void dw_panel_2(const result *to, const operands *from, float *copy, int tiles,
+                                                            lines *next)
+{
+    dw_panel(2, to, from, copy, tiles, next);
+}
+
+static __attribute__((noinline)) NO_MEMSET void dw_panel_3(const result *to, const operands *from, float *copy, int tiles,
+                                                            lines *next)
+{
+    dw_panel(3, to, from, copy, tiles, next);
+}
+#endif
+
+// The tiles of one panel of x; *from and *to advance to the rows that are left over. x is read in place, or where it was copied to.
+static void tiles_run(operands *from, result *to, float *copy, int tiles, lines *next)
+{
+#if OWN_TILES
+    if (tiles > 0 && from->b != copy && to->columns > LANES) {
+        (to->columns >= PANEL ? dw_panel_3 : dw_panel_2)(to, from, copy, tiles, next);
+        from->b = copy;
+        from->b_step = PANEL;
+        from->a += (size_t)tiles * from->a_next;
+        to->y += (size_t)tiles * MAIN_ROWS * to->ldy;
+        tiles = 0;
+    }
+#else
+    (void)copy;
+#endif
+    for (int i = 0; i < tiles; i++) {
+        from->ahead = AHEAD_EVERY > 1 ? NULL : look_ahead(next, &from->ahead_step);
+        if (!from->ahead) {
+            from->ahead = from->b; // already in the cache
+            from->ahead_step = 0;
+        }
+        panel_run(MAIN_ROWS, 1, PANEL, from, to);
+        from->a += from->a_next;
+        to->y += MAIN_ROWS * to->ldy;
+    }
 }
 
 void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch)
@@ -407,34 +551,25 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
     const int height = tile.n1 - tile.n0, width = tile.k1 - tile.k0;
     const int tiles = height / MAIN_ROWS, rest = height % MAIN_ROWS, panels = (width + PANEL - 1) / PANEL;
     float *const packed_dy = scratch, *const packed_x = scratch + STEPS * (LIN_TILE_N + MAIN_ROWS);
-    lines next = {.ldx = tile.ldx, .ldy = tile.ldy, .of_x = width / LINE, .of_dy = height / LINE, .calls = tiles * panels};
+    lines next = {.ldx = tile.ldx, .ldy = tile.ldy, .calls = tiles};
     for (int r = 0, cut = 0; r < rows; r += DEPTH) {
         const int now = rows - r < DEPTH ? rows - r : DEPTH, steps = (now + ROWS_A_STEP - 1) / ROWS_A_STEP;
         const float *block_x = x + (size_t)r * tile.ldx + tile.k0, *block_dy = dy + (size_t)r * tile.ldy + tile.n0;
-        const int more = rows - r >= 2 * DEPTH; // only whole blocks are prefetched, so that no address is outside
-        next.x = more ? block_x + (size_t)DEPTH * tile.ldx : NULL;
-        next.dy = more ? block_dy + (size_t)DEPTH * tile.ldy : NULL;
         pack_dy(packed_dy, db ? db + tile.n0 : NULL, block_dy, now, tile.ldy, height);
         cut = pack_cuts(packed_dy, &tile, cut, r, now);
         operands from = {.a_row = 1, .a_step = MAIN_ROWS, .a_next = (size_t)steps * MAIN_ROWS, .steps = steps};
         result to = {.ldy = tile.ldw, .add = 1};
         for (int p = 0; p < panels; p++) {
             const int c = p * PANEL, left = width - c;
-            // If the rows of x are 3 KB apart, few of them fit into a cache of 8 ways: a panel is copied if it is read often
-            // enough. Else x is read in place, but no vector may reach past its end.
-            const int in_place = height < COPY_FROM && (left >= PANEL || left % LANES == 0);
+            const int in_place = !PAIRS && (left >= PANEL || left % LANES == 0); // no vector may reach past the end of x
             if (!in_place) pack_x(packed_x, block_x + c, now, tile.ldx, left);
             from.b = in_place ? block_x + c : packed_x;
             from.b_step = in_place ? tile.ldx : PANEL;
             from.a = packed_dy;
             to.columns = left;
             to.y = dw + (size_t)tile.n0 * tile.ldw + tile.k0 + c;
-            for (int i = 0; i < tiles; i++) {
-                look_ahead(&from, &next, p * tiles + i);
-                panel_run(MAIN_ROWS, 1, PANEL, &from, &to);
-                from.a += from.a_next;
-                to.y += MAIN_ROWS * to.ldy;
-            }
+            look_from(&next, &tile, block_x, block_dy, p, panels, now == DEPTH, rows - r >= 2 * DEPTH);
+            tiles_run(&from, &to, packed_x, tiles, &next);
             from.ahead = from.b;
             from.ahead_step = 0;
             if (rest) panel_run(rest, 1, PANEL, &from, &to);

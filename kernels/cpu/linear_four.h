@@ -55,5 +55,6 @@ static inline vec vec_max(vec a, vec b)
 #define WIDE_OF(F, V) F(1, 1, V) F(2, 1, V)
 #define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) WIDE_OF(F, 4) WIDE_OF(F, 5) WIDE_OF(F, 6) MORE_BLOCKS(F)
 
+#define OWN_TILES 0
 #define PANEL LIN_PANEL
 #define FEW_AHEAD 0
