@@ -22,7 +22,8 @@
 /* The operations of the rivals, for backends that have them. */
 #define LIN_SOFTMAX_OPERATIONS(X)                                                                                                  \
     X(softmax_forward) X(softmax_backward) X(softmax_scores) X(softmax_naive_forward) X(softmax_naive_backward)
-#define LIN_FEEDFORWARD_OPERATIONS(X) X(feedforward_forward) X(feedforward_backward) /* CUDA only */
+#define LIN_BLOCK_OPERATIONS(X)                                                                                                    \
+    X(feedforward_forward) X(feedforward_backward) X(attention_block_forward) X(attention_block_backward) /* CUDA only */
 #define LIN_LSH_OPERATIONS(X) X(lsh_forward) X(lsh_backward)
 #define LIN_MAPPED_OPERATIONS(X) X(mapped_attention_forward) X(mapped_attention_backward)
 #define LIN_DECAYED_OPERATIONS(X) X(decayed_attention_forward) X(decayed_attention_backward)
@@ -70,6 +71,13 @@ void LIN_OP(attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv,
 void LIN_OP(attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                                 const lin_segments *segments, int H, int E, int causal);
 
+void LIN_OP(attention_block_forward)(lin_exec *exec, LIN_REAL *out, LIN_REAL *qkv, LIN_REAL *y, LIN_REAL *operands,
+                                     const LIN_REAL *x, const LIN_REAL *wqkv, const LIN_REAL *bqkv, const LIN_REAL *wout,
+                                     const LIN_REAL *bout, const lin_segments *segments, int H, int E, int causal);
+void LIN_OP(attention_block_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dwqkv, LIN_REAL *dbqkv, LIN_REAL *dwout,
+                                      const LIN_REAL *dy, const LIN_REAL *x, const LIN_REAL *qkv, const LIN_REAL *y,
+                                      const LIN_REAL *operands, LIN_REAL *d_qkv, const LIN_REAL *wqkv, const LIN_REAL *wout,
+                                      const lin_segments *segments, int H, int E, int causal);
 void LIN_OP(decayed_attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const LIN_REAL *gates, int constant,
                                        const lin_segments *segments, int H, int E, LIN_REAL *const *states, size_t at);
 void LIN_OP(decayed_attention_backward)(lin_exec *exec, LIN_REAL *dqkv, LIN_REAL *dgates, const LIN_REAL *dy, const LIN_REAL *qkv,

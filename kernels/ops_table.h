@@ -162,6 +162,20 @@ typedef struct LIN_OPS {
                                        const LIN_REAL *gates, int constant, const LIN_REAL *y, const lin_segments *segments, int H,
                                        int E);
 
+    /* The attention block in training: out = y woutᵀ + bout with y = attention_forward(qkv), qkv = x wqkvᵀ + bqkv; x, y and out [rows, C],
+     * C = H E, wqkv [3C, C] and wout [C, C] packed. qkv [rows, 3C], y and operands [rows, C] receive what the backward pass needs, operands
+     * in the backend's own format (CUDA in bf16: x and y as bf16; NULL in other precisions). NULL on backends for which it would be the
+     * operations above (ref, CPU): there the network calls these. */
+    void (*attention_block_forward)(lin_exec *exec, LIN_REAL *out, LIN_REAL *qkv, LIN_REAL *y, LIN_REAL *operands, const LIN_REAL *x,
+                                    const LIN_REAL *wqkv, const LIN_REAL *bqkv, const LIN_REAL *wout, const LIN_REAL *bout,
+                                    const lin_segments *segments, int H, int E, int causal);
+    /* dx (written), dwqkv, dbqkv, dwout += from dy, with the weights packed transposed; the gradient of bout is that of layer_norm_backward
+     * (sums_in_norm). d_qkv [rows, 3C] is scratch. operands and d_qkv are 16-byte aligned, or both are not. */
+    void (*attention_block_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dwqkv, LIN_REAL *dbqkv, LIN_REAL *dwout,
+                                     const LIN_REAL *dy, const LIN_REAL *x, const LIN_REAL *qkv, const LIN_REAL *y,
+                                     const LIN_REAL *operands, LIN_REAL *d_qkv, const LIN_REAL *wqkv, const LIN_REAL *wout,
+                                     const lin_segments *segments, int H, int E, int causal);
+
     /* ---- softmax attention (Vaswani et al. 2017): the rival, in two implementations --------------------------------------------- */
 
     /* y [rows, H E] from qkv [rows, 3, H, E]: y_i = sum_j p_ij v_j with p_i = softmax_j(q_i k_j / sqrt(E)), j <= i (causal) or all frames

@@ -159,6 +159,7 @@ static void lay_out_transformer(lin_activations *a)
     const size_t C = (size_t)lin_config_width(c), F = (size_t)c->feedforward, V = (size_t)c->outputs,
                  parts = c->attention == LIN_ATTENTION_LSH ? 2 : 3;
     const int sums = a->for_training || c->norm == LIN_NORM_PRE; // of blocks, before their norm
+    const int narrow = a->ops->precision == LIN_PRECISION_BF16 && lin_has_attention_block(a->ops, c);
     for (int l = 0; l < (a->for_training ? c->layers : 1); l++) {
         lin_layer_values *v = &a->layers[l];
         v->x0 = take(a, C);
@@ -170,6 +171,7 @@ static void lay_out_transformer(lin_activations *a)
         v->qkv = take(a, parts * C);
         v->decay = c->decay == LIN_DECAY_GATED ? take(a, (size_t)c->heads) : NULL;
         v->y = take(a, C);
+        v->operands = a->for_training && narrow ? take(a, C) : NULL;
         lay_out_attention(a, v);
         v->x2 = take(a, C);
         v->n2 = sums ? take(a, C) : NULL;

@@ -34,6 +34,7 @@ typedef struct lin_layer_values {
     lin_real *lse;            // softmax, lsh: [H]
     lin_real *scores;         // softmax-naive: the probabilities of all pairs of frames
     int *order;               // lsh: [rounds, H]
+    lin_real *operands;       // of the products around attention, where the backend keeps them in another format [C]
     lin_real *x2;             // between attention and feed-forward [C]
     lin_real *n2, *stats2;    // pre-norm: LN2(x2); post-norm: the input of LN2 [C], in training
     lin_real *hidden;         // relu, then dropout [F]
@@ -71,6 +72,12 @@ void lin_layer_linear_backward(const lin_weights *w, lin_exec *exec, lin_real *d
 /* The same without the gradient of the bias, where a norm's gradient has added it. */
 void lin_layer_weight_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
                                const lin_real *x, const int pair[2], int rows);
+
+/* Whether the backend has this network's attention blocks as one operation, in training. */
+static inline int lin_has_attention_block(const lin_real_ops *ops, const lin_config *c)
+{
+    return ops->attention_block_forward && c->attention == LIN_ATTENTION_LINEAR && c->feature_map == LIN_MAP_ELU && !c->decay;
+}
 
 /* Elements of a state before this layer's part. */
 size_t lin_state_offset(const lin_config *config, int layer);

@@ -85,6 +85,50 @@ static void attend_backward(const lin_weights *w, lin_activations *a, lin_exec *
     }
 }
 
+static int is_one_block(const lin_weights *w, const lin_activations *a, const lin_batch *batch)
+{
+    return a->for_training && !batch->states && lin_has_attention_block(w->ops, &w->config);
+}
+
+// branch = wout attention(wqkv x + bqkv) + bout; at: where the layer's part of a state begins.
+static void attention_block(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
+                            const lin_layer_values *v, const lin_real *x, size_t at)
+{
+    const lin_config *c = &w->config;
+    const lin_param_layer *p = &w->params->layers[l];
+    const int rows = batch->out.rows;
+    if (is_one_block(w, a, batch)) {
+        w->ops->attention_block_forward(exec, a->branch, v->qkv, v->y, v->operands, x, w->packed + w->forward_offset[p->qkv[0]],
+                                        lin_value(w, p->qkv[1]), w->packed + w->forward_offset[p->out[0]], lin_value(w, p->out[1]),
+                                        &batch->out, c->heads, c->head_width, c->causal);
+        return;
+    }
+    lin_layer_linear(w, exec, v->qkv, x, p->qkv, rows, LIN_LINEAR);
+    attend(w, exec, batch, l, v, x, at);
+    lin_layer_linear(w, exec, a->branch, v->y, p->out, rows, LIN_LINEAR);
+}
+
+// a->branch = the gradient of the block's input x, from dy. bias_done: a norm's gradient has added that of the output's bias.
+static void attention_block_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
+                                     lin_real *gradients, const lin_real *dy, const lin_real *x, int bias_done)
+{
+    const lin_config *c = &w->config;
+    const lin_param_layer *p = &w->params->layers[l];
+    const lin_layer_values *v = &a->layers[l];
+    const int rows = batch->out.rows;
+    if (is_one_block(w, a, batch)) {
+        w->ops->attention_block_backward(exec, a->branch, lin_gradient(w, gradients, p->qkv[0]), lin_gradient(w, gradients, p->qkv[1]),
+                                         lin_gradient(w, gradients, p->out[0]), dy, x, v->qkv, v->y, v->operands, a->d_qkv,
+                                         w->packed + w->backward_offset[p->qkv[0]], w->packed + w->backward_offset[p->out[0]],
+                                         &batch->out, c->heads, c->head_width, c->causal);
+        return;
+    }
+    if (bias_done) lin_layer_weight_backward(w, exec, a->branch, gradients, dy, v->y, p->out, rows);
+    else lin_layer_linear_backward(w, exec, a->branch, gradients, dy, v->y, p->out, rows);
+    attend_backward(w, a, exec, batch, l, a->branch);
+    lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_qkv, x, p->qkv, rows);
+}
+
 /* ---- forward ---------------------------------------------------------------------------------------------------------------- */
 
 static void norm(const lin_weights *w, lin_exec *exec, lin_real *y, lin_real *stats, const lin_real *x, const int pair[2], int rows)
@@ -142,9 +186,7 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
                           lin_config_conv_after(c), batch->states, at + lin_state_attention_count(c));
     const lin_real *x1 = l < c->conv_layers ? v->x1 : v->x0;
     if (pre && !norm_is_done_before(c, l)) norm(w, exec, v->n1, v->stats1, x1, p->norm1, rows);
-    lin_layer_linear(w, exec, v->qkv, pre ? v->n1 : x1, p->qkv, rows, LIN_LINEAR);
-    attend(w, exec, batch, l, v, pre ? v->n1 : x1, at);
-    lin_layer_linear(w, exec, a->branch, v->y, p->out, rows, LIN_LINEAR);
+    attention_block(w, a, exec, batch, l, v, pre ? v->n1 : x1, at);
     if (pre)
         add_norm(w, a, exec, v->x2, v->n2, v->stats2, x1, p->norm2, rows, after_attention);
     else
@@ -278,10 +320,7 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
         norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n1, v->stats1, p->norm1, rows, after_attention, db);
     }
 
-    if (db) lin_layer_weight_backward(w, exec, a->branch, gradients, drops ? a->d_y : a->d_x, v->y, p->out, rows);
-    else lin_layer_linear_backward(w, exec, a->branch, gradients, drops ? a->d_y : a->d_x, v->y, p->out, rows);
-    attend_backward(w, a, exec, batch, l, a->branch);
-    lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_qkv, pre ? v->n1 : x1, p->qkv, rows);
+    attention_block_backward(w, a, exec, batch, l, gradients, drops ? a->d_y : a->d_x, pre ? v->n1 : x1, db != NULL);
     if (a->d_decay) { // d_qkv is free again
         lin_layer_linear_backward(w, exec, a->d_qkv, gradients, a->d_decay, pre ? v->n1 : x1, p->decay, rows);
         ops->add_dropout(exec, a->branch, a->branch, a->d_qkv, (size_t)rows * (size_t)C, &none);

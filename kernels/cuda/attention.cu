@@ -187,7 +187,6 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
     const int part = (warp + walk.group + (int)blockIdx.x) & 3;
     const size_t width = (size_t)job.H * (size_t)job.E, stride = 3 * width, head = (size_t)place.h * (size_t)job.E;
     const float *q = job.qkv + place.first * stride + head, *k = q + width, *v = k + width;
-    float *y_rows = job.out + place.first * width + head;
     float *const tiles = shared + walk.group * group_floats, *const own =
                                                                  tiles + 4 * sizes<EP>::tile + part * 16 * sizes<EP>::stride;
     float *const first_sums = shared + 5 * sizes<EP>::tile, *const sums = first_sums + (CAUSAL ? walk.group * group_floats : 0);
@@ -267,7 +266,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
         add_dot<EP>(upper, lower, x, sums + EP * sizes<EP>::sum_stride, lane);
         upper = 1 / (quad_sum(upper) + LIN_ATTENTION_EPS);
         lower = 1 / (quad_sum(lower) + LIN_ATTENTION_EPS);
-        store_rows<EP>(y_rows + (tile * TILE + (size_t)part * 16) * width, width, out, upper, lower, mine, job.E, job.wide, lane);
+        store_result<EP>(job, (place.first + tile * TILE + (size_t)part * 16) * width + head, width, out, upper, lower, mine, lane);
     }
     if (state) store_state<EP>(r, state, job.E);
 }
@@ -373,13 +372,15 @@ __global__ void __launch_bounds__(STEP_WARPS * 32) forward_step(attention_job jo
 
 // ---- the operation
 
-void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
-                                float *const *states, size_t at)
+// 0 if narrow is wanted and there are no tiles.
+static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, const lin_segments *segments, int H, int E, int causal,
+                   float *const *states, size_t at)
 {
-    if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return;
+    if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return 1;
     attention_job job = {};
     job.qkv = qkv;
     job.out = y;
+    job.narrow = narrow;
     job.offsets = segments->offsets;
     job.states = causal ? states : NULL;
     job.at = at;
@@ -388,22 +389,23 @@ void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, cons
     job.stretch = INT_MAX;
     job.wide = (E == 32 || E == 64) && lin_cuda_aligned(y, qkv);
     const unsigned heads = (unsigned)segments->B * (unsigned)H;
-    if (causal && segments->longest <= STEP_MOST && E <= 32) {
+    if (causal && segments->longest <= STEP_MOST && E <= 32 && !narrow) {
         const size_t bytes = STEP_WARPS * 2 * STEP_ROWS * 32 * sizeof(float);
         LIN_LAUNCH(exec, forward_step, lin_cuda_blocks(heads, STEP_WARPS), STEP_WARPS * 32, bytes, job, heads);
-        return;
+        return 1;
     }
     const size_t group =
         (E <= 32 ? (size_t)forward_sizes<32>::group_floats : (size_t)forward_sizes<64>::group_floats) * sizeof(float);
     const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, FORWARD_GROUPS);
     job.stretch = plan.stretch;
     if (plan.groups == 0) {
+        if (narrow) return 0;
         lin_attention_forward_general(exec, job, segments, causal);
-        return;
+        return 1;
     }
     if (plan.stretches > 1) {
         job.sums = (float *)lin_cuda_scratch(exec, plan.slots * (size_t)((plan.EP + 1) * plan.EP) * sizeof(float));
-        if (!job.sums) return;
+        if (!job.sums) return 1;
         lin_attention_sum(exec, job, plan, 0);
         lin_attention_combine(exec, job, plan, causal ? ORDER_FORWARD : ORDER_TOTAL);
     }
@@ -411,4 +413,17 @@ void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, cons
     else if (plan.EP == 32) launch_rows_of<32, 0>(exec, job, plan, causal);
     else if (plan.split) launch_rows_of<64, 1>(exec, job, plan, causal);
     else launch_rows_of<64, 0>(exec, job, plan, causal);
+    return 1;
+}
+
+void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
+                                float *const *states, size_t at)
+{
+    forward(exec, y, NULL, qkv, segments, H, E, causal, states, at);
+}
+
+int lin_attention_forward_narrow(lin_exec *exec, float *y, bf16 *narrow_y, const float *qkv, const lin_segments *segments, int H, int E,
+                                 int causal)
+{
+    return forward(exec, y, narrow_y, qkv, segments, H, E, causal, NULL, 0);
 }

@@ -27,7 +27,7 @@
 #ifndef LIN_KERNELS_CUDA_ATTENTION_H
 #define LIN_KERNELS_CUDA_ATTENTION_H
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/linear.h"
 #include "kernels/cuda/products.h"
 
 #define LIN_ATTENTION_EPS 1e-6f
@@ -55,7 +55,8 @@ template <int EP> struct sizes {
 // The arguments of all kernels.
 typedef struct attention_job {
     const float *qkv, *y, *dy; // [rows, 3, H, E], [rows, H, E] twice
-    float *out;                // y or dqkv
+    float *out;                // y or dqkv; NULL: not written
+    bf16 *narrow;              // the same as bf16, E even; NULL: not written
     const int *offsets;        // [B+1]
     float *sums;               // [slots, H, EP+1, EP]; NULL: each utterance is one stretch
     float *terms;              // [rows, H, 2]: 1/d_i and c_i of the backward
@@ -360,6 +361,35 @@ static __device__ __forceinline__ void store_rows(float *to, size_t stride, cons
     }
 }
 
+// The same as bf16; E is even.
+template <int EP>
+static __device__ __forceinline__ void store_narrow(bf16 *to, size_t stride, const float (&x)[EP / 8][4], float upper, float lower,
+                                                    int n, int E, int lane)
+{
+    const int g = lane >> 2, t = lane & 3;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = g + 8 * half;
+        const float f = half ? lower : upper;
+        bf16 *at = to + (size_t)row * stride + 2 * t;
+        if (row >= n) continue;
+#pragma unroll
+        for (int c = 0; c < EP / 8; c++)
+            if (8 * c + 2 * t < E)
+                *reinterpret_cast<uint32_t *>(at + 8 * c) =
+                    to_bf16(x[c][2 * half] * f) | (uint32_t)to_bf16(x[c][2 * half + 1] * f) << 16;
+    }
+}
+
+// Writes them where the job wants them, from element `at` on.
+template <int EP>
+static __device__ __forceinline__ void store_result(const attention_job &job, size_t at, size_t stride, const float (&x)[EP / 8][4],
+                                                    float upper, float lower, int n, int lane)
+{
+    if (job.out) store_rows<EP>(job.out + at, stride, x, upper, lower, n, job.E, job.wide, lane);
+    if (job.narrow) store_narrow<EP>(job.narrow + at, stride, x, upper, lower, n, job.E, lane);
+}
+
 // ---- running sums
 
 // The part of a group's tile that a warp sums: 16 rows of S from `row`, 8-column tiles from `column`, and z of these rows.
@@ -637,5 +667,12 @@ void lin_attention_combine(lin_exec *exec, const attention_job &job, const lin_a
 // Any E: attention_general.cu.
 void lin_attention_forward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
 void lin_attention_backward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
+
+// attention_forward without states that writes y as bf16 too, and attention_backward that writes dqkv only as bf16; E is even. 1 if it
+// was done, or failed with an error recorded in exec; 0 if there are no tiles for this E on this GPU.
+int lin_attention_forward_narrow(lin_exec *exec, float *y, bf16 *narrow_y, const float *qkv, const lin_segments *segments, int H, int E,
+                                 int causal);
+int lin_attention_backward_narrow(lin_exec *exec, bf16 *dqkv, const float *dy, const float *qkv, const float *y,
+                                  const lin_segments *segments, int H, int E, int causal);
 
 #endif

@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         lower = 1 / (quad_sum(lower) + LIN_ATTENTION_EPS);
         times_slope<EP>(out, x);
         const size_t first = place.first + tile + (size_t)part * 16;
-        store_rows<EP>(job.out + first * stride + head, stride, out, upper, lower, mine, job.E, job.wide, lane);
+        store_result<EP>(job, first * stride + head, stride, out, upper, lower, mine, lane);
         if ((lane & 3) < 2) { // lanes 0 of a quad write the upper rows' terms, lanes 1 the lower rows'
             const int row = (lane >> 2) + 8 * (lane & 1);
             float *terms = job.terms + ((first + (size_t)row) * (size_t)job.H + (size_t)place.h) * 2;
@@ -274,9 +274,9 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         add_sums_transposed<EP, SPLIT>(dk, u, sums, lane);
         add_scaled<EP>(dk, 1, 1, sums + EP * sizes<EP>::sum_stride, lane);
         times_slope<EP>(dk, x);
-        float *to = job.out + (place.first + tile + (size_t)part * 16) * stride + head;
-        store_rows<EP>(to + width, stride, dk, 1, 1, mine, job.E, job.wide, lane);
-        store_rows<EP>(to + 2 * width, stride, dv, 1, 1, mine, job.E, job.wide, lane);
+        const size_t to = (place.first + tile + (size_t)part * 16) * stride + head;
+        store_result<EP>(job, to + width, stride, dk, 1, 1, mine, lane);
+        store_result<EP>(job, to + 2 * width, stride, dv, 1, 1, mine, lane);
     }
 }
 
@@ -309,15 +309,17 @@ static void run_backward_of(lin_exec *exec, const attention_job &job, const lin_
     else run_backward<EP, SPLIT, 0>(exec, job, plan);
 }
 
-void lin_cuda_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y,
-                                 const lin_segments *segments, int H, int E, int causal)
+// dqkv or narrow is NULL. 0 if narrow is wanted and there are no tiles.
+static int backward(lin_exec *exec, float *dqkv, bf16 *narrow, const float *dy, const float *qkv, const float *y,
+                    const lin_segments *segments, int H, int E, int causal)
 {
-    if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return;
+    if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return 1;
     attention_job job = {};
     job.qkv = qkv;
     job.y = y;
     job.dy = dy;
     job.out = dqkv;
+    job.narrow = narrow;
     job.offsets = segments->offsets;
     job.H = H;
     job.E = E;
@@ -326,16 +328,30 @@ void lin_cuda_attention_backward(lin_exec *exec, float *dqkv, const float *dy, c
     const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, BACKWARD_GROUPS);
     job.stretch = plan.stretch;
     if (plan.groups == 0) {
+        if (narrow) return 0;
         lin_attention_backward_general(exec, job, segments, causal);
-        return;
+        return 1;
     }
     const size_t terms = (size_t)segments->rows * (size_t)H * 2, sums = plan.slots * (size_t)((plan.EP + 1) * plan.EP);
     float *scratch = (float *)lin_cuda_scratch(exec, (sums + terms) * sizeof(float));
-    if (!scratch) return;
+    if (!scratch) return 1;
     if (sums > 0) job.sums = scratch;
     job.terms = scratch + sums;
     if (plan.EP == 32 && plan.split) run_backward_of<32, 1>(exec, job, plan, causal);
     else if (plan.EP == 32) run_backward_of<32, 0>(exec, job, plan, causal);
     else if (plan.split) run_backward_of<64, 1>(exec, job, plan, causal);
     else run_backward_of<64, 0>(exec, job, plan, causal);
+    return 1;
+}
+
+void lin_cuda_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y,
+                                 const lin_segments *segments, int H, int E, int causal)
+{
+    backward(exec, dqkv, NULL, dy, qkv, y, segments, H, E, causal);
+}
+
+int lin_attention_backward_narrow(lin_exec *exec, bf16 *dqkv, const float *dy, const float *qkv, const float *y,
+                                  const lin_segments *segments, int H, int E, int causal)
+{
+    return backward(exec, NULL, dqkv, dy, qkv, y, segments, H, E, causal);
 }

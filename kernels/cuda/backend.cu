@@ -501,7 +501,7 @@ static void fill(lin_ops *t)
     t->link_wait = lin_cuda_link_wait;
     t->link_idle = lin_cuda_link_idle;
     LIN_OPERATIONS(ENTRY)
-    LIN_FEEDFORWARD_OPERATIONS(ENTRY)
+    LIN_BLOCK_OPERATIONS(ENTRY)
     LIN_LSTM_OPERATIONS(ENTRY)
     LIN_SOFTMAX_OPERATIONS(ENTRY)
     LIN_MAPPED_OPERATIONS(ENTRY)

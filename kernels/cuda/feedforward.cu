@@ -103,10 +103,10 @@ void lin_cuda_feedforward_backward(lin_exec *exec, float *dx, float *dw1, float 
         const bf16 *h = reinterpret_cast<const bf16 *>(hidden), *narrow_x = h + count;
         bf16 *dh = reinterpret_cast<bf16 *>(d_hidden), *narrow_dy = dh + count;
         run_pass<bf16, float, 0>(exec, narrow_dy, db2, dy, NULL, rows, C, 1);
-        lin_cuda_narrow_backward_weight(exec, dw2, narrow_dy, h, rows, C, F);
+        lin_cuda_narrow_backward_weight(exec, dw2, NULL, narrow_dy, h, rows, C, F);
         lin_cuda_narrow_forward(exec, dh, narrow_dy, w2, NULL, rows, F, C, 1);
         run_pass<bf16, bf16, 1>(exec, dh, db1, dh, h, rows, F, (float)scale);
-        lin_cuda_narrow_backward_weight(exec, dw1, dh, narrow_x, rows, F, C);
+        lin_cuda_narrow_backward_weight(exec, dw1, NULL, dh, narrow_x, rows, F, C);
         lin_cuda_narrow_forward(exec, dx, dh, w1, NULL, rows, C, F, 0);
         return;
     }

@@ -8,7 +8,7 @@
 // bf16: packed weights are bf16 in the block of floats, rows padded with zeros to a multiple of 8 columns (16 bytes); activations
 // are converted into scratch with the same padding, so that the products are aligned for any k. The gradients of weights are then
 // products of tf32: converting both operands would move twice the bytes of the product itself. Where both are in memory as bf16
-// (feedforward.cu), they are products of bf16.
+// (feedforward.cu, attention_block.cu), they are products of bf16.
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/sums.h"
 
@@ -261,9 +261,23 @@ void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const
     plain_product(exec, dw, dy, x, NULL, &s);
 }
 
-void lin_cuda_narrow_backward_weight(lin_exec *exec, float *dw, const void *dy, const void *x, int rows, int n, int k)
+// n is a multiple of 8.
+static __global__ void __launch_bounds__(LIN_SUM_THREADS)
+    sum_narrow(float *__restrict__ partial, const bf16 *__restrict__ x, int rows, int n, int rows_each)
+{
+    lin_sum_slice<8, 1>(partial, rows, n, rows_each,
+                        [=](float (&v)[8], int row, int column) { load8(v, x + (size_t)row * (size_t)n + (size_t)column); });
+}
+
+void lin_cuda_narrow_backward_weight(lin_exec *exec, float *dw, float *db, const void *dy, const void *x, int rows, int n, int k)
 {
     if (rows == 0 || !lin_cuda_ready(exec)) return;
+    if (db) {
+        const lin_cuda_sums s = lin_cuda_sums_begin(exec, rows, n, 8, 1);
+        if (!s.partial) return;
+        LIN_LAUNCH(exec, sum_narrow, s.grid, s.block, s.shared_bytes, s.partial, (const bf16 *)dy, rows, n, s.rows_each);
+        lin_cuda_fold(exec, s.partial, s.slices, {db, n});
+    }
     const lin_cuda_product p = {0, 1, 0, rows, n, k, LIN_LINEAR};
     if (lin_cuda_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess) return;
     plain_shape s = {};

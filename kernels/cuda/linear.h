@@ -1,5 +1,5 @@
 /*
- * linear.h - what linear.cu shares with feedforward.cu: bf16 numbers in memory and products of them.
+ * linear.h - what linear.cu shares with feedforward.cu and attention_block.cu: bf16 numbers in memory and products of them.
  *
  * Internal to kernels/cuda/. A bf16 matrix of k columns has rows of lin_cuda_padded(k) elements.
  */
@@ -54,7 +54,7 @@ void lin_cuda_narrow(lin_exec *exec, void *to, const float *x, int rows, int k);
 // weights_pack does it in bf16. n and k are multiples of 8, x and y aligned to 16 bytes.
 void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float *packed, const float *bias, int rows, int n, int k,
                              int narrow_y);
-// dw [n, k] += dyᵀ x with dy [rows, n] and x [rows, k] in bf16.
-void lin_cuda_narrow_backward_weight(lin_exec *exec, float *dw, const void *dy, const void *x, int rows, int n, int k);
+// dw [n, k] += dyᵀ x, db [n] += column sums of dy (db may be NULL) with dy [rows, n] and x [rows, k] in bf16, 16-byte aligned.
+void lin_cuda_narrow_backward_weight(lin_exec *exec, float *dw, float *db, const void *dy, const void *x, int rows, int n, int k);
 
 #endif

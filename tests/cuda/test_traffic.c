@@ -105,6 +105,54 @@ START_TEST(feedforward)
 }
 END_TEST
 
+// In bf16 the operands of the products around attention are written as bf16 once, and the gradient of q, k and v as nothing else.
+START_TEST(attention_block)
+{
+    enum { H = 4, E = 32, C = H * E, ROW = ROWS * C * 2, WEIGHT = C * C * 2 };
+    lin_error err = {0};
+    lin_exec *exec;
+    float *x, *y, *out, *operands, *qkv, *d_qkv, *wqkv, *wout;
+    int *offsets;
+    memcpy(path, TEMPLATE, sizeof path);
+    const int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    setenv("LINNET_EMULATION_TRAFFIC", path, 1);
+    const lin_ops *ops = test_device(LIN_PRECISION_BF16);
+    ck_assert_int_eq(ops->exec_create(ops, 0, &exec, &err), LIN_OK);
+    struct {
+        float **block;
+        size_t count;
+    } blocks[] = {{&x, ROWS * C},       {&y, ROWS * C},         {&out, ROWS * C},    {&operands, ROWS * C},
+                  {&qkv, 3 * ROWS * C}, {&d_qkv, 3 * ROWS * C}, {&wqkv, 3 * C * C}, {&wout, C * C}};
+    enum { BLOCKS = sizeof blocks / sizeof *blocks };
+    for (int i = 0; i < BLOCKS; i++)
+        ck_assert_int_eq(ops->memory_create(exec, blocks[i].count * 4, (void **)blocks[i].block, &err), LIN_OK);
+    ck_assert_int_eq(ops->memory_create(exec, 2 * sizeof *offsets, (void **)&offsets, &err), LIN_OK);
+    ops->upload(exec, offsets, (int[]){0, ROWS}, 2 * sizeof *offsets);
+    const lin_segments segments = {.B = 1, .rows = ROWS, .longest = ROWS, .offsets = offsets};
+    ops->attention_block_forward(exec, out, qkv, y, operands, x, wqkv, wqkv, wout, wout, &segments, H, E, 0);
+    ops->attention_block_backward(exec, x, wqkv, wqkv, wout, out, x, qkv, y, operands, d_qkv, wqkv, wout, &segments, H, E, 0);
+    ck_assert_int_eq(ops->finish(exec, &err), LIN_OK);
+    for (int i = 0; i < BLOCKS; i++) ops->memory_destroy(exec, *blocks[i].block);
+    ops->memory_destroy(exec, offsets);
+    ops->exec_destroy(exec);
+
+    FILE *lines = fdopen(file, "r");
+    const double product = 2.0 * ROWS * C * C;
+    expect(lines, "convert", 2 * ROW, ROW, 0, "-"); // x
+    expect(lines, "cublasLtMatmul", ROW + 3 * WEIGHT, 6 * ROW, 3 * product, "bf16");
+    expect(lines, "cublasLtMatmul", ROW + WEIGHT, 2 * ROW, product, "bf16"); // y has been written as bf16 too
+    expect(lines, "convert", 2 * ROW, ROW, 0, "-");                          // dy
+    expect(lines, "cublasLtMatmul", 2 * ROW + 2 * WEIGHT, 2 * WEIGHT, product, "bf16"); // dwout
+    expect(lines, "cublasLtMatmul", ROW + WEIGHT, 2 * ROW, product, "bf16");
+    expect(lines, "sum_narrow", 3 * ROW, ROWS / 64 * 3 * C * 4, 0, "-");
+    expect(lines, "cublasLtMatmul", 4 * ROW + 6 * WEIGHT, 6 * WEIGHT, 3 * product, "bf16"); // dwqkv
+    expect(lines, "cublasLtMatmul", 3 * ROW + 3 * WEIGHT, 2 * ROW, 3 * product, "bf16");
+    fclose(lines);
+    unlink(path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cuda_traffic");
@@ -112,6 +160,7 @@ int main(void)
 #if defined(__x86_64__) && defined(__linux__)
     if (!TEST_ASAN) tcase_add_test(cases, traffic);
     if (!TEST_ASAN) tcase_add_test(cases, feedforward);
+    if (!TEST_ASAN) tcase_add_test(cases, attention_block);
 #endif
     suite_add_tcase(suite, cases);
     return test_run(suite);

@@ -226,6 +226,7 @@ static const struct {
     {"attention_wide", ops_case_attention_wide},
     {"attention_extremes", ops_case_attention_extremes},
     {"attention_splits", ops_case_attention_splits},
+    {"attention_block", ops_case_attention_block},
     {"lstm", ops_case_lstm},
     {"lstm_large", ops_case_lstm_large},
     {"lstm_alone", ops_case_lstm_alone},

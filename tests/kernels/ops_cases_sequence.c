@@ -265,6 +265,65 @@ void ops_case_attention_splits(ops_context *c)
             }
 }
 
+/* ---- the attention block ---------------------------------------------------------------------------------------------------- */
+
+// The block's own operations against those that it consists of.
+static void ops_attention_block_shape(ops_context *c, const ops_layout *layout, int H, int E, int causal)
+{
+    const lin_ops *ops = c->ops;
+    const lin_ops_f64 *ref = c->ref;
+    const lin_segments segments = ops_segments(c, layout);
+    const int rows = segments.rows, C = H * E;
+    const size_t n = (size_t)rows * (size_t)C, nc = (size_t)C, nw = nc * nc;
+    const double range = 1 / sqrt(C);
+    pair x = ops_in(c, n, -1, 1), dy = ops_in(c, n, -1, 1), out = ops_out(c, n), dx = ops_out(c, n);
+    pair wqkv = ops_in(c, 3 * nw, -range, range), bqkv = ops_in(c, 3 * nc, -1, 1), wout = ops_in(c, nw, -range, range),
+         bout = ops_in(c, nc, -1, 1);
+    pair qkv = ops_out(c, 3 * n), y = ops_out(c, n), operands = ops_out(c, n), d_qkv = ops_out(c, 3 * n);
+    pair dwqkv = ops_inout(c, 3 * nw, -1, 1), dbqkv = ops_inout(c, 3 * nc, -1, 1), dwout = ops_inout(c, nw, -1, 1);
+    pair p1 = ops_packed(c, 3 * C, C), p2 = ops_packed(c, C, C), t1 = ops_packed(c, C, 3 * C), t2 = ops_packed(c, C, C);
+    const int narrow = ops->precision == LIN_PRECISION_BF16;
+    ops_say(c, "attention block, B %d rows %d H %d E %d causal %d", layout->B, rows, H, E, causal);
+    ops_pack(c, p1, wqkv, 3 * C, C, 0);
+    ops_pack(c, p2, wout, C, C, 0);
+    ops_pack(c, t1, wqkv, 3 * C, C, 1);
+    ops_pack(c, t2, wout, C, C, 1);
+    ops->attention_block_forward(c->exec, out.f, qkv.f, y.f, narrow ? operands.f : NULL, x.f, p1.f, bqkv.f, p2.f, bout.f, &segments, H,
+                                 E, causal);
+    ops->attention_block_backward(c->exec, dx.f, dwqkv.f, dbqkv.f, dwout.f, dy.f, x.f, qkv.f, y.f, narrow ? operands.f : NULL, d_qkv.f,
+                                  t1.f, t2.f, &segments, H, E, causal);
+    ref->linear_forward(c->ref_exec, qkv.d, x.d, p1.d, bqkv.d, rows, 3 * C, C, LIN_LINEAR);
+    ref->attention_forward(c->ref_exec, y.d, qkv.d, &segments, H, E, causal, NULL, 0);
+    ref->linear_forward(c->ref_exec, out.d, y.d, p2.d, bout.d, rows, C, C, LIN_LINEAR);
+    ref->linear_backward_weight(c->ref_exec, dwout.d, NULL, dy.d, y.d, rows, C, C);
+    ref->linear_forward(c->ref_exec, dx.d, dy.d, t2.d, NULL, rows, C, C, LIN_LINEAR);
+    ref->attention_backward(c->ref_exec, d_qkv.d, dx.d, qkv.d, y.d, &segments, H, E, causal);
+    ref->linear_backward_weight(c->ref_exec, dwqkv.d, dbqkv.d, d_qkv.d, x.d, rows, 3 * C, C);
+    ref->linear_forward(c->ref_exec, dx.d, d_qkv.d, t1.d, NULL, rows, C, 3 * C, LIN_LINEAR);
+    ops_check_scaled(c, "out", out, 2e-6, 1);
+    ops_check_scaled(c, "dx", dx, 2e-6, 1);
+    ops_check_scaled(c, "dwqkv", dwqkv, 2e-6, 1);
+    ops_check_scaled(c, "dbqkv", dbqkv, 2e-6, 1);
+    ops_check_scaled(c, "dwout", dwout, 2e-6, 1);
+    ops_end(c);
+}
+
+// Heads with tiles, one and two wide; some that have none, and some whose rows are not whole vectors.
+void ops_case_attention_block(ops_context *c)
+{
+    static const ops_heads heads[] = {{2, 32}, {1, 64}, {2, 12}, {1, 72}, {8, 3}, {3, 5}};
+    const int layouts[] = {0, 4, 6, 8};
+    const ops_layout stretches = {2, {1300, 10}}; // several blocks for an utterance
+    if (!c->ops->attention_block_forward) return; // the network calls the operations it consists of
+    for (int causal = 0; causal < 2; causal++) {
+        for (size_t h = 0; h < sizeof heads / sizeof *heads; h++)
+            for (int l = 0; l < 4; l++)
+                if (!ops_thin(c, 3)) ops_attention_block_shape(c, &ops_layouts[layouts[l]], heads[h].H, heads[h].E, causal);
+        if (!c->options->quick) ops_attention_block_shape(c, &ops_layouts[7], 6, 32, causal);
+        if (!c->options->quick) ops_attention_block_shape(c, &stretches, 1, 32, causal);
+    }
+}
+
 /* ---- log-softmax and CTC ---------------------------------------------------------------------------------------------------- */
 
 void ops_case_log_softmax(ops_context *c)
