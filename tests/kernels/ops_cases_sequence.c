@@ -276,7 +276,8 @@ static void ops_attention_block_shape(ops_context *c, const ops_layout *layout, 
     const int rows = segments.rows, C = H * E;
     const size_t n = (size_t)rows * (size_t)C, nc = (size_t)C, nw = nc * nc;
     const double range = 1 / sqrt(C);
-    pair x = ops_in(c, n, -1, 1), dy = ops_in(c, n, -1, 1), out = ops_out(c, n), dx = ops_out(c, n);
+    // dy is so large that the gradients of the weights are more than the values that they are added to.
+    pair x = ops_in(c, n, -1, 1), dy = ops_in(c, n, -20, 20), out = ops_out(c, n), dx = ops_out(c, n);
     pair wqkv = ops_in(c, 3 * nw, -range, range), bqkv = ops_in(c, 3 * nc, -1, 1), wout = ops_in(c, nw, -range, range),
          bout = ops_in(c, nc, -1, 1);
     pair qkv = ops_out(c, 3 * n), y = ops_out(c, n), operands = ops_out(c, n), d_qkv = ops_out(c, 3 * n);
