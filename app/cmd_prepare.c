@@ -13,7 +13,7 @@
 typedef struct prepare_values {
     const char *lexicon, *output, *audio_root, *oov;
     lin_numbers speed;
-    int stack, jobs, quiet;
+    int stack, no_speech, jobs, quiet;
     lin_fbank_values fbank;
 } prepare_values;
 
@@ -31,6 +31,8 @@ static const lin_option options[] = {
     {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(prepare_values, stack), .text = "1", .min = 1, .max = 16,
      .help = "Frames per step of the model to be trained: utterances with too few steps for their phones are reported and left "
              "out"},
+    {.name = "no-speech", .type = LIN_OPTION_FLAG, .at = offsetof(prepare_values, no_speech),
+     .help = "Nobody speaks in these sounds: no transcripts are read, and a model learns to put out nothing there"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(prepare_values, oov),
      .help = "Write the words outside the dictionary, with the phones chosen for them, to this file"},
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(prepare_values, jobs), .text = "0", .min = 0,
@@ -76,7 +78,7 @@ static lin_status prepare(prepare_job *job, const char *path, lin_error *err)
 {
     const prepare_values *v = job->v;
     lin_status status = lin_fbank_check(&job->how.fbank, err);
-    if (status == LIN_OK) status = lin_datadir_load(path, v->audio_root, 1, &job->dir, err);
+    if (status == LIN_OK) status = lin_datadir_load(path, v->audio_root, !v->no_speech, &job->dir, err);
     for (int i = 0; status == LIN_OK && i < lin_datadir_count(job->dir); i++)
         status = lin_guard_reads(lin_datadir_at(job->dir, i)->audio, err);
     if (status == LIN_OK) status = lin_guard_writes(v->output, err);
@@ -118,6 +120,7 @@ static int run(lin_parsed *parsed)
                                     .speeds = v->speed.items,
                                     .n_speeds = v->speed.count,
                                     .stack = v->stack,
+                                    .no_speech = v->no_speech,
                                     .source = lin_base_name(trimmed),
                                     .jobs = v->jobs,
                                     .warnings = lin_complaints(0),
@@ -141,7 +144,8 @@ const lin_command lin_command_prepare = {
                    "Sound that cannot be read and transcripts that cannot be pronounced are reported and left out; the cache is "
                    "completed, and the exit status is 1. Incomplete sound is used up to its end, with the same exit status. "
                    "Utterances too short for their phones are reported and left out too.",
-    .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --high-hz 5500 -o train_native.lfc",
+    .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --high-hz 5500 -o train_native.lfc\n"
+                "  linnet prepare music.txt --no-speech --high-hz 5500 -o music.lfc",
     .options = options,
     .values_size = sizeof(prepare_values),
     .min_operands = 1,

@@ -2,11 +2,12 @@
 # silence.sh - results where nobody speaks: false phonemes and words a minute in silence, noise, hum, music, clicks and babble.
 #
 #   bench/silence.sh [--seconds 300] [--work exp/silence] [--model FILE] [--linnet build/release/linnet]
-#                    [--sound build/release/tests/app/sound] [--kinds "white:-40 keys:-60"]
+#                    [--sound build/release/tests/app/sound] [--kinds "white:-40 keys:-60" | --sounds FOLDER]
 #
 # The sounds come from tests/app/sound.c, each from a seed; its first lines say what they are. `level` is the root mean square of
 # the whole sound in dBFS. Babble is many voices made of five sentences by one reader (Debian: pocketsphinx-testdata), each voice
 # with its own speed and pitch; without that package it is left out. Its words are speech that nobody can follow, not silence.
+# --sounds: the WAV files of a folder instead, such as the music and the typing that recipes/open/quiet.sh makes (Debian: sox).
 # All is done with the options' defaults:
 #
 #   phonemes   linnet transcribe
@@ -20,16 +21,16 @@ set -eu -o pipefail
 cd "$(dirname "$0")/.."
 seconds=300 work=exp/silence model=share/linnet/default.safetensors linnet=build/release/linnet
 sound=build/release/tests/app/sound
-kinds=
-usage() { sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2; }
+kinds= sounds=
+usage() { sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do
     case $1 in
-    --seconds | --work | --model | --linnet | --sound | --kinds) declare "${1#--}=$2"; shift 2 ;;
+    --seconds | --work | --model | --linnet | --sound | --kinds | --sounds) declare "${1#--}=$2"; shift 2 ;;
     *) usage ;;
     esac
 done
 [ $# = 0 ] || usage
-[ -x "$sound" ] || { echo "silence.sh: $sound does not exist; run make $sound" >&2; exit 1; }
+[ -n "$sounds" ] || [ -x "$sound" ] || { echo "silence.sh: $sound does not exist; run make $sound" >&2; exit 1; }
 export LINNET_MODEL=$model
 mkdir -p "$work"
 
@@ -41,20 +42,30 @@ if [ -d $speech ]; then
     for f in $speech/*.wav; do tail -c +45 "$f"; done > "$work/speech.raw" # WAV headers of 44 bytes, 16 kHz
 fi
 
-per_minute() { awk -v n="$1" -v s="$seconds" 'BEGIN { printf "%.1f", n * 60 / s }'; }
 lines() { grep -vc '^;;' || true; }
-
-"$linnet" info | sed -n 's/^name: *//p; s/^fingerprint: */fingerprint /p' | paste -sd' ' | sed "s/\$/, $(date +%Y-%m-%d), $seconds s of each/"
-echo "a minute:  sound    level   phonemes  words   live: phonemes  words   sure"
-for what in $kinds; do
-    kind=${what%:*} level=${what#*:}
-    [ "$kind" != babble ] || [ -f "$work/speech.raw" ] || continue
-    "$sound" "$work/one.wav" kind="$kind" level="$level" seconds="$seconds" from="$work/speech.raw"
-    phonemes=$("$linnet" transcribe -q -f ctm "$work/one.wav" | lines)
-    words=$("$linnet" transcribe -q --words -f ctm "$work/one.wav" | lines)
-    "$linnet" listen -q --words --json --no-paced --from "$work/one.wav" | grep '"type":"final"' > "$work/live" || true
+# row FILE SECONDS NAME LEVEL: counts in a file and prints a line of the table
+row() {
+    phonemes=$("$linnet" transcribe -q -f ctm "$1" | lines)
+    words=$("$linnet" transcribe -q --words -f ctm "$1" | lines)
+    "$linnet" listen -q --words --json --no-paced --from "$1" | grep '"type":"final"' > "$work/live" || true
     read -r live_phonemes live_words sure < <(awk -f bench/sure.awk "$work/live")
-    printf '           %-8s %4d dB  %7s  %6s  %14s  %6s  %5s\n' "$kind" "$level" "$(per_minute "$phonemes")" "$(per_minute "$words")" \
-        "$(per_minute "$live_phonemes")" "$(per_minute "$live_words")" "$(per_minute "$sure")"
-done
+    printf '           %-20s %4s dB' "$3" "$4"
+    for n in "$phonemes" "$words" "$live_phonemes" "$live_words" "$sure"; do awk -v n="$n" -v s="$2" 'BEGIN { printf "  %8.1f", n * 60 / s }'; done
+    echo
+}
+
+"$linnet" info | sed -n 's/^name: *//p; s/^fingerprint: */fingerprint /p' | paste -sd' ' | sed "s/\$/, $(date +%Y-%m-%d)/"
+echo "a minute:  sound                  level    phonemes     words  live: ph.     words      sure"
+if [ -n "$sounds" ]; then
+    for file in "$sounds"/*.wav; do
+        row "$file" "$(soxi -D "$file")" "$(basename "$file" .wav)" -
+    done
+else
+    for what in $kinds; do
+        kind=${what%:*} level=${what#*:}
+        [ "$kind" != babble ] || [ -f "$work/speech.raw" ] || continue
+        "$sound" "$work/one.wav" kind="$kind" level="$level" seconds="$seconds" from="$work/speech.raw"
+        row "$work/one.wav" "$seconds" "$kind" "$level"
+    done
+fi
 rm -f "$work/one.wav" "$work/live" "$work/speech.raw"

@@ -67,6 +67,10 @@ static lin_status label_all(preparation *p, lin_error *err)
     if (!p->labels) return lin_no_memory(err, "labels", (size_t)n * sizeof *p->labels);
     for (int i = 0; i < n; i++) {
         const lin_utterance *u = lin_datadir_at(p->dir, i);
+        if (p->o->no_speech) {
+            p->labels[i].use = 1;
+            continue;
+        }
         const int *labels;
         int count;
         lin_error inner = {0};

@@ -22,6 +22,7 @@ lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int
                              lin_error *err)
 {
     size_t total = 0;
+    long long labels = 0;
     for (int s = 0; s < n_sets; s++) total += (size_t)lin_dataset_count(sets[s]);
     list->items = lin_calloc(total, sizeof *list->items);
     list->frames = lin_calloc(total, sizeof *list->frames);
@@ -39,8 +40,7 @@ lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int
             if (for_training && t->options->join_part > 0) it.frames -= it.frames % c->stack;
             it.rows = lin_config_frames_out(c, it.frames);
             const char *why = NULL;
-            if (it.n_labels == 0) why = "it has no phonemes";
-            else if (it.frames < 1) why = "it is shorter than a row of the network";
+            if (it.frames < 1) why = "it is shorter than a row of the network";
             else if (for_training && it.frames > t->options->max_frames) why = "it is longer than max_frames";
             else if (for_training && lin_ctc_frames_needed(it.labels, it.n_labels) > it.rows)
                 why = "CTC has no path: too few frames for its phonemes";
@@ -48,11 +48,14 @@ lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int
                 leave_out(t, set, i, why);
                 continue;
             }
+            labels += it.n_labels;
             list->items[list->n] = it;
             list->frames[list->n++] = it.frames;
         }
     }
     if (list->n == 0) return lin_fail(err, LIN_INVALID, "no utterance to %s", for_training ? "train on" : "measure on");
+    if (labels == 0)
+        return lin_fail(err, LIN_INVALID, "nobody speaks in the sets to %s: they have no phonemes", for_training ? "train on" : "measure on");
     return LIN_OK;
 }
 

@@ -127,7 +127,7 @@ typedef struct lin_trainer {
 
 /* ---- train_batch.c ---------------------------------------------------------------------------------------------------------- */
 
-/* All usable utterances of the sets; in training, those without labels or without a CTC path are reported and left out. */
+/* All usable utterances of the sets; in training, those without a CTC path are reported and left out. */
 lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int n_sets, int for_training, lin_train_list *list,
                              lin_error *err);
 /* Copies their bytes and normalisation to the backend's memory: once, before the first batch. */

@@ -2,23 +2,25 @@
 # What a user is told about the installed model, measured: one page of tables.
 #
 #   recipes/open/results.sh --corpus DIR [--model FILE] [--work exp/results] [--test] [--publish] [--quick] [--hours 2] [--every 7]
-#                           [--stage N] [--stop-stage N] [--lexicon FILE] [--sound PROGRAM] [--threads N]
+#                           [--stage N] [--stop-stage N] [--lexicon FILE] [--sound PROGRAM] [--sounds FOLDER] [--threads N]
 #                           [--device auto|cpu|cuda[:N]] [--linnet PROGRAM]
 #
 # Stages: 1 error rates of the dev sets; with --test of test_native too   2 the same sound in one piece and in odd pieces
 #         3 an hour of shuffled speech as one stream   4 --hours as one stream   5 times against known onsets
-#         6 pocketsphinx on one of --every utterances of dev_native   7 where nobody speaks   8 latency, size, speed   9 the page
+#         6 pocketsphinx on one of --every utterances of dev_native   7 where nobody speaks; --sounds: also in the WAV files of
+#         FOLDER, such as those that quiet.sh holds out   8 latency, size, speed   9 the page
 # Each stage writes WORK/N.md; stage 9 joins those that are there to WORK/RESULTS.md, or RESULTS-offline.md for a bidirectional
-# model, which has no stages 2, 3, 4 and 7. --publish copies the page to this folder and its first table to docs/models.md. A model is scored on the test set once: test-scores.tsv beside this script keeps the scores by
-# the model's fingerprint, and the page takes them from there. DIR: see run.sh. What a stage needs and cannot find is named on the
+# model, which has no stages 2, 3, 4 and 7. --publish copies the page to this folder and its first table to docs/models.md. A model is
+# scored on the test set once: test-scores.tsv beside this script keeps the scores by the model's fingerprint, and the page takes
+# them from there. DIR: see run.sh. What a stage needs and cannot find is named on the
 # page. Run from the root of the source tree. Needs build/release/tests/app/sound (make build/release/tests/app/sound); for stages 5
 # and 8 flite and python3, for stage 6 pocketsphinx and sox. A quarter of an hour on two cores without other work.
 here=$(dirname "$0")
 . "$here/../common.sh"
 
-corpus= model=share/linnet/default.safetensors work=exp/results test= publish= hours=2 every=7 stage=1 stop_stage=9
+corpus= model=share/linnet/default.safetensors work=exp/results test= publish= sounds= hours=2 every=7 stage=1 stop_stage=9
 lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict sound=build/release/tests/app/sound
-flags=" test publish quick " values=" corpus model work hours every lexicon stage stop-stage threads device linnet sound "
+flags=" test publish quick " values=" corpus model work hours every lexicon stage stop-stage threads device linnet sound sounds "
 scores=$here/test-scores.tsv card=docs/models.md
 options "$@"
 given=$model # on the page, if it is not the default
@@ -274,17 +276,20 @@ if streams 7; then
   seconds=$(size 300 5)
   bench/silence.sh --seconds "$seconds" --work "$work/silence" --model "$model" --linnet "$linnet" --sound "$sound" \
     --kinds "$(size "" "white:-40 keys:-40")" > "$work/silence.txt"
+  [ -z "$sounds" ] || bench/silence.sh --sounds "$sounds" --work "$work/silence" --model "$model" --linnet "$linnet" |
+    sed '1,/^a minute/d' >> "$work/silence.txt"
   {
     echo "## Where nobody speaks"
     echo
     echo "    bench/silence.sh --seconds $seconds"
+    [ -z "$sounds" ] || echo "    bench/silence.sh --sounds SOUNDS"
     echo
     echo "False phonemes and words a minute: \`linnet transcribe\`, \`transcribe --words\`, \`listen --words\`; *sure*: the"
     echo "words of those live utterances whose phonemes have a mean confidence of 0.5 or more."
     echo
     echo "| sound | level, dB | phonemes | words | live: phonemes | words | sure |"
     echo "|---|---|---|---|---|---|---|"
-    sed 1,2d "$work/silence.txt" | awk '{ print "| " $1 " | " $2 " | " $4 " | " $5 " | " $6 " | " $7 " | " $8 " |" }'
+    sed '1,/^a minute/d' "$work/silence.txt" | awk '{ print "| " $1 " | " $2 " | " $4 " | " $5 " | " $6 " | " $7 " | " $8 " |" }'
     echo
     if [ -f "$work/dev_nonnative.words.jsonl" ]; then
       echo "Of speech, a program that keeps only sure utterances loses $(unsure dev_native) % of the words recognised in \`dev_native\` and"
