@@ -48,6 +48,7 @@ for set in corpus/train corpus/dev corpus/test data/train; do
     printf 'u1 ONE TWO\nu2 TWO THREE\nu3 HOW ARE YOU\n' > $set/text
     printf 'u1 s1\nu2 s1\nu3 s2\n' > $set/utt2spk
 done
+mkdir -p exp/quiet && cp hello.wav exp/quiet && echo hello.wav > exp/quiet/list
 cp -r corpus/dev dev_native && cp -r corpus/train train_a
 cut -d ' ' -f 2- corpus/train/text | tr A-Z a-z > text.txt && cp text.txt heldout.txt
 printf "He went to London, and she stayed at home. What did he want? He saw the dog.\n" > novel.txt

@@ -39,7 +39,7 @@ START_TEST(it_learns_and_repeats_itself)
     o.epochs = EPOCHS;
     o.checkpoint_s = 1e9;
     ck_assert_msg(train(&o, &w, &whole, &err) == LIN_OK, "%s", err.message);
-    ck_assert_int_eq(w.left_out, 2);
+    ck_assert_int_eq(w.left_out, 1);
     ck_assert_int_eq(w.last.epoch, EPOCHS - 1);
     ck_assert_int_eq(w.last.batch, w.last.n_batches);
     ck_assert_msg(w.last.dev_per >= 0 && w.last.dev_per < 0.2, "PER %g after %lld steps", w.last.dev_per, w.last.step);
@@ -162,6 +162,33 @@ START_TEST(nothing_but_silence)
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
     ck_assert_msg(w.last.dev_per > 0.99 && w.last.loss == 0, "PER %g, loss %g", w.last.dev_per, w.last.loss);
     lin_acoustics_destroy(table);
+}
+END_TEST
+
+// Utterances without labels teach that nothing is to be put out in sounds like theirs; a set of nothing else is refused.
+START_TEST(sounds_without_speech)
+{
+    double per[2];
+    for (int taught = 0; taught < 2; taught++) {
+        char run[300];
+        lin_error err = {0};
+        watch w = {0};
+        run_folder(run, sizeof run, taught ? "taught" : "untaught");
+        write_set(train_path, UTTERANCES, taught ? UTTERANCES : 0, 100, 0);
+        write_set(dev_path, 10, 10, 200, 0);
+        lin_train_options o = quick_options(run);
+        o.epochs = EPOCHS;
+        o.checkpoint_s = 1e9;
+        ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+        per[taught] = w.last.dev_per;
+    }
+    ck_assert_msg(per[0] > 0.7 && per[1] < 0.2, "PER %g untaught, %g taught", per[0], per[1]);
+    char run[300];
+    lin_error err = {0};
+    run_folder(run, sizeof run, "wordless");
+    write_set(train_path, 0, 5, 100, 0);
+    lin_train_options o = quick_options(run);
+    ck_assert(train(&o, &(watch){0}, NULL, &err) == LIN_INVALID && strstr(err.message, "nobody speaks"));
 }
 END_TEST
 
@@ -291,13 +318,13 @@ START_TEST(resumed_with_other_options)
     ck_assert_str_eq(w.note, "");
     // another development set: its numbers are not compared with those of the old one
     o.epochs = 5;
-    write_set(dev_path, 7, 300, 0);
+    write_set(dev_path, 7, 0, 300, 0);
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
     ck_assert_msg(strstr(w.note, "determined again") != NULL, "%s", w.note);
     ck_assert(w.last.best_per == w.last.dev_per);
     // utterances of the same lengths and other features
     o.epochs = 6;
-    write_set(train_path, UTTERANCES, 100, 1);
+    write_set(train_path, UTTERANCES, 0, 100, 1);
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
     change_features(train_path);
     ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_MISMATCH);
@@ -591,6 +618,7 @@ int main(void)
     tcase_add_test(tests, stopped_and_resumed_gives_the_same_bits);
     tcase_add_test(tests, acoustics_repeat_and_resume);
     tcase_add_test(tests, nothing_but_silence);
+    tcase_add_test(tests, sounds_without_speech);
     tcase_add_loop_test(tests, variants_learn_and_resume, 0, N_VARIANTS);
     tcase_add_loop_test(tests, bf16_learns_and_resumes, 0, N_VARIANTS + 1);
     tcase_add_test(tests, resumed_with_other_options);
