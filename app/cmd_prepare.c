@@ -32,7 +32,7 @@ static const lin_option options[] = {
      .help = "Frames per step of the model to be trained: utterances with too few steps for their phones are reported and left "
              "out"},
     {.name = "no-speech", .type = LIN_OPTION_FLAG, .at = offsetof(prepare_values, no_speech),
-     .help = "Nobody speaks in these sounds: no transcripts are read, and a model learns to put out nothing there"},
+     .help = "Nobody speaks in these sounds: transcripts are ignored, and a model learns to put out nothing there"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(prepare_values, oov),
      .help = "Write the words outside the dictionary, with the phones chosen for them, to this file"},
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(prepare_values, jobs), .text = "0", .min = 0,

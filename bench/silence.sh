@@ -31,6 +31,7 @@ while [ $# -gt 1 ]; do
 done
 [ $# = 0 ] || usage
 [ -n "$sounds" ] || [ -x "$sound" ] || { echo "silence.sh: $sound does not exist; run make $sound" >&2; exit 1; }
+[ -z "$sounds" ] || command -v soxi > /dev/null || { echo "silence.sh: soxi is missing; apt-get install sox" >&2; exit 1; }
 export LINNET_MODEL=$model
 mkdir -p "$work"
 
@@ -38,7 +39,7 @@ speech=/usr/share/pocketsphinx/test/data/librivox
 [ -n "$kinds" ] || kinds="silence:0 white:-20 white:-40 white:-60 pink:-20 pink:-40 pink:-60 brown:-20 brown:-40 brown:-60
        hum50:-20 hum50:-40 hum60:-20 hum60:-40 room:-50 room:-60 keys:-40 keys:-60 music:-20 music:-40
        babble:-20 babble:-40"
-if [ -d $speech ]; then
+if [ -z "$sounds" ] && [ -d $speech ]; then
     for f in $speech/*.wav; do tail -c +45 "$f"; done > "$work/speech.raw" # WAV headers of 44 bytes, 16 kHz
 fi
 
@@ -50,11 +51,13 @@ row() {
     "$linnet" listen -q --words --json --no-paced --from "$1" | grep '"type":"final"' > "$work/live" || true
     read -r live_phonemes live_words sure < <(awk -f bench/sure.awk "$work/live")
     printf '           %-20s %4s dB' "$3" "$4"
-    for n in "$phonemes" "$words" "$live_phonemes" "$live_words" "$sure"; do awk -v n="$n" -v s="$2" 'BEGIN { printf "  %8.1f", n * 60 / s }'; done
-    echo
+    echo "$phonemes" "$words" "$live_phonemes" "$live_words" "$sure" |
+        awk -v s="$2" '{ for (i = 1; i <= NF; i++) printf "  %8.1f", $i * 60 / s; print "" }'
 }
 
-"$linnet" info | sed -n 's/^name: *//p; s/^fingerprint: */fingerprint /p' | paste -sd' ' | sed "s/\$/, $(date +%Y-%m-%d)/"
+what=$(basename "$sounds")
+[ -n "$sounds" ] || what="$seconds s of each"
+"$linnet" info | sed -n 's/^name: *//p; s/^fingerprint: */fingerprint /p' | paste -sd' ' | sed "s/\$/, $(date +%Y-%m-%d), $what/"
 echo "a minute:  sound                  level    phonemes     words  live: ph.     words      sure"
 if [ -n "$sounds" ]; then
     for file in "$sounds"/*.wav; do

@@ -30,7 +30,7 @@ typedef struct lin_prepare_options {
     const double *speeds; /* [n_speeds]: each utterance once at each of them; n_speeds 0: once, as it is */
     int n_speeds;
     int stack;            /* frames per step of the model to be trained; 0: 1. Utterances with fewer steps than CTC needs are left out */
-    int no_speech;        /* 1: nobody speaks: no labels, texts are not looked at */
+    int no_speech;        /* 1: nobody speaks: no labels, transcripts are ignored */
     const char *source;   /* stored in the cache: the data it was made from */
     int jobs;             /* threads; 0: one per core */
     lin_warnings warnings;             /* utterances that are left out and why, and damaged sound */

@@ -118,7 +118,7 @@ fi
 
 # ---- 2 ---------------------------------------------------------------------------------------------------------------------------
 
-# raw PATH FILE: any sound as 16 kHz, 32-bit floats without a header
+# raw PATH FILE: any sound as 16 kHz, 32-bit floats without a header, by the streaming model: listen takes no bidirectional one
 raw() {
   "$linnet" listen --model share/linnet/default.safetensors -q --from "$1" --no-paced --save "$work/one.wav" > /dev/null < /dev/null
   tail -c +$(($(grep -abom1 data "$work/one.wav" | head -n 1 | cut -d: -f1) + 9)) "$work/one.wav" > "$2"
