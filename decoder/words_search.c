@@ -19,32 +19,32 @@ static int same_place(const lin_words_hyp *a, const lin_words_hyp *b)
     return a->node == b->node && a->lm_state == b->lm_state && a->context == b->context && a->last == b->last;
 }
 
-static void put(const lin_words *w, lin_words_view *s, int i)
-{
-    lin_words_candidate *c = &s->candidates[i];
-    uint32_t at = slot_of(w, &c->t);
-    for (; s->slots[at] >= 0; at = (at + 1) & (uint32_t)(w->n_slots - 1)) {
-        lin_words_candidate *head = &s->candidates[s->slots[at]];
-        if (!same_place(&head->t, &c->t)) continue;
-        c->next = head->next;
-        c->head = 0;
-        head->next = i;
-        return;
-    }
-    s->slots[at] = i;
-    c->next = -1;
-    c->head = 1;
-}
-
-static lin_words_candidate *find(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t)
+// The slot of the candidates at the place of a hypothesis: that of their head, or an empty one.
+static uint32_t find_slot(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t)
 {
     uint32_t at = slot_of(w, t);
-    for (; s->slots[at] >= 0; at = (at + 1) & (uint32_t)(w->n_slots - 1)) {
-        if (!same_place(&s->candidates[s->slots[at]].t, t)) continue;
-        for (int i = s->slots[at]; i >= 0; i = s->candidates[i].next) {
-            if (s->candidates[i].t.history == t->history) return &s->candidates[i];
-        }
-        return NULL;
+    while (s->slots[at] >= 0 && !same_place(&s->candidates[s->slots[at]].t, t)) at = (at + 1) & (uint32_t)(w->n_slots - 1);
+    return at;
+}
+
+static void put(lin_words_view *s, int i, uint32_t slot)
+{
+    lin_words_candidate *c = &s->candidates[i];
+    c->head = s->slots[slot] < 0;
+    if (c->head) {
+        s->slots[slot] = i;
+        c->next = -1;
+    } else {
+        lin_words_candidate *head = &s->candidates[s->slots[slot]];
+        c->next = head->next;
+        head->next = i;
+    }
+}
+
+static lin_words_candidate *find(const lin_words_view *s, const lin_words_hyp *t, uint32_t slot)
+{
+    for (int i = s->slots[slot]; i >= 0; i = s->candidates[i].next) {
+        if (s->candidates[i].t.history == t->history) return &s->candidates[i];
     }
     return NULL;
 }
@@ -81,15 +81,24 @@ static void compact(const lin_words *w, lin_words_view *s)
     }
     s->n_candidates = n;
     clear_slots(w, s);
-    for (int i = 0; i < n; i++) put(w, s, i);
+    for (int i = 0; i < n; i++) put(s, i, find_slot(w, s, &s->candidates[i].t));
 }
 
-static lin_words_candidate *add(const lin_words *w, lin_words_view *s, const lin_words_hyp *t)
+// A candidate of the hypothesis, for its slot.
+static lin_words_candidate *add(const lin_words *w, lin_words_view *s, const lin_words_hyp *t, uint32_t slot)
 {
-    if (s->n_candidates == w->n_candidates) compact(w, s);
-    lin_words_candidate *c = &s->candidates[s->n_candidates++];
-    *c = (lin_words_candidate){.t = *t, .alive = 1, .word = LIN_WORD_INSIDE};
-    put(w, s, s->n_candidates - 1);
+    if (s->n_candidates == w->n_candidates) {
+        compact(w, s);
+        slot = find_slot(w, s, t);
+    }
+    const int i = s->n_candidates++;
+    lin_words_candidate *c = &s->candidates[i];
+    c->t = *t;
+    c->alive = 1;
+    c->fresh = c->before_frames = 0;
+    c->word = LIN_WORD_INSIDE;
+    c->before_logp = 0;
+    put(s, i, slot);
     return c;
 }
 
@@ -108,14 +117,16 @@ typedef struct source {
 static void arrive(const lin_words *w, lin_words_view *s, lin_words_hyp *to, const source *by, int word)
 {
     if (by->sum + to->weight + to->ahead < s->floor) return;
-    lin_words_candidate *c = find(w, s, to);
+    const uint32_t slot = find_slot(w, s, to);
+    lin_words_candidate *c = find(s, to, slot);
     if (!c) {
         to->endings[LIN_BLANK_ENDING] = to->endings[LIN_LABEL_ENDING] = (lin_words_ending){-INFINITY, -INFINITY, 0, -1, 0};
-        c = add(w, s, to);
+        c = add(w, s, to, slot);
     }
     lin_words_ending *a = &c->t.endings[LIN_LABEL_ENDING];
     a->sum = lin_words_log_add(a->sum, by->sum);
-    if (w->o.score > 0) s->floor = fmax(s->floor, a->sum + to->weight + to->ahead - w->o.score);
+    const double floor = a->sum + to->weight + to->ahead - w->o.score;
+    if (w->o.score > 0 && floor > s->floor) s->floor = floor;
     if (by->best > a->best) {
         *a = (lin_words_ending){a->sum, by->best, (double)by->logp, by->from->trace, 1};
         c->fresh = 1;
@@ -362,11 +373,7 @@ static int expand(const lin_words *w, lin_words_view *s, const float *logp)
     s->n_candidates = 0;
     clear_slots(w, s);
     s->least = least_label(w, s, logp);
-    for (int i = 0; i < s->h->n_hyps; i++) {
-        lin_words_hyp t = s->hyps[i];
-        stay(&t, logp);
-        add(w, s, &t);
-    }
+    for (int i = 0; i < s->h->n_hyps; i++) stay(&add(w, s, &s->hyps[i], find_slot(w, s, &s->hyps[i]))->t, logp);
     s->floor = begin_floor(w, s);
     for (int i = 0; i < s->h->n_hyps; i++) go_on(w, s, &s->hyps[i], logp);
     s->best = -INFINITY;
