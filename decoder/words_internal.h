@@ -212,6 +212,7 @@ typedef struct lin_words_view {
     int n_candidates;
     double floor; // candidates with a lower score are not made
     double best;  // score of the row's best candidate
+    double top;   // log-probability of the row's best label
     float least;  // labels with a lower log-probability are not followed
     lin_words_score *scores; // [LIN_WORDS_SCORES]; NULL: none was free
     lin_status failed;

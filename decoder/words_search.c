@@ -210,6 +210,7 @@ static void follow(const lin_words *w, lin_words_view *s, const lin_words_hyp *t
     const lin_tree_node *nodes = extra ? lin_tree_node_array(extra) : w->nodes;
     const lin_tree_end *ends = extra ? lin_tree_end_array(extra) : w->ends;
     const double weight = node == LIN_TREE_ROOT ? t->weight + w->o.bonus : t->weight;
+    if (t->acoustic + s->top + t->weight + w->o.bonus < s->floor) return;
     for (uint32_t c = nodes[node].child; c < nodes[node + 1].child; c++) {
         const int label = nodes[c].label;
         if (logp[label] < s->least) continue;
@@ -242,25 +243,28 @@ static void follow(const lin_words *w, lin_words_view *s, const lin_words_hyp *t
 static void follow_unknown(const lin_words *w, lin_words_view *s, const lin_words_hyp *t, const float *logp)
 {
     const int begins = t->node == LIN_TREE_ROOT;
-    lin_words_hyp to = *t;
+    lm_step step = {.state = t->lm_state};
+    double weight = t->weight + w->o.unknown_phone;
     if (t->n_inside == LIN_PRONUNCIATION_MAX) return;
-    to.weight += w->o.unknown_phone;
     if (begins) {
-        to.weight += w->o.bonus + w->o.unknown;
-        if (w->lm_unknown) {
-            const lm_step step = score_word(w, s, &to, LIN_NGRAM_UNKNOWN);
-            take_step(&to, &step);
-        } else if (w->lm) {
-            to.lm_state = lin_ngram_empty(w->lm);
-        }
+        if (w->lm_unknown) step = score_word(w, s, t, LIN_NGRAM_UNKNOWN);
+        else if (w->lm) step.state = lin_ngram_empty(w->lm);
+        weight += w->o.bonus + w->o.unknown;
+        weight += step.weighted;
     }
+    if (t->acoustic + s->top + weight < s->floor) return;
+    lin_words_hyp to = *t;
+    to.language += step.logp;
+    to.weight = weight;
+    to.lm_state = step.state;
     to.node = LIN_PLACE_UNKNOWN;
     to.n_inside++;
     to.ahead = 0;
     for (int label = 1; label < w->V; label++) {
         if (logp[label] < s->least) continue;
+        const double sum = (label == t->last ? t->endings[LIN_BLANK_ENDING].sum : t->acoustic) + (double)logp[label];
+        if (sum + to.weight < s->floor || sum == -INFINITY) continue;
         const source by = take(t, label, logp[label]);
-        if (by.sum + to.weight < s->floor || by.sum == -INFINITY) continue;
         lin_words_hyp inside = behind(&to, label);
         inside.history = lin_hash_pair(inside.history, (uint64_t)label | UINT64_C(1) << 40);
         lin_words_hyp end = inside;
@@ -373,6 +377,8 @@ static int expand(const lin_words *w, lin_words_view *s, const float *logp)
     s->n_candidates = 0;
     clear_slots(w, s);
     s->least = least_label(w, s, logp);
+    s->top = -INFINITY;
+    for (int v = 1; v < w->V; v++) s->top = (double)logp[v] > s->top ? (double)logp[v] : s->top;
     for (int i = 0; i < s->h->n_hyps; i++) stay(&add(w, s, &s->hyps[i], find_slot(w, s, &s->hyps[i]))->t, logp);
     s->floor = begin_floor(w, s);
     for (int i = 0; i < s->h->n_hyps; i++) go_on(w, s, &s->hyps[i], logp);
