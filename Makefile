@@ -171,7 +171,7 @@ all: found
 # The installed lexicon, packed; the program works without it. It cannot be made where the program cannot run.
 PACKED := share/linnet/english.dict.gz.tree
 PACKED_FROM := $(addprefix share/linnet/,english.dict.gz english.lm default.safetensors)
-$(PACKED): $(PACKED_FROM) lexicon/tree_internal.h | $B/linnet
+$(PACKED): $(PACKED_FROM) lexicon/tree_internal.h lexicon/ngram_pairs.h | $B/linnet
 	$(SAY) "  PACK  $@"
 	-@$B/linnet lexicon -q -m share/linnet/default.safetensors --lm share/linnet/english.lm share/linnet/english.dict.gz 2> /dev/null
 

@@ -42,6 +42,7 @@
 #include "base/hash.h"
 #include "decoder/word_context_internal.h"
 #include "decoder/words.h"
+#include "lexicon/ngram_pairs.h"
 
 enum { LIN_BLANK_ENDING, LIN_LABEL_ENDING };
 // In a word outside the lexicon; else a node (of the lexicon, then of the context's words).
@@ -67,7 +68,9 @@ struct lin_words {
     lin_words_options o;
     const lin_tree_node *nodes;
     const lin_tree_end *ends;
+    lin_ngram_pairs pairs;
     int V, n_nodes, n_ends, n_words;
+    int thorough; // follows all moves, also those that cannot reach the floor; only tests set it
     int lm_unknown;                                      // the language model has <unk>
     double unknown;                                      // for words outside a language model that has no <unk>: finite
     double ahead_lacking;                                // look-ahead of such words

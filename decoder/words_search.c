@@ -180,6 +180,14 @@ static lm_step score_word(const lin_words *w, const lin_words_view *s, const lin
     return step;
 }
 
+static lm_step score_unseen(const lin_words *w, const lin_ngram_context *after, int lm_word)
+{
+    lm_step step;
+    step.logp = (double)lin_ngram_unseen(w->lm, after, lm_word, &step.state);
+    step.weighted = w->o.lm_weight * step.logp;
+    return step;
+}
+
 static void take_step(lin_words_hyp *t, const lm_step *step)
 {
     t->language += step->logp;
@@ -210,6 +218,8 @@ static void follow(const lin_words *w, lin_words_view *s, const lin_words_hyp *t
     const lin_tree_node *nodes = extra ? lin_tree_node_array(extra) : w->nodes;
     const lin_tree_end *ends = extra ? lin_tree_end_array(extra) : w->ends;
     const double weight = node == LIN_TREE_ROOT ? t->weight + w->o.bonus : t->weight;
+    lin_ngram_context after = {0};
+    int asked = 0;
     if (t->acoustic + s->top + t->weight + w->o.bonus < s->floor) return;
     for (uint32_t c = nodes[node].child; c < nodes[node + 1].child; c++) {
         const int label = nodes[c].label;
@@ -227,7 +237,12 @@ static void follow(const lin_words *w, lin_words_view *s, const lin_words_hyp *t
         }
         for (uint32_t e = nodes[c].end; e < nodes[c + 1].end; e++) {
             const int word = ends[e].word + (extra ? s->context->first : 0);
-            const lm_step step = score_word(w, s, t, ends[e].lm_word);
+            if (w->pairs.n && !asked++) after = lin_ngram_context_of(w->lm, t->lm_state);
+            const int unseen = lin_ngram_pairs_lack(&w->pairs, &after, ends[e].lm_word);
+            // No unigram of the node's words is better than its look-ahead.
+            const double most = w->o.lm_weight * (double)(after.backoffs + nodes[c].ahead);
+            if (unseen && !s->context && sum + (weight + most) < s->floor) continue;
+            const lm_step step = unseen ? score_unseen(w, &after, ends[e].lm_word) : score_word(w, s, t, ends[e].lm_word);
             if (!s->context && sum + (weight + step.weighted) < s->floor) continue;
             lin_words_hyp end = behind(t, label);
             end.weight = weight;
@@ -364,6 +379,13 @@ static float least_label(const lin_words *w, lin_words_view *s, const float *log
     return (float)lin_select_largest(s->order, w->V - 1, w->o.labels);
 }
 
+static double best_label(const lin_words *w, const float *logp)
+{
+    float best = -INFINITY;
+    for (int v = 1; v < w->V; v++) best = logp[v] > best ? logp[v] : best;
+    return (double)best;
+}
+
 // The lowest score of a candidate: within `score` of the best that stays, or that moves by the best label.
 static double begin_floor(const lin_words *w, const lin_words_view *s)
 {
@@ -377,8 +399,7 @@ static int expand(const lin_words *w, lin_words_view *s, const float *logp)
     s->n_candidates = 0;
     clear_slots(w, s);
     s->least = least_label(w, s, logp);
-    s->top = -INFINITY;
-    for (int v = 1; v < w->V; v++) s->top = (double)logp[v] > s->top ? (double)logp[v] : s->top;
+    s->top = w->thorough ? INFINITY : best_label(w, logp);
     for (int i = 0; i < s->h->n_hyps; i++) stay(&add(w, s, &s->hyps[i], find_slot(w, s, &s->hyps[i]))->t, logp);
     s->floor = begin_floor(w, s);
     for (int i = 0; i < s->h->n_hyps; i++) go_on(w, s, &s->hyps[i], logp);

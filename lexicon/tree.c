@@ -191,7 +191,18 @@ static void look_ahead(lin_tree *t, const lin_ngram *lm)
     }
 }
 
-// Over 32-bit pieces where possible.
+static lin_status make_pairs(lin_tree *t, const lin_ngram *lm, lin_error *err)
+{
+    const size_t n = lm ? lin_ngram_pairs_size(lm) : 0;
+    if (!n) return LIN_OK;
+    t->pairs = lin_calloc(n, sizeof *t->pairs);
+    if (!t->pairs) return lin_no_memory(err, "a lexicon's tree", n * sizeof *t->pairs);
+    t->n_pairs = n;
+    lin_ngram_pairs_fill(lm, t->pairs);
+    return LIN_OK;
+}
+
+// Over 32-bit pieces where possible. The pairs depend on the language model only.
 static uint64_t fingerprint(const lin_tree *t)
 {
     uint64_t h = LIN_FNV_START;
@@ -219,6 +230,7 @@ static lin_status fill(lin_tree *t, const lin_tree_entry *entries, int n, const 
     lin_free(items);
     if (status) return status;
     look_ahead(t, lm);
+    if ((status = make_pairs(t, lm, err))) return status;
     t->fingerprint = fingerprint(t);
     return LIN_OK;
 }
@@ -274,6 +286,7 @@ void lin_tree_destroy(lin_tree *t)
         lin_symbols_free(&t->words);
         lin_free(t->nodes);
         lin_free(t->ends);
+        lin_free(t->pairs);
     }
     lin_free(t);
 }
@@ -286,6 +299,7 @@ int lin_tree_left_out(const lin_tree *t) { return t->n_left_out; }
 const char *lin_tree_first_left_out(const lin_tree *t) { return t->first_left_out; }
 const lin_tree_node *lin_tree_node_array(const lin_tree *t) { return t->nodes; }
 const lin_tree_end *lin_tree_end_array(const lin_tree *t) { return t->ends; }
+lin_ngram_pairs lin_tree_pairs(const lin_tree *t) { return (lin_ngram_pairs){t->pairs, t->n_pairs}; }
 uint64_t lin_tree_lm_fingerprint(const lin_tree *t) { return t->lm_fingerprint; }
 uint64_t lin_tree_fingerprint(const lin_tree *t) { return t->fingerprint; }
 
@@ -304,5 +318,6 @@ int lin_tree_find(const lin_tree *t, const char *word, size_t n)
 size_t lin_tree_bytes(const lin_tree *t)
 {
     return sizeof *t + ((size_t)t->n_nodes + 1) * sizeof *t->nodes + (size_t)t->n_ends * sizeof *t->ends + t->words.text_capacity +
-           (size_t)t->words.capacity * sizeof *t->words.items + t->words.n_slots * sizeof *t->words.slots;
+           (size_t)t->words.capacity * sizeof *t->words.items + t->words.n_slots * sizeof *t->words.slots +
+           t->n_pairs * sizeof *t->pairs;
 }

@@ -11,8 +11,8 @@
  *   for (i = nodes[node].end; i < nodes[node + 1].end; i++) ... ends[i].word ...
  *   lin_tree_destroy(tree);
  *
- * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation, and the spellings. They
- * can be written to a file, a packed lexicon, which is mapped in a millisecond instead of being built again.
+ * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation, and the spellings; with a
+ * language model, the filter of its pairs of words (lexicon/ngram_pairs.h). They can be written to a file, a packed lexicon, which is mapped in a millisecond instead of being built again.
  *
  * Threads: immutable once made, shared by all.
  */
@@ -24,7 +24,7 @@
 
 #include "base/status.h"
 #include "lexicon/dictionary.h"
-#include "lexicon/ngram.h"
+#include "lexicon/ngram_pairs.h"
 #include "lexicon/phones.h"
 
 typedef struct lin_tree lin_tree;
@@ -92,6 +92,9 @@ const char *lin_tree_first_left_out(const lin_tree *tree);           /* the firs
 /* The arrays that a search uses, from the node LIN_TREE_ROOT on: nodes [lin_tree_nodes + 1], ends [lin_tree_pronunciations]. */
 const lin_tree_node *lin_tree_node_array(const lin_tree *tree);
 const lin_tree_end *lin_tree_end_array(const lin_tree *tree);
+
+/* The filter of the language model's pairs, whose bits the tree owns; none without a language model. */
+lin_ngram_pairs lin_tree_pairs(const lin_tree *tree);
 
 /* The fingerprint of the language model it was made for, 0 without one; of the whole tree with its spellings; its size in
  * bytes. */

@@ -10,19 +10,21 @@ struct lin_tree {
     lin_symbols words;    // lower case
     lin_tree_node *nodes; // n_nodes and one that ends the last ranges
     lin_tree_end *ends;
+    uint64_t *pairs; // n_pairs
+    size_t n_pairs;
     int n_nodes, n_ends, n_outputs, n_left_out;
     uint64_t lm_fingerprint, fingerprint;
     char first_left_out[LIN_WORD_MAX + 1];
-    lin_file_map map; // of a tree that was opened from a file: words, nodes and ends point into it
+    lin_file_map map; // of a tree that was opened from a file: words, nodes, ends and pairs point into it
 };
 
 /* The header of a packed tree. The sections follow it, each at a multiple of 64 bytes: nodes, ends, words, their table, their
- * text. */
+ * text, pairs. */
 #define LIN_TREE_MAGIC "lintree"
-enum { LIN_TREE_VERSION = 1, LIN_TREE_SECTIONS = 5 };
+enum { LIN_TREE_VERSION = 2, LIN_TREE_SECTIONS = 6 };
 typedef struct lin_tree_header {
     char magic[8];
-    uint32_t version, n_outputs, n_nodes, n_ends, n_words, n_slots, n_left_out, unused;
+    uint32_t version, n_outputs, n_nodes, n_ends, n_words, n_slots, n_left_out, n_pairs;
     uint64_t text_used, lm_fingerprint, fingerprint, key;
     char first_left_out[LIN_WORD_MAX + 1];
     uint64_t size;

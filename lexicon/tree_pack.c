@@ -18,7 +18,8 @@ static void lay_out(const lin_tree_header *h, size_t at[LIN_TREE_SECTIONS + 1])
 {
     const size_t sizes[LIN_TREE_SECTIONS] = {((size_t)h->n_nodes + 1) * sizeof(lin_tree_node),
                                              (size_t)h->n_ends * sizeof(lin_tree_end), (size_t)h->n_words * sizeof(lin_symbol),
-                                             (size_t)h->n_slots * sizeof(int32_t), h->text_used};
+                                             (size_t)h->n_slots * sizeof(int32_t), h->text_used,
+                                             (size_t)h->n_pairs * sizeof(uint64_t)};
     at[0] = round_up(sizeof *h);
     for (int i = 0; i < LIN_TREE_SECTIONS; i++) at[i + 1] = at[i] + round_up(sizes[i]);
 }
@@ -40,14 +41,16 @@ lin_status lin_tree_write(const lin_tree *t, uint64_t key, const char *path, lin
                          .n_words = (uint32_t)t->words.n,
                          .n_slots = (uint32_t)t->words.n_slots,
                          .n_left_out = (uint32_t)t->n_left_out,
+                         .n_pairs = (uint32_t)t->n_pairs,
                          .text_used = t->words.text_used,
                          .lm_fingerprint = t->lm_fingerprint,
                          .fingerprint = t->fingerprint,
                          .key = key};
-    const void *sections[LIN_TREE_SECTIONS] = {t->nodes, t->ends, t->words.items, t->words.slots, t->words.text};
+    const void *sections[LIN_TREE_SECTIONS] = {t->nodes, t->ends, t->words.items, t->words.slots, t->words.text, t->pairs};
     const size_t sizes[LIN_TREE_SECTIONS] = {((size_t)t->n_nodes + 1) * sizeof *t->nodes, (size_t)t->n_ends * sizeof *t->ends,
                                              (size_t)t->words.n * sizeof *t->words.items,
-                                             t->words.n_slots * sizeof *t->words.slots, t->words.text_used};
+                                             t->words.n_slots * sizeof *t->words.slots, t->words.text_used,
+                                             t->n_pairs * sizeof *t->pairs};
     size_t at[LIN_TREE_SECTIONS + 1];
     lay_out(&h, at);
     h.size = at[LIN_TREE_SECTIONS];
@@ -102,7 +105,8 @@ static int attach(lin_tree *t, const lin_tree_header *h)
     size_t at[LIN_TREE_SECTIONS + 1];
     if (h->n_nodes < 1 || h->n_nodes > INT_MAX / 2 || h->n_ends > INT_MAX || h->n_words > INT_MAX / 4 || h->n_outputs < 2 ||
         h->n_outputs > INT_MAX || h->n_left_out > INT_MAX || h->text_used > INT_MAX || h->n_slots > INT_MAX ||
-        (h->n_slots & (h->n_slots - 1)) != 0 || h->first_left_out[LIN_WORD_MAX])
+        (h->n_slots & (h->n_slots - 1)) != 0 || (h->n_pairs & (h->n_pairs - 1)) != 0 ||
+        (h->n_pairs && h->n_pairs < LIN_NGRAM_PAIRS_LINE) || h->first_left_out[LIN_WORD_MAX])
         return 0;
     lay_out(h, at);
     if (at[LIN_TREE_SECTIONS] != t->map.size || h->size != t->map.size || lin_tree_sum(t->map.bytes, t->map.size) != h->sum) return 0;
@@ -113,6 +117,8 @@ static int attach(lin_tree *t, const lin_tree_header *h)
     t->words = (lin_symbols){.n = (int)h->n_words, .capacity = (int)h->n_words, .items = (void *)(base + at[2]), .n_slots = h->n_slots,
                              .slots = (void *)(base + at[3]), .text = (char *)base + at[4], .text_used = h->text_used,
                              .text_capacity = h->text_used};
+    t->pairs = h->n_pairs ? (void *)(base + at[5]) : NULL;
+    t->n_pairs = h->n_pairs;
     t->n_nodes = (int)h->n_nodes;
     t->n_ends = (int)h->n_ends;
     t->n_outputs = (int)h->n_outputs;

@@ -106,6 +106,38 @@ static void check_same_nbest(const search *a, void *other)
     lin_path_free(&y);
 }
 
+// Moves that are left out early, and words that are scored without a search in the language model, change no bit.
+START_TEST(test_shortcuts)
+{
+    int filtered = 0;
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        static stream x;
+        search s;
+        lin_path with = {0}, without = {0};
+        draw_stream(&x, seed);
+        x.v.o.score = seed % 8 ? (double)(1 + seed % 6) : 0;
+        all_at_once(&x, &s, &with);
+        filtered += s.words->pairs.n > 0;
+        void *other = test_buffer(lin_words_bytes(s.words), 1);
+        lin_words_reset(s.words, other, 0);
+        s.words->pairs.n = 0;
+        s.words->thorough = 1;
+        OK(lin_words_push(s.words, other, s.context, x.logp, LONG_T, &without, &err));
+        check_same(&with, &without);
+        check_same_nbest(&s, other);
+        OK(lin_words_finish(s.words, s.state, s.context, &with, &err));
+        OK(lin_words_finish(s.words, other, s.context, &without, &err));
+        check_same(&with, &without);
+        test_guards(other, "the other state");
+        test_buffer_free(other);
+        lin_path_free(&with);
+        lin_path_free(&without);
+        end(&s);
+    }
+    ck_assert_int_gt(filtered, 100);
+}
+END_TEST
+
 // Any split of the rows, with copies of the state in between, gives the same bits.
 START_TEST(test_splits)
 {
@@ -622,6 +654,7 @@ int main(void)
     suite_add_tcase(suite, brute);
     TCase *streams = tcase_create("streams");
     tcase_add_test(streams, test_splits);
+    tcase_add_test(streams, test_shortcuts);
     tcase_add_test(streams, test_settled_is_best);
     tcase_add_test(streams, test_no_allocation);
     tcase_add_test(streams, test_memory);

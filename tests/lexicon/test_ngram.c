@@ -1,5 +1,5 @@
 // lexicon/ngram.c: scores and states of random models against the definition, golden scores of KenLM, words, odd models.
-#include "lexicon/ngram.h"
+#include "lexicon/ngram_pairs.h"
 
 #include "base/textfile.h"
 #include "tests/lexicon/random_model.h"
@@ -219,6 +219,44 @@ START_TEST(queries_allocate_nothing)
 }
 END_TEST
 
+// The filter never lacks a pair that an n-gram ends in, in pruned models too: then the score of a word that it lacks has the bits
+// of lin_ngram_score. Of the pairs that no n-gram ends in it lacks most.
+START_TEST(pairs)
+{
+    long n_lacking = 0, n_backed_off = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        const int order = 1 + (int)(seed % 5), whole = (int)(seed / 5 % 2);
+        model *m = random_model(500 + seed, order, seed % 7 ? 40 : 1200, seed % 7 ? 2.5 : 1.2, whole, (int)(seed / 3 % 8));
+        lin_ngram *lm = model_parse(m);
+        const size_t n = lin_ngram_pairs_size(lm);
+        uint64_t *bits = lin_calloc(n + 1, sizeof *bits);
+        const lin_ngram_pairs all = {bits, n};
+        ck_assert_int_eq(n > 0, order > 1);
+        ck_assert(n == 0 || ((n & (n - 1)) == 0 && n >= LIN_NGRAM_PAIRS_LINE));
+        if (n) lin_ngram_pairs_fill(lm, bits);
+        ck_assert_uint_eq(bits[n], 0);
+        for (lin_ngram_state state = 0; state < lin_ngram_states(lm) + 2; state += 1 + lin_ngram_states(lm) / 200) {
+            const lin_ngram_context context = lin_ngram_context_of(lm, state);
+            for (int word = -1; word < lin_ngram_words(lm) + 2; word++) {
+                lin_ngram_state next, other;
+                const float score = lin_ngram_score(lm, state, word, &next);
+                const int known = context.last && word >= 0 && word < lin_ngram_words(lm);
+                n_backed_off += known && score == context.backoffs + lin_ngram_unigram(lm, word);
+                if (!lin_ngram_pairs_lack(&all, &context, word)) continue;
+                n_lacking += known;
+                ck_assert(n > 0 && context.last);
+                const float unseen = lin_ngram_unseen(lm, &context, word, &other); // of a word that does not exist, any
+                test_require(!known || (score == unseen && next == other), "model %d: state %u, word %d", (int)seed, state, word);
+            }
+        }
+        lin_free(bits);
+        lin_ngram_destroy(lm);
+        lin_free(m);
+    }
+    test_require(n_lacking > n_backed_off * 6 / 10, "%ld of %ld", n_lacking, n_backed_off);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ngram");
@@ -233,6 +271,7 @@ int main(void)
     tcase_add_test(tests, the_highest_order);
     tcase_add_test(tests, an_order_without_ngrams);
     tcase_add_test(tests, queries_allocate_nothing);
+    tcase_add_test(tests, pairs);
     suite_add_tcase(suite, tests);
     return test_run(suite);
 }

@@ -96,9 +96,9 @@ START_TEST(test_random)
 }
 END_TEST
 
-static const char arpa[] = "\\data\\\nngram 1=8\n\n"
+static const char arpa[] = "\\data\\\nngram 1=8\nngram 2=2\n\n"
                            "\\1-grams:\n-99 <s>\n-1.0 </s>\n-2.0 HELLO\n-1.5 world\n-0.5 cat\n-3.0 plan\n-2.5 plane\n"
-                           "-4.0 elsewhere\n\n\\end\\\n";
+                           "-4.0 elsewhere\n\n\\2-grams:\n-1.0 HELLO world\n-0.5 cat plan\n\n\\end\\\n";
 
 static float brute_ahead(const lin_tree *t, const lin_ngram *lm, int node, float rarest)
 {
@@ -223,6 +223,9 @@ static void compare_trees(const lin_tree *a, const lin_tree *b)
     ck_assert_uint_eq(lin_tree_lm_fingerprint(b), lin_tree_lm_fingerprint(a));
     ck_assert_mem_eq(lin_tree_node_array(b), lin_tree_node_array(a), (n + 1) * sizeof(lin_tree_node));
     if (m) ck_assert_mem_eq(lin_tree_end_array(b), lin_tree_end_array(a), m * sizeof(lin_tree_end));
+    const lin_ngram_pairs pairs = lin_tree_pairs(a), same = lin_tree_pairs(b);
+    ck_assert_uint_eq(same.n, pairs.n);
+    if (pairs.n) ck_assert_mem_eq(same.bits, pairs.bits, pairs.n * sizeof *pairs.bits);
     for (int i = 0; i < lin_tree_words(a); i++) {
         const char *word = lin_tree_word(a, i);
         ck_assert_str_eq(lin_tree_word(b, i), word);
