@@ -12,7 +12,8 @@
  *   lin_tree_destroy(tree);
  *
  * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation, and the spellings; with a
- * language model, the filter of its pairs of words (lexicon/ngram_pairs.h). They can be written to a file, a packed lexicon, which is mapped in a millisecond instead of being built again.
+ * language model, the filter of its pairs of words (lexicon/ngram_pairs.h). They can be written to a file, a packed lexicon, which
+ * is mapped in a millisecond instead of being built again.
  *
  * Threads: immutable once made, shared by all.
  */
