@@ -210,46 +210,91 @@ static lin_words_hyp behind(const lin_words_hyp *t, int label)
     return to;
 }
 
-// To the children of a node of the lexicon's tree, or of the context's (`extra`), and past the words that end there. Most moves are
-// below the floor: that is found before a hypothesis is made.
+// A hypothesis that leaves a node of the lexicon's tree, or of the context's (`extra`).
+typedef struct departure {
+    const lin_words_hyp *t;
+    const lin_tree *extra;
+    const lin_tree_node *nodes;
+    double weight;           // of the hypothesis inside the next node
+    lin_ngram_context after; // of its language model's state, if `asked`
+    int asked;
+} departure;
+
+// The least log-probability of a label that brings a hypothesis of this weight to the floor, less than the errors of all sums.
+static float least_of(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t, double weight)
+{
+    const double least = s->floor - weight - t->acoustic;
+    return w->thorough ? -INFINITY : (float)(least - 1e-3 - 1e-6 * fabs(least));
+}
+
+// Those of the children from *c on, CHILDREN of them at most, that may reach the floor, inside a word or at the end of one. Without
+// branches: which labels are probable enough is hard to predict.
+enum { CHILDREN = 64 };
+static int find_children(const lin_words *w, const lin_words_view *s, const departure *d, const float *logp, uint32_t *c, uint32_t to,
+                         uint32_t found[CHILDREN])
+{
+    const float least = fmaxf(s->least, least_of(w, s, d->t, d->t->weight + w->o.bonus));
+    const float inside = least_of(w, s, d->t, d->weight), lm_weight = (float)w->o.lm_weight;
+    int n = 0;
+    if (to - *c > CHILDREN) to = *c + CHILDREN;
+    for (; *c < to; (*c)++) {
+        const lin_tree_node *node = &d->nodes[*c];
+        const float x = logp[node->label];
+        found[n] = *c;
+        n += (x >= least) & ((node[1].end > node->end) | (x + lm_weight * node->ahead >= inside));
+    }
+    return n;
+}
+
+// Past the words that end at a node.
+static void end_words(const lin_words *w, lin_words_view *s, departure *d, const source *by, const lin_tree_node *node)
+{
+    const lin_tree_end *ends = d->extra ? lin_tree_end_array(d->extra) : w->ends;
+    for (uint32_t e = node->end; e < node[1].end; e++) {
+        const int word = ends[e].word + (d->extra ? s->context->first : 0);
+        if (w->pairs.n && !d->asked++) d->after = lin_ngram_context_of(w->lm, d->t->lm_state);
+        const int unseen = lin_ngram_pairs_lack(&w->pairs, &d->after, ends[e].lm_word);
+        // No unigram of the node's words is better than its look-ahead.
+        const double most = w->o.lm_weight * (double)(d->after.backoffs + node->ahead);
+        if (unseen && !s->context && by->sum + (d->weight + most) < s->floor) continue;
+        const lm_step step = unseen ? score_unseen(w, &d->after, ends[e].lm_word) : score_word(w, s, d->t, ends[e].lm_word);
+        if (!s->context && by->sum + (d->weight + step.weighted) < s->floor) continue;
+        lin_words_hyp end = behind(d->t, by->label);
+        end.weight = d->weight;
+        take_step(&end, &step);
+        complete(s, &end, d->extra ? lin_hash_pair(s->context->id, e) : e, word);
+        arrive(w, s, &end, by, word);
+    }
+}
+
+// To a child, and past the words that end there. Most moves are below the floor: that is found before a hypothesis is made.
+static void enter(const lin_words *w, lin_words_view *s, departure *d, const float *logp, uint32_t c)
+{
+    const lin_words_hyp *t = d->t;
+    const lin_tree_node *node = &d->nodes[c];
+    const source by = take(t, node->label, logp[node->label]);
+    if (by.sum + t->weight + w->o.bonus < s->floor || by.sum == -INFINITY) return;
+    const double ahead = d->extra ? w->ahead_lacking : w->o.lm_weight * (double)node->ahead;
+    if (node->child < node[1].child && !(by.sum + d->weight + ahead < s->floor)) {
+        lin_words_hyp inside = behind(t, by.label);
+        inside.weight = d->weight;
+        inside.node = (int)c + (d->extra ? w->n_nodes : 0);
+        inside.ahead = ahead;
+        arrive(w, s, &inside, &by, LIN_WORD_INSIDE);
+    }
+    end_words(w, s, d, &by, node);
+}
+
 static void follow(const lin_words *w, lin_words_view *s, const lin_words_hyp *t, const float *logp, const lin_tree *extra,
                    int node)
 {
-    const lin_tree_node *nodes = extra ? lin_tree_node_array(extra) : w->nodes;
-    const lin_tree_end *ends = extra ? lin_tree_end_array(extra) : w->ends;
-    const double weight = node == LIN_TREE_ROOT ? t->weight + w->o.bonus : t->weight;
-    lin_ngram_context after = {0};
-    int asked = 0;
+    uint32_t found[CHILDREN];
+    departure d = {.t = t, .extra = extra, .nodes = extra ? lin_tree_node_array(extra) : w->nodes};
+    d.weight = node == LIN_TREE_ROOT ? t->weight + w->o.bonus : t->weight;
     if (t->acoustic + s->top + t->weight + w->o.bonus < s->floor) return;
-    for (uint32_t c = nodes[node].child; c < nodes[node + 1].child; c++) {
-        const int label = nodes[c].label;
-        if (logp[label] < s->least) continue;
-        const double sum = (label == t->last ? t->endings[LIN_BLANK_ENDING].sum : t->acoustic) + (double)logp[label];
-        if (sum + t->weight + w->o.bonus < s->floor || sum == -INFINITY) continue;
-        const source by = take(t, label, logp[label]);
-        const double ahead = extra ? w->ahead_lacking : w->o.lm_weight * (double)nodes[c].ahead;
-        if (nodes[c].child < nodes[c + 1].child && !(sum + weight + ahead < s->floor)) {
-            lin_words_hyp inside = behind(t, label);
-            inside.weight = weight;
-            inside.node = (int)c + (extra ? w->n_nodes : 0);
-            inside.ahead = ahead;
-            arrive(w, s, &inside, &by, LIN_WORD_INSIDE);
-        }
-        for (uint32_t e = nodes[c].end; e < nodes[c + 1].end; e++) {
-            const int word = ends[e].word + (extra ? s->context->first : 0);
-            if (w->pairs.n && !asked++) after = lin_ngram_context_of(w->lm, t->lm_state);
-            const int unseen = lin_ngram_pairs_lack(&w->pairs, &after, ends[e].lm_word);
-            // No unigram of the node's words is better than its look-ahead.
-            const double most = w->o.lm_weight * (double)(after.backoffs + nodes[c].ahead);
-            if (unseen && !s->context && sum + (weight + most) < s->floor) continue;
-            const lm_step step = unseen ? score_unseen(w, &after, ends[e].lm_word) : score_word(w, s, t, ends[e].lm_word);
-            if (!s->context && sum + (weight + step.weighted) < s->floor) continue;
-            lin_words_hyp end = behind(t, label);
-            end.weight = weight;
-            take_step(&end, &step);
-            complete(s, &end, extra ? lin_hash_pair(s->context->id, e) : e, word);
-            arrive(w, s, &end, &by, word);
-        }
+    for (uint32_t c = d.nodes[node].child, to = d.nodes[node + 1].child; c < to;) {
+        const int n = find_children(w, s, &d, logp, &c, to, found);
+        for (int i = 0; i < n; i++) enter(w, s, &d, logp, found[i]);
     }
 }
 
