@@ -172,7 +172,8 @@ typedef struct lin_words_candidate {
     lin_words_hyp t;
     int32_t next; // with the same place and states, -1: none
     int32_t head; // it is the first of these
-    int32_t alive;
+    int16_t alive;
+    int16_t changed; // since its score was computed
     int32_t fresh; // the best alignment of the label ending began its phone in this row; its `trace` is that of the phone before
     int32_t before_frames, word;
     double before_logp;

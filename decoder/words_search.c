@@ -70,11 +70,23 @@ static void keep_width(const lin_words *w, lin_words_view *s)
     if (least > s->floor) s->floor = least;
 }
 
+// Computes the scores that have changed since they were computed last, and the best.
+static void weigh(lin_words_view *s)
+{
+    s->best = -INFINITY;
+    for (int i = 0; i < s->n_candidates; i++) {
+        lin_words_candidate *c = &s->candidates[i];
+        if (c->changed) lin_words_weigh(&c->t);
+        c->changed = 0;
+        s->best = c->t.score > s->best ? c->t.score : s->best;
+    }
+}
+
 // The table is full: the best are kept, and worse ones are not added in this row.
 static void compact(const lin_words *w, lin_words_view *s)
 {
     int n = 0;
-    for (int i = 0; i < s->n_candidates; i++) lin_words_weigh(&s->candidates[i].t);
+    weigh(s);
     keep_width(w, s);
     for (int i = 0; i < s->n_candidates; i++) {
         if (s->candidates[i].alive) s->candidates[n++] = s->candidates[i];
@@ -95,6 +107,7 @@ static lin_words_candidate *add(const lin_words *w, lin_words_view *s, const lin
     lin_words_candidate *c = &s->candidates[i];
     c->t = *t;
     c->alive = 1;
+    c->changed = 0;
     c->fresh = c->before_frames = 0;
     c->word = LIN_WORD_INSIDE;
     c->before_logp = 0;
@@ -125,6 +138,7 @@ static void arrive(const lin_words *w, lin_words_view *s, lin_words_hyp *to, con
     }
     lin_words_ending *a = &c->t.endings[LIN_LABEL_ENDING];
     a->sum = lin_words_log_add(a->sum, by->sum);
+    c->changed = 1;
     const double floor = a->sum + to->weight + to->ahead - w->o.score;
     if (w->o.score > 0 && floor > s->floor) s->floor = floor;
     if (by->best > a->best) {
@@ -399,13 +413,25 @@ static void recombine(const lin_words *w, lin_words_view *s)
     }
 }
 
-// A row in which everything is impossible for every hypothesis is skipped: returns 0.
-static int survive(lin_words_view *s)
+// The lowest score of a candidate that is kept beside the best.
+static double floor_below(const lin_words *w, double best) { return w->o.score > 0 ? best - w->o.score : -INFINITY; }
+
+// Candidates that are impossible, or too far below the best, are dropped; returns how many are left.
+static int drop_worst(const lin_words *w, lin_words_view *s)
+{
+    const double least = floor_below(w, s->best);
+    int n = 0;
+    for (int i = 0; i < s->n_candidates; i++) {
+        lin_words_candidate *c = &s->candidates[i];
+        if (c->t.score < least || c->t.score == -INFINITY) c->alive = 0;
+        n += c->alive;
+    }
+    return n;
+}
+
+static void survive(lin_words_view *s)
 {
     lin_words_header *h = s->h;
-    int alive = 0;
-    for (int i = 0; i < s->n_candidates; i++) alive += s->candidates[i].alive;
-    if (!alive) return 0;
     h->n_hyps = 0;
     for (int i = 0; i < s->n_candidates; i++) {
         lin_words_candidate *c = &s->candidates[i];
@@ -413,7 +439,6 @@ static int survive(lin_words_view *s)
         if (c->fresh) c->t.endings[LIN_LABEL_ENDING].trace = lin_words_new_trace(s, c);
         s->hyps[h->n_hyps++] = c->t;
     }
-    return 1;
 }
 
 // Labels below this value, the `labels`-th largest of the row, are not followed.
@@ -431,36 +456,28 @@ static double best_label(const lin_words *w, const float *logp)
     return (double)best;
 }
 
-// The lowest score of a candidate: within `score` of the best that stays, or that moves by the best label.
-static double begin_floor(const lin_words *w, const lin_words_view *s)
-{
-    double best = -INFINITY;
-    for (int i = 0; i < s->n_candidates; i++) best = fmax(best, s->candidates[i].t.score);
-    return w->o.score > 0 ? best - w->o.score : -INFINITY;
-}
-
+// 0: the row was skipped.
 static int expand(const lin_words *w, lin_words_view *s, const float *logp)
 {
     s->n_candidates = 0;
     clear_slots(w, s);
     s->least = least_label(w, s, logp);
     s->top = w->thorough ? INFINITY : best_label(w, logp);
-    for (int i = 0; i < s->h->n_hyps; i++) stay(&add(w, s, &s->hyps[i], find_slot(w, s, &s->hyps[i]))->t, logp);
-    s->floor = begin_floor(w, s);
-    for (int i = 0; i < s->h->n_hyps; i++) go_on(w, s, &s->hyps[i], logp);
     s->best = -INFINITY;
-    for (int i = 0; i < s->n_candidates; i++) {
-        lin_words_weigh(&s->candidates[i].t);
-        s->best = fmax(s->best, s->candidates[i].t.score);
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        lin_words_candidate *c = add(w, s, &s->hyps[i], find_slot(w, s, &s->hyps[i]));
+        stay(&c->t, logp);
+        s->best = c->t.score > s->best ? c->t.score : s->best;
     }
+    s->floor = floor_below(w, s->best);
+    for (int i = 0; i < s->h->n_hyps; i++) go_on(w, s, &s->hyps[i], logp);
+    weigh(s);
     recombine(w, s);
-    const double least = w->o.score > 0 ? s->best - w->o.score : -INFINITY;
-    for (int i = 0; i < s->n_candidates; i++) {
-        lin_words_candidate *c = &s->candidates[i];
-        if (c->t.score < least || c->t.score == -INFINITY) c->alive = 0;
-    }
-    keep_width(w, s);
-    return survive(s);
+    const int n = drop_worst(w, s);
+    if (!n) return 0; // everything is impossible for every hypothesis
+    if (n > w->o.width) keep_width(w, s);
+    survive(s);
+    return 1;
 }
 
 int lin_words_row(const lin_words *w, lin_words_view *s, const float *logp)
