@@ -247,15 +247,14 @@ enum { CHILDREN = 64 };
 static int find_children(const lin_words *w, const lin_words_view *s, const departure *d, const float *logp, uint32_t *c, uint32_t to,
                          uint32_t found[CHILDREN])
 {
-    const float least = fmaxf(s->least, least_of(w, s, d->t, d->t->weight + w->o.bonus));
-    const float inside = least_of(w, s, d->t, d->weight), lm_weight = (float)w->o.lm_weight;
+    const float to_floor = least_of(w, s, d->t, d->weight), least = fmaxf(s->least, to_floor), lm_weight = (float)w->o.lm_weight;
     int n = 0;
     if (to - *c > CHILDREN) to = *c + CHILDREN;
     for (; *c < to; (*c)++) {
         const lin_tree_node *node = &d->nodes[*c];
         const float x = logp[node->label];
         found[n] = *c;
-        n += (x >= least) & ((node[1].end > node->end) | (x + lm_weight * node->ahead >= inside));
+        n += (x >= least) & ((node[1].end > node->end) | (x + lm_weight * node->ahead >= to_floor));
     }
     return n;
 }
@@ -287,7 +286,7 @@ static void enter(const lin_words *w, lin_words_view *s, departure *d, const flo
     const lin_words_hyp *t = d->t;
     const lin_tree_node *node = &d->nodes[c];
     const source by = take(t, node->label, logp[node->label]);
-    if (by.sum + t->weight + w->o.bonus < s->floor || by.sum == -INFINITY) return;
+    if ((by.sum + d->weight < s->floor && !w->thorough) || by.sum == -INFINITY) return;
     const double ahead = d->extra ? w->ahead_lacking : w->o.lm_weight * (double)node->ahead;
     if (node->child < node[1].child && !(by.sum + d->weight + ahead < s->floor)) {
         lin_words_hyp inside = behind(t, by.label);
@@ -305,7 +304,7 @@ static void follow(const lin_words *w, lin_words_view *s, const lin_words_hyp *t
     uint32_t found[CHILDREN];
     departure d = {.t = t, .extra = extra, .nodes = extra ? lin_tree_node_array(extra) : w->nodes};
     d.weight = node == LIN_TREE_ROOT ? t->weight + w->o.bonus : t->weight;
-    if (t->acoustic + s->top + t->weight + w->o.bonus < s->floor) return;
+    if (t->acoustic + s->top + d.weight < s->floor) return;
     for (uint32_t c = d.nodes[node].child, to = d.nodes[node + 1].child; c < to;) {
         const int n = find_children(w, s, &d, logp, &c, to, found);
         for (int i = 0; i < n; i++) enter(w, s, &d, logp, found[i]);
