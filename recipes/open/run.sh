@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # The shipped models, from sound to score, on the open corpus: staged like a Kaldi recipe.
 #
-#   recipes/open/run.sh --corpus DIR [--work exp/open] [--lexicon FILE] [--conf recipes/open/causal.conf] [--precision fp32|tf32|bf16]
+#   recipes/open/run.sh --corpus DIR --librispeech DIR [--quiet exp/quiet] [--work exp/open] [--lexicon FILE] [--conf recipes/open/causal.conf] [--precision fp32|tf32|bf16]
 #                       [--stream-conf recipes/open/stream.conf] [--offline-conf recipes/open/offline.conf] [--stage N] [--stop-stage N]
 #                       [--threads N] [--device auto|cpu|cuda[:N]] [--linnet PROGRAM]
 #
 # Stages: 1 features and labels   2 training   3 training again, from the best weights of stage 2; and of the streaming model, from these
 #         4 training of the offline model, from the same weights   5 decoding and scoring of the dev sets
 #         6 the test set, once   7 the table of results
-# DIR holds Kaldi-style data directories (train_native, ..., dev_native, test_native) whose wav.scp paths are relative to DIR.
+# --corpus: Kaldi-style data directories (train_native, ..., dev_native, test_native) whose wav.scp paths are relative to DIR.
+# --librispeech: the folder that LibriSpeech's train-clean-5 extracts to (recipes/librispeech/README.md). --quiet: what quiet.sh made.
 # Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us). Run from the root of the source tree.
 # If run again, training continues where it stopped. Training sets are never decoded; test sets are never used for training or
 # tuning. Training alone (--stage 2 --stop-stage 4) needs no corpus, only WORK/features/*.lfc: on a GPU machine
@@ -16,13 +17,15 @@
 here=$(dirname "$0")
 . "$here/../common.sh"
 
-corpus= work=exp/open lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict conf=$here/causal.conf stream_conf=$here/stream.conf
+corpus= librispeech= quiet=exp/quiet work=exp/open lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict conf=$here/causal.conf stream_conf=$here/stream.conf
 offline_conf=$here/offline.conf
 precision=tf32 stage=1 stop_stage=7
-flags=" " values=" corpus work lexicon conf stream-conf offline-conf precision stage stop-stage threads device linnet "
+flags=" " values=" corpus librispeech quiet work lexicon conf stream-conf offline-conf precision stage stop-stage threads device linnet "
 # The second training has all sets. The first one had these five when the shipped model was made.
 first_sets="train_native train_read train_games train_pseudo train_nonnative"
 train_sets="$first_sets train_cv train_stories"
+# The last trainings have more of LibriSpeech, its part of train_native too at all speeds, and sounds without speech.
+last_sets="quiet train_librispeech train_librispeech_sp train_native_sp $train_sets"
 dev_sets="dev_native dev_nonnative"
 test_sets="test_native"
 options "$@"
@@ -31,20 +34,32 @@ if wanted 1 || wanted 5 || wanted 6; then
   [ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
   for set in $train_sets $dev_sets $test_sets; do [ -f "$corpus/$set/wav.scp" ] || die "$corpus/$set/wav.scp does not exist"; done
 fi
+if wanted 1; then
+  [ -d "$librispeech" ] || die "where is LibriSpeech's train-clean-5? give --librispeech DIR; recipes/librispeech/README.md says how to get it"
+  [ -f "$quiet/list" ] || die "$quiet/list does not exist; run recipes/open/quiet.sh, or give --quiet FOLDER"
+fi
 mkdir -p "$work"/{features,text,decode}
 
 # Frequencies above 5.5 kHz are not used: parts of the corpus have no sound there, and a model would learn that.
-prepare() { # prepare SET SPEEDS CACHE
-  [ -f "$work/features/$3.lfc" ] && return
+prepare() { # prepare DATA ROOT CACHE OPTIONS...
+  local data=$1 root=$2 cache=$work/features/$3.lfc
+  shift 3
+  [ -f "$cache" ] && return
   # exit status 1: some utterances were reported and left out, and the cache was written
-  "$linnet" prepare "$corpus/$1" --audio-root "$corpus" --lexicon "$lexicon" --high-hz 5500 --stack 3 --speed "$2" \
-    --oov "$work/text/$3.oov" --jobs "$threads" --output "$work/features/$3.lfc" || [ -f "$work/features/$3.lfc" ]
+  "$linnet" prepare "$data" --audio-root "$root" --high-hz 5500 --stack 3 --jobs "$threads" --output "$cache" "$@" || [ -f "$cache" ]
+}
+prepare_speech() { # prepare_speech DATA ROOT CACHE SPEEDS
+  prepare "$1" "$2" "$3" --lexicon "$lexicon" --speed "$4" --oov "$work/text/$3.oov"
 }
 
 if wanted 1; then
   echo "== stage 1: features and labels"
-  for set in $dev_sets $train_sets; do prepare "$set" 1 "$set"; done
-  for set in $train_sets; do prepare "$set" 0.9,1.1 "${set}_sp"; done
+  for set in $dev_sets $train_sets; do prepare_speech "$corpus/$set" "$corpus" "$set" 1; done
+  for set in $train_sets; do prepare_speech "$corpus/$set" "$corpus" "${set}_sp" 0.9,1.1; done
+  bash "$here/../librispeech/data.sh" --corpus "$librispeech" --output "$work/data" --sets train-clean-5 --linnet "$linnet"
+  prepare_speech "$work/data/train-clean-5" / train_librispeech 1
+  prepare_speech "$work/data/train-clean-5" / train_librispeech_sp 0.9,1.1
+  prepare "$quiet/list" "$quiet" quiet --no-speech
   for set in $dev_sets $test_sets; do
     "$linnet" phonemize --ids first --trn --lexicon "$lexicon" --oov "$work/text/$set.oov" "$corpus/$set/text" > "$work/text/$set.trn"
   done
@@ -77,8 +92,11 @@ if wanted 3; then
   training "$stream_conf" "$work/train-alone" "$train_sets" --init "$work/train-again/best.safetensors" --epochs 1
   training "$stream_conf" "$work/train-joined" "$train_sets" --init "$work/train-alone/best.safetensors" --epochs 2 --join-part 0.75 \
     --lr 4e-4
+  "$linnet" average "$work"/train-{alone,joined}/checkpoint.safetensors --half -o "$work/stream-without-last.safetensors"
+  training "$stream_conf" "$work/train-last" "$last_sets" --init "$work/stream-without-last.safetensors" --epochs 1 --join-part 0.5 \
+    --silence-part 0.04 --seed 13
   # the emission delay: bench/boundaries.py --transcribe
-  "$linnet" average "$work"/train-{alone,joined}/checkpoint.safetensors --half --delay-ms 96 -o "$work/stream.safetensors"
+  "$linnet" average "$work/train-last/best.safetensors" --half --delay-ms 96 -o "$work/stream.safetensors"
 fi
 
 # A network that also reads later steps learns fastest from the one that does not: it begins as the same function but for the attention.
@@ -87,8 +105,12 @@ if wanted 4; then
   training "$offline_conf" "$work/train-offline" "$train_sets" --init "$work/train-again/best.safetensors"
   training "$offline_conf" "$work/train-offline-again" "$(sped "$train_sets")" --init "$work/train-offline/best.safetensors" \
     --lr 6e-4 --warmup-steps 150 --epochs 2
-  training "$offline_conf" "$work/train-offline-last" "$(both "$train_sets")" --init "$work/train-offline-again/best.safetensors" \
+  training "$offline_conf" "$work/train-offline-third" "$(both "$train_sets")" --init "$work/train-offline-again/best.safetensors" \
     --lr 6e-4 --warmup-steps 150 --epochs 2 --seed 3
+  training "$offline_conf" "$work/train-offline-quiet" "quiet $(both "$train_sets")" --init "$work/train-offline-third/best.safetensors" \
+    --lr 4e-4 --epochs 1 --silence-part 0.04 --seed 13
+  training "$offline_conf" "$work/train-offline-last" "$last_sets" --init "$work/train-offline-quiet/best.safetensors" \
+    --lr 6e-4 --epochs 1 --silence-part 0.04 --seed 13
   "$linnet" average "$work/train-offline-last/best.safetensors" --half --delay-ms 93 -o "$work/offline.safetensors"
 fi
 

@@ -29,6 +29,10 @@ for set in train_native train_read train_games train_pseudo train_nonnative trai
     done
     printf '%s-u1 ONE TWO THREE\n%s-u2 TWO FOUR ONE\n' $set $set > "$c/$set/text"
 done
+mkdir -p "$tmp/LibriSpeech/train-clean-5/7/1" "$tmp/quiet"
+for i in 0 1; do "$SOUND" "$tmp/LibriSpeech/train-clean-5/7/1/7-1-000$i.wav" seconds=1.5 seed=9$i; done
+printf '7-1-0000 FOUR TWO\n7-1-0001 ONE ONE THREE\n' > "$tmp/LibriSpeech/train-clean-5/7/1/7-1.trans.txt"
+"$SOUND" "$tmp/quiet/one.wav" seconds=2 kind=pink level=-30 && echo one.wav > "$tmp/quiet/list"
 cat > "$tmp/tiny.conf" <<END
 layers = 1
 heads = 2
@@ -48,18 +52,20 @@ echo direction = bidirectional >> "$tmp/offline.conf"
 
 # ---- run.sh ----------------------------------------------------------------------------------------------------------------------
 
-recipe run --corpus "$c" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
+recipe run --corpus "$c" --librispeech "$tmp" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
 is "run: status" 0 "$status"
 is "run: a row for each set and model" "dev_native|dev_native|dev_nonnative|dev_nonnative|test_native|test_native|" "$(sed 1,2d "$w/RESULTS.md" | awk '{ printf "%s|", $2 }')"
 is "run: the counts of a row" "2 16" "$(awk '$2 == "test_native" && $4 == "offline" { print $6, $8 }' "$w/RESULTS.md")"
-for run in train train-again train-alone train-joined train-offline train-offline-again; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
+for run in train train-again train-alone train-joined train-last train-offline train-offline-again train-offline-last; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
 for model in stream offline; do ok "run: the $model model" test -s "$w/$model.safetensors"; done
 is "run: the second training has all sets" 14 "$("$LINNET" info --json "$w/train-again/best.safetensors" | grep -o '"set":"train_[a-z]*"' | wc -l | tr -d ' ')"
 model=$(cksum < "$w/train-again/best.safetensors")
-recipe run --corpus "$c" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
+recipe run --corpus "$c" --librispeech "$tmp" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
 is "run again: status" 0 "$status"
 is "run again: the same model" "$model" "$(cksum < "$w/train-again/best.safetensors")"
 declines "run: no corpus" "where is the corpus" run --work "$tmp/x"
+declines "run: no LibriSpeech" "give --librispeech DIR" run --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x"
+declines "run: no sounds without speech" "run recipes/open/quiet.sh" run --corpus "$c" --librispeech "$tmp" --quiet "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
 declines "run: a set is missing" "train_native/wav.scp does not exist" run --corpus "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
 
 # ---- lm.sh -----------------------------------------------------------------------------------------------------------------------
