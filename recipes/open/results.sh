@@ -317,7 +317,7 @@ if wanted 8; then
     echo "|---|---|"
     echo "| parameters | $(number parameters) |"
     echo "| file | $(of %.1f "$(number file_bytes) / 1e6") MB |"
-    echo "| attention state of a stream / all of it | $(number attention_state_bytes) / $(number state_bytes) bytes |"
+    [ $kind = offline ] || echo "| attention state of a stream / all of it | $(number attention_state_bytes) / $(number state_bytes) bytes |"
     [ $kind = offline ] || echo "| latency by construction: step + look-ahead + window beyond its hop | $step + $ahead + $(of %g "$(number window_ms) - $(number hop_ms)") ms |"
     echo "| real-time factor, files to phonemes, one thread, processor time | $(factor) |"
     echo "| the same, \`--words\` | $(factor --words) |"
