@@ -13,7 +13,7 @@
 enum { RATE = 16000, SECONDS = 5, N = SECONDS * RATE };
 
 extern linnet_model *model;
-extern float sound[N]; /* vowels for 1.6 s, then faint noise for 0.9 s, twice */
+extern float sound[N]; /* vowels and hisses for 1.6 s, then faint noise for 0.9 s, twice */
 extern int16_t sound_16[N];
 extern linnet_error err;
 

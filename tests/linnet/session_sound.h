@@ -21,7 +21,7 @@ static int n_features, D;
         ck_assert_msg(done == LIN_OK, "%s: %s", lin_status_name(done), err.message);                                               \
     } while (0)
 
-// 1.6 s that change like speech, then 1.2 s of faint noise, three times.
+// 1.6 s of vowels and hisses, then 1.2 s of faint noise, three times.
 static void make_sound(float *x)
 {
     for (int t = 0; t < SAMPLES; t++) {
@@ -33,7 +33,8 @@ static void make_sound(float *x)
             const double hz = h * pitch, a = exp(-pow((hz - f1) / 120, 2)) + 0.6 * exp(-pow((hz - f2) / 160, 2)) + 0.01;
             buzz += a * sin(6.283185307179586 * hz * at);
         }
-        x[t] = (float)(0.12 * buzz * (vowel % 4 != 0) + 0.004 * (lin_random_uniform(5, (uint64_t)t) - 0.5));
+        const double noise = lin_random_uniform(5, (uint64_t)t) - 0.5, before = t ? lin_random_uniform(5, (uint64_t)t - 1) - 0.5 : 0;
+        x[t] = (float)(0.12 * buzz * (vowel % 4 != 0) + 0.06 * (noise - before) * (within < 25600 && vowel % 4 == 0) + 0.004 * noise);
     }
 }
 
