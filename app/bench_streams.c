@@ -95,6 +95,8 @@ typedef struct producer {
     int first, n, all; /* its streams, and how many there are */
     double begun, ends, counts_from;
     lin_lags late;
+    int counts;         // the first one: it begins the counting, since the main thread may wait for a processor that the engine fills
+    double busy, bytes; // when it began: processor time, resident memory
 } producer;
 
 static void sleep_until(double when)
@@ -116,30 +118,6 @@ static void hurry(void)
     pthread_setschedparam(pthread_self(), policy, &priority);
 }
 
-// Round after round each of its streams says a chunk, at its own moment of the round.
-static void *produce(void *context)
-{
-    producer *p = context;
-    const speech *s = &p->b->speech;
-    const int chunk = p->b->chunk;
-    const double chunk_s = (double)chunk / s->rate_hz;
-    hurry();
-    for (long long round = 0;; round++) {
-        for (int i = p->first; i < p->first + p->n; i++) {
-            const double due = p->begun + ((double)round + (double)i / p->all) * chunk_s;
-            double now = lin_now();
-            if (due >= p->ends || now >= p->ends + 5 || lin_interrupted) return NULL;
-            if (due > now) { // once a millisecond at most, as sound comes from a network: the delay counts as lateness
-                sleep_until(p->begun + 1e-3 * ceil(1e3 * (due - p->begun)));
-                now = lin_now();
-            }
-            const long long at = ((long long)i * 7919 + round * chunk) % (s->frames - chunk);
-            lin_engine_push(p->engine, p->ids[i], s->samples + at * s->channels, chunk, NULL);
-            if (due >= p->counts_from) lin_lags_add(&p->late, now - due);
-        }
-    }
-}
-
 static double resident(void)
 {
     long pages = 0;
@@ -154,6 +132,36 @@ static double processor_seconds(void)
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+// Round after round each of its streams says a chunk, at its own moment of the round.
+static void *produce(void *context)
+{
+    producer *p = context;
+    const speech *s = &p->b->speech;
+    const int chunk = p->b->chunk;
+    const double chunk_s = (double)chunk / s->rate_hz;
+    hurry();
+    for (long long round = 0;; round++) {
+        for (int i = p->first; i < p->first + p->n; i++) {
+            const double due = p->begun + ((double)round + (double)i / p->all) * chunk_s;
+            double now = lin_now();
+            if (due >= p->ends || now >= p->ends + 5 || lin_interrupted) return NULL;
+            if (p->counts && due >= p->counts_from) {
+                p->counts = 0;
+                p->busy = processor_seconds();
+                p->bytes = resident();
+                lin_engine_stats_reset(p->engine);
+            }
+            if (due > now) { // once a millisecond at most, as sound comes from a network: the delay counts as lateness
+                sleep_until(p->begun + 1e-3 * ceil(1e3 * (due - p->begun)));
+                now = lin_now();
+            }
+            const long long at = ((long long)i * 7919 + round * chunk) % (s->frames - chunk);
+            lin_engine_push(p->engine, p->ids[i], s->samples + at * s->channels, chunk, NULL);
+            if (due >= p->counts_from) lin_lags_add(&p->late, now - due);
+        }
+    }
 }
 
 static void on_events(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
@@ -176,22 +184,19 @@ static lin_status say(const bench *b, lin_engine *engine, const lin_engine_id *i
         const int first = (int)((long long)t->streams * started / n_producers);
         *p = (producer){.b = b, .engine = engine, .ids = ids, .first = first,
                         .n = (int)((long long)t->streams * (started + 1) / n_producers) - first, .all = t->streams, .begun = begun,
-                        .ends = ends, .counts_from = counts_from};
+                        .ends = ends, .counts_from = counts_from, .counts = started == 0};
         if (pthread_create(&p->thread, NULL, produce, p) != 0) {
             status = lin_fail(err, LIN_NO_MEMORY, "cannot start a thread");
             break;
         }
     }
-    sleep_until(counts_from);
-    lin_engine_stats_reset(engine);
-    const double busy = processor_seconds(), bytes = resident();
     for (int i = 0; i < started; i++) {
         pthread_join(producers[i].thread, NULL);
         lin_lags_merge(&t->late, &producers[i].late);
     }
     lin_engine_stats_get(engine, &t->stats);
-    t->cores = (processor_seconds() - busy) / t->stats.seconds;
-    t->grown = resident() - bytes;
+    t->cores = (processor_seconds() - producers[0].busy) / t->stats.seconds;
+    t->grown = resident() - producers[0].bytes;
     return status;
 }
 
