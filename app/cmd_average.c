@@ -5,6 +5,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
+#include "app/provenance.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "model/model_file.h"
@@ -41,7 +42,8 @@ static const char *difference(const lin_model *a, const lin_model *b)
     return NULL;
 }
 
-static lin_status add(const char *path, const char *first_path, const lin_model *first, double *sums, lin_error *err)
+static lin_status add(const char *path, const char *first_path, const lin_model *first, double *sums, cJSON *provenance,
+                      lin_error *err)
 {
     lin_model *model;
     lin_status status = lin_model_load(path, &model, err);
@@ -49,17 +51,16 @@ static lin_status add(const char *path, const char *first_path, const lin_model 
     const char *other = difference(first, model);
     if (other) status = lin_fail(err, LIN_MISMATCH, "%s has another %s than %s; average models of one run", path, other, first_path);
     for (size_t i = 0; i < first->params.n_elements && status == LIN_OK; i++) sums[i] += (double)model->values[i];
+    if (status == LIN_OK && !lin_provenance_add(provenance, model->provenance)) status = lin_no_memory(err, "the model's provenance", 1);
     lin_model_destroy(model);
     return status;
 }
 
-// The first model's provenance, and the number of models.
-static lin_status label(lin_model *model, const average_values *v, int n, lin_error *err)
+// The first model's provenance with the sets of the others, and the number of models.
+static lin_status label(lin_model *model, const average_values *v, int n, cJSON *provenance, lin_error *err)
 {
-    cJSON *root = *model->provenance ? cJSON_Parse(model->provenance) : cJSON_CreateObject();
-    cJSON_DeleteItemFromObject(root, "averaged");
-    char *json = cJSON_AddNumberToObject(root, "averaged", n) ? cJSON_PrintUnformatted(root) : NULL;
-    cJSON_Delete(root);
+    cJSON_DeleteItemFromObject(provenance, "averaged");
+    char *json = cJSON_AddNumberToObject(provenance, "averaged", n) ? cJSON_PrintUnformatted(provenance) : NULL;
     if (!json) return lin_no_memory(err, "the model's provenance", 1);
     const lin_status status = lin_model_label(model, v->name, v->license, json, err);
     cJSON_free(json);
@@ -73,6 +74,7 @@ static int run(lin_parsed *parsed)
     lin_error err = {0};
     lin_model *model = NULL;
     double *sums = NULL;
+    cJSON *provenance = NULL;
     lin_status status = LIN_OK;
     for (int i = 0; i < paths->count && status == LIN_OK; i++) status = lin_guard_reads(paths->items[i], &err);
     if (status == LIN_OK) status = lin_guard_writes(v->output, &err);
@@ -80,9 +82,14 @@ static int run(lin_parsed *parsed)
     const size_t n = model ? model->params.n_elements : 0;
     if (status == LIN_OK) sums = lin_alloc(n, sizeof *sums);
     if (status == LIN_OK && !sums) status = lin_no_memory(&err, "the sums of the weights", n * sizeof *sums);
+    if (status == LIN_OK) {
+        provenance = *model->provenance ? cJSON_Parse(model->provenance) : cJSON_CreateObject();
+        if (!provenance) status = lin_no_memory(&err, "the model's provenance", 1);
+    }
     for (size_t i = 0; i < n && status == LIN_OK; i++) sums[i] = -0.0; // the mean of -0 is -0
-    for (int i = 0; i < paths->count && status == LIN_OK; i++) status = add(paths->items[i], paths->items[0], model, sums, &err);
-    if (status == LIN_OK) status = label(model, v, paths->count, &err);
+    for (int i = 0; i < paths->count && status == LIN_OK; i++)
+        status = add(paths->items[i], paths->items[0], model, sums, provenance, &err);
+    if (status == LIN_OK) status = label(model, v, paths->count, provenance, &err);
     if (status == LIN_OK) {
         for (size_t i = 0; i < n; i++) model->values[i] = (float)(sums[i] / paths->count);
         if (v->delay_ms >= 0) model->delay_ms = v->delay_ms;
@@ -90,6 +97,7 @@ static int run(lin_parsed *parsed)
         status = lin_model_save(model, v->output, v->half ? LIN_F16 : LIN_F32, &err);
     }
     lin_free(sums);
+    cJSON_Delete(provenance);
     lin_model_destroy(model);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
+#include "app/provenance.h"
 #include "app/version.h"
 #include "base/comm.h"
 #include "base/cores.h"
@@ -448,7 +448,8 @@ static void close_sets(sets *s)
     lin_free(s->items);
 }
 
-// The provenance of the model as JSON for its file: the caches and every option that differs from its default.
+// The provenance of the model as JSON for its file: the caches, those of the model that it began with, and every option that differs
+// from its default.
 static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *train, lin_error *err)
 {
     const train_values *v = parsed->values;
@@ -480,6 +481,7 @@ static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *
             good = good && cJSON_AddStringToObject(settings, o->name, text);
         }
     }
+    good = good && lin_provenance_add(root, model->provenance);
     char *json = good ? cJSON_PrintUnformatted(root) : NULL;
     cJSON_Delete(root);
     if (!json) return lin_no_memory(err, "the model's provenance", 1);
@@ -499,6 +501,18 @@ static lin_status init_decay(const train_values *v, lin_model *model, lin_error 
     return LIN_OK;
 }
 
+// The provenance of the run so far. A checkpoint that cannot be read is not reported here: lin_train does it.
+static lin_status resume_provenance(const train_values *v, lin_model *model, lin_error *err)
+{
+    char path[4096];
+    lin_model *from;
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
+    if (lin_model_load(path, &from, &(lin_error){0}) != LIN_OK) return LIN_OK;
+    const lin_status status = lin_model_label(model, NULL, NULL, from->provenance, err);
+    lin_model_destroy(from);
+    return status;
+}
+
 // keeps_norm: whether the model has a normalisation already, that of --init.
 static lin_status make_model(const lin_parsed *parsed, const sets *train, int first_process, lin_model **model, int *keeps_norm,
                              lin_error *err)
@@ -509,7 +523,8 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     lin_status status =
         lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first), (uint64_t)v->seed, model, err);
     if (status == LIN_OK && v->decay) status = init_decay(v, *model, err);
-    if (status != LIN_OK || !v->init || v->resume) return status;
+    if (status == LIN_OK && v->resume) return resume_provenance(v, *model, err);
+    if (status != LIN_OK || !v->init) return status;
     lin_model *from;
     status = lin_model_load(v->init, &from, err);
     if (status != LIN_OK) return status;
@@ -527,6 +542,7 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
         memcpy((*model)->mean, from->mean, (size_t)config.mel_bins * sizeof *from->mean);
         memcpy((*model)->istd, from->istd, (size_t)config.mel_bins * sizeof *from->istd);
     }
+    if (status == LIN_OK) status = lin_model_label(*model, NULL, NULL, from->provenance, err);
     lin_model_destroy(from);
     return status;
 }

@@ -42,7 +42,7 @@
              "words, language model, phrases and alternatives; with one of these, if not given, 16, with --words 256"},           \
     {.name = "beam-score", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0, .max = 600,              \
      .value = "X", .help = "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0: none; if not "  \
-                           "given, 12, with --words 14"},                                                                         \
+                           "given, 12"},                                                                                         \
     {.name = "beam-labels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam_labels), .min = 0, .max = 65536,             \
      .help = "Number of labels followed per step, the most probable ones; 0: all; if not given, 20, with --words 0"},             \
     {.name = "skip-blank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.skip_blank), .min = 0, .max = 1, .value = "P",  \

@@ -13,6 +13,7 @@
 #   phonemes   linnet transcribe
 #   words      linnet transcribe --words, one result for the whole sound (a search goes on until an endpoint after a minute)
 #   live       linnet listen --words: phonemes and words of the utterances that its endpoints find
+#              (not of a bidirectional model, which cannot listen: -)
 #   sure       the words of those of these utterances whose phonemes have a mean confidence of 0.5 or more: what is left for a
 #              program that reads the final lines of --json and drops the others
 #
@@ -22,7 +23,7 @@ cd "$(dirname "$0")/.."
 seconds=300 work=exp/silence model=share/linnet/default.safetensors linnet=build/release/linnet
 sound=build/release/tests/app/sound
 kinds= sounds=
-usage() { sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do
     case $1 in
     --seconds | --work | --model | --linnet | --sound | --kinds | --sounds) declare "${1#--}=$2"; shift 2 ;;
@@ -48,13 +49,17 @@ lines() { grep -vc '^;;' || true; }
 row() {
     phonemes=$("$linnet" transcribe -q -f ctm "$1" | lines)
     words=$("$linnet" transcribe -q --words -f ctm "$1" | lines)
-    "$linnet" listen -q --words --json --no-paced --from "$1" | grep '"type":"final"' > "$work/live" || true
-    read -r live_phonemes live_words sure < <(awk -f bench/sure.awk "$work/live")
+    live="- - -"
+    if [ -n "$streams" ]; then
+        "$linnet" listen -q --words --json --no-paced --from "$1" | grep '"type":"final"' > "$work/live" || true
+        live=$(awk -f bench/sure.awk "$work/live")
+    fi
     printf '           %-20s %4s dB' "$3" "$4"
-    echo "$phonemes" "$words" "$live_phonemes" "$live_words" "$sure" |
-        awk -v s="$2" '{ for (i = 1; i <= NF; i++) printf "  %8.1f", $i * 60 / s; print "" }'
+    echo "$phonemes $words $live" |
+        awk -v s="$2" '{ for (i = 1; i <= NF; i++) printf "  %8s", $i == "-" ? $i : sprintf("%.1f", $i * 60 / s); print "" }'
 }
 
+streams=$("$linnet" info --json | grep '"causal": true' || true)
 what=$(basename "$sounds")
 [ -n "$sounds" ] || what="$seconds s of each"
 "$linnet" info | sed -n 's/^name: *//p; s/^fingerprint: */fingerprint /p' | paste -sd' ' | sed "s/\$/, $(date +%Y-%m-%d), $what/"

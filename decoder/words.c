@@ -15,7 +15,7 @@
 lin_words_options lin_words_options_default(void)
 {
     return (lin_words_options){.width = 256,
-                               .score = 14,
+                               .score = 12,
                                .lm_weight = 0.8,
                                .bonus = -0.4,
                                .unknown = -6,

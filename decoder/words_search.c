@@ -209,11 +209,16 @@ static void take_step(lin_words_hyp *t, const lm_step *step)
     t->lm_state = step->state;
 }
 
+// The acoustic sum of a hypothesis that goes on with a label: the same label again needs a blank between.
+static double sum_with(const lin_words_hyp *t, int label, float logp)
+{
+    return (label == t->last ? t->endings[LIN_BLANK_ENDING].sum : t->acoustic) + (double)logp;
+}
+
 static source take(const lin_words_hyp *t, int label, float logp)
 {
     const lin_words_ending *from = label == t->last ? &t->endings[LIN_BLANK_ENDING] : lin_words_better_ending(t);
-    const double sum = label == t->last ? from->sum : t->acoustic;
-    return (source){from, sum + (double)logp, from->best + (double)logp, logp, label};
+    return (source){from, sum_with(t, label, logp), from->best + (double)logp, logp, label};
 }
 
 static lin_words_hyp behind(const lin_words_hyp *t, int label)
@@ -335,7 +340,7 @@ static void follow_unknown(const lin_words *w, lin_words_view *s, const lin_word
     to.ahead = 0;
     for (int label = 1; label < w->V; label++) {
         if (logp[label] < s->least) continue;
-        const double sum = (label == t->last ? t->endings[LIN_BLANK_ENDING].sum : t->acoustic) + (double)logp[label];
+        const double sum = sum_with(t, label, logp[label]);
         if (sum + to.weight < s->floor || sum == -INFINITY) continue;
         const source by = take(t, label, logp[label]);
         lin_words_hyp inside = behind(&to, label);

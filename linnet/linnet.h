@@ -194,8 +194,7 @@ typedef struct linnet_decoder_options {
     double lm_weight;    /* of the language model against the sound; NAN (default): 0.8 for words, 0.7 for phonemes */
     double bonus;        /* natural logarithm, for every word or phoneme; NAN (default): -0.4 for words, 2 with an lm of
                             phonemes, else 0 */
-    double beam_score;   /* hypotheses worse than the best by more than this are dropped; NAN (default): 14 for words,
-                            else 12 */
+    double beam_score;   /* hypotheses worse than the best by more than this are dropped; NAN (default): 12 */
     const linnet_phrase *phrases; /* [n_phrases] for all sessions that set none of their own */
     int n_phrases;
 } linnet_decoder_options;

@@ -12,9 +12,8 @@
 # Each stage writes WORK/N.md; stage 9 joins those that are there to WORK/RESULTS.md, or RESULTS-offline.md for a bidirectional
 # model, which has no stages 2, 3, 4 and 7. --publish copies the page to this folder and its first table to docs/models.md. A model is
 # scored on the test set once: test-scores.tsv beside this script keeps the scores by the model's fingerprint, and the page takes
-# them from there. DIR: see run.sh. What a stage needs and cannot find is named on the
-# page. Run from the root of the source tree. Needs build/release/tests/app/sound (make build/release/tests/app/sound); for stages 5
-# and 8 flite and python3, for stage 6 pocketsphinx and sox. A quarter of an hour on two cores without other work.
+# them from there. DIR: see run.sh. What a stage needs and cannot find is named on the page. Run from the root of the source tree.
+# Needs build/release/tests/app/sound (make build/release/tests/app/sound); for stages 5 and 8 flite and python3, for stage 6 pocketsphinx and sox. A quarter of an hour on two cores without other work.
 here=$(dirname "$0")
 . "$here/../common.sh"
 

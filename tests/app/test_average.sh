@@ -45,6 +45,12 @@ is "other data: status" 0 "$status"
 run average "$(e 5)" "$tmp/other/epoch-1.safetensors" -o "$tmp/both.safetensors"
 is "with other data: status" 0 "$status"
 is "with other data: message" "" "$err"
+sets() { "$LINNET" info --json "$1" | tr -d ' \n' | sed 's/"options".*"also/"also/' | grep -o 'trained_on\|also_trained_on\|"set":"[a-z]*"' | tr -d '"\n' | sed 's/set:/ /g; s/also/ also/'; }
+is "a model names the sets of the weights that it began with" "trained_on two also_trained_on data" "$(sets "$tmp/other/best.safetensors")"
+is "a mean those of all models" "trained_on data also_trained_on two" "$(sets "$tmp/both.safetensors")"
+run train "$conf" --train "$tmp/two.lfc" --folder "$tmp/other" -q --epochs 2 --resume
+is "a resumed run too" "0 trained_on two also_trained_on data" "$status $(sets "$tmp/other/checkpoint.safetensors")"
+is "weights of the same sets name them once" "trained_on data" "$(sets "$(e 5)" | sed 's/ also.*//')"
 
 # ---- the emission delay ----------------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,21 @@ done
 mkdir -p "$tmp/LibriSpeech/train-clean-5/7/1" "$tmp/quiet"
 for i in 0 1; do "$SOUND" "$tmp/LibriSpeech/train-clean-5/7/1/7-1-000$i.wav" seconds=1.5 seed=9$i; done
 printf '7-1-0000 FOUR TWO\n7-1-0001 ONE ONE THREE\n' > "$tmp/LibriSpeech/train-clean-5/7/1/7-1.trans.txt"
+mkdir -p "$tmp/voice/cv-valid-dev" "$tmp/voice/clips"
+"$SOUND" "$tmp/voice/sound.wav" seconds=1.5 seed=8
+for clip in cv-valid-dev/sample-000000 cv-valid-dev/sample-000001 cv-valid-dev/sample-000002 clips/common_voice_en_7 clips/common_voice_en_8 clips/common_voice_en_9 clips/common_voice_en_10; do cp "$tmp/voice/sound.wav" "$tmp/voice/$clip.mp3"; done
+head -c 999 "$tmp/voice/sound.wav" > "$tmp/voice/clips/common_voice_en_11.mp3"
+cat > "$tmp/voice/cv-valid-dev.csv" <<END
+filename,text,up_votes,down_votes,age,gender,accent,duration
+cv-valid-dev/sample-000000.mp3,one two,1,0,,,,
+cv-valid-dev/sample-000001.mp3,a number is  missing,1,0,,,,
+cv-valid-dev/sample-000002.mp3,in the list of exceptions,1,0,,,,
+cv-valid-dev/sample-000003.mp3,the clip is not there,1,0,,,,
+END
+printf 'client_id\tpath\tsentence\tup_votes\tdown_votes\n' > "$tmp/voice/validated.tsv"
+printf '0123456789abcdef\tcommon_voice_en_%s.mp3\t%s\t%s\t%s\n' 7 'Mr. Four, “three” – ’tis one’s.' 2 0 8 'It is 4' 2 0 9 'He disagrees' 2 2 10 'The NATO' 2 0 11 'Too short' 2 0 >> "$tmp/voice/validated.tsv"
+echo cv1-dev-000002 > "$tmp/voice/except"
+echo cv0123456789ab-7 > "$tmp/voice/except-7"
 "$SOUND" "$tmp/quiet/one.wav" seconds=2 kind=pink level=-30 && echo one.wav > "$tmp/quiet/list"
 cat > "$tmp/tiny.conf" <<END
 layers = 1
@@ -52,21 +67,33 @@ echo direction = bidirectional >> "$tmp/offline.conf"
 
 # ---- run.sh ----------------------------------------------------------------------------------------------------------------------
 
-recipe run --corpus "$c" --librispeech "$tmp" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
+recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
 is "run: status" 0 "$status"
 is "run: a row for each set and model" "dev_native|dev_native|dev_nonnative|dev_nonnative|test_native|test_native|" "$(sed 1,2d "$w/RESULTS.md" | awk '{ printf "%s|", $2 }')"
 is "run: the counts of a row" "2 16" "$(awk '$2 == "test_native" && $4 == "offline" { print $6, $8 }' "$w/RESULTS.md")"
-for run in train train-again train-alone train-joined train-offline train-offline-again train-offline-last; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
+for run in train train-again train-alone train-joined train-quiet train-more train-accents train-offline train-offline-again train-offline-last; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
 for model in stream offline; do ok "run: the $model model" test -s "$w/$model.safetensors"; done
 is "run: the second training has all sets" 14 "$("$LINNET" info --json "$w/train-again/best.safetensors" | grep -o '"set":"train_[a-z]*"' | wc -l | tr -d ' ')"
 model=$(cksum < "$w/train-again/best.safetensors")
-recipe run --corpus "$c" --librispeech "$tmp" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
+recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
 is "run again: status" 0 "$status"
 is "run again: the same model" "$model" "$(cksum < "$w/train-again/best.safetensors")"
 declines "run: no corpus" "where is the corpus" run --work "$tmp/x"
 declines "run: no LibriSpeech" "give --librispeech DIR" run --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x"
-declines "run: no sounds without speech" "run recipes/open/quiet.sh" run --corpus "$c" --librispeech "$tmp" --quiet "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
+declines "run: no Common Voice" "give --common-voice FILE" run --corpus "$c" --librispeech "$tmp" --quiet "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
+declines "run: no sounds without speech" "run recipes/open/quiet.sh" run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/validated.tsv" --quiet "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
 declines "run: a set is missing" "train_native/wav.scp does not exist" run --corpus "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
+
+# ---- common_voice.sh -------------------------------------------------------------------------------------------------------------
+
+recipe common_voice --list "$tmp/voice/cv-valid-dev.csv" --list "$tmp/voice/validated.tsv" --output "$tmp/voice/data" --except "$tmp/voice/except"
+is "common_voice: status" 0 "$status"
+is "common_voice: what is left" "cv0123456789ab-7 MISTER FOUR THREE TIS ONE'S|cv1-dev-000000 ONE TWO|" "$(tr '\n' '|' < "$tmp/voice/data/text")"
+is "common_voice: speakers" "cv0123456789ab|cv1-dev-000000|" "$(awk '{ printf "%s|", $2 }' "$tmp/voice/data/utt2spk")"
+is "common_voice: the clips" 2 "$(cut -d ' ' -f 2- "$tmp/voice/data/wav.scp" | xargs ls | wc -l | tr -d ' ')"
+declines "common_voice: no list" "give --list" common_voice --output "$tmp/x"
+declines "common_voice: another file" "neither cv-valid-" common_voice --list "$tmp/voice/except" --output "$tmp/x"
+declines "common_voice: no clips" "are the clips there" common_voice --list "$tmp/voice/validated.tsv" --output "$tmp/x" --except "$tmp/voice/except-7"
 
 # ---- lm.sh -----------------------------------------------------------------------------------------------------------------------
 
