@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The shipped models, from sound to score, on the open corpus: staged like a Kaldi recipe.
 #
-#   recipes/open/run.sh --corpus DIR --librispeech DIR --common-voice FILE [--common-voice FILE ...] [--quiet exp/quiet]
-#                       [--work exp/open] [--lexicon FILE] [--conf recipes/open/causal.conf] [--stream-conf recipes/open/stream.conf]
+#   recipes/open/run.sh --corpus DIR --librispeech DIR --common-voice FILE [--common-voice FILE ...] [--more DATA ...]
+#                       [--quiet exp/quiet] [--work exp/open] [--lexicon FILE] [--conf recipes/open/causal.conf] [--stream-conf recipes/open/stream.conf]
 #                       [--offline-conf recipes/open/offline.conf] [--precision fp32|tf32|bf16] [--stage N] [--stop-stage N]
 #                       [--threads N] [--device auto|cpu|cuda[:N]] [--linnet PROGRAM]
 #
@@ -11,7 +11,8 @@
 #         6 the test set, once   7 the table of results
 # --corpus: Kaldi-style data directories (train_native, ..., dev_native, test_native) whose wav.scp paths are relative to DIR.
 # --librispeech: the folder that LibriSpeech's train-clean-5 extracts to (recipes/librispeech/README.md). --common-voice: lists that
-# common_voice.sh takes. --quiet: what quiet.sh made.
+# common_voice.sh takes. --more: other speech for the last trainings (README.md says which), data directories with
+# absolute paths in wav.scp. --quiet: what quiet.sh made.
 # Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us). Run from the root of the source tree.
 # If run again, training continues where it stopped. Training sets are never decoded; test sets are never used for training or
 # tuning. Training alone (--stage 2 --stop-stage 4) needs no corpus, only WORK/features/*.lfc: on a GPU machine
@@ -21,8 +22,8 @@ here=$(dirname "$0")
 
 corpus= librispeech= quiet=exp/quiet work=exp/open lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict
 conf=$here/causal.conf stream_conf=$here/stream.conf offline_conf=$here/offline.conf
-precision=tf32 stage=1 stop_stage=7 common_voice=()
-flags=" " lists=" common-voice "
+precision=tf32 stage=1 stop_stage=7 common_voice=() more=()
+flags=" " lists=" common-voice more "
 values=" corpus librispeech quiet work lexicon conf stream-conf offline-conf precision stage stop-stage threads device linnet "
 # The second training has all sets. The first one had these five when the shipped model was made.
 first_sets="train_native train_read train_games train_pseudo train_nonnative"
@@ -32,6 +33,9 @@ train_sets="$first_sets train_cv train_stories"
 last_sets="quiet train_librispeech train_librispeech_sp train_native_sp $train_sets"
 more_sets="train_librispeech train_common_voice"
 accent_sets="quiet train_native $more_sets train_cv train_stories train_read train_nonnative train_nonnative_sp"
+# The last training of either model: these, the sets of --more, and for the streaming model the guessed ones.
+final_sets="quiet train_native train_native_sp train_librispeech train_librispeech_sp train_nonnative train_nonnative_sp train_cv
+  train_common_voice train_stories train_read"
 dev_sets="dev_native dev_nonnative"
 test_sets="test_native"
 options "$@"
@@ -43,8 +47,10 @@ fi
 if wanted 1; then
   [ -d "$librispeech" ] || die "where is LibriSpeech's train-clean-5? give --librispeech DIR; recipes/librispeech/README.md says how to get it"
   [ ${#common_voice[@]} -gt 0 ] || die "where are Common Voice's lists? give --common-voice FILE; recipes/open/README.md says which"
+  for set in "${more[@]}"; do [ -f "$set/wav.scp" ] || die "$set/wav.scp does not exist; --more takes data directories"; done
   [ -f "$quiet/list" ] || die "$quiet/list does not exist; run recipes/open/quiet.sh, or give --quiet FOLDER"
 fi
+for set in "${more[@]}"; do final_sets="$final_sets $(basename "$set")"; done
 mkdir -p "$work"/{features,text,decode}
 
 # Frequencies above 5.5 kHz are not used: parts of the corpus have no sound there, and a model would learn that.
@@ -71,6 +77,7 @@ if wanted 1; then
     prepare_speech "$work/data/${set%=*}" / "${set#*=}" 1
     prepare_speech "$work/data/${set%=*}" / "${set#*=}_sp" 0.9,1.1
   done
+  for set in "${more[@]}"; do prepare_speech "$set" / "$(basename "$set")" 1; done
   prepare "$quiet/list" "$quiet" quiet --no-speech
   for set in $dev_sets $test_sets; do
     "$linnet" phonemize --ids first --trn --lexicon "$lexicon" --oov "$work/text/$set.oov" "$corpus/$set/text" > "$work/text/$set.trn"
@@ -114,8 +121,12 @@ if wanted 3; then
     -o "$work/more.safetensors"
   training "$stream_conf" "$work/train-accents" "$accent_sets" --init "$work/more.safetensors" \
     --lr 2e-4 --epochs 1 --join-part 0.5 --silence-part 0.04 --seed 15
+  training "$stream_conf" "$work/train-final" "$final_sets" --init "$work/train-accents/best.safetensors" \
+    --lr 4e-4 --epochs 1 --join-part 0.5 --silence-part 0.04 --seed 16
+  training "$stream_conf" "$work/train-last" "$final_sets train_pseudo" --init "$work/train-final/best.safetensors" \
+    --lr 6e-4 --epochs 2 --join-part 0.5 --silence-part 0.04 --seed 17
   # the emission delay: bench/boundaries.py --transcribe
-  "$linnet" average "$work/train-accents/best.safetensors" --half --delay-ms 96 -o "$work/stream.safetensors"
+  "$linnet" average "$work/train-last/best.safetensors" --half --delay-ms 96 -o "$work/stream.safetensors"
 fi
 
 # A network that also reads later steps learns fastest from the one that does not: it begins as the same function but for the attention.
@@ -130,7 +141,9 @@ if wanted 4; then
     --lr 4e-4 --epochs 1 --silence-part 0.04 --seed 13
   training "$offline_conf" "$work/train-offline-last" "$last_sets" --init "$work/train-offline-quiet/best.safetensors" \
     --lr 6e-4 --epochs 1 --silence-part 0.04 --seed 13
-  "$linnet" average "$work/train-offline-last/best.safetensors" --half --delay-ms 93 -o "$work/offline.safetensors"
+  training "$offline_conf" "$work/train-offline-final" "$final_sets" --init "$work/train-offline-last/best.safetensors" \
+    --lr 5e-4 --epochs 1 --silence-part 0.04 --seed 16
+  "$linnet" average "$work/train-offline-final/best.safetensors" --half --delay-ms 93 -o "$work/offline.safetensors"
 fi
 
 score() { # score SET

@@ -48,6 +48,9 @@ printf '0123456789abcdef\tcommon_voice_en_%s.mp3\t%s\t%s\t%s\n' 7 'Mr. Four, “
 echo cv1-dev-000002 > "$tmp/voice/except"
 echo cv0123456789ab-7 > "$tmp/voice/except-7"
 "$SOUND" "$tmp/quiet/one.wav" seconds=2 kind=pink level=-30 && echo one.wav > "$tmp/quiet/list"
+mkdir -p "$tmp/train_more"
+for name in wav.scp text utt2spk; do sed 's/train_cv/train_more/' "$c/train_cv/$name" > "$tmp/train_more/$name"; done
+sed -i "s| train_cv/| $c/train_cv/|" "$tmp/train_more/wav.scp"
 cat > "$tmp/tiny.conf" <<END
 layers = 1
 heads = 2
@@ -67,21 +70,23 @@ echo direction = bidirectional >> "$tmp/offline.conf"
 
 # ---- run.sh ----------------------------------------------------------------------------------------------------------------------
 
-recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
+recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/train_more" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
 is "run: status" 0 "$status"
 is "run: a row for each set and model" "dev_native|dev_native|dev_nonnative|dev_nonnative|test_native|test_native|" "$(sed 1,2d "$w/RESULTS.md" | awk '{ printf "%s|", $2 }')"
 is "run: the counts of a row" "2 16" "$(awk '$2 == "test_native" && $4 == "offline" { print $6, $8 }' "$w/RESULTS.md")"
-for run in train train-again train-alone train-joined train-quiet train-more train-accents train-offline train-offline-again train-offline-last; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
+for run in train train-again train-alone train-joined train-quiet train-more train-accents train-final train-last train-offline train-offline-again train-offline-last train-offline-final; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
+for model in stream offline; do has "run: the $model model was trained on the set of --more" "$("$LINNET" info --json "$w/$model.safetensors")" '"set":"train_more"'; done
 for model in stream offline; do ok "run: the $model model" test -s "$w/$model.safetensors"; done
 is "run: the second training has all sets" 14 "$("$LINNET" info --json "$w/train-again/best.safetensors" | grep -o '"set":"train_[a-z]*"' | wc -l | tr -d ' ')"
 model=$(cksum < "$w/train-again/best.safetensors")
-recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
+recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/train_more" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
 is "run again: status" 0 "$status"
 is "run again: the same model" "$model" "$(cksum < "$w/train-again/best.safetensors")"
 declines "run: no corpus" "where is the corpus" run --work "$tmp/x"
 declines "run: no LibriSpeech" "give --librispeech DIR" run --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x"
 declines "run: no Common Voice" "give --common-voice FILE" run --corpus "$c" --librispeech "$tmp" --quiet "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
 declines "run: no sounds without speech" "run recipes/open/quiet.sh" run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/validated.tsv" --quiet "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
+declines "run: a set of --more is missing" "$tmp/none/wav.scp does not exist" run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/none" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --work "$tmp/x"
 declines "run: a set is missing" "train_native/wav.scp does not exist" run --corpus "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
 
 # ---- common_voice.sh -------------------------------------------------------------------------------------------------------------
