@@ -299,10 +299,12 @@ static void setup(void)
     test_folder(folder, sizeof folder);
     snprintf(sound, sizeof sound, "%s/sound.raw", folder);
     snprintf(once, sizeof once, "%s/once.raw", folder);
-    // 1.5 s of sound and 0.9 s of silence: an utterance with an endpoint; then a second one.
+    // 1.5 s of sound, of speech if there is some, and 0.9 s of silence: an utterance with an endpoint; then a second one.
     snprintf(command, sizeof command,
-             "cd \"$FOLDER\" && \"$TOOL\" a.raw seconds=1.5 seed=5 format=raw && head -c 28800 /dev/zero > z && cat a.raw z > once.raw && "
+             "cd \"$FOLDER\" && if [ -f \"$SPEECH\" ]; then tail -c +45 \"$SPEECH\" | head -c 48000 > a.raw; "
+             "else \"$TOOL\" a.raw seconds=1.5 seed=5 format=raw; fi && head -c 28800 /dev/zero > z && cat a.raw z > once.raw && "
              "cat once.raw once.raw > sound.raw");
+    setenv("SPEECH", "/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0880.wav", 1);
     setenv("FOLDER", folder, 1);
     setenv("TOOL", tool, 1);
     ck_assert_int_eq(system(command), 0);
@@ -511,13 +513,13 @@ END_TEST
 START_TEST(progress_fits)
 {
     static char path[128], output[128];
-    char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--words", "--no-lm", "--beam", "2000", "--raw", path, "-o", output,
+    char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--words", "--no-lm", "--beam", "2000", "--beam-score", "18", "--raw", path, "-o", output,
                                NULL};
     const int widths[] = {40, 80, 119, 17};
     snprintf(path, sizeof path, "%s/a-recording-with-a-very-long-name-that-does-not-fit.raw", folder);
     snprintf(output, sizeof output, "%s/out.txt", folder);
     setenv("RECORDING", path, 1);
-    ck_assert_int_eq(system("cd \"$FOLDER\" && for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cat a.raw z; done > \"$RECORDING\""), 0);
+    ck_assert_int_eq(system("cd \"$FOLDER\" && for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cat a.raw z; done > \"$RECORDING\""), 0);
     start(&s, 12, 100, "xterm", NULL, arguments);
     wait_for(&s, " left, ");
     for (int i = 0; i < 4 && !s.ended; i++) {
