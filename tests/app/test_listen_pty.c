@@ -513,13 +513,14 @@ END_TEST
 START_TEST(progress_fits)
 {
     static char path[128], output[128];
-    char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--words", "--no-lm", "--beam", "2000", "--beam-score", "18", "--raw", path, "-o", output,
-                               NULL};
+    char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--words", "--no-lm", "--beam", "2000", "--beam-score", "18",
+                               "--raw",  path,         "-o", output, NULL};
     const int widths[] = {40, 80, 119, 17};
     snprintf(path, sizeof path, "%s/a-recording-with-a-very-long-name-that-does-not-fit.raw", folder);
     snprintf(output, sizeof output, "%s/out.txt", folder);
     setenv("RECORDING", path, 1);
-    ck_assert_int_eq(system("cd \"$FOLDER\" && for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cat a.raw z; done > \"$RECORDING\""), 0);
+    ck_assert_int_eq(system("cd \"$FOLDER\" && for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do cat once.raw; done > \"$RECORDING\""),
+                     0);
     start(&s, 12, 100, "xterm", NULL, arguments);
     wait_for(&s, " left, ");
     for (int i = 0; i < 4 && !s.ended; i++) {

@@ -456,8 +456,8 @@ START_TEST(a_phone_that_an_end_cuts)
 }
 END_TEST
 
-// Nothing but one word that nobody says: its beginnings are guessed and dropped, and the end, which is told, is empty, as the beam is
-// so wide that nothing was ever said stays in it.
+// Nothing but one word that nobody says: its beginnings are guessed and dropped, and the end, which is told, is empty: the
+// beam is so wide that it keeps the hypothesis of no word.
 START_TEST(guesses_that_are_dropped)
 {
     lin_session_options o = lin_session_options_default();
