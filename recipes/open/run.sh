@@ -33,7 +33,7 @@ train_sets="$first_sets train_cv train_stories"
 last_sets="quiet train_librispeech train_librispeech_sp train_native_sp $train_sets"
 more_sets="train_librispeech train_common_voice"
 accent_sets="quiet train_native $more_sets train_cv train_stories train_read train_nonnative train_nonnative_sp"
-# The last training of either model: these, the sets of --more, and for the streaming model the guessed ones.
+# The last trainings of both models: these, the sets of --more, and in the very last one the guessed ones.
 final_sets="quiet train_native train_native_sp train_librispeech train_librispeech_sp train_nonnative train_nonnative_sp train_cv
   train_common_voice train_stories train_read"
 dev_sets="dev_native dev_nonnative"
@@ -143,7 +143,9 @@ if wanted 4; then
     --lr 6e-4 --epochs 1 --silence-part 0.04 --seed 13
   training "$offline_conf" "$work/train-offline-final" "$final_sets" --init "$work/train-offline-last/best.safetensors" \
     --lr 5e-4 --epochs 1 --silence-part 0.04 --seed 16
-  "$linnet" average "$work/train-offline-final/best.safetensors" --half --delay-ms 93 -o "$work/offline.safetensors"
+  training "$offline_conf" "$work/train-offline-end" "$final_sets train_pseudo" --init "$work/train-offline-final/best.safetensors" \
+    --lr 6e-4 --epochs 2 --silence-part 0.04 --seed 17
+  "$linnet" average "$work/train-offline-end/best.safetensors" --half --delay-ms 93 -o "$work/offline.safetensors"
 fi
 
 score() { # score SET
