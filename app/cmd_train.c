@@ -30,7 +30,7 @@ typedef struct train_values {
     int network, attention, feature_map, features, decay, lsh_rounds, lsh_chunk, width;
     lin_numbers decay_half_life_s;
     int condition_every;
-    double dropout, layer_drop, join_part, inter_ctc_weight;
+    double dropout, layer_drop, join_part, inter_ctc_weight, label_smoothing;
     lin_numbers inter_ctc_layers;
     // learning
     int epochs, batch_frames, accumulate, keep, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads,
@@ -122,6 +122,8 @@ static const lin_option options[] = {
      .help = "Also train the outputs of the first N layers of a transformer with CTC losses (3,6)"},
     {.name = "inter-ctc-weight", .type = LIN_OPTION_DOUBLE, .at = AT(inter_ctc_weight), .text = "0.3", .min = 0, .max = 0.99,
      .help = "Share of the mean of these losses in the whole loss"},
+    {.name = "label-smoothing", .type = LIN_OPTION_DOUBLE, .at = AT(label_smoothing), .text = "0", .min = 0, .max = 0.99,
+     .help = "Share of the divergence of each frame's prediction from a uniform one in the loss (0.05)"},
 
     {.type = LIN_OPTION_HEADING, .help = "Learning"},
     {.name = "epochs", .type = LIN_OPTION_INT, .at = AT(epochs), .text = "40", .min = 1, .max = 100000,
@@ -301,6 +303,7 @@ static lin_train_options learning_of(const train_values *v)
                                .layer_drop = v->layer_drop,
                                .join_part = v->join_part,
                                .inner_weight = v->inter_ctc_weight,
+                               .label_smoothing = v->label_smoothing,
                                .keep = v->keep,
                                .max_frames = v->max_frames,
                                .lr = v->lr,

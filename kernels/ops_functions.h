@@ -16,7 +16,7 @@
     X(weight_size) X(weights_pack) X(linear_forward) X(linear_backward_weight) X(layer_norm_forward)                               \
     X(add_dropout_norm_forward) X(layer_norm_backward) X(dropout) X(add_dropout) X(relu_backward) X(stack_frames)                  \
     X(add_sinusoid) X(conv_forward) X(conv_backward) X(attention_forward) X(attention_backward) X(log_softmax) X(softmax_rows)     \
-    X(softmax_rows_backward) X(ctc)                                                                                                \
+    X(softmax_rows_backward) X(ctc) X(label_smoothing)                                                                             \
     X(tally_losses) X(sum_squares) X(clip) X(adam) X(gather) X(carry) X(greedy)
 
 /* The operations of the rivals, for backends that have them. */
@@ -118,6 +118,7 @@ void LIN_OP(softmax_rows)(lin_exec *exec, LIN_REAL *p, const LIN_REAL *logits, i
 void LIN_OP(softmax_rows_backward)(lin_exec *exec, LIN_REAL *dlogits, const LIN_REAL *dp, const LIN_REAL *p, int rows, int V);
 void LIN_OP(ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
                  const int *labels, const int *label_offsets, int most_labels, int V, const double *scale);
+void LIN_OP(label_smoothing)(lin_exec *exec, LIN_REAL *dlogits, const LIN_REAL *logp, int rows, int V, double part, const double *scale);
 void LIN_OP(cross_entropy)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
                            const int *targets, int V, const double *scale);
 void LIN_OP(tally_losses)(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,

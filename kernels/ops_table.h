@@ -255,6 +255,9 @@ typedef struct LIN_OPS {
      * the loss alone. dlogits must not alias logp. */
     void (*ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments, const int *labels,
                 const int *label_offsets, int most_labels, int V, const double *scale);
+    /* Label smoothing of a CTC loss (Kim et al. 2018, section 4.3): from the gradient of the loss, that of (1 - part) loss + part times
+     * the sum over the frames of KL(p || uniform). dlogits = (1 - part) dlogits + part *scale p (logp - sum_v p_v logp_v), p = e^logp. */
+    void (*label_smoothing)(lin_exec *exec, LIN_REAL *dlogits, const LIN_REAL *logp, int rows, int V, double part, const double *scale);
     /* Cross entropy of every frame with a target of its own. targets [rows]: 0..V-1, or -1 for a frame that does not count. loss[b]
      * receives -sum logp[t, targets[t]] over the frames of utterance b, summed in order in double. dlogits [rows, V] (written) = *scale *
      * d loss / d logits = *scale * (e^logp - onehot(target)), 0 in frames that do not count; NULL for the loss alone. It may alias logp. */

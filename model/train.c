@@ -479,6 +479,8 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
                         LIN_TRAIN_INNER);
     if (o->accumulate < 0 || o->accumulate > 4096 || !(o->layer_drop >= 0 && o->layer_drop < 1))
         return lin_fail(err, LIN_INVALID, "accumulate must be at most 4096, layer_drop at least 0 and below 1");
+    if (!(o->label_smoothing >= 0 && o->label_smoothing < 1))
+        return lin_fail(err, LIN_INVALID, "label_smoothing is %g; must be at least 0 and below 1", o->label_smoothing);
     if (!(o->join_part >= 0 && o->join_part <= 1)) return lin_fail(err, LIN_INVALID, "join_part is %g; must be 0 to 1", o->join_part);
     if (!(o->lr > 0 && o->lr <= 1))
         return lin_fail(err, LIN_INVALID, "the learning rate is %g; must be above 0 and at most 1", o->lr);

@@ -64,6 +64,7 @@ typedef struct lin_train_options {
     int inner_layers[LIN_TRAIN_INNER]; /* CTC losses of the outputs of the first so many layers (Lee & Watanabe 2021); not of an LSTM */
     int n_inner;
     double inner_weight; /* the share of the mean of these losses in the loss; the last layer's has the rest */
+    double label_smoothing; /* the share of KL(p || uniform), summed over the frames, in each CTC loss (Kim et al. 2018), 0 <= x < 1 */
     double layer_drop; /* in each step each layer is left out with this probability (Fan et al. 2020); not of an LSTM */
         /*
          * With this probability an utterance continues the sequence of the one before it in its batch: the network goes on with the

@@ -415,17 +415,25 @@ typedef struct asked {
     uint64_t skipped; // layers
 } asked;
 
+// The CTC losses of t->logp, and their gradients.
+static void compute_ctc(lin_trainer *t, double *losses, float *dlogits, const lin_segments *rows, const double *scale)
+{
+    const lin_train_block *device = &t->device;
+    const int V = t->model->config.outputs;
+    t->ops->ctc(t->exec, losses, dlogits, t->logp, rows, device->labels, device->label_offsets, t->most_labels, V, scale);
+    const double part = t->options->label_smoothing;
+    if (part > 0) t->ops->label_smoothing(t->exec, dlogits, t->logp, rows->rows, V, part, scale);
+}
+
 // The losses of inner layers, with their gradients in `inner`.
 static void compute_inner(lin_trainer *t, lin_batch *batch, const lin_segments *rows, lin_inner *inner)
 {
-    const lin_train_block *device = &t->device;
     const int n = t->options->n_inner, V = t->model->config.outputs;
     for (int i = 0; i < n; i++) {
         float *dlogits = t->dlogits + (size_t)(1 + i) * (size_t)t->max_rows * (size_t)V;
         inner[i] = (lin_inner){.layer = t->options->inner_layers[i], .dlogits = dlogits};
         lin_network_inner(t->weights, t->activations, t->exec, batch, inner[i].layer, t->logp);
-        t->ops->ctc(t->exec, t->inner_losses, dlogits, t->logp, rows, device->labels, device->label_offsets, t->most_labels, V,
-                    device->scale + 1);
+        compute_ctc(t, t->inner_losses, dlogits, rows, t->device.scale + 1);
     }
     batch->inner = inner;
     batch->n_inner = n;
@@ -448,8 +456,7 @@ static void compute(void *context)
     lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
     const int part = lin_train_rank(t) * lin_train_step_batches(t) + a->number;
     double *losses = t->losses + (size_t)part * (size_t)t->max_items;
-    ops->ctc(t->exec, losses, t->dlogits, t->logp, &rows, device->labels, device->label_offsets, t->most_labels, c->outputs,
-             device->scale);
+    compute_ctc(t, losses, t->dlogits, &rows, device->scale);
     compute_inner(t, &batch, &rows, inner);
     if (a->number == 0) ops->zero(t->exec, t->gradients, t->model->params.n_elements * sizeof *t->gradients);
     lin_network_backward(t->weights, t->activations, t->exec, &batch, t->dlogits, t->gradients);

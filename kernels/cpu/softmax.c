@@ -9,14 +9,16 @@ enum {
 LIN_DISPATCH_DECLARE(void, lin_log_softmax_rows, (float *logp, const float *logits, int rows, int V));
 LIN_DISPATCH_DECLARE(void, lin_softmax_rows, (float *p, const float *logits, int rows, int V));
 LIN_DISPATCH_DECLARE(void, lin_softmax_backward_rows, (float *dlogits, const float *dp, const float *p, int rows, int V));
+LIN_DISPATCH_DECLARE(void, lin_label_smoothing_rows, (float *dlogits, const float *logp, int rows, int V, float keep, float share));
 LIN_DISPATCH_DECLARE(double, lin_cross_entropy_rows,
                      (float *dlogits, const float *logp, const int *targets, int rows, int V, float scale));
 
 typedef struct softmax_job {
-    enum { LOG_SOFTMAX, SOFTMAX, SOFTMAX_BACKWARD } what;
+    enum { LOG_SOFTMAX, SOFTMAX, SOFTMAX_BACKWARD, SMOOTHING } what;
     float *y;
     const float *x, *p;
     int rows, V;
+    float keep, share;
 } softmax_job;
 
 static void softmax_piece(void *context, int piece, int thread)
@@ -29,6 +31,7 @@ static void softmax_piece(void *context, int piece, int thread)
     case LOG_SOFTMAX: LIN_DISPATCH(lin_log_softmax_rows)(job->y + at, job->x + at, rows, job->V); break;
     case SOFTMAX: LIN_DISPATCH(lin_softmax_rows)(job->y + at, job->x + at, rows, job->V); break;
     case SOFTMAX_BACKWARD: LIN_DISPATCH(lin_softmax_backward_rows)(job->y + at, job->x + at, job->p + at, rows, job->V); break;
+    case SMOOTHING: LIN_DISPATCH(lin_label_smoothing_rows)(job->y + at, job->x + at, rows, job->V, job->keep, job->share); break;
     }
 }
 
@@ -40,17 +43,23 @@ static void run_softmax(lin_exec *exec, softmax_job job)
 
 void lin_cpu_log_softmax(lin_exec *exec, float *logp, const float *logits, int rows, int V)
 {
-    run_softmax(exec, (softmax_job){LOG_SOFTMAX, logp, logits, NULL, rows, V});
+    run_softmax(exec, (softmax_job){.what = LOG_SOFTMAX, .y = logp, .x = logits, .rows = rows, .V = V});
 }
 
 void lin_cpu_softmax_rows(lin_exec *exec, float *p, const float *logits, int rows, int V)
 {
-    run_softmax(exec, (softmax_job){SOFTMAX, p, logits, NULL, rows, V});
+    run_softmax(exec, (softmax_job){.what = SOFTMAX, .y = p, .x = logits, .rows = rows, .V = V});
 }
 
 void lin_cpu_softmax_rows_backward(lin_exec *exec, float *dlogits, const float *dp, const float *p, int rows, int V)
 {
-    run_softmax(exec, (softmax_job){SOFTMAX_BACKWARD, dlogits, dp, p, rows, V});
+    run_softmax(exec, (softmax_job){.what = SOFTMAX_BACKWARD, .y = dlogits, .x = dp, .p = p, .rows = rows, .V = V});
+}
+
+void lin_cpu_label_smoothing(lin_exec *exec, float *dlogits, const float *logp, int rows, int V, double part, const double *scale)
+{
+    run_softmax(exec, (softmax_job){.what = SMOOTHING, .y = dlogits, .x = logp, .rows = rows, .V = V, .keep = (float)(1 - part),
+                                    .share = (float)(part * *scale)});
 }
 
 typedef struct entropy_job {

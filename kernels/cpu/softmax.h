@@ -55,6 +55,27 @@ void LIN_NAME(lin_softmax_backward_rows)(float *dlogits, const float *dp, const 
     }
 }
 
+// dlogits = keep dlogits + share p (logp - the mean of logp).
+void LIN_NAME(lin_label_smoothing_rows)(float *dlogits, const float *logp, int rows, int V, float keep, float share);
+void LIN_NAME(lin_label_smoothing_rows)(float *dlogits, const float *logp, int rows, int V, float keep, float share)
+{
+    const int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
+    for (int r = 0; r < rows; r++, logp += V, dlogits += V) {
+        vf sum = {0};
+        for (int v = 0; v < whole; v += LIN_WIDTH) sum = vfma(vexp(vload(logp + v)), vload(logp + v), sum);
+        if (rest) sum = vfma(vexp(vload_n(logp + whole, rest)), vload_n(logp + whole, rest), sum); // past the end e^0 times 0
+        const float mean = vsum(sum);
+        for (int v = 0; v < whole; v += LIN_WIDTH) {
+            const vf x = vload(logp + v);
+            vstore(dlogits + v, vfma(vexp(x) * share, x - mean, vload(dlogits + v) * keep));
+        }
+        if (rest) {
+            const vf x = vload_n(logp + whole, rest);
+            vstore_n(dlogits + whole, vfma(vexp(x) * share, x - mean, vload_n(dlogits + whole, rest) * keep), rest);
+        }
+    }
+}
+
 // The loss of `rows` rows; dlogits may be NULL, and may alias logp.
 double LIN_NAME(lin_cross_entropy_rows)(float *dlogits, const float *logp, const int *targets, int rows, int V, float scale);
 double LIN_NAME(lin_cross_entropy_rows)(float *dlogits, const float *logp, const int *targets, int rows, int V, float scale)

@@ -101,7 +101,7 @@ ok "nothing was written" test ! -e "$tmp/x.safetensors"
 
 # ---- the other methods of linnet train ---------------------------------------------------------------------------------------------
 
-all="--ema 0.9 --accumulate 2 --layer-drop 0.2 --inter-ctc-layers 1 --inter-ctc-weight 0.4 --batch-frames 200 --epochs 2"
+all="--ema 0.9 --accumulate 2 --layer-drop 0.2 --inter-ctc-layers 1 --inter-ctc-weight 0.4 --label-smoothing 0.1 --batch-frames 200 --epochs 2"
 run train "$conf" --train "$set" --dev "$set" --folder "$tmp/all" -q $all
 is "all methods together: status" 0 "$status"
 run train "$tmp/all/train.conf" --folder "$tmp/all2" -q

@@ -240,6 +240,7 @@ static const struct {
     {"mapped_splits", ops_case_mapped_splits},
     {"log_softmax", ops_case_log_softmax},
     {"softmax_rows", ops_case_softmax_rows},
+    {"label_smoothing", ops_case_label_smoothing},
     {"ctc", ops_case_ctc},
     {"ctc_extremes", ops_case_ctc_extremes},
     {"ctc_crowded", ops_case_ctc_crowded},

@@ -385,6 +385,28 @@ void ops_case_softmax_rows(ops_context *c)
             }
 }
 
+void ops_case_label_smoothing(ops_context *c)
+{
+    const int widths[] = {1, 2, 7, 16, 40, 41, 64, 100}, ranges[] = {1, 20, 1000};
+    const double parts[] = {0.05, 0.5, 0};
+    for (int w = 0; w < 8; w++)
+        for (size_t r = 0; r < OPS_N_ROWS; r++)
+            for (int s = 0; s < 3; s++) {
+                int rows = ops_rows[r], V = widths[w];
+                size_t n = (size_t)(rows * V);
+                if (ops_thin(c, 7)) continue;
+                const double want = 0.25, *scale = ops_block(c, 1, sizeof want, &want);
+                pair x = ops_in(c, n, -ranges[s], ranges[s]), logp = ops_out(c, n), d = ops_inout(c, n, -1, 1);
+                ops_say(c, "label_smoothing rows %d V %d in -%d..%d part %g", rows, V, ranges[s], ranges[s], parts[s]);
+                c->ops->log_softmax(c->exec, logp.f, x.f, rows, V);
+                c->ref->log_softmax(c->ref_exec, logp.d, x.d, rows, V);
+                c->ops->label_smoothing(c->exec, d.f, logp.f, rows, V, parts[s], scale);
+                c->ref->label_smoothing(c->ref_exec, d.d, logp.d, rows, V, parts[s], &want);
+                ops_check_scaled(c, "dlogits", d, 2e-6, 1);
+                ops_end(c);
+            }
+}
+
 enum { OPS_MAX_LABELS = 1024 };
 
 /* Labels of a batch and their losses, where the backend reaches them. */

@@ -492,6 +492,38 @@ START_TEST(softmax_rows)
 }
 END_TEST
 
+/* ---- label smoothing, beside a loss that is a weighted sum of logp --------------------------------------------------------------- */
+
+enum { SMOOTHED = 20 }; // per cent
+
+static double smoothed_loss(void *context)
+{
+    softmax_case *c = context;
+    double logp[ROWS * V], sum = 0;
+    ops->log_softmax(exec, logp, c->logits, ROWS, V);
+    for (int i = 0; i < ROWS * V; i++)
+        sum += (1 - 0.01 * SMOOTHED) * c->weights[i] * logp[i] + 0.01 * SMOOTHED * 0.25 * exp(logp[i]) * (logp[i] + log(V));
+    return sum;
+}
+
+START_TEST(label_smoothing)
+{
+    softmax_case c = {filled(ROWS * V, 33, -3, 3), filled(ROWS * V, 34, -1, 1)};
+    double logp[ROWS * V], dlogits[ROWS * V];
+    const double quarter = 0.25;
+    ops->log_softmax(exec, logp, c.logits, ROWS, V);
+    for (int r = 0; r < ROWS; r++) {
+        double sum = 0;
+        for (int v = 0; v < V; v++) sum += c.weights[r * V + v];
+        for (int v = 0; v < V; v++) dlogits[r * V + v] = c.weights[r * V + v] - exp(logp[r * V + v]) * sum;
+    }
+    ops->label_smoothing(exec, dlogits, logp, ROWS, V, 0.01 * SMOOTHED, &quarter);
+    check_gradient("label_smoothing", smoothed_loss, &c, c.logits, dlogits, ROWS * V);
+    test_buffer_free(c.logits);
+    test_buffer_free(c.weights);
+}
+END_TEST
+
 /* ---- cross entropy through log_softmax ---------------------------------------------------------------------------------------- */
 
 typedef struct entropy_case {
@@ -575,6 +607,7 @@ int main(void)
     tcase_add_test(tests, decayed_attention_by_hand);
     tcase_add_test(tests, ctc);
     tcase_add_test(tests, softmax_rows);
+    tcase_add_test(tests, label_smoothing);
     tcase_add_test(tests, cross_entropy);
     tcase_add_test(tests, nothing_is_leaked);
     suite_add_tcase(suite, tests);

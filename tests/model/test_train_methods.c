@@ -315,6 +315,70 @@ START_TEST(inner_losses)
 }
 END_TEST
 
+// The mean of the highest probability of a frame of the dev set, of the best model of a run.
+static double certainty(const char *run)
+{
+    char path[400];
+    float x[200 * D], logp[100 * V];
+    lin_model *model;
+    lin_dataset *set;
+    lin_encoder *encoder;
+    lin_worker *worker;
+    lin_error err;
+    double sum = 0;
+    int rows = 0;
+    snprintf(path, sizeof path, "%s/best.safetensors", run);
+    ck_assert(lin_model_load(path, &model, &err) == LIN_OK && lin_dataset_open(dev_path, &set, &err) == LIN_OK);
+    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
+    ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK);
+    for (int u = 0; u < lin_dataset_count(set); u++) {
+        const int frames = lin_dataset_frames(set, u), T = lin_config_frames_out(&model->config, frames);
+        lin_dataset_features(set, u, x);
+        ck_assert(lin_encoder_run(worker, x, (const int[]){0, frames}, 1, logp, &err) == LIN_OK);
+        for (int t = 0; t < T; t++, rows++) {
+            float top = logp[t * V];
+            for (int v = 1; v < V; v++) top = fmaxf(top, logp[t * V + v]);
+            sum += exp(top);
+        }
+    }
+    lin_worker_destroy(worker);
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+    lin_dataset_close(set);
+    return sum / rows;
+}
+
+// A network that is trained with smoothed labels still learns, and is less certain; one with inner losses only in them, too.
+START_TEST(smoothed_labels)
+{
+    char run[300];
+    lin_error err = {0};
+    double sure[3];
+    const struct {
+        const char *name;
+        double smoothing;
+        int n_inner;
+    } ways[] = {{"sharp", 0, 0}, {"smooth", 0.2, 0}, {"smooth-inner", 0.2, 1}};
+    for (int i = 0; i < 3; i++) {
+        watch w = {0};
+        run_folder(run, sizeof run, ways[i].name);
+        lin_train_options o = quick_options(run);
+        o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
+        o.checkpoint_s = 1e9;
+        o.label_smoothing = ways[i].smoothing;
+        o.n_inner = ways[i].n_inner, o.inner_layers[0] = 1, o.inner_weight = 0.5;
+        ck_assert_msg(train_network(quick_config(), &o, &w, NULL, NULL, &err) == LIN_OK, "%s", err.message);
+        ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.2, "%s: PER %g", ways[i].name, w.last.dev_per);
+        sure[i] = certainty(run);
+    }
+    ck_assert_msg(sure[1] < sure[0] - 0.05 && sure[2] < sure[0] - 0.05, "%g without, %g and %g with", sure[0], sure[1], sure[2]);
+    lin_train_options o = quick_options(run);
+    o.label_smoothing = 1;
+    ck_assert_int_eq(train_network(quick_config(), &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
+    ck_assert_msg(strstr(err.message, "below 1") != NULL, "%s", err.message);
+}
+END_TEST
+
 /* ---- joined utterances ------------------------------------------------------------------------------------------------------ */
 
 enum { JOINED = 3 };
@@ -420,6 +484,7 @@ static lin_train_options all_options(const char *run)
     o.accumulate = 3;
     o.layer_drop = 0.3;
     o.n_inner = 1, o.inner_layers[0] = 1;
+    o.label_smoothing = 0.1;
     o.join_part = 0.5;
     o.keep = 2;
     return o;
@@ -527,6 +592,7 @@ int main(void)
     tcase_add_test(tests, the_batch_at_fault);
     tcase_add_test(tests, layers_left_out);
     tcase_add_test(tests, inner_losses);
+    tcase_add_test(tests, smoothed_labels);
     tcase_add_test(tests, joined_utterances);
     tcase_add_test(tests, stopped_and_resumed_gives_the_same_bits);
     tcase_add_test(tests, the_cosine_starts_again);
