@@ -451,8 +451,8 @@ static void close_sets(sets *s)
     lin_free(s->items);
 }
 
-// The provenance of the model as JSON for its file: the caches, those of the model that it began with, and every option that differs
-// from its default.
+// The provenance of the model as JSON for its file: the caches, those of the model that it began with, and every option that
+// differs from its default.
 static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *train, lin_error *err)
 {
     const train_values *v = parsed->values;

@@ -37,8 +37,9 @@ void lin_ogg_opus_destroy(lin_ogg_opus *opus); /* NULL is allowed */
 /* LIN_NO_MEMORY. */
 lin_status lin_ogg_opus_push(lin_ogg_opus *opus, const void *bytes, size_t n, lin_error *err);
 
-/* samples [LIN_OGG_OPUS_MOST] receives the *n of the next packet, 0 if more bytes are needed. The codec's delay at the beginning and
- * what the end trims are left out; all are sound (lin_audio_find_bad). LIN_FORMAT: this is no Opus in Ogg, or damaged; LIN_UNSUPPORTED: more than two channels. */
+/* samples [LIN_OGG_OPUS_MOST] receives the *n of the next packet, 0 if more bytes are needed. The codec's delay at the beginning
+ * and what the end trims are left out; all are sound (lin_audio_find_bad). LIN_FORMAT: this is no Opus in Ogg, or damaged;
+ * LIN_UNSUPPORTED: more than two channels. */
 lin_status lin_ogg_opus_take(lin_ogg_opus *opus, float *samples, int *n, lin_error *err);
 
 #endif

@@ -139,7 +139,7 @@ void lin_serve_count(lin_serve *serve, long long *count);
 void lin_serve_refuse(lin_serve *serve, lin_web_peer *peer, int status, int retry_s, const char *message);
 void lin_serve_answer(lin_serve *serve, lin_web_peer *peer, int status, const char *type, const char *body, size_t n);
 
-/* ---- app/serve_stream.c: WebSockets ------------------------------------------------------------------------------------------- */
+/* ---- app/serve_stream.c: WebSockets ------------------------------------------------------------------------------------------ */
 
 extern const lin_voice_sink lin_stream_sink;
 void lin_stream_begin(lin_client *client);
@@ -151,7 +151,7 @@ void lin_stream_drain(lin_client *client, int now);
 int lin_stream_next(lin_client *client, lin_web_message *message);
 void lin_stream_free(lin_client *client);
 
-/* ---- app/serve_files.c: uploads ----------------------------------------------------------------------------------------------- */
+/* ---- app/serve_files.c: uploads ---------------------------------------------------------------------------------------------- */
 
 lin_status lin_files_create(lin_serve *serve, lin_error *err);
 void lin_files_destroy(lin_serve *serve);
@@ -164,14 +164,14 @@ int lin_files_receives(const lin_client *client); /* 1 while its body is not com
 void lin_files_go_on(lin_client *client); /* answers if the job is done */
 void lin_files_leave(lin_client *client); /* the client is gone */
 
-/* ---- app/serve_page.c: the page ----------------------------------------------------------------------------------------------- */
+/* ---- app/serve_page.c: the page ---------------------------------------------------------------------------------------------- */
 
 lin_status lin_page_open(lin_page **page, lin_error *err);
 void lin_page_close(lin_page *page);
 /* The file of a path such as "/"; NULL: none. type: its media type. */
 const char *lin_page_find(const lin_page *page, const char *path, const char **type, size_t *n);
 
-/* ---- app/serve.c -------------------------------------------------------------------------------------------------------------- */
+/* ---- app/serve.c ------------------------------------------------------------------------------------------------------------- */
 
 extern volatile int lin_serve_stop; /* set by signals: 1: drain; 2: at once */
 /* Opens everything, serves until it is stopped, closes everything. */

@@ -406,7 +406,7 @@ void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int
     lin_stream_go_on(c);
 }
 
-/* ---- answers of Vosk's protocol ------------------------------------------------------------------------------------------------- */
+/* ---- answers of Vosk's protocol ---------------------------------------------------------------------------------------------- */
 
 static void free_said(lin_said *said)
 {

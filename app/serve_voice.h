@@ -14,8 +14,8 @@
  *   lin_voice_close(voice);                                      // no call of the sink comes afterwards
  *   lin_voices_destroy(voices);
  *
- * Threads: the sink is called on other threads, one call at a time for each voice, and must not call these functions; a voice belongs
- * to one thread otherwise.
+ * Threads: the sink is called on other threads, one call at a time for each voice, and must not call these functions; a voice
+ * belongs to one thread otherwise.
  */
 #ifndef LIN_APP_SERVE_VOICE_H
 #define LIN_APP_SERVE_VOICE_H

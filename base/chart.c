@@ -25,8 +25,8 @@ static void widen(double v, int log, double *from, double *to)
     if (!(*to >= v)) *to = v;
 }
 
-// The range of the data, with ticks at whole numbers if all x are whole; a linear y axis begins at 0 unless that would waste more than
-// half of it.
+// The range of the data, with ticks at whole numbers if all x are whole; a linear y axis begins at 0 unless that would waste more
+// than half of it.
 static lin_plot_axis axis_of(const lin_chart *chart, const lin_chart_axis *a, int up, int ticks)
 {
     lin_plot_axis axis = {.from = NAN, .to = NAN, .log = a->log, .whole = !up};

@@ -1,6 +1,6 @@
 /*
- * chart.h - a chart of several curves over one pair of axes, as SVG: title, units, legend, error bars; readable when printed in black
- * and white (every curve has its own dashes and markers).
+ * chart.h - a chart of several curves over one pair of axes, as SVG: title, units, legend, error bars; readable when printed in
+ * black and white (every curve has its own dashes and markers).
  *
  *   lin_chart chart = {.title = "Time of attention", .x = {.label = "frames", .log = 2}, .y = {.label = "ms", .log = 10},
  *                      .series = series, .n_series = 3};

@@ -13,8 +13,8 @@
  *   lin_comm_finish(comm, &sum, &err);               // waits: x holds the sum over all processes
  *   lin_comm_close(comm, failed);
  *
- * Every process must call the same functions in the same order with the same sizes. Only lin_comm_advance and the waits inside of the
- * other functions move data. A wait ends with LIN_IO, and comm->lost is 1 from then on, if another process of this machine has
+ * Every process must call the same functions in the same order with the same sizes. Only lin_comm_advance and the waits inside of
+ * the other functions move data. A wait ends with LIN_IO, and comm->lost is 1 from then on, if another process of this machine has
  * ended, if the transport fails, if nothing arrives for comm->patience_s, or, on rank 0 and after LIN_COMM_GRACE_S, if
  * comm->interrupted says that this process is to stop. After that every call fails at once.
  * Threads: one at a time, always the one that opened it.
@@ -77,13 +77,13 @@ enum { LIN_COMM_TAGS = 1000 };
  */
 lin_status lin_comm_open(const char *version, lin_comm **comm, lin_error *err);
 
-/* Exchanges hosts, versions and process numbers, which fills peers, local_rank and local_size. A transport's opening function has set
- * rank, size, transport and context. LIN_MISMATCH as above, LIN_NO_MEMORY. */
+/* Exchanges hosts, versions and process numbers, which fills peers, local_rank and local_size. A transport's opening function has
+ * set rank, size, transport and context. LIN_MISMATCH as above, LIN_NO_MEMORY. */
 lin_status lin_comm_meet(lin_comm *comm, const char *version, lin_error *err);
 
-/* Closes and releases it; NULL is allowed. failed: this process ends with an error. Unless all know that (comm->agreed), the others may
- * be waiting for it: then the launcher ends all of them, and with MPI this call does not return. Once the others are lost, rank 0 does
- * this first: it may have something to save. */
+/* Closes and releases it; NULL is allowed. failed: this process ends with an error. Unless all know that (comm->agreed), the others
+ * may be waiting for it: then the launcher ends all of them, and with MPI this call does not return. Once the others are lost, rank
+ * 0 does this first: it may have something to save. */
 void lin_comm_close(lin_comm *comm, int failed);
 
 /* Whether this process is to print and write files. */
@@ -93,8 +93,8 @@ static inline int lin_comm_first(const lin_comm *comm) { return !comm || comm->r
  * others are lost. */
 int lin_comm_speaks(const lin_comm *comm);
 
-/* Threads for this process, so that those of one machine use each core once: the cores that it may run on, divided among the processes
- * that the launcher has bound to the same ones. At least 1. */
+/* Threads for this process, so that those of one machine use each core once: the cores that it may run on, divided among the
+ * processes that the launcher has bound to the same ones. At least 1. */
 int lin_comm_threads(const lin_comm *comm);
 
 /* ---- waiting for all --------------------------------------------------------------------------------------------------------- */
@@ -117,8 +117,8 @@ lin_status lin_comm_wait_until(lin_comm *comm, int (*done)(void *context), void 
 
 /* ---- in the background ------------------------------------------------------------------------------------------------------- */
 
-/* A sum of vectors over all processes: each receives the parts of the range that it adds up, in the order of the ranks, and sends the
- * sums to all. Zeroed before first use, and reused; released with lin_comm_sum_free. */
+/* A sum of vectors over all processes: each receives the parts of the range that it adds up, in the order of the ranks, and sends
+ * the sums to all. Zeroed before first use, and reused; released with lin_comm_sum_free. */
 typedef struct lin_comm_sum {
     float *x;
     size_t count, capacity;

@@ -56,7 +56,7 @@ const char *lin_file_map_find(const void *address)
     return NULL;
 }
 
-// ---- mapping ----------------------------------------------------------------------------------------------------------------------
+// ---- mapping --------------------------------------------------------------------------------------------------------------------
 
 lin_status lin_file_map_descriptor(int file, size_t size, const char *path, lin_file_map *map, lin_error *err)
 {

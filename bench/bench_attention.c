@@ -1,12 +1,12 @@
 /*
- * bench_attention.c - attention of one layer of the paper's network (6 heads of width 32): linear, softmax in tiles, softmax with all
- * scores in memory, linear with other feature maps, and chunks of a live stream; forward and backward, causal and full.
+ * bench_attention.c - attention of one layer of the paper's network (6 heads of width 32): linear, softmax in tiles, softmax with
+ * all scores in memory, linear with other feature maps, and chunks of a live stream; forward and backward, causal and full.
  *
  *   bench_attention [--threads N] [--repeats N] [--plain] [--cpu-time] [T ...]
  *
- * The best of the runs, then the median, in milliseconds; shares are of the peak measured in the same run, where a causal score counts
- * once, not twice. T: frames of the utterance, 800 and 2400 unless given. --cpu-time: one thread, in processor time, for a machine with
- * other load. --plain prints lines `linnet NAME VALUE`, one for each run, for bench/attention.sh.
+ * The best of the runs, then the median, in milliseconds; shares are of the peak measured in the same run, where a causal score
+ * counts once, not twice. T: frames of the utterance, 800 and 2400 unless given. --cpu-time: one thread, in processor time, for a
+ * machine with other load. --plain prints lines `linnet NAME VALUE`, one for each run, for bench/attention.sh.
  */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /*
- * bench_lstm.c - speed of stacks of LSTM layers: 3 x 320, 16 utterances of 800 frames of 40 features, in both directions of time and
- * causal; forward and a training step; and one live stream. As shares of the peak measured in the same run.
+ * bench_lstm.c - speed of stacks of LSTM layers: 3 x 320, 16 utterances of 800 frames of 40 features, in both directions of time
+ * and causal; forward and a training step; and one live stream. As shares of the peak measured in the same run.
  *
  *   bench_lstm [--threads N] [--repeats N] [--frames N] [--plain] [--quick] [--cpu-time]
  *

@@ -40,8 +40,8 @@ typedef struct lin_edit_step {
 
 lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, int *n_steps, lin_error *err);
 
-/* The same steps with at most max_moves bytes instead of those 64 MiB, or one row where that is more: tests reach several blocks with
- * short sequences. */
+/* The same steps with at most max_moves bytes instead of those 64 MiB, or one row where that is more: tests reach several blocks
+ * with short sequences. */
 lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps, int *n_steps,
                                  lin_error *err);
 

@@ -72,8 +72,8 @@ static double window_at(const lin_fbank_table *mel, double lines, int power)
 }
 
 // For white noise, bin d is a sum of the powers of lines that are exponentially distributed, and correlated over the width of the
-// window's transform: k = 2 mean^2 / variance. A weighted sum is not as often very small as a chi-square variable of the same variance:
-// one degree more gives the deviation of the logarithm.
+// window's transform: k = 2 mean^2 / variance. A weighted sum is not as often very small as a chi-square variable of the same
+// variance: one degree more gives the deviation of the logarithm.
 static void find_statistics(lin_acoustics_table *table)
 {
     const lin_fbank_table *mel = &table->mel;
@@ -165,8 +165,8 @@ static void scale_to_one(float *shape, int D)
     for (int d = 0; d < D && sum > 0; d++) shape[d] = (float)((double)shape[d] / sum);
 }
 
-// Power by frequency: f^-slope, or for `speech` its long-term spectrum, flat from 100 to 500 Hz and falling above (after Byrne et al.
-// 1994).
+// Power by frequency: f^-slope, or for `speech` its long-term spectrum, flat from 100 to 500 Hz and falling above (after Byrne et
+// al. 1994).
 static double spectrum(double hz, double slope, int speech)
 {
     if (!speech) return pow(hz, -slope);

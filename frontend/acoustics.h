@@ -2,8 +2,8 @@
  * acoustics.h - draws the acoustics in which training hears an utterance: level, room, noise, other voices, a limited band.
  *
  * Pipeline: [this] -> model/train_acoustics -> the operation gather, which applies them (kernels/acoustics.h has the equations).
- * A pure function of the table, the length and power of the utterance, and the key: the trainer calls it with a key for (seed, epoch,
- * utterance) and gets the same after a resume, on any number of threads and on any device.
+ * A pure function of the table, the length and power of the utterance, and the key: the trainer calls it with a key for (seed,
+ * epoch, utterance) and gets the same after a resume, on any number of threads and on any device.
  *
  *   lin_acoustics_table *table;
  *   lin_acoustics_create(&options, &fbank_config, &table, &err);
@@ -33,8 +33,8 @@ typedef struct lin_acoustics_options {
 
 typedef struct lin_acoustics_table lin_acoustics_table;
 
-/* LIN_INVALID, with the name of the field, for a probability outside 0 to 1, a gain outside 0 to 60 dB, or a ratio of signal to noise
- * outside -30 to 100 dB or with low above high. */
+/* LIN_INVALID, with the name of the field, for a probability outside 0 to 1, a gain outside 0 to 60 dB, or a ratio of signal to
+ * noise outside -30 to 100 dB or with low above high. */
 lin_status lin_acoustics_check(const lin_acoustics_options *options, lin_error *err);
 
 /* Whether any utterance is changed. */
@@ -46,9 +46,9 @@ lin_status lin_acoustics_create(const lin_acoustics_options *options, const lin_
 void lin_acoustics_destroy(lin_acoustics_table *table);
 
 /*
- * Draws the acoustics of an utterance of T >= 1 frames with the mean power `power` (the sum over the bins). Returns 0 if it is heard as
- * it was recorded; else *a is complete but for a->bins and the utterances of its voices, whose scale is the mean power that each shall
- * have, and bins [LIN_ACOUSTICS_ROWS, D] are what a->bins shall point to.
+ * Draws the acoustics of an utterance of T >= 1 frames with the mean power `power` (the sum over the bins). Returns 0 if it is
+ * heard as it was recorded; else *a is complete but for a->bins and the utterances of its voices, whose scale is the mean power
+ * that each shall have, and bins [LIN_ACOUSTICS_ROWS, D] are what a->bins shall point to.
  */
 int lin_acoustics_draw(const lin_acoustics_table *table, int T, float power, uint64_t key, lin_acoustics *a, float *bins);
 

@@ -61,8 +61,8 @@ lin_status lin_extractor_finish(lin_extractor *features, float *frames, int capa
 /*
  * Saving and loading: the held samples (the beginning of a window; of resampled sound its past, see resample.h) as bytes,
  * little-endian, from which features with the same options continue with the same bits. past = 0: without the past, which
- * lin_extractor_add_past must then supply: lin_extractor_missing_past frames of sound [n, channels], in any parts, before the next push.
- * Saving requires lin_extractor_keep_past before the first sound, which may take a second; its errors are those of
+ * lin_extractor_add_past must then supply: lin_extractor_missing_past frames of sound [n, channels], in any parts, before the next
+ * push. Saving requires lin_extractor_keep_past before the first sound, which may take a second; its errors are those of
  * lin_resampler_find_period. LIN_FORMAT, with nothing changed, if the bytes are not the state of such features.
  */
 lin_status lin_extractor_keep_past(lin_extractor *features, lin_error *err);

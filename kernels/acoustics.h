@@ -2,15 +2,15 @@
  * acoustics.h - the acoustics in which training hears an utterance: gain, a room, noise, other voices, a limited band.
  *
  * Pipeline: frontend/acoustics draws them -> model/train_acoustics -> the operation gather applies them, before normalisation.
- * Powers of sounds that do not depend on each other add on average (E |X + N|^2 = |X|^2 + E |N|^2), so everything works on the powers
- * of the mel bins, the exponentials of the features. For frame t and bin d of an utterance with the powers p(t):
+ * Powers of sounds that do not depend on each other add on average (E |X + N|^2 = |X|^2 + E |N|^2), so everything works on the
+ * powers of the mel bins, the exponentials of the features. For frame t and bin d of an utterance with the powers p(t):
  *
  *   late(t) = decay late(t-1) + (1 - decay) p(t-1),  late(0) = 0                           the energy that the room returns
  *   y = pass[d] (speech (p(t) + room late(t)) + noise exp(level(t)) shape(t)[d] g + voices(t)) + hiss[d] g
  *   feature = ln max(y, LIN_ACOUSTICS_FLOOR)
  *
- * g(t, d) has mean 1 and the distribution of a bin's power in a periodogram of noise: chi-square with the bin's degrees of freedom k,
- * over k, in the form of Wilson and Hilferty (1931): (1 - s^2 + s z)^3 with s = spread[d] = sqrt(2 / (9 k)), z normal.
+ * g(t, d) has mean 1 and the distribution of a bin's power in a periodogram of noise: chi-square with the bin's degrees of freedom
+ * k, over k, in the form of Wilson and Hilferty (1931): (1 - s^2 + s z)^3 with s = spread[d] = sqrt(2 / (9 k)), z normal.
  * level(t) follows straight lines between random values, `hold` frames apart; each of these stretches has one of the shapes.
  */
 #ifndef LIN_KERNELS_ACOUSTICS_H
@@ -60,7 +60,8 @@ LIN_RANDOM float lin_acoustics_level(const lin_acoustics *a, int t, int *shape)
     return a->depth * (from + (to - from) * (float)within / (float)a->hold) - a->fall * (float)within;
 }
 
-/* 1 - s^2 + s z, the cube root of g(t, d), with the index t D + d. z is the sum of four uniform numbers of 16 bits, within +-3.5. */
+/* 1 - s^2 + s z, the cube root of g(t, d), with the index t D + d. z is the sum of four uniform numbers of 16 bits, within
+ * +-3.5. */
 LIN_RANDOM float lin_acoustics_root(const lin_acoustics *a, float spread, uint64_t index)
 {
     const uint64_t bits = lin_random_bits(a->key, index);

@@ -1,9 +1,9 @@
 /*
  * ops.h - the list of operations that the encoder, its backward pass, CTC and the optimisers need.
  *
- * One operation, one signature, several implementations: ref/ (double, obviously right), cpu/ (float, SIMD, threads), cuda/ (float).
- * A backend is a table of functions. The table's type is generated twice from ops_table.h, for float and for double, so that the
- * same source of the network (model/) also compiles in double against ref/ for finite differences.
+ * One operation, one signature, several implementations: ref/ (double, obviously right), cpu/ (float, SIMD, threads), cuda/
+ * (float). A backend is a table of functions. The table's type is generated twice from ops_table.h, for float and for double, so
+ * that the same source of the network (model/) also compiles in double against ref/ for finite differences.
  *
  *   lin_exec *exec;
  *   ops->exec_create(ops, n_threads, &exec, &err);
@@ -18,8 +18,8 @@
  * C model width, H heads, E head width (C = H E), F feed-forward width, V outputs, U labels.
  * Memory. Every pointer given to an operation points to the backend's memory (memory_create; on the CPU any memory will do), except
  * lin_segments, lin_dropout, lin_packing, lin_tensors, lin_lsh and lin_map themselves, which are read during the call. The pointers
- * inside them, and inside other structures, point to the backend's memory again. On a GPU, matrices aligned to 16 bytes are fastest.
- * Outputs never alias inputs unless the operation says so. "+=" means that the operation adds to the existing values.
+ * inside them, and inside other structures, point to the backend's memory again. On a GPU, matrices aligned to 16 bytes are
+ * fastest. Outputs never alias inputs unless the operation says so. "+=" means that the operation adds to the existing values.
  * Operations do not report errors: callers check sizes, and finish returns a device's error. They run in the order of the calls; on
  * a GPU they are complete only when download, wait or finish returns. Zero rows are allowed everywhere. Results never depend on the
  * number of threads.
@@ -59,8 +59,8 @@ typedef struct lin_dropout {
     uint64_t width;
 } lin_dropout;
 
-/* One weight matrix w [n, k], at element `from` of the block of values, to be packed at element `to` (a multiple of 16) of the block
- * of packed weights, for y = x wᵀ or, transposed, for dx = dy w. */
+/* One weight matrix w [n, k], at element `from` of the block of values, to be packed at element `to` (a multiple of 16) of the
+ * block of packed weights, for y = x wᵀ or, transposed, for dx = dy w. */
 typedef struct lin_packing {
     size_t from, to;
     int n, k, transposed;
@@ -154,11 +154,11 @@ typedef struct lin_lsh {
     int rounds, chunk, rotations;
 } lin_lsh;
 
-/* Feature maps of linear attention beside elu + 1 (which attention_forward has). LIN_MAP_POLY2: all products of degree 2 at most, x_i^2,
- * sqrt(2) x_i x_j (i < j; by i, then by j), sqrt(2) x_i and 1, in this order, of x / E^(1/4), so that φ(q) φ(k) =
+/* Feature maps of linear attention beside elu + 1 (which attention_forward has). LIN_MAP_POLY2: all products of degree 2 at most,
+ * x_i^2, sqrt(2) x_i x_j (i < j; by i, then by j), sqrt(2) x_i and 1, in this order, of x / E^(1/4), so that φ(q) φ(k) =
  * (q k / sqrt(E) + 1)^2 (Katharopoulos et al. 2020, section 3.2.1); D = E (E + 1) / 2 + E + 1. LIN_MAP_RANDOM: positive random
- * features of exp(q k / sqrt(E)): φ_d(x) = exp(omega_d x' - |x'|^2 / 2) / sqrt(D) with x' = x / E^(1/4) (section 5; Choromanski et al.
- * 2021); D up to 1,024. E up to 64. */
+ * features of exp(q k / sqrt(E)): φ_d(x) = exp(omega_d x' - |x'|^2 / 2) / sqrt(D) with x' = x / E^(1/4) (section 5; Choromanski et
+ * al. 2021); D up to 1,024. E up to 64. */
 typedef enum lin_map_kind { LIN_MAP_ELU, LIN_MAP_POLY2, LIN_MAP_RANDOM } lin_map_kind;
 typedef struct lin_map {
     lin_map_kind kind;

@@ -32,7 +32,8 @@ typedef struct lin_phones lin_phones;
  * LIN_PHONE_NAME_MAX bytes, over 65,536 names. `list` is not kept.
  */
 lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *err);
-/* The same from a file: the first word of every line is a name, lines without one are skipped. LIN_IO too; messages name the file. */
+/* The same from a file: the first word of every line is a name, lines without one are skipped. LIN_IO too; messages name the
+ * file. */
 lin_status lin_phones_load(const char *path, lin_phones **phones, lin_error *err);
 void lin_phones_destroy(lin_phones *phones); /* NULL is fine */
 

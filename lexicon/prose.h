@@ -10,8 +10,8 @@
  *       if (lin_prose_is_running(paragraphs.text, paragraphs.n)) lin_prose_read(&prose, paragraphs.text, paragraphs.n, &err);
  *   lin_prose_free(&prose);
  *
- * Words are small letters and apostrophes; accents are dropped, hyphens separate words, "Mr." becomes "mister". "!" and ";" count as
- * full stops, ":" and dashes as commas (Tilk & Alumae 2016). A word with a digit becomes "#". Quotation marks and brackets are
+ * Words are small letters and apostrophes; accents are dropped, hyphens separate words, "Mr." becomes "mister". "!" and ";" count
+ * as full stops, ":" and dashes as commas (Tilk & Alumae 2016). A word with a digit becomes "#". Quotation marks and brackets are
  * dropped, but a word that a quotation begins with is marked: its capital is not that of a name.
  * Threads: one at a time per lin_prose.
  */

@@ -1,7 +1,8 @@
 /*
  * readable.h - words as people write them: numbers as digits, capitals, full stops, commas and question marks.
  *
- * Pipeline: decoder/result (words with times) -> [this, by lexicon/numbers and lexicon/punctuation] -> decoder/writers, app/results.
+ * Pipeline: decoder/result (words with times) -> [this, by lexicon/numbers and lexicon/punctuation] -> decoder/writers,
+ * app/results.
  *
  *   lin_readable r;
  *   lin_readable_begin(&r, punctuation);

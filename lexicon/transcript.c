@@ -195,8 +195,8 @@ lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spellin
     return LIN_OK;
 }
 
-// A spelled letter, whose period is part of the word in CMUdict: "A." is EY, "a" is not; "B.'s". *at, after the period, moves to its
-// end. Other words, and letters that the dictionary has only without a period, are left as they are.
+// A spelled letter, whose period is part of the word in CMUdict: "A." is EY, "a" is not; "B.'s". *at, after the period, moves to
+// its end. Other words, and letters that the dictionary has only without a period, are left as they are.
 static void take_spelled(const lin_transcriber *t, const char *text, size_t n, lin_spelling *word, size_t *at)
 {
     const int *labels;

@@ -16,8 +16,8 @@
  * A stream can be saved at the end of a sound (leave_open) and at marks on the way, and resumed (from) where it was, with the same
  * bits as if it had never stopped: linnet/state.h. LIN_UNSUPPORTED for a model that needs whole utterances.
  *
- * A network that does not forget adapts badly to new sound after a long past, so it can be reset at endpoints: each lane by endpoints
- * of its own, which depend on the sound up to there only. Files, pipes and resumed streams are reset at the same places.
+ * A network that does not forget adapts badly to new sound after a long past, so it can be reset at endpoints: each lane by
+ * endpoints of its own, which depend on the sound up to there only. Files, pipes and resumed streams are reset at the same places.
  */
 #ifndef LIN_LINNET_FILE_SESSION_H
 #define LIN_LINNET_FILE_SESSION_H
@@ -27,8 +27,8 @@
 #include "linnet/state.h"
 #include "linnet/utterances.h"
 
-/* Resets where nobody chose: at endpoints, from the first one after a minute of sound on; before, the past helps more than it harms. Of
- * a model that forgets only the search begins anew there. A model that needs whole utterances is never reset. */
+/* Resets where nobody chose: at endpoints, from the first one after a minute of sound on; before, the past helps more than it
+ * harms. Of a model that forgets only the search begins anew there. A model that needs whole utterances is never reset. */
 lin_reset_options lin_reset_auto(const lin_recognizer *recognizer, const lin_endpoint_options *rules);
 
 /* One file to process. */
@@ -55,8 +55,8 @@ typedef struct lin_file_sink {
     void *context;
     /* How many lanes there will be. */
     lin_status (*begin)(void *context, int lanes, lin_error *err);
-    /* More results of a lane are settled, maybe none; the result is cleared afterwards. NULL: results are kept. With it there are no
-     * alternatives. */
+    /* More results of a lane are settled, maybe none; the result is cleared afterwards. NULL: results are kept. With it there are
+     * no alternatives. */
     lin_status (*settled)(void *context, int lane, lin_result *result, lin_error *err);
     /* Rows [n, V] of a lane, in order, where the session does not decode. */
     lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);

@@ -1,8 +1,8 @@
 /*
  * find.h - files that are installed with the library: the default model, lexicon, language models, letter-to-sound rules.
  *
- * The search order: the folder of lin_find_in; beside the running program, installed (../share/linnet) or built (share/linnet of the
- * source tree); in the same way beside the shared library, if one is used; the installation prefix; ./share/linnet.
+ * The search order: the folder of lin_find_in; beside the running program, installed (../share/linnet) or built (share/linnet of
+ * the source tree); in the same way beside the shared library, if one is used; the installation prefix; ./share/linnet.
  * Threads: any, while the environment does not change.
  */
 #ifndef LIN_LINNET_FIND_H
@@ -19,8 +19,8 @@
 lin_status lin_find_in(const char *folder, lin_error *err);
 
 /*
- * The model file: `given` if not NULL, else $LINNET_MODEL, a path or the name of an installed model ("default", "offline"); else the
- * first that exists of linnet.safetensors in the folder of lin_find_in, ../share/linnet/linnet.safetensors beside the program,
+ * The model file: `given` if not NULL, else $LINNET_MODEL, a path or the name of an installed model ("default", "offline"); else
+ * the first that exists of linnet.safetensors in the folder of lin_find_in, ../share/linnet/linnet.safetensors beside the program,
  * share/linnet/default.safetensors of the source tree it was built in, the installation prefix, ./share/linnet.
  * LIN_IO if there is none.
  */

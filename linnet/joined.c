@@ -47,8 +47,8 @@ static const lin_result *alternative(const lin_result *segment, int which)
     return segment->n_alternatives ? &segment->alternatives[which] : segment;
 }
 
-// The best n_best pairs of a choice so far and an alternative of the newest segment. Both lists fall in score, so pair (a, b) has at
-// least (a+1)(b+1)-1 before it.
+// The best n_best pairs of a choice so far and an alternative of the newest segment. Both lists fall in score, so pair (a, b) has
+// at least (a+1)(b+1)-1 before it.
 static void choose(lin_joined *j, int n_best)
 {
     const lin_result *segment = &j->segments[j->n - 1];

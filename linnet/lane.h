@@ -62,8 +62,8 @@ lin_stream *lin_lane_stream(const lin_lane *lane);
 lin_status lin_lane_go_on(lin_lane *lane, int64_t frames, int64_t rows, int was_reset, lin_error *err);
 
 /*
- * Lane number i of a saved stream, network and decoding: into a state that lin_state_begin made, and from one. ends: when the loaded
- * stream has endpoints, which the state must agree with; NULL: its endpoint is left as it is. Errors of lin_stream_load,
+ * Lane number i of a saved stream, network and decoding: into a state that lin_state_begin made, and from one. ends: when the
+ * loaded stream has endpoints, which the state must agree with; NULL: its endpoint is left as it is. Errors of lin_stream_load,
  * lin_state_get_decoder, lin_state_get_endpoint and lin_lane_go_on.
  */
 lin_status lin_lane_save(const lin_lane *lane, lin_utterances *utterances, lin_state *state, int i, lin_error *err);

@@ -1,8 +1,8 @@
 /*
  * config.h - the shape of a network, and the layout of its parameters.
  *
- * The defaults are the paper's speech model (Katharopoulos et al. 2020, section 4.3): 9 layers, 6 heads of width 32, feed-forward 768,
- * every frame, post-norm. Streaming needs causal = 1.
+ * The defaults are the paper's speech model (Katharopoulos et al. 2020, section 4.3): 9 layers, 6 heads of width 32, feed-forward
+ * 768, every frame, post-norm. Streaming needs causal = 1.
  *
  *   input   stack s + ahead frames -> linear -> C, plus positions
  *   layer   [x += depthwise conv(x)]  x += drop(W_o attention(W_qkv x))  x += drop(W_2 drop(relu(W_1 x)))
@@ -11,7 +11,8 @@
  *   output  LN, linear -> V, log-softmax
  *
  * The variants that the paper compares, and who can stream:
- *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal. Causal with elu + 1 it may
+ *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal. Causal with elu + 1
+ *   it may
  *                  forget: its sums are multiplied at each step by a decay, one constant a head (fixed) or from the input (gated)
  *   softmax        Vaswani et al. 2017, in tiles; if causal, a stream that keeps all keys and values (supplement C.1)
  *   softmax-naive  the same function and parameters, with the T x T scores in memory, as the paper timed it; does not stream
@@ -66,7 +67,8 @@ typedef struct lin_config {
     int width;                /* of an LSTM: units in each direction, 1..1024; 320 in the paper */
 } lin_config;
 
-/* The names of the values of network, attention, feature_map, positions and decay, as files and options have them; NULL at the end. */
+/* The names of the values of network, attention, feature_map, positions and decay, as files and options have them; NULL at the
+ * end. */
 extern const char *const lin_network_names[], *const lin_attention_names[], *const lin_feature_map_names[], *const lin_position_names[],
     *const lin_decay_names[];
 
@@ -178,12 +180,12 @@ lin_status lin_params_create(const lin_config *config, lin_params *params, lin_e
 void lin_params_free(lin_params *params);
 
 /* Uniform in +-1/sqrt(fan_in) for weights and biases, 1 and 0 for norms, as in the paper's published library; an LSTM's in
- * +-1/sqrt(U), as PyTorch has it. omega: lin_random_features; condition: 0. Decays: lin_params_init_decay from 50 to 6,000 steps, half a second to a
- * minute at 10 ms. Same seed, same values. */
+ * +-1/sqrt(U), as PyTorch has it. omega: lin_random_features; condition: 0. Decays: lin_params_init_decay from 50 to 6,000 steps,
+ * half a second to a minute at 10 ms. Same seed, same values. */
 void lin_params_init(const lin_params *params, float *values, unsigned long long seed);
 
-/* The gates of decays: weights 0, and biases with which the sums of the heads of each layer halve in `low` to `high` steps, in equal
- * ratios from head to head; one head: in their geometric mean. */
+/* The gates of decays: weights 0, and biases with which the sums of the heads of each layer halve in `low` to `high` steps, in
+ * equal ratios from head to head; one head: in their geometric mean. */
 void lin_params_init_decay(const lin_params *params, float *values, double low, double high);
 
 #endif

@@ -112,8 +112,8 @@ void lin_model_destroy(lin_model *m)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }
 
-// A tensor into a larger one, from row `first` on. Columns that only `to` has become 0, and so do rows unless they keep their values:
-// hidden units that begin with outputs of 0 change nothing, and their inputs differ.
+// A tensor into a larger one, from row `first` on. Columns that only `to` has become 0, and so do rows unless they keep their
+// values: hidden units that begin with outputs of 0 change nothing, and their inputs differ.
 static void copy_tensor(float *to, const lin_param *is, const float *from, const lin_param *was, int first, int keeps_rows)
 {
     const size_t width = (size_t)(is->k ? is->k : 1), old = (size_t)(was->k ? was->k : 1);

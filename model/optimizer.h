@@ -7,8 +7,8 @@
  *   lin_optimizer_average(opt, exec, values, gradients, scalars_of_the_average, tally);    // if options.average
  *   lin_optimizer_destroy(opt);
  *
- * Adam: Kingma & Ba 2015, with decoupled weight decay (Loshchilov & Hutter 2019). RAdam: Liu et al. 2020, algorithm 2, in its authors'
- * form: while the variance is not tractable (the first 5 steps at beta2 = 0.999) it takes a step of SGD with momentum.
+ * Adam: Kingma & Ba 2015, with decoupled weight decay (Loshchilov & Hutter 2019). RAdam: Liu et al. 2020, algorithm 2, in its
+ * authors' form: while the variance is not tractable (the first 5 steps at beta2 = 0.999) it takes a step of SGD with momentum.
  * Average: Polyak & Juditsky 1992 with exponential weights, as in Tarvainen & Valpola 2017.
  */
 #ifndef LIN_MODEL_OPTIMIZER_H
@@ -53,16 +53,17 @@ lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_pa
                                 lin_optimizer **optimizer, lin_error *err);
 void lin_optimizer_destroy(lin_optimizer *optimizer);
 
-/* One step on values [n_elements] with the scalars of lin_optimizer_scalars; all pointers in the backend's memory. A gradient that is
- * not finite sets tally->bad, and from then on nothing changes. */
+/* One step on values [n_elements] with the scalars of lin_optimizer_scalars; all pointers in the backend's memory. A gradient that
+ * is not finite sets tally->bad, and from then on nothing changes. */
 void lin_optimizer_step(lin_optimizer *optimizer, lin_exec *exec, float *values, const float *gradients, const lin_adam_step *scalars,
                         lin_tally *tally);
 
 /* The scalars of step t = 1, 2, ... */
 lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *options, long long t, double lr);
 
-/* average = d average + (1 - d) values, with d = min(options.average, t / (9 + t)) at step t, so that the random weights of the beginning
- * fade soon. All pointers in the backend's memory, scalars of lin_optimizer_average_scalars; gradients are not changed. */
+/* average = d average + (1 - d) values, with d = min(options.average, t / (9 + t)) at step t, so that the random weights of the
+ * beginning fade soon. All pointers in the backend's memory, scalars of lin_optimizer_average_scalars; gradients are not
+ * changed. */
 void lin_optimizer_average(lin_optimizer *optimizer, lin_exec *exec, const float *values, float *gradients,
                            const lin_adam_step *scalars, const lin_tally *tally);
 lin_adam_step lin_optimizer_average_scalars(const lin_optimizer_options *options, long long t);

@@ -13,9 +13,9 @@
 
 #include <stdint.h>
 
-/* omega [H, D, E]. In each head, rows 0..E-1, E..2E-1, ... are orthogonal to each other, their directions uniform; the length of each row
- * is that of a Gaussian vector, drawn on its own (chi with E degrees of freedom). Head h depends on (seed, h) alone, and the first D rows
- * are the same for any D. Allocates nothing. */
+/* omega [H, D, E]. In each head, rows 0..E-1, E..2E-1, ... are orthogonal to each other, their directions uniform; the length of
+ * each row is that of a Gaussian vector, drawn on its own (chi with E degrees of freedom). Head h depends on (seed, h) alone, and
+ * the first D rows are the same for any D. Allocates nothing. */
 void lin_random_features(float *omega, int H, int D, int E, uint64_t seed);
 
 #endif

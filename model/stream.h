@@ -2,8 +2,8 @@
  * stream.h - run a causal encoder on features as they arrive.
  *
  * Pipeline: frontend/fbank -> [this] -> decoder/greedy.
- * A causal linear transformer is a recurrent network (Katharopoulos et al. 2020, eq. 16-20): per layer and head it keeps S [E, E] and
- * z [E], so a stream's memory is constant: 228,096 bytes for the paper's network. An LSTM keeps h and c. Softmax attention
+ * A causal linear transformer is a recurrent network (Katharopoulos et al. 2020, eq. 16-20): per layer and head it keeps S [E, E]
+ * and z [E], so a stream's memory is constant: 228,096 bytes for the paper's network. An LSTM keeps h and c. Softmax attention
  * (supplement C.1) keeps the keys and values of all rows: its streams grow without limit, and so does the time of a row.
  *
  *   lin_stream *stream;  lin_stream_create(encoder, &stream, &err);
@@ -60,8 +60,8 @@ const float *lin_stream_waiting(const lin_stream *stream, int *n);
 
 /*
  * The saved state of a stream is an image of lin_stream_image_bytes() bytes, the same for all streams of a model on all machines
- * (little-endian); with softmax attention it grows with the stream. Loading refuses the image of another model (LIN_MISMATCH) and a damaged one (LIN_FORMAT); the stream is then
- * unchanged.
+ * (little-endian); with softmax attention it grows with the stream. Loading refuses the image of another model (LIN_MISMATCH) and a
+ * damaged one (LIN_FORMAT); the stream is then unchanged.
  */
 size_t lin_stream_image_bytes(const lin_stream *stream);
 lin_status lin_stream_save(const lin_stream *stream, void *image, size_t capacity, lin_error *err);

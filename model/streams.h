@@ -3,8 +3,8 @@
  * batch of any of them together.
  *
  * Pipeline: sound or fbank features of many speakers -> [this] -> phones, or log-probabilities for a decoder.
- * stream.h describes a stream and its mathematics (Katharopoulos et al. 2020, eq. 16-20). On a GPU a pass (of `batch` streams) is one
- * launch of a recorded graph between an upload and a download, and the input of the next pass is copied while it computes.
+ * stream.h describes a stream and its mathematics (Katharopoulos et al. 2020, eq. 16-20). On a GPU a pass (of `batch` streams) is
+ * one launch of a recorded graph between an upload and a download, and the input of the next pass is copied while it computes.
  *
  *   lin_streams_options o = {.capacity = 50000, .longest = 4, .fbank = &table, .decodes = 1};
  *   lin_streams_create(encoder, &o, &streams, &err);

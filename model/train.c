@@ -351,7 +351,8 @@ static lin_status save(lin_trainer *t, lin_error *err)
     return status == LIN_OK ? lin_train_save(t->options, t->model, t->optimizer, &t->counters, err) : status;
 }
 
-// After a step. Whether the run is to stop, here or on another process; *status becomes that of all. Without others, what it is told.
+// After a step. Whether the run is to stop, here or on another process; *status becomes that of all. Without others, what it is
+// told.
 static int agree_to_stop(lin_trainer *t, int stop, lin_status *status, lin_error *err)
 {
     enum { STOP = 1, FAILED = 2 };
@@ -367,8 +368,8 @@ static int agree_to_stop(lin_trainer *t, int stop, lin_status *status, lin_error
     return most != 0;
 }
 
-// After a failure, at any place between two steps: if the others are lost, rank 0 of a run on CPUs still has the state after the last complete step.
-// (On a GPU it is behind a sum that does not end.)
+// After a failure, at any place between two steps: if the others are lost, rank 0 of a run on CPUs still has the state after the
+// last complete step. (On a GPU it is behind a sum that does not end.)
 static lin_status save_what_is_left(lin_trainer *t, lin_status status, lin_error *err)
 {
     lin_error failed = {0}, own = {0};

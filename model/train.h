@@ -4,7 +4,8 @@
  * Pipeline: model/dataset -> [this] -> model_file. A training run is a folder:
  *   log.tsv                  one line per epoch: step, losses, dev PER, learning rate, speed
  *   checkpoint.safetensors   everything needed to resume; written to a temporary name and renamed
- *   best.safetensors         the model with the lowest dev PER so far; with an average of the weights (options.optimizer.average) that
+ *   best.safetensors         the model with the lowest dev PER so far; with an average of the weights (options.optimizer.average)
+ *   that
  *                            is what is measured and saved
  *   curves.svg               loss and dev PER by epoch
  *
@@ -16,12 +17,12 @@
  * For one seed the result is the same for any number of threads, and a run that was killed and resumed gives the same bits as one
  * that was not. If a run is resumed within an epoch and its batches have changed (another batch_frames), it restarts that epoch
  * and reports this. The caller holds lin_train_lock, so that no two runs mix their files.
- * Several processes (options.comm; base/comm.h) train one model: each computes the gradient of its part of every batch, the gradients
- * are added in the order of the ranks while the backward pass computes those of the layers below, and all take the same step. So a run
- * follows one process with the same batch_frames up to the rounding of these sums, gives the same bits for the same number of
- * processes, and can be resumed on another number. Rank 0 alone reads the checkpoint, writes files and calls the hooks that report; the
- * development set is divided among all. If another process ends, lin_train fails with the reason, after rank 0 has saved the state after
- * the last complete step (on a GPU the last checkpoint remains).
+ * Several processes (options.comm; base/comm.h) train one model: each computes the gradient of its part of every batch, the
+ * gradients are added in the order of the ranks while the backward pass computes those of the layers below, and all take the same
+ * step. So a run follows one process with the same batch_frames up to the rounding of these sums, gives the same bits for the same
+ * number of processes, and can be resumed on another number. Rank 0 alone reads the checkpoint, writes files and calls the hooks
+ * that report; the development set is divided among all. If another process ends, lin_train fails with the reason, after rank 0 has
+ * saved the state after the last complete step (on a GPU the last checkpoint remains).
  * Decoding and augmentation are in other folders, so they are passed as hooks: masks, and the acoustics of each utterance
  * (kernels/acoustics.h), which are applied on the fly on any device.
  */
@@ -68,9 +69,9 @@ typedef struct lin_train_options {
     double layer_drop; /* in each step each layer is left out with this probability (Fan et al. 2020); not of an LSTM */
         /*
          * With this probability an utterance continues the sequence of the one before it in its batch: the network goes on with the
-         * state that it has, as a stream does, and the gradient goes back through it. Half of the batches are in the order of the sets,
-         * where utterances of one speaker follow each other; in the others strangers do. Losses, masks and acoustics stay those of each
-         * utterance; up to stack - 1 frames at its end are left out. Causal networks only; 0: none.
+         * state that it has, as a stream does, and the gradient goes back through it. Half of the batches are in the order of the
+         * sets, where utterances of one speaker follow each other; in the others strangers do. Losses, masks and acoustics stay
+         * those of each utterance; up to stack - 1 frames at its end are left out. Causal networks only; 0: none.
          */
     double join_part;
     int keep;         /* the models of so many last epochs stay in the folder, as epoch-N.safetensors */
@@ -102,10 +103,10 @@ typedef struct lin_train_hooks {
     int (*masks)(void *context, int T, int D, uint64_t key, lin_mask *masks);
     int most_masks;
         /*
-         * Draws the acoustics of an utterance of T frames whose features have the mean power `power` (the sum over the bins of their
-         * exponentials, mean over the frames): a, but its pointers, and bins [LIN_ACOUSTICS_ROWS, D]. The trainer fills the voices
-         * with other utterances; in the scale of each the hook leaves the power that it shall have. Returns 0 to hear the utterance as
-         * it was recorded. Must depend only on its arguments, like the next one.
+         * Draws the acoustics of an utterance of T frames whose features have the mean power `power` (the sum over the bins of
+         * their exponentials, mean over the frames): a, but its pointers, and bins [LIN_ACOUSTICS_ROWS, D]. The trainer fills the
+         * voices with other utterances; in the scale of each the hook leaves the power that it shall have. Returns 0 to hear the
+         * utterance as it was recorded. Must depend only on its arguments, like the next one.
          */
     int (*acoustics)(void *context, int T, float power, uint64_t key, lin_acoustics *a, float *bins);
         /* Whether the acoustics of this key are without speech: CTC then expects no label in the utterance. */

@@ -474,8 +474,8 @@ static void compute(void *context)
     lin_weights_pack(t->weights, t->exec);
 }
 
-// Where the utterances of all parts are, for the tally: each part has max_items places, and the places without an utterance have one
-// label in no frame, so that they do not count. Returns the number of rows.
+// Where the utterances of all parts are, for the tally: each part has max_items places, and the places without an utterance have
+// one label in no frame, so that they do not count. Returns the number of rows.
 static int place_parts(const lin_trainer *t, lin_train_block *host, const lin_batches *plan, int from, int to)
 {
     const int batches = lin_train_step_batches(t);
@@ -517,8 +517,8 @@ static lin_train_shape fill(lin_trainer *t, lin_train_block *host, const int *pi
     return shape;
 }
 
-// The processes' batches have different shapes, and a graph of one would meet operations outside of graphs of another. With layers left
-// out, there would be too many graphs.
+// The processes' batches have different shapes, and a graph of one would meet operations outside of graphs of another. With layers
+// left out, there would be too many graphs.
 static void launch(lin_trainer *t, asked *a)
 {
     const int key[LIN_GRAPH_KEY] = {a->shape.B, a->shape.rows, a->shape.longest_joined, a->shape.longest, 2 * a->number + a->last};

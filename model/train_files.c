@@ -75,7 +75,8 @@ static void format_counters(const lin_train_counters *c, char *text, size_t size
              c->run_seconds, c->seed, c->data, c->content, c->dev, c->arc_begin, c->arc_end);
 }
 
-// The last four are missing in checkpoints of format version 1, the last two in those of linnet 0.2. Refuses values that no run can have counted.
+// The last four are missing in checkpoints of format version 1, the last two in those of linnet 0.2. Refuses values that no run can
+// have counted.
 int lin_train_parse_counters(const char *text, lin_train_counters *c)
 {
     const long long most = 1LL << 53;

@@ -1,5 +1,5 @@
-/* train_internal.h - shared by train.c (the run), train_batch.c (data, batches, one step), train_acoustics.c (augmentation of a batch),
- * train_parallel.c (several processes), train_files.c (the folder of a run) and train_curves.c (its plot). */
+/* train_internal.h - shared by train.c (the run), train_batch.c (data, batches, one step), train_acoustics.c (augmentation of a
+ * batch), train_parallel.c (several processes), train_files.c (the folder of a run) and train_curves.c (its plot). */
 #ifndef LIN_MODEL_TRAIN_INTERNAL_H
 #define LIN_MODEL_TRAIN_INTERNAL_H
 
@@ -182,8 +182,8 @@ lin_status lin_parallel_check(lin_trainer *t, lin_error *err);
 lin_status lin_parallel_share(lin_trainer *t, lin_error *err);
 /* LIN_NUMERIC if the processes' weights, on the host, are not the same bits. */
 lin_status lin_parallel_compare(lin_trainer *t, lin_error *err);
-/* Within a step: begin, then `layer` (a lin_batch.layer_done; context: t) during the backward pass, then end, which fills the losses of
- * all parts and returns whether the gradients are those of the whole batch. The reason why not is in t->parallel. */
+/* Within a step: begin, then `layer` (a lin_batch.layer_done; context: t) during the backward pass, then end, which fills the
+ * losses of all parts and returns whether the gradients are those of the whole batch. The reason why not is in t->parallel. */
 void lin_parallel_begin(lin_trainer *t);
 void lin_parallel_layer(void *context, int layer);
 int lin_parallel_end(lin_trainer *t);

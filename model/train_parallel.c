@@ -12,8 +12,8 @@ enum { BUCKET = 65536 }; // the fewest elements of a bucket but the last: 256 KB
 
 /* ---- parts ------------------------------------------------------------------------------------------------------------------ */
 
-// An utterance belongs to the part in which its middle lies when the batch's frames are cut into equal parts, and one that continues a
-// sequence to that of the sequence.
+// An utterance belongs to the part in which its middle lies when the batch's frames are cut into equal parts, and one that
+// continues a sequence to that of the sequence.
 lin_train_part lin_train_cut(const lin_trainer *t, const lin_train_list *list, const int *picked, int n, int rank)
 {
     const int ranks = lin_train_ranks(t);
@@ -41,8 +41,8 @@ static size_t begin_of(const lin_trainer *t, int layer)
     return t->model->params.table[first].offset;
 }
 
-// The layer with which the first bucket is complete, which has the last norm and the output: these get gradients from inner losses and
-// conditions too.
+// The layer with which the first bucket is complete, which has the last norm and the output: these get gradients from inner losses
+// and conditions too.
 static int complete(const lin_trainer *t, int layer)
 {
     const int every = t->model->config.condition_every;

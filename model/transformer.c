@@ -161,8 +161,8 @@ static void feedforward(const lin_weights *w, lin_activations *a, lin_exec *exec
     lin_layer_linear(w, exec, a->branch, v->hidden, p->ff2, rows, LIN_LINEAR);
 }
 
-// A pre-norm layer's first norm is computed at the end of the previous layer, which has the sum, unless a convolution or a condition
-// comes first.
+// A pre-norm layer's first norm is computed at the end of the previous layer, which has the sum, unless a convolution or a
+// condition comes first.
 static int norm_is_done_before(const lin_config *c, int layer)
 {
     return c->norm == LIN_NORM_PRE && layer > 0 && layer >= c->conv_layers && !lin_config_conditions(c, layer);
@@ -249,8 +249,8 @@ const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a
 
 /* ---- backward --------------------------------------------------------------------------------------------------------------- */
 
-// a->d_x = residual + the norm's gradient of dy + a->d_more; with dropout, a->d_y = dropout(a->d_x), for the previous block. db: the
-// gradient of that block's last bias, or NULL.
+// a->d_x = residual + the norm's gradient of dy + a->d_more; with dropout, a->d_y = dropout(a->d_x), for the previous block. db:
+// the gradient of that block's last bias, or NULL.
 static void norm_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients, const lin_real *dy,
                           const lin_real *residual, const lin_real *x, const lin_real *stats, const int pair[2], int rows,
                           lin_dropout dropout, lin_real *db)
@@ -295,8 +295,8 @@ static lin_dropout dropout_below(const lin_weights *w, const lin_batch *batch, i
     return w->config.norm == LIN_NORM_PRE && l > 0 ? lin_dropout_of(w, batch, l - 1, LIN_SITE_FEEDFORWARD) : none;
 }
 
-// On entry a->d_x, with a->d_more, holds the gradient of the layer's output (and a->d_y, in a pre-norm network with dropout, the same
-// after dropout, for the feed-forward block), on return that of its input. Only post-norm networks leave a->d_more.
+// On entry a->d_x, with a->d_more, holds the gradient of the layer's output (and a->d_y, in a pre-norm network with dropout, the
+// same after dropout, for the feed-forward block), on return that of its input. Only post-norm networks leave a->d_more.
 static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
                            lin_real *gradients)
 {
@@ -341,8 +341,8 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     if (below.p > 0) ops->dropout(exec, a->d_y, a->d_x, (size_t)rows * (size_t)C, &below);
 }
 
-// Adds the gradient through the prediction of the first `layer` layers, given that of its logits, to a->d_x, the gradient of their output.
-// The last norm's own values are not needed any more.
+// Adds the gradient through the prediction of the first `layer` layers, given that of its logits, to a->d_x, the gradient of their
+// output. The last norm's own values are not needed any more.
 static void inner_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer,
                            const lin_real *dlogits, lin_real *gradients)
 {

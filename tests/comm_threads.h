@@ -16,7 +16,8 @@ test_world *test_world_create(int size);
 void test_world_free(test_world *world);
 void test_world_run(test_world *world, void (*work)(lin_comm *comm, void *context), void *context);
 
-/* From its n-th start of messages on this rank's transport fails, and so do those of the others, as when its process ends. 0: never. */
+/* From its n-th start of messages on this rank's transport fails, and so do those of the others, as when its process ends. 0:
+ * never. */
 void test_world_fail(test_world *world, int rank, int n);
 
 /* Starts of messages by this rank so far. */

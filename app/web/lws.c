@@ -204,8 +204,8 @@ static void give(lin_web_peer *p, const void *bytes, size_t n, int binary, int l
     if (p->known) h->data(h->context, p->user, bytes, n, binary, last);
 }
 
-// Who sends is there: an answer to a ping may wait behind a minute of sound that this server has not read. To libwebsockets only that
-// answer counts.
+// Who sends is there: an answer to a ping may wait behind a minute of sound that this server has not read. To libwebsockets only
+// that answer counts.
 static void note_alive(lin_web_peer *p)
 {
     const lws_usec_t now = lws_now_usecs();

@@ -1,5 +1,6 @@
-// mpi.c - the MPI transport of base/comm.h: liblinnet_mpi.so, compiled against the MPI library that is installed and opened only by a
-// process that mpirun or srun started. The program itself does not depend on MPI, whose libraries have different binary interfaces.
+// mpi.c - the MPI transport of base/comm.h: liblinnet_mpi.so, compiled against the MPI library that is installed and opened only by
+// a process that mpirun or srun started. The program itself does not depend on MPI, whose libraries have different binary
+// interfaces.
 
 #include <mpi.h>
 #include <stdio.h>

@@ -53,8 +53,8 @@ void gpu_part_cache(gpu_bench *b)
     lin_free(noise);
 }
 
-// About b->hours of a cache: utterances at equal distances, so that all speakers are in it. The codes of features are made again; the
-// error is at most that of the cache.
+// About b->hours of a cache: utterances at equal distances, so that all speakers are in it. The codes of features are made again;
+// the error is at most that of the cache.
 void gpu_part_cut(gpu_bench *b)
 {
     lin_error err = {0};

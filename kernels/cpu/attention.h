@@ -152,8 +152,8 @@ LIN_INLINE void LIN_NAME(fetch_inputs)(const LIN_NAME(head) *h, int t)
     LIN_NAME(fetch)(h, h->v, h->stride, t);
 }
 
-/* The decays and slopes of n frames: place f of the chunk is frame t + f * direction; before and after the utterance the gate counts
- * as 0. With e = exp(-gate): a = (1 / (1 + e))^(1/16), d log a / d gate = e / (1 + e) / 16. */
+/* The decays and slopes of n frames: place f of the chunk is frame t + f * direction; before and after the utterance the gate
+ * counts as 0. With e = exp(-gate): a = (1 / (1 + e))^(1/16), d log a / d gate = e / (1 + e) / 16. */
 static void LIN_NAME(take_decays)(LIN_NAME(head) *h, int t, int direction, int n)
 {
     for (int f = 0; f < n; f++, t += direction) h->decay[f] = t >= 0 && t < h->T ? h->gates[(size_t)t * h->gate_step] : 0;
@@ -364,7 +364,8 @@ static void LIN_NAME(put_key_gradients)(LIN_NAME(head) *h, int t, int step, int 
     }
 }
 
-// dgates of frames t, t-1, ..., t-n+1, whose dφ(k) are in o1; each panel of columns adds its part, the last panel is the first to come.
+// dgates of frames t, t-1, ..., t-n+1, whose dφ(k) are in o1; each panel of columns adds its part, the last panel is the first to
+// come.
 static void LIN_NAME(put_gate_gradients)(LIN_NAME(head) *h, int t, int n, int p, int columns)
 {
     for (int f = 0; f < n; f++, t--) {

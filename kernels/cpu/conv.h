@@ -153,8 +153,8 @@ LIN_INLINE void LIN_NAME(conv_dw_row)(vf *sums, const float *dy, const float *x,
             sums[j] = vfma(up, LIN_NAME(columns)(x + (size_t)(t - lag + j) * stride, n), sums[j]);
 }
 
-/* dw[j] of up to 8 consecutive taps over frames t0 .. t1-1 of an utterance of T: += sum_t dy[t] x[t-lag+j]; lag, which may be negative,
- * is K-1-after minus the number of the first tap. */
+/* dw[j] of up to 8 consecutive taps over frames t0 .. t1-1 of an utterance of T: += sum_t dy[t] x[t-lag+j]; lag, which may be
+ * negative, is K-1-after minus the number of the first tap. */
 LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, int t0, int t1, int T, int lag, int taps, int C, int n)
 {
     size_t stride = (size_t)C;

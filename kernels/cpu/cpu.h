@@ -12,9 +12,10 @@
  *   // foo.h
  *   void LIN_NAME(foo_rows)(float *y, int rows) { ... }
  *
- * The Makefile compiles *_avx2.c, *_avx512.c and *_avx512bf16.c for their instruction set with -ffp-contract=fast, and leaves them out
- * if the machine is not an x86-64; *_neonbf16.c likewise for arm64, whose other files have NEON by default. Between instruction sets
- * results may differ in the last bits. Within one they never depend on the number of rows, splits into calls, or number of threads.
+ * The Makefile compiles *_avx2.c, *_avx512.c and *_avx512bf16.c for their instruction set with -ffp-contract=fast, and leaves them
+ * out if the machine is not an x86-64; *_neonbf16.c likewise for arm64, whose other files have NEON by default. Between instruction
+ * sets results may differ in the last bits. Within one they never depend on the number of rows, splits into calls, or number of
+ * threads.
  */
 #ifndef LIN_KERNELS_CPU_CPU_H
 #define LIN_KERNELS_CPU_CPU_H

@@ -11,7 +11,7 @@
 #define PAIRS 1
 #define vec_fma(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
 
-/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 ----------- */
+/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 --------- */
 
 static inline __m512i place_in_pairs(void) // 0, 16, 1, 17, ...
 {
@@ -45,8 +45,8 @@ static void pack_x(float *packed, const float *x, int rows, size_t ld, int colum
     lin_bf16_pack_columns_avx512bf16(packed, x, rows, ld, columns, PANEL);
 }
 
-// Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not NULL, +=
-// the columns' sums, which are not rounded.
+// Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not NULL,
+// += the columns' sums, which are not rounded.
 static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t ld, int columns)
 {
     const __m512i places = place_in_pairs();

@@ -2,8 +2,8 @@
  * linear_body.h - the loops of the matrix product, included once per instruction set by linear_<set>.c, which defines
  *
  *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16, neonbf16 (linear_bf16.h)
- *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h), else 0
- *   vec, LANES                     a vector of LANES floats
+ *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h), else
+ *   0 vec, LANES                     a vector of LANES floats
  *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b if one is NaN)
  *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others are loaded as 0
  *   PANEL                          columns of a whole panel of packed weights: 48, or 24 (linear.h)
@@ -53,8 +53,8 @@
 enum { MAX_BLOCK_ROWS = 8, MAX_BLOCK_VECS = 12, LINE = 16 };
 
 // `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step]; the values of the
-// next R rows are a_next further on. Each step prefetches *ahead and advances ahead by ahead_step. `once`: there is one group of rows,
-// so no later rows find the weights in the cache; each step prefetches the weights FEW_AHEAD further on instead.
+// next R rows are a_next further on. Each step prefetches *ahead and advances ahead by ahead_step. `once`: there is one group of
+// rows, so no later rows find the weights in the cache; each step prefetches the weights FEW_AHEAD further on instead.
 typedef struct operands {
     const float *a, *b, *ahead;
     size_t a_row, a_step, a_next, b_panel, b_step, ahead_step;
@@ -293,12 +293,12 @@ void LIN_NAME(lin_linear_turned)(float *y, const float *x, const float *packed, 
 
 /* ---- backward: a rectangle of dw -------------------------------------------------------------------------------------------- */
 
-// A step of a block takes ROWS_A_STEP rows of dy and x. DEPTH rows are summed in registers before they are added to dw: fixed, since
-// the bits of dw depend on it.
+// A step of a block takes ROWS_A_STEP rows of dy and x. DEPTH rows are summed in registers before they are added to dw: fixed,
+// since the bits of dw depend on it.
 enum { ROWS_A_STEP = PAIRS ? 2 : 1, STEPS = 192, DEPTH = STEPS * ROWS_A_STEP };
 
-// A block prefetches a line after so many steps. One after each step of the narrow blocks would be more than memory gives: the lines
-// under way would take up all miss buffers, and the block's own loads would wait for them.
+// A block prefetches a line after so many steps. One after each step of the narrow blocks would be more than memory gives: the
+// lines under way would take up all miss buffers, and the block's own loads would wait for them.
 enum { AHEAD_EVERY = OWN_TILES ? 4 : 1, AHEAD_ROWS = STEPS / AHEAD_EVERY };
 
 #if PAIRS // pack_x and pack_dy are those of the file that includes this one

@@ -4,7 +4,8 @@
 
 #include "kernels/cpu/linear_bf16.h"
 
-// As in linear_avx512bf16.c: a word is a pair of bf16 stored as a float, and only the dot product and additions interpret the values.
+// As in linear_avx512bf16.c: a word is a pair of bf16 stored as a float, and only the dot product and additions interpret the
+// values.
 #define LIN_SUFFIX neonbf16
 #define PAIRS 1
 #include "kernels/cpu/linear_four.h"
@@ -20,7 +21,7 @@ static inline vec some(const float *p, int count)
     return count >= LANES ? vec_load(p) : count > 0 ? vec_load_part(p, count) : (vec){0};
 }
 
-/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 ----------- */
+/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 --------- */
 
 static inline vec paired(vec even, vec odd)
 {
@@ -45,8 +46,8 @@ static void pack_x(float *packed, const float *x, int rows, size_t ld, int colum
     lin_bf16_pack_columns_neonbf16(packed, x, rows, ld, columns, PANEL);
 }
 
-// Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not NULL, +=
-// the columns' sums, which are not rounded.
+// Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not NULL,
+// += the columns' sums, which are not rounded.
 static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t ld, int columns)
 {
     enum { VECS = MAIN_ROWS / LANES };

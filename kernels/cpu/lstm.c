@@ -197,8 +197,8 @@ static void backward_piece(void *context, int piece, int thread)
     }
 }
 
-// A rectangle of dR: the products of each frame's dgates with h of the frame before, as one product of all rows with the rows beside
-// them. Where two utterances meet, there is no frame before.
+// A rectangle of dR: the products of each frame's dgates with h of the frame before, as one product of all rows with the rows
+// beside them. Where two utterances meet, there is no frame before.
 static void weight_piece(void *context, int piece, int thread)
 {
     const lstm_job *job = context;

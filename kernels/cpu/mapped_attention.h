@@ -17,10 +17,10 @@
  *   elu + 1    E (attention.h)            4 E E            12 E E                   4 E (E + 1)
  * E 32, poly2: D 561, 72 thousand operations forward, 74,052 bytes.
  *
- * φ is computed for a chunk of frames, in scratch. Vectors of a chunk are kept in panels of PANEL elements: element x of frame f is at
- * (x / PANEL * chunk + f) PANEL + x % PANEL, so that the frames which meet one block of M lie side by side, and no two of them share
- * a cache set because D is a power of 2. M is kept in blocks of PANEL x LIN_WIDTH, each of which stays in registers over a chunk;
- * S of a stream stays in its state.
+ * φ is computed for a chunk of frames, in scratch. Vectors of a chunk are kept in panels of PANEL elements: element x of frame f is
+ * at (x / PANEL * chunk + f) PANEL + x % PANEL, so that the frames which meet one block of M lie side by side, and no two of them
+ * share a cache set because D is a power of 2. M is kept in blocks of PANEL x LIN_WIDTH, each of which stays in registers over a
+ * chunk; S of a stream stays in its state.
  * The sums of a frame run in the same order wherever the frame is in its chunk, and M is float in registers and in memory, so
  * splitting the rows into calls changes no bit. A product of the frames of a chunk with one another, φ(q) φ(k), would save nothing:
  * each frame costs D E multiplications for reading S and D E for adding to it in both forms.
@@ -62,7 +62,7 @@ typedef struct LIN_NAME(mapped) {
     float *inverse, *g;    /* [chunk] */
 } LIN_NAME(mapped);
 
-/* ---- the scan ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the scan ---------------------------------------------------------------------------------------------------------------- */
 
 /* For n frames: block += a bᵀ if `update`, then out += qᵀ block if `read`. */
 LIN_INLINE void LIN_NAME(mapped_block)(float *block, size_t pitch, const float *a, const float *b, const float *q, float *out, int n, int update,
@@ -128,7 +128,7 @@ LIN_INLINE float *LIN_NAME(mapped_at)(const LIN_NAME(mapped) *h, const float *pa
     return (float *)panels + (size_t)(x / PANEL) * (size_t)(h->chunk * PANEL) + x % PANEL;
 }
 
-/* ---- vectors of a chunk ------------------------------------------------------------------------------------------------------- */
+/* ---- vectors of a chunk ------------------------------------------------------------------------------------------------------ */
 
 LIN_INLINE int LIN_NAME(mapped_least)(int a, int b) { return a < b ? a : b; }
 
@@ -169,7 +169,7 @@ static void LIN_NAME(mapped_put)(const LIN_NAME(mapped) *h, float *x, size_t str
     }
 }
 
-/* ---- the feature maps --------------------------------------------------------------------------------------------------------- */
+/* ---- the feature maps -------------------------------------------------------------------------------------------------------- */
 
 LIN_INLINE float *LIN_NAME(mapped_input)(const LIN_NAME(mapped) *h, const float *u, int f)
 {
@@ -303,7 +303,8 @@ LIN_INLINE void LIN_NAME(mapped_gradient_row)(const LIN_NAME(mapped) *h, int f)
     for (int d = 0; d < h->Dp; d += LIN_WIDTH) vstore(h->rows[f % 2] + d, vload(LIN_NAME(mapped_at)(h, h->gf, d) + f * PANEL));
 }
 
-/* The elements from e of frames f .. f+frames-1 of (gradient φ) omega: du, without the part of |u|². Gradients times φ are in gf. */
+/* The elements from e of frames f .. f+frames-1 of (gradient φ) omega: du, without the part of |u|². Gradients times φ are in
+ * gf. */
 LIN_INLINE void LIN_NAME(mapped_unproject)(const LIN_NAME(mapped) *h, int f, int e, int frames)
 {
     const int left = h->E - e;
@@ -356,7 +357,7 @@ static void LIN_NAME(mapped_pass)(const LIN_NAME(mapped) *h, float *dx, const fl
     LIN_NAME(mapped_put)(h, dx, h->stride, t, step, n, h->oe, NULL);
 }
 
-/* ---- z and r ------------------------------------------------------------------------------------------------------------------ */
+/* ---- z and r ----------------------------------------------------------------------------------------------------------------- */
 
 /* inverse[f] = 1 / (φ(q_f) z + eps), with φ(k) of the frames up to f added to z if `keys`; z itself changes if `keep`. */
 static void LIN_NAME(mapped_denominators)(const LIN_NAME(mapped) *h, int n, int keys, int keep)
@@ -390,7 +391,7 @@ static void LIN_NAME(mapped_starts)(const LIN_NAME(mapped) *h, const float *phi,
     }
 }
 
-/* ---- scratch and states ------------------------------------------------------------------------------------------------------- */
+/* ---- scratch and states ------------------------------------------------------------------------------------------------------ */
 
 LIN_INLINE float *LIN_NAME(mapped_room)(float **scratch, size_t n)
 {
@@ -464,8 +465,8 @@ LIN_INLINE float *LIN_NAME(mapped_S)(const LIN_NAME(mapped) *h, int d, int e)
     return h->rest + c * (PANEL * LIN_WIDTH) + d % PANEL * LIN_WIDTH;
 }
 
-/* S and z from a state [D, E+1], or zeros. If E is a whole number of vectors, S stays where it is, but for the rows of the last panel if
- * that is not full: a few frames of a stream cost less than copying its state. */
+/* S and z from a state [D, E+1], or zeros. If E is a whole number of vectors, S stays where it is, but for the rows of the last
+ * panel if that is not full: a few frames of a stream cost less than copying its state. */
 static void LIN_NAME(mapped_read_state)(LIN_NAME(mapped) *h, float *state)
 {
     const int E = h->E, in_place = state && E % LIN_WIDTH == 0;
@@ -501,7 +502,7 @@ static void LIN_NAME(mapped_write_state)(const LIN_NAME(mapped) *h, float *state
     }
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------------------------ */
+/* ---- forward ----------------------------------------------------------------------------------------------------------------- */
 
 static void LIN_NAME(mapped_keys)(const LIN_NAME(mapped) *h, int t, int step, int n)
 {
@@ -546,11 +547,11 @@ void LIN_NAME(lin_mapped_head_forward)(float *y, const float *qkv, const float *
     if (state) LIN_NAME(mapped_write_state)(&h, state);
 }
 
-/* ---- backward ----------------------------------------------------------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------------------------------------------------------- */
 
 /* Each of the three passes adds frames to its matrix and reads it for frames: both for a chunk in turn (causal), or all are added
- * first. 1 / den and g of a frame are stored in the first elements of its dv and dk until the passes that write these; each reads the
- * values of a chunk before it writes. */
+ * first. 1 / den and g of a frame are stored in the first elements of its dv and dk until the passes that write these; each reads
+ * the values of a chunk before it writes. */
 enum LIN_NAME(mapped_passes) { LIN_NAME(PASS_DQ), LIN_NAME(PASS_DK), LIN_NAME(PASS_DV) };
 
 // G = dy / den from the stored 1 / den.

@@ -9,8 +9,8 @@
  *   tile     64 rows of one head in shared memory, E padded with zeros to EP (32 or 64). Two kinds: tiles that all warps of a group
  *            read (keys, values) are double-buffered; tiles of which a warp reads only its own 16 rows (queries) are loaded into
  *            registers at once, and their memory is then refilled.
- *   sums     (S, z) [EP+1, EP]. Each group sums its own tile into shared memory; then the threads, each of which owns a few elements
- *            of the running sums, replace these by the sums before each group's tile.
+ *   sums     (S, z) [EP+1, EP]. Each group sums its own tile into shared memory; then the threads, each of which owns a few
+ *            elements of the running sums, replace these by the sums before each group's tile.
  *   stretch  if utterances are few and long, several blocks share one (utterance, head): first the sums of each stretch, then
  *            the sums over stretches, then the rows.
  *
@@ -229,8 +229,8 @@ template <int EP> static __device__ __forceinline__ void clear_rows(float (&x)[E
         for (int i = 0; i < 4; i++) x[n][i] = 0;
 }
 
-// c[h] = own rows times 16 rows of a tile, transposed: column 8h + result_row(2t) of the 16 in c[h][0] and [2], 8h + result_row(2t+1)
-// in c[h][1] and [3].
+// c[h] = own rows times 16 rows of a tile, transposed: column 8h + result_row(2t) of the 16 in c[h][0] and [2], 8h +
+// result_row(2t+1) in c[h][1] and [3].
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void multiply_rows(float (&c)[2][4], const float (&own)[EP / 8][4], const float *rows, int lane)
 {
@@ -668,8 +668,8 @@ void lin_attention_combine(lin_exec *exec, const attention_job &job, const lin_a
 void lin_attention_forward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
 void lin_attention_backward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
 
-// attention_forward without states that writes y as bf16 too, and attention_backward that writes dqkv only as bf16; E is even. 1 if it
-// was done, or failed with an error recorded in exec; 0 if there are no tiles for this E on this GPU.
+// attention_forward without states that writes y as bf16 too, and attention_backward that writes dqkv only as bf16; E is even. 1 if
+// it was done, or failed with an error recorded in exec; 0 if there are no tiles for this E on this GPU.
 int lin_attention_forward_narrow(lin_exec *exec, float *y, bf16 *narrow_y, const float *qkv, const lin_segments *segments, int H, int E,
                                  int causal);
 int lin_attention_backward_narrow(lin_exec *exec, bf16 *dqkv, const float *dy, const float *qkv, const float *y,

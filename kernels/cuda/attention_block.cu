@@ -1,6 +1,6 @@
-// The attention block in training: the products around linear attention, and attention itself. In bf16 precision the operands of the
-// products are written as bf16 where they arise, once, and are the operands of the gradients of the weights too; the gradient of q, k
-// and v, three times as wide as the rest, is in memory as bf16 only.
+// The attention block in training: the products around linear attention, and attention itself. In bf16 precision the operands of
+// the products are written as bf16 where they arise, once, and are the operands of the gradients of the weights too; the gradient
+// of q, k and v, three times as wide as the rest, is in memory as bf16 only.
 //
 //   operands  bf16: x [rows, C], y [rows, C]
 //   d_qkv     fp32: dqkv [rows, 3C]   bf16: dqkv [rows, 3C], dy [rows, C]

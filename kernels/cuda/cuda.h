@@ -2,15 +2,15 @@
  * cuda.h - shared by the files of the CUDA backend: the execution context, launching, and every operation by name.
  *
  * Internal to kernels/cuda/; other code calls through the table that lin_backend_open gives. The same sources are compiled twice:
- * by nvcc into liblinnet_cuda.so, and as C++ against tests/emulation/, whose <cuda_runtime.h> and <cublasLt.h> run them on the host.
- * So a kernel is launched with LIN_LAUNCH, not <<<>>>, all shared memory is dynamic and declared with LIN_SHARED, and
+ * by nvcc into liblinnet_cuda.so, and as C++ against tests/emulation/, whose <cuda_runtime.h> and <cublasLt.h> run them on the
+ * host. So a kernel is launched with LIN_LAUNCH, not <<<>>>, all shared memory is dynamic and declared with LIN_SHARED, and
  * instructions without a C++ name are in ptx.h. Nothing else may depend on whether the code runs on a GPU or in the emulation.
  *
  *   __global__ void scale(float *y, const float *x, size_t n, float a) { ... }
  *   void lin_cuda_scale(lin_exec *exec, ...)
  *   {
  *       if (n == 0) return;
- *       LIN_LAUNCH(exec, scale, blocks, 256, 0, y, x, n, a);             // a template in brackets: LIN_LAUNCH(exec, (scale<4>), ...
+ *       LIN_LAUNCH(exec, scale, blocks, 256, 0, y, x, n, a); // a template in brackets: LIN_LAUNCH(exec, (scale<4>), ...
  *   }
  *
  * Sums run in a fixed order, without atomics on floats. Pointers may be aligned to only 4 bytes: kernels with wider accesses

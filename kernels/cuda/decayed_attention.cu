@@ -1,5 +1,5 @@
-// Linear attention that forgets (kernels/ops_table.h), for heads up to 256 wide. Row after row: the sums of one (utterance, head) are
-// divided by columns; a block has 32 of them, one for each lane, and its 8 warps divide the rows of the matrix, which stays in
+// Linear attention that forgets (kernels/ops_table.h), for heads up to 256 wide. Row after row: the sums of one (utterance, head)
+// are divided by columns; a block has 32 of them, one for each lane, and its 8 warps divide the rows of the matrix, which stays in
 // registers. Rows come in chunks through shared memory, and after each chunk the warps' parts of its results are added, in order.
 //
 // All passes are one scan, M = a M + x wᵀ, then out = Mᵀ r, with the vectors x, w, r of each row, and G_i = dy_i / den_i,
@@ -8,7 +8,8 @@
 //   dφ(q)     v, φ(k), G         + z g
 //   dφ(k)     G, φ(q), v         + r; from the last row to the first, with the decay of the row after; r = a r + φ(q) g
 //   dv        φ(q), G, φ(k)      likewise
-// One warp for each (utterance, head) computes denominators first, with the sums z of keys; another one the gates' gradients at the end.
+// One warp for each (utterance, head) computes denominators first, with the sums z of keys; another one the gates' gradients at the
+// end.
 #include "kernels/cuda/attention.h"
 
 enum { COLUMNS = 32, WARPS = 8, CHUNK = 8, MOST_WIDTH = 256, MOST_EACH = MOST_WIDTH / 32 };
@@ -75,7 +76,8 @@ __global__ void __launch_bounds__(32) decayed_terms(decayed_job job)
         if (sums && lane + 32 * i < E) sums[lane + 32 * i] = z[i];
 }
 
-// Shared memory: x and r [CHUNK, E], w [CHUNK, COLUMNS], the parts of the results [WARPS, CHUNK, COLUMNS], and of each row a, 1 / den, g.
+// Shared memory: x and r [CHUNK, E], w [CHUNK, COLUMNS], the parts of the results [WARPS, CHUNK, COLUMNS], and of each row a, 1 /
+// den, g.
 typedef struct decayed_shared {
     float *x, *r, *w, *parts, *decay, *inverse, *g;
 } decayed_shared;

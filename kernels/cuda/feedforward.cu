@@ -62,8 +62,8 @@ void lin_cuda_feedforward_forward(lin_exec *exec, float *y, float *hidden, const
 
 /* ---- backward --------------------------------------------------------------------------------------------------------------- */
 
-// to = from, or, GATED, gate > 0 ? from * scale : 0 (to may be from); partial [slices, n]: the sums of its columns over each slice of
-// rows. n is a multiple of 8.
+// to = from, or, GATED, gate > 0 ? from * scale : 0 (to may be from); partial [slices, n]: the sums of its columns over each slice
+// of rows. n is a multiple of 8.
 template <typename To, typename From, int GATED>
 static __global__ void __launch_bounds__(LIN_SUM_THREADS)
     pass_and_sum(To *to, const From *from, const To *__restrict__ gate, float *__restrict__ partial, int rows, int n, int rows_each,

@@ -1,8 +1,8 @@
-// Several GPUs, one per process: NCCL moves the data, a kernel adds it in the order of the ranks, so that the bits do not depend on the
-// ways that NCCL finds between the GPUs. On a stream of its own, beside the operations of the exec.
+// Several GPUs, one per process: NCCL moves the data, a kernel adds it in the order of the ranks, so that the bits do not depend on
+// the ways that NCCL finds between the GPUs. On a stream of its own, beside the operations of the exec.
 //
-// NCCL is opened when the first link is made; liblinnet_cuda.so does not depend on it. Its interface, as nccl.h of version 2.7 and newer has
-// it, is repeated here, so that it need not be installed where linnet is built.
+// NCCL is opened when the first link is made; liblinnet_cuda.so does not depend on it. Its interface, as nccl.h of version 2.7 and
+// newer has it, is repeated here, so that it need not be installed where linnet is built.
 #include "kernels/cuda/cuda.h"
 
 #include <dlfcn.h>

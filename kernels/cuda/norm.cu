@@ -4,8 +4,8 @@
 // 1,024, are held in registers by 16 or 32 threads each, four neighbouring elements per load and per draw of dropout; all loads
 // of a row start before the first is used. Other shapes and alignments use a warp per row that reads the row three times.
 //
-// The gradients of gamma, beta and the bias before the norm: each block sums its rows in registers, then over its threads in order, and writes one row of
-// partial sums; lin_cuda_fold adds those up in order.
+// The gradients of gamma, beta and the bias before the norm: each block sums its rows in registers, then over its threads in order,
+// and writes one row of partial sums; lin_cuda_fold adds those up in order.
 #include "kernels/cuda/sums.h"
 
 enum {
@@ -192,8 +192,8 @@ void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, flo
 /* ---- backward, rows in registers --------------------------------------------------------------------------------------------- */
 
 // With h = (x - mean) rstd, u = dy + more and g = u gamma: dx = residual + rstd (g - mean(g) - h mean(g h)); beside is more, or the
-// residual. A block processes every gridDim.x-th group of rows and writes partial [gridDim.x, SUMS C]: its sums of u h, then of u, then,
-// with SUMS = 3, of dropped, or of dx if there is none. dx may be dy or beside.
+// residual. A block processes every gridDim.x-th group of rows and writes partial [gridDim.x, SUMS C]: its sums of u h, then of u,
+// then, with SUMS = 3, of dropped, or of dx if there is none. dx may be dy or beside.
 template <int LANES, int GROUPS, int SUMS>
 static __global__ void __launch_bounds__(THREADS)
     gradient_rows(float *dx, float *dropped, float *__restrict__ partial, const float *dy, const float *beside, int is_more,

@@ -56,8 +56,8 @@ template <int N> __device__ __forceinline__ void lin_copy_wait(void) { asm volat
 
 /* Between the blocks of a cooperative launch (LIN_LAUNCH_TOGETHER). lin_signal adds 1 to *at, after everything that the calling
  * thread has written, and that other threads of its block have written before a barrier that precedes the call, can be seen
- * by all blocks. lin_await returns when *at is at least `value`: what was written before the signals can then be read, also by other
- * threads after a barrier, with loads that bypass the first-level cache (__ldcg). */
+ * by all blocks. lin_await returns when *at is at least `value`: what was written before the signals can then be read, also by
+ * other threads after a barrier, with loads that bypass the first-level cache (__ldcg). */
 __device__ __forceinline__ void lin_signal(unsigned *at)
 {
     asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(at) : "memory");

@@ -6,8 +6,8 @@
  * registers, and that of conv.cu, whose threads hold a window of rows, have the terms of many sums at hand and make the first
  * stage themselves.
  *
- *   static __global__ void __launch_bounds__(LIN_SUM_THREADS) squares(float *partial, const float *x, int rows, int n, int rows_each)
- *   {
+ *   static __global__ void __launch_bounds__(LIN_SUM_THREADS) squares(float *partial, const float *x, int rows, int n, int
+ *   rows_each) {
  *       lin_sum_slice<1, 1>(partial, rows, n, rows_each, [=](float (&v)[1], int row, int column) { ... v[0] = ...; });
  *   }
  *
@@ -46,8 +46,8 @@ void lin_cuda_fold(lin_exec *exec, const float *partial, int parts, lin_cuda_tot
 void lin_cuda_sum_columns(lin_exec *exec, float *to, const float *x, int rows, int n);
 
 /*
- * By all threads of a block. terms(v, row, column): v[s * COLUMNS + i] is what (row, column + i) adds to sum s; it is called once for
- * each row and each thread's first column, so it may do other things with these elements. n must be a multiple of COLUMNS.
+ * By all threads of a block. terms(v, row, column): v[s * COLUMNS + i] is what (row, column + i) adds to sum s; it is called once
+ * for each row and each thread's first column, so it may do other things with these elements. n must be a multiple of COLUMNS.
  */
 template <int COLUMNS, int SUMS, typename Terms>
 static __device__ __forceinline__ void lin_sum_slice(float *__restrict__ partial, int rows, int n, int rows_each, Terms terms)

@@ -18,7 +18,8 @@ static double log_decay(double gate) { return -log1p(exp(-limited(gate))) / ROOT
 
 static double log_decay_derivative(double gate) { return 1 / (1 + exp(limited(gate))) / ROOT; }
 
-// One head of one utterance: row t of q is q + t * stride (of y, y + t * stride_y); sums[t] is the sum of log a over the rows before t.
+// One head of one utterance: row t of q is q + t * stride (of y, y + t * stride_y); sums[t] is the sum of log a over the rows
+// before t.
 typedef struct head {
     int T, E;
     size_t stride, stride_y;

@@ -7,8 +7,8 @@
 
 #define ATTENTION_EPS 1e-6
 
-// One head of one utterance: row t of q is q + t * stride (of y, y + t * stride_y). fq, fk [T, D]: phi of q and k; gq, gk [T, D]: the
-// gradients of these, in the backward pass of LIN_MAP_RANDOM only. omega [D, E].
+// One head of one utterance: row t of q is q + t * stride (of y, y + t * stride_y). fq, fk [T, D]: phi of q and k; gq, gk [T, D]:
+// the gradients of these, in the backward pass of LIN_MAP_RANDOM only. omega [D, E].
 typedef struct head {
     int T, E, D;
     lin_map_kind kind;

@@ -12,8 +12,8 @@
 //   room                          noise between pink and brown whose level and colour change within seconds, and a fan
 //   babble                        `voices` voices at once: the speech of `from` (s16le at `rate`) from random places, each with its
 //                                 own speed and pitch (0.85 to 1.2) and level (0 to -6 dB)
-// format=raw: s16le without a header. format=opus: Opus in Ogg. format=au: an AU file of 32-bit floats, as ffmpeg writes it to a pipe. bad: the middle
-// sample of an f32 file is NaN or infinite.
+// format=raw: s16le without a header. format=opus: Opus in Ogg. format=au: an AU file of 32-bit floats, as ffmpeg writes it to a
+// pipe. bad: the middle sample of an f32 file is NaN or infinite.
 
 #include <math.h>
 #include <sndfile.h>

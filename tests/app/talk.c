@@ -1,17 +1,20 @@
-// talk.c - a tool for the shell tests and benchmarks: a client of linnet serve over plain sockets, so that no other program is needed.
+// talk.c - a tool for the shell tests and benchmarks: a client of linnet serve over plain sockets, so that no other program is
+// needed.
 //
 //   talk PORT get PATH [header=LINE]...                    the answer: status line, headers, body
 //   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
-//   talk PORT send FILE                                    the bytes of a file, as they are; what comes back within a second of silence
-//   talk PORT stream PATH [header=LINE]... [config=JSON] [middle=JSON] [raw=FILE] [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON] [state=FILE]
+//   talk PORT send FILE                                    the bytes of a file, as they are; what comes back within a second of
+// silence
+//   talk PORT stream PATH [header=LINE]... [config=JSON] [middle=JSON] [raw=FILE] [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON]
+// [state=FILE]
 //             [resume=FILE] [stop=BYTES] [skip=BYTES] [deaf=SECONDS] [mute]
 //   talk 0 activate PROGRAM ARGUMENTS...                   the program with a listening socket, as systemd gives it
 //
 // stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line, and
-// "closed CODE REASON" in the end, or "refused STATUS". wait: one message is read after each that is sent; paced: as fast as speech.
-// middle: a message in the middle of the file. state: where binary messages are kept, the last one; resume: the first binary message. skip: these bytes of the file are not sent;
-// stop: leave after so many bytes, without a word. deaf: read nothing for so long after sending.
-// mute: do not answer pings.
+// "closed CODE REASON" in the end, or "refused STATUS". wait: one message is read after each that is sent; paced: as fast as
+// speech. middle: a message in the middle of the file. state: where binary messages are kept, the last one; resume: the first
+// binary message. skip: these bytes of the file are not sent; stop: leave after so many bytes, without a word. deaf: read nothing
+// for so long after sending. mute: do not answer pings.
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-// Opus in Ogg as it arrives, against libsndfile's reading of the same bytes as a file: any pieces, rates, chains; damage and hostile
-// pages.
+// Opus in Ogg as it arrives, against libsndfile's reading of the same bytes as a file: any pieces, rates, chains; damage and
+// hostile pages.
 #include "app/ogg_opus.h"
 
 #include <sndfile.h>

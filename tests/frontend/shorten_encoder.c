@@ -198,7 +198,8 @@ static void put_block(bits *out, coder *c, channel *k, int n)
     if (function == SHORTEN_QLPC) {
         bits_put_uvar(out, (uint32_t)o->lpc_order, 2);
         for (int j = 0; j < o->lpc_order; j++) bits_put_var(out, q[j], LPC_BITS);
-        // A decoder leaves the offset subtracted from the samples before the block, which matters if a block is shorter than the order.
+        // A decoder leaves the offset subtracted from the samples before the block, which matters if a block is shorter than the
+        // order.
         for (int j = 1; j <= o->lpc_order; j++) k->x[c->wrap - j] -= offset;
     }
     for (int i = 0; i < n; i++) bits_put_var(out, c->best[i], energy);

@@ -1,5 +1,5 @@
-// Punctuation models from any bytes: unchanged, and once more with the checksum and the length that fit the header, so that the code
-// after these checks is reached; and any bytes as prose and as words to be made readable.
+// Punctuation models from any bytes: unchanged, and once more with the checksum and the length that fit the header, so that the
+// code after these checks is reached; and any bytes as prose and as words to be made readable.
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
  * ops_cases_internal.h - shared by the cases of ops_cases.h: the state of a run, operands in both precisions, their comparison.
  *
- * A case draws shapes, makes operands with ops_in, ops_out, ops_inout and ops_block, calls the operation of c->ops on the floats and
- * that of c->ref on the doubles, compares with ops_check, and ends each shape with ops_end.
+ * A case draws shapes, makes operands with ops_in, ops_out, ops_inout and ops_block, calls the operation of c->ops on the floats
+ * and that of c->ref on the doubles, compares with ops_check, and ends each shape with ops_end.
  */
 #ifndef LIN_TESTS_KERNELS_OPS_CASES_INTERNAL_H
 #define LIN_TESTS_KERNELS_OPS_CASES_INTERNAL_H
@@ -145,8 +145,9 @@ size_t ops_state_at(ops_context *c);
 /* One call of an operation that passes a state per utterance on; carry may be NULL. */
 typedef void (*ops_carrying)(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
                              float *const *carry, size_t at);
-/* Cuts the utterances into random pieces, up to `longest` frames (0 too) of each per call, carrying the states; y and the states must
- * be those of one call. in and out are the widths of a row of x and y, width_carry the length of a state, which begins as zeros. */
+/* Cuts the utterances into random pieces, up to `longest` frames (0 too) of each per call, carrying the states; y and the states
+ * must be those of one call. in and out are the widths of a row of x and y, width_carry the length of a state, which begins as
+ * zeros. */
 void ops_check_splits(ops_context *c, ops_carrying call, const void *shape, const ops_layout *layout, size_t in, size_t out,
                       size_t width_carry, int longest, double tolerance);
 

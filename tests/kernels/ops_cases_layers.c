@@ -376,8 +376,8 @@ void ops_case_block_end_backward(ops_context *c)
 
 /* ---- the feed-forward block ------------------------------------------------------------------------------------------------- */
 
-// The block's own operations against those that it consists of. Biases keep the inner sums away from 0, so that rounded operands pass
-// the same elements as ref/.
+// The block's own operations against those that it consists of. Biases keep the inner sums away from 0, so that rounded operands
+// pass the same elements as ref/.
 static void ops_feedforward_shape(ops_context *c, int rows, int C, int F, double rate)
 {
     const lin_ops *ops = c->ops;

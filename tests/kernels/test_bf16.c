@@ -1,4 +1,5 @@
-// bf16 on a CPU: rounding, products and weight gradients against double sums of rounded operands, the bits of a row, streams, refusals.
+// bf16 on a CPU: rounding, products and weight gradients against double sums of rounded operands, the bits of a row, streams,
+// refusals.
 //
 // If this processor has no such products, only the refusals are tested.
 #include "base/memory.h"

@@ -1,6 +1,6 @@
-// The CPU backend with more data than its scratch holds: CTC whose alphas are recomputed from checkpoints, in a block of its own or,
-// if there is no memory, in the scratch, and attention heads so wide that the state is processed in panels. On every instruction set
-// of this machine.
+// The CPU backend with more data than its scratch holds: CTC whose alphas are recomputed from checkpoints, in a block of its own
+// or, if there is no memory, in the scratch, and attention heads so wide that the state is processed in panels. On every
+// instruction set of this machine.
 #include "base/memory.h"
 #include "kernels/ops.h"
 #include "tests/support.h"

@@ -1,5 +1,6 @@
-// Linear attention with other feature maps: ref/ against the recurrence with features written here, finite differences, and PyTorch; the CPU
-// at lengths around its chunks and up to 2,400 frames, at large inputs, in pieces; random features against softmax attention.
+// Linear attention with other feature maps: ref/ against the recurrence with features written here, finite differences, and
+// PyTorch; the CPU at lengths around its chunks and up to 2,400 frames, at large inputs, in pieces; random features against softmax
+// attention.
 #include "base/memory.h"
 #include "base/npy.h"
 #include "kernels/ops.h"
@@ -45,8 +46,8 @@ static double dot(const double *a, const double *b, int n)
     return sum;
 }
 
-// The features of kernels/ops.h, in another way than ref/: poly2 as the square of the vector (u, 1) with itself, read along its upper
-// triangle; random as an exponential of a distance, exp(|omega|^2/2 - |u - omega|^2/2).
+// The features of kernels/ops.h, in another way than ref/: poly2 as the square of the vector (u, 1) with itself, read along its
+// upper triangle; random as an exponential of a distance, exp(|omega|^2/2 - |u - omega|^2/2).
 static void features(double *phi, const double *x, const double *omega, const lin_map *map, int E)
 {
     double u[16], root = sqrt(2);
@@ -278,7 +279,8 @@ static double *widened(const float *x, size_t n)
     return y;
 }
 
-// Under each instruction set of this machine, with each number of threads: against ref/, and the same bits for any number of threads.
+// Under each instruction set of this machine, with each number of threads: against ref/, and the same bits for any number of
+// threads.
 static void check_case(head_case *c, double tolerance)
 {
     const size_t n = (size_t)c->T * (size_t)c->E;
@@ -408,7 +410,7 @@ START_TEST(not_a_number)
 }
 END_TEST
 
-/* ---- random features are softmax attention in the mean ------------------------------------------------------------------------ */
+/* ---- random features are softmax attention in the mean ----------------------------------------------------------------------- */
 
 // Root mean square difference from softmax attention over some draws of D features, for values of about 1.
 static double distance_from_softmax(int D)

@@ -364,7 +364,7 @@ START_TEST(attention_by_hand)
 }
 END_TEST
 
-/* ---- attention that forgets --------------------------------------------------------------------------------------------------- */
+/* ---- attention that forgets -------------------------------------------------------------------------------------------------- */
 
 typedef struct decayed_case {
     int H, E, constant;
@@ -492,7 +492,7 @@ START_TEST(softmax_rows)
 }
 END_TEST
 
-/* ---- label smoothing, beside a loss that is a weighted sum of logp --------------------------------------------------------------- */
+/* ---- label smoothing, beside a loss that is a weighted sum of logp ----------------------------------------------------------- */
 
 enum { SMOOTHED = 20 }; // per cent
 
@@ -524,7 +524,7 @@ START_TEST(label_smoothing)
 }
 END_TEST
 
-/* ---- cross entropy through log_softmax ---------------------------------------------------------------------------------------- */
+/* ---- cross entropy through log_softmax --------------------------------------------------------------------------------------- */
 
 typedef struct entropy_case {
     double *logits;

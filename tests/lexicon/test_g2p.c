@@ -1,5 +1,5 @@
-// lexicon/g2p_learn.c and g2p_rules.c: the likelihood of the alignments against their enumeration, the search against all sequences of
-// pairs, held-out words, files that are not rules, hostile words.
+// lexicon/g2p_learn.c and g2p_rules.c: the likelihood of the alignments against their enumeration, the search against all sequences
+// of pairs, held-out words, files that are not rules, hostile words.
 #include "lexicon/g2p_learn.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-// linnet/decoding.c, decoding_open.c: searches out of files, with every allocation failing in turn; the decoder of one stream, parts
-// of it, its alternatives; that nothing is allocated where results flow (app/results.c). linnet/state.c: states of all versions, and endpoints in them.
+// linnet/decoding.c, decoding_open.c: searches out of files, with every allocation failing in turn; the decoder of one stream,
+// parts of it, its alternatives; that nothing is allocated where results flow (app/results.c). linnet/state.c: states of all
+// versions, and endpoints in them.
 #include "app/decoding_options.h"
 
 #include "app/results.h"

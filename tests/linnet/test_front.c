@@ -25,7 +25,8 @@ START_TEST(an_utterance_of_36_s_stays_whole)
 }
 END_TEST
 
-// Where 40 frames are quiet, between 12 and 36 s, there the sound is cut; other places, also quieter ones, are too early or too late.
+// Where 40 frames are quiet, between 12 and 36 s, there the sound is cut; other places, also quieter ones, are too early or too
+// late.
 START_TEST(cuts_are_in_the_quietest_place)
 {
     static const int quiet[] = {1240, 2000, 3111, 3540};

@@ -170,7 +170,8 @@ START_TEST(decays_belong_to_one_kind_of_attention)
 }
 END_TEST
 
-// After as many steps as a half-life has, half is left; from head to head the half-lives grow by the same factor. The weights are 0.
+// After as many steps as a half-life has, half is left; from head to head the half-lives grow by the same factor. The weights are
+// 0.
 START_TEST(initial_decays_are_spread)
 {
     for (int kind = LIN_DECAY_FIXED; kind <= LIN_DECAY_GATED; kind++)

@@ -1,4 +1,5 @@
-// Training on several processes, here threads: the same run as one process, the same bits each time, and what happens when one fails.
+// Training on several processes, here threads: the same run as one process, the same bits each time, and what happens when one
+// fails.
 #include "model/train_internal.h"
 #include "tests/comm_threads.h"
 #include "tests/model/train_support.h"
@@ -123,9 +124,9 @@ static lin_config variant(int i)
 }
 enum { N_VARIANTS = 7 };
 
-// The last two cases have the training methods together, and augmented utterances. The sums differ from those of one process in their
-// rounding only. With SGD with momentum (the first steps of RAdam) weights differ as little as gradients; a wrong mask, a lost
-// utterance or a wrong scale shows in the second digit.
+// The last two cases have the training methods together, and augmented utterances. The sums differ from those of one process in
+// their rounding only. With SGD with momentum (the first steps of RAdam) weights differ as little as gradients; a wrong mask, a
+// lost utterance or a wrong scale shows in the second digit.
 START_TEST(several_processes_train_as_one)
 {
     char run[300];

@@ -1,4 +1,5 @@
-// Random features of model/random_features.h: orthogonal blocks, lengths and directions of Gaussian vectors, one draw per seed and head.
+// Random features of model/random_features.h: orthogonal blocks, lengths and directions of Gaussian vectors, one draw per seed and
+// head.
 #include "model/random_features.h"
 #include "tests/support.h"
 
@@ -38,7 +39,8 @@ START_TEST(orthogonal_blocks)
 }
 END_TEST
 
-// Moments of rows over many draws: mean 0, covariance 1, |row|^2 with the mean E and variance 2 E of chi squared; within 5 standard errors.
+// Moments of rows over many draws: mean 0, covariance 1, |row|^2 with the mean E and variance 2 E of chi squared; within 5 standard
+// errors.
 START_TEST(rows_are_gaussian_in_length_and_direction)
 {
     enum { H = 500, D = 8, E = 4, N = H * D };

@@ -139,8 +139,8 @@ END_TEST
 
 /* ---- accumulated gradients -------------------------------------------------------------------------------------------------- */
 
-// Equal utterances: a batch of any of them, in any order, is the same batch, so that dropout, whose masks belong to places in the batch,
-// is the same too.
+// Equal utterances: a batch of any of them, in any order, is the same batch, so that dropout, whose masks belong to places in the
+// batch, is the same too.
 static void write_equal_utterances(const char *path, int n)
 {
     lin_dataset_writer *writer;
@@ -157,8 +157,8 @@ static void write_equal_utterances(const char *path, int n)
     ck_assert(lin_dataset_finish(writer, &err) == LIN_OK);
 }
 
-// Several batches of a step, and one batch of all their utterances: the same step up to rounding. With SGD with momentum (the first steps
-// of RAdam) weights differ as little as gradients. _i 1: with dropout, on equal utterances.
+// Several batches of a step, and one batch of all their utterances: the same step up to rounding. With SGD with momentum (the first
+// steps of RAdam) weights differ as little as gradients. _i 1: with dropout, on equal utterances.
 START_TEST(accumulated_batches_are_one_batch)
 {
     char run[300];
@@ -282,8 +282,8 @@ START_TEST(layers_left_out)
 }
 END_TEST
 
-// The loss with weights w and 1 - w of the layers has the gradient of that sum: with a large w the inner layer's outputs become good, and
-// the network still learns.
+// The loss with weights w and 1 - w of the layers has the gradient of that sum: with a large w the inner layer's outputs become
+// good, and the network still learns.
 START_TEST(inner_losses)
 {
     char run[300];
@@ -420,8 +420,8 @@ static double loss_of_order(const lin_model *model, const lin_dataset *set, cons
     return sum / n_labels;
 }
 
-// With join_part 1 the network hears all utterances of a batch as one sound, and each has its own loss: in the order of the set, or in
-// that of the plan, the longest first.
+// With join_part 1 the network hears all utterances of a batch as one sound, and each has its own loss: in the order of the set, or
+// in that of the plan, the longest first.
 START_TEST(joined_utterances)
 {
     char run[300], path[400];

@@ -17,8 +17,8 @@ enum { D = 6, V = 5, UTTERANCES = 40, STACK = 2, EPOCHS = 40 };
 
 static char folder[256], train_path[300], dev_path[300];
 
-// Each label is a few frames with one loud bin, so that a small network can learn the task. The last `wordless` utterances sound the
-// same, but for the last bin, which is loud throughout, and have no labels.
+// Each label is a few frames with one loud bin, so that a small network can learn the task. The last `wordless` utterances sound
+// the same, but for the last bin, which is loud throughout, and have no labels.
 static inline void write_set(const char *path, int n, int wordless, uint64_t key, int with_impossible)
 {
     lin_dataset_writer *writer;
