@@ -125,8 +125,10 @@ if wanted 3; then
     --lr 4e-4 --epochs 1 --join-part 0.5 --silence-part 0.04 --seed 16
   training "$stream_conf" "$work/train-last" "$final_sets train_pseudo" --init "$work/train-final/best.safetensors" \
     --lr 6e-4 --epochs 2 --join-part 0.5 --silence-part 0.04 --seed 17
+  training "$stream_conf" "$work/train-longer" "$final_sets train_pseudo" --init "$work/train-last/best.safetensors" \
+    --lr 6e-4 --epochs 3 --join-part 0.5 --silence-part 0.04 --seed 18
   # the emission delay: bench/boundaries.py --transcribe
-  "$linnet" average "$work/train-last/best.safetensors" --half --delay-ms 96 -o "$work/stream.safetensors"
+  "$linnet" average "$work/train-longer/best.safetensors" --half --delay-ms 96 -o "$work/stream.safetensors"
 fi
 
 # A network that also reads later steps learns fastest from the one that does not: it begins as the same function but for the attention.
@@ -145,7 +147,9 @@ if wanted 4; then
     --lr 5e-4 --epochs 1 --silence-part 0.04 --seed 16
   training "$offline_conf" "$work/train-offline-end" "$final_sets train_pseudo" --init "$work/train-offline-final/best.safetensors" \
     --lr 6e-4 --epochs 2 --silence-part 0.04 --seed 17
-  "$linnet" average "$work/train-offline-end/best.safetensors" --half --delay-ms 93 -o "$work/offline.safetensors"
+  training "$offline_conf" "$work/train-offline-longer" "$final_sets train_pseudo" --init "$work/train-offline-end/best.safetensors" \
+    --lr 6e-4 --epochs 2 --silence-part 0.04 --seed 18
+  "$linnet" average "$work/train-offline-longer/best.safetensors" --half --delay-ms 93 -o "$work/offline.safetensors"
 fi
 
 score() { # score SET
