@@ -139,7 +139,7 @@ static int run(lin_parsed *parsed)
     job.bulk = (lin_bulk){.noun = "file", .jobs = v->jobs, .quiet = v->quiet, .context = &job, .work = work, .take = take};
     if (parsed->operands.count == 0 && !v->files_from) return lin_misuse(parsed, "no MATRIX is given");
     if (v->phones && v->phones_file) return lin_misuse(parsed, "--phones and --phones-file exclude each other");
-    int exit_status = lin_decoding_check(parsed, &v->decoding);
+    int exit_status = lin_decoding_check(parsed, &v->decoding, 0);
     if (exit_status == LIN_EXIT_OK) exit_status = lin_results_check(&job.bulk.results, parsed, &v->results);
     if (exit_status == LIN_EXIT_OK)
         exit_status = lin_results_check_search(&job.bulk.results, parsed, v->decoding.words, v->decoding.n_best);

@@ -609,7 +609,7 @@ static int check(lin_parsed *parsed, int *channel)
     if (lin_input_channel(&input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel must be mix or a number: listen processes one "
                                                                 "channel");
-    const int wrong = lin_decoding_check(parsed, &v->decoding);
+    const int wrong = lin_decoding_check(parsed, &v->decoding, 0);
     if (wrong != LIN_EXIT_OK) return wrong;
     if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best needs --json: only JSON has alternatives");
     if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)

@@ -59,7 +59,7 @@ static int run(lin_parsed *parsed)
     lin_error err = {0};
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (!v->certificate != !v->key) return lin_misuse(parsed, "--tls-cert and --tls-key belong together");
-    const int wrong = lin_decoding_check(parsed, &v->decoding);
+    const int wrong = lin_decoding_check(parsed, &v->decoding, 1);
     if (wrong != LIN_EXIT_OK) return wrong;
     lin_serve *s = lin_calloc(1, sizeof *s);
     if (!s) {

@@ -373,7 +373,7 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     stdins += v->files_from && strcmp(v->files_from, "-") == 0;
     if (stdins > 1) return lin_misuse(parsed, "standard input (-) can be read only once");
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    int wrong = lin_decoding_check(parsed, &v->decoding);
+    int wrong = lin_decoding_check(parsed, &v->decoding, 0);
     if (wrong == LIN_EXIT_OK) wrong = lin_results_check(&job->bulk.results, parsed, &v->results);
     if (wrong != LIN_EXIT_OK) return wrong;
     return lin_results_check_search(&job->bulk.results, parsed, v->decoding.words, v->decoding.n_best);

@@ -41,14 +41,14 @@ static const char *first_given(const lin_decoding_values *v, const lin_given *li
     return NULL;
 }
 
-int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v)
+int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phrases_come)
 {
     v->given = 0;
     for (int i = 0; i < LIN_GIVEN_COUNT; i++) {
         const int row = lin_options_find(parsed->command, given_names[i]);
         if (row >= 0 && parsed->from[row] != LIN_FROM_DEFAULT) v->given |= 1u << i;
     }
-    const int phrases = given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
+    const int phrases = phrases_come || given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
     if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives");
     const char *name = first_given(v, (const lin_given[]){LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS,

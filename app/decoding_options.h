@@ -4,7 +4,7 @@
  *   typedef struct values { lin_decoding_values decoding; ... } values;
  *   static const lin_option options[] = {LIN_DECODING_ROWS(values, decoding), ...};
  *
- *   exit_status = lin_decoding_check(parsed, &values->decoding);
+ *   exit_status = lin_decoding_check(parsed, &values->decoding, 0);
  *   lin_decoding_open(&decoding, &values->decoding, ...);                      // linnet/decoding.h
  */
 #ifndef LIN_APP_DECODING_OPTIONS_H
@@ -62,7 +62,8 @@
     {.name = "context-bonus", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus), .text = "4", .min = -1000,   \
      .max = 1000, .value = "X", .help = "Bonus of a phrase without its own, natural logarithm; below 0: unlikely"}
 
-/* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. */
-int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *values);
+/* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. phrases_come: there can be phrases without
+ * --context and --phrase, those of clients. */
+int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *values, int phrases_come);
 
 #endif

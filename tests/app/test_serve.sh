@@ -48,7 +48,7 @@ stop() {
 
 # ---- files
 
-start words
+start words --context-bonus 12
 says=$("$LINNET" transcribe --words -q "$speech")
 is "healthz" ok "$(talk get /healthz | tail -n 1)"
 is "readyz" ready "$(talk get /readyz | tail -n 1)"
@@ -152,7 +152,7 @@ is "the server's own page" "closed 1000 " "$(talk stream /v1/stream header='Orig
 
 texts() { sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$1"; }
 wait $changed $wrong
-"$LINNET" listen --words --no-readable -q --no-paced --raw --from "$tmp/twice.raw" --phrase "young men" > "$tmp/likely"
+"$LINNET" listen --words --no-readable -q --no-paced --raw --from "$tmp/twice.raw" --phrase "young men" --context-bonus 12 > "$tmp/likely"
 [ ! -f "$real" ] || hasnt "the phrase changes the second sentence" "$both" "$(tail -n 1 "$tmp/likely")"
 is "stream: phrases that change on the way" "$(printf '%s\n' "$both" | head -n 1; tail -n 1 "$tmp/likely")" "$(texts "$tmp/on-the-way")"
 is "stream: the client is told" '{"type":"context","phrases":1}' "$(grep context "$tmp/on-the-way")"

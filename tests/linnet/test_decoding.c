@@ -54,7 +54,7 @@ static int parse(lin_parsed *parsed, values *v, const char *line)
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
     OK(lin_options_begin(&command, v, parsed, &err));
     OK(lin_options_command_line(parsed, argc, argv, &err));
-    return lin_decoding_check(parsed, &v->decoding);
+    return lin_decoding_check(parsed, &v->decoding, 0);
 }
 
 // Rows of 0.9 for each letter of a script: '.' blank, a AA, b B, d D, t T, u UW; two rows each.

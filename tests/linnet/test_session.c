@@ -444,7 +444,7 @@ START_TEST(saved_and_loaded)
     test_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/state", folder);
     float *sound = stereo_sound();
-    lin_session_options o = of_sound(44100, 2); // at another rate than it has: it is resampled
+    lin_session_options o = of_sound(22050, 2); // at another rate than it has: it is resampled
     o.rules.longest_s = 1;
     for (o.resets = 0; o.resets < 2; o.resets++) {
         session = create(&o, &a);

@@ -151,7 +151,7 @@ static void open_search(opened *o, const char *line)
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
     require_ok(lin_options_begin(&command, &o->v, &o->parsed, &err));
     require_ok(lin_options_command_line(&o->parsed, argc, argv, &err));
-    ck_assert_int_eq(lin_decoding_check(&o->parsed, &o->v.decoding), 0);
+    ck_assert_int_eq(lin_decoding_check(&o->parsed, &o->v.decoding, 0), 0);
     require_ok(lin_decoding_open(&o->decoding, &o->v.decoding, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
 }
 
