@@ -4,6 +4,7 @@
 #   recipes/paper/table3.sh --corpus DIR [--audio-root DIR] [--work exp/paper/table3] [--rows bilstm,softmax,lsh-4,linear,...]
 #                           [--train SET,...] [--dev SET] [--test SET,...] [--lexicon FILE] [--high-hz HZ] [--shards N]
 #                           [--seeds 3] [--stack 1] [--epochs 80] [--grid LR,...] [--grid-lstm LR,...] [--batch-frames N] [--patience 3]
+#                           [--schedule plateau|cosine] [--positions sinusoid|conv]
 #                           [--normalize-forwards speaker|global] [--max-frames 3600] [--launch COMMAND] [--augment] [--precision fp32|tf32|bf16]
 #                           [--words LM --words-lexicon FILE [--words-weights W,...]] [--title TEXT] [--note TEXT]
 #                           [--stage N] [--stop-stage N] [--device auto|cpu|cuda[:N]] [--threads N] [--reduced] [--quick] [--linnet PROGRAM]
@@ -16,7 +17,9 @@
 # The same for all: data, features (40 mel bins, normalised by speaker), stacking, batches, and the stopping rule: the learning rate is
 # halved after --patience epochs without a lower error rate on the dev set; training ends when it is below a twentieth of its start,
 # or after --epochs. Each row is trained with seed 1 at every rate of the grid; the other seeds take the rate with the lowest dev
-# error rate.
+# error rate. --schedule cosine, where the time is short: the rate falls to 0 over --epochs, as many for every row.
+# --positions: of the transformers that see whole utterances. With sinusoids, the default, they need far more updates than a few hours of
+# speech give them before they learn more than single frames; with convolutions of 9 frames (conv), as all networks that stream have, they do not.
 # --reduced, for CPUs: 3 frames stacked, at most 40 epochs, batches of 4,000 frames instead of 16,000. --quick: tiny networks and
 # 1 epoch, to test the recipe.
 # If run again, what is done is skipped and a run that was interrupted resumes. Test sets are decoded once per model and choose nothing.
@@ -31,10 +34,10 @@ corpus= audio_root= work=exp/paper/table3 lexicon= high_hz=5500 train=train_nati
 rows=bilstm,softmax,lsh-4,linear,lsh-1,causal-0,causal-3,causal-8,lstm
 seeds=3 stack= epochs= grid=1e-4,2e-4,5e-4 grid_lstm=5e-4,1e-3,2e-3 batch_frames= patience=3 stage=1 stop_stage=4 reduced=
 shards=1 normalize_forwards=speaker max_frames=3600 launch= words= words_lexicon= words_weights=0.5,0.65,0.8,1 title= note=
-augment= precision=tf32
+augment= precision=tf32 schedule=plateau positions=sinusoid
 flags=" quick reduced augment "
 values=" corpus audio-root work lexicon high-hz train dev test rows seeds stack epochs grid grid-lstm batch-frames patience stage stop-stage
-  shards normalize-forwards max-frames launch precision words words-lexicon words-weights title note device threads linnet "
+  schedule positions shards normalize-forwards max-frames launch precision words words-lexicon words-weights title note device threads linnet "
 values=${values//$'\n'/}
 options "$@"
 [ -n "$reduced" ] && stack=${stack:-3} epochs=${epochs:-40} batch_frames=${batch_frames:-4000}
@@ -42,6 +45,8 @@ options "$@"
 stack=${stack:-1} epochs=${epochs:-80} batch_frames=${batch_frames:-16000}
 for o in seeds stack epochs stage stop_stage batch_frames max_frames patience shards; do is_count "${!o}" "--${o//_/-}"; done
 case $normalize_forwards in speaker|global) ;; *) die "--normalize-forwards is speaker or global, not '$normalize_forwards'" ;; esac
+case $schedule in plateau|cosine) ;; *) die "--schedule is plateau or cosine, not '$schedule'" ;; esac
+case $positions in sinusoid|conv) ;; *) die "--positions is sinusoid or conv, not '$positions'" ;; esac
 case $precision in fp32|tf32|bf16) ;; *) die "--precision is fp32, tf32 or bf16, not '$precision'" ;; esac
 [ -z "$augment" ] || masks=(--freq-masks 2 --freq-width 7 --time-masks 2 --time-width 25 --time-part 0.05)
 [ -z "$words" ] || [ -f "$words" ] || die "$words does not exist"
@@ -50,8 +55,9 @@ all_sets="${train//,/ } $dev ${test//,/ }" decoded="$dev ${test//,/ }" first_tes
 
 # ---- rows ------------------------------------------------------------------------------------------------------------------------
 
-# Sinusoids for networks that see whole utterances; they cannot stream, so networks that read forwards have convolutions of 9 frames.
+# Sinusoids cannot stream, so networks that read forwards have convolutions of 9 frames.
 whole=(--direction bidirectional --positions sinusoid)
+[ "$positions" = sinusoid ] || whole=(--direction bidirectional --positions centred-conv --conv-kernel 9 --conv-layers 9)
 forwards=(--direction causal --positions conv --conv-kernel 9 --conv-layers 9)
 lstm=(--network lstm --layers 3 --width 320 --optimizer adam)
 transformer=(--layers 9 --heads 6 --head-width 32 --feedforward 768 --optimizer radam)
@@ -59,6 +65,7 @@ if [ -n "$quick" ]; then
   lstm=(--network lstm --layers 1 --width 8 --optimizer adam)
   transformer=(--layers 1 --heads 2 --head-width 4 --feedforward 8 --optimizer radam)
   forwards=(--direction causal --positions conv --conv-kernel 3 --conv-layers 1)
+  [ "$positions" = sinusoid ] || whole=(--direction bidirectional --positions centred-conv --conv-kernel 3 --conv-layers 1)
   grid=${grid%%,*} grid_lstm=${grid_lstm%%,*}
 fi
 
@@ -125,7 +132,7 @@ train_one() {
   echo "== $1, rate $2, seed $3"
   # shellcheck disable=SC2086 # a command of several words
   $launch "$linnet" train "${data[@]}" --folder "$folder" "${network[@]}" --stack "$stack" --normalize "$normalize" \
-    --norm post --dropout 0.1 --lr "$2" --min-lr "$(LC_ALL=C awk -v lr="$2" 'BEGIN { print lr / 20 }')" --schedule plateau --patience "$patience" \
+    --norm post --dropout 0.1 --lr "$2" --min-lr "$(LC_ALL=C awk -v lr="$2" 'BEGIN { print lr / 20 }')" --schedule "$schedule" --patience "$patience" \
     --epochs "$epochs" --batch-frames "$batch_frames" --max-frames "$max_frames" --seed "$3" --name "table3 $1" --device "$device" \
     --precision "$precision" ${masks[@]+"${masks[@]}"} --threads "$threads" $resume || { [ $? -ne 130 ] || exit 130; return 1; }
   touch "$folder/done"
@@ -331,7 +338,8 @@ if wanted 4; then
   runs > "$work/runs.tsv"
   curves > "$work/curves.tsv"
   [ "$(wc -l < "$work/curves.tsv")" -gt 1 ] || die "no row has been trained yet"
-  form="$train; $stack frame(s) stacked, batches of $batch_frames frames, at most $epochs epochs, $seeds seed(s)${augment:+, SpecAugment}"
+  form="$train; $stack frame(s) stacked, batches of $batch_frames frames, at most $epochs epochs, at most $seeds seed(s)${augment:+, SpecAugment}"
+  [ "$schedule" = plateau ] || form=${form/at most $epochs epochs/$epochs epochs in which the rate falls to 0}
   [ "$precision" = tf32 ] || form="$form, products in $precision"
   note=${note:-"The paper's numbers are for 80 hours of WSJ on a GPU: other data and another machine, to compare orders and ratios."}
   hz=$high_hz; [ "$hz" != 0 ] || hz=8000
@@ -370,14 +378,25 @@ if wanted 4; then
     echo
     echo "## What favours whom"
     echo
-    echo "- All rows have the same data, features, stacking, batches, dropout, stopping rule and number of rates. The rates of the grid lie around"
-    echo "  those of the paper: RAdam for transformers, Adam for LSTMs."
-    echo "- Transformers have 9 layers, 6 heads of 32 and a feed-forward width of 768; the LSTMs have 3 layers of 320 units, as in the paper."
-    echo "- Rows that see whole utterances have sinusoidal positions; causal-R and softmax-causal have convolutions of 9 frames instead, since"
-    if [ "$normalize_forwards" = speaker ]; then
-      echo "  sinusoids cannot stream. Normalisation by speaker cannot stream either; it is used everywhere so that the features are equal."
+    if [ "$schedule" = plateau ]; then
+      echo "- All rows have the same data, features, stacking, batches, dropout, stopping rule and number of rates. The rates of the grid lie around"
+      echo "  those of the paper: RAdam for transformers, Adam for LSTMs."
     else
-      echo "  sinusoids cannot stream, and mean and deviation of the training set, since those of a speaker are not known in a stream."
+      echo "- All rows have the same data, features, stacking, batches, dropout, number of rates and epochs: RAdam for transformers, Adam for LSTMs."
+      echo "  No row has converged, so a network that learns fast is favoured."
+    fi
+    echo "- Transformers have 9 layers, 6 heads of 32 and a feed-forward width of 768; the LSTMs have 3 layers of 320 units, as in the paper."
+    if [ "$positions" = sinusoid ]; then
+      echo "- Transformers that see whole utterances have sinusoidal positions; causal-R and softmax-causal have convolutions of 9 frames instead,"
+      echo "  since sinusoids cannot stream."
+    else
+      echo "- All transformers have convolutions of 9 frames before each layer instead of sinusoidal positions: centred ones where whole utterances"
+      echo "  are seen, of the frames so far in causal-R and softmax-causal. The paper does not name its positions."
+    fi
+    if [ "$normalize_forwards" = speaker ]; then
+      echo "- Normalisation by speaker cannot stream; it is used everywhere so that the features are equal."
+    else
+      echo "- Rows that read forwards have the mean and deviation of the training set, since those of a speaker are not known in a stream."
     fi
     echo "- softmax is computed in tiles and never stores the matrix of scores, unlike the paper's."
   } > "$work/RESULTS.md"
