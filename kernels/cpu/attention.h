@@ -13,7 +13,7 @@
  * gradient of log a needs nothing but the terms at hand (Yang et al. 2023, appendix C):
  *   d log a_i = sum_{t>=i} φ(q_t).dφ(q_t) - φ(k_t).dφ(k_t),  where φ(q_t).dφ(q_t) = num.G + (den - eps) g = -eps g
  *
- * A block of S of ROWS x LIN_WIDTH stays in registers over all frames of a chunk. Chunks are gathered into scratch with E padded
+ * A block of S stays in registers over all frames of a chunk. Chunks are gathered into scratch with E padded
  * with zeros to Ep, a multiple of LIN_WIDTH. The sums of a frame run in the same order wherever the frame is in its chunk, and S
  * is float in registers and in memory, so splitting the rows into calls changes no bit.
  *
@@ -23,14 +23,21 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
 
+// A block of S, of ROWS rows and VECS vectors of columns, is in registers, beside b, SUMS sums of each vector, and broadcast values.
+// FETCHED: the cache lines that a block prefetches for each frame.
 #if LIN_WIDTH == 16
-#define ROWS 16 // of 32 registers: 16 rows, 4 sums, b
-#else
-#define ROWS 8 // of 16 registers: 8 rows, 4 sums, b, and the broadcast value
+#define ROWS 16
+#define VECS 1
+#define FETCHED 3
+#else // of 16 registers: 8 of S, 2 of b, 4 sums
+#define ROWS 4
+#define VECS 2
+#define FETCHED 1
 #endif
+#define SUMS (4 / VECS)
 _Static_assert(ROWS % LIN_WIDTH == 0 || LIN_WIDTH % ROWS == 0, "a padded head is a whole number of row blocks");
 
-enum { HEAD_PANEL = 32768, HEAD_CHUNK = 64 };
+enum { HEAD_PANEL = 32768, HEAD_CHUNK = 16 }; // 16 frames of all arrays of a head of 64 stay in a first-level cache of 32 KB
 
 /* The data of one (utterance, head). All vectors of a chunk are [frames, Ep]; matrices are [Ep, P]. */
 typedef struct LIN_NAME(head) {
@@ -50,60 +57,114 @@ typedef struct LIN_NAME(head) {
 
 LIN_INLINE vf LIN_NAME(phi)(vf x) { return vblend(vgt(x, (vf){0}), x + 1.0f, vexp(x)); }
 
+/* What a scan prefetches beside its sums: a head's part of some matrices, of one frame for each frame that it scans. These parts are too
+ * far apart in memory for the hardware prefetcher. */
+typedef struct LIN_NAME(ahead) {
+    int count, lines;     // matrices; cache lines of a head's part of a frame
+    const float *from[6]; // the first frame's part
+    ptrdiff_t step[6];    // floats from one frame to the next
+} LIN_NAME(ahead);
+
+// Frame t of x and those after it, or before it if the direction is -1.
+LIN_INLINE void LIN_NAME(fetch)(LIN_NAME(ahead) *next, const float *x, size_t stride, int t, int direction)
+{
+    next->from[next->count] = x + (size_t)t * stride;
+    next->step[next->count++] = (ptrdiff_t)stride * direction;
+}
+
+// ROWS rows and V vectors of columns: S, b and out begin at the columns, a and q at the rows. V is a literal at every call. Block
+// `number` of a scan fetches the lines from FETCHED number on.
+LIN_INLINE void LIN_NAME(scan_block)(const int V, float *S, const float *a, const float *b, const float *q, float *out, int n, int Ep,
+                                     int P, int update, int read, int forget, const float *decay, const LIN_NAME(ahead) *next,
+                                     int number)
+{
+    const size_t pitch = (size_t)P, step = (size_t)Ep;
+    uintptr_t line[FETCHED], line_step[FETCHED];
+    LIN_UNROLL
+    for (int i = 0; i < FETCHED; i++) {
+        const int k = number * FETCHED + i;
+        const int some = next && k < next->count * next->lines; // if not: what is in the cache
+        line[i] = some ? (uintptr_t)(next->from[k / next->lines] + k % next->lines * 16) : (uintptr_t)S;
+        line_step[i] = some ? (uintptr_t)next->step[k / next->lines] * sizeof(float) : 0;
+    }
+    vf s[ROWS][VECS];
+    LIN_UNROLL
+    for (int e = 0; e < ROWS; e++) {
+        LIN_UNROLL
+        for (int v = 0; v < V; v++) s[e][v] = vload(S + (size_t)e * pitch + v * LIN_WIDTH);
+    }
+    for (int f = 0; f < n; f++, a += step, b += step, q += step, out += step) {
+        const vf keep = forget ? vset(decay[f]) : (vf){0};
+        vf bf[VECS], sum[SUMS][VECS];
+        LIN_UNROLL
+        for (int i = 0; i < FETCHED; i++) {
+            __builtin_prefetch((const void *)line[i]);
+            line[i] += line_step[i];
+        }
+        LIN_UNROLL
+        for (int v = 0; v < V; v++) bf[v] = update ? vload(b + v * LIN_WIDTH) : (vf){0};
+        LIN_UNROLL
+        for (int e = 0; e < ROWS; e++) {
+            const vf ae = update ? vset(a[e]) : (vf){0}, qe = read ? vset(q[e]) : (vf){0};
+            LIN_UNROLL
+            for (int v = 0; v < V; v++) {
+                if (forget) s[e][v] *= keep;
+                if (update) s[e][v] = vfma(ae, bf[v], s[e][v]);
+                if (read) sum[e % SUMS][v] = e < SUMS ? qe * s[e][v] : vfma(qe, s[e][v], sum[e % SUMS][v]);
+            }
+        }
+        LIN_UNROLL
+        for (int v = 0; read && v < V; v++) {
+            vf all = SUMS == 4 ? (sum[0][v] + sum[1][v]) + (sum[SUMS - 2][v] + sum[SUMS - 1][v]) : sum[0][v] + sum[1][v];
+            vstore(out + v * LIN_WIDTH, vload(out + v * LIN_WIDTH) + all);
+        }
+    }
+    LIN_UNROLL
+    for (int e = 0; e < ROWS; e++) {
+        LIN_UNROLL
+        for (int v = 0; update && v < V; v++) vstore(S + (size_t)e * pitch + v * LIN_WIDTH, s[e][v]);
+    }
+}
+
 /* For n frames: S *= decay if `forget`, S += a bᵀ if `update`, then out += qᵀ S if `read`. b and out begin at a column of S; S is
  * [Ep, P]. */
 LIN_INLINE void LIN_NAME(scan)(float *S, const float *a, const float *b, const float *q, float *out, int n, int Ep, int P,
-                               int columns, int update, int read, int forget, const float *decay)
+                               int columns, int update, int read, int forget, const float *decay, const LIN_NAME(ahead) *next)
 {
-    size_t pitch = (size_t)P, step = (size_t)Ep;
-    for (int row = 0; row < Ep; row += ROWS)
-        for (int c = 0; c < columns; c += LIN_WIDTH) {
-            vf s[ROWS];
-            float *block = S + (size_t)row * pitch + c;
-            LIN_UNROLL
-            for (int e = 0; e < ROWS; e++) s[e] = vload(block + (size_t)e * pitch);
-            for (int f = 0; f < n; f++) {
-                const float *af = a + (size_t)f * step + row, *qf = q + (size_t)f * step + row;
-                vf bf = update ? vload(b + (size_t)f * step + c) : (vf){0}, keep = forget ? vset(decay[f]) : (vf){0}, sum[4];
-                LIN_UNROLL
-                for (int e = 0; e < ROWS; e++) {
-                    if (forget) s[e] *= keep;
-                    if (update) s[e] = vfma(vset(af[e]), bf, s[e]);
-                    if (read) sum[e % 4] = e < 4 ? vset(qf[e]) * s[e] : vfma(vset(qf[e]), s[e], sum[e % 4]);
-                }
-                if (read) {
-                    float *to = out + (size_t)f * step + c;
-                    vstore(to, vload(to) + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
-                }
-            }
-            if (update) {
-                LIN_UNROLL
-                for (int e = 0; e < ROWS; e++) vstore(block + (size_t)e * pitch, s[e]);
-            }
-        }
+    int number = 0; // of the block
+    for (int row = 0; row < Ep; row += ROWS) {
+        float *rows = S + (size_t)row * (size_t)P;
+        int c = 0;
+        for (; c + VECS * LIN_WIDTH <= columns; c += VECS * LIN_WIDTH)
+            LIN_NAME(scan_block)(VECS, rows + c, a + row, b + c, q + row, out + c, n, Ep, P, update, read, forget, decay, next, number++);
+        for (; c < columns; c += LIN_WIDTH)
+            LIN_NAME(scan_block)(1, rows + c, a + row, b + c, q + row, out + c, n, Ep, P, update, read, forget, decay, next, number++);
+    }
 }
 
 static __attribute__((noinline)) void LIN_NAME(scan_both)(float *S, const float *a, const float *b, const float *q, float *out,
-                                                          int n, int Ep, int P, int columns)
+                                                          int n, int Ep, int P, int columns, const LIN_NAME(ahead) *next)
 {
-    LIN_NAME(scan)(S, a, b, q, out, n, Ep, P, columns, 1, 1, 0, NULL);
+    LIN_NAME(scan)(S, a, b, q, out, n, Ep, P, columns, 1, 1, 0, NULL, next);
 }
 
 static __attribute__((noinline)) void LIN_NAME(scan_decayed)(float *S, const float *a, const float *b, const float *q, float *out,
-                                                             int n, int Ep, int P, int columns, const float *decay)
+                                                             int n, int Ep, int P, int columns, const float *decay,
+                                                             const LIN_NAME(ahead) *next)
 {
-    LIN_NAME(scan)(S, a, b, q, out, n, Ep, P, columns, 1, 1, 1, decay);
+    LIN_NAME(scan)(S, a, b, q, out, n, Ep, P, columns, 1, 1, 1, decay, next);
 }
 
 static __attribute__((noinline)) void LIN_NAME(scan_update)(float *S, const float *a, const float *b, int n, int Ep, int P,
-                                                            int columns)
+                                                            int columns, const LIN_NAME(ahead) *next)
 {
-    LIN_NAME(scan)(S, a, b, a, NULL, n, Ep, P, columns, 1, 0, 0, NULL);
+    LIN_NAME(scan)(S, a, b, a, NULL, n, Ep, P, columns, 1, 0, 0, NULL, next);
 }
 
-static __attribute__((noinline)) void LIN_NAME(scan_read)(float *S, const float *q, float *out, int n, int Ep, int P, int columns)
+static __attribute__((noinline)) void LIN_NAME(scan_read)(float *S, const float *q, float *out, int n, int Ep, int P, int columns,
+                                                          const LIN_NAME(ahead) *next)
 {
-    LIN_NAME(scan)(S, q, q, q, out, n, Ep, P, columns, 0, 1, 0, NULL);
+    LIN_NAME(scan)(S, q, q, q, out, n, Ep, P, columns, 0, 1, 0, NULL, next);
 }
 
 // The LIN_WIDTH lanes from e of a vector of E floats; 0 past its end.
@@ -131,25 +192,22 @@ LIN_INLINE void LIN_NAME(clear)(float *p, size_t n)
     for (size_t i = 0; i < n; i += LIN_WIDTH) vstore(p + i, (vf){0});
 }
 
-/* Prefetches a head's part of frame t of a matrix, if there is such a frame. The frames are too far apart in memory for the
- * hardware prefetcher, and a batch is larger than the caches. */
-LIN_INLINE void LIN_NAME(fetch)(const LIN_NAME(head) *h, const float *base, size_t stride, int t)
+// Keys and values, or all inputs, of the frames from t on in this direction; nothing if there is no frame t. The last ones may be those
+// of another utterance, which costs little.
+LIN_INLINE LIN_NAME(ahead) LIN_NAME(keys_ahead)(const LIN_NAME(head) *h, int t, int direction)
 {
-    if (t < 0 || t >= h->T) return;
-    for (int e = 0; e < h->E; e += 16) __builtin_prefetch(base + (size_t)t * stride + e);
+    LIN_NAME(ahead) next = {.lines = (h->E + 15) / 16};
+    if (t < 0 || t >= h->T) return next;
+    LIN_NAME(fetch)(&next, h->k, h->stride, t, direction);
+    LIN_NAME(fetch)(&next, h->v, h->stride, t, direction);
+    return next;
 }
 
-LIN_INLINE void LIN_NAME(fetch_to_write)(const LIN_NAME(head) *h, const float *base, size_t stride, int t)
+LIN_INLINE LIN_NAME(ahead) LIN_NAME(inputs_ahead)(const LIN_NAME(head) *h, int t, int direction)
 {
-    if (t < 0 || t >= h->T) return;
-    for (int e = 0; e < h->E; e += 16) __builtin_prefetch(base + (size_t)t * stride + e, 1);
-}
-
-LIN_INLINE void LIN_NAME(fetch_inputs)(const LIN_NAME(head) *h, int t)
-{
-    LIN_NAME(fetch)(h, h->q, h->stride, t);
-    LIN_NAME(fetch)(h, h->k, h->stride, t);
-    LIN_NAME(fetch)(h, h->v, h->stride, t);
+    LIN_NAME(ahead) next = LIN_NAME(keys_ahead)(h, t, direction);
+    if (next.count) LIN_NAME(fetch)(&next, h->q, h->stride, t, direction);
+    return next;
 }
 
 /* The decays and slopes of n frames: place f of the chunk is frame t + f * direction; before and after the utterance the gate
@@ -228,7 +286,7 @@ static void LIN_NAME(lay_out)(LIN_NAME(head) *h, int T, int E, float *scratch)
     h->P = HEAD_PANEL / h->Ep / LIN_WIDTH * LIN_WIDTH;
     if (h->P > h->Ep) h->P = h->Ep;
     if (h->P < LIN_WIDTH) h->P = LIN_WIDTH;
-    h->chunk = h->Ep <= 64 ? HEAD_CHUNK : h->Ep <= 1024 ? 4096 / h->Ep : 4;
+    h->chunk = h->Ep <= 64 ? HEAD_CHUNK : h->Ep <= 256 ? 1024 / h->Ep : 4;
     if (h->chunk > T) h->chunk = T;
     size_t vectors = (size_t)h->chunk * (size_t)h->Ep, matrix = (size_t)h->P * (size_t)h->Ep;
     float **parts[] = {&h->fq, &h->fk, &h->cv, &h->G, &h->o1, &h->o2};
@@ -264,12 +322,12 @@ static void LIN_NAME(read_state)(LIN_NAME(head) *h, float *state, int p, int col
 }
 
 LIN_INLINE void LIN_NAME(scan_causal)(const LIN_NAME(head) *h, float *S, const float *a, const float *b, const float *q, float *out,
-                                      int n, int columns)
+                                      int n, int columns, const LIN_NAME(ahead) *next)
 {
     if (h->gates)
-        LIN_NAME(scan_decayed)(S, a, b, q, out, n, h->Ep, h->P, columns, h->decay);
+        LIN_NAME(scan_decayed)(S, a, b, q, out, n, h->Ep, h->P, columns, h->decay, next);
     else
-        LIN_NAME(scan_both)(S, a, b, q, out, n, h->Ep, h->P, columns);
+        LIN_NAME(scan_both)(S, a, b, q, out, n, h->Ep, h->P, columns, next);
 }
 
 static void LIN_NAME(write_state)(const LIN_NAME(head) *h, float *state, int p, int columns)
@@ -297,27 +355,24 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const floa
         LIN_NAME(read_state)(&h, state, p, columns);
         for (int t = 0; !causal && t < T; t += h.chunk) {
             int n = LIN_NAME(least)(h.chunk, T - t);
-            for (int f = 0; f < n; f++) {
-                LIN_NAME(fetch)(&h, h.k, h.stride, t + f + n);
-                LIN_NAME(fetch)(&h, h.v, h.stride, t + f + n);
-                LIN_NAME(take_key)(&h, t + f, f, h.z, 1.0f);
-            }
-            LIN_NAME(scan_update)(h.S, h.fk, h.cv + p, n, h.Ep, h.P, columns);
+            const LIN_NAME(ahead) next = LIN_NAME(keys_ahead)(&h, t + n, 1);
+            for (int f = 0; f < n; f++) LIN_NAME(take_key)(&h, t + f, f, h.z, 1.0f);
+            LIN_NAME(scan_update)(h.S, h.fk, h.cv + p, n, h.Ep, h.P, columns, &next);
         }
         for (int t = 0; t < T; t += h.chunk) {
             int n = LIN_NAME(least)(h.chunk, T - t);
             if (gates) LIN_NAME(take_decays)(&h, t, 1, n);
+            LIN_NAME(ahead) next = LIN_NAME(inputs_ahead)(&h, t + n, 1);
+            LIN_NAME(fetch)(&next, y, h.out_stride, t, 1); // to write
             for (int f = 0; f < n; f++) {
-                LIN_NAME(fetch_inputs)(&h, t + f + n);
-                LIN_NAME(fetch_to_write)(&h, y, h.out_stride, t + f);
                 if (causal) LIN_NAME(take_key)(&h, t + f, f, h.z, LIN_NAME(kept)(&h, f));
                 h.inverse[f] = 1.0f / LIN_NAME(take_query)(&h, t + f, f);
             }
             LIN_NAME(clear)(h.o1, (size_t)n * (size_t)h.Ep);
             if (causal)
-                LIN_NAME(scan_causal)(&h, h.S, h.fk, h.cv + p, h.fq, h.o1 + p, n, columns);
+                LIN_NAME(scan_causal)(&h, h.S, h.fk, h.cv + p, h.fq, h.o1 + p, n, columns, &next);
             else
-                LIN_NAME(scan_read)(h.S, h.fq, h.o1 + p, n, h.Ep, h.P, columns);
+                LIN_NAME(scan_read)(h.S, h.fq, h.o1 + p, n, h.Ep, h.P, columns, &next);
             for (int f = 0; f < n; f++) {
                 float *out = y + (size_t)(t + f) * h.out_stride;
                 const float *sums = h.o1 + (size_t)f * (size_t)h.Ep;
@@ -334,20 +389,22 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const floa
 static void LIN_NAME(query_gradient)(LIN_NAME(head) *h, int t, int n, int p, int columns, int causal)
 {
     if (h->gates) LIN_NAME(take_decays)(h, t, 1, n);
+    LIN_NAME(ahead) next = LIN_NAME(inputs_ahead)(h, t + n, 1);
+    if (next.count) {
+        LIN_NAME(fetch)(&next, h->dy, h->out_stride, t + n, 1);
+        LIN_NAME(fetch)(&next, h->y, h->out_stride, t + n, 1);
+    }
+    LIN_NAME(fetch)(&next, h->dq, h->stride, t, 1); // to write
     for (int f = 0; f < n; f++) {
-        LIN_NAME(fetch_inputs)(h, t + f + n);
-        LIN_NAME(fetch)(h, h->dy, h->out_stride, t + f + n);
-        LIN_NAME(fetch)(h, h->y, h->out_stride, t + f + n);
-        LIN_NAME(fetch_to_write)(h, h->dq, h->stride, t + f);
         if (causal) LIN_NAME(take_key)(h, t + f, f, h->z, LIN_NAME(kept)(h, f));
         LIN_NAME(take_gradient)(h, t + f, f, 1.0f / LIN_NAME(take_query)(h, t + f, f));
         float *start = h->o1 + (size_t)f * (size_t)h->Ep;
         for (int e = 0; e < h->Ep; e += LIN_WIDTH) vstore(start + e, vload(h->z + e) * h->g[f]);
     }
     if (causal)
-        LIN_NAME(scan_causal)(h, h->S, h->cv, h->fk + p, h->G, h->o1 + p, n, columns);
+        LIN_NAME(scan_causal)(h, h->S, h->cv, h->fk + p, h->G, h->o1 + p, n, columns, &next);
     else
-        LIN_NAME(scan_read)(h->S, h->G, h->o1 + p, n, h->Ep, h->P, columns);
+        LIN_NAME(scan_read)(h->S, h->G, h->o1 + p, n, h->Ep, h->P, columns, &next);
     for (int f = 0; f < n; f++) {
         size_t at = (size_t)f * (size_t)h->Ep;
         LIN_NAME(put_gradient)(h->dq + (size_t)(t + f) * h->stride, h->o1 + at, h->fq + at, p, columns, h->E);
@@ -398,15 +455,17 @@ static void LIN_NAME(causal_backward)(LIN_NAME(head) *h, int p, int columns)
     }
     for (int t = T - 1; t >= 0; t -= h->chunk) {
         int n = LIN_NAME(least)(h->chunk, t + 1);
+        LIN_NAME(ahead) next = LIN_NAME(inputs_ahead)(h, t - n, -1);
+        if (next.count) {
+            LIN_NAME(fetch)(&next, h->dy, h->out_stride, t - n, -1);
+            LIN_NAME(fetch)(&next, h->dk, h->stride, t - n, -1); // to read 1/den and g, and to write
+            LIN_NAME(fetch)(&next, h->dv, h->stride, t - n, -1);
+        }
         if (h->gates) LIN_NAME(take_decays)(h, t + 1, -1, n + 1); // R forgets by the decay of the frame after
         for (int f = 0; f < n; f++) { // place f holds frame t - f: reversed in time
             size_t at = (size_t)f * (size_t)h->Ep, frame = (size_t)(t - f) * h->stride;
             float inverse = h->dk[frame], g = h->dv[frame], keep = LIN_NAME(kept)(h, f);
             const float *dy = h->dy + (size_t)(t - f) * h->out_stride;
-            LIN_NAME(fetch_inputs)(h, t - f - n);
-            LIN_NAME(fetch)(h, h->dy, h->out_stride, t - f - n);
-            LIN_NAME(fetch_to_write)(h, h->dk, h->stride, t - f - n);
-            LIN_NAME(fetch_to_write)(h, h->dv, h->stride, t - f - n);
             LIN_NAME(take_key)(h, t - f, f, NULL, 1.0f);
             h->g[f] = g;
             for (int e = 0; e < h->E; e += LIN_WIDTH) {
@@ -418,8 +477,8 @@ static void LIN_NAME(causal_backward)(LIN_NAME(head) *h, int p, int columns)
             }
         }
         LIN_NAME(clear)(h->o2, (size_t)n * (size_t)h->Ep);
-        LIN_NAME(scan_causal)(h, h->Rt, h->G, h->fq + p, h->cv, h->o1 + p, n, columns);
-        LIN_NAME(scan_causal)(h, h->R, h->fq, h->G + p, h->fk, h->o2 + p, n, columns);
+        LIN_NAME(scan_causal)(h, h->Rt, h->G, h->fq + p, h->cv, h->o1 + p, n, columns, &next);
+        LIN_NAME(scan_causal)(h, h->R, h->fq, h->G + p, h->fk, h->o2 + p, n, columns, NULL);
         if (h->dgates) LIN_NAME(put_gate_gradients)(h, t, n, p, columns);
         LIN_NAME(put_key_gradients)(h, t, -1, n, p, columns);
     }
@@ -430,33 +489,29 @@ static void LIN_NAME(full_backward)(LIN_NAME(head) *h, int p, int columns)
     int T = h->T;
     for (int t = 0; t < T; t += h->chunk) {
         int n = LIN_NAME(least)(h->chunk, T - t);
-        for (int f = 0; f < n; f++) {
-            LIN_NAME(fetch)(h, h->k, h->stride, t + f + n);
-            LIN_NAME(fetch)(h, h->v, h->stride, t + f + n);
-            LIN_NAME(take_key)(h, t + f, f, h->z, 1.0f);
-        }
-        LIN_NAME(scan_update)(h->S, h->cv, h->fk + p, n, h->Ep, h->P, columns);
+        const LIN_NAME(ahead) next = LIN_NAME(keys_ahead)(h, t + n, 1);
+        for (int f = 0; f < n; f++) LIN_NAME(take_key)(h, t + f, f, h->z, 1.0f);
+        LIN_NAME(scan_update)(h->S, h->cv, h->fk + p, n, h->Ep, h->P, columns, &next);
     }
     for (int t = 0; t < T; t += h->chunk) {
         int n = LIN_NAME(least)(h->chunk, T - t);
         LIN_NAME(query_gradient)(h, t, n, p, columns, 0);
         for (int f = 0; f < n; f++) LIN_NAME(add_scaled)(h->r, h->fq + (size_t)f * (size_t)h->Ep, h->g[f], h->Ep);
-        LIN_NAME(scan_update)(h->Rt, h->G, h->fq + p, n, h->Ep, h->P, columns);
-        LIN_NAME(scan_update)(h->R, h->fq, h->G + p, n, h->Ep, h->P, columns);
+        LIN_NAME(scan_update)(h->Rt, h->G, h->fq + p, n, h->Ep, h->P, columns, NULL);
+        LIN_NAME(scan_update)(h->R, h->fq, h->G + p, n, h->Ep, h->P, columns, NULL);
     }
     for (int t = 0; t < T; t += h->chunk) {
         int n = LIN_NAME(least)(h->chunk, T - t);
+        LIN_NAME(ahead) next = LIN_NAME(keys_ahead)(h, t + n, 1);
+        LIN_NAME(fetch)(&next, h->dk, h->stride, t, 1); // to write
+        LIN_NAME(fetch)(&next, h->dv, h->stride, t, 1);
         for (int f = 0; f < n; f++) {
-            LIN_NAME(fetch)(h, h->k, h->stride, t + f + n);
-            LIN_NAME(fetch)(h, h->v, h->stride, t + f + n);
-            LIN_NAME(fetch_to_write)(h, h->dk, h->stride, t + f);
-            LIN_NAME(fetch_to_write)(h, h->dv, h->stride, t + f);
             LIN_NAME(take_key)(h, t + f, f, NULL, 1.0f);
             memcpy(h->o1 + (size_t)f * (size_t)h->Ep, h->r, (size_t)h->Ep * sizeof(float));
         }
         LIN_NAME(clear)(h->o2, (size_t)n * (size_t)h->Ep);
-        LIN_NAME(scan_read)(h->Rt, h->cv, h->o1 + p, n, h->Ep, h->P, columns);
-        LIN_NAME(scan_read)(h->R, h->fk, h->o2 + p, n, h->Ep, h->P, columns);
+        LIN_NAME(scan_read)(h->Rt, h->cv, h->o1 + p, n, h->Ep, h->P, columns, &next);
+        LIN_NAME(scan_read)(h->R, h->fk, h->o2 + p, n, h->Ep, h->P, columns, NULL);
         LIN_NAME(put_key_gradients)(h, t, 1, n, p, columns);
     }
 }
@@ -489,3 +544,6 @@ void LIN_NAME(lin_attention_head_backward)(float *dqkv, float *dgates, const flo
 }
 
 #undef ROWS
+#undef VECS
+#undef SUMS
+#undef FETCHED
