@@ -135,7 +135,7 @@ static lin_status add_row(plot *p, const char *path, const lin_lines *line, cons
     cell cells[MOST_COLUMNS];
     const int n = split(line, cells);
     lin_plot_point point;
-    curve *c;
+    curve *c = NULL;
     lin_status status = number(path, line, cells, n, at[X], v->x_factor, &point.x, err);
     if (status == LIN_OK) status = number(path, line, cells, n, at[Y], v->y_factor, &point.y, err);
     if (status == LIN_OK) status = number(path, line, cells, n, at[LOW], v->y_factor, &point.low, err);
