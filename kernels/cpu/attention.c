@@ -46,15 +46,15 @@ static inline __attribute__((always_inline)) void fetch_state(const attention_jo
     for (int i = 0; state && i < (job->E + 1) * job->E; i += 16) __builtin_prefetch(state + i, 1);
 }
 
-// Reads rows first .. end-1 of a matrix of so many columns, to have them in a cache: reads in order are what the hardware's prefetcher
-// follows, and prefetches are not.
+// Reads rows first .. end-1 of a matrix of so many columns, to have them in a cache: reads in order are what the hardware's
+// prefetcher follows, and prefetches are not.
 static void read_rows(const float *x, size_t first, size_t end, size_t columns)
 {
     for (size_t i = first * columns; i < end * columns; i += 16) (void)*(const volatile float *)(x + i);
 }
 
-// Reads a part of the next utterance's rows; the work items of all heads read all of them. A head alone reads only a part of each row, and
-// memory gives that at half the rate of whole rows.
+// Reads a part of the next utterance's rows; the work items of all heads read all of them. A head alone reads only a part of each
+// row, and memory gives that at half the rate of whole rows.
 static void read_next(const attention_job *job, int piece)
 {
     const int b = piece / job->H + 1;

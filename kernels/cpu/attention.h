@@ -23,8 +23,8 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
 
-// A block of S, of ROWS rows and VECS vectors of columns, is in registers, beside b, SUMS sums of each vector, and broadcast values.
-// FETCHED: the cache lines that a block prefetches for each frame.
+// A block of S, of ROWS rows and VECS vectors of columns, is in registers, beside b, SUMS sums of each vector, and broadcast
+// values. FETCHED: the cache lines that a block prefetches for each frame.
 #if LIN_WIDTH == 16
 #define ROWS 16
 #define VECS 1
@@ -57,8 +57,8 @@ typedef struct LIN_NAME(head) {
 
 LIN_INLINE vf LIN_NAME(phi)(vf x) { return vblend(vgt(x, (vf){0}), x + 1.0f, vexp(x)); }
 
-/* What a scan prefetches beside its sums: a head's part of some matrices, of one frame for each frame that it scans. These parts are too
- * far apart in memory for the hardware prefetcher. */
+/* What a scan prefetches beside its sums: a head's part of some matrices, of one frame for each frame that it scans. These parts
+ * are too far apart in memory for the hardware prefetcher. */
 typedef struct LIN_NAME(ahead) {
     int count, lines;     // matrices; cache lines of a head's part of a frame
     const float *from[6]; // the first frame's part
@@ -74,9 +74,9 @@ LIN_INLINE void LIN_NAME(fetch)(LIN_NAME(ahead) *next, const float *x, size_t st
 
 // ROWS rows and V vectors of columns: S, b and out begin at the columns, a and q at the rows. V is a literal at every call. Block
 // `number` of a scan fetches the lines from FETCHED number on.
-LIN_INLINE void LIN_NAME(scan_block)(const int V, float *S, const float *a, const float *b, const float *q, float *out, int n, int Ep,
-                                     int P, int update, int read, int forget, const float *decay, const LIN_NAME(ahead) *next,
-                                     int number)
+LIN_INLINE void LIN_NAME(scan_block)(const int V, float *S, const float *a, const float *b, const float *q, float *out, int n,
+                                     int Ep, int P, int update, int read, int forget, const float *decay,
+                                     const LIN_NAME(ahead) *next, int number)
 {
     const size_t pitch = (size_t)P, step = (size_t)Ep;
     uintptr_t line[FETCHED], line_step[FETCHED];
@@ -136,9 +136,11 @@ LIN_INLINE void LIN_NAME(scan)(float *S, const float *a, const float *b, const f
         float *rows = S + (size_t)row * (size_t)P;
         int c = 0;
         for (; c + VECS * LIN_WIDTH <= columns; c += VECS * LIN_WIDTH)
-            LIN_NAME(scan_block)(VECS, rows + c, a + row, b + c, q + row, out + c, n, Ep, P, update, read, forget, decay, next, number++);
+            LIN_NAME(scan_block)(VECS, rows + c, a + row, b + c, q + row, out + c, n, Ep, P, update, read, forget, decay, next,
+                                 number++);
         for (; c < columns; c += LIN_WIDTH)
-            LIN_NAME(scan_block)(1, rows + c, a + row, b + c, q + row, out + c, n, Ep, P, update, read, forget, decay, next, number++);
+            LIN_NAME(scan_block)(1, rows + c, a + row, b + c, q + row, out + c, n, Ep, P, update, read, forget, decay, next,
+                                 number++);
     }
 }
 
@@ -192,8 +194,8 @@ LIN_INLINE void LIN_NAME(clear)(float *p, size_t n)
     for (size_t i = 0; i < n; i += LIN_WIDTH) vstore(p + i, (vf){0});
 }
 
-// Keys and values, or all inputs, of the frames from t on in this direction; nothing if there is no frame t. The last ones may be those
-// of another utterance, which costs little.
+// Keys and values, or all inputs, of the frames from t on in this direction; nothing if there is no frame t. The last ones may be
+// those of another utterance, which costs little.
 LIN_INLINE LIN_NAME(ahead) LIN_NAME(keys_ahead)(const LIN_NAME(head) *h, int t, int direction)
 {
     LIN_NAME(ahead) next = {.lines = (h->E + 15) / 16};
