@@ -29,6 +29,10 @@
 #define ROWS 16
 #define VECS 1
 #define FETCHED 3
+#elif defined(__aarch64__) // of 32 registers: 16 of S, 2 of b, 4 sums
+#define ROWS 8
+#define VECS 2
+#define FETCHED 1
 #else // of 16 registers: 8 of S, 2 of b, 4 sums
 #define ROWS 4
 #define VECS 2
