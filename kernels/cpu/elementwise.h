@@ -25,12 +25,21 @@ void LIN_NAME(lin_relu_backward_span)(float *dx, const float *dy, const float *y
     if (rest) vstore_n(dx + i, vblend(vgt(vload_n(y + i, rest), zero), vload_n(dy + i, rest) * factor, zero), rest);
 }
 
-// lin_mix64 in each lane.
-LIN_INLINE vu64 LIN_NAME(mix64)(vu64 z)
+// lin_mix64 in each lane of n vectors. Two at once, step by step: one alone waits for each of its steps.
+LIN_INLINE void LIN_NAME(mix64)(const int n, vu64 *z)
 {
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    for (int i = 0; i < n; i++) z[i] = (z[i] ^ (z[i] >> 30)) * 0xBF58476D1CE4E5B9u;
+    for (int i = 0; i < n; i++) z[i] = (z[i] ^ (z[i] >> 27)) * 0x94D049BB133111EBu;
+    for (int i = 0; i < n; i++) z[i] ^= z[i] >> 31;
+}
+
+// Random bits of n vectors of counters from *state on, which moves on.
+LIN_INLINE void LIN_NAME(random_bits)(const int n, vu64 *bits, vu64 *state, vu64 key)
+{
+    for (int i = 0; i < n; i++, *state += 0x9E3779B97F4A7C15u * (uint64_t)(LIN_WIDTH / 2)) bits[i] = *state;
+    LIN_NAME(mix64)(n, bits);
+    for (int i = 0; i < n; i++) bits[i] ^= key;
+    LIN_NAME(mix64)(n, bits);
 }
 
 // Masks of 2 LIN_WIDTH elements from as many 16-bit lanes of random bits: set where the element is kept.
@@ -40,6 +49,11 @@ LIN_INLINE void LIN_NAME(keep_masks)(vm *low, vm *high, vu64 bits, uint32_t thre
     __mmask32 keep = _mm512_cmpge_epu16_mask((__m512i)bits, _mm512_set1_epi16((short)threshold));
     *low = (__mmask16)keep;
     *high = (__mmask16)(keep >> 16);
+#elif LIN_WIDTH == 8
+    const __m256i lanes = (__m256i)bits, most = _mm256_max_epu16(lanes, _mm256_set1_epi16((short)threshold));
+    const __m256i keep = _mm256_cmpeq_epi16(most, lanes);
+    *low = (vi)_mm256_cvtepi16_epi32(_mm256_castsi256_si128(keep));
+    *high = (vi)_mm256_cvtepi16_epi32(_mm256_extracti128_si256(keep, 1));
 #else
     typedef uint16_t half __attribute__((vector_size(2 * LIN_WIDTH)));
     half lanes[2];
@@ -57,10 +71,25 @@ LIN_INLINE void LIN_NAME(dropout_any)(float *y, const float *base, const float *
     vu64 state, hash = key - (vu64){0};
     for (int i = 0; i < LIN_WIDTH / 2; i++) state[i] = key + 0x9E3779B97F4A7C15u * (first / 4 + (uint64_t)i + 1);
     vf factor = vset(scale), zero = {0};
-    for (size_t i = 0; i < count; i += STEP) {
+    size_t i = 0;
+    for (; count - i >= 2 * STEP; i += 2 * STEP) {
+        vu64 bits[2];
+        vm keep[4];
+        LIN_NAME(random_bits)(2, bits, &state, hash);
+        LIN_NAME(keep_masks)(&keep[0], &keep[1], bits[0], threshold);
+        LIN_NAME(keep_masks)(&keep[2], &keep[3], bits[1], threshold);
+        LIN_UNROLL
+        for (int k = 0; k < 4; k++) {
+            const size_t at = i + (size_t)(k * LIN_WIDTH);
+            const vf kept = vblend(keep[k], vload(r + at) * factor, zero);
+            vstore(y + at, base ? vload(base + at) + kept : kept);
+        }
+    }
+    for (; i < count; i += STEP) {
+        vu64 bits;
         vm low, high;
-        LIN_NAME(keep_masks)(&low, &high, LIN_NAME(mix64)(LIN_NAME(mix64)(state) ^ hash), threshold);
-        state += 0x9E3779B97F4A7C15u * (uint64_t)(LIN_WIDTH / 2);
+        LIN_NAME(random_bits)(1, &bits, &state, hash);
+        LIN_NAME(keep_masks)(&low, &high, bits, threshold);
         if (count - i >= STEP) {
             vf a = vblend(low, vload(r + i) * factor, zero), b = vblend(high, vload(r + i + LIN_WIDTH) * factor, zero);
             vstore(y + i, base ? vload(base + i) + a : a);
