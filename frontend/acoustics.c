@@ -19,6 +19,7 @@ enum {
 
 struct lin_acoustics_table {
     lin_acoustics_options options;
+    lin_fbank_config config;
     lin_fbank_table mel;
     double line_hz, hop_s, upper_hz;
     float lobe[LOBE_LINES * LOBE_STEPS + 1]; // power in a line, by its distance from a sine
@@ -44,6 +45,10 @@ lin_status lin_acoustics_check(const lin_acoustics_options *o, lin_error *err)
             return lin_fail(err, LIN_INVALID, "augmentation: %s is %g; must be 0 to 1", parts[i].name, parts[i].value);
     if (!(o->gain_db >= 0 && o->gain_db <= 60))
         return lin_fail(err, LIN_INVALID, "augmentation: gain_db is %g; must be 0 to 60", o->gain_db);
+    if (!(o->tilt_db >= 0 && o->tilt_db <= 60))
+        return lin_fail(err, LIN_INVALID, "augmentation: tilt_db is %g; must be 0 to 60", o->tilt_db);
+    if (!(o->warp >= 0 && o->warp <= 0.5))
+        return lin_fail(err, LIN_INVALID, "augmentation: warp is %g; must be 0 to 0.5", o->warp);
     if (!(o->snr_low_db >= -30 && o->snr_low_db <= o->snr_high_db && o->snr_high_db <= 100))
         return lin_fail(err, LIN_INVALID, "augmentation: snr_low_db is %g and snr_high_db %g; must be -30 to 100, low first",
                         o->snr_low_db, o->snr_high_db);
@@ -52,7 +57,7 @@ lin_status lin_acoustics_check(const lin_acoustics_options *o, lin_error *err)
 
 int lin_acoustics_any(const lin_acoustics_options *o)
 {
-    return o->gain_db > 0 || o->noise_part > 0 || o->babble_part > 0 || o->band_part > 0 || o->room_part > 0 || o->silence_part > 0;
+    return o->gain_db > 0 || o->tilt_db > 0 || o->warp > 0 || o->noise_part > 0 || o->babble_part > 0 || o->band_part > 0 || o->room_part > 0 || o->silence_part > 0;
 }
 
 /* ---- the filterbank --------------------------------------------------------------------------------------------------------- */
@@ -103,6 +108,7 @@ lin_status lin_acoustics_create(const lin_acoustics_options *options, const lin_
     lin_acoustics_table *table = lin_calloc(1, sizeof *table);
     if (!table) return lin_no_memory(err, "the acoustics of training", sizeof *table);
     table->options = *options;
+    table->config = *config;
     status = lin_fbank_table_create(config, &table->mel, err);
     if (status != LIN_OK) {
         lin_free(table);
@@ -142,7 +148,7 @@ void lin_acoustics_destroy(lin_acoustics_table *table)
 /* ---- random numbers --------------------------------------------------------------------------------------------------------- */
 
 // Purposes of the random numbers of an utterance. Each has its own, so that one option does not change what another one draws.
-enum { OF_SILENCE, OF_GAIN, OF_ROOM, OF_NOISE, OF_BABBLE, OF_BAND, OF_LEVEL, OF_FRAMES };
+enum { OF_SILENCE, OF_GAIN, OF_ROOM, OF_NOISE, OF_BABBLE, OF_BAND, OF_LEVEL, OF_FRAMES, OF_TILT, OF_WARP };
 
 typedef struct draws {
     uint64_t key, n;
@@ -265,7 +271,7 @@ static void make_chords(const lin_acoustics_table *table, draws *r, lin_acoustic
 static void make_noise(const lin_acoustics_table *table, int T, draws *r, lin_acoustics *a, float *bins)
 {
     const int D = table->mel.D;
-    float *spread = bins + 2 * D, *shapes = bins + 3 * D;
+    float *spread = bins + 2 * D, *shapes = bins + 4 * D;
     const double kind = between(r, 0, 1);
     if (kind < 0.35) make_steady(table, 0, r, a, shapes);
     else if (kind < 0.5) make_steady(table, 1, r, a, shapes);
@@ -312,6 +318,24 @@ static void limit_band(const lin_acoustics_table *table, draws *r, float *bins)
     }
 }
 
+static void tilt(double db, float *pass, int D)
+{
+    for (int d = 0; d < D && D > 1; d++) pass[d] *= (float)power_of_db(db * (d / (D - 1.0) - 0.5));
+}
+
+// Where bins are read if the frequencies of the speech are scaled by a factor; 1: where they are.
+static void scale_frequencies(const lin_acoustics_table *table, double factor, float *warp)
+{
+    const int D = table->mel.D;
+    const double high = table->upper_hz, knee = 0.8 * high / fmax(factor, 1);
+    for (int d = 0; d < D; d++) {
+        const double hz = lin_mel_centre_hz(&table->config, d), at = hz / factor;
+        // the inverse of: f factor below the knee, from there in a line to the highest frequency
+        const double from = at <= knee ? at : knee + (hz - knee * factor) * (high - knee) / (high - knee * factor);
+        warp[d] = (float)fmin(fmax(lin_mel_place(&table->config, from), 0), D - 1);
+    }
+}
+
 int lin_acoustics_silent(const lin_acoustics_table *table, uint64_t key)
 {
     draws r = begin(key, OF_SILENCE);
@@ -323,15 +347,18 @@ int lin_acoustics_draw(const lin_acoustics_table *table, int T, float power, uin
     const lin_acoustics_options *o = &table->options;
     const int D = table->mel.D, silent = lin_acoustics_silent(table, key);
     draws gain = begin(key, OF_GAIN), room = begin(key, OF_ROOM), noise = begin(key, OF_NOISE), babble = begin(key, OF_BABBLE),
-          band = begin(key, OF_BAND), level = begin(key, OF_LEVEL);
+          band = begin(key, OF_BAND), level = begin(key, OF_LEVEL), slope = begin(key, OF_TILT), size = begin(key, OF_WARP);
     const int with_room = happens(&room, o->room_part) && !silent, with_noise = happens(&noise, o->noise_part) || silent,
               with_babble = happens(&babble, o->babble_part) && !silent, with_band = happens(&band, o->band_part);
-    if (!with_room && !with_noise && !with_babble && !with_band && o->gain_db <= 0) return 0;
+    if (!with_room && !with_noise && !with_babble && !with_band && o->gain_db <= 0 && o->tilt_db <= 0 && o->warp <= 0) return 0;
     *a = (lin_acoustics){.speech = silent ? 0 : 1, .hold = 1, .n_shapes = 1, .key = lin_random_key(key, OF_FRAMES)};
     const float pass = (float)power_of_db(between(&gain, -o->gain_db, o->gain_db));
     memset(bins, 0, LIN_ACOUSTICS_ROWS * (size_t)D * sizeof *bins);
     for (int d = 0; d < D; d++) bins[d] = pass;
     memcpy(bins + 2 * D, table->spread, (size_t)D * sizeof *bins);
+    for (int d = 0; d < D; d++) bins[3 * D + d] = (float)d;
+    if (o->tilt_db > 0) tilt(between(&slope, -o->tilt_db, o->tilt_db), bins, D);
+    if (o->warp > 0) scale_frequencies(table, between(&size, 1 - o->warp, 1 + o->warp), bins + 3 * D);
     if (with_room) make_room(table, &room, a);
     if (with_noise) {
         make_noise(table, T, &noise, a, bins);

@@ -1,5 +1,5 @@
 /*
- * acoustics.h - draws the acoustics in which training hears an utterance: level, room, noise, other voices, a limited band.
+ * acoustics.h - draws the acoustics in which training hears an utterance: level, size of the speaker, room, noise, voices behind, band.
  *
  * Pipeline: [this] -> model/train_acoustics -> the operation gather, which applies them (kernels/acoustics.h has the equations).
  * A pure function of the table, the length and power of the utterance, and the key: the trainer calls it with a key for (seed,
@@ -9,6 +9,10 @@
  *   lin_acoustics_create(&options, &fbank_config, &table, &err);
  *   if (lin_acoustics_draw(table, T, power, key, &a, bins)) hear it in a; else as it was recorded
  *   lin_acoustics_destroy(table);
+ *
+ * Speakers differ in the length of their vocal tract, which scales the frequencies of all formants (vocal tract length
+ * perturbation, Jaitly and Hinton 2013): bins below four fifths of the highest frequency are heard at `factor` times theirs, those
+ * above on the straight line from there to the highest one.
  *
  * Noise is one of: a power law between white and brown, the long-term spectrum of speech, mains hum at 50 or 60 Hz with harmonics,
  * chords that change and fade, bursts that fade. Its level moves; in each bin its power varies from frame to frame as that of noise
@@ -22,6 +26,8 @@
 
 typedef struct lin_acoustics_options {
     double gain_db;      /* the level changes by up to this, up or down, uniformly; 0: not at all */
+    double tilt_db;      /* the highest bin changes by up to this against the lowest one, those between in proportion */
+    double warp;         /* frequencies are scaled by a factor that is uniform in 1 - warp to 1 + warp */
     double noise_part;   /* probability of noise in an utterance; of the others below likewise */
     double babble_part;  /* of other voices: three to six utterances of the training set at once */
     double snr_low_db;   /* of noise and of voices, uniform between the two */
@@ -33,8 +39,8 @@ typedef struct lin_acoustics_options {
 
 typedef struct lin_acoustics_table lin_acoustics_table;
 
-/* LIN_INVALID, with the name of the field, for a probability outside 0 to 1, a gain outside 0 to 60 dB, or a ratio of signal to
- * noise outside -30 to 100 dB or with low above high. */
+/* LIN_INVALID, with the name of the field, for a probability outside 0 to 1, a gain or tilt outside 0 to 60 dB, a warp outside 0
+ * to 0.5, or a ratio of signal to noise outside -30 to 100 dB or with low above high. */
 lin_status lin_acoustics_check(const lin_acoustics_options *options, lin_error *err);
 
 /* Whether any utterance is changed. */

@@ -51,6 +51,15 @@ int lin_mel_triangle(const lin_fbank_config *c, int fft, int b, int *first, floa
     return count;
 }
 
+static double step_of(const lin_fbank_config *c) { return (mel_of_hz(upper_edge(c)) - mel_of_hz(c->low_hz)) / (c->mel_bins + 1); }
+
+double lin_mel_centre_hz(const lin_fbank_config *c, int b)
+{
+    return 700.0 * (exp((mel_of_hz(c->low_hz) + (b + 1) * step_of(c)) / 1127.0) - 1.0);
+}
+
+double lin_mel_place(const lin_fbank_config *c, double hz) { return (mel_of_hz(hz) - mel_of_hz(c->low_hz)) / step_of(c) - 1; }
+
 lin_status lin_fbank_check(const lin_fbank_config *c, lin_error *err)
 {
     // Written so that a NaN fails the check.

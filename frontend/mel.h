@@ -21,6 +21,10 @@ double lin_mel_window(int window, int i);
 /* The lines of the spectrum strictly inside triangle b: returns their number; *first of them, and their weights (may be NULL). */
 int lin_mel_triangle(const lin_fbank_config *config, int fft, int b, int *first, float *weights);
 
+/* The frequency of the centre of bin b, and the place among the bins, b + a part, whose centre is at a frequency. */
+double lin_mel_centre_hz(const lin_fbank_config *config, int b);
+double lin_mel_place(const lin_fbank_config *config, double hz);
+
 /* The whole table for a backend, on the host. Errors of lin_fbank_check, or LIN_NO_MEMORY. */
 lin_status lin_fbank_table_create(const lin_fbank_config *config, lin_fbank_table *table, lin_error *err);
 void lin_fbank_table_free(lin_fbank_table *table);

@@ -1,10 +1,11 @@
 /*
- * acoustics.h - the acoustics in which training hears an utterance: gain, a room, noise, other voices, a limited band.
+ * acoustics.h - the acoustics in which training hears an utterance: gain, another voice, a room, noise, voices behind, a limited band.
  *
  * Pipeline: frontend/acoustics draws them -> model/train_acoustics -> the operation gather applies them, before normalisation.
  * Powers of sounds that do not depend on each other add on average (E |X + N|^2 = |X|^2 + E |N|^2), so everything works on the
- * powers of the mel bins, the exponentials of the features. For frame t and bin d of an utterance with the powers p(t):
+ * powers of the mel bins, the exponentials of the features. For frame t and bin d of an utterance with the features x(t):
  *
+ *   p(t) = exp((1 - f) x(t)[i] + f x(t)[i + 1]),  i + f = warp[d]                          the speech at another frequency
  *   late(t) = decay late(t-1) + (1 - decay) p(t-1),  late(0) = 0                           the energy that the room returns
  *   y = pass[d] (speech (p(t) + room late(t)) + noise exp(level(t)) shape(t)[d] g + voices(t)) + hiss[d] g
  *   feature = ln max(y, LIN_ACOUSTICS_FLOOR)
@@ -24,7 +25,7 @@
 enum {
     LIN_ACOUSTICS_VOICES = 6,
     LIN_ACOUSTICS_SHAPES = 8,
-    LIN_ACOUSTICS_ROWS = 3 + LIN_ACOUSTICS_SHAPES /* of bins: pass, hiss, spread, shapes */
+    LIN_ACOUSTICS_ROWS = 4 + LIN_ACOUSTICS_SHAPES /* of bins: pass, hiss, spread, warp (0 to D - 1), shapes */
 };
 
 #define LIN_ACOUSTICS_FLOOR 1.1920928955078125e-07f /* the power of digital silence, as in frontend/mel.h */
@@ -49,6 +50,15 @@ struct lin_acoustics {
     uint64_t key;        /* of all random values below */
     lin_voice voices[LIN_ACOUSTICS_VOICES];
 };
+
+/* The bins between which bin d of the speech is heard, and the share f of the second: warp[d] = *low + f. */
+LIN_RANDOM float lin_acoustics_between(const lin_acoustics *a, int d, int D, int *low, int *high)
+{
+    const float at = a->bins[3 * D + d];
+    *low = (int)at;
+    *high = *low + 1 < D ? *low + 1 : *low;
+    return at - (float)*low;
+}
 
 /* level(t), and the shape of frame t. */
 LIN_RANDOM float lin_acoustics_level(const lin_acoustics *a, int t, int *shape)

@@ -100,6 +100,15 @@ static float power_of(const unsigned char *codes, const float *steps, int d, int
     return expf(feature < LIN_ACOUSTICS_MOST ? feature : LIN_ACOUSTICS_MOST);
 }
 
+// The power of bin d of the speech, which is heard at warp[d].
+static float spoken(const lin_acoustics *a, const unsigned char *codes, const float *steps, int d, int D)
+{
+    int low, high;
+    const float f = lin_acoustics_between(a, d, D, &low, &high), x = steps[low] + steps[D + low] * (float)codes[low],
+                y = steps[high] + steps[D + high] * (float)codes[high], feature = x + f * (y - x);
+    return expf(feature < LIN_ACOUSTICS_MOST ? feature : LIN_ACOUSTICS_MOST);
+}
+
 // Adds the voices of frame t to y [n], for the bins from `first` on.
 static void add_voices(float *y, const lin_acoustics *a, int t, int first, int n, int D)
 {
@@ -114,7 +123,7 @@ static void add_voices(float *y, const lin_acoustics *a, int t, int first, int n
 static void hear(float *x, const lin_gather *item, int T, int D)
 {
     const lin_acoustics *a = item->acoustics;
-    const float *pass = a->bins, *hiss = pass + D, *spread = hiss + D, *shapes = spread + D;
+    const float *pass = a->bins, *hiss = pass + D, *spread = hiss + D, *shapes = pass + 4 * D;
     for (int first = 0; first < D; first += COLUMNS) {
         const int n = D - first < COLUMNS ? D - first : COLUMNS;
         float late[COLUMNS] = {0}, before[COLUMNS] = {0}, y[COLUMNS];
@@ -124,7 +133,7 @@ static void hear(float *x, const lin_gather *item, int T, int D)
             int shape = 0;
             const float noise = a->noise > 0 ? a->noise * expf(lin_acoustics_level(a, t, &shape)) : 0;
             for (int i = 0; i < n; i++) {
-                const float p = a->speech > 0 ? power_of(codes, item->steps, first + i, D) : 0;
+                const float p = a->speech > 0 ? spoken(a, codes, item->steps, first + i, D) : 0;
                 late[i] = a->decay * late[i] + (1 - a->decay) * before[i];
                 before[i] = p;
                 y[i] = a->speech * (p + a->room * late[i]);

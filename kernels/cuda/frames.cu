@@ -166,15 +166,21 @@ static __global__ void hear_utterances(float *x, const lin_gather *items, const 
     const lin_acoustics *a = item->acoustics;
     const int T = offsets[blockIdx.x + 1] - offsets[blockIdx.x], d = (int)(blockIdx.y * blockDim.x + threadIdx.x);
     if (!a || !item->codes || d >= D) return;
-    const float pass = a->bins[d], hiss = a->bins[D + d], spread = a->bins[2 * D + d], *shapes = a->bins + 3 * D + d;
+    const float pass = a->bins[d], hiss = a->bins[D + d], spread = a->bins[2 * D + d], *shapes = a->bins + 4 * D + d;
     const float mean = item->mean[d], istd = item->istd[d];
+    int low, high;
+    const float part = lin_acoustics_between(a, d, D, &low, &high);
+    const float least[2] = {item->steps[low], item->steps[high]}, step[2] = {item->steps[D + low], item->steps[D + high]};
     float late = 0, before = 0;
     x += (size_t)offsets[blockIdx.x] * (size_t)D + (size_t)d;
     for (int t = 0; t < T; t++, x += D) {
         const size_t at = (size_t)t * (size_t)D + (size_t)d;
         int shape;
         const float noise = a->noise * expf(lin_acoustics_level(a, t, &shape));
-        const float p = power_of(item->codes, item->steps, at, d, D), root = lin_acoustics_root(a, spread, at), g = root * root * root;
+        const unsigned char *codes = item->codes + (at - (size_t)d);
+        const float from = least[0] + step[0] * (float)codes[low], to = least[1] + step[1] * (float)codes[high];
+        const float p = expf(fminf(from + part * (to - from), LIN_ACOUSTICS_MOST));
+        const float root = lin_acoustics_root(a, spread, at), g = root * root * root;
         late = a->decay * late + (1 - a->decay) * before;
         before = p;
         float y = a->speech * (p + a->room * late);

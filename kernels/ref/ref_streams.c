@@ -16,6 +16,15 @@ static double power(const unsigned char *codes, const float *steps, int t, int d
     return exp(fmin(recorded(codes, steps, t, d, D), (double)LIN_ACOUSTICS_MOST));
 }
 
+// The power of bin d of the speech, which is heard at warp[d].
+static double spoken(const lin_gather *item, int t, int d, int D)
+{
+    int low, high;
+    const double f = (double)lin_acoustics_between(item->acoustics, d, D, &low, &high);
+    const double x = (1 - f) * recorded(item->codes, item->steps, t, low, D) + f * recorded(item->codes, item->steps, t, high, D);
+    return exp(fmin(x, (double)LIN_ACOUSTICS_MOST));
+}
+
 // The feature of frame t and bin d as kernels/acoustics.h defines it, with the sum over all frames before.
 static double heard(const lin_gather *item, int t, int d, int D)
 {
@@ -24,14 +33,14 @@ static double heard(const lin_gather *item, int t, int d, int D)
     const double pass = (double)a->bins[d], hiss = (double)a->bins[D + d], spread = (double)a->bins[2 * D + d];
     int shape;
     double late = 0, voices = 0;
-    const double noise = (double)a->noise * exp((double)lin_acoustics_level(a, t, &shape)) * (double)a->bins[(3 + shape) * D + d];
+    const double noise = (double)a->noise * exp((double)lin_acoustics_level(a, t, &shape)) * (double)a->bins[(4 + shape) * D + d];
     for (int s = 0; s < t; s++)
-        late += (1 - (double)a->decay) * pow((double)a->decay, t - 1 - s) * power(item->codes, item->steps, s, d, D);
+        late += (1 - (double)a->decay) * pow((double)a->decay, t - 1 - s) * spoken(item, s, d, D);
     for (int v = 0; v < a->n_voices; v++)
         voices += (double)a->voices[v].scale *
                   power(a->voices[v].codes, a->voices[v].steps, (a->voices[v].first + t) % a->voices[v].frames, d, D);
     const double g = pow((double)lin_acoustics_root(a, (float)spread, (uint64_t)t * (uint64_t)D + (uint64_t)d), 3);
-    const double speech = (double)a->speech * (power(item->codes, item->steps, t, d, D) + (double)a->room * late);
+    const double speech = (double)a->speech * (spoken(item, t, d, D) + (double)a->room * late);
     return log(fmax(pass * (speech + noise * g + voices) + hiss * g, (double)LIN_ACOUSTICS_FLOOR));
 }
 

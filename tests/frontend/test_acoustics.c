@@ -39,7 +39,7 @@ static double noise_at(int t, int d)
 {
     int shape;
     const double level = exp((double)lin_acoustics_level(&a, t, &shape));
-    return (double)a.noise * level * (double)bins[(3 + shape) * D + d] *
+    return (double)a.noise * level * (double)bins[(4 + shape) * D + d] *
            (double)cube(lin_acoustics_root(&a, bins[2 * D + d], (uint64_t)(t * D + d)));
 }
 
@@ -111,7 +111,7 @@ START_TEST(noise_reaches_its_ratio)
         const double power = noise_power(T);
         ck_assert_msg(power > 80 && power < 125, "key %llu: the noise has a power of %g, not 100", (unsigned long long)key, power);
         low = 0;
-        for (int d = 0; d < D / 4; d++) low += (double)bins[3 * D + d];
+        for (int d = 0; d < D / 4; d++) low += (double)bins[4 * D + d];
         centre += low / KEYS;
         if (low > most) most = low;
         if (low < least) least = low;
@@ -228,6 +228,53 @@ START_TEST(gain_is_a_factor)
 }
 END_TEST
 
+// The logarithm of pass is a straight line through the middle of the bins, of up to 8 dB from end to end.
+START_TEST(tilt_is_a_line)
+{
+    lin_acoustics_table *table = table_of(&(lin_acoustics_options){.tilt_db = 8});
+    double least = 0, most = 0;
+    for (uint64_t key = 0; key < KEYS; key++) {
+        ck_assert(draw(table, T, 1, key));
+        const double db = 10 * log10((double)(bins[D - 1] / bins[0]));
+        for (int d = 0; d < D; d++) ck_assert_double_eq_tol(10 * log10((double)bins[d]), db * (d / (D - 1.0) - 0.5), 1e-4);
+        least = fmin(least, db);
+        most = fmax(most, db);
+    }
+    ck_assert_msg(least > -8.001 && least < -7.5 && most < 8.001 && most > 7.5, "%g to %g dB", least, most);
+    lin_acoustics_destroy(table);
+}
+END_TEST
+
+// A tone at f is heard at f times the factor; the upper end stays where it was.
+START_TEST(frequencies_are_scaled)
+{
+    lin_acoustics_table *table = table_of(&(lin_acoustics_options){.warp = 0.2});
+    const double low = 1127 * log(1 + 20 / 700.0), step = (1127 * log(1 + 8000 / 700.0) - low) / (D + 1);
+    double least = 1, most = 1;
+    for (uint64_t key = 0; key < KEYS; key++) {
+        ck_assert(draw(table, T, 1, key));
+        double factor = 0;
+        for (int d = 0; d < D; d++) {
+            const float at = bins[3 * D + d];
+            ck_assert(at >= 0 && at <= D - 1 && (d == 0 || at >= bins[3 * D + d - 1]));
+            const double heard = 700 * (exp((low + (d + 1) * step) / 1127) - 1);
+            const double recorded = 700 * (exp((low + ((double)at + 1) * step) / 1127) - 1);
+            if (d == 20) factor = heard / recorded;
+            if (d > 20 && heard < 5000) ck_assert_double_eq_tol(heard / recorded, factor, 1e-4);
+        }
+        ck_assert_msg(fabs((double)bins[4 * D - 1] - (D - 1)) < 1, "the last bin is read at %g", (double)bins[4 * D - 1]);
+        least = fmin(least, factor);
+        most = fmax(most, factor);
+    }
+    ck_assert_msg(least > 0.799 && least < 0.82 && most > 1.18 && most < 1.201, "%g to %g", least, most);
+    lin_acoustics_destroy(table);
+    table = table_of(&(lin_acoustics_options){.gain_db = 1});
+    ck_assert(draw(table, T, 1, 1));
+    for (int d = 0; d < D; d++) ck_assert(bins[3 * D + d] == (float)d);
+    lin_acoustics_destroy(table);
+}
+END_TEST
+
 START_TEST(parts_are_those_asked_for)
 {
     enum { MANY = 4000 };
@@ -271,7 +318,7 @@ END_TEST
 START_TEST(a_function_of_the_key)
 {
     static float first[LIN_ACOUSTICS_ROWS * D];
-    const lin_acoustics_options o = {.gain_db = 3, .noise_part = 1, .room_part = 1, .band_part = 1, .snr_high_db = 30};
+    const lin_acoustics_options o = {.gain_db = 3, .tilt_db = 6, .warp = 0.1, .noise_part = 1, .room_part = 1, .band_part = 1, .snr_high_db = 30};
     lin_acoustics_table *table = table_of(&o), *other = table_of(&o);
     for (uint64_t key = 0; key < 50; key++) {
         ck_assert(draw(table, T, 10, key));
@@ -306,6 +353,14 @@ START_TEST(bad_options_and_no_memory)
     ck_assert(!lin_acoustics_any(&o));
     o.gain_db = -1;
     assert_fails(lin_acoustics_check(&o, &err), LIN_INVALID, err, "gain_db");
+    o.gain_db = 0;
+    o.warp = 0.6;
+    assert_fails(lin_acoustics_check(&o, &err), LIN_INVALID, err, "warp");
+    o.warp = 0.1;
+    ck_assert(lin_acoustics_any(&o));
+    o.tilt_db = 61;
+    assert_fails(lin_acoustics_check(&o, &err), LIN_INVALID, err, "tilt_db");
+    o.tilt_db = 1;
     o.gain_db = 3;
     ck_assert(lin_acoustics_any(&o));
     o.snr_low_db = 31;
@@ -340,6 +395,8 @@ int main(void)
     tcase_add_test(cases, rooms_reverberate);
     tcase_add_test(cases, bands_have_edges);
     tcase_add_test(cases, gain_is_a_factor);
+    tcase_add_test(cases, tilt_is_a_line);
+    tcase_add_test(cases, frequencies_are_scaled);
     tcase_add_test(cases, parts_are_those_asked_for);
     tcase_add_test(cases, a_function_of_the_key);
     tcase_add_test(cases, bad_options_and_no_memory);

@@ -155,6 +155,7 @@ static const lin_acoustics *ops_acoustics(ops_context *c, int D, const float *st
     for (int i = 0; i < VOICE * D; i++) codes[i] = (unsigned char)lin_random_bits(ops_next_key(c), 0);
     float bins[LIN_ACOUSTICS_ROWS * 129];
     for (int i = 0; i < LIN_ACOUSTICS_ROWS * D; i++) bins[i] = (float)lin_random_uniform(ops_next_key(c), 0);
+    for (int i = 3 * D; i < 4 * D; i++) bins[i] *= (float)(D - 1);
     const int kind = ops_pick(c, 0, 15);
     for (int d = 0; d < D; d++) {
         if (kind & 1 && d % 3 == 0) bins[d] = 0;

@@ -301,10 +301,27 @@ START_TEST(gather_with_acoustics)
     a.n_voices = 0;
     ops->gather(exec, x, &item, NULL, &segments, 1);
     for (int t = 0; t < 3; t++) ck_assert_double_eq_tol(x[t], 2 * (log((double)LIN_ACOUSTICS_FLOOR) - 1), 1e-7);
-    bins[3] = 5; // a shape; without spread
+    bins[4] = 5; // a shape; without spread
     a.noise = 2;
     ops->gather(exec, x, &item, NULL, &segments, 1);
     for (int t = 0; t < 3; t++) ck_assert_double_eq_tol(x[t], 2 * (log(30) - 1), 1e-7);
+}
+END_TEST
+
+// Features 0, 2, 6 of three bins, heard a quarter of a bin higher, at the last bin, and half a bin lower than it.
+START_TEST(gather_at_other_frequencies)
+{
+    const int offsets[] = {0, 1};
+    const lin_segments segments = segments_of(offsets, 1);
+    const unsigned char codes[] = {0, 1, 3};
+    const float steps[] = {0, 0, 0, 2, 2, 2}, mean[] = {0, 0, 0}, istd[] = {1, 1, 1};
+    float bins[LIN_ACOUSTICS_ROWS * 3] = {1, 1, 1, [9] = 0.25f, 2, 1.5f};
+    const lin_acoustics a = {.speech = 1, .hold = 1, .n_shapes = 1, .bins = bins};
+    const lin_gather item = {codes, steps, mean, istd, 0, 0, &a};
+    const double want[] = {0.5, 6, 4};
+    double x[3];
+    ops->gather(exec, x, &item, NULL, &segments, 3);
+    test_close_f64("x", x, want, 3, 1e-6);
 }
 END_TEST
 
@@ -426,6 +443,7 @@ int main(void)
     tcase_add_test(tests, tally_losses);
     tcase_add_test(tests, gather);
     tcase_add_test(tests, gather_with_acoustics);
+    tcase_add_test(tests, gather_at_other_frequencies);
     tcase_add_test(tests, carry);
     tcase_add_test(tests, greedy);
     tcase_add_test(tests, fbank);
