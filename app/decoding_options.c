@@ -9,6 +9,7 @@ static const char *const given_names[] = {
     [LIN_GIVEN_SCORE] = "beam-score",
     [LIN_GIVEN_LABELS] = "beam-labels",
     [LIN_GIVEN_BLANK] = "skip-blank",
+    [LIN_GIVEN_BLANK_PENALTY] = "blank-penalty",
     [LIN_GIVEN_LM] = "lm",
     [LIN_GIVEN_NO_LM] = "no-lm",
     [LIN_GIVEN_LM_WEIGHT] = "lm-weight",
@@ -52,7 +53,7 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives");
     const char *name = first_given(v, (const lin_given[]){LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS,
-                                                          LIN_GIVEN_NO_LM, LIN_GIVEN_COUNT});
+                                                          LIN_GIVEN_NO_LM, LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_COUNT});
     if (name && !v->words) return lin_misuse(parsed, "--%s is for --words", name);
     if (given(v, LIN_GIVEN_UNKNOWN) && v->no_unknown) return lin_misuse(parsed, "--unknown and --no-unknown exclude each other");
     if (given(v, LIN_GIVEN_LM) && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");

@@ -17,7 +17,8 @@ lin_words_options lin_words_options_default(void)
     return (lin_words_options){.width = 256,
                                .score = 12,
                                .lm_weight = 0.8,
-                               .bonus = -0.4,
+                               .bonus = -1,
+                               .blank_penalty = 1.5,
                                .unknown = -6,
                                .unknown_phone = -3,
                                .rivals = 1,
@@ -46,6 +47,7 @@ static lin_status check_options(const lin_words_options *o, lin_error *err)
     if ((status = check_number("score", o->score, 0, 1e6, err))) return status;
     if ((status = check_whole("labels", o->labels, 0, INT_MAX, err))) return status;
     if ((status = check_number("blank", o->blank, 0, 1, err))) return status;
+    if ((status = check_number("blank_penalty", o->blank_penalty, -1e3, 1e3, err))) return status;
     if ((status = check_number("lm_weight", o->lm_weight, 0, 1e3, err))) return status;
     if ((status = check_number("bonus", o->bonus, -1e3, 1e3, err))) return status;
     if ((status = check_number("unknown", o->unknown, -INFINITY, 0, err))) return status;
@@ -115,6 +117,7 @@ static uint64_t fingerprint(const lin_words *w)
     h = lin_hash_pair(h, (uint64_t)o->rivals << 40 | (uint64_t)o->n_best << 20 | (uint64_t)o->longest);
     h = lin_hash_pair(lin_hash_pair(h, number_bits(o->score)), number_bits(o->blank));
     h = lin_hash_pair(lin_hash_pair(h, number_bits(o->lm_weight)), number_bits(o->bonus));
+    if (o->blank_penalty < 0 || o->blank_penalty > 0) h = lin_hash_pair(h, number_bits(o->blank_penalty));
     return lin_hash_pair(lin_hash_pair(lin_hash_pair(h, number_bits(o->unknown)), number_bits(o->unknown_phone)), w->bytes);
 }
 

@@ -16,7 +16,7 @@
  *   lin_words_nbest(words, state, k, &tail, &err);                          // unfinished words too
  *   lin_words_finish(words, state, context, &settled, &err);
  *
- * Score of a path: acoustic + lm_weight * language + bonus * words + costs of unknown words + bonuses of the context; the formula
+ * Score of a path: acoustic (with blank_penalty less for each blank) + lm_weight * language + bonus * words + costs of unknown words + bonuses of the context; the formula
  * is in docs/decoding.md. acoustic is the sum over the alignments that were followed, at most the exact sum over all alignments
  * of the path's phones: the beam and recombination drop alignments. With n_best above 1 it is the exact sum, for which rows are
  * stored. Confidence of a word: the geometric mean of its phones' confidences (decoder/path.h), times the probability of the word
@@ -46,6 +46,8 @@ typedef struct lin_words_options {
     double score;        /* those worse than the best by more than this (natural logarithm) are dropped; 0: none */
     int labels;          /* only this many most probable labels of a frame are followed; 0: all */
     double blank;        /* frames whose blank probability is at least this are skipped; 0: none */
+    double blank_penalty; /* subtracted from the natural logarithm of each frame's blank: networks trained by CTC put out more of it
+                             than leaves room for the phones of a word, of which some are then missing */
     double lm_weight;    /* on the language model's natural logarithm */
     double bonus;        /* for every word, natural logarithm */
     double unknown;      /* for a word outside the lexicon, natural logarithm, at most 0; -INFINITY: no such words. The language

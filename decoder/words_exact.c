@@ -95,7 +95,7 @@ void lin_words_keep_row(const lin_words *w, lin_words_view *s, const float *logp
     if (!w->n_rows || s->h->rows_lost) return;
     float *row = row_at(w, s, s->h->frame);
     memcpy(row, logp, (size_t)w->V * sizeof *row);
-    if (over) row[0] = NAN;
+    row[0] = over ? NAN : lin_words_blank(w, logp);
 }
 
 // The sums after the phones first .. last of a trace-back (none if last is larger), whose rows are before `limit`.

@@ -287,6 +287,9 @@ static inline void lin_words_weigh(lin_words_hyp *t)
     t->score = t->acoustic + t->weight + t->ahead;
 }
 
+// The natural logarithm with which the search sees the blank of a row.
+static inline float lin_words_blank(const lin_words *w, const float *logp) { return logp[0] - (float)w->o.blank_penalty; }
+
 // words_search.c: extends all hypotheses by one row. 0: the row was skipped, because its blank is probable enough.
 int lin_words_row(const lin_words *w, lin_words_view *s, const float *logp);
 

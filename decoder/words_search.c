@@ -369,13 +369,13 @@ static void go_on(const lin_words *w, lin_words_view *s, const lin_words_hyp *t,
 }
 
 // Blank, or the last phone once more.
-static void stay(lin_words_hyp *t, const float *logp)
+static void stay(const lin_words *w, lin_words_hyp *t, const float *logp)
 {
     const double again = t->last ? (double)logp[t->last] : -INFINITY;
     const lin_words_ending *better = lin_words_better_ending(t);
     lin_words_ending blank = *better;
-    blank.sum = t->acoustic + (double)logp[0];
-    blank.best += (double)logp[0];
+    blank.sum = t->acoustic + (double)lin_words_blank(w, logp);
+    blank.best += (double)lin_words_blank(w, logp);
     lin_words_ending *label = &t->endings[LIN_LABEL_ENDING];
     t->endings[LIN_BLANK_ENDING] = blank;
     label->sum += again;
@@ -470,7 +470,7 @@ static int expand(const lin_words *w, lin_words_view *s, const float *logp)
     s->best = -INFINITY;
     for (int i = 0; i < s->h->n_hyps; i++) {
         lin_words_candidate *c = add(w, s, &s->hyps[i], find_slot(w, s, &s->hyps[i]));
-        stay(&c->t, logp);
+        stay(w, &c->t, logp);
         s->best = c->t.score > s->best ? c->t.score : s->best;
     }
     s->floor = floor_below(w, s->best);
@@ -487,7 +487,7 @@ static int expand(const lin_words *w, lin_words_view *s, const float *logp)
 int lin_words_row(const lin_words *w, lin_words_view *s, const float *logp)
 {
     const int blank = w->o.blank > 0 && exp((double)logp[0]) >= w->o.blank;
-    for (int i = 0; blank && i < s->h->n_hyps; i++) stay(&s->hyps[i], logp);
+    for (int i = 0; blank && i < s->h->n_hyps; i++) stay(w, &s->hyps[i], logp);
     const int taken = blank || expand(w, s, logp);
     lin_words_keep_row(w, s, logp, !taken);
     s->h->frame++;

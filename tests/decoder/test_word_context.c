@@ -19,6 +19,7 @@ static const char homophones[] = "right R AY T\nwrite R AY T\nrite R AY T\nlette
 static void setup(void)
 {
     lin_words_options o = lin_words_options_default();
+    o.blank_penalty = 0;
     o.bonus = 0;
     o.unknown = -INFINITY;
     OK(lin_phones_create(NULL, &phones, &err));

@@ -145,6 +145,7 @@ START_TEST(test_impossible_alternatives)
     } is[2][4] = {{{"ox ", .71}, {"", .1}, {"bo ", .07}, {"ab ", .04}}, {{"ox ", .8}, {"ab ", .08}, {"bo ", .08}, {"", .01}}};
     lin_words_options o = lin_words_options_default();
     o.bonus = 0;
+    o.blank_penalty = 0;
     o.unknown = -INFINITY;
     o.n_best = 10;
     lin_path p = {0};
@@ -173,7 +174,7 @@ START_TEST(test_impossible_alternatives)
 END_TEST
 
 // log of the sum over the alignments of a path's phones with T rows, from the definition.
-static double path_log(const lin_path *p, const float *logp, int T, int V)
+static double path_log(const lin_path *p, const float *logp, int T, int V, float blank_penalty)
 {
     const int S = 2 * p->n_phones + 1;
     double *alpha = malloc(2 * sizeof(double) * (size_t)S), *before = alpha + S;
@@ -185,7 +186,7 @@ static double path_log(const lin_path *p, const float *logp, int T, int V)
             double sum = t ? before[s] : s < 2 ? 0 : -INFINITY;
             if (t && s > 0) sum = add_logs(sum, before[s - 1]);
             if (t && s > 1 && label && label != p->phones[s / 2 - 1].label) sum = add_logs(sum, before[s - 2]);
-            alpha[s] = sum + (double)logp[t * V + label];
+            alpha[s] = sum + (double)(logp[t * V + label] - (label ? 0 : blank_penalty));
         }
     }
     const double sum = S > 1 ? add_logs(alpha[S - 1], alpha[S - 2]) : alpha[0];
@@ -219,7 +220,7 @@ START_TEST(test_exact_scores)
             const int n = lin_words_hypotheses(s.words, s.state);
             for (int i = !finished; i < n; i++, listed++) { // before the end the best one has the score of the search
                 OK(lin_words_nbest(s.words, s.state, i, &p, &err));
-                const double exact = path_log(&p, logp, ROWS, w.V);
+                const double exact = path_log(&p, logp, ROWS, w.V, (float)v.o.blank_penalty);
                 test_require(fabs(p.acoustic - exact) < 1e-6, "seed %d: hypothesis %d has %.9g, its phones %.9g", (int)seed, i,
                              p.acoustic, exact);
                 ck_assert(p.score <= last);
@@ -270,7 +271,7 @@ START_TEST(test_more_rows_than_kept)
             OK(lin_path_reserve(&whole, p.n_phones + tail.n_phones, 1, &err));
             for (int k = 0; k < p.n_phones; k++) whole.phones[whole.n_phones++] = p.phones[k];
             for (int k = 0; k < tail.n_phones; k++) whole.phones[whole.n_phones++] = tail.phones[k];
-            const double exact = path_log(&whole, logp, T, HAND_V);
+            const double exact = path_log(&whole, logp, T, HAND_V, 0);
             test_require(tail.acoustic < exact + 1e-6 && (i || tail.acoustic > exact - 0.01), "hypothesis %d: %.9g, exact %.9g", i,
                          tail.acoustic, exact);
             lin_path_free(&tail);

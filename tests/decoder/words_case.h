@@ -76,6 +76,7 @@ SUPPORT variant draw_variant(uint64_t seed)
     v.o.bonus = 0.5 * (below(&d, 7) - 3);
     v.o.unknown = below(&d, 2) ? -INFINITY : -0.5 * (1 + below(&d, 10));
     v.o.unknown_phone = -0.5 * below(&d, 6);
+    v.o.blank_penalty = 0.75 * below(&d, 3);
     return v;
 }
 
@@ -142,6 +143,7 @@ SUPPORT lin_words_options plain(void)
 {
     lin_words_options o = lin_words_options_default();
     o.bonus = 0;
+    o.blank_penalty = 0;
     o.unknown = -10;
     o.unknown_phone = -1;
     return o;
