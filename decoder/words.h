@@ -47,7 +47,8 @@ typedef struct lin_words_options {
     int labels;          /* only this many most probable labels of a frame are followed; 0: all */
     double blank;        /* frames whose blank probability is at least this are skipped; 0: none */
     double blank_penalty; /* subtracted from the natural logarithm of each frame's blank: networks trained by CTC put out more of it
-                             than leaves room for the phones of a word, of which some are then missing */
+                             than leaves room for the phones of a word, of which some are then missing. Times and
+                             confidences are those of the network's own best alignment */
     double lm_weight;    /* on the language model's natural logarithm */
     double bonus;        /* for every word, natural logarithm */
     double unknown;      /* for a word outside the lexicon, natural logarithm, at most 0; -INFINITY: no such words. The language

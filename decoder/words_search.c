@@ -368,14 +368,15 @@ static void go_on(const lin_words *w, lin_words_view *s, const lin_words_hyp *t,
     }
 }
 
-// Blank, or the last phone once more.
+// Blank, or the last phone once more. The penalty is for the choice of words: the best alignment, which times and confidences come
+// from, is that of the network.
 static void stay(const lin_words *w, lin_words_hyp *t, const float *logp)
 {
     const double again = t->last ? (double)logp[t->last] : -INFINITY;
     const lin_words_ending *better = lin_words_better_ending(t);
     lin_words_ending blank = *better;
     blank.sum = t->acoustic + (double)lin_words_blank(w, logp);
-    blank.best += (double)lin_words_blank(w, logp);
+    blank.best += (double)logp[0];
     lin_words_ending *label = &t->endings[LIN_LABEL_ENDING];
     t->endings[LIN_BLANK_ENDING] = blank;
     label->sum += again;
