@@ -1,22 +1,27 @@
 #!/usr/bin/env bash
 # Figure 2 of Katharopoulos et al. 2020: loss against steps on the copy task, for softmax, Reformer and linear attention.
 #
-#   recipes/paper/copy.sh [--work exp/paper/copy] [--variants softmax,lsh-1,lsh-4,linear] [--seeds N] [--steps N] [--reduced] [--quick]
-#                         [--device auto|cpu|cuda[:N]] [--threads N] [--linnet PROGRAM]
+#   recipes/paper/copy.sh [--work exp/paper/copy] [--variants softmax,lsh-1,lsh-4,linear] [--seeds N] [--steps N] [--length N] [--batch N]
+#                         [--drop-step N] [--precision fp32|bf16] [--reduced] [--quick] [--device auto|cpu|cuda[:N]] [--threads N] [--linnet PROGRAM]
 #
 # 10 symbols, sequences of at most 128, 4 layers, 8 heads of 32, 64 sequences a step, RAdam at 1e-3 and 1e-4 after 3,000 of 10,000 steps.
 # --reduced, for CPUs: sequences of at most 32, 32 a step, 1e-4 after 1,500 of 2,000 steps. --quick: 20 steps, to test the recipe.
+# --length, --batch, --steps, --drop-step: other sizes, also of the reduced form.
 # Writes WORK/copy-VARIANT-SEED.tsv, copy.tsv, loss.svg and RESULTS.md. What is there already is not computed again.
 . "$(dirname "$0")/../common.sh"
 
-work=exp/paper/copy variants=softmax,lsh-1,lsh-4,linear seeds=1 steps= reduced=
-flags=" quick reduced " values=" work variants seeds steps device threads linnet "
+work=exp/paper/copy variants=softmax,lsh-1,lsh-4,linear seeds=1 steps= length= batch= drop_step= precision=auto reduced=
+flags=" quick reduced " values=" work variants seeds steps length batch drop-step precision device threads linnet "
 options "$@"
 is_count "$seeds" --seeds
 how=()
 [ -n "$reduced" ] && how=(--length 32 --batch 32 --steps 2000 --drop-step 1500 --log-every 20)
 [ -n "$quick" ] && how=(--quick)
-[ -n "$steps" ] && { is_count "$steps" --steps; how+=(--steps "$steps"); }
+for o in steps length batch drop_step; do
+  [ -z "${!o}" ] || { is_count "${!o}" "--${o//_/-}"; how+=("--${o//_/-}" "${!o}"); }
+done
+case $precision in auto|fp32|bf16) ;; *) die "--precision is auto, fp32 or bf16, not '$precision'" ;; esac
+[ "$precision" = auto ] || how+=(--precision "$precision")
 
 tables=()
 for variant in ${variants//,/ }; do

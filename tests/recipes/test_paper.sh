@@ -55,6 +55,9 @@ is "copy: rows of both seeds, one head" "8 1" "$(awk '$1 == "linear" { n++ } $1 
 before=$(cat "$tmp/copy/copy.tsv")
 recipe copy --work "$tmp/copy" --quick --variants linear --seeds 2 --device cpu
 is "copy: a second run computes nothing" "$before" "$(cat "$tmp/copy/copy.tsv")"
+recipe copy --work "$tmp/sizes" --reduced --variants linear --length 10 --batch 3 --steps 20 --drop-step 10 --precision fp32 --device cpu
+has "copy: other sizes" "$(cat "$tmp/sizes/RESULTS.md")" "at most 10 long, 3 sequences a step, 4 layers, 8 heads of 32, rate 0.001, a tenth after 10 steps"
+declines "copy: no precision" "--precision is auto, fp32 or bf16, not 'half'" copy --work "$tmp/copy" --precision half
 declines "copy: no seeds" "--seeds is a number from 1 up, not '0'" copy --work "$tmp/copy" --seeds 0
 # Enough steps: a guess has a loss of ln 2 = 0.69.
 run bench copy --variants linear --symbols 2 --length 8 --batch 16 --layers 2 --heads 2 --head-width 16 --steps 300 --drop-step 300 --lr 3e-3 --log-every 100 --device cpu
