@@ -540,6 +540,7 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     if (status != LIN_OK) lin_fail(err, status, "--init %s cannot be used: %s", v->init, why.message);
     const char *has = from->config.decay != config.decay                       ? from->config.decay ? "fixed decays" : "no decays"
                       : from->config.condition_every != config.condition_every ? "no conditions"
+                      : from->config.head_width != config.head_width           ? "narrower heads"
                       : from->config.feedforward != config.feedforward         ? "a narrower feed-forward"
                                                                                : NULL;
     if (status == LIN_OK && has && !v->quiet && first_process)

@@ -2,6 +2,7 @@
 
 #include "model/model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,17 +113,67 @@ void lin_model_destroy(lin_model *m)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }
 
-// A tensor into a larger one, from row `first` on. Columns that only `to` has become 0, and so do rows unless they keep their
-// values: hidden units that begin with outputs of 0 change nothing, and their inputs differ.
-static void copy_tensor(float *to, const lin_param *is, const float *from, const lin_param *was, int first, int keeps_rows)
+// Heads of `old` elements in heads of `now`: where element i of all of them comes to lie.
+typedef struct heads {
+    int old, now;
+} heads;
+
+static size_t place(heads h, int i) { return (size_t)(i / h.old * h.now + i % h.old); }
+
+static const heads as_they_are = {1, 1};
+
+// A tensor into a larger one, from row `first` on. What only `to` has becomes 0, but whole rows that keep their values: units that
+// begin with outputs of 0 change nothing, and their inputs differ.
+static void copy_tensor(float *to, const lin_param *is, const float *from, const lin_param *was, int first, heads rows, heads columns,
+                        int keeps_rows)
 {
-    const size_t width = (size_t)(is->k ? is->k : 1), old = (size_t)(was->k ? was->k : 1);
-    for (int r = 0; r < is->n; r++, to += width) {
-        const int given = r >= first && r < first + was->n;
-        if (!given && keeps_rows) continue;
-        memset(to, 0, width * sizeof *to);
-        if (given) memcpy(to, from + (size_t)(r - first) * old, old * sizeof *to);
+    const size_t width = (size_t)(is->k ? is->k : 1);
+    const int old = was->k ? was->k : 1;
+    if (!keeps_rows) memset(to, 0, (size_t)is->n * width * sizeof *to);
+    for (int r = 0; r < was->n; r++, from += old) {
+        float *row = to + place(rows, first + r) * width;
+        memset(row, 0, width * sizeof *row);
+        for (int c = 0; c < old; c++) row[place(columns, c)] = from[c];
     }
+}
+
+// The network in front of a norm of more channels, of which the new ones are 0: the deviation is smaller by the root of the share of
+// the old ones (their mean, which is near 0, is neglected), and the weights make up for it.
+static void widen_norm(lin_model *to, const int norm[2], heads h)
+{
+    const int C = lin_config_width(&to->config), old = to->config.heads * h.old;
+    float *weight = to->values + to->params.table[norm[0]].offset;
+    for (int c = 0; c < C; c++) weight[c] = (float)((c < old ? (double)weight[c] : 1) * sqrt((double)old / C));
+}
+
+// New elements of keys begin near 0 (φ is e^-6), so that old queries and keys meet as before.
+static void quiet_keys(lin_model *to, const int qkv[2], heads h)
+{
+    const int C = lin_config_width(&to->config);
+    float *weight = to->values + to->params.table[qkv[0]].offset, *bias = to->values + to->params.table[qkv[1]].offset;
+    for (int r = C; r < 2 * C; r++) {
+        if (r % h.now < h.old) continue;
+        memset(weight + (size_t)r * (size_t)C, 0, (size_t)C * sizeof *weight);
+        bias[r] = -6;
+    }
+}
+
+static void widen(lin_model *to, heads h)
+{
+    for (int l = 0; l < to->config.layers; l++) {
+        const lin_param_layer *p = &to->params.layers[l];
+        widen_norm(to, p->norm1, h);
+        widen_norm(to, p->norm2, h);
+        quiet_keys(to, p->qkv, h);
+    }
+    widen_norm(to, to->params.norm, h);
+}
+
+// Whether the heads may be wider than those of a network with the same function: what reads its channels are norms.
+static int can_widen(const lin_config *c)
+{
+    return c->network == LIN_NETWORK_TRANSFORMER && c->norm == LIN_NORM_PRE && c->attention == LIN_ATTENTION_LINEAR &&
+           c->feature_map == LIN_MAP_ELU && c->positions != LIN_POSITIONS_SINUSOID;
 }
 
 lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_error *err)
@@ -134,6 +185,8 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
     if (alike.decay < to->config.decay) alike.decay = to->config.decay;
     if (!alike.condition_every) alike.condition_every = to->config.condition_every;
     if (alike.feedforward < to->config.feedforward) alike.feedforward = to->config.feedforward;
+    const heads h = {alike.head_width, to->config.head_width};
+    if (h.old > 0 && h.old < h.now && can_widen(&to->config)) alike.head_width = h.now;
     if (alike.conv_layers && to->config.conv_layers) {
         alike.positions = to->config.positions;
         alike.conv_kernel = K;
@@ -146,9 +199,11 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
         const lin_param *a = &from->params.table[j], *b = &to->params.table[i];
         if (strcmp(a->name, b->name) != 0) continue; // of decays or conditions, which `from` lacks
         j++;
-        const int is_conv = a->n != b->n && strstr(b->name, ".conv.");
-        copy_tensor(to->values + b->offset, b, from->values + a->offset, a, is_conv ? first : 0, !is_conv);
+        const int is_conv = a->n != b->n && strstr(b->name, ".conv.weight"), is_qkv = strstr(b->name, ".qkv.") != NULL;
+        copy_tensor(to->values + b->offset, b, from->values + a->offset, a, is_conv ? first : 0, is_qkv ? h : as_they_are,
+                    strstr(b->name, ".out.weight") ? h : as_they_are, is_qkv || strstr(b->name, ".ff1."));
     }
+    if (h.old != h.now) widen(to, h);
     lin_model_seal(to);
     return LIN_OK;
 }

@@ -77,7 +77,9 @@ void lin_model_destroy(lin_model *model);
  * their convolutions: a tap keeps its distance in time from the frame, and the taps that only `to` has become 0. `from` may have
  * no decays where `to` has some, or fixed ones where `to` has gated ones: the tensors that it lacks keep their values. Its
  * feed-forward may be narrower: the units that it lacks keep the values of their inputs, and their outputs become 0, so that they
- * change nothing. LIN_MISMATCH, with nothing changed, if the networks differ otherwise, `from` has taps that `to` has not, or the
+ * change nothing. So may its heads, in a pre-norm network of linear attention (elu + 1) without sinusoids: new channels begin as
+ * 0, the norms' weights make up for their number, and new elements of keys begin near 0, so that the function is nearly the same
+ * (the mean over the channels counts less). LIN_MISMATCH, with nothing changed, if the networks differ otherwise, `from` has taps that `to` has not, or the
  * phones differ.
  */
 lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_error *err);

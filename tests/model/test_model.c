@@ -1,4 +1,7 @@
 // model/model.c: weights from one model to another.
+#include <math.h>
+
+#include "model/encoder.h"
 #include "model/model.h"
 
 #include "tests/support.h"
@@ -92,6 +95,87 @@ START_TEST(hidden_units_are_added)
 }
 END_TEST
 
+static lin_config with_heads_of(int width)
+{
+    lin_config c = lin_config_default(V);
+    c.layers = 3;
+    c.heads = 2;
+    c.head_width = width;
+    c.feedforward = 4 * width;
+    c.mel_bins = 4;
+    c.norm = LIN_NORM_PRE;
+    c.decay = LIN_DECAY_GATED;
+    c.condition_every = 2;
+    c.positions = LIN_POSITIONS_NONE;
+    c.conv_kernel = c.conv_layers = 0;
+    return c;
+}
+
+// The channels of what a tensor [n, k] writes, less their mean.
+static void centre(lin_model *m, int index)
+{
+    const lin_param *p = &m->params.table[index];
+    const int k = p->k ? p->k : 1;
+    float *w = m->values + p->offset;
+    for (int c = 0; c < k; c++) {
+        double mean = 0;
+        for (int r = 0; r < p->n; r++) mean += (double)w[r * k + c] / p->n;
+        for (int r = 0; r < p->n; r++) w[r * k + c] -= (float)mean;
+    }
+}
+
+static void log_probabilities(const lin_model *m, const float *features, int frames, float *logp)
+{
+    lin_encoder *encoder;
+    lin_worker *worker;
+    const int offsets[] = {0, frames};
+    ck_assert_int_eq(lin_encoder_create(m, lin_ops_cpu(), &encoder, NULL), LIN_OK);
+    ck_assert_int_eq(lin_worker_create(encoder, 1, &worker, NULL), LIN_OK);
+    ck_assert_int_eq(lin_encoder_run(worker, features, offsets, 1, logp, NULL), LIN_OK);
+    lin_worker_destroy(worker);
+    lin_encoder_destroy(encoder);
+}
+
+// The same function, where the mean over the channels is 0: norms are all that reads them.
+START_TEST(heads_grow_wider)
+{
+    enum { FRAMES = 50 };
+    const lin_config narrow = with_heads_of(4), wide = with_heads_of(7);
+    const lin_features f = lin_features_default();
+    lin_model *from, *to;
+    float features[FRAMES * 4], a[FRAMES * V], b[FRAMES * V];
+    ck_assert_int_eq(lin_model_create(&narrow, &f, NULL, 1, &from, NULL), LIN_OK);
+    ck_assert_int_eq(lin_model_create(&wide, &f, NULL, 2, &to, NULL), LIN_OK);
+    test_fill_f32(from->values, from->params.n_elements, 3, -0.7, 0.7);
+    for (int l = 0; l < narrow.layers; l++) {
+        const lin_param_layer *p = &from->params.layers[l];
+        for (int part = 0; part < 2; part++) {
+            centre(from, p->out[part]);
+            centre(from, p->ff2[part]);
+        }
+    }
+    for (int part = 0; part < 2; part++) {
+        centre(from, from->params.input[part]);
+        centre(from, from->params.condition[part]);
+    }
+    lin_model_seal(from);
+    test_fill_f32(features, FRAMES * 4, 4, -2, 2);
+    log_probabilities(from, features, FRAMES, a);
+    log_probabilities(to, features, FRAMES, b);
+    double difference = 0;
+    for (int i = 0; i < FRAMES * V; i++) difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
+    ck_assert_double_gt(difference, 0.1);
+    ck_assert_int_eq(lin_model_copy_weights(to, from, NULL), LIN_OK);
+    log_probabilities(to, features, FRAMES, b);
+    difference = 0;
+    for (int i = 0; i < FRAMES * V; i++) difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
+    ck_assert_msg(difference < 0.02, "the log-probabilities differ by %g", difference);
+    ck_assert_int_eq(lin_model_copy_weights(from, to, NULL), LIN_MISMATCH);
+    lin_model_destroy(from);
+    lin_model_destroy(to);
+}
+END_TEST
+
 START_TEST(other_networks_are_refused)
 {
     lin_model *to = make(LIN_POSITIONS_CENTRED_CONV, 0, MORE, 6, 2);
@@ -118,6 +202,7 @@ int main(void)
     tcase_add_test(tests, weights_of_the_same_network_are_copied);
     tcase_add_test(tests, taps_keep_their_distance_in_time);
     tcase_add_test(tests, hidden_units_are_added);
+    tcase_add_test(tests, heads_grow_wider);
     tcase_add_test(tests, other_networks_are_refused);
     suite_add_tcase(suite, tests);
     return test_run(suite);
