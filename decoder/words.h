@@ -16,12 +16,13 @@
  *   lin_words_nbest(words, state, k, &tail, &err);                          // unfinished words too
  *   lin_words_finish(words, state, context, &settled, &err);
  *
- * Score of a path: acoustic (with blank_penalty less for each blank) + lm_weight * language + bonus * words + costs of unknown words + bonuses of the context; the formula
- * is in docs/decoding.md. acoustic is the sum over the alignments that were followed, at most the exact sum over all alignments
- * of the path's phones: the beam and recombination drop alignments. With n_best above 1 it is the exact sum, for which rows are
- * stored. Confidence of a word: the geometric mean of its phones' confidences (decoder/path.h), times the probability of the word
- * at its place when it is given out: its share of the hypotheses and alternatives that begin with the words given out before. A
- * hypothesis contains the word if it has the same word at an overlapping time.
+ * Score of a path: acoustic (with blank_penalty less for each blank) + lm_weight * language + bonus * words + costs of unknown
+ * words + bonuses of the context; the formula is in docs/decoding.md. acoustic is the sum over the alignments that were followed,
+ * at most the exact sum over all alignments of the path's phones: the beam and recombination drop alignments. With n_best above 1
+ * it is the exact sum, for which rows are stored. Confidence of a word: the geometric mean of its phones' confidences
+ * (decoder/path.h), times the probability of the word at its place when it is given out: its share of the hypotheses and
+ * alternatives that begin with the words given out before. A hypothesis contains the word if it has the same word at an
+ * overlapping time.
  *
  * A word is settled, and given out with its phones, once every hypothesis has it. Any split of the same rows into pushes gives the
  * same result bit for bit. The state is one flat block without pointers: copy it to fork a stream, write it to save one. Its size

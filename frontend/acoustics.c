@@ -57,7 +57,8 @@ lin_status lin_acoustics_check(const lin_acoustics_options *o, lin_error *err)
 
 int lin_acoustics_any(const lin_acoustics_options *o)
 {
-    return o->gain_db > 0 || o->tilt_db > 0 || o->warp > 0 || o->noise_part > 0 || o->babble_part > 0 || o->band_part > 0 || o->room_part > 0 || o->silence_part > 0;
+    return o->gain_db > 0 || o->tilt_db > 0 || o->warp > 0 || o->noise_part > 0 || o->babble_part > 0 || o->band_part > 0 ||
+           o->room_part > 0 || o->silence_part > 0;
 }
 
 /* ---- the filterbank --------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /*
- * acoustics.h - draws the acoustics in which training hears an utterance: level, size of the speaker, room, noise, voices behind, band.
+ * acoustics.h - draws the acoustics in which training hears an utterance: level, tilt, size of the speaker, room, noise, voices
+ * behind, a limited band.
  *
  * Pipeline: [this] -> model/train_acoustics -> the operation gather, which applies them (kernels/acoustics.h has the equations).
  * A pure function of the table, the length and power of the utterance, and the key: the trainer calls it with a key for (seed,

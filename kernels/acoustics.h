@@ -1,5 +1,6 @@
 /*
- * acoustics.h - the acoustics in which training hears an utterance: gain, another voice, a room, noise, voices behind, a limited band.
+ * acoustics.h - the acoustics in which training hears an utterance: gain, another voice, a room, noise, voices behind, a limited
+ * band.
  *
  * Pipeline: frontend/acoustics draws them -> model/train_acoustics -> the operation gather applies them, before normalisation.
  * Powers of sounds that do not depend on each other add on average (E |X + N|^2 = |X|^2 + E |N|^2), so everything works on the

@@ -79,8 +79,8 @@ void lin_model_destroy(lin_model *model);
  * feed-forward may be narrower: the units that it lacks keep the values of their inputs, and their outputs become 0, so that they
  * change nothing. So may its heads, in a pre-norm network of linear attention (elu + 1) without sinusoids: new channels begin as
  * 0, the norms' weights make up for their number, and new elements of keys begin near 0, so that the function is nearly the same
- * (the mean over the channels counts less). LIN_MISMATCH, with nothing changed, if the networks differ otherwise, `from` has taps that `to` has not, or the
- * phones differ.
+ * (the mean over the channels counts less). LIN_MISMATCH, with nothing changed, if the networks differ otherwise, `from` has taps
+ * that `to` has not, or the phones differ.
  */
 lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_error *err);
 

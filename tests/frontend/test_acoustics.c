@@ -318,7 +318,8 @@ END_TEST
 START_TEST(a_function_of_the_key)
 {
     static float first[LIN_ACOUSTICS_ROWS * D];
-    const lin_acoustics_options o = {.gain_db = 3, .tilt_db = 6, .warp = 0.1, .noise_part = 1, .room_part = 1, .band_part = 1, .snr_high_db = 30};
+    const lin_acoustics_options o = {.gain_db = 3, .tilt_db = 6, .warp = 0.1, .noise_part = 1, .room_part = 1, .band_part = 1,
+                                     .snr_high_db = 30};
     lin_acoustics_table *table = table_of(&o), *other = table_of(&o);
     for (uint64_t key = 0; key < 50; key++) {
         ck_assert(draw(table, T, 10, key));
