@@ -8,6 +8,7 @@
 #include "app/common.h"
 #include "app/guard.h"
 #include "app/provenance.h"
+#include "app/train_sweep.h"
 #include "app/version.h"
 #include "base/comm.h"
 #include "base/cores.h"
@@ -23,7 +24,8 @@
 
 typedef struct train_values {
     lin_list train, dev;
-    const char *folder, *init, *name, *license, *device;
+    const char *folder, *init, *name, *license, *device, *sweep;
+    lin_numbers sweep_seeds;
     int resume, quiet, half;
     // network
     int normalize, layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
@@ -61,6 +63,11 @@ static const lin_option options[] = {
     {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(half), .help = "Store the best model in half precision: half the size"},
     {.name = "keep", .type = LIN_OPTION_INT, .at = AT(keep), .text = "0", .min = 0, .max = 100000,
      .help = "Also keep the models of so many last epochs, as epoch-N.safetensors, for linnet average"},
+    {.name = "sweep", .type = LIN_OPTION_FILE, .at = AT(sweep),
+     .help = "A run for each line of this file, a name and options (ema --ema 0.999), in folder/NAME.SEED; results.tsv in the folder, "
+             "also printed, compares them. The same command again goes on where it stopped"},
+    {.name = "sweep-seeds", .type = LIN_OPTION_NUMBERS, .at = AT(sweep_seeds), .min = 0, .max = 2147483647, .value = "N,N,...",
+     .help = "Seeds of each run of a sweep, in place of the one of --seed (1,2,3)"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
 
     {.type = LIN_OPTION_HEADING, .help = "Network (the defaults are the paper's)"},
@@ -636,7 +643,7 @@ static lin_status open_folder(const lin_parsed *parsed, int *lock, lin_error *er
     return status;
 }
 
-static int run(lin_parsed *parsed)
+static int run_one(lin_parsed *parsed)
 {
     const train_values *v = parsed->values;
     lin_error err = {0};
@@ -696,6 +703,27 @@ static int run(lin_parsed *parsed)
     return exit_status;
 }
 
+static int run(lin_parsed *parsed)
+{
+    train_values *v = parsed->values;
+    lin_error err = {0};
+    if (!v->sweep && v->sweep_seeds.count) return lin_misuse(parsed, "--sweep-seeds belongs to --sweep");
+    if (!v->sweep) return run_one(parsed);
+    lin_comm *comm;
+    if (lin_comm_open(LIN_VERSION, &comm, &err) != LIN_OK) return lin_give_up(&err);
+    if (comm) {
+        const int first = lin_comm_first(comm);
+        lin_comm_close(comm, 0);
+        if (first) lin_complain("a sweep is run by one process, not by mpirun or srun");
+        return LIN_EXIT_FAILED;
+    }
+    const char *table = v->sweep;
+    const lin_numbers seeds = v->sweep_seeds;
+    v->sweep = NULL;
+    v->sweep_seeds = (lin_numbers){NULL, 0};
+    return lin_train_sweep(parsed, table, &seeds, v->folder, run_one);
+}
+
 const lin_command lin_command_train = {
     .name = "train",
     .operands = "CONF",
@@ -706,6 +734,7 @@ const lin_command lin_command_train = {
         "or srun, several processes train one model: each computes its part of every batch.",
     .examples = "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal\n"
                 "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal --resume\n"
+                "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/sweep --sweep table.txt\n"
                 "  mpirun -np 4 linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal",
     .options = options,
     .values_size = sizeof(train_values),

@@ -1,0 +1,26 @@
+/*
+ * train_sweep.h - linnet train --sweep: runs over a table of options, one after the other, and one table of their results.
+ *
+ * Each line of the table is a name and the options of that run, as on the command line; '#' begins a comment:
+ *
+ *   base
+ *   ema       --ema 0.999
+ *   ema-drop  --ema 0.999 --layer-drop 0.1      # a comment
+ *
+ * The run of a name and a seed is the folder FOLDER/NAME.SEED, with a file `finished` when it is. FOLDER/results.tsv has a line for
+ * each finished run in the order of the table: name, seed, epochs, best dev PER, its epoch, dev and training loss there, seconds,
+ * options. A sweep that was stopped goes on where it was: finished runs stay, the one in between is resumed.
+ */
+#ifndef LIN_APP_TRAIN_SWEEP_H
+#define LIN_APP_TRAIN_SWEEP_H
+
+#include "app/options.h"
+
+/* Runs `run`, which returns the program's exit status, for each line of the file `table` and each seed, with the options of `all`
+ * where the line says nothing; all->values has the folder of the sweep and no table. seeds may be empty: the seed of `all`. The
+ * results are also printed. Returns the program's exit status, with what is wrong on standard error: nothing runs if a line of the
+ * table is wrong; after a run that failed the sweep ends. */
+int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers *seeds, const char *folder,
+                    int (*run)(lin_parsed *parsed));
+
+#endif
