@@ -87,37 +87,48 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
             UNROLL
             for (int v = 0; v < P * V; v++) sum[r][v] = vec_set1(0.0f);
         }
-        // Prefetch y at the beginning so that it is in the cache at the end. In wider blocks this costs time.
-        if (R == MAIN_ROWS && PANEL == LIN_PANEL_AVX2 && from->steps >= 64) {
+        // Prefetch y so that it is in the cache at the end: in a narrow panel at the beginning, in a wide one a row at a time, since
+        // 24 lines at once would take up all miss buffers, and loads of b would wait for them.
+        const int wide = PANEL != LIN_PANEL_AVX2;
+        if (R == MAIN_ROWS && !wide && from->steps >= 64) {
             UNROLL
             for (int r = 0; r < R; r++) {
                 __builtin_prefetch(y + (size_t)r * ldy, 1, 3);
                 __builtin_prefetch(y + (size_t)r * ldy + P * V * LANES - 1, 1, 3);
             }
         }
-        for (int t = from->steps; t > 0; t--) {
-            vec column[MAX_BLOCK_VECS];
-            UNROLL
-            for (int v = 0; v < P * V; v++) column[v] = vec_load(b + (size_t)(v / V) * b_panel + v % V * LANES);
-            UNROLL
-            for (int r = 0; r < R; r++) {
-                vec value = vec_set1(a[(size_t)r * a_row]);
-                UNROLL
-                for (int v = 0; v < P * V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
+        const int parts = R == MAIN_ROWS && wide && P * V * LANES == PANEL ? R : 0, every = parts ? from->steps / parts : 0;
+        const float *soon = y;
+        for (int part = parts; part >= 0; part--, soon += ldy) { // the steps after each row's prefetch, then those left over
+            if (part > 0) {
+                __builtin_prefetch(soon, 1, 3);
+                __builtin_prefetch(soon + LINE, 1, 3);
+                __builtin_prefetch(soon + PANEL - 1, 1, 3);
             }
-            if (once) {
+            for (int t = part > 0 ? every : from->steps - parts * every; t > 0; t--) {
+                vec column[MAX_BLOCK_VECS];
                 UNROLL
-                for (int p = 0; p < P; p++) {
-                    const float *later = b + (size_t)p * b_panel + FEW_AHEAD;
-                    __builtin_prefetch(later, 0, 2);
-                    if (V * LANES > LINE) __builtin_prefetch(later + LINE, 0, 2);
+                for (int v = 0; v < P * V; v++) column[v] = vec_load(b + (size_t)(v / V) * b_panel + v % V * LANES);
+                UNROLL
+                for (int r = 0; r < R; r++) {
+                    vec value = vec_set1(a[(size_t)r * a_row]);
+                    UNROLL
+                    for (int v = 0; v < P * V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
                 }
-            } else if (R == MAIN_ROWS) {
-                __builtin_prefetch(ahead, 0, 2); // a step of other blocks is too short to hide the prefetch
+                if (once) {
+                    UNROLL
+                    for (int p = 0; p < P; p++) {
+                        const float *later = b + (size_t)p * b_panel + FEW_AHEAD;
+                        __builtin_prefetch(later, 0, 2);
+                        if (V * LANES > LINE) __builtin_prefetch(later + LINE, 0, 2);
+                    }
+                } else if (R == MAIN_ROWS) {
+                    __builtin_prefetch(ahead, 0, 2); // a step of other blocks is too short to hide the prefetch
+                }
+                ahead += ahead_step;
+                a += a_step;
+                b += b_step;
             }
-            ahead += ahead_step;
-            a += a_step;
-            b += b_step;
         }
         const vec lowest = vec_set1(to->floor);
         UNROLL
