@@ -48,6 +48,7 @@ static lin_status check_options(const lin_words_options *o, lin_error *err)
     if ((status = check_whole("labels", o->labels, 0, INT_MAX, err))) return status;
     if ((status = check_number("blank", o->blank, 0, 1, err))) return status;
     if ((status = check_number("blank_penalty", o->blank_penalty, -1e3, 1e3, err))) return status;
+    if ((status = check_whole("gap", o->gap, 0, INT_MAX, err))) return status;
     if ((status = check_number("lm_weight", o->lm_weight, 0, 1e3, err))) return status;
     if ((status = check_number("bonus", o->bonus, -1e3, 1e3, err))) return status;
     if ((status = check_number("unknown", o->unknown, -INFINITY, 0, err))) return status;
@@ -118,6 +119,7 @@ static uint64_t fingerprint(const lin_words *w)
     h = lin_hash_pair(lin_hash_pair(h, number_bits(o->score)), number_bits(o->blank));
     h = lin_hash_pair(lin_hash_pair(h, number_bits(o->lm_weight)), number_bits(o->bonus));
     if (o->blank_penalty < 0 || o->blank_penalty > 0) h = lin_hash_pair(h, number_bits(o->blank_penalty));
+    if (o->gap) h = lin_hash_pair(h, (uint64_t)o->gap | UINT64_C(1) << 42);
     return lin_hash_pair(lin_hash_pair(lin_hash_pair(h, number_bits(o->unknown)), number_bits(o->unknown_phone)), w->bytes);
 }
 

@@ -50,6 +50,7 @@ typedef struct lin_words_options {
     double blank_penalty; /* subtracted from the natural logarithm of each frame's blank: networks trained by CTC put out more of it
                              than leaves room for the phones of a word, of which some are then missing. Times and
                              confidences are those of the network's own best alignment */
+    int gap;             /* a word ends, or is none, if it has no phone for more frames than this; 0: any number */
     double lm_weight;    /* on the language model's natural logarithm */
     double bonus;        /* for every word, natural logarithm */
     double unknown;      /* for a word outside the lexicon, natural logarithm, at most 0; -INFINITY: no such words. The language

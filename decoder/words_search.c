@@ -461,6 +461,28 @@ static double best_label(const lin_words *w, const float *logp)
     return (double)best;
 }
 
+// Whether a hypothesis is inside a word whose last phone, in its best alignment, is further away than the gap.
+static int has_gap(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t)
+{
+    const lin_words_ending *end = lin_words_better_ending(t);
+    if (!w->o.gap || t->node == LIN_TREE_ROOT || end == &t->endings[LIN_LABEL_ENDING] || end->trace < 0) return 0;
+    return s->h->frame + 1 - (s->traces[end->trace].start + end->frames) > w->o.gap;
+}
+
+// Hypotheses with a gap stay no longer, unless there are no others: in silence a fragment would wait for ever for the rest of its word.
+static void drop_gaps(const lin_words *w, lin_words_view *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_candidates; i++) n += !has_gap(w, s, &s->candidates[i].t);
+    for (int i = 0; i < s->n_candidates && n > 0; i++) {
+        lin_words_hyp *t = &s->candidates[i].t;
+        if (!has_gap(w, s, t)) continue;
+        t->endings[LIN_BLANK_ENDING].sum = t->endings[LIN_BLANK_ENDING].best = -INFINITY;
+        t->endings[LIN_LABEL_ENDING].sum = t->endings[LIN_LABEL_ENDING].best = -INFINITY;
+        lin_words_weigh(t);
+    }
+}
+
 // 0: the row was skipped.
 static int expand(const lin_words *w, lin_words_view *s, const float *logp)
 {
@@ -472,8 +494,9 @@ static int expand(const lin_words *w, lin_words_view *s, const float *logp)
     for (int i = 0; i < s->h->n_hyps; i++) {
         lin_words_candidate *c = add(w, s, &s->hyps[i], find_slot(w, s, &s->hyps[i]));
         stay(w, &c->t, logp);
-        s->best = c->t.score > s->best ? c->t.score : s->best;
     }
+    drop_gaps(w, s);
+    for (int i = 0; i < s->n_candidates; i++) s->best = fmax(s->best, s->candidates[i].t.score);
     s->floor = floor_below(w, s->best);
     for (int i = 0; i < s->h->n_hyps; i++) go_on(w, s, &s->hyps[i], logp);
     weigh(s);

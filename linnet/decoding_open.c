@@ -359,9 +359,13 @@ static int is_of_phones(const parts *p)
     return 1;
 }
 
-static lin_status open_words(parts *p, lin_error *err)
+// No word has a longer pause inside: seen in speech, people who learn to read pause for more than a second.
+#define LONGEST_GAP_S 1.5
+
+static lin_status open_words(parts *p, double row_seconds, lin_error *err)
 {
-    const lin_words_options o = lin_decoding_words_options(p->values);
+    lin_words_options o = lin_decoding_words_options(p->values);
+    o.gap = (int)lround(LONGEST_GAP_S / row_seconds);
     if (!*p->lexicon) {
         return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed; name one with --lexicon FILE or "
                                      "LINNET_LEXICON, such as CMUdict (cmudict-en-us.dict in Debian's pocketsphinx-en-us)");
@@ -420,7 +424,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     p->phones = phones;
     if (warnings) p->warnings = *warnings;
     lin_status status = lin_find_lexicon(v->lexicon, p->lexicon, LONGEST_PATH, err);
-    if (status == LIN_OK) status = kind == LIN_SEARCH_WORDS ? open_words(p, err) : open_beam(p, err);
+    if (status == LIN_OK) status = kind == LIN_SEARCH_WORDS ? open_words(p, row_seconds, err) : open_beam(p, err);
     if (status == LIN_OK) status = open_phrases(p, err);
     drop_scaffold(p);
     if (status != LIN_OK) {

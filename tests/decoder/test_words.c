@@ -465,6 +465,46 @@ START_TEST(test_times)
 }
 END_TEST
 
+// No word has a longer pause inside than the gap; between words there may be any.
+START_TEST(test_gaps)
+{
+    static const struct {
+        int gap;
+        const char *labels, *words;
+    } cases[] = {{0, "10000000002", "ab"}, {3, "10002", "ab"},  {3, "1100022", "ab"},    {3, "1200000000003", "ab c"},
+                 {3, "120003", "abc"},     {3, "1200003", "ab c"}, {3, "0000000000120", "ab"}};
+    static const char *const torn[] = {"100002", "11000022", "100000000002"};
+    lin_words_options o = plain();
+    search s;
+    lin_path p = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        o.gap = cases[i].gap;
+        by_hand(&s, &o, NULL);
+        const char *heard = hear(&s, cases[i].labels, NULL, &p);
+        ck_assert_msg(strcmp(heard, cases[i].words) == 0, "%s: %s", cases[i].labels, heard);
+        end(&s);
+    }
+    o.unknown = -0.5;
+    for (o.gap = 3; o.gap >= 0; o.gap -= 3) {
+        by_hand(&s, &o, NULL);
+        for (size_t i = 0; i < sizeof torn / sizeof *torn; i++) {
+            const char *heard = hear(&s, torn[i], NULL, &p);
+            ck_assert_msg(strcmp(heard, o.gap ? "? ?" : "ab") == 0, "%s, gap %d: %s", torn[i], o.gap, heard);
+        }
+        end(&s);
+    }
+    o.gap = 3;
+    // With room for one hypothesis, it is kept where there is no other.
+    o.width = 1;
+    o.unknown = -INFINITY;
+    by_hand(&s, &o, NULL);
+    ck_assert_str_eq(hear(&s, "2000000000000002", NULL, &p), "bb");
+    ck_assert_int_eq(p.words[0].end, 116);
+    end(&s);
+    lin_path_free(&p);
+}
+END_TEST
+
 START_TEST(test_unknown_words)
 {
     lin_words_options o = plain();
@@ -484,6 +524,7 @@ START_TEST(test_unknown_words)
     end(&s);
     o.unknown = -INFINITY;
     o.width = 1;
+    o.unknown = -INFINITY;
     by_hand(&s, &o, NULL);
     ck_assert_str_eq(hear(&s, "1111", NULL, &p), "?");
     ck_assert_int_eq(p.phones[0].label, 1);
@@ -666,6 +707,7 @@ int main(void)
     suite_add_tcase(suite, streams);
     TCase *hand = tcase_create("by hand");
     tcase_add_test(hand, test_times);
+    tcase_add_test(hand, test_gaps);
     tcase_add_test(hand, test_unknown_words);
     tcase_add_test(hand, test_homophones);
     tcase_add_test(hand, test_different_futures);
