@@ -4,7 +4,7 @@
 #   recipes/open/quiet.sh [--work exp/quiet] [--stage N] [--stop-stage N]
 #
 # Stages: 1 packages   2 sounds to train on: WORK/list and WORK/train/*.wav   3 sounds held out: WORK/held-out/*.wav
-# Needs apt-get and sox (apt-get install sox libsox-fmt-all), and downloads 400 MB. Nothing is installed: the packages, mostly of
+# Needs apt-get and sox (apt-get install sox libsox-fmt-all), and downloads 900 MB. Nothing is installed: the packages, mostly of
 # games, are unpacked below WORK. Nothing in them is used for training and for tests alike. The cuts, levels and pauses come
 # from a seed: the same packages make the same sounds (sox's dither does not repeat and is off).
 here=$(dirname "$0")
@@ -17,6 +17,9 @@ export LC_ALL=C
 
 long="colobot-common-sounds extremetuxracer-data lincity-ng-data singularity-music lmms-common"
 short="$long pingus-data hydrogen-data hydrogen-drumkits"
+music="alienblaster-data amoebax-data gunroar-data hex-a-hop-data holotz-castle-data lugaru-data mu-cade-data noiz2sa-data
+  parsec47-data powermanga-data rrootage-data starfighter-data supertux-data titanion-data torus-trooper-data tumiki-fighters-data
+  val-and-rick-data wesnoth-1.16-music"
 held_out="frozen-bubble-data xmoto-data bucklespring-data"
 for program in sox soxi apt-get dpkg-deb; do
   command -v $program > /dev/null || die "$program is missing: apt-get install sox libsox-fmt-all; apt-get and dpkg-deb are Debian's"
@@ -38,7 +41,7 @@ if wanted 1; then
   mkdir -p "$work/packages"
   (
     cd "$work/packages"
-    for package in $short $held_out; do
+    for package in $short $music $held_out; do
       [ ! -d "$package" ] || continue
       apt-get -q download "$package" > /dev/null || die "apt-get download $package failed"
       dpkg-deb -x "${package}"_*.deb "$package.part" && rm "${package}"_*.deb && mv "$package.part" "$package"
@@ -59,6 +62,16 @@ if wanted 2; then
   while IFS=$'\t' read -r at long_s gain file; do
     n=$((n + 1))
     convert "$work/packages/$file" "$work/train/piece-$n.wav" trim "$at" "$long_s" gain -n "$gain" || true
+  done < "$work/plan"
+  # more music, of each piece at most 80 s
+  # shellcheck disable=SC2086
+  sounds $music | awk -F '\t' "$random"' $1 > 20 {
+    for (at = 0; $1 - at >= 4 && at < 80; at += long) { long = number(4, 15); print at "\t" long "\t" number(-38, -3) "\t" $2 }
+  }' > "$work/plan"
+  n=0
+  while IFS=$'\t' read -r at long_s gain file; do
+    n=$((n + 1))
+    convert "$work/packages/$file" "$work/train/music-$n.wav" trim "$at" "$long_s" gain -n "$gain" || true
   done < "$work/plan"
   # short ones, fourteen after each other with pauses
   # shellcheck disable=SC2086

@@ -36,6 +36,7 @@ accent_sets="quiet train_native $more_sets train_cv train_stories train_read tra
 # The last trainings of both models: these, the sets of --more, and in the very last one the guessed ones.
 final_sets="quiet train_native train_native_sp train_librispeech train_librispeech_sp train_nonnative train_nonnative_sp train_cv
   train_common_voice train_stories train_read"
+warped=(--warp 0.1 --tilt-db 6) wide=(--head-width 40 --feedforward 960) # of the last trainings
 dev_sets="dev_native dev_nonnative"
 test_sets="test_native"
 options "$@"
@@ -127,8 +128,14 @@ if wanted 3; then
     --lr 6e-4 --epochs 2 --join-part 0.5 --silence-part 0.04 --seed 17
   training "$stream_conf" "$work/train-longer" "$final_sets train_pseudo" --init "$work/train-last/best.safetensors" \
     --lr 6e-4 --epochs 3 --join-part 0.5 --silence-part 0.04 --seed 18
+  # Other vocal tracts and microphones; then wider heads, which begin as the same function.
+  training "$stream_conf" "$work/train-warped" "$final_sets train_pseudo" --init "$work/train-longer/best.safetensors" \
+    --lr 5e-4 --epochs 2 --join-part 0.5 --silence-part 0.04 --seed 19 "${warped[@]}"
+  "$linnet" average "$work"/train-{longer,warped}/best.safetensors --half -o "$work/warped.safetensors"
+  training "$stream_conf" "$work/train-wide" "$final_sets train_pseudo" --init "$work/warped.safetensors" \
+    --lr 8e-4 --epochs 4 --join-part 0.5 --silence-part 0.04 --seed 21 "${warped[@]}" "${wide[@]}"
   # the emission delay: bench/boundaries.py --transcribe
-  "$linnet" average "$work/train-longer/best.safetensors" --half --delay-ms 96 -o "$work/stream.safetensors"
+  "$linnet" average "$work/train-wide/best.safetensors" --half --delay-ms 96 -o "$work/stream.safetensors"
 fi
 
 # A network that also reads later steps learns fastest from the one that does not: it begins as the same function but for the attention.
@@ -149,7 +156,9 @@ if wanted 4; then
     --lr 6e-4 --epochs 2 --silence-part 0.04 --seed 17
   training "$offline_conf" "$work/train-offline-longer" "$final_sets train_pseudo" --init "$work/train-offline-end/best.safetensors" \
     --lr 6e-4 --epochs 2 --silence-part 0.04 --seed 18
-  "$linnet" average "$work/train-offline-longer/best.safetensors" --half --delay-ms 93 -o "$work/offline.safetensors"
+  training "$offline_conf" "$work/train-offline-wide" "$final_sets train_pseudo" --init "$work/train-offline-longer/best.safetensors" \
+    --lr 8e-4 --warmup-steps 150 --epochs 3 --silence-part 0.04 --seed 22 "${warped[@]}" "${wide[@]}"
+  "$linnet" average "$work/train-offline-wide/best.safetensors" --half --delay-ms 93 -o "$work/offline.safetensors"
 fi
 
 score() { # score SET

@@ -66,6 +66,7 @@ static void draw_stream(stream *x, uint64_t seed)
     x->v.o.n_best = below(&d, 2) ? 1 : 5;
     x->v.o.longest = 1 + below(&d, 30);
     draw_rows(x->logp, LONG_T, x->w.V, &d, 8);
+    x->v.o.gap = below(&d, 2) * (1 + below(&d, 4));
 }
 
 static void all_at_once(const stream *x, search *s, lin_path *settled)
