@@ -97,6 +97,13 @@ static lin_status set(lin_parsed *p, const char *name, const char *value, lin_er
     return lin_option_set(p, lin_options_find(p->command, name), name, value, LIN_FROM_COMMAND_LINE, err);
 }
 
+// Of an option that is a whole number or a flag.
+static int whole_value(const lin_parsed *p, const char *name)
+{
+    const lin_option *o = &p->command->options[lin_options_find(p->command, name)];
+    return *(const int *)(const void *)((const unsigned char *)p->values + o->at);
+}
+
 static lin_status line_options(const sweep *s, const line *of, lin_parsed *p, lin_error *err)
 {
     static const char *const apart[] = {"folder", "resume", "seed", "sweep", "sweep-seeds"};
@@ -220,6 +227,13 @@ static lin_status results(const sweep *s, int print, lin_error *err)
 
 /* ---- the runs --------------------------------------------------------------------------------------------------------------- */
 
+static void announce(const line *of, int seed)
+{
+    fprintf(stderr, "== %s, seed %d", of->words[0], seed);
+    for (int i = 1; i < of->n; i++) fprintf(stderr, "%s%s", i > 1 ? " " : ": ", of->words[i]);
+    fputc('\n', stderr);
+}
+
 // exit_status: that of `run`, LIN_EXIT_OK if there was nothing to do.
 static lin_status one(const sweep *s, const line *of, int seed, int (*run)(lin_parsed *), int *exit_status, lin_error *err)
 {
@@ -237,9 +251,7 @@ static lin_status one(const sweep *s, const line *of, int seed, int (*run)(lin_p
                           "the folder", folder);
     if (status == LIN_OK && !finished(folder)) {
         status = lin_guard_command(&p, err);
-        fprintf(stderr, "== %s, seed %d", of->words[0], seed);
-        for (int i = 1; i < of->n; i++) fprintf(stderr, "%s%s", i > 1 ? " " : ": ", of->words[i]);
-        fputc('\n', stderr);
+        if (!whole_value(&p, "quiet")) announce(of, seed);
         if (status == LIN_OK) *exit_status = run(&p);
         snprintf(path, sizeof path, "%s/finished", folder);
         if (status == LIN_OK && *exit_status == LIN_EXIT_OK) status = lin_file_write_all(path, "", 0, err);
@@ -270,8 +282,7 @@ int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers 
                     int (*run)(lin_parsed *parsed))
 {
     lin_error err = {0};
-    const int row = lin_options_find(all->command, "seed");
-    double seed = *(const int *)(const void *)((const unsigned char *)all->values + all->command->options[row].at);
+    double seed = whole_value(all, "seed");
     const lin_numbers just_one = {&seed, 1};
     for (int i = 0; i < seeds->count; i++)
         if (seeds->items[i] != (int)seeds->items[i]) return lin_misuse(all, "--sweep-seeds: %g is not a whole number", seeds->items[i]);
