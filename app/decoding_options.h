@@ -33,10 +33,10 @@
     {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_lm),                                                \
      .help = "Words without a language model, even if one is installed"},                                                         \
     {.name = "lm-weight", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.lm_weight), .min = 0, .max = 100, .value = "W",  \
-     .help = "Weight of the language model; if not given, 0.7, with --words 0.8"},                                                \
+     .help = "Weight of the language model; if not given, 0.7, with --words 0.85"},                                                \
     {.name = "bonus", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.bonus), .min = -100, .max = 100, .value = "X",       \
      .help = "Bonus for every phoneme or word, natural logarithm: larger values make results longer; if not given, 0, with "      \
-             "--lm 2, with --words -0.8"},                                                                                        \
+             "--lm 2, with --words -1"},                                                                                        \
     {.name = "beam", .letter = 'b', .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam), .min = 0, .max = LIN_WORDS_MAX,    \
      .help = "Number of hypotheses; 0: greedy decoding, the best label of each step, which is fastest and the default without "   \
              "words, language model, phrases and alternatives; with one of these, if not given, 16, with --words 256"},           \
@@ -49,7 +49,7 @@
      .help = "Skip steps whose blank has at least this probability; 0: none; if not given, 0.999, with --words 0"},               \
     {.name = "blank-penalty", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.blank_penalty), .min = -100, .max = 100,      \
      .value = "X", .help = "Taken from the natural logarithm of each step's blank, with --words: larger values find more words; "  \
-                           "if not given, 1"},                                                                                    \
+                           "if not given, 1.5"},                                                                                  \
     {.name = "unknown", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.unknown), .min = -1000, .max = 0, .value = "X",    \
      .help = "Penalty of a word outside the lexicon, natural logarithm, below 0; if not given, -6"},                              \
     {.name = "no-unknown", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_unknown),                                      \

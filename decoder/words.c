@@ -16,9 +16,9 @@ lin_words_options lin_words_options_default(void)
 {
     return (lin_words_options){.width = 256,
                                .score = 12,
-                               .lm_weight = 0.8,
-                               .bonus = -0.8,
-                               .blank_penalty = 1,
+                               .lm_weight = 0.85,
+                               .bonus = -1,
+                               .blank_penalty = 1.5,
                                .unknown = -6,
                                .unknown_phone = -3,
                                .rivals = 1,

@@ -191,13 +191,13 @@ typedef struct linnet_decoder_options {
     int all_words;       /* 1: words of the lexicon that the language model lacks can be found too */
     int no_unknown;      /* 1: only words of the lexicon; 0 (default): speech outside it becomes words made of phonemes */
     double unknown;      /* natural logarithm, at most 0, for a word outside the lexicon; NAN (default): -6 */
-    double lm_weight;    /* of the language model against the sound; NAN (default): 0.8 for words, 0.7 for phonemes */
-    double bonus;        /* natural logarithm, for every word or phoneme; NAN (default): -0.8 for words, 2 with an lm of
+    double lm_weight;    /* of the language model against the sound; NAN (default): 0.85 for words, 0.7 for phonemes */
+    double bonus;        /* natural logarithm, for every word or phoneme; NAN (default): -1 for words, 2 with an lm of
                             phonemes, else 0 */
     double beam_score;   /* hypotheses worse than the best by more than this are dropped; NAN (default): 12 */
     const linnet_phrase *phrases; /* [n_phrases] for all sessions that set none of their own */
     int n_phrases;
-    double blank_penalty; /* of words: taken from the natural logarithm of each row's blank; NAN (default): 1 */
+    double blank_penalty; /* of words: taken from the natural logarithm of each row's blank; NAN (default): 1.5 */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);
