@@ -135,7 +135,7 @@ if wanted 3; then
   training "$stream_conf" "$work/train-wide" "$final_sets train_pseudo" --init "$work/warped.safetensors" \
     --lr 8e-4 --epochs 4 --join-part 0.5 --silence-part 0.04 --seed 21 "${warped[@]}" "${wide[@]}"
   # the emission delay: bench/boundaries.py --transcribe
-  "$linnet" average "$work/train-wide/best.safetensors" --half --delay-ms 96 -o "$work/stream.safetensors"
+  "$linnet" average "$work/train-wide/best.safetensors" --half --delay-ms 98 -o "$work/stream.safetensors"
 fi
 
 # A network that also reads later steps learns fastest from the one that does not: it begins as the same function but for the attention.
@@ -158,7 +158,7 @@ if wanted 4; then
     --lr 6e-4 --epochs 2 --silence-part 0.04 --seed 18
   training "$offline_conf" "$work/train-offline-wide" "$final_sets train_pseudo" --init "$work/train-offline-longer/best.safetensors" \
     --lr 8e-4 --warmup-steps 150 --epochs 3 --silence-part 0.04 --seed 22 "${warped[@]}" "${wide[@]}"
-  "$linnet" average "$work/train-offline-wide/best.safetensors" --half --delay-ms 93 -o "$work/offline.safetensors"
+  "$linnet" average "$work/train-offline-wide/best.safetensors" --half --delay-ms 94 -o "$work/offline.safetensors"
 fi
 
 score() { # score SET
