@@ -36,6 +36,7 @@ printf 'one\ntwo\tthree\n' | tr '\t' ' ' > names.txt
 "$LINNET" posteriors hello.wav -o talk.npy
 cp talk.npy other/a.npy
 printf 'layers = 1\nheads = 1\nhead-width = 8\nfeedforward = 8\nepochs = 1\n' > small.conf
+printf 'base\nema --ema 0.99\n' > table.txt
 printf 'network = lstm\nlayers = 1\nwidth = 8\nepochs = 1\n' > lstm.conf
 printf '%s\n' '<blank>' AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH > phones.txt
 for set in corpus/train corpus/dev corpus/test data/train; do
