@@ -52,6 +52,7 @@ mkdir -p "$tmp/train_more"
 for name in wav.scp text utt2spk; do sed 's/train_cv/train_more/' "$c/train_cv/$name" > "$tmp/train_more/$name"; done
 sed -i "s| train_cv/| $c/train_cv/|" "$tmp/train_more/wav.scp"
 cat > "$tmp/tiny.conf" <<END
+norm = pre
 layers = 1
 heads = 2
 head-width = 8
