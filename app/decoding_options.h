@@ -33,10 +33,10 @@
     {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_lm),                                                \
      .help = "Words without a language model, even if one is installed"},                                                         \
     {.name = "lm-weight", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.lm_weight), .min = 0, .max = 100, .value = "W",  \
-     .help = "Weight of the language model; if not given, 0.7, with --words 0.85"},                                                \
+     .help = "Weight of the language model; if not given, 0.7, with --words 0.85"},                                               \
     {.name = "bonus", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.bonus), .min = -100, .max = 100, .value = "X",       \
      .help = "Bonus for every phoneme or word, natural logarithm: larger values make results longer; if not given, 0, with "      \
-             "--lm 2, with --words -1"},                                                                                        \
+             "--lm 2, with --words -1"},                                                                                          \
     {.name = "beam", .letter = 'b', .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam), .min = 0, .max = LIN_WORDS_MAX,    \
      .help = "Number of hypotheses; 0: greedy decoding, the best label of each step, which is fastest and the default without "   \
              "words, language model, phrases and alternatives; with one of these, if not given, 16, with --words 256"},           \

@@ -359,7 +359,7 @@ static int is_of_phones(const parts *p)
     return 1;
 }
 
-// No word has a longer pause inside: seen in speech, people who learn to read pause for more than a second.
+// No word has a longer pause inside. Shorter limits cost words of slow readers (recipes/open/LOG.md).
 #define LONGEST_GAP_S 1.5
 
 static lin_status open_words(parts *p, double row_seconds, lin_error *err)

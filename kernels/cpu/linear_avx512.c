@@ -4,7 +4,6 @@
 
 #define LIN_SUFFIX avx512
 #define PAIRS 0
-#define OWN_TILES 1
 #define vec_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
 
 #include "kernels/cpu/linear_body.h"

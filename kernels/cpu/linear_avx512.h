@@ -18,6 +18,7 @@ typedef __m512 vec;
 #define MAIN_ROWS 8
 #define VECS_AT_ONCE {0, 3, 3, 3, 3, 3, 3, 3, 3}
 #define FEW_AHEAD 0
+#define OWN_TILES 0
 #define PANELS_AT_ONCE {0, 4, 4, 2, 2, 1, 1, 1}
 #define ROWS_OF(F, V) F(1, 1, V) F(2, 1, V) F(3, 1, V) F(4, 1, V) F(5, 1, V) F(6, 1, V) F(7, 1, V) F(8, 1, V)
 #define BLOCKS(F) ROWS_OF(F, 1) ROWS_OF(F, 2) ROWS_OF(F, 3) F(1, 2, 3) F(1, 4, 3) F(2, 2, 3) F(2, 4, 3) F(3, 2, 3) F(4, 2, 3)

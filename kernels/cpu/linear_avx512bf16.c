@@ -9,7 +9,6 @@
 // other instructions just move them.
 #define LIN_SUFFIX avx512bf16
 #define PAIRS 1
-#define OWN_TILES 0
 #define vec_fma(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
 
 /* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 --------- */

@@ -34,6 +34,19 @@ sounds() {
     printf '%s\t%s\n' "$(soxi -D "$work/packages/$file" 2> /dev/null || echo 0)" "$file"
   done
 }
+# pieces NAME LEAST MOST PACKAGE...: of sounds of more than LEAST seconds at most the first MOST, in pieces of 4 to 15 s, at peaks of
+# -3 to -38 dB: train/NAME-*.wav
+pieces() {
+  local name=$1 least=$2 most=$3 n=0 at long_s gain file
+  shift 3
+  sounds "$@" | awk -F '\t' -v least="$least" -v most="$most" "$random"' $1 > least {
+    for (at = 0; $1 - at >= 4 && at < most; at += long) { long = number(4, 15); print at "\t" long "\t" number(-38, -3) "\t" $2 }
+  }' > "$work/plan"
+  while IFS=$'\t' read -r at long_s gain file; do
+    n=$((n + 1))
+    convert "$work/packages/$file" "$work/train/$name-$n.wav" trim "$at" "$long_s" gain -n "$gain" || true
+  done < "$work/plan"
+}
 convert() { sox -D -V1 "$1" -r 16000 -b 16 -c 1 "${@:2}" 2> /dev/null; }
 
 if wanted 1; then
@@ -53,26 +66,10 @@ if wanted 2; then
   echo "== stage 2: sounds to train on"
   rm -rf "$work/train" "$work/short"
   mkdir -p "$work/train" "$work/short"
-  # long sounds, at most their first 400 s, in pieces of 4 to 15 s, at peaks of -3 to -38 dB
   # shellcheck disable=SC2086 # lists of words
-  sounds $long | awk -F '\t' "$random"' {
-    for (at = 0; $1 - at >= 4 && at < 400; at += long) { long = number(4, 15); print at "\t" long "\t" number(-38, -3) "\t" $2 }
-  }' > "$work/plan"
-  n=0
-  while IFS=$'\t' read -r at long_s gain file; do
-    n=$((n + 1))
-    convert "$work/packages/$file" "$work/train/piece-$n.wav" trim "$at" "$long_s" gain -n "$gain" || true
-  done < "$work/plan"
-  # more music, of each piece at most 80 s
+  pieces piece 0 400 $long
   # shellcheck disable=SC2086
-  sounds $music | awk -F '\t' "$random"' $1 > 20 {
-    for (at = 0; $1 - at >= 4 && at < 80; at += long) { long = number(4, 15); print at "\t" long "\t" number(-38, -3) "\t" $2 }
-  }' > "$work/plan"
-  n=0
-  while IFS=$'\t' read -r at long_s gain file; do
-    n=$((n + 1))
-    convert "$work/packages/$file" "$work/train/music-$n.wav" trim "$at" "$long_s" gain -n "$gain" || true
-  done < "$work/plan"
+  pieces music 20 80 $music
   # short ones, fourteen after each other with pauses
   # shellcheck disable=SC2086
   sounds $short | awk -F '\t' "$random"' $1 > 0.005 && $1 < 4 {

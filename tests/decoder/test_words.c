@@ -525,7 +525,6 @@ START_TEST(test_unknown_words)
     end(&s);
     o.unknown = -INFINITY;
     o.width = 1;
-    o.unknown = -INFINITY;
     by_hand(&s, &o, NULL);
     ck_assert_str_eq(hear(&s, "1111", NULL, &p), "?");
     ck_assert_int_eq(p.phones[0].label, 1);
