@@ -8,8 +8,8 @@ enum {
 };
 
 LIN_DISPATCH_DECLARE(void, lin_attention_head_forward,
-                     (float *y, const float *qkv, const float *gates, size_t gate_step, int T, int H, int E, int causal, float *state,
-                      float *scratch));
+                     (float *y, const float *qkv, const float *gates, size_t gate_step, int T, int H, int E, int causal,
+                      float *state, const float *later, float *scratch));
 LIN_DISPATCH_DECLARE(void, lin_attention_head_backward,
                      (float *dqkv, float *dgates, const float *dy, const float *qkv, const float *gates, size_t gate_step,
                       const float *y, int T, int H, int E, int causal, float *scratch));
@@ -38,12 +38,11 @@ static const float *gates_of(const attention_job *job, size_t row, size_t head, 
     return job->gates ? job->gates + row * *step + head : NULL;
 }
 
-// Prefetches the state of a later work item: the states of many streams are in memory, not in caches. Always inlined: the
-// compiler sees a function that only prefetches as one without effect, and drops calls to it.
-static inline __attribute__((always_inline)) void fetch_state(const attention_job *job, int piece)
+// The state of a later work item, to be prefetched: the states of many streams are in memory, not in caches. NULL: none; with several
+// threads another one may run that work item.
+static const float *later_state(const attention_job *job, int piece)
 {
-    const float *state = piece < job->B * job->H ? state_of(job, piece) : NULL;
-    for (int i = 0; state && i < (job->E + 1) * job->E; i += 16) __builtin_prefetch(state + i, 1);
+    return !job->exec->pool && piece + AHEAD < job->B * job->H ? state_of(job, piece + AHEAD) : NULL;
 }
 
 // Reads rows first .. end-1 of a matrix of so many columns, to have them in a cache: reads in order are what the hardware's
@@ -74,13 +73,13 @@ static void forward_piece(void *context, int piece, int thread)
     int b = piece / job->H, T = job->offsets[b + 1] - job->offsets[b];
     size_t E = (size_t)job->E, C = (size_t)job->H * E, head = (size_t)(piece % job->H), row = (size_t)job->offsets[b];
     float *state = state_of(job, piece);
-    if (state && !job->exec->pool) fetch_state(job, piece + AHEAD); // with several threads, another one may run that work item
     size_t step;
     const float *gates = gates_of(job, row, head, &step);
     read_next(job, piece);
     if (T > 0)
-        LIN_DISPATCH(lin_attention_head_forward)(job->y + row * C + head * E, job->qkv + row * 3 * C + head * E, gates, step, T,
-                                                 job->H, job->E, job->causal, state, lin_scratch(job->exec, thread));
+        LIN_DISPATCH(lin_attention_head_forward)
+        (job->y + row * C + head * E, job->qkv + row * 3 * C + head * E, gates, step, T, job->H, job->E, job->causal, state,
+         later_state(job, piece), lin_scratch(job->exec, thread));
 }
 
 static void run(lin_exec *exec, const lin_segments *segments, lin_pool_work piece, attention_job *job)
@@ -117,9 +116,9 @@ static void backward_piece(void *context, int piece, int thread)
     float *dgates = job->dgates ? job->dgates + row * (size_t)job->H + head : NULL;
     read_next(job, piece);
     if (T > 0)
-        LIN_DISPATCH(lin_attention_head_backward)(job->dqkv + wide, dgates, job->dy + narrow, job->qkv + wide, gates, step,
-                                                  job->y_in + narrow, T, job->H, job->E, job->causal,
-                                                  lin_scratch(job->exec, thread));
+        LIN_DISPATCH(lin_attention_head_backward)
+        (job->dqkv + wide, dgates, job->dy + narrow, job->qkv + wide, gates, step, job->y_in + narrow, T, job->H, job->E,
+         job->causal, lin_scratch(job->exec, thread));
 }
 
 void lin_cpu_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y,
@@ -130,9 +129,11 @@ void lin_cpu_attention_backward(lin_exec *exec, float *dqkv, const float *dy, co
 }
 
 void lin_cpu_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dgates, const float *dy, const float *qkv,
-                                        const float *gates, int constant, const float *y, const lin_segments *segments, int H, int E)
+                                        const float *gates, int constant, const float *y, const lin_segments *segments, int H,
+                                        int E)
 {
-    attention_job job = {.dqkv = dqkv, .dgates = dgates, .qkv = qkv, .gates = gates, .dy = dy, .y_in = y, .H = H, .E = E, .causal = 1};
+    attention_job job = {
+        .dqkv = dqkv, .dgates = dgates, .qkv = qkv, .gates = gates, .dy = dy, .y_in = y, .H = H, .E = E, .causal = 1};
     job.constant = constant;
     run(exec, segments, backward_piece, &job);
 }

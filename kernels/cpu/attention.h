@@ -1,7 +1,7 @@
 /*
  * attention.h - linear attention of one utterance and one head, once per instruction set. attention.c has the threads.
  *
- * All passes use one kernel, `scan`: for each frame, the outer product of two vectors is added to a matrix S of Ep x P floats,
+ * All passes use one kernel, `scan`: for each frame, the outer product of two vectors is added to a matrix S of E x P floats,
  * S += a bᵀ, and a third vector reads it, out += qᵀ S. The forward pass is (a, b, q) = (φ(k), v, φ(q)). In the backward pass
  * (Katharopoulos et al. 2020, Algorithm 1, with the normaliser), where y = num / den, G = dy / den and g = -(dy.y) / den:
  *   dφ(q_i) = S_i G_i + z_i g_i                            forward scan of Sᵀ:  (v, φ(k), G)
@@ -23,8 +23,8 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
 
-// A block of S, of ROWS rows and VECS vectors of columns, is in registers, beside b, SUMS sums of each vector, and broadcast
-// values. FETCHED: the cache lines that a block prefetches for each frame.
+// A block of S, of ROWS rows (or HALF of them, at the end) and VECS vectors of columns, is in registers, beside b, SUMS sums of each
+// vector, and broadcast values. FETCHED: the cache lines that a block prefetches for each frame.
 #if LIN_WIDTH == 16
 #define ROWS 16
 #define VECS 1
@@ -39,24 +39,26 @@
 #define FETCHED 1
 #endif
 #define SUMS (4 / VECS)
-_Static_assert(ROWS % LIN_WIDTH == 0 || LIN_WIDTH % ROWS == 0, "a padded head is a whole number of row blocks");
+#define HALF (ROWS / 2)
+_Static_assert(LIN_WIDTH % HALF == 0 && SUMS <= HALF, "a padded head is a whole number of row blocks");
 
 enum { HEAD_PANEL = 32768, HEAD_CHUNK = 16 }; // 16 frames of all arrays of a head of 64 stay in a first-level cache of 32 KB
 
-/* The data of one (utterance, head). All vectors of a chunk are [frames, Ep]; matrices are [Ep, P]. */
+/* The data of one (utterance, head). All vectors of a chunk are [frames, Ep]; matrices are [rows, P], where rows is E, rounded up to
+ * whole blocks. */
 typedef struct LIN_NAME(head) {
-    int T, E, Ep, P, chunk;
+    int T, E, Ep, rows, P, chunk;
     size_t stride; // floats from one frame of qkv to the next
-    const float *q, *k, *v, *y, *dy;
+    const float *q, *k, *v, *y, *dy, *later;
     float *out, *dq, *dk, *dv;
     size_t out_stride;
     float *fq, *fk, *cv, *G, *o1, *o2, *S, *R, *Rt, *z, *r, *inverse, *g;
-    const float *gates; // NULL: nothing is forgotten
-    float *dgates;      // may be NULL
-    size_t gate_step;   // floats from one frame of gates to the next; 0: the same for all
-    size_t heads;       // floats from one frame of dgates to the next
+    const float *gates;   // NULL: nothing is forgotten
+    float *dgates;        // may be NULL
+    size_t gate_step;     // floats from one frame of gates to the next; 0: the same for all
+    size_t heads;         // floats from one frame of dgates to the next
     float *decay, *slope; // a of each place of the chunk, and its d log a / d gate
-    double future;      // sum of d log a over the frames after
+    double future;        // sum of d log a over the frames after
 } LIN_NAME(head);
 
 LIN_INLINE vf LIN_NAME(phi)(vf x) { return vblend(vgt(x, (vf){0}), x + 1.0f, vexp(x)); }
@@ -70,19 +72,29 @@ typedef struct LIN_NAME(ahead) {
 } LIN_NAME(ahead);
 
 // Frame t of x and those after it, or before it if the direction is -1.
-LIN_INLINE void LIN_NAME(fetch)(LIN_NAME(ahead) *next, const float *x, size_t stride, int t, int direction)
+LIN_INLINE void LIN_NAME(fetch)(LIN_NAME(ahead) * next, const float *x, size_t stride, int t, int direction)
 {
     next->from[next->count] = x + (size_t)t * stride;
     next->step[next->count++] = (ptrdiff_t)stride * direction;
 }
 
-// ROWS rows and V vectors of columns: S, b and out begin at the columns, a and q at the rows. V is a literal at every call. Block
-// `number` of a scan fetches the lines from FETCHED number on.
-LIN_INLINE void LIN_NAME(scan_block)(const int V, float *S, const float *a, const float *b, const float *q, float *out, int n,
-                                     int Ep, int P, int update, int read, int forget, const float *decay,
-                                     const LIN_NAME(ahead) *next, int number)
+// The LIN_WIDTH lanes from e of a vector of E floats; 0 past its end.
+LIN_INLINE vf LIN_NAME(lanes)(const float *p, int e, int E) { return E - e >= LIN_WIDTH ? vload(p + e) : vload_n(p + e, E - e); }
+
+LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
 {
-    const size_t pitch = (size_t)P, step = (size_t)Ep;
+    if (E - e >= LIN_WIDTH) vstore(p + e, v);
+    else vstore_n(p + e, v, E - e);
+}
+
+// R rows and V vectors of columns: S, b and out begin at the columns, a and q at the rows. R and V are literals at every call. Of the
+// last vector of a row of S only `lanes` floats are its own. Block `number` of a scan fetches the lines from FETCHED number on, and,
+// if not NULL, what is to be scanned after this S.
+LIN_INLINE void LIN_NAME(scan_block)(const LIN_NAME(head) * h, const int R, const int V, int lanes, float *S, const float *a,
+                                     const float *b, const float *q, float *out, int n, int update, int read, int forget,
+                                     const LIN_NAME(ahead) * next, int number, const float *later)
+{
+    const size_t pitch = (size_t)h->P, step = (size_t)h->Ep;
     uintptr_t line[FETCHED], line_step[FETCHED];
     LIN_UNROLL
     for (int i = 0; i < FETCHED; i++) {
@@ -93,12 +105,13 @@ LIN_INLINE void LIN_NAME(scan_block)(const int V, float *S, const float *a, cons
     }
     vf s[ROWS][VECS];
     LIN_UNROLL
-    for (int e = 0; e < ROWS; e++) {
+    for (int e = 0; e < R; e++) {
         LIN_UNROLL
-        for (int v = 0; v < V; v++) s[e][v] = vload(S + (size_t)e * pitch + v * LIN_WIDTH);
+        for (int v = 0; v < V; v++) s[e][v] = LIN_NAME(lanes)(S + (size_t)e * pitch + v * LIN_WIDTH, 0, lanes);
     }
+    for (int e = 0; later && e < R; e++) __builtin_prefetch(later + (size_t)e * pitch, 1);
     for (int f = 0; f < n; f++, a += step, b += step, q += step, out += step) {
-        const vf keep = forget ? vset(decay[f]) : (vf){0};
+        const vf keep = forget ? vset(h->decay[f]) : (vf){0};
         vf bf[VECS], sum[SUMS][VECS];
         LIN_UNROLL
         for (int i = 0; i < FETCHED; i++) {
@@ -108,7 +121,7 @@ LIN_INLINE void LIN_NAME(scan_block)(const int V, float *S, const float *a, cons
         LIN_UNROLL
         for (int v = 0; v < V; v++) bf[v] = update ? vload(b + v * LIN_WIDTH) : (vf){0};
         LIN_UNROLL
-        for (int e = 0; e < ROWS; e++) {
+        for (int e = 0; e < R; e++) {
             const vf ae = update ? vset(a[e]) : (vf){0}, qe = read ? vset(q[e]) : (vf){0};
             LIN_UNROLL
             for (int v = 0; v < V; v++) {
@@ -124,64 +137,70 @@ LIN_INLINE void LIN_NAME(scan_block)(const int V, float *S, const float *a, cons
         }
     }
     LIN_UNROLL
-    for (int e = 0; e < ROWS; e++) {
+    for (int e = 0; e < R; e++) {
         LIN_UNROLL
-        for (int v = 0; update && v < V; v++) vstore(S + (size_t)e * pitch + v * LIN_WIDTH, s[e][v]);
+        for (int v = 0; update && v < V; v++) LIN_NAME(put_lanes)(S + (size_t)e * pitch + v * LIN_WIDTH, s[e][v], 0, lanes);
     }
+}
+
+// The blocks of R rows from `row` on; returns the number of the next block.
+LIN_INLINE int LIN_NAME(scan_rows)(const LIN_NAME(head) * h, const int R, int row, float *S, const float *a, const float *b,
+                                   const float *q, float *out, int n, int columns, int update, int read, int forget,
+                                   const LIN_NAME(ahead) * next, int number)
+{
+    const size_t at = (size_t)row * (size_t)h->P;
+    const float *later = h->later ? h->later + at : NULL;
+    int c = 0;
+    for (; c + VECS * LIN_WIDTH <= columns; c += VECS * LIN_WIDTH)
+        LIN_NAME(scan_block)
+        (h, R, VECS, LIN_WIDTH, S + at + c, a + row, b + c, q + row, out + c, n, update, read, forget, next, number++,
+         later ? later + c : NULL);
+    for (; c + LIN_WIDTH <= columns; c += LIN_WIDTH)
+        LIN_NAME(scan_block)
+        (h, R, 1, LIN_WIDTH, S + at + c, a + row, b + c, q + row, out + c, n, update, read, forget, next, number++,
+         later ? later + c : NULL);
+    if (c < columns)
+        LIN_NAME(scan_block)
+        (h, R, 1, columns - c, S + at + c, a + row, b + c, q + row, out + c, n, update, read, forget, next, number++,
+         later ? later + c : NULL);
+    return number;
 }
 
 /* For n frames: S *= decay if `forget`, S += a bᵀ if `update`, then out += qᵀ S if `read`. b and out begin at a column of S; S is
- * [Ep, P]. */
-LIN_INLINE void LIN_NAME(scan)(float *S, const float *a, const float *b, const float *q, float *out, int n, int Ep, int P,
-                               int columns, int update, int read, int forget, const float *decay, const LIN_NAME(ahead) *next)
+ * [rows, P]. */
+LIN_INLINE void LIN_NAME(scan)(const LIN_NAME(head) * h, float *S, const float *a, const float *b, const float *q, float *out,
+                               int n, int columns, int update, int read, int forget, const LIN_NAME(ahead) * next)
 {
-    int number = 0; // of the block
-    for (int row = 0; row < Ep; row += ROWS) {
-        float *rows = S + (size_t)row * (size_t)P;
-        int c = 0;
-        for (; c + VECS * LIN_WIDTH <= columns; c += VECS * LIN_WIDTH)
-            LIN_NAME(scan_block)(VECS, rows + c, a + row, b + c, q + row, out + c, n, Ep, P, update, read, forget, decay, next,
-                                 number++);
-        for (; c < columns; c += LIN_WIDTH)
-            LIN_NAME(scan_block)(1, rows + c, a + row, b + c, q + row, out + c, n, Ep, P, update, read, forget, decay, next,
-                                 number++);
-    }
+    int number = 0, row = 0; // of the block
+    for (; row + ROWS <= h->rows; row += ROWS)
+        number = LIN_NAME(scan_rows)(h, ROWS, row, S, a, b, q, out, n, columns, update, read, forget, next, number);
+    if (row < h->rows) LIN_NAME(scan_rows)(h, HALF, row, S, a, b, q, out, n, columns, update, read, forget, next, number);
 }
 
-static __attribute__((noinline)) void LIN_NAME(scan_both)(float *S, const float *a, const float *b, const float *q, float *out,
-                                                          int n, int Ep, int P, int columns, const LIN_NAME(ahead) *next)
+static __attribute__((noinline)) void LIN_NAME(scan_both)(const LIN_NAME(head) * h, float *S, const float *a, const float *b,
+                                                          const float *q, float *out, int n, int columns,
+                                                          const LIN_NAME(ahead) * next)
 {
-    LIN_NAME(scan)(S, a, b, q, out, n, Ep, P, columns, 1, 1, 0, NULL, next);
+    LIN_NAME(scan)(h, S, a, b, q, out, n, columns, 1, 1, 0, next);
 }
 
-static __attribute__((noinline)) void LIN_NAME(scan_decayed)(float *S, const float *a, const float *b, const float *q, float *out,
-                                                             int n, int Ep, int P, int columns, const float *decay,
-                                                             const LIN_NAME(ahead) *next)
+static __attribute__((noinline)) void LIN_NAME(scan_decayed)(const LIN_NAME(head) * h, float *S, const float *a, const float *b,
+                                                             const float *q, float *out, int n, int columns,
+                                                             const LIN_NAME(ahead) * next)
 {
-    LIN_NAME(scan)(S, a, b, q, out, n, Ep, P, columns, 1, 1, 1, decay, next);
+    LIN_NAME(scan)(h, S, a, b, q, out, n, columns, 1, 1, 1, next);
 }
 
-static __attribute__((noinline)) void LIN_NAME(scan_update)(float *S, const float *a, const float *b, int n, int Ep, int P,
-                                                            int columns, const LIN_NAME(ahead) *next)
+static __attribute__((noinline)) void LIN_NAME(scan_update)(const LIN_NAME(head) * h, float *S, const float *a, const float *b,
+                                                            int n, int columns, const LIN_NAME(ahead) * next)
 {
-    LIN_NAME(scan)(S, a, b, a, NULL, n, Ep, P, columns, 1, 0, 0, NULL, next);
+    LIN_NAME(scan)(h, S, a, b, a, NULL, n, columns, 1, 0, 0, next);
 }
 
-static __attribute__((noinline)) void LIN_NAME(scan_read)(float *S, const float *q, float *out, int n, int Ep, int P, int columns,
-                                                          const LIN_NAME(ahead) *next)
+static __attribute__((noinline)) void LIN_NAME(scan_read)(const LIN_NAME(head) * h, float *S, const float *q, float *out, int n,
+                                                          int columns, const LIN_NAME(ahead) * next)
 {
-    LIN_NAME(scan)(S, q, q, q, out, n, Ep, P, columns, 0, 1, 0, NULL, next);
-}
-
-// The LIN_WIDTH lanes from e of a vector of E floats; 0 past its end.
-LIN_INLINE vf LIN_NAME(lanes)(const float *p, int e, int E) { return E - e >= LIN_WIDTH ? vload(p + e) : vload_n(p + e, E - e); }
-
-LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
-{
-    if (E - e >= LIN_WIDTH)
-        vstore(p + e, v);
-    else
-        vstore_n(p + e, v, E - e);
+    LIN_NAME(scan)(h, S, q, q, q, out, n, columns, 0, 1, 0, next);
 }
 
 // φ of the lanes from e; 0 past the end of the head, because φ(0) is 1 and would count.
@@ -200,7 +219,7 @@ LIN_INLINE void LIN_NAME(clear)(float *p, size_t n)
 
 // Keys and values, or all inputs, of the frames from t on in this direction; nothing if there is no frame t. The last ones may be
 // those of another utterance, which costs little.
-LIN_INLINE LIN_NAME(ahead) LIN_NAME(keys_ahead)(const LIN_NAME(head) *h, int t, int direction)
+LIN_INLINE LIN_NAME(ahead) LIN_NAME(keys_ahead)(const LIN_NAME(head) * h, int t, int direction)
 {
     LIN_NAME(ahead) next = {.lines = (h->E + 15) / 16};
     if (t < 0 || t >= h->T) return next;
@@ -209,7 +228,7 @@ LIN_INLINE LIN_NAME(ahead) LIN_NAME(keys_ahead)(const LIN_NAME(head) *h, int t, 
     return next;
 }
 
-LIN_INLINE LIN_NAME(ahead) LIN_NAME(inputs_ahead)(const LIN_NAME(head) *h, int t, int direction)
+LIN_INLINE LIN_NAME(ahead) LIN_NAME(inputs_ahead)(const LIN_NAME(head) * h, int t, int direction)
 {
     LIN_NAME(ahead) next = LIN_NAME(keys_ahead)(h, t, direction);
     if (next.count) LIN_NAME(fetch)(&next, h->q, h->stride, t, direction);
@@ -218,7 +237,7 @@ LIN_INLINE LIN_NAME(ahead) LIN_NAME(inputs_ahead)(const LIN_NAME(head) *h, int t
 
 /* The decays and slopes of n frames: place f of the chunk is frame t + f * direction; before and after the utterance the gate
  * counts as 0. With e = exp(-gate): a = (1 / (1 + e))^(1/16), d log a / d gate = e / (1 + e) / 16. */
-static void LIN_NAME(take_decays)(LIN_NAME(head) *h, int t, int direction, int n)
+static void LIN_NAME(take_decays)(LIN_NAME(head) * h, int t, int direction, int n)
 {
     for (int f = 0; f < n; f++, t += direction) h->decay[f] = t >= 0 && t < h->T ? h->gates[(size_t)t * h->gate_step] : 0;
     for (int f = n; f < vround(n); f++) h->decay[f] = 0;
@@ -229,10 +248,10 @@ static void LIN_NAME(take_decays)(LIN_NAME(head) *h, int t, int direction, int n
     }
 }
 
-LIN_INLINE float LIN_NAME(kept)(const LIN_NAME(head) *h, int f) { return h->gates ? h->decay[f] : 1.0f; }
+LIN_INLINE float LIN_NAME(kept)(const LIN_NAME(head) * h, int f) { return h->gates ? h->decay[f] : 1.0f; }
 
 /* Writes φ(k) and v of frame t to place f of the chunk, and z = keep z + φ(k) if z is not NULL. */
-LIN_INLINE void LIN_NAME(take_key)(const LIN_NAME(head) *h, int t, int f, float *z, float keep)
+LIN_INLINE void LIN_NAME(take_key)(const LIN_NAME(head) * h, int t, int f, float *z, float keep)
 {
     const float *k = h->k + (size_t)t * h->stride, *v = h->v + (size_t)t * h->stride;
     float *fk = h->fk + (size_t)f * (size_t)h->Ep, *cv = h->cv + (size_t)f * (size_t)h->Ep;
@@ -245,7 +264,7 @@ LIN_INLINE void LIN_NAME(take_key)(const LIN_NAME(head) *h, int t, int f, float 
 }
 
 /* Writes φ(q) of frame t to place f; returns its denominator φ(q).z + eps. */
-LIN_INLINE float LIN_NAME(take_query)(const LIN_NAME(head) *h, int t, int f)
+LIN_INLINE float LIN_NAME(take_query)(const LIN_NAME(head) * h, int t, int f)
 {
     const float *q = h->q + (size_t)t * h->stride;
     float *fq = h->fq + (size_t)f * (size_t)h->Ep;
@@ -259,7 +278,7 @@ LIN_INLINE float LIN_NAME(take_query)(const LIN_NAME(head) *h, int t, int f)
 }
 
 /* Writes G = dy / den of frame t to place f; returns g = -(dy.y) / den. */
-LIN_INLINE void LIN_NAME(take_gradient)(const LIN_NAME(head) *h, int t, int f, float inverse)
+LIN_INLINE void LIN_NAME(take_gradient)(const LIN_NAME(head) * h, int t, int f, float inverse)
 {
     const float *dy = h->dy + (size_t)t * h->out_stride, *y = h->y + (size_t)t * h->out_stride;
     float *G = h->G + (size_t)f * (size_t)h->Ep;
@@ -283,18 +302,18 @@ LIN_INLINE void LIN_NAME(put_gradient)(float *to, const float *from, const float
 }
 
 // Divides the scratch among the arrays of a head.
-static void LIN_NAME(lay_out)(LIN_NAME(head) *h, int T, int E, float *scratch)
+static void LIN_NAME(lay_out)(LIN_NAME(head) * h, int T, int E, float *scratch)
 {
-    int block = ROWS > LIN_WIDTH ? ROWS : LIN_WIDTH;
     h->T = T;
     h->E = E;
-    h->Ep = (E + block - 1) / block * block;
+    h->Ep = vround(E);
+    h->rows = (E + HALF - 1) / HALF * HALF;
     h->P = HEAD_PANEL / h->Ep / LIN_WIDTH * LIN_WIDTH;
     if (h->P > h->Ep) h->P = h->Ep;
     if (h->P < LIN_WIDTH) h->P = LIN_WIDTH;
     h->chunk = h->Ep <= 64 ? HEAD_CHUNK : h->Ep <= 256 ? 1024 / h->Ep : 4;
     if (h->chunk > T) h->chunk = T;
-    size_t vectors = (size_t)h->chunk * (size_t)h->Ep, matrix = (size_t)h->P * (size_t)h->Ep;
+    size_t vectors = (size_t)h->chunk * (size_t)h->Ep, matrix = (size_t)h->P * (size_t)h->rows;
     float **parts[] = {&h->fq, &h->fk, &h->cv, &h->G, &h->o1, &h->o2};
     for (int i = 0; i < 6; i++, scratch += vectors) *parts[i] = scratch;
     float **matrices[] = {&h->S, &h->R, &h->Rt};
@@ -305,65 +324,63 @@ static void LIN_NAME(lay_out)(LIN_NAME(head) *h, int T, int E, float *scratch)
     h->g = h->inverse + HEAD_CHUNK;
     h->decay = h->g + HEAD_CHUNK;
     h->slope = h->decay + HEAD_CHUNK + LIN_WIDTH; // one place more than a chunk
-    if (h->Ep > E) LIN_NAME(clear)(h->fq, 6 * vectors);
 }
 
 LIN_INLINE int LIN_NAME(least)(int a, int b) { return a < b ? a : b; }
 
-// S [Ep, columns from p on] and z from a state [E+1, E], or zeros. A state with the layout of S and z is used in place.
-static void LIN_NAME(read_state)(LIN_NAME(head) *h, float *state, int p, int columns)
+// S [rows, columns from p on] and z from a state [E+1, E], or zeros. S of a state that is a whole number of blocks is used in place.
+static void LIN_NAME(read_state)(LIN_NAME(head) * h, float *state, int p, int columns)
 {
-    if (state && h->P == h->E) {
+    const size_t E = (size_t)h->E;
+    LIN_NAME(clear)(h->z, (size_t)h->Ep);
+    if (state) memcpy(h->z, state + E * E, E * sizeof(float));
+    if (state && h->P == h->Ep && h->rows == h->E) {
         h->S = state;
-        h->z = state + h->E * h->E;
+        h->P = h->E;
+        for (size_t e = 0; h->later && e < E; e += 16) __builtin_prefetch(h->later + E * E + e, 1);
         return;
     }
-    LIN_NAME(clear)(h->S, (size_t)h->Ep * (size_t)h->P);
-    LIN_NAME(clear)(h->z, (size_t)h->Ep);
-    if (!state) return;
-    int n = LIN_NAME(least)(columns, h->E - p);
-    size_t E = (size_t)h->E;
-    for (size_t e = 0; e < E; e++) memcpy(h->S + e * (size_t)h->P, state + e * E + p, (size_t)n * sizeof(float));
-    memcpy(h->z, state + E * E, E * sizeof(float));
+    h->later = NULL;
+    LIN_NAME(clear)(h->S, (size_t)h->rows * (size_t)h->P);
+    const int n = LIN_NAME(least)(columns, h->E - p);
+    for (size_t e = 0; state && e < E; e++) memcpy(h->S + e * (size_t)h->P, state + e * E + p, (size_t)n * sizeof(float));
 }
 
-LIN_INLINE void LIN_NAME(scan_causal)(const LIN_NAME(head) *h, float *S, const float *a, const float *b, const float *q, float *out,
-                                      int n, int columns, const LIN_NAME(ahead) *next)
+LIN_INLINE void LIN_NAME(scan_causal)(const LIN_NAME(head) * h, float *S, const float *a, const float *b, const float *q,
+                                      float *out, int n, int columns, const LIN_NAME(ahead) * next)
 {
-    if (h->gates)
-        LIN_NAME(scan_decayed)(S, a, b, q, out, n, h->Ep, h->P, columns, h->decay, next);
-    else
-        LIN_NAME(scan_both)(S, a, b, q, out, n, h->Ep, h->P, columns, next);
+    if (h->gates) LIN_NAME(scan_decayed)(h, S, a, b, q, out, n, columns, next);
+    else LIN_NAME(scan_both)(h, S, a, b, q, out, n, columns, next);
 }
 
-static void LIN_NAME(write_state)(const LIN_NAME(head) *h, float *state, int p, int columns)
+static void LIN_NAME(write_state)(const LIN_NAME(head) * h, float *state, int p, int columns)
 {
-    if (h->S == state) return;
-    int n = LIN_NAME(least)(columns, h->E - p);
-    size_t E = (size_t)h->E;
-    for (size_t e = 0; e < E; e++) memcpy(state + e * E + p, h->S + e * (size_t)h->P, (size_t)n * sizeof(float));
+    const size_t E = (size_t)h->E;
+    const int n = LIN_NAME(least)(columns, h->E - p);
+    for (size_t e = 0; h->S != state && e < E; e++) memcpy(state + e * E + p, h->S + e * (size_t)h->P, (size_t)n * sizeof(float));
     if (p + columns >= h->E) memcpy(state + E * E, h->z, E * sizeof(float)); // last panel: all have read z
 }
 
 void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const float *gates, size_t gate_step, int T, int H, int E,
-                                          int causal, float *state, float *scratch);
+                                          int causal, float *state, const float *later, float *scratch);
 void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const float *gates, size_t gate_step, int T, int H, int E,
-                                          int causal, float *state, float *scratch)
+                                          int causal, float *state, const float *later, float *scratch)
 {
-    LIN_NAME(head) h = {
-        .stride = 3 * (size_t)H * (size_t)E, .out_stride = (size_t)H * (size_t)E, .gates = gates, .gate_step = gate_step};
+    LIN_NAME(head)
+    h = {.stride = 3 * (size_t)H * (size_t)E, .out_stride = (size_t)H * (size_t)E, .gates = gates, .gate_step = gate_step};
     h.q = qkv;
     h.k = qkv + (size_t)H * (size_t)E;
     h.v = h.k + (size_t)H * (size_t)E;
+    h.later = later;
     LIN_NAME(lay_out)(&h, T, E, scratch);
-    for (int p = 0; p < h.Ep && p < E; p += h.P) {
-        int columns = LIN_NAME(least)(h.P, h.Ep - p);
-        LIN_NAME(read_state)(&h, state, p, columns);
+    for (int p = 0; p < E; p += h.P) {
+        LIN_NAME(read_state)(&h, state, p, LIN_NAME(least)(h.P, h.Ep - p));
+        const int columns = LIN_NAME(least)(h.P, (h.P == E ? E : h.Ep) - p);
         for (int t = 0; !causal && t < T; t += h.chunk) {
             int n = LIN_NAME(least)(h.chunk, T - t);
             const LIN_NAME(ahead) next = LIN_NAME(keys_ahead)(&h, t + n, 1);
             for (int f = 0; f < n; f++) LIN_NAME(take_key)(&h, t + f, f, h.z, 1.0f);
-            LIN_NAME(scan_update)(h.S, h.fk, h.cv + p, n, h.Ep, h.P, columns, &next);
+            LIN_NAME(scan_update)(&h, h.S, h.fk, h.cv + p, n, columns, &next);
         }
         for (int t = 0; t < T; t += h.chunk) {
             int n = LIN_NAME(least)(h.chunk, T - t);
@@ -375,10 +392,9 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const floa
                 h.inverse[f] = 1.0f / LIN_NAME(take_query)(&h, t + f, f);
             }
             LIN_NAME(clear)(h.o1, (size_t)n * (size_t)h.Ep);
-            if (causal)
-                LIN_NAME(scan_causal)(&h, h.S, h.fk, h.cv + p, h.fq, h.o1 + p, n, columns, &next);
-            else
-                LIN_NAME(scan_read)(h.S, h.fq, h.o1 + p, n, h.Ep, h.P, columns, &next);
+            if (causal) LIN_NAME(scan_causal)(&h, h.S, h.fk, h.cv + p, h.fq, h.o1 + p, n, columns, &next);
+            else LIN_NAME(scan_read)(&h, h.S, h.fq, h.o1 + p, n, columns, &next);
+            h.later = NULL;
             for (int f = 0; f < n; f++) {
                 float *out = y + (size_t)(t + f) * h.out_stride;
                 const float *sums = h.o1 + (size_t)f * (size_t)h.Ep;
@@ -392,7 +408,7 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const floa
 
 // Frames t .. t+n-1, in order, of the forward scan: dq from Sᵀ and z. In the causal form the chunk's own keys are added to S and
 // z.
-static void LIN_NAME(query_gradient)(LIN_NAME(head) *h, int t, int n, int p, int columns, int causal)
+static void LIN_NAME(query_gradient)(LIN_NAME(head) * h, int t, int n, int p, int columns, int causal)
 {
     if (h->gates) LIN_NAME(take_decays)(h, t, 1, n);
     LIN_NAME(ahead) next = LIN_NAME(inputs_ahead)(h, t + n, 1);
@@ -407,10 +423,8 @@ static void LIN_NAME(query_gradient)(LIN_NAME(head) *h, int t, int n, int p, int
         float *start = h->o1 + (size_t)f * (size_t)h->Ep;
         for (int e = 0; e < h->Ep; e += LIN_WIDTH) vstore(start + e, vload(h->z + e) * h->g[f]);
     }
-    if (causal)
-        LIN_NAME(scan_causal)(h, h->S, h->cv, h->fk + p, h->G, h->o1 + p, n, columns, &next);
-    else
-        LIN_NAME(scan_read)(h->S, h->G, h->o1 + p, n, h->Ep, h->P, columns, &next);
+    if (causal) LIN_NAME(scan_causal)(h, h->S, h->cv, h->fk + p, h->G, h->o1 + p, n, columns, &next);
+    else LIN_NAME(scan_read)(h, h->S, h->G, h->o1 + p, n, columns, &next);
     for (int f = 0; f < n; f++) {
         size_t at = (size_t)f * (size_t)h->Ep;
         LIN_NAME(put_gradient)(h->dq + (size_t)(t + f) * h->stride, h->o1 + at, h->fq + at, p, columns, h->E);
@@ -418,7 +432,7 @@ static void LIN_NAME(query_gradient)(LIN_NAME(head) *h, int t, int n, int p, int
 }
 
 // dk and dv of frames whose sums are in o1 and o2.
-static void LIN_NAME(put_key_gradients)(LIN_NAME(head) *h, int t, int step, int n, int p, int columns)
+static void LIN_NAME(put_key_gradients)(LIN_NAME(head) * h, int t, int step, int n, int p, int columns)
 {
     for (int f = 0; f < n; f++, t += step) {
         size_t at = (size_t)f * (size_t)h->Ep;
@@ -429,7 +443,7 @@ static void LIN_NAME(put_key_gradients)(LIN_NAME(head) *h, int t, int step, int 
 
 // dgates of frames t, t-1, ..., t-n+1, whose dφ(k) are in o1; each panel of columns adds its part, the last panel is the first to
 // come.
-static void LIN_NAME(put_gate_gradients)(LIN_NAME(head) *h, int t, int n, int p, int columns)
+static void LIN_NAME(put_gate_gradients)(LIN_NAME(head) * h, int t, int n, int p, int columns)
 {
     for (int f = 0; f < n; f++, t--) {
         const float *key = h->fk + (size_t)f * (size_t)h->Ep, *gradient = h->o1 + (size_t)f * (size_t)h->Ep;
@@ -446,7 +460,7 @@ LIN_INLINE void LIN_NAME(add_scaled)(float *r, const float *x, float factor, int
     for (int e = 0; e < n; e += LIN_WIDTH) vstore(r + e, vfma(vload(x + e), vset(factor), vload(r + e)));
 }
 
-static void LIN_NAME(causal_backward)(LIN_NAME(head) *h, int p, int columns)
+static void LIN_NAME(causal_backward)(LIN_NAME(head) * h, int p, int columns)
 {
     int T = h->T;
     for (int t = 0; t < T; t += h->chunk) {
@@ -468,7 +482,7 @@ static void LIN_NAME(causal_backward)(LIN_NAME(head) *h, int p, int columns)
             LIN_NAME(fetch)(&next, h->dv, h->stride, t - n, -1);
         }
         if (h->gates) LIN_NAME(take_decays)(h, t + 1, -1, n + 1); // R forgets by the decay of the frame after
-        for (int f = 0; f < n; f++) { // place f holds frame t - f: reversed in time
+        for (int f = 0; f < n; f++) {                             // place f holds frame t - f: reversed in time
             size_t at = (size_t)f * (size_t)h->Ep, frame = (size_t)(t - f) * h->stride;
             float inverse = h->dk[frame], g = h->dv[frame], keep = LIN_NAME(kept)(h, f);
             const float *dy = h->dy + (size_t)(t - f) * h->out_stride;
@@ -490,21 +504,21 @@ static void LIN_NAME(causal_backward)(LIN_NAME(head) *h, int p, int columns)
     }
 }
 
-static void LIN_NAME(full_backward)(LIN_NAME(head) *h, int p, int columns)
+static void LIN_NAME(full_backward)(LIN_NAME(head) * h, int p, int columns)
 {
     int T = h->T;
     for (int t = 0; t < T; t += h->chunk) {
         int n = LIN_NAME(least)(h->chunk, T - t);
         const LIN_NAME(ahead) next = LIN_NAME(keys_ahead)(h, t + n, 1);
         for (int f = 0; f < n; f++) LIN_NAME(take_key)(h, t + f, f, h->z, 1.0f);
-        LIN_NAME(scan_update)(h->S, h->cv, h->fk + p, n, h->Ep, h->P, columns, &next);
+        LIN_NAME(scan_update)(h, h->S, h->cv, h->fk + p, n, columns, &next);
     }
     for (int t = 0; t < T; t += h->chunk) {
         int n = LIN_NAME(least)(h->chunk, T - t);
         LIN_NAME(query_gradient)(h, t, n, p, columns, 0);
         for (int f = 0; f < n; f++) LIN_NAME(add_scaled)(h->r, h->fq + (size_t)f * (size_t)h->Ep, h->g[f], h->Ep);
-        LIN_NAME(scan_update)(h->Rt, h->G, h->fq + p, n, h->Ep, h->P, columns, NULL);
-        LIN_NAME(scan_update)(h->R, h->fq, h->G + p, n, h->Ep, h->P, columns, NULL);
+        LIN_NAME(scan_update)(h, h->Rt, h->G, h->fq + p, n, columns, NULL);
+        LIN_NAME(scan_update)(h, h->R, h->fq, h->G + p, n, columns, NULL);
     }
     for (int t = 0; t < T; t += h->chunk) {
         int n = LIN_NAME(least)(h->chunk, T - t);
@@ -516,8 +530,8 @@ static void LIN_NAME(full_backward)(LIN_NAME(head) *h, int p, int columns)
             memcpy(h->o1 + (size_t)f * (size_t)h->Ep, h->r, (size_t)h->Ep * sizeof(float));
         }
         LIN_NAME(clear)(h->o2, (size_t)n * (size_t)h->Ep);
-        LIN_NAME(scan_read)(h->Rt, h->cv, h->o1 + p, n, h->Ep, h->P, columns, &next);
-        LIN_NAME(scan_read)(h->R, h->fk, h->o2 + p, n, h->Ep, h->P, columns, NULL);
+        LIN_NAME(scan_read)(h, h->Rt, h->cv, h->o1 + p, n, columns, &next);
+        LIN_NAME(scan_read)(h, h->R, h->fk, h->o2 + p, n, columns, NULL);
         LIN_NAME(put_key_gradients)(h, t, 1, n, p, columns);
     }
 }
@@ -528,8 +542,15 @@ void LIN_NAME(lin_attention_head_backward)(float *dqkv, float *dgates, const flo
                                            size_t gate_step, const float *y, int T, int H, int E, int causal, float *scratch)
 {
     size_t C = (size_t)H * (size_t)E;
-    LIN_NAME(head) h = {
-        .stride = 3 * C, .out_stride = C, .y = y, .dy = dy, .gates = gates, .dgates = dgates, .gate_step = gate_step, .heads = (size_t)H};
+    LIN_NAME(head)
+    h = {.stride = 3 * C,
+         .out_stride = C,
+         .y = y,
+         .dy = dy,
+         .gates = gates,
+         .dgates = dgates,
+         .gate_step = gate_step,
+         .heads = (size_t)H};
     h.q = qkv;
     h.k = qkv + C;
     h.v = qkv + 2 * C;
@@ -539,17 +560,16 @@ void LIN_NAME(lin_attention_head_backward)(float *dqkv, float *dgates, const flo
     LIN_NAME(lay_out)(&h, T, E, scratch);
     // From the last panel to the first: only the first overwrites the values stored in element 0 of dk and dv.
     for (int p = (E - 1) / h.P * h.P; p >= 0; p -= h.P) {
-        LIN_NAME(clear)(h.S, 3 * (size_t)h.Ep * (size_t)h.P);
+        LIN_NAME(clear)(h.S, 3 * (size_t)h.rows * (size_t)h.P);
         LIN_NAME(clear)(h.z, 2 * (size_t)h.Ep);
         h.future = 0;
-        if (causal)
-            LIN_NAME(causal_backward)(&h, p, LIN_NAME(least)(h.P, h.Ep - p));
-        else
-            LIN_NAME(full_backward)(&h, p, LIN_NAME(least)(h.P, h.Ep - p));
+        if (causal) LIN_NAME(causal_backward)(&h, p, LIN_NAME(least)(h.P, h.Ep - p));
+        else LIN_NAME(full_backward)(&h, p, LIN_NAME(least)(h.P, h.Ep - p));
     }
 }
 
 #undef ROWS
 #undef VECS
 #undef SUMS
+#undef HALF
 #undef FETCHED
