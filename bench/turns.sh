@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # turns.sh - two or more versions of the source against each other, in one process and in turns: processor time of a tick of live
-# streams of the paper's network. For machines so busy that two runs cannot be compared.
+# streams of the paper's network, or of a model. For machines so busy that two runs cannot be compared.
 #
-#   bench/turns.sh [--streams 1] [--tick 1] [--rows 4] [--seconds 20] TREE...
+#   bench/turns.sh [--streams 1] [--tick 1] [--rows 4] [--seconds 20] [--model FILE] TREE...
 #
 # A TREE is a working copy in which `make` has built build/release/liblinnet.a (git worktree add makes another one). In a tick,
-# --tick of the --streams bring --rows rows each. Equal checksums: the results are the same bits.
+# --tick of the --streams bring --rows frames each. Equal checksums: the results are the same bits.
 set -eu -o pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-streams=1 tick=1 rows=4 seconds=20
+streams=1 tick=1 rows=4 seconds=20 model=
 usage() { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do
     case $1 in
     --streams | --tick | --rows | --seconds) declare "${1#--}=$2"; shift 2 ;;
+    --model) model=$(realpath "$2"); shift 2 ;;
     -*) usage ;;
     *) break ;;
     esac
@@ -32,4 +33,4 @@ for tree in "$@"; do
     sides+=("$side")
 done
 cd "$work"
-./turns "$streams" "$tick" "$rows" "$seconds" "${sides[@]}"
+./turns "$streams" "$tick" "$rows" "$seconds" "$model" "${sides[@]}"

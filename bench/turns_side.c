@@ -1,4 +1,4 @@
-/* turns_side.c - one side of turns.c: live streams of the paper's network, of the library that this is linked with. */
+/* turns_side.c - one side of turns.c: live streams of the paper's network or a model, of the library that this is linked with. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,10 +6,11 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
+#include "model/model_file.h"
 #include "model/streams.h"
 
 static lin_streams *all;
-static int n_streams, n_tick, n_rows, *slots, *used, *counts, first;
+static int n_streams, n_tick, n_rows, *slots, *used, *counts, first, outputs;
 
 static void must(lin_status status, const lin_error *err)
 {
@@ -25,8 +26,9 @@ static double thread_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void side_open(int streams, int tick, int rows);
-void side_open(int streams, int tick, int rows)
+// model: a file, or "" for the paper's network.
+void side_open(int streams, int tick, int rows, const char *model_file);
+void side_open(int streams, int tick, int rows, const char *model_file)
 {
     lin_config config = lin_config_default(40);
     const lin_features features = lin_features_default();
@@ -37,7 +39,10 @@ void side_open(int streams, int tick, int rows)
     n_streams = streams;
     n_tick = tick < streams ? tick : streams;
     n_rows = rows;
-    must(lin_model_create(&config, &features, NULL, 1, &model, &err), &err);
+    if (*model_file) must(lin_model_load(model_file, &model, &err), &err);
+    else must(lin_model_create(&config, &features, NULL, 1, &model, &err), &err);
+    config = model->config;
+    outputs = config.outputs;
     must(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err), &err);
     must(lin_streams_create(encoder, &options, &all, &err), &err);
     slots = lin_calloc((size_t)streams, sizeof *slots);
@@ -64,6 +69,6 @@ double side_tick(uint64_t *checksum)
     must(lin_streams_tick(all, &tick, &results, &err), &err);
     const double seconds = thread_seconds() - start;
     const unsigned char *bytes = (const unsigned char *)results.logp;
-    for (size_t i = 0; i < (size_t)results.offsets[n_tick] * 40 * sizeof(float); i++) *checksum = (*checksum ^ bytes[i]) * 1099511628211u;
+    for (size_t i = 0; i < (size_t)results.offsets[n_tick] * (size_t)outputs * sizeof(float); i++) *checksum = (*checksum ^ bytes[i]) * 1099511628211u;
     return seconds;
 }

@@ -27,6 +27,7 @@
 #define LIN_LSH_OPERATIONS(X) X(lsh_forward) X(lsh_backward)
 #define LIN_MAPPED_OPERATIONS(X) X(mapped_attention_forward) X(mapped_attention_backward)
 #define LIN_DECAYED_OPERATIONS(X) X(decayed_attention_forward) X(decayed_attention_backward)
+#define LIN_HINT_OPERATIONS(X) X(expect_states)
 #define LIN_LSTM_OPERATIONS(X) X(lstm_forward) X(lstm_backward)
 #define LIN_TASK_OPERATIONS(X) X(cross_entropy)
 #endif
@@ -68,6 +69,7 @@ void LIN_OP(conv_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw, LIN_REAL 
 
 void LIN_OP(attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const lin_segments *segments, int H, int E,
                                int causal, LIN_REAL *const *states, size_t at);
+void LIN_OP(expect_states)(lin_exec *exec, LIN_REAL *const *states, int B, size_t at, size_t count);
 void LIN_OP(attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                                 const lin_segments *segments, int H, int E, int causal);
 

@@ -150,6 +150,9 @@ typedef struct LIN_OPS {
      * the same bits). */
     void (*attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const lin_segments *segments, int H, int E, int causal,
                               LIN_REAL *const *states, size_t at);
+    /* A hint, or NULL where it is of no use: the next operations with states use `count` elements at states[b] + at of B utterances.
+     * It holds until the next one; states is read until then. B = 0: none. */
+    void (*expect_states)(lin_exec *exec, LIN_REAL *const *states, int B, size_t at, size_t count);
     /* dqkv (written) from dy, qkv and the forward's y. No states. Causal: eq. 13-15 and Algorithm 1. */
     void (*attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                                const lin_segments *segments, int H, int E, int causal);

@@ -90,6 +90,16 @@ static int is_one_block(const lin_weights *w, const lin_activations *a, const li
     return a->for_training && !batch->states && lin_has_attention_block(w->ops, &w->config);
 }
 
+// Tells the backend that layer l is the next to use its part of the states.
+static void expect(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l)
+{
+    const lin_config *c = &w->config;
+    const int some = l < c->layers && batch->states;
+    const size_t at = lin_state_offset(c, l);
+    if (w->ops->expect_states)
+        w->ops->expect_states(exec, batch->states, some ? batch->out.B : 0, at, lin_state_offset(c, l + 1) - at);
+}
+
 // branch = wout attention(wqkv x + bqkv) + bout; at: where the layer's part of a state begins.
 static void attention_block(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
                             const lin_layer_values *v, const lin_real *x, size_t at)
@@ -105,6 +115,7 @@ static void attention_block(const lin_weights *w, lin_activations *a, lin_exec *
     }
     lin_layer_linear(w, exec, v->qkv, x, p->qkv, rows, LIN_LINEAR);
     attend(w, exec, batch, l, v, x, at);
+    expect(w, exec, batch, l + 1);
     lin_layer_linear(w, exec, a->branch, v->y, p->out, rows, LIN_LINEAR);
 }
 
@@ -232,6 +243,7 @@ const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a
 {
     const lin_config *c = &w->config;
     const int rows = batch->out.rows;
+    expect(w, exec, batch, 0);
     lin_layer_linear(w, exec, a->layers[0].x0, a->stacked, w->params->input, rows, LIN_LINEAR);
     if (c->positions == LIN_POSITIONS_SINUSOID) w->ops->add_sinusoid(exec, a->layers[0].x0, &batch->out, lin_config_width(c));
     for (int l = 0; l < c->layers; l++) {

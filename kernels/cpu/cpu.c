@@ -84,6 +84,7 @@ const lin_ops *lin_ops_cpu(void)
         LIN_SOFTMAX_OPERATIONS(ENTRY)
         LIN_MAPPED_OPERATIONS(ENTRY)
         LIN_DECAYED_OPERATIONS(ENTRY)
+        LIN_HINT_OPERATIONS(ENTRY)
     };
     return &table;
 }

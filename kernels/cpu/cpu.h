@@ -31,10 +31,19 @@
 /* Scratch of each thread, 64-byte aligned, not zeroed. A work item owns it while it runs; nothing in it is kept for the next. */
 enum { LIN_SCRATCH_BYTES = 1 << 20 };
 
+/* States that an operation to come will read, which products prefetch beside their sums: `count` floats at states[b] + at, of which
+ * `done` are on their way, and those of the utterances after b. */
+typedef struct lin_expected {
+    float *const *states;
+    int B, b;
+    size_t at, count, done;
+} lin_expected;
+
 struct lin_exec {
     lin_pool *pool; /* NULL with one thread */
     int n_threads;
     unsigned char *scratch; /* [n_threads, LIN_SCRATCH_BYTES] */
+    lin_expected expected;  /* one thread only */
 };
 
 static inline void *lin_scratch(const lin_exec *exec, int thread)

@@ -81,6 +81,7 @@ void lin_cpu_weights_pack(lin_exec *exec, float *packed, const float *values, co
 /* ---- forward ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct forward_job {
+    lin_exec *exec;
     float *y;
     const float *x, *packed, *bias;
     int rows, n, k, piece_rows;
@@ -94,13 +95,18 @@ static void forward_piece(void *context, int piece, int thread)
     const int r = piece * job->piece_rows, rows = job->rows - r < job->piece_rows ? job->rows - r : job->piece_rows;
     LIN_DISPATCH(lin_linear_rows)
     (job->y + (size_t)r * (size_t)job->n, job->x + (size_t)r * (size_t)job->k, job->packed, job->bias, rows, job->n, job->k,
-     job->act);
+     job->act, job->exec->pool ? NULL : &job->exec->expected);
+}
+
+void lin_cpu_expect_states(lin_exec *exec, float *const *states, int B, size_t at, size_t count)
+{
+    if (!exec->pool) exec->expected = (lin_expected){.states = states, .B = B, .at = at, .count = count};
 }
 
 void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
                             int k, lin_activation act)
 {
-    forward_job job = {y, x, packed, bias, rows, n, k, 64, act};
+    forward_job job = {exec, y, x, packed, bias, rows, n, k, 64, act};
     const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < LIN_THREAD_WORK ? 1 : exec->n_threads;
     // At most 64 rows, whose x stays in the second-level cache during all panels; fewer if the threads' shares would be uneven.
     if (threads > 1 && rows < threads * 8 * 64) job.piece_rows = lin_round_up((rows + threads * 8 - 1) / (threads * 8), 8);

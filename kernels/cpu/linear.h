@@ -70,10 +70,11 @@ void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const l
 /* A product below this many multiply-adds (30 us on one core of 2024) may be done before another thread wakes up. */
 enum { LIN_THREAD_WORK = 1 << 22 };
 
-/* y [rows, n] = act(x [rows, k] wᵀ + bias) on the calling thread. */
+/* y [rows, n] = act(x [rows, k] wᵀ + bias) on the calling thread. expected: what to prefetch meanwhile, where nothing that the product
+ * itself needs is; may be NULL. */
 LIN_DISPATCH_DECLARE(void, lin_linear_rows,
-                     (float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
-                      lin_activation act));
+                     (float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, lin_activation act,
+                      lin_expected *expected));
 
 /* y [rows, n] = x [rows, k] wᵀ on the calling thread, the same bits; `backwards`: a few rows pass over the weights from the last
  * column to the first. If weights that do not fit into a cache are read again and again, every other time backwards, then those in

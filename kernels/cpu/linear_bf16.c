@@ -45,7 +45,7 @@ static void forward_piece(void *context, int piece, int thread)
     float *words = lin_scratch(job->exec, thread);
     LIN_BF16(lin_bf16_round)(words, job->x + (size_t)r * (size_t)job->k, rows, job->k);
     LIN_BF16(lin_linear_rows)(job->y + (size_t)r * (size_t)job->n, words, job->packed, job->bias, rows, job->n,
-                              lin_bf16_words(job->k), job->act);
+                              lin_bf16_words(job->k), job->act, job->exec->pool ? NULL : &job->exec->expected);
 }
 
 void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,

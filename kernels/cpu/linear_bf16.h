@@ -32,9 +32,9 @@ void LIN_BF16(lin_bf16_pack_rows)(float *panel, const float *w, int rows, int k,
  * w are ld floats apart. In both panels the other words are 0; width is 16, 32 or 48. */
 void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, size_t ld, int columns, int width);
 
-/* y [rows, n] = act(x wᵀ + bias) on the calling thread; x [rows, words] and the packed weights as above. */
+/* y [rows, n] = act(x wᵀ + bias) on the calling thread; x [rows, words] and the packed weights as above; expected as in linear.h. */
 void LIN_BF16(lin_linear_rows)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int words,
-                               lin_activation act);
+                               lin_activation act, lin_expected *expected);
 
 /* As lin_linear_tile of linear.h: adds dyᵀ x, both rounded, to dw. Pairs are of rows 2t and 2t+1; db sums dy as it is. */
 void LIN_BF16(lin_linear_tile)(float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch);

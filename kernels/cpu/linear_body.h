@@ -52,12 +52,15 @@
 
 enum { MAX_BLOCK_ROWS = 8, MAX_BLOCK_VECS = 12, LINE = 16 };
 
+// Floats of an expected state that each step of a block prefetches: a line every 24 cycles.
+enum { EXPECTED_STEP = MAIN_ROWS * PANEL / LANES < 24 ? LINE / 4 : LINE };
+
 // `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step]; the values of the
 // next R rows are a_next further on. Each step prefetches *ahead and advances ahead by ahead_step. `once`: there is one group of
 // rows, so no later rows find the weights in the cache; each step prefetches the weights FEW_AHEAD further on instead.
 typedef struct operands {
-    const float *a, *b, *ahead;
-    size_t a_row, a_step, a_next, b_panel, b_step, ahead_step;
+    const float *a, *b, *ahead, *expected;
+    size_t a_row, a_step, a_next, b_panel, b_step, ahead_step, expected_step;
     int steps, once;
 } operands;
 
@@ -76,8 +79,8 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
 {
     const float *first = from->a;
     const size_t a_row = from->a_row, a_step = from->a_step, b_panel = from->b_panel, b_step = from->b_step;
-    const size_t ahead_step = from->ahead_step, ldy = to->ldy;
-    const float *ahead = from->ahead;
+    const size_t ahead_step = from->ahead_step, expected_step = from->expected_step, ldy = to->ldy;
+    const float *ahead = from->ahead, *expected = from->expected;
     float *y = to->y;
     for (; groups > 0; groups--, first += from->a_next, y += (size_t)R * ldy) {
         vec sum[MAX_BLOCK_ROWS][MAX_BLOCK_VECS];
@@ -124,7 +127,9 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
                     }
                 } else if (R == MAIN_ROWS) {
                     __builtin_prefetch(ahead, 0, 2); // a step of other blocks is too short to hide the prefetch
+                    __builtin_prefetch(expected, 0, 2);
                 }
+                expected += expected_step;
                 ahead += ahead_step;
                 a += a_step;
                 b += b_step;
@@ -236,8 +241,24 @@ static void few_rows(float *y, const float *x, const float *packed, const float 
     few_columns(y, x, packed, bias, rows, n, k, 0, n, from, to);
 }
 
+// Lets `steps` steps prefetch an expected state, if there is one.
+static void take_expected(lin_expected *e, size_t steps, operands *from)
+{
+    while (e && e->b < e->B && (e->done >= e->count || !e->states[e->b])) {
+        e->b++;
+        e->done = 0;
+    }
+    from->expected_step = 0;
+    from->expected = from->b;
+    if (!e || e->b >= e->B) return;
+    const size_t left = e->count - e->done;
+    from->expected = e->states[e->b] + e->at + e->done;
+    from->expected_step = left < steps * EXPECTED_STEP ? (left + steps - 1) / steps : EXPECTED_STEP;
+    e->done += steps * from->expected_step;
+}
+
 void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
-                               lin_activation act)
+                               lin_activation act, lin_expected *expected)
 {
     int rest = rows % MAIN_ROWS, whole = rows - rest, before = 0;
     // 9 rows are split 5 and 4, not 8 and 1: a single row waits for loads of the weights.
@@ -276,6 +297,7 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
                 from.ahead = from.a + from.a_next;
                 from.ahead_step = MAIN_ROWS;
             }
+            take_expected(expected, (size_t)several * (size_t)k, &from);
             panel_run(MAIN_ROWS, several, width, &from, &to);
             from.a += (size_t)several * from.a_next;
             to.y += (size_t)several * MAIN_ROWS * to.ldy;
@@ -291,7 +313,7 @@ void LIN_NAME(lin_linear_turned)(float *y, const float *x, const float *packed, 
 {
     enum { SPAN = 4 * PANEL }; // as many panels as a block of one row
     if (rows >= MAIN_ROWS || !backwards) {
-        LIN_NAME(lin_linear_rows)(y, x, packed, NULL, rows, n, k, LIN_LINEAR);
+        LIN_NAME(lin_linear_rows)(y, x, packed, NULL, rows, n, k, LIN_LINEAR, NULL);
         return;
     }
     const operands from = {.a_row = (size_t)k, .a_step = 1, .b_panel = (size_t)PANEL * (size_t)k, .steps = k, .ahead = x};

@@ -251,7 +251,7 @@ static void product_bf16(float *y, const float *x, float *room, const float *pac
 {
     (void)s;
     LIN_BF16(lin_bf16_round)(room, x, rows, k);
-    LIN_BF16(lin_linear_rows)(y, room, packed, NULL, rows, n, lin_bf16_words(k), LIN_LINEAR);
+    LIN_BF16(lin_linear_rows)(y, room, packed, NULL, rows, n, lin_bf16_words(k), LIN_LINEAR, NULL);
 }
 
 void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
