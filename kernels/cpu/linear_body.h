@@ -52,6 +52,9 @@
 
 enum { MAX_BLOCK_ROWS = 8, MAX_BLOCK_VECS = 12, LINE = 16 };
 
+// Floats of the next panel that each step of a group of rows prefetches.
+enum { GROUP_FETCHES = MAIN_ROWS * PANEL / LANES < 24 ? 8 : LINE };
+
 // Floats of an expected state that each step of a block prefetches: a line every 24 cycles.
 enum { EXPECTED_STEP = MAIN_ROWS * PANEL / LANES < 24 ? LINE / 4 : LINE };
 
@@ -273,10 +276,10 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
     from.ahead = x;
     for (int c = 0, width; c < n && whole; c += width) { // in this order a panel stays in the cache during all rows
         width = lin_panel_width(n, c, PANEL);
-        // The first rows of this panel prefetch the next panel: LINE floats per step. The others, in the first panel, prefetch
+        // The first rows of this panel prefetch the next panel, GROUP_FETCHES floats per step. The others, in the first panel, prefetch
         // the rows after them, which follow in memory.
-        const int groups = whole / MAIN_ROWS, lines = c + width < n ? lin_panel_width(n, c + width, PANEL) / LINE : 0;
-        const int prefetching = groups < lines ? groups : lines;
+        const int groups = whole / MAIN_ROWS, next = c + width < n ? lin_panel_width(n, c + width, PANEL) : 0;
+        const int some = (next + GROUP_FETCHES - 1) / GROUP_FETCHES, prefetching = groups < some ? groups : some;
         from.b = packed + (size_t)c * (size_t)k;
         from.b_step = (size_t)width;
         from.once = groups == 1;
@@ -291,7 +294,7 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
             if (g < prefetching) {
                 several = prefetching;
                 from.ahead = from.b + (size_t)width * (size_t)k;
-                from.ahead_step = LINE;
+                from.ahead_step = groups < some ? LINE : GROUP_FETCHES;
             } else if (c == 0 && several > 1) {
                 several--;
                 from.ahead = from.a + from.a_next;
