@@ -36,7 +36,7 @@ root)
 wrap)
     for program in "$@"; do
         mkdir -p "$(dirname "$dir/run/$program")"
-        printf '#!/bin/sh\nexec qemu-aarch64 -L "%s-root" "%s/%s" "$@"\n' "$dir" "$dir" "$program" > "$dir/run/$program"
+        printf '#!/bin/sh\nexec %s -L "%s-root" "%s/%s" "$@"\n' "$(command -v qemu-aarch64)" "$dir" "$dir" "$program" > "$dir/run/$program"
         chmod +x "$dir/run/$program"
     done ;;
 *)

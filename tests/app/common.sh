@@ -5,13 +5,16 @@
 #   has "what must hold" TEXT PART        TEXT contains PART
 #   run ARGS...                           runs linnet: $status, $out (standard output), $err (standard error)
 #
-# $LINNET is the program; $SOUND writes sounds (sound.c), $ROWS writes log-probabilities (rows.c); $tmp is a temporary folder of this
+# $LINNET is the program (make check-arm64: a script that runs it in an emulator), $PROGRAM its file; $SOUND writes sounds (sound.c), $ROWS writes log-probabilities (rows.c); $tmp is a temporary folder of this
 # test, removed at the end.
 
 LINNET=${LINNET:-build/release/linnet}
 case $LINNET in /*) ;; *) LINNET=$PWD/$LINNET ;; esac
 SOUND=$(dirname "$LINNET")/tests/app/sound
 ROWS=$(dirname "$LINNET")/tests/app/rows
+PROGRAM=$LINNET
+emulated() { [ "${CONFIG:-release}" = arm64 ]; }
+! emulated || PROGRAM=$(dirname "$(dirname "$LINNET")")/linnet
 unset LINNET_MODEL LINNET_LEXICON LINNET_LM
 export LINNET_FFMPEG= # no test depends on whether ffmpeg is installed
 passed=0 failed=0

@@ -127,12 +127,14 @@ LINNET_MODEL=$tmp/other.safetensors
 export LINNET_MODEL
 refused "LINNET_MODEL" 1 "cannot open $tmp/other.safetensors" transcribe "$tmp/x.wav"
 unset LINNET_MODEL
-mkdir -p "$tmp/prefix/bin" "$tmp/prefix/share/linnet"
-cp "$LINNET" "$tmp/prefix/bin/linnet"
-echo damaged > "$tmp/prefix/share/linnet/linnet.safetensors"
-real=$LINNET LINNET=$tmp/prefix/bin/linnet
-refused "the model beside the program" 1 "share/linnet/linnet.safetensors" transcribe "$tmp/x.wav"
-LINNET=$real
+if ! emulated; then
+    mkdir -p "$tmp/prefix/bin" "$tmp/prefix/share/linnet"
+    cp "$PROGRAM" "$tmp/prefix/bin/linnet"
+    echo damaged > "$tmp/prefix/share/linnet/linnet.safetensors"
+    real=$LINNET LINNET=$tmp/prefix/bin/linnet
+    refused "the model beside the program" 1 "share/linnet/linnet.safetensors" transcribe "$tmp/x.wav"
+    LINNET=$real
+fi
 LINNET_CUDA_DRIVER=none refused "--device" 1 "no NVIDIA driver" transcribe --device cuda --model "$tmp/any" "$tmp/x.wav"
 
 # A full disk, and a reader that closes the pipe.

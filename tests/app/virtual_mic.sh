@@ -22,6 +22,7 @@ virtual_mic_tolerate() {
 
 virtual_mic_start() {
     virtual_mic_why=
+    [ "${CONFIG:-release}" != arm64 ] || { virtual_mic_why="the arm64 libraries have no plugin of ALSA for it"; return 1; }
     for t in pulseaudio pactl paplay pacat; do
         command -v $t > /dev/null 2>&1 || { virtual_mic_why="$t is not installed"; return 1; }
     done
