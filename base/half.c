@@ -13,6 +13,18 @@ __attribute__((target("avx,f16c"))) static size_t widen_eights(const unsigned ch
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + 2 * i))));
     return i;
 }
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+static size_t widen_eights(const unsigned char *from, size_t count, float *to)
+{
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        const float16x8_t halves = vreinterpretq_f16_u8(vld1q_u8(from + 2 * i));
+        vst1q_f32(to + i, vcvt_f32_f16(vget_low_f16(halves)));
+        vst1q_f32(to + i + 4, vcvt_high_f32_f16(halves));
+    }
+    return i;
+}
 #else
 static size_t widen_eights(const unsigned char *from, size_t count, float *to)
 {

@@ -5,6 +5,7 @@
  *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h), else
  *   0 vec, LANES                     a vector of LANES floats
  *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b if one is NaN)
+ *   vec_factor                     vec_set1, or a macro: what vec_fma takes as its a
  *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others are loaded as 0
  *   PANEL                          columns of a whole panel of packed weights: 48, or 24 (linear.h)
  *   MAIN_ROWS                      the most rows of a register block
@@ -24,6 +25,10 @@
 #include <string.h>
 
 #include "kernels/cpu/linear.h"
+
+#ifndef vec_factor
+#define vec_factor vec_set1
+#endif
 
 // A sanitizer checks every access of the unrolled blocks, which costs minutes of compilation; so do not unroll.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -117,7 +122,7 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
                 for (int v = 0; v < P * V; v++) column[v] = vec_load(b + (size_t)(v / V) * b_panel + v % V * LANES);
                 UNROLL
                 for (int r = 0; r < R; r++) {
-                    vec value = vec_set1(a[(size_t)r * a_row]);
+                    vec value = vec_factor(a[(size_t)r * a_row]);
                     UNROLL
                     for (int v = 0; v < P * V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
                 }
@@ -487,7 +492,7 @@ INLINE void dw_steps(const int V, const int copying, const int steps, vec sum[MA
         }
         UNROLL
         for (int r = 0; r < MAIN_ROWS; r++) {
-            const vec value = vec_set1(a[r]);
+            const vec value = vec_factor(a[r]);
             UNROLL
             for (int v = 0; v < V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
         }

@@ -10,9 +10,20 @@
 #define PAIRS 1
 #include "kernels/cpu/linear_four.h"
 
+// vec_fma multiplies all lanes of b by the first of a, so a may be the register that a float has been loaded to.
+#if !defined(__clang__)
+static inline vec factor(float s)
+{
+    vec v;
+    __asm__("" : "=w"(v) : "0"(s));
+    return v;
+}
+#define vec_factor factor
+#endif
+
 static inline vec vec_fma(vec a, vec b, vec c)
 {
-    return (vec)vbfdotq_f32((float32x4_t)c, vreinterpretq_bf16_f32((float32x4_t)a), vreinterpretq_bf16_f32((float32x4_t)b));
+    return (vec)vbfdotq_laneq_f32((float32x4_t)c, vreinterpretq_bf16_f32((float32x4_t)b), vreinterpretq_bf16_f32((float32x4_t)a), 0);
 }
 
 // Up to four floats, the others zero.
