@@ -247,17 +247,17 @@ asan ubsan tsan:
 	@tests/run.sh '$(TEST_JOBS)' $(subst $B,build/$@,$(RUN))
 
 # Built for arm64 by a cross-compiler, and run by qemu's emulation of its instructions: all but the tests of the CUDA backend, of sound
-# devices, and of the build itself. Debian only. The libraries are unpacked into build/arm64-root.
+# devices, and of the build itself; `make arm64` builds the program only. Debian only. The libraries are unpacked into build/arm64-root.
 ARM64_LIB := $(CURDIR)/build/arm64-root/usr/lib/aarch64-linux-gnu
 NOT_ARM64 := cuda/% kernels/test_gpu frontend/test_microphone_live app/test_devices.sh app/test_cuda.sh app/test_check_gpu.sh app/test_gpu_kit.sh app/test_deps.sh app/test_docs.sh \
 	app/test_install.sh app/test_layers.sh app/test_mpi.sh linnet/test_install% recipes/%
 ARM64_RUN = $(filter-out $(NOT_ARM64:%=$B/tests/%),$(RUN))
-check-arm64:
+check-arm64 arm64:
 	@tools/deps.sh build check arm64
 	@tools/arm64.sh root build/arm64-root
 	+@PKG_CONFIG_LIBDIR='$(ARM64_LIB)/pkgconfig' PKG_CONFIG_SYSROOT_DIR='$(CURDIR)/build/arm64-root' \
 		$(MAKE) --no-print-directory $(JOBS) CONFIG=arm64 ARCH=aarch64 CC=aarch64-linux-gnu-gcc NVCC= MPICC= WEB= \
-		LDFLAGS='-L$(ARM64_LIB) -Wl,-rpath-link,$(ARM64_LIB)' arm64-tests
+		LDFLAGS='-L$(ARM64_LIB) -Wl,-rpath-link,$(ARM64_LIB)' $(if $(filter check-%,$@),arm64-tests,build/arm64/linnet)
 
 arm64-tests: $(filter-out %.sh,$(ARM64_RUN)) $(TEST_TOOLS) $B/linnet
 	@tools/arm64.sh wrap $(CURDIR)/build/arm64 linnet $(TEST_TOOLS:$B/%=%)
@@ -527,7 +527,7 @@ include bindings/wasm/wasm.mk
 
 FORCE:
 
-.PHONY: all help found deps install-files tests check check-quick quick-programs check-places check-page check-arm64 arm64-tests check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
+.PHONY: all help found deps install-files tests check check-quick quick-programs check-places check-page check-arm64 arm64 arm64-tests check-gpu gpu-programs cuda-compiles test-programs asan ubsan tsan fuzz fuzz-programs demo bench bench-programs clean install \
 	uninstall FORCE
 .SECONDARY:
 -include $(shell find $B build/cuda build/gpu -name '*.d' 2>/dev/null)
