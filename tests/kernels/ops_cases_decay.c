@@ -11,8 +11,9 @@ static void check_shape(ops_context *c, const ops_layout *layout, shape s, doubl
     const lin_segments segments = ops_segments(c, layout);
     const int H = s.H, E = s.E;
     const size_t n = (size_t)segments.rows * (size_t)(H * E), n_gates = (size_t)segments.rows * (size_t)H;
-    pair qkv = ops_in(c, 3 * n, lo, hi), dy = ops_in(c, n, -1, 1), gates = ops_in(c, s.constant ? (size_t)H : n_gates, s.low, s.high),
-         y = ops_out(c, n), carried = ops_out(c, n), dqkv = ops_out(c, 3 * n), dgates = ops_out(c, n_gates), again = ops_out(c, 3 * n);
+    pair qkv = ops_in(c, 3 * n, lo, hi), dy = ops_in(c, n, -1, 1),
+         gates = ops_in(c, s.constant ? (size_t)H : n_gates, s.low, s.high), y = ops_out(c, n), carried = ops_out(c, n),
+         dqkv = ops_out(c, 3 * n), dgates = ops_out(c, n_gates), again = ops_out(c, 3 * n);
     const ops_states states = ops_some_states(c, layout->B, (size_t)(H * (E + 1) * E), 0, 4);
     ops_say(c, "decayed attention B %d rows %d H %d E %d in %g..%g, %s gates in %g..%g", layout->B, segments.rows, H, E, lo, hi,
             s.constant ? "constant" : "own", s.low, s.high);
@@ -104,10 +105,11 @@ static void decayed_call(ops_context *c, const void *context, float *y, const fl
 
 void ops_case_decayed_splits(ops_context *c)
 {
-    const shape shapes[] = {{.H = 6, .E = 1}, {.H = 2, .E = 8}, {.H = 2, .E = 32}, {.H = 1, .E = 33}, {.H = 3, .E = 16}};
+    const shape shapes[] = {{.H = 6, .E = 1},  {.H = 2, .E = 8},  {.H = 2, .E = 32},
+                            {.H = 1, .E = 33}, {.H = 3, .E = 16}, {.H = 2, .E = 40}};
     const ops_layout longer = {3, {150, 64, 257}};
     if (!c->ops->decayed_attention_forward) return;
-    for (int s = 0; s < 5; s++)
+    for (int s = 0; s < 6; s++)
         for (int l = 0; l <= OPS_N_LAYOUTS; l++)
             for (int longest = 1; longest < 300; longest = longest * 5 + 1) {
                 const size_t H = (size_t)shapes[s].H, E = (size_t)shapes[s].E;

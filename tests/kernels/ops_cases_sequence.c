@@ -230,10 +230,10 @@ void ops_case_attention_extremes(ops_context *c)
 /* Head widths with other tiles than the default network's, or with none; lengths of one tile and more. */
 void ops_case_attention_wide(ops_context *c)
 {
-    const int widths[] = {33, 48, 64, 96, 128};
+    const int widths[] = {33, 40, 48, 64, 96, 128};
     const ops_layout layout = {3, {65, 0, 7}}, longer = {2, {200, 64}};
     for (int causal = 0; causal < 2; causal++)
-        for (int w = 0; w < 5; w++) {
+        for (int w = 0; w < 6; w++) {
             ops_attention_shape(c, &layout, 2, widths[w], causal, -2, 2);
             if (!c->options->quick) ops_attention_shape(c, &longer, 3, widths[w], causal, -1, 1);
         }
@@ -252,9 +252,9 @@ static void ops_attention_call(ops_context *c, const void *shape, float *y, cons
 
 void ops_case_attention_splits(ops_context *c)
 {
-    const ops_heads shapes[] = {{6, 1}, {2, 8}, {2, 32}, {1, 33}, {3, 16}};
+    const ops_heads shapes[] = {{6, 1}, {2, 8}, {2, 32}, {1, 33}, {3, 16}, {2, 40}};
     const ops_layout longer = {3, {150, 64, 257}};
-    for (int s = 0; s < 5; s++)
+    for (int s = 0; s < 6; s++)
         for (int l = 0; l <= OPS_N_LAYOUTS; l++)
             for (int longest = 1; longest < 300; longest = longest * 5 + 1) {
                 if (ops_thin(c, 11) || (c->options->quick && (l == OPS_N_LAYOUTS || ops_too_large(c, &ops_layouts[l])))) continue;

@@ -128,6 +128,14 @@ START_TEST(bits_do_not_depend_on_rows_or_threads)
             ops->linear_forward(execs[t], part, x, packed, bias, s.rows, s.n, s.k, LIN_RELU);
             test_same_f32("other thread count", part, whole, size_of(s.rows, s.n));
         }
+        float state[1000], *const states[] = {NULL, state, NULL, state + 500};
+        for (size_t count = 0; count <= 500; count += 125) {
+            test_poison(part, size_of(s.rows, s.n) * sizeof *part);
+            ops->expect_states(execs[0], states, 4, 100 - count / 5, count);
+            ops->linear_forward(execs[0], part, x, packed, bias, s.rows, s.n, s.k, LIN_RELU);
+            test_same_f32("with expected states", part, whole, size_of(s.rows, s.n));
+        }
+        ops->expect_states(execs[0], NULL, 0, 0, 0);
         for (int step = 1; step <= 20 && step <= s.rows; step++) {
             test_poison(part, size_of(s.rows, s.n) * sizeof *part);
             for (int r = 0; r < s.rows; r += step) {
