@@ -13,21 +13,12 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 
-enum { MOST_WORDS = 64 };
-
-// A line of the table: its words, the first of which is the name, in one allocation of its own.
-typedef struct line {
-    char *text;
-    char *words[MOST_WORDS + 1];
-    int n, number;
-} line;
-
 typedef struct sweep {
     const lin_parsed *all;
     const char *table, *folder;
     const lin_numbers *seeds; // of each line
     char *text;               // the options of `all`, as a configuration file
-    line *lines;
+    lin_sweep_line *lines;
     int n;
 } sweep;
 
@@ -39,12 +30,12 @@ static int good_name(const char *name)
     return *name != '.' && *name != '-' && strlen(name) < 100 && name[strspn(name, allowed)] == 0;
 }
 
-static lin_status split(line *to, lin_error *err)
+static lin_status split(lin_sweep_line *to, lin_error *err)
 {
     char *rest = to->text;
     rest[strcspn(rest, "#")] = 0;
     for (char *word; (word = strtok_r(rest, " \t\r", &rest)); to->n++) {
-        if (to->n == MOST_WORDS) return lin_fail(err, LIN_INVALID, "more than %d words", MOST_WORDS);
+        if (to->n == LIN_SWEEP_WORDS) return lin_fail(err, LIN_INVALID, "more than %d words", LIN_SWEEP_WORDS);
         to->words[to->n] = word;
     }
     if (to->n > 0 && !good_name(to->words[0]))
@@ -54,22 +45,42 @@ static lin_status split(line *to, lin_error *err)
 }
 
 // One line of the file; an empty one is not kept.
-static lin_status add_line(sweep *s, const lin_lines *from, lin_error *err)
+static lin_status add_line(const char *file, const lin_lines *from, lin_sweep_line *lines, int *count, lin_error *err)
 {
-    line *to = &s->lines[s->n];
-    *to = (line){.text = lin_text_copy(from->text, from->n), .number = from->number};
-    if (!to->text) return lin_no_memory(err, s->table, from->n);
-    s->n++;
+    lin_sweep_line *to = &lines[*count];
+    *to = (lin_sweep_line){.text = lin_text_copy(from->text, from->n), .number = from->number};
+    if (!to->text) return lin_no_memory(err, file, from->n);
+    ++*count;
     const lin_status status = split(to, err);
-    if (status != LIN_OK) return lin_fail_at(err, status, "%s:%d", s->table, from->number);
+    if (status != LIN_OK) return lin_fail_at(err, status, "%s:%d", file, from->number);
     if (to->n == 0) {
-        lin_free(s->lines[--s->n].text);
+        lin_free(lines[--*count].text);
         return LIN_OK;
     }
-    for (int i = 0; i < s->n - 1; i++)
-        if (strcmp(s->lines[i].words[0], to->words[0]) == 0)
-            return lin_fail(err, LIN_INVALID, "%s:%d: two runs named %s", s->table, from->number, to->words[0]);
+    for (int i = 0; i < *count - 1; i++)
+        if (strcmp(lines[i].words[0], to->words[0]) == 0)
+            return lin_fail(err, LIN_INVALID, "%s:%d: two runs named %s", file, from->number, to->words[0]);
     return LIN_OK;
+}
+
+lin_status lin_sweep_parse(const char *file, const char *text, size_t n, lin_sweep_line **lines, int *count, lin_error *err)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < n; i++) most += text[i] == '\n';
+    *count = 0;
+    *lines = lin_calloc(most, sizeof **lines);
+    if (!*lines) return lin_no_memory(err, file, most * sizeof **lines);
+    lin_status status = LIN_OK;
+    lin_lines from = {0};
+    lin_lines_begin(&from, text, n);
+    while (status == LIN_OK && lin_lines_next(&from)) status = add_line(file, &from, *lines, count, err);
+    return status == LIN_OK && *count == 0 ? lin_fail(err, LIN_INVALID, "%s has no runs", file) : status;
+}
+
+void lin_sweep_lines_free(lin_sweep_line *lines, int count)
+{
+    for (int i = 0; i < count; i++) lin_free(lines[i].text);
+    lin_free(lines);
 }
 
 static lin_status read_table(sweep *s, lin_error *err)
@@ -78,14 +89,7 @@ static lin_status read_table(sweep *s, lin_error *err)
     size_t n;
     lin_status status = lin_text_read(s->table, &text, &n, err);
     if (status != LIN_OK) return status;
-    size_t most = 1;
-    for (size_t i = 0; i < n; i++) most += text[i] == '\n';
-    s->lines = lin_calloc(most, sizeof *s->lines);
-    if (!s->lines) status = lin_no_memory(err, s->table, most * sizeof *s->lines);
-    lin_lines lines = {0};
-    lin_lines_begin(&lines, text, n);
-    while (status == LIN_OK && lin_lines_next(&lines)) status = add_line(s, &lines, err);
-    if (status == LIN_OK && s->n == 0) status = lin_fail(err, LIN_INVALID, "%s has no runs", s->table);
+    status = lin_sweep_parse(s->table, text, n, &s->lines, &s->n, err);
     lin_free(text);
     return status;
 }
@@ -104,7 +108,7 @@ static int whole_value(const lin_parsed *p, const char *name)
     return *(const int *)(const void *)((const unsigned char *)p->values + o->at);
 }
 
-static lin_status line_options(const sweep *s, const line *of, lin_parsed *p, lin_error *err)
+static lin_status line_options(const sweep *s, const lin_sweep_line *of, lin_parsed *p, lin_error *err)
 {
     static const char *const apart[] = {"folder", "resume", "seed", "sweep", "sweep-seeds"};
     lin_status status = lin_options_command_line(p, of->n - 1, (char **)of->words + 1, err);
@@ -118,7 +122,7 @@ static lin_status line_options(const sweep *s, const line *of, lin_parsed *p, li
 }
 
 // The options of one run in `values`; lin_options_free(p) in any case. A line's options come before those of `all`.
-static lin_status run_options(const sweep *s, const line *of, int seed, const char *folder, int resume, void *values, lin_parsed *p,
+static lin_status run_options(const sweep *s, const lin_sweep_line *of, int seed, const char *folder, int resume, void *values, lin_parsed *p,
                               lin_error *err)
 {
     char number[16];
@@ -160,7 +164,7 @@ static lin_status same_options(const char *folder, const lin_parsed *p, int *sam
 
 /* ---- results ---------------------------------------------------------------------------------------------------------------- */
 
-static void run_folder(const sweep *s, const line *of, int seed, char path[4096])
+static void run_folder(const sweep *s, const lin_sweep_line *of, int seed, char path[4096])
 {
     snprintf(path, 4096, "%s/%s.%d", s->folder, of->words[0], seed);
 }
@@ -173,7 +177,7 @@ static int finished(const char *folder)
 }
 
 // A line of results from the log of a finished run (model/train: epoch, step, train_loss, dev_loss, dev_per, lr, norm, rate, seconds).
-static lin_status add_result(const line *of, int seed, const char *folder, lin_buffer *out, lin_error *err)
+static lin_status add_result(const lin_sweep_line *of, int seed, const char *folder, lin_buffer *out, lin_error *err)
 {
     char path[4200], *text, best[4][32] = {"-", "-", "-", "-"}, seconds[32] = "-";
     size_t n;
@@ -227,7 +231,7 @@ static lin_status results(const sweep *s, int print, lin_error *err)
 
 /* ---- the runs --------------------------------------------------------------------------------------------------------------- */
 
-static void announce(const line *of, int seed)
+static void announce(const lin_sweep_line *of, int seed)
 {
     fprintf(stderr, "== %s, seed %d", of->words[0], seed);
     for (int i = 1; i < of->n; i++) fprintf(stderr, "%s%s", i > 1 ? " " : ": ", of->words[i]);
@@ -235,7 +239,7 @@ static void announce(const line *of, int seed)
 }
 
 // exit_status: that of `run`, LIN_EXIT_OK if there was nothing to do.
-static lin_status one(const sweep *s, const line *of, int seed, int (*run)(lin_parsed *), int *exit_status, lin_error *err)
+static lin_status one(const sweep *s, const lin_sweep_line *of, int seed, int (*run)(lin_parsed *), int *exit_status, lin_error *err)
 {
     char folder[4096], path[4200];
     run_folder(s, of, seed, folder);
@@ -296,8 +300,7 @@ int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers 
         for (int k = 0; k < s.seeds->count && status == LIN_OK && exit_status == LIN_EXIT_OK; k++)
             status = one(&s, &s.lines[i], (int)s.seeds->items[k], run, &exit_status, &err);
     if (status == LIN_OK && exit_status == LIN_EXIT_OK) status = results(&s, 1, &err);
-    for (int i = 0; i < s.n; i++) lin_free(s.lines[i].text);
-    lin_free(s.lines);
+    lin_sweep_lines_free(s.lines, s.n);
     lin_free(s.text);
     return status == LIN_OK ? exit_status : lin_give_up(&err);
 }
