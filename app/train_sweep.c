@@ -122,8 +122,8 @@ static lin_status line_options(const sweep *s, const lin_sweep_line *of, lin_par
 }
 
 // The options of one run in `values`; lin_options_free(p) in any case. A line's options come before those of `all`.
-static lin_status run_options(const sweep *s, const lin_sweep_line *of, int seed, const char *folder, int resume, void *values, lin_parsed *p,
-                              lin_error *err)
+static lin_status run_options(const sweep *s, const lin_sweep_line *of, int seed, const char *folder, int resume, void *values,
+                              lin_parsed *p, lin_error *err)
 {
     char number[16];
     snprintf(number, sizeof number, "%d", seed);
@@ -239,7 +239,8 @@ static void announce(const lin_sweep_line *of, int seed)
 }
 
 // exit_status: that of `run`, LIN_EXIT_OK if there was nothing to do.
-static lin_status one(const sweep *s, const lin_sweep_line *of, int seed, int (*run)(lin_parsed *), int *exit_status, lin_error *err)
+static lin_status one(const sweep *s, const lin_sweep_line *of, int seed, int (*run)(lin_parsed *), int *exit_status,
+                      lin_error *err)
 {
     char folder[4096], path[4200];
     run_folder(s, of, seed, folder);

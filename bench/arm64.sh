@@ -7,16 +7,17 @@
 # `linnet transcribe` with one thread, of SOUND (10 s of synthetic sound if not given) and of its first half: what the second half adds
 # is that of sound, without the start of the program. Debian; `make arm64` builds the program.
 set -eu -o pipefail
-cd "$(dirname "$0")/.."
-model=share/linnet/default.safetensors
-[ "${1:-}" != --model ] || { model=$2; shift 2; }
+root=$(cd "$(dirname "$0")/.." && pwd)
+model=$root/share/linnet/default.safetensors
+[ "${1:-}" != --model ] || { model=$(realpath "$2"); shift 2; }
 case ${1:-} in -*) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;; esac
+sound=${1:+$(realpath "$1")}
+cd "$root"
 make -s build/release/linnet build/release/tests/app/sound
 make -s arm64
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 gcc -std=gnu11 -O2 -fPIC -shared bench/arm64_count.c -o "$work/count.so"
-sound=${1:-}
 [ -n "$sound" ] || { sound=$work/ten.wav; build/release/tests/app/sound "$sound" seconds=10 seed=2; }
 seconds=$(build/release/linnet transcribe -q -f json --model "$model" --device cpu "$sound" | sed -n 's/.*"seconds": *\([0-9.]*\).*/\1/p' | head -n 1)
 half=$(awk -v s="$seconds" 'BEGIN { printf "%.2f", s / 2 }')

@@ -23,8 +23,8 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
 
-// A block of S, of ROWS rows (or HALF of them, at the end) and VECS vectors of columns, is in registers, beside b, SUMS sums of each
-// vector, and broadcast values. FETCHED: the cache lines that a block prefetches for each frame.
+// A block of S, of ROWS rows (or HALF of them, at the end) and VECS vectors of columns, is in registers, beside b, SUMS sums of
+// each vector, and broadcast values. FETCHED: the cache lines that a block prefetches for each frame.
 #if LIN_WIDTH == 16
 #define ROWS 16
 #define VECS 1
@@ -44,8 +44,8 @@ _Static_assert(LIN_WIDTH % HALF == 0 && SUMS <= HALF, "a padded head is a whole 
 
 enum { HEAD_PANEL = 32768, HEAD_CHUNK = 16 }; // 16 frames of all arrays of a head of 64 stay in a first-level cache of 32 KB
 
-/* The data of one (utterance, head). All vectors of a chunk are [frames, Ep]; matrices are [rows, P], where rows is E, rounded up to
- * whole blocks. */
+/* The data of one (utterance, head). All vectors of a chunk are [frames, Ep]; matrices are [rows, P], where rows is E, rounded up
+ * to whole blocks. later: NULL, or the state that is prefetched. */
 typedef struct LIN_NAME(head) {
     int T, E, Ep, rows, P, chunk;
     size_t stride; // floats from one frame of qkv to the next
@@ -87,9 +87,9 @@ LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
     else vstore_n(p + e, v, E - e);
 }
 
-// R rows and V vectors of columns: S, b and out begin at the columns, a and q at the rows. R and V are literals at every call. Of the
-// last vector of a row of S only `lanes` floats are its own. Block `number` of a scan fetches the lines from FETCHED number on, and,
-// if not NULL, what is to be scanned after this S.
+// R rows and V vectors of columns: S, b and out begin at the columns, a and q at the rows. R and V are literals at every call. Of
+// the last vector of a row of S only `lanes` floats are its own. Block `number` of a scan fetches the lines from FETCHED number
+// on, and, if not NULL, what is to be scanned after this S.
 LIN_INLINE void LIN_NAME(scan_block)(const LIN_NAME(head) * h, const int R, const int V, int lanes, float *S, const float *a,
                                      const float *b, const float *q, float *out, int n, int update, int read, int forget,
                                      const LIN_NAME(ahead) * next, int number, const float *later)
@@ -328,7 +328,8 @@ static void LIN_NAME(lay_out)(LIN_NAME(head) * h, int T, int E, float *scratch)
 
 LIN_INLINE int LIN_NAME(least)(int a, int b) { return a < b ? a : b; }
 
-// S [rows, columns from p on] and z from a state [E+1, E], or zeros. S of a state that is a whole number of blocks is used in place.
+// S [rows, columns from p on] and z from a state [E+1, E], or zeros. S of a state that is a whole number of blocks is used in
+// place.
 static void LIN_NAME(read_state)(LIN_NAME(head) * h, float *state, int p, int columns)
 {
     const size_t E = (size_t)h->E;

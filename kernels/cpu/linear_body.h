@@ -64,7 +64,9 @@ enum { GROUP_FETCHES = MAIN_ROWS * PANEL / LANES < 24 ? 8 : LINE };
 enum { EXPECTED_STEP = MAIN_ROWS * PANEL / LANES < 24 ? LINE / 4 : LINE };
 
 // `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step]; the values of the
-// next R rows are a_next further on. Each step prefetches *ahead and advances ahead by ahead_step. `once`: there is one group of
+// next R rows are a_next further on. Each step prefetches *ahead and *expected, what a later operation reads, and advances them by
+// their steps; where there is nothing to prefetch they are in the cache, since an address that is not mapped is looked up each time.
+// `once`: there is one group of
 // rows, so no later rows find the weights in the cache; each step prefetches the weights FEW_AHEAD further on instead.
 typedef struct operands {
     const float *a, *b, *ahead, *expected;
@@ -281,8 +283,8 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
     from.ahead = x;
     for (int c = 0, width; c < n && whole; c += width) { // in this order a panel stays in the cache during all rows
         width = lin_panel_width(n, c, PANEL);
-        // The first rows of this panel prefetch the next panel, GROUP_FETCHES floats per step. The others, in the first panel, prefetch
-        // the rows after them, which follow in memory.
+        // The first rows of this panel prefetch the next panel, GROUP_FETCHES floats per step. The others, in the first panel,
+        // prefetch the rows after them, which follow in memory.
         const int groups = whole / MAIN_ROWS, next = c + width < n ? lin_panel_width(n, c + width, PANEL) : 0;
         const int some = (next + GROUP_FETCHES - 1) / GROUP_FETCHES, prefetching = groups < some ? groups : some;
         from.b = packed + (size_t)c * (size_t)k;
@@ -604,7 +606,7 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
             const int c = p * PANEL, left = width - c;
             const int in_place = !PAIRS && (left >= PANEL || left % LANES == 0); // no vector may reach past the end of x
             if (!in_place) pack_x(packed_x, block_x + c, now, tile.ldx, left);
-            from.b = in_place ? block_x + c : packed_x;
+            from.b = from.expected = in_place ? block_x + c : packed_x;
             from.b_step = in_place ? tile.ldx : PANEL;
             from.a = packed_dy;
             to.columns = left;

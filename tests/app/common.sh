@@ -5,8 +5,8 @@
 #   has "what must hold" TEXT PART        TEXT contains PART
 #   run ARGS...                           runs linnet: $status, $out (standard output), $err (standard error)
 #
-# $LINNET is the program (make check-arm64: a script that runs it in an emulator), $PROGRAM its file; $SOUND writes sounds (sound.c), $ROWS writes log-probabilities (rows.c); $tmp is a temporary folder of this
-# test, removed at the end.
+# $LINNET is the program (make check-arm64: a script that runs it in an emulator), $PROGRAM its file; $SOUND writes sounds (sound.c),
+# $ROWS writes log-probabilities (rows.c); $tmp is a temporary folder of this test, removed at the end.
 
 LINNET=${LINNET:-build/release/linnet}
 case $LINNET in /*) ;; *) LINNET=$PWD/$LINNET ;; esac
