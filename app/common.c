@@ -22,9 +22,11 @@ static pthread_mutex_t terminal = PTHREAD_MUTEX_INITIALIZER;
 static int line_is_dirty; // the terminal shows a progress line
 
 // The cursor is at the line's first character: if the terminal was made narrower and folded the line, the cursor moved with it.
+#define CLEAR_LINE "\r\033[J"
+
 static void clear_line(void)
 {
-    if (line_is_dirty) fputs("\r\033[J", stderr);
+    if (line_is_dirty) fputs(CLEAR_LINE, stderr);
     line_is_dirty = 0;
 }
 
@@ -227,9 +229,8 @@ static void draw(lin_progress *progress, double fraction, const char *fmt, va_li
     }
     vsnprintf(text + strlen(text), sizeof text - strlen(text), fmt, args);
     const int columns = ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-    clear_line();
-    fprintf(stderr, "%.*s\r", (int)cut(text, columns - 1), text);
-    fflush(stderr);
+    // one write: no moment shows an empty row
+    fprintf(stderr, "%s%.*s\r", line_is_dirty ? CLEAR_LINE : "", (int)cut(text, columns - 1), text);
     line_is_dirty = 1;
 }
 

@@ -524,13 +524,17 @@ START_TEST(progress_fits)
     start(&s, 12, 100, "xterm", NULL, arguments);
     wait_for(&s, " left, ");
     for (int i = 0; i < 4 && !s.ended; i++) {
+        while (read_some(&s, 0)) continue; // what was drawn for the width before
         resize(&s, 12, widths[i]);
-        for (const double until = lin_now() + PATIENCE; lin_now() < until && !s.ended && !shows(&s, " %, ");) watch(&s, 0.05);
-        watch(&s, 0.2);
-        const char *text = text_of(&s.screen), *row = strstr(text, " %, ");
-        if (s.ended) break;
-        ck_assert_msg(row != NULL, "%d columns:\n%s", widths[i], text);
-        ck_assert_msg(strstr(row + 1, " %, ") == NULL, "%d columns, two rows:\n%s", widths[i], text);
+        // A look can fall between the removal of a row and the next one: four looks must show the row, none may show two.
+        int seen = 0;
+        for (const double until = lin_now() + PATIENCE; seen < 4 && lin_now() < until && !s.ended;) {
+            watch(&s, 0.05);
+            const char *text = text_of(&s.screen), *row = strstr(text, " %, ");
+            ck_assert_msg(!row || strstr(row + 1, " %, ") == NULL, "%d columns, two rows:\n%s", widths[i], text);
+            seen += row != NULL;
+        }
+        ck_assert_msg(seen == 4 || s.ended, "%d columns:\n%s", widths[i], text_of(&s.screen));
     }
     kill(s.pid, SIGINT);
     watch(&s, PATIENCE);
