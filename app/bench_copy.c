@@ -159,7 +159,7 @@ static lin_status begin(learner *l, const lin_config *config, const lin_bench_va
     l->ops->upload(l->exec, l->values, l->model->values, l->model->params.n_elements * sizeof(float));
     l->ops->upload(l->exec, l->istd, l->model->istd, (size_t)config->mel_bins * sizeof(float)); // mean 0, istd 1
     const int rows = most_rows(l->task);
-    status = lin_weights_create(l->ops, l->exec, config, &l->model->params, l->values, 1, &l->weights, err);
+    status = lin_weights_create(l->ops, l->exec, config, &l->model->params, l->values, NULL, 1, &l->weights, err);
     if (status == LIN_OK)
         status = lin_activations_create(l->ops, l->exec, config, rows, l->task->length - 1, 1, &l->activations, err);
     if (status == LIN_OK) status = lin_optimizer_create(l->ops, l->exec, &l->model->params, &how, &l->optimizer, err);

@@ -93,7 +93,7 @@ static lin_status begin(runner *r, const lin_config *c, lin_error *err)
     if (status == LIN_OK) status = upload_new(r, in_offsets, ((size_t)r->B + 1) * sizeof(int), &r->in_offsets, err);
     lin_free(x);
     if (status == LIN_OK)
-        status = lin_weights_create(r->ops, r->exec, c, &r->model->params, r->values, 0, &r->weights, err);
+        status = lin_weights_create(r->ops, r->exec, c, &r->model->params, r->values, NULL, 0, &r->weights, err);
     if (status == LIN_OK) status = lin_activations_create(r->ops, r->exec, c, r->B * r->rows, r->rows, 0, &r->activations, err);
     float *state[MOST_STREAMS];
     for (int b = 0; b < r->B; b++) state[b] = r->states + (size_t)b * states;

@@ -51,3 +51,23 @@ void lin_half_narrow(const float *from, size_t count, void *to)
         memcpy(bytes + 2 * i, &half, sizeof half);
     }
 }
+
+static int is_not_finite(const unsigned char *bytes)
+{
+    uint16_t half;
+    memcpy(&half, bytes, sizeof half);
+    return (half & 0x7C00) == 0x7C00;
+}
+
+size_t lin_half_find_not_finite(const void *from, size_t count)
+{
+    const unsigned char *bytes = from;
+    const size_t step = 1024; // none in most blocks: looked at together, as vectors
+    size_t i = 0;
+    for (int bad = 0; i < count && !bad; i += bad ? 0 : step) {
+        const size_t n = count - i < step ? count - i : step;
+        for (size_t j = 0; j < n; j++) bad |= is_not_finite(bytes + 2 * (i + j));
+    }
+    while (i < count && !is_not_finite(bytes + 2 * i)) i++;
+    return i < count ? i : count;
+}

@@ -46,6 +46,8 @@ static inline uint16_t lin_float_to_half(float value)
 
 /* Arrays; `from` and `to` may have any alignment and do not overlap. */
 void lin_half_widen(const void *from, size_t count, float *to);
+/* Index of the first that is NaN or infinite, or count. */
+size_t lin_half_find_not_finite(const void *from, size_t count);
 void lin_half_narrow(const float *from, size_t count, void *to);
 
 #endif

@@ -23,22 +23,61 @@ static inline uint64_t lin_hash_word(const unsigned char *bytes, size_t n)
     return word;
 }
 
+/* Large data in parts: begin, add the parts in order, end. */
+typedef struct lin_hasher {
+    uint64_t seed, lanes[4];
+    size_t n;               /* bytes so far */
+    unsigned char rest[32]; /* the last n % 32 of them */
+} lin_hasher;
+
+static inline void lin_hash_begin(lin_hasher *h, uint64_t seed)
+{
+    h->seed = seed;
+    h->n = 0;
+    for (unsigned i = 0; i < 4; i++) h->lanes[i] = lin_random_key(seed, i);
+}
+
+static inline void lin_hash_blocks(uint64_t lanes[4], const unsigned char *p, size_t n)
+{
+    uint64_t lane[4];
+    for (unsigned i = 0; i < 4; i++) lane[i] = lanes[i];
+    for (size_t at = 0; at < n; at += 32)
+        for (unsigned i = 0; i < 4; i++) {
+            const uint64_t x = (lane[i] ^ lin_hash_word(p + at + 8 * i, 8)) * 0x9E3779B97F4A7C15u;
+            lane[i] = x << 29 | x >> 35;
+        }
+    for (unsigned i = 0; i < 4; i++) lanes[i] = lane[i];
+}
+
+static inline void lin_hash_add(lin_hasher *h, const void *bytes, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)bytes; // C++ includes this too
+    const size_t before = h->n % 32, first = before && 32 - before < n ? 32 - before : before ? n : 0;
+    memcpy(h->rest + before, p, first);
+    if (before && before + first == 32) lin_hash_blocks(h->lanes, h->rest, 32);
+    h->n += n;
+    p += first;
+    n -= first;
+    lin_hash_blocks(h->lanes, p, n / 32 * 32);
+    if (n > 0) memcpy(h->rest, p + n / 32 * 32, n % 32);
+}
+
+static inline uint64_t lin_hash_end(const lin_hasher *h)
+{
+    const size_t n = h->n % 32;
+    uint64_t hash = lin_mix64(h->seed ^ (uint64_t)h->n);
+    for (size_t at = 0; at < n; at += 8) hash = lin_mix64(hash ^ lin_hash_word(h->rest + at, n - at < 8 ? n - at : 8)) + 1;
+    for (unsigned i = 0; i < 4; i++) hash = lin_mix64(hash ^ h->lanes[i]) + 1;
+    return hash;
+}
+
 /* seed: 0, or the hash of the preceding bytes. */
 static inline uint64_t lin_hash(const void *bytes, size_t n, uint64_t seed)
 {
-    const unsigned char *p = (const unsigned char *)bytes; // C++ includes this too
-    uint64_t lanes[4];
-    for (unsigned i = 0; i < 4; i++) lanes[i] = lin_random_key(seed, i);
-    size_t at = 0;
-    for (; n - at >= 32; at += 32)
-        for (unsigned i = 0; i < 4; i++) {
-            const uint64_t x = (lanes[i] ^ lin_hash_word(p + at + 8 * i, 8)) * 0x9E3779B97F4A7C15u;
-            lanes[i] = x << 29 | x >> 35;
-        }
-    uint64_t hash = lin_mix64(seed ^ (uint64_t)n);
-    for (; at < n; at += 8) hash = lin_mix64(hash ^ lin_hash_word(p + at, n - at < 8 ? n - at : 8)) + 1;
-    for (unsigned i = 0; i < 4; i++) hash = lin_mix64(hash ^ lanes[i]) + 1;
-    return hash;
+    lin_hasher h;
+    lin_hash_begin(&h, seed);
+    lin_hash_add(&h, bytes, n);
+    return lin_hash_end(&h);
 }
 
 #define LIN_FNV_START UINT64_C(0xCBF29CE484222325)

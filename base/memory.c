@@ -36,6 +36,17 @@ static void ask_for_huge_pages(unsigned char *block, size_t bytes)
 #endif
 }
 
+// Where the system gives huge pages to all, a touch of a sparse block would take 2 MB.
+static void ask_for_small_pages(unsigned char *block, size_t bytes)
+{
+#ifdef MADV_NOHUGEPAGE
+    madvise(block, bytes, MADV_NOHUGEPAGE); // may fail
+#else
+    (void)block;
+    (void)bytes;
+#endif
+}
+
 // A mapping is zeroed by the system, page by page as they are touched: no second pass over it, and none over the part of a large
 // scratch that is never used. The address sanitizer watches only blocks of the C library.
 #if defined(__has_feature)
@@ -49,7 +60,7 @@ static void ask_for_huge_pages(unsigned char *block, size_t bytes)
 #define MAPPED_FROM ((size_t)4 << 20)
 #endif
 
-static unsigned char *take(size_t bytes, int *zeroed)
+static unsigned char *take(size_t bytes, int sparse, int *zeroed)
 {
     const size_t whole = (bytes + 2 * LINE - 1) / LINE * LINE;
     line head = {.bytes = bytes};
@@ -59,7 +70,8 @@ static unsigned char *take(size_t bytes, int *zeroed)
         head.mapped = whole;
         block = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (block == MAP_FAILED) return NULL;
-        ask_for_huge_pages(block, bytes);
+        if (sparse) ask_for_small_pages(block, whole);
+        else ask_for_huge_pages(block, bytes);
     } else {
         block = aligned_alloc(LINE, whole);
         if (!block) return NULL;
@@ -68,10 +80,10 @@ static unsigned char *take(size_t bytes, int *zeroed)
     return block + LINE;
 }
 
-static void *allocate(size_t count, size_t size, int *zeroed)
+static void *allocate(size_t count, size_t size, int sparse, int *zeroed)
 {
     if (size && count > (SIZE_MAX - 4 * LINE) / size) return NULL;
-    unsigned char *block = must_fail() ? NULL : take(count * size, zeroed);
+    unsigned char *block = must_fail() ? NULL : take(count * size, sparse, zeroed);
     if (!block) atomic_fetch_add(&n_freed, 1);
     return block;
 }
@@ -79,13 +91,19 @@ static void *allocate(size_t count, size_t size, int *zeroed)
 void *lin_alloc(size_t count, size_t size)
 {
     int zeroed;
-    return allocate(count, size, &zeroed);
+    return allocate(count, size, 0, &zeroed);
+}
+
+void *lin_alloc_sparse(size_t count, size_t size)
+{
+    int zeroed;
+    return allocate(count, size, 1, &zeroed);
 }
 
 void *lin_calloc(size_t count, size_t size)
 {
     int zeroed;
-    void *block = allocate(count, size, &zeroed);
+    void *block = allocate(count, size, 0, &zeroed);
     if (block && !zeroed) memset(block, 0, count * size);
     return block;
 }

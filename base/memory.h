@@ -18,6 +18,9 @@ void *lin_calloc(size_t count, size_t size);
 /* The same, not zeroed. */
 void *lin_alloc(size_t count, size_t size);
 
+/* The same for a block of which few parts will be touched: the others take no memory. */
+void *lin_alloc_sparse(size_t count, size_t size);
+
 /* Grows or shrinks a block made by these functions (or NULL), keeping min(old, new) bytes. On failure NULL, and the old block is
  * unchanged. */
 void *lin_resize(void *block, size_t count, size_t size);

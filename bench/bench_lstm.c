@@ -65,8 +65,8 @@ static void stack_pack(const stack *s, int for_training)
         lin_packing items[2], items_dx[2];
         for (int d = 0; d < s->directions; d++) {
             const size_t from = (size_t)d * 4 * U * U;
-            items[d] = (lin_packing){from, (size_t)d * pitch(4 * U, U), 4 * U, U, 0};
-            items_dx[d] = (lin_packing){from, (size_t)d * pitch(U, 4 * U), 4 * U, U, 1};
+            items[d] = (lin_packing){.from = from, .to = (size_t)d * pitch(4 * U, U), .n = 4 * U, .k = U};
+            items_dx[d] = (lin_packing){.from = from, .to = (size_t)d * pitch(U, 4 * U), .n = 4 * U, .k = U, .transposed = 1};
         }
         ops->weights_pack(exec, l->packed_R, l->R, items, s->directions);
         ops->weights_pack(exec, l->packed_w, l->w, &(lin_packing){.n = n, .k = l->k}, 1);

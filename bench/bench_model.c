@@ -203,7 +203,7 @@ static void training_create(training *t, const lin_ops *table, int causal, doubl
     const lin_config *c = &t->model->config;
     const size_t n = t->model->params.n_elements, count = (size_t)B * T * V;
     must(table->exec_create(table, n_threads, &t->exec, &err));
-    must(lin_weights_create(table, t->exec, c, &t->model->params, t->model->values, 1, &t->weights, &err));
+    must(lin_weights_create(table, t->exec, c, &t->model->params, t->model->values, NULL, 1, &t->weights, &err));
     must(lin_activations_create(table, t->exec, c, B * T, T, 1, &t->activations, &err));
     must(lin_optimizer_create(table, t->exec, &t->model->params, &options, &t->optimizer, &err));
     t->logp = must_have(lin_calloc(count, sizeof *t->logp));

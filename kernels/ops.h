@@ -64,7 +64,10 @@ typedef struct lin_dropout {
 typedef struct lin_packing {
     size_t from, to;
     int n, k, transposed;
+    const void *half; /* NULL, or w in half precision instead, of any alignment: where packs_halves is 1, not transposed, and k is at
+                         most LIN_HALF_COLUMNS */
 } lin_packing;
+enum { LIN_HALF_COLUMNS = 4096 };
 
 /* Tensors concatenated in a block: i has elements offsets[i] .. offsets[i+1]-1. Host memory, unchanged while it is in use. */
 typedef struct lin_tensors {

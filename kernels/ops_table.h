@@ -9,6 +9,7 @@ typedef struct LIN_OPS {
     int device;       /* the number of the GPU */
     int sums_in_norm; /* the gradient of a bias before a norm costs less in layer_norm_backward than in linear_backward_weight. On a CPU
                          it does not: there the latter sums dy while it copies it */
+    int packs_halves; /* weights_pack takes weights in half precision */
     lin_precision precision; /* of what exec_create makes. Weights are packed alike for fp32 and tf32: a copy of the table may have the other */
 
     /* n_threads: 0 for one thread per core. */

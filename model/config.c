@@ -159,7 +159,7 @@ static int add(lin_params *p, int n, int k, int fan_in, const char *name)
     lin_param *t = &p->table[p->n_tensors];
     *t = (lin_param){.offset = p->n_elements, .n = n, .k = k, .fan_in = fan_in, .decay = k > 0, .parts = k > 0};
     snprintf(t->name, sizeof t->name, "%s", name);
-    p->n_elements += (size_t)n * (size_t)(k ? k : 1);
+    p->n_elements += lin_param_count(t);
     return p->n_tensors++;
 }
 
@@ -272,7 +272,7 @@ void lin_params_init(const lin_params *p, float *values, unsigned long long seed
             lin_random_features(values + t->offset, t->heads, t->n / t->heads, t->k, lin_random_key(seed, (uint64_t)i));
             continue;
         }
-        const size_t count = (size_t)t->n * (size_t)(t->k ? t->k : 1);
+        const size_t count = lin_param_count(t);
         const uint64_t key = lin_random_key(seed, (uint64_t)i);
         const double bound = t->fan_in && !t->is_zero ? 1 / sqrt(t->fan_in) : 0;
         for (size_t j = 0; j < count; j++)

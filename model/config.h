@@ -139,6 +139,8 @@ typedef struct lin_param {
     int parts;          /* matrices of linear layers below each other in it, which the backend packs; 0 for all other tensors */
 } lin_param;
 
+static inline size_t lin_param_count(const lin_param *t) { return (size_t)t->n * (size_t)(t->k ? t->k : 1); }
+
 /* Indices by role, to find tensors without their names: lin_params.input[0] is the weight's index in table, [1] the bias's. */
 typedef struct lin_param_layer {
     int conv[2], qkv[2], out[2], norm1[2], ff1[2], ff2[2], norm2[2]; /* of a transformer; conv is -1 if the layer has none */

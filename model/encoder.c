@@ -42,7 +42,7 @@ lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_en
     lin_status status = ops->exec_create(ops, ops->on_host ? lin_cores_up_to(PACKING_THREADS) : 1, &e->exec, err);
     if (status == LIN_OK) status = place_model(e, err);
     if (status == LIN_OK)
-        status = lin_weights_create(ops, e->exec, &model->config, &model->params, e->values, 0, &e->weights, err);
+        status = lin_weights_create(ops, e->exec, &model->config, &model->params, e->values, model->halves, 0, &e->weights, err);
     if (status == LIN_OK) status = ops->finish(e->exec, err); // workers have streams of their own
     if (status != LIN_OK) {
         lin_encoder_destroy(e);

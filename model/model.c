@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -54,20 +55,21 @@ static char *numbered_phones(int V)
     return text;
 }
 
-static lin_status fill(lin_model *m, const char *phones, lin_error *err)
+static lin_status fill(lin_model *m, const char *phones, int with_halves, lin_error *err)
 {
     lin_status status = lin_params_create(&m->config, &m->params, err);
     if (status == LIN_OK) status = lin_features_check(&m->features, err);
     if (status != LIN_OK) return status;
     const size_t D = (size_t)m->config.mel_bins;
-    m->values = lin_alloc(m->params.n_elements, sizeof *m->values);
+    m->values = (with_halves ? lin_alloc_sparse : lin_alloc)(m->params.n_elements, sizeof *m->values);
+    m->halves = with_halves ? lin_calloc((size_t)m->params.n_tensors, sizeof *m->halves) : NULL;
     m->mean = lin_calloc(D, sizeof *m->mean);
     m->istd = lin_alloc(D, sizeof *m->istd);
     m->phones = phones ? lin_strdup(phones) : numbered_phones(m->config.outputs);
     m->name = lin_strdup("");
     m->license = lin_strdup("");
     m->provenance = lin_strdup("");
-    if (!m->values || !m->mean || !m->istd || !m->phones || !m->name || !m->license || !m->provenance)
+    if (!m->values || (with_halves && !m->halves) || !m->mean || !m->istd || !m->phones || !m->name || !m->license || !m->provenance)
         return lin_no_memory(err, "a model", m->params.n_elements * sizeof *m->values);
     int count;
     status = lin_phones_split(m->phones, &count, &m->phone, err);
@@ -78,15 +80,15 @@ static lin_status fill(lin_model *m, const char *phones, lin_error *err)
     return LIN_OK;
 }
 
-lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, lin_model **model,
-                                lin_error *err)
+lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, int with_halves,
+                                lin_model **model, lin_error *err)
 {
     *model = NULL;
     lin_model *m = lin_calloc(1, sizeof *m);
     if (!m) return lin_no_memory(err, "a model", sizeof *m);
     m->config = *config;
     m->features = *features;
-    lin_status status = fill(m, phones, err);
+    lin_status status = fill(m, phones, with_halves, err);
     if (status != LIN_OK) {
         lin_model_destroy(m);
         return status;
@@ -98,7 +100,7 @@ lin_status lin_model_create_raw(const lin_config *config, const lin_features *fe
 lin_status lin_model_create(const lin_config *config, const lin_features *features, const char *phones, uint64_t seed,
                             lin_model **model, lin_error *err)
 {
-    lin_status status = lin_model_create_raw(config, features, phones, model, err);
+    lin_status status = lin_model_create_raw(config, features, phones, 0, model, err);
     if (status != LIN_OK) return status;
     lin_params_init(&(*model)->params, (*model)->values, seed);
     lin_model_seal(*model);
@@ -109,7 +111,8 @@ void lin_model_destroy(lin_model *m)
 {
     if (!m) return;
     lin_params_free(&m->params);
-    void *blocks[] = {m->values, m->mean, m->istd, m->phones, m->phone, m->name, m->license, m->provenance, m};
+    lin_file_map_close(&m->file);
+    void *blocks[] = {m->values, m->halves, m->mean, m->istd, m->phones, m->phone, m->name, m->license, m->provenance, m};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }
 
@@ -232,7 +235,8 @@ lin_status lin_model_label(lin_model *m, const char *name, const char *license, 
     return good ? LIN_OK : lin_no_memory(err, "the labels of a model", strlen(provenance ? provenance : ""));
 }
 
-uint64_t lin_model_fingerprint(const lin_model *m, const float *values)
+// Of all that is not a weight.
+static uint64_t hash_kind(const lin_model *m)
 {
     const lin_config *c = &m->config;
     const lin_features *f = &m->features;
@@ -252,7 +256,34 @@ uint64_t lin_model_fingerprint(const lin_model *m, const float *values)
     if (decay) hash = lin_hash(&decay, sizeof decay, hash);
     const int32_t condition[] = {c->condition_every, 1}; // not as long as a decay
     if (c->condition_every) hash = lin_hash(condition, sizeof condition, hash);
-    return lin_hash(values, m->params.n_elements * sizeof *values, hash);
+    return hash;
 }
 
-void lin_model_seal(lin_model *m) { m->fingerprint = lin_model_fingerprint(m, m->values); }
+uint64_t lin_model_fingerprint(const lin_model *m, const float *values)
+{
+    return lin_hash(values, m->params.n_elements * sizeof *values, hash_kind(m));
+}
+
+static void add_halves(lin_hasher *h, const unsigned char *half, size_t count)
+{
+    enum { PIECE = 2048 };
+    float piece[PIECE];
+    for (size_t i = 0; i < count; i += PIECE) {
+        const size_t n = count - i < PIECE ? count - i : PIECE;
+        lin_half_widen(half + 2 * i, n, piece);
+        lin_hash_add(h, piece, n * sizeof *piece);
+    }
+}
+
+void lin_model_seal(lin_model *m)
+{
+    lin_hasher h;
+    lin_hash_begin(&h, hash_kind(m));
+    for (int i = 0; i < m->params.n_tensors; i++) { // one after the other in values
+        const lin_param *t = &m->params.table[i];
+        const size_t count = lin_param_count(t);
+        if (m->halves && m->halves[i]) add_halves(&h, m->halves[i], count);
+        else lin_hash_add(&h, m->values + t->offset, count * sizeof *m->values);
+    }
+    m->fingerprint = lin_hash_end(&h);
+}

@@ -15,6 +15,7 @@
 
 #include <stdint.h>
 
+#include "base/map.h"
 #include "base/status.h"
 #include "model/config.h"
 
@@ -45,7 +46,9 @@ typedef struct lin_model {
     lin_config config;
     lin_features features;
     lin_params params;
-    float *values;         /* [params.n_elements], 64-byte aligned */
+    float *values;         /* [params.n_elements], 64-byte aligned; without the tensors in halves */
+    const void **halves;   /* NULL but after lin_model_open: [params.n_tensors], NULL or the tensor in half precision in `file` */
+    lin_file_map file;
     float *mean, *istd;    /* [D], of the features: the network's input is (x - mean) istd */
     int speaker_norm;      /* 1: before that, features are normalised with the speaker's own mean and deviation; cannot stream */
     int delay_ms;          /* emission delay, 0..1000: rows tell of phonemes so much after their sound, on average, so results give
@@ -66,9 +69,10 @@ typedef struct lin_model {
  */
 lin_status lin_model_create(const lin_config *config, const lin_features *features, const char *phones, uint64_t seed,
                             lin_model **model, lin_error *err);
-/* The same with uninitialised weights and no fingerprint, for loaders, which fill in the weights and call lin_model_seal. */
-lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, lin_model **model,
-                                lin_error *err);
+/* The same with uninitialised weights and no fingerprint, for loaders, which fill in the weights and call lin_model_seal.
+ * with_halves: 1 if most tensors will be in halves, all NULL here. */
+lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, int with_halves,
+                                lin_model **model, lin_error *err);
 /* Accepts NULL. */
 void lin_model_destroy(lin_model *model);
 
@@ -91,7 +95,7 @@ lin_status lin_model_label(lin_model *model, const char *name, const char *licen
  * the same on every machine. A stream's saved state contains it, so that another model refuses the state. */
 void lin_model_seal(lin_model *model);
 
-/* The fingerprint with other weights in place of model->values. */
+/* The fingerprint with other weights in place of model->values; without halves. */
 uint64_t lin_model_fingerprint(const lin_model *model, const float *values);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/utf8.h"
+#include "kernels/ops.h"
 
 static const char version[] = "2", first_version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd",
                   extra_prefix[] = "train.";
@@ -231,14 +232,25 @@ static void copy_piece(void *context, int piece, int thread)
 {
     (void)thread;
     const copy_job *job = context;
-    const lin_param *p = &job->model->params.table[piece];
-    job->bad[piece] = copy_values(lin_safetensors_find(job->st, p->name), job->model->values + p->offset);
+    const lin_model *m = job->model;
+    const lin_param *p = &m->params.table[piece];
+    const lin_tensor *t = lin_safetensors_find(job->st, p->name);
+    if (m->halves && t->dtype == LIN_F16 && p->parts && p->k <= LIN_HALF_COLUMNS) {
+        m->halves[piece] = t->data;
+        job->bad[piece] = lin_half_find_not_finite(t->data, lin_param_count(p));
+    } else {
+        job->bad[piece] = copy_values(t, m->values + p->offset);
+    }
 }
 
-static lin_status check_finite(const char *name, const float *x, size_t count, size_t bad, const char *file, lin_error *err)
+static lin_status check_finite(const lin_tensor *t, size_t bad, const char *file, lin_error *err)
 {
-    if (bad == count) return LIN_OK;
-    return lin_fail(err, LIN_NUMERIC, "%s: tensor %s holds %s at element %zu", file, name, isnan(x[bad]) ? "NaN" : "infinity", bad);
+    float x;
+    if (bad == lin_tensor_count(t)) return LIN_OK;
+    const unsigned char *at = (const unsigned char *)t->data + bad * lin_dtype_size(t->dtype);
+    if (t->dtype == LIN_F16) lin_half_widen(at, 1, &x);
+    else memcpy(&x, at, sizeof x);
+    return lin_fail(err, LIN_NUMERIC, "%s: tensor %s holds %s at element %zu", file, t->name, isnan(x) ? "NaN" : "infinity", bad);
 }
 
 static lin_status copy_weights(const lin_safetensors *st, lin_model *m, const char *file, lin_error *err)
@@ -252,20 +264,17 @@ static lin_status copy_weights(const lin_safetensors *st, lin_model *m, const ch
     if (m->params.n_elements >= ALONE && threads > 1) status = lin_pool_create(threads, &pool, err);
     if (status == LIN_OK) lin_pool_run(pool, n, copy_piece, &job);
     lin_pool_destroy(pool);
-    for (int i = 0; i < n && status == LIN_OK; i++) {
-        const lin_param *p = &m->params.table[i];
-        status = check_finite(p->name, m->values + p->offset, (size_t)p->n * (size_t)(p->k ? p->k : 1), job.bad[i], file, err);
-    }
+    for (int i = 0; i < n && status == LIN_OK; i++)
+        status = check_finite(lin_safetensors_find(st, m->params.table[i].name), job.bad[i], file, err);
     lin_free(job.bad);
     return status;
 }
 
 static lin_status copy_tensors(const lin_safetensors *st, lin_model *m, const char *file, lin_error *err)
 {
-    const size_t D = (size_t)m->config.mel_bins;
-    lin_status status = check_finite(mean_name, m->mean, D, copy_values(lin_safetensors_find(st, mean_name), m->mean), file, err);
-    if (status == LIN_OK)
-        status = check_finite(istd_name, m->istd, D, copy_values(lin_safetensors_find(st, istd_name), m->istd), file, err);
+    const lin_tensor *mean = lin_safetensors_find(st, mean_name), *istd = lin_safetensors_find(st, istd_name);
+    lin_status status = check_finite(mean, copy_values(mean, m->mean), file, err);
+    if (status == LIN_OK) status = check_finite(istd, copy_values(istd, m->istd), file, err);
     for (int d = 0; d < m->config.mel_bins && status == LIN_OK; d++)
         if (!(m->istd[d] > 0))
             status = lin_fail(err, LIN_FORMAT, "%s: tensor %s is not positive at element %d", file, istd_name, d);
@@ -311,7 +320,8 @@ static lin_status read_normalization(const lin_safetensors *st, lin_model *model
                     lin_utf8_line(text));
 }
 
-static lin_status load_parts(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)
+// with_halves: matrices in half precision stay where they are.
+static lin_status load_parts(const lin_safetensors *st, const char *file, int with_halves, lin_model **model, lin_error *err)
 {
     lin_config config = {0};
     lin_features features = {0};
@@ -325,7 +335,7 @@ static lin_status load_parts(const lin_safetensors *st, const char *file, lin_mo
         status = check_tensors(st, &params, config.mel_bins, file, err);
         lin_params_free(&params);
         if (status != LIN_OK) return status;
-        status = lin_model_create_raw(&config, &features, phones, model, err);
+        status = lin_model_create_raw(&config, &features, phones, with_halves, model, err);
     }
     // an invalid configuration in a file means a bad file
     if (status != LIN_OK) return lin_fail_at(err, status == LIN_INVALID ? LIN_FORMAT : status, "%s", file);
@@ -359,11 +369,11 @@ static const char *remedy(const lin_safetensors *st)
 }
 
 // The checksum is checked last, so that an error is named as precisely as possible, followed by the damage that caused it.
-static lin_status load(const lin_safetensors *st, const char *file, lin_model **model, lin_error *err)
+static lin_status load(const lin_safetensors *st, const char *file, int with_halves, lin_model **model, lin_error *err)
 {
     lin_error inner = {0};
     int fits;
-    lin_status status = load_parts(st, file, model, &inner);
+    lin_status status = load_parts(st, file, with_halves, model, &inner);
     const int has = status != LIN_NO_MEMORY && has_checksum(st, &fits);
     if (status == LIN_OK) (*model)->checksummed = has;
     if (!has || fits) return status == LIN_OK ? LIN_OK : lin_fail_as(err, &inner);
@@ -398,7 +408,7 @@ lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *
     *model = NULL;
     lin_status status = parse(bytes, n_bytes, name, &st, err);
     if (status != LIN_OK) return status;
-    status = load(&st, name, model, err);
+    status = load(&st, name, 0, model, err);
     lin_safetensors_free(&st);
     return status;
 }
@@ -411,6 +421,23 @@ lin_status lin_model_load(const char *path, lin_model **model, lin_error *err)
     if (status != LIN_OK) return status;
     status = lin_model_load_memory(map.bytes, map.size, path, model, err);
     lin_file_map_close(&map);
+    return status;
+}
+
+lin_status lin_model_open(const char *path, lin_model **model, lin_error *err)
+{
+    lin_file_map map;
+    lin_safetensors st;
+    *model = NULL;
+    lin_status status = lin_file_map_open(path, &map, err);
+    if (status != LIN_OK) return status;
+    status = parse(map.bytes, map.size, path, &st, err);
+    if (status == LIN_OK) {
+        status = load(&st, path, 1, model, err);
+        lin_safetensors_free(&st);
+    }
+    if (status == LIN_OK) (*model)->file = map;
+    else lin_file_map_close(&map);
     return status;
 }
 
@@ -446,7 +473,7 @@ lin_status lin_model_load_extras(const char *path, lin_model **model, lin_extras
     extras->owned = owned;
     lin_status status = lin_file_map_open(path, &owned->map, err);
     if (status == LIN_OK) status = parse(owned->map.bytes, owned->map.size, path, &owned->st, err);
-    if (status == LIN_OK) status = load(&owned->st, path, model, err);
+    if (status == LIN_OK) status = load(&owned->st, path, 0, model, err);
     if (status == LIN_OK) find_extras(&owned->st, extras);
     else lin_extras_free(extras);
     return status;
@@ -502,7 +529,7 @@ static lin_status check_values(const lin_model *m, const char *path, lin_dtype d
     for (int i = 0; i < m->params.n_tensors; i++) {
         const lin_param *p = &m->params.table[i];
         const float *x = m->values + p->offset;
-        const size_t count = (size_t)p->n * (size_t)(p->k ? p->k : 1);
+        const size_t count = lin_param_count(p);
         size_t bad = find_not_finite(x, count);
         if (bad < count)
             return lin_fail(err, LIN_NUMERIC, "cannot save %s: tensor %s holds %s at element %zu", path, p->name,

@@ -41,7 +41,14 @@ typedef struct lin_extras {
  * On failure *model is NULL. */
 lin_status lin_model_load(const char *path, lin_model **model, lin_error *err);
 
-/* The same from memory; name replaces the path in messages. The bytes may be freed afterwards. */
+/*
+ * The same for use by an encoder alone, whose backend packs halves (kernels/ops.h): matrices in half precision stay in the file,
+ * which the model keeps mapped, and are in model->halves instead of model->values. In half the time, and half the memory; lin_model_seal
+ * has been called. Not to be saved, copied or trained.
+ */
+lin_status lin_model_open(const char *path, lin_model **model, lin_error *err);
+
+/* As lin_model_load, from memory; name replaces the path in messages. The bytes may be freed afterwards. */
 lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *name, lin_model **model, lin_error *err);
 
 /* Also loads the extras; release them with lin_extras_free. On failure *extras is empty. */

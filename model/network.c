@@ -35,7 +35,7 @@ size_t lin_state_offset(const lin_config *c, int layer)
 /* ---- weights ---------------------------------------------------------------------------------------------------------------- */
 
 // Computes the place of each matrix, and lists the matrices to pack.
-static size_t plan_packing(lin_weights *w)
+static size_t plan_packing(lin_weights *w, const void *const *halves)
 {
     const lin_params *params = w->params;
     size_t total = 0;
@@ -48,7 +48,13 @@ static size_t plan_packing(lin_weights *w)
             (transposed ? w->backward_offset : w->forward_offset)[i] = total;
             for (int part = 0; part < t->parts; part++) {
                 const size_t from = t->offset + (size_t)part * (size_t)n * (size_t)t->k;
-                w->packing[w->n_packing++] = (lin_packing){.from = from, .to = total, .n = n, .k = t->k, .transposed = transposed};
+                const unsigned char *half = halves ? halves[i] : NULL;
+                w->packing[w->n_packing++] = (lin_packing){.from = from,
+                                                           .to = total,
+                                                           .n = n,
+                                                           .k = t->k,
+                                                           .transposed = transposed,
+                                                           .half = half ? half + 2 * (from - t->offset) : NULL};
                 total += (size + 15) / 16 * 16;
             }
         }
@@ -93,7 +99,8 @@ static lin_status make_rotations(lin_weights *w, lin_error *err)
 }
 
 lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
-                              const lin_real *values, int for_training, lin_weights **out, lin_error *err)
+                              const lin_real *values, const void *const *halves, int for_training, lin_weights **out,
+                              lin_error *err)
 {
     *out = NULL;
     const size_t n = (size_t)params->n_tensors;
@@ -109,7 +116,7 @@ lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin
     if (!w->forward_offset || !w->backward_offset || !w->packing)
         status = lin_no_memory(err, "weights", n * (2 * sizeof(size_t) + 4 * sizeof(lin_packing)));
     else
-        status = ops->memory_create(exec, plan_packing(w) * sizeof *w->packed, (void **)&w->packed, err);
+        status = ops->memory_create(exec, plan_packing(w, halves) * sizeof *w->packed, (void **)&w->packed, err);
     if (status == LIN_OK) status = make_rotations(w, err);
     if (status != LIN_OK) {
         lin_weights_destroy(w);

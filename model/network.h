@@ -5,7 +5,7 @@
  * for lin_real: float in the program, double (against kernels/ref) in the gradient tests, which compile it with
  * -DLIN_REAL_DOUBLE.
  *
- *   lin_weights *w;    lin_weights_create(ops, exec, &config, &params, values, for_training, &w, &err);
+ *   lin_weights *w;    lin_weights_create(ops, exec, &config, &params, values, NULL, for_training, &w, &err);
  *   lin_activations *a; lin_activations_create(ops, exec, &config, max_rows, for_training, &a, &err);
  *   lin_network_forward(w, a, exec, &batch, logp);
  *   lin_network_backward(w, a, exec, &batch, dlogits, gradients);       // after a forward with the same batch
@@ -73,9 +73,11 @@ size_t lin_config_state_count(const lin_config *config);
 size_t lin_config_cache_count(const lin_config *config);
 
 /* LIN_UNSUPPORTED if the backend lacks operations that the variant needs. The caller keeps values [params->n_elements], which must
- * outlive the weights (norms, biases and convolutions are read from it). */
+ * outlive the weights (norms, biases and convolutions are read from it). halves: NULL, or for each tensor NULL or its elements in
+ * half precision (lin_model_open), for a backend that packs them, not for training; they too must outlive the weights. */
 lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
-                              const lin_real *values, int for_training, lin_weights **weights, lin_error *err);
+                              const lin_real *values, const void *const *halves, int for_training, lin_weights **weights,
+                              lin_error *err);
 /* Packs again after values have changed. */
 void lin_weights_pack(lin_weights *weights, lin_exec *exec);
 void lin_weights_destroy(lin_weights *weights);

@@ -587,9 +587,9 @@ static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_s
     if (status == LIN_OK && n_dev_sets > 0) status = lin_train_place(t, dev_sets, n_dev_sets, &t->dev, err);
     if (status == LIN_OK) status = lin_train_make_buffers(t, err);
     if (status == LIN_OK)
-        status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->values, 1, &t->weights, err);
+        status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->values, NULL, 1, &t->weights, err);
     if (status == LIN_OK && t->optimizer->average)
-        status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->optimizer->device + 2 * m->params.n_elements, 0,
+        status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->optimizer->device + 2 * m->params.n_elements, NULL, 0,
                                     &t->averaged, err);
     return lin_comm_agree(o->comm, status, err);
 }

@@ -40,8 +40,9 @@ static void pack(const layer *l)
 {
     lin_packing items[DIRECTIONS], items_dx[DIRECTIONS];
     for (int d = 0; d < DIRECTIONS; d++) {
-        items[d] = (lin_packing){(size_t)d * 4 * U * U, (size_t)d * pitch(l->b, 4 * U, U), 4 * U, U, 0};
-        items_dx[d] = (lin_packing){(size_t)d * 4 * U * U, (size_t)d * pitch(l->b, U, 4 * U), 4 * U, U, 1};
+        items[d] = (lin_packing){.from = (size_t)d * 4 * U * U, .to = (size_t)d * pitch(l->b, 4 * U, U), .n = 4 * U, .k = U};
+        items_dx[d] = (lin_packing){.from = (size_t)d * 4 * U * U, .to = (size_t)d * pitch(l->b, U, 4 * U),
+                                    .n = 4 * U, .k = U, .transposed = 1};
     }
     l->b->ops->weights_pack(l->b->exec, l->packed_R, l->R, items, DIRECTIONS);
     l->b->ops->weights_pack(l->b->exec, l->packed_R_dx, l->R, items_dx, DIRECTIONS);

@@ -74,6 +74,7 @@ const lin_ops *lin_ops_cpu(void)
     static const lin_ops table = {
         .name = "cpu",
         .on_host = 1,
+        .packs_halves = 1,
         .exec_create = exec_create,
         .exec_destroy = exec_destroy,
         LIN_HOST_MEMORY,

@@ -4,11 +4,14 @@
 
 #include <string.h>
 
+#include "base/half.h"
+
 size_t lin_cpu_weight_size(int n, int k) { return (size_t)lin_round_up(n, LIN_COLUMN_GROUP) * (size_t)k; }
 
 /* ---- packing ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct pack_job {
+    lin_exec *exec;
     float *packed;
     const float *values;
     const lin_packing *items;
@@ -24,14 +27,14 @@ static void pack_panel(float *packed, const float *w, int n, int k, int piece, i
     if (used < width) memset(to, 0, (size_t)width * (size_t)k * sizeof *to);
 #if defined(__x86_64__)
     if (lin_cpu_level() >= LIN_ISA_AVX2) {
-        lin_pack_rows_avx2(to, w + (size_t)c0 * (size_t)k, used, k, width);
+        lin_pack_rows_avx2(to, w, used, k, width);
         return;
     }
 #endif
     for (int t0 = 0; t0 < k; t0 += 16) { // 16 columns of 48 rows: source and destination stay in the first-level cache
         const int t1 = t0 + 16 < k ? t0 + 16 : k;
         for (int c = 0; c < used; c++) {
-            const float *row = w + (size_t)(c0 + c) * (size_t)k;
+            const float *row = w + (size_t)c * (size_t)k;
             for (int t = t0; t < t1; t++) to[(size_t)t * (size_t)width + (size_t)c] = row[t];
         }
     }
@@ -44,26 +47,40 @@ static void pack_panel_transposed(float *packed, const float *w, int n, int k, i
     const int used = k - c0 < width ? k - c0 : width;
     float *to = packed + (size_t)c0 * (size_t)n;
     for (int i = 0; i < n; i++, to += width) {
-        memcpy(to, w + (size_t)i * (size_t)k + c0, (size_t)used * sizeof *to);
+        memcpy(to, w + (size_t)i * (size_t)k, (size_t)used * sizeof *to);
         if (used < width) memset(to + used, 0, (size_t)(width - used) * sizeof *to);
     }
+}
+
+// The rows of the panel, widened.
+static const float *widen_rows(const lin_packing *item, int c0, int panel, float *rows)
+{
+    const int width = lin_panel_width(item->n, c0, panel), used = item->n - c0 < width ? item->n - c0 : width;
+    const size_t k = (size_t)item->k;
+    lin_half_widen((const unsigned char *)item->half + 2 * (size_t)c0 * k, (size_t)used * k, rows);
+    return rows;
 }
 
 // Work items are the panels of the first item, then those of the second, and so on.
 static void pack_piece(void *context, int piece, int thread)
 {
-    (void)thread;
     const pack_job *job = context;
     const lin_packing *item = job->items;
     for (; piece >= lin_item_panels(item, job->panel); item++) piece -= lin_item_panels(item, job->panel);
-    (item->transposed ? job->transposed : job->straight)(job->packed + item->to, job->values + item->from, item->n, item->k, piece,
-                                                         job->panel);
+    const float *w = job->values + item->from;
+    if (item->transposed) {
+        job->transposed(job->packed + item->to, w + lin_panel_start(item->k, piece, job->panel), item->n, item->k, piece, job->panel);
+        return;
+    }
+    const int c0 = lin_panel_start(item->n, piece, job->panel);
+    w = item->half ? widen_rows(item, c0, job->panel, lin_scratch(job->exec, thread)) : w + (size_t)c0 * (size_t)item->k;
+    job->straight(job->packed + item->to, w, item->n, item->k, piece, job->panel);
 }
 
 void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items, int panel,
                      lin_pack_panel *straight, lin_pack_panel *transposed)
 {
-    pack_job job = {packed, values, items, panel, straight, transposed};
+    pack_job job = {exec, packed, values, items, panel, straight, transposed};
     size_t work = 0;
     int panels = 0;
     for (int i = 0; i < n_items; i++) {

@@ -56,11 +56,13 @@ static inline int lin_item_panels(const lin_packing *item, int panel)
     return lin_panel_count(item->transposed ? item->k : item->n, panel);
 }
 
-/* One panel of packed weights, number `piece`, from w [n, k]. */
+/* One panel of packed weights, number `piece` of a matrix [n, k], from w, the panel's first element in it. */
 typedef void lin_pack_panel(float *packed, const float *w, int n, int k, int piece, int panel);
 
 /* A panel [k, width] from `rows` rows of w [.., k]; columns beyond them are not written. Any x86-64 processor with AVX2. */
 void lin_pack_rows_avx2(float *to, const float *w, int rows, int k, int width);
+
+_Static_assert((size_t)LIN_PANEL * LIN_HALF_COLUMNS * sizeof(float) <= LIN_SCRATCH_BYTES, "the widened rows of a panel are in scratch");
 
 /* The table's weights_pack: packs panel by panel on the threads of exec, with the functions for panels along w's rows and
  * columns. */

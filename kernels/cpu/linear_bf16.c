@@ -11,7 +11,7 @@ size_t lin_cpu_bf16_weight_size(int n, int k) { return lin_cpu_weight_size(n, li
 static void pack_panel(float *packed, const float *w, int n, int k, int piece, int whole_panel)
 {
     const int c0 = lin_panel_start(n, piece, whole_panel), width = lin_panel_width(n, c0, whole_panel);
-    LIN_BF16(lin_bf16_pack_rows)(packed + (size_t)c0 * (size_t)lin_bf16_words(k), w + (size_t)c0 * (size_t)k,
+    LIN_BF16(lin_bf16_pack_rows)(packed + (size_t)c0 * (size_t)lin_bf16_words(k), w,
                                  n - c0 < width ? n - c0 : width, k, width);
 }
 
@@ -19,7 +19,7 @@ static void pack_panel(float *packed, const float *w, int n, int k, int piece, i
 static void pack_panel_transposed(float *packed, const float *w, int n, int k, int piece, int whole_panel)
 {
     const int c0 = lin_panel_start(k, piece, whole_panel), width = lin_panel_width(k, c0, whole_panel);
-    LIN_BF16(lin_bf16_pack_columns)(packed + (size_t)c0 * (size_t)lin_bf16_words(n), w + c0, n, (size_t)k,
+    LIN_BF16(lin_bf16_pack_columns)(packed + (size_t)c0 * (size_t)lin_bf16_words(n), w, n, (size_t)k,
                                     k - c0 < width ? k - c0 : width, width);
 }
 

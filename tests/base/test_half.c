@@ -78,6 +78,24 @@ START_TEST(narrowing_at_the_ends)
 }
 END_TEST
 
+START_TEST(what_is_not_finite_is_found)
+{
+    enum { N = 2100 };
+    unsigned char bytes[2 * N + 1] = {0}, *halves = bytes + 1;
+    const size_t places[] = {0, 1, 7, 1023, 1024, 2047, 2048, N - 1};
+    const uint16_t bad[] = {0x7C00, 0xFC00, 0x7C01, 0xFFFF}, good[] = {0x7BFF, 0xFBFF, 0x8000, 0x03FF};
+    for (size_t i = 0; i < N; i++) memcpy(halves + 2 * i, &good[i % 4], 2);
+    ck_assert_uint_eq(lin_half_find_not_finite(halves, N), N);
+    ck_assert_uint_eq(lin_half_find_not_finite(halves, 0), 0);
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+        memcpy(halves + 2 * places[p], &bad[p % 4], 2);
+        ck_assert_uint_eq(lin_half_find_not_finite(halves, N), places[p]);
+        ck_assert_uint_eq(lin_half_find_not_finite(halves, places[p]), places[p]);
+        memcpy(halves + 2 * places[p], &good[p % 4], 2);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base/half");
@@ -86,6 +104,7 @@ int main(void)
     tcase_add_test(tests, narrowing_returns_every_half);
     tcase_add_test(tests, narrowing_rounds_to_nearest_even);
     tcase_add_test(tests, narrowing_at_the_ends);
+    tcase_add_test(tests, what_is_not_finite_is_found);
     suite_add_tcase(suite, tests);
     return test_run(suite);
 }

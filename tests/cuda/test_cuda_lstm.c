@@ -76,7 +76,8 @@ static pair pack(pair R, int U, int directions, int transposed)
     pair packed = {test_buffer(apart * (size_t)directions, sizeof(float)),
                    test_buffer(apart_ref * (size_t)directions, sizeof(double)), 0};
     for (int d = 0; d < directions; d++)
-        items[d] = (lin_packing){(size_t)d * 4 * (size_t)U * (size_t)U, (size_t)d * apart, 4 * U, U, transposed};
+        items[d] = (lin_packing){.from = (size_t)d * 4 * (size_t)U * (size_t)U, .to = (size_t)d * apart,
+                                 .n = 4 * U, .k = U, .transposed = transposed};
     ops->weights_pack(exec, packed.f, R.f, items, directions);
     for (int d = 0; d < directions; d++) items[d].to = (size_t)d * apart_ref;
     ref->weights_pack(ref_exec, packed.d, R.d, items, directions);

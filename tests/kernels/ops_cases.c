@@ -210,6 +210,7 @@ static const struct {
     {"linear_model_shapes", ops_case_linear_model_shapes},
     {"linear_rows", ops_case_linear_rows},
     {"weights_pack", ops_case_weights_pack},
+    {"weights_pack_half", ops_case_weights_pack_half},
     {"layer_norm", ops_case_layer_norm},
     {"layer_norm_rows", ops_case_layer_norm_rows},
     {"block_end", ops_case_block_end},

@@ -127,6 +127,7 @@ void ops_case_linear(ops_context *c);
 void ops_case_linear_model_shapes(ops_context *c);
 void ops_case_linear_rows(ops_context *c);
 void ops_case_weights_pack(ops_context *c);
+void ops_case_weights_pack_half(ops_context *c);
 void ops_case_layer_norm(ops_context *c);
 void ops_case_layer_norm_rows(ops_context *c);
 void ops_case_block_end(ops_context *c);

@@ -1,4 +1,5 @@
 // Cases of ops_cases.h for the operations that treat each row or element alone.
+#include "base/half.h"
 #include "tests/kernels/ops_cases_internal.h"
 
 const int ops_rows[OPS_N_ROWS] = {0, 1, 2, 7, 8, 9, 17, 49, 65};
@@ -158,6 +159,33 @@ void ops_case_weights_pack(ops_context *c)
     test_guards(packed, c->what);
     test_buffer_free(packed);
     test_buffer_free(alone);
+    ops_end(c);
+}
+
+/* Weights in half precision, at an odd address, are packed as the same numbers in floats are. */
+void ops_case_weights_pack_half(ops_context *c)
+{
+    enum { N = 6 };
+    const int shapes[N][2] = {{1, 1}, {17, 33}, {64, 17}, {192, 40}, {49, 193}, {30, LIN_HALF_COLUMNS}};
+    if (!c->ops->packs_halves) return;
+    ops_say(c, "weights_pack of halves");
+    for (int i = 0; i < N; i++) {
+        const int n = shapes[i][0], k = shapes[i][1];
+        const size_t count = (size_t)n * (size_t)k, size = c->ops->weight_size(n, k);
+        pair w = ops_in(c, count, -1, 1);
+        unsigned char *halves = test_buffer_shifted(2 * count + 1, 1, 1);
+        float *rounded = test_buffer(count, sizeof *rounded), *want = test_buffer(size, sizeof *want), *got = test_buffer(size, sizeof *got);
+        lin_half_narrow(w.f, count, halves + 1);
+        lin_half_widen(halves + 1, count, rounded);
+        c->ops->weights_pack(c->exec, want, rounded, &(lin_packing){.n = n, .k = k}, 1);
+        c->ops->weights_pack(c->exec, got, NULL, &(lin_packing){.n = n, .k = k, .half = halves + 1}, 1);
+        test_require(memcmp(got, want, size * sizeof *got) == 0, "%s: %d x %d differs from floats", c->what, n, k);
+        test_guards(got, c->what);
+        test_buffer_free(halves);
+        test_buffer_free(rounded);
+        test_buffer_free(want);
+        test_buffer_free(got);
+    }
     ops_end(c);
 }
 

@@ -25,8 +25,10 @@ static void lstm_weights(ops_context *c, lstm_layer *l, int U, int D)
         const size_t to = precise ? c->ref->weight_size(4 * U, U) : c->ops->weight_size(4 * U, U);
         const size_t to_dx = precise ? c->ref->weight_size(U, 4 * U) : c->ops->weight_size(U, 4 * U);
         for (int d = 0; d < D; d++) {
-            items[d] = (lin_packing){(size_t)d * each, (size_t)d * lstm_pitch(to), 4 * U, U, 0};
-            items[D + d] = (lin_packing){(size_t)d * each, (size_t)d * lstm_pitch(to_dx), 4 * U, U, 1};
+            items[d] = (lin_packing){.from = (size_t)d * each, .to = (size_t)d * lstm_pitch(to), .n = 4 * U, .k = U};
+            items[D + d] = items[d];
+            items[D + d].to = (size_t)d * lstm_pitch(to_dx);
+            items[D + d].transposed = 1;
         }
         if (precise) {
             c->ref->weights_pack(c->ref_exec, l->packed.d, l->R.d, items, D);

@@ -435,7 +435,7 @@ END_TEST
 // The test cases of every backend, with the tolerance for rounded operands.
 START_TEST(cases_of_all_backends)
 {
-    static const char *const products[] = {"linear", "linear_model_shapes", "linear_rows", "weights_pack"};
+    static const char *const products[] = {"linear", "linear_model_shapes", "linear_rows", "weights_pack", "weights_pack_half"};
     if (!open_bf16()) return;
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         ops_options options = {.n_threads = 1, .tolerance = 8000, .only = products[i]};

@@ -25,7 +25,8 @@ static int select_isa(const char *isa)
 static void items_of(lin_packing *items, int U, int D, size_t weight_size, int transposed)
 {
     for (int d = 0; d < D; d++) {
-        items[d] = (lin_packing){(size_t)d * size_of(4 * U, U), (size_t)d * pitch_of(weight_size), 4 * U, U, transposed};
+        items[d] = (lin_packing){.from = (size_t)d * size_of(4 * U, U), .to = (size_t)d * pitch_of(weight_size),
+                                 .n = 4 * U, .k = U, .transposed = transposed};
     }
 }
 

@@ -190,7 +190,7 @@ static inline golden_device golden_begin(const golden_case *g, const lin_real_op
         .istd = golden_place(&t, g->istd, D * sizeof *g->istd)};
     for (int b = 0; b < B; b++)
         if (g->label_counts[b] > t.most_labels) t.most_labels = g->label_counts[b];
-    ck_assert_msg(lin_weights_create(ops, t.exec, &g->config, &g->params, t.values, for_training, &t.weights, &err) == LIN_OK, "%s",
+    ck_assert_msg(lin_weights_create(ops, t.exec, &g->config, &g->params, t.values, NULL, for_training, &t.weights, &err) == LIN_OK, "%s",
                   err.message);
     ck_assert_msg(lin_activations_create(ops, t.exec, &g->config, rows, 0, for_training, &t.activations, &err) == LIN_OK, "%s",
                   err.message);

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "model/encoder.h"
-#include "model/model.h"
+#include "model/model_file.h"
 
 #include "tests/support.h"
 
@@ -136,6 +136,54 @@ static void log_probabilities(const lin_model *m, const float *features, int fra
     lin_encoder_destroy(encoder);
 }
 
+// Matrices packed from a file in half precision give the bits of those packed from floats.
+START_TEST(an_opened_model_computes_the_same)
+{
+    enum { FRAMES = 40, VARIANTS = 7 };
+    const lin_features f = lin_features_default();
+    char folder[256], path[300];
+    float features[FRAMES * 4];
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/m.safetensors", folder);
+    test_fill_f32(features, FRAMES * 4, 4, -2, 2);
+    for (int i = 0; i < VARIANTS; i++) {
+        lin_config c = with_heads_of(8);
+        lin_model *model, *loaded, *opened;
+        lin_error err = {0};
+        float a[FRAMES * V], b[FRAMES * V];
+        if (i > 1) c.decay = LIN_DECAY_NONE, c.condition_every = 0;
+        if (i == 1) c.positions = LIN_POSITIONS_CONV, c.conv_kernel = 3, c.conv_layers = 2, c.norm = LIN_NORM_POST;
+        if (i == 2)
+            c = (lin_config){.network = LIN_NETWORK_LSTM,
+                             .layers = 2,
+                             .width = 9,
+                             .mel_bins = 4,
+                             .outputs = V,
+                             .stack = 1};
+        if (i == 3) c.attention = LIN_ATTENTION_SOFTMAX;
+        if (i == 4) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 1, c.lsh_chunk = 8;
+        if (i == 5) c.feature_map = LIN_MAP_RANDOM, c.features = 20;
+        if (i == 6) c.feedforward = LIN_HALF_COLUMNS + 8; // some of its matrices are widened
+        ck_assert_msg(lin_model_create(&c, &f, NULL, 1, &model, &err) == LIN_OK, "%d: %s", i, err.message);
+        ck_assert_int_eq(lin_model_save(model, path, LIN_F16, NULL), LIN_OK);
+        ck_assert_int_eq(lin_model_load(path, &loaded, NULL), LIN_OK);
+        ck_assert_int_eq(lin_model_open(path, &opened, NULL), LIN_OK);
+        // what stays in the file is not in values
+        for (int t = 0; t < opened->params.n_tensors; t++)
+            if (opened->halves[t])
+                for (size_t n = lin_param_count(&opened->params.table[t]); n-- > 0;)
+                    opened->values[opened->params.table[t].offset + n] = NAN;
+        log_probabilities(loaded, features, FRAMES, a);
+        log_probabilities(opened, features, FRAMES, b);
+        test_same_f32("log-probabilities", b, a, FRAMES * V);
+        lin_model_destroy(model);
+        lin_model_destroy(loaded);
+        lin_model_destroy(opened);
+    }
+    test_folder_remove(folder);
+}
+END_TEST
+
 // The same function, where the mean over the channels is 0: norms are all that reads them.
 START_TEST(heads_grow_wider)
 {
@@ -202,6 +250,7 @@ int main(void)
     tcase_add_test(tests, weights_of_the_same_network_are_copied);
     tcase_add_test(tests, taps_keep_their_distance_in_time);
     tcase_add_test(tests, hidden_units_are_added);
+    tcase_add_test(tests, an_opened_model_computes_the_same);
     tcase_add_test(tests, heads_grow_wider);
     tcase_add_test(tests, other_networks_are_refused);
     suite_add_tcase(suite, tests);

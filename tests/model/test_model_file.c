@@ -13,12 +13,13 @@
 
 enum { D = 2, V = 3 };
 
-static char folder[256], path[300];
+static char folder[256], path[300], damaged[300];
 
 static void enter(void)
 {
     test_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/m.safetensors", folder);
+    snprintf(damaged, sizeof damaged, "%s/damaged.safetensors", folder);
 }
 
 static void leave(void) { test_folder_remove(folder); }
@@ -93,6 +94,14 @@ static void refused(const void *bytes, size_t n, lin_status status, const char *
     if (n) memcpy(copy, bytes, n);
     const lin_status got = lin_model_load_memory(copy, n, "m", &model, &err);
     free(copy);
+    // an opened file is checked alike
+    lin_model *opened;
+    lin_error same = {0};
+    test_write_file(damaged, bytes, n);
+    ck_assert_int_eq(lin_model_open(damaged, &opened, &same), got);
+    ck_assert_ptr_null(opened);
+    ck_assert_msg(strncmp(same.message, damaged, strlen(damaged)) == 0 && strcmp(same.message + strlen(damaged), err.message + 1) == 0,
+                  "\"%s\", in a file \"%s\"", err.message, same.message);
     ck_assert_msg(got == status && strstr(err.message, message), "expected %s \"%s\", got %s \"%s\"", lin_status_name(status),
                   message, lin_status_name(got), err.message);
     ck_assert_ptr_null(model);
@@ -152,6 +161,33 @@ START_TEST(halves_come_back_rounded)
     lin_model_destroy(again);
     lin_model_destroy(back);
     lin_model_destroy(model);
+}
+END_TEST
+
+// The same numbers, those of matrices in the file; a file of floats has none there.
+START_TEST(an_opened_model_is_the_loaded_one)
+{
+    for (int half = 0; half < 2; half++) {
+        lin_model *loaded, *opened;
+        lin_error err = {0};
+        free(saved(half ? LIN_F16 : LIN_F32).bytes);
+        ck_assert_msg(lin_model_load(path, &loaded, &err) == LIN_OK, "%s", err.message);
+        ck_assert_msg(lin_model_open(path, &opened, &err) == LIN_OK, "%s", err.message);
+        ck_assert_ptr_null(loaded->halves);
+        int in_file = 0;
+        for (int i = 0; i < opened->params.n_tensors; i++) {
+            const lin_param *p = &opened->params.table[i];
+            if (!opened->halves[i]) continue;
+            in_file++;
+            ck_assert_int_gt(p->parts, 0);
+            lin_half_widen(opened->halves[i], lin_param_count(p), opened->values + p->offset);
+        }
+        ck_assert(half ? in_file > 3 : in_file == 0);
+        same_model(opened, loaded);
+        ck_assert_int_eq(opened->checksummed, 1);
+        lin_model_destroy(loaded);
+        lin_model_destroy(opened);
+    }
 }
 END_TEST
 
@@ -664,7 +700,7 @@ START_TEST(a_failed_allocation_is_an_error)
     cJSON_Hooks hooks = {hooked_alloc, lin_free};
     cJSON_InitHooks(&hooks);
     const unsigned long live = lin_memory_live();
-    for (int what = 0; what < 5; what++) {
+    for (int what = 0; what < 6; what++) {
         int succeeded = 0;
         for (unsigned long k = 1; !succeeded; k++) {
             lin_model *back = NULL;
@@ -676,6 +712,7 @@ START_TEST(a_failed_allocation_is_an_error)
             case 1: status = lin_model_load_extras(path, &back, &got, &err); break;
             case 2: status = lin_model_save(model, path, LIN_F16, &err); break;
             case 3: status = lin_model_load(path, &back, &err); break;
+            case 4: status = lin_model_open(path, &back, &err); break;
             default: status = lin_model_create(&model->config, &model->features, NULL, 1, &back, &err);
             }
             lin_memory_fail_at(0);
@@ -699,6 +736,7 @@ int main(void)
     tcase_add_checked_fixture(tests, enter, leave);
     tcase_add_test(tests, floats_come_back_to_the_bit);
     tcase_add_test(tests, halves_come_back_rounded);
+    tcase_add_test(tests, an_opened_model_is_the_loaded_one);
     tcase_add_test(tests, every_configuration_comes_back);
     tcase_add_test(tests, extras_come_back_to_the_bit);
     tcase_add_test(tests, the_fingerprint_covers_what_counts);

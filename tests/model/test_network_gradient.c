@@ -123,7 +123,7 @@ START_TEST(gradient_equals_finite_differences)
         p.offsets[b + 1] = p.offsets[b] + lin_config_frames_out(&p.config, frames[b]);
     }
     ck_assert(ops->exec_create(ops, 1, &p.exec, &err) == LIN_OK);
-    ck_assert(lin_weights_create(ops, p.exec, &p.config, &p.params, p.values, 1, &p.weights, &err) == LIN_OK);
+    ck_assert(lin_weights_create(ops, p.exec, &p.config, &p.params, p.values, NULL, 1, &p.weights, &err) == LIN_OK);
     ck_assert(lin_activations_create(ops, p.exec, &p.config, MAX_ROWS, 0, 1, &p.activations, &err) == LIN_OK);
     p.batch = (lin_batch){.in = {.B = B, .rows = p.in_offsets[B], .longest = p.in_offsets[B], .offsets = p.in_offsets},
                           .out = {.B = B, .rows = p.offsets[B], .longest = p.offsets[B], .offsets = p.offsets},
