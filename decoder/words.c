@@ -16,6 +16,7 @@ lin_words_options lin_words_options_default(void)
 {
     return (lin_words_options){.width = 256,
                                .score = 12,
+                               .blank = 0.9999,
                                .lm_weight = 0.85,
                                .bonus = -1,
                                .blank_penalty = 1.5,
