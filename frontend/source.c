@@ -371,6 +371,8 @@ lin_status lin_source_read(lin_source *s, float *frames, int capacity, int *n, l
     return LIN_OK;
 }
 
+int lin_source_ended(const lin_source *s) { return s->ended && s->at == s->held; }
+
 void lin_source_leave_open(lin_source *s) { s->open = 1; }
 
 lin_status lin_source_keep_past(lin_source *s, lin_error *err) { return lin_extractor_keep_past(s->features, err); }

@@ -98,6 +98,8 @@ int lin_source_bins(const lin_source *source);
  * as soon as there are frames, from a file it fills the block. Sound shorter than one window gives no frame, and a warning.
  */
 lin_status lin_source_read(lin_source *source, float *frames, int capacity, int *n, lin_error *err);
+/* 1 if it is known that nothing follows: after lin_source_read has given fewer frames of a file than there was room for. */
+int lin_source_ended(const lin_source *source);
 
 /* The audio ends, but the sound continues elsewhere: at the end only complete frames are written, and the source can be
  * saved. */

@@ -162,12 +162,11 @@ static lin_status begin_lanes(lin_file_session *s, int D, lin_error *err)
 }
 
 // frames NULL: the sound is over.
-static lin_status feed(lin_file_session *s, int lane, const float *frames, int n, lin_error *err)
+static lin_status feed(lin_file_session *s, int lane, const float *frames, int n, int last, lin_error *err)
 {
     const file_lane *l = &s->lanes[lane];
-    if (!frames) return lin_lane_finish(l->network, s->worker, &l->to, err);
     lin_status status = s->sink->frames ? s->sink->frames(s->sink->context, lane, frames, n, err) : LIN_OK;
-    return status == LIN_OK ? lin_lane_feed(l->network, s->worker, frames, n, &l->to, err) : status;
+    return status == LIN_OK ? (last ? lin_lane_feed_last : lin_lane_feed)(l->network, s->worker, frames, n, &l->to, err) : status;
 }
 
 // What the decoders still hold.
@@ -291,11 +290,13 @@ static lin_status resume(lin_file_session *s, lin_error *err)
 
 /* ---- streams ---------------------------------------------------------------------------------------------------------------- */
 
-// Frames of the block after one of `last`; 0: of the first one.
+// Frames of the block after one of `last`; 0: of the first one, which gives whole groups of 8 rows, as those after it do.
 static int block_after(const lin_file_session *s, int last)
 {
-    const int next = last ? 2 * last : FIRST_BLOCK;
-    return s->sink->settled && next < BLOCK ? next : BLOCK;
+    const lin_config *c = &s->r->model->config;
+    const int next = last ? 2 * last : FIRST_BLOCK, step = 8 * c->stack;
+    if (s->sink->settled && next < BLOCK) return next;
+    return last || c->ahead + step > BLOCK ? BLOCK : (BLOCK - c->ahead) / step * step + c->ahead;
 }
 
 // A block of a file that the network works on, and the next one, which is read meanwhile.
@@ -303,7 +304,7 @@ typedef struct two_blocks {
     lin_file_session *session;
     lin_source *source;
     float *now, *next;  // [lanes, room, D], [lanes, room_next, D]
-    int n, n_next, room, room_next;
+    int n, n_next, room, room_next, last;
     lin_status fed, read;
     lin_error feed_error, read_error;
 } two_blocks;
@@ -319,7 +320,7 @@ static void either_block(void *context, int piece, int thread)
     const size_t lane = (size_t)b->room * (size_t)lin_source_bins(b->source);
     b->fed = LIN_OK;
     for (int l = 0; l < lin_source_lanes(b->source) && b->fed == LIN_OK; l++)
-        b->fed = feed(b->session, l, b->now + (size_t)l * lane, b->n, &b->feed_error);
+        b->fed = feed(b->session, l, b->now + (size_t)l * lane, b->n, b->last, &b->feed_error);
 }
 
 // All of a file, by several threads.
@@ -332,6 +333,7 @@ static lin_status run_file(lin_file_session *s, lin_source *source, lin_error *e
     while (status == LIN_OK && b.n > 0) {
         if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
         b.room_next = block_after(s, b.room);
+        b.last = lin_source_ended(source);
         lin_pool_run(s->beside, 2, either_block, &b);
         if (err && (b.fed != LIN_OK || b.read != LIN_OK)) *err = b.fed != LIN_OK ? b.feed_error : b.read_error;
         status = b.fed != LIN_OK ? b.fed : b.read;
@@ -353,8 +355,9 @@ static lin_status run_stream(lin_file_session *s, lin_source *source, int live, 
     lin_status status = LIN_OK;
     const int64_t every = (int64_t)(sound->mark_s * 1000 / s->r->model->features.hop_ms + 0.5); // frames
     const int has_end = s->decodes && sound->within && s->end_s < INFINITY;
-    // Where nobody asks how far the source has come it may be ahead.
-    if (s->beside && !live && !every && !sound->leave_open && !has_end && lin_source_duration(source) > 0) {
+    // Where nobody asks how far the rows have come, the last frames may wait for the end, and the source may be ahead.
+    const int closes = !every && !sound->leave_open && !has_end;
+    if (s->beside && !live && closes && lin_source_duration(source) > 0) {
         status = run_file(s, source, err);
         n = 0;
     }
@@ -368,14 +371,15 @@ static lin_status run_stream(lin_file_session *s, lin_source *source, int live, 
         const int most = to_mark < room ? (int)to_mark : room;
         status = lin_source_read(source, s->frames, most, &n, err);
         for (int l = 0; l < lanes && status == LIN_OK && n > 0; l++) {
-            status = feed(s, l, s->frames + (size_t)l * (size_t)most * (size_t)D, n, err);
+            status = feed(s, l, s->frames + (size_t)l * (size_t)most * (size_t)D, n, closes && lin_source_ended(source), err);
         }
         if (status == LIN_OK && n == to_mark && every) status = mark(s, source, 0, err);
         status = tell_progress(s, source, status, err);
         if (status == LIN_OK && past_part(s)) return LIN_OK;
     }
     if (status == LIN_OK && sound->leave_open) return mark(s, source, 1, err);
-    for (int l = 0; l < lanes && status == LIN_OK; l++) status = feed(s, l, NULL, 0, err);
+    for (int l = 0; l < lanes && status == LIN_OK; l++)
+        status = lin_lane_finish(s->lanes[l].network, s->worker, &s->lanes[l].to, err);
     return status;
 }
 

@@ -172,15 +172,27 @@ lin_status lin_lane_feed(lin_lane *l, lin_worker *worker, const float *frames, i
     return status;
 }
 
+lin_status lin_lane_feed_last(lin_lane *l, lin_worker *worker, const float *frames, int n, const lin_lane_sink *sink, lin_error *err)
+{
+    const size_t D = (size_t)l->r->model->config.mel_bins;
+    if (n > l->capacity - l->n) return lin_lane_feed(l, worker, frames, n, sink, err);
+    memcpy(l->frames + (size_t)l->n * D, frames, (size_t)n * D * sizeof *frames);
+    l->n += n;
+    return LIN_OK;
+}
+
 lin_status lin_lane_finish(lin_lane *l, lin_worker *worker, const lin_lane_sink *sink, lin_error *err)
 {
-    lin_status status = advance(l, worker, sink, err);
+    const size_t D = (size_t)l->r->model->config.mel_bins;
+    lin_status status = LIN_OK;
     // An endpoint on the way resets the network, which then finishes once more.
     while (status == LIN_OK && l->n > 0) {
         int rows = 0;
-        status = lin_stream_finish(l->stream, worker, l->logp, l->rows, &rows, err);
+        if (piece(l, worker, sink) < l->n - l->fed) status = advance(l, worker, sink, err);
+        if (status != LIN_OK || l->n == 0) break;
+        status = lin_stream_feed_last(l->stream, worker, l->frames + (size_t)l->fed * D, l->n - l->fed, l->logp, l->rows, &rows, err);
+        l->fed = l->n;
         if (status == LIN_OK) status = give(l, rows, sink, err);
-        if (status == LIN_OK) status = advance(l, worker, sink, err);
     }
     return status;
 }

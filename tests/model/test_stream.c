@@ -162,6 +162,39 @@ START_TEST(any_split_gives_the_bits_of_the_batch)
 }
 END_TEST
 
+// In one pass with what waits, or, if that is too much for one, in several.
+START_TEST(the_last_frames_are_fed_and_finished)
+{
+    fixture f = make_shape(_i);
+    lin_error err = {0};
+    lin_stream *s;
+    ck_assert(lin_stream_create(f.encoder, &s, &err) == LIN_OK);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    const int from[] = {0, 1, FRAMES / 2, FRAMES - 50, FRAMES - 4, FRAMES - 1, FRAMES};
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        int n = 0, out = -1;
+        test_poison(got, (size_t)f.rows * V * sizeof *got);
+        feed_pieces(&f, s, 0, from[i], 30, 7, got, &n);
+        const float *rest = f.features + (size_t)from[i] * D;
+        if (f.rows > n) {
+            ck_assert_int_eq(lin_stream_feed_last(s, f.worker, rest, FRAMES - from[i], got, f.rows - n - 1, &out, &err), LIN_TOO_SMALL);
+            ck_assert_int_eq((int)lin_stream_frames_in(s), from[i]);
+        }
+        ck_assert_msg(lin_stream_feed_last(s, f.worker, rest, FRAMES - from[i], got + (size_t)n * V, f.rows - n, &out, &err) == LIN_OK,
+                      "%s", err.message);
+        ck_assert_int_eq(n + out, f.rows);
+        ck_assert_int_eq((int)lin_stream_frames_in(s), FRAMES);
+        test_same_f32("log-probabilities", got, f.want, (size_t)f.rows * V);
+        test_guards(got, "lin_stream_feed_last");
+        ck_assert_int_eq(lin_stream_feed_last(s, f.worker, rest, 0, got, f.rows, &out, &err), LIN_INVALID);
+        lin_stream_reset(s);
+    }
+    test_buffer_free(got);
+    lin_stream_destroy(s);
+    drop(&f);
+}
+END_TEST
+
 START_TEST(utterances_together_give_the_bits_of_each_alone)
 {
     fixture f = make(vary(small_config(3, 2, 1, LIN_NORM_PRE), (variant)_i));
@@ -483,6 +516,7 @@ int main(void)
     TCase *tests = tcase_create("stream");
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, any_split_gives_the_bits_of_the_batch, 0, (int)(sizeof shapes / sizeof *shapes));
+    tcase_add_loop_test(tests, the_last_frames_are_fed_and_finished, 0, (int)(sizeof shapes / sizeof *shapes));
     tcase_add_loop_test(tests, utterances_together_give_the_bits_of_each_alone, 0, VARIANTS);
     tcase_add_loop_test(tests, threads_do_not_change_the_bits, 0, (int)(sizeof shapes / sizeof *shapes));
     tcase_add_loop_test(tests, saved_loaded_and_forked_at_any_moment, 0, VARIANTS);
