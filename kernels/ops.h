@@ -64,7 +64,7 @@ typedef struct lin_dropout {
 typedef struct lin_packing {
     size_t from, to;
     int n, k, transposed;
-    const void *half; /* NULL, or w in half precision instead, of any alignment: where packs_halves is 1, not transposed, and k is at
+    const void *half; /* NULL, or w in half precision instead, of any alignment: where packs_halves is 1, not transposed, and k at
                          most LIN_HALF_COLUMNS */
 } lin_packing;
 enum { LIN_HALF_COLUMNS = 4096 };

@@ -161,7 +161,7 @@ static lin_status begin_lanes(lin_file_session *s, int D, lin_error *err)
     return LIN_OK;
 }
 
-// frames NULL: the sound is over.
+// last: nothing follows.
 static lin_status feed(lin_file_session *s, int lane, const float *frames, int n, int last, lin_error *err)
 {
     const file_lane *l = &s->lanes[lane];

@@ -172,7 +172,8 @@ lin_status lin_lane_feed(lin_lane *l, lin_worker *worker, const float *frames, i
     return status;
 }
 
-lin_status lin_lane_feed_last(lin_lane *l, lin_worker *worker, const float *frames, int n, const lin_lane_sink *sink, lin_error *err)
+lin_status lin_lane_feed_last(lin_lane *l, lin_worker *worker, const float *frames, int n, const lin_lane_sink *sink,
+                              lin_error *err)
 {
     const size_t D = (size_t)l->r->model->config.mel_bins;
     if (n > l->capacity - l->n) return lin_lane_feed(l, worker, frames, n, sink, err);
@@ -190,7 +191,8 @@ lin_status lin_lane_finish(lin_lane *l, lin_worker *worker, const lin_lane_sink 
         int rows = 0;
         if (piece(l, worker, sink) < l->n - l->fed) status = advance(l, worker, sink, err);
         if (status != LIN_OK || l->n == 0) break;
-        status = lin_stream_feed_last(l->stream, worker, l->frames + (size_t)l->fed * D, l->n - l->fed, l->logp, l->rows, &rows, err);
+        const float *next = l->frames + (size_t)l->fed * D;
+        status = lin_stream_feed_last(l->stream, worker, next, l->n - l->fed, l->logp, l->rows, &rows, err);
         l->fed = l->n;
         if (status == LIN_OK) status = give(l, rows, sink, err);
     }

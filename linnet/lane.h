@@ -47,7 +47,8 @@ void lin_lane_begin(lin_lane *lane);
 lin_status lin_lane_feed(lin_lane *lane, lin_worker *worker, const float *frames, int n, const lin_lane_sink *sink, lin_error *err);
 
 /* The last frames, before lin_lane_finish: they may go through the network with the rows that wait for look-ahead. */
-lin_status lin_lane_feed_last(lin_lane *lane, lin_worker *worker, const float *frames, int n, const lin_lane_sink *sink, lin_error *err);
+lin_status lin_lane_feed_last(lin_lane *lane, lin_worker *worker, const float *frames, int n, const lin_lane_sink *sink,
+                              lin_error *err);
 
 /* The sound has ended: the rows that waited for look-ahead. Only begin or destroy may follow. */
 lin_status lin_lane_finish(lin_lane *lane, lin_worker *worker, const lin_lane_sink *sink, lin_error *err);

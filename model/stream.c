@@ -196,17 +196,18 @@ lin_status lin_stream_finish(lin_stream *s, lin_worker *w, float *logp, int capa
     return LIN_OK;
 }
 
-lin_status lin_stream_feed_last(lin_stream *s, lin_worker *w, const float *fbank, int n_frames, float *logp, int capacity, int *n_out,
-                                lin_error *err)
+lin_status lin_stream_feed_last(lin_stream *s, lin_worker *w, const float *fbank, int n_frames, float *logp, int capacity,
+                                int *n_out, lin_error *err)
 {
     const lin_config *c = &s->encoder->model->config;
     const size_t D = (size_t)c->mel_bins, V = (size_t)c->outputs;
-    const int frames = s->at.waiting + (n_frames > 0 ? n_frames : 0), rows = lin_config_frames_out(c, frames), usual = s->encoder->pass_rows;
+    const int frames = s->at.waiting + (n_frames > 0 ? n_frames : 0), most = s->encoder->pass_rows;
+    const int rows = lin_config_frames_out(c, frames);
     int fed = 0, left = 0;
     *n_out = 0;
     if (!s->at.finished && capacity < rows)
         return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit; there is room for %d", rows, capacity);
-    if (s->at.finished || n_frames <= 0 || rows > usual || frames > usual * c->stack + c->ahead) {
+    if (s->at.finished || n_frames <= 0 || rows > most || frames > most * c->stack + c->ahead) {
         lin_status status = lin_stream_feed(s, w, fbank, n_frames, logp, capacity, &fed, err);
         if (status == LIN_OK) status = lin_stream_finish(s, w, logp + (size_t)fed * V, capacity - fed, &left, err);
         *n_out = fed + left;

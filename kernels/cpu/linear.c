@@ -67,14 +67,10 @@ static void pack_piece(void *context, int piece, int thread)
     const pack_job *job = context;
     const lin_packing *item = job->items;
     for (; piece >= lin_item_panels(item, job->panel); item++) piece -= lin_item_panels(item, job->panel);
-    const float *w = job->values + item->from;
-    if (item->transposed) {
-        job->transposed(job->packed + item->to, w + lin_panel_start(item->k, piece, job->panel), item->n, item->k, piece, job->panel);
-        return;
-    }
-    const int c0 = lin_panel_start(item->n, piece, job->panel);
-    w = item->half ? widen_rows(item, c0, job->panel, lin_scratch(job->exec, thread)) : w + (size_t)c0 * (size_t)item->k;
-    job->straight(job->packed + item->to, w, item->n, item->k, piece, job->panel);
+    const int c0 = lin_panel_start(item->transposed ? item->k : item->n, piece, job->panel);
+    const size_t first = item->from + (size_t)c0 * (item->transposed ? 1 : (size_t)item->k);
+    const float *w = item->half ? widen_rows(item, c0, job->panel, lin_scratch(job->exec, thread)) : job->values + first;
+    (item->transposed ? job->transposed : job->straight)(job->packed + item->to, w, item->n, item->k, piece, job->panel);
 }
 
 void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items, int panel,

@@ -62,7 +62,7 @@ typedef void lin_pack_panel(float *packed, const float *w, int n, int k, int pie
 /* A panel [k, width] from `rows` rows of w [.., k]; columns beyond them are not written. Any x86-64 processor with AVX2. */
 void lin_pack_rows_avx2(float *to, const float *w, int rows, int k, int width);
 
-_Static_assert((size_t)LIN_PANEL * LIN_HALF_COLUMNS * sizeof(float) <= LIN_SCRATCH_BYTES, "the widened rows of a panel are in scratch");
+_Static_assert((size_t)LIN_PANEL * LIN_HALF_COLUMNS * sizeof(float) <= LIN_SCRATCH_BYTES, "scratch holds the rows of a panel");
 
 /* The table's weights_pack: packs panel by panel on the threads of exec, with the functions for panels along w's rows and
  * columns. */

@@ -174,7 +174,8 @@ void ops_case_weights_pack_half(ops_context *c)
         const size_t count = (size_t)n * (size_t)k, size = c->ops->weight_size(n, k);
         pair w = ops_in(c, count, -1, 1);
         unsigned char *halves = test_buffer_shifted(2 * count + 1, 1, 1);
-        float *rounded = test_buffer(count, sizeof *rounded), *want = test_buffer(size, sizeof *want), *got = test_buffer(size, sizeof *got);
+        float *rounded = test_buffer(count, sizeof *rounded);
+        float *want = test_buffer(size, sizeof *want), *got = test_buffer(size, sizeof *got);
         lin_half_narrow(w.f, count, halves + 1);
         lin_half_widen(halves + 1, count, rounded);
         c->ops->weights_pack(c->exec, want, rounded, &(lin_packing){.n = n, .k = k}, 1);
