@@ -51,6 +51,7 @@ static inline void lin_hash_blocks(uint64_t lanes[4], const unsigned char *p, si
 
 static inline void lin_hash_add(lin_hasher *h, const void *bytes, size_t n)
 {
+    if (n == 0) return; // bytes may be NULL
     const unsigned char *p = (const unsigned char *)bytes; // C++ includes this too
     const size_t before = h->n % 32, first = before && 32 - before < n ? 32 - before : before ? n : 0;
     memcpy(h->rest + before, p, first);
@@ -59,7 +60,7 @@ static inline void lin_hash_add(lin_hasher *h, const void *bytes, size_t n)
     p += first;
     n -= first;
     lin_hash_blocks(h->lanes, p, n / 32 * 32);
-    if (n > 0) memcpy(h->rest, p + n / 32 * 32, n % 32);
+    memcpy(h->rest, p + n / 32 * 32, n % 32);
 }
 
 static inline uint64_t lin_hash_end(const lin_hasher *h)

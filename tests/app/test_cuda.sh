@@ -42,7 +42,7 @@ run transcribe --device auto --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
 is "--device auto" 0 "$status"
 LINNET_CUDA_DRIVER=$tmp/nothing run transcribe --device auto --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
 is "--device auto without a driver" 0 "$status"
-export LINNET_EMULATION_LOSE_AFTER=60
+export LINNET_EMULATION_LOSE_AFTER=30
 run transcribe --device cuda --model "$tmp/model.safetensors" "$tmp/data/u1.wav" "$tmp/data/u2.wav"
 LINNET_EMULATION_LOSE_AFTER=
 is "a lost GPU: exit status" 1 "$status"
