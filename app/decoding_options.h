@@ -46,7 +46,7 @@
     {.name = "beam-labels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam_labels), .min = 0, .max = 65536,             \
      .help = "Number of labels followed per step, the most probable ones; 0: all; if not given, 20, with --words 0"},             \
     {.name = "skip-blank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.skip_blank), .min = 0, .max = 1, .value = "P",  \
-     .help = "Skip steps whose blank has at least this probability; 0: none; if not given, 0.999, with --words 0.9999"},               \
+     .help = "Skip steps whose blank has at least this probability; 0: none; if not given, 0.999, with --words 0.9999"},          \
     {.name = "blank-penalty", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.blank_penalty), .min = -100, .max = 100,      \
      .value = "X", .help = "Taken from the natural logarithm of each step's blank, with --words: larger values find more words; "  \
                            "if not given, 1.5"},                                                                                  \

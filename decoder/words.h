@@ -46,7 +46,7 @@ typedef struct lin_words_options {
     int width;           /* hypotheses kept after a frame */
     double score;        /* those worse than the best by more than this (natural logarithm) are dropped; 0: none */
     int labels;          /* only this many most probable labels of a frame are followed; 0: all */
-    double blank;        /* frames whose blank probability is at least this are skipped; 0: none */
+    double blank;        /* in frames whose blank probability is at least this, hypotheses only stay where they are; 0: none */
     double blank_penalty; /* subtracted from the natural logarithm of each frame's blank: networks trained by CTC put out more of it
                              than leaves room for the phones of a word, of which some are then missing. Times and
                              confidences are those of the network's own best alignment */

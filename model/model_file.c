@@ -402,15 +402,20 @@ static lin_status parse(const void *bytes, size_t n_bytes, const char *name, lin
                                                                      : "");
 }
 
-lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *name, lin_model **model, lin_error *err)
+static lin_status load_bytes(const void *bytes, size_t n_bytes, const char *name, int with_halves, lin_model **model, lin_error *err)
 {
     lin_safetensors st;
     *model = NULL;
     lin_status status = parse(bytes, n_bytes, name, &st, err);
     if (status != LIN_OK) return status;
-    status = load(&st, name, 0, model, err);
+    status = load(&st, name, with_halves, model, err);
     lin_safetensors_free(&st);
     return status;
+}
+
+lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *name, lin_model **model, lin_error *err)
+{
+    return load_bytes(bytes, n_bytes, name, 0, model, err);
 }
 
 lin_status lin_model_load(const char *path, lin_model **model, lin_error *err)
@@ -427,15 +432,10 @@ lin_status lin_model_load(const char *path, lin_model **model, lin_error *err)
 lin_status lin_model_open(const char *path, lin_model **model, lin_error *err)
 {
     lin_file_map map;
-    lin_safetensors st;
     *model = NULL;
     lin_status status = lin_file_map_open(path, &map, err);
     if (status != LIN_OK) return status;
-    status = parse(map.bytes, map.size, path, &st, err);
-    if (status == LIN_OK) {
-        status = load(&st, path, 1, model, err);
-        lin_safetensors_free(&st);
-    }
+    status = load_bytes(map.bytes, map.size, path, 1, model, err);
     if (status == LIN_OK) (*model)->file = map;
     else lin_file_map_close(&map);
     return status;

@@ -43,7 +43,7 @@ lin_status lin_model_load(const char *path, lin_model **model, lin_error *err);
 
 /*
  * The same for use by an encoder alone, whose backend packs halves (kernels/ops.h): matrices in half precision stay in the file,
- * which the model keeps mapped, and are in model->halves instead of model->values. In two thirds of the time, and without
+ * which the model keeps mapped, and are in model->halves instead of model->values. Takes two thirds of the time, and no memory for
  * the floats. Not to be saved, copied or trained.
  */
 lin_status lin_model_open(const char *path, lin_model **model, lin_error *err);

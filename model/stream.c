@@ -148,6 +148,14 @@ static lin_status run_window(lin_stream *s, lin_worker *w, const float *frames, 
     return ops->finish(w->exec, err);
 }
 
+// The waiting frames and n new ones, in the worker's window.
+static void gather(const lin_stream *s, lin_worker *w, const float *fbank, int n)
+{
+    const size_t D = (size_t)s->encoder->model->config.mel_bins, waiting = (size_t)s->at.waiting * D;
+    memcpy(w->window, s->frames, waiting * sizeof(float));
+    memcpy(w->window + waiting, fbank, (size_t)n * D * sizeof(float));
+}
+
 lin_status lin_stream_feed(lin_stream *s, lin_worker *w, const float *fbank, int n_frames, float *logp, int capacity, int *n_out,
                            lin_error *err)
 {
@@ -167,8 +175,7 @@ lin_status lin_stream_feed(lin_stream *s, lin_worker *w, const float *fbank, int
         if (rows > s->encoder->pass_rows) rows = s->encoder->pass_rows;
         if (rows == 0) break;
         const int window = rows * c->stack + c->ahead, take = window - s->at.waiting;
-        memcpy(w->window, s->frames, (size_t)s->at.waiting * D * sizeof(float));
-        memcpy(w->window + (size_t)s->at.waiting * D, fbank, (size_t)take * D * sizeof(float));
+        gather(s, w, fbank, take);
         lin_status status = run_window(s, w, w->window, window, rows, logp + (size_t)done * (size_t)c->outputs, err);
         if (status != LIN_OK) return status;
         memcpy(s->frames, w->window + (size_t)(rows * c->stack) * D, (size_t)c->ahead * D * sizeof(float));
@@ -200,7 +207,7 @@ lin_status lin_stream_feed_last(lin_stream *s, lin_worker *w, const float *fbank
                                 int *n_out, lin_error *err)
 {
     const lin_config *c = &s->encoder->model->config;
-    const size_t D = (size_t)c->mel_bins, V = (size_t)c->outputs;
+    const size_t V = (size_t)c->outputs;
     const int frames = s->at.waiting + (n_frames > 0 ? n_frames : 0), most = s->encoder->pass_rows;
     const int rows = lin_config_frames_out(c, frames);
     int fed = 0, left = 0;
@@ -213,8 +220,7 @@ lin_status lin_stream_feed_last(lin_stream *s, lin_worker *w, const float *fbank
         *n_out = fed + left;
         return status;
     }
-    memcpy(w->window, s->frames, (size_t)s->at.waiting * D * sizeof(float));
-    memcpy(w->window + (size_t)s->at.waiting * D, fbank, (size_t)n_frames * D * sizeof(float));
+    gather(s, w, fbank, n_frames);
     s->at.frames_in += n_frames;
     const lin_status status = rows > 0 ? run_window(s, w, w->window, frames, rows, logp, err) : LIN_OK;
     if (status != LIN_OK) return status;

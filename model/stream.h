@@ -49,8 +49,8 @@ lin_status lin_stream_feed(lin_stream *stream, lin_worker *worker, const float *
  * Reset the stream before feeding it again: LIN_INVALID otherwise. */
 lin_status lin_stream_finish(lin_stream *stream, lin_worker *worker, float *logp, int capacity, int *n_out, lin_error *err);
 
-/* lin_stream_feed with the last frames, and lin_stream_finish, in one pass if they fit into one: a pass of few rows costs as much as
- * one of many. LIN_TOO_SMALL, with nothing changed, if capacity is less than both write. */
+/* lin_stream_feed with the last frames, and lin_stream_finish, in one pass if they fit into one: a pass of few rows reads all
+ * weights for them. LIN_TOO_SMALL, with nothing changed, if capacity is less than both write. */
 lin_status lin_stream_feed_last(lin_stream *stream, lin_worker *worker, const float *fbank, int n_frames, float *logp, int capacity,
                                 int *n_out, lin_error *err);
 
