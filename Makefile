@@ -368,6 +368,9 @@ endif
 ifeq ($(CONFIG),fuzz)
 $O/kernels/cpu/%.o: PLAIN := -fno-sanitize=all -Wno-pass-failed # clang unrolls little at -O1
 endif
+ifeq ($(CONFIG),asan)
+$O/kernels/cpu/%.o: PLAIN := -fno-sanitize=all -O3
+endif
 
 $O/%.o: %.c $B/flags
 	@mkdir -p $(@D)

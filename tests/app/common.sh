@@ -35,6 +35,19 @@ has() { case $2 in *"$3"*) pass ;; *) fail "$1" "wanted a part: $3" "got:       
 json() { what=$1; shift; command -v python3 > /dev/null || return 0; "$LINNET" "$@" > "$tmp/.json" 2> /dev/null; ok "$what" python3 -m json.tool "$tmp/.json"; }
 hasnt() { case $2 in *"$3"*) fail "$1" "unwanted: $3" "in:       $2" ;; *) pass ;; esac; }
 
+# await COMMAND...: repeats it until it succeeds; 1 after some minutes. What must come is awaited so, however busy the machine is.
+await() {
+    awaited=0
+    until "$@" > /dev/null 2>&1; do
+        awaited=$((awaited + 1))
+        [ $awaited -lt 3000 ] || return 1
+        sleep 0.1
+    done
+}
+# catches PID: this process has installed its handler of SIGTERM. runs_no_more PID: it has ended.
+catches() { grep -q '^SigCgt:.*[4-7c-f]...$' "/proc/$1/status"; }
+runs_no_more() { ! kill -0 "$1"; }
+
 run() {
     "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
     status=$?

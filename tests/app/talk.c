@@ -5,14 +5,14 @@
 //   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
 //   talk PORT send FILE                                    the bytes of a file, as they are; what comes back within a second of
 // silence
-//   talk PORT stream PATH [header=LINE]... [config=JSON] [middle=JSON] [raw=FILE] [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON]
+//   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [at=BYTES] [raw=FILE] [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON]
 // [state=FILE]
 //             [resume=FILE] [stop=BYTES] [skip=BYTES] [deaf=SECONDS] [mute]
 //   talk 0 activate PROGRAM ARGUMENTS...                   the program with a listening socket, as systemd gives it
 //
 // stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line, and
 // "closed CODE REASON" in the end, or "refused STATUS". wait: one message is read after each that is sent; paced: as fast as
-// speech. middle: a message in the middle of the file. state: where binary messages are kept, the last one; resume: the first
+// speech. middle: a message in the middle of the file, or before the piece that has byte `at`; until: which waits for a message with this text. state: where binary messages are kept, the last one; resume: the first
 // binary message. skip: these bytes of the file are not sent; stop: leave after so many bytes, without a word. deaf: read nothing
 // for so long after sending. mute: do not answer pings.
 
@@ -30,10 +30,10 @@
 #include <unistd.h>
 
 typedef struct options {
-    const char *path, *config, *middle, *raw, *end, *state, *resume;
+    const char *path, *config, *middle, *until, *raw, *end, *state, *resume;
     const char *headers[16], *fields[16];
     int n_headers, n_fields, wait, paced, mute;
-    long chunk, rate, stop, skip;
+    long chunk, rate, stop, skip, at;
     double deaf;
 } options;
 
@@ -163,6 +163,8 @@ static int take(int fd, void *bytes, size_t n)
     return 0;
 }
 
+static int has_come; // the text of until=
+
 // The next message: 1 a text, 2 a binary one, 0: the end.
 static int hear(int fd, const options *o)
 {
@@ -187,6 +189,7 @@ static int hear(int fd, const options *o)
         text[n] = 0;
         if (code == 9 && !o->mute) frame(fd, 10, text, n);
         if (code == 1) printf("%s\n", text);
+        if (code == 1 && o->until && strstr(text, o->until)) has_come = 1;
         if (code == 8) printf("closed %d %s\n", n > 1 ? (unsigned char)text[0] << 8 | (unsigned char)text[1] : 0, n > 2 ? text + 2 : "");
         if (code == 2 && o->state) {
             FILE *f = fopen(o->state, "wb");
@@ -231,9 +234,12 @@ static int stream(int fd, const options *o)
     int open = joined;
     if (open && o->config) frame(fd, 1, o->config, strlen(o->config));
     if (open && state) frame(fd, 2, state, n_resume);
-    const size_t end = o->stop && (size_t)o->stop < n ? (size_t)o->stop : n, chunk = (size_t)o->chunk;
+    const size_t end = o->stop && (size_t)o->stop < n ? (size_t)o->stop : n, chunk = (size_t)o->chunk, middle = o->at ? (size_t)o->at : n / 2;
     for (size_t at = (size_t)o->skip; at < end && open; at += chunk) {
-        if (o->middle && at < n / 2 && at + chunk >= n / 2) frame(fd, 1, o->middle, strlen(o->middle));
+        if (o->middle && at < middle && at + chunk >= middle) {
+            while (open && o->until && !has_come) open = hear(fd, o) != 0;
+            frame(fd, 1, o->middle, strlen(o->middle));
+        }
         if (frame(fd, 2, sound + at, end - at < chunk ? end - at : chunk)) break;
         if (o->wait) open = hear(fd, o) != 0;
         while (open && !o->deaf && is_readable(fd)) open = hear(fd, o) != 0;
@@ -283,18 +289,18 @@ int main(int argc, char **argv)
     for (int i = 4; i < argc; i++) {
         const char *a = argv[i], *equals = strchr(a, '=');
         const struct { const char *name; const char **text; } texts[] = {
-            {"config", &o.config}, {"middle", &o.middle}, {"raw", &o.raw}, {"end", &o.end}, {"state", &o.state}, {"resume", &o.resume}};
+            {"config", &o.config}, {"middle", &o.middle}, {"until", &o.until}, {"raw", &o.raw}, {"end", &o.end}, {"state", &o.state}, {"resume", &o.resume}};
         const struct { const char *name; long *number; } numbers[] = {
-            {"chunk", &o.chunk}, {"rate", &o.rate}, {"stop", &o.stop}, {"skip", &o.skip}};
+            {"chunk", &o.chunk}, {"rate", &o.rate}, {"stop", &o.stop}, {"skip", &o.skip}, {"at", &o.at}};
         int known = 0;
         if (!strcmp(a, "wait")) o.wait = known = 1;
         if (!strcmp(a, "paced")) o.paced = known = 1;
         if (!strcmp(a, "mute")) o.mute = known = 1;
         if (equals && !strncmp(a, "header=", 7) && o.n_headers < 16) o.headers[o.n_headers++] = equals + 1, known = 1;
         if (equals && !strncmp(a, "deaf=", 5)) o.deaf = atof(equals + 1), known = 1;
-        for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < 6; k++) {
+        for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < 7; k++) {
             if (!strncmp(a, texts[k].name, (size_t)(equals - a)) && !texts[k].name[equals - a]) *texts[k].text = equals + 1, known = 1;
-            if (k < 4 && !strncmp(a, numbers[k].name, (size_t)(equals - a)) && !numbers[k].name[equals - a])
+            if (k < 5 && !strncmp(a, numbers[k].name, (size_t)(equals - a)) && !numbers[k].name[equals - a])
                 *numbers[k].number = atol(equals + 1), known = 1;
         }
         if (!known && equals && o.n_fields < 16) o.fields[o.n_fields++] = a;

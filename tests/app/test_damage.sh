@@ -9,11 +9,6 @@ flip() {
     printf "\\$(printf %03o $((byte ^ (1 << $3))))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> /dev/null
 }
 
-# wait_for FILE: waits until it exists, at most 20 s
-wait_for() {
-    i=0
-    until [ -s "$1" ] || [ $i = 400 ]; do i=$((i + 1)); sleep 0.05; done
-}
 
 # ---- older formats ---------------------------------------------------------------------------------------------------------------
 
@@ -77,7 +72,7 @@ refused "--resume from a damaged checkpoint" 1 "the checkpoint is damaged; use a
 cp "$gold/set.lfc" "$tmp/cut.lfc"
 "$LINNET" train "$gold/train.conf" --train "$tmp/cut.lfc" -q --folder "$tmp/busy" --schedule constant --epochs 100000 2> "$tmp/busy.err" &
 pid=$!
-wait_for "$tmp/busy/log.tsv"
+await test -s "$tmp/busy/log.tsv"
 refused "a second trainer" 1 "another trainer is running in $tmp/busy (process $pid on " \
     train "$gold/train.conf" --train "$gold/set.lfc" -q --schedule constant --folder "$tmp/busy" --resume
 : > "$tmp/cut.lfc"
@@ -88,7 +83,7 @@ ok "what was saved before is whole" "$LINNET" info "$tmp/busy/checkpoint.safeten
 cp "$gold/set.lfc" "$tmp/cut.lfc"
 "$LINNET" train "$gold/train.conf" --train "$tmp/cut.lfc" -q --folder "$tmp/over" --schedule constant --epochs 100000 2> "$tmp/busy.err" &
 pid=$!
-wait_for "$tmp/over/log.tsv"
+await test -s "$tmp/over/log.tsv"
 flip "$tmp/cut.lfc" 200 0
 wait $pid
 is "a cache that was written over: status" 1 $?

@@ -25,8 +25,7 @@ is "listen reads it too" "$phones" "$(cat "$w" | "$LINNET" listen -q --reset nev
 pid=$!
 exec 9> "$tmp/pipe"
 cat "$tmp/piped.wav" >&9
-i=0; while [ ! -s "$tmp/partial" ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
-ok "results of a WAV file in a pipe appear while it is open" test -s "$tmp/partial"
+ok "results of a WAV file in a pipe appear while it is open" await test -s "$tmp/partial"
 exec 9>&-
 wait $pid
 is "and it ends well" "0:" "$?:$(cat "$tmp/.err")"
@@ -37,7 +36,7 @@ mkfifo "$tmp/silent"
 "$LINNET" listen -q --from - < "$tmp/silent" > "$tmp/.out" 2> "$tmp/.err" &
 pid=$!
 exec 9> "$tmp/silent"
-sleep 0.5
+await catches $pid
 kill -TERM $pid
 wait $pid
 is "an interrupt before a pipe has said anything" "0:" "$?:$(cat "$tmp/.out" "$tmp/.err")"
@@ -238,12 +237,11 @@ broken killed "ffmpeg is killed" "it ended with signal 9"
 mode hangs
 "$LINNET" transcribe -q "$m" > "$tmp/.out" 2> "$tmp/.err" &
 pid=$!
-i=0; while [ ! -s "$tmp/pid" ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
-sleep 0.3
+await test -s "$tmp/pid"
 kill -TERM $pid
 wait $pid
 is "an interrupt while ffmpeg works: status" 130 "$?"
-ok "it is ended with us" sh -c "! kill -0 $(cat "$tmp/pid") 2> /dev/null"
+ok "it is ended with us" await runs_no_more "$(cat "$tmp/pid")"
 unset LINNET_FFMPEG
 if command -v ffmpeg > /dev/null; then
     # Lossless formats: the same phones.

@@ -115,7 +115,7 @@ run transcribe -q -o "$tmp/dangling.txt" "$wav"
 is "a link to nothing makes what it points to" "$plain" "$(cat "$tmp/nothing.txt")"
 ok "and stays" test -h "$tmp/dangling.txt"
 mkfifo "$tmp/pipe"
-timeout 60 cat "$tmp/pipe" > "$tmp/read" &
+timeout 600 cat "$tmp/pipe" > "$tmp/read" &
 run transcribe -q -o "$tmp/pipe" "$wav"
 wait $!
 is "a FIFO is written" "$plain" "$(cat "$tmp/read")"
@@ -133,7 +133,7 @@ ok "/dev/fd" test "$plain" = "$("$LINNET" transcribe -q -o /dev/fd/5 "$wav" 5>&1
 printf '\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<s>\n-0.5\ta\n-0.5\t</s>\n\n\\end\\\n' > "$tmp/w.arpa"
 run ngram pack "$tmp/w.arpa" -o "$tmp/w.lm"
 is "pack" 0 "$status"
-timeout 60 cat "$tmp/pipe" > "$tmp/read" &
+timeout 600 cat "$tmp/pipe" > "$tmp/read" &
 run ngram pack "$tmp/w.arpa" -o "$tmp/pipe"
 wait $!
 ok "a packed model into a FIFO" cmp "$tmp/read" "$tmp/w.lm"
@@ -145,7 +145,7 @@ if [ -w "$null" ]; then
     refused "a cache cannot go into a device" 1 "it is not a regular file" \
         prepare -q "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" -o "$null"
 fi
-timeout 60 cat "$tmp/pipe" > "$tmp/read" &
+timeout 600 cat "$tmp/pipe" > "$tmp/read" &
 reader=$!
 refused "a matrix cannot go into a FIFO" 1 "it is a pipe, and the header of a matrix is written last" features "$wav" -o "$tmp/pipe"
 wait $reader
@@ -330,11 +330,7 @@ done
 # A recording holds the sound up to the signal, and its header is correct.
 "$LINNET" listen -q --from "$tmp/long.wav" --save "$tmp/keep/heard.wav" > /dev/null 2> "$tmp/.err" &
 running=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    [ -e "$tmp/keep/heard.wav.linnet-0.tmp" ] && [ "$(wc -c < "$tmp/keep/heard.wav.linnet-0.tmp")" -gt 1000 ] && break
-    sleep 0.1
-done
-ok "a recording grows beside its place" test -s "$tmp/keep/heard.wav.linnet-0.tmp"
+ok "a recording grows beside its place" await sh -c '[ "$(wc -c < "$1")" -gt 1000 ]' - "$tmp/keep/heard.wav.linnet-0.tmp"
 kill -INT $running
 wait $running
 is "a recording, ended by SIGINT" 0 $?

@@ -220,10 +220,13 @@ done
 refused "two channels in one SRT" 1 "a file of srt holds one channel: use --output-dir" \
     transcribe -q $words --channel each -f srt "$tmp/stereo.wav"
 # Words are written while sound still arrives.
-{ cat "$tmp/s.raw" "$tmp/s.raw"; sleep 3; } | t $words - > "$tmp/partial" &
+mkfifo "$tmp/open"
+t $words - < "$tmp/open" > "$tmp/partial" &
 reader=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -s "$tmp/partial" ] && break; sleep 0.1; done
-ok "words appear while the input is open" test -s "$tmp/partial"
+exec 9> "$tmp/open"
+cat "$tmp/s.raw" "$tmp/s.raw" >&9
+ok "words appear while the input is open" await test -s "$tmp/partial"
+exec 9>&-
 wait $reader
 is "posteriors and decode are transcribe" "$(t $words "$tmp/s.wav")" \
     "$("$LINNET" posteriors "$tmp/s.wav" -o "$tmp/s.npy" && d $words "$tmp/s.npy")"

@@ -55,7 +55,7 @@ virtual_mic_start() {
         kill "$virtual_mic_pid"
         kill -0 "$owner" || rm -rf "$virtual_mic_home"
     ) &
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    for i in $(seq 500); do
         pactl info > "$HOME/info" 2>&1 && return 0
         kill -0 "$virtual_mic_pid" 2> /dev/null || break
         sleep 0.25
@@ -91,9 +91,9 @@ virtual_mic_stop() {
     if [ -n "$virtual_mic_pid" ] && kill "$virtual_mic_pid" 2> /dev/null; then
         kill -CONT "$virtual_mic_pid" 2> /dev/null
         # Wait for the daemon to end before its folder is removed; it would make the folder again.
-        for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        for i in $(seq 100); do
             kill -0 "$virtual_mic_pid" 2> /dev/null || break
-            [ $i -lt 20 ] || kill -9 "$virtual_mic_pid" 2> /dev/null
+            [ $i -lt 100 ] || kill -9 "$virtual_mic_pid" 2> /dev/null
             sleep 0.1
         done
     fi

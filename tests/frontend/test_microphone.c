@@ -463,22 +463,18 @@ START_TEST(waiting)
     lin_microphone *mic = open_desk();
     double begin = lin_now();
     assert_ok(lin_microphone_read(mic, y, 20, 0, &n, &err), err);
-    ck_assert(n == 0 && lin_now() - begin < 1);
+    ck_assert(n == 0 && lin_now() - begin < LIMIT_S);
     begin = lin_now();
     assert_ok(lin_microphone_read(mic, y, 20, 60, &n, &err), err);
     ck_assert_msg(n == 0 && lin_now() - begin >= 0.06, "%d frames after %g s", n, lin_now() - begin);
-    // New sound ends any wait at once: the best of a few tries, because the machine may be busy.
+    // New sound ends any wait.
     for (int timeout = -1; timeout <= 60000; timeout += 60001) {
-        double shortest = 60;
-        for (int i = 0; i < 5; i++) {
-            begin = lin_now();
-            pthread_create(&thread, NULL, give_later, &delay);
-            assert_ok(lin_microphone_read(mic, y, 20, timeout, &n, &err), err);
-            ck_assert_msg(n == 10 && lin_now() - begin >= 0.05, "%d frames after %g s", n, lin_now() - begin);
-            shortest = fmin(shortest, lin_now() - begin);
-            pthread_join(thread, NULL);
-        }
-        ck_assert_msg(shortest < 0.1, "waited %g s for what came after 0.05", shortest);
+        begin = lin_now();
+        pthread_create(&thread, NULL, give_later, &delay);
+        assert_ok(lin_microphone_read(mic, y, 20, timeout, &n, &err), err);
+        const double took = lin_now() - begin;
+        ck_assert_msg(n == 10 && took >= 0.05 && took < LIMIT_S, "%d frames after %g s", n, took);
+        pthread_join(thread, NULL);
     }
     // So does a signal.
     const struct sigaction action = {.sa_handler = on_alarm};
@@ -487,7 +483,7 @@ START_TEST(waiting)
     begin = lin_now();
     setitimer(ITIMER_REAL, &soon, NULL);
     assert_ok(lin_microphone_read(mic, y, 20, 60000, &n, &err), err);
-    ck_assert_msg(n == 0 && lin_now() - begin < 2, "%d frames after %g s", n, lin_now() - begin);
+    ck_assert_msg(n == 0 && lin_now() - begin < LIMIT_S, "%d frames after %g s", n, lin_now() - begin);
     lin_microphone_close(mic, NULL);
 }
 END_TEST
@@ -500,11 +496,11 @@ START_TEST(stalled_and_back)
     float y[20] = {0};
     int n;
     fake_devices(desk, N_DESK, 2);
-    options.stall_ms = 300;
+    options.stall_ms = 1500;
     const double begin = lin_now();
     lin_microphone *mic = open_with(options);
     assert_fails(lin_microphone_read(mic, y, 20, 60000, &n, &err), LIN_IO, err, "no sound from the microphone");
-    ck_assert_msg(lin_now() - begin >= 0.3 && lin_now() - begin < 3, "after %g s", lin_now() - begin);
+    ck_assert_msg(lin_now() - begin >= 1.5 && lin_now() - begin < LIMIT_S, "after %g s", lin_now() - begin);
     lin_microphone_report_now(mic, &report);
     ck_assert_int_eq(report.state, LIN_MICROPHONE_STALLED);
     // Reported again after the same time, not at once.
@@ -549,7 +545,7 @@ START_TEST(lost)
     fake.inactive = 1;
     const double begin = lin_now();
     assert_fails(lin_microphone_read(mic, y, 6, -1, &n, &err), LIN_IO, err, "is lost");
-    ck_assert(lin_now() - begin < 2);
+    ck_assert(lin_now() - begin < LIMIT_S);
     lin_microphone_close(mic, NULL);
 }
 END_TEST
@@ -578,8 +574,8 @@ START_TEST(nothing_is_allocated_while_streaming)
 END_TEST
 
 typedef struct giver {
-    atomic_int stop;
-    int given;
+    atomic_int stop, read;
+    int given; // at most half of the ring ahead of `read`
 } giver;
 
 static void *give_on(void *context)
@@ -587,8 +583,10 @@ static void *give_on(void *context)
     giver *g = context;
     static float x[512];
     while (!atomic_load(&g->stop)) {
-        fake_give(x, 512, 0);
-        g->given += 512;
+        if (g->given - atomic_load(&g->read) < 100000) {
+            fake_give(x, 512, 0);
+            g->given += 512;
+        }
         rest(0.0002);
     }
     return NULL;
@@ -619,6 +617,7 @@ START_TEST(three_threads)
     for (const double begin = lin_now(); lin_now() - begin < 0.2;) {
         assert_ok(lin_microphone_read(mic, y, 1000, 100, &n, &err), err);
         total += n;
+        atomic_store(&g.read, total);
     }
     atomic_store(&g.stop, 1);
     pthread_join(gives, NULL);
@@ -738,13 +737,13 @@ START_TEST(closing_does_not_hang)
     fake.closing_waits = &forever;
     const double begin = lin_now();
     lin_microphone_close(mic, NULL);
-    ck_assert_msg(lin_now() - begin < 8, "closing took %g s", lin_now() - begin);
+    ck_assert_msg(lin_now() - begin < LIMIT_S, "closing took %g s", lin_now() - begin);
     // The memory of a late callback is still valid; it is freed when the sound system has closed the stream.
     float x[10] = {0};
     fake_give(x, 10, 0);
     ck_assert_uint_gt(lin_memory_live(), live);
     sem_post(&forever);
-    for (int i = 0; i < 200 && lin_memory_live() > live; i++) rest(0.01);
+    for (int i = 0; i < 100 * LIMIT_S && lin_memory_live() > live; i++) rest(0.01);
     ck_assert_uint_eq(lin_memory_live(), live);
     ck_assert_int_eq(fake.closed, 1);
 }

@@ -68,9 +68,9 @@ static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capa
     }
     lin_microphone_close(mic, &report);
     ck_assert_int_eq(report.captured, report.read + report.waiting + report.dropped);
-    ck_assert_int_eq(report.dropped, 0);
-    if (at + length > total) {
-        snprintf(why, capacity, "%d Hz: %d frames recorded, sound from %d on, of %d", rate, total, at, length);
+    if (at + length > total || report.dropped > 0) {
+        snprintf(why, capacity, "%d Hz: %d frames recorded, sound from %d on, of %d; %lld dropped", rate, total, at, length,
+                 (long long)report.dropped);
         return 0;
     }
     for (int i = 0; i < length; i++) {
@@ -82,7 +82,7 @@ static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capa
     return 1;
 }
 
-// PulseAudio drops sound if the machine is busy, so one of three attempts must succeed completely.
+// PulseAudio drops sound if the machine is busy, so one of many attempts must succeed completely.
 START_TEST(what_is_played_is_heard)
 {
     const int rate = rates[_i];
@@ -90,7 +90,7 @@ START_TEST(what_is_played_is_heard)
     int equal = 0;
     snprintf(line, sizeof line, "virtual_mic_use %d", rate);
     ck_assert_int_eq(shell(line), 0);
-    for (uint64_t attempt = 0; attempt < 3 && !equal; attempt++) equal = heard_what_was_played(rate, attempt, why, sizeof why);
+    for (uint64_t attempt = 0; attempt < 30 && !equal; attempt++) equal = heard_what_was_played(rate, attempt, why, sizeof why);
     ck_assert_msg(equal, "%s", why);
     assert_silent();
 }
@@ -132,16 +132,19 @@ START_TEST(the_ring_overflows)
     int n;
     options.ring_s = 0.01;
     lin_microphone *mic = open_with(options);
-    assert_ok(lin_microphone_read(mic, y, 1, 4000, &n, &err), err);
+    assert_ok(lin_microphone_read(mic, y, 1, 1000 * LIMIT_S, &n, &err), err);
     ck_assert_int_eq(n, 1);
-    rest(0.3);
-    lin_microphone_report_now(mic, &report);
+    for (int i = 0; i < 100 * LIMIT_S; i++) {
+        lin_microphone_report_now(mic, &report);
+        if (report.dropped > 4000) break;
+        rest(0.01);
+    }
     ck_assert_int_eq(report.waiting, 512);
     ck_assert_msg(report.dropped > 4000, "only %lld frames were dropped", (long long)report.dropped);
     // It continues when there is room again.
     assert_ok(lin_microphone_read(mic, y, 2048, 0, &n, &err), err);
     ck_assert_int_eq(n, 512);
-    assert_ok(lin_microphone_read(mic, y, 2048, 4000, &n, &err), err);
+    assert_ok(lin_microphone_read(mic, y, 2048, 1000 * LIMIT_S, &n, &err), err);
     ck_assert_int_gt(n, 0);
     lin_microphone_close(mic, &report);
     // The callback's counters are read one after the other, but no thread writes them now.
@@ -162,12 +165,12 @@ START_TEST(the_source_stalls)
     options.stall_ms = 500;
     lin_microphone *mic = open_with(options);
     const double begin = lin_now();
-    assert_fails(lin_microphone_read(mic, y, 2048, 20000, &n, &err), LIN_IO, err, "no sound from the microphone");
-    ck_assert_msg(lin_now() - begin < 5, "after %g s", lin_now() - begin);
+    assert_fails(lin_microphone_read(mic, y, 2048, 2000 * LIMIT_S, &n, &err), LIN_IO, err, "no sound from the microphone");
+    ck_assert_msg(lin_now() - begin < LIMIT_S, "after %g s", lin_now() - begin);
     lin_microphone_close(mic, &report);
     ck_assert_int_eq(report.state, LIN_MICROPHONE_STALLED);
     ck_assert_int_eq(report.captured, 0);
-    ck_assert_msg(lin_now() - begin < 6, "closing took until %g s", lin_now() - begin);
+    ck_assert_msg(lin_now() - begin < 2 * LIMIT_S, "closing took until %g s", lin_now() - begin);
     assert_silent();
 }
 END_TEST
@@ -180,7 +183,7 @@ static void read_until_lost(lin_microphone *mic, const char *command)
     lin_status status = LIN_OK;
     static float y[4096];
     int n, total = 0, gone = 0;
-    for (const double begin = lin_now(); status == LIN_OK && lin_now() - begin < 15;) {
+    for (const double begin = lin_now(); status == LIN_OK && lin_now() - begin < 4 * LIMIT_S;) {
         status = lin_microphone_read(mic, y, 4096, 100, &n, &err);
         total += n;
         if (total < 4410 || gone) continue;

@@ -702,6 +702,12 @@ static void on_view(void *context, lin_engine_id id, void *user, const lin_sessi
 
 static atomic_int n_finished, n_endpoints;
 
+// Waits for what the engine's threads do: Check's time limit ends it if that never comes.
+static void wait_for(const atomic_int *count, int at_least)
+{
+    while (*count < at_least) nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
 static void on_events(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
 {
     (void)context, (void)id, (void)user;
@@ -736,7 +742,7 @@ static void run_engine(const lin_session_options *o, int chunk_frames, heard *re
         ck_assert_int_eq(pthread_create(&threads[i], NULL, push_streams, &pushers[i]), 0);
     }
     for (int i = 0; i < PUSHERS; i++) pthread_join(threads[i], NULL);
-    while (n_finished < STREAMS) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    wait_for(&n_finished, STREAMS);
     lin_engine_destroy(engine);
 }
 
@@ -800,15 +806,13 @@ static void push_part(lin_engine *engine, lin_engine_id id, int from, int to)
     for (int at = from; at < to; at += 1000) require_ok(lin_engine_push(engine, id, sound + at, to - at < 1000 ? to - at : 1000, &err));
 }
 
-// Until nothing more comes of what was pushed.
-static void wait_until_decoded(lin_engine *engine)
+static heard three[3];
+static atomic_int n_settled; // words of the third
+
+static void on_view_of_three(void *context, lin_engine_id id, void *user, const lin_session_view *view)
 {
-    lin_engine_stats before = {0}, now;
-    for (int quiet = 0; quiet < 100; quiet++, before = now) {
-        nanosleep(&(struct timespec){0, 2000000}, NULL);
-        lin_engine_stats_get(engine, &now);
-        if (now.rows == 0 || now.rows != before.rows) quiet = 0;
-    }
+    on_view(context, id, user, view);
+    if (user == &three[2]) n_settled = three[2].n_words + three[2].growing_words;
 }
 
 // Streams of one engine with phrases of their own: one without, one from its beginning on, one from the middle of its sound on.
@@ -822,7 +826,6 @@ START_TEST(phrases_of_one_stream)
     lin_phrases made, empty = {NULL, NULL};
     lin_engine *engine;
     lin_engine_id ids[3];
-    static heard together[3];
     int n = 0;
     sound = lin_alloc(SAMPLES, sizeof *sound);
     make_sound(sound);
@@ -843,23 +846,23 @@ START_TEST(phrases_of_one_stream)
     e.endpoints = e.reset_at_endpoint = 1;
     e.endpoint = o.rules;
     e.decoding = &search.decoding;
-    e.show = on_view;
+    e.show = on_view_of_three;
     e.deliver = on_events;
-    n_finished = n_endpoints = 0;
-    memset(together, 0, sizeof together);
+    n_finished = n_endpoints = n_settled = 0;
+    memset(three, 0, sizeof three);
     require_ok(lin_engine_create(&recognizer, &e, &engine, &err));
-    for (int i = 0; i < 3; i++) require_ok(lin_engine_open(engine, RATE, 1, &together[i], &ids[i], &err));
+    for (int i = 0; i < 3; i++) require_ok(lin_engine_open(engine, RATE, 1, &three[i], &ids[i], &err));
     require_ok(lin_engine_set_phrases(engine, ids[0], &empty, &err));
     require_ok(lin_engine_set_phrases(engine, ids[0], NULL, &err));
     require_ok(lin_engine_set_phrases(engine, ids[1], &made, &err));
     for (int i = 0; i < 3; i++) push_part(engine, ids[i], 0, SAMPLES / 2);
-    wait_until_decoded(engine);
-    const int settled = together[2].n_words + together[2].growing_words;
+    wait_for(&n_settled, 3); // half of the sound has more
+    const int settled = n_settled;
     const lin_status changed = lin_engine_set_phrases(engine, ids[2], &made, &err);
     ck_assert_int_eq(changed, _i ? LIN_UNSUPPORTED : LIN_OK);
     for (int i = 0; i < 3; i++) push_part(engine, ids[i], SAMPLES / 2, SAMPLES);
     for (int i = 0; i < 3; i++) require_ok(lin_engine_finish(engine, ids[i], &err));
-    while (n_finished < 3) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    wait_for(&n_finished, 3);
     for (int i = 0; i < 2; i++) {
         memset(&a, 0, sizeof a);
         o.decoding = i ? &own : &search.decoding;
@@ -868,24 +871,24 @@ START_TEST(phrases_of_one_stream)
         require_ok(lin_session_finish(session, &err));
         lin_session_destroy(session);
         drop_empty(&a);
-        drop_empty(&together[i]);
-        same(&together[i], &a);
+        drop_empty(&three[i]);
+        same(&three[i], &a);
         ck_assert_int_eq(begins_with(&a, 0, a.n_words, 'z') > 3, i);
     }
     if (!_i) {
         ck_assert_int_gt(settled, 2);
-        for (int i = 0; i < settled; i++) same_word(&together[2].words[i], &together[0].words[i]);
-        ck_assert_int_eq(begins_with(&together[2], 0, settled, 'z'), 0);
-        ck_assert_int_gt(begins_with(&together[2], settled, together[2].n_words, 'z'), 2);
+        for (int i = 0; i < settled; i++) same_word(&three[2].words[i], &three[0].words[i]);
+        ck_assert_int_eq(begins_with(&three[2], 0, settled, 'z'), 0);
+        ck_assert_int_gt(begins_with(&three[2], settled, three[2].n_words, 'z'), 2);
     }
     // The next stream at the same place has none of them.
     lin_engine_close(engine, ids[1]);
-    memset(&together[1], 0, sizeof together[1]);
-    require_ok(lin_engine_open(engine, RATE, 1, &together[1], &ids[1], &err));
+    memset(&three[1], 0, sizeof three[1]);
+    require_ok(lin_engine_open(engine, RATE, 1, &three[1], &ids[1], &err));
     push_part(engine, ids[1], 0, SAMPLES);
     require_ok(lin_engine_finish(engine, ids[1], &err));
-    while (n_finished < 4) nanosleep(&(struct timespec){0, 1000000}, NULL);
-    ck_assert_int_eq(begins_with(&together[1], 0, together[1].n_words, 'z'), 0);
+    wait_for(&n_finished, 4);
+    ck_assert_int_eq(begins_with(&three[1], 0, three[1].n_words, 'z'), 0);
     lin_engine_close(engine, ids[1]);
     ck_assert_int_eq(lin_engine_set_phrases(engine, ids[1], &made, &err), LIN_INVALID);
     lin_engine_destroy(engine);

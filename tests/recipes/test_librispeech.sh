@@ -61,8 +61,8 @@ hasnt "again: nothing is trained" "$out" "rate 5e-4"
 is "again: the same model" "$model" "$(cksum < "$w/train/linear/lr-5e-4-seed-1/best.safetensors")"
 ok "again: the lost score is there" test -s "$w/train/linear/lr-5e-4-seed-1/test-clean.score"
 if command -v flock > /dev/null; then
-    (flock 9 && exec sleep 5) 9> "$w/lock" &
-    sleep 0.3
+    (flock 9 && : > "$tmp/locked" && exec sleep 600) 9> "$w/lock" &
+    await test -e "$tmp/locked"
     run_sh
     is "two runs in a folder: status" 1 "$status"
     has "two runs in a folder" "$err" "another run works in $w"

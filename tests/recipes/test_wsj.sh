@@ -50,8 +50,7 @@ setsid bash recipes/wsj/run.sh --linnet "$LINNET" --wsj0 "$d" --wsj1 "$d" --work
     --device cpu --shards 3 --epochs 100000 --patience 1000 > "$tmp/.log" 2>&1 &
 pid=$!
 folder="$w/train/linear/lr-1e-4-seed-1"
-for i in $(seq 300); do [ -f "$folder/checkpoint.safetensors" ] && break; sleep 0.1; done
-ok "training has begun" test -f "$folder/checkpoint.safetensors"
+ok "training has begun" await test -f "$folder/checkpoint.safetensors"
 run_wsj
 is "two runs in one folder: status" 1 "$status"
 has "two runs in one folder" "$err" "another run works in $w"
