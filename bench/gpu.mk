@@ -8,8 +8,7 @@ GPU_BENCH_OBJ := $(patsubst %.c,$O/%.o,$(wildcard bench/gpu/*.c))
 
 # Beside liblinnet_cuda.so, where the loader looks first.
 $B/bench_gpu: $(GPU_BENCH_OBJ) $B/liblinnet.a
-	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(call link,$(CC) $(CFLAGS))
 
 $B/gpu_limits: bench/gpu_limits.c $(CUDA_DIR)/flags
 	@mkdir -p $(@D)
@@ -44,6 +43,7 @@ $(KIT)/bin/gpu_limits: $B/gpu_limits
 kit-files: $(KIT)/bin/linnet $(KIT)/bin/bench_gpu $(KIT_TESTS) $(if $(NVCC),$(KIT)/lib/linnet/liblinnet_cuda.so $(KIT)/bin/gpu_limits)
 	@CUBLASLT='$(if $(NVCC),$(CUDA_LIB))' CACHES='$(CACHES)' KIT_MB='$(KIT_MB)' ARCHS='$(CUDA_ARCHS)' tools/gpu-kit.sh $(KIT)
 
+gpu-kit: export CUDA_ARCHS := $(or $(strip $(CUDA_ARCHS)),$(CUDA_ALL))
 gpu-kit:
 	@[ -n '$(NVCC)' ] || { echo 'gpu-kit needs nvcc, on the PATH, in /usr/local/cuda/bin or as NVCC=' >&2; exit 1; }
 	+@$(MAKE) --no-print-directory $(JOBS) kit-files

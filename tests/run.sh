@@ -14,7 +14,8 @@ if [ "$1" = --one ]; then
     export LINNET=build/$config/linnet CONFIG=$config
     export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}
     export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-    [ "$config" = release ] || export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-10}
+    # No test decides by time: a limit ends what hangs, also on a busy machine.
+    export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-120} CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-10}
     name=${test#build/}
     name=${name#release/}
     # ThreadSanitizer does not work with the wide address randomisation of new kernels.

@@ -31,7 +31,9 @@ x86_64)
     echo "processor: $arch; kernels for AVX-512, AVX2 and any other, chosen when the program runs (here: $best)" ;;
 *) echo "processor: $arch; portable kernels" ;;
 esac
-if [ -n "$nvcc" ]; then
+if [ -n "$nvcc" ] && [ -z "$archs" ]; then
+    echo "CUDA:      $nvcc, but no GPU is here; the program is built without its GPU backend (make cuda builds it)"
+elif [ -n "$nvcc" ]; then
     echo "CUDA:      $nvcc $($nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'), for compute capabilities $(echo "$archs" | sed 's/\([0-9]\)\( \|$\)/.\1\2/g') and newer"
 else
     echo "CUDA:      nvcc is not installed; the program is built without its GPU backend"

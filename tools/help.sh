@@ -1,11 +1,14 @@
 #!/bin/sh
 # help.sh CC ARCH PACKAGES CONFIG PREFIX NVCC ARCHS: prints the targets of the Makefile.
 cat <<END
-make              build the program build/release/linnet, the library in build/release/lib, where nvcc is found the GPU backend
+make              build the program build/release/linnet, the library in build/release/lib, and the backend for the GPU that is here
+make cuda         the same, with the backend for all GPUs from compute capability 8.0 on (nvcc; minutes)
 make library      the library for other programs alone: liblinnet.so, liblinnet.a, linnet(3)
 make demo         transcribe recorded speech with the model that comes with linnet, next to what was said
-make check        build and run every test; the last line is the summary
-make check-quick  most of the tests, in release only: under a minute on two cores, once it is built
+make check        build and run the tests of all that is shipped; the last line is the summary
+make check-cuda   those of the GPU backend, on an emulated GPU; make check-variants: of networks that no shipped model uses
+make check-all    all of these at once
+make check-quick  most of the tests, in release only
 make check-places the tests in odd places: a path with blanks, another locale, an unprivileged user, ...
 make check-gpu    the GPU backend's tests on a real GPU, and under compute-sanitizer where it is installed
 make check-python the Python package and its tests, in an environment of its own (needs Python and its package index)

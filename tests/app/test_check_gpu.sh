@@ -1,4 +1,4 @@
-# tools/check-gpu.sh with the fake driver, with programs that fail, crash and hang, and with a fake compute-sanitizer.
+# [cuda] tools/check-gpu.sh with the fake driver, with programs that fail, crash and hang, and with a fake compute-sanitizer.
 . tests/app/common.sh
 
 emulated=$(dirname "$LINNET")/emulated

@@ -1,4 +1,4 @@
-# The program on the emulated GPU: devices found, the same phonemes and losses as on the CPU, and every kind of failure.
+# [cuda] The program on the emulated GPU: devices found, the same phonemes and losses as on the CPU, and every kind of failure.
 . tests/app/common.sh
 
 emulated=$(dirname "$LINNET")/emulated

@@ -1,4 +1,4 @@
-# linnet devices: its output with a sound server, without one, without PortAudio.
+# [native] linnet devices: its output with a sound server, without one, without PortAudio.
 . tests/app/common.sh
 . tests/app/virtual_mic.sh
 trap 'virtual_mic_stop; chmod -R u+w "$tmp" 2> /dev/null; rm -rf "$tmp"' EXIT

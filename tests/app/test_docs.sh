@@ -1,5 +1,5 @@
-# Runs every command line of README.md and docs/*.md in a folder that holds the files they name. Commands that cannot run here are
-# listed below with the reason; an entry that matches no line is an error.
+# [slow native] Runs every command line of README.md and docs/*.md in a folder that holds the files they name. Commands that
+# cannot run here are listed below with the reason; an entry that matches no line is an error.
 . tests/app/common.sh
 # Not under a sanitizer: this test trains the paper's network, which takes minutes there, and other tests run the same commands.
 [ "${CONFIG:-release}" = release ] || finish

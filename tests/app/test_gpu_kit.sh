@@ -1,5 +1,5 @@
-# The GPU kit's run.sh with pretended programs: stages, what is left out, and going on where a run was cut. make check-kit rehearses the
-# whole kit on the emulated device.
+# [cuda] The GPU kit's run.sh with pretended programs: stages, what is left out, and going on where a run was cut. make check-kit
+# rehearses the whole kit on the emulated device.
 . tests/app/common.sh
 
 kit=$tmp/kit

@@ -1,4 +1,5 @@
-# make install: the files it installs, and that it does not build again what is built. With a fake compiler, in a tree of links.
+# [slow native] make install: the files it installs, and that it does not build again what is built. With a fake compiler, in a
+# tree of links.
 . tests/app/common.sh
 
 top=$PWD tree=$tmp/tree

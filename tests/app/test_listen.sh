@@ -1,5 +1,5 @@
-# linnet listen: files and pipes; a virtual microphone in real time, at 16, 44.1 and 48 kHz; a microphone that stalls, one that
-# disappears, a reader that is too slow.
+# [slow] linnet listen: files and pipes; a virtual microphone in real time, at 16, 44.1 and 48 kHz; a microphone that stalls, one
+# that disappears, a reader that is too slow.
 . tests/app/common.sh
 . tests/app/virtual_mic.sh
 

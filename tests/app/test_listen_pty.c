@@ -1,5 +1,5 @@
-// linnet listen in a terminal: a pseudo-terminal and a simulated screen. Tested: the display, resizing, keys, signals, and the
-// state of the terminal afterwards. The sound comes from a file in real time.
+// [slow] linnet listen in a terminal: a pseudo-terminal and a simulated screen. Tested: the display, resizing, keys, signals, and
+// the state of the terminal afterwards. The sound comes from a file in real time.
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>

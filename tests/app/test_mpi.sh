@@ -1,48 +1,11 @@
-# linnet train on several processes, started by mpirun: the same run as one process, the same bits each time, the death of a process,
-# another number of processes, what is refused; as one machine, as two that are two daemons on the loopback interface, and as two network
-# name spaces.
-# Not under a sanitizer: tests/base/test_comm and tests/model/test_parallel run the same code there.
+# [native] linnet train on several processes, started by mpirun: the same run as one process, the same bits each time, the death
+# of a process, another number of processes, what is refused; as one machine, as two that are two daemons on the loopback
+# interface, and as two network name spaces. Not under a sanitizer: tests/base/test_comm and tests/model/test_parallel run the
+# same code there.
 . tests/app/common.sh
 [ "${CONFIG:-release}" = release ] || finish
 
-transport=$(dirname "$LINNET")/liblinnet_mpi.so
-if ! command -v mpirun > /dev/null || [ ! -f "$transport" ]; then
-    echo "skipped: mpirun or $transport is not there (Debian: openmpi-bin, libopenmpi-dev)"
-    finish
-fi
-case $(mpirun --version 2>&1) in *"Open MPI"*) ;; *) echo "skipped: this mpirun is not Open MPI's"; finish ;; esac
-make_model || { echo "no model"; exit 1; }
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
-export ASAN_OPTIONS=detect_leaks=0 OMPI_MCA_btl_base_warn_component_unused=0
-sed -i '/epochs/d' "$tmp/train.conf"
-cat >> "$tmp/train.conf" << END
-epochs = 4
-batch-frames = 400
-threads = 1
-device = cpu
-dropout = 0.1
-time-masks = 1
-END
-
-# with N [mpirun options --] ARGS...: linnet train on N processes; $status, $err
-with() {
-    n=$1 more=
-    shift
-    case $1 in --mca) while [ "$1" != -- ]; do more="$more $1"; shift; done; shift ;; esac
-    timeout 600 mpirun $more -np "$n" "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" "$@" \
-        > "$tmp/.out" 2> "$tmp/.err"
-    status=$?
-    err=$(cat "$tmp/.err")
-    case $err in *Sanitizer*|*"runtime error"*) fail "no sanitizer report" "$err" ;; esac
-}
-# near NAME A B: two runs have the same numbers (epoch, step, losses, PER) but for their last digits, because several processes add
-# up gradients in another order.
-near() {
-    ok "$1" awk 'NR == FNR { for (i = 1; i <= 5; i++) want[FNR, i] = $i; n = FNR; next }
-        FNR > 1 { for (i = 1; i <= 5; i++) { d = $i - want[FNR, i]; if (d * d > 1e-10 * $i * $i) bad = 1 } m = FNR }
-        END { exit bad || n < 2 || m != n }' "$2/log.tsv" "$3/log.tsv"
-}
-same_model() { ok "$1" cmp "$2/best.safetensors" "$3/best.safetensors"; }
+. tests/app/mpi.sh
 
 run train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -o "$tmp/one"
 is "one process: status" 0 "$status"
@@ -186,32 +149,6 @@ has "a folder with a run: what to do" "$err" "--resume"
 if "$LINNET" devices 2> /dev/null | grep -q avx2; then
     timeout 600 mpirun -np 1 -x LINNET_ISA=portable "$LINNET" $common : -np 1 -x LINNET_ISA=avx2 "$LINNET" $common > /dev/null 2> "$tmp/.err"
     has "other instructions" "$(cat "$tmp/.err")" "which give other bits"
-fi
-# On GPUs: the emulated one, with a pretended NCCL between the processes.
-emulated=$(dirname "$LINNET")/emulated
-if [ -f "$emulated/liblinnet_cuda.so" ]; then
-    near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a != "" && b > 0 && d <= 1e-3 * b) }'; }
-    loss() { tail -n 1 "$1/log.tsv" | cut -f 3; }
-    export LINNET_CUDA_LIBRARY="$emulated/liblinnet_cuda.so" LINNET_CUDA_DRIVER="$emulated/libcuda.so.1" LINNET_EMULATION_DEVICES=2
-    with 1 -o "$tmp/gpu-one" -q --device cuda
-    is "one GPU: status ($err)" 0 "$status"
-    for n in 2 3; do
-        with $n -o "$tmp/gpu-$n" -q --device cuda
-        is "$n GPUs: status ($err)" 0 "$status"
-        ok "$n GPUs: the loss of one" near "$(loss "$tmp/gpu-$n")" "$(loss "$tmp/gpu-one")"
-        ok "$n GPUs: the loss of CPUs" near "$(loss "$tmp/gpu-$n")" "$(loss "$tmp/one")"
-    done
-    with 2 -o "$tmp/gpu-again" -q --device cuda
-    same_model "two GPUs again: the same bits" "$tmp/gpu-2" "$tmp/gpu-again"
-    with 2 -o "$tmp/gpu-again" -q --device cuda --resume --epochs 5
-    with 2 -o "$tmp/gpu-five" -q --device cuda --epochs 5
-    same_model "two GPUs, resumed: the bits of a whole run" "$tmp/gpu-five" "$tmp/gpu-again"
-    export LINNET_EMULATION_NCCL=no
-    with 2 -o "$tmp/gpu-none" -q --device cuda
-    is "no NCCL: status" 1 "$status"
-    has "no NCCL: what is missing" "$err" "NCCL"
-    is "no NCCL: one sentence" 1 "$(echo "$err" | grep -c '^linnet:')"
-    unset LINNET_CUDA_LIBRARY LINNET_CUDA_DRIVER LINNET_EMULATION_DEVICES LINNET_EMULATION_NCCL
 fi
 
 LINNET_MPI_LIBRARY=$tmp/nowhere.so with 2 -o "$tmp/nolib"

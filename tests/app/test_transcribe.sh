@@ -1,4 +1,4 @@
-# linnet transcribe and posteriors: order, many files at once, formats, raw sound, channels, a bad file among good ones.
+# [slow] linnet transcribe and posteriors: order, many files at once, formats, raw sound, channels, a bad file among good ones.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }

@@ -1,4 +1,5 @@
-# The variants that the paper compares: trained, described, decoded, aligned and streamed by the same commands; and what they refuse.
+# [variants] The variants that the paper compares: trained, described, decoded, aligned and streamed by the same commands; and
+# what they refuse.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }

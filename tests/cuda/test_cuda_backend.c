@@ -1,5 +1,5 @@
-// The context of the CUDA backend: ordering, graphs, several GPUs and threads, and its messages and state after running out of
-// memory; and, in emulation, after losing the device and where each allocation fails.
+// [cuda] The context of the CUDA backend: ordering, graphs, several GPUs and threads, and its messages and state after running
+// out of memory; and, in emulation, after losing the device and where each allocation fails.
 #include <pthread.h>
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
-// The engine for many live streams on a GPU, where the network reads sound and decodes: each stream gives the same results as alone
-// on the CPU.
+// [cuda] The engine for many live streams on a GPU, where the network reads sound and decodes: each stream gives the same results
+// as alone on the CPU.
 #include "model/streams.h"
 #include "tests/cuda/device.h"
 #include "tests/linnet/engine_cases.h"

@@ -1,5 +1,5 @@
-// LSH attention of the CUDA backend against ref/: the order, one softmax over all rounds, its gradient; chunks of all lengths,
-// frames that are alone, more buckets than are counted at once.
+// [cuda] LSH attention of the CUDA backend against ref/: the order, one softmax over all rounds, its gradient; chunks of all
+// lengths, frames that are alone, more buckets than are counted at once.
 #include "base/rng.h"
 #include "tests/cuda/device.h"
 

@@ -1,5 +1,5 @@
-// The LSTM of the CUDA backend against ref/, where the shapes of ops_cases.h do not reach: batches of several tiles, widths in
-// every form of the kernels, one launch for all steps and one for each, the three precisions, a graph.
+// [cuda] The LSTM of the CUDA backend against ref/, where the shapes of ops_cases.h do not reach: batches of several tiles,
+// widths in every form of the kernels, one launch for all steps and one for each, the three precisions, a graph.
 #include "base/rng.h"
 #include "tests/cuda/device.h"
 

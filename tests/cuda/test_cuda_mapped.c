@@ -1,5 +1,5 @@
-// Linear attention with other feature maps on the CUDA backend against the explicit N x N sums in double: slices of features,
-// chunks of rows, states passed from call to call.
+// [cuda] Linear attention with other feature maps on the CUDA backend against the explicit N x N sums in double: slices of
+// features, chunks of rows, states passed from call to call.
 #include "base/rng.h"
 #include "tests/cuda/device.h"
 

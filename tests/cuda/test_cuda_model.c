@@ -1,4 +1,4 @@
-// The whole network on the CUDA backend: against PyTorch in double, streams and files against the CPU, and training.
+// [cuda] The whole network on the CUDA backend: against PyTorch in double, streams and files against the CPU, and training.
 #include "frontend/fbank.h"
 #include "frontend/mel.h"
 #include "tests/cuda/device.h"

@@ -1,4 +1,4 @@
-// Every operation of the CUDA backend against ref/, in each precision. LINNET_TEST_CASE names one case of ops_cases.h to
+// [cuda] Every operation of the CUDA backend against ref/, in each precision. LINNET_TEST_CASE names one case of ops_cases.h to
 // run alone, LINNET_TEST_QUICK=1 selects small shapes on a GPU too.
 #include "tests/cuda/device.h"
 #include "tests/kernels/ops_cases.h"

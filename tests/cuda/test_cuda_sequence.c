@@ -1,5 +1,5 @@
-// Forms of the CUDA backend's sequence operations that the shapes of ops_cases.h do not cover: label sequences of a thousand,
-// more tensors than a launch lists, every kind of carry, transforms of all sizes, and rows in no utterance.
+// [cuda] Forms of the CUDA backend's sequence operations that the shapes of ops_cases.h do not cover: label sequences of a
+// thousand, more tensors than a launch lists, every kind of carry, transforms of all sizes, and rows in no utterance.
 #include "base/rng.h"
 #include "tests/cuda/device.h"
 

@@ -1,5 +1,5 @@
-// Softmax attention on the CUDA backend against plain loops in double: tiled, naive, with caches; every form of the kernels (head
-// widths of 32, 64 and above, aligned or not, one block or several).
+// [cuda] Softmax attention on the CUDA backend against plain loops in double: tiled, naive, with caches; every form of the
+// kernels (head widths of 32, 64 and above, aligned or not, one block or several).
 #include "base/rng.h"
 #include "tests/cuda/device.h"
 

@@ -1,5 +1,6 @@
-// Live streams on a GPU compute in tf32 unless they are told otherwise: the phonemes of recorded speech are those of fp32, nearly
-// always. Five sentences (pocketsphinx-testdata) with the model that comes with linnet, in ticks of 80 ms, sound in, phonemes out.
+// [cuda] Live streams on a GPU compute in tf32 unless they are told otherwise: the phonemes of recorded speech are those of fp32,
+// nearly always. Five sentences (pocketsphinx-testdata) with the model that comes with linnet, in ticks of 80 ms, sound in,
+// phonemes out.
 #include "frontend/audio.h"
 #include "frontend/mel.h"
 #include "linnet/front.h"

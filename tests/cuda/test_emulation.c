@@ -1,4 +1,4 @@
-// The emulation of CUDA that the backend's tests use: correct kernels give correct results, and faults are detected.
+// [cuda] The emulation of CUDA that the backend's tests use: correct kernels give correct results, and faults are detected.
 #include <signal.h>
 #include <sys/wait.h>
 

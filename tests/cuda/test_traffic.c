@@ -1,5 +1,5 @@
-// The bytes and operations that the emulated device writes down (tests/emulation/traffic.cpp), against what the operations must
-// move.
+// [cuda] The bytes and operations that the emulated device writes down (tests/emulation/traffic.cpp), against what the operations
+// must move.
 #include <stdio.h>
 #include <unistd.h>
 

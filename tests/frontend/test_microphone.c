@@ -1,4 +1,4 @@
-// The microphone with a fake PortAudio that simulates all faults. With the real one: test_microphone_live.c.
+// [slow] The microphone with a fake PortAudio that simulates all faults. With the real one: test_microphone_live.c.
 
 #include <pthread.h>
 #include <signal.h>

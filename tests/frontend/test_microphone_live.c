@@ -1,5 +1,5 @@
-// The microphone through the real PortAudio, in real time, from PulseAudio's virtual microphone (tests/app/virtual_mic.sh).
-// If that server cannot start, the test is skipped, with a message.
+// [slow native] The microphone through the real PortAudio, in real time, from PulseAudio's virtual microphone
+// (tests/app/virtual_mic.sh). If that server cannot start, the test is skipped, with a message.
 #include <dlfcn.h>
 #include <stdlib.h>
 

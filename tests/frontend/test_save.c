@@ -1,4 +1,5 @@
-// Saving and loading features: any cut gives the same bits as no cut, at every rate; bytes that are not a state are refused.
+// [slow] Saving and loading features: any cut gives the same bits as no cut, at every rate; bytes that are not a state are
+// refused.
 #include "frontend/resample.h"
 #include "frontend/source.h"
 #include "tests/frontend/support.h"

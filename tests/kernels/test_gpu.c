@@ -1,4 +1,4 @@
-// The loader of the CUDA backend, with a fake driver and the emulated backend: it opens what it finds, and for each thing
+// [cuda] The loader of the CUDA backend, with a fake driver and the emulated backend: it opens what it finds, and for each thing
 // that can be missing there is one message. Each query runs in a separate process, because a process keeps its first answer.
 #include <limits.h>
 #include <pthread.h>

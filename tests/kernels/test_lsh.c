@@ -1,5 +1,5 @@
-// LSH attention. ref/ against the count of each pair in a full matrix, against finite differences and against PyTorch; the CPU's
-// against ref/ with the CPU's own order, which may differ from that of ref/ where two projections are nearly equal.
+// [variants] LSH attention. ref/ against the count of each pair in a full matrix, against finite differences and against PyTorch;
+// the CPU's against ref/ with the CPU's own order, which may differ from that of ref/ where two projections are nearly equal.
 #include "base/memory.h"
 #include "kernels/ops.h"
 #include "kernels/ref/ref.h"

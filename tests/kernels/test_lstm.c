@@ -1,6 +1,6 @@
-// The LSTM, beside the cases of ops_cases.h: ref/ against finite differences, ref/ and the CPU against torch.nn.LSTM
-// (golden/lstm.py), the activations over their whole range, layers as wide and batches as large as the scratch holds, NaNs, weights
-// in bf16.
+// [variants] The LSTM, beside the cases of ops_cases.h: ref/ against finite differences, ref/ and the CPU against torch.nn.LSTM
+// (golden/lstm.py), the activations over their whole range, layers as wide and batches as large as the scratch holds, NaNs,
+// weights in bf16.
 #include "kernels/ops.h"
 #include "tests/support.h"
 

@@ -1,6 +1,6 @@
-// Linear attention with other feature maps: ref/ against the recurrence with features written here, finite differences, and
-// PyTorch; the CPU at lengths around its chunks and up to 2,400 frames, at large inputs, in pieces; random features against softmax
-// attention.
+// [variants] Linear attention with other feature maps: ref/ against the recurrence with features written here, finite
+// differences, and PyTorch; the CPU at lengths around its chunks and up to 2,400 frames, at large inputs, in pieces; random
+// features against softmax attention.
 #include "base/memory.h"
 #include "base/npy.h"
 #include "kernels/ops.h"

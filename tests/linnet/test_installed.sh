@@ -1,5 +1,6 @@
-# The installed library: its symbols, its header alone, the header's example, every example program against liblinnet.so and
-# liblinnet.a, and results that are those of the program. Installed from what is built; nothing of the project is compiled here.
+# [slow native] The installed library: its symbols, its header alone, the header's example, every example program against
+# liblinnet.so and liblinnet.a, and results that are those of the program. Installed from what is built; nothing of the project is
+# compiled here.
 . tests/app/common.sh
 
 unset MAKEFLAGS MAKELEVEL PREFIX DESTDIR # of a make that runs this test

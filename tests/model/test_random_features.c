@@ -1,5 +1,5 @@
-// Random features of model/random_features.h: orthogonal blocks, lengths and directions of Gaussian vectors, one draw per seed and
-// head.
+// [variants] Random features of model/random_features.h: orthogonal blocks, lengths and directions of Gaussian vectors, one draw
+// per seed and head.
 #include "model/random_features.h"
 #include "tests/support.h"
 

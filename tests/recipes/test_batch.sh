@@ -1,4 +1,4 @@
-# recipes/batch: the results of parts are those of one command; restarting; what fails.
+# [native] recipes/batch: the results of parts are those of one command; restarting; what fails.
 . tests/app/common.sh
 [ "${CONFIG:-release}" = release ] || finish
 

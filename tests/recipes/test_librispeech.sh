@@ -1,4 +1,4 @@
-# recipes/librispeech on a folder of the corpus's layout with synthetic sounds: every stage, resuming, and bad input.
+# [native] recipes/librispeech on a folder of the corpus's layout with synthetic sounds: every stage, resuming, and bad input.
 . tests/app/common.sh
 # Not under a sanitizer: tests of linnet's commands run the same code there.
 [ "${CONFIG:-release}" = release ] || finish

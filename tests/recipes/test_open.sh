@@ -1,4 +1,4 @@
-# recipes/open: every stage of run.sh, lm.sh and results.sh on a tiny corpus of synthetic sounds.
+# [native] recipes/open: every stage of run.sh, lm.sh and results.sh on a tiny corpus of synthetic sounds.
 . tests/app/common.sh
 # Not under a sanitizer: tests of linnet's commands run the same code there.
 [ "${CONFIG:-release}" = release ] || finish

@@ -1,4 +1,5 @@
-# The experiments of recipes/paper in a tiny form, on synthetic data; what is wrong with an option, in one sentence.
+# [variants native] The experiments of recipes/paper in a tiny form, on synthetic data; what is wrong with an option, in one
+# sentence.
 . tests/app/common.sh
 # Not under a sanitizer: tests of the operations and of linnet's commands run the same code there.
 [ "${CONFIG:-release}" = release ] || finish

@@ -1,4 +1,4 @@
-# recipes/wsj/run.sh on a tiny stand-in: every stage, an interruption, and what is wrong with the discs or an option.
+# [native] recipes/wsj/run.sh on a tiny stand-in: every stage, an interruption, and what is wrong with the discs or an option.
 . tests/app/common.sh
 # Not under a sanitizer: tests of linnet's commands run the same code there.
 [ "${CONFIG:-release}" = release ] || finish

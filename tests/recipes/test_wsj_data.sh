@@ -1,5 +1,5 @@
-#!/bin/sh
-# recipes/wsj: the data directories, from tiny trees of discs in every layout and with every kind of mistake; the rules of transcripts.
+# [native] recipes/wsj: the data directories, from tiny trees of discs in every layout and with every kind of mistake; the rules
+# of transcripts.
 . tests/app/common.sh
 [ "${CONFIG:-release}" = release ] || finish
 

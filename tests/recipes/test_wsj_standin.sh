@@ -1,5 +1,5 @@
-#!/bin/sh
-# recipes/wsj/standin.sh: a tree of discs from known sounds and texts, and back through data.sh: the same words, the same samples.
+# [native] recipes/wsj/standin.sh: a tree of discs from known sounds and texts, and back through data.sh: the same words, the same
+# samples.
 . tests/app/common.sh
 [ "${CONFIG:-release}" = release ] || finish
 

@@ -1,0 +1,29 @@
+# [cuda native] linnet train on several GPUs: the emulated one, with a pretended NCCL between the processes.
+. tests/app/common.sh
+[ "${CONFIG:-release}" = release ] || finish
+. tests/app/mpi.sh
+
+emulated=$(dirname "$LINNET")/emulated
+run train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -o "$tmp/one"
+near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a != "" && b > 0 && d <= 1e-3 * b) }'; }
+loss() { tail -n 1 "$1/log.tsv" | cut -f 3; }
+export LINNET_CUDA_LIBRARY="$emulated/liblinnet_cuda.so" LINNET_CUDA_DRIVER="$emulated/libcuda.so.1" LINNET_EMULATION_DEVICES=2
+with 1 -o "$tmp/gpu-one" -q --device cuda
+is "one GPU: status ($err)" 0 "$status"
+for n in 2 3; do
+    with $n -o "$tmp/gpu-$n" -q --device cuda
+    is "$n GPUs: status ($err)" 0 "$status"
+    ok "$n GPUs: the loss of one" near "$(loss "$tmp/gpu-$n")" "$(loss "$tmp/gpu-one")"
+    ok "$n GPUs: the loss of CPUs" near "$(loss "$tmp/gpu-$n")" "$(loss "$tmp/one")"
+done
+with 2 -o "$tmp/gpu-again" -q --device cuda
+same_model "two GPUs again: the same bits" "$tmp/gpu-2" "$tmp/gpu-again"
+with 2 -o "$tmp/gpu-again" -q --device cuda --resume --epochs 5
+with 2 -o "$tmp/gpu-five" -q --device cuda --epochs 5
+same_model "two GPUs, resumed: the bits of a whole run" "$tmp/gpu-five" "$tmp/gpu-again"
+export LINNET_EMULATION_NCCL=no
+with 2 -o "$tmp/gpu-none" -q --device cuda
+is "no NCCL: status" 1 "$status"
+has "no NCCL: what is missing" "$err" "NCCL"
+is "no NCCL: one sentence" 1 "$(echo "$err" | grep -c '^linnet:')"
+finish
