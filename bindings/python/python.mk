@@ -4,7 +4,8 @@ PYTHON ?= python3
 PYTHON_DIR := build/python
 
 # For bindings/python/binding.py: builds the library; the last line says how to link it.
-python-library: library
+python-library:
+	+@$(MAKE) --no-print-directory $(JOBS) library
 	@echo "'$(CURDIR)/$B/lib/liblinnet.a' $(LDFLAGS) $(LDLIBS)"
 
 # What the tests need, from the Python package index.
