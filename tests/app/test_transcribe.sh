@@ -203,14 +203,14 @@ fi
 
 # An interrupt: exit status 130, and no result of the unfinished file.
 mkfifo "$tmp/fifo"
-"$LINNET" transcribe -q - < "$tmp/fifo" > "$tmp/.out" 2> "$tmp/.err" &
+"$LINNET" transcribe -q - < "$tmp/fifo" > "$tmp/struck" 2> "$tmp/.err" &
 pid=$!
 exec 9> "$tmp/fifo"
 cat "$tmp/s3.raw" >&9
-await test -s "$tmp/.out"
+await test -s "$tmp/struck"
 kill -TERM $pid
 wait $pid
 is "SIGTERM: status" 130 "$?"
 exec 9>&-
-has "the result so far is written" "$alone" "$(cut -d ' ' -f 1-3 "$tmp/.out")"
+has "the result so far is written" "$alone" "$(cut -d ' ' -f 1-3 "$tmp/struck")"
 finish
