@@ -138,8 +138,13 @@ train_one() {
   touch "$folder/done"
 }
 
-# lowest FOLDER: the lowest dev error rate of a run and its epoch, "0.1234 17"; nothing if there is none
-lowest() { LC_ALL=C awk -F'\t' 'FNR > 1 && $5 >= 0 && (!n++ || $5 < low) { low = $5; at = $1 } END { if (n) print low, at }' "$1/log.tsv" 2> /dev/null || true; }
+# Beginning of an awk program over a log.tsv: its epochs, with the PER in field 5 in per cent, which is a part of 1 in those of linnet 0.2.
+percent='FNR == 1 { factor = $5 == "dev_per" ? 100 : 1 } FNR == 1 || $1 < 1 { next } $5 > 0 { $5 *= factor }'
+
+# lowest FOLDER: the lowest dev error rate of a run in per cent and its epoch, "12.34 17"; nothing if there is none
+lowest() {
+  LC_ALL=C awk -F'\t' "$percent"' $5 >= 0 && (!n++ || $5 < low) { low = $5; at = $1 } END { if (n) print low, at }' "$1/log.tsv" 2> /dev/null || true
+}
 
 # best_rate ROW: the rate of the grid with the lowest dev error rate of seed 1
 best_rate() {
@@ -263,7 +268,7 @@ curves() {
     for seed in $(seq "$seeds"); do
       folder=$work/train/$row/lr-$rate-seed-$seed
       [ -n "$rate" ] && [ -f "$folder/log.tsv" ] &&
-        LC_ALL=C awk -F'\t' -v row="$row" -v seed="$seed" 'FNR > 1 && $5 >= 0 { print row "\t" seed "\t" $1 "\t" $5 "\t" $9 }' "$folder/log.tsv"
+        LC_ALL=C awk -F'\t' -v row="$row" -v seed="$seed" "$percent"' $5 >= 0 { print row "\t" seed "\t" $1 "\t" $5 "\t" $9 }' "$folder/log.tsv"
     done
   done
   return 0
@@ -308,7 +313,7 @@ rates_tried() {
     for rate in ${rates//,/ }; do
       low=$(lowest "$work/train/$row/lr-$rate-seed-1")
       if [ -n "$low" ]; then LC_ALL=C awk -v row="$row" -v rate="$rate" -v per="${low% *}" -v at="${low#* }" \
-        'BEGIN { printf "| %s | %s | %.2f | %s |\n", row, rate, 100 * per, at }'
+        'BEGIN { printf "| %s | %s | %.2f | %s |\n", row, rate, per, at }'
       else echo "| $row | $rate | - | - |"; fi
     done
   done
@@ -344,10 +349,10 @@ if wanted 4; then
   note=${note:-"The paper's numbers are for 80 hours of WSJ on a GPU: other data and another machine, to compare orders and ratios."}
   hz=$high_hz; [ "$hz" != 0 ] || hz=8000
   forwards=; [ "$normalize_forwards" = speaker ] || forwards="; with the mean and deviation of the training set where a network reads forwards"
-  "$linnet" plot "$work/curves.tsv" --x epoch --y dev_per --y-factor 100 --by row --x-label epoch --y-label "dev PER (%)" \
+  "$linnet" plot "$work/curves.tsv" --x epoch --y dev_per --by row --x-label epoch --y-label "dev PER (%)" \
     --title "Training of the paper's models" --note "$form; mean and range of the seeds" -o "$work/curves.svg"
   awk -F'\t' 'NR == 1 || $2 == 1' "$work/curves.tsv" > "$work/curves-seed-1.tsv"
-  "$linnet" plot "$work/curves-seed-1.tsv" --x seconds --x-factor 0.016666667 --y dev_per --y-factor 100 --by row \
+  "$linnet" plot "$work/curves-seed-1.tsv" --x seconds --x-factor 0.016666667 --y dev_per --by row \
     --x-label "training time (min)" --y-label "dev PER (%)" --title "Training of the paper's models" --note "$form; seed 1" \
     -o "$work/time.svg"
   {
