@@ -20,8 +20,8 @@
 # error rate. --schedule cosine, where the time is short: the rate falls to 0 over --epochs, as many for every row.
 # --positions: of the transformers that see whole utterances. With sinusoids, the default, they need far more updates than a few hours of
 # speech give them before they learn more than single frames; with convolutions of 9 frames (conv), as all networks that stream have, they do not.
-# --reduced, for CPUs: 3 frames stacked, at most 40 epochs, batches of 4,000 frames instead of 16,000. --quick: tiny networks and
-# 1 epoch, to test the recipe.
+# --reduced, for CPUs: 3 frames stacked, at most 40 epochs, batches of 4,000 frames instead of 16,000. --quick: tiny networks, 1 epoch,
+# 1 seed and the first 60 utterances of each set, to test the recipe in about two minutes.
 # If run again, what is done is skipped and a run that was interrupted resumes. Test sets are decoded once per model and choose nothing.
 # --shards: features are prepared in so many parts, and an interruption costs one of them. --normalize-forwards: of the networks that
 # read forwards. --launch: what runs linnet train, such as "mpirun -np 4". --words: also word error rates; the weight of the language
@@ -32,7 +32,7 @@
 
 corpus= audio_root= work=exp/paper/table3 lexicon= high_hz=5500 train=train_native dev=dev_native test=test_native
 rows=bilstm,softmax,lsh-4,linear,lsh-1,causal-0,causal-3,causal-8,lstm
-seeds=3 stack= epochs= grid=1e-4,2e-4,5e-4 grid_lstm=5e-4,1e-3,2e-3 batch_frames= patience=3 stage=1 stop_stage=4 reduced=
+seeds= stack= epochs= grid=1e-4,2e-4,5e-4 grid_lstm=5e-4,1e-3,2e-3 batch_frames= patience=3 stage=1 stop_stage=4 reduced=
 shards=1 normalize_forwards=speaker max_frames=3600 launch= words= words_lexicon= words_weights=0.5,0.65,0.8,1 title= note=
 augment= precision=tf32 schedule=plateau positions=sinusoid
 flags=" quick reduced augment "
@@ -41,8 +41,8 @@ values=" corpus audio-root work lexicon high-hz train dev test rows seeds stack 
 values=${values//$'\n'/}
 options "$@"
 [ -n "$reduced" ] && stack=${stack:-3} epochs=${epochs:-40} batch_frames=${batch_frames:-4000}
-[ -n "$quick" ] && epochs=${epochs:-1}
-stack=${stack:-1} epochs=${epochs:-80} batch_frames=${batch_frames:-16000}
+[ -n "$quick" ] && epochs=${epochs:-1} seeds=${seeds:-1}
+seeds=${seeds:-3} stack=${stack:-1} epochs=${epochs:-80} batch_frames=${batch_frames:-16000}
 for o in seeds stack epochs stage stop_stage batch_frames max_frames patience shards; do is_count "${!o}" "--${o//_/-}"; done
 case $normalize_forwards in speaker|global) ;; *) die "--normalize-forwards is speaker or global, not '$normalize_forwards'" ;; esac
 case $schedule in plateau|cosine) ;; *) die "--schedule is plateau or cosine, not '$schedule'" ;; esac
@@ -95,6 +95,15 @@ if wanted 1 || wanted 3; then
   audio_root=${audio_root:-$corpus}
 fi
 mkdir -p "$work"/{features,text,train}
+if [ -n "$quick" ] && [ -n "$corpus" ]; then
+  for set in $all_sets; do
+    mkdir -p "$work/corpus/$set"
+    for file in wav.scp text utt2spk; do # the same utterances in each file
+      [ ! -f "$corpus/$set/$file" ] || head -n 60 "$corpus/$set/wav.scp" | awk 'NR == FNR { wanted[$1]; next } $1 in wanted' - "$corpus/$set/$file" > "$work/corpus/$set/$file"
+    done
+  done
+  corpus=$work/corpus
+fi
 
 if wanted 1; then
   for set in $all_sets; do
