@@ -45,6 +45,8 @@ took=$((($(date +%s%N) - begin) / 1000000))
 is "at the pace of speech: the same" "$("$LINNET" transcribe -q "$tmp/short.wav")" "$out"
 ok "at the pace of speech: it takes as long ($took ms)" test "$took" -ge 1450
 has "--stats" "$err" "a phoneme, from its end to settled"
+has "how soon phonemes come" "$err" "a phoneme is settled about 263 ms after its end"
+has "with a beam" "$("$LINNET" listen --beam 4 --no-paced --from "$tmp/short.wav" 2>&1)" "a phoneme is shown about 263 ms after its end and settled after a second or two"
 has "the model's own latency" "$err" "construction: 165 (look-ahead 120, step 30, window 15)"
 p50=$(printf '%s\n' "$err" | sed -n 's/^a phoneme, from its end to settled *\([0-9]*\) .*/\1/p')
 ok "the latency is that and not much more ($p50 ms)" test "${p50:-0}" -ge 165
@@ -105,6 +107,7 @@ has "words: phrases" "$("$LINNET" listen -q --no-paced $words --phrase other --c
 run listen --no-paced $words --stats --raw --from "$tmp/twice.raw"
 is "words: two sentences, two lines" 2 "$(lines "$out")"
 worded=$out
+has "words: how soon they come" "$err" "a phoneme is shown about 263 ms after its end, a word is settled after a second or two"
 has "words: counted" "$err" " phonemes, $(echo "$out" | wc -w | tr -d ' ') words"
 has "words: --stats" "$err" "a word, from its end to settled"
 run listen -q --no-paced $words --json --raw --from "$tmp/twice.raw"
@@ -235,10 +238,13 @@ hear() {
 virtual_mic_stalled
 hear stalled dry --rate 16000
 stalled=$pid
-for rate in 16000 44100 48000; do
+for rate in 16000 44100; do
     hear $rate spk$rate.monitor --rate $rate --reset never --save "$tmp/$rate.wav"
     eval "pid$rate=\$pid"
 done
+# By its name, at its own rate, whatever the environment says.
+hear 48000 dry --device SPK48000.monitor --reset never --save "$tmp/48000.wav"
+pid48000=$pid
 for rate in 16000 44100 48000; do virtual_mic_play "$speech" $rate & eval "player$rate=\$!"; done
 for rate in 16000 44100 48000; do eval "wait \$player$rate"; done
 sleep 0.4
@@ -254,6 +260,7 @@ for rate in 16000 44100 48000; do
     is "$rate Hz: the recording is complete" "" "$err"
     is "$rate Hz: the result of transcribe on the recording" "$out" "$(xargs < "$tmp/$rate.out")"
 done
+has "48000 Hz: the source is named" "$(cat "$tmp/48000.err")" 'listening to "Monitor of Null Output (spk48000.monitor)" at 48000 Hz'
 is "16000 Hz: what transcribe says of what was played" "$said" "$(xargs < "$tmp/16000.out")"
 # The same features bit for bit from the first sample on. The .npy header has 128 bytes, a frame 40 floats.
 "$LINNET" features -o "$tmp/a.npy" "$speech" && "$LINNET" features -o "$tmp/b.npy" "$tmp/16000.wav"
