@@ -126,7 +126,8 @@ static lin_status check_files(preparation *p, lin_error *err)
     if (missing == 0) return LIN_OK;
     static const char hint[] = "--audio-root names the folder that their paths are relative to";
     const lin_utterance *u = lin_datadir_at(p->dir, first);
-    if (missing == n) return lin_fail(err, LIN_IO, "%s: none of its %d sound files exists, the first is %s; %s", p->o->source, n, u->audio, hint);
+    if (missing == n)
+        return lin_fail(err, LIN_IO, "%s: none of its %d sound files exists, the first is %s; %s", p->o->source, n, u->audio, hint);
     lin_warn(&p->o->warnings, "%s: %d of %d sound files do not exist and are left out, the first is %s (%s); %s", p->o->source, missing, n,
              u->audio, u->id, hint);
     return LIN_OK;
