@@ -23,8 +23,8 @@ static const lin_option options[] = {
     {.name = "license", .type = LIN_OPTION_STRING, .at = offsetof(average_values, license),
      .help = "Licence of the model, stored in its file; the first model's if not given"},
     {.name = "delay-ms", .type = LIN_OPTION_INT, .at = offsetof(average_values, delay_ms), .text = "-1", .min = -1, .max = 1000,
-     .value = "MS", .help = "Emission delay of the model, stored in its file: transcripts give times that much earlier; -1: the first "
-                            "model's"},
+     .value = "MS", .help = "Emission delay of the model, stored in its file: transcripts give times that much earlier; -1: that of the "
+                            "first model that has one"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, half),
      .help = "Store the model in half precision: half the size"},
     {.type = LIN_OPTION_END},
@@ -42,7 +42,16 @@ static const char *difference(const lin_model *a, const lin_model *b)
     return NULL;
 }
 
-static lin_status add(const char *path, const char *first_path, const lin_model *first, double *sums, cJSON *provenance,
+// An emission delay of 0 is an unknown one.
+static void join_delays(const char *path, const lin_model *model, lin_model *first)
+{
+    if (!first->delay_ms) first->delay_ms = model->delay_ms;
+    else if (model->delay_ms && model->delay_ms != first->delay_ms)
+        lin_complain("%s has an emission delay of %d ms, a model before it one of %d ms, which is used; --delay-ms gives another", path,
+                     model->delay_ms, first->delay_ms);
+}
+
+static lin_status add(const char *path, const char *first_path, lin_model *first, int joins_delays, double *sums, cJSON *provenance,
                       lin_error *err)
 {
     lin_model *model;
@@ -52,6 +61,7 @@ static lin_status add(const char *path, const char *first_path, const lin_model 
     if (other) status = lin_fail(err, LIN_MISMATCH, "%s has another %s than %s; average models of one run", path, other, first_path);
     for (size_t i = 0; i < first->params.n_elements && status == LIN_OK; i++) sums[i] += (double)model->values[i];
     if (status == LIN_OK && !lin_provenance_add(provenance, model->provenance)) status = lin_no_memory(err, "the model's provenance", 1);
+    if (status == LIN_OK && joins_delays) join_delays(path, model, first);
     lin_model_destroy(model);
     return status;
 }
@@ -88,7 +98,7 @@ static int run(lin_parsed *parsed)
     }
     for (size_t i = 0; i < n && status == LIN_OK; i++) sums[i] = -0.0; // the mean of -0 is -0
     for (int i = 0; i < paths->count && status == LIN_OK; i++)
-        status = add(paths->items[i], paths->items[0], model, sums, provenance, &err);
+        status = add(paths->items[i], paths->items[0], model, v->delay_ms < 0, sums, provenance, &err);
     if (status == LIN_OK) status = label(model, v, paths->count, provenance, &err);
     if (status == LIN_OK) {
         for (size_t i = 0; i < n; i++) model->values[i] = (float)(sums[i] / paths->count);

@@ -33,7 +33,8 @@ typedef struct listen_values {
 
 static const lin_option options[] = {
     {.name = "device", .letter = 'd', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .value = "NAME|INDEX",
-     .help = "The microphone: its number in linnet devices, or part of its name; if not given, the system's default"},
+     .help = "The microphone, or the source of PulseAudio or PipeWire: its number in linnet devices, or part of its name; if not "
+             "given, the system's default"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, json),
      .help = "One JSON object per line for every change; see docs/live.md"},
     {.name = "plain", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, plain),
@@ -524,15 +525,17 @@ static lin_status open_all(listening *l, lin_error *err)
     return status;
 }
 
-// Prints the source, and how soon phonemes can be settled.
+// Prints the source, and how soon results come: phonemes by the model's construction; a search settles when what follows decides.
 static lin_status announce(listening *l, lin_error *err)
 {
     const int rate_hz = lin_capture_rate(l->capture), channels = lin_capture_channels(l->capture);
     char text[512];
     if (!l->v->quiet) {
-        snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is settled about %.0f ms after its end",
+        const int greedy = lin_decoding_kind(&l->v->decoding) == LIN_SEARCH_GREEDY;
+        snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is %s about %.0f ms after its end%s%s",
                  l->v->from ? "" : "\"", l->v->from ? l->v->from : lin_capture_name(l->capture), l->v->from ? "" : "\"", rate_hz,
-                 (l->stats.construction.total_s + l->recognizer.delay_s) * 1e3);
+                 greedy ? "settled" : "shown", (l->stats.construction.total_s + l->recognizer.delay_s) * 1e3,
+                 greedy ? "" : l->v->decoding.words ? ", a word is settled" : " and settled", greedy ? "" : " after a second or two");
         for (char *c = text; *c; c++) *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c; // a driver's name is not trusted
         tell(l, text);
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/commands.h"
 #include "app/common.h"
@@ -160,16 +161,44 @@ static lin_status report_unknown(const lin_wording *w, const char *path, lin_err
     return status;
 }
 
+// Whether an operand names a file: there is one, or it looks like a path, "data/text" or "words.txt".
+static int names_file(const char *operand)
+{
+    const char *dot = strrchr(operand, '.');
+    return access(operand, F_OK) == 0 || strchr(operand, '/') != NULL || (dot && dot != operand && dot[1] && !strchr(operand, ' '));
+}
+
+// The operands as one line; *text is released with lin_free.
+static lin_status join_words(const lin_list *operands, lin_buffer *text, lin_error *err)
+{
+    for (int i = 0; i < operands->count; i++) {
+        if (operands->count > 1 && names_file(operands->items[i]))
+            return lin_fail(err, LIN_INVALID, "%s names a file: give one FILE, or words", operands->items[i]);
+        lin_buffer_format(text, "%s%s", i ? " " : "", operands->items[i]);
+    }
+    lin_buffer_char(text, '\n');
+    return lin_buffer_status(text, err);
+}
+
 static int run(lin_parsed *parsed)
 {
     const phonemize_values *v = parsed->values;
     lin_error err = {0};
     const char *path = parsed->operands.count ? parsed->operands.items[0] : "-";
-    int from_stdin = strcmp(path, "-") == 0;
+    const int from_stdin = strcmp(path, "-") == 0 && parsed->operands.count < 2,
+              from_words = !from_stdin && (parsed->operands.count > 1 || !names_file(path));
     const lin_warnings warnings = lin_complaints(0);
+    lin_buffer words = {0};
     lin_wording w;
-    if (lin_wording_open(&w, v->lexicon, &warnings, &err) != LIN_OK) return lin_give_up(&err);
-    FILE *in = from_stdin ? stdin : fopen(path, "rb");
+    if (from_words && join_words(&parsed->operands, &words, &err) != LIN_OK) {
+        lin_buffer_free(&words);
+        return lin_misuse(parsed, "%s", err.message);
+    }
+    if (lin_wording_open(&w, v->lexicon, &warnings, &err) != LIN_OK) {
+        lin_buffer_free(&words);
+        return lin_give_up(&err);
+    }
+    FILE *in = from_stdin ? stdin : from_words ? fmemopen(words.data, words.n, "rb") : fopen(path, "rb");
     lin_output out;
     long done = 0;
     int failed = 0;
@@ -182,7 +211,7 @@ static int run(lin_parsed *parsed)
     if (failed) {
         lin_complain("%s", err.message);
     } else {
-        failed = all_lines(v, &w, in, from_stdin ? "standard input" : path, out.file, &done);
+        failed = all_lines(v, &w, in, from_stdin ? "standard input" : from_words ? "the words" : path, out.file, &done);
         const lin_status how = lin_interrupted ? LIN_STOPPED : failed && !done ? LIN_IO : LIN_OK;
         if (lin_output_end(&out, how, &err) != how) {
             lin_complain("%s", err.message);
@@ -198,22 +227,24 @@ static int run(lin_parsed *parsed)
     if (!v->quiet) lin_complain_of_marks(marks, first_mark);
     if (in && !from_stdin) fclose(in);
     lin_wording_close(&w);
+    lin_buffer_free(&words);
     return lin_interrupted ? LIN_EXIT_INTERRUPTED : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
 const lin_command lin_command_phonemize = {
     .name = "phonemize",
-    .operands = "[FILE]",
+    .operands = "[FILE | WORD...]",
     .summary = "convert words to phones with a dictionary",
     .description = "Converts each line of words to phones: the dictionary's first pronunciation without stress, and for other "
                    "words derived forms, letter names or the installed letter-to-sound rules. Reads standard input if FILE is - "
-                   "or not given.\n\n"
+                   "or not given. An operand that is no file, and no path by its look, is words: so are several.\n\n"
                    "A line that cannot be pronounced is reported and left out; the exit status is 1 then.",
     .examples = "  linnet phonemize --ids first data/test/text --trn -o test.ref.trn\n"
+                "  linnet phonemize how are you\n"
                 "  echo how are you | linnet phonemize\n"
                 "  linnet phonemize --lexicon my.dict words.txt",
     .options = options,
     .values_size = sizeof(phonemize_values),
-    .max_operands = 1,
+    .max_operands = -1,
     .run = run,
 };

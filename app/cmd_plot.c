@@ -255,7 +255,7 @@ const lin_command lin_command_plot = {
     .description = "Reads tables of cells separated by tabs, whose first line names the columns, and writes a chart as SVG. A row "
                    "whose x or y is empty or '-' is skipped, and so are lines that begin with '#'. The rows of several tables are "
                    "drawn together.",
-    .examples = "  linnet plot run/log.tsv --x epoch --y dev_per --y-factor 100 --y-label 'dev PER (%)' -o per.svg\n"
+    .examples = "  linnet plot run/log.tsv --x epoch --y dev_per_percent --y-label 'dev PER (%)' -o per.svg\n"
                 "  linnet plot time.tsv --x frames --y ms --by attention --x-scale log2 --y-scale log -o time.svg",
     .options = options,
     .values_size = sizeof(plot_values),

@@ -13,7 +13,7 @@
 typedef struct prepare_values {
     const char *lexicon, *output, *audio_root, *oov;
     lin_numbers speed;
-    int stack, no_speech, jobs, quiet;
+    int stack, no_speech, allow_oov, jobs, quiet;
     lin_fbank_values fbank;
 } prepare_values;
 
@@ -35,6 +35,8 @@ static const lin_option options[] = {
      .help = "Nobody speaks in these sounds: transcripts are ignored, and a model learns to put out nothing there"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(prepare_values, oov),
      .help = "Write the words outside the dictionary, with the phones chosen for them, to this file"},
+    {.name = "allow-oov", .type = LIN_OPTION_FLAG, .at = offsetof(prepare_values, allow_oov),
+     .help = "Go on when more than 20 % of the words are outside the dictionary, with the phones that rules choose for them"},
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(prepare_values, jobs), .text = "0", .min = 0,
      .max = 1024,
      .help = "Threads; 0: one per core"},
@@ -43,6 +45,9 @@ static const lin_option options[] = {
     LIN_FBANK_ROWS(prepare_values, fbank),
     {.type = LIN_OPTION_END},
 };
+
+/* A dictionary that lacks more of the words than this is most often one of another language. */
+static const double MOST_UNKNOWN = 0.2;
 
 typedef struct prepare_job {
     const prepare_values *v;
@@ -88,6 +93,7 @@ static lin_status prepare(prepare_job *job, const char *path, lin_error *err)
     lin_progress_begin(&job->progress, v->quiet);
     status = lin_prepare(job->dir, &job->wording, v->output, &job->how, &job->counts, err);
     lin_progress_end(&job->progress);
+    if (status == LIN_MISMATCH && v->oov) write_unknown(job, &(lin_error){0}); // too many: the list helps
     return status == LIN_OK && v->oov ? write_unknown(job, err) : status;
 }
 
@@ -121,6 +127,7 @@ static int run(lin_parsed *parsed)
                                     .n_speeds = v->speed.count,
                                     .stack = v->stack,
                                     .no_speech = v->no_speech,
+                                    .most_unknown = v->allow_oov ? 0 : MOST_UNKNOWN,
                                     .source = lin_base_name(trimmed),
                                     .jobs = v->jobs,
                                     .warnings = lin_complaints(0),
@@ -142,7 +149,8 @@ const lin_command lin_command_prepare = {
     .description = "Reads a Kaldi-style data directory (wav.scp, text, utt2spk) or a list of lines PATH<tab>WHAT WAS SAID, and "
                    "writes one file with the features and the phones of every utterance, which is all that training needs.\n\n"
                    "Sound that cannot be read and transcripts that cannot be pronounced are reported and left out; the cache is "
-                   "completed, and the exit status is 1. Incomplete sound is used up to its end, with the same exit status. "
+                   "completed, and the exit status is 1. With more than 20 % of the words outside the dictionary nothing is made, but "
+                   "with --allow-oov. Incomplete sound is used up to its end, with the same exit status. "
                    "Utterances too short for their phones are reported and left out too.",
     .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --high-hz 5500 -o train_native.lfc\n"
                 "  linnet prepare music.txt --no-speech --high-hz 5500 -o music.lfc",

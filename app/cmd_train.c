@@ -56,8 +56,9 @@ static const lin_option options[] = {
     {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(resume),
      .help = "Resume from the folder's checkpoint, with the same bits as an uninterrupted run"},
     {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init),
-     .help = "Start with the weights of this model, not with random ones; it has the same shape, or differs in "
-             "direction, convolution taps or decays"},
+     .help = "Start with the weights, normalisation and emission delay of this model; network options that are not given are "
+             "the model's. Given ones may differ in direction, taps of the convolutions, decays, conditions, and wider heads and "
+             "feed-forward. The dev caches are first scored with it: epoch 0 in log.tsv"},
     {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, stored in its file"},
     {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, stored in its file"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(half), .help = "Store the best model in half precision: half the size"},
@@ -65,7 +66,7 @@ static const lin_option options[] = {
      .help = "Also keep the models of so many last epochs, as epoch-N.safetensors, for linnet average"},
     {.name = "sweep", .type = LIN_OPTION_FILE, .at = AT(sweep),
      .help = "A run for each line of this file, a name and options (ema --ema 0.999), in folder/NAME.SEED; results.tsv in the folder, "
-             "also printed, compares them. The same command again goes on where it stopped"},
+             "also printed, compares them (PER in per cent). The same command again goes on where it stopped"},
     {.name = "sweep-seeds", .type = LIN_OPTION_NUMBERS, .at = AT(sweep_seeds), .min = 0, .max = 2147483647, .value = "N,N,...",
      .help = "Seeds of each run of a sweep, in place of the one of --seed (1,2,3)"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
@@ -159,9 +160,9 @@ static const lin_option options[] = {
     {.name = "eps", .type = LIN_OPTION_DOUBLE, .at = AT(eps), .text = "1e-8", .min = 0, .max = 1,
      .help = "Added to the root of the second moment"},
     {.name = "weight-decay", .type = LIN_OPTION_DOUBLE, .at = AT(weight_decay), .text = "0.01", .min = 0, .max = 1,
-     .help = "Decoupled weight decay"},
+     .help = "Decoupled weight decay, of matrices, with decay-all of everything"},
     {.name = "decay-all", .type = LIN_OPTION_FLAG, .at = AT(decay_all),
-     .help = "Apply weight decay to biases and norms too, as the published RAdam does"},
+     .help = "Apply weight decay to biases and norms too; if not given, with optimizer = radam, as its published code does"},
     {.name = "clip-norm", .type = LIN_OPTION_DOUBLE, .at = AT(clip_norm), .text = "1", .min = 0, .max = 1e9,
      .help = "Scale gradients down to this norm; 0: never"},
     {.name = "clip", .type = LIN_OPTION_CHOICE, .at = AT(clip), .text = "tensor", .choices = "global|tensor",
@@ -266,6 +267,105 @@ static lin_status check_variant(lin_parsed *parsed, lin_error *err)
     return status;
 }
 
+// The options that describe the network, and the fields of a configuration that hold them.
+static const struct {
+    const char *name;
+    size_t field;
+} network_options[] = {{"network", offsetof(lin_config, network)},
+                       {"attention", offsetof(lin_config, attention)},
+                       {"feature-map", offsetof(lin_config, feature_map)},
+                       {"features", offsetof(lin_config, features)},
+                       {"direction", offsetof(lin_config, causal)},
+                       {"decay", offsetof(lin_config, decay)},
+                       {"lsh-rounds", offsetof(lin_config, lsh_rounds)},
+                       {"lsh-chunk", offsetof(lin_config, lsh_chunk)},
+                       {"width", offsetof(lin_config, width)},
+                       {"layers", offsetof(lin_config, layers)},
+                       {"heads", offsetof(lin_config, heads)},
+                       {"head-width", offsetof(lin_config, head_width)},
+                       {"feedforward", offsetof(lin_config, feedforward)},
+                       {"stack", offsetof(lin_config, stack)},
+                       {"ahead", offsetof(lin_config, ahead)},
+                       {"norm", offsetof(lin_config, norm)},
+                       {"positions", offsetof(lin_config, positions)},
+                       {"conv-kernel", offsetof(lin_config, conv_kernel)},
+                       {"conv-layers", offsetof(lin_config, conv_layers)},
+                       {"condition-every", offsetof(lin_config, condition_every)}};
+enum { N_NETWORK_OPTIONS = sizeof network_options / sizeof *network_options };
+
+static int field_of(const lin_config *c, int i)
+{
+    int value;
+    memcpy(&value, (const char *)c + network_options[i].field, sizeof value);
+    return value;
+}
+
+static void adopt(lin_parsed *parsed, const char *name, int value)
+{
+    const int row = lin_options_find(parsed->command, name);
+    if (parsed->from[row] != LIN_FROM_DEFAULT) return;
+    memcpy((char *)parsed->values + parsed->command->options[row].at, &value, sizeof value);
+    parsed->from[row] = LIN_FROM_FILE;
+}
+
+// Fills in options that were not given. Weight decay is that of the optimiser's published code. The network is that of the model that
+// the run begins with: the checkpoint's if it is resumed, else that of --init. A checkpoint that cannot be read is not reported
+// here: lin_train does it.
+static lin_status complete(lin_parsed *parsed, lin_error *err)
+{
+    const train_values *v = parsed->values;
+    char path[4096];
+    lin_model *from = NULL;
+    adopt(parsed, "decay-all", v->optimizer == LIN_RADAM);
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
+    if (v->resume && lin_model_load(path, &from, &(lin_error){0}) != LIN_OK) from = NULL;
+    if (!from && v->init) {
+        const lin_status status = lin_model_load(v->init, &from, err);
+        if (status != LIN_OK) return status;
+    }
+    if (!from) return LIN_OK;
+    adopt(parsed, "network", (int)from->config.network);
+    // another kind has other options; it is refused when its weights are to be copied
+    for (int i = 0; i < N_NETWORK_OPTIONS && v->network == (int)from->config.network; i++) {
+        const int value = field_of(&from->config, i);
+        const lin_option *o = &parsed->command->options[lin_options_find(parsed->command, network_options[i].name)];
+        if (value == 0 && o->min > 0) continue;                                 // it belongs to another variant
+        if (o->at == offsetof(train_values, decay) && !v->direction) continue; // nothing is forgotten in both directions
+        adopt(parsed, o->name, value);
+    }
+    adopt(parsed, "normalize", from->speaker_norm);
+    lin_model_destroy(from);
+    return LIN_OK;
+}
+
+static void add_value(lin_buffer *out, const lin_command *command, int i, int value)
+{
+    const lin_option *o = &command->options[lin_options_find(command, network_options[i].name)];
+    const char *word = o->type == LIN_OPTION_CHOICE ? o->choices : NULL;
+    for (int k = value; k > 0 && word; k--) word = strchr(word, '|') + 1;
+    if (word) lin_buffer_format(out, "%.*s", (int)strcspn(word, "|"), word);
+    else lin_buffer_format(out, "%d", value);
+}
+
+// "stack 1 (the model: 3), ahead 0 (the model: 12)"; NULL if nothing differs, or memory is short. Released with lin_free.
+static char *differences(const lin_command *command, const lin_config *own, const lin_config *models)
+{
+    lin_buffer out = {0};
+    for (int i = 0; i < N_NETWORK_OPTIONS; i++) {
+        if (field_of(own, i) == field_of(models, i)) continue;
+        lin_buffer_format(&out, "%s%s ", out.n ? ", " : "", network_options[i].name);
+        add_value(&out, command, i, field_of(own, i));
+        lin_buffer_text(&out, " (the model: ");
+        add_value(&out, command, i, field_of(models, i));
+        lin_buffer_text(&out, ")");
+        if (own->network != models->network) break; // its other options are others
+    }
+    if (own->mel_bins != models->mel_bins)
+        lin_buffer_format(&out, "%s%d mel bins in the caches (the model: %d)", out.n ? ", " : "", own->mel_bins, models->mel_bins);
+    if (lin_buffer_status(&out, NULL) != LIN_OK) lin_buffer_free(&out);
+    return out.data;
+}
+
 static lin_config network_of(const train_values *v, int mel_bins, int outputs)
 {
     if (v->network == LIN_NETWORK_LSTM)
@@ -308,6 +408,7 @@ static lin_train_options learning_of(const train_values *v)
                                .device = v->device,
                                .precision = (lin_precision)v->precision,
                                .resume = v->resume,
+                               .measures_first = v->init != NULL,
                                .epochs = v->epochs,
                                .batch_frames = v->batch_frames,
                                .accumulate = v->accumulate,
@@ -397,6 +498,10 @@ static void progress(void *context, const lin_train_progress *p)
     watcher *w = context;
     char left[32];
     print_time(left, sizeof left, p->seconds_left);
+    if (p->epoch < 0) {
+        if (!w->v->quiet) fprintf(stderr, "before training  dev loss %.4f  dev PER %.2f %%\n", p->dev_loss, 100 * p->dev_per);
+        return;
+    }
     if (p->batch < p->n_batches) {
         char line[256];
         snprintf(line, sizeof line, "epoch %d/%d  %3d %%  loss %.3f  %.0f frames/s  lr %.2g  best dev PER %.2f %%  %s left",
@@ -543,15 +648,17 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     status = lin_model_load(v->init, &from, err);
     if (status != LIN_OK) return status;
     lin_error why;
+    char *differ = differences(parsed->command, &config, &from->config);
     status = lin_model_copy_weights(*model, from, &why);
-    if (status != LIN_OK) lin_fail(err, status, "--init %s cannot be used: %s", v->init, why.message);
-    const char *has = from->config.decay != config.decay                       ? from->config.decay ? "fixed decays" : "no decays"
-                      : from->config.condition_every != config.condition_every ? "no conditions"
-                      : from->config.head_width != config.head_width           ? "narrower heads"
-                      : from->config.feedforward != config.feedforward         ? "a narrower feed-forward"
-                                                                               : NULL;
-    if (status == LIN_OK && has && !v->quiet && first_process)
-        lin_complain("%s has %s: what it lacks begins with its initial values", v->init, has);
+    if (status != LIN_OK)
+        lin_fail(err, status, "--init %s cannot be used: %s%s%s", v->init, why.message, differ ? ": " : "", differ ? differ : "");
+    else if (differ && !v->quiet && first_process)
+        lin_complain("this network differs from that of %s: %s; what that model lacks begins with its initial values", v->init, differ);
+    lin_free(differ);
+    if (status == LIN_OK && !lin_features_equal(&from->features, &(*model)->features) && !v->quiet && first_process)
+        lin_complain("%s has another filterbank than %s: prepare the caches with the model's (linnet info names it)", v->init,
+                     lin_dataset_path(first));
+    (*model)->delay_ms = from->delay_ms;
     *keeps_norm = status == LIN_OK && !from->speaker_norm;
     if (*keeps_norm) {
         memcpy((*model)->mean, from->mean, (size_t)config.mel_bins * sizeof *from->mean);
@@ -594,7 +701,7 @@ static lin_status keep_options(const lin_parsed *parsed, lin_error *err)
     const train_values *v = parsed->values;
     char path[4096], *text;
     snprintf(path, sizeof path, "%s/train.conf", v->folder);
-    lin_status status = lin_options_text(parsed, &text, err);
+    lin_status status = lin_options_text(parsed, LIN_FROM_DEFAULT, &text, err);
     if (status != LIN_OK) return status;
     status = lin_file_write_all(path, text, strlen(text), err);
     lin_free(text);
@@ -661,6 +768,9 @@ static int run_one(lin_parsed *parsed)
     lin_status status = join(v, &learning, device, &err);
     lin_comm *comm = learning.comm;
     const int first = lin_comm_first(comm);
+    if (status == LIN_OK) status = complete(parsed, &err);
+    learning.speaker_norm = v->normalize;
+    learning.optimizer.decay_vectors = v->decay_all;
     if (status == LIN_OK) status = check_variant(parsed, &err);
     if (status == LIN_OK) status = inner_layers_of(v, &learning, &err);
     if (status == LIN_OK) status = lin_augment_check(&w.augment, &err);
@@ -721,7 +831,7 @@ static int run(lin_parsed *parsed)
     const lin_numbers seeds = v->sweep_seeds;
     v->sweep = NULL;
     v->sweep_seeds = (lin_numbers){NULL, 0};
-    return lin_train_sweep(parsed, table, &seeds, v->folder, run_one);
+    return lin_train_sweep(parsed, table, &seeds, v->folder, complete, run_one);
 }
 
 const lin_command lin_command_train = {

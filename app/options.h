@@ -109,8 +109,9 @@ lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error
 /* Required options and the number of operands. */
 lin_status lin_options_finish(lin_parsed *parsed, lin_error *err);
 
-/* All values as a configuration file that reads back to the same values. The text is released with lin_free. */
-lin_status lin_options_text(const lin_parsed *parsed, char **text, lin_error *err);
+/* The values with at least this source as a configuration file that reads back to the same values; LIN_FROM_DEFAULT: all. The text
+ * is released with lin_free. */
+lin_status lin_options_text(const lin_parsed *parsed, int source, char **text, lin_error *err);
 
 /* The row's number, or -1. */
 int lin_options_find(const lin_command *command, const char *name);

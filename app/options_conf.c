@@ -158,12 +158,13 @@ static void add_choice(lin_buffer *b, const lin_option *o, int index)
     lin_buffer_format(b, "%s = %.*s\n", o->name, (int)strcspn(c, "|"), c);
 }
 
-lin_status lin_options_text(const lin_parsed *parsed, char **text, lin_error *err)
+lin_status lin_options_text(const lin_parsed *parsed, int source, char **text, lin_error *err)
 {
     lin_buffer b = {0};
     lin_buffer_text(&b, "");
     for (const lin_option *o = parsed->command->options; o->type != LIN_OPTION_END; o++) {
         const void *value = (const char *)parsed->values + o->at;
+        if (parsed->from[o - parsed->command->options] < source) continue;
         switch (o->type) {
         case LIN_OPTION_HEADING: lin_buffer_format(&b, "\n# %s\n", o->help); break;
         case LIN_OPTION_FLAG: lin_buffer_format(&b, "%s = %s\n", o->name, *(const int *)value ? "yes" : "no"); break;

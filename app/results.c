@@ -24,7 +24,7 @@ enum { LONGEST_PATH = 4096 };
 static const char *nearest_format(const char *name)
 {
     static const char *const others[][2] = {
-        {"txt", "text"},     {"docx", "text"},   {"doc", "text"},       {"odt", "text"},       {"rtf", "text"},
+        {"docx", "text"},   {"doc", "text"},       {"odt", "text"},       {"rtf", "text"},
         {"pdf", "text"},     {"html", "text"},   {"md", "text"},        {"plain", "text"},     {"kaldi", "text"},
         {"subrip", "srt"},   {"ass", "srt"},     {"ssa", "srt"},        {"sub", "srt"},        {"sbv", "srt"},
         {"ttml", "srt"},     {"webvtt", "vtt"},  {"subtitles", "srt"},  {"praat", "textgrid"}, {"eaf", "textgrid"},

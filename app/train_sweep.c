@@ -17,7 +17,8 @@ typedef struct sweep {
     const lin_parsed *all;
     const char *table, *folder;
     const lin_numbers *seeds; // of each line
-    char *text;               // the options of `all`, as a configuration file
+    char *text;               // the options of `all` that were given, as a configuration file
+    lin_status (*complete)(lin_parsed *parsed, lin_error *err);
     lin_sweep_line *lines;
     int n;
 } sweep;
@@ -133,7 +134,7 @@ static lin_status run_options(const sweep *s, const lin_sweep_line *of, int seed
     if (status == LIN_OK) status = set(p, "resume", resume ? "yes" : "no", err);
     if (status == LIN_OK) status = set(p, "seed", number, err);
     if (status == LIN_OK) status = lin_options_conf(p, s->text, strlen(s->text), s->table, err);
-    return status;
+    return status == LIN_OK ? s->complete(p, err) : status;
 }
 
 // Whether a run's folder has the same options, that to resume it apart; 1 if it has none.
@@ -144,7 +145,7 @@ static lin_status same_options(const char *folder, const lin_parsed *p, int *sam
     snprintf(path, sizeof path, "%s/train.conf", folder);
     *same = 1;
     if (access(path, F_OK) != 0) return LIN_OK;
-    lin_status status = lin_options_text(p, &now, err);
+    lin_status status = lin_options_text(p, LIN_FROM_DEFAULT, &now, err);
     if (status != LIN_OK) return status;
     status = lin_text_read(path, &then, &n, err);
     if (status == LIN_OK) {
@@ -176,13 +177,14 @@ static int finished(const char *folder)
     return access(path, F_OK) == 0;
 }
 
-// A line of results from the log of a finished run (model/train: epoch, step, train_loss, dev_loss, dev_per, lr, norm, rate, seconds).
+// A line of results from the log of a finished run (model/train: epoch, step, train_loss, dev_loss, dev_per_percent, lr, norm, rate,
+// seconds). Up to linnet 0.2 the PER was a part of 1, named dev_per.
 static lin_status add_result(const lin_sweep_line *of, int seed, const char *folder, lin_buffer *out, lin_error *err)
 {
     char path[4200], *text, best[4][32] = {"-", "-", "-", "-"}, seconds[32] = "-";
     size_t n;
     double least = 0;
-    int epochs = 0;
+    int epochs = 0, old = 0;
     snprintf(path, sizeof path, "%s/log.tsv", folder);
     const lin_status status = lin_text_read(path, &text, &n, err);
     if (status != LIN_OK) return status;
@@ -191,15 +193,17 @@ static lin_status add_result(const lin_sweep_line *of, int seed, const char *fol
     while (lin_lines_next(&lines)) {
         char field[9][32], row[512];
         snprintf(row, sizeof row, "%.*s", (int)lines.n, lines.text);
+        if (lines.number == 1) old = strstr(row, "\tdev_per\t") != NULL;
         if (lines.number == 1 || sscanf(row, "%31s %31s %31s %31s %31s %31s %31s %31s %31s", field[0], field[1], field[2], field[3],
-                                        field[4], field[5], field[6], field[7], field[8]) != 9)
-            continue;
+                                        field[4], field[5], field[6], field[7], field[8]) != 9 || atoi(field[0]) < 1)
+            continue; // the header, and the model that the run began with
         const double per = strtod(field[4], NULL);
         memcpy(seconds, field[8], sizeof seconds);
         if (epochs++ > 0 && !(per < least)) continue;
         least = per;
         const int order[] = {4, 0, 3, 2};
         for (int i = 0; i < 4; i++) memcpy(best[i], field[order[i]], sizeof best[i]);
+        if (old && per > 0) snprintf(best[0], sizeof best[0], "%.4f", 100 * per);
     }
     lin_free(text);
     lin_buffer_format(out, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t", of->words[0], seed, epochs, best[0], best[1], best[2], best[3], seconds);
@@ -214,7 +218,7 @@ static lin_status results(const sweep *s, int print, lin_error *err)
     lin_buffer out = {0};
     char path[4096];
     lin_status status = LIN_OK;
-    lin_buffer_text(&out, "name\tseed\tepochs\tbest_dev_per\tat_epoch\tdev_loss\ttrain_loss\tseconds\toptions\n");
+    lin_buffer_text(&out, "name\tseed\tepochs\tbest_dev_per_percent\tat_epoch\tdev_loss\ttrain_loss\tseconds\toptions\n");
     for (int i = 0; i < s->n && status == LIN_OK; i++)
         for (int k = 0; k < s->seeds->count && status == LIN_OK; k++) {
             const int seed = (int)s->seeds->items[k];
@@ -284,16 +288,16 @@ static lin_status check_lines(const sweep *s, lin_error *err)
 }
 
 int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers *seeds, const char *folder,
-                    int (*run)(lin_parsed *parsed))
+                    lin_status (*complete)(lin_parsed *parsed, lin_error *err), int (*run)(lin_parsed *parsed))
 {
     lin_error err = {0};
     double seed = whole_value(all, "seed");
     const lin_numbers just_one = {&seed, 1};
     for (int i = 0; i < seeds->count; i++)
         if (seeds->items[i] != (int)seeds->items[i]) return lin_misuse(all, "--sweep-seeds: %g is not a whole number", seeds->items[i]);
-    sweep s = {.all = all, .table = table, .folder = folder, .seeds = seeds->count ? seeds : &just_one};
+    sweep s = {.all = all, .table = table, .folder = folder, .seeds = seeds->count ? seeds : &just_one, .complete = complete};
     int exit_status = LIN_EXIT_OK;
-    lin_status status = lin_options_text(all, &s.text, &err);
+    lin_status status = lin_options_text(all, LIN_FROM_FILE, &s.text, &err);
     if (status == LIN_OK) status = read_table(&s, &err);
     if (status == LIN_OK) status = check_lines(&s, &err);
     if (status == LIN_OK) status = lin_make_folders(folder, strlen(folder), &err);

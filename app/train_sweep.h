@@ -8,7 +8,7 @@
  *   ema-drop  --ema 0.999 --layer-drop 0.1      # a comment
  *
  * The run of a name and a seed is the folder FOLDER/NAME.SEED, with a file `finished` when it is. FOLDER/results.tsv has a line for
- * each finished run in the order of the table: name, seed, epochs, best dev PER, its epoch, dev and training loss there, seconds,
+ * each finished run in the order of the table: name, seed, epochs, best dev PER in per cent, its epoch, dev and training loss there, seconds,
  * options. A sweep that was stopped goes on where it was: finished runs stay, the one in between is resumed.
  */
 #ifndef LIN_APP_TRAIN_SWEEP_H
@@ -32,8 +32,8 @@ void lin_sweep_lines_free(lin_sweep_line *lines, int count);
 /* Runs `run`, which returns the program's exit status, for each line of the file `table` and each seed, with the options of `all`
  * where the line says nothing; all->values has the folder of the sweep and no table. seeds may be empty: the seed of `all`. The
  * results are also printed. Returns the program's exit status, with what is wrong on standard error: nothing runs if a line of the
- * table is wrong; after a run that failed the sweep ends. */
+ * table is wrong; after a run that failed the sweep ends. `complete` fills in what follows from the options of a run. */
 int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers *seeds, const char *folder,
-                    int (*run)(lin_parsed *parsed));
+                    lin_status (*complete)(lin_parsed *parsed, lin_error *err), int (*run)(lin_parsed *parsed));
 
 #endif

@@ -49,6 +49,9 @@ const lin_writer *lin_writer_find(const char *name)
     for (int i = 0; i < N_WRITERS; i++) {
         if (!strcmp(writers[i].name, name)) return &writers[i];
     }
+    for (int i = 0; i < N_WRITERS; i++) {
+        if (writers[i].extension && !strcasecmp(writers[i].extension, name)) return &writers[i];
+    }
     return NULL;
 }
 

@@ -104,8 +104,8 @@ int lin_writer_holds_speakers(const lin_writer *writer);
 lin_status lin_write_speakers(const lin_writer *writer, const lin_result *const *list, int n, const lin_writer_options *options,
                               lin_buffer *out, lin_error *err);
 
-/* By name; or by the end of a file name, whatever its case, the longest extension that fits ("x.labels.txt" is audacity, "x.txt"
- * text). NULL if there is none. */
+/* By name, or else by the extension of its files ("txt"); or by the end of a file name, whatever its case, the longest extension that
+ * fits ("x.labels.txt" is audacity, "x.txt" text). NULL if there is none. */
 const lin_writer *lin_writer_find(const char *name);
 const lin_writer *lin_writer_for_file(const char *path);
 

@@ -20,12 +20,14 @@
 #include "frontend/audio.h"
 #include "frontend/mix.h"
 #include "frontend/portaudio.h"
+#include "frontend/pulse.h"
 #include "frontend/ring.h"
 
 enum {
     BLOCK = 256,     // frames that are mixed at a time
     ASK_MS = 200,    // how often to check whether a silent device still runs
     OPEN_MS = 15000, // time limit for listing and opening; a headset that changes its profile needs seconds
+    ASK_PULSE_MS = 2000, // time limit for the list of a sound server's sources
     CLOSE_MS = 3000  // time limit for closing; after it the sound system is not waited for
 };
 
@@ -108,12 +110,49 @@ static void describe(const lin_portaudio *pa, int index, const PaDeviceInfo *dev
 {
     const PaHostApiInfo *host = pa->host_info(device->hostApi);
     memset(info, 0, sizeof *info);
-    info->index = index;
+    info->index = info->through = index;
     snprintf(info->name, sizeof info->name, "%s", device->name ? device->name : "");
     snprintf(info->system, sizeof info->system, "%s", host && host->name ? host->name : "");
     info->channels = device->maxInputChannels;
     info->rate_hz = (int)lround(device->defaultSampleRate);
     info->is_default = index == pa->default_input();
+}
+
+// ALSA's device for a sound server, through which its sources are recorded; NULL if there is none, or PortAudio lists the sources.
+static const lin_microphone_info *sound_server(const lin_microphone_info *list, int n)
+{
+    static const char *const devices[] = {"pulse", "pipewire"};
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i].system, "PulseAudio") == 0) return NULL;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < n; i++)
+            if (strcmp(list[i].name, devices[k]) == 0 && strcmp(list[i].system, "ALSA") == 0) return &list[i];
+    return NULL;
+}
+
+// Appends the sources of the sound server; `index` is the number of the first.
+static lin_status list_sources(lin_microphone_info **list, int *n, int index, lin_error *err)
+{
+    lin_pulse_source *sources = NULL;
+    char system[sizeof (*list)->system];
+    int n_sources = 0;
+    const lin_microphone_info *server = sound_server(*list, *n);
+    if (!server) return LIN_OK;
+    const int through = server->index;
+    lin_status status = lin_pulse_list(&sources, &n_sources, system, sizeof system, ASK_PULSE_MS, err);
+    size_t capacity = (size_t)*n;
+    if (status == LIN_OK && n_sources)
+        status = lin_grow(list, &capacity, (size_t)(*n + n_sources), sizeof **list, "a list of devices", err);
+    for (int i = 0; status == LIN_OK && i < n_sources; i++) {
+        const lin_pulse_source *s = &sources[i];
+        lin_microphone_info *to = &(*list)[(*n)++];
+        *to = (lin_microphone_info){.index = index + i, .channels = s->channels, .rate_hz = s->rate_hz, .through = through};
+        memcpy(to->system, system, sizeof system);
+        memcpy(to->source, s->name, sizeof s->name);
+        snprintf(to->name, sizeof to->name, *s->about ? "%s (%s)" : "%s%s", s->about, s->name);
+    }
+    lin_free(sources);
+    return status;
 }
 
 static lin_status list_devices(const lin_portaudio *pa, lin_microphone_info **list, int *n, lin_error *err)
@@ -126,7 +165,7 @@ static lin_status list_devices(const lin_portaudio *pa, lin_microphone_info **li
         const PaDeviceInfo *device = pa->device_info(i);
         if (device && device->maxInputChannels > 0) describe(pa, i, device, &(*list)[(*n)++]);
     }
-    return LIN_OK;
+    return list_sources(list, n, count, err);
 }
 
 // Explains why there is no microphone. PortAudio's list does not contain sound cards that this user may not open.
@@ -239,7 +278,8 @@ static lin_status choose(const lin_microphone_info *list, int n, const char *wan
     const int is_index = strspn(wanted, "0123456789") == strlen(wanted);
     const long index = is_index ? strtol(wanted, NULL, 10) : -1;
     for (int i = 0; i < n; i++) {
-        if (is_index ? list[i].index == index : strcasecmp(list[i].name, wanted) == 0) {
+        const int is_named = strcasecmp(list[i].name, wanted) == 0 || strcasecmp(list[i].source, wanted) == 0;
+        if (is_index ? list[i].index == index : is_named) {
             *chosen = &list[i];
             return LIN_OK;
         }
@@ -317,8 +357,8 @@ static lin_status refused(const lin_portaudio *pa, const lin_microphone *mic, Pa
 
 static PaError open_once(const lin_portaudio *pa, lin_microphone *mic)
 {
-    const PaDeviceInfo *device = pa->device_info(mic->format.device.index);
-    PaStreamParameters input = {.device = mic->format.device.index, .channelCount = mic->format.opened, .sampleFormat = paFloat32};
+    const PaDeviceInfo *device = pa->device_info(mic->format.device.through);
+    PaStreamParameters input = {.device = mic->format.device.through, .channelCount = mic->format.opened, .sampleFormat = paFloat32};
     input.suggestedLatency = mic->options.latency_ms ? mic->options.latency_ms * 1e-3 : device->defaultLowInputLatency;
     return pa->open_stream(&mic->stream, &input, NULL, mic->format.rate_hz, paFramesPerBufferUnspecified, paNoFlag, on_sound, mic);
 }
@@ -370,6 +410,32 @@ static lin_status start(const lin_portaudio *pa, lin_microphone *mic, lin_error 
     return error == paNoError ? LIN_OK : refused(pa, mic, error, err);
 }
 
+static void restore(const char *name, const char *value)
+{
+    if (value) setenv(name, value, 1);
+    else unsetenv(name);
+}
+
+// ALSA's devices for sound servers take the source from the environment when they are opened: libpulse's $PULSE_SOURCE, PipeWire's
+// $PIPEWIRE_NODE.
+static lin_status start_source(const lin_portaudio *pa, lin_microphone *mic, lin_error *err)
+{
+    static const char *const names[] = {"PULSE_SOURCE", "PIPEWIRE_NODE"};
+    char *before[2] = {NULL};
+    int good = 1;
+    for (int i = 0; i < 2; i++) {
+        const char *value = getenv(names[i]);
+        if (value) good &= (before[i] = lin_strdup(value)) != NULL;
+        good = good && setenv(names[i], mic->format.device.source, 1) == 0;
+    }
+    const lin_status status = good ? start(pa, mic, err) : lin_no_memory(err, "the name of a source", sizeof mic->format.device.source);
+    for (int i = 0; i < 2; i++) {
+        restore(names[i], before[i]);
+        lin_free(before[i]);
+    }
+    return status;
+}
+
 static void free_microphone(lin_microphone *mic)
 {
     if (!mic) return;
@@ -390,7 +456,7 @@ static lin_status work_open(const lin_portaudio *pa, void *context, lin_error *e
     if (status == LIN_OK) {
         mic->pa = pa;
         mic->format.device = *chosen;
-        status = start(pa, mic, err);
+        status = *chosen->source ? start_source(pa, mic, err) : start(pa, mic, err);
     }
     if (status == LIN_OK) {
         lin_portaudio_keep(pa);

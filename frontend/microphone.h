@@ -35,9 +35,11 @@
 /* ---- listing devices ---- */
 
 typedef struct lin_microphone_info {
-    int index;       /* PortAudio's index; it may change when the program is restarted */
-    char name[128];  /* "USB Audio: - (hw:1,0)" */
-    char system[32]; /* PortAudio's host API: "ALSA", "JACK Audio Connection Kit" */
+    int index;       /* PortAudio's index, or a number behind those; it may change when the program is restarted */
+    char name[300];  /* "USB Audio: - (hw:1,0)"; of a source what it is and its name: "Built-in Audio (alsa_input.pci)" */
+    char system[32]; /* PortAudio's host API, "ALSA", "JACK Audio Connection Kit"; of a source "PulseAudio" or "PipeWire" */
+    char source[160]; /* a source of that server, recorded through ALSA's device for it; "": PortAudio's device */
+    int through;     /* PortAudio's index of what is opened */
     int channels;    /* the most that can be opened; virtual devices (pulse, default) give 32 and more */
     int rate_hz;     /* its default rate */
     int is_default;  /* opened if no device is named */
@@ -53,7 +55,8 @@ lin_status lin_microphone_list(lin_microphone_info **list, int *n, char *why, si
 /* ---- opening a device ---- */
 
 typedef struct lin_microphone_options {
-    const char *device; /* NULL: the default. All digits: an index. Else a name or a unique part of one, in any case of letters */
+    const char *device; /* NULL: the default. All digits: an index. Else a name, the name of a source, or a unique part, in any case
+                           of letters */
     int rate_hz;        /* 0: the device's own rate. Other rates only if the device or its driver supports them */
     int channels;       /* number of channels to open; 0: two, or one if the device has one */
     int interleaved;    /* 0: read the mean of the channels, as lin_extractor mixes; 1: all of them, [n, channels] */

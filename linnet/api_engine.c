@@ -326,6 +326,16 @@ linnet_status linnet_engine_push(linnet_engine *e, linnet_stream id, const float
     return lin_api_end(status, &why, err);
 }
 
+linnet_status linnet_engine_room(linnet_engine *e, linnet_stream id, size_t *n, linnet_error *err)
+{
+    lin_error why = {0};
+    int samples;
+    double waiting_s;
+    const lin_status status = lin_engine_room(e->engine, id, &samples, &waiting_s, &why);
+    *n = (size_t)samples;
+    return lin_api_end(status, &why, err);
+}
+
 linnet_status linnet_engine_finish(linnet_engine *e, linnet_stream id, linnet_error *err)
 {
     lin_error why = {0};

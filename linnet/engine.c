@@ -309,16 +309,21 @@ static lin_status lose(lin_engine *e, lin_place *p, int n, lin_error *err)
                     (long long)p->lost);
 }
 
+// Whether it takes sound.
+static lin_status check_takes(const lin_place *p, lin_error *err)
+{
+    if (!p->ending && !p->failed) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "the stream %s; reset it before pushing more", p->failed ? "failed" : "is finished");
+}
+
 lin_status lin_engine_push(lin_engine *e, lin_engine_id id, const float *samples, int n, lin_error *err)
 {
     lin_place *p = find(e, id, err);
     if (!p) return LIN_INVALID;
     const size_t count = n > 0 ? (size_t)n * (size_t)p->channels : 0, bad = lin_audio_find_bad(samples, count);
-    lin_status status;
-    if (n < 0) {
-        status = lin_fail(err, LIN_INVALID, "%d samples cannot be pushed", n);
-    } else if (p->ending || p->failed) {
-        status = lin_fail(err, LIN_INVALID, "the stream %s; reset it before pushing more", p->failed ? "failed" : "is finished");
+    lin_status status = n < 0 ? lin_fail(err, LIN_INVALID, "%d samples cannot be pushed", n) : check_takes(p, err);
+    if (status != LIN_OK) {
+        // refused
     } else if (bad < count) {
         status = lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not finite", bad / (size_t)p->channels,
                           bad % (size_t)p->channels + 1, (double)samples[bad]);
@@ -353,8 +358,9 @@ lin_status lin_engine_room(lin_engine *e, lin_engine_id id, int *samples, double
         }
     }
     *samples = (int)n;
+    const lin_status status = check_takes(p, err);
     pthread_mutex_unlock(&p->lock);
-    return LIN_OK;
+    return status;
 }
 
 lin_status lin_engine_poll(lin_engine *e, lin_engine_id id, lin_engine_event *events, int capacity, int *n, lin_error *err)

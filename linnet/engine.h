@@ -116,7 +116,8 @@ lin_status lin_engine_set_phrases(lin_engine *engine, lin_engine_id id, const li
 lin_status lin_engine_push(lin_engine *engine, lin_engine_id id, const float *samples, int n, lin_error *err);
 
 /* How many samples of every channel fit the queue now, and how many seconds of sound are queued and not decoded yet, look-ahead
- * among them: for owners that can wait instead of losing sound. LIN_INVALID for a stream that is not open. */
+ * among them: for owners that can wait instead of losing sound. LIN_INVALID for a stream that is not open (both 0), or finished, or
+ * failed. */
 lin_status lin_engine_room(lin_engine *engine, lin_engine_id id, int *samples, double *waiting_s, lin_error *err);
 
 /* The sound has ended: what is queued is decoded, then LIN_ENGINE_FINISHED is delivered. Only reset, poll and close may follow. */

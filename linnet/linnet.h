@@ -517,6 +517,10 @@ LINNET_API linnet_status linnet_engine_open(linnet_engine *engine, int rate_hz, 
 LINNET_API linnet_status linnet_engine_push(linnet_engine *engine, linnet_stream stream, const float *samples, size_t n,
                                             linnet_error *err);
 
+/* How many frames of sound fit the stream's queue now: for callers that can wait instead of losing sound.
+ * LINNET_INVALID as linnet_engine_push. */
+LINNET_API linnet_status linnet_engine_room(linnet_engine *engine, linnet_stream stream, size_t *n, linnet_error *err);
+
 /* The sound has ended: LINNET_ENDED comes when all of it is processed. */
 LINNET_API linnet_status linnet_engine_finish(linnet_engine *engine, linnet_stream stream, linnet_error *err);
 

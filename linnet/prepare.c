@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/ordered.h"
@@ -88,6 +89,47 @@ static lin_status label_all(preparation *p, lin_error *err)
         memcpy(copy, labels, (size_t)count * sizeof *copy);
         p->labels[i] = (labelled){copy, count, 1};
     }
+    return LIN_OK;
+}
+
+// With too many unknown words the dictionary is hardly one of this language.
+static lin_status check_words(const preparation *p, lin_error *err)
+{
+    const lin_transcriber *t = p->wording->transcriber;
+    const long words = lin_transcriber_words(t), unknown = lin_transcriber_unknown_words(t);
+    lin_buffer some = {0};
+    if (p->o->most_unknown <= 0 || (double)unknown <= p->o->most_unknown * (double)words) return LIN_OK;
+    lin_status status = LIN_OK;
+    for (int i = 0; i < 3 && i < lin_transcriber_unknown_count(t); i++)
+        lin_buffer_format(&some, "%s%s", i ? ", " : "", lin_transcriber_unknown(t, i).word);
+    status = lin_buffer_status(&some, err);
+    if (status == LIN_OK)
+        status = lin_fail(err, LIN_MISMATCH,
+                          "%s: %ld of %ld words (%.1f %%) are not in the dictionary, among them %s; is it one of this language? "
+                          "--lexicon names another, --oov lists the words, --allow-oov takes them as letter-to-sound rules have them",
+                          p->o->source, unknown, words, 100.0 * (double)unknown / (double)words, some.data);
+    lin_buffer_free(&some);
+    return status;
+}
+
+// Files that do not exist are reported together: most often all are missing, because the folder of their paths is another one.
+static lin_status check_files(preparation *p, lin_error *err)
+{
+    const int n = lin_datadir_count(p->dir);
+    int missing = 0, first = -1;
+    for (int i = 0; i < n; i++) {
+        if (access(lin_datadir_at(p->dir, i)->audio, F_OK) == 0) continue;
+        if (missing++ == 0) first = i;
+        p->counts->failed += p->labels[i].use * speeds(p);
+        p->labels[i].use = 0;
+    }
+    if (missing == 0) return LIN_OK;
+    static const char hint[] = "--audio-root names the folder that their paths are relative to";
+    const lin_utterance *u = lin_datadir_at(p->dir, first);
+    if (missing == n)
+        return lin_fail(err, LIN_IO, "%s: none of its %d sound files exists, the first is %s; %s", p->o->source, n, u->audio, hint);
+    lin_warn(&p->o->warnings, "%s: %d of %d sound files do not exist and are left out, the first is %s (%s); %s", p->o->source, missing, n,
+             u->audio, u->id, hint);
     return LIN_OK;
 }
 
@@ -182,6 +224,8 @@ lin_status lin_prepare(const lin_datadir *dir, lin_wording *wording, const char 
     p.n_items = lin_datadir_count(dir) * speeds(&p);
     lin_status status = lin_fbank_check(&options->fbank, err);
     if (status == LIN_OK) status = label_all(&p, err);
+    if (status == LIN_OK) status = check_words(&p, err);
+    if (status == LIN_OK) status = check_files(&p, err);
     if (status == LIN_OK) status = write_cache(&p, output, err);
     for (int i = 0; i < p.n_slots && p.slots; i++) lin_matrix_free(&p.slots[i].frames);
     for (int i = 0; p.labels && i < lin_datadir_count(dir); i++) lin_free(p.labels[i].labels);

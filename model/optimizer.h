@@ -25,7 +25,7 @@ typedef enum lin_clip { LIN_CLIP_GLOBAL, LIN_CLIP_TENSOR } lin_clip;
 typedef struct lin_optimizer_options {
     lin_optimizer_kind kind;
     double beta1, beta2, eps, weight_decay;
-    int decay_vectors; /* weight decay also for biases and norms (the published RAdam), not only matrices */
+    int decay_vectors; /* weight decay also for biases and norms, as in the published RAdam, not only matrices */
     double clip_norm;  /* 0: no clipping */
     lin_clip clip;
     double average; /* share that an exponential moving average of the weights keeps at each step; 0: no average */

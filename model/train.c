@@ -445,13 +445,49 @@ static lin_status run_epoch(lin_trainer *t, lin_train_progress *p, double *saved
     return status;
 }
 
+// The model before the first step: a line of epoch 0. It is no candidate for best.safetensors, which is of this run.
+static lin_status measure_first(lin_trainer *t, lin_train_progress *p, lin_error *err)
+{
+    lin_status status = evaluate(t, p, err);
+    if (status != LIN_OK) return status;
+    p->epoch = -1;
+    p->epochs = t->options->epochs;
+    p->loss = -1;
+    if (lin_train_rank(t) == 0) status = lin_train_log(t->options, p, err);
+    if (status == LIN_OK && t->hooks->progress) t->hooks->progress(t->hooks->context, p);
+    return lin_comm_agree(t->parallel.comm, status, err);
+}
+
+// A rate that still rises in the second half of the run is hardly meant.
+static lin_status check_warmup(lin_trainer *t, lin_error *err)
+{
+    const lin_train_options *o = t->options;
+    const lin_train_counters *c = &t->counters;
+    const int each = lin_train_step_batches(t);
+    lin_batches plan;
+    if (o->warmup_steps == 0 || c->epoch >= o->epochs) return LIN_OK;
+    const lin_status status = plan_epoch(t, &t->train, (int)c->epoch, &plan, err);
+    if (status != LIN_OK) return status;
+    const long long steps = (long long)((plan.n_batches + each - 1) / each) * o->epochs;
+    lin_batches_free(&plan);
+    if (2LL * o->warmup_steps > steps)
+        note(t, "the learning rate rises for %d steps (--warmup-steps), more than half of the run, which has about %lld in %d epoch%s",
+             o->warmup_steps, steps, o->epochs, o->epochs == 1 ? "" : "s");
+    return LIN_OK;
+}
+
 static lin_status run(lin_trainer *t, lin_error *err)
 {
     const lin_train_options *o = t->options;
     lin_train_counters *c = &t->counters;
     lin_train_progress p = {.dev_loss = -1, .dev_per = -1, .best_per = -1};
     double saved = lin_now();
-    lin_status status = LIN_OK;
+    double first = -1;
+    lin_status status = check_warmup(t, err);
+    if (status == LIN_OK && o->measures_first && !o->resume && t->dev.n > 0) {
+        status = measure_first(t, &p, err);
+        first = p.dev_per;
+    }
     if (o->resume && c->epoch >= o->epochs)
         note(t, "%s has completed %lld epochs and %d are requested: nothing to do", o->folder, c->epoch, o->epochs);
     while (status == LIN_OK && c->epoch < o->epochs) {
@@ -459,6 +495,8 @@ static lin_status run(lin_trainer *t, lin_error *err)
         status = run_epoch(t, &p, &saved, err);
     }
     status = save_what_is_left(t, status, err);
+    if (status == LIN_OK && first >= 0 && c->best_per > first)
+        note(t, "no epoch has a lower dev PER than the model that the run began with (%.2f %%)", 100 * first);
     if (status == LIN_OK || (status == LIN_STOPPED && !(t->parallel.comm && t->parallel.comm->lost))) {
         lin_status fetched = fetch_model(t, 0, err);
         if (fetched != LIN_OK) status = fetched;

@@ -2,7 +2,8 @@
  * train.h - training: epochs over feature caches, a schedule, checkpoints, the best model on the development set.
  *
  * Pipeline: model/dataset -> [this] -> model_file. A training run is a folder:
- *   log.tsv                  one line per epoch: step, losses, dev PER, learning rate, speed
+ *   log.tsv                  one line per epoch: step, losses, dev PER in per cent, learning rate, speed; a line of epoch 0 for the
+ *                            model that the run begins with (options.measures_first)
  *   checkpoint.safetensors   everything needed to resume; written to a temporary name and renamed
  *   best.safetensors         the model with the lowest dev PER so far; with an average of the weights (options.optimizer.average)
  *   that
@@ -76,6 +77,7 @@ typedef struct lin_train_options {
     double join_part;
     int keep;         /* the models of so many last epochs stay in the folder, as epoch-N.safetensors */
     int speaker_norm; /* features are normalised by each speaker's mean and deviation; the model then needs whole utterances */
+    int measures_first; /* 1: the model is measured on the development set before the first step, for the log. Not when resuming */
     int keeps_norm;   /* 1: the model's own normalisation stays, which its weights belong to; 0: that of the data. Ignored when resuming
                          and with speaker_norm */
 } lin_train_options;
@@ -84,7 +86,7 @@ typedef struct lin_train_options {
 lin_train_options lin_train_default(void);
 
 typedef struct lin_train_progress {
-    int epoch, epochs;          /* epoch from 0 */
+    int epoch, epochs;          /* epoch from 0; -1: the model that the run begins with was measured */
     int batch, n_batches;       /* of this epoch; batch == n_batches: the epoch is over and the dev values are new */
     long long step;
     double loss;                /* nats per label, of this epoch so far */
@@ -131,7 +133,8 @@ lin_status lin_train_lock(const char *folder, int *lock, lin_error *err);
 void lin_train_unlock(int lock);
 
 /*
- * Trains model (its weights are the start, its normalisation is computed from the sets unless the run resumes). On return the model
+ * Trains model (its weights are the start, its normalisation is computed from the sets unless the run resumes; its emission delay
+ * stays, or is that of the checkpoint). On return the model
  * holds the last weights; the best ones are in folder/best.safetensors. A loss or gradient that is not finite ends the run with
  * LIN_NUMERIC, naming the utterance or the batch, and keeps the last checkpoint. Resuming: LIN_MISMATCH if the checkpoint is of
  * another network, seed or data, LIN_FORMAT if it is damaged. With another development set the best model is determined again,

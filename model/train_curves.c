@@ -7,7 +7,7 @@
 #include "base/plot.h"
 #include "model/train_internal.h"
 
-// One finished epoch. Values that were not measured are negative.
+// One finished epoch, or epoch 0: the model that the run began with. Values that were not measured are negative.
 typedef struct point {
     double epoch, loss, dev_loss, dev_per, lr;
 } point;
@@ -18,7 +18,7 @@ static const char blue[] = "#1f5fa8", red[] = "#b8401c", green[] = "#3d7a2e";
 
 static double value_of(const point *p, int column)
 {
-    const double values[] = {p->loss, p->dev_loss, 100 * p->dev_per, p->lr};
+    const double values[] = {p->loss, p->dev_loss, p->dev_per, p->lr};
     return values[column];
 }
 
@@ -53,9 +53,9 @@ static lin_status curve(lin_buffer *out, const lin_plot_panel *p, const point *p
 // The epoch in best.safetensors: the lowest dev PER, else dev loss, else training loss.
 static size_t best_of(const point *points, size_t n, int *column)
 {
-    size_t best = 0;
+    size_t best = n > 1 && points[0].epoch < 1;
     *column = most_of(points, n, 2) > 0 ? 2 : most_of(points, n, 1) > 0 ? 1 : 0;
-    for (size_t i = 1; i < n; i++) {
+    for (size_t i = best + 1; i < n; i++) {
         const double value = value_of(&points[i], *column), before = value_of(&points[best], *column);
         if (value >= 0 && (value < before || before < 0)) best = i;
     }
@@ -78,7 +78,7 @@ static void put_head(lin_buffer *out, const char *title, const point *best, size
     lin_buffer_format(out, "<text x=\"%d\" y=\"28\" font-size=\"16\">Training of ", LEFT);
     lin_buffer_html(out, title, strlen(title));
     lin_buffer_text(out, "</text>\n");
-    if (n == 0) return;
+    if (n == 0) return; // epochs, without epoch 0
     snprintf(value, sizeof value, names[column], value_of(best, column));
     lin_buffer_format(out, "<text x=\"%d\" y=\"48\" fill=\"#555\">%zu epoch%s; best %s, epoch %.0f</text>\n", LEFT, n,
                       n == 1 ? "" : "s", value, best->epoch);
@@ -96,8 +96,9 @@ static lin_status draw(lin_buffer *out, const char *title, const point *points, 
                                 errors = {.color = red}, lr = {.color = green};
     int column;
     const point none = {1, -1, -1, -1, -1}, *best = n ? &points[best_of(points, n, &column)] : &none;
+    const size_t epochs = n - (n && points[0].epoch < 1);
     if (!n) column = 0;
-    put_head(out, title, best, n, column);
+    put_head(out, title, best, epochs, column);
     lin_plot_panel p = {.x = LEFT, .y = TOP, .w = WIDTH - LEFT - RIGHT, .h = MAIN};
     p.across = (lin_plot_axis){.from = n ? points[0].epoch : 1, .to = n ? points[n - 1].epoch : 2, .whole = 1};
     p.across.to = fmax(p.across.to, p.across.from + 1);
@@ -118,7 +119,7 @@ static lin_status draw(lin_buffer *out, const char *title, const point *points, 
     if (dev_loss > 0) lin_plot_key(out, LEFT + 130, 66, "dev loss", &dev);
     if (per > 0) lin_plot_key(out, LEFT + 232, 66, "dev PER", &errors);
     lin_plot_key(out, LEFT + 332, 66, "learning rate", &lr);
-    if (n) put_best(out, column == 2 ? &right : &p, best, column, column == 2 ? red : blue);
+    if (epochs) put_best(out, column == 2 ? &right : &p, best, column, column == 2 ? red : blue);
     lin_status status = curve(out, &p, points, n, 0, &training);
     if (status == LIN_OK && dev_loss > 0) status = curve(out, &p, points, n, 1, &dev);
     if (status == LIN_OK && per > 0) status = curve(out, &right, points, n, 2, &errors);
@@ -133,7 +134,7 @@ static int drawable(const point *p)
     const double values[] = {p->loss, p->dev_loss, p->dev_per, p->lr};
     for (int i = 0; i < 4; i++)
         if (!(fabs(values[i]) <= 1e9)) return 0;
-    return p->epoch >= 1 && p->epoch <= 1e9;
+    return p->epoch >= 0 && p->epoch <= 1e9;
 }
 
 char *lin_curves_svg(const char *log, const char *title)

@@ -162,6 +162,7 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
         memcpy(model->mean, saved->mean, D * sizeof(float));
         memcpy(model->istd, saved->istd, D * sizeof(float));
         model->speaker_norm = saved->speaker_norm;
+        model->delay_ms = saved->delay_ms;
         opt->step = c->step;
     }
     lin_extras_free(&extras);
@@ -171,19 +172,41 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
 
 /* ---- log -------------------------------------------------------------------------------------------------------------------- */
 
-static const char log_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\tlr\tgradient_norm\tframes_per_s\tseconds\n";
+static const char log_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per_percent\tlr\tgradient_norm\tframes_per_s\tseconds\n";
+// Up to linnet 0.2 the PER was a part of 1, under another name.
+static const char old_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\t";
+
+// Appends a line; of an old log its PER, the fifth field, becomes per cent. `to` has room for EXTRA more bytes than the line.
+enum { EXTRA = 16 };
+static size_t copy_line(char *to, const char *line, size_t length, int old)
+{
+    size_t at = 0, end;
+    for (int field = 0; field < 4 && at < length; at++) field += line[at] == '\t';
+    for (end = at; end < length && line[end] != '\t' && line[end] != '\n'; end++) continue;
+    char value[32] = "";
+    if (end - at < sizeof value) memcpy(value, line + at, end - at);
+    const double per = strtod(value, NULL);
+    if (!old || !(per > 0 && per < 1e6)) return memcpy(to, line, length), length;
+    memcpy(to, line, at);
+    const size_t n = at + (size_t)sprintf(to + at, "%.4f", 100 * per);
+    memcpy(to + n, line + end, length - end);
+    return n + length - end;
+}
 
 // The lines of log.tsv for epochs before `epoch`, with the header; *text is released with lin_free.
 static lin_status kept_lines(const char *path, int epoch, size_t room, char **text, lin_error *err)
 {
     lin_file_map map = {0};
-    FILE *exists = epoch > 0 ? fopen(path, "r") : NULL;
+    FILE *exists = epoch >= 0 ? fopen(path, "r") : NULL;
     if (exists) {
         fclose(exists);
         lin_status status = lin_file_map_open(path, &map, err);
         if (status != LIN_OK) return status;
     }
-    char *kept = lin_alloc(map.size + sizeof log_head + room, 1);
+    const int old = map.size > sizeof old_head && memcmp(map.bytes, old_head, sizeof old_head - 1) == 0;
+    size_t lines = 0;
+    for (size_t i = 0; old && i < map.size; i++) lines += ((const char *)map.bytes)[i] == '\n';
+    char *kept = lin_alloc(map.size + lines * EXTRA + sizeof log_head + room, 1);
     if (!kept) {
         if (exists) lin_file_map_close(&map);
         return lin_no_memory(err, "the training log", map.size);
@@ -196,11 +219,8 @@ static lin_status kept_lines(const char *path, int epoch, size_t room, char **te
         const size_t length = end ? (size_t)(end - line) + 1 : left;
         char number[16] = {0};
         memcpy(number, line, length < 15 ? length : 15);
-        const long e = strtol(number, NULL, 10); // the header gives 0
-        if (end && e >= 1 && e <= epoch) {
-            memcpy(kept + n, line, length);
-            n += length;
-        }
+        const long e = strtol(number, NULL, 10);
+        if (end && *number >= '0' && *number <= '9' && e <= epoch) n += copy_line(kept + n, line, length, old); // not the header
         line += length;
         left -= length;
     }
@@ -218,8 +238,8 @@ lin_status lin_train_log(const lin_train_options *o, const lin_train_progress *p
     if (status == LIN_OK) status = kept_lines(path, p->epoch, ROOM, &text, err);
     if (status != LIN_OK) return status;
     const size_t n = strlen(text);
-    snprintf(text + n, ROOM, "%d\t%lld\t%.6f\t%.6f\t%.6f\t%.4g\t%.4g\t%.0f\t%.1f\n", p->epoch + 1, p->step, p->loss, p->dev_loss,
-             p->dev_per, p->lr, p->gradient_norm, p->frames_per_s, p->seconds);
+    snprintf(text + n, ROOM, "%d\t%lld\t%.6f\t%.6f\t%.4f\t%.4g\t%.4g\t%.0f\t%.1f\n", p->epoch + 1, p->step, p->loss, p->dev_loss,
+             p->dev_per < 0 ? -1 : 100 * p->dev_per, p->lr, p->gradient_norm, p->frames_per_s, p->seconds);
     status = lin_file_write_all(path, text, strlen(text), err);
     if (status == LIN_OK) status = path_in(o, "curves.svg", path, sizeof path, err);
     if (status == LIN_OK) {

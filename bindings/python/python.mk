@@ -12,7 +12,7 @@ python-library:
 python-environment: $(PYTHON_DIR)/ready
 $(PYTHON_DIR)/ready: bindings/python/python.mk
 	@$(PYTHON) -m venv $(PYTHON_DIR)
-	$(PYTHON_DIR)/bin/pip install -q 'setuptools>=65' wheel cffi numpy pytest 'mypy==2.4.1' matplotlib
+	$(PYTHON_DIR)/bin/pip install -q 'setuptools>=65' wheel cffi numpy pytest 'mypy==2.4.1' matplotlib 'pandas<3'
 	@touch $@
 
 check-python: $B/linnet $B/tests/app/sound library $(PYTHON_DIR)/ready

@@ -20,8 +20,8 @@
 # error rate. --schedule cosine, where the time is short: the rate falls to 0 over --epochs, as many for every row.
 # --positions: of the transformers that see whole utterances. With sinusoids, the default, they need far more updates than a few hours of
 # speech give them before they learn more than single frames; with convolutions of 9 frames (conv), as all networks that stream have, they do not.
-# --reduced, for CPUs: 3 frames stacked, at most 40 epochs, batches of 4,000 frames instead of 16,000. --quick: tiny networks and
-# 1 epoch, to test the recipe.
+# --reduced, for CPUs: 3 frames stacked, at most 40 epochs, batches of 4,000 frames instead of 16,000. --quick: tiny networks, 1 epoch,
+# 1 seed and the first 60 utterances of each set, to test the recipe in about two minutes.
 # If run again, what is done is skipped and a run that was interrupted resumes. Test sets are decoded once per model and choose nothing.
 # --shards: features are prepared in so many parts, and an interruption costs one of them. --normalize-forwards: of the networks that
 # read forwards. --launch: what runs linnet train, such as "mpirun -np 4". --words: also word error rates; the weight of the language
@@ -32,7 +32,7 @@
 
 corpus= audio_root= work=exp/paper/table3 lexicon= high_hz=5500 train=train_native dev=dev_native test=test_native
 rows=bilstm,softmax,lsh-4,linear,lsh-1,causal-0,causal-3,causal-8,lstm
-seeds=3 stack= epochs= grid=1e-4,2e-4,5e-4 grid_lstm=5e-4,1e-3,2e-3 batch_frames= patience=3 stage=1 stop_stage=4 reduced=
+seeds= stack= epochs= grid=1e-4,2e-4,5e-4 grid_lstm=5e-4,1e-3,2e-3 batch_frames= patience=3 stage=1 stop_stage=4 reduced=
 shards=1 normalize_forwards=speaker max_frames=3600 launch= words= words_lexicon= words_weights=0.5,0.65,0.8,1 title= note=
 augment= precision=tf32 schedule=plateau positions=sinusoid
 flags=" quick reduced augment "
@@ -41,8 +41,8 @@ values=" corpus audio-root work lexicon high-hz train dev test rows seeds stack 
 values=${values//$'\n'/}
 options "$@"
 [ -n "$reduced" ] && stack=${stack:-3} epochs=${epochs:-40} batch_frames=${batch_frames:-4000}
-[ -n "$quick" ] && epochs=${epochs:-1}
-stack=${stack:-1} epochs=${epochs:-80} batch_frames=${batch_frames:-16000}
+[ -n "$quick" ] && epochs=${epochs:-1} seeds=${seeds:-1}
+seeds=${seeds:-3} stack=${stack:-1} epochs=${epochs:-80} batch_frames=${batch_frames:-16000}
 for o in seeds stack epochs stage stop_stage batch_frames max_frames patience shards; do is_count "${!o}" "--${o//_/-}"; done
 case $normalize_forwards in speaker|global) ;; *) die "--normalize-forwards is speaker or global, not '$normalize_forwards'" ;; esac
 case $schedule in plateau|cosine) ;; *) die "--schedule is plateau or cosine, not '$schedule'" ;; esac
@@ -95,6 +95,15 @@ if wanted 1 || wanted 3; then
   audio_root=${audio_root:-$corpus}
 fi
 mkdir -p "$work"/{features,text,train}
+if [ -n "$quick" ] && [ -n "$corpus" ]; then
+  for set in $all_sets; do
+    mkdir -p "$work/corpus/$set"
+    for file in wav.scp text utt2spk; do # the same utterances in each file
+      [ ! -f "$corpus/$set/$file" ] || head -n 60 "$corpus/$set/wav.scp" | awk 'NR == FNR { wanted[$1]; next } $1 in wanted' - "$corpus/$set/$file" > "$work/corpus/$set/$file"
+    done
+  done
+  corpus=$work/corpus
+fi
 
 if wanted 1; then
   for set in $all_sets; do
@@ -138,8 +147,13 @@ train_one() {
   touch "$folder/done"
 }
 
-# lowest FOLDER: the lowest dev error rate of a run and its epoch, "0.1234 17"; nothing if there is none
-lowest() { LC_ALL=C awk -F'\t' 'FNR > 1 && $5 >= 0 && (!n++ || $5 < low) { low = $5; at = $1 } END { if (n) print low, at }' "$1/log.tsv" 2> /dev/null || true; }
+# Beginning of an awk program over a log.tsv: its epochs, with the PER in field 5 in per cent, which is a part of 1 in those of linnet 0.2.
+percent='FNR == 1 { factor = $5 == "dev_per" ? 100 : 1 } FNR == 1 || $1 < 1 { next } $5 > 0 { $5 *= factor }'
+
+# lowest FOLDER: the lowest dev error rate of a run in per cent and its epoch, "12.34 17"; nothing if there is none
+lowest() {
+  LC_ALL=C awk -F'\t' "$percent"' $5 >= 0 && (!n++ || $5 < low) { low = $5; at = $1 } END { if (n) print low, at }' "$1/log.tsv" 2> /dev/null || true
+}
 
 # best_rate ROW: the rate of the grid with the lowest dev error rate of seed 1
 best_rate() {
@@ -263,7 +277,7 @@ curves() {
     for seed in $(seq "$seeds"); do
       folder=$work/train/$row/lr-$rate-seed-$seed
       [ -n "$rate" ] && [ -f "$folder/log.tsv" ] &&
-        LC_ALL=C awk -F'\t' -v row="$row" -v seed="$seed" 'FNR > 1 && $5 >= 0 { print row "\t" seed "\t" $1 "\t" $5 "\t" $9 }' "$folder/log.tsv"
+        LC_ALL=C awk -F'\t' -v row="$row" -v seed="$seed" "$percent"' $5 >= 0 { print row "\t" seed "\t" $1 "\t" $5 "\t" $9 }' "$folder/log.tsv"
     done
   done
   return 0
@@ -308,7 +322,7 @@ rates_tried() {
     for rate in ${rates//,/ }; do
       low=$(lowest "$work/train/$row/lr-$rate-seed-1")
       if [ -n "$low" ]; then LC_ALL=C awk -v row="$row" -v rate="$rate" -v per="${low% *}" -v at="${low#* }" \
-        'BEGIN { printf "| %s | %s | %.2f | %s |\n", row, rate, 100 * per, at }'
+        'BEGIN { printf "| %s | %s | %.2f | %s |\n", row, rate, per, at }'
       else echo "| $row | $rate | - | - |"; fi
     done
   done
@@ -344,10 +358,10 @@ if wanted 4; then
   note=${note:-"The paper's numbers are for 80 hours of WSJ on a GPU: other data and another machine, to compare orders and ratios."}
   hz=$high_hz; [ "$hz" != 0 ] || hz=8000
   forwards=; [ "$normalize_forwards" = speaker ] || forwards="; with the mean and deviation of the training set where a network reads forwards"
-  "$linnet" plot "$work/curves.tsv" --x epoch --y dev_per --y-factor 100 --by row --x-label epoch --y-label "dev PER (%)" \
+  "$linnet" plot "$work/curves.tsv" --x epoch --y dev_per --by row --x-label epoch --y-label "dev PER (%)" \
     --title "Training of the paper's models" --note "$form; mean and range of the seeds" -o "$work/curves.svg"
   awk -F'\t' 'NR == 1 || $2 == 1' "$work/curves.tsv" > "$work/curves-seed-1.tsv"
-  "$linnet" plot "$work/curves-seed-1.tsv" --x seconds --x-factor 0.016666667 --y dev_per --y-factor 100 --by row \
+  "$linnet" plot "$work/curves-seed-1.tsv" --x seconds --x-factor 0.016666667 --y dev_per --by row \
     --x-label "training time (min)" --y-label "dev PER (%)" --title "Training of the paper's models" --note "$form; seed 1" \
     -o "$work/time.svg"
   {

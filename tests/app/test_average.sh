@@ -61,6 +61,15 @@ has "info names the delay" "$out" "70 ms earlier than the network's output (emis
 "$LINNET" average "$tmp/late.safetensors" "$(e 4)" -o "$tmp/again.safetensors"
 run info --json "$tmp/again.safetensors"
 has "it stays that of the first model" "$out" '"emission_delay_ms": 70'
+"$LINNET" average "$(e 4)" "$tmp/late.safetensors" -o "$tmp/again.safetensors"
+run info --json "$tmp/again.safetensors"
+has "or of the first that has one" "$out" '"emission_delay_ms": 70'
+"$LINNET" average "$(e 4)" --delay-ms 90 -o "$tmp/later.safetensors"
+run average "$tmp/late.safetensors" "$tmp/later.safetensors" -o "$tmp/again.safetensors"
+is "two delays: status" 0 "$status"
+has "two delays: message" "$err" "later.safetensors has an emission delay of 90 ms, a model before it one of 70 ms, which is used"
+run average "$tmp/late.safetensors" "$tmp/later.safetensors" -o "$tmp/again.safetensors" --delay-ms 80
+is "one that is given: no message" "" "$err"
 "$LINNET" average "$tmp/late.safetensors" --delay-ms 0 -o "$tmp/zero.safetensors"
 run info --json "$tmp/zero.safetensors"
 has "until it is replaced" "$out" '"emission_delay_ms": 0'

@@ -12,6 +12,13 @@ is "phonemize: status" 0 "$status"
 is "phonemize" "W AH N T UW|TH R IY F AO R||" "$(tr '\n' '|' < "$tmp/.out")"
 is "phonemize reads standard input" "T UW" "$(echo two | "$LINNET" phonemize --lexicon "$tmp/dict")"
 printf '<s> one two </s> (a-1)\nthree (b_2)\n' > "$w"
+is "phonemize words" "T UW W AH N" "$("$LINNET" phonemize --lexicon "$tmp/dict" "two one")"
+is "phonemize words, an argument each" "T UW W AH N" "$("$LINNET" phonemize --lexicon "$tmp/dict" two one)"
+is "phonemize one word" "T UW" "$("$LINNET" phonemize --lexicon "$tmp/dict" two)"
+is "phonemize words with a full stop" "T UW W AH N" "$("$LINNET" phonemize --lexicon "$tmp/dict" "Two one.")"
+is "but a file of that name is read" "TH R IY" "$(cd "$tmp" && echo three > two && "$LINNET" phonemize --lexicon dict two)"
+refused "a missing file is no word" 1 "cannot open none.txt: No such file" phonemize --lexicon "$tmp/dict" none.txt
+refused "two files" 2 "names a file: give one FILE, or words" phonemize --lexicon "$tmp/dict" "$w" "$w"
 is "the program's own lexicon and rules" "HH AH L OW Z AO R B L AH T" "$(echo hello zorblatt | "$LINNET" phonemize -q)"
 run g2p "$tmp/dict" -o "$tmp/own.g2p"
 is "g2p: status" 0 "$status"
@@ -105,6 +112,33 @@ tail -c +45 "$tmp/x.wav" | "$LINNET" features - -o "$tmp/y.npy"
 ok "features of standard input" cmp "$tmp/x.npy" "$tmp/y.npy"
 refused "impossible filterbank" 1 "mel" features --mel-bins 512 "$tmp/x.wav" -o "$tmp/z.npy"
 ok "nothing is written then" test ! -e "$tmp/z.npy"
+
+# ---- files that do not exist, and a dictionary of another language ---------------------------------------------------------------------
+
+refused "no file exists: one line, with the hint" 1 "none of its 4 sound files exists, the first is $tmp/u1.wav; --audio-root names the folder" \
+    prepare "$tmp/data" --lexicon "$tmp/dict" -o "$tmp/z.lfc"
+is "no file exists: one line" 1 "$(printf '%s\n' "$err" | grep -c .)"
+mkdir "$tmp/part"
+for f in u1 u2 u3 u4; do
+    case $f in u2 | u3) echo "$f none/$f.wav" ;; *) echo "$f $f.wav" ;; esac
+done > "$tmp/part/wav.scp"
+cp "$tmp/data/text" "$tmp/data/utt2spk" "$tmp/part"
+run prepare "$tmp/part" --audio-root "$tmp/data" --lexicon "$tmp/dict" -q -o "$tmp/z.lfc" --speed 0.9,1
+is "some files exist: status" 1 "$status"
+is "some files exist: one line" 1 "$(printf '%s\n' "$err" | grep -c .)"
+has "some files exist: message" "$err" "2 of 4 sound files do not exist and are left out, the first is $tmp/data/none/u2.wav (u2)"
+run info "$tmp/z.lfc"
+has "some files exist: the others are in the cache" "$out" "4"
+rm -f "$tmp/z.lfc"
+printf 'one W AH N\ntwo T UW\nthree TH R IY\n' > "$tmp/dict3"
+refused "a quarter of the words is unknown" 1 "2 of 8 words (25.0 %) are not in the dictionary, among them four; is it one of this language?" \
+    prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict3" -o "$tmp/z.lfc" --oov "$tmp/oov"
+ok "no cache then" test ! -e "$tmp/z.lfc"
+has "the list of them all the same" "$(cat "$tmp/oov")" four
+run prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict3" -o "$tmp/z.lfc" --allow-oov
+is "--allow-oov: status" 0 "$status"
+has "--allow-oov: they are counted" "$err" "2 of 8 words (25.00 %, 1 distinct)"
+refused "words do not matter without speech" 1 "none of its 4 sound files exists" prepare "$tmp/data" --no-speech -o "$tmp/y.lfc"
 
 # ---- a resumed training run gives the bits of an uninterrupted run---------------------------------------------------------------
 

@@ -48,6 +48,9 @@ is "a list: one default" 1 "$(printf '%s\n' "$list" | grep -c '^\* ')"
 has "a list: the default device" "$(printf '%s\n' "$list" | grep '^\* ')" "default"
 is "a list: rates, channels and systems" "" \
     "$(printf '%s\n' "$list" | grep -vE '^[* ] [0-9]+ +.* [0-9]+ Hz +[0-9]+ channels? +[A-Za-z]')"
+has "a list: a source by its name" "$list" "Monitor of Null Output (spk16000.monitor)   16000 Hz  1 channel     PulseAudio"
+is "without libpulse: no source" "$(printf '%s\n' "$list" | grep -v PulseAudio | tr -s ' ')" "$(LINNET_PULSE= "$LINNET" devices | tr -s ' ')"
+is "without libpulse: no source" "$(printf '%s\n' "$list" | grep -v PulseAudio | tr -s ' ')" "$(LINNET_PULSE=libnothing.so "$LINNET" devices | tr -s ' ')"
 run devices --json
 is "JSON: status" 0 "$status"
 has "JSON: the default" "$out" '"name": "default", "system": "ALSA", "rate_hz": 44100, "channels": '

@@ -13,6 +13,9 @@ said=$("$LINNET" transcribe -q "$speech")
 has "the sound has phonemes" "$said" " "
 lines() { printf '%s\n' "$1" | wc -l | tr -d ' '; }
 
+# Milliseconds until the network can give a phoneme: its construction, and the model's emission delay.
+soon=$((165 + $("$LINNET" info --json share/linnet/default.safetensors | sed 's/.*"emission_delay_ms": \([0-9]*\).*/\1/')))
+
 # ---- files and pipes
 
 run listen -q --no-paced --from "$speech"
@@ -45,6 +48,8 @@ took=$((($(date +%s%N) - begin) / 1000000))
 is "at the pace of speech: the same" "$("$LINNET" transcribe -q "$tmp/short.wav")" "$out"
 ok "at the pace of speech: it takes as long ($took ms)" test "$took" -ge 1450
 has "--stats" "$err" "a phoneme, from its end to settled"
+has "how soon phonemes come" "$err" "a phoneme is settled about $soon ms after its end"
+has "with a beam" "$("$LINNET" listen --beam 4 --no-paced --from "$tmp/short.wav" 2>&1)" "a phoneme is shown about $soon ms after its end and settled after a second or two"
 has "the model's own latency" "$err" "construction: 165 (look-ahead 120, step 30, window 15)"
 p50=$(printf '%s\n' "$err" | sed -n 's/^a phoneme, from its end to settled *\([0-9]*\) .*/\1/p')
 ok "the latency is that or more ($p50 ms)" test "${p50:-0}" -ge 165
@@ -104,6 +109,7 @@ has "words: phrases" "$("$LINNET" listen -q --no-paced $words --phrase other --c
 run listen --no-paced $words --stats --raw --from "$tmp/twice.raw"
 is "words: two sentences, two lines" 2 "$(lines "$out")"
 worded=$out
+has "words: how soon they come" "$err" "a phoneme is shown about $soon ms after its end, a word is settled after a second or two"
 has "words: counted" "$err" " phonemes, $(echo "$out" | wc -w | tr -d ' ') words"
 has "words: --stats" "$err" "a word, from its end to settled"
 run listen -q --no-paced $words --json --raw --from "$tmp/twice.raw"
@@ -233,10 +239,13 @@ virtual_mic_stalled
 hear stalled dry --rate 16000
 stalled=$pid
 recorded() {
-    for rate in 16000 44100 48000; do
+    for rate in 16000 44100; do
         hear $rate spk$rate.monitor --rate $rate --reset never --save "$tmp/$rate.wav"
         eval "pid$rate=\$pid"
     done
+    # By its name, at its own rate, whatever the environment says.
+    hear 48000 dry --device SPK48000.monitor --reset never --save "$tmp/48000.wav"
+    pid48000=$pid
     for rate in 16000 44100 48000; do virtual_mic_play "$speech" $rate & eval "player$rate=\$!"; done
     for rate in 16000 44100 48000; do eval "wait \$player$rate"; done
     sleep 0.4
@@ -264,6 +273,7 @@ for rate in 16000 44100 48000; do
     is "$rate Hz: the recording is complete" "" "$err"
     is "$rate Hz: the result of transcribe on the recording" "$out" "$(xargs < "$tmp/$rate.out")"
 done
+has "48000 Hz: the source is named" "$(cat "$tmp/48000.err")" 'listening to "Monitor of Null Output (spk48000.monitor)" at 48000 Hz'
 is "16000 Hz: what transcribe says of what was played" "$said" "$(xargs < "$tmp/16000.out")"
 
 wait "$stalled"

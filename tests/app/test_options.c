@@ -228,11 +228,11 @@ START_TEST(text_reads_back)
 {
     char *text, *again;
     ck_assert_int_eq(parse("-f -t a\"b\\# --number 0.1 --files x --files y -o z --numbers 0.7,0.9 --choice one"), LIN_OK);
-    ck_assert_int_eq(lin_options_text(&p, &text, &err), LIN_OK);
+    ck_assert_int_eq(lin_options_text(&p, LIN_FROM_DEFAULT, &text, &err), LIN_OK);
     ck_assert_int_eq(conf(text), LIN_OK);
     ck_assert_str_eq(v.text, "a\"b\\#");
     ck_assert_double_eq(v.number, 0.1);
-    ck_assert_int_eq(lin_options_text(&p, &again, &err), LIN_OK);
+    ck_assert_int_eq(lin_options_text(&p, LIN_FROM_DEFAULT, &again, &err), LIN_OK);
     ck_assert_str_eq(text, again);
     lin_free(text);
     lin_free(again);
@@ -253,7 +253,7 @@ START_TEST(failing_memory)
         lin_status status = lin_options_begin(&command, &w, &q, &err);
         if (status == LIN_OK) status = lin_options_command_line(&q, 11, argv, &err);
         if (status == LIN_OK) status = lin_options_conf(&q, text, strlen(text), "x.conf", &err);
-        if (status == LIN_OK) status = lin_options_text(&q, &out, &err);
+        if (status == LIN_OK) status = lin_options_text(&q, LIN_FROM_DEFAULT, &out, &err);
         lin_memory_fail_at(0);
         lin_free(out);
         lin_options_free(&q);

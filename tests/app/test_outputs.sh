@@ -405,11 +405,14 @@ has "decode --skip-done" "$err" "1 skipped"
 
 # ---- formats by extension -------------------------------------------------------------------------------------------------------
 
-for pair in txt=text subrip=srt TextGrid=textgrid praat=textgrid jsn=json jsonl=json; do
+for pair in subrip=srt praat=textgrid jsn=json docx=text; do
     refused "-f ${pair%=*}" 2 "did you mean ${pair#*=}?" transcribe -f "${pair%=*}" "$wav"
 done
 run transcribe -f nonsense "$wav"
 hasnt "nothing near" "$err" "did you mean"
+for pair in txt=text TextGrid=textgrid jsonl=json; do
+    is "-f ${pair%=*}" "$("$LINNET" transcribe -q -f "${pair#*=}" "$wav")" "$("$LINNET" transcribe -q -f "${pair%=*}" "$wav")"
+done
 refused "-o talk.docx" 2 "no format has the extension .docx; did you mean text?" transcribe -o "$tmp/talk.docx" "$wav"
 refused "-o talk.str" 2 "did you mean srt" transcribe -o "$tmp/talk.srtt" "$wav"
 ok "none is written" test ! -e "$tmp/talk.docx"

@@ -68,7 +68,7 @@ streams condition
 run train "$tmp/v/transformer.conf" --train "$tmp/set.lfc" --folder "$tmp/v/tuned" --decay gated \
     --decay-half-life-s 2,20 --init "$tmp/v/plain/best.safetensors"
 is "decays added: trained" 0 "$status"
-has "decays added: said" "$err" "has no decays: what it lacks begins with its initial values"
+has "decays added: said" "$err" "decay gated (the model: none); what that model lacks begins with its initial values"
 variant lstm lstm "LSTM, 2 layers of 24 units, causal" --network lstm --width 24
 streams lstm
 variant bilstm lstm "LSTM, 2 layers of 24 units in each direction, bidirectional" --network lstm --width 24 --direction bidirectional
@@ -102,11 +102,13 @@ refused "half-lives in falling order" 1 "decay-half-life-s must be two numbers, 
 refused "one half-life" 1 "decay-half-life-s must be two numbers" \
     train "$tmp/v/transformer.conf" $train --decay gated --decay-half-life-s 60
 refused "weights of another kind of decay" 1 "it has another shape than this network" \
-    train "$tmp/v/transformer.conf" $train --init "$tmp/v/gated/best.safetensors"
+    train "$tmp/v/transformer.conf" $train --init "$tmp/v/gated/best.safetensors" --decay fixed
+has "what differs" "$err" "decay fixed (the model: gated)"
 refused "a transformer with a width" 1 "width belongs to network = lstm" train "$tmp/v/transformer.conf" $train --width 9
 refused "later frames in a causal network" 1 "reads later frames" \
     train "$tmp/v/transformer.conf" $train --positions centred-conv --conv-kernel 5 --conv-layers 2
-refused "weights of another shape" 1 "has another shape" train "$tmp/v/transformer.conf" $train --init "$tmp/model.safetensors"
+refused "weights of another shape" 1 "has another shape than this network: layers 3 (the model: 2)" \
+    train "$tmp/v/transformer.conf" $train --init "$tmp/model.safetensors" --layers 3
 refused "taps that are too few" 1 "8 taps do not reach" train "$tmp/v/transformer.conf" $train --init "$tmp/model.safetensors" \
     --direction bidirectional --ahead 2 --positions centred-conv --conv-kernel 8 --conv-layers 2
 refused "two models" 1 "--offline and --model name two models" transcribe --offline -m "$tmp/model.safetensors" "$wav"

@@ -76,6 +76,9 @@ START_TEST(the_table)
     ck_assert_int_eq(n, N_WRITERS);
     ck_assert_ptr_null(lin_writer_at(-1));
     ck_assert_ptr_null(lin_writer_find("nonsense"));
+    ck_assert_ptr_eq(lin_writer_find("txt"), lin_writer_find("text"));
+    ck_assert_ptr_eq(lin_writer_find("TXT"), lin_writer_find("text"));
+    ck_assert_str_eq(lin_writer_find("TextGrid")->name, "textgrid");
     ck_assert_str_eq(lin_writer_for_file("a.b/x.ctm")->name, "ctm");
     ck_assert_str_eq(lin_writer_for_file("x.jsonl")->name, "json");
     ck_assert_ptr_null(lin_writer_for_file("a.ctm/x"));

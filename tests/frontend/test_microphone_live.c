@@ -41,8 +41,8 @@ static void assert_silent(void)
 
 static const int rates[] = {16000, 44100, 48000};
 
-// Plays half a second of noise and searches for it in the recording. 1 if every sample is there, contiguous, with the same bits.
-static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capacity)
+// Plays half a second of noise and searches for it in the recording of a device, NULL: the default. 1 if every sample is there, contiguous, with the same bits.
+static int heard_what_was_played(int rate, const char *device, uint64_t seed, char *why, size_t capacity)
 {
     enum { MOST = 24000, ROOM = 6 * 48000 };
     static int16_t played[MOST];
@@ -54,9 +54,10 @@ static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capa
     int total = 0, at = 0, n;
     for (int i = 0; i < length; i++) played[i] = (int16_t)(1 + (int)lin_random_below(seed, (uint64_t)i, 30000)); // never silent
     const char *path = write_bytes("played", played, (size_t)length * sizeof *played);
-    lin_microphone_options options = lin_microphone_options_default();
-    options.rate_hz = rate;
+    lin_microphone_options options = named(device);
+    if (!device) options.rate_hz = rate; // a source has its own
     lin_microphone *mic = open_with(options);
+    ck_assert_int_eq(lin_microphone_format_of(mic)->rate_hz, rate);
     snprintf(line, sizeof line, "virtual_mic_play_raw \"$PLAYED\" %d &", rate);
     setenv("PLAYED", path, 1);
     ck_assert_int_eq(shell(line), 0);
@@ -83,16 +84,31 @@ static int heard_what_was_played(int rate, uint64_t seed, char *why, size_t capa
 }
 
 // PulseAudio drops sound if the machine is busy, so one of many attempts must succeed completely.
-START_TEST(what_is_played_is_heard)
+static void hears(int rate, const char *device, int default_rate)
 {
-    const int rate = rates[_i];
     char line[60], why[300] = "";
     int equal = 0;
-    snprintf(line, sizeof line, "virtual_mic_use %d", rate);
+    snprintf(line, sizeof line, "virtual_mic_use %d", default_rate);
     ck_assert_int_eq(shell(line), 0);
-    for (uint64_t attempt = 0; attempt < 30 && !equal; attempt++) equal = heard_what_was_played(rate, attempt, why, sizeof why);
+    for (uint64_t attempt = 0; attempt < 30 && !equal; attempt++) equal = heard_what_was_played(rate, device, attempt, why, sizeof why);
     ck_assert_msg(equal, "%s", why);
     assert_silent();
+}
+
+START_TEST(what_is_played_is_heard) { hears(rates[_i], NULL, rates[_i]); }
+END_TEST
+
+// A source that is not the default, by its name; the environment is as before.
+START_TEST(a_source_by_name)
+{
+    char source[40];
+    snprintf(source, sizeof source, "spk%d.monitor", rates[_i]);
+    if (_i) setenv("PULSE_SOURCE", "another", 1);
+    hears(rates[_i], source, rates[(_i + 1) % 3]);
+    if (_i) ck_assert_str_eq(getenv("PULSE_SOURCE"), "another");
+    else ck_assert_ptr_null(getenv("PULSE_SOURCE"));
+    unsetenv("PULSE_SOURCE");
+    ck_assert_ptr_null(getenv("PIPEWIRE_NODE"));
 }
 END_TEST
 
@@ -106,9 +122,27 @@ START_TEST(a_list)
     assert_ok(lin_microphone_list(&found, &n, why, sizeof why, &err), err);
     ck_assert_int_ge(n, 1);
     ck_assert_str_eq(why, "");
-    for (int i = 0; i < n; i++) defaults += found[i].is_default;
+    int sources = 0;
+    for (int i = 0; i < n; i++) {
+        char name[60];
+        defaults += found[i].is_default;
+        for (int k = 0; k < 3; k++) {
+            snprintf(name, sizeof name, "(spk%d.monitor)", rates[k]);
+            if (!strstr(found[i].name, name)) continue;
+            ck_assert(found[i].rate_hz == rates[k] && found[i].channels == 1 && strcmp(found[i].system, "PulseAudio") == 0);
+            sources++;
+        }
+        for (int k = 0; k < i; k++) ck_assert_int_ne(found[k].index, found[i].index);
+    }
     ck_assert_int_eq(defaults, 1);
+    ck_assert_int_eq(sources, 3);
     lin_free(found);
+    setenv("LINNET_PULSE", "", 1); // none
+    int without;
+    assert_ok(lin_microphone_list(&found, &without, why, sizeof why, &err), err);
+    ck_assert_int_eq(without, n - 3);
+    lin_free(found);
+    unsetenv("LINNET_PULSE");
     const lin_microphone_options options = named("no such device");
     assert_fails(lin_microphone_open(&options, &mic, &err), LIN_INVALID, err,
                  "no microphone has \"no such device\" in its name; devices: ");
@@ -264,6 +298,7 @@ int main(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, a_list);
     tcase_add_loop_test(cases, what_is_played_is_heard, 0, 3);
+    tcase_add_loop_test(cases, a_source_by_name, 0, 3);
     tcase_add_test(cases, the_ring_overflows);
     tcase_add_test(cases, the_source_stalls);
     tcase_add_test(cases, the_device_disappears);

@@ -46,10 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!strstr(err.message, "fuzz.conf:") || strchr(err.message, '\n')) abort();
     } else {
         char *text, *text2;
-        if (lin_options_text(&parsed, &text, &err) != LIN_OK) abort();
+        if (lin_options_text(&parsed, LIN_FROM_DEFAULT, &text, &err) != LIN_OK) abort();
         if (lin_options_begin(&command, &again, &second, &err) != LIN_OK) abort();
         if (lin_options_conf(&second, text, strlen(text), "again.conf", &err) != LIN_OK) abort();
-        if (lin_options_text(&second, &text2, &err) != LIN_OK) abort();
+        if (lin_options_text(&second, LIN_FROM_DEFAULT, &text2, &err) != LIN_OK) abort();
         if (strcmp(text, text2) != 0) abort();
         lin_free(text);
         lin_free(text2);

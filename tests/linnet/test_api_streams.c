@@ -291,6 +291,8 @@ START_TEST(engines)
         }
         for (int i = 0; i < STREAMS; i++) require_ok(linnet_engine_finish(e, streams[i], &err));
         require_fails(LINNET_INVALID, linnet_engine_push(e, streams[0], sound, 1, &err));
+        size_t none;
+        require_fails(LINNET_INVALID, linnet_engine_room(e, streams[0], &none, &err));
         for (int left = STREAMS; left > 0;) {
             event = linnet_engine_next(e, 60);
             ck_assert_ptr_nonnull(event);
@@ -317,8 +319,16 @@ START_TEST(engines)
     ck_assert(stats.open == STREAMS && stats.streams == STREAMS && stats.stream_bytes > 1000 && stats.lost == 0 && stats.missed == 0);
     stats.size = 0;
     require_fails(LINNET_INVALID, linnet_engine_measure(e, &stats, &err));
-    // What does not fit is lost, and told.
+    // What fits the queue now is taken.
     static float silence[3 * N]; // longer than the queue
+    size_t room = 0;
+    require_ok(linnet_engine_room(e, streams[1], &room, &err));
+    ck_assert(room >= RATE / 2 && room < 3 * N);
+    require_ok(linnet_engine_push(e, streams[1], silence, room, &err));
+    require_fails(LINNET_INVALID, linnet_engine_room(e, 77, &room, &err));
+    ck_assert_uint_eq(room, 0);
+    require_ok(linnet_engine_reset(e, streams[1], &err));
+    // What does not fit is lost, and told.
     require_ok(linnet_engine_push(e, streams[0], sound, RATE, &err));
     require_fails(LINNET_TOO_SMALL, linnet_engine_push(e, streams[0], silence, 3 * N, &err));
     linnet_engine_finish(e, streams[0], NULL);

@@ -56,6 +56,8 @@ for sound in speech stereo; do
     run transcribe --quiet --no-readable --words "$tmp/$sound.wav"
     is "the example gives the program's words of $sound.wav" "$out" "$("$tmp/example" "$tmp/$sound.wav" 2>&1)"
 done
+compile shared "$tmp/rpath" "$tmp/example.c" "-Wl,-rpath,$(pkg-config --variable=libdir linnet)" 2> "$tmp/log" || fail "README's rpath" "$(cat "$tmp/log")"
+is "with README's rpath nothing else finds the library" "$out" "$(env -u LD_LIBRARY_PATH "$tmp/rpath" "$tmp/stereo.wav" 2>&1)"
 "$tmp/example" "$tmp/missing.wav" > "$tmp/out" 2> "$tmp/log"
 is "and fails where there is no sound" "1 0" "$? $(wc -c < "$tmp/out" | tr -d ' ')"
 has "with a sentence" "$(cat "$tmp/log")" "missing.wav"

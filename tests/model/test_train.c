@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/textfile.h"
 #include "model/stream.h"
 #include "model/train_internal.h"
 #include "tests/model/train_support.h"
@@ -549,11 +550,11 @@ END_TEST
 // The plot shows the right values, for any contents of the log and any name of the folder.
 START_TEST(curves)
 {
-    static const char head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\tlr\tgradient_norm\tframes_per_s\tseconds\n";
+    static const char head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per_percent\tlr\tgradient_norm\tframes_per_s\tseconds\n";
     char log[1024];
     snprintf(log, sizeof log,
-             "%s1\t5\t3\t3.5\t0.9\t0.001\t1\t1\t1\n2\t10\t2\t2.5\t0.25\t0.0005\t1\t1\t2\n"
-             "3\t15\t1\t2.6\t0.31\t0.0002\t1\t1\t3\nbroken\n2\t1\t1\t1\t1\t1\n9\tnan\n",
+             "%s1\t5\t3\t3.5\t90\t0.001\t1\t1\t1\n2\t10\t2\t2.5\t25\t0.0005\t1\t1\t2\n"
+             "3\t15\t1\t2.6\t31\t0.0002\t1\t1\t3\nbroken\n2\t1\t1\t1\t1\t1\n9\tnan\n",
              head);
     static const char *const parts[] = {"Training of exp/&lt;a&gt; &amp; b</text>",
                                         ">loss (nats per phoneme)<",
@@ -570,6 +571,15 @@ START_TEST(curves)
     for (const char *at = svg; (at = strstr(at, "<circle")) != NULL; at++) circles++;
     ck_assert_int_eq(circles, 4 + 1 + 3 * 4); // the key, the best, and a point for each value
     ck_assert(strstr(svg, "nan") == NULL && strstr(svg, "inf") == NULL);
+    lin_free(svg);
+    // the model that the run began with is drawn, but is no epoch, and not the best one
+    snprintf(log, sizeof log, "%s0\t0\t-1\t3.5\t20\t0\t0\t0\t0\n1\t5\t3\t3.4\t30\t0.001\t1\t1\t1\n", head);
+    svg = lin_curves_svg(log, "x");
+    ck_assert(strstr(svg, "1 epoch; best dev PER 30.00 %, epoch 1") != NULL && strstr(svg, "nan") == NULL);
+    lin_free(svg);
+    log[strlen(head) + strlen("0\t0\t-1\t3.5\t20\t0\t0\t0\t0\n")] = 0;
+    svg = lin_curves_svg(log, "x");
+    ck_assert(strstr(svg, "best") == NULL && strstr(svg, "dev PER") != NULL && strstr(svg, "nan") == NULL);
     lin_free(svg);
     // without a development set, without an epoch
     snprintf(log, sizeof log, "%s1\t5\t3\t-1\t-1\t0.001\t1\t1\t1\n", head);
@@ -591,6 +601,70 @@ START_TEST(curves)
     }
     lin_memory_fail_at(0);
     ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+// The model that a run begins with has a line of its own, and keeps its emission delay, also when the run is resumed; a warm-up that
+// is longer than half of the run is noted; a log of linnet 0.2 becomes one in per cent.
+static int delay_of(const char *run, const char *name)
+{
+    char path[400];
+    lin_model *model;
+    lin_error err = {0};
+    snprintf(path, sizeof path, "%s/%s.safetensors", run, name);
+    ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
+    const int delay_ms = model->delay_ms;
+    lin_model_destroy(model);
+    return delay_ms;
+}
+
+START_TEST(from_a_model)
+{
+    char run[300], path[400], *text;
+    lin_error err = {0};
+    size_t n;
+    watch w = {.delay_ms = 98};
+    run_folder(run, sizeof run, "from");
+    lin_train_options o = quick_options(run);
+    o.measures_first = 1;
+    o.epochs = 2;
+    o.schedule = LIN_SCHEDULE_CONSTANT;
+    o.warmup_steps = 7;
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "rises for 7 steps") != NULL, "%s", w.note);
+    ck_assert_int_eq(delay_of(run, "best"), 98);
+    ck_assert_int_eq(delay_of(run, "checkpoint"), 98);
+    snprintf(path, sizeof path, "%s/log.tsv", run);
+    ck_assert(lin_text_read(path, &text, &n, &err) == LIN_OK);
+    int epoch[3] = {-1, -1, -1};
+    double loss[3], per[3];
+    const char *line = text;
+    for (int i = 0; i < 3; i++) {
+        line = strchr(line, '\n') + 1;
+        ck_assert_int_eq(sscanf(line, "%d %*d %lf %*f %lf", &epoch[i], &loss[i], &per[i]), 3);
+        ck_assert(epoch[i] == i && per[i] > 1);
+    }
+    ck_assert(loss[0] == -1 && loss[1] > 0);
+    ck_assert_double_eq_tol(per[2], 100 * w.last.dev_per, 1e-3);
+    lin_free(text);
+
+    // resumed: from the checkpoint, whatever the caller's model has; with a log of linnet 0.2
+    FILE *old = fopen(path, "w");
+    fprintf(old, "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\tlr\tgradient_norm\tframes_per_s\tseconds\n"
+                 "1\t4\t3\t3.5\t0.987654\t0.001\t1\t1\t1\n2\t8\t3\t3.5\t-1.000000\t0.001\t1\t1\t1\n");
+    fclose(old);
+    o.resume = 1;
+    o.epochs = 3;
+    o.warmup_steps = 1;
+    w = (watch){0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(w.note, "");
+    ck_assert_int_eq(delay_of(run, "checkpoint"), 98);
+    ck_assert(lin_text_read(path, &text, &n, &err) == LIN_OK);
+    ck_assert_msg(strstr(text, "\tdev_per_percent\t") && strstr(text, "1\t4\t3\t3.5\t98.7654\t0.001\t1\t1\t1\n2\t8\t3\t3.5\t-1.000000\t"),
+                  "%s", text);
+    ck_assert(strstr(text, "\n3\t") != NULL);
+    lin_free(text);
 }
 END_TEST
 
@@ -629,6 +703,7 @@ int main(void)
     tcase_add_test(tests, normalised_by_speaker);
     tcase_add_test(tests, absurd_checkpoints_are_refused);
     tcase_add_test(tests, curves);
+    tcase_add_test(tests, from_a_model);
     tcase_add_test(tests, bad_options_are_refused);
     suite_add_tcase(suite, tests);
     return test_run(suite);

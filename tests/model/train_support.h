@@ -65,6 +65,7 @@ typedef struct watch {
     const lin_acoustics_table *acoustics; // NULL: none
     lin_train_progress last;
     int left_out, stop_after; // steps; 0: never
+    int delay_ms;             // of the model that the run begins with
     char note[512];           // all of them
 } watch;
 
@@ -184,6 +185,7 @@ static inline lin_status train_network(lin_config config, const lin_train_option
     lin_dataset *set, *dev;
     const lin_features features = lin_features_default();
     ck_assert_msg(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, err) == LIN_OK, "%s", err->message);
+    model->delay_ms = w->delay_ms;
     ck_assert_msg(lin_dataset_open(train_path, &set, err) == LIN_OK, "%s", err->message);
     ck_assert_msg(lin_dataset_open(dev_path, &dev, err) == LIN_OK, "%s", err->message);
     const lin_train_hooks hooks = {.context = w,

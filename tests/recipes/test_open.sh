@@ -19,6 +19,7 @@ declines() { # "what" "part of the message" NAME ARGS...
 
 c="$tmp/corpus" w="$tmp/work" k=0
 printf 'one W AH N\none(2) HH W AH N\ntwo T UW\nthree TH R IY\nfour F AO R\n' > "$tmp/dict"
+for word in a the in is it of he mister tis "one's" nato number missing list exceptions; do echo "$word AH"; done >> "$tmp/dict"
 for set in train_native train_read train_games train_pseudo train_nonnative train_cv train_stories dev_native dev_nonnative test_native; do
     mkdir -p "$c/$set"
     for i in 1 2; do

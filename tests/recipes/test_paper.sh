@@ -128,6 +128,21 @@ has "table3: the network has them" "$("$LINNET" info --json "$tmp/table3-conv/tr
 results=$(cat "$tmp/table3-conv/RESULTS.md")
 has "table3: the page says so" "$results" "convolutions of 9 frames before each layer instead of sinusoidal positions"
 has "table3: and how the rate falls" "$results" "2 epochs in which the rate falls to 0"
+# --quick takes the first 60 utterances of a set
+mkdir -p "$tmp/many/train"
+for i in $(seq 70); do
+    echo "v$i u1.wav" >> "$tmp/many/train/wav.scp"
+    echo "v$i ONE TWO" >> "$tmp/many/train/text"
+    echo "v$i s" >> "$tmp/many/train/utt2spk"
+done
+sort -r "$tmp/many/train/text" -o "$tmp/many/train/text" # in another order
+cp -r "$tmp/corpus/dev" "$tmp/corpus/test" "$tmp/many"
+table3 --rows linear --corpus "$tmp/many" --work "$tmp/table3-many" --stop-stage 2
+is "table3: the first utterances alone: status" 0 "$status"
+for f in wav.scp text utt2spk; do
+    is "table3: the first utterances in $f" "$(seq -f v%g 60 | sort)" "$(cut -d ' ' -f 1 "$tmp/table3-many/corpus/train/$f" | sort)"
+done
+is "table3: and one seed" "lr-1e-4-seed-1" "$(ls "$tmp/table3-many/train/linear")"
 declines "table3: unknown positions" "--positions is sinusoid or conv" table3 --rows linear --positions none --work "$tmp/x"
 declines "table3: an unknown schedule" "--schedule is plateau or cosine" table3 --rows linear --schedule linear --work "$tmp/x"
 declines "table3: an unknown precision" "--precision is fp32, tf32 or bf16" table3 --rows linear --precision half --work "$tmp/x"

@@ -3,17 +3,21 @@
     python3 plot.py SOUND PICTURE.png [SECONDS]
 """
 
-import sys
+import argparse
 
-import linnet
-import matplotlib
-import numpy as np
+parser = argparse.ArgumentParser(description="A picture of what the network hears: spectrogram, posteriors, phonemes and words.")
+parser.add_argument("sound", help="a file with speech")
+parser.add_argument("picture", help="the picture to write; its name ends in .png, .svg or .pdf")
+parser.add_argument("seconds", type=float, nargs="?", default=5.0, help="of the sound, from its beginning (%(default)s)")
+given = parser.parse_args()
+sound, picture, seconds = given.sound, given.picture, given.seconds
+
+import linnet  # noqa: E402
+import matplotlib  # noqa: E402
+import numpy as np  # noqa: E402
 
 matplotlib.use("Agg")  # draws into a file
 import matplotlib.pyplot as plt  # noqa: E402
-
-sound, picture = sys.argv[1:3]
-seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 5.0
 
 model = linnet.load()
 features = model.features(sound, end_s=seconds)  # [n, 40] log-mel energies
@@ -34,12 +38,8 @@ rows.imshow(posteriors[:, likely].T, origin="lower", aspect="auto", extent=(0, l
 rows.set_yticks(range(len(likely)), [f"{model.phones[i]}  {model.ipa[i]}" for i in likely], fontsize=7)
 rows.set_ylabel("posteriors")
 
-for phone in aligned.phones:
-    tier.axvspan(phone.start_s, phone.end_s, alpha=0.2 + 0.6 * phone.confidence, color="tab:blue", ec="white")
-    tier.text((phone.start_s + phone.end_s) / 2, 0.3, phone.ipa, ha="center", fontsize=9)
-for word in aligned.words:
-    tier.text((word.start_s + word.end_s) / 2, 0.75, word.text, ha="center", fontsize=9)
-tier.set(xlim=(0, end), ylim=(0, 1), yticks=[], xlabel="seconds", ylabel="phonemes")
+aligned.plot(tier)
+tier.set(xlim=(0, end), ylabel="phonemes")
 
 figure.savefig(picture, dpi=120)
 print(f"{picture}: {result.readable}")

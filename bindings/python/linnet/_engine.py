@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Iterator, NamedTuple
 
@@ -17,6 +18,7 @@ from ._stream import Utterance, utterance_of
 if TYPE_CHECKING:
     from ._model import Decoder, Model
 
+_LOOK_AGAIN_S = 0.01
 _KINDS = ("", "utterance", "lost", "ended", "failed")
 
 
@@ -72,16 +74,25 @@ class Engine:
         self._channels[stream[0]] = channels
         return int(stream[0])
 
-    def push(self, stream: int, samples: npt.ArrayLike) -> None:
+    def push(self, stream: int, samples: npt.ArrayLike, block: bool = False) -> None:
         """Takes in sound [n] or [n, channels], which is copied; does not wait for the network.
 
         TooSmallError: it does not fit the queue, and counts as lost. NumericError: a sample is NaN or infinite.
+        With block, for sound that can wait (a file): it waits until all of it fits the queue, and nothing is lost. Then one thread at a
+        time pushes into this stream.
         """
         array = samples_of(samples)
         if array.shape[1] != self._channels.get(stream, array.shape[1]):
             raise ValueError(f"the stream takes sound [n, {self._channels[stream]}], not {list(array.shape)}")
-        if len(array):
-            call(lib.linnet_engine_push, self._engine(), stream, ffi.from_buffer("float[]", array), len(array))
+        room = ffi.new("size_t *", len(array))
+        while len(array):
+            if block:
+                call(lib.linnet_engine_room, self._engine(), stream, room)
+                if room[0] == 0:
+                    time.sleep(_LOOK_AGAIN_S)
+                    continue
+            part, array = array[: room[0]], array[room[0] :]
+            call(lib.linnet_engine_push, self._engine(), stream, ffi.from_buffer("float[]", part), len(part))
 
     def finish(self, stream: int) -> None:
         """The sound has ended: the event "ended" comes when all of it is processed."""

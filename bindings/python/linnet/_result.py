@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import threading
@@ -161,6 +162,31 @@ class Result:
         """What to_json says, as dictionaries and lists: for data frames and other processes."""
         return dict(json.loads(self.to_json()))
 
+    def to_frame(self, unit: str | None = None) -> Any:
+        """A pandas.DataFrame, a row for each of unit: "words" or "phones" (default: words where they were looked for). Its columns are
+        the fields of Word or Phone; the phones of a word are their names with blanks between them. Needs pandas."""
+        unit = unit or ("words" if self.has_words else "phones")
+        if unit not in ("words", "phones"):
+            raise ValueError(f"unit is 'words' or 'phones', not {unit!r}")
+        rows: list[dict[str, Any]] = [p._asdict() for p in self.phones]
+        if unit == "words":
+            rows = [{**w._asdict(), "phones": " ".join(p.name for p in w.phones)} for w in self.words]
+        return _needed("pandas", "to_frame").DataFrame(rows, columns=(Word if unit == "words" else Phone)._fields)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draws phonemes, the darker the more certain, and above them the words, against seconds; into `axes` of matplotlib, by default
+        into new ones of pyplot. Returns them. Needs matplotlib."""
+        if axes is None:
+            pyplot = _needed("matplotlib.pyplot", "plot")
+            axes = pyplot.subplots(figsize=(min(max(4, 2 * self.seconds), 60), 1.6), layout="constrained")[1]
+        for phone in self.phones:
+            axes.axvspan(phone.start_s, phone.end_s, alpha=0.2 + 0.6 * phone.confidence, color="tab:blue", ec="white")
+            axes.text((phone.start_s + phone.end_s) / 2, 0.3, phone.ipa, ha="center", fontsize=9, clip_on=True)
+        for word in self.words:
+            axes.text((word.start_s + word.end_s) / 2, 0.75, word.text, ha="center", fontsize=9, clip_on=True)
+        axes.set(xlim=(0, self.seconds), ylim=(0, 1), yticks=[], xlabel="seconds")
+        return axes
+
     def to_text(self, **options: Any) -> str:
         """A line of words or phonemes; with times=True a line for each. Options as format."""
         return self.format("text", **options)
@@ -196,6 +222,14 @@ class Result:
     def to_audacity(self, **options: Any) -> str:
         """Labels of Audacity. Options as format."""
         return self.format("audacity", **options)
+
+
+def _needed(module: str, function: str) -> Any:
+    """A package that only some functions need."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"Result.{function} needs {module.partition('.')[0]}: {error}", name=error.name) from error
 
 
 def formats() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from types import TracebackType
@@ -22,6 +23,22 @@ Progress = Callable[[float, Optional[float]], Any]
 _SCALE = {np.dtype(np.int16): 1 / 32768, np.dtype(np.int32): 1 / 2147483648}
 
 
+_LOUDEST = 1.5  # of floats that are clipped a little, as resampled sound is
+_told = False
+
+
+def _check_scale(array: npt.NDArray[Any]) -> None:
+    """Warns once in a process if floats are far above full scale: most often they are 16-bit integers that were only converted."""
+    global _told
+    if _told or array.size == 0:
+        return
+    most = max(float(array.max()), -float(array.min()))
+    if most > _LOUDEST:
+        _told = True
+        logging.getLogger("linnet").warning(
+            "samples reach %g: floats have a full scale of -1 to 1; divide 16-bit values by 32768, or give them as int16", most)
+
+
 def samples_of(sound: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """float32 [n, channels] of what the caller has. TypeError, ValueError if it is no sound."""
     array = np.asarray(sound)
@@ -35,6 +52,8 @@ def samples_of(sound: npt.ArrayLike) -> npt.NDArray[np.float32]:
         array = array * np.float32(_SCALE[array.dtype])
     elif array.dtype.kind != "f":
         raise TypeError(f"samples are floats, int16 or int32, not {array.dtype}")
+    else:
+        _check_scale(array)
     return np.ascontiguousarray(array, np.float32)
 
 

@@ -37,6 +37,25 @@ def test_each_stream_gives_what_a_stream_gives(model, sounds):
         engine.push(streams[0], samples[0])
 
 
+def test_a_push_that_waits_loses_nothing(model, sounds):
+    samples = read(sounds("wait", seconds=6, seed=9))[0]
+    wanted = final(model.stream(words=True).run([samples]))
+    with model.engine(streams=1, words=True, queue_s=0.5) as engine:
+        stream = engine.open()
+        engine.push(stream, samples, block=True)  # six times what the queue takes
+        engine.push(stream, samples[:0], block=True)
+        engine.finish(stream)
+        events = []
+        for event in engine.events(wait_s=60):
+            events.append(event)
+            if event.kind == "ended":
+                break
+        assert engine.stats()["lost"] == 0 and events[-1].time_s == 6
+        assert final(e.utterance for e in events if e.kind == "utterance") == wanted
+        with pytest.raises(linnet.InvalidError):
+            engine.push(stream, samples, block=True)
+
+
 def test_a_full_queue_loses_sound(model):
     engine = model.engine(streams=1, queue_s=0.5, growing=True)
     stream = engine.open(channels=2)

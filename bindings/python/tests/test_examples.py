@@ -29,6 +29,12 @@ def test_plot(file, tmp_path):
     assert picture.startswith(b"\x89PNG") and len(picture) > 20000
 
 
+def test_plot_help(tmp_path):
+    script = EXAMPLES / "plot.py"  # -S: without the packages that it draws with
+    said = subprocess.run([sys.executable, "-S", script, "--help"], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "spectrogram" in said and "seconds" in said
+
+
 @pytest.mark.parametrize("engine", ["ray", "pyspark"])
 def test_a_pile_of_files(engine, sounds, tmp_path):
     pytest.importorskip(engine)

@@ -227,3 +227,52 @@ def test_results_do_not_pickle(model, file):
     with pytest.raises(TypeError, match="to_dict"):
         pickle.dumps(model.transcribe(file))
     assert pickle.loads(pickle.dumps(model.transcribe(file).phones)) == model.transcribe(file).phones
+
+
+def test_floats_out_of_scale_are_told_once(model, caplog, monkeypatch):
+    import linnet._sound
+
+    def told(samples):
+        caplog.clear()
+        model.stream().push(samples)
+        return [r.getMessage() for r in caplog.records if r.name == "linnet"]
+
+    monkeypatch.setattr(linnet._sound, "_told", False)
+    assert told(np.array([0, 1.4, -1.4] * 500)) == told(np.full(1600, -20000, np.int16)) == []
+    assert told(np.array([0.0, -23000.0] * 800)) == [
+        "samples reach 23000: floats have a full scale of -1 to 1; divide 16-bit values by 32768, or give them as int16"]
+    assert told(np.full(1600, 4.0)) == []
+
+
+def test_frames(model, file):
+    pandas = pytest.importorskip("pandas")
+    words, phones = model.transcribe(file, words=True), model.transcribe(file)
+    frame = words.to_frame()
+    assert list(frame.columns) == list(linnet.Word._fields) and list(frame.text) == [w.text for w in words.words]
+    assert list(frame.phones) == [" ".join(p.name for p in w.phones) for w in words.words]
+    assert (frame.end_s > frame.start_s).all() and frame.known.dtype == bool
+    assert list(words.to_frame("phones").name) == [p.name for p in words.phones]
+    assert phones.to_frame().equals(phones.to_frame("phones")) and list(phones.to_frame().columns) == list(linnet.Phone._fields)
+    empty = model.transcribe(np.zeros(16000), 16000, words=True).to_frame()
+    assert isinstance(empty, pandas.DataFrame) and len(empty) == 0 and "text" in empty
+    with pytest.raises(ValueError, match="words"):
+        words.to_frame("letters")
+
+
+def test_plot(model, file):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    result = model.transcribe(file, words=True)
+    axes = result.plot()
+    assert [t.get_text() for t in axes.texts] == [p.ipa for p in result.phones] + [w.text for w in result.words]
+    assert axes.get_xlim() == (0, result.seconds) and result.plot(axes) is axes
+
+
+def test_what_is_not_installed_is_named(model, monkeypatch):
+    import sys
+
+    result = model.transcribe(np.zeros(1600), 16000)
+    for module, function in ("pandas", result.to_frame), ("matplotlib.pyplot", result.plot):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(ImportError, match=f"needs {module.partition('.')[0]}"):
+            function()
