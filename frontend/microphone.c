@@ -27,7 +27,7 @@ enum {
     BLOCK = 256,     // frames that are mixed at a time
     ASK_MS = 200,    // how often to check whether a silent device still runs
     OPEN_MS = 15000, // time limit for listing and opening; a headset that changes its profile needs seconds
-    ASK_PULSE_MS = 2000, // time limit for the list of a sound server's sources
+    ASK_PULSE_MS = 8000, // time limit for the list of a sound server's sources
     CLOSE_MS = 3000  // time limit for closing; after it the sound system is not waited for
 };
 
