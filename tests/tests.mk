@@ -4,6 +4,7 @@
 #   [cuda]      needs the emulated GPU, or tests the tools of a real one       make check-cuda
 #   [variants]  networks that no shipped model uses, and the paper's recipes   make check-variants
 #   [slow]      not in make check-quick
+#   [release]   not under AddressSanitizer, which leaves out the kernels that it tests; make asan has them instrumented
 #   [native]    not in make check-arm64: needs a sound device, a build, or programs of this machine
 # All without cuda and variants are make check.
 
@@ -29,6 +30,7 @@ IN_core = $(filter-out $(call tagged,cuda variants),$(TEST_ALL))
 # The paths in the build folder: build/CONFIG/tests/x/test_y, and test_y.sh for a script.
 run = $(patsubst %.c,%,$(addprefix $B/,$1))
 RUN = $(call run,$(IN_$(GROUP)))
+RUN_ASAN = $(subst $B,build/asan,$(call run,$(filter-out $(call tagged,release),$(IN_$(GROUP)))))
 
 # Everything twice: in release, then under AddressSanitizer (not with CHECK_ASAN=no). A real GPU is not used: see check-gpu.
 CHECK_ASAN ?= yes
@@ -40,11 +42,11 @@ check check-cuda check-variants check-all:
 	@tools/deps.sh build check
 	+@$(MAKE) --no-print-directory $(JOBS) GROUP=$(GROUP) WERROR=-Werror test-programs
 	+@[ '$(CHECK_ASAN)' != yes ] || $(MAKE) --no-print-directory $(JOBS) GROUP=$(GROUP) CONFIG=asan test-programs
-	@tests/run.sh '$(TEST_JOBS)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(subst $B,build/asan,$(RUN)))
+	@tests/run.sh '$(TEST_JOBS)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(RUN_ASAN))
 	@[ $(GROUP) = core ] || tests/groups.sh passed $(GROUP)
 
 # For one architecture, nvcc compiles the backend where it is installed.
-test-programs: $(filter-out %.sh,$(RUN)) $(TEST_TOOLS) $B/linnet $(MPI_SO) $(WEB_SO) $(if $(filter release,$(CONFIG)),$(LIBRARY)) \
+test-programs: $(filter-out %.sh,$(if $(filter asan,$(CONFIG)),$(RUN_ASAN),$(RUN))) $(TEST_TOOLS) $B/linnet $(MPI_SO) $(WEB_SO) $(if $(filter release,$(CONFIG)),$(LIBRARY)) \
 	$(if $(filter cuda all,$(GROUP)),$(if $(filter tsan,$(CONFIG)),,$(EMULATED)))
 	+@[ $(CONFIG) != release ] || [ -z '$(NVCC)' ] || [ -z '$(filter cuda all,$(GROUP))' ] || \
 		$(MAKE) --no-print-directory $(JOBS) CUDA_ARCHS=90 cuda-compiles
@@ -63,7 +65,7 @@ asan ubsan tsan:
 	@tools/deps.sh build check
 	+@$(MAKE) --no-print-directory $(JOBS) GROUP=all CONFIG=$@ test-programs
 	+@[ $@ != asan ] || $(MAKE) --no-print-directory $(JOBS) CONFIG=asan-kernels kernel-programs
-	@tests/run.sh '$(TEST_JOBS)' $(subst $B,build/$@,$(RUN)) $(if $(filter asan,$@),$(subst $B,build/asan-kernels,$(KERNEL_TESTS)))
+	@tests/run.sh '$(TEST_JOBS)' $(if $(filter asan,$@),$(RUN_ASAN),$(subst $B,build/$@,$(RUN))) $(if $(filter asan,$@),$(subst $B,build/asan-kernels,$(KERNEL_TESTS)))
 
 KERNEL_TESTS := $(call run,$(wildcard tests/kernels/test_*.c))
 kernel-programs: $(KERNEL_TESTS)

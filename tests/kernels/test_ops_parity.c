@@ -1,4 +1,4 @@
-// [slow] The CPU backend through the cases of ops_cases.h: each instruction set of this machine against ref/, and the same bits
+// [slow release] The CPU backend through the cases of ops_cases.h: each instruction set of this machine against ref/, and the same bits
 // for any number of threads.
 #include "base/memory.h"
 #include "tests/kernels/ops_cases.h"
