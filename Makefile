@@ -1,7 +1,7 @@
 # linnet: build, test, install. `make help` lists the targets.
 #
-# CONFIG chooses the build folder and flags: release (default), asan, asan-kernels, ubsan, tsan, fuzz, arm64, emscripten. The folder of a
-# source decides how it is built:
+# CONFIG chooses the build folder and flags: release (default), asan, asan-kernels, ubsan, tsan, fuzz, arm64, emscripten. The folder of
+# a source decides how it is built:
 #   base/ kernels/ frontend/ model/ lexicon/ decoder/ linnet/ -> the library of the project, build/CONFIG/liblinnet.a
 #   the same                           -> the library for other programs, build/CONFIG/lib/ (linnet/library.mk)
 #   app/*.c                            -> the program, build/CONFIG/linnet (all but main.c also for tests: libapp.a)
@@ -36,7 +36,7 @@ ifeq ($(filter $(CONFIG),release asan asan-kernels ubsan tsan fuzz arm64 emscrip
 $(error CONFIG=$(CONFIG) is none of release, asan, asan-kernels, ubsan, tsan, fuzz, arm64, emscripten)
 endif
 
-# ---- flags -----------------------------------------------------------------------------------------------------------------------
+# ---- flags ---------------------------------------------------------------------------------------------------------------------
 
 # Warnings are errors only in checks: a new warning of another compiler must not stop a user's build.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion
@@ -75,7 +75,7 @@ LDFLAGS += -Lbuild/bundle/lib -Wl,-rpath,$(CURDIR)/build/bundle/lib -Wl,-rpath-l
 endif
 LDLIBS := $(PKG_LIBS) -ldl -lpthread -lm
 
-# ---- MPI -------------------------------------------------------------------------------------------------------------------------
+# ---- MPI -----------------------------------------------------------------------------------------------------------------------
 
 # For training on several processes: a small library of its own, because MPI libraries have different binary interfaces.
 ifeq ($(origin MPICC),undefined)
@@ -83,7 +83,7 @@ MPICC := $(shell command -v mpicc 2>/dev/null)
 endif
 MPI_SO := $(if $(MPICC),$B/liblinnet_mpi.so)
 
-# ---- libwebsockets ----------------------------------------------------------------------------------------------------------------
+# ---- libwebsockets -------------------------------------------------------------------------------------------------------------
 
 # For linnet serve: a library of its own, so that no other command loads a network library (WEB= : not built).
 ifeq ($(origin WEB),undefined)
@@ -96,7 +96,7 @@ OPUS := $(shell pkg-config --exists opus ogg 2>/dev/null && echo opus ogg)
 endif
 APP_LIBS := $(if $(OPUS),$(shell pkg-config --libs $(OPUS)))
 
-# ---- sources ---------------------------------------------------------------------------------------------------------------------
+# ---- sources -------------------------------------------------------------------------------------------------------------------
 
 LIB_SRC := $(wildcard base/*.c kernels/*.c kernels/ref/*.c kernels/cpu/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c linnet/*.c)
 ifneq ($(ARCH),x86_64)
@@ -112,13 +112,14 @@ APP_OBJ := $(APP_SRC:%.c=$O/%.o)
 BENCHES := $(BENCH_SRC:%.c=$B/%)
 
 .DEFAULT_GOAL := all
-include linnet/library.mk tests/tests.mk kernels/cuda/cuda.mk tools/arm64.mk bench/gpu.mk bindings/python/python.mk bindings/wasm/wasm.mk
+include linnet/library.mk tests/tests.mk kernels/cuda/cuda.mk tools/arm64.mk bench/gpu.mk bindings/python/python.mk \
+	bindings/wasm/wasm.mk
 
-# ---- targets for users -----------------------------------------------------------------------------------------------------------
+# ---- targets for users ---------------------------------------------------------------------------------------------------------
 
 all: found
 	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet library $(MPI_SO) $(WEB_SO) $(CUDA_BACKEND) $(PACKED)
-	@echo "built $B/linnet, $B/lib/liblinnet.so and .a$(if $(MPI_SO),$(comma) $(MPI_SO))$(if $(WEB_SO),$(comma) $(WEB_SO))$(if $(CUDA_BACKEND), and $(CUDA_BACKEND)); 'make help' says what else can be made"
+	@echo "built $B/linnet, $B/lib/liblinnet.so and .a$(addprefix $(comma) ,$(MPI_SO) $(WEB_SO) $(CUDA_BACKEND)); 'make help' says more"
 
 # The installed lexicon, packed; the program works without it. It cannot be made where the program cannot run.
 PACKED := share/linnet/english.dict.gz.tree
@@ -154,7 +155,7 @@ bench-programs: $(BENCHES) $B/linnet
 clean:
 	rm -rf build
 
-# ---- installation ----------------------------------------------------------------------------------------------------------------
+# ---- installation --------------------------------------------------------------------------------------------------------------
 
 # A shell variable, so that the path may contain any character.
 install install-files install-library uninstall uninstall-library: export TO = $(DESTDIR)$(PREFIX)
@@ -172,8 +173,8 @@ install-files: install-library
 	[ -z '$(WEB_SO)' ] || install -D -m 755 $B/liblinnet_web.so "$$TO/lib/linnet/liblinnet_web.so"
 	[ -z '$(MPI_SO)' ] || install -D -m 755 $B/liblinnet_mpi.so "$$TO/lib/linnet/liblinnet_mpi.so"
 	install -m 644 share/linnet/default.safetensors "$$TO/share/linnet/linnet.safetensors"
-	install -m 644 share/linnet/timit-61-39.map share/linnet/offline.safetensors share/linnet/english.lm share/linnet/english.dict.gz share/linnet/english.g2p share/linnet/phones.lm share/linnet/english.punctuation \
-		"$$TO/share/linnet"
+	install -m 644 $(addprefix share/linnet/,timit-61-39.map offline.safetensors english.lm english.dict.gz english.g2p phones.lm \
+		english.punctuation) "$$TO/share/linnet"
 	[ ! -f $(PACKED) ] || install -m 644 $(PACKED) "$$TO/share/linnet"
 	install -m 644 share/linnet/web/* "$$TO/share/linnet/web"
 	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg docs/*.png \
@@ -198,7 +199,7 @@ SAY := @echo
 Q := @
 endif
 
-# ---- compiling -------------------------------------------------------------------------------------------------------------------
+# ---- compiling -----------------------------------------------------------------------------------------------------------------
 
 # Records of the compiler flags and of the sources in the archives: rewritten only when they change, so that other flags or an added
 # or removed source rebuild what depends on them.
@@ -263,7 +264,7 @@ $B/linnet: $(APP_OBJ) $B/liblinnet.a
 $B/bench/%: $O/bench/%.o $B/liblinnet.a
 	$(call link,$(CC) $(CFLAGS))
 
-# ---- the MPI transport --------------------------------------------------------------------------------------------------------------
+# ---- the MPI transport ---------------------------------------------------------------------------------------------------------
 
 # Without the sanitizers, because MPI's own library has none. base/memory.c and status.c are in it, so that it does not depend on the
 # program's names.
@@ -272,7 +273,7 @@ $B/liblinnet_mpi.so: base/mpi/mpi.c base/memory.c base/status.c base/comm.h base
 	$(SAY) "  MPICC $@"
 	$(Q)$(MPICC) $(CPPFLAGS) -std=c11 $(WARN) -O2 -g -fPIC -fvisibility=hidden -shared $(filter %.c,$^) -lpthread -o $@
 
-# ---- the network side of linnet serve -----------------------------------------------------------------------------------------------
+# ---- the network side of linnet serve ------------------------------------------------------------------------------------------
 
 # As the transport above.
 $B/liblinnet_web.so: app/web/lws.c app/web/seal.c app/web/seal.h base/memory.c base/status.c app/web.h base/memory.h base/status.h Makefile

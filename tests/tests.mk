@@ -14,10 +14,11 @@ FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 endif
-SUPPORT_SRC := $(filter-out tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,$(filter-out $(wildcard tests/*/test_*.c),$(wildcard tests/*.c tests/*/*.c)))
+SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c) tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,\
+	$(wildcard tests/*.c tests/*/*.c))
 TEST_TOOLS := $(addprefix $B/tests/,app/sound app/rows app/talk app/crowd app/gpu_cases recipes/sphere recipes/pcm)
 
-# ---- groups --------------------------------------------------------------------------------------------------------------------------
+# ---- groups --------------------------------------------------------------------------------------------------------------------
 
 # GROUP: core, cuda, variants, all.
 GROUP ?= core
@@ -46,8 +47,8 @@ check check-cuda check-variants check-all:
 	@[ $(GROUP) = core ] || tests/groups.sh passed $(GROUP)
 
 # For one architecture, nvcc compiles the backend where it is installed.
-test-programs: $(filter-out %.sh,$(if $(filter asan,$(CONFIG)),$(RUN_ASAN),$(RUN))) $(TEST_TOOLS) $B/linnet $(MPI_SO) $(WEB_SO) $(if $(filter release,$(CONFIG)),$(LIBRARY)) \
-	$(if $(filter cuda all,$(GROUP)),$(if $(filter tsan,$(CONFIG)),,$(EMULATED)))
+test-programs: $(filter-out %.sh,$(if $(filter asan,$(CONFIG)),$(RUN_ASAN),$(RUN))) $(TEST_TOOLS) $B/linnet $(MPI_SO) $(WEB_SO) \
+	$(if $(filter release,$(CONFIG)),$(LIBRARY)) $(if $(filter cuda all,$(GROUP)),$(if $(filter tsan,$(CONFIG)),,$(EMULATED)))
 	+@[ $(CONFIG) != release ] || [ -z '$(NVCC)' ] || [ -z '$(filter cuda all,$(GROUP))' ] || \
 		$(MAKE) --no-print-directory $(JOBS) CUDA_ARCHS=90 cuda-compiles
 
@@ -90,7 +91,7 @@ fuzz:
 
 fuzz-programs: $(call run,$(FUZZ_SRC))
 
-# ---- linking -------------------------------------------------------------------------------------------------------------------------
+# ---- linking -------------------------------------------------------------------------------------------------------------------
 
 # Of an archive a program takes what it uses.
 $B/libsupport.a: $(SUPPORT_SRC:%.c=$O/%.o) $B/link

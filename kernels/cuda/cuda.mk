@@ -11,13 +11,15 @@ CUDA_ALL := 80 86 89 90 $(filter 100 120,$(CUDA_KNOWN))
 # What `make cuda` has built stays up to date.
 CUDA_BUILT := $B/cuda-archs
 ifeq ($(origin CUDA_ARCHS),undefined)
-CUDA_HERE := $(if $(NVCC),$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d '. ' | grep -x '[0-9]*' | sort -u))
+CUDA_HERE := $(if $(NVCC),$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d '. ' | \
+	grep -x '[0-9]*' | sort -u))
 CUDA_ARCHS := $(or $(shell cat $(CUDA_BUILT) 2>/dev/null),$(filter $(CUDA_KNOWN),$(CUDA_HERE)),$(if $(CUDA_HERE),90))
 endif
 CUDA_PTX := $(or $(filter 90,$(CUDA_ARCHS)),$(lastword $(CUDA_ARCHS)))
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(if $(NVCC),$(realpath $(shell command -v $(NVCC) 2>/dev/null))))
 CUDA_LIB := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/targets/$(ARCH)-linux/lib $(CUDA_HOME)/lib))
-CUDA_VERSION := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p' | awk '{print 1000 * $$1 + 10 * $$2}'))
+CUDA_VERSION := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p' | \
+	awk '{print 1000 * $$1 + 10 * $$2}'))
 NVCCFLAGS := -std=c++17 -O3 $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX) -t0 \
 	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra
@@ -71,7 +73,7 @@ $B/cuda-version: FORCE
 $O/kernels/gpu.o: $B/cuda-version
 $O/kernels/gpu.o: ISA := $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
 
-# ---- emulated: the same sources compiled as C++, an archive for test programs, and a library and a driver that the program loads ---------
+# ---- emulated: the same sources compiled as C++, an archive for test programs, and a library and a driver that the program loads 
 
 # Vectors of four cause false warnings about uninitialised values, unrolling pragmas cause them in clang.
 CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-uninitialized -Wno-maybe-uninitialized -Wno-pass-failed \
@@ -107,7 +109,7 @@ $B/tests/cuda/test_cuda_engine: $O/tests/cuda/test_cuda_engine.o $B/libsupport.a
 $B/tests/cuda/%: $O/tests/cuda/%.o $B/libsupport.a $B/emulated/libemulated.a $B/liblinnet.a
 	$(call link,$(CXX_LINK),$(CHECK_LIBS))
 
-# ---- on a real GPU: the tests of the backend load it as the program does ---------------------------------------------------------------
+# ---- on a real GPU: the tests of the backend load it as the program does -------------------------------------------------------
 
 GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
 GPU_TESTS := $(GPU_TEST_SRC:%.c=build/gpu/%)

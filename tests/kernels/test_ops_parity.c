@@ -1,12 +1,11 @@
-// [slow release] The CPU backend through the cases of ops_cases.h: each instruction set of this machine against ref/, and the same bits
-// for any number of threads.
+// [slow release] The CPU backend through the cases of ops_cases.h: each instruction set of this machine against ref/, and the
+// same bits for any number of threads.
 #include "base/memory.h"
 #include "tests/kernels/ops_cases.h"
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};
 
-// A sanitizer runs the cases once, with three threads: other numbers of threads could differ only in bits, which the release build
-// compares.
+// A sanitizer runs the cases once, with three threads: another number could differ only in bits, which the release build compares.
 enum { ALL_SHAPES = !TEST_ASAN };
 
 static const ops_options plain = {.n_threads = 1, .tolerance = 1, .bit_exact = 1};
