@@ -119,7 +119,7 @@ include linnet/library.mk tests/tests.mk kernels/cuda/cuda.mk tools/arm64.mk ben
 
 all: found
 	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet library $(MPI_SO) $(WEB_SO) $(CUDA_BACKEND) $(PACKED)
-	@echo "built $B/linnet, $B/lib/liblinnet.so and .a$(addprefix $(comma) ,$(MPI_SO) $(WEB_SO) $(CUDA_BACKEND)); 'make help' says more"
+	@echo "built $B/linnet, $B/lib/liblinnet.so and .a$(patsubst %, and %,$(MPI_SO) $(WEB_SO) $(CUDA_BACKEND)); 'make help' says more"
 
 # The installed lexicon, packed; the program works without it. It cannot be made where the program cannot run.
 PACKED := share/linnet/english.dict.gz.tree

@@ -27,8 +27,8 @@ hash() {
 case $1 in
 changed)
     git rev-parse --git-dir > /dev/null 2>&1 || exit 0
-    now=$(hash "$2")
-    ! grep -qxF "$2 $now" .ci/passed 2> /dev/null ;;
+    now=$(hash "$2") || exit 2
+    ! grep -qF "$2 $now" .ci/passed 2> /dev/null ;;
 passed)
     git rev-parse --git-dir > /dev/null 2>&1 || exit 0
     groups=$2
