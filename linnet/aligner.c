@@ -93,26 +93,18 @@ lin_status lin_aligner_read(lin_aligner *a, const lin_aligner_input *in, lin_ali
     return status;
 }
 
-static const float *row_of(const void *context, int64_t row)
-{
-    const lin_aligner *a = context;
-    return a->keeps_rows ? a->rows + (size_t)row * (size_t)a->recognizer->V : lin_align_row(a->align, row);
-}
+static const float *row_of(const void *context, int64_t row) { return lin_align_row(context, row); }
 
-// A phone may be up to a quarter of a second away from its place in the path.
-static lin_status judge(lin_aligner *a, lin_result *result, lin_error *err)
+// Only the rows of the utterance count: in a TextGrid the last row of one may be the first row of the next.
+lin_status lin_aligner_judge(lin_aligner *a, int first, lin_error *err)
 {
-    const int n = a->path.n_phones, margin = (int)fmin(ceil(0.25 / a->row_s), 1e6); // row_s is not limited
-    lin_status status = lin_grow_int(&a->goodness, &a->goodness_capacity, n, sizeof *a->goodness, "goodness of phones", err);
+    // A phone may be up to a quarter of a second away from its place in the path. row_s is not limited.
+    const int margin = (int)fmin(ceil(0.25 / a->row_s), 1e6);
+    lin_status status = lin_grow_int(&a->goodness, &a->goodness_capacity, (int64_t)first + a->path.n_phones, sizeof *a->goodness,
+                                     "goodness of phones", err);
     if (status != LIN_OK) return status;
-    const int64_t rows = a->keeps_rows ? (int64_t)a->n_rows : lin_align_rows(a->align);
-    status = lin_goodness_measure(row_of, a, a->recognizer->V, rows, &a->path, margin, a->goodness, err);
-    for (int i = 0; i < n && status == LIN_OK; i++) {
-        const int heard = a->goodness[i].heard;
-        result->phones[i].goodness = a->goodness[i].score;
-        result->phones[i].heard = heard == result->phones[i].label ? 0 : heard ? heard : LIN_RESULT_NOTHING;
-    }
-    return status;
+    return lin_goodness_measure(row_of, a->align, a->recognizer->V, lin_align_rows(a->align), &a->path, margin, a->goodness + first,
+                                err);
 }
 
 // Each phone from where its sound begins to where it ends.
@@ -157,8 +149,12 @@ lin_status lin_aligner_add_path(lin_aligner *a, lin_result *result, lin_error *e
 lin_status lin_aligner_finish(lin_aligner *a, const lin_alignment *out, lin_result *result, lin_error *err)
 {
     result->seconds = out->seconds;
-    lin_status status = judge(a, result, err);
-    if (status == LIN_OK) status = follow_sound(a, result, err);
+    for (int i = 0; i < result->n_phones; i++) {
+        const int heard = a->goodness[i].heard;
+        result->phones[i].goodness = a->goodness[i].score;
+        result->phones[i].heard = heard == result->phones[i].label ? 0 : heard ? heard : LIN_RESULT_NOTHING;
+    }
+    lin_status status = follow_sound(a, result, err);
     // Up to here times count from the start of the part.
     lin_result_shift(result, a->start_s);
     result->seconds += a->start_s;
@@ -204,6 +200,7 @@ lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_al
     if (status == LIN_OK) status = lin_align_finish(a->align, &a->path, &out->report, err);
     if (status == LIN_OK) status = lin_aligner_begin(out, in->id, in->speaker, in->channel, &result, err);
     if (status == LIN_OK) status = lin_aligner_stress(a, err);
+    if (status == LIN_OK) status = lin_aligner_judge(a, 0, err);
     if (status == LIN_OK) status = lin_aligner_add_path(a, result, err);
     if (status == LIN_OK) status = lin_aligner_finish(a, out, result, err);
     if (status == LIN_OK) status = lin_buffer_status(&out->guesses, err);

@@ -96,6 +96,7 @@ static lin_status align_interval(lin_aligner *a, const lin_interval *v, const ch
     }
     if (status == LIN_OK) status = lin_align_finish(a->align, &a->path, &report, err);
     if (status == LIN_OK) status = lin_aligner_stress(a, err);
+    if (status == LIN_OK) status = lin_aligner_judge(a, a->whole.n_phones, err);
     if (status == LIN_OK) status = look_again(a, from, to, err);
     lin_align_destroy(a->align);
     a->align = NULL;
@@ -173,12 +174,20 @@ static lin_status begin_speaker(lin_alignment *out, const lin_aligner_input *in,
     return status;
 }
 
-// "anna - words" is a tier made by an aligner.
+static int ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), k = strlen(end);
+    return n >= k && !strcmp(text + n - k, end);
+}
+
+// Aligners name their tiers "words" and "phones", or "anna - words" and "anna - phones".
+static int is_of_phones(const char *tier) { return !strcmp(tier, "phones") || ends_with(tier, " - phones"); }
+
 static void name_speaker(char *name, size_t capacity, const char *tier)
 {
-    static const char end[] = " - words";
     size_t n = strlen(tier);
-    if (n > sizeof end - 1 && !strcmp(tier + n - (sizeof end - 1), end)) n -= sizeof end - 1;
+    if (ends_with(tier, " - words")) n -= strlen(" - words");
+    else if (ends_with(tier, " - phones")) n -= strlen(" - phones");
     snprintf(name, capacity, "%.*s", n > capacity ? (int)capacity : (int)n, tier);
 }
 
@@ -194,6 +203,7 @@ static lin_status align_tiers(lin_aligner *a, const lin_aligner_input *in, const
         name_speaker(name, sizeof name, lin_textgrid_text(grid, tier->name));
         lin_result *result;
         if (!tier->chosen) continue;
+        a->is_phones = in->grid_of_phones || is_of_phones(lin_textgrid_text(grid, tier->name));
         // Each speaker has a channel number.
         status = begin_speaker(out, in, n > 1 ? name : NULL, n > 1 ? out->n_results + 1 : in->channel, &result, err);
         if (status == LIN_OK) status = align_tier(a, grid, tier, path, out, result, err);

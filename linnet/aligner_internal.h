@@ -51,11 +51,14 @@ lin_status lin_aligner_read(lin_aligner *a, const lin_aligner_input *input, lin_
 /* Stress of the phones of a->path, while a->align knows which pronunciations it chose. */
 lin_status lin_aligner_stress(lin_aligner *a, lin_error *err);
 
+/* Goodness of the phones of a->path, while a->align has its rows, as numbers `first` and following of a->goodness. */
+lin_status lin_aligner_judge(lin_aligner *a, int first, lin_error *err);
+
 /* One more result, empty and named. */
 lin_status lin_aligner_begin(lin_alignment *out, const char *id, const char *speaker, int channel, lin_result **result,
                              lin_error *err);
 
-/* Appends a->path to the result; then, when all is appended, goodness and times. */
+/* Appends a->path to the result; then, when all is appended, goodness (measured before) and times. */
 lin_status lin_aligner_add_path(lin_aligner *a, lin_result *result, lin_error *err);
 lin_status lin_aligner_finish(lin_aligner *a, const lin_alignment *out, lin_result *result, lin_error *err);
 

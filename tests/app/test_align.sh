@@ -279,6 +279,17 @@ is "a corpus with a TextGrid: tiers of each speaker" "anna b - words|anna b - ph
 run align -q "$tmp/gridded/talk.wav" "$tmp/gridded/out/talk.TextGrid" -f trn $lex
 is "a TextGrid as it was written, read again: words are utterances, phones none" "one (talk-anna_b)|two (talk-ben)" \
     "$(printf '%s' "$out" | tr '\n' '|')"
+# What align writes it reads again: TextGrids with each kind of tier, with words and phonemes that touch. (A word that is cut to
+# its sound may be shorter than its steps: those are in test_aligner.c.)
+for how in "words path" "both path" "phones path" "phones sound"; do
+    want="one two (u1)"
+    [ "${how% *}" != phones ] || want="W AH N T UW (u1)"
+    run align -q "$d/u1.wav" --text "one two" $lex -f textgrid --unit ${how% *} --times ${how#* } -o "$tmp/trip.TextGrid"
+    run align -q "$d/u1.wav" "$tmp/trip.TextGrid" $lex -f trn
+    is "a TextGrid of $how, read again" "0 $want" "$status $out"
+done
+run align -q "$d/u1.wav" "$tmp/trip.TextGrid" $lex --times path -f textgrid --unit phones -o "$tmp/trip2.TextGrid"
+is "a TextGrid of phonemes, read again: tiers" "phones" "$(sed -n 's/^        name = "\(.*\)" $/\1/p' "$tmp/trip2.TextGrid")"
 run align -q "$tmp/gridded" -f srt --output-dir "$tmp/gridded/out" $lex
 is "subtitles: a file for each speaker" "talk-1.srt talk-2.srt talk.TextGrid" "$(ls "$tmp/gridded/out" | xargs)"
 grid 1 '"IntervalTier" "a" 0 1.8 2 0 0.7 "one" 0.7 1.5 "two"' > "$tmp/gridded/talk.TextGrid"

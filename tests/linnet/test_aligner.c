@@ -116,6 +116,37 @@ static const char grid[] = "File type = \"ooTextFile\"\nObject class = \"TextGri
                            "\"IntervalTier\" \"anna - words\" 0 0.88 2\n0 0.44 \"hello\"\n0.44 0.88 \"\"\n"
                            "\"IntervalTier\" \"ben\" 0 0.88 3\n0 0.44 \"\"\n0.44 0.84 \"world\"\n0.84 0.88 \"hello\"\n";
 
+// What align itself writes: intervals that touch within a row, words and phones.
+START_TEST(textgrid_of_an_aligner)
+{
+    static const char *const grids[] = {
+        "\"ooTextFile\"\n\"TextGrid\"\n0\n0.88\n<exists>\n1\n\"IntervalTier\" \"words\" 0 0.88 2\n"
+        "0 0.47 \"hello\"\n0.47 0.88 \"world\"\n",
+        "\"ooTextFile\"\n\"TextGrid\"\n0\n0.88\n<exists>\n1\n\"IntervalTier\" \"phones\" 0 0.88 8\n"
+        "0 0.125 \"HH\"\n0.125 0.205 \"EH\"\n0.205 0.285 \"L\"\n0.285 0.47 \"OW\"\n"
+        "0.47 0.53 \"W\"\n0.53 0.61 \"ER\"\n0.61 0.69 \"L\"\n0.69 0.88 \"D\"\n"};
+    float *rows;
+    const size_t n = make_rows("_ HH EH L OW _ W ER L D _", &rows);
+    lin_aligner *aligner = create();
+    lin_alignment out = {0};
+    for (int k = 0; k < 2; k++) {
+        lin_aligner_input in = input_of(grids[k], LIN_ALIGNER_TEXTGRID, rows, n);
+        OK(lin_aligner_align(aligner, &in, &out, &err));
+        ck_assert_msg(out.n_bad == 0, "%s", out.notes.n ? out.notes.data : "");
+        ck_assert_int_eq(out.n_results, 1);
+        const lin_result *r = &out.results[0];
+        ck_assert_int_eq(r->has_words, k == 0);
+        ck_assert_int_eq(r->n_phones, 8);
+        ck_assert_int_eq(r->phones[1].label, phone("EH"));
+        ck_assert_double_gt(r->phones[1].goodness, -0.5);
+        for (int i = 1; i < r->n_phones; i++) ck_assert_double_ge(r->phones[i].start_s, r->phones[i - 1].end_s);
+    }
+    lin_alignment_free(&out);
+    lin_aligner_destroy(aligner);
+    lin_free(rows);
+}
+END_TEST
+
 START_TEST(textgrid)
 {
     float *rows;
@@ -200,6 +231,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, words_and_phones);
     tcase_add_test(tc, textgrid);
+    tcase_add_test(tc, textgrid_of_an_aligner);
     tcase_add_test(tc, what_cannot_be_aligned);
     tcase_add_test(tc, memory_runs_out);
     suite_add_tcase(suite, tc);
