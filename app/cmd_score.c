@@ -16,7 +16,7 @@ typedef struct score_values {
 } score_values;
 
 #define AT(field) .at = offsetof(score_values, field)
-#define FORMATS "auto|trn|kaldi|ctm|json"
+#define FORMATS "auto|trn|kaldi|ctm|json|stm"
 static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Comparison"},
     {.name = "unit", .type = LIN_OPTION_CHOICE, AT(unit), .text = "auto", .choices = "auto|phones|words",
@@ -60,7 +60,8 @@ static const lin_option options[] = {
 };
 
 enum { UNIT_AUTO, UNIT_PHONES, UNIT_WORDS };
-static const lin_trn_format formats[] = {LIN_TRN_AUTO, LIN_TRN_TRN, LIN_TRN_KALDI, LIN_TRN_CTM, LIN_TRN_JSON};
+static const lin_trn_format formats[] = {LIN_TRN_AUTO, LIN_TRN_TRN, LIN_TRN_KALDI, LIN_TRN_CTM, LIN_TRN_JSON,
+                                         LIN_TRN_STM};
 
 static lin_status write_reports(const score_values *v, const lin_score_report *report, lin_error *err)
 {
@@ -148,9 +149,11 @@ const lin_command lin_command_score = {
     .description =
         "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment; times are ignored. REF "
         "and HYP are NIST TRN, Kaldi text, CTM or JSON lines with the same utterances. A speaker is the part of an utterance's "
-        "name before the first '-', or else the first '_', unless --utt2spk is given.\n\n"
+        "name before the first '-', or else the first '_', unless --utt2spk is given. REF may be a NIST STM: HYP is then a CTM, "
+        "whose words are scored within the times of its lines.\n\n"
         "Confidence intervals are computed by drawing utterances, and whole speakers, with replacement. See docs/scoring.md.",
     .examples = "  linnet score test.ref.trn test.hyp.trn\n"
+                "  linnet score --unit words meeting.stm meeting.ctm\n"
                 "  linnet score --confusions 10 --html report.html test.ref.trn test.hyp.jsonl\n"
                 "  linnet score test.ref.trn new.trn --against old.trn",
     .options = options,

@@ -10,6 +10,8 @@
 #include "base/textfile.h"
 #include "decoder/bootstrap.h"
 #include "decoder/edit.h"
+#include "decoder/edit_choices.h"
+#include "decoder/stm.h"
 
 struct lin_score {
     lin_symbols tokens;
@@ -76,7 +78,8 @@ static lin_status check_utterances(lin_score *s, const char *ref_name, const cha
     char first[480] = "", second[480] = "";
     if (n_lost) snprintf(first, sizeof first, "hypothesis %.80s lacks %d (%s)", hyp_name, n_lost, lost);
     if (n_extra) snprintf(second, sizeof second, "reference %.80s lacks %d (%s)", ref_name, n_extra, extra);
-    return lin_fail(err, LIN_MISMATCH, "the utterances differ: %s%s%s", first, n_lost && n_extra ? ", " : "", second);
+    const char *hint = s->ref.format == LIN_TRN_STM && n_extra ? "; for the lines of an STM give a CTM, which has times" : "";
+    return lin_fail(err, LIN_MISMATCH, "the utterances differ: %s%s%s%s", first, n_lost && n_extra ? ", " : "", second, hint);
 }
 
 static lin_status note_error(lin_score *s, int ref, int hyp, lin_error *err)
@@ -115,11 +118,13 @@ static void fold_confusions(lin_score *s)
     s->n_confusions = s->n_folded = n;
 }
 
-static void count_pair(lin_score *s, lin_score_counts *c, int ref, int hyp)
+static void count_pair(lin_score *s, lin_score_counts *c, const lin_score_pair *p)
 {
-    lin_score_token_counts *r = ref >= 0 ? &s->by_token[ref] : NULL, *h = hyp >= 0 ? &s->by_token[hyp] : NULL;
+    lin_score_token_counts *r = p->ref >= 0 ? &s->by_token[p->ref] : NULL, *h = p->hyp >= 0 ? &s->by_token[p->hyp] : NULL;
+    if (p->is_right && !r) r = h; // an optional word of the hypothesis, which sclite counts as a word of the reference
+    c->n_ref += r != NULL;
     if (r) r->n_ref++;
-    if (r && ref == hyp) {
+    if (p->is_right) {
         c->correct++;
         r->correct++;
     } else if (r && h) {
@@ -135,8 +140,28 @@ static void count_pair(lin_score *s, lin_score_counts *c, int ref, int hyp)
     }
 }
 
-// `steps` has room for the tokens of both sides.
-static lin_status score_utterance(lin_score *s, int u, lin_edit_step *steps, lin_error *err)
+static int has_choices(const int *tokens, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (tokens[i] < 0) return 1;
+    }
+    return 0;
+}
+
+// `steps` and `choices` have room for the tokens of both sides.
+static lin_status align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, lin_edit_choice *choices, int *n_steps,
+                        lin_error *err)
+{
+    if (has_choices(ref, n) || has_choices(hyp, m)) return lin_edit_choices(ref, n, hyp, m, choices, n_steps, err);
+    lin_status status = lin_edit_align(ref, n, hyp, m, steps, n_steps, err);
+    for (int k = 0; k < *n_steps; k++) {
+        const int a = steps[k].ref < 0 ? -1 : ref[steps[k].ref], b = steps[k].hyp < 0 ? -1 : hyp[steps[k].hyp];
+        choices[k] = (lin_edit_choice){a, b, a == b};
+    }
+    return status;
+}
+
+static lin_status score_utterance(lin_score *s, int u, lin_edit_step *steps, lin_edit_choice *choices, lin_error *err)
 {
     static const lin_trn_utterance nothing = {0};
     const char *id = lin_symbols_text(&s->ref.ids, u);
@@ -144,16 +169,22 @@ static lin_status score_utterance(lin_score *s, int u, lin_edit_step *steps, lin
     const lin_trn_utterance *r = &s->ref.utterances[u], *h = v >= 0 ? &s->hyp.utterances[v] : &nothing;
     const int *ref = r->n ? s->ref.tokens + r->first : NULL, *hyp = h->n ? s->hyp.tokens + h->first : NULL;
     lin_score_counts *c = &s->by_utterance[u];
-    lin_status status = lin_edit_align(ref, r->n, hyp, h->n, steps, &n_steps, err);
-    *c = (lin_score_counts){.utterances = 1, .n_ref = r->n};
+    lin_status status = align(ref, r->n, hyp, h->n, steps, choices, &n_steps, err);
+    *c = (lin_score_counts){.utterances = 1};
     for (int k = 0; k < n_steps && !status; k++) {
-        int a = steps[k].ref < 0 ? -1 : ref[steps[k].ref], b = steps[k].hyp < 0 ? -1 : hyp[steps[k].hyp];
-        s->pairs[s->n_pairs++] = (lin_score_pair){.ref = a, .hyp = b};
-        count_pair(s, c, a, b);
-        if (a != b) status = note_error(s, a, b, err);
+        const lin_score_pair *p = &s->pairs[s->n_pairs];
+        s->pairs[s->n_pairs++] = (lin_score_pair){choices[k].ref, choices[k].hyp, choices[k].is_right};
+        count_pair(s, c, p);
+        if (!p->is_right) status = note_error(s, p->ref, p->hyp, err);
     }
     c->wrong = c->sub + c->del + c->ins > 0;
     return status;
+}
+
+int lin_score_has_choices(const lin_score *s, int u)
+{
+    const lin_trn_utterance *r = &s->ref.utterances[u];
+    return r->n && has_choices(s->ref.tokens + r->first, r->n);
 }
 
 // Kaldi's utt2spk is Kaldi text with one token in every line.
@@ -192,6 +223,9 @@ static lin_status find_speakers(lin_score *s, const char *path, int case_sensiti
             int token = table.tokens[table.utterances[v].first];
             name = lin_symbols_text(&names, token);
             n = names.items[token].n;
+        } else if (s->ref.speaker_of) {
+            name = lin_symbols_text(&s->ref.speakers, s->ref.speaker_of[u]);
+            n = s->ref.speakers.items[s->ref.speaker_of[u]].n;
         } else {
             n = lin_trn_speaker(id, n);
         }
@@ -241,9 +275,10 @@ static lin_status score_all(lin_score *s, const lin_score_options *options, lin_
     if (status) return status;
     size_t most = longest(&s->ref) + longest(&s->hyp);
     lin_edit_step *steps = lin_alloc(most, sizeof *steps);
-    if (!steps) return lin_no_memory(err, "an alignment", most * sizeof *steps);
+    lin_edit_choice *choices = lin_alloc(most, sizeof *choices);
+    if (!steps || !choices) status = lin_no_memory(err, "an alignment", most * (sizeof *steps + sizeof *choices));
     for (int u = 0; u < s->ref.n && !status; u++) {
-        status = score_utterance(s, u, steps, err);
+        status = score_utterance(s, u, steps, choices, err);
         s->first_pair[u + 1] = s->n_pairs;
         add_counts(&s->by_speaker[s->speaker_of[u]], &s->by_utterance[u]);
         add_counts(&s->total, &s->by_utterance[u]);
@@ -253,7 +288,16 @@ static lin_status score_all(lin_score *s, const lin_score_options *options, lin_
     fold_confusions(s);
     if (s->n_confusions) qsort(s->confusions, s->n_confusions, sizeof *s->confusions, by_count);
     lin_free(steps);
+    lin_free(choices);
     return status;
+}
+
+// What an STM needs to be compared with the hypothesis.
+static lin_status match_stm(lin_score *s, const char *ref_name, const char *hyp_name, lin_error *err)
+{
+    if (s->ref.format != LIN_TRN_STM || s->hyp.format == LIN_TRN_STM) return LIN_OK;
+    if (s->hyp.format == LIN_TRN_CTM) return lin_stm_cut(&s->ref, ref_name, &s->hyp, hyp_name, err);
+    return lin_stm_rename(&s->ref, &s->hyp, err);
 }
 
 lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp, const char *hyp_name,
@@ -268,7 +312,9 @@ lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, 
     lin_status status = lin_trn_parse(ref, n_ref, ref_name, &how, &s->tokens, &s->ref, err);
     if (!status && !s->ref.n) status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", ref_name);
     how.format = o->hyp_format;
+    how.by_channel = s->ref.format == LIN_TRN_STM;
     if (!status) status = lin_trn_parse(hyp, n_hyp, hyp_name, &how, &s->tokens, &s->hyp, err);
+    if (!status) status = match_stm(s, ref_name, hyp_name, err);
     if (!status) status = check_utterances(s, ref_name, hyp_name, err);
     if (!status) status = score_all(s, o, err);
     if (status) {

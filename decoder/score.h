@@ -12,8 +12,8 @@
  *   lin_score_destroy(score);
  *
  * Speakers come from a table of them, or from the utterance ids as in "sclite -i spu_id" (see lin_trn_speaker). A rate is
- * (S + D + I) / N, where N is the number of tokens of the reference; for N = 0 it is 0 without errors and 1 with errors. Times,
- * if a format has them, are only used to sort its tokens.
+ * (S + D + I) / N, where N is the number of tokens of the reference (of the alternatives that were chosen, optional ones too); for N = 0 it is 0 without errors and 1 with errors. Times,
+ * if a format has them, are only used to sort its tokens, and to find the words of each line of an STM.
  * Threads: immutable once made, shared by all.
  */
 #ifndef LIN_DECODER_SCORE_H
@@ -44,7 +44,7 @@ typedef struct lin_score_counts {
  * Reads two files (of the same or different formats) and scores them. `options` may be NULL. Every utterance must be in both:
  * otherwise LIN_MISMATCH with the number of those missing on each side and the first ids. (sclite silently drops references
  * without a hypothesis, which lowers the error rate.) In CTM an empty result and a missing one are the same: utterances without a
- * line count as all deleted, and the report gives their number.
+ * line count as all deleted, and the report gives their number. With an STM as the reference see stm.h for names and times.
  */
 lin_status lin_score_files(const char *ref_path, const char *hyp_path, const lin_score_options *options, lin_score **score,
                            lin_error *err);
@@ -64,6 +64,9 @@ const char *lin_score_speaker(const lin_score *score, int index, lin_score_count
 int lin_score_utterances(const lin_score *score);
 const char *lin_score_utterance(const lin_score *score, int index, lin_score_counts *counts);
 
+/* 1: the utterance has alternatives or optional words: another hypothesis may choose other words of the reference. */
+int lin_score_has_choices(const lin_score *score, int utterance);
+
 /* The number of the speaker of an utterance. */
 int lin_score_speaker_of(const lin_score *score, int utterance);
 
@@ -78,6 +81,7 @@ const char *lin_score_unmapped(const lin_score *score, int index);
 /* The alignment of an utterance: pairs from first to last, owned by the score. Tokens are numbers, -1 for nothing. */
 typedef struct lin_score_pair {
     int ref, hyp;
+    int is_right; /* equal, or an optional word and nothing */
 } lin_score_pair;
 
 const lin_score_pair *lin_score_alignment(const lin_score *score, int utterance, int *n);

@@ -6,15 +6,16 @@
 
 static void blanks(lin_buffer *out, size_t n) { lin_buffer_pad(out, out->n, n, 0); }
 
-// A token in a column of `width` characters and a blank after it; NULL is a gap: stars as long as the token of the other side.
-static void put_token(lin_buffer *out, const char *text, size_t width, int capitals)
+// A token in a column of `width` characters and a blank after it; NULL is a gap: stars as long as the token of the other side, or
+// blanks beside an optional word.
+static void put_token(lin_buffer *out, const char *text, size_t width, int is_wrong, int capitals)
 {
     if (!text) {
-        for (size_t i = 0; i < width; i++) lin_buffer_char(out, '*');
+        for (size_t i = 0; i < width; i++) lin_buffer_char(out, is_wrong ? '*' : ' ');
         lin_buffer_char(out, ' ');
         return;
     }
-    for (const char *c = text; *c; c++) lin_buffer_char(out, capitals && *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c);
+    for (const char *c = text; *c; c++) lin_buffer_char(out, is_wrong && capitals && *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c);
     blanks(out, width - lin_utf8_count(text) + 1);
 }
 
@@ -46,12 +47,12 @@ void lin_score_align(const lin_score_report *r, int u, lin_buffer *out)
         return;
     }
     lin_buffer_text(out, "\nREF:  ");
-    for (int i = 0; i < n; i++) put_token(out, token_of(s, p[i].ref), column(s, &p[i]), p[i].ref != p[i].hyp && !r->keep_case);
+    for (int i = 0; i < n; i++) put_token(out, token_of(s, p[i].ref), column(s, &p[i]), !p[i].is_right, !r->keep_case);
     lin_buffer_text(out, "\nHYP:  ");
-    for (int i = 0; i < n; i++) put_token(out, token_of(s, p[i].hyp), column(s, &p[i]), p[i].ref != p[i].hyp && !r->keep_case);
+    for (int i = 0; i < n; i++) put_token(out, token_of(s, p[i].hyp), column(s, &p[i]), !p[i].is_right, !r->keep_case);
     lin_buffer_text(out, "\nEval: ");
     for (int i = 0; i < n; i++) {
-        lin_buffer_char(out, p[i].ref == p[i].hyp ? ' ' : p[i].ref < 0 ? 'I' : p[i].hyp < 0 ? 'D' : 'S');
+        lin_buffer_char(out, p[i].is_right ? ' ' : p[i].ref < 0 ? 'I' : p[i].hyp < 0 ? 'D' : 'S');
         blanks(out, column(s, &p[i]));
     }
     lin_buffer_text(out, "\n\n");

@@ -93,9 +93,8 @@ typedef struct sums {
 // Skips insertions and counts them in *errors; *at is then at a reference token or the end.
 static int pass_insertions(const lin_score_pair *pairs, int n, int *at, int *errors)
 {
-    int begin = *at;
-    while (*at < n && pairs[*at].ref < 0) ++*at;
-    *errors += *at - begin;
+    const int begin = *at;
+    for (; *at < n && pairs[*at].ref < 0; ++*at) *errors += !pairs[*at].is_right;
     return *at > begin;
 }
 
@@ -117,7 +116,7 @@ static void add_segments(const lin_score_pair *x, int n_x, const lin_score_pair 
     for (;;) {
         if (pass_insertions(x, n_x, &i, &errors_x) | pass_insertions(y, n_y, &j, &errors_y)) right = 0;
         if (i == n_x || j == n_y) break;
-        int wrong_x = x[i].ref != x[i].hyp, wrong_y = y[j].ref != y[j].hyp;
+        int wrong_x = !x[i].is_right, wrong_y = !y[j].is_right;
         i++;
         j++;
         errors_x += wrong_x;
@@ -125,6 +124,16 @@ static void add_segments(const lin_score_pair *x, int n_x, const lin_score_pair 
         right = wrong_x || wrong_y ? 0 : right + 1;
         if (right == 2) close_segment(t, &errors_x, &errors_y);
     }
+    close_segment(t, &errors_x, &errors_y);
+}
+
+// An utterance with alternatives is one segment: its words may differ.
+static void add_whole(const lin_score *x, const lin_score *y, int u, sums *t)
+{
+    lin_score_counts a, b;
+    lin_score_utterance(x, u, &a);
+    lin_score_utterance(y, u, &b);
+    int errors_x = (int)(a.sub + a.del + a.ins), errors_y = (int)(b.sub + b.del + b.ins);
     close_segment(t, &errors_x, &errors_y);
 }
 
@@ -154,6 +163,7 @@ static lin_status same_reference(const lin_score *x, const lin_score *y, int u, 
     const char *id = lin_score_utterance(x, u, NULL);
     const lin_score_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);
     int same = !strcmp(id, lin_score_utterance(y, u, NULL));
+    if (same && lin_score_has_choices(x, u)) return LIN_OK; // each has chosen its own words of the reference
     for (; same; i++, j++) {
         i = next_ref(p, n_p, i);
         j = next_ref(q, n_q, j);
@@ -199,7 +209,8 @@ lin_status lin_score_compare(const lin_score *x, const lin_score *y, const lin_b
         int n_p, n_q;
         if ((status = same_reference(x, y, u, err))) return status;
         const lin_score_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);
-        add_segments(p, n_p, q, n_q, &t);
+        if (lin_score_has_choices(x, u)) add_whole(x, y, u, &t);
+        else add_segments(p, n_p, q, n_q, &t);
     }
     c->segments = judge(&t);
     lin_bootstrap_unit *a = lin_alloc((size_t)n, sizeof *a), *b = lin_alloc((size_t)n, sizeof *b);

@@ -276,7 +276,7 @@ static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *e
             "<div class=\"al\">",
             k < 3 ? " open" : "", id, 100 * lin_score_rate(&c), c.n_ref, c.sub, c.del, c.ins);
         for (int i = 0; i < n_pairs && i < MAX_PAIRS; i++) {
-            put(out, "<span%s><i>%h</i><b>%h</b></span>\n", p[i].ref == p[i].hyp ? "" : " class=\"e\"", name_of(r->score, p[i].ref),
+            put(out, "<span%s><i>%h</i><b>%h</b></span>\n", p[i].is_right ? "" : " class=\"e\"", name_of(r->score, p[i].ref),
                 name_of(r->score, p[i].hyp));
         }
         put(out, "</div>");

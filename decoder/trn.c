@@ -1,9 +1,8 @@
-// trn.c - TRN, Kaldi text and CTM; JSON lines are in trn_json.c; see trn.h.
+// trn.c - TRN and Kaldi text, and what all formats share; CTM, STM and JSON are in ctm.c, stm.c and trn_json.c; see trn.h.
 
 #include "decoder/trn_reader.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -20,14 +19,14 @@ static lin_status fold(lin_trn_reader *r, const char **text, size_t n, lin_error
     return LIN_OK;
 }
 
-static lin_status add_symbol(lin_trn_reader *r, lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err)
+lin_status lin_trn_add_symbol(lin_trn_reader *r, lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err)
 {
     lin_status status = fold(r, &text, n, err);
     return status ? status : lin_symbols_add(symbols, text, n, index, err);
 }
 
 // The number of a token, or -1 if the map deletes it.
-static lin_status number_token(lin_trn_reader *r, const char *text, size_t n, int *index, lin_error *err)
+lin_status lin_trn_number(lin_trn_reader *r, const char *text, size_t n, int *index, lin_error *err)
 {
     lin_status status = fold(r, &text, n, err);
     if (status) return status;
@@ -52,7 +51,7 @@ lin_status lin_trn_add_utterance(lin_trn_reader *r, const char *id, size_t n, in
     char shown[LIN_QUOTE];
     lin_status status =
         lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->n + 1, sizeof *t->utterances, "transcripts", err);
-    if (!status) status = add_symbol(r, &t->ids, id, n, &index, err);
+    if (!status) status = lin_trn_add_symbol(r, &t->ids, id, n, &index, err);
     if (status) return status;
     if (index < t->n) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: utterance '%s' is there twice, first in line %d", r->name, line,
@@ -62,18 +61,24 @@ lin_status lin_trn_add_utterance(lin_trn_reader *r, const char *id, size_t n, in
     return LIN_OK;
 }
 
-static lin_status add_one(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
+static lin_status append(lin_trn_reader *r, int token, lin_error *err)
 {
     lin_trn *t = r->trn;
     lin_trn_utterance *u = &t->utterances[t->n - 1];
-    int index;
     lin_status status = lin_grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, "transcripts", err);
-    if (!status) status = number_token(r, token, n, &index, err);
-    if (status || index < 0) return status;
+    if (status) return status;
     if (u->n == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many tokens", r->name, u->line);
-    t->tokens[t->n_tokens++] = index;
+    t->tokens[t->n_tokens++] = token;
     u->n++;
     return LIN_OK;
+}
+
+static lin_status add_one(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
+{
+    int index;
+    lin_status status = lin_trn_number(r, token, n, &index, err);
+    if (!status && index >= 0 && r->is_optional) status = append(r, LIN_EDIT_OPTIONAL, err);
+    return status || index < 0 ? status : append(r, index, err);
 }
 
 lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
@@ -105,21 +110,79 @@ static const char *last_of(const char *text, size_t n, char c)
     return n ? text + n - 1 : NULL;
 }
 
-// Tokens that sclite would not take as they stand.
-static lin_status check_trn_tokens(const lin_trn_reader *r, const char *at, const char *end, int line, lin_error *err)
+lin_trn_word lin_trn_read_word(const char *text, size_t n)
 {
-    const char *token;
-    size_t n;
+    lin_trn_word w = {.text = text, .n = n};
+    if (w.n > 1 && w.text[w.n - 1] == '*') w.n--;
+    w.is_null = w.n == 1 && *w.text == '@';
+    w.is_optional = w.n > 2 && *w.text == '(' && w.text[w.n - 1] == ')';
+    if (w.is_optional) w.text++, w.n -= 2;
+    return w;
+}
+
+static lin_status bad_choice(const lin_trn_reader *r, int line, const char *what, lin_error *err)
+{
+    return lin_fail(err, LIN_FORMAT, "%s:%d: %s", r->name, line, what);
+}
+
+static lin_status add_choice(lin_trn_reader *r, const char *text, size_t n, int line, lin_error *err)
+{
+    const lin_trn_word w = lin_trn_read_word(text, n);
     char shown[LIN_QUOTE];
-    while (lin_field_next(&at, end, &token, &n)) {
-        const char *why = NULL;
-        if (memchr(token, '{', n) || memchr(token, '}', n)) why = "alternatives in braces are not supported; choose one of them";
-        else if (n == 1 && *token == '@') why = "the null word @ is not supported; leave it out";
-        else if (n > 1 && token[n - 1] == '*') why = "a * at the end of a word is not supported; leave it out";
-        else if (memchr(token, ';', n) || memchr(token, '\\', n)) why = "; and \\ are not supported inside words";
-        if (why) return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: '%s': %s", r->name, line, lin_quote(shown, token, n), why);
+    if (memchr(text, ';', n) || memchr(text, '\\', n)) {
+        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: '%s': ; and \\ are not supported inside words", r->name, line,
+                        lin_quote(shown, text, n));
     }
-    return LIN_OK;
+    if (memchr(text, '{', n) || memchr(text, '}', n)) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s': a brace begins or ends alternatives, as in { a / b }", r->name, line,
+                        lin_quote(shown, text, n));
+    }
+    if (w.is_null) return append(r, LIN_EDIT_NULL, err);
+    r->is_optional = w.is_optional;
+    lin_status status = lin_trn_add_token(r, w.text, w.n, err);
+    r->is_optional = 0;
+    return status;
+}
+
+// sclite ignores empty alternatives: { / a } is { a }.
+lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *end, int line, lin_error *err)
+{
+    struct {
+        int has_words, is_empty; // of all alternatives so far; of the present one
+    } open[LIN_EDIT_DEPTH + 1];
+    int depth = 0;
+    lin_status status = LIN_OK;
+    while (!status) {
+        while (at < end && lin_is_space(*at)) at++;
+        if (at == end) break;
+        if (depth && *at == '/') {
+            open[depth].is_empty = 1;
+            at++;
+            continue;
+        }
+        if (depth && *at == '}') {
+            if (!open[depth--].has_words) return bad_choice(r, line, "there is nothing between the braces", err);
+            status = append(r, LIN_EDIT_CLOSE, err);
+            at++;
+            continue;
+        }
+        if (depth && open[depth].is_empty && open[depth].has_words) status = append(r, LIN_EDIT_OR, err);
+        open[depth].is_empty = 0;
+        open[depth].has_words = 1;
+        if (status) break;
+        if (*at == '{') {
+            if (depth == LIN_EDIT_DEPTH) return bad_choice(r, line, "too many braces within braces", err);
+            open[++depth].has_words = 0;
+            open[depth].is_empty = 1;
+            status = append(r, LIN_EDIT_OPEN, err);
+            at++;
+            continue;
+        }
+        const char *from = at;
+        while (at < end && !lin_is_space(*at) && !(depth && (*at == '/' || *at == '}'))) at++;
+        status = add_choice(r, from, (size_t)(at - from), line, err);
+    }
+    return !status && depth ? bad_choice(r, line, "a closing brace is missing", err) : status;
 }
 
 static lin_status read_trn_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
@@ -135,9 +198,8 @@ static lin_status read_trn_line(lin_trn_reader *r, const lin_lines *line, lin_er
     if (lin_field_next(&after, line->text + line->n, &field, &n)) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' behind the utterance id", r->name, line->number, lin_quote(shown, field, n));
     }
-    lin_status status = check_trn_tokens(r, line->text, open, line->number, err);
-    if (!status) status = lin_trn_add_utterance(r, open + 1, (size_t)(close - open - 1), line->number, err);
-    return status ? status : lin_trn_add_tokens(r, line->text, open, err);
+    lin_status status = lin_trn_add_utterance(r, open + 1, (size_t)(close - open - 1), line->number, err);
+    return status ? status : lin_trn_add_choices(r, line->text, open, line->number, err);
 }
 
 static lin_status read_kaldi_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
@@ -147,72 +209,6 @@ static lin_status read_kaldi_line(lin_trn_reader *r, const lin_lines *line, lin_
     lin_field_next(&at, end, &id, &n);
     lin_status status = lin_trn_add_utterance(r, id, n, line->number, err);
     return status ? status : lin_trn_add_tokens(r, at, end, err);
-}
-
-static lin_status read_ctm_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
-{
-    const char *at = line->text, *end = line->text + line->n, *f[7];
-    size_t n[7];
-    int k = 0, channel, utterance;
-    double start, duration;
-    char shown[LIN_QUOTE];
-    lin_trn *t = r->trn;
-    while (k < 7 && lin_field_next(&at, end, &f[k], &n[k])) k++;
-    if (k < 5 || k > 6) {
-        return lin_fail(err, LIN_FORMAT,
-                        "%s:%d: a CTM line has 5 or 6 fields (utterance, channel, start, duration, token, confidence), here %d%s",
-                        r->name, line->number, k, k == 7 ? " or more" : "");
-    }
-    if (!lin_text_number(f[2], n[2], &start) || !lin_text_number(f[3], n[3], &duration) || start < 0 || duration < 0) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: start and duration must be numbers from 0 on: '%s'", r->name, line->number,
-                        lin_quote(shown, f[2], (size_t)(f[3] + n[3] - f[2])));
-    }
-    if (*f[4] == '<' && n[4] > 4 && (!memcmp(f[4], "<ALT", 4) || !memcmp(f[4], "<alt", 4))) {
-        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: alternatives in CTM are not supported", r->name, line->number);
-    }
-    lin_status status = add_symbol(r, &r->channels, f[1], n[1], &channel, err);
-    if (!status) status = add_symbol(r, &t->ids, f[0], n[0], &utterance, err);
-    if (!status)
-        status = lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->ids.n, sizeof *t->utterances, "transcripts", err);
-    if (!status)
-        status = lin_grow(&r->channel_of, &r->channel_capacity, (size_t)t->ids.n, sizeof *r->channel_of, "transcripts", err);
-    if (!status) status = lin_grow(&r->rows, &r->rows_capacity, r->n_rows + 1, sizeof *r->rows, "transcripts", err);
-    if (status) return status;
-    if (utterance == t->n) {
-        t->utterances[t->n++] = (lin_trn_utterance){.line = line->number};
-        r->channel_of[utterance] = channel;
-    }
-    if (r->channel_of[utterance] != channel) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: utterance '%s' has two channels; give each channel an id of its own", r->name,
-                        line->number, lin_quote(shown, f[0], n[0]));
-    }
-    lin_ctm_row *row = &r->rows[r->n_rows];
-    *row = (lin_ctm_row){.utterance = utterance, .order = (int)r->n_rows, .start = start};
-    if ((status = number_token(r, f[4], n[4], &row->token, err)) || row->token < 0) return status;
-    if (r->n_rows++ == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many lines", r->name, line->number);
-    return LIN_OK;
-}
-
-static int by_time(const void *a, const void *b)
-{
-    const lin_ctm_row *x = a, *y = b;
-    if (x->utterance != y->utterance) return x->utterance < y->utterance ? -1 : 1;
-    if (x->start < y->start || x->start > y->start) return x->start < y->start ? -1 : 1;
-    return x->order < y->order ? -1 : 1;
-}
-
-static lin_status ctm_done(lin_trn_reader *r, lin_error *err)
-{
-    lin_trn *t = r->trn;
-    lin_status status = lin_grow(&t->tokens, &t->tokens_capacity, r->n_rows, sizeof *t->tokens, "transcripts", err);
-    if (status) return status;
-    if (r->n_rows) qsort(r->rows, r->n_rows, sizeof *r->rows, by_time);
-    for (size_t i = 0; i < r->n_rows; i++) {
-        lin_trn_utterance *u = &t->utterances[r->rows[i].utterance];
-        if (!u->n++) u->first = i;
-        t->tokens[t->n_tokens++] = r->rows[i].token;
-    }
-    return LIN_OK;
 }
 
 static int ends_with(const char *name, const char *extension)
@@ -227,13 +223,14 @@ static int is_skipped(const lin_lines *line, lin_trn_format format)
     const char *at = line->text, *field;
     size_t n;
     if (!lin_field_next(&at, line->text + line->n, &field, &n)) return 1;
-    return (format == LIN_TRN_TRN || format == LIN_TRN_CTM) && n >= 2 && !memcmp(field, ";;", 2);
+    return (format == LIN_TRN_TRN || format == LIN_TRN_CTM || format == LIN_TRN_STM) && n >= 2 && !memcmp(field, ";;", 2);
 }
 
 static lin_trn_format guess_format(const char *name, const char *text, size_t n)
 {
     lin_lines line;
     if (ends_with(name, ".trn")) return LIN_TRN_TRN;
+    if (ends_with(name, ".stm")) return LIN_TRN_STM;
     if (ends_with(name, ".ctm")) return LIN_TRN_CTM;
     if (ends_with(name, ".jsonl") || ends_with(name, ".json")) return LIN_TRN_JSON;
     lin_lines_begin(&line, text, n);
@@ -246,6 +243,10 @@ static lin_trn_format guess_format(const char *name, const char *text, size_t n)
         while (k < 7 && lin_field_next(&at, end, &f[k], &n_field[k])) k++;
         if ((k == 5 || k == 6) && lin_text_number(f[2], n_field[2], &value) && lin_text_number(f[3], n_field[3], &value)) {
             return LIN_TRN_CTM;
+        }
+        if (k >= 6 && *f[5] == '<' && f[5][n_field[5] - 1] == '>' && lin_text_number(f[3], n_field[3], &value) &&
+            lin_text_number(f[4], n_field[4], &value)) {
+            return LIN_TRN_STM;
         }
         while (lin_is_space(end[-1])) end--; // the line is not blank
         if (*f[0] == '{' && end[-1] == '}') return LIN_TRN_JSON;
@@ -268,11 +269,12 @@ static lin_status read_lines(lin_trn_reader *r, const char *text, size_t n, lin_
         }
         if (is_skipped(&line, format)) continue;
         if (format == LIN_TRN_TRN) status = read_trn_line(r, &line, err);
-        else if (format == LIN_TRN_CTM) status = read_ctm_line(r, &line, err);
+        else if (format == LIN_TRN_STM) status = lin_trn_stm_line(r, &line, err);
+        else if (format == LIN_TRN_CTM) status = lin_trn_ctm_line(r, &line, err);
         else if (format == LIN_TRN_JSON) status = lin_trn_json_line(r, &line, err);
         else status = read_kaldi_line(r, &line, err);
     }
-    if (!status && format == LIN_TRN_CTM) status = ctm_done(r, err);
+    if (!status && format == LIN_TRN_CTM) status = lin_trn_ctm_done(r, err);
     return status;
 }
 
@@ -284,12 +286,14 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
     *trn = (lin_trn){.format = r.options.format};
     if (trn->format == LIN_TRN_AUTO) trn->format = guess_format(name, text, n);
     lin_status status = read_lines(&r, text, n, err);
-    if (!status && !trn->n && trn->format != LIN_TRN_CTM) {
+    if (!status && !trn->n && !trn->n_segments && trn->format != LIN_TRN_CTM) {
         status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", name);
     }
     lin_free(r.folded);
     lin_free(r.rows);
     lin_free(r.channel_of);
+    lin_free(r.n_of_speaker);
+    lin_free(r.joined);
     lin_symbols_free(&r.channels);
     if (status) lin_trn_free(trn);
     return status;
@@ -301,6 +305,11 @@ void lin_trn_free(lin_trn *trn)
     lin_symbols_free(&trn->unmapped);
     lin_free(trn->utterances);
     lin_free(trn->tokens);
+    lin_free(trn->middles);
+    lin_symbols_free(&trn->places);
+    lin_symbols_free(&trn->speakers);
+    lin_free(trn->speaker_of);
+    lin_free(trn->segments);
     *trn = (lin_trn){.format = LIN_TRN_AUTO};
 }
 

@@ -58,6 +58,7 @@ gzip -c text.txt > books.txt.gz
 cp "$top/demo/words.dict" cmudict.dict && cp cmudict.dict cmudict-en-us.dict && cp cmudict.dict my.dict
 printf 'HH AW AA R Y UW (u1)\nW AH N (u2)\n' > REF && sed 's/AH/AA/' REF > HYP && cp REF NEW && cp HYP OLD
 cp REF test.ref.trn && cp HYP test.hyp.trn && cp REF dev.ref.trn
+echo 'meeting 1 anna 0 2 how are { you / ya }' > meeting.stm && echo 'meeting 1 0.1 0.2 how' > meeting.ctm
 printf '{"id":"u1","phones":[],"words":[{"word":"how"}]}\n{"id":"u2","phones":[],"words":[]}\n' > HYP.jsonl
 
 # ---- the lines -------------------------------------------------------------------------------------------------------------------

@@ -142,9 +142,27 @@ refused "JSON that is cut" 1 "bad.jsonl:2: not JSON at byte" score ref.trn bad.j
 printf '{"id":"s1-1","phones":["a"]}\n' > bad.jsonl
 refused "no words in it" 1 'bad.jsonl:1: the object has neither a list "words" nor a string "text"' score --unit words ref.trn bad.jsonl
 refused "an utterance is missing" 1 "hypothesis bad.jsonl lacks 1 (s2-1)" score ref.trn bad.jsonl
-printf '{ a / b } (s1-1)\nTH (s2-1)\n' > alternatives.trn
-refused "alternatives" 1 "alternatives.trn:1: '{': alternatives in braces are not supported" score alternatives.trn hyp.trn
+printf '{ a / b (s1-1)\nTH (s2-1)\n' > alternatives.trn
+refused "alternatives that are cut" 1 "alternatives.trn:1: a closing brace is missing" score alternatives.trn hyp.trn
 refused "a level of 100" 2 "level" score --level 100 ref.trn hyp.trn
+
+# ---- STM ---------------------------------------------------------------------------------------------------------------------------
+
+printf ';; a comment\nm 1 tom 0 2 <o,f0,male> mary had { a / @ } little lamb\n' > x.stm
+printf 'Mary had a little lamb (m)\n' > h.trn
+run score x.stm h.trn
+has "an STM and a TRN named after the file" "$out" "WER 0.00 %: 0 substitutions, 0 deletions, 0 insertions in 5 tokens of 1 utterances"
+has "an STM: its speakers" "$out" "tom                             1        5"
+printf 'm 1 ann 2 4 IGNORE_TIME_SEGMENT_IN_SCORING\nm 1 tom 4 6 (uh) yes\n' >> x.stm
+refused "an STM of several lines and a TRN" 1 "for the lines of an STM give a CTM" score x.stm h.trn
+printf 'm A %s\n' '0.1 .2 mary' '0.5 .2 had' '1 .2 little' '1.8 .3 lamb' '3 .2 never' '4.5 .2 no' > h.ctm
+run score --align x.stm h.ctm
+has "an STM and a CTM" "$out" "WER 16.67 %: 1 substitutions, 0 deletions, 0 insertions in 6 tokens of 2 utterances"
+has "an optional word" "$out" "REF:  uh YES"
+run score --json x.stm h.ctm
+has "an optional word in JSON" "$out" '"correct":5'
+printf 'm 1 0 1 a\nn 1 0 1 a\n' > h.ctm
+refused "a file that the STM lacks" 1 "h.ctm:2: x.stm has no line for this file and channel: 'n 1'" score x.stm h.ctm
 
 # ---- against sclite ----------------------------------------------------------------------------------------------------------------
 

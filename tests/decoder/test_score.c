@@ -146,13 +146,20 @@ START_TEST(three_formats)
 {
     lin_trn_options any = {0}, exact = {.case_sensitive = 1}, kaldi = {.format = LIN_TRN_KALDI};
     ck_assert_str_eq(read_back(";; comment\n\nAA b (S1-a)\r\n(s1-b)\n c\t(x) (s1-c) \n", "x.trn", any),
-                     "s1-a: aa b | s1-b: | s1-c: c (x)");
+                     "s1-a: aa b | s1-b: | s1-c: c ? x");
     ck_assert_str_eq(read_back("AA b (S1-a)", "x", exact), "S1-a: AA b");
     ck_assert_str_eq(read_back("u1 AA B\nu2\n\n u3 @ {x} b*\n", "x.txt", any), "u1: aa b | u2: | u3: @ {x} b*");
     ck_assert_str_eq(read_back("u1 1 2 3 (4)\n", "x", kaldi), "u1: 1 2 3 (4)");
     ck_assert_str_eq(read_back(";; c\nu2 A 0.5 .1 two 0.9\nu1 A 3 0 x\nu2 A 0.25 .1 one\nu2 A 0.5 0 three\n", "x", any),
                      "u2: one two three | u1: x");
     ck_assert_str_eq(read_back("", "x.ctm", any), "");
+    ck_assert_str_eq(read_back("{ a / (b) @/ {c d/e*} /} (f) a/b {a} (u)", "x.trn", any), "u: { a / ? b @ / { c d / e } } ? f a/b { a }");
+    ck_assert_str_eq(read_back("u 1 0 1 z*\nu 1 * * <alt_begin>\nu 1 2 1 b\nu 1 * * <ALT>\nu 1 1 1 c\nu 1 2 1 @\nu 1 * * <ALT>\n"
+                               "u 1 * * <ALT_END>\nu 1 1.5 1 (y)\n", "x.ctm", any), "u: z ? y { b / c @ / @ }");
+    ck_assert_str_eq(read_back(";; LABEL\nf A Ann 0 1 <o> x {y/z}\nf A Ben 1 2 ignore_time_segment_in_scoring\nf A ann 2 3\n", "x.stm", any),
+                     "ann-000: x { y / z } | ann-001:");
+    ck_assert_str_eq(read_back("f 1 s 0 1 <o,f> a\n", "x", any), "s-000: a"); // recognised by its label
+    ck_assert_str_eq(read_back("f 1 s 0 1 a\n", "x", any), "f: 1 s 0 1 a");
 }
 END_TEST
 
@@ -171,9 +178,11 @@ START_TEST(bad_files)
     FAILS(PARSE("a\x02 (u-1)\n", "x.trn"), LIN_FORMAT, "x.trn:1: control character 0x02 at byte 2");
     FAILS(PARSE("a\0 (u-1)\n", "x.trn"), LIN_FORMAT, "control character 0x00");
     FAILS(PARSE("a\fb (u-1)\n", "x.trn"), LIN_FORMAT, "control character 0x0c");
-    FAILS(PARSE("{ a / b } c (u-1)\n", "x.trn"), LIN_UNSUPPORTED, "alternatives in braces");
-    FAILS(PARSE("a @ c (u-1)\n", "x.trn"), LIN_UNSUPPORTED, "null word");
-    FAILS(PARSE("a* c (u-1)\n", "x.trn"), LIN_UNSUPPORTED, "'a*'");
+    FAILS(PARSE("{ a / b c (u-1)\n", "x.trn"), LIN_FORMAT, "x.trn:1: a closing brace is missing");
+    FAILS(PARSE("a } c (u-1)\n", "x.trn"), LIN_FORMAT, "'}': a brace begins or ends");
+    FAILS(PARSE("a{b } (u-1)\n", "x.trn"), LIN_FORMAT, "'a{b'");
+    FAILS(PARSE("a { / } (u-1)\n", "x.trn"), LIN_FORMAT, "nothing between the braces");
+    FAILS(PARSE("{{{{{{{{{{{{{{{{{ a }}}}}}}}}}}}}}}}} (u-1)\n", "x.trn"), LIN_FORMAT, "too many braces");
     FAILS(PARSE("a;b (u-1)\n", "x.trn"), LIN_UNSUPPORTED, "'a;b'");
     FAILS(PARSE("a\\b (u-1)\n", "x.trn"), LIN_UNSUPPORTED, "inside words");
     FAILS(PARSE("u 1 0 1\n", "x.ctm"), LIN_FORMAT, "5 or 6 fields");
@@ -181,8 +190,16 @@ START_TEST(bad_files)
     FAILS(PARSE("u 1 -1 1 a\n", "x.ctm"), LIN_FORMAT, "from 0 on: '-1 1'");
     FAILS(PARSE("u 1 0 nan a\n", "x.ctm"), LIN_FORMAT, "must be numbers");
     FAILS(PARSE("u 1 0 1 a\nu 2 1 1 a\n", "x.ctm"), LIN_FORMAT, "two channels");
-    FAILS(PARSE("u 1 * * <ALT_BEGIN>\n", "x.ctm"), LIN_FORMAT, "must be numbers");
-    FAILS(PARSE("u 1 0 1 <ALT_BEGIN>\n", "x.ctm"), LIN_UNSUPPORTED, "alternatives in CTM");
+    FAILS(PARSE("u 1 * * a\n", "x.ctm"), LIN_FORMAT, "must be numbers");
+    FAILS(PARSE("u 1 * * <ALT_BEGIN>\n", "x.ctm"), LIN_FORMAT, "has no <ALT_END>");
+    FAILS(PARSE("u 1 * * <ALT_BEGIN>\nu 1 * * <ALT_BEGIN>\n", "x.ctm"), LIN_FORMAT, "x.ctm:2: <ALT_BEGIN> within");
+    FAILS(PARSE("u 1 * * <ALT>\n", "x.ctm"), LIN_FORMAT, "no <ALT_BEGIN>");
+    FAILS(PARSE("u 1 * * <ALT_BEGIN>\nv 1 0 1 a\n", "x.ctm"), LIN_FORMAT, "two utterances");
+    FAILS(PARSE("u 1 * * <ALT_BEGIN>\nv 1 * * <ALT_END>\n", "x.ctm"), LIN_FORMAT, "two utterances");
+    FAILS(PARSE("f 1 s 0\n", "x.stm"), LIN_FORMAT, "x.stm:1: an STM line has");
+    FAILS(PARSE("f 1 s 0 x a\n", "x.stm"), LIN_FORMAT, "'0 x'");
+    FAILS(PARSE("f 1 s 2 1 a\n", "x.stm"), LIN_FORMAT, "in this order: '2 1'");
+    FAILS(PARSE(";; c\n", "x.stm"), LIN_FORMAT, "no utterance");
 }
 END_TEST
 
@@ -196,7 +213,7 @@ START_TEST(junk_does_no_harm)
             uint32_t any = lin_random_below(seed, i + 1, 256), some = lin_random_below(seed, i + 1, sizeof alphabet - 1);
             junk[i] = seed % 5 == 0 ? (char)any : alphabet[some];
         }
-        for (int format = LIN_TRN_AUTO; format <= LIN_TRN_JSON; format++) {
+        for (int format = LIN_TRN_AUTO; format <= LIN_TRN_STM; format++) {
             lin_trn_options o = {.format = (lin_trn_format)format, .case_sensitive = seed % 2 == 0};
             lin_status status = parse(junk, n, "junk", o, NULL);
             ck_assert(status == LIN_OK || status == LIN_FORMAT || status == LIN_UNSUPPORTED);

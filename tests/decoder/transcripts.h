@@ -4,6 +4,7 @@
 #ifndef LIN_TESTS_DECODER_TRANSCRIPTS_H
 #define LIN_TESTS_DECODER_TRANSCRIPTS_H
 
+#include "decoder/edit_choices.h"
 #include "decoder/trn.h"
 #include "tests/lexicon/support.h"
 
@@ -39,7 +40,9 @@ SUPPORT const char *read_back(const char *text, const char *name, lin_trn_option
     for (int u = 0; u < trn.n; u++) {
         sprintf(out + strlen(out), "%s%s:", u ? " | " : "", lin_symbols_text(&trn.ids, u));
         for (int i = 0; i < trn.utterances[u].n; i++) {
-            sprintf(out + strlen(out), " %s", lin_symbols_text(&tokens, trn.tokens[trn.utterances[u].first + (size_t)i]));
+            static const char *const marks[] = {"{", "/", "}", "@", "?"}; // from LIN_EDIT_OPEN down
+            const int token = trn.tokens[trn.utterances[u].first + (size_t)i];
+            sprintf(out + strlen(out), " %s", token < 0 ? marks[LIN_EDIT_OPEN - token] : lin_symbols_text(&tokens, token));
         }
     }
     for (int i = 0; i < trn.unmapped.n; i++) sprintf(out + strlen(out), " ?%s", lin_symbols_text(&trn.unmapped, i));

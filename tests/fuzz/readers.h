@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "decoder/edit_choices.h"
 #include "decoder/trn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,7 +31,7 @@ static inline void look_at(const lin_trn *trn, const lin_symbols *tokens)
         if (v->n < 0 || v->line < 1 || v->first + (size_t)v->n > trn->n_tokens) abort();
         for (int i = 0; i < v->n; i++) {
             int token = trn->tokens[v->first + (size_t)i];
-            if (token < 0 || token >= tokens->n) abort();
+            if (token < LIN_EDIT_OPTIONAL || token == -1 || token >= tokens->n) abort();
         }
     }
     if (trn->ids.n != trn->n) abort();
