@@ -274,10 +274,15 @@ static lin_status make_context(parts *p, lin_error *err)
     lin_status status = LIN_OK;
     if (p->n_phrases == 0) return LIN_OK;
     if (!p->dictionary && *p->lexicon) status = open_dictionary(p, err);
-    if (status == LIN_OK) status = lin_find_open_rules(p->phones, &p->rules, err);
-    if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, p->rules, &p->g2p, err);
-    if (status == LIN_OK) status = p->tree ? make_words_context(p, err) : make_phones_context(p, err);
-    return status;
+    if (status != LIN_OK) return status;
+    // Only words outside the lexicon need the letter-to-sound rules, which are of the phones of English.
+    lin_error missing = {0}, why = {0};
+    status = p->tree ? make_words_context(p, &missing) : make_phones_context(p, &missing);
+    if (status != LIN_INVALID) return status == LIN_OK ? status : lin_fail_as(err, &missing);
+    status = lin_find_open_rules(p->phones, &p->rules, &why);
+    if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, p->rules, &p->g2p, &why);
+    if (status != LIN_OK) return lin_fail(err, status, "%s, and %s", missing.message, why.message);
+    return p->tree ? make_words_context(p, err) : make_phones_context(p, err);
 }
 
 static lin_status open_phrases(parts *p, lin_error *err)

@@ -134,6 +134,34 @@ START_TEST(searches_by_their_options)
 }
 END_TEST
 
+// Phrases of words that the lexicon has need no letter-to-sound rules, which are of English phones.
+START_TEST(phrases_of_other_phones)
+{
+    static const char *const lines[] = {"--beam 8 --phrase ab --lexicon %s", "--words --no-lm --phrase ab --lexicon %s",
+                                        "--beam 8 --phrase abc --lexicon %s", "--words --no-lm --phrase abc --lexicon %s"};
+    files();
+    test_write_file(dict, "ab X Y\nba Y X\n", 14);
+    lin_phones *phones;
+    OK(lin_phones_create("<blank> X Y", &phones, &err));
+    for (int i = 0; i < 4; i++) {
+        char line[512];
+        values v;
+        lin_parsed parsed;
+        lin_decoding d;
+        lin_error err = {0};
+        snprintf(line, sizeof line, lines[i], dict);
+        ck_assert_int_eq(parse(&parsed, &v, line), 0);
+        const lin_status status = lin_decoding_open(&d, &v.decoding, phones, 0.03, 0, NULL, &err);
+        ck_assert_msg((status == LIN_OK) == (i < 2), "%s", err.message);
+        if (i >= 2) ck_assert_msg(strstr(err.message, "abc") && strstr(err.message, "not in the "), "%s", err.message);
+        if (i < 2) lin_decoding_close(&d);
+        lin_options_free(&parsed);
+    }
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
 // Everything that a state depends on is in the id; phrases, which may change, are not.
 START_TEST(the_id_knows_options_lexicon_and_language_model)
 {
@@ -499,6 +527,7 @@ int main(void)
     TCase *tests = tcase_create("decoding");
     tcase_add_test(tests, help_tells_the_defaults);
     tcase_add_test(tests, searches_by_their_options);
+    tcase_add_test(tests, phrases_of_other_phones);
     tcase_add_test(tests, the_id_knows_options_lexicon_and_language_model);
     tcase_add_test(tests, the_id_knows_a_language_model_of_phones);
     tcase_add_test(tests, a_part_is_what_begins_within_it);
