@@ -1,7 +1,8 @@
 // Reads ARPA text into tables of n-grams, and writes it.
 //
 //   any text, \data\, "ngram 1=72547" for each order, then for each order "\1-grams:" and lines "log10(p) words [log10(back-off)]",
-//   \end\. Fields are separated by blanks and tabs; a missing back-off weight is 0 (SRILM leaves them out).
+//   \end\. Fields are separated by blanks and tabs; a missing back-off weight is 0 (SRILM leaves them out), and
+//   those of the highest order may be written if they are 0.
 
 #include "base/memory.h"
 #include "base/textfile.h"
@@ -219,14 +220,14 @@ static lin_status read_gram(reader *r, int k, lin_error *err)
             k == 1 ? add_word(r, field, n, err) : find_word(r, field, n, place, &table->words[i * (size_t)k + (size_t)place], err);
     }
     if (status) return status;
-    int more = lin_field_next(&at, end, &field, &n);
-    if (more && k == r->tables.order)
-        return FAIL_HERE(r, "text after the last word of a %d-gram; those of the highest order have no back-off weight", k);
-    if (k < r->tables.order) {
-        table->backoff[i] = 0;
-        if (more) status = read_backoff(r, field, n, &table->backoff[i], err);
-    }
+    const int more = lin_field_next(&at, end, &field, &n), is_highest = k == r->tables.order;
+    float backoff = 0;
+    if (more) status = read_backoff(r, field, n, &backoff, err);
     if (status) return status;
+    if (!is_highest) table->backoff[i] = backoff;
+    // Some programs write a weight of 0, which says nothing, there too.
+    if (is_highest && (backoff < 0 || backoff > 0))
+        return FAIL_HERE(r, "a back-off weight of a %d-gram; those of the highest order have none, or 0", k);
     if (lin_field_next(&at, end, &field, &n)) return FAIL_HERE(r, "text after the back-off weight of a %d-gram", k);
     table->count++;
     return LIN_OK;

@@ -68,7 +68,7 @@ static const struct {
     {"-1 a -0.5", "-1 a\x01", "x.arpa:6: the word 'a?' contains control characters"},
     {"-2 b", "-2 a", "x.arpa:7: the word 'a' appears twice"},
     {"-0.25 a b", "-0.25 a", "x.arpa:9: 1 of the 2 words of a 2-gram"},
-    {"-0.25 a b", "-0.25 a b -1", "x.arpa:9: text after the last word of a 2-gram; those of the highest order"},
+    {"-0.25 a b", "-0.25 a b -1", "x.arpa:9: a back-off weight of a 2-gram; those of the highest order have none, or 0"},
     {"-0.25 a b", "-0.25 a B", "x.arpa:9: the word 'B' is not among the 1-grams"},
     {"-0.25 a b", "-0.25 c b", "x.arpa:9: the word 'c' is not among the 1-grams"},
     {"ngram 2=1\n\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n",
@@ -98,6 +98,23 @@ START_TEST(malformed)
     FAILS(parse(text, &lm, &err), LIN_FORMAT, bad[_i].says);
     ck_assert_ptr_null(lm);
     free(text);
+}
+END_TEST
+
+// Some programs write back-off weights of 0 in the highest order too.
+START_TEST(back_off_of_the_highest_order)
+{
+    static const char *const zeros[] = {"-0.25 a b 0", "-0.25 a b\t-0.0", "-0.25 a b 0.000 "};
+    lin_ngram *plain, *lm;
+    OK(lin_ngram_parse(good, strlen(good), "x", &plain, &err));
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) {
+        char *text = changed("-0.25 a b", zeros[i]);
+        OK(lin_ngram_parse(text, strlen(text), "x", &lm, &err));
+        ck_assert_uint_eq(lin_ngram_fingerprint(lm), lin_ngram_fingerprint(plain));
+        lin_ngram_destroy(lm);
+        free(text);
+    }
+    lin_ngram_destroy(plain);
 }
 END_TEST
 
@@ -281,6 +298,7 @@ int main(void)
     TCase *tests = tcase_create("ngram_arpa");
     tcase_add_checked_fixture(tests, NULL, teardown);
     tcase_add_loop_test(tests, malformed, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_test(tests, back_off_of_the_highest_order);
     tcase_add_test(tests, order_too_high);
     tcase_add_test(tests, cut_anywhere);
     tcase_add_test(tests, odd_but_good);
