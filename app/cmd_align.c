@@ -82,6 +82,7 @@ typedef struct align_job {
     lin_part part; // of --start and --end
     char *text;    // of the one file; NULL: each utterance has its own
     size_t n_text;
+    const char *text_name; // its file; NULL: given by an option
     lin_results_values how;
     lin_symbols guessed; // words outside the lexicon; only the first of them are reported
     int n_bad;           // utterances of TextGrids that could not be aligned
@@ -104,7 +105,10 @@ static lin_status find_text(const align_job *job, int item, lin_aligner_input *i
         in->text = *own;
         return status;
     }
-    if (!job->v->data) return LIN_OK;
+    if (!job->v->data) {
+        in->text_name = job->text_name;
+        return LIN_OK;
+    }
     in->text = lin_datadir_at(job->bulk.inputs.dir, item)->text;
     if (!in->text) return lin_fail(err, LIN_INVALID, "%s/text has no line for %s", job->v->data, job->bulk.inputs.items[item].id);
     in->n_text = strlen(in->text);
@@ -259,6 +263,7 @@ static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *er
         job->beside = 1;
         return lin_corpus_add_text(&job->corpus, file, err);
     }
+    job->text_name = file;
     if (status != LIN_OK || !given) return status == LIN_OK ? lin_text_read(file, &job->text, &job->n_text, err) : status;
     job->text = lin_strdup(given);
     job->n_text = strlen(given);

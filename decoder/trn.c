@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 
 // *text becomes what is compared: lower case unless case matters.
 static lin_status fold(lin_trn_reader *r, const char **text, size_t n, lin_error *err)
@@ -282,13 +283,18 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
                          lin_trn *trn, lin_error *err)
 {
     lin_trn_reader r = {.name = name, .tokens = tokens, .trn = trn};
+    char *own;
     if (options) r.options = *options;
     *trn = (lin_trn){.format = r.options.format};
+    // Transcripts in other encodings than Unicode's are scored by their bytes.
+    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
+    if (status) return status;
     if (trn->format == LIN_TRN_AUTO) trn->format = guess_format(name, text, n);
-    lin_status status = read_lines(&r, text, n, err);
+    status = read_lines(&r, text, n, err);
     if (!status && !trn->n && !trn->n_segments && trn->format != LIN_TRN_CTM) {
         status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", name);
     }
+    lin_free(own);
     lin_free(r.folded);
     lin_free(r.rows);
     lin_free(r.channel_of);

@@ -8,6 +8,7 @@
  *   JSON   {"id": "utt-id", "phones": [{"phone": "P", ...}, ...], "words": [{"word": "W", ...}, ...]}        one object per line,
  *          as decoder/writers makes them; the lists may hold plain strings; or {"id": "utt-id", "text": "P P P"}
  *
+ * Texts are brought into the form of base/unicode.h; those that are not Unicode are compared by their bytes.
  * Tokens and ids are compared without regard to the case of ASCII letters, as sclite does, unless asked otherwise.
  * In TRN and STM "{ a / b c / @ }" are alternatives, "@" is a null word, "(a)" is optional as for sclite -D, and one "*" at the end
  * of a word is dropped; in CTM so are "@", "(a)" and "a*", and alternatives are between lines <ALT_BEGIN>, <ALT> and <ALT_END>. They

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 
 typedef struct pronunciation {
     size_t offset; // of its labels
@@ -160,8 +161,10 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
     if (!d) return lin_no_memory(err, "a dictionary", sizeof *d);
     lin_lines lines;
     entry e;
-    lin_status status = reserve(d, n, err);
-    lin_lines_begin(&lines, text, n);
+    char *own;
+    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
+    if (!status) status = reserve(d, n, err);
+    lin_lines_begin(&lines, text, status ? 0 : n);
     while (!status && lin_lines_next(&lines)) {
         lin_error bad;
         status = parse_line(&lines, name, phones, &e, &bad);
@@ -176,6 +179,7 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
         status = lin_fail(err, LIN_FORMAT, "%s: the file has no word%s%s", name, d->n_skipped ? ", for example " : "",
                           d->first_skipped.message);
     }
+    lin_free(own);
     if (status) {
         lin_dictionary_destroy(d);
         return status;

@@ -6,7 +6,7 @@
  * those that are equal without stress are kept once. Stress digits are dropped unless the phone set has the stressed name; the
  * digits, or marks of the IPA, are stored beside the labels (lin_dictionary_stress). Numbers between word and phones, the
  * probabilities in dictionaries of the Montreal Forced Aligner, are skipped. Phones may be in the IPA, one by one or several
- * without blanks between them (phones.h).
+ * without blanks between them (phones.h). Words are in the form of base/unicode.h.
  *
  *   lin_dictionary_load("cmudict.dict", phones, NULL, &dictionary, &err);
  *   n = lin_dictionary_find(dictionary, "Hello", 5, 0, &labels);   // labels[0..n-1] = HH AH L OW; 0: the word is not in it

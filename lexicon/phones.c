@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 #include "base/utf8.h"
 
 enum { MAX_PHONES = 65536 };
@@ -123,8 +124,11 @@ static size_t clean(char out[LONGEST_FIELD], const char *text, size_t n)
         step = lin_utf8_decode(text + at, n - at, &code);
         if (!step) return 0;
         if (is_passed_over(code)) continue;
+        int cmu;
+        unsigned mark, letter = longest_symbol(text + at, n - at, &cmu) >= step ? 0 : lin_unicode_split(code, &mark);
+        for (unsigned next = letter; next; next = lin_unicode_split(letter, &mark)) letter = next; // "ã" is a with a mark
         memcpy(out + used, text + at, step);
-        used += step;
+        used += letter ? lin_utf8_encode(letter, out + used) : step;
     }
     return used;
 }

@@ -8,38 +8,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
-
-// ---- UTF-16 ---------------------------------------------------------------------------------------------------------------------
-
-static unsigned unit(const char *bytes, int big)
-{
-    const unsigned char a = (unsigned char)bytes[0], b = (unsigned char)bytes[1];
-    return big ? (unsigned)a << 8 | b : (unsigned)b << 8 | a;
-}
-
-// A surrogate without its partner becomes U+FFFD.
-static lin_status from_utf16(const char *bytes, size_t n, char **text, size_t *n_text, lin_error *err)
-{
-    const int big = (unsigned char)bytes[0] == 0xFE;
-    char *out = lin_alloc(n / 2 * 3 + 1, 1);
-    size_t used = 0;
-    if (!out) return lin_no_memory(err, "a TextGrid", n / 2 * 3 + 1);
-    for (size_t at = 2; at + 2 <= n; at += 2) {
-        unsigned code = unit(bytes + at, big);
-        if (code >= 0xD800 && code < 0xDC00 && at + 4 <= n) {
-            const unsigned low = unit(bytes + at + 2, big);
-            if (low >= 0xDC00 && low < 0xE000) {
-                code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-                at += 2;
-            }
-        }
-        used += lin_utf8_encode(code >= 0xD800 && code < 0xE000 ? 0xFFFD : code, out + used);
-    }
-    *text = out;
-    *n_text = used;
-    return LIN_OK;
-}
+#include "base/unicode.h"
 
 // ---- free-standing numbers, texts and flags -------------------------------------------------------------------------------------
 
@@ -239,15 +208,11 @@ static lin_status read_grid(reader *r, lin_error *err)
 
 lin_status lin_textgrid_parse(const char *bytes, size_t n, const char *name, lin_textgrid *grid, lin_error *err)
 {
-    char *own = NULL;
-    lin_status status = LIN_OK;
+    char *own;
     *grid = (lin_textgrid){0};
-    if (n >= 2 && ((unsigned char)bytes[0] ^ (unsigned char)bytes[1]) == 1 && ((unsigned char)bytes[0] | 1) == 0xFF) {
-        status = from_utf16(bytes, n, &own, &n, err);
-        bytes = own;
-    } else if (n >= 3 && !memcmp(bytes, "\xEF\xBB\xBF", 3)) {
-        bytes += 3, n -= 3;
-    }
+    lin_status status = lin_unicode_clean(bytes, n, name, LIN_UNICODE_ANY, &own, &bytes, &n, err);
+    const size_t mark = status == LIN_OK ? lin_text_mark(bytes, n) : 0;
+    bytes += mark, n -= mark;
     reader r = {.text = bytes, .n = n, .name = name, .line = 1, .grid = grid};
     if (status == LIN_OK) status = read_grid(&r, err);
     lin_free(own);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 #include "base/utf8.h"
 #include "lexicon/marks.h"
 
@@ -218,21 +219,29 @@ static void count_marks(lin_transcriber *t, const char *text, const lin_spelling
     t->n_marks += word->marks;
 }
 
-lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, const int **labels, int *n_labels, lin_error *err)
+static lin_status read_line(lin_transcriber *t, const char *text, size_t n, lin_error *err)
 {
     lin_spelling word;
     size_t at = 0;
-    t->n_labels = 0;
-    *labels = NULL;
-    *n_labels = 0;
     for (;;) {
         lin_status status = lin_spelling_next(text, n, &at, &word, err);
         if (!status && word.marks) count_marks(t, text, &word);
         if (!status && word.n) take_spelled(t, text, n, &word, &at);
         if (!status && word.n) status = append_word(t, &word, err);
-        if (status) return status;
-        if (!word.n) break;
+        if (status || !word.n) return status;
     }
+}
+
+lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, const int **labels, int *n_labels, lin_error *err)
+{
+    char *own;
+    t->n_labels = 0;
+    *labels = NULL;
+    *n_labels = 0;
+    lin_status status = lin_unicode_clean(text, n, NULL, LIN_UNICODE_ANY, &own, &text, &n, err);
+    if (!status) status = read_line(t, text, n, err);
+    lin_free(own);
+    if (status) return status;
     *labels = t->labels;
     *n_labels = (int)t->n_labels;
     return LIN_OK;

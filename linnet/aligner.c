@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/unicode.h"
 #include "decoder/rows.h"
 #include "linnet/aligner_internal.h"
 
@@ -185,12 +186,9 @@ void lin_alignment_clear(lin_alignment *out)
     lin_buffer_clear(&out->notes);
 }
 
-lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
+static lin_status align_text(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
 {
     lin_result *result = NULL;
-    a->is_phones = in->kind == LIN_ALIGNER_PHONES || (in->kind == LIN_ALIGNER_TEXTGRID && in->grid_of_phones);
-    lin_alignment_clear(out);
-    if (in->kind == LIN_ALIGNER_TEXTGRID) return lin_aligner_grid(a, in, out, err);
     lin_status status = parse_named(a, in, err);
     out->marks = a->spoken.marks;
     memcpy(out->first_mark, a->spoken.first_mark, sizeof out->first_mark);
@@ -206,6 +204,21 @@ lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_al
     if (status == LIN_OK) status = lin_buffer_status(&out->guesses, err);
     lin_align_destroy(a->align);
     a->align = NULL;
+    return status;
+}
+
+lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
+{
+    lin_aligner_input input = *in;
+    char *own;
+    a->is_phones = in->kind == LIN_ALIGNER_PHONES || (in->kind == LIN_ALIGNER_TEXTGRID && in->grid_of_phones);
+    lin_alignment_clear(out);
+    // Of a TextGrid in another encoding only the labels that are not ASCII are refused.
+    const lin_unicode_rule rule = in->kind == LIN_ALIGNER_TEXTGRID ? LIN_UNICODE_ANY : LIN_UNICODE_ONLY;
+    lin_status status = lin_unicode_clean(in->text, in->n_text, in->text_name, rule, &own, &input.text, &input.n_text, err);
+    if (status == LIN_OK && in->kind == LIN_ALIGNER_TEXTGRID) status = lin_aligner_grid(a, &input, out, err);
+    else if (status == LIN_OK) status = align_text(a, &input, out, err);
+    lin_free(own);
     return status;
 }
 

@@ -56,7 +56,7 @@ typedef struct lin_aligner_input {
     size_t n_frames;
     lin_aligner_text kind;
     int grid_of_phones;
-    const char *text;           /* n_text bytes; a byte order mark at its start is skipped */
+    const char *text;           /* n_text bytes; brought into the form of base/unicode.h */
     size_t n_text;
     const char *text_name;      /* the file it is from, for messages; may be NULL */
 } lin_aligner_input;

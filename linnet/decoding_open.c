@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
 #include "lexicon/transcript.h"
@@ -128,7 +129,11 @@ static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus,
     lin_status status =
         lin_grow_int(&p->phrases, &p->phrases_capacity, (int64_t)p->n_phrases + 1, sizeof *p->phrases, "phrases", err);
     if (status != LIN_OK) return status;
+    char *own;
+    status = lin_unicode_clean(text, n, NULL, LIN_UNICODE_ANY, &own, &text, &n, err);
+    if (status != LIN_OK) return status;
     char *copy = lin_text_copy(text, n);
+    lin_free(own);
     if (!copy) return lin_no_memory(err, "a phrase", n);
     p->phrases[p->n_phrases++] = (phrase){copy, bonus, line};
     return LIN_OK;

@@ -89,6 +89,18 @@ has "marks are counted" "$err" "linnet: 3 marks such as [laughs] are not words a
 run align --posteriors "$tmp/m.npy" --text "[laughs] <noise>" $lex
 has "only marks" "$err" "the text is empty"
 
+# Texts of other programs: letters and accents apart, soft hyphens, UTF-16; another encoding is refused with the text's own path.
+printf 'O\314\201ne t\302\255wo\342\200\213' > "$tmp/apart.txt"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/apart.txt" $lex -q -f trn
+is "letters and accents apart, invisible characters" "0 $(printf '\303\223ne two') (m)" "$status $out"
+printf '\377\376o\000n\000e\000 \000t\000w\000o\000' > "$tmp/wide.txt"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/wide.txt" $lex -q -f trn
+is "UTF-16" "0 one two (m)" "$status $out"
+printf 'one\n\223two\224' > "$tmp/windows.txt"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/windows.txt" $lex -q -f trn
+is "Windows-1252: status" 1 "$status"
+has "Windows-1252: its own path" "$err" "$tmp/windows.txt:2: byte 0x93 is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252"
+
 # A TextGrid: its intervals are utterances, and no word or phone extends beyond its interval.
 grid() { printf '"ooTextFile"\n"TextGrid"\n0\n1.8\n<exists>\n'; printf '%s\n' "$@"; }
 grid 1 '"IntervalTier" "anna" 0 1.8 4 0 0.25 "" 0.25 0.55 "one" 0.55 1 "[laughs]" 1 1.45 "Two!"' > "$tmp/one.TextGrid"

@@ -146,6 +146,17 @@ printf '{ a / b (s1-1)\nTH (s2-1)\n' > alternatives.trn
 refused "alternatives that are cut" 1 "alternatives.trn:1: a closing brace is missing" score alternatives.trn hyp.trn
 refused "a level of 100" 2 "level" score --level 100 ref.trn hyp.trn
 
+# ---- Unicode -----------------------------------------------------------------------------------------------------------------------
+
+printf 'caf\303\251 the stra\303\237e (u)\n' > u.trn
+printf 'cafe\314\201 t\302\255he stra\303\237\342\200\213e (u)\n' > v.trn
+run score u.trn v.trn
+has "letters and accents apart, invisible characters" "$out" "WER 0.00 %"
+printf '\377\376u\000 \000a\000\n\000' > w.txt
+printf 'u a\n' > x.txt
+run score x.txt w.txt
+has "UTF-16" "$out" "ER 0.00 %"
+
 # ---- STM ---------------------------------------------------------------------------------------------------------------------------
 
 printf ';; a comment\nm 1 tom 0 2 <o,f0,male> mary had { a / @ } little lamb\n' > x.stm

@@ -104,7 +104,7 @@ START_TEST(ipa_is_read)
         {"t͜ʃ", "CH"}, {"ʧ", "CH"}, {"d͡ʒ", "JH"}, {"ʤ", "JH"}, {"g", "G"}, {"ɡ", "G"}, {"r", "R"}, {"ɹ", "R"}, {"ɚ", "ER"}, {"ɝ", "ER"},
         {"ɜː", "ER"}, {"ə˞", "ER"}, {"iː", "IY"}, {"uˑ", "UW"}, {"kʰ", "K"}, {"tʲ", "T"}, {"t̪", "T"}, {"aɪ̯", "AY"}, {"aj", "AY"}, {"ɾ", "T"},
         {"bʌtn̩", "B AH T AH N"}, {"ˈɹɪðm̩", "R IH1 DH AH M"}, {"ˌʌn.ˈdu", "AH2 N D UW1"}, {"ɫ̩", "AH L"}, {"'hæt", "HH AE1 T"},
-        {"əʊ", "OW"}, {"e", "EH"}, {"ˈˌɑ", "AA2"},
+        {"\u1EBD", "EH"}, {"e\u0303", "EH"}, {"\u00E7", "HH"}, {"əʊ", "OW"}, {"e", "EH"}, {"ˈˌɑ", "AA2"},
         {"", ""}, {"hat", ""}, {"world", ""}, {"ˈ", ""}, {"qʌ", ""}, {"AH3", ""}, {"<blank>", ""}, {"ʌ<", ""}, {"\xCA", ""}, {"̩", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) ck_assert_str_eq(read_as(p, cases[i][0]), cases[i][1]);
     char many[600] = "";

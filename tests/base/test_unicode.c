@@ -1,0 +1,107 @@
+// base/unicode.c: composed letters against Python's unicodedata, invisible characters, UTF-16, other encodings, failing memory.
+//
+//   test_unicode [FILE]     FILE (default tests/golden/unicode.txt) is what tests/golden/unicode.py makes
+#include "base/unicode.h"
+
+#include "base/memory.h"
+#include "base/textfile.h"
+#include "base/utf8.h"
+#include "tests/lexicon/support.h"
+
+static const char *golden = "tests/golden/unicode.txt";
+
+// The clean text, valid until the next call; the message of a failure.
+static const char *clean(const char *text, size_t n, lin_unicode_rule rule)
+{
+    static char out[512];
+    static lin_error err;
+    char *own;
+    const char *to;
+    size_t n_to;
+    if (lin_unicode_clean(text, n, "x", rule, &own, &to, &n_to, &err)) {
+        ck_assert_ptr_null(own);
+        return err.message;
+    }
+    ck_assert(own ? to == own : to == text && n_to == n);
+    ck_assert_uint_lt(n_to, sizeof out);
+    memcpy(out, to, n_to);
+    out[n_to] = '\0';
+    lin_free(own);
+    return out;
+}
+
+#define ANY(text) clean(text, sizeof(text) - 1, LIN_UNICODE_ANY)
+#define ONLY(text) clean(text, sizeof(text) - 1, LIN_UNICODE_ONLY)
+
+START_TEST(composed_as_by_python)
+{
+    char *text;
+    size_t n;
+    int lines = 0;
+    OK(lin_text_read(golden, &text, &n, &err));
+    lin_lines line;
+    lin_lines_begin(&line, text, n);
+    while (lin_lines_next(&line)) {
+        const char *tab = memchr(line.text, '\t', line.n);
+        ck_assert_ptr_nonnull(tab);
+        char *want = lin_text_copy(tab + 1, line.n - (size_t)(tab + 1 - line.text));
+        ck_assert_str_eq(clean(line.text, (size_t)(tab - line.text), LIN_UNICODE_ONLY), want);
+        ck_assert_str_eq(clean(want, strlen(want), LIN_UNICODE_ONLY), want);
+        lin_free(want);
+        lines++;
+    }
+    ck_assert_int_ge(lines, 300);
+    lin_free(text);
+}
+END_TEST
+
+START_TEST(invisible_characters)
+{
+    ck_assert_str_eq(ANY("co\u00ADop\u200Berate\u2060\n"), "cooperate\n");
+    ck_assert_str_eq(ANY("\uFEFFa\u200E \u202Bb\u202C"), "a b");
+    ck_assert_str_eq(ANY("e\u200D\u0301"), "é"); // not between a letter and its mark either
+    ck_assert_str_eq(ANY("\u0301"), "\u0301");
+    ck_assert_str_eq(ANY("\u00AD"), "");
+    ck_assert_str_eq(ANY(""), "");
+    ck_assert_str_eq(ANY("日本 plain"), "日本 plain");
+}
+END_TEST
+
+START_TEST(other_encodings)
+{
+    ck_assert_str_eq(ONLY("\xFF\xFEh\0e\0\x01\x03\x3D\xD8\0\xDE"), "hé\U0001F600");
+    ck_assert_str_eq(ONLY("\xFE\xFF\0h\xD8\x3D\0i"), "h\uFFFDi");
+    ck_assert_str_eq(ONLY("it\x92s"), "x:1: byte 0x92 is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252 -t UTF-8");
+    ck_assert_str_eq(ANY("it\x92s e\u0301"), "it\x92s e\u0301");
+    ck_assert_ptr_nonnull(strstr(ONLY("a\nb\xC3"), "x:2: byte 0xc3"));
+    ck_assert_ptr_nonnull(strstr(ONLY("h\0i\0"), "iconv -f UTF-16LE"));
+}
+END_TEST
+
+START_TEST(many_marks_and_no_memory)
+{
+    char text[1 + 2 * 200] = "e", *own;
+    const char *to;
+    size_t n;
+    for (int i = 0; i < 200; i++) memcpy(text + 1 + 2 * i, i % 2 ? "\u0323" : "\u0301", 2);
+    lin_error err;
+    ck_assert_int_eq(lin_unicode_clean(text, sizeof text, NULL, LIN_UNICODE_ONLY, &own, &to, &n, &err), LIN_OK);
+    ck_assert_uint_eq(lin_utf8_prefix(to, n, ""), n);
+    lin_free(own);
+    FAIL_EVERY_ALLOCATION(lin_unicode_clean(text, sizeof text, NULL, LIN_UNICODE_ONLY, &own, &to, &n, NULL), lin_free(own));
+    FAIL_EVERY_ALLOCATION(lin_unicode_clean("\xFF\xFE\x01\x03", 4, NULL, LIN_UNICODE_ONLY, &own, &to, &n, NULL), lin_free(own));
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) golden = argv[1];
+    Suite *suite = suite_create("unicode");
+    TCase *tests = tcase_create("all");
+    tcase_add_test(tests, composed_as_by_python);
+    tcase_add_test(tests, invisible_characters);
+    tcase_add_test(tests, other_encodings);
+    tcase_add_test(tests, many_marks_and_no_memory);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}
