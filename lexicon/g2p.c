@@ -282,18 +282,22 @@ lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labe
     for (size_t i = 0; i < n; i++) {
         lower[i] = lin_lower(word[i]);
         n_letters += lin_is_letter(lower[i]);
-        if (!lin_is_letter(lower[i]) && lower[i] != '\'' && lower[i] != '-') {
+        if (!lin_is_letter(lower[i]) && lower[i] != '\'' && lower[i] != '-' && lower[i] != '&') {
             return lin_fail(err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens", lin_quote(shown, word, n));
         }
     }
     if (!n_letters) return lin_fail(err, LIN_INVALID, "'%s' has no letters", lin_quote(shown, word, n));
     if (!push_known(&p, lower, n, &status)) {
         text_span word_span = without_quotes((text_span){lower, n});
-        if (memchr(word_span.text, '-', word_span.n)) at_least(&p, LIN_G2P_DERIVED);
+        if (memchr(word_span.text, '-', word_span.n) || memchr(lower, '&', n)) at_least(&p, LIN_G2P_DERIVED);
         for (size_t at = 0; at < n && !status; at++) {
             size_t begin = at;
-            while (at < n && lower[at] != '-') at++;
-            if (at > begin) status = push_word(&p, (text_span){lower + begin, at - begin});
+            while (at < n && lower[at] != '-' && lower[at] != '&') at++;
+            const int is_joined = (begin && lower[begin - 1] == '&') || (at < n && lower[at] == '&');
+            const int is_spelled = is_joined && at - begin <= 2 && !memchr(lower + begin, '\'', at - begin); // "AT&T"
+            if (is_spelled) status = push_letters(&p, lower + begin, at - begin);
+            else if (at > begin) status = push_word(&p, (text_span){lower + begin, at - begin});
+            if (at < n && lower[at] == '&' && !status) status = push_names(&p, "AH N D");
         }
     }
     if (status) return status;

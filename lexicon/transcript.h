@@ -9,10 +9,10 @@
  *   for (i = 0; i < lin_transcriber_unknown_count(transcriber); i++) ... lin_transcriber_unknown(transcriber, i) ...
  *   lin_transcriber_destroy(transcriber);
  *
- * Text is UTF-8 (base/unicode.h). Letters A-Z in either case, apostrophes (also the curly ones) and hyphens make words; accents of Latin-1 letters
- * are dropped; other punctuation separates words, but the period of a spelled letter belongs to it where the dictionary has the
- * letter so ("A." and "B.'s" in CMUdict). Digits are refused, because they can be read in several ways. Marks such as [laughs] are
- * not words (lexicon/marks.h): they are skipped and counted.
+ * Text is UTF-8 (base/unicode.h). Letters A-Z in either case, apostrophes (also the curly ones) and hyphens make words; accents of
+ * Latin-1 letters are dropped; "&" between two letters belongs to their word ("AT&T"); other punctuation separates words, but the
+ * period of a spelled letter belongs to it where the dictionary has the letter so ("A." and "B.'s" in CMUdict). Digits are refused,
+ * because they can be read in several ways. Marks such as [laughs] are not words (lexicon/marks.h): they are skipped and counted.
  *
  * Threads: one at a time per transcriber.
  */

@@ -7,7 +7,7 @@
 # DIR: a folder of numbered discs (11-13.1, 13-34.1), a tree with wsj0/ and wsj1/, or wsj0 or wsj1 itself, in upper or lower case; one
 # folder may hold both. They are only read.
 # Writes DATA/SET/{wav.scp,text,utt2spk} for train_si84, train_si284, test_dev93, test_dev93_5k, test_eval92, test_eval92_5k,
-# test_eval93, dev_dt_20 and dev_dt_05; DATA/lm/{bg,tgpr,tg}_{5k,20k}.arpa.gz; DATA/report.txt. DATA appears when it is complete.
+# test_eval93, test_eval93_5k, dev_dt_20 and dev_dt_05; DATA/lm/{bg,tgpr,tg}_{5k,20k}.arpa.gz; DATA/report.txt. DATA appears when it is complete.
 #
 # The numbers of utterances are those of the corpus: any other number stops, and names the files. --allow-missing goes on with what is
 # there. A tree that recipes/wsj/standin.sh built has its own numbers, in a file STANDIN; --stand-in: no numbers are expected.
@@ -20,7 +20,7 @@ flags=" no-lm allow-missing stand-in dry-run "
 values=" wsj0 wsj1 output sets noise linnet "
 options "$@"
 here=$(cd "$(dirname "$0")" && pwd)
-all_sets=train_si84,train_si284,test_dev93,test_dev93_5k,test_eval92,test_eval92_5k,test_eval93,dev_dt_20,dev_dt_05
+all_sets=train_si84,train_si284,test_dev93,test_dev93_5k,test_eval92,test_eval92_5k,test_eval93,test_eval93_5k,dev_dt_20,dev_dt_05
 say() { echo "data.sh: $*"; }
 warn() { echo "data.sh: $*" >&2; }
 export LC_ALL=C
@@ -39,6 +39,7 @@ set_source() {
     test_eval92) ndx=(11_13_1:wsj0/doc/indices/test/nvp/si_et_20.ndx) expected=333 ;;
     test_eval92_5k) ndx=(11_13_1:wsj0/doc/indices/test/nvp/si_et_05.ndx) expected=330 ;;
     test_eval93) ndx=(13_32_1:wsj1/doc/indices/wsj1/eval/h1_p0.ndx) expected=213 ;;
+    test_eval93_5k) ndx=(13_32_1:wsj1/doc/indices/wsj1/eval/h2_p0.ndx) expected=215 ;;
     dev_dt_20) folder=wsj1/si_dt_20/ expected=503 ;;
     dev_dt_05) folder=wsj1/si_dt_05/ expected=913 ;;
     *) die "there is no set '$1'; the sets are ${all_sets//,/ }" ;;

@@ -41,6 +41,7 @@ BEGIN {
   heading("13-34.1", dev20 = "wsj1/doc/indices/h1_p0.ndx")
   heading("13-34.1", dev05 = "wsj1/doc/indices/h2_p0.ndx")
   heading("13-32.1", eval93 = "wsj1/doc/indices/wsj1/eval/h1_p0.ndx")
+  heading("13-32.1", eval93_5k = "wsj1/doc/indices/wsj1/eval/h2_p0.ndx")
   heading("11-13.1", speakers0 = "wsj0/doc/spkrinfo.txt")
   heading("13-34.1", speakers1 = "wsj1/doc/train/spkrinfo.txt")
 }
@@ -61,6 +62,7 @@ BEGIN {
   if (set == "dev20") put("13-34.1", dev20, on(disc) ":" path ".wv1")
   if (set == "dev05") put("13-34.1", dev05, on(disc) ":" path ".wv1")
   if (set == "eval93") put("13-32.1", eval93, "13_32_1:" path ".wv1") # the discs' own error: it is 13_33_1
+  if (set == "eval93_5k") put("13-32.1", eval93_5k, "13_32_1:" path ".wv1")
   if (!((code = substr(id, 1, 3)) in listed)) {
     listed[code] = 1
     if (path ~ /^wsj0/) put("11-13.1", speakers0, code "  " $5)

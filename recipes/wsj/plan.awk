@@ -5,7 +5,7 @@
 # SOURCE: lines "ROLE<tab>SPEAKER<tab>SOUND<tab>WORDS", ROLE train, dev or test, in the order of roles and speakers.
 # PLAN: lines "DISC<tab>PATH<tab>SOUND<tab>SET<tab>SPEAKER<tab>WORDS"; PATH, without its ending, is that of WSJ: wsj0/si_tr_s/010/010c0101.
 # The first half of the training speakers is WSJ0, the others are WSJ1. Dev utterances are si_dt_20, every second one also si_dt_05;
-# test utterances are si_et_20, every second one also si_et_05, every third one also November 1993. Speaker 401 has three utterances
+# test utterances are si_et_20, every second one also si_et_05, every third one also November 1993, the next one its set of 5,000 words. Speaker 401 has three utterances
 # of the first speaker.
 # Utterances with tokens that are not upper-case words go to FILE.
 
@@ -47,5 +47,6 @@ role == "dev" {
 role == "test" {
   put("11-14.1", "wsj0/si_et_20", base36(first["test"] + i, 3), "c", "eval92")
   if (n_test % 2 == 0) put("11-14.1", "wsj0/si_et_05", base36(first["test"] + i, 3), "a", "eval92_5k")
-  if (n_test++ % 3 == 0) put("13-33.1", "wsj1/si_et_h1/wsj64k", base36(first["eval93"] + i, 3), "c", "eval93")
+  if (n_test % 3 == 0) put("13-33.1", "wsj1/si_et_h1/wsj64k", base36(first["eval93"] + i, 3), "c", "eval93")
+  if (n_test++ % 3 == 1) put("13-33.1", "wsj1/si_et_h2/wsj5k", base36(first["eval93"] + i, 3), "a", "eval93_5k")
 }

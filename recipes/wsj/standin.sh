@@ -236,6 +236,7 @@ awk -F'\t' '
     print "test_eval92", n["eval92"] + 0
     print "test_eval92_5k", n["eval92_5k"] + 0
     print "test_eval93", n["eval93"] + 0
+    print "test_eval93_5k", n["eval93_5k"] + 0
     print "dev_dt_20", n["dev20"] + 0
     print "dev_dt_05", n["dev05"] + 0
   }' plan > "$new/STANDIN"

@@ -2,19 +2,20 @@
 #
 #   LC_ALL=C awk -v report=FILE -f text.awk TRANSCRIPTS > TEXT          lines "utterance transcript" to lines "utterance WORDS"
 #
-# -v noise=WORD writes WORD for each noise, such as [loud_breath]; the default writes nothing. FILE gets one line "COUNT<tab>WHAT" for
+# -v noise=WORD writes WORD for each noise, such as [loud_breath]; the default writes nothing. The number of tokens is that of Kaldi's
+# recipe with WORD <NOISE>. FILE gets one line "COUNT<tab>WHAT" for
 # each thing that was met, and "odd<tab>utterance<tab>token" for each token of other characters than those of a word.
 #
 # Each token, in this order:
 #   1. upper case; backslashes, which escape characters of a word, are removed: "mid\-size" is MID-SIZE; "`" is "'"
 #   2. [<x] [x>] (a noise during a word) and [x/] [/x] (the span of a noise) are dropped, as are "~" (the sound is cut off) and "."
-#      (a pause); any other [x] is a noise
+#      (a pause); any other [x] is a noise, and so is a word that has one in it: COMP[COUGH]ANY
 #   3. <word>, verbally deleted, was said: it is the word
-#   4. verbalised punctuation is its name: %PERCENT is PERCENT, .POINT is POINT, --DASH is DASH, "DOUBLE-QUOTE is DOUBLE QUOTE; also at
-#      the end of a word that it was written together with: INCORPORATED--DASH
+#   4. verbalised punctuation is one token, its name: %PERCENT is PERCENT, .POINT is POINT, "DOUBLE-QUOTE is DOUBLE-QUOTE; dashes are
+#      -DASH. It stays a part of a word that it was written together with: INCORPORATED--DASH
 #   5. marks are removed: *word* (mispronounced, the intended word), !word (emphasis), wo:rd (a lengthened sound), ~ at a word;
 #      of a partial word the part that was said is kept, with its hyphen: fl(ight)- is FL-
-#   6. "Corp;" is CORP; "&" within a word is AND; spelled letters keep their period, as in CMUdict: A. B.'S
+#   6. "Corp;" is CORP; "&" stays within a word: AT&T; spelled letters keep their period, as in CMUdict: A. B.'S
 
 function count(what) { counts[what]++ }
 
@@ -30,8 +31,7 @@ function punctuation(w,   name) {
   if (w ~ /^['-]/ && !is_name(name)) return "" # 'CAUSE, -TION
   if (w ~ /^!/ && name != "EXCLAMATION-POINT" && name != "EXCLAMATION-MARK") return "" # !REALLY
   if (name ~ /-$/) return ""
-  gsub(/-/, " ", name)
-  return name
+  return (w ~ /^-+DASH$/ ? "-" : "") name
 }
 
 # The words of a token, or "".
@@ -39,11 +39,11 @@ function words(utterance, token,   w, name) {
   w = toupper(token)
   gsub(/\\/, "", w)
   if (gsub(/`/, "'", w)) count("misprints") # `TIS
-  if (w ~ /^\[.*\]$/) {
-    if (w ~ /^\[[<\/]/ || w ~ /[>\/]\]$/) { count("marks of noises during speech"); return "" }
-    count("noises")
-    return noise
+  if (gsub(/\[[<\/][^][]*\]|\[[^][]*[>\/]\]/, "", w)) {
+    count("marks of noises during speech")
+    if (w == "") return ""
   }
+  if (w ~ /\[[^][]*\]/) { count(w ~ /^\[[^][]*\]$/ ? "noises" : "noises within a word"); return noise }
   if (w ~ /^~+$/) { count("cut-off sounds (~)"); return "" }
   if (w ~ /^\.+$/) { count("pauses (.)"); return "" }
   if (w ~ /^<./ || w ~ /.>$/) {
@@ -52,12 +52,7 @@ function words(utterance, token,   w, name) {
     sub(/>+$/, "", w)
   }
   if ((name = punctuation(w)) != "") { count("verbalised punctuation"); return name }
-  if (match(w, /[A-Z.](-+DASH|,COMMA|\.PERIOD)$/)) {
-    count("verbalised punctuation")
-    name = substr(w, RSTART + 1)
-    sub(/^[^A-Z]+/, "", name)
-    return word(utterance, token, substr(w, 1, RSTART)) " " name
-  }
+  if (w ~ /[A-Z.](-+DASH|,COMMA|\.PERIOD)$/) count("verbalised punctuation")
   return word(utterance, token, w)
 }
 
@@ -69,9 +64,7 @@ function word(utterance, token, w) {
   if (w ~ /[A-Z]:/) { gsub(/:/, "", w); count("lengthened sounds") }
   if (w ~ /[A-Z)]-$/ || w ~ /^-[A-Z(]/) { gsub(/\([A-Z']*\)/, "", w); count("partial words") }
   if (sub(/[;,?]+$/, "", w)) count("misprints") # CORP;
-  gsub(/&/, " AND ", w)
-  gsub(/^ +| +$/, "", w)
-  if (w !~ /[A-Z]/ || w !~ /^[A-Z '.-]+$/) {
+  if (w !~ /[A-Z]/ || w !~ /^[A-Z'.-]+(&[A-Z'.-]+)*(,COMMA)?$/) {
     count("odd tokens")
     if (report != "") print "odd\t" utterance "\t" token > report
     if (w !~ /[A-Z0-9]/) return ""
@@ -85,11 +78,11 @@ function word(utterance, token, w) {
   if (gsub(/[^ -~\t]/, " ")) { count("odd tokens"); if (report != "") print "odd\t" utterance "\tcharacters that are not ASCII, read as blanks" > report }
   rest = $0
   sub(/^[ \t]*[^ \t]+[ \t]*/, "", rest)
-  line = "" # with descriptors as tokens of their own, without blanks
+  line = "" # with descriptors without blanks
   while (match(rest, /\[[^][]*\]/)) {
     descriptor = substr(rest, RSTART, RLENGTH)
     gsub(/[ \t]+/, "_", descriptor)
-    line = line substr(rest, 1, RSTART - 1) " " descriptor " "
+    line = line substr(rest, 1, RSTART - 1) descriptor
     rest = substr(rest, RSTART + RLENGTH)
   }
   n = split(line rest, token, /[ \t]+/)

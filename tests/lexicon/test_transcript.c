@@ -86,12 +86,14 @@ START_TEST(derived_words)
         {"darkness", "D AA R K N AH S"}, {"hopeless", "HH OW P L AH S"}, {"colour", "K AH L ER"}, {"colours", "K AH L ER Z"},
         {"coloured", "K AH L ER D"}, {"we'll", "W IY AH L"}, {"we've", "W IY AH V"}, {"we'd", "W IY D"},
         {"want'd", "W AA N T IH D"}, {"d'you", "D Y UW"}, {"m'lord", "M L AO R D"}, {"cat-bus", "K AE T B AH S"},
+        {"cat&bus", "K AE T AH N D B AH S"},
     };
     lin_g2p *g = without_rules();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ck_assert_str_eq(said(g, cases[i][0], LIN_G2P_DERIVED), cases[i][1]);
     }
     ck_assert_str_eq(said(g, "pbx", LIN_G2P_SPELLED), "P IY B IY EH K S");
+    ck_assert_str_eq(said(g, "AT&T", LIN_G2P_SPELLED), "EY T IY AH N D T IY");
     ck_assert_str_eq(said(g, "'hello'", LIN_G2P_DICTIONARY), "HH AH L OW");
     ck_assert_str_eq(said(g, "'tis", LIN_G2P_DICTIONARY), "T IH Z");
     ck_assert_str_eq(said(g, "hyphen-ated", LIN_G2P_DICTIONARY), "HH AY");
@@ -121,7 +123,7 @@ END_TEST
 // Words of very many pieces: recursion is limited and nothing is written out of bounds.
 START_TEST(hostile_words)
 {
-    static const char alphabet[] = "aeiousdnt'-lr";
+    static const char alphabet[] = "aeiousdnt'-&lr";
     int labels[40], n;
     lin_g2p *g = without_rules(), *rules;
     OK(lin_g2p_create(phones, dictionary, learnt, &rules, &err));
@@ -313,6 +315,8 @@ START_TEST(bad_text)
     FAILS(LINE("hello\0world"), LIN_FORMAT, "control character 0x00 at byte 6");
     FAILS(LINE("a 4th cat"), LIN_FORMAT, "'4' at byte 3");
     FAILS(LINE("cat & world"), LIN_FORMAT, "'&' at byte 5");
+    FAILS(LINE("&world"), LIN_FORMAT, "'&' at byte 1");
+    FAILS(LINE("cat& world"), LIN_FORMAT, "'&' at byte 4");
     FAILS(LINE("caf\xE9"), LIN_FORMAT, "byte 4, 0xe9, is not UTF-8");
     FAILS(LINE("\xC0\x80"), LIN_FORMAT, "byte 1, 0xc0, is not UTF-8");
     FAILS(LINE("\xED\xA0\x80"), LIN_FORMAT, "is not UTF-8");

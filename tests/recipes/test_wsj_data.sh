@@ -26,24 +26,25 @@ words "%PERCENT and .POINT" '%PERCENT .POINT %percent .point' 'PERCENT POINT PER
 words "a noise during a word" 'a [<door_slam] b [cough>] c' 'A B C'
 words "the span of a noise" '[phone_ring/] a b [/phone_ring]' 'A B'
 words "pauses and cut-off sound" '~ a . b .. c ~' 'A B C'
-words "other noises" '[loud_breath] a [tongue click] b[cough]c' 'A B C'
-is "text: other noises, named" 'u1 <NOISE> A B' "$(printf 'u1 [loud_breath] a [<x] b\n' | awk -v noise='<NOISE>' -f recipes/wsj/text.awk)"
+words "other noises" '[loud_breath] a [tongue click] b[cough]c' 'A'
+words "marks of noises at a word" 'a[<door_slam] [cough>]b [phone_ring/]c[/phone_ring]' 'A B C'
+is "text: other noises, named" 'u1 <NOISE> A B <NOISE> C' "$(printf 'u1 [loud_breath] a [<x] b comp[misc_noise]any c\n' | awk -v noise='<NOISE>' -f recipes/wsj/text.awk)"
 words "verbally deleted" '<and> the <<I>> <mean> <two words>' 'AND THE I MEAN TWO WORDS'
 words "--DASH and its like" '\-\-DASH --dash ,COMMA \.PERIOD -HYPHEN :COLON &AMPERSAND %PERCENT /SLASH' \
-    'DASH DASH COMMA PERIOD HYPHEN COLON AMPERSAND PERCENT SLASH'
+    '-DASH -DASH COMMA PERIOD HYPHEN COLON AMPERSAND PERCENT SLASH'
 words "punctuation of several words" '"DOUBLE-QUOTE ;SEMI\-COLON ?QUESTION-MARK (LEFT-PAREN )RIGHT-PAREN !EXCLAMATION-POINT "END-QUOTE' \
-    'DOUBLE QUOTE SEMI COLON QUESTION MARK LEFT PAREN RIGHT PAREN EXCLAMATION POINT END QUOTE'
+    'DOUBLE-QUOTE SEMI-COLON QUESTION-MARK LEFT-PAREN RIGHT-PAREN EXCLAMATION-POINT END-QUOTE'
 words "punctuation at a word" 'Incorporated\-\-DASH incorporated-DASH U.S.\-\-DASH end\.PERIOD and,COMMA' \
-    'INCORPORATED DASH INCORPORATED DASH U.S. DASH END PERIOD AND COMMA'
+    'INCORPORATED--DASH INCORPORATED-DASH U.S.--DASH END.PERIOD AND,COMMA'
 words "misprints" 'Corp; `tis and, wh!y' "CORP 'TIS AND WHY"
 words "noises with hyphens, before and after" '[loud-breath] [<microphone_mvt>] a' 'A'
-words "apostrophes" "'cause 'SINGLE-QUOTE 'em dogs' 'quote" "'CAUSE SINGLE QUOTE 'EM DOGS' QUOTE"
+words "apostrophes" "'cause 'SINGLE-QUOTE 'em dogs' 'quote" "'CAUSE SINGLE-QUOTE 'EM DOGS' QUOTE"
 words "partial words" 'fl- revo(lutionary)- -tion <th->' 'FL- REVO- -TION TH-'
 words "emphasis and mispronunciation" '!mid-size !really *nuculear* <*foo*> *mis*-' 'MID-SIZE REALLY NUCULEAR FOO MIS-'
 words "lengthened sounds" 'a:nd !s:o' 'AND SO'
 words "cut-off words" '~llo hel~' 'LLO HEL'
 words "spelled letters" 'a. b.\'"'"'s i. b. m. mr.' "A. B.'S I. B. M. MR."
-words "and" 'AT\&T S&L' 'AT AND T S AND L'
+words "and" 'AT\&T S&L' 'AT&T S&L'
 words "hyphens stay" 'thirty-nine' 'THIRTY-NINE'
 words "nothing but noise" '[cough] ~' ''
 words "bytes that are no text" "$(printf 'a\001b \351 c')" 'A B C'
@@ -101,6 +102,9 @@ corpus() {
     put 13-32.1 wsj1/doc/indices/wsj1/eval/h1_p0.ndx '13_32_1:wsj1/si_et_h1/wsj64k/4oa/4oac0201.wv1\n'
     put 13-33.1 wsj1/si_et_h1/wsj64k/4oa/4oac0201.wv1
     put 13-33.1 wsj1/si_et_h1/wsj64k/4oa/4oac0200.dot 'ninety three (4oac0201)\n'
+    put 13-32.1 wsj1/doc/indices/wsj1/eval/h2_p0.ndx '13_32_1:wsj1/si_et_h2/wsj5k/4oa/4oaa0201.wv1\n'
+    put 13-33.1 wsj1/si_et_h2/wsj5k/4oa/4oaa0201.wv1
+    put 13-33.1 wsj1/si_et_h2/wsj5k/4oa/4oaa0200.dot 'ninety\\-three (4oaa0201)\n'
     keep=$layout
     [ "$layout" != discs ] || layout=upper # disc 13-16.1 is met in upper case beside others
     put 13-16.1 wsj1/si_dt_20/4k0/4k0c0301.wv1
@@ -110,7 +114,7 @@ corpus() {
     put 13-16.1 wsj1/si_dt_05/4k0/4k0a0300.dot 'dev five (4K0A0301)\n'
     layout=$keep
 }
-all="train_si84 train_si284 test_dev93 test_dev93_5k test_eval92 test_eval92_5k test_eval93 dev_dt_20 dev_dt_05"
+all="train_si84 train_si284 test_dev93 test_dev93_5k test_eval92 test_eval92_5k test_eval93 test_eval93_5k dev_dt_20 dev_dt_05"
 cat > "$tmp/want" <<'END'
 train_si84 01ga0101 THE FIRST MID-SIZE
 train_si84 01ga0102 THE SECOND
@@ -129,6 +133,7 @@ test_dev93_5k 4k0a0301 DEV FIVE
 test_eval92 440c0201 EVAL PERCENT
 test_eval92_5k 440c0401 SMALL
 test_eval93 4oac0201 NINETY THREE
+test_eval93_5k 4oaa0201 NINETY-THREE
 dev_dt_20 4k0c0301 DEV ONE
 dev_dt_20 4k0c0302 DEV TWO
 dev_dt_05 4k0a0301 DEV FIVE
@@ -182,7 +187,7 @@ data --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --no-lm
 is "the corpus's own numbers: status" 1 "$status"
 has "the corpus's own numbers" "$err" "train_si84 has 5 utterances instead of 7138"
 has "the corpus's own numbers: dev" "$err" "dev_dt_05 has 1 utterances instead of 913"
-printf 'train_si84 5\ntrain_si284 7\ntest_dev93 1\ntest_dev93_5k 1\ntest_eval92 1\ntest_eval92_5k 1\ntest_eval93 1\ndev_dt_20 2\ndev_dt_05 2\n' > "$c/STANDIN"
+printf 'train_si84 5\ntrain_si284 7\ntest_dev93 1\ntest_dev93_5k 1\ntest_eval92 1\ntest_eval92_5k 1\ntest_eval93 1\ntest_eval93_5k 1\ndev_dt_20 2\ndev_dt_05 2\n' > "$c/STANDIN"
 data --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --no-lm
 is "a stand-in's own numbers: status" 1 "$status"
 has "a stand-in's own numbers" "$err" "dev_dt_05 has 1 utterances instead of 2"
