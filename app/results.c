@@ -92,7 +92,9 @@ static int choose_formats(lin_results *r, const lin_parsed *parsed, const char *
 int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_results_values *v)
 {
     *r = (lin_results){.values = v};
-    r->how = (lin_writer_options){.ipa = v->ipa, .word_times = v->word_times};
+    r->how = (lin_writer_options){.ipa = v->ipa, .word_times = v->word_times, .columns = v->columns};
+    if (v->paragraphs) r->how.paragraph_s = 2;
+    if (v->paragraphs && !v->columns) r->how.columns = 100;
     static const lin_writer_unit units[] = {LIN_UNIT_AUTO, LIN_UNIT_PHONES, LIN_UNIT_WORDS, LIN_UNIT_BOTH};
     r->how.unit = units[v->unit];
     if (v->output && v->output_dir) return lin_misuse(parsed, "--output and --output-dir exclude each other");
@@ -129,6 +131,7 @@ lin_status lin_results_make_readable(lin_results *r, lin_error *err)
     lin_status status = lin_find_open_punctuation(&r->punctuation, err);
     r->how.readable = r->punctuation;
     if (r->punctuation) lin_readable_begin(&r->readable, r->punctuation);
+    r->readable.paragraph_s = r->how.paragraph_s;
     return status;
 }
 
@@ -332,8 +335,10 @@ static lin_status put_readable(lin_results *r, const lin_result *more, int is_en
     }
     if (status == LIN_OK && is_end) status = lin_readable_finish(&r->readable, err);
     for (int i = 0; i < r->readable.n && status == LIN_OK; i++) {
-        if (r->told) lin_buffer_char(&r->text, ' ');
+        const lin_readable_token *token = &r->readable.tokens[i];
+        const size_t from = lin_begin_text_token(&r->how, &r->layout, token->start_s, &r->text);
         lin_buffer_text(&r->text, lin_readable_token_text(&r->readable, i));
+        lin_end_text_token(&r->how, &r->layout, from, token->end_s, &r->text);
         r->told = 1;
     }
     lin_readable_clear(&r->readable);
@@ -344,8 +349,9 @@ lin_status lin_results_flow(lin_results *r, const lin_result *more, lin_error *e
 {
     if (r->how.readable && is_text(r)) return put_readable(r, more, 0, err);
     if (more->n_phones == 0 && more->n_words == 0) return LIN_OK;
-    if (r->told && is_text(r)) lin_buffer_char(&r->text, ' ');
-    lin_status status = r->writers[0]->write(more, &r->how, &r->text, err);
+    lin_writer_options how = r->how;
+    how.layout = &r->layout;
+    lin_status status = r->writers[0]->write(more, &how, &r->text, err);
     if (status != LIN_OK) return status;
     if (is_text(r)) r->text.n--; // the line continues
     r->told = 1;

@@ -26,7 +26,7 @@
 
 typedef struct lin_results_values {
     const char *format, *output, *output_dir, *input_root;
-    int unit, ids, ipa, word_times, skip_done;
+    int unit, ids, ipa, word_times, skip_done, paragraphs, columns;
 } lin_results_values;
 
 #define LIN_RESULTS_ROWS(owner, field)                                                                                            \
@@ -53,6 +53,10 @@ typedef struct lin_results_values {
      .help = "vtt: add the time of each word within a subtitle"},                                                                 \
     {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                                    \
      .help = "Begin lines of text with the file's name even if there is only one"},                                               \
+    {.name = "paragraphs", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.paragraphs),                                      \
+     .help = "text without ids and times: an empty line where nobody speaks for more than 2 s, and lines of at most 100 columns"}, \
+    {.name = "columns", .type = LIN_OPTION_INT, .at = offsetof(owner, field.columns), .text = "0", .min = 0, .max = 100000,       \
+     .help = "The same text: longest line; 0: one line, with --paragraphs 100"},                                                  \
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
 
 enum { LIN_RESULTS_FORMATS = 16 };
@@ -67,6 +71,7 @@ typedef struct lin_results {
     lin_buffer text;
     lin_punctuation *punctuation; /* of readable text; NULL: plain words */
     lin_readable readable;        /* of the stream that flows */
+    lin_writer_layout layout;     /* likewise */
     lin_buffer spelling;          /* of a word of it */
     int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */
     int told;    /* a piece has been written */

@@ -1,7 +1,8 @@
 /*
  * writers.h - writes results in the formats of other programs: one table, one function per format.
  *
- *   text      P P P                     or, with ids, Kaldi's: utt-id P P P; with times, a table: a line per phone or word
+ *   text      P P P                     or, with ids, Kaldi's: utt-id P P P; with times, a table: a line per phone or word; without
+ *                                       both in lines of limited length and in paragraphs if that is wanted
  *   json      one object per line: id, channel, speaker, seconds, phones, words, scores, alternatives; docs/formats.md names all
  *   ctm       NIST CTM, one line per phone or word: utt channel start duration phone confidence
  *   trn       NIST TRN: P P P (utt-id)
@@ -25,7 +26,8 @@
  *   writer->write(&result, &options, &buffer, &err);          // ... for each result
  *
  * Nothing is written after the last one. Times have three digits. Without words, or if phones are requested, "word" below is a
- * phone. A word outside the lexicon is one token made of its phones, "[hh_ah_l_ow]", in IPA "[hʌloʊ]"; json says "known": false.
+ * phone. A word outside the lexicon is one token made of its phones, "[hh_ah_l_ow]", in IPA "[hʌloʊ]"; json says "known": false;
+ * readable text has "[...]".
  * An utterance without words has an empty line of text, in CTM only a comment that names it, and no subtitle.
  * Threads: the table is constant; a call touches only its arguments, the document among them.
  */
@@ -54,6 +56,12 @@ typedef struct lin_writer_document {
     int64_t end_ms;       /* of the last subtitle */
 } lin_writer_document;
 
+/* Text that is written in pieces: where the last one ended; all zero for a new one. */
+typedef struct lin_writer_layout {
+    int has_begun, column;
+    double end_s; /* of the last token */
+} lin_writer_layout;
+
 typedef struct lin_writer_options {
     const lin_phones *phones; /* names of the labels; never NULL */
     int with_id;              /* text: the utterance id before the phones */
@@ -64,6 +72,9 @@ typedef struct lin_writer_options {
     int word_times;                /* vtt: the time of each word inside a subtitle, for karaoke-like display */
     const lin_punctuation *readable; /* text without ids and times, srt, vtt: words as readable text; json: with a field of it;
                                         NULL: plain words */
+    int columns;                   /* text without ids and times: longest line, in characters; 0: any */
+    double paragraph_s;            /* the same: an empty line where a pause is longer; 0: none */
+    lin_writer_layout *layout;     /* of such text; NULL: each call writes a whole text */
     lin_writer_document *document; /* NULL: each call of write makes a whole file */
 } lin_writer_options;
 

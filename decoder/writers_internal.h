@@ -60,6 +60,11 @@ void lin_put_clean(lin_buffer *out, const char *text, const char *keep, char quo
 int64_t lin_ms(double seconds);
 void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms);
 
+/* A token of text without ids and times: what divides it from the one before, and where the caller is to append it; then the end of
+ * its line, if it made that too long. */
+size_t lin_begin_text_token(const lin_writer_options *options, const lin_writer_layout *layout, double start_s, lin_buffer *out);
+void lin_end_text_token(const lin_writer_options *options, lin_writer_layout *layout, size_t from, double end_s, lin_buffer *out);
+
 /* The header where the call makes a whole file. */
 void lin_put_header(const lin_writer_options *options, const char *header, lin_buffer *out);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/textfile.h"
+#include "base/utf8.h"
 #include "decoder/writers_internal.h"
 
 // Byte of `text` that cannot stand between blanks, or is one of `forbidden`; its length if all can.
@@ -42,6 +43,35 @@ static lin_status check_words(const lin_tokens *t, const char *format, const cha
                         *text && *forbidden ? " or a sign with a special meaning there" : "");
     }
     return LIN_OK;
+}
+
+size_t lin_begin_text_token(const lin_writer_options *o, const lin_writer_layout *l, double start_s, lin_buffer *out)
+{
+    if (l->has_begun) lin_buffer_text(out, o->paragraph_s > 0 && start_s - l->end_s > o->paragraph_s ? "\n\n" : " ");
+    return out->n;
+}
+
+void lin_end_text_token(const lin_writer_options *o, lin_writer_layout *l, size_t from, double end_s, lin_buffer *out)
+{
+    if (out->failed || out->n < from) return;
+    const size_t width = from < out->n ? lin_utf8_count(out->data + from) : 0;
+    const int chars = width < 1 << 20 ? (int)width : 1 << 20, has_blank = l->has_begun && out->data[from - 1] == ' ';
+    const int before = has_blank ? l->column + 1 : 0;
+    const int is_too_long = has_blank && o->columns > 0 && before + chars > o->columns;
+    if (is_too_long) out->data[from - 1] = '\n'; // in place of the blank
+    *l = (lin_writer_layout){1, (is_too_long ? 0 : before) + chars, end_s};
+}
+
+// In lines and paragraphs.
+static void put_text(const lin_tokens *t, lin_buffer *out)
+{
+    lin_writer_layout own = {0}, *layout = t->options->layout ? t->options->layout : &own;
+    for (int i = 0; i < t->n; i++) {
+        const lin_token token = lin_token_at(t, i);
+        const size_t from = lin_begin_text_token(t->options, layout, token.start_s, out);
+        lin_token_spell(t, i, out);
+        lin_end_text_token(t->options, layout, from, token.end_s, out);
+    }
 }
 
 static void put_tokens(const lin_tokens *t, lin_buffer *out)
@@ -101,12 +131,13 @@ lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_
     if (o->with_id) { // Kaldi's format: plain words
         lin_buffer_text(out, r->id);
         if (t.n) lin_buffer_char(out, ' ');
+        put_tokens(&t, out);
     } else {
         status = lin_tokens_make_readable(&t, &readable, err);
         if (status) return status;
+        put_text(&t, out);
+        lin_readable_free(&readable);
     }
-    put_tokens(&t, out);
-    lin_readable_free(&readable);
     lin_buffer_char(out, '\n');
     return lin_written(o, out, before, err);
 }

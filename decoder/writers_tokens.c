@@ -72,6 +72,7 @@ lin_status lin_tokens_make_readable(lin_tokens *t, lin_readable *readable, lin_e
     lin_status status = LIN_OK;
     if (!t->words || !t->options->readable) return LIN_OK;
     lin_readable_begin(readable, t->options->readable);
+    readable->paragraph_s = t->options->paragraph_s;
     for (int i = 0; i < t->n && status == LIN_OK; i++) {
         const lin_result_word *w = &t->result->words[i];
         const char *text = lin_token_text(t, i, &mark);

@@ -183,7 +183,17 @@ static lin_status settle(lin_readable *r, int is_end, lin_error *err)
 
 lin_status lin_readable_push(lin_readable *r, const char *word, double start_s, double end_s, int known, lin_error *err)
 {
-    lin_status status = lin_grow_int(&r->words, &r->words_capacity, (int64_t)r->n_words + 1, sizeof *r->words, "text", err);
+    const double pause = start_s - r->end_s;
+    lin_status status = LIN_OK;
+    if (r->paragraph_s > 0 && pause > r->paragraph_s) status = lin_readable_finish(r, err);
+    if (status != LIN_OK) return status;
+    r->end_s = end_s;
+    if (!known && r->n_words && !r->words[r->n_words - 1].known && !(pause >= apart_s)) {
+        r->words[r->n_words - 1].end_s = end_s;
+        return LIN_OK;
+    }
+    if (!known) word = "[...]";
+    status = lin_grow_int(&r->words, &r->words_capacity, (int64_t)r->n_words + 1, sizeof *r->words, "text", err);
     if (status != LIN_OK) return status;
     const size_t at = r->spellings.n;
     lin_buffer_text(&r->spellings, word);

@@ -207,6 +207,12 @@ run info "$tmp/last.bin"
 has "info says by what" "$out" "by:               words"
 t --words --no-readable --no-lm -l "$tmp/x.dict" --no-unknown --channel each --ids "$tmp/s.wav" > "$tmp/each"
 is "each channel" "s $(t --words --no-readable --no-lm -l "$tmp/x.dict" --no-unknown "$tmp/s.wav")" "$(cat "$tmp/each")"
+for how in "--words --no-lm -l $tmp/x.dict" "--words --no-readable --no-lm -l $tmp/x.dict" ""; do
+    t $how --paragraphs --columns 20 "$tmp/s.wav" > "$tmp/pieces"
+    t $how --paragraphs --columns 20 --output-dir "$tmp/in-lines" "$tmp/s.wav"
+    ok "lines and paragraphs, written in pieces and at once" cmp "$tmp/pieces" "$tmp/in-lines/s.txt"
+    ok "several lines, none too long" awk 'length > 20 { bad = 1 } END { exit bad || NR < 2 }' "$tmp/pieces"
+done
 "$SOUND" "$tmp/stereo.wav" seconds=2 channels=2 seed=4
 is "two channels have names of their own" "stereo-1 stereo-2" "$(t $words --channel each "$tmp/stereo.wav" | cut -d' ' -f1 | xargs)"
 t $words --channel each -f text,textgrid,srt --output-dir "$tmp/lanes" "$tmp/stereo.wav"

@@ -123,7 +123,8 @@ static const char *const readable_table[][2] = {
     {"what did she say she saw london", "What did she say? She saw London. "},
     {"i saw twenty three dogs", "I saw 23 dogs. "},
     {"nineteen eighty four", "1984. "},
-    {"he saw [d_ao_g]", "He saw [d_ao_g]. "},
+    {"he saw [d_ao_g]", "He saw [...]. "},
+    {"[sh_er] [m_er] he saw [d_ao_g] [z] the dog", "[...] he saw [...] the dog. "},
     {"", ""},
 };
 
@@ -132,6 +133,33 @@ START_TEST(readable)
     lin_punctuation *p = model();
     for (int each = 1; each < 20; each += 3)
         ck_assert_str_eq(readable_of(p, readable_table[_i][0], each, 0.1), readable_table[_i][1]);
+    lin_punctuation_destroy(p);
+}
+END_TEST
+
+// A longer pause than paragraph_s ends the text before it, however the words come.
+START_TEST(pauses_end_texts)
+{
+    static const char *const words[] = {"he", "saw", "london", "he", "saw"};
+    static const double starts[] = {5, 5.3, 5.6, 9, 9.3};
+    lin_punctuation *p = model();
+    for (int each = 1; each < 6; each++) {
+        lin_readable r;
+        lin_buffer out = {0};
+        lin_readable_begin(&r, p);
+        r.paragraph_s = 2;
+        for (int i = 0; i < 5; i++) {
+            OK(lin_readable_push(&r, words[i], starts[i], starts[i] + 0.2, 1, &err));
+            if (i % each) continue;
+            for (int k = 0; k < r.n; k++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, k));
+            lin_readable_clear(&r);
+        }
+        OK(lin_readable_finish(&r, &err));
+        for (int k = 0; k < r.n; k++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, k));
+        ck_assert_str_eq(out.data, "He saw London. He saw. ");
+        lin_readable_free(&r);
+        lin_buffer_free(&out);
+    }
     lin_punctuation_destroy(p);
 }
 END_TEST
@@ -229,6 +257,7 @@ int main(void)
     tcase_add_loop_test(tests, prose, 0, sizeof prose_table / sizeof *prose_table);
     tcase_add_test(tests, paragraphs);
     tcase_add_loop_test(tests, readable, 0, sizeof readable_table / sizeof *readable_table);
+    tcase_add_test(tests, pauses_end_texts);
     tcase_add_test(tests, numbers_in_pieces);
     tcase_add_test(tests, same_bytes_and_back);
     tcase_add_test(tests, damaged);
