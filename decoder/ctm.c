@@ -61,6 +61,19 @@ static lin_status add_row(lin_trn_reader *r, const lin_ctm_row *row, int line, l
     return r->n_rows++ == INT_MAX / 16 ? bad_line(r, line, "too many lines", err) : LIN_OK;
 }
 
+// Unless the map deletes it.
+static lin_status add_token(lin_trn_reader *r, lin_ctm_row *row, const char *text, size_t n, int is_optional, int line,
+                            lin_error *err)
+{
+    int token;
+    lin_status status = lin_trn_number(r, text, n, &token, err);
+    if (status || token < 0) return status;
+    row->token = LIN_EDIT_OPTIONAL;
+    if (is_optional) status = add_row(r, row, line, err);
+    row->token = token;
+    return status ? status : add_row(r, row, line, err);
+}
+
 // Alternatives stay together: they have the start of the first word and the middle of the latest.
 static void close_alternatives(lin_trn_reader *r)
 {
@@ -129,14 +142,17 @@ lin_status lin_trn_ctm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
     r->start = row.start = start;
     row.middle = round((start + duration / 2) * 1e6) / 1e6; // the sum of rounded numbers may be a little beside a round one
     r->n_alternatives++;
-    if (!word.is_null) status = lin_trn_number(r, word.text, word.n, &row.token, err);
-    if (status || row.token == -1) return status;
-    if (word.is_optional) {
-        lin_ctm_row mark = row;
-        mark.token = LIN_EDIT_OPTIONAL;
-        status = add_row(r, &mark, line->number, err);
+    if (word.is_null) return add_row(r, &row, line->number, err);
+    lin_phone_read read[LIN_PHONES_READ_MAX];
+    int mark = 0;
+    const lin_phones *phones = r->options.phones;
+    const int found = phones ? lin_phones_read(phones, word.text, word.n, read, LIN_PHONES_READ_MAX, &mark) : 0;
+    if (!found) return add_token(r, &row, word.text, word.n, word.is_optional, line->number, err);
+    for (int i = 0; i < found && !status; i++) {
+        const char *name = lin_phones_name(phones, read[i].label);
+        status = add_token(r, &row, name, strlen(name), word.is_optional, line->number, err);
     }
-    return status ? status : add_row(r, &row, line->number, err);
+    return status;
 }
 
 static int by_time(const void *a, const void *b)
@@ -153,7 +169,8 @@ lin_status lin_trn_ctm_done(lin_trn_reader *r, lin_error *err)
     size_t none = 0;
     if (r->first_alternative) return lin_fail(err, LIN_FORMAT, "%s: the last <ALT_BEGIN> has no <ALT_END>", r->name);
     lin_status status = lin_grow(&t->tokens, &t->tokens_capacity, r->n_rows, sizeof *t->tokens, "transcripts", err);
-    if (!status && r->options.by_channel) status = lin_grow(&t->middles, &none, r->n_rows + 1, sizeof *t->middles, "transcripts", err);
+    if (!status && r->options.by_channel)
+        status = lin_grow(&t->middles, &none, r->n_rows + 1, sizeof *t->middles, "transcripts", err);
     if (status) return status;
     if (r->n_rows) qsort(r->rows, r->n_rows, sizeof *r->rows, by_time);
     for (size_t i = 0; i < r->n_rows; i++) {

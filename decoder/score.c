@@ -305,7 +305,11 @@ lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, 
 {
     static const lin_score_options defaults = {0};
     const lin_score_options *o = options ? options : &defaults;
-    lin_trn_options how = {.format = o->ref_format, .case_sensitive = o->case_sensitive, .unit = o->unit, .phones = o->phones, .map = o->map};
+    lin_trn_options how = {.format = o->ref_format,
+                           .case_sensitive = o->case_sensitive,
+                           .unit = o->unit,
+                           .phones = o->phones,
+                           .map = o->map};
     *score = NULL;
     lin_score *s = lin_calloc(1, sizeof *s);
     if (!s) return lin_no_memory(err, "a score", sizeof *s);

@@ -12,8 +12,9 @@
  *   lin_score_destroy(score);
  *
  * Speakers come from a table of them, or from the utterance ids as in "sclite -i spu_id" (see lin_trn_speaker). A rate is
- * (S + D + I) / N, where N is the number of tokens of the reference (of the alternatives that were chosen, optional ones too); for N = 0 it is 0 without errors and 1 with errors. Times,
- * if a format has them, are only used to sort its tokens, and to find the words of each line of an STM.
+ * (S + D + I) / N, where N is the number of tokens of the reference, of alternatives those that were chosen, with optional words;
+ * for N = 0 it is 0 without errors and 1 with errors. Times, if a format has them, are only used to sort its tokens, and to find
+ * the words of each line of an STM.
  * Threads: immutable once made, shared by all.
  */
 #ifndef LIN_DECODER_SCORE_H

@@ -70,18 +70,22 @@ lin_status lin_trn_stm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
     lin_trn_segment s = {.utterance = -1};
     while (k < 5 && lin_field_next(&at, end, &f[k], &n[k])) k++;
     if (k < 5) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: an STM line has a file, channel, speaker, start, end and a text, here are %d fields",
-                        r->name, line->number, k);
+        return lin_fail(err, LIN_FORMAT,
+                        "%s:%d: an STM line has a file, channel, speaker, start, end and a text, here are %d fields", r->name,
+                        line->number, k);
     }
-    if (!lin_text_number(f[3], n[3], &s.start_s) || !lin_text_number(f[4], n[4], &s.end_s) || s.start_s < 0 || s.end_s < s.start_s) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: start and end must be numbers from 0 on, in this order: '%s'", r->name, line->number,
-                        lin_quote(shown, f[3], (size_t)(f[4] + n[4] - f[3])));
+    const int has_times = lin_text_number(f[3], n[3], &s.start_s) && lin_text_number(f[4], n[4], &s.end_s);
+    if (!has_times || s.start_s < 0 || s.end_s < s.start_s) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: start and end must be numbers from 0 on, in this order: '%s'", r->name,
+                        line->number, lin_quote(shown, f[3], (size_t)(f[4] + n[4] - f[3])));
     }
     s.end_s = (double)(float)s.end_s; // sclite rounds so, which decides where a word has its middle at the end of a line
     const char *behind = at;
     if (lin_field_next(&behind, end, &label, &n_label) && *label == '<') at = behind;
     lin_status status = lin_trn_add_place(r, &t->places, f[0], n[0], f[1], n[1], &s.place, err);
-    if (!status) status = lin_grow(&t->segments, &t->segments_capacity, (size_t)t->n_segments + 1, sizeof *t->segments, "transcripts", err);
+    if (!status) {
+        status = lin_grow(&t->segments, &t->segments_capacity, (size_t)t->n_segments + 1, sizeof *t->segments, "transcripts", err);
+    }
     if (status) return status;
     if (t->n_segments == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many lines", r->name, line->number);
     if (!holds(at, end, "IGNORE_TIME_SEGMENT_IN_SCORING") && !holds(at, end, "IGNORETIMESEGMENTINSCORING")) {
@@ -141,7 +145,8 @@ static lin_status take(const lin_trn *stm, lin_trn *ctm, const lin_trn_utterance
 {
     lin_symbols ids = {0};
     int n = 0, index;
-    lin_status status = lin_grow(&ctm->utterances, &ctm->utterances_capacity, (size_t)stm->n, sizeof *ctm->utterances, "transcripts", err);
+    lin_status status =
+        lin_grow(&ctm->utterances, &ctm->utterances_capacity, (size_t)stm->n, sizeof *ctm->utterances, "transcripts", err);
     for (int u = 0; u < stm->n && !status; u++) {
         if (cut[u].line < 0) continue;
         status = lin_symbols_add(&ids, lin_symbols_text(&stm->ids, u), stm->ids.items[u].n, &index, err);

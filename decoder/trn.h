@@ -88,8 +88,8 @@ typedef struct lin_trn {
 /*
  * Reads n bytes of a file; messages call it name. `options` may be NULL. `trn` is overwritten; on failure it is empty.
  * LIN_FORMAT with name:line: control characters, a line without id, an id twice, two channels in one CTM utterance, a time that is
- * no number, braces that do not match, what is not JSON or lacks a field, and a file without any utterance. LIN_UNSUPPORTED for ";" and "\"
- * where sclite treats them specially. LIN_NO_MEMORY.
+ * no number, braces that do not match, what is not JSON or lacks a field, and a file without any utterance. LIN_UNSUPPORTED for ";"
+ * and "\" where sclite treats them specially. LIN_NO_MEMORY.
  */
 lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
                          lin_trn *trn, lin_error *err);

@@ -45,7 +45,8 @@ lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictio
 void lin_g2p_destroy(lin_g2p *g2p); /* NULL is fine */
 
 /*
- * Pronounces a word of n bytes: ASCII letters, apostrophes, hyphens and "&" ("and"), at least one letter. labels [capacity] gets *n_labels.
+ * Pronounces a word of n bytes: ASCII letters, apostrophes, hyphens and "&" (and), at least one letter. labels [capacity] gets
+ * *n_labels.
  * LIN_INVALID for other bytes or a word over LIN_WORD_MAX; LIN_TOO_SMALL; LIN_UNSUPPORTED if the word needs rules and there
  * are none.
  */

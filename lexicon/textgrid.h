@@ -3,8 +3,8 @@
  *
  * Pipeline: a file that a person or another aligner made -> [this] -> the utterances of linnet/aligner_grid.
  * One parser reads the long and the short text form: by Praat's manual (TextGrid file formats) a reader looks for free-standing
- * numbers, texts between quotes and flags, and skips everything else. UTF-8, or UTF-16 with a byte order mark (base/unicode.h). The chronological
- * and the binary form are not supported.
+ * numbers, texts between quotes and flags, and skips everything else. UTF-8, or UTF-16 with a byte order mark (base/unicode.h).
+ * The chronological and the binary form are not supported.
  *
  *   lin_textgrid grid;
  *   lin_textgrid_read("x.TextGrid", &grid, &err);

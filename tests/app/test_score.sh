@@ -146,6 +146,11 @@ printf '{ a / b (s1-1)\nTH (s2-1)\n' > alternatives.trn
 refused "alternatives that are cut" 1 "alternatives.trn:1: a closing brace is missing" score alternatives.trn hyp.trn
 refused "a level of 100" 2 "level" score --level 100 ref.trn hyp.trn
 
+printf 'AH T IY (u)\n' > i.trn
+printf 'u 1 0 1 \312\214\nu 1 1 1 ti\313\220\n' > i.ctm
+run score --ipa i.trn i.ctm
+has "the IPA in a CTM" "$out" "PER 0.00 %: 0 substitutions, 0 deletions, 0 insertions in 3 tokens"
+
 # ---- Unicode -----------------------------------------------------------------------------------------------------------------------
 
 printf 'caf\303\251 the stra\303\237e (u)\n' > u.trn

@@ -153,10 +153,12 @@ START_TEST(three_formats)
     ck_assert_str_eq(read_back(";; c\nu2 A 0.5 .1 two 0.9\nu1 A 3 0 x\nu2 A 0.25 .1 one\nu2 A 0.5 0 three\n", "x", any),
                      "u2: one two three | u1: x");
     ck_assert_str_eq(read_back("", "x.ctm", any), "");
-    ck_assert_str_eq(read_back("{ a / (b) @/ {c d/e*} /} (f) a/b {a} (u)", "x.trn", any), "u: { a / ? b @ / { c d / e } } ? f a/b { a }");
+    ck_assert_str_eq(read_back("{ a / (b) @/ {c d/e*} /} (f) a/b {a} (u)", "x.trn", any),
+                     "u: { a / ? b @ / { c d / e } } ? f a/b { a }");
     ck_assert_str_eq(read_back("u 1 0 1 z*\nu 1 * * <alt_begin>\nu 1 2 1 b\nu 1 * * <ALT>\nu 1 1 1 c\nu 1 2 1 @\nu 1 * * <ALT>\n"
                                "u 1 * * <ALT_END>\nu 1 1.5 1 (y)\n", "x.ctm", any), "u: z ? y { b / c @ / @ }");
-    ck_assert_str_eq(read_back(";; LABEL\nf A Ann 0 1 <o> x {y/z}\nf A Ben 1 2 ignore_time_segment_in_scoring\nf A ann 2 3\n", "x.stm", any),
+    ck_assert_str_eq(read_back(";; LABEL\nf A Ann 0 1 <o> x {y/z}\nf A Ben 1 2 ignore_time_segment_in_scoring\nf A ann 2 3\n",
+                               "x.stm", any),
                      "ann-000: x { y / z } | ann-001:");
     ck_assert_str_eq(read_back("f 1 s 0 1 <o,f> a\n", "x", any), "s-000: a"); // recognised by its label
     ck_assert_str_eq(read_back("f 1 s 0 1 a\n", "x", any), "f: 1 s 0 1 a");

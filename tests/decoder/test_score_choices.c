@@ -80,7 +80,8 @@ START_TEST(too_many)
     for (int i = 0; i < 10000; i++) long_one[i] = LIN_EDIT_NULL;
     FAILS(lin_edit_choices(long_one, 10000, long_one, 10000, steps, &n, &err), LIN_INVALID, "10000 and 10000 words");
     FAIL_EVERY_ALLOCATION(lin_edit_choices(long_one, 3, long_one, 2, steps, &n, NULL), (void)0);
-    const int nested[] = {LIN_EDIT_OPEN, 0, LIN_EDIT_OR, LIN_EDIT_OPEN, 1, LIN_EDIT_OR, 2, LIN_EDIT_CLOSE, LIN_EDIT_CLOSE, 3}, two[] = {2, 3};
+    const int nested[] = {LIN_EDIT_OPEN, 0, LIN_EDIT_OR, LIN_EDIT_OPEN, 1, LIN_EDIT_OR, 2, LIN_EDIT_CLOSE, LIN_EDIT_CLOSE, 3};
+    const int two[] = {2, 3};
     FAIL_EVERY_ALLOCATION(lin_edit_choices(nested, 10, two, 2, steps, &n, NULL), (void)0);
     OK(lin_edit_choices(nested, 10, two, 2, steps, &n, &err));
     ck_assert(n == 2 && steps[0].is_right && steps[1].is_right);
@@ -129,8 +130,10 @@ START_TEST(out_of_memory)
     static const char ctm[] = "x 1 0 1 a\nx 1 * * <ALT_BEGIN>\nx 1 1 1 b\nx 1 * * <ALT>\nx 1 * * <ALT_END>\ny 2 0 1 z\n";
     static const char one[] = "x A s1 0 1 a\n", trn[] = "a (x-a)\n";
     lin_score *s;
-    FAIL_EVERY_ALLOCATION(lin_score_texts(stm, strlen(stm), "r.stm", ctm, strlen(ctm), "h.ctm", NULL, &s, NULL), lin_score_destroy(s));
-    FAIL_EVERY_ALLOCATION(lin_score_texts(one, strlen(one), "r.stm", trn, strlen(trn), "h.trn", NULL, &s, NULL), lin_score_destroy(s));
+    FAIL_EVERY_ALLOCATION(lin_score_texts(stm, sizeof stm - 1, "r.stm", ctm, sizeof ctm - 1, "h.ctm", NULL, &s, NULL),
+                          lin_score_destroy(s));
+    FAIL_EVERY_ALLOCATION(lin_score_texts(one, sizeof one - 1, "r.stm", trn, sizeof trn - 1, "h.trn", NULL, &s, NULL),
+                          lin_score_destroy(s));
 }
 END_TEST
 
