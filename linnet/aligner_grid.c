@@ -76,14 +76,46 @@ static lin_status look_again(lin_aligner *a, int64_t from, int64_t to, lin_error
     return status;
 }
 
+static void shift_path(lin_path *path, int64_t rows)
+{
+    for (int i = 0; i < path->n_phones; i++) path->phones[i].start += rows, path->phones[i].end += rows;
+    for (int i = 0; i < path->n_words; i++) path->words[i].start += rows, path->words[i].end += rows;
+}
+
+enum { FEW_PHONES = 10 };
+
+// Keeps the worst report. How well a text fits is known of utterances; of single words, as in the TextGrid of an aligner, some
+// always fit badly: they are judged together.
+static void take_report(lin_aligner *a, const lin_align_report *report, int n_phones, lin_alignment *out)
+{
+    if (n_phones < FEW_PHONES) {
+        if (!a->few_phones || report->fit < a->few.fit) a->few = *report;
+        a->few_fit += report->fit * n_phones;
+        a->few_phones += n_phones;
+    } else if (!a->n_judged++ || report->fit < out->report.fit) {
+        out->report = *report;
+    }
+}
+
+static void report_few(lin_aligner *a, lin_alignment *out)
+{
+    if (!a->few_phones) return;
+    a->few.fit = a->few_fit / a->few_phones;
+    a->few.worst_fit = 0;
+    if (!a->n_judged || a->few.fit < out->report.fit) out->report = a->few;
+}
+
 static lin_status align_interval(lin_aligner *a, const lin_interval *v, const char *text, lin_alignment *out,
                                  lin_result *result, lin_error *err)
 {
     lin_align_report report;
-    // Rows and frames count from the start of the part.
-    const double last = (double)a->n_rows, part_s = a->start_s;
-    const int64_t from = (int64_t)fmin(fmax(floor((v->start_s - part_s) / a->row_s), 0), last);
-    const int64_t to = (int64_t)fmax(fmin(ceil((v->end_s - part_s) / a->row_s), last), (double)from);
+    // Rows and frames count from the start of the part. The network marks a phone some time after it was said: where times are those
+    // of the sound, its rows are those of the utterance that much later, with one more before them.
+    const double last = (double)a->n_rows, part_s = a->start_s, late_s = a->has_frames ? a->recognizer->delay_s : 0;
+    const double early_s = fmax(late_s - a->row_s, 0);
+    const int64_t first = (int64_t)fmin(fmax(floor((v->start_s - part_s) / a->row_s), 0), last);
+    const int64_t from = (int64_t)fmin(fmax(floor((v->start_s - part_s + early_s) / a->row_s), (double)first), last);
+    const int64_t to = (int64_t)fmax(fmin(ceil((v->end_s - part_s + late_s) / a->row_s), last), (double)from);
     lin_status status = lin_aligner_parse(a, text, strlen(text), err);
     count_marks(out, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
     if (status != LIN_OK) return status;
@@ -97,15 +129,16 @@ static lin_status align_interval(lin_aligner *a, const lin_interval *v, const ch
     if (status == LIN_OK) status = lin_align_finish(a->align, &a->path, &report, err);
     if (status == LIN_OK) status = lin_aligner_stress(a, err);
     if (status == LIN_OK) status = lin_aligner_judge(a, a->whole.n_phones, err);
-    if (status == LIN_OK) status = look_again(a, from, to, err);
+    if (status == LIN_OK) take_report(a, &report, a->path.n_phones, out);
+    shift_path(&a->path, from - first);
+    if (status == LIN_OK) status = look_again(a, first, to, err);
     lin_align_destroy(a->align);
     a->align = NULL;
     if (status == LIN_OK)
         status = lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err);
     if (status != LIN_OK) return status;
     a->spans[a->n_spans++] = (lin_aligner_span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
-    if (a->n_spans == 1 || report.fit < out->report.fit) out->report = report;
-    status = append_path(a, from, err);
+    status = append_path(a, first, err);
     return status == LIN_OK ? lin_aligner_add_path(a, result, err) : status;
 }
 
@@ -220,7 +253,10 @@ lin_status lin_aligner_grid(lin_aligner *a, const lin_aligner_input *in, lin_ali
     lin_status status = lin_textgrid_parse(in->text, in->n_text, name, &grid, err);
     a->keeps_rows = 1;
     a->n_rows = a->n_frames = 0;
+    a->n_judged = a->few_phones = 0;
+    a->few_fit = 0;
     if (status == LIN_OK) status = align_tiers(a, in, name, &grid, out, err);
+    if (status == LIN_OK) report_few(a, out);
     a->keeps_rows = 0;
     if (status == LIN_OK) status = lin_buffer_status(&out->guesses, err);
     if (status == LIN_OK) status = lin_buffer_status(&out->notes, err);

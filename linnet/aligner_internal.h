@@ -34,6 +34,10 @@ struct lin_aligner {
     lin_path whole;               /* of all utterances of a tier */
     lin_aligner_span *spans;
     int n_spans, spans_capacity;
+    int n_judged;                 /* utterances of a TextGrid that the report is of */
+    lin_align_report few;         /* the worst of those of few phones, which are judged together */
+    double few_fit;               /* sum over their phones */
+    int few_phones;
     lin_boundaries *boundaries;   /* NULL: times are those of the path */
     int has_frames;               /* of the present sound, for the boundaries */
     lin_segment *segments;

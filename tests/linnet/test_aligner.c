@@ -50,16 +50,18 @@ static size_t make_rows(const char *names, float **rows)
     return n;
 }
 
-static lin_aligner *create(void)
+static lin_aligner *create_following(int follow_sound)
 {
     lin_aligner_options o = lin_aligner_options_default();
     lin_aligner *aligner;
     o.row_s = 1.0 / HZ;
-    o.follow_sound = 0;
+    o.follow_sound = follow_sound;
     o.rows_only = 1;
     OK(lin_aligner_create(&recognizer, &lexicon, &o, &aligner, &err));
     return aligner;
 }
+
+static lin_aligner *create(void) { return create_following(0); }
 
 static lin_aligner_input input_of(const char *text, lin_aligner_text kind, const float *rows, size_t n)
 {
@@ -143,6 +145,45 @@ START_TEST(textgrid_of_an_aligner)
     }
     lin_alignment_free(&out);
     lin_aligner_destroy(aligner);
+    lin_free(rows);
+}
+END_TEST
+
+#define TWO_WORDS(first, second)                                                                                                  \
+    "\"ooTextFile\"\n\"TextGrid\"\n0\n1\n<exists>\n1\n\"IntervalTier\" \"words\" 0 1 2\n0.08 0.4 \"" first "\"\n0.4 0.72 \"" second "\"\n"
+
+// The network marks phones eight rows after they were said: the rows of an interval are looked for there. Words are judged together:
+// one that does not fit is no doubt about the text, all of them are.
+START_TEST(textgrid_of_a_late_network)
+{
+    static const char *const grids[] = {TWO_WORDS("hello", "world"), TWO_WORDS("world", "hello")};
+    float *rows;
+    const size_t n = make_rows("_ _ _ HH EH L OW W ER L D _ _", &rows);
+    float *frames = lin_calloc(2 * n * (size_t)recognizer.fbank.mel_bins, sizeof *frames);
+    lin_aligner *aligner = create_following(1);
+    lin_alignment out = {0};
+    const double late_s = recognizer.delay_s;
+    recognizer.delay_s = 8.0 / HZ;
+    for (int k = 0; k < 2; k++) {
+        lin_aligner_input in = input_of(grids[k], LIN_ALIGNER_TEXTGRID, rows, n);
+        in.frames = frames;
+        in.n_frames = 2 * n;
+        OK(lin_aligner_align(aligner, &in, &out, &err));
+        ck_assert_int_eq(out.n_bad, 0);
+        const lin_result *r = &out.results[0];
+        char doubt[256];
+        lin_alignment_doubt(&out, 1.0 / HZ, 0, doubt, sizeof doubt);
+        ck_assert_msg((doubt[0] == 0) == (k == 0), "%s", doubt);
+        for (int i = 0; i < r->n_phones && k == 0; i++) ck_assert_double_gt(r->phones[i].goodness, -0.5);
+        for (int i = 0; i < r->n_words; i++) {
+            ck_assert_double_ge(r->words[i].start_s, i ? 0.4 - 1e-9 : 0.08 - 1e-9);
+            ck_assert_double_le(r->words[i].end_s, i ? 0.72 + 1e-9 : 0.4 + 1e-9);
+        }
+    }
+    recognizer.delay_s = late_s;
+    lin_alignment_free(&out);
+    lin_aligner_destroy(aligner);
+    lin_free(frames);
     lin_free(rows);
 }
 END_TEST
@@ -232,6 +273,7 @@ int main(void)
     tcase_add_test(tc, words_and_phones);
     tcase_add_test(tc, textgrid);
     tcase_add_test(tc, textgrid_of_an_aligner);
+    tcase_add_test(tc, textgrid_of_a_late_network);
     tcase_add_test(tc, what_cannot_be_aligned);
     tcase_add_test(tc, memory_runs_out);
     suite_add_tcase(suite, tc);
