@@ -98,6 +98,7 @@ typedef struct listening {
     lin_live_words words;
     lin_live_stats stats;
     lin_punctuation *punctuation; // of readable text; NULL: plain words
+    lin_g2p_rules *speller;       // of words outside the lexicon in it
     lin_buffer settled, open, readable, head, status, out;
     int begun;          // a sample that is not 0 has come
     double captured_at;    // by lin_now(), when the last sample was captured
@@ -515,7 +516,11 @@ static lin_status open_all(listening *l, lin_error *err)
     if (status != LIN_OK) return status;
     if (v->decoding.words && v->decoding.readable) status = lin_find_open_punctuation(&l->punctuation, err);
     if (status != LIN_OK) return status;
-    l->words = (lin_live_words){l->recognizer.phones, v->ipa || v->phones, l->punctuation, 0};
+    if (l->punctuation) l->speller = lin_find_speller(l->recognizer.phones);
+    l->words = (lin_live_words){.phones = l->recognizer.phones,
+                                .ipa = v->ipa || v->phones,
+                                .readable = l->punctuation,
+                                .speller = l->speller};
     l->stats.has_words = v->decoding.words;
     l->stats.construction = lin_session_construction(&l->recognizer);
     // The microphone last: nothing of what it hears then has to wait.
@@ -596,6 +601,7 @@ static void release(listening *l)
     lin_buffer_free(&l->open);
     lin_buffer_free(&l->readable);
     lin_punctuation_destroy(l->punctuation);
+    lin_g2p_rules_destroy(l->speller);
     lin_buffer_free(&l->head);
     lin_buffer_free(&l->status);
     lin_buffer_free(&l->out);

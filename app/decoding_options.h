@@ -20,7 +20,7 @@
     {.type = LIN_OPTION_HEADING, .help = "Decoding"},                                                                             \
     {.name = "words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.words), .text = words_default,                         \
      .help = "Recognise words with a lexicon and a language model; a word outside the lexicon is written as its phonemes, "       \
-             "marked; in readable text as [...]"},                                                                                \
+             "marked; in readable text as it may be spelled"},                                                                    \
     {.name = "readable", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.readable), .text = "yes",                           \
      .help = "Words as readable text (docs/readable.md): numbers as digits, capitals, full stops, commas, question marks; in "    \
              "text without ids, srt, vtt, and in a field of json. All other formats have plain words. --no-readable: these too"}, \

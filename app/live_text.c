@@ -15,7 +15,8 @@ static const char *name_of(const lin_live_words *w, int label)
 static lin_status put_line(lin_buffer *out, const lin_live_words *words, const lin_punctuation *readable, const lin_result *result,
                            lin_error *err)
 {
-    const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .readable = readable};
+    const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .readable = readable,
+                                  .speller = words->speller};
     return lin_writer_find("text")->write(result, &o, out, err);
 }
 

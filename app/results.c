@@ -241,6 +241,7 @@ static lin_status send(lin_results *r, int at_once, lin_error *err)
 lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, lin_error *err)
 {
     r->how.phones = phones;
+    if (r->punctuation) r->how.speller = r->speller = lin_find_speller(phones);
     r->how.with_id = r->values->ids || (many && !r->values->output_dir);
     if (r->values->output_dir) return lin_make_folders(r->values->output_dir, strlen(r->values->output_dir), err);
     lin_status status = lin_output_open(r->values->output, LIN_FILE_KEEP_STALE, &r->out, err);
@@ -327,12 +328,7 @@ static lin_status put_readable(lin_results *r, const lin_result *more, int is_en
 {
     lin_status status = LIN_OK;
     const lin_tokens t = lin_tokens_only(more, &r->how, 1);
-    for (int i = 0; i < t.n && status == LIN_OK; i++) {
-        const lin_result_word *w = &more->words[i];
-        const char *text = lin_token_text(&t, i, &r->spelling);
-        status = lin_buffer_status(&r->spelling, err);
-        if (status == LIN_OK) status = lin_readable_push(&r->readable, text, w->start_s, w->end_s, w->known, err);
-    }
+    for (int i = 0; i < t.n && status == LIN_OK; i++) status = lin_token_push_readable(&t, i, &r->readable, err);
     if (status == LIN_OK && is_end) status = lin_readable_finish(&r->readable, err);
     for (int i = 0; i < r->readable.n && status == LIN_OK; i++) {
         const lin_readable_token *token = &r->readable.tokens[i];
@@ -390,7 +386,7 @@ void lin_results_free(lin_results *r)
 {
     lin_buffer_free(&r->text);
     lin_readable_free(&r->readable);
-    lin_buffer_free(&r->spelling);
+    lin_g2p_rules_destroy(r->speller);
     lin_punctuation_destroy(r->punctuation);
     lin_output_abort(&r->out);
     *r = (lin_results){0};

@@ -70,9 +70,9 @@ typedef struct lin_results {
     lin_output out;
     lin_buffer text;
     lin_punctuation *punctuation; /* of readable text; NULL: plain words */
+    lin_g2p_rules *speller;       /* of words outside the lexicon in it; NULL: none */
     lin_readable readable;        /* of the stream that flows */
     lin_writer_layout layout;     /* likewise */
-    lin_buffer spelling;          /* of a word of it */
     int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */
     int told;    /* a piece has been written */
     int n_put;   /* inputs whose results are written */

@@ -424,7 +424,12 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     status = lin_decoding_open(&s->decoding, &v->decoding, s->recognizer.phones, s->recognizer.row_seconds,
                                s->recognizer.delay_s, &warnings, err);
     if (status == LIN_OK && v->decoding.words && v->decoding.readable) status = lin_find_open_punctuation(&s->punctuation, err);
-    s->words = (lin_live_words){.phones = s->recognizer.phones, .ipa = v->ipa, .readable = s->punctuation, .partial_phones = 1};
+    if (status == LIN_OK && s->punctuation) s->speller = lin_find_speller(s->recognizer.phones);
+    s->words = (lin_live_words){.phones = s->recognizer.phones,
+                                .ipa = v->ipa,
+                                .readable = s->punctuation,
+                                .speller = s->speller,
+                                .partial_phones = 1};
     const lin_voices_options o = {.recognizer = &s->recognizer, .decoding = &s->decoding, .rules = v->endpoints.rules,
                                   .resets = lin_endpoint_resets(&v->endpoints, &s->recognizer), .capacity = v->max_streams,
                                   .threads = v->threads, .sink = lin_stream_sink};
@@ -470,6 +475,7 @@ static void close_all(lin_serve *s)
     lin_voices_destroy(s->voices);
     lin_decoding_close(&s->decoding);
     lin_punctuation_destroy(s->punctuation);
+    lin_g2p_rules_destroy(s->speller);
     lin_recognizer_close(&s->recognizer);
     lin_page_close(s->page);
     lin_free(s->tokens);

@@ -109,6 +109,7 @@ struct lin_serve {
     lin_recognizer recognizer;
     lin_decoding decoding;
     lin_punctuation *punctuation;
+    lin_g2p_rules *speller;
     lin_live_words words;
     lin_voices *voices;
     lin_page *page;

@@ -27,7 +27,7 @@
  *
  * Nothing is written after the last one. Times have three digits. Without words, or if phones are requested, "word" below is a
  * phone. A word outside the lexicon is one token made of its phones, "[hh_ah_l_ow]", in IPA "[hʌloʊ]"; json says "known": false;
- * readable text has "[...]".
+ * readable text has a spelling by the letter-to-sound rules, or "[...]".
  * An utterance without words has an empty line of text, in CTM only a comment that names it, and no subtitle.
  * Threads: the table is constant; a call touches only its arguments, the document among them.
  */
@@ -39,6 +39,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "decoder/result.h"
+#include "lexicon/g2p_rules.h"
 #include "lexicon/phones.h"
 #include "lexicon/punctuation.h"
 
@@ -72,6 +73,7 @@ typedef struct lin_writer_options {
     int word_times;                /* vtt: the time of each word inside a subtitle, for karaoke-like display */
     const lin_punctuation *readable; /* text without ids and times, srt, vtt: words as readable text; json: with a field of it;
                                         NULL: plain words */
+    const lin_g2p_rules *speller;  /* readable text: spells words outside the lexicon; NULL: they are "[...]" */
     int columns;                   /* text without ids and times: longest line, in characters; 0: any */
     double paragraph_s;            /* the same: an empty line where a pause is longer; 0: none */
     lin_writer_layout *layout;     /* of such text; NULL: each call writes a whole text */

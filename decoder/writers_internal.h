@@ -37,6 +37,10 @@ lin_tokens lin_tokens_only(const lin_result *result, const lin_writer_options *o
  * and is freed by lin_readable_free after the last use. LIN_NO_MEMORY. */
 lin_status lin_tokens_make_readable(lin_tokens *tokens, lin_readable *readable, lin_error *err);
 
+/* Pushes word i of tokens that are plain words. A word outside the lexicon of 2 to 15 phones is as the speller spells it, any other
+ * "[...]". LIN_NO_MEMORY. */
+lin_status lin_token_push_readable(const lin_tokens *tokens, int i, lin_readable *readable, lin_error *err);
+
 lin_token lin_token_at(const lin_tokens *tokens, int i);
 
 /* Name of a phone, spelling of a word, or the mark of one outside the lexicon: its bytes as they are. */

@@ -66,21 +66,31 @@ lin_status lin_tokens_of(lin_tokens *t, const lin_result *r, const lin_writer_op
     return check(r, o, err);
 }
 
+lin_status lin_token_push_readable(const lin_tokens *t, int i, lin_readable *readable, lin_error *err)
+{
+    enum { FEWEST = 2, MOST = 15 }; // more are rather several words
+    const lin_result_word *w = &t->result->words[i];
+    const lin_g2p_rules *speller = t->options->speller;
+    char spelling[8 * MOST] = "";
+    if (w->known) return lin_readable_push(readable, lin_result_word_text(t->result, i), w->start_s, w->end_s, 1, err);
+    if (speller && w->n_phones >= FEWEST && w->n_phones <= MOST) {
+        int labels[MOST];
+        for (int p = 0; p < w->n_phones; p++) labels[p] = t->result->phones[w->first_phone + p].label;
+        const lin_status status = lin_g2p_rules_spell(speller, labels, w->n_phones, spelling, sizeof spelling, err);
+        if (status == LIN_NO_MEMORY) return status;
+        if (status != LIN_OK) spelling[0] = '\0';
+    }
+    return lin_readable_push(readable, spelling, w->start_s, w->end_s, 0, err);
+}
+
 lin_status lin_tokens_make_readable(lin_tokens *t, lin_readable *readable, lin_error *err)
 {
-    lin_buffer mark = {0};
     lin_status status = LIN_OK;
     if (!t->words || !t->options->readable) return LIN_OK;
     lin_readable_begin(readable, t->options->readable);
     readable->paragraph_s = t->options->paragraph_s;
-    for (int i = 0; i < t->n && status == LIN_OK; i++) {
-        const lin_result_word *w = &t->result->words[i];
-        const char *text = lin_token_text(t, i, &mark);
-        status = lin_buffer_status(&mark, err);
-        if (status == LIN_OK) status = lin_readable_push(readable, text, w->start_s, w->end_s, w->known, err);
-    }
+    for (int i = 0; i < t->n && status == LIN_OK; i++) status = lin_token_push_readable(t, i, readable, err);
     if (status == LIN_OK) status = lin_readable_finish(readable, err);
-    lin_buffer_free(&mark);
     if (status != LIN_OK) {
         lin_readable_free(readable);
         return status;

@@ -186,3 +186,129 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *r, const char *word, size_t 
     lin_free(beams);
     return status;
 }
+
+// ---- backwards ------------------------------------------------------------------------------------------------------------------
+
+// A letter of a spelling; nodes are only appended, so that hypotheses can share their beginnings.
+typedef struct node {
+    int pair, back; // of the rules; the letter before, -1: none
+} node;
+
+typedef struct candidate {
+    lin_ngram_state state;
+    float logp;
+    int node, n_silent; // letters without a sound at its end
+} candidate;
+
+typedef struct speller {
+    const lin_g2p_rules *rules;
+    candidate *beams; // [phones + 1, BEAM], by the phones that are spelled
+    int *counts;      // [phones + 1]
+    node *nodes;
+    int n_nodes, capacity;
+} speller;
+
+// Where a candidate goes: one for each state and number of silent letters, the BEAM best of all. -1: nowhere.
+static int place_of(const candidate *beam, int *n, const candidate *c)
+{
+    int worst = 0;
+    for (int i = 0; i < *n; i++) {
+        if (beam[i].state == c->state && beam[i].n_silent == c->n_silent) return c->logp > beam[i].logp ? i : -1;
+        if (beam[i].logp < beam[worst].logp) worst = i;
+    }
+    if (*n < BEAM) return (*n)++;
+    return c->logp > beam[worst].logp ? worst : -1;
+}
+
+static lin_status offer_spelling(speller *s, int spelled, candidate c, int letter, int back, lin_error *err)
+{
+    lin_status status = lin_grow_int(&s->nodes, &s->capacity, (int64_t)s->n_nodes + 1, sizeof *s->nodes, "a spelling", err);
+    if (status != LIN_OK) return status;
+    candidate *beam = s->beams + (size_t)spelled * BEAM;
+    const int at = place_of(beam, &s->counts[spelled], &c);
+    if (at < 0) return LIN_OK;
+    s->nodes[s->n_nodes] = (node){letter, back};
+    c.node = s->n_nodes++;
+    beam[at] = c;
+    return LIN_OK;
+}
+
+// By every letter that has the next phones, or, silent, by every letter without a sound.
+static lin_status extend_spelling(speller *s, int spelled, const candidate *c, const int *labels, int n, int silent,
+                                  lin_error *err)
+{
+    const lin_g2p_rules *r = s->rules;
+    lin_status status = LIN_OK;
+    for (int k = 0; k < r->first[LETTERS] && status == LIN_OK; k++) {
+        const pair *p = &r->pairs[k];
+        if ((p->n == 0) != silent || p->n > n - spelled) continue;
+        if (p->n > 0 && p->labels[0] != labels[spelled]) continue;
+        if (p->n > 1 && p->labels[1] != labels[spelled + 1]) continue;
+        candidate next = {.n_silent = silent ? c->n_silent + 1 : 0};
+        next.logp = c->logp + lin_ngram_score(r->lm, c->state, p->word, &next.state);
+        status = offer_spelling(s, spelled + p->n, next, k, c->node, err);
+    }
+    return status;
+}
+
+// The candidates at `spelled` phones that end in `n_silent` silent letters (-1: any number), each by one letter more.
+static lin_status extend_all(speller *s, int spelled, int n_silent, const int *labels, int n, lin_error *err)
+{
+    candidate now[BEAM]; // the beam itself changes
+    const int count = s->counts[spelled];
+    lin_status status = LIN_OK;
+    memcpy(now, s->beams + (size_t)spelled * BEAM, (size_t)count * sizeof *now);
+    for (int k = 0; k < count && status == LIN_OK; k++) {
+        if (n_silent < 0) status = extend_spelling(s, spelled, &now[k], labels, n, 0, err);
+        else if (now[k].n_silent == n_silent) status = extend_spelling(s, spelled, &now[k], labels, n, 1, err);
+    }
+    return status;
+}
+
+// The last node of the most probable spelling; -1: there is none.
+static int best_spelling(const speller *s, int n)
+{
+    const candidate *last = s->beams + (size_t)n * BEAM;
+    int best = -1;
+    float most = 0;
+    for (int k = 0; k < s->counts[n]; k++) {
+        const float logp = last[k].logp + lin_ngram_end(s->rules->lm, last[k].state);
+        if (best < 0 || logp > most) best = last[k].node, most = logp;
+    }
+    return best;
+}
+
+static lin_status spell(speller *s, const int *labels, int n, char *word, size_t capacity, lin_error *err)
+{
+    enum { SILENT = 2 };
+    const lin_g2p_rules *r = s->rules;
+    size_t length = 0;
+    lin_status status = offer_spelling(s, 0, (candidate){.state = lin_ngram_begin(r->lm)}, -1, -1, err);
+    for (int i = 0; i <= n && status == LIN_OK; i++) {
+        for (int k = 0; k < SILENT && status == LIN_OK; k++) status = extend_all(s, i, k, labels, n, err);
+        if (i < n && status == LIN_OK) status = extend_all(s, i, -1, labels, n, err);
+    }
+    if (status != LIN_OK) return status;
+    const int best = best_spelling(s, n);
+    if (best < 0) return lin_fail(err, LIN_UNSUPPORTED, "no letters have these sounds in the letter-to-sound rules");
+    for (int at = best; s->nodes[at].pair >= 0; at = s->nodes[at].back) length++;
+    if (length >= capacity) return lin_fail(err, LIN_TOO_SMALL, "a spelling of %zu letters", length);
+    word[length] = '\0';
+    for (int at = best; s->nodes[at].pair >= 0; at = s->nodes[at].back)
+        word[--length] = *lin_ngram_word(r->lm, r->pairs[s->nodes[at].pair].word);
+    return LIN_OK;
+}
+
+lin_status lin_g2p_rules_spell(const lin_g2p_rules *r, const int *labels, int n, char *word, size_t capacity, lin_error *err)
+{
+    if (n < 1 || n > LIN_PRONUNCIATION_MAX) return lin_fail(err, LIN_INVALID, "a word of %d phones", n);
+    const size_t room = ((size_t)n + 1) * BEAM;
+    speller s = {.rules = r, .beams = lin_alloc(room, sizeof *s.beams), .counts = lin_calloc((size_t)n + 1, sizeof *s.counts)};
+    lin_status status = LIN_OK;
+    if (!s.beams || !s.counts) status = lin_no_memory(err, "a spelling", room * sizeof *s.beams);
+    else status = spell(&s, labels, n, word, capacity, err);
+    lin_free(s.beams);
+    lin_free(s.counts);
+    lin_free(s.nodes);
+    return status;
+}

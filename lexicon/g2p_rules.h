@@ -39,6 +39,13 @@ void lin_g2p_rules_destroy(lin_g2p_rules *rules); /* NULL is fine */
 lin_status lin_g2p_rules_apply(const lin_g2p_rules *rules, const char *word, size_t n, int *labels, int capacity, int *n_labels,
                                lin_error *err);
 
+/*
+ * The same backwards: the most probable spelling of n phones, a C string in word [capacity]. At most two letters in a row are silent.
+ * LIN_INVALID for no phones or more than LIN_PRONUNCIATION_MAX; LIN_UNSUPPORTED if no letters have such sounds; LIN_TOO_SMALL;
+ * LIN_NO_MEMORY.
+ */
+lin_status lin_g2p_rules_spell(const lin_g2p_rules *rules, const int *labels, int n, char *word, size_t capacity, lin_error *err);
+
 /* The label of a phone by its CMUdict name of n bytes: without stress, or "AH0" if the set has only phones with stress; -1 if
  * none. */
 int lin_g2p_label(const lin_phones *phones, const char *name, size_t n);

@@ -11,6 +11,7 @@
 
 enum { AHEAD = 3, LONGEST_NUMBER = 32 };
 
+static const char nothing[] = "[...]"; // a word without a spelling
 static const double apart_s = 0.3; // between the words of a number there is no longer pause
 
 struct lin_readable_pending {
@@ -113,7 +114,7 @@ static lin_status put_token(lin_readable *r, int first, int n, const char *digit
     const char *word = digits ? digits : spelling(r, first), *full = digits ? NULL : title(r, first, mark);
     r->tokens[r->n++] = (lin_readable_token){r->text.n, r->words[first].start_s, r->words[first + n - 1].end_s};
     if (full) lin_buffer_text(&r->text, full);
-    else if (!digits && r->words[first].known && (capital || !inside)) put_capital(&r->text, word);
+    else if (!digits && (capital || !inside)) put_capital(&r->text, word);
     else lin_buffer_text(&r->text, word);
     lin_buffer_text(&r->text, marks[mark]);
     lin_buffer_char(&r->text, '\0');
@@ -188,11 +189,11 @@ lin_status lin_readable_push(lin_readable *r, const char *word, double start_s, 
     if (r->paragraph_s > 0 && pause > r->paragraph_s) status = lin_readable_finish(r, err);
     if (status != LIN_OK) return status;
     r->end_s = end_s;
-    if (!known && r->n_words && !r->words[r->n_words - 1].known && !(pause >= apart_s)) {
+    if (!*word && r->n_words && !strcmp(spelling(r, r->n_words - 1), nothing) && !(pause >= apart_s)) {
         r->words[r->n_words - 1].end_s = end_s;
         return LIN_OK;
     }
-    if (!known) word = "[...]";
+    if (!*word) word = nothing;
     status = lin_grow_int(&r->words, &r->words_capacity, (int64_t)r->n_words + 1, sizeof *r->words, "text", err);
     if (status != LIN_OK) return status;
     const size_t at = r->spellings.n;

@@ -38,10 +38,14 @@ struct linnet_model {
     linnet_model_info info;
     const char **ipa;
     _Atomic(lin_punctuation *) punctuation; /* opened when it is first needed */
+    _Atomic(lin_g2p_rules *) speller;       /* likewise */
 };
 
 /* The model of readable text, which belongs to the linnet_model; NULL: none is installed. Any thread. */
 const lin_punctuation *lin_api_punctuation(linnet_model *model);
+
+/* The rules that spell words outside the lexicon in it, likewise. */
+const lin_g2p_rules *lin_api_speller(linnet_model *model);
 
 linnet_model *lin_api_keep_model(linnet_model *model); /* one owner more; linnet_model_destroy is one less */
 

@@ -150,6 +150,16 @@ const lin_punctuation *lin_api_punctuation(linnet_model *m)
     return none;
 }
 
+const lin_g2p_rules *lin_api_speller(linnet_model *m)
+{
+    lin_g2p_rules *none = NULL, *opened;
+    if (atomic_load(&m->speller)) return atomic_load(&m->speller);
+    opened = lin_find_speller(m->r.phones);
+    if (!opened || atomic_compare_exchange_strong(&m->speller, &none, opened)) return opened;
+    lin_g2p_rules_destroy(opened); // another thread was faster
+    return none;
+}
+
 linnet_model *lin_api_keep_model(linnet_model *model)
 {
     atomic_fetch_add(&model->owners, 1);
@@ -162,6 +172,7 @@ void linnet_model_destroy(linnet_model *model)
     lin_recognizer_close(&model->r);
     lin_free(model->ipa);
     lin_punctuation_destroy(atomic_load(&model->punctuation));
+    lin_g2p_rules_destroy(atomic_load(&model->speller));
     lin_free(model);
 }
 

@@ -203,7 +203,8 @@ const char *linnet_result_text(linnet_result *r)
 
 static lin_status make_readable(linnet_result *r, const lin_punctuation *punctuation, lin_error *err)
 {
-    const lin_writer_options options = {.phones = r->model->r.phones, .readable = punctuation};
+    const lin_writer_options options = {
+        .phones = r->model->r.phones, .readable = punctuation, .speller = lin_api_speller(r->model)};
     lin_status status = lin_write_text(&r->result, &options, &r->readable, err);
     if (status == LIN_OK) r->readable.data[--r->readable.n] = '\0'; // without the end of its line
     return status;
@@ -287,7 +288,8 @@ static lin_status format_result(const linnet_result *result, const char *format,
                                         .stress = o.stress,
                                         .unit = units[(o.phones != 0) + 2 * (o.words != 0)],
                                         .word_times = o.word_times,
-                                        .readable = o.readable ? lin_api_punctuation(result->model) : NULL};
+                                        .readable = o.readable ? lin_api_punctuation(result->model) : NULL,
+                                        .speller = o.readable ? lin_api_speller(result->model) : NULL};
     lin_result named = result->result; // under the caller's names
     named.id = (char *)(uintptr_t)(o.id ? o.id : "sound");
     named.speaker = (char *)(uintptr_t)(o.speaker ? o.speaker : "");

@@ -122,6 +122,12 @@ lin_status lin_find_open_rules(const lin_phones *phones, lin_g2p_rules **rules, 
     return status == LIN_OK && *path ? lin_g2p_rules_open(path, phones, rules, err) : status;
 }
 
+lin_g2p_rules *lin_find_speller(const lin_phones *phones)
+{
+    lin_g2p_rules *rules;
+    return lin_find_open_rules(phones, &rules, NULL) == LIN_OK ? rules : NULL;
+}
+
 lin_status lin_find_punctuation(const char *given, char *path, size_t capacity, lin_error *err)
 {
     static const char *const names[] = {"english.punctuation", NULL};

@@ -270,7 +270,7 @@ LINNET_API const linnet_result_info *linnet_result_describe(const linnet_result 
 LINNET_API const char *linnet_result_text(linnet_result *result);
 
 /* The same as readable text: numbers as digits, capitals, full stops, commas and question marks, by words and pauses; words outside
- * the lexicon as "[...]". Of phonemes, and where the library's file english.punctuation is not installed, the same as
+ * the lexicon spelled by their sound, or "[...]". Of phonemes, and where the library's file english.punctuation is not installed, the same as
  * linnet_result_text. Belongs to the result. "" if memory is exhausted. */
 LINNET_API const char *linnet_result_readable(linnet_result *result);
 

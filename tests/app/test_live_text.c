@@ -10,7 +10,7 @@ START_TEST(as_text)
 {
     lin_phones *set;
     OK(lin_phones_create(NULL, &set, &err));
-    const lin_live_words names = {set, 0, NULL, 0}, ipa = {set, 1, NULL, 0}, full = {set, 0, NULL, 1};
+    const lin_live_words names = {.phones = set}, ipa = {.phones = set, .ipa = 1}, full = {.phones = set, .partial_phones = 1};
     lin_result settled = {0}, guess = {0};
     lin_buffer out = {0};
     const int hh = lin_phones_find(set, "HH", 2), ah = lin_phones_find(set, "AH", 2);

@@ -74,7 +74,15 @@ echo "- 10 HH 2 IY 2 - 2 S 2 AO 2 - 2 Z 2 UW 2 B 2 - 200 L 1 AH 2 N 2 D 1 AH 1 N
 run decode -q $words --no-readable "$tmp/long.npy"
 is "plain text has the phonemes of an unknown word" "he saw [z_uw_b] london he" "$out"
 run decode -q $words "$tmp/long.npy"
-has "readable text does not" "$out" "He saw [...]"
+if [ -f share/linnet/english.g2p ]; then
+    ok "readable text spells it" test -n "$(printf '%s\n' "$out" | sed -n '/^He saw z[a-z]*b[a-z]*\. London he\.$/p')"
+    run decode -q $words --ipa -f srt "$tmp/long.npy"
+    ok "so have subtitles" test -n "$(printf '%s\n' "$out" | sed -n '/^He saw z[a-z]*b[a-z]*\.$/p')"
+fi
+LINNET_G2P=$tmp/none.g2p
+export LINNET_G2P
+run decode -q $words "$tmp/long.npy"
+is "without rules it is left out" "He saw [...]. London he." "$out"
 run decode -q $words --paragraphs "$tmp/long.npy"
 is "paragraphs" "He saw [...].||London he." "$(printf '%s' "$out" | tr '\n' '|')"
 run decode -q $words --no-readable --paragraphs --columns 9 "$tmp/long.npy"

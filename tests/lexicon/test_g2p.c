@@ -116,6 +116,76 @@ START_TEST(best_of_all_sequences)
 }
 END_TEST
 
+// All sequences of pairs that have these phones, with at most two silent letters in a row; worse ones than the best are left.
+typedef struct spellings {
+    const lin_ngram *lm;
+    const char *phones[8];
+    float best;
+    char word[64];
+} spellings;
+
+static void enumerate_spellings(spellings *e, int at, int silent, lin_ngram_state state, float logp, const char *so_far)
+{
+    if (logp <= e->best) return;
+    if (!e->phones[at]) {
+        const float all = logp + lin_ngram_end(e->lm, state);
+        if (all > e->best) {
+            e->best = all;
+            snprintf(e->word, sizeof e->word, "%s", so_far);
+        }
+    }
+    for (int w = 0; w < lin_ngram_words(e->lm); w++) {
+        const char *text = lin_ngram_word(e->lm, w);
+        char more[64], pair[32] = "";
+        int n = 0;
+        if (text[1] != '|') continue;
+        if (text[2]) n = strchr(text, '+') ? 2 : 1;
+        for (int k = 0; k < n && e->phones[at + k]; k++) {
+            snprintf(pair + strlen(pair), sizeof pair - strlen(pair), "%s%s", k ? "+" : "", e->phones[at + k]);
+        }
+        if (strcmp(pair, text + 2) || (n == 0 && silent == 2) || strlen(so_far) > 20) continue;
+        snprintf(more, sizeof more, "%s%c", so_far, text[0]);
+        lin_ngram_state next;
+        const float score = lin_ngram_score(e->lm, state, w, &next);
+        enumerate_spellings(e, at + n, n ? 0 : silent + 1, next, logp + score, more);
+    }
+}
+
+START_TEST(best_of_all_spellings)
+{
+    static const char *const words[] = {"HH AH L OW", "K AE T", "S AO", "P EY", "B", "L IY", "D AA L IY", "W ER L D"};
+    lin_g2p_learn_options o = lin_g2p_learn_options_default();
+    o.minimum = 1;
+    lin_ngram *lm, *copy;
+    lin_g2p_rules *rules;
+    OK(lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err));
+    OK(lin_g2p_learn(dictionary, phones, &o, &copy, NULL, &err));
+    OK(lin_g2p_rules_create(copy, "small", phones, &rules, &err));
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        spellings e = {.lm = lm, .best = -INFINITY};
+        char text[64], word[64];
+        int labels[8], n = 0;
+        snprintf(text, sizeof text, "%s", words[i]);
+        for (char *name = strtok(text, " "); name; name = strtok(NULL, " ")) {
+            e.phones[n] = name;
+            labels[n++] = lin_g2p_label(phones, name, strlen(name));
+        }
+        enumerate_spellings(&e, 0, 0, lin_ngram_begin(lm), 0, "");
+        OK(lin_g2p_rules_spell(rules, labels, n, word, sizeof word, &err));
+        ck_assert_str_eq(word, e.word);
+        FAILS(lin_g2p_rules_spell(rules, labels, n, word, strlen(e.word), &err), LIN_TOO_SMALL, "letters");
+    }
+    int zh[300];
+    char word[8];
+    for (int i = 0; i < 300; i++) zh[i] = lin_phones_find(phones, "ZH", 2);
+    FAILS(lin_g2p_rules_spell(rules, zh, 1, word, sizeof word, &err), LIN_UNSUPPORTED, "no letters");
+    FAILS(lin_g2p_rules_spell(rules, zh, 0, word, sizeof word, &err), LIN_INVALID, "0 phones");
+    FAILS(lin_g2p_rules_spell(rules, zh, 300, word, sizeof word, &err), LIN_INVALID, "300 phones");
+    lin_g2p_rules_destroy(rules);
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
 START_TEST(held_out_words)
 {
     lin_g2p_learn_options o = lin_g2p_learn_options_default();
@@ -140,7 +210,9 @@ static lin_status learn_and_apply(void)
     lin_status status = lin_g2p_learn(dictionary, phones, &o, &lm, NULL, NULL);
     if (status == LIN_OK) status = lin_g2p_rules_create(lm, "small", phones, &rules, NULL);
     if (status != LIN_OK) return status;
+    char word[32];
     status = lin_g2p_rules_apply(rules, "hello", 5, labels, 16, &n, NULL);
+    if (status == LIN_OK) status = lin_g2p_rules_spell(rules, labels, n, word, sizeof word, NULL);
     lin_g2p_rules_destroy(rules);
     return status;
 }
@@ -192,6 +264,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, likelihood_of_all_alignments);
     tcase_add_test(tc, best_of_all_sequences);
+    tcase_add_test(tc, best_of_all_spellings);
     tcase_add_test(tc, held_out_words);
     tcase_add_test(tc, bad_input);
     suite_add_tcase(suite, tc);

@@ -107,7 +107,7 @@ static const char *readable_of(const lin_punctuation *p, const char *text, int e
     lin_buffer_text(&out, "");
     snprintf(line, sizeof line, "%s", text);
     for (char *w = strtok(line, " "); w; w = strtok(NULL, " "), n++) {
-        OK(lin_readable_push(&r, w, n * (0.3 + gap_s), n * (0.3 + gap_s) + 0.3, w[0] != '[', &err));
+        OK(lin_readable_push(&r, w[0] == '[' ? "" : w + (w[0] == '*'), n * (0.3 + gap_s), n * (0.3 + gap_s) + 0.3, w[0] != '[' && w[0] != '*', &err));
         if (n % each) continue;
         for (int i = 0; i < r.n; i++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, i));
         lin_readable_clear(&r);
@@ -124,6 +124,8 @@ static const char *const readable_table[][2] = {
     {"i saw twenty three dogs", "I saw 23 dogs. "},
     {"nineteen eighty four", "1984. "},
     {"he saw [d_ao_g]", "He saw [...]. "},
+    {"he saw *zorblat", "He saw zorblat. "},
+    {"*zorblat saw", "Zorblat saw. "},
     {"[sh_er] [m_er] he saw [d_ao_g] [z] the dog", "[...] he saw [...] the dog. "},
     {"", ""},
 };
