@@ -107,7 +107,8 @@ lin_status lin_results_put(lin_results *results, const char *name, const lin_res
 /* 1 if pieces can be written as they are settled: one stream of text without ids, CTM, CSV or labels. */
 int lin_results_can_flow(const lin_results *results);
 
-/* Writes at once what was settled since the last call. Text and CTM allocate nothing beyond what an earlier call needed. */
+/* Writes at once what was settled since the last call. Text and CTM allocate nothing beyond what an earlier call needed,
+ * but for the spelling of words outside the lexicon in readable text. */
 lin_status lin_results_flow(lin_results *results, const lin_result *more, lin_error *err);
 
 /* After the last piece; `rest` is that piece, which names the utterance if there was no other. */

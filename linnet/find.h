@@ -45,7 +45,7 @@ lin_status lin_find_punctuation(const char *given, char *path, size_t capacity, 
 /* The same, opened: NULL if there is none. */
 lin_status lin_find_open_punctuation(lin_punctuation **punctuation, lin_error *err);
 
-/* The letter-to-sound rules, to spell what readable text has of words outside the lexicon; NULL if there are none for these phones. */
+/* The letter-to-sound rules, which spell words outside the lexicon in readable text; NULL if there are none for these phones. */
 lin_g2p_rules *lin_find_speller(const lin_phones *phones);
 
 /* The letter-to-sound rules, opened: NULL if there are none. */

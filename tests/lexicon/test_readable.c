@@ -107,7 +107,9 @@ static const char *readable_of(const lin_punctuation *p, const char *text, int e
     lin_buffer_text(&out, "");
     snprintf(line, sizeof line, "%s", text);
     for (char *w = strtok(line, " "); w; w = strtok(NULL, " "), n++) {
-        OK(lin_readable_push(&r, w[0] == '[' ? "" : w + (w[0] == '*'), n * (0.3 + gap_s), n * (0.3 + gap_s) + 0.3, w[0] != '[' && w[0] != '*', &err));
+        const int is_known = w[0] != '[' && w[0] != '*';
+        const double at = n * (0.3 + gap_s);
+        OK(lin_readable_push(&r, w[0] == '[' ? "" : w + (w[0] == '*'), at, at + 0.3, is_known, &err));
         if (n % each) continue;
         for (int i = 0; i < r.n; i++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, i));
         lin_readable_clear(&r);
