@@ -42,6 +42,8 @@ static const lin_option options[] = {
      .max = 2000, .value = "MB", .help = "Size of an upload; it is kept in memory"},
     {.name = "idle", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, idle_s), .text = "60", .min = 1, .max = 86400,
      .value = "S", .help = "End a stream from which nothing has come for so long"},
+    {.name = "max-unread", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, unread_s), .text = "30", .min = 1, .max = 86400,
+     .value = "S", .help = "End a stream whose results have waited so long for their reader"},
     {.name = "drain", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, drain_s), .text = "20", .min = 0, .max = 86400,
      .value = "S", .help = "After SIGTERM, how long utterances and uploads may take to end"},
     LIN_DECODING_ROWS_WITH(lin_serve_values, decoding, "yes"),

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 
-enum { SOON_MS = 5, OFTEN_MS = 100, STUCK_S = 15, RETRY_S = 5, STATS_S = 10, BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
+enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10, BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
 
 volatile int lin_serve_stop;
 
@@ -92,10 +92,17 @@ static void put_metrics(lin_serve *s, lin_buffer *out)
     pthread_mutex_unlock(&s->lock);
     put_metric(out, "streams", "gauge", "WebSocket streams that are open.", s->n_streams, 0);
     put_metric(out, "streams_max", "gauge", "Streams that may be open.", s->v->max_streams, 0);
+    int held = 0;
+    for (const lin_client *client = s->clients; client; client = client->behind) held += client->is_held_back;
+    put_metric(out, "streams_held", "gauge", "Streams whose sound waits until their results are read.", held, 0);
     put_metric(out, "streams_total", "counter", "Streams that were opened.", (double)c.streams, 0);
     put_metric(out, "resumed_total", "counter", "Streams that went on from a saved state.", (double)c.resumed, 0);
     put_metric(out, "states_total", "counter", "States that were given to clients.", (double)c.sessions_saved, 0);
     put_metric(out, "utterances_total", "counter", "Utterances of streams that have ended.", (double)c.utterances, 0);
+    put_metric(out, "partials_dropped_total", "counter", "Provisional results that were left out for slow readers.",
+               (double)c.partials_dropped, 0);
+    put_metric(out, "finals_unread_total", "counter", "Final results that still waited for their reader when it was gone.",
+               (double)c.finals_unread, 0);
     put_metric(out, "sound_seconds_total", "counter", "Seconds of sound taken in by streams.", c.sound_s, 3);
     put_metric(out, "files_total", "counter", "Files that were transcribed or aligned.", (double)(c.files + c.aligned), 0);
     put_metric(out, "file_seconds_total", "counter", "Seconds of sound in them.", c.file_s, 3);
@@ -308,12 +315,9 @@ static void tidy(lin_serve *s, double now)
             if (now > c->body_until && lin_files_receives(c)) s->transport->drop(c->peer);
             continue;
         }
-        pthread_mutex_lock(&c->lock);
-        const int stuck = c->stuck_since > 0 && now - c->stuck_since > STUCK_S;
-        pthread_mutex_unlock(&c->lock);
-        const int idle = !c->paused && now - c->heard_at > s->v->idle_s;
+        const int stuck = lin_stream_is_stuck(c, now), idle = !c->paused && !c->ending && now - c->heard_at > s->v->idle_s;
         if (!stuck && !idle) continue;
-        lin_serve_count(s, stuck ? &s->counts.slow : &s->counts.idle);
+        if (!stuck) lin_serve_count(s, &s->counts.idle);
         s->transport->drop(c->peer);
         c->heard_at = now;
     }
@@ -447,7 +451,7 @@ static lin_status open_web(lin_serve *s, char *host, size_t capacity, lin_error 
     const lin_serve_values *v = s->v;
     const lin_web_handlers handlers = {.context = s, .open = on_open, .data = on_data, .complete = on_complete, .next = on_next,
                                        .gone = on_gone, .turn = on_turn, .log = on_log};
-    lin_web_options o = {.certificate = v->certificate, .key = v->key, .ping_s = 30};
+    lin_web_options o = {.certificate = v->certificate, .key = v->key, .ping_s = v->unread_s > PING_S ? v->unread_s : PING_S};
     lin_status status = strcmp(v->listen, "systemd") == 0 ? take_socket(&o.socket, err) : read_address(v->listen, host, capacity, &o.port, err);
     o.host = *host && strcmp(host, "*") != 0 ? host : NULL;
     if (status == LIN_OK) status = s->transport->open(&o, &handlers, &s->web, err);

@@ -25,7 +25,7 @@ typedef struct lin_serve_values {
     lin_endpoint_values endpoints;
     const char *listen, *certificate, *key, *tokens, *state_key;
     lin_list origins;
-    int max_streams, max_per_address, max_files, max_upload_mb, rate_hz, threads, idle_s, drain_s, max_lag_ms, ipa, quiet;
+    int max_streams, max_per_address, max_files, max_upload_mb, rate_hz, threads, idle_s, unread_s, drain_s, max_lag_ms, ipa, quiet;
 } lin_serve_values;
 
 typedef struct lin_serve lin_serve;
@@ -35,11 +35,15 @@ typedef struct lin_page lin_page;
 
 typedef enum lin_client_kind { LIN_CLIENT_REQUEST, LIN_CLIENT_VOSK, LIN_CLIENT_STREAM } lin_client_kind;
 
+/* What becomes of a message whose reader is slow: provisional results and states are left out, all others wait. */
+typedef enum lin_note_kind { LIN_NOTE_PARTIAL, LIN_NOTE_STATE, LIN_NOTE_OTHER, LIN_NOTE_FINAL } lin_note_kind;
+
 /* A message that waits to be sent to a WebSocket. */
 typedef struct lin_note {
     struct lin_note *next;
     size_t n;
-    int binary;
+    lin_note_kind kind;
+    double put_at;
     char data[];
 } lin_note;
 
@@ -71,6 +75,9 @@ struct lin_client {
     size_t n_held, at_held, held_capacity;
     int owed;         /* Vosk: messages that are not answered */
     int paused, finishing, ending, resets, pushed;
+    int is_held_back; /* its sound waits until its results are read */
+    int is_slow;      /* it was told that it reads too slowly */
+    double ending_at;
     double pushed_s;  /* seconds of sound taken in ... */
     double pushed_at; /* ... until then, by lin_now() */
     lin_client *waits; /* next in the list of those that must be looked at again soon */
@@ -81,8 +88,10 @@ struct lin_client {
     pthread_mutex_t lock;
     lin_note *first, **last;
     size_t n_queued;   /* bytes of them */
-    double stuck_since; /* the network has taken nothing since; 0: nothing waits */
+    size_t n_kept;     /* of those that are neither provisional nor states */
     lin_said *said, **said_last;
+    size_t n_said;     /* bytes of them */
+    const char *lost;  /* why a final result could not be kept; NULL: all are */
     lin_buffer partial, out, settled, open, readable;
     int utterance, sent_phones, sent_words; /* of a growing utterance, what has been sent */
     int growing, ended, n_final;
@@ -98,7 +107,7 @@ struct lin_client {
 /* What happened, for /metrics. Under the lock of serve. */
 typedef struct lin_serve_counts {
     long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token, refused_origin,
-        refused_files, too_large, bad, slow, idle, files, aligned, failed;
+        refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped, finals_unread;
     double sound_s, file_s;
 } lin_serve_counts;
 
@@ -149,6 +158,8 @@ void lin_stream_go_on(lin_client *client);
 /* No more sound is taken: the utterance ends, the client is told and left. */
 void lin_stream_drain(lin_client *client, int now);
 int lin_stream_next(lin_client *client, lin_web_message *message);
+/* Once a second: a reader that is too slow is told so. 1: it has not read that either, and must be dropped. */
+int lin_stream_is_stuck(lin_client *client, double now);
 void lin_stream_free(lin_client *client);
 
 /* ---- app/serve_files.c: uploads ---------------------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@
 #include "app/web/seal.h"
 #include "base/memory.h"
 
-enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, PONG_S = 30, ALIVE_US = 5000000 };
+enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, PONG_S = 30, ALIVE_US = 5000000, UNREAD = 1 << 17 };
 
 struct lin_web_peer {
     lin_web *web;
@@ -142,6 +142,16 @@ static int write_reply(lin_web_peer *p)
     return 0;
 }
 
+// Who sends or reads is there: an answer to a ping may wait behind a minute of sound that this server has not read. To libwebsockets
+// only that answer counts.
+static void note_alive(lin_web_peer *p)
+{
+    const lws_usec_t now = lws_now_usecs();
+    if (now - p->alive_at < ALIVE_US) return;
+    p->alive_at = now;
+    lws_validity_confirmed(p->wsi);
+}
+
 // The next message of a WebSocket; not 0: it ends.
 static int write_message(lin_web_peer *p)
 {
@@ -159,6 +169,7 @@ static int write_message(lin_web_peer *p)
         w->message_capacity = m.n;
     }
     if (m.n) memcpy(w->message + LWS_PRE, m.data, m.n);
+    note_alive(p); // it has read what was sent before, for this is called when all of that is on its way
     if (lws_write(p->wsi, w->message + LWS_PRE, m.n, m.binary ? LWS_WRITE_BINARY : LWS_WRITE_TEXT) < (int)m.n) return -1;
     lws_callback_on_writable(p->wsi);
     return 0;
@@ -182,6 +193,8 @@ static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket
     }
     if (!websocket && !p->known) return p->answered ? 0 : -1;
     if (!websocket) lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, 30);
+    // Linux would keep 4 MB for a reader that is slow: results that are out of date by then, and cannot be left out any more.
+    if (websocket && p->known) setsockopt(lws_get_socket_fd(wsi), SOL_SOCKET, SO_SNDBUF, &(int){UNREAD}, sizeof(int));
     if (!p->known && p->answered) {
         lws_write(wsi, p->reply + LWS_PRE, p->head, LWS_WRITE_HTTP_HEADERS);
         if (p->n > p->head) lws_write(wsi, p->reply + p->head + LWS_PRE, p->n - p->head, LWS_WRITE_HTTP_FINAL);
@@ -202,16 +215,6 @@ static void give(lin_web_peer *p, const void *bytes, size_t n, int binary, int l
 {
     const lin_web_handlers *h = &p->web->handlers;
     if (p->known) h->data(h->context, p->user, bytes, n, binary, last);
-}
-
-// Who sends is there: an answer to a ping may wait behind a minute of sound that this server has not read. To libwebsockets only
-// that answer counts.
-static void note_alive(lin_web_peer *p)
-{
-    const lws_usec_t now = lws_now_usecs();
-    if (now - p->alive_at < ALIVE_US) return;
-    p->alive_at = now;
-    lws_validity_confirmed(p->wsi);
 }
 
 static void on_timer(lws_sorted_usec_list_t *timer);
