@@ -12,7 +12,7 @@ while [ $((i += 1)) -le 12 ]; do
     cat "$tmp/burst.raw"
     head -c 32000 /dev/zero
 done > "$tmp/bursts.raw"
-for i in 1 2 3; do cat "$tmp/bursts.raw"; done > "$tmp/many.raw"
+for i in 1 2; do cat "$tmp/bursts.raw"; done > "$tmp/many.raw"
 end='{"type":"end"}'
 
 
@@ -75,7 +75,11 @@ form() {
 }
 "$SOUND" "$tmp/short.wav" seconds=2
 "$SOUND" "$tmp/longer.wav" seconds=4
-"$SOUND" "$tmp/hours.wav" seconds=1500
+"$SOUND" "$tmp/part.au" format=au seconds=10
+tail -c +25 "$tmp/part.au" > "$tmp/part"
+i=0
+cp "$tmp/part.au" "$tmp/hours.au"
+while [ $((i += 1)) -le 100 ]; do cat "$tmp/part"; done >> "$tmp/hours.au"
 start uploads --no-words --max-sound 3 --max-work 1 --max-per-address 1 -j 1
 has "a sound that is short enough" "$(talk post /v1/audio/transcriptions file=@"$tmp/short.wav")" "HTTP/1.1 200"
 answer=$(talk post /v1/audio/transcriptions file=@"$tmp/longer.wav")
@@ -101,8 +105,23 @@ has "a stream counts for its address: no upload" "$(talk post /v1/audio/transcri
 kill $holder
 stop "uploads"
 start work --no-words --max-sound 1000000 --max-work 1 -j 1
-has "a sound that takes too long" "$(talk post /v1/audio/transcriptions file=@"$tmp/hours.wav")" '"message":"the sound takes more than 1 s of work"'
+has "a sound that takes too long" "$(talk post /v1/audio/transcriptions file=@"$tmp/hours.au")" '"message":"the sound takes more than 1 s of work"'
 stop "work"
+
+# Hours between two timestamps, or before the first one, are a few bytes: they are not filled with silence.
+if command -v ffmpeg > /dev/null; then
+    ffmpeg -v error -i "$tmp/longer.wav" -c:a libopus "$tmp/whole.mkv" &&
+        ffmpeg -v error -i "$tmp/whole.mkv" -c copy -bsf:a 'setts=ts=if(gt(N\,100)\,TS+39600/TB\,TS)' "$tmp/gap.webm" &&
+        ffmpeg -v error -f lavfi -i testsrc=size=32x32:rate=1:duration=3 -itsoffset 39600 -i "$tmp/whole.mkv" -map 0:v -map 1:a -c:v libvpx -c:a copy "$tmp/late.webm"
+    LINNET_FFMPEG=ffmpeg start gaps --no-words --max-sound 100 -j 1
+    if [ -s "$tmp/gap.webm" ]; then
+        has "11 hours between two timestamps" "$(talk post /v1/audio/transcriptions file=@"$tmp/gap.webm" response_format=verbose_json)" '"duration":4.'
+    fi
+    if [ -s "$tmp/late.webm" ]; then
+        has "11 hours before the first one" "$(talk post /v1/audio/transcriptions file=@"$tmp/late.webm" response_format=verbose_json)" '"duration":34.'
+    fi
+    stop "gaps"
+fi
 
 # ---- more connections than files may be opened
 
