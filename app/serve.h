@@ -24,8 +24,9 @@ typedef struct lin_serve_values {
     lin_decoding_values decoding;
     lin_endpoint_values endpoints;
     const char *listen, *certificate, *key, *tokens, *state_key;
-    lin_list origins;
-    int max_streams, max_per_address, max_files, max_upload_mb, rate_hz, threads, idle_s, drain_s, max_lag_ms, ipa, quiet;
+    lin_list origins, hosts;
+    int max_streams, max_per_address, max_files, max_upload_mb, max_sound_s, max_work_s, max_lag_ms, idle_s, unread_s, drain_s;
+    int rate_hz, threads, ipa, quiet;
 } lin_serve_values;
 
 typedef struct lin_serve lin_serve;
@@ -35,11 +36,15 @@ typedef struct lin_page lin_page;
 
 typedef enum lin_client_kind { LIN_CLIENT_REQUEST, LIN_CLIENT_VOSK, LIN_CLIENT_STREAM } lin_client_kind;
 
+/* What becomes of a message whose reader is slow: provisional results and states are left out, all others wait. */
+typedef enum lin_note_kind { LIN_NOTE_PARTIAL, LIN_NOTE_STATE, LIN_NOTE_OTHER, LIN_NOTE_FINAL } lin_note_kind;
+
 /* A message that waits to be sent to a WebSocket. */
 typedef struct lin_note {
     struct lin_note *next;
     size_t n;
-    int binary;
+    lin_note_kind kind;
+    double put_at;
     char data[];
 } lin_note;
 
@@ -71,6 +76,9 @@ struct lin_client {
     size_t n_held, at_held, held_capacity;
     int owed;         /* Vosk: messages that are not answered */
     int paused, finishing, ending, resets, pushed;
+    int is_held_back; /* its sound waits until its results are read */
+    int is_slow;      /* it was told that it reads too slowly */
+    double ending_at;
     double pushed_s;  /* seconds of sound taken in ... */
     double pushed_at; /* ... until then, by lin_now() */
     lin_client *waits; /* next in the list of those that must be looked at again soon */
@@ -81,8 +89,10 @@ struct lin_client {
     pthread_mutex_t lock;
     lin_note *first, **last;
     size_t n_queued;   /* bytes of them */
-    double stuck_since; /* the network has taken nothing since; 0: nothing waits */
+    size_t n_kept;     /* of those that are neither provisional nor states */
     lin_said *said, **said_last;
+    size_t n_said;     /* bytes of them */
+    const char *lost;  /* why a final result could not be kept; NULL: all are */
     lin_buffer partial, out, settled, open, readable;
     int utterance, sent_phones, sent_words; /* of a growing utterance, what has been sent */
     int growing, ended, n_final;
@@ -98,7 +108,7 @@ struct lin_client {
 /* What happened, for /metrics. Under the lock of serve. */
 typedef struct lin_serve_counts {
     long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token, refused_origin,
-        refused_files, too_large, bad, slow, idle, files, aligned, failed;
+        refused_host, refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped, finals_unread;
     double sound_s, file_s;
 } lin_serve_counts;
 
@@ -113,6 +123,7 @@ struct lin_serve {
     lin_live_words words;
     lin_voices *voices;
     lin_page *page;
+    char host[256], own_name[256]; /* that it listens on; of this machine */
     char *tokens; /* [n_tokens] the file; NULL: everybody may */
     size_t n_tokens;
     unsigned char state_key[32];
@@ -150,6 +161,8 @@ void lin_stream_go_on(lin_client *client);
 /* No more sound is taken: the utterance ends, the client is told and left. */
 void lin_stream_drain(lin_client *client, int now);
 int lin_stream_next(lin_client *client, lin_web_message *message);
+/* Once a second: a reader that is too slow is told so. 1: it has not read that either, and must be dropped. */
+int lin_stream_is_stuck(lin_client *client, double now);
 void lin_stream_free(lin_client *client);
 
 /* ---- app/serve_files.c: uploads ---------------------------------------------------------------------------------------------- */
@@ -162,6 +175,7 @@ lin_job *lin_files_begin(lin_client *client, const lin_web_request *request, int
 void lin_files_data(lin_client *client, const char *bytes, size_t n);
 void lin_files_complete(lin_client *client);
 int lin_files_receives(const lin_client *client); /* 1 while its body is not complete */
+void lin_files_give_up(lin_client *client); /* its body did not come in time */
 void lin_files_go_on(lin_client *client); /* answers if the job is done */
 void lin_files_leave(lin_client *client); /* the client is gone */
 
@@ -175,6 +189,7 @@ const char *lin_page_find(const lin_page *page, const char *path, const char **t
 /* ---- app/serve.c ------------------------------------------------------------------------------------------------------------- */
 
 extern volatile int lin_serve_stop; /* set by signals: 1: drain; 2: at once */
+extern volatile int lin_serve_reload; /* set by SIGHUP: the tokens are read again */
 /* Opens everything, serves until it is stopped, closes everything. */
 lin_status lin_serve_run(lin_serve *serve, lin_error *err);
 

@@ -3,6 +3,11 @@
 // Vosk's protocol has one answer for each binary message. It is sent when nearly all sound before it has been decoded, so that a
 // client that waits for it is slowed down to the speed of the decoder, and loses nothing. A client that does not wait is slowed
 // down by the network: it is not read while its queue of sound is full.
+//
+// A client that reads its results slowly gets no provisional ones at first (QUEUED_PARTIALS). Final results are never left out:
+// where they wait, its sound waits too (QUEUED_KEPT), so that no more of them come than the 2 s of sound give that are taken in
+// already. If one of them has waited for --max-unread seconds, the client is told why the stream ends, behind the results that
+// wait, and has as long again to read them.
 
 #include <math.h>
 #include <string.h>
@@ -12,34 +17,51 @@
 #include "base/memory.h"
 
 #define ANSWER_S 0.45       // an answer is due when less sound than this waits, look-ahead among it
-#define QUEUED_MOST (4 << 20) // bytes that wait for a reader; beyond them it is left
+#define QUEUED_KEPT (1 << 18) // bytes of final results that wait for a reader; beyond them no sound is taken
 #define QUEUED_PARTIALS 65536 // beyond them it gets no provisional results
+#define MOST_SAID (16 << 20)  // Vosk: bytes of utterances that wait for the end of the message which they are an answer to
 #define MOST_STATE (64 << 20)
+#define CLOSE_S 2             // after --drain, for what waits
 
 /* ---- what is sent ----------------------------------------------------------------------------------------------------------- */
 
-// Locked. droppable: a provisional result, which a slow reader does not get; 0 then.
-static int put(lin_client *c, const char *data, size_t n, int binary, int droppable)
+static int is_kept(lin_note_kind kind) { return kind == LIN_NOTE_OTHER || kind == LIN_NOTE_FINAL; }
+
+// Locked. A message that must not be left out and does not fit the memory ends the stream.
+static void put(lin_client *c, const char *data, size_t n, lin_note_kind kind)
 {
-    if (droppable && c->n_queued > QUEUED_PARTIALS) return 0;
-    if (c->n_queued + n > QUEUED_MOST + (binary ? MOST_STATE : 0)) return 0;
     lin_note *note = lin_alloc(sizeof *note + n, 1);
-    if (!note) return 0;
+    if (!note) {
+        if (kind != LIN_NOTE_PARTIAL) c->lost = "out of memory";
+        return;
+    }
     note->next = NULL;
     note->n = n;
-    note->binary = binary;
+    note->kind = kind;
+    note->put_at = lin_now();
     memcpy(note->data, data, n);
     *c->last = note;
     c->last = &note->next;
     c->n_queued += n;
-    if (c->stuck_since <= 0) c->stuck_since = lin_now();
-    return 1;
+    if (is_kept(kind)) c->n_kept += n;
 }
 
-static void put_buffer(lin_client *c, lin_buffer *out, int droppable)
+static void put_buffer(lin_client *c, lin_buffer *out, lin_note_kind kind)
 {
-    if (lin_buffer_status(out, NULL) == LIN_OK && out->n) put(c, out->data, out->n, 0, droppable);
+    if (lin_buffer_status(out, NULL) == LIN_OK && out->n) put(c, out->data, out->n, kind);
+    else if (out->n && kind != LIN_NOTE_PARTIAL) c->lost = "out of memory";
     lin_buffer_clear(out);
+}
+
+// Its results wait for their reader: no sound is taken. They grow on any thread, but only the server's makes them fewer.
+// Utterances in Vosk's protocol that are not an answer to anything yet do not count: their reader cannot have them before it sends
+// more.
+static int is_held_back(lin_client *c)
+{
+    pthread_mutex_lock(&c->lock);
+    const int held = c->n_kept + (c->owed ? c->n_said : 0) > QUEUED_KEPT;
+    pthread_mutex_unlock(&c->lock);
+    return held;
 }
 
 int lin_stream_next(lin_client *c, lin_web_message *m)
@@ -47,15 +69,30 @@ int lin_stream_next(lin_client *c, lin_web_message *m)
     lin_free(c->sending);
     pthread_mutex_lock(&c->lock);
     lin_note *note = c->sending = c->first;
+    int goes_on = 0;
     if (note) {
         c->first = note->next;
         if (!c->first) c->last = &c->first;
         c->n_queued -= note->n;
-        c->stuck_since = c->first ? lin_now() : 0;
+        goes_on = c->n_kept > QUEUED_KEPT;
+        if (is_kept(note->kind)) c->n_kept -= note->n;
+        goes_on = goes_on && c->n_kept <= QUEUED_KEPT;
     }
     pthread_mutex_unlock(&c->lock);
-    if (note) *m = (lin_web_message){note->data, note->n, note->binary};
+    if (goes_on) lin_serve_touch(c);
+    if (note) *m = (lin_web_message){note->data, note->n, note->kind == LIN_NOTE_STATE};
     return note != NULL;
+}
+
+// No more is taken in. Sound that comes is thrown away, so that a client which sends all before it reads gets to reading.
+static void end(lin_client *c, int code, const char *reason)
+{
+    c->ending = 1;
+    c->ending_at = lin_now();
+    c->is_held_back = 0;
+    if (c->paused) c->serve->transport->pause(c->peer, 0);
+    c->paused = 0;
+    c->serve->transport->end(c->peer, code, reason);
 }
 
 // A message with type "error", or in Vosk's protocol with only that member; then the end.
@@ -67,21 +104,52 @@ static void give_up(lin_client *c, int code, const char *message)
     lin_buffer_text(&c->out, c->kind == LIN_CLIENT_VOSK ? "{" : "{\"type\":\"error\"");
     lin_buffer_member_text(&c->out, c->kind == LIN_CLIENT_VOSK ? "error" : "message", message);
     lin_buffer_char(&c->out, '}');
-    put_buffer(c, &c->out, 0);
+    put_buffer(c, &c->out, LIN_NOTE_OTHER);
     pthread_mutex_unlock(&c->lock);
-    c->ending = 1;
-    c->serve->transport->end(c->peer, code, message);
+    end(c, code, message);
+}
+
+int lin_stream_is_stuck(lin_client *c, double now)
+{
+    lin_serve *s = c->serve;
+    const double most = s->v->unread_s;
+    pthread_mutex_lock(&c->lock);
+    const int waits = c->first != NULL, too_long = waits && now - c->first->put_at > most;
+    pthread_mutex_unlock(&c->lock);
+    if (c->ending) {
+        const int drained = s->draining && now > s->drain_until + CLOSE_S && now > c->ending_at + CLOSE_S;
+        const int stuck = now - c->ending_at > most || drained;
+        if (stuck && waits && !c->is_slow) lin_serve_count(s, &s->counts.slow);
+        return stuck;
+    }
+    if (!too_long) return 0;
+    char message[100];
+    snprintf(message, sizeof message, "the results are read too slowly: one has waited for %d s", s->v->unread_s);
+    c->is_slow = 1;
+    lin_serve_count(s, &s->counts.slow);
+    give_up(c, 1008, message);
+    return 0;
 }
 
 /* ---- results, on other threads ---------------------------------------------------------------------------------------------- */
 
 static char *text_of(const lin_buffer *b) { return lin_strdup(b->data ? b->data : ""); }
 
+static void free_said(lin_said *said)
+{
+    lin_free(said->text);
+    lin_free(said->items);
+    lin_free(said);
+}
+
 static void keep_said(lin_client *c, const lin_session_view *view)
 {
     const lin_serve *s = c->serve;
     lin_said *said = lin_calloc(1, sizeof *said);
-    if (!said) return;
+    if (!said) {
+        c->lost = "out of memory";
+        return;
+    }
     lin_buffer_clear(&c->settled);
     lin_buffer_clear(&c->open);
     lin_live_put_text(&c->settled, &s->words, view->settled, 0, NULL);
@@ -89,14 +157,16 @@ static void keep_said(lin_client *c, const lin_session_view *view)
     else lin_vosk_put_items(&c->open, &s->words, view->settled);
     said->text = text_of(&c->settled);
     said->items = text_of(&c->open);
-    if (!said->text || !said->items) {
-        lin_free(said->text);
-        lin_free(said->items);
-        lin_free(said);
+    const int whole = lin_buffer_status(&c->settled, NULL) == LIN_OK && lin_buffer_status(&c->open, NULL) == LIN_OK;
+    if (!said->text || !said->items || !whole) {
+        c->lost = "out of memory";
+        free_said(said);
         return;
     }
     *c->said_last = said;
     c->said_last = &said->next;
+    c->n_said += c->settled.n + c->open.n;
+    if (c->n_said > MOST_SAID) c->lost = "too many results wait for the end of a message";
 }
 
 static void show_vosk(lin_client *c, const lin_session_view *view)
@@ -117,11 +187,13 @@ static void show_vosk(lin_client *c, const lin_session_view *view)
     if (n && c->partial.n == n + 1) c->partial.data[--c->partial.n] = 0;
 }
 
-static void show_stream(lin_client *c, const lin_session_view *view)
+// 0: a provisional result was left out, because its reader is slow.
+static int show_stream(lin_client *c, const lin_session_view *view)
 {
     const lin_serve *s = c->serve;
     const int final = view->end != LIN_SESSION_OPEN;
-    if (!final && (!c->config.partials || c->n_queued > QUEUED_PARTIALS)) return;
+    if (!final && !c->config.partials) return 1;
+    if (!final && c->n_queued > QUEUED_PARTIALS) return 0;
     lin_session_view now = *view;
     if (c->utterance != view->utterance) c->sent_phones = c->sent_words = 0;
     c->utterance = view->utterance;
@@ -134,15 +206,18 @@ static void show_stream(lin_client *c, const lin_session_view *view)
     const int readable = final && s->punctuation;
     if (lin_live_put_text(&c->settled, &s->words, now.settled, 0, NULL) != LIN_OK ||
         lin_live_put_text(&c->open, &s->words, now.provisional, now.incomplete, NULL) != LIN_OK ||
-        (readable && lin_live_put_readable(&c->readable, &s->words, now.settled, NULL) != LIN_OK))
-        return;
+        (readable && lin_live_put_readable(&c->readable, &s->words, now.settled, NULL) != LIN_OK)) {
+        if (final) c->lost = "out of memory";
+        return 1;
+    }
     const double latency = lin_now() - (c->sound_at - (c->sound_s - view->end_s));
     lin_live_put_json(&c->out, &s->words, &now, c->settled.data ? c->settled.data : "", c->open.data ? c->open.data : "",
                       readable ? c->readable.data : NULL, latency);
-    c->out.n--; // its line end
-    put_buffer(c, &c->out, !final);
+    if (c->out.n) c->out.n--; // its line end
+    put_buffer(c, &c->out, final ? LIN_NOTE_FINAL : LIN_NOTE_PARTIAL);
     c->sent_phones = view->settled->n_phones;
     c->sent_words = view->settled->n_words;
+    return 1;
 }
 
 static void show(void *user, const lin_session_view *view)
@@ -151,9 +226,11 @@ static void show(void *user, const lin_session_view *view)
     pthread_mutex_lock(&c->lock);
     c->growing = view->end == LIN_SESSION_OPEN;
     c->n_final += !c->growing;
+    int shown = 1;
     if (c->kind == LIN_CLIENT_VOSK) show_vosk(c, view);
-    else show_stream(c, view);
+    else shown = show_stream(c, view);
     pthread_mutex_unlock(&c->lock);
+    if (!shown) lin_serve_count(c->serve, &c->serve->counts.partials_dropped);
     if (view->end != LIN_SESSION_OPEN) lin_serve_count(c->serve, &c->serve->counts.utterances);
     lin_serve_touch(c);
 }
@@ -173,8 +250,8 @@ static void take_state(void *user, const void *bytes, size_t n, double seconds)
         lin_buffer_member_fixed(&c->out, "seconds", seconds, 3);
         lin_buffer_member_integer(&c->out, "bytes", (long long)n);
         lin_buffer_char(&c->out, '}');
-        put_buffer(c, &c->out, 0);
-        put(c, (const char *)sealed, n, 1, 0);
+        put_buffer(c, &c->out, LIN_NOTE_OTHER);
+        put(c, (const char *)sealed, n, LIN_NOTE_STATE);
     }
     pthread_mutex_unlock(&c->lock);
     lin_free(sealed);
@@ -189,7 +266,7 @@ static void take_phrases(void *user, int n, const lin_error *err)
     lin_buffer_clear(&c->out);
     lin_live_put_context(&c->out, n, err ? err->message : "");
     if (c->out.n) c->out.n--; // its line end
-    put_buffer(c, &c->out, 0);
+    put_buffer(c, &c->out, LIN_NOTE_OTHER);
     pthread_mutex_unlock(&c->lock);
     lin_serve_touch(c);
 }
@@ -234,7 +311,7 @@ static void put_begin(lin_client *c)
                                                lin_session_construction(&s->recognizer)});
     if (out.n) out.n--;
     pthread_mutex_lock(&c->lock);
-    put_buffer(c, &out, 0);
+    put_buffer(c, &out, LIN_NOTE_OTHER);
     pthread_mutex_unlock(&c->lock);
     lin_buffer_free(&out);
     s->transport->want(c->peer);
@@ -307,12 +384,15 @@ static void decode_more(lin_client *c)
     c->n_held = (size_t)n;
 }
 
-// Moves held samples into the stream; 1 if none is left.
+// Moves held samples into the stream; 1 if none is left, and more may be read.
 static int pump(lin_client *c)
 {
     const size_t channels = (size_t)c->config.channels;
     if (c->finishing >= 2) return c->n_held == 0; // what comes behind a reset waits for its end
-    while (decode_more(c), c->n_held - c->at_held >= channels) {
+    for (;;) {
+        if (is_held_back(c)) return 0;
+        decode_more(c);
+        if (c->n_held - c->at_held < channels) break;
         int room;
         double waiting_s;
         lin_error err = {0};
@@ -341,10 +421,13 @@ static int pump(lin_client *c)
     return 1;
 }
 
+// The first binary message is the state that the client got from another server.
+static int awaits_state(const lin_client *c) { return c->config.resume && !c->voice && !c->pushed; }
+
 static void take_sound(lin_client *c, const char *bytes, size_t n)
 {
     lin_error err = {0};
-    if (c->config.resume && !c->voice && !c->pushed) { // the state that the client got from another server
+    if (awaits_state(c)) {
         if (c->state.n + n > MOST_STATE) give_up(c, 1009, "the state is too large");
         else lin_buffer_bytes(&c->state, bytes, n);
         return;
@@ -376,6 +459,8 @@ static void take_text(lin_client *c, const char *text, size_t n)
         if (c->voice && lin_voice_set_phrases(c->voice, m->phrases, m->n_phrases, &err) != LIN_OK) give_up(c, 1011, err.message);
     } else if (m->kind == LIN_MESSAGE_END_UTTERANCE) {
         if (c->voice && lin_voice_end_utterance(c->voice, &err) != LIN_OK) give_up(c, 1008, err.message);
+    } else if (awaits_state(c)) {
+        give_up(c, 1008, "no state came to resume");
     } else {
         c->finishing = 1;
         c->resets = m->kind == LIN_MESSAGE_RESET;
@@ -399,7 +484,9 @@ void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int
         lin_buffer_clear(&c->text);
     } else {
         take_sound(c, bytes, n);
-        if (last && c->state.n && !c->voice && !c->ending && open_voice(c)) c->config.resume = 0;
+        const int resumes = last && awaits_state(c) && !c->ending;
+        if (resumes && c->state.n == 0) give_up(c, 1008, "the state to resume is empty");
+        else if (resumes && open_voice(c)) c->config.resume = 0;
         else if (last) c->owed++;
         if (last) c->pushed = 1;
     }
@@ -407,13 +494,6 @@ void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int
 }
 
 /* ---- answers of Vosk's protocol ---------------------------------------------------------------------------------------------- */
-
-static void free_said(lin_said *said)
-{
-    lin_free(said->text);
-    lin_free(said->items);
-    lin_free(said);
-}
 
 // The utterances [n] that have ended and were not sent as one result; empty ones too. Locked.
 static void put_said(lin_client *c, int n)
@@ -426,6 +506,7 @@ static void put_said(lin_client *c, int n)
         c->said = said->next;
         if (!c->said) c->said_last = &c->said;
         if (text.n && *said->text) lin_buffer_char(&text, ' ');
+        c->n_said -= strlen(said->text) + strlen(said->items);
         lin_buffer_text(&text, said->text);
         if (alternatives) lin_buffer_clear(&items); // the last one's
         else if (items.n && *said->items) lin_buffer_char(&items, ',');
@@ -450,7 +531,8 @@ static void put_said(lin_client *c, int n)
         lin_buffer_member_text(out, "text", text.data ? text.data : "");
         lin_buffer_char(out, '}');
     }
-    put_buffer(c, out, 0);
+    if (lin_buffer_status(&text, NULL) != LIN_OK || lin_buffer_status(&items, NULL) != LIN_OK) c->lost = "out of memory";
+    put_buffer(c, out, taken ? LIN_NOTE_FINAL : LIN_NOTE_OTHER);
     lin_buffer_free(&text);
     lin_buffer_free(&items);
 }
@@ -466,7 +548,7 @@ static void answer(lin_client *c)
     lin_buffer_char(&c->out, '{');
     lin_buffer_member_text(&c->out, "partial", c->partial.data ? c->partial.data : "");
     lin_buffer_char(&c->out, '}');
-    put_buffer(c, &c->out, 0);
+    put_buffer(c, &c->out, LIN_NOTE_OTHER);
 }
 
 /* ---- going on --------------------------------------------------------------------------------------------------------------- */
@@ -487,7 +569,7 @@ static void put_end(lin_client *c, const char *failure)
     lin_buffer_member_fixed(&c->out, "seconds", c->seconds, 3);
     lin_buffer_member_integer(&c->out, "utterances", c->n_final);
     lin_buffer_char(&c->out, '}');
-    put_buffer(c, &c->out, 0);
+    put_buffer(c, &c->out, LIN_NOTE_OTHER);
 }
 
 // After FinalResult of a reset the next sound is another one.
@@ -512,8 +594,7 @@ static void conclude(lin_client *c)
         return;
     }
     if (failure) lin_serve_count(s, &s->counts.failed);
-    c->ending = 1;
-    s->transport->end(c->peer, failure ? 1011 : c->finishing == 3 ? 1001 : 1000, failure ? failure : "");
+    end(c, failure ? 1011 : c->finishing == 3 ? 1001 : 1000, failure ? failure : "");
 }
 
 void lin_stream_go_on(lin_client *c)
@@ -523,7 +604,7 @@ void lin_stream_go_on(lin_client *c)
         s->transport->want(c->peer);
         return;
     }
-    int done = 1;
+    int done = !is_held_back(c);
     double waiting_s = 0;
     if (c->voice) {
         int room;
@@ -531,14 +612,23 @@ void lin_stream_go_on(lin_client *c)
         if (c->ending) return;
         lin_voice_room(c->voice, &room, &waiting_s);
     }
+    pthread_mutex_lock(&c->lock);
+    const char *lost = c->lost;
+    pthread_mutex_unlock(&c->lock);
+    if (lost) {
+        lin_serve_count(s, &s->counts.failed);
+        give_up(c, 1011, lost);
+        return;
+    }
     if (done != !c->paused) {
         c->paused = !done;
         s->transport->pause(c->peer, c->paused);
     }
     pthread_mutex_lock(&c->lock);
-    if (c->kind == LIN_CLIENT_VOSK && done) {
-        for (; c->owed > 0 && (waiting_s < ANSWER_S || !c->voice); c->owed--) answer(c);
+    if (c->kind == LIN_CLIENT_VOSK && (waiting_s < ANSWER_S || !c->voice)) { // not done: too many utterances wait to be told
+        for (; c->owed > 0 && c->n_kept <= QUEUED_KEPT && (done || c->said); c->owed--) answer(c);
     }
+    c->is_held_back = c->n_kept > QUEUED_KEPT; // until lin_stream_next has taken enough, which touches the client
     const int over = c->ended || (c->finishing && !c->voice && !c->config.resume), queued = c->first != NULL;
     pthread_mutex_unlock(&c->lock);
     if (over) {
@@ -548,7 +638,7 @@ void lin_stream_go_on(lin_client *c)
         lin_voice_finish(c->voice, NULL);
     }
     if (queued || over) s->transport->want(c->peer);
-    if (!c->ending && (!done || (c->kind == LIN_CLIENT_VOSK && c->owed > 0))) wait_more(c);
+    if (!c->ending && !c->is_held_back && (!done || (c->kind == LIN_CLIENT_VOSK && c->owed > 0))) wait_more(c);
 }
 
 void lin_stream_drain(lin_client *c, int now)
@@ -565,15 +655,20 @@ void lin_stream_drain(lin_client *c, int now)
 
 void lin_stream_free(lin_client *c)
 {
+    long long unread = 0;
     lin_voice_close(c->voice);
     for (lin_note *n = c->first, *next; n; n = next) {
         next = n->next;
+        unread += n->kind == LIN_NOTE_FINAL;
         lin_free(n);
     }
-    for (lin_said *n = c->said, *next; n; n = next) {
+    for (lin_said *n = c->said, *next; n; n = next, unread++) {
         next = n->next;
         free_said(n);
     }
+    pthread_mutex_lock(&c->serve->lock);
+    c->serve->counts.finals_unread += unread;
+    pthread_mutex_unlock(&c->serve->lock);
     lin_buffer *const buffers[] = {&c->text, &c->state, &c->partial, &c->out, &c->settled, &c->open, &c->readable};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) lin_buffer_free(buffers[i]);
     lin_message_free(&c->config);

@@ -3,38 +3,42 @@
 //
 //   talk PORT get PATH [header=LINE]...                    the answer: status line, headers, body
 //   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
-//   talk PORT send FILE                                    the bytes of a file, as they are; what comes back within a second of
-// silence
-//   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [at=BYTES] [raw=FILE] [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON]
+//   talk PORT send FILE [pause=SECONDS rest=FILE]          the bytes of a file, as they are; then a pause of at least so long and
+//                                                          those of another; what comes back until a second of silence after it
+//   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [at=BYTES] [raw=FILE] [chunk=BYTES] [rate=HZ]
+// [wait] [paced] [end=JSON]
 // [state=FILE]
-//             [resume=FILE] [stop=BYTES] [skip=BYTES] [deaf=SECONDS] [mute]
+//             [resume=FILE] [stop=BYTES] [skip=BYTES] [hold=FILE] [mute]
 //   talk 0 activate PROGRAM ARGUMENTS...                   the program with a listening socket, as systemd gives it
 //
 // stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line, and
 // "closed CODE REASON" in the end, or "refused STATUS". wait: one message is read after each that is sent; paced: as fast as
-// speech. middle: a message in the middle of the file, or before the piece that has byte `at`; until: which waits for a message with this text. state: where binary messages are kept, the last one; resume: the first
-// binary message. skip: these bytes of the file are not sent; stop: leave after so many bytes, without a word. deaf: read nothing
-// for so long after sending. mute: do not answer pings.
+// speech. middle: a message in the middle of the file, or before the piece that has byte `at`; until: which waits for a message with
+// this text. state: where binary messages are kept, the last one; resume: the first binary message. skip: these bytes of the file are
+// not sent; stop: leave after so many bytes, without a word. hold: read nothing before this file is there, while a process of its own
+// sends. mute: do not answer pings.
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 typedef struct options {
-    const char *path, *config, *middle, *until, *raw, *end, *state, *resume;
+    const char *path, *config, *middle, *until, *raw, *end, *state, *resume, *hold, *rest;
     const char *headers[16], *fields[16];
     int n_headers, n_fields, wait, paced, mute;
+    double pause;
     long chunk, rate, stop, skip, at;
-    double deaf;
 } options;
 
 static void die(const char *what)
@@ -63,10 +67,12 @@ static char *read_file(const char *path, size_t *n)
     return bytes;
 }
 
-static int join(int port)
+// room: bytes that are received and not read; 0: as many as usual
+static int join(int port, int room)
 {
     const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(0x7f000001)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd >= 0 && room) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) die("connect");
     return fd;
 }
@@ -232,6 +238,18 @@ static int stream(int fd, const options *o)
     char *sound = o->raw ? read_file(o->raw, &n) : NULL, *state = o->resume ? read_file(o->resume, &n_resume) : NULL;
     const int joined = shake_hands(fd, o);
     int open = joined;
+    pid_t sender = o->hold && joined ? fork() : -1;
+    if (sender > 0) {
+        const pid_t test = getppid();
+        while (access(o->hold, F_OK) != 0) {
+            if (getppid() != test) exit(2); // which has ended
+            rest(0.02);
+        }
+        while (hear(fd, o)) continue;
+        kill(sender, SIGKILL);
+        waitpid(sender, NULL, 0);
+        return 0;
+    }
     if (open && o->config) frame(fd, 1, o->config, strlen(o->config));
     if (open && state) frame(fd, 2, state, n_resume);
     const size_t end = o->stop && (size_t)o->stop < n ? (size_t)o->stop : n, chunk = (size_t)o->chunk, middle = o->at ? (size_t)o->at : n / 2;
@@ -242,7 +260,7 @@ static int stream(int fd, const options *o)
         }
         if (frame(fd, 2, sound + at, end - at < chunk ? end - at : chunk)) break;
         if (o->wait) open = hear(fd, o) != 0;
-        while (open && !o->deaf && is_readable(fd)) open = hear(fd, o) != 0;
+        while (open && !o->hold && is_readable(fd)) open = hear(fd, o) != 0;
         if (o->paced) rest((double)chunk / 2 / (double)o->rate);
     }
     if (o->stop && open) { // as a client whose machine fails, but for what has come until then
@@ -251,8 +269,8 @@ static int stream(int fd, const options *o)
         }
         open = 0;
     }
-    if (o->deaf) rest(o->deaf);
     if (open && o->end) frame(fd, 1, o->end, strlen(o->end));
+    if (o->hold) return 0;
     while (open && hear(fd, o)) continue;
     free(sound);
     free(state);
@@ -289,7 +307,8 @@ int main(int argc, char **argv)
     for (int i = 4; i < argc; i++) {
         const char *a = argv[i], *equals = strchr(a, '=');
         const struct { const char *name; const char **text; } texts[] = {
-            {"config", &o.config}, {"middle", &o.middle}, {"until", &o.until}, {"raw", &o.raw}, {"end", &o.end}, {"state", &o.state}, {"resume", &o.resume}};
+            {"config", &o.config}, {"middle", &o.middle}, {"until", &o.until}, {"raw", &o.raw}, {"end", &o.end}, {"state", &o.state},
+            {"resume", &o.resume}, {"hold", &o.hold}};
         const struct { const char *name; long *number; } numbers[] = {
             {"chunk", &o.chunk}, {"rate", &o.rate}, {"stop", &o.stop}, {"skip", &o.skip}, {"at", &o.at}};
         int known = 0;
@@ -297,22 +316,32 @@ int main(int argc, char **argv)
         if (!strcmp(a, "paced")) o.paced = known = 1;
         if (!strcmp(a, "mute")) o.mute = known = 1;
         if (equals && !strncmp(a, "header=", 7) && o.n_headers < 16) o.headers[o.n_headers++] = equals + 1, known = 1;
-        if (equals && !strncmp(a, "deaf=", 5)) o.deaf = atof(equals + 1), known = 1;
-        for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < 7; k++) {
+        if (equals && !strncmp(a, "pause=", 6)) o.pause = atof(equals + 1), known = 1;
+        if (equals && !strncmp(a, "rest=", 5)) o.rest = equals + 1, known = 1;
+        for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < 8; k++) {
             if (!strncmp(a, texts[k].name, (size_t)(equals - a)) && !texts[k].name[equals - a]) *texts[k].text = equals + 1, known = 1;
             if (k < 5 && !strncmp(a, numbers[k].name, (size_t)(equals - a)) && !numbers[k].name[equals - a])
                 *numbers[k].number = atol(equals + 1), known = 1;
         }
         if (!known && equals && o.n_fields < 16) o.fields[o.n_fields++] = a;
     }
-    const int fd = join(atoi(argv[1]));
+    if (o.hold) o.mute = 1; // two processes send on one connection
+    const int fd = join(atoi(argv[1]), o.hold ? 4096 : 0);
     if (!strcmp(what, "get") || !strcmp(what, "post")) return request(fd, &o, *what == 'p');
     if (!strcmp(what, "stream")) return stream(fd, &o);
     size_t n = 0;
     char *bytes = read_file(o.path, &n);
     give(fd, bytes, n);
+    free(bytes);
+    if (o.rest) {
+        rest(o.pause);
+        n = 0;
+        bytes = read_file(o.rest, &n);
+        give(fd, bytes, n);
+        free(bytes);
+        return print_all(fd); // an answer is due
+    }
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = 1}, sizeof(struct timeval));
     print_all(fd);
-    free(bytes);
     return 0;
 }

@@ -2,49 +2,15 @@
 # Over the loopback interface.
 . tests/app/common.sh
 
-TALK=$(dirname "$LINNET")/tests/app/talk
-CROWD=$(dirname "$LINNET")/tests/app/crowd
-if [ ! -f "$(dirname "$LINNET")/liblinnet_web.so" ]; then
-    echo "skipped: linnet was built without libwebsockets (Debian: libwebsockets-dev)"
-    finish
-fi
+. tests/app/serving.sh
+
 real=/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0880.wav
 speech=$tmp/speech.wav
 if [ -f "$real" ]; then cp "$real" "$speech"; else "$SOUND" "$speech" seconds=3 seed=2; fi
 tail -c +45 "$speech" > "$tmp/speech.raw"
 head -c 38400 /dev/zero > "$tmp/pause"
 cat "$tmp/speech.raw" "$tmp/pause" "$tmp/speech.raw" > "$tmp/twice.raw"
-server= named=
-trap 'kill -9 $servers 2> /dev/null; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
-servers=
-
-# start NAME OPTIONS...: a server on any free port: $port, $server
-start() {
-    log=$tmp/$1.log
-    shift
-    : > "$log"
-    "$LINNET" serve --listen 127.0.0.1:0 --max-lag-ms 0 "$@" > "$log" 2>&1 &
-    server=$!
-    servers="$servers $server"
-    port=
-    for i in $(seq 6000); do
-        port=$(sed -n 's,.*http[s]*://127.0.0.1:\([0-9]*\)/.*,\1,p' "$log")
-        [ -z "$port" ] || return 0
-        kill -0 $server 2> /dev/null || break
-        sleep 0.05
-    done
-    fail "the server starts" "$(cat "$log")"
-    finish
-}
-talk() { "$TALK" "$port" "$@" 2>&1; }
-metric() { talk get /metrics | sed -n "s/^linnet_$1 \([0-9.]*\)\$/\1/p"; }
-stop() {
-    kill "$server"
-    wait "$server"
-    is "$1: it ends well" 0 $?
-    hasnt "$1: no sanitizer report" "$(cat "$log")" "Sanitizer"
-    hasnt "$1: no error at run time" "$(cat "$log")" "runtime error"
-}
+named=
 
 # ---- files
 
@@ -151,7 +117,6 @@ is "a WebSocket elsewhere" "refused 404" "$(talk stream /x)"
 is "no page of another server" "refused 403" "$(talk stream /v1/stream header='Origin: https://evil.example')"
 is "the server's own page" "closed 1000 " "$(talk stream /v1/stream header='Origin: http://localhost' end='{"type":"end"}' | tail -n 1)"
 
-texts() { sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$1"; }
 wait $changed $wrong
 "$LINNET" listen --words --no-readable -q --no-paced --raw --from "$tmp/twice.raw" --phrase "young men" --context-bonus 12 > "$tmp/likely"
 [ ! -f "$real" ] || hasnt "the phrase changes the second sentence" "$both" "$(tail -n 1 "$tmp/likely")"
@@ -162,12 +127,9 @@ has "stream: why" "$(grep context "$tmp/bad-on-the-way")" '{"type":"context","ph
 
 # ---- hostile clients; other streams are not affected
 
-talk stream /v1/stream config='{"type":"config","state_s":0.5}' raw="$tmp/twice.raw" deaf=22 end='{"type":"end"}' > "$tmp/deaf" &
-deaf=$!
-
 talk stream /v1/stream raw="$tmp/twice.raw" paced end='{"type":"end"}' > "$tmp/other" &
 other=$!
-printf 'GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n' > "$tmp/shake"
+printf 'GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n' > "$tmp/shake"
 head -c 3000 /dev/urandom > "$tmp/noise"
 for i in 1 2 3 4 5 6 7 8 9 10; do
     head -c 3000 /dev/urandom | cat "$tmp/shake" - > "$tmp/hostile"
@@ -176,20 +138,16 @@ done
 talk send "$tmp/noise" > /dev/null
 (head -c 200 "$tmp/shake"; head -c 100000 /dev/zero | tr '\000' a) > "$tmp/long"
 talk send "$tmp/long" > /dev/null
-printf 'POST /v1/align HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 500\r\n\r\nabc' > "$tmp/short"
+printf 'POST /v1/align HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 500\r\n\r\nabc' > "$tmp/short"
 talk send "$tmp/short" > /dev/null
-printf 'POST /v1/align HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n' > "$tmp/huge"
+printf 'POST /v1/align HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n' > "$tmp/huge"
 has "a huge body" "$(talk send "$tmp/huge")" "HTTP/1.1 413"
-printf 'POST /v1/align HTTP/1.1\r\nHost: x\r\n\r\n' > "$tmp/unknown"
+printf 'POST /v1/align HTTP/1.1\r\nHost: localhost\r\n\r\n' > "$tmp/unknown"
 has "a body of unknown length" "$(talk send "$tmp/unknown")" "HTTP/1.1 411"
 talk stream /v1/stream raw="$tmp/speech.raw" stop=32000 > /dev/null
 is "after all that: health" ok "$(talk get /healthz | tail -n 1)"
 wait $other
 is "after all that: the other stream" "$both" "$(sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$tmp/other")"
-wait $deaf
-has "a client that reads nothing is left" "$(tail -n 1 "$tmp/deaf")" "closed"
-# A sanitizer makes states too slowly to fill the connection.
-[ "${CONFIG:-release}" != release ] || has "which is counted" "$(talk get /metrics)" 'linnet_errors_total{cause="slow"} 1'
 wait $mute
 has "a client that sends and answers no pings stays" "$(tail -n 2 "$tmp/mute")" '{"type":"end","reason":"ended","seconds":65.0'
 no_stream() { [ "$(metric streams)" = 0 ]; }

@@ -1,0 +1,47 @@
+# serving.sh - what the tests of linnet serve share; sourced after common.sh. Ends the test where there is no server to test.
+#
+#   start NAME OPTIONS...     a server on any free port: $port, $server, $log
+#   talk ARGS...              a client of it (talk.c)
+#   metric NAME               a value of /metrics; NAME may have labels, errors_total{cause="slow"}
+#   metric_is NAME VALUE, metric_over NAME VALUE   what await can wait for
+#   stop NAME                 ends the last server with SIGTERM
+#   texts FILE                the final texts of a stream in linnet's protocol
+
+TALK=$(dirname "$LINNET")/tests/app/talk
+CROWD=$(dirname "$LINNET")/tests/app/crowd
+if [ ! -f "$(dirname "$LINNET")/liblinnet_web.so" ]; then
+    echo "skipped: linnet was built without libwebsockets (Debian: libwebsockets-dev)"
+    finish
+fi
+servers=
+trap 'kill -9 $servers 2> /dev/null; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
+
+start() {
+    log=$tmp/$1.log
+    shift
+    : > "$log"
+    "$LINNET" serve --listen 127.0.0.1:0 --max-lag-ms 0 "$@" > "$log" 2>&1 &
+    server=$!
+    servers="$servers $server"
+    port=
+    for i in $(seq 6000); do
+        port=$(sed -n 's,.*http[s]*://127.0.0.1:\([0-9]*\)/.*,\1,p' "$log")
+        [ -z "$port" ] || return 0
+        kill -0 $server 2> /dev/null || break
+        sleep 0.05
+    done
+    fail "the server starts" "$(cat "$log")"
+    finish
+}
+talk() { "$TALK" "$port" "$@" 2>&1; }
+metric() { talk get /metrics | sed -n "s/^linnet_$1 \([0-9.]*\)\$/\1/p"; }
+metric_is() { [ "$(metric "$1")" = "$2" ]; }
+metric_over() { [ "$(metric "$1" | cut -d. -f1)" -gt "$2" ]; }
+stop() {
+    kill "$server"
+    wait "$server"
+    is "$1: it ends well" 0 $?
+    hasnt "$1: no sanitizer report" "$(cat "$log")" "Sanitizer"
+    hasnt "$1: no error at run time" "$(cat "$log")" "runtime error"
+}
+texts() { sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$1"; }
