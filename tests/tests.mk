@@ -23,7 +23,7 @@ TEST_TOOLS := $(addprefix $B/tests/,app/sound app/rows app/talk app/crowd app/gp
 # GROUP: core, cuda, variants, all.
 GROUP ?= core
 TEST_ALL := $(TEST_SRC) $(FUZZ_SRC) $(TEST_SH)
-tagged = $(shell tests/tagged.sh $1 $(TEST_ALL))
+tagged = $(shell tests/tagged.sh '$1' $(TEST_ALL))
 IN_all = $(TEST_ALL)
 IN_cuda = $(call tagged,cuda)
 IN_variants = $(call tagged,variants)
