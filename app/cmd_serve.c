@@ -24,15 +24,18 @@ static const lin_option options[] = {
      .help = "Private key of the certificate"},
     {.name = "tokens", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, tokens),
      .help = "A file with a secret per line: every request must have one of them, as Authorization: Bearer SECRET or, where that "
-             "cannot be set, as access_token=SECRET in its address"},
+             "cannot be set, as access_token=SECRET in its address. SIGHUP: read it again"},
     {.name = "state-key", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, state_key),
      .help = "A secret, the same for all servers: a stream whose state was saved by one of them goes on at another. If not given, "
              "only at this one until it ends"},
     {.name = "origin", .type = LIN_OPTION_FILES, .at = offsetof(lin_serve_values, origins), .value = "ORIGIN",
      .help = "Pages of another server, https://example.org, that may use this one; may be repeated; *: all"},
+    {.name = "host", .type = LIN_OPTION_FILES, .at = offsetof(lin_serve_values, hosts), .value = "NAME",
+     .help = "A name by which this server may be asked for, beside its address, that of --listen, localhost and this machine's; may be "
+             "repeated; *: any"},
     {.type = LIN_OPTION_HEADING, .help = "Limits"},
     {.name = "max-per-address", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_per_address), .text = "0", .min = 0,
-     .max = 100000, .help = "Live streams of one address; 0: no limit"},
+     .max = 100000, .help = "Live streams and uploads of one address; 0: no limit"},
     {.name = "max-lag-ms", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_lag_ms), .text = "1000", .min = 0,
      .max = 60000, .value = "MS", .help = "No new streams while those there are wait longer for their results, 95th percentile of "
                                           "the last 10 s; 0: no limit"},
@@ -40,6 +43,10 @@ static const lin_option options[] = {
      .help = "Uploads that are received, wait or are worked on at once"},
     {.name = "max-upload", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_upload_mb), .text = "100", .min = 1,
      .max = 2000, .value = "MB", .help = "Size of an upload; it is kept in memory"},
+    {.name = "max-sound", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_sound_s), .text = "7200", .min = 1,
+     .max = 1000000, .value = "S", .help = "Length of an upload's sound"},
+    {.name = "max-work", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_work_s), .text = "900", .min = 1,
+     .max = 1000000, .value = "S", .help = "Time that an upload may be worked on"},
     {.name = "idle", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, idle_s), .text = "60", .min = 1, .max = 86400,
      .value = "S", .help = "End a stream from which nothing has come for so long"},
     {.name = "max-unread", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, unread_s), .text = "30", .min = 1, .max = 86400,

@@ -15,7 +15,7 @@
 
 enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10, BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
 
-volatile int lin_serve_stop;
+volatile int lin_serve_stop, lin_serve_reload;
 
 /* ---- what all files share --------------------------------------------------------------------------------------------------- */
 
@@ -104,6 +104,7 @@ static void put_metrics(lin_serve *s, lin_buffer *out)
     put_metric(out, "finals_unread_total", "counter", "Final results that still waited for their reader when it was gone.",
                (double)c.finals_unread, 0);
     put_metric(out, "sound_seconds_total", "counter", "Seconds of sound taken in by streams.", c.sound_s, 3);
+    put_metric(out, "uploads", "gauge", "Uploads that are received, wait or are worked on.", lin_files_left(s), 0);
     put_metric(out, "files_total", "counter", "Files that were transcribed or aligned.", (double)(c.files + c.aligned), 0);
     put_metric(out, "file_seconds_total", "counter", "Seconds of sound in them.", c.file_s, 3);
     put_metric(out, "stream_bytes", "gauge", "Memory of one stream in the engine.", (double)e.bytes_each, 0);
@@ -117,11 +118,11 @@ static void put_metrics(lin_serve *s, lin_buffer *out)
         lin_buffer_char(out, '\n');
     }
     put_metric(out, "lost_samples_total", "counter", "Samples that did not fit a queue.", (double)(s->lost + e.lost_samples), 0);
-    static const char *const refused[] = {"streams", "address", "lag", "token", "origin", "files", "size"};
+    static const char *const refused[] = {"streams", "address", "lag", "token", "origin", "host", "files", "size"};
     static const char *const errors[] = {"message", "slow", "idle", "failed"};
     put_causes(out, "refused_total", "Requests that were refused.", refused,
-               (const long long[]){c.refused_full, c.refused_address, c.refused_lag, c.refused_token, c.refused_origin, c.refused_files,
-                                   c.too_large}, 7);
+               (const long long[]){c.refused_full, c.refused_address, c.refused_lag, c.refused_token, c.refused_origin, c.refused_host,
+                                   c.refused_files, c.too_large}, 8);
     put_causes(out, "errors_total", "Streams and requests that ended with an error.", errors,
                (const long long[]){c.bad, c.slow, c.idle, c.failed}, 4);
 }
@@ -148,18 +149,23 @@ static int may_enter(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 }
 
 // 0: refused.
-static int has_room(lin_serve *s, lin_web_peer *peer, const char *address)
+static int is_one_of_few(lin_serve *s, lin_web_peer *peer, const char *address)
 {
     int same = 0;
-    for (const lin_client *c = s->clients; c; c = c->behind) same += c->kind != LIN_CLIENT_REQUEST && !strcmp(c->address, address);
+    for (const lin_client *c = s->clients; c; c = c->behind) same += !strcmp(c->address, address);
+    if (!s->v->max_per_address || same < s->v->max_per_address) return 1;
+    return refuse(s, peer, &s->counts.refused_address, 429, RETRY_S, "too many streams and uploads from this address");
+}
+
+// 0: refused.
+static int has_room(lin_serve *s, lin_web_peer *peer, const char *address)
+{
     if (s->draining) return refuse(s, peer, NULL, 503, RETRY_S, "the server is stopping");
     if (s->n_streams >= s->v->max_streams)
         return refuse(s, peer, &s->counts.refused_full, 503, RETRY_S, "all streams are taken");
-    if (s->v->max_per_address && same >= s->v->max_per_address)
-        return refuse(s, peer, &s->counts.refused_address, 429, RETRY_S, "too many streams from this address");
     if (s->v->max_lag_ms && s->lag_ms > s->v->max_lag_ms)
         return refuse(s, peer, &s->counts.refused_lag, 503, RETRY_S, "the server is too busy");
-    return 1;
+    return is_one_of_few(s, peer, address);
 }
 
 static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_request *r, lin_client_kind kind)
@@ -225,7 +231,7 @@ static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_r
         lin_serve_refuse(s, peer, 404, 0, "there is nothing at this address");
         return NULL;
     }
-    if (!may_enter(s, peer, r)) return NULL;
+    if (!may_enter(s, peer, r) || !is_one_of_few(s, peer, r->address)) return NULL;
     lin_client *c = new_client(s, peer, r, LIN_CLIENT_REQUEST);
     if (c) c->job = lin_files_begin(c, r, aligns);
     if (c) c->body_until = lin_now() + BODY_S + (double)r->length / BODY_BYTES_A_SECOND;
@@ -261,9 +267,19 @@ static void get(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
     }
 }
 
+static int is_asked_for(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+{
+    const lin_list *names = &s->v->hosts;
+    if (lin_host_allowed(r->host, s->host, names->items, names->count)) return 1;
+    const char *const own = s->own_name;
+    if (*own && lin_host_allowed(r->host, own, NULL, 0)) return 1;
+    return refuse(s, peer, &s->counts.refused_host, 421, 0, "this server is not known by that name: see --host");
+}
+
 static void *on_open(void *context, lin_web_peer *peer, const lin_web_request *r)
 {
     lin_serve *s = context;
+    if (!is_asked_for(s, peer, r)) return NULL;
     if (r->websocket) return open_socket(s, peer, r);
     if (!strcmp(r->method, "POST")) return open_upload(s, peer, r);
     if (!strcmp(r->method, "GET") || !strcmp(r->method, "HEAD")) get(s, peer, r);
@@ -312,7 +328,9 @@ static void tidy(lin_serve *s, double now)
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
         if (c->kind == LIN_CLIENT_REQUEST) {
-            if (now > c->body_until && lin_files_receives(c)) s->transport->drop(c->peer);
+            if (!lin_files_receives(c)) continue;
+            if (now <= c->body_until) s->transport->expect(c->peer, (int)(c->body_until - now) + BODY_S);
+            else lin_files_give_up(c);
             continue;
         }
         const int stuck = lin_stream_is_stuck(c, now), idle = !c->paused && !c->ending && now - c->heard_at > s->v->idle_s;
@@ -341,6 +359,23 @@ static void drain(lin_serve *s, double now)
         behind = c->behind;
         if (c->kind != LIN_CLIENT_REQUEST) lin_stream_drain(c, now > s->drain_until);
     }
+}
+
+// Those before remain if that fails.
+static void read_tokens_again(lin_serve *s)
+{
+    char *tokens;
+    size_t n;
+    lin_error err = {0};
+    lin_serve_reload = 0;
+    if (lin_text_read(s->v->tokens, &tokens, &n, &err) != LIN_OK) {
+        lin_complain("the tokens were not read again: %s", err.message);
+        return;
+    }
+    lin_free(s->tokens);
+    s->tokens = tokens;
+    s->n_tokens = n;
+    if (!s->v->quiet) lin_complain("the tokens were read again");
 }
 
 static void go_on(lin_client *c)
@@ -373,6 +408,7 @@ static int on_turn(void *context)
         c = next;
     }
     if (lin_serve_stop) drain(s, now);
+    if (lin_serve_reload) read_tokens_again(s);
     if (now - s->second_at >= 1) {
         s->second_at = now;
         tidy(s, now);
@@ -388,13 +424,21 @@ static void on_signal(int number)
     lin_serve_stop = lin_serve_stop ? 2 : 1;
 }
 
-static void watch_signals(void)
+static void on_hangup(int number)
+{
+    (void)number;
+    lin_serve_reload = 1;
+}
+
+static void watch_signals(int with_tokens)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    action.sa_handler = on_hangup;
+    if (with_tokens) sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -446,13 +490,14 @@ static lin_status take_socket(int *socket, lin_error *err)
     return LIN_OK;
 }
 
-static lin_status open_web(lin_serve *s, char *host, size_t capacity, lin_error *err)
+static lin_status open_web(lin_serve *s, lin_error *err)
 {
     const lin_serve_values *v = s->v;
+    char *host = s->host;
     const lin_web_handlers handlers = {.context = s, .open = on_open, .data = on_data, .complete = on_complete, .next = on_next,
                                        .gone = on_gone, .turn = on_turn, .log = on_log};
-    lin_web_options o = {.certificate = v->certificate, .key = v->key, .ping_s = v->unread_s > PING_S ? v->unread_s : PING_S};
-    lin_status status = strcmp(v->listen, "systemd") == 0 ? take_socket(&o.socket, err) : read_address(v->listen, host, capacity, &o.port, err);
+    lin_web_options o = {.peers = v->max_streams + v->max_files, .certificate = v->certificate, .key = v->key, .ping_s = v->unread_s > PING_S ? v->unread_s : PING_S};
+    lin_status status = strcmp(v->listen, "systemd") == 0 ? take_socket(&o.socket, err) : read_address(v->listen, host, sizeof s->host, &o.port, err);
     o.host = *host && strcmp(host, "*") != 0 ? host : NULL;
     if (status == LIN_OK) status = s->transport->open(&o, &handlers, &s->web, err);
     return status;
@@ -495,19 +540,19 @@ static lin_status make_state_key(lin_serve *s, lin_error *err)
 
 lin_status lin_serve_run(lin_serve *s, lin_error *err)
 {
-    char host[256] = "";
     pthread_mutex_init(&s->lock, NULL);
-    lin_serve_stop = 0;
-    watch_signals();
+    lin_serve_stop = lin_serve_reload = 0;
+    watch_signals(s->v->tokens != NULL);
+    gethostname(s->own_name, sizeof s->own_name - 1);
     lin_status status = lin_web_load(&s->transport, err);
     if (status == LIN_OK && s->v->tokens) status = lin_text_read(s->v->tokens, &s->tokens, &s->n_tokens, err);
     if (status == LIN_OK) status = make_state_key(s, err);
     if (status == LIN_OK) status = lin_page_open(&s->page, err);
     if (status == LIN_OK) status = open_recognition(s, err);
-    if (status == LIN_OK) status = open_web(s, host, sizeof host, err);
+    if (status == LIN_OK) status = open_web(s, err);
     if (status == LIN_OK && !s->v->quiet)
         lin_complain("serving at http%s://%s:%d/, at most %d streams", s->v->certificate ? "s" : "",
-                     *host ? host : "127.0.0.1", s->transport->port(s->web), s->v->max_streams);
+                     *s->host ? s->host : "127.0.0.1", s->transport->port(s->web), s->v->max_streams);
     while (status == LIN_OK && !is_done(s)) s->transport->run(s->web);
     close_all(s);
     return status;

@@ -24,8 +24,8 @@ typedef struct lin_serve_values {
     lin_decoding_values decoding;
     lin_endpoint_values endpoints;
     const char *listen, *certificate, *key, *tokens, *state_key;
-    lin_list origins;
-    int max_streams, max_per_address, max_files, max_upload_mb, rate_hz, threads, idle_s, unread_s, drain_s, max_lag_ms, ipa, quiet;
+    lin_list origins, hosts;
+    int max_streams, max_per_address, max_files, max_upload_mb, max_sound_s, max_work_s, rate_hz, threads, idle_s, unread_s, drain_s, max_lag_ms, ipa, quiet;
 } lin_serve_values;
 
 typedef struct lin_serve lin_serve;
@@ -106,7 +106,7 @@ struct lin_client {
 
 /* What happened, for /metrics. Under the lock of serve. */
 typedef struct lin_serve_counts {
-    long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token, refused_origin,
+    long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token, refused_origin, refused_host,
         refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped, finals_unread;
     double sound_s, file_s;
 } lin_serve_counts;
@@ -121,6 +121,7 @@ struct lin_serve {
     lin_live_words words;
     lin_voices *voices;
     lin_page *page;
+    char host[256], own_name[256]; /* that it listens on; of this machine */
     char *tokens; /* [n_tokens] the file; NULL: everybody may */
     size_t n_tokens;
     unsigned char state_key[32];
@@ -172,6 +173,7 @@ lin_job *lin_files_begin(lin_client *client, const lin_web_request *request, int
 void lin_files_data(lin_client *client, const char *bytes, size_t n);
 void lin_files_complete(lin_client *client);
 int lin_files_receives(const lin_client *client); /* 1 while its body is not complete */
+void lin_files_give_up(lin_client *client); /* its body did not come in time */
 void lin_files_go_on(lin_client *client); /* answers if the job is done */
 void lin_files_leave(lin_client *client); /* the client is gone */
 
@@ -185,6 +187,7 @@ const char *lin_page_find(const lin_page *page, const char *path, const char **t
 /* ---- app/serve.c ------------------------------------------------------------------------------------------------------------- */
 
 extern volatile int lin_serve_stop; /* set by signals: 1: drain; 2: at once */
+extern volatile int lin_serve_reload; /* set by SIGHUP: the tokens are read again */
 /* Opens everything, serves until it is stopped, closes everything. */
 lin_status lin_serve_run(lin_serve *serve, lin_error *err);
 

@@ -11,9 +11,11 @@
 
 #include "app/common.h"
 #include "app/serve.h"
+#include "base/clock.h"
 #include "base/cores.h"
 #include "base/memory.h"
 #include "decoder/writers.h"
+#include "frontend/audio.h"
 #include "linnet/aligner.h"
 #include "linnet/file_session.h"
 
@@ -33,6 +35,7 @@ struct lin_job {
     const char *answer_type;
     lin_buffer answer;
     double seconds;
+    double until; // it may be worked on
 };
 
 typedef struct lin_files {
@@ -193,9 +196,9 @@ static lin_status begin_result(void *context, int lanes, lin_error *err)
 static int stops(void *context, double seconds, double duration)
 {
     const worker *w = context;
-    (void)seconds;
-    (void)duration;
-    return atomic_load(&w->job->gone) || lin_serve_stop > 1;
+    (void)duration; // what a container says, and need not hold
+    w->job->seconds = seconds;
+    return atomic_load(&w->job->gone) || lin_serve_stop > 1 || seconds > w->serve->v->max_sound_s || lin_now() > w->job->until;
 }
 
 static lin_status transcribe(worker *w, lin_job *job, const request *r, lin_error *err)
@@ -211,7 +214,7 @@ static lin_status transcribe(worker *w, lin_job *job, const request *r, lin_erro
     const lin_sound sound = {.path = job->path, .channel = LIN_CHANNEL_MIX, .results = &w->result};
     const lin_file_sink sink = {.context = w, .begin = begin_result, .progress = stops};
     if (status == LIN_OK) status = lin_file_session_run(w->session, &sound, &sink, &report, err);
-    job->seconds = report.seconds;
+    if (status == LIN_OK) job->seconds = report.seconds;
     return status == LIN_OK ? put_transcript(s, job, r, &w->result, err) : status;
 }
 
@@ -237,13 +240,14 @@ static lin_status align(worker *w, lin_job *job, const request *r, lin_error *er
         status = open_lexicon(s->files, err);
         if (status == LIN_OK) status = lin_aligner_create(&s->recognizer, &s->files->lexicon, &o, &w->aligner, err);
     }
-    const lin_sound sound = {.path = job->path, .channel = LIN_CHANNEL_MIX};
+    const lin_sound sound = {.path = job->path, .channel = LIN_CHANNEL_MIX, .part = {0, s->v->max_sound_s + 1}};
     const lin_form_part *text = r->text ? r->text : r->phones;
     const lin_aligner_input in = {.id = "sound", .sound = &sound, .text = text->data, .n_text = text->n,
                                   .kind = r->text ? LIN_ALIGNER_WORDS : LIN_ALIGNER_PHONES};
     lin_alignment_clear(&w->alignment);
     if (status == LIN_OK) status = lin_aligner_align(w->aligner, &in, &w->alignment, err);
     job->seconds = w->alignment.seconds;
+    if (status == LIN_OK && job->seconds > s->v->max_sound_s) status = lin_fail(err, LIN_STOPPED, "the sound is too long");
     return status == LIN_OK ? put_alignment(s, job, r, &w->alignment, s->recognizer.row_seconds, err) : status;
 }
 
@@ -272,6 +276,16 @@ static int http_status(lin_status status)
     }
 }
 
+// One of the limits of an upload's work, where it was stopped by them.
+static lin_status explain_stop(const lin_serve_values *v, lin_job *job, lin_error *err)
+{
+    const int too_long = job->seconds > v->max_sound_s, too_slow = lin_now() > job->until;
+    if (!too_long && !too_slow) return LIN_STOPPED;
+    job->status = 413;
+    if (too_long) return lin_fail(err, LIN_STOPPED, "the sound is longer than %d s", v->max_sound_s);
+    return lin_fail(err, LIN_STOPPED, "the sound takes more than %d s of work", v->max_work_s);
+}
+
 static void work_on(worker *w, lin_job *job)
 {
     lin_form form;
@@ -279,11 +293,15 @@ static void work_on(worker *w, lin_job *job)
     lin_error err = {0};
     w->job = job;
     job->status = 0;
+    job->until = lin_now() + w->serve->v->max_work_s;
+    lin_audio_stop_at(job->until);
     lin_status status = lin_buffer_status(&job->body, &err);
     if (status == LIN_OK) status = lin_form_parse(job->type, job->body.data ? job->body.data : "", job->body.n, &form, &err);
     if (status == LIN_OK) status = read_request(job, &form, &r, &err);
     if (status == LIN_OK) status = write_sound(job, r.file, &err);
     if (status == LIN_OK) status = job->aligns ? align(w, job, &r, &err) : transcribe(w, job, &r, &err);
+    lin_audio_stop_at(0);
+    if (status == LIN_STOPPED) status = explain_stop(w->serve->v, job, &err);
     if (job->path[0]) unlink(job->path);
     if (status == LIN_OK) {
         job->status = 200;
@@ -325,6 +343,7 @@ static void *run(void *context)
             s->counts.file_s += job->seconds;
         } else {
             s->counts.failed++;
+            s->counts.too_large += job->status == 413;
         }
         pthread_mutex_unlock(&s->lock);
         pthread_mutex_lock(&f->lock);
@@ -349,6 +368,7 @@ lin_status lin_files_create(lin_serve *s, lin_error *err)
     f->last = &f->first;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->work, NULL);
+    lin_audio_bound_gaps(LIN_AUDIO_STRANGERS_GAP_S);
     const int n = s->v->threads ? s->v->threads : lin_cores();
     f->threads = lin_calloc((size_t)n, sizeof *f->threads);
     if (!f->threads) return lin_no_memory(err, "workers", (size_t)n * sizeof *f->threads);
@@ -434,6 +454,15 @@ void lin_files_complete(lin_client *c)
 }
 
 int lin_files_receives(const lin_client *c) { return c->job && !c->job->posted; }
+
+void lin_files_give_up(lin_client *c)
+{
+    lin_job *job = c->job;
+    c->job = NULL;
+    c->serve->files->left--;
+    free_job(job);
+    lin_serve_refuse(c->serve, c->peer, 408, 0, "the body did not come in time");
+}
 
 void lin_files_go_on(lin_client *c)
 {

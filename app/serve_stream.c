@@ -418,10 +418,13 @@ static int pump(lin_client *c)
     return 1;
 }
 
+// The first binary message is the state that the client got from another server.
+static int awaits_state(const lin_client *c) { return c->config.resume && !c->voice && !c->pushed; }
+
 static void take_sound(lin_client *c, const char *bytes, size_t n)
 {
     lin_error err = {0};
-    if (c->config.resume && !c->voice && !c->pushed) { // the state that the client got from another server
+    if (awaits_state(c)) {
         if (c->state.n + n > MOST_STATE) give_up(c, 1009, "the state is too large");
         else lin_buffer_bytes(&c->state, bytes, n);
         return;
@@ -453,6 +456,8 @@ static void take_text(lin_client *c, const char *text, size_t n)
         if (c->voice && lin_voice_set_phrases(c->voice, m->phrases, m->n_phrases, &err) != LIN_OK) give_up(c, 1011, err.message);
     } else if (m->kind == LIN_MESSAGE_END_UTTERANCE) {
         if (c->voice && lin_voice_end_utterance(c->voice, &err) != LIN_OK) give_up(c, 1008, err.message);
+    } else if (awaits_state(c)) {
+        give_up(c, 1008, "no state came to resume");
     } else {
         c->finishing = 1;
         c->resets = m->kind == LIN_MESSAGE_RESET;
@@ -476,7 +481,9 @@ void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int
         lin_buffer_clear(&c->text);
     } else {
         take_sound(c, bytes, n);
-        if (last && c->state.n && !c->voice && !c->ending && open_voice(c)) c->config.resume = 0;
+        const int resumes = last && awaits_state(c) && !c->ending;
+        if (resumes && c->state.n == 0) give_up(c, 1008, "the state to resume is empty");
+        else if (resumes && open_voice(c)) c->config.resume = 0;
         else if (last) c->owed++;
         if (last) c->pushed = 1;
     }

@@ -513,6 +513,33 @@ size_t lin_token_find(const char *authorization, const char *query, const char *
     return 0;
 }
 
+// A name or address without its port and, of IPv6, its brackets.
+static size_t host_name(const char *host, const char **name)
+{
+    const int bracket = *host == '[';
+    *name = host + bracket;
+    return bracket ? strcspn(*name, "]") : strcspn(host, ":");
+}
+
+static int is_name(const char *name, size_t n, const char *wanted)
+{
+    while (n && name[n - 1] == '.') n--; // of the root
+    return strlen(wanted) == n && strncasecmp(name, wanted, n) == 0;
+}
+
+int lin_host_allowed(const char *host, const char *listens, const char *const *list, int n)
+{
+    const char *name;
+    const size_t n_name = host_name(host, &name);
+    if (!*host || *host == '[') return 1; // no browser's, or an address
+    if (strspn(name, "0123456789.") >= n_name && n_name) return 1;
+    if (is_name(name, n_name, "localhost") || is_name(name, n_name, listens)) return 1;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(list[i], "*") == 0 || is_name(name, n_name, list[i])) return 1;
+    }
+    return 0;
+}
+
 int lin_origin_allowed(const char *origin, const char *host, const char *const *list, int n)
 {
     if (!*origin) return 1; // not a page

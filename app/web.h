@@ -13,6 +13,9 @@
  *
  * A peer is one request or one WebSocket. All handlers run on the thread of run(), one at a time. Threads: run's, for all
  * functions but wake.
+ *
+ * Connections that have not asked for anything are bounded: a new one takes the place of the oldest. Where no more files can be
+ * opened, connections wait to be accepted until one is closed.
  */
 #ifndef LIN_APP_WEB_H
 #define LIN_APP_WEB_H
@@ -23,7 +26,7 @@
 #include "base/status.h"
 
 enum {
-    LIN_WEB_INTERFACE = 2, /* rises with every change of this header */
+    LIN_WEB_INTERFACE = 3, /* rises with every change of this header */
     LIN_WEB_SEAL = 8 + 12 + 16 /* bytes that sealing adds: magic, nonce, tag */
 };
 
@@ -78,11 +81,12 @@ typedef struct lin_web_handlers {
 } lin_web_handlers;
 
 typedef struct lin_web_options {
-    const char *host; /* an address or an interface; NULL: all */
+    const char *host; /* an address or a name; NULL: all */
     int port;         /* 0: any free one */
     int socket;       /* listens already, and is taken over (host and port do not count); 0: none */
     const char *certificate, *key; /* PEM files; NULL: no TLS */
     int ping_s;       /* a WebSocket that has been silent for so long is asked whether it is still there */
+    int peers;        /* that may be there at once, for as many files as may be open (raised up to the hard limit) */
 } lin_web_options;
 
 typedef struct lin_web_transport {
@@ -98,6 +102,7 @@ typedef struct lin_web_transport {
     void (*pause)(lin_web_peer *peer, int paused); /* no data until it is resumed */
     void (*end)(lin_web_peer *peer, int code, const char *reason); /* a WebSocket, after the messages that wait (RFC 6455, 7.4) */
     void (*drop)(lin_web_peer *peer);            /* at once */
+    void (*expect)(lin_web_peer *peer, int seconds); /* the body of a request may pause for so long */
     /*
      * Authenticated encryption (AES-256-GCM) of what clients keep: they can neither read nor change it. Any thread.
      *   make_key   a key from a secret of n bytes (SHA-256); n = 0: a random one

@@ -12,15 +12,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "frontend/audio_internal.h"
 #include "frontend/pcm.h"
 
 static const volatile sig_atomic_t *stop_flag;
+static _Thread_local double stop_time;
+static int longest_gap;
 
 void lin_audio_stop_on(const volatile sig_atomic_t *flag) { stop_flag = flag; }
 
-int lin_audio_is_stopped(void) { return stop_flag && *stop_flag; }
+void lin_audio_stop_at(double time) { stop_time = time; }
+
+int lin_audio_is_stopped(void) { return (stop_flag && *stop_flag) || (stop_time > 0 && lin_now() >= stop_time); }
+
+void lin_audio_bound_gaps(int seconds) { longest_gap = seconds; }
+
+int lin_audio_longest_gap(void) { return longest_gap; }
 
 static void warn(lin_audio *a, const char *fmt, ...) LIN_PRINTF(2, 3);
 

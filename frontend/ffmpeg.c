@@ -17,7 +17,7 @@
 #include "base/system.h"
 #include "frontend/audio.h"
 
-enum { BYTES = 1 << 16, LINE = 256, ERRORS = 2, MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };
+enum { BYTES = 1 << 16, LINE = 256, ERRORS = 2, MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000, LONGEST_GAP_S = 30 * 3600 };
 
 struct lin_ffmpeg {
     pid_t pid; // 0: already waited for
@@ -74,7 +74,11 @@ static int start(lin_ffmpeg *f, int in, int out, int err)
 {
     // The input is the open file, named by its descriptor, so that no name can be an option or a protocol; "pipe:0" would not
     // allow seeking. The container of the samples is AU: a header with rate and channels, then all samples.
-    static const char *const argv[] = {"ffmpeg",
+    const int gap_s = lin_audio_longest_gap() ? lin_audio_longest_gap() : LONGEST_GAP_S;
+    char gap[16], filter[128];
+    snprintf(gap, sizeof gap, "%d", gap_s); // a time that is later by more does not count; before the first one, what is more
+    snprintf(filter, sizeof filter, "asetpts=PTS-max(0\\,STARTPTS-%d/TB),aresample=async=1:first_pts=0", gap_s);
+    const char *const argv[] = {"ffmpeg",
                                        "-hide_banner",
                                        "-nostdin",
                                        "-nostats",
@@ -82,6 +86,8 @@ static int start(lin_ffmpeg *f, int in, int out, int err)
                                        "level+info",
                                        "-protocol_whitelist",
                                        "file,pipe",
+                                       "-dts_error_threshold",
+                                       gap,
                                        "-i",
                                        "file:/proc/self/fd/0",
                                        "-map",
@@ -89,7 +95,7 @@ static int start(lin_ffmpeg *f, int in, int out, int err)
                                        "-map_metadata",
                                        "-1",
                                        "-af",
-                                       "aresample=async=1:first_pts=0",
+                                       filter,
                                        "-c:a",
                                        "pcm_f32be",
                                        "-f",

@@ -6,17 +6,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libwebsockets.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "app/web.h"
 #include "app/web/seal.h"
 #include "base/memory.h"
 
-enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, PONG_S = 30, ALIVE_US = 5000000, UNREAD = 1 << 17 };
+enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, PONG_S = 30, ALIVE_US = 5000000, UNREAD = 1 << 17, PATIENCE_S = 30 };
+enum { MOST_SILENT = 512, KEPT_FILES = 128, ACCEPTED_AT_ONCE = 32, RETRY_US = 1000000 };
+enum { LOG_LINES = 20, LOG_US = 60000000 };
 
 struct lin_web_peer {
     lin_web *web;
@@ -30,6 +36,12 @@ struct lin_web_peer {
     char reason[100];
 };
 
+// A connection that has not asked for anything yet.
+typedef struct silent {
+    struct silent *older, *newer;
+    struct lws *wsi;
+} silent;
+
 struct lin_web {
     struct lws_context *context;
     struct lws_vhost *vhost;
@@ -37,7 +49,15 @@ struct lin_web {
     lws_sorted_usec_list_t timer;
     atomic_int woken;
     int port, closing;
-    int socket, refuses; // one that was given, which libwebsockets only watches; 1: it gives no connections now
+    // The socket that listens is ours. libwebsockets only watches it: one of its own it would ask for connections again and again
+    // while no more files can be opened.
+    int socket, waits, is_full; // waits: it is not watched until a connection is closed, or retry_at; is_full: which was logged
+    lws_usec_t retry_at;
+    struct lws *listening;
+    int n_connections, most_connections, n_silent, most_silent;
+    silent *oldest, *newest;
+    int n_logged; // lines since log_since
+    lws_usec_t log_since;
     lws_retry_bo_t alive;
     struct lws_protocols protocols[3];
     unsigned char room[LWS_PRE + HEAD];
@@ -68,6 +88,21 @@ static int copy(struct lws *wsi, enum lws_token_indexes token, char *text, int c
     return n == 0 || (n < capacity && lws_hdr_copy(wsi, text, capacity, token) >= 0);
 }
 
+// libwebsockets keeps the parts of a query between the signs & one by one, and lws_hdr_copy would put commas between them.
+static int copy_query(struct lws *wsi, char *text, int capacity)
+{
+    int at = 0;
+    text[0] = 0;
+    for (int i = 0, n; (n = lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, i)) > 0; i++) {
+        if (at + n + 2 > capacity) return 0;
+        if (at) text[at++] = '&';
+        n = lws_hdr_copy_fragment(wsi, text + at, capacity - at, WSI_TOKEN_HTTP_URI_ARGS, i);
+        if (n < 0) return 0;
+        at += n;
+    }
+    return 1;
+}
+
 static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
 {
     char length[32];
@@ -80,7 +115,7 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
         request->method = methods[i].method;
         fits = copy(wsi, methods[i].token, t->path, sizeof t->path);
     }
-    fits = copy(wsi, WSI_TOKEN_HTTP_URI_ARGS, t->query, sizeof t->query) && fits;
+    fits = copy_query(wsi, t->query, sizeof t->query) && fits;
     fits = copy(wsi, WSI_TOKEN_HOST, t->host, sizeof t->host) && fits;
     fits = copy(wsi, WSI_TOKEN_ORIGIN, t->origin, sizeof t->origin) && fits;
     fits = copy(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, t->authorization, sizeof t->authorization) && fits;
@@ -136,6 +171,7 @@ static int write_reply(lin_web_peer *p)
     const int written = n ? lws_write(p->wsi, from + LWS_PRE, n, how) : 0;
     memcpy(from, saved, LWS_PRE);
     if (written < (int)n) return -1;
+    lws_set_timeout(p->wsi, PENDING_TIMEOUT_HTTP_CONTENT, PATIENCE_S);
     p->at += n;
     if (last) return -1;
     lws_callback_on_writable(p->wsi);
@@ -175,6 +211,64 @@ static int write_message(lin_web_peer *p)
     return 0;
 }
 
+/* ---- connections that have not asked for anything ---------------------------------------------------------------------------- */
+
+static void drop_wsi(struct lws *wsi) { lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC); }
+
+static void leave_silent(lin_web *w, struct lws *wsi)
+{
+    silent *c = lws_get_opaque_user_data(wsi);
+    if (!c) return;
+    *(c->older ? &c->older->newer : &w->oldest) = c->newer;
+    *(c->newer ? &c->newer->older : &w->newest) = c->older;
+    w->n_silent--;
+    lws_set_opaque_user_data(wsi, NULL);
+    lin_free(c);
+}
+
+// Who asks for something does so at once. Half requests stay, until there are too many.
+static void enter_silent(lin_web *w, struct lws *wsi)
+{
+    silent *c = lin_calloc(1, sizeof *c);
+    if (!c) {
+        drop_wsi(wsi);
+        return;
+    }
+    c->wsi = wsi;
+    c->older = w->newest;
+    *(c->older ? &c->older->newer : &w->oldest) = c;
+    w->newest = c;
+    lws_set_opaque_user_data(wsi, c);
+    if (++w->n_silent <= w->most_silent) return;
+    struct lws *oldest = w->oldest->wsi;
+    leave_silent(w, oldest);
+    drop_wsi(oldest);
+}
+
+static void watch(lin_web *w, int on)
+{
+    if (w->waits == !on || !w->listening) return;
+    w->waits = !on;
+    w->retry_at = lws_now_usecs() + RETRY_US;
+    lws_rx_flow_control(w->listening, on);
+}
+
+// No more connections can be accepted now: those who wait go on waiting.
+static void stop_accepting(lin_web *w, const char *why)
+{
+    watch(w, 0);
+    if (!w->is_full) lwsl_err("no more connections are accepted until one is closed, %d are open: %s", w->n_connections, why);
+    w->is_full = 1;
+}
+
+static void closed(lin_web *w)
+{
+    w->n_connections--;
+    if (w->closing || w->n_connections >= w->most_connections) return;
+    watch(w, 1);
+    if (w->n_connections < w->most_connections / 2) w->is_full = 0;
+}
+
 /* ---- events ----------------------------------------------------------------------------------------------------------------- */
 
 // Not 0: refused. A WebSocket's refusal is written at once, a request's when it can be.
@@ -182,6 +276,7 @@ static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket
 {
     texts t;
     lin_web_request request;
+    leave_silent(w, wsi);
     *p = (lin_web_peer){.web = w, .wsi = wsi, .websocket = websocket};
     const int fits = read_request(wsi, &t, &request);
     request.websocket = websocket;
@@ -192,7 +287,6 @@ static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket
         p->known = p->user != NULL;
     }
     if (!websocket && !p->known) return p->answered ? 0 : -1;
-    if (!websocket) lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, 30);
     // Linux would keep 4 MB for a reader that is slow: results that are out of date by then, and cannot be left out any more.
     if (websocket && p->known) setsockopt(lws_get_socket_fd(wsi), SOL_SOCKET, SO_SNDBUF, &(int){UNREAD}, sizeof(int));
     if (!p->known && p->answered) {
@@ -222,6 +316,7 @@ static void on_timer(lws_sorted_usec_list_t *timer);
 static void take_turn(lin_web *w)
 {
     atomic_store(&w->woken, 0);
+    if (w->waits && w->n_connections < w->most_connections && lws_now_usecs() > w->retry_at) watch(w, 1); // other files were closed
     const int ms = w->handlers.turn(w->handlers.context);
     lws_sul_schedule(w->context, 0, &w->timer, on_timer, (lws_usec_t)ms * 1000);
 }
@@ -235,6 +330,20 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
     switch (reason) {
     case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
         if (w && w->context && !w->closing && atomic_load(&w->woken)) take_turn(w);
+        return 0;
+    case LWS_CALLBACK_WSI_CREATE:
+        if (w) w->n_connections++;
+        return 0;
+    case LWS_CALLBACK_WSI_DESTROY:
+        if (w) leave_silent(w, wsi);
+        if (w) closed(w);
+        return 0;
+    case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
+        if (w) enter_silent(w, wsi);
+        return 0;
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
+        // HTTP/2 is offered (Java's client does so). Without the name of an upgrade that it knows, libwebsockets answers in HTTP/1.1.
+        if (in && strcasecmp(in, "websocket") != 0) *(char *)in = 0;
         return 0;
     case LWS_CALLBACK_HTTP: return open_peer(w, p, wsi, 0);
     case LWS_CALLBACK_HTTP_BODY:
@@ -264,22 +373,58 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
     }
 }
 
-// A socket that another program opened is a file to libwebsockets, which gets the connections one by one.
+// The socket that listens is a file to libwebsockets, which gets the connections one by one. A WebSocket's client can name this
+// protocol too: it is not for clients.
 static int on_listening(struct lws *wsi, enum lws_callback_reasons reason, void *session, void *in, size_t n)
 {
     lin_web *w = lws_get_vhost(wsi) ? lws_vhost_user(lws_get_vhost(wsi)) : NULL;
     (void)session, (void)in, (void)n;
+    if (reason == LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION) return -1;
     if (reason != LWS_CALLBACK_RAW_RX_FILE || !w || w->closing) return 0;
-    const int fd = accept(w->socket, NULL, NULL);
-    if (fd >= 0) {
-        w->refuses = 0;
+    for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
+        if (w->n_connections >= w->most_connections) {
+            stop_accepting(w, "as many as the limit of open files allows");
+            return 0;
+        }
+        const int fd = accept(w->socket, NULL, NULL);
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) stop_accepting(w, strerror(errno));
+            return 0;
+        }
         fcntl(fd, F_SETFD, FD_CLOEXEC);
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
         lws_adopt_socket_vhost(w->vhost, fd); // which closes it if that fails
-    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED && !w->refuses) {
-        w->refuses = 1; // as many files are open as may be: those who wait go on waiting
-        lwsl_err("cannot accept: %s", strerror(errno));
     }
     return 0;
+}
+
+// A socket that listens; -1: errno or *why says why not.
+static int listen_on(const char *host, int port, const char **why)
+{
+    char service[16];
+    struct addrinfo *found, how = {.ai_family = host ? AF_UNSPEC : AF_INET6, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    snprintf(service, sizeof service, "%d", port);
+    for (int family = 0; family < 2; family++) { // on all addresses: of IPv6, which IPv4's are part of; else of IPv4
+        const int wrong = getaddrinfo(host, service, &how, &found);
+        *why = wrong ? gai_strerror(wrong) : NULL;
+        for (const struct addrinfo *a = wrong ? NULL : found; a; a = a->ai_next) {
+            const int fd = socket(a->ai_family, a->ai_socktype, a->ai_protocol);
+            if (fd < 0) continue;
+            setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+            if (a->ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){host != NULL}, sizeof(int));
+            if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0) {
+                freeaddrinfo(found);
+                return fd;
+            }
+            const int number = errno;
+            close(fd);
+            errno = number;
+        }
+        if (!wrong) freeaddrinfo(found);
+        if (host) break;
+        how.ai_family = AF_INET;
+    }
+    return -1;
 }
 
 static int take_over(lin_web *w, int socket)
@@ -297,13 +442,22 @@ static int take_over(lin_web *w, int socket)
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     w->socket = socket;
     const lws_sock_file_fd_type file = {.filefd = socket};
-    return lws_adopt_descriptor_vhost(w->vhost, LWS_ADOPT_RAW_FILE_DESC, file, "linnet-listening", NULL) != NULL;
+    w->listening = lws_adopt_descriptor_vhost(w->vhost, LWS_ADOPT_RAW_FILE_DESC, file, "linnet-listening", NULL);
+    return w->listening != NULL;
 }
 
 static void on_log(int level, const char *line)
 {
     (void)level;
-    if (running && running->handlers.log) running->handlers.log(running->handlers.context, line);
+    lin_web *w = running;
+    if (!w || !w->handlers.log) return;
+    const lws_usec_t now = lws_now_usecs();
+    if (now - w->log_since > LOG_US) {
+        w->log_since = now;
+        w->n_logged = 0;
+    }
+    if (++w->n_logged > LOG_LINES) return; // whoever can connect can cause them
+    w->handlers.log(w->handlers.context, w->n_logged < LOG_LINES ? line : "messages of connections are left out for a minute");
 }
 
 /* ---- the table -------------------------------------------------------------------------------------------------------------- */
@@ -319,12 +473,29 @@ static void close_web(lin_web *w)
     lin_free(w);
 }
 
+// How many connections there may be, so that the rest of the program can open files.
+static int allow_files(int peers)
+{
+    struct rlimit limit;
+    const rlim_t wanted = (rlim_t)peers + MOST_SILENT + KEPT_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return peers + MOST_SILENT;
+    if (limit.rlim_cur < wanted && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+        setrlimit(RLIMIT_NOFILE, &limit);
+        getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    const rlim_t kept = limit.rlim_cur / 4 < KEPT_FILES ? limit.rlim_cur / 4 : KEPT_FILES;
+    return limit.rlim_cur - kept < 1 << 20 ? (int)(limit.rlim_cur - kept) : 1 << 20;
+}
+
 static lin_status open_web(const lin_web_options *o, const lin_web_handlers *handlers, lin_web **web, lin_error *err)
 {
     *web = NULL;
     lin_web *w = lin_calloc(1, sizeof *w);
     if (!w) return lin_no_memory(err, "a server", sizeof *w);
     w->handlers = *handlers;
+    w->most_connections = allow_files(o->peers);
+    w->most_silent = w->most_connections / 2 < MOST_SILENT ? w->most_connections / 2 + 1 : MOST_SILENT;
     w->protocols[0] = (struct lws_protocols){
         .name = "linnet", .callback = on_event, .per_session_data_size = sizeof(lin_web_peer), .rx_buffer_size = PIECE};
     w->protocols[1] = (struct lws_protocols){.name = "linnet-listening", .callback = on_listening};
@@ -337,18 +508,17 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
     info.uid = -1;
     info.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS;
     if (o->certificate) info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
+    info.timeout_secs = PATIENCE_S;
     info.pt_serv_buf_size = PIECE;
     info.max_http_header_data = 8192;
     running = w;
     lws_set_log_level(LLL_ERR | LLL_WARN, on_log);
     w->context = lws_create_context(&info);
     if (w->context) {
-        info.port = o->socket ? CONTEXT_PORT_NO_LISTEN_SERVER : o->port;
-        info.iface = o->host;
+        info.port = CONTEXT_PORT_NO_LISTEN_SERVER;
         info.protocols = w->protocols;
         info.vhost_name = "linnet";
         info.user = w;
-        info.timeout_secs = 30;
         info.keepalive_timeout = 5;
         info.retry_and_idle_policy = &w->alive;
         info.alpn = "http/1.1";
@@ -356,15 +526,21 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
         info.ssl_private_key_filepath = o->key;
         w->vhost = lws_create_vhost(w->context, &info);
     }
-    if (w->vhost && o->socket && !take_over(w, o->socket)) {
+    if (!w->vhost) {
+        close_web(w);
+        return lin_fail(err, LIN_IO, "cannot serve%s", o->certificate ? " with this certificate and key" : "");
+    }
+    const char *why = NULL;
+    const int fd = o->socket ? o->socket : listen_on(o->host, o->port, &why);
+    if (fd < 0) {
+        lin_fail(err, LIN_IO, "cannot listen on %s:%d: %s", o->host ? o->host : "*", o->port, why ? why : strerror(errno));
+        close_web(w);
+        return LIN_IO;
+    }
+    if (!take_over(w, fd)) {
         close_web(w);
         return lin_fail(err, LIN_IO, "cannot listen on the socket that was given");
     }
-    if (!w->vhost || (!o->socket && lws_get_vhost_listen_port(w->vhost) <= 0)) {
-        close_web(w);
-        return lin_fail(err, LIN_IO, "cannot listen on %s:%d", o->host ? o->host : "*", o->port);
-    }
-    if (!o->socket) w->port = lws_get_vhost_listen_port(w->vhost);
     take_turn(w);
     *web = w;
     return LIN_OK;
@@ -392,11 +568,16 @@ static void end_peer(lin_web_peer *p, int code, const char *reason)
     lws_callback_on_writable(p->wsi);
 }
 
-static void drop(lin_web_peer *p) { lws_set_timeout(p->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC); }
+static void drop(lin_web_peer *p) { drop_wsi(p->wsi); }
+
+static void expect(lin_web_peer *p, int seconds)
+{
+    if (!p->answered) lws_set_timeout(p->wsi, PENDING_TIMEOUT_HTTP_CONTENT, seconds);
+}
 
 static const lin_web_transport table = {.name = "libwebsockets " LWS_LIBRARY_VERSION, .open = open_web, .port = port, .run = run,
                                         .wake = wake, .close = close_web, .reply = reply, .want = want, .pause = pause_peer,
-                                        .end = end_peer, .drop = drop, .make_key = lin_seal_key, .seal = lin_seal, .unseal = lin_unseal};
+                                        .end = end_peer, .drop = drop, .expect = expect, .make_key = lin_seal_key, .seal = lin_seal, .unseal = lin_unseal};
 
 __attribute__((visibility("default"))) int lin_web_interface(void);
 __attribute__((visibility("default"))) const lin_web_transport *lin_web_get(void);

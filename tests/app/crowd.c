@@ -1,6 +1,7 @@
 // crowd.c - a tool for benchmarks and tests of linnet serve: very many connections from one process, on the loopback interface.
 //
 //   crowd PORT idle N SECONDS       N WebSockets without sound; they answer pings
+//   crowd PORT silent N SECONDS     N connections that send nothing; crowd PORT half N SECONDS: half a request
 //   crowd PORT hostile N SECONDS    N connections that misbehave, each in one of five ways, again and again:
 //                                   half a request and nothing more; a request, or the body of an upload, of one byte a second;
 // frames
@@ -27,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { IDLE, HALF, SLOW, SLOW_BODY, NOISE, DEAF, KINDS, SPEAK };
+enum { IDLE, HALF, SLOW, SLOW_BODY, NOISE, DEAF, KINDS, SPEAK, SILENT };
 enum { PIECE = 1280, PIECE_MS = 40, HEAD = 8, HEARD = 1 << 18, SLOWEST_MS = 20000 };
 
 static const char shake[] = "GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -85,8 +86,9 @@ static int join(connection *c)
     c->next = 0;
     if (!bad && c->kind == HALF) say(fd, shake, 30);
     if (!bad && c->kind == SLOW_BODY) say(fd, post, sizeof post - 1);
-    if (!bad && (c->kind == IDLE || c->kind >= NOISE)) say(fd, shake, sizeof shake - 1);
-    if (!bad && (c->kind == IDLE || c->kind >= NOISE)) bad = recv(fd, answer, sizeof answer - 1, 0) <= 0 || !strstr(answer, " 101 ");
+    const int asks = c->kind == IDLE || (c->kind >= NOISE && c->kind != SILENT);
+    if (!bad && asks) say(fd, shake, sizeof shake - 1);
+    if (!bad && asks) bad = recv(fd, answer, sizeof answer - 1, 0) <= 0 || !strstr(answer, " 101 ");
     if (bad) close(fd);
     else opened++;
     return bad ? -1 : fd;
@@ -316,7 +318,7 @@ int main(int argc, char **argv)
     if (!fds || !all) return 2;
     int there = 0, left = 0;
     for (int i = 0; i < n; i++) {
-        all[i].kind = speaks ? SPEAK : hostile ? HALF + i % (KINDS - HALF) : IDLE;
+        all[i].kind = speaks ? SPEAK : hostile ? HALF + i % (KINDS - HALF) : !strcmp(argv[2], "half") ? HALF : !strcmp(argv[2], "silent") ? SILENT : IDLE;
         fds[i] = (struct pollfd){.fd = join(&all[i]), .events = POLLIN};
         there += fds[i].fd >= 0;
         if (!speaks && i % 200 == 199 && poll(fds, (nfds_t)i, 0) > 0) turn(all, fds, i, 0); // pings are answered

@@ -3,9 +3,10 @@
 //
 //   talk PORT get PATH [header=LINE]...                    the answer: status line, headers, body
 //   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
-//   talk PORT send FILE                                    the bytes of a file, as they are; what comes back within a second of
-// silence
-//   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [at=BYTES] [raw=FILE] [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON]
+//   talk PORT send FILE [pause=SECONDS rest=FILE]          the bytes of a file, as they are; then a pause of at least so long and
+//                                                          those of another; what comes back until a second of silence after it
+//   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [at=BYTES] [raw=FILE] [chunk=BYTES] [rate=HZ]
+// [wait] [paced] [end=JSON]
 // [state=FILE]
 //             [resume=FILE] [stop=BYTES] [skip=BYTES] [hold=FILE] [mute]
 //   talk 0 activate PROGRAM ARGUMENTS...                   the program with a listening socket, as systemd gives it
@@ -33,9 +34,10 @@
 #include <unistd.h>
 
 typedef struct options {
-    const char *path, *config, *middle, *until, *raw, *end, *state, *resume, *hold;
+    const char *path, *config, *middle, *until, *raw, *end, *state, *resume, *hold, *rest;
     const char *headers[16], *fields[16];
     int n_headers, n_fields, wait, paced, mute;
+    double pause;
     long chunk, rate, stop, skip, at;
 } options;
 
@@ -310,6 +312,8 @@ int main(int argc, char **argv)
         if (!strcmp(a, "paced")) o.paced = known = 1;
         if (!strcmp(a, "mute")) o.mute = known = 1;
         if (equals && !strncmp(a, "header=", 7) && o.n_headers < 16) o.headers[o.n_headers++] = equals + 1, known = 1;
+        if (equals && !strncmp(a, "pause=", 6)) o.pause = atof(equals + 1), known = 1;
+        if (equals && !strncmp(a, "rest=", 5)) o.rest = equals + 1, known = 1;
         for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < 8; k++) {
             if (!strncmp(a, texts[k].name, (size_t)(equals - a)) && !texts[k].name[equals - a]) *texts[k].text = equals + 1, known = 1;
             if (k < 5 && !strncmp(a, numbers[k].name, (size_t)(equals - a)) && !numbers[k].name[equals - a])
@@ -324,8 +328,16 @@ int main(int argc, char **argv)
     size_t n = 0;
     char *bytes = read_file(o.path, &n);
     give(fd, bytes, n);
+    free(bytes);
+    if (o.rest) {
+        rest(o.pause);
+        n = 0;
+        bytes = read_file(o.rest, &n);
+        give(fd, bytes, n);
+        free(bytes);
+        return print_all(fd); // an answer is due
+    }
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = 1}, sizeof(struct timeval));
     print_all(fd);
-    free(bytes);
     return 0;
 }

@@ -129,7 +129,7 @@ has "stream: why" "$(grep context "$tmp/bad-on-the-way")" '{"type":"context","ph
 
 talk stream /v1/stream raw="$tmp/twice.raw" paced end='{"type":"end"}' > "$tmp/other" &
 other=$!
-printf 'GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n' > "$tmp/shake"
+printf 'GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n' > "$tmp/shake"
 head -c 3000 /dev/urandom > "$tmp/noise"
 for i in 1 2 3 4 5 6 7 8 9 10; do
     head -c 3000 /dev/urandom | cat "$tmp/shake" - > "$tmp/hostile"
@@ -138,11 +138,11 @@ done
 talk send "$tmp/noise" > /dev/null
 (head -c 200 "$tmp/shake"; head -c 100000 /dev/zero | tr '\000' a) > "$tmp/long"
 talk send "$tmp/long" > /dev/null
-printf 'POST /v1/align HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 500\r\n\r\nabc' > "$tmp/short"
+printf 'POST /v1/align HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 500\r\n\r\nabc' > "$tmp/short"
 talk send "$tmp/short" > /dev/null
-printf 'POST /v1/align HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n' > "$tmp/huge"
+printf 'POST /v1/align HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n' > "$tmp/huge"
 has "a huge body" "$(talk send "$tmp/huge")" "HTTP/1.1 413"
-printf 'POST /v1/align HTTP/1.1\r\nHost: x\r\n\r\n' > "$tmp/unknown"
+printf 'POST /v1/align HTTP/1.1\r\nHost: localhost\r\n\r\n' > "$tmp/unknown"
 has "a body of unknown length" "$(talk send "$tmp/unknown")" "HTTP/1.1 411"
 talk stream /v1/stream raw="$tmp/speech.raw" stop=32000 > /dev/null
 is "after all that: health" ok "$(talk get /healthz | tail -n 1)"
