@@ -11,7 +11,10 @@
 #include "base/memory.h"
 #include "linnet/lags.h"
 
-enum { QUEUE_S = 2 };
+// A session is given a tenth of a second of its sound before the others have their turn. One whose sound comes faster than it was spoken
+// has a turn when no other has work, at the latest after so many.
+#define AHEAD_S 0.3 // sound of a network that was slow for a moment may come so much faster
+enum { QUEUE_S = 2, TURNS_A_SECOND = 10, LIVE_TURNS = 4 };
 
 // A thread. Its sessions share what the network computes in, which is several times the memory of a session.
 typedef struct hand {
@@ -21,7 +24,11 @@ typedef struct hand {
     int open;           // voices; the server's thread counts them
     // under the lock of voices
     pthread_cond_t work; // there is some
-    lin_voice *first, **last;
+    // Of streams whose sound comes as it is spoken, and of those whose sound comes faster.
+    struct {
+        lin_voice *first, **last;
+    } live, fast;
+    int turns; // of live ones since a fast one had its own
 } hand;
 
 struct lin_voice {
@@ -47,7 +54,8 @@ struct lin_voice {
     int n_wanted, unready; // unready: its first phrases are not there yet
     float *queue; // [room]
     int room, n;  // samples of all channels
-    double queued_at; // when the first of them came
+    int n_utterance; // of them, before the utterance must end
+    double due_at; // when the last of them came, or was due: sound that comes faster than it was spoken is not late
     int queued, working, ending, ends_utterance, over, closing;
 };
 
@@ -197,15 +205,24 @@ static lin_status go_on(lin_voice *v, int n, int end, int finish, lin_error *err
     return status == LIN_OK ? save(v, err) : status;
 }
 
-// Takes what waits; the lock is held before and after. 1: the stream is over.
+static int share_of(const lin_voice *v) { return (v->about.rate_hz / TURNS_A_SECOND + 1) * v->about.channels; }
+
+static double seconds_of(const lin_voice *v, int samples) { return (double)samples / v->about.channels / v->about.rate_hz; }
+
+// Takes the next of what waits: a client that sends as fast as it can must not hold up the others of its thread. The lock is held
+// before and after. 1: the stream is over.
 static int work_on(lin_voices *vs, lin_voice *v)
 {
     lin_error err = {0};
     char **const wanted = v->wanted;
-    const int n = v->n, finish = v->ending, end = v->ends_utterance, n_wanted = v->n_wanted, first = v->unready;
-    const double queued_at = v->queued_at;
+    const int share = share_of(v), most = v->ends_utterance ? v->n_utterance : v->n, n = most < share ? most : share;
+    const int end = v->ends_utterance && n == v->n_utterance, finish = v->ending && n == v->n;
+    const int n_wanted = v->n_wanted, first = v->unready;
     if (n) memcpy(v->taken, v->queue, (size_t)n * sizeof *v->taken);
-    v->n = v->ends_utterance = 0;
+    v->n -= n;
+    v->n_utterance -= v->ends_utterance ? n : 0;
+    if (n && v->n) memmove(v->queue, v->queue + n, (size_t)v->n * sizeof *v->queue);
+    if (end) v->ends_utterance = 0;
     v->wanted = NULL;
     pthread_mutex_unlock(&vs->lock);
     lin_status status = wanted ? renew_phrases(v, wanted, n_wanted, first, &err) : LIN_OK;
@@ -215,8 +232,10 @@ static int work_on(lin_voices *vs, lin_voice *v)
     const int over = status != LIN_OK || (finish && !v->id);
     if (over) vs->o.sink.ended(v->user, v->session ? lin_session_seconds(v->session) : 0, status == LIN_OK ? NULL : &err);
     pthread_mutex_lock(&vs->lock);
-    if (n) lin_lags_add(&vs->lags, lin_now() - queued_at);
+    const double now = lin_now(), late_s = now - (v->due_at - seconds_of(v, v->n));
+    if (n) lin_lags_add(&vs->lags, fmax(late_s, 0));
     vs->n_lags += n > 0;
+    if (v->n == 0) v->due_at = fmin(v->due_at, now);
     v->unready = 0;
     if (v->id) v->ending = 0;
     return over;
@@ -231,9 +250,24 @@ static void enqueue(lin_voice *v)
     if (v->queued || v->working || !has_work(v)) return;
     v->queued = 1;
     v->next = NULL;
-    *h->last = v;
-    h->last = &v->next;
+    lin_voice ***last = v->due_at > lin_now() + AHEAD_S ? &h->fast.last : &h->live.last;
+    **last = v;
+    *last = &v->next;
     pthread_cond_signal(&h->work);
+}
+
+// The next that has work; NULL: none. Locked.
+static lin_voice *dequeue(hand *h)
+{
+    const int fast = h->fast.first && (!h->live.first || h->turns >= LIVE_TURNS);
+    lin_voice **first = fast ? &h->fast.first : &h->live.first, *v = *first;
+    if (!v) return NULL;
+    h->turns = fast ? 0 : h->turns + 1;
+    *first = v->next;
+    if (!*first && fast) h->fast.last = first;
+    else if (!*first) h->live.last = first;
+    v->queued = 0;
+    return v;
 }
 
 static void *run(void *context)
@@ -242,14 +276,11 @@ static void *run(void *context)
     lin_voices *vs = h->voices;
     pthread_mutex_lock(&vs->lock);
     while (!vs->stop) {
-        lin_voice *v = h->first;
+        lin_voice *v = dequeue(h);
         if (!v) {
             pthread_cond_wait(&h->work, &vs->lock);
             continue;
         }
-        h->first = v->next;
-        if (!h->first) h->last = &h->first;
-        v->queued = 0;
         v->working = 1;
         if (has_work(v)) v->over |= work_on(vs, v);
         v->working = 0;
@@ -286,7 +317,7 @@ lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voi
     if (status == LIN_OK && !vs->hands) status = lin_no_memory(err, "threads", (size_t)n * sizeof *vs->hands);
     for (; status == LIN_OK && vs->n_hands < n; vs->n_hands++) {
         hand *h = &vs->hands[vs->n_hands];
-        *h = (hand){.voices = vs, .last = &h->first};
+        *h = (hand){.voices = vs, .live.last = &h->live.first, .fast.last = &h->fast.first};
         pthread_cond_init(&h->work, NULL);
         if (pthread_create(&h->thread, NULL, run, h) == 0) continue;
         pthread_cond_destroy(&h->work);
@@ -436,7 +467,7 @@ lin_status lin_voice_push(lin_voice *v, const float *samples, int n, lin_error *
     const int all = n * v->about.channels;
     pthread_mutex_lock(&v->voices->lock);
     const int fits = all <= v->room - v->n;
-    if (fits && !v->n) v->queued_at = lin_now();
+    if (fits) v->due_at = fmax(v->due_at + seconds_of(v, all), lin_now());
     if (fits) memcpy(v->queue + v->n, samples, (size_t)all * sizeof *samples);
     if (fits) v->n += all;
     enqueue(v);
@@ -460,6 +491,7 @@ lin_status lin_voice_end_utterance(lin_voice *v, lin_error *err)
         return lin_fail(err, LIN_UNSUPPORTED, "a stream without \"push_to_talk\" in its config ends its utterances by itself");
     pthread_mutex_lock(&v->voices->lock);
     v->ends_utterance = 1;
+    v->n_utterance = v->n;
     enqueue(v);
     pthread_mutex_unlock(&v->voices->lock);
     return LIN_OK;
