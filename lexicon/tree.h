@@ -76,11 +76,11 @@ void lin_tree_destroy(lin_tree *tree); /* NULL is fine */
  * A packed tree: a copy of the arrays, little-endian, that is mapped when it is opened. It is no source: it can be made again at
  * any time. `key` is a number that the caller computes from all that the tree was made of (lexicon, language model, phones,
  * options). Opening gives LIN_IO if there is no such file, LIN_MISMATCH for one with another key or of another version, LIN_FORMAT
- * for a damaged one: in each case build the tree. The file may be replaced while it is open (lin_tree_write does), but not changed
- * in place.
+ * for a damaged one, and for one that is not over n_outputs outputs and the words of lm (NULL: without one): in each case build the
+ * tree. The file may be replaced while it is open (lin_tree_write does), but not changed in place.
  */
 lin_status lin_tree_write(const lin_tree *tree, uint64_t key, const char *path, lin_error *err);
-lin_status lin_tree_open(const char *path, uint64_t key, lin_tree **tree, lin_error *err);
+lin_status lin_tree_open(const char *path, uint64_t key, int n_outputs, const lin_ngram *lm, lin_tree **tree, lin_error *err);
 
 int lin_tree_nodes(const lin_tree *tree);
 int lin_tree_words(const lin_tree *tree);

@@ -92,7 +92,7 @@ static lin_status open_packed_tree(parts *p, lin_error *err)
     lin_error why;
     snprintf(path, sizeof path, "%s%s", p->lexicon, LIN_PACKED_LEXICON);
     if (access(path, F_OK) != 0) return LIN_OK;
-    const lin_status status = lin_tree_open(path, p->lexicon_key, &p->tree, &why);
+    const lin_status status = lin_tree_open(path, p->lexicon_key, lin_phones_count(p->phones), p->lm, &p->tree, &why);
     if (status == LIN_NO_MEMORY) return lin_fail_as(err, &why);
     if (status == LIN_FORMAT) lin_warn(&p->warnings, "%s; the lexicon itself is read", why.message);
     return LIN_OK;

@@ -267,16 +267,16 @@ START_TEST(test_packed)
     OK(lin_ngram_parse(arpa, strlen(arpa), "arpa", &lm, &err));
     OK(lin_tree_create(d, phones, lm, NULL, &t, &err));
     remove(packed);
-    FAILS(lin_tree_open(packed, 7, &again, &err), LIN_IO, packed);
+    FAILS(lin_tree_open(packed, 7, lin_phones_count(phones), lm, &again, &err), LIN_IO, packed);
     OK(lin_tree_write(t, 7, packed, &err));
-    FAILS(lin_tree_open(packed, 8, &again, &err), LIN_MISMATCH, "another lexicon");
+    FAILS(lin_tree_open(packed, 8, lin_phones_count(phones), lm, &again, &err), LIN_MISMATCH, "another lexicon");
     ck_assert_ptr_null(again);
-    OK(lin_tree_open(packed, 7, &again, &err));
+    OK(lin_tree_open(packed, 7, lin_phones_count(phones), lm, &again, &err));
     compare_trees(t, again);
     OK(lin_tree_write(again, 7, packed, &err)); // over the file that is open
     compare_trees(t, again);
     lin_tree_destroy(again);
-    FAIL_EVERY_ALLOCATION(lin_tree_open(packed, 7, &again, NULL), lin_tree_destroy(again));
+    FAIL_EVERY_ALLOCATION(lin_tree_open(packed, 7, lin_phones_count(phones), lm, &again, NULL), lin_tree_destroy(again));
 
     size_t n;
     unsigned char *bytes = read_packed(&n);
@@ -284,19 +284,19 @@ START_TEST(test_packed)
         if (i >= sizeof(lin_tree_header) && i < (sizeof(lin_tree_header) + 63) / 64 * 64) continue;
         bytes[i] ^= 0x10;
         write_packed(bytes, n);
-        const lin_status status = lin_tree_open(packed, 7, &again, NULL);
+        const lin_status status = lin_tree_open(packed, 7, lin_phones_count(phones), lm, &again, NULL);
         test_require(status == LIN_FORMAT || status == LIN_MISMATCH, "byte %zu: %s", i, lin_status_name(status));
         bytes[i] ^= 0x10;
     }
     for (size_t cut = 0; cut < n; cut += 1 + cut / 4) {
         write_packed(bytes, cut);
-        FAILS(lin_tree_open(packed, 7, &again, &err), LIN_FORMAT, packed);
+        FAILS(lin_tree_open(packed, 7, lin_phones_count(phones), lm, &again, &err), LIN_FORMAT, packed);
     }
     free(bytes);
     lin_tree_destroy(t);
     OK(lin_tree_create_list(NULL, 0, 3, NULL, NULL, &t, &err)); // empty: its table of words has no slot
     OK(lin_tree_write(t, 7, packed, &err));
-    OK(lin_tree_open(packed, 7, &again, &err));
+    OK(lin_tree_open(packed, 7, 3, NULL, &again, &err));
     compare_trees(t, again);
     lin_tree_destroy(again);
     lin_tree_destroy(t);
@@ -313,6 +313,7 @@ static long walk(const lin_tree *t, int node, int depth)
     const lin_tree_node *nodes = lin_tree_node_array(t);
     const lin_tree_end *ends;
     long sum = 0;
+    ck_assert_int_le(depth, LIN_PRONUNCIATION_MAX);
     for (int i = ends_of(t, node, &ends); i-- > 0;) sum += (long)strlen(lin_tree_word(t, ends[i].word));
     for (uint32_t c = nodes[node].child; c < nodes[node + 1].child; c++) sum += nodes[c].label + walk(t, (int)c, depth + 1);
     return sum;
@@ -343,7 +344,7 @@ START_TEST(test_forged)
         const uint64_t sum = lin_tree_sum(bytes, n);
         memcpy(bytes + offsetof(lin_tree_header, sum), &sum, 8);
         write_packed(bytes, n);
-        if (lin_tree_open(packed, 7, &again, NULL) != LIN_OK) {
+        if (lin_tree_open(packed, 7, x.V, NULL, &again, NULL) != LIN_OK) {
             refused++;
             continue;
         }
@@ -355,6 +356,86 @@ START_TEST(test_forged)
     free(good);
     free(bytes);
     remove(packed);
+}
+END_TEST
+
+// Opens a forged file, with a checksum that fits.
+static lin_status open_forged(unsigned char *bytes, size_t n, int V, const lin_ngram *lm)
+{
+    lin_tree *t;
+    const uint64_t sum = lin_tree_sum(bytes, n);
+    memcpy(bytes + offsetof(lin_tree_header, sum), &sum, 8);
+    write_packed(bytes, n);
+    const lin_status status = lin_tree_open(packed, 7, V, lm, &t, NULL);
+    if (status == LIN_OK) ck_assert_int_eq(lin_tree_outputs(t), V);
+    if (status == LIN_OK) ck_assert_int_ge(walk(t, LIN_TREE_ROOT, 0), 0);
+    if (status == LIN_OK) lin_tree_destroy(t);
+    return status;
+}
+
+// Every number of the header, and of an end and a node, is checked against the rest of the file, the phones and the language model.
+START_TEST(test_forged_numbers)
+{
+    static const struct {
+        size_t at;
+        int is_free; // nothing depends on it
+    } numbers[] = {{offsetof(lin_tree_header, n_outputs), 0}, {offsetof(lin_tree_header, n_nodes), 0},
+                   {offsetof(lin_tree_header, n_ends), 0},    {offsetof(lin_tree_header, n_words), 0},
+                   {offsetof(lin_tree_header, n_slots), 0},   {offsetof(lin_tree_header, n_pairs), 0},
+                   {offsetof(lin_tree_header, text_used), 0}, {offsetof(lin_tree_header, text_used) + 4, 0},
+                   {offsetof(lin_tree_header, size), 0},      {offsetof(lin_tree_header, size) + 4, 0},
+                   {offsetof(lin_tree_header, lm_fingerprint), 0}, {offsetof(lin_tree_header, n_left_out), 1},
+                   {offsetof(lin_tree_header, fingerprint), 1}};
+    lin_phones *phones;
+    lin_dictionary *d;
+    lin_ngram *lm;
+    lin_tree *t;
+    OK(lin_phones_create(NULL, &phones, &err));
+    OK(lin_dictionary_parse(small_dictionary, strlen(small_dictionary), "small", phones, NULL, &d, &err));
+    OK(lin_ngram_parse(arpa, strlen(arpa), "arpa", &lm, &err));
+    OK(lin_tree_create(d, phones, lm, NULL, &t, &err));
+    OK(lin_tree_write(t, 7, packed, &err));
+    size_t n;
+    const int V = lin_phones_count(phones);
+    unsigned char *bytes = read_packed(&n);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        uint32_t value, others[] = {0, 0, 1, 2, 40, 1000, 1 << 20, INT32_MAX, UINT32_MAX, 0, 0};
+        memcpy(&value, bytes + numbers[i].at, 4);
+        others[0] = value + 1;
+        others[9] = value - 1;
+        others[10] = 2 * value;
+        for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+            if (others[k] == value) continue;
+            memcpy(bytes + numbers[i].at, &others[k], 4);
+            const lin_status status = open_forged(bytes, n, V, lm);
+            // The sections are padded: a text or a table that is a little larger may still fit them.
+            const int fits = status == LIN_OK && (numbers[i].is_free || others[k] < value + 64);
+            test_require(status == LIN_FORMAT || fits, "number %zu: %u instead of %u: %s", i, others[k], value, lin_status_name(status));
+        }
+        memcpy(bytes + numbers[i].at, &value, 4);
+    }
+    ck_assert_int_eq(open_forged(bytes, n, V, lm), LIN_OK);
+    ck_assert_int_eq(open_forged(bytes, n, V + 1, lm), LIN_FORMAT); // another phone set
+    ck_assert_int_eq(open_forged(bytes, n, V, NULL), LIN_FORMAT);   // no language model
+    const size_t nodes = (sizeof(lin_tree_header) + 63) / 64 * 64, ends = nodes + (((size_t)lin_tree_nodes(t) + 1) * 16 + 63) / 64 * 64;
+    const struct {
+        size_t at;
+        int32_t value;
+    } wrong[] = {{ends + 4, lin_ngram_words(lm)}, {ends + 4, -2}, {ends, lin_tree_words(t)}, {nodes + 16 + 12, V}, {nodes + 16 + 12, 0},
+                 {nodes + 16 + 8, 0x7fc00000}, {nodes + 16 + 8, 0x7f800000}, {nodes + 16 + 8, -8388608}, {nodes + 16 + 4, 1}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        int32_t value;
+        memcpy(&value, bytes + wrong[i].at, 4);
+        memcpy(bytes + wrong[i].at, &wrong[i].value, 4);
+        test_require(open_forged(bytes, n, V, lm) == LIN_FORMAT, "number %zu of the sections is used", i);
+        memcpy(bytes + wrong[i].at, &value, 4);
+    }
+    free(bytes);
+    remove(packed);
+    lin_tree_destroy(t);
+    lin_ngram_destroy(lm);
+    lin_dictionary_destroy(d);
+    lin_phones_destroy(phones);
 }
 END_TEST
 
@@ -391,6 +472,7 @@ int main(void)
     tcase_add_test(cases, test_bad);
     tcase_add_test(cases, test_packed);
     tcase_add_test(cases, test_forged);
+    tcase_add_test(cases, test_forged_numbers);
     tcase_add_test(cases, test_large);
     suite_add_tcase(suite, cases);
     return test_run(suite);
