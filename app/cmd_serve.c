@@ -31,8 +31,8 @@ static const lin_option options[] = {
     {.name = "origin", .type = LIN_OPTION_FILES, .at = offsetof(lin_serve_values, origins), .value = "ORIGIN",
      .help = "Pages of another server, https://example.org, that may use this one; may be repeated; *: all"},
     {.name = "host", .type = LIN_OPTION_FILES, .at = offsetof(lin_serve_values, hosts), .value = "NAME",
-     .help = "A name by which this server may be asked for, beside its address, that of --listen, localhost and this machine's; may be "
-             "repeated; *: any"},
+     .help = "A name by which this server may be asked for, beside its address, that of --listen, localhost and this machine's; may "
+             "be repeated; *: any"},
     {.type = LIN_OPTION_HEADING, .help = "Limits"},
     {.name = "max-per-address", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_per_address), .text = "0", .min = 0,
      .max = 100000, .help = "Live streams and uploads of one address; 0: no limit"},

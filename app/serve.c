@@ -121,8 +121,8 @@ static void put_metrics(lin_serve *s, lin_buffer *out)
     static const char *const refused[] = {"streams", "address", "lag", "token", "origin", "host", "files", "size"};
     static const char *const errors[] = {"message", "slow", "idle", "failed"};
     put_causes(out, "refused_total", "Requests that were refused.", refused,
-               (const long long[]){c.refused_full, c.refused_address, c.refused_lag, c.refused_token, c.refused_origin, c.refused_host,
-                                   c.refused_files, c.too_large}, 8);
+               (const long long[]){c.refused_full, c.refused_address, c.refused_lag, c.refused_token, c.refused_origin,
+                                   c.refused_host, c.refused_files, c.too_large}, 8);
     put_causes(out, "errors_total", "Streams and requests that ended with an error.", errors,
                (const long long[]){c.bad, c.slow, c.idle, c.failed}, 4);
 }
@@ -496,8 +496,10 @@ static lin_status open_web(lin_serve *s, lin_error *err)
     char *host = s->host;
     const lin_web_handlers handlers = {.context = s, .open = on_open, .data = on_data, .complete = on_complete, .next = on_next,
                                        .gone = on_gone, .turn = on_turn, .log = on_log};
-    lin_web_options o = {.peers = v->max_streams + v->max_files, .certificate = v->certificate, .key = v->key, .ping_s = v->unread_s > PING_S ? v->unread_s : PING_S};
-    lin_status status = strcmp(v->listen, "systemd") == 0 ? take_socket(&o.socket, err) : read_address(v->listen, host, sizeof s->host, &o.port, err);
+    lin_web_options o = {.peers = v->max_streams + v->max_files, .certificate = v->certificate, .key = v->key,
+                         .ping_s = v->unread_s > PING_S ? v->unread_s : PING_S};
+    lin_status status = strcmp(v->listen, "systemd") == 0 ? take_socket(&o.socket, err)
+                                                          : read_address(v->listen, host, sizeof s->host, &o.port, err);
     o.host = *host && strcmp(host, "*") != 0 ? host : NULL;
     if (status == LIN_OK) status = s->transport->open(&o, &handlers, &s->web, err);
     return status;

@@ -25,7 +25,8 @@ typedef struct lin_serve_values {
     lin_endpoint_values endpoints;
     const char *listen, *certificate, *key, *tokens, *state_key;
     lin_list origins, hosts;
-    int max_streams, max_per_address, max_files, max_upload_mb, max_sound_s, max_work_s, rate_hz, threads, idle_s, unread_s, drain_s, max_lag_ms, ipa, quiet;
+    int max_streams, max_per_address, max_files, max_upload_mb, max_sound_s, max_work_s, max_lag_ms, idle_s, unread_s, drain_s;
+    int rate_hz, threads, ipa, quiet;
 } lin_serve_values;
 
 typedef struct lin_serve lin_serve;
@@ -106,8 +107,8 @@ struct lin_client {
 
 /* What happened, for /metrics. Under the lock of serve. */
 typedef struct lin_serve_counts {
-    long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token, refused_origin, refused_host,
-        refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped, finals_unread;
+    long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token, refused_origin,
+        refused_host, refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped, finals_unread;
     double sound_s, file_s;
 } lin_serve_counts;
 

@@ -4,10 +4,10 @@
 // client that waits for it is slowed down to the speed of the decoder, and loses nothing. A client that does not wait is slowed
 // down by the network: it is not read while its queue of sound is full.
 //
-// A client that reads its results slowly gets no provisional ones at first (QUEUED_PARTIALS). Final results are never left out: where
-// they wait, its sound waits too (QUEUED_KEPT), so that no more of them come than the 2 s of sound give that are taken in already.
-// If one of them has waited for --max-unread seconds, the client is told why the stream ends, behind the results that wait, and has
-// as long again to read them.
+// A client that reads its results slowly gets no provisional ones at first (QUEUED_PARTIALS). Final results are never left out:
+// where they wait, its sound waits too (QUEUED_KEPT), so that no more of them come than the 2 s of sound give that are taken in
+// already. If one of them has waited for --max-unread seconds, the client is told why the stream ends, behind the results that
+// wait, and has as long again to read them.
 
 #include <math.h>
 #include <string.h>
@@ -53,8 +53,9 @@ static void put_buffer(lin_client *c, lin_buffer *out, lin_note_kind kind)
     lin_buffer_clear(out);
 }
 
-// Its results wait for their reader: no sound is taken. They grow on any thread, but only the server's makes them fewer. Utterances in
-// Vosk's protocol that are not an answer to anything yet do not count: their reader cannot have them before it sends more.
+// Its results wait for their reader: no sound is taken. They grow on any thread, but only the server's makes them fewer.
+// Utterances in Vosk's protocol that are not an answer to anything yet do not count: their reader cannot have them before it sends
+// more.
 static int is_held_back(lin_client *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -116,7 +117,8 @@ int lin_stream_is_stuck(lin_client *c, double now)
     const int waits = c->first != NULL, too_long = waits && now - c->first->put_at > most;
     pthread_mutex_unlock(&c->lock);
     if (c->ending) {
-        const int stuck = now - c->ending_at > most || (s->draining && now > s->drain_until + CLOSE_S && now > c->ending_at + CLOSE_S);
+        const int drained = s->draining && now > s->drain_until + CLOSE_S && now > c->ending_at + CLOSE_S;
+        const int stuck = now - c->ending_at > most || drained;
         if (stuck && waits && !c->is_slow) lin_serve_count(s, &s->counts.slow);
         return stuck;
     }
@@ -155,7 +157,8 @@ static void keep_said(lin_client *c, const lin_session_view *view)
     else lin_vosk_put_items(&c->open, &s->words, view->settled);
     said->text = text_of(&c->settled);
     said->items = text_of(&c->open);
-    if (!said->text || !said->items || lin_buffer_status(&c->settled, NULL) != LIN_OK || lin_buffer_status(&c->open, NULL) != LIN_OK) {
+    const int whole = lin_buffer_status(&c->settled, NULL) == LIN_OK && lin_buffer_status(&c->open, NULL) == LIN_OK;
+    if (!said->text || !said->items || !whole) {
         c->lost = "out of memory";
         free_said(said);
         return;

@@ -113,9 +113,9 @@ void lin_openai_put_error(lin_buffer *out, int status, const char *message);
 int lin_token_known(const char *list, size_t n_list, const char *token, size_t n_token);
 /* The token of a request: "Bearer X", or access_token=X of a query (RFC 6750); its length, 0: none. */
 size_t lin_token_find(const char *authorization, const char *query, const char **token);
-/* 1 if a server that listens on `listens` ("*": on all addresses) may be asked for by the name of this header Host: an address, the
- * name that it listens on, localhost, one of the list, or none. A page of a stranger whose name leads to this machine (DNS rebinding)
- * asks for the stranger's name. */
+/* 1 if a server that listens on `listens` ("*": on all addresses) may be asked for by the name of this header Host: an address,
+ * the name that it listens on, localhost, one of the list, or none. A page of a stranger whose name leads to this machine (DNS
+ * rebinding) asks for the stranger's name. */
 int lin_host_allowed(const char *host, const char *listens, const char *const *list, int n);
 /* 1 if a page of this origin may use a server that was reached as `host`: the same host and port, or one of the list. */
 int lin_origin_allowed(const char *origin, const char *host, const char *const *list, int n);

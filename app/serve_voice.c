@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "linnet/lags.h"
 
-// A session is given a tenth of a second of its sound before the others have their turn. One whose sound comes faster than it was spoken
-// has a turn when no other has work, at the latest after so many.
+// A session is given a tenth of a second of its sound before the others have their turn. One whose sound comes faster than it was
+// spoken has a turn when no other has work, at the latest after so many.
 #define AHEAD_S 0.3 // sound of a network that was slow for a moment may come so much faster
 enum { QUEUE_S = 2, TURNS_A_SECOND = 10, LIVE_TURNS = 4 };
 

@@ -17,7 +17,8 @@
 #include "base/system.h"
 #include "frontend/audio.h"
 
-enum { BYTES = 1 << 16, LINE = 256, ERRORS = 2, MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000, LONGEST_GAP_S = 30 * 3600 };
+enum { BYTES = 1 << 16, LINE = 256, ERRORS = 2, MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };
+enum { LONGEST_GAP_S = 30 * 3600 };
 
 struct lin_ffmpeg {
     pid_t pid; // 0: already waited for

@@ -102,9 +102,11 @@ static int good_words(const lin_tree *t, int lm_words)
     const lin_symbols *s = &t->words;
     int good = 1, empty = 0;
     for (int i = 0; i < t->n_ends; i++)
-        good &= t->ends[i].word >= 0 && t->ends[i].word < s->n && t->ends[i].lm_word >= LIN_NGRAM_UNKNOWN && t->ends[i].lm_word < lm_words;
+        good &= t->ends[i].word >= 0 && t->ends[i].word < s->n && t->ends[i].lm_word >= LIN_NGRAM_UNKNOWN &&
+                t->ends[i].lm_word < lm_words;
     for (int i = 0; i < s->n; i++)
-        good &= s->items[i].offset < s->text_used && s->items[i].n >= 1 && s->items[i].n <= LIN_WORD_MAX && s->items[i].n < s->text_used - s->items[i].offset;
+        good &= s->items[i].offset < s->text_used && s->items[i].n >= 1 && s->items[i].n <= LIN_WORD_MAX &&
+                s->items[i].n < s->text_used - s->items[i].offset;
     for (int i = 0; i < s->n && good; i++) good &= !s->text[s->items[i].offset + s->items[i].n];
     for (size_t i = 0; i < s->n_slots; i++) {
         good &= s->slots[i] >= -1 && s->slots[i] < s->n;
@@ -113,8 +115,8 @@ static int good_words(const lin_tree *t, int lm_words)
     return good && (empty > 0 || s->n_slots == 0); // a search in the table ends at an empty slot
 }
 
-// 0: not a tree that this program can use with so many outputs and this language model. The checksum is not that of a secret: whoever
-// changes a number can compute it, so that every number is checked against what it is used with.
+// 0: not a tree that this program can use with so many outputs and this language model. Whoever changes a number can compute the
+// checksum: every number is checked against what it is used with.
 static int attach(lin_tree *t, const lin_tree_header *h, int n_outputs, const lin_ngram *lm)
 {
     size_t at[LIN_TREE_SECTIONS + 1];
@@ -124,7 +126,8 @@ static int attach(lin_tree *t, const lin_tree_header *h, int n_outputs, const li
     if (h->n_nodes < 1 || h->n_nodes > INT_MAX / 2 || h->n_ends > INT_MAX || h->n_words > INT_MAX / 4 ||
         h->n_outputs < 2 || h->n_left_out > INT_MAX || h->text_used > INT_MAX || h->n_slots > INT_MAX ||
         (h->n_slots & (h->n_slots - 1)) != 0 || (h->n_pairs & (h->n_pairs - 1)) != 0 ||
-        (h->n_pairs && h->n_pairs < LIN_NGRAM_PAIRS_LINE) || h->first_left_out[LIN_WORD_MAX] || !h->n_left_out == !!h->first_left_out[0])
+        (h->n_pairs && h->n_pairs < LIN_NGRAM_PAIRS_LINE) || h->first_left_out[LIN_WORD_MAX] ||
+        (h->n_left_out > 0) != (h->first_left_out[0] != 0))
         return 0;
     lay_out(h, at);
     if (at[LIN_TREE_SECTIONS] != t->map.size || h->size != t->map.size || lin_tree_sum(t->map.bytes, t->map.size) != h->sum) return 0;
@@ -157,7 +160,8 @@ static lin_status check(lin_tree *t, uint64_t key, int n_outputs, const lin_ngra
     memcpy(&h, t->map.bytes, sizeof h);
     if (h.version != LIN_TREE_VERSION) return lin_fail(err, LIN_MISMATCH, "%s was packed by another version of this program", path);
     if (h.key != key) return lin_fail(err, LIN_MISMATCH, "%s was packed from another lexicon, or for another model", path);
-    if (!attach(t, &h, n_outputs, lm)) return lin_fail(err, LIN_FORMAT, "%s is damaged; pack the lexicon again (linnet lexicon)", path);
+    if (!attach(t, &h, n_outputs, lm))
+        return lin_fail(err, LIN_FORMAT, "%s is damaged; pack the lexicon again (linnet lexicon)", path);
     return LIN_OK;
 }
 

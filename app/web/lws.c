@@ -178,8 +178,8 @@ static int write_reply(lin_web_peer *p)
     return 0;
 }
 
-// Who sends or reads is there: an answer to a ping may wait behind a minute of sound that this server has not read. To libwebsockets
-// only that answer counts.
+// Who sends or reads is there: an answer to a ping may wait behind a minute of sound that this server has not read. To
+// libwebsockets only that answer counts.
 static void note_alive(lin_web_peer *p)
 {
     const lws_usec_t now = lws_now_usecs();
@@ -316,7 +316,8 @@ static void on_timer(lws_sorted_usec_list_t *timer);
 static void take_turn(lin_web *w)
 {
     atomic_store(&w->woken, 0);
-    if (w->waits && w->n_connections < w->most_connections && lws_now_usecs() > w->retry_at) watch(w, 1); // other files were closed
+    // Other files may have been closed.
+    if (w->waits && w->n_connections < w->most_connections && lws_now_usecs() > w->retry_at) watch(w, 1);
     const int ms = w->handlers.turn(w->handlers.context);
     lws_sul_schedule(w->context, 0, &w->timer, on_timer, (lws_usec_t)ms * 1000);
 }
@@ -342,7 +343,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
         if (w) enter_silent(w, wsi);
         return 0;
     case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
-        // HTTP/2 is offered (Java's client does so). Without the name of an upgrade that it knows, libwebsockets answers in HTTP/1.1.
+        // HTTP/2 is offered (Java's client does so). Without an upgrade that it knows, libwebsockets answers in HTTP/1.1.
         if (in && strcasecmp(in, "websocket") != 0) *(char *)in = 0;
         return 0;
     case LWS_CALLBACK_HTTP: return open_peer(w, p, wsi, 0);
@@ -402,7 +403,8 @@ static int on_listening(struct lws *wsi, enum lws_callback_reasons reason, void 
 static int listen_on(const char *host, int port, const char **why)
 {
     char service[16];
-    struct addrinfo *found, how = {.ai_family = host ? AF_UNSPEC : AF_INET6, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found, how = {.ai_family = host ? AF_UNSPEC : AF_INET6, .ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     snprintf(service, sizeof service, "%d", port);
     for (int family = 0; family < 2; family++) { // on all addresses: of IPv6, which IPv4's are part of; else of IPv4
         const int wrong = getaddrinfo(host, service, &how, &found);
@@ -577,7 +579,8 @@ static void expect(lin_web_peer *p, int seconds)
 
 static const lin_web_transport table = {.name = "libwebsockets " LWS_LIBRARY_VERSION, .open = open_web, .port = port, .run = run,
                                         .wake = wake, .close = close_web, .reply = reply, .want = want, .pause = pause_peer,
-                                        .end = end_peer, .drop = drop, .expect = expect, .make_key = lin_seal_key, .seal = lin_seal, .unseal = lin_unseal};
+                                        .end = end_peer, .drop = drop, .expect = expect, .make_key = lin_seal_key, .seal = lin_seal,
+                                        .unseal = lin_unseal};
 
 __attribute__((visibility("default"))) int lin_web_interface(void);
 __attribute__((visibility("default"))) const lin_web_transport *lin_web_get(void);

@@ -318,7 +318,8 @@ int main(int argc, char **argv)
     if (!fds || !all) return 2;
     int there = 0, left = 0;
     for (int i = 0; i < n; i++) {
-        all[i].kind = speaks ? SPEAK : hostile ? HALF + i % (KINDS - HALF) : !strcmp(argv[2], "half") ? HALF : !strcmp(argv[2], "silent") ? SILENT : IDLE;
+        const int other = !strcmp(argv[2], "half") ? HALF : !strcmp(argv[2], "silent") ? SILENT : IDLE;
+        all[i].kind = speaks ? SPEAK : hostile ? HALF + i % (KINDS - HALF) : other;
         fds[i] = (struct pollfd){.fd = join(&all[i]), .events = POLLIN};
         there += fds[i].fd >= 0;
         if (!speaks && i % 200 == 199 && poll(fds, (nfds_t)i, 0) > 0) turn(all, fds, i, 0); // pings are answered

@@ -149,6 +149,17 @@ START_TEST(secrets)
     ck_assert_int_eq(strncmp(token, "xyz", 3), 0);
     ck_assert_uint_eq(lin_token_find("Basic abc", "not_access_token=xyz", &token), 0);
     const char *const origins[] = {"https://a.example"};
+    static const struct {
+        const char *host;
+        int allowed;
+    } names[] = {{"", 1},           {"localhost", 1},       {"LOCALHOST.:80", 1}, {"127.0.0.1:8090", 1}, {"[::1]:8090", 1},
+                 {"own:8090", 1},   {"speech.example", 1},  {"h", 0},             {"localhost.evil", 0}, {"127.0.0.1.evil", 0},
+                 {"own.evil:1", 0}, {"speech.example.", 1}, {"1evil", 0},         {"evil:127", 0}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *const hosts[] = {"speech.example"};
+        test_require(lin_host_allowed(names[i].host, "own", hosts, 1) == names[i].allowed, "%s", names[i].host);
+        ck_assert_int_eq(lin_host_allowed(names[i].host, "own", (const char *const[]){"*"}, 1), 1);
+    }
     ck_assert_int_eq(lin_origin_allowed("", "h:1", NULL, 0), 1);
     ck_assert_int_eq(lin_origin_allowed("http://h:1", "h:1", NULL, 0), 1);
     ck_assert_int_eq(lin_origin_allowed("http://h:2", "h:1", NULL, 0), 0);

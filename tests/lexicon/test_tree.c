@@ -410,19 +410,21 @@ START_TEST(test_forged_numbers)
             const lin_status status = open_forged(bytes, n, V, lm);
             // The sections are padded: a text or a table that is a little larger may still fit them.
             const int fits = status == LIN_OK && (numbers[i].is_free || others[k] < value + 64);
-            test_require(status == LIN_FORMAT || fits, "number %zu: %u instead of %u: %s", i, others[k], value, lin_status_name(status));
+            test_require(status == LIN_FORMAT || fits, "number %zu: %u instead of %u: %s", i, others[k], value,
+                         lin_status_name(status));
         }
         memcpy(bytes + numbers[i].at, &value, 4);
     }
     ck_assert_int_eq(open_forged(bytes, n, V, lm), LIN_OK);
     ck_assert_int_eq(open_forged(bytes, n, V + 1, lm), LIN_FORMAT); // another phone set
     ck_assert_int_eq(open_forged(bytes, n, V, NULL), LIN_FORMAT);   // no language model
-    const size_t nodes = (sizeof(lin_tree_header) + 63) / 64 * 64, ends = nodes + (((size_t)lin_tree_nodes(t) + 1) * 16 + 63) / 64 * 64;
+    const size_t nodes = (sizeof(lin_tree_header) + 63) / 64 * 64;
+    const size_t ends = nodes + (((size_t)lin_tree_nodes(t) + 1) * sizeof(lin_tree_node) + 63) / 64 * 64;
     const struct {
         size_t at;
         int32_t value;
-    } wrong[] = {{ends + 4, lin_ngram_words(lm)}, {ends + 4, -2}, {ends, lin_tree_words(t)}, {nodes + 16 + 12, V}, {nodes + 16 + 12, 0},
-                 {nodes + 16 + 8, 0x7fc00000}, {nodes + 16 + 8, 0x7f800000}, {nodes + 16 + 8, -8388608}, {nodes + 16 + 4, 1}};
+    } wrong[] = {{ends + 4, lin_ngram_words(lm)}, {ends + 4, -2}, {ends, lin_tree_words(t)},
+                 {nodes + 16 + 12, V}, {nodes + 16 + 12, 0}, {nodes + 16 + 8, 0x7fc00000}, {nodes + 16 + 8, 0x7f800000}, {nodes + 16 + 8, -8388608}, {nodes + 16 + 4, 1}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         int32_t value;
         memcpy(&value, bytes + wrong[i].at, 4);
