@@ -3,7 +3,7 @@
 #   start NAME OPTIONS...     a server on any free port: $port, $server, $log
 #   talk ARGS...              a client of it (talk.c)
 #   metric NAME               a value of /metrics; NAME may have labels, errors_total{cause="slow"}
-#   await "what" COMMAND...   waits until a command succeeds, for at most two minutes
+#   metric_is NAME VALUE, metric_over NAME VALUE   what await can wait for
 #   stop NAME                 ends the last server with SIGTERM
 #   texts FILE                the final texts of a stream in linnet's protocol
 
@@ -35,15 +35,6 @@ start() {
 }
 talk() { "$TALK" "$port" "$@" 2>&1; }
 metric() { talk get /metrics | sed -n "s/^linnet_$1 \([0-9.]*\)\$/\1/p"; }
-await() {
-    what=$1
-    shift
-    for i in $(seq 6000); do
-        ! "$@" > /dev/null 2>&1 || return 0
-        sleep 0.05
-    done
-    fail "$what" "$*"
-}
 metric_is() { [ "$(metric "$1")" = "$2" ]; }
 metric_over() { [ "$(metric "$1" | cut -d. -f1)" -gt "$2" ]; }
 stop() {

@@ -240,7 +240,11 @@ static int stream(int fd, const options *o)
     int open = joined;
     pid_t sender = o->hold && joined ? fork() : -1;
     if (sender > 0) {
-        while (access(o->hold, F_OK) != 0) rest(0.02);
+        const pid_t test = getppid();
+        while (access(o->hold, F_OK) != 0) {
+            if (getppid() != test) exit(2); // which has ended
+            rest(0.02);
+        }
         while (hear(fd, o)) continue;
         kill(sender, SIGKILL);
         waitpid(sender, NULL, 0);

@@ -22,11 +22,11 @@ talk stream /v1/stream raw="$tmp/many.raw" end="$end" > "$tmp/fast"
 talk stream / config='{"config":{"max_alternatives":200}}' raw="$tmp/many.raw" end='{"eof":1}' > "$tmp/fast-vosk"
 is "a reader that is fast: its stream ends" "closed 1000 " "$(tail -n 1 "$tmp/fast")"
 is "a reader that is fast: no results wait" 0 "$(metric finals_unread_total)"
-talk stream /v1/stream raw="$tmp/many.raw" end="$end" hold="$tmp/go" > "$tmp/late" &
+"$TALK" "$port" stream /v1/stream raw="$tmp/many.raw" end="$end" hold="$tmp/go" > "$tmp/late" &
 late=$!
-talk stream / config='{"config":{"max_alternatives":200}}' raw="$tmp/many.raw" end='{"eof":1}' hold="$tmp/go" > "$tmp/late-vosk" &
+"$TALK" "$port" stream / config='{"config":{"max_alternatives":200}}' raw="$tmp/many.raw" end='{"eof":1}' hold="$tmp/go" > "$tmp/late-vosk" &
 vosk=$!
-await "who reads nothing: its sound waits" metric_is streams_held 2
+ok "who reads nothing: its sound waits" await metric_is streams_held 2
 : > "$tmp/go"
 wait $late
 wait $vosk
@@ -37,16 +37,16 @@ ok "then it reads: every final result is there" cmp "$tmp/fast-finals" "$tmp/lat
 is "no sound is lost" "$(grep '"type":"end"' "$tmp/fast")" "$(grep '"type":"end"' "$tmp/late")"
 ok "provisional results are left out, and counted" metric_over partials_dropped_total 0
 is "Vosk: an answer to each message" "$(grep -c '^{' "$tmp/fast-vosk")" "$(grep -c '^{' "$tmp/late-vosk")"
-best() { grep '"alternatives"' "$1" | sed 's/"text":"\([^"]*\)".*/\n\1/' | sed -n '2~2p' | paste -s -d ' ' - | tr -s ' '; } # several may come as one
+best() { grep '"alternatives"' "$1" | sed 's/"text":"\([^"]*\)".*/\n\1/' | sed -n '2~2p' | paste -s -d ' ' - | sed 's/  */ /g; s/ $//'; } # several may come as one
 is "Vosk: every final result is there" "$(best "$tmp/fast-vosk")" "$(best "$tmp/late-vosk")"
 is "final results are not left out" 0 "$(metric finals_unread_total)"
 stop "slow"
 
 # Who does not read for too long is told why the stream ends, behind all results; who does not read that either is dropped.
 start unread --no-words --n-best 200 --beam 200 -j 1 --max-unread 1
-talk stream /v1/stream raw="$tmp/many.raw" end="$end" hold="$tmp/told" > "$tmp/slow" &
+"$TALK" "$port" stream /v1/stream raw="$tmp/many.raw" end="$end" hold="$tmp/told" > "$tmp/slow" &
 slow=$!
-await "a result has waited too long" metric_is 'errors_total{cause="slow"}' 1
+ok "a result has waited too long" await metric_is 'errors_total{cause="slow"}' 1
 : > "$tmp/told"
 wait $slow
 has "the client is told" "$(tail -n 2 "$tmp/slow")" '{"type":"error","message":"the results are read too slowly: one has waited for 1 s"}'
@@ -55,10 +55,10 @@ is "nothing of what was decided before is lost" 0 "$(metric finals_unread_total)
 finals "$tmp/fast" > "$tmp/fast-finals"
 finals "$tmp/slow" > "$tmp/slow-finals"
 ok "the results before are those of a fast reader" sh -c 'head -n $(wc -l < "$2") "$1" | cmp - "$2"' - "$tmp/fast-finals" "$tmp/slow-finals"
-talk stream /v1/stream raw="$tmp/many.raw" end="$end" hold="$tmp/never" > "$tmp/slow" &
+"$TALK" "$port" stream /v1/stream raw="$tmp/many.raw" end="$end" hold="$tmp/never" > "$tmp/slow" &
 slow=$!
-await "who never reads is dropped" metric_over finals_unread_total 0
-await "its place is free" metric_is streams 0
+ok "who never reads is dropped" await metric_over finals_unread_total 0
+ok "its place is free" await metric_is streams 0
 kill $slow
 stop "unread"
 
@@ -92,15 +92,15 @@ head -c 20000 "$tmp/request" > "$tmp/request-1"
 tail -c +20001 "$tmp/request" > "$tmp/request-2"
 talk send "$tmp/request-1" rest="$tmp/request-2" pause=5.5 > "$tmp/paused" &
 paused=$!
-await "an upload is received" metric_is uploads 1
+ok "an upload is received" await metric_is uploads 1
 is "it counts for its address: no stream" "refused 429
 retry-after" "$(talk stream /v1/stream)"
 has "it counts for its address: no other upload" "$(talk post /v1/audio/transcriptions file=@"$tmp/short.wav")" "HTTP/1.1 429"
 wait $paused
 has "an upload that pauses goes on" "$(cat "$tmp/paused")" "HTTP/1.1 200"
-talk stream /v1/stream hold="$tmp/never" > /dev/null &
+"$TALK" "$port" stream /v1/stream hold="$tmp/never" > /dev/null &
 holder=$!
-await "a stream is open" metric_is streams 1
+ok "a stream is open" await metric_is streams 1
 has "a stream counts for its address: no upload" "$(talk post /v1/audio/transcriptions file=@"$tmp/short.wav")" "HTTP/1.1 429"
 kill $holder
 stop "uploads"
@@ -131,21 +131,21 @@ full() {
     (ulimit -n 256; exec "$LINNET" serve --listen 127.0.0.1:0 --no-words --max-streams 400 -j 1 --idle 600 > "$log" 2>&1) &
     server=$!
     servers="$servers $server"
-    await "the server starts" grep -q http "$log"
+    ok "the server starts" await grep -q http "$log"
     port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$log")
 }
 full
 "$CROWD" "$port" silent 300 600 > "$tmp/silent" &
 silent=$!
 servers="$servers $silent"
-await "300 silent connections" grep -q "open             300 of 300" "$tmp/silent"
+ok "300 silent connections" await grep -q "open             300 of 300" "$tmp/silent"
 is "others are served" ok "$(talk get /healthz | tail -n 1)"
 is "and nothing was logged of it" 1 "$(wc -l < "$log" | tr -d ' ')"
 kill $silent
 "$CROWD" "$port" idle 300 600 > "$tmp/idle" &
 idle=$!
 servers="$servers $idle"
-await "no more can be accepted" grep -q "no more connections are accepted until one is closed" "$log"
+ok "no more can be accepted" await grep -q "no more connections are accepted until one is closed" "$log"
 talk get /healthz > "$tmp/waited" &
 waiter=$!
 kill $idle
@@ -177,12 +177,12 @@ done
 has "which is counted" "$(talk get /metrics)" 'linnet_refused_total{cause="host"} 4'
 printf 'def\n' > "$tmp/tokens"
 kill -HUP "$server"
-await "the tokens are read again" grep -q "the tokens were read again" "$log"
+ok "the tokens are read again" await grep -q "the tokens were read again" "$log"
 is "an old token" "refused 401" "$(talk stream '/v1/stream?access_token=abc')"
 is "a new token" "closed 1000 " "$(talk stream '/v1/stream?access_token=def' end="$end" | tail -n 1)"
 rm "$tmp/tokens"
 kill -HUP "$server"
-await "there are none to be read" grep -q "the tokens were not read again" "$log"
+ok "there are none to be read" await grep -q "the tokens were not read again" "$log"
 is "those before remain" "closed 1000 " "$(talk stream '/v1/stream?access_token=def' end="$end" | tail -n 1)"
 : > "$tmp/nothing"
 has "an empty state" "$(talk stream '/v1/stream?access_token=def' config='{"type":"config","resume":true}' resume="$tmp/nothing" raw="$tmp/burst.raw" end="$end")" "closed 1008 the state to resume is empty"
