@@ -248,7 +248,7 @@ static int stream(int fd, const options *o)
         while (hear(fd, o)) continue;
         kill(sender, SIGKILL);
         waitpid(sender, NULL, 0);
-        return 0;
+        open = 0;
     }
     if (open && o->config) frame(fd, 1, o->config, strlen(o->config));
     if (open && state) frame(fd, 2, state, n_resume);
@@ -270,8 +270,7 @@ static int stream(int fd, const options *o)
         open = 0;
     }
     if (open && o->end) frame(fd, 1, o->end, strlen(o->end));
-    if (o->hold) return 0;
-    while (open && hear(fd, o)) continue;
+    while (!o->hold && open && hear(fd, o)) continue;
     free(sound);
     free(state);
     return !joined;

@@ -62,6 +62,20 @@ ok "its place is free" await metric_is streams 0
 kill $slow
 stop "unread"
 
+# Push to talk: an utterance ends where that was asked for, also in sound that comes faster than it was spoken and waits for its turn.
+for i in 1 3 1 3; do
+    "$SOUND" "$tmp/vowels.raw" format=raw seconds=1 seed=$i
+    cat "$tmp/vowels.raw"
+done > "$tmp/talk.raw"
+start talk --no-words -j 1
+pushed='{"type":"config","push_to_talk":true,"partials":false}'
+asked='{"type":"end_utterance"}'
+talk stream /v1/stream config="$pushed" raw="$tmp/talk.raw" middle="$asked" at=48000 end="$end" > "$tmp/fast"
+talk stream /v1/stream config="$pushed" raw="$tmp/talk.raw" middle="$asked" at=48000 end="$end" paced > "$tmp/paced"
+has "an end of an utterance that is asked for" "$(cat "$tmp/fast")" '"ended_by":"asked"'
+is "an end of an utterance is where it was asked for" "$(finals "$tmp/paced")" "$(finals "$tmp/fast")"
+stop "talk"
+
 # ---- uploads: their length, their work, their gaps, how many, and how slowly they come
 
 # form FILE: the request of a transcription of this sound

@@ -1,0 +1,118 @@
+// States of streams that were forged: every number of a saved session replaced, with a checksum that fits. Loading refuses it, or the
+// session goes on without a step outside its memory, which the address sanitizer would see.
+#include "app/decoding_options.h"
+#include "base/rng.h"
+#include "linnet/session.h"
+#include "tests/linnet/session_sound.h"
+
+typedef struct values {
+    lin_decoding_values decoding;
+} values;
+
+static const lin_option rows[] = {LIN_DECODING_ROWS(values, decoding), {.type = LIN_OPTION_END}};
+static const lin_command command = {.name = "test", .operands = "", .options = rows, .values_size = sizeof(values)};
+
+enum { TRIALS = TEST_ASAN ? 40 : 100, CUT = 30000, MORE = 8000 };
+
+static lin_status hear(void *context, const lin_session_view *view, lin_error *err)
+{
+    double *sum = context;
+    (void)err;
+    for (int i = 0; i < view->settled->n_phones; i++) *sum += view->settled->phones[i].label;
+    for (int i = 0; i < view->provisional->n_words; i++) *sum += (double)strlen(lin_result_word_text(view->provisional, i));
+    return LIN_OK;
+}
+
+static lin_session *create(const lin_decoding *decoding, double *sum)
+{
+    lin_error err = {0};
+    lin_session *session;
+    lin_session_options o = lin_session_options_default();
+    o.rate_hz = 22050; // another one than the model's: the resampler is saved too
+    o.channels = 1;
+    o.saves = 1;
+    o.decoding = decoding;
+    require_ok(lin_session_create(&recognizer, &o, &(lin_session_sink){sum, hear}, &session, &err));
+    return session;
+}
+
+static void forge(const char *options)
+{
+    char text[200], *argv[12];
+    int argc = 0, refused = 0;
+    values v;
+    lin_parsed parsed;
+    lin_decoding decoding;
+    lin_error err = {0};
+    lin_state good = {0};
+    double sum = 0;
+    static float sound[SAMPLES];
+    snprintf(text, sizeof text, "%s", options);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
+    require_ok(lin_options_begin(&command, &v, &parsed, &err));
+    require_ok(lin_options_command_line(&parsed, argc, argv, &err));
+    require_ok(lin_decoding_open(&decoding, &v.decoding, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
+    make_sound(sound);
+    lin_session *session = create(&decoding, &sum);
+    require_ok(lin_session_push(session, sound, CUT, &err));
+    require_ok(lin_session_save(session, &good, &err));
+    lin_session_destroy(session);
+    lin_state_seal(&good);
+    unsigned char *bytes = malloc(good.n);
+    ck_assert_ptr_nonnull(bytes);
+    for (uint64_t trial = 0; trial < TRIALS; trial++) {
+        lin_state state = {0}, forged = good;
+        memcpy(bytes, good.bytes, good.n);
+        // Small numbers are at the beginning of the header and of each part; most of the rest are samples, scores and the network's sums.
+        const int32_t others[] = {0, 1, -1, 2, 1000, 1 << 20, INT32_MAX, INT32_MIN, 0x7fc00000, 0x7f800000};
+        const uint32_t kind = lin_random_below(trial, 0, 12);
+        size_t at = lin_random_below(trial, 1, (uint32_t)(good.n / 4)) * (size_t)4;
+        for (uint32_t k = 0; k < 40; k++) { // a number that is small rather than a float, if one is found soon
+            int32_t there;
+            memcpy(&there, bytes + at, 4);
+            if (trial % 4 == 0 || (there > -65536 && there < 65536 && there)) break;
+            at = lin_random_below(trial, 2 + k, (uint32_t)(good.n / 4)) * (size_t)4;
+        }
+        int32_t value;
+        memcpy(&value, bytes + at, 4);
+        value = kind < 10 ? others[kind] : kind == 10 ? value + 1 : value - 1;
+        memcpy(bytes + at, &value, 4);
+        forged.bytes = bytes;
+        lin_state_seal(&forged);
+        lin_status status = lin_state_parse(bytes, good.n, "forged", &state, &err);
+        session = create(&decoding, &sum);
+        if (status == LIN_OK) status = lin_session_load(session, &state, &err);
+        refused += status != LIN_OK;
+        if (status == LIN_OK) status = lin_session_push(session, sound + CUT, MORE, &err);
+        if (status == LIN_OK) status = lin_session_finish(session, &err);
+        lin_session_destroy(session);
+        lin_state_free(&state);
+    }
+    test_require(refused > 0, "none of %d was refused", (int)TRIALS);
+    free(bytes);
+    lin_state_free(&good);
+    lin_decoding_close(&decoding);
+    lin_options_free(&parsed);
+}
+
+START_TEST(greedy) { forge(""); }
+END_TEST
+
+START_TEST(beam) { forge("--beam 8"); }
+END_TEST
+
+START_TEST(words) { forge("--words --beam 64"); }
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("linnet/session_forged");
+    TCase *cases = tcase_create("all");
+    tcase_set_timeout(cases, 0);
+    tcase_add_unchecked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, greedy);
+    tcase_add_test(cases, beam);
+    tcase_add_test(cases, words);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
