@@ -91,6 +91,64 @@ declines "run: no sounds without speech" "run recipes/open/quiet.sh" run --corpu
 declines "run: a set of --more is missing" "$tmp/none/wav.scp does not exist" run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/none" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --work "$tmp/x"
 declines "run: a set is missing" "train_native/wav.scp does not exist" run --corpus "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
 
+# ---- others.sh -------------------------------------------------------------------------------------------------------------------
+
+o="$tmp/others"
+mkdir -p "$o/so/train" "$o/corpus/train_nonnative" "$o/corpus/dev_nonnative" "$o/vctk/txt/p1" "$o/vctk/wav48/p1"
+for k in 1 2 3; do echo "00$k A WORD" >> "$o/so/train/text"; echo "00$k 000$k" >> "$o/so/train/utt2spk"; echo "00$k WAVE/$k.WAV" >> "$o/so/train/wav.scp"; done
+echo so0001-001 so0001 > "$o/corpus/train_nonnative/utt2spk"
+echo so0002-900 so0002 > "$o/corpus/dev_nonnative/utt2spk"
+for k in 1 2 3 4 5; do : > "$o/vctk/wav48/p1/p1_$k.wav"; done
+echo "ADVENTURE, it's his." > "$o/vctk/txt/p1/p1_1.txt"
+echo "The TV is on." > "$o/vctk/txt/p1/p1_2.txt"
+echo "Ask Mr Dick." > "$o/vctk/txt/p1/p1_3.txt"
+recipe others --speechocean "$o/so" --vctk "$o/vctk" --speaker p1 --corpus "$o/corpus" --output "$o/data"
+is "others: status" 0 "$status"
+is "others: neither what is used nor a speaker of dev" "so0003-003 A WORD" "$(cat "$o/data/train_speechocean/text")"
+is "others: the sound" "so0003-003 $o/so/WAVE/3.WAV" "$(cat "$o/data/train_speechocean/wav.scp")"
+is "others: no abbreviations" "vctk_p1_1 ADVENTURE IT'S HIS" "$(cat "$o/data/train_vctk/text")"
+declines "others: no speech" "which speech" others --output "$tmp/x"
+declines "others: no sound" "is the sound there" others --vctk "$o/vctk" --speaker p2 --corpus "$o/corpus" --output "$tmp/x"
+
+# ---- long.sh ---------------------------------------------------------------------------------------------------------------------
+
+l="$tmp/long"
+{ cat "$tmp/stream.conf"; printf 'keep = 10\nema = 0.9\nseed = 3\n'; } > "$tmp/long.conf"
+within() { # "what" COMMAND...: until COMMAND succeeds, at most five minutes
+    what=$1 k=0
+    shift
+    while [ $k -lt 1500 ] && ! "$@"; do k=$((k + 1)); sleep 0.2; done
+    ok "$what" test $k -lt 1500
+}
+epochs() { [ -f "$1/log.tsv" ] && [ "$(sed 1d "$1/log.tsv" | wc -l)" -ge "$2" ]; } # FOLDER N
+fingerprint() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/'; }
+recipe long --output "$l" --corpus "$c" --more "$tmp/train_more" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --conf "$tmp/long.conf" --epochs 30 --init none --precision fp32
+is "long: status" 0 "$status"
+has "long: all speech at all speeds, but the acted one" "$(tr '\n' ' ' < "$l/sets")" "quiet train_cv train_cv_sp train_games train_more train_more_sp train_native train_native_sp"
+within "long: it trains to its end" epochs "$l/train" 30
+# The same run where the folder was moved to, ended on the way and resumed.
+mkdir "$tmp/moved" && cp -r "$l"/program "$l"/long.conf "$l"/sets "$l"/features "$tmp/moved"
+recipe long --output "$tmp/moved" --precision fp32
+within "long, moved: it trains" epochs "$tmp/moved/train" 1
+recipe long --output "$tmp/moved" --stop
+is "long, stopped: status" 0 "$status"
+ok "long, stopped: a checkpoint" test -s "$tmp/moved/train/checkpoint.safetensors"
+ok "long, stopped: no process" test ! -f "$tmp/moved/pid"
+recipe long --output "$tmp/moved" --precision fp32
+within "long, again: it trains to its end" epochs "$tmp/moved/train" 30
+is "long, again: the bits of one run" "$(fingerprint "$l/train/epoch-30.safetensors")" "$(fingerprint "$tmp/moved/train/epoch-30.safetensors")"
+recipe long --output "$l" --average
+is "long, average: status" 0 "$status"
+ok "long, average: a model" test -s "$l/average.safetensors"
+recipe long --output "$l" --anneal 2 --precision fp32
+is "long, anneal: status" 0 "$status"
+within "long, anneal: a run of its own" epochs "$l/anneal-30-2" 2
+recipe long --output "$l" --stop
+ok "long, anneal: a model" test -s "$l/anneal-30-2/best.safetensors"
+declines "long: no folder" "give --output DIR" long
+declines "long: no corpus" "where is the corpus" long --output "$tmp/none"
+declines "long: nothing to average" "--anneal needs none" long --output "$tmp/moved-not" --average
+
 # ---- common_voice.sh -------------------------------------------------------------------------------------------------------------
 
 recipe common_voice --list "$tmp/voice/cv-valid-dev.csv" --list "$tmp/voice/validated.tsv" --output "$tmp/voice/data" --except "$tmp/voice/except"

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# One long training that any machine can begin and carry on: features, then a process in the background, one thread, at the lowest priority.
+#
+#   recipes/open/long.sh --output DIR --corpus DIR [--librispeech DIR] [--common-voice FILE ...] [--more DATA ...] [--quiet exp/quiet]
+#                        [--lexicon FILE] [--init share/linnet/default.safetensors|none] [--conf recipes/open/long.conf] [--epochs N]
+#                        [--precision fp32|tf32|bf16] [--threads 1] [--device cpu] [--linnet PROGRAM]
+#   recipes/open/long.sh --output DIR                # again: goes on from the last checkpoint, to the bit
+#   recipes/open/long.sh --output DIR --stop         # ends it, with a checkpoint
+#   recipes/open/long.sh --output DIR --average      # DIR/average.safetensors: the mean of the models of the last ten epochs
+#   recipes/open/long.sh --output DIR --anneal N     # stops it, and begins another training from its checkpoint, whose rate falls to 0 in
+#                                                    # N epochs: DIR/anneal-E-N/best.safetensors (E: epochs so far). Again: goes on
+#
+# The speech is that of run.sh (see there, and README.md), what of it is given; all of it is heard at 0.9, 1.0 and 1.1 times its speed but
+# train_games, once. OUTPUT is complete: the program and the configuration are copied there, so that neither a new build nor an edit of the
+# tree changes the run; with features/, train/, program and *.conf it can be moved to another machine and goes on there.
+#   OUTPUT/log, pid    what the process says; which it is
+#   OUTPUT/train/      the run (docs/training.md): log.tsv, curves.svg, checkpoint.safetensors, best.safetensors, epoch-N.safetensors
+# --precision: bf16 if the processor has it. --epochs: of the one cosine.
+here=$(dirname "$0")
+. "$here/../common.sh"
+. "$here/features.sh"
+
+corpus= librispeech= common_voice=() more=() quiet=exp/quiet output= init=$here/../../share/linnet/default.safetensors conf=$here/long.conf
+epochs= precision= anneal= stop= average= threads=1 device=cpu work=.
+flags=" stop average " lists=" common-voice more "
+values=" output corpus librispeech quiet lexicon init conf epochs precision threads device anneal linnet "
+options "$@"
+[ -n "$output" ] || die "where to? give --output DIR"
+mkdir -p "$output"
+work=$(cd "$output" && pwd) program=$output/program
+
+# The process of the pid file, unless it has ended and another one has its number.
+running() { [ -f "$work/pid" ] && ps -p "$(cat "$work/pid")" -o args= 2> /dev/null | grep -qF "$work/"; }
+end() {
+  ! running || kill -TERM "$(cat "$work/pid")"
+  while running; do sleep 0.2; done
+  rm -f "$work/pid"
+}
+# train FOLDER OPTIONS...: begins or resumes, in the background
+train() {
+  local folder=$1 line
+  shift
+  [ ! -f "$folder/checkpoint.safetensors" ] || set -- "$@" --resume
+  while IFS= read -r line; do set -- "$@" --train "$work/features/$line.lfc"; done < "$work/sets"
+  echo "$(date -u +%FT%TZ) $folder" >> "$work/log"
+  setsid nohup nice -n 19 "$work/program" train "$work/long.conf" --folder "$folder" --dev "$work/features/dev_native.lfc" \
+    --threads "$threads" --device "$device" --precision "$precision" "$@" < /dev/null >> "$work/log" 2>&1 &
+  echo $! > "$work/pid"
+  echo "long.sh: process $! trains in $folder; messages are in $work/log"
+}
+
+if [ -n "$stop" ]; then end; exit; fi
+if [ -n "$average" ]; then
+  mapfile -t models < <(find "$work/train" -name 'epoch-*.safetensors')
+  [ ${#models[@]} -gt 0 ] || die "$work/train has no epoch-*.safetensors yet; --anneal needs none"
+  exec "$work/program" average "${models[@]}" --half -o "$work/average.safetensors"
+fi
+
+if [ ! -f "$work/sets" ]; then
+  need_corpus $dev_sets $train_sets
+  cp "$linnet" "$work/program"
+  cp "$conf" "$work/long.conf"
+  [ -z "$epochs" ] || echo "epochs = $epochs" >> "$work/long.conf"
+  [ "$init" = none ] || cp "$init" "$work/init.safetensors"
+  open_features
+  for cache in "$work"/features/{quiet,train_*}.lfc; do
+    set=$(basename "$cache" .lfc)
+    [ ! -f "$cache" ] || [ "$set" = train_games_sp ] || echo "$set"
+  done > "$work/sets.new"
+  mv "$work/sets.new" "$work/sets"
+fi
+[ -n "$precision" ] || precision=$(grep -qwE 'avx512_bf16|bf16' /proc/cpuinfo && echo bf16 || echo fp32)
+
+if [ -n "$anneal" ]; then
+  is_count "$anneal" --anneal
+  end
+  [ -f "$work/train/checkpoint.safetensors" ] || die "$work/train has no checkpoint yet"
+  done=$(($(wc -l < "$work/train/log.tsv") - 1))
+  folder=$work/anneal-$done-$anneal
+  train "$folder" --init "$work/train/checkpoint.safetensors" --epochs "$anneal" --warmup-steps 0 \
+    --lr "$(awk '$1 == "lr" { print $3 / 2 }' "$work/long.conf")"
+elif running; then
+  echo "long.sh: process $(cat "$work/pid") is training; messages are in $work/log"
+elif [ -f "$work/init.safetensors" ]; then train "$work/train" --init "$work/init.safetensors"
+else train "$work/train"
+fi
