@@ -8,6 +8,7 @@
 first_sets="train_native train_read train_games train_pseudo train_nonnative"
 train_sets="$first_sets train_cv train_stories"
 dev_sets="dev_native dev_nonnative"
+once= # sets that have no other speeds
 lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict
 
 # need_corpus SET...: stops if the lexicon or one of the corpus's sets is missing
@@ -29,6 +30,7 @@ prepare() { # prepare DATA ROOT CACHE OPTIONS...
 }
 prepare_speech() { # prepare_speech DATA ROOT CACHE: the cache, and another one of the other speeds
   prepare "$1" "$2" "$3" --lexicon "$lexicon" --oov "$work/text/$3.oov"
+  [[ " $once " != *" $3 "* ]] || return 0
   prepare "$1" "$2" "${3}_sp" --lexicon "$lexicon" --oov "$work/text/${3}_sp.oov" --speed 0.9,1.1
 }
 

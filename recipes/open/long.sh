@@ -5,6 +5,7 @@
 #                        [--lexicon FILE] [--init share/linnet/default.safetensors|none] [--conf recipes/open/long.conf] [--epochs N]
 #                        [--precision fp32|tf32|bf16] [--threads 1] [--device cpu] [--linnet PROGRAM]
 #   recipes/open/long.sh --output DIR                # again: goes on from the last checkpoint, to the bit
+#   recipes/open/long.sh --output DIR --corpus DIR ... --more NEW    # goes on with another set, from the start of the epoch that it is in
 #   recipes/open/long.sh --output DIR --stop         # ends it, with a checkpoint
 #   recipes/open/long.sh --output DIR --average      # DIR/average.safetensors: the mean of the models of the last ten epochs
 #   recipes/open/long.sh --output DIR --anneal N     # stops it, and begins another training from its checkpoint, whose rate falls to 0 in
@@ -21,7 +22,7 @@ here=$(dirname "$0")
 . "$here/features.sh"
 
 corpus= librispeech= common_voice=() more=() quiet=exp/quiet output= init=$here/../../share/linnet/default.safetensors conf=$here/long.conf
-epochs= precision= anneal= stop= average= threads=1 device=cpu work=.
+once=train_games epochs= precision= anneal= stop= average= threads=1 device=cpu work=.
 flags=" stop average " lists=" common-voice more "
 values=" output corpus librispeech quiet lexicon init conf epochs precision threads device anneal linnet "
 options "$@"
@@ -40,7 +41,7 @@ end() {
 train() {
   local folder=$1 line
   shift
-  [ ! -f "$folder/checkpoint.safetensors" ] || set -- "$@" --resume
+  [ ! -f "$folder/checkpoint.safetensors" ] || set -- "$@" --resume --new-data
   while IFS= read -r line; do set -- "$@" --train "$work/features/$line.lfc"; done < "$work/sets"
   echo "$(date -u +%FT%TZ) $folder" >> "$work/log"
   setsid nohup nice -n 19 "$work/program" train "$work/long.conf" --folder "$folder" --dev "$work/features/dev_native.lfc" \
@@ -56,18 +57,19 @@ if [ -n "$average" ]; then
   exec "$work/program" average "${models[@]}" --half -o "$work/average.safetensors"
 fi
 
-if [ ! -f "$work/sets" ]; then
+if [ ! -f "$work/sets" ] || [ -n "$corpus" ]; then
   need_corpus $dev_sets $train_sets
-  cp "$linnet" "$work/program"
-  cp "$conf" "$work/long.conf"
-  [ -z "$epochs" ] || echo "epochs = $epochs" >> "$work/long.conf"
-  [ "$init" = none ] || cp "$init" "$work/init.safetensors"
+  if [ ! -f "$work/sets" ]; then
+    cp "$linnet" "$work/program"
+    cp "$conf" "$work/long.conf"
+    [ -z "$epochs" ] || echo "epochs = $epochs" >> "$work/long.conf"
+    [ "$init" = none ] || cp "$init" "$work/init.safetensors"
+  fi
   open_features
   for cache in "$work"/features/{quiet,train_*}.lfc; do
-    set=$(basename "$cache" .lfc)
-    [ ! -f "$cache" ] || [ "$set" = train_games_sp ] || echo "$set"
+    [ ! -f "$cache" ] || basename "$cache" .lfc
   done > "$work/sets.new"
-  mv "$work/sets.new" "$work/sets"
+  cmp -s "$work/sets.new" "$work/sets" || { end; mv "$work/sets.new" "$work/sets"; }
 fi
 [ -n "$precision" ] || precision=$(grep -qwE 'avx512_bf16|bf16' /proc/cpuinfo && echo bf16 || echo fp32)
 

@@ -93,6 +93,8 @@ declines "run: a set is missing" "train_native/wav.scp does not exist" run --cor
 
 # ---- others.sh -------------------------------------------------------------------------------------------------------------------
 
+mkdir "$tmp/train_other"
+for name in wav.scp text utt2spk; do sed 's/^train_more/train_other/' "$tmp/train_more/$name" > "$tmp/train_other/$name"; done
 o="$tmp/others"
 mkdir -p "$o/so/train" "$o/corpus/train_nonnative" "$o/corpus/dev_nonnative" "$o/vctk/txt/p1" "$o/vctk/wav48/p1"
 for k in 1 2 3; do echo "00$k A WORD" >> "$o/so/train/text"; echo "00$k 000$k" >> "$o/so/train/utt2spk"; echo "00$k WAVE/$k.WAV" >> "$o/so/train/wav.scp"; done
@@ -137,6 +139,9 @@ ok "long, stopped: no process" test ! -f "$tmp/moved/pid"
 recipe long --output "$tmp/moved" --precision fp32
 within "long, again: it trains to its end" epochs "$tmp/moved/train" 30
 is "long, again: the bits of one run" "$(fingerprint "$l/train/epoch-30.safetensors")" "$(fingerprint "$tmp/moved/train/epoch-30.safetensors")"
+recipe long --output "$tmp/moved" --corpus "$c" --more "$tmp/train_other" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --precision fp32
+is "long, another set: status" 0 "$status"
+has "long, another set: its features" "$(tr '\n' ' ' < "$tmp/moved/sets")" "train_more_sp train_native train_native_sp train_nonnative train_nonnative_sp train_other train_other_sp"
 recipe long --output "$l" --average
 is "long, average: status" 0 "$status"
 ok "long, average: a model" test -s "$l/average.safetensors"
