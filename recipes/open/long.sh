@@ -65,7 +65,7 @@ if [ ! -f "$work/sets" ] || [ -n "$corpus" ]; then
     [ -z "$epochs" ] || echo "epochs = $epochs" >> "$work/long.conf"
     [ "$init" = none ] || cp "$init" "$work/init.safetensors"
   fi
-  open_features
+  threads=0 open_features # on all cores; the training has --threads
   for cache in "$work"/features/{quiet,train_*}.lfc; do
     [ ! -f "$cache" ] || basename "$cache" .lfc
   done > "$work/sets.new"
