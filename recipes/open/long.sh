@@ -77,7 +77,8 @@ if [ -n "$anneal" ]; then
   is_count "$anneal" --anneal
   end
   [ -f "$work/train/checkpoint.safetensors" ] || die "$work/train has no checkpoint yet"
-  done=$(($(wc -l < "$work/train/log.tsv") - 1))
+  done=0
+  [ ! -f "$work/train/log.tsv" ] || done=$(($(wc -l < "$work/train/log.tsv") - 1))
   folder=$work/anneal-$done-$anneal
   train "$folder" --init "$work/train/checkpoint.safetensors" --epochs "$anneal" --warmup-steps 0 \
     --lr "$(awk '$1 == "lr" { print $3 / 2 }' "$work/long.conf")"

@@ -223,6 +223,17 @@ LINNET_MODEL= declines "results: another model" "has results of another model" r
 declines "results: no corpus" "where is the corpus" results --work "$tmp/x"
 declines "results: no such model" "$tmp/none does not exist" results --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x" --model "$tmp/none"
 
+# ---- bench/robust.sh -------------------------------------------------------------------------------------------------------------
+
+if command -v ffmpeg > /dev/null; then
+    LINNET_LEXICON=$tmp/dict bash bench/robust.sh --linnet "$LINNET" --data "$c/train_cv" --model "$w/stream.safetensors" --work "$tmp/robust" \
+        --conditions "clean level:-30 noise:10 babble:5 room:0.3 phone tempo:0.8" > "$tmp/robust.md" 2> "$tmp/.err"
+    is "robust: a row for each condition" "clean level:-30 noise:10 babble:5 room:0.3 phone tempo:0.8 " "$(sed 1,2d "$tmp/robust.md" | awk '{ printf "%s ", $2 }')"
+    is "robust: two rates and their intervals" 7 "$(grep -cE '^[|] [^ ]+ [|] [0-9.]+ [(][0-9.]+ to [0-9.]+[)] [|] [0-9.]+ [(][0-9.]+ to [0-9.]+[)] [|]$' "$tmp/robust.md")"
+    bash bench/robust.sh --linnet "$LINNET" --data "$c/train_cv" --model "$w/stream.safetensors" --work "$tmp/robust" --conditions "worse" > "$tmp/robust.md" 2> "$tmp/.err"
+    has "robust: no such condition" "$(cat "$tmp/.err")" "no condition is called worse"
+fi
+
 # ---- bench/sure.awk --------------------------------------------------------------------------------------------------------------
 
 cat > "$tmp/sure" <<END
