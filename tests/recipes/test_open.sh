@@ -112,6 +112,28 @@ is "others: no abbreviations" "vctk_p1_1 ADVENTURE IT'S HIS" "$(cat "$o/data/tra
 declines "others: no speech" "which speech" others --output "$tmp/x"
 declines "others: no sound" "is the sound there" others --vctk "$o/vctk" --speaker p2 --corpus "$o/corpus" --output "$tmp/x"
 
+# ---- labelled.sh -----------------------------------------------------------------------------------------------------------------
+
+mkdir "$tmp/unlabelled"
+for k in 1 2 3 4 5 6 7 8 9; do echo "u$k u$k.mp3" >> "$tmp/unlabelled/wav.scp"; echo "u$k s$k" >> "$tmp/unlabelled/utt2spk"; done
+{
+    printf 'u1\t2\t-0.2\t0\tMr. Dick, \342\200\230tis one\342\200\231s.\n'
+    printf 'u2\t2\t-0.31\t0\tNot certain of it.\n'
+    printf 'u3\t2\t-0.2\t0\tThere are 4 of them.\n'
+    printf 'u4\t2\t-0.2\t0\tThe NATO is it.\n'
+    printf 'u5\t2\t-0.2\t0\tAlone.\n'
+    printf 'u6\t20\t-0.2\t0\tSlow and few.\n'
+    printf 'u7\t1\t-0.2\t0\tMore of them than one can say.\n'
+    printf 'v1\t2\t-0.2\t0\tAn unknown name.\n'
+} > "$tmp/labels.tsv"
+recipe labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled"
+is "labelled: status" 0 "$status"
+is "labelled: what is left" "u1 MISTER DICK TIS ONE'S" "$(cat "$tmp/labelled/text")"
+is "labelled: its sound and speaker" "u1 u1.mp3|u1 s1" "$(cat "$tmp/labelled/wav.scp")|$(cat "$tmp/labelled/utt2spk")"
+recipe labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled" --above -0.4
+is "labelled: a lower limit" "u1 u2 " "$(cut -d ' ' -f 1 "$tmp/labelled/text" | tr '\n' ' ')"
+declines "labelled: nothing is left" "no utterance is left" labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled" --above -0.1
+
 # ---- long.sh ---------------------------------------------------------------------------------------------------------------------
 
 l="$tmp/long"
