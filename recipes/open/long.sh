@@ -9,7 +9,8 @@
 #   recipes/open/long.sh --output DIR --stop         # ends it, with a checkpoint
 #   recipes/open/long.sh --output DIR --average      # DIR/average.safetensors: the mean of the models of the last ten epochs
 #   recipes/open/long.sh --output DIR --anneal N     # stops it, and begins another training from its checkpoint, whose rate falls to 0 in
-#                                                    # N epochs: DIR/anneal-E-N/best.safetensors (E: epochs so far). Again: goes on
+#                                                    # N epochs of the speech at its own speed: DIR/anneal-E-N/best.safetensors (E: epochs
+#                                                    # so far). Again: goes on
 #
 # The speech is that of run.sh (see there, and README.md), what of it is given; all of it is heard at 0.9, 1.0 and 1.1 times its speed but
 # train_games, once. OUTPUT is complete: the program and the configuration are copied there, so that neither a new build nor an edit of the
@@ -37,12 +38,12 @@ end() {
   while running; do sleep 0.2; done
   rm -f "$work/pid"
 }
-# train FOLDER OPTIONS...: begins or resumes, in the background
+# train FOLDER SETS OPTIONS...: begins or resumes, in the background
 train() {
-  local folder=$1 line
-  shift
+  local folder=$1 sets=$2 set
+  shift 2
   [ ! -f "$folder/checkpoint.safetensors" ] || set -- "$@" --resume --new-data
-  while IFS= read -r line; do set -- "$@" --train "$work/features/$line.lfc"; done < "$work/sets"
+  for set in $sets; do set -- "$@" --train "$work/features/$set.lfc"; done
   echo "$(date -u +%FT%TZ) $folder" >> "$work/log"
   setsid nohup nice -n 19 "$work/program" train "$work/long.conf" --folder "$folder" --dev "$work/features/dev_native.lfc" \
     --threads "$threads" --device "$device" --precision "$precision" "$@" < /dev/null >> "$work/log" 2>&1 &
@@ -80,10 +81,10 @@ if [ -n "$anneal" ]; then
   done=0
   [ ! -f "$work/train/log.tsv" ] || done=$(($(wc -l < "$work/train/log.tsv") - 1))
   folder=$work/anneal-$done-$anneal
-  train "$folder" --init "$work/train/checkpoint.safetensors" --epochs "$anneal" --warmup-steps 0 \
+  train "$folder" "$(grep -v '_sp$' "$work/sets")" --init "$work/train/checkpoint.safetensors" --epochs "$anneal" --warmup-steps 0 \
     --lr "$(awk '$1 == "lr" { print $3 / 2 }' "$work/long.conf")"
 elif running; then
   echo "long.sh: process $(cat "$work/pid") is training; messages are in $work/log"
-elif [ -f "$work/init.safetensors" ]; then train "$work/train" --init "$work/init.safetensors"
-else train "$work/train"
+elif [ -f "$work/init.safetensors" ]; then train "$work/train" "$(cat "$work/sets")" --init "$work/init.safetensors"
+else train "$work/train" "$(cat "$work/sets")"
 fi

@@ -164,6 +164,7 @@ is "long, again: the bits of one run" "$(fingerprint "$l/train/epoch-30.safetens
 recipe long --output "$tmp/moved" --corpus "$c" --more "$tmp/train_other" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --precision fp32
 is "long, another set: status" 0 "$status"
 has "long, another set: its features" "$(tr '\n' ' ' < "$tmp/moved/sets")" "train_more_sp train_native train_native_sp train_nonnative train_nonnative_sp train_other train_other_sp"
+recipe long --output "$tmp/moved" --stop
 recipe long --output "$l" --average
 is "long, average: status" 0 "$status"
 ok "long, average: a model" test -s "$l/average.safetensors"
@@ -171,6 +172,7 @@ recipe long --output "$l" --anneal 2 --precision fp32
 is "long, anneal: status" 0 "$status"
 within "long, anneal: a run of its own" epochs "$l/anneal-30-2" 2
 recipe long --output "$l" --stop
+hasnt "long, anneal: no other speeds" "$(cat "$l/anneal-30-2/train.conf")" "_sp.lfc"
 ok "long, anneal: a model" test -s "$l/anneal-30-2/best.safetensors"
 declines "long: no folder" "give --output DIR" long
 declines "long: no corpus" "where is the corpus" long --output "$tmp/none"
