@@ -134,6 +134,18 @@ recipe labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$t
 is "labelled: a lower limit" "u1 u2 " "$(cut -d ' ' -f 1 "$tmp/labelled/text" | tr '\n' ' ')"
 declines "labelled: nothing is left" "no utterance is left" labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled" --above -0.1
 
+# ---- coded.sh ------------------------------------------------------------------------------------------------------------------------
+
+if command -v ffmpeg > /dev/null; then
+    recipe coded --data "$c/train_cv" --data "$c/train_read" --audio-root "$c" --every 2 --codecs phone --output "$tmp/train_coded"
+    is "coded: status" 0 "$status"
+    is "coded: each second one" "coded-train_cv-u2 TWO FOUR ONE|coded-train_read-u2 TWO FOUR ONE|" "$(tr '\n' '|' < "$tmp/train_coded/text")"
+    is "coded: speakers" "coded-train_cv-u2 train_cv|coded-train_read-u2 train_read|" "$(tr '\n' '|' < "$tmp/train_coded/utt2spk")"
+    ok "coded: linnet reads it" "$LINNET" prepare "$tmp/train_coded" --lexicon "$tmp/dict" -q -o "$tmp/coded.lfc"
+    declines "coded: no such codec" "no codec is called worse" coded --data "$c/train_cv" --audio-root "$c" --every 1 --codecs worse --output "$tmp/coded2"
+    declines "coded: no speech" "which speech" coded --output "$tmp/coded2"
+fi
+
 # ---- long.sh ---------------------------------------------------------------------------------------------------------------------
 
 l="$tmp/long"
