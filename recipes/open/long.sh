@@ -7,7 +7,8 @@
 #   recipes/open/long.sh --output DIR                # again: goes on from the last checkpoint, to the bit
 #   recipes/open/long.sh --output DIR --corpus DIR ... --more NEW    # goes on with another set, from the start of the epoch that it is in
 #   recipes/open/long.sh --output DIR --stop         # ends it, with a checkpoint
-#   recipes/open/long.sh --output DIR --average      # DIR/average.safetensors: the mean of the models of the last ten epochs
+#   recipes/open/long.sh --output DIR --average      # DIR/average.safetensors: the mean of the last ten epochs' models and the last
+#                                                    # checkpoint's, each a moving average of the weights
 #   recipes/open/long.sh --output DIR --anneal N     # stops it, and begins another training from its checkpoint, whose rate falls to 0 in
 #                                                    # N epochs of the speech at its own speed: DIR/anneal-E-N/best.safetensors (E: epochs
 #                                                    # so far). Again: goes on
@@ -53,9 +54,9 @@ train() {
 
 if [ -n "$stop" ]; then end; exit; fi
 if [ -n "$average" ]; then
-  mapfile -t models < <(find "$work/train" -name 'epoch-*.safetensors')
-  [ ${#models[@]} -gt 0 ] || die "$work/train has no epoch-*.safetensors yet; --anneal needs none"
-  exec "$work/program" average "${models[@]}" --half -o "$work/average.safetensors"
+  mapfile -t models < <(find "$work/train" -name 'epoch-*.safetensors' -o -name checkpoint.safetensors)
+  [ ${#models[@]} -gt 0 ] || die "$work/train has no checkpoint yet"
+  exec "$work/program" average "${models[@]}" --ema --half -o "$work/average.safetensors"
 fi
 
 if [ ! -f "$work/sets" ] || [ -n "$corpus" ]; then
@@ -81,7 +82,8 @@ if [ -n "$anneal" ]; then
   done=0
   [ ! -f "$work/train/log.tsv" ] || done=$(($(wc -l < "$work/train/log.tsv") - 1))
   folder=$work/anneal-$done-$anneal
-  train "$folder" "$(grep -v '_sp$' "$work/sets")" --init "$work/train/checkpoint.safetensors" --epochs "$anneal" --warmup-steps 0 \
+  [ -f "$folder.safetensors" ] || "$work/program" average "$work/train/checkpoint.safetensors" --ema -o "$folder.safetensors"
+  train "$folder" "$(grep -v '_sp$' "$work/sets")" --init "$folder.safetensors" --epochs "$anneal" --warmup-steps 0 \
     --lr "$(awk '$1 == "lr" { print $3 / 2 }' "$work/long.conf")"
 elif running; then
   echo "long.sh: process $(cat "$work/pid") is training; messages are in $work/log"

@@ -188,7 +188,7 @@ hasnt "long, anneal: no other speeds" "$(cat "$l/anneal-30-2/train.conf")" "_sp.
 ok "long, anneal: a model" test -s "$l/anneal-30-2/best.safetensors"
 declines "long: no folder" "give --output DIR" long
 declines "long: no corpus" "where is the corpus" long --output "$tmp/none"
-declines "long: nothing to average" "--anneal needs none" long --output "$tmp/moved-not" --average
+declines "long: nothing to average" "has no checkpoint yet" long --output "$tmp/moved-not" --average
 
 # ---- common_voice.sh -------------------------------------------------------------------------------------------------------------
 
