@@ -14,8 +14,8 @@
 #                                                    # so far). Again: goes on
 #
 # The speech is that of run.sh (see there, and README.md), what of it is given; all of it is heard at 0.9, 1.0 and 1.1 times its speed but
-# train_games, once. OUTPUT is complete: the program and the configuration are copied there, so that neither a new build nor an edit of the
-# tree changes the run; with features/, train/, program and *.conf it can be moved to another machine and goes on there.
+# train_games and train_coded (coded.sh), once. OUTPUT is complete: the program and the configuration are copied there, so that neither a
+# new build nor an edit of the tree changes the run; the folder can be moved to another machine and goes on there.
 #   OUTPUT/log, pid    what the process says; which it is
 #   OUTPUT/train/      the run (docs/training.md): log.tsv, curves.svg, checkpoint.safetensors, best.safetensors, epoch-N.safetensors
 # --precision: bf16 if the processor has it. --epochs: of the one cosine.
@@ -24,7 +24,7 @@ here=$(dirname "$0")
 . "$here/features.sh"
 
 corpus= librispeech= common_voice=() more=() quiet=exp/quiet output= init=$here/../../share/linnet/default.safetensors conf=$here/long.conf
-once=train_games epochs= precision= anneal= stop= average= threads=1 device=cpu work=.
+once="train_games train_coded" epochs= precision= anneal= stop= average= threads=1 device=cpu work=.
 flags=" stop average " lists=" common-voice more "
 values=" output corpus librispeech quiet lexicon init conf epochs precision threads device anneal linnet "
 options "$@"
@@ -39,11 +39,12 @@ end() {
   while running; do sleep 0.2; done
   rm -f "$work/pid"
 }
-# train FOLDER SETS OPTIONS...: begins or resumes, in the background
+# train FOLDER SETS MODEL OPTIONS...: begins with the model, if there is one, or resumes, in the background
 train() {
-  local folder=$1 sets=$2 set
-  shift 2
-  [ ! -f "$folder/checkpoint.safetensors" ] || set -- "$@" --resume --new-data
+  local folder=$1 sets=$2 from=$3 set
+  shift 3
+  if [ -f "$folder/checkpoint.safetensors" ]; then set -- "$@" --resume --new-data
+  elif [ -f "$from" ]; then set -- "$@" --init "$from"; fi
   for set in $sets; do set -- "$@" --train "$work/features/$set.lfc"; done
   echo "$(date -u +%FT%TZ) $folder" >> "$work/log"
   setsid nohup nice -n 19 "$work/program" train "$work/long.conf" --folder "$folder" --dev "$work/features/dev_native.lfc" \
@@ -83,10 +84,9 @@ if [ -n "$anneal" ]; then
   [ ! -f "$work/train/log.tsv" ] || done=$(($(wc -l < "$work/train/log.tsv") - 1))
   folder=$work/anneal-$done-$anneal
   [ -f "$folder.safetensors" ] || "$work/program" average "$work/train/checkpoint.safetensors" --ema -o "$folder.safetensors"
-  train "$folder" "$(grep -v '_sp$' "$work/sets")" --init "$folder.safetensors" --epochs "$anneal" --warmup-steps 0 \
+  train "$folder" "$(grep -v '_sp$' "$work/sets")" "$folder.safetensors" --epochs "$anneal" --warmup-steps 0 \
     --lr "$(awk '$1 == "lr" { print $3 / 2 }' "$work/long.conf")"
 elif running; then
   echo "long.sh: process $(cat "$work/pid") is training; messages are in $work/log"
-elif [ -f "$work/init.safetensors" ]; then train "$work/train" "$(cat "$work/sets")" --init "$work/init.safetensors"
-else train "$work/train" "$(cat "$work/sets")"
+else train "$work/train" "$(cat "$work/sets")" "$work/init.safetensors"
 fi
