@@ -81,8 +81,8 @@ if [ -n "$anneal" ]; then
   end
   [ -f "$work/train/checkpoint.safetensors" ] || die "$work/train has no checkpoint yet"
   done=0
-  [ ! -f "$work/train/log.tsv" ] || done=$(($(wc -l < "$work/train/log.tsv") - 1))
-  folder=$work/anneal-$done-$anneal
+  [ ! -f "$work/train/log.tsv" ] || done=$(sed 1d "$work/train/log.tsv" | tail -n 1 | cut -f 1)
+  folder=$work/anneal-${done:-0}-$anneal
   [ -f "$folder.safetensors" ] || "$work/program" average "$work/train/checkpoint.safetensors" --ema -o "$folder.safetensors"
   train "$folder" "$(grep -v '_sp$' "$work/sets")" "$folder.safetensors" --epochs "$anneal" --warmup-steps 0 \
     --lr "$(awk '$1 == "lr" { print $3 / 2 }' "$work/long.conf")"
