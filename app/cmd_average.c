@@ -12,7 +12,7 @@
 
 typedef struct average_values {
     const char *output, *name, *license;
-    int half, delay_ms;
+    int half, ema, delay_ms;
 } average_values;
 
 static const lin_option options[] = {
@@ -25,6 +25,8 @@ static const lin_option options[] = {
     {.name = "delay-ms", .type = LIN_OPTION_INT, .at = offsetof(average_values, delay_ms), .text = "-1", .min = -1, .max = 1000,
      .value = "MS", .help = "Emission delay of the model, stored in its file: transcripts give times that much earlier; -1: that of the "
                             "first model that has one"},
+    {.name = "ema", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, ema),
+     .help = "Of a checkpoint of linnet train --ema take the moving average, which best.safetensors has after an epoch"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, half),
      .help = "Store the model in half precision: half the size"},
     {.type = LIN_OPTION_END},
@@ -51,17 +53,28 @@ static void join_delays(const char *path, const lin_model *model, lin_model *fir
                      model->delay_ms, first->delay_ms);
 }
 
-static lin_status add(const char *path, const char *first_path, lin_model *first, int joins_delays, double *sums, cJSON *provenance,
-                      lin_error *err)
+// moving counts the checkpoints whose moving average is taken.
+static lin_status add(const char *path, const char *first_path, const average_values *v, lin_model *first, int *moving, double *sums,
+                      cJSON *provenance, lin_error *err)
 {
     lin_model *model;
-    lin_status status = lin_model_load(path, &model, err);
+    lin_extras extras;
+    lin_status status = lin_model_load_extras(path, &model, &extras, err);
     if (status != LIN_OK) return status;
+    if (v->ema && lin_extras_has(&extras, "train.average")) {
+        status = lin_extras_read(&extras, "train.average", LIN_F32, model->params.n_elements, model->values, err);
+        ++*moving;
+    }
+    lin_extras_free(&extras);
+    if (status != LIN_OK) {
+        lin_model_destroy(model);
+        return status;
+    }
     const char *other = difference(first, model);
     if (other) status = lin_fail(err, LIN_MISMATCH, "%s has another %s than %s; average models of one run", path, other, first_path);
     for (size_t i = 0; i < first->params.n_elements && status == LIN_OK; i++) sums[i] += (double)model->values[i];
     if (status == LIN_OK && !lin_provenance_add(provenance, model->provenance)) status = lin_no_memory(err, "the model's provenance", 1);
-    if (status == LIN_OK && joins_delays) join_delays(path, model, first);
+    if (status == LIN_OK && v->delay_ms < 0) join_delays(path, model, first);
     lin_model_destroy(model);
     return status;
 }
@@ -85,6 +98,7 @@ static int run(lin_parsed *parsed)
     lin_model *model = NULL;
     double *sums = NULL;
     cJSON *provenance = NULL;
+    int moving = 0;
     lin_status status = LIN_OK;
     for (int i = 0; i < paths->count && status == LIN_OK; i++) status = lin_guard_reads(paths->items[i], &err);
     if (status == LIN_OK) status = lin_guard_writes(v->output, &err);
@@ -98,7 +112,9 @@ static int run(lin_parsed *parsed)
     }
     for (size_t i = 0; i < n && status == LIN_OK; i++) sums[i] = -0.0; // the mean of -0 is -0
     for (int i = 0; i < paths->count && status == LIN_OK; i++)
-        status = add(paths->items[i], paths->items[0], model, v->delay_ms < 0, sums, provenance, &err);
+        status = add(paths->items[i], paths->items[0], v, model, &moving, sums, provenance, &err);
+    if (status == LIN_OK && v->ema && !moving)
+        status = lin_fail(&err, LIN_INVALID, "--ema: none of the models is a checkpoint of a run with --ema");
     if (status == LIN_OK) status = label(model, v, paths->count, provenance, &err);
     if (status == LIN_OK) {
         for (size_t i = 0; i < n; i++) model->values[i] = (float)(sums[i] / paths->count);
@@ -119,7 +135,7 @@ const lin_command lin_command_average = {
     .description =
         "Writes the model whose weights are the means of those of the MODELs, which must have the same network, phones, features and "
         "normalisation: models of one run, or of runs that began with the same weights (linnet train --init) and the same data. A "
-        "checkpoint is read as the model that it holds.",
+        "checkpoint is read as the model that it holds; see --ema.",
     .examples = "  linnet average exp/a/epoch-18.safetensors exp/a/epoch-19.safetensors exp/a/epoch-20.safetensors -o mean.safetensors",
     .options = options,
     .values_size = sizeof(average_values),

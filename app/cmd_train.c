@@ -26,7 +26,7 @@ typedef struct train_values {
     lin_list train, dev;
     const char *folder, *init, *name, *license, *device, *sweep;
     lin_numbers sweep_seeds;
-    int resume, quiet, half;
+    int resume, new_data, quiet, half;
     // network
     int normalize, layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
     int network, attention, feature_map, features, decay, lsh_rounds, lsh_chunk, width;
@@ -55,6 +55,8 @@ static const lin_option options[] = {
      .help = "Folder of the run: log.tsv, curves.svg, checkpoint and best model; created if missing"},
     {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(resume),
      .help = "Resume from the folder's checkpoint, with the same bits as an uninterrupted run"},
+    {.name = "new-data", .type = LIN_OPTION_FLAG, .at = AT(new_data),
+     .help = "With --resume, --train may name other caches than before: the epoch that the run was in starts again"},
     {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init),
      .help = "Start with the weights, normalisation and emission delay of this model; network options that are not given are "
              "the model's. Given ones may differ in direction, taps of the convolutions, decays, conditions, and wider heads and "
@@ -409,6 +411,7 @@ static lin_train_options learning_of(const train_values *v)
                                .precision = (lin_precision)v->precision,
                                .resume = v->resume,
                                .measures_first = v->init != NULL,
+                               .new_data = v->new_data,
                                .epochs = v->epochs,
                                .batch_frames = v->batch_frames,
                                .accumulate = v->accumulate,

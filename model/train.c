@@ -552,9 +552,14 @@ static lin_status load(lin_trainer *t, lin_error *err)
                         : c->data != t->data                     ? "with other utterances, or another order of them"
                         : c->content && c->content != t->content ? "with other features or phones"
                                                                  : NULL;
-    if (other)
+    if (other && !(o->new_data && c->seed == o->seed))
         return lin_fail(err, LIN_MISMATCH,
                         "%s/checkpoint.safetensors is of a run %s; resume with the options and data of that run", o->folder, other);
+    if (other) {
+        if (c->batch) note(t, "the run goes on %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
+        clear_sums(c);
+    }
+    c->data = t->data;
     if (c->dev && c->dev != t->dev_content && c->best_per >= 0) {
         note(t, "the development set has changed; the best model is determined again");
         c->best_per = -1;

@@ -48,6 +48,7 @@ typedef struct lin_train_options {
     const char *device;      /* a name for lin_backend_open; NULL: "auto" */
     lin_precision precision; /* of the matrix products; see lin_backend_open */
     int resume;              /* continue from folder/checkpoint.safetensors; LIN_IO if there is none */
+    int new_data;            /* a resumed run may have other sets than before: the epoch that it was in starts again */
     int epochs;
     int batch_frames;        /* the most frames (10 ms each) of a batch */
     int accumulate;          /* batches of each step, whose gradients are added as if they were one batch; 0: 1 */

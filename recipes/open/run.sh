@@ -19,15 +19,13 @@
 #   make && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 4 --device cuda
 here=$(dirname "$0")
 . "$here/../common.sh"
+. "$here/features.sh"
 
-corpus= librispeech= quiet=exp/quiet work=exp/open lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict
+corpus= librispeech= quiet=exp/quiet work=exp/open
 conf=$here/causal.conf stream_conf=$here/stream.conf offline_conf=$here/offline.conf
 precision=tf32 stage=1 stop_stage=7 common_voice=() more=()
 flags=" " lists=" common-voice more "
 values=" corpus librispeech quiet work lexicon conf stream-conf offline-conf precision stage stop-stage threads device linnet "
-# The second training has all sets. The first one had these five when the shipped model was made.
-first_sets="train_native train_read train_games train_pseudo train_nonnative"
-train_sets="$first_sets train_cv train_stories"
 # The later trainings: more of LibriSpeech, at all speeds as train_native, and sounds without speech; more of Common Voice too; and a
 # tenth of speakers of another language.
 last_sets="quiet train_librispeech train_librispeech_sp train_native_sp $train_sets"
@@ -37,49 +35,20 @@ accent_sets="quiet train_native $more_sets train_cv train_stories train_read tra
 final_sets="quiet train_native train_native_sp train_librispeech train_librispeech_sp train_nonnative train_nonnative_sp train_cv
   train_common_voice train_stories train_read"
 warped=(--warp 0.1 --tilt-db 6) wide=(--head-width 40 --feedforward 960) # of the last trainings
-dev_sets="dev_native dev_nonnative"
 test_sets="test_native"
 options "$@"
-if wanted 1 || wanted 5 || wanted 6; then
-  [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
-  [ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
-  for set in $train_sets $dev_sets $test_sets; do [ -f "$corpus/$set/wav.scp" ] || die "$corpus/$set/wav.scp does not exist"; done
-fi
+if wanted 1 || wanted 5 || wanted 6; then need_corpus $train_sets $dev_sets $test_sets; fi
 if wanted 1; then
   [ -d "$librispeech" ] || die "where is LibriSpeech's train-clean-5? give --librispeech DIR; recipes/librispeech/README.md says how to get it"
   [ ${#common_voice[@]} -gt 0 ] || die "where are Common Voice's lists? give --common-voice FILE; recipes/open/README.md says which"
-  for set in "${more[@]}"; do [ -f "$set/wav.scp" ] || die "$set/wav.scp does not exist; --more takes data directories"; done
   [ -f "$quiet/list" ] || die "$quiet/list does not exist; run recipes/open/quiet.sh, or give --quiet FOLDER"
 fi
 for set in "${more[@]}"; do final_sets="$final_sets $(basename "$set")"; done
 mkdir -p "$work"/{features,text,decode}
 
-# Frequencies above 5.5 kHz are not used: parts of the corpus have no sound there, and a model would learn that.
-prepare() { # prepare DATA ROOT CACHE OPTIONS...
-  local data=$1 root=$2 cache=$work/features/$3.lfc
-  shift 3
-  [ -f "$cache" ] && return
-  # exit status 1: some utterances were reported and left out, and the cache was written
-  "$linnet" prepare "$data" --audio-root "$root" --high-hz 5500 --stack 3 --jobs "$threads" --output "$cache" "$@" || [ -f "$cache" ]
-}
-prepare_speech() { # prepare_speech DATA ROOT CACHE SPEEDS
-  prepare "$1" "$2" "$3" --lexicon "$lexicon" --speed "$4" --oov "$work/text/$3.oov"
-}
-
 if wanted 1; then
   echo "== stage 1: features and labels"
-  for set in $dev_sets $train_sets; do prepare_speech "$corpus/$set" "$corpus" "$set" 1; done
-  for set in $train_sets; do prepare_speech "$corpus/$set" "$corpus" "${set}_sp" 0.9,1.1; done
-  bash "$here/../librispeech/data.sh" --corpus "$librispeech" --output "$work/data" --sets train-clean-5 --linnet "$linnet"
-  from=()
-  for file in "${common_voice[@]}"; do from+=(--list "$file"); done
-  bash "$here/common_voice.sh" "${from[@]}" --output "$work/data/common-voice" --linnet "$linnet"
-  for set in train-clean-5=train_librispeech common-voice=train_common_voice; do
-    prepare_speech "$work/data/${set%=*}" / "${set#*=}" 1
-    prepare_speech "$work/data/${set%=*}" / "${set#*=}_sp" 0.9,1.1
-  done
-  for set in "${more[@]}"; do prepare_speech "$set" / "$(basename "$set")" 1; done
-  prepare "$quiet/list" "$quiet" quiet --no-speech
+  open_features
   for set in $dev_sets $test_sets; do
     "$linnet" phonemize --ids first --trn --lexicon "$lexicon" --oov "$work/text/$set.oov" "$corpus/$set/text" > "$work/text/$set.trn"
   done

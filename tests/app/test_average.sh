@@ -36,6 +36,18 @@ run average "$tmp/kept/checkpoint.safetensors" "$(e 5)" -o "$tmp/last.safetensor
 "$LINNET" posteriors -m "$tmp/last.safetensors" "$wav" -o "$tmp/b.npy"
 ok "a checkpoint is the model of its epoch" cmp "$tmp/a.npy" "$tmp/b.npy"
 
+run train "$conf" --train "$set" --dev "$set" --folder "$tmp/moving" -q --epochs 3 --keep 1 --ema 0.9
+for ema in "" --ema; do
+    run average $ema "$tmp/moving/checkpoint.safetensors" -o "$tmp/moving$ema.safetensors"
+    "$LINNET" posteriors -m "$tmp/moving$ema.safetensors" "$wav" -o "$tmp/moving$ema.npy"
+done
+"$LINNET" posteriors -m "$tmp/moving/epoch-3.safetensors" "$wav" -o "$tmp/b.npy"
+ok "the moving average of a checkpoint is the model of its epoch" cmp "$tmp/moving--ema.npy" "$tmp/b.npy"
+ok "its weights are not" sh -c "! cmp -s '$tmp/moving.npy' '$tmp/b.npy'"
+run average --ema "$tmp/moving/checkpoint.safetensors" "$tmp/moving/epoch-3.safetensors" -o "$tmp/last.safetensors"
+is "with a model that has no moving average: status" 0 "$status"
+refused "no moving average" 1 "none of the models is a checkpoint of a run with --ema" average --ema "$(e 5)" "$tmp/kept/checkpoint.safetensors" -o "$tmp/x.safetensors"
+
 # A run that begins with a model's weights keeps their normalisation, also on other data: the two can be averaged.
 head -n 2 "$tmp/data/wav.scp" > "$tmp/data/two.scp" && mkdir "$tmp/two" && mv "$tmp/data/two.scp" "$tmp/two/wav.scp"
 head -n 2 "$tmp/data/text" > "$tmp/two/text" && head -n 2 "$tmp/data/utt2spk" > "$tmp/two/utt2spk"

@@ -330,6 +330,23 @@ START_TEST(resumed_with_other_options)
     change_features(train_path);
     ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_MISMATCH);
     ck_assert_msg(strstr(err.message, "other features") != NULL, "%s", err.message);
+    // which the run may have if it is told so, as well as more utterances, in the middle of an epoch; but not another seed
+    o.new_data = 1;
+    o.epochs = 7;
+    int before;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = (int)w.last.step + 3}, NULL, &err), LIN_STOPPED);
+    ck_assert(sscanf(err.message, "stopped after step %d", &before) == 1);
+    write_set(train_path, UTTERANCES + 5, 0, 100, 1);
+    w = (watch){0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "epoch 7 starts again") != NULL, "%s", w.note);
+    ck_assert_int_eq((int)w.last.step, before + w.last.n_batches);
+    o.epochs = 8;
+    o.new_data = 0; // from then on the new data are those of the run
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    o.new_data = 1;
+    o.seed = 2;
+    ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_MISMATCH);
 }
 END_TEST
 

@@ -91,6 +91,105 @@ declines "run: no sounds without speech" "run recipes/open/quiet.sh" run --corpu
 declines "run: a set of --more is missing" "$tmp/none/wav.scp does not exist" run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/none" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --work "$tmp/x"
 declines "run: a set is missing" "train_native/wav.scp does not exist" run --corpus "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
 
+# ---- others.sh -------------------------------------------------------------------------------------------------------------------
+
+mkdir "$tmp/train_other"
+for name in wav.scp text utt2spk; do sed 's/^train_more/train_other/' "$tmp/train_more/$name" > "$tmp/train_other/$name"; done
+o="$tmp/others"
+mkdir -p "$o/so/train" "$o/corpus/train_nonnative" "$o/corpus/dev_nonnative" "$o/vctk/txt/p1" "$o/vctk/wav48/p1"
+for k in 1 2 3; do echo "00$k A WORD" >> "$o/so/train/text"; echo "00$k 000$k" >> "$o/so/train/utt2spk"; echo "00$k WAVE/$k.WAV" >> "$o/so/train/wav.scp"; done
+echo so0001-001 so0001 > "$o/corpus/train_nonnative/utt2spk"
+echo so0002-900 so0002 > "$o/corpus/dev_nonnative/utt2spk"
+for k in 1 2 3 4 5; do : > "$o/vctk/wav48/p1/p1_$k.wav"; done
+echo "ADVENTURE, it's his." > "$o/vctk/txt/p1/p1_1.txt"
+echo "The TV is on." > "$o/vctk/txt/p1/p1_2.txt"
+echo "Ask Mr Dick." > "$o/vctk/txt/p1/p1_3.txt"
+recipe others --speechocean "$o/so" --vctk "$o/vctk" --speaker p1 --corpus "$o/corpus" --output "$o/data"
+is "others: status" 0 "$status"
+is "others: neither what is used nor a speaker of dev" "so0003-003 A WORD" "$(cat "$o/data/train_speechocean/text")"
+is "others: the sound" "so0003-003 $o/so/WAVE/3.WAV" "$(cat "$o/data/train_speechocean/wav.scp")"
+is "others: no abbreviations" "vctk_p1_1 ADVENTURE IT'S HIS" "$(cat "$o/data/train_vctk/text")"
+declines "others: no speech" "which speech" others --output "$tmp/x"
+declines "others: no sound" "is the sound there" others --vctk "$o/vctk" --speaker p2 --corpus "$o/corpus" --output "$tmp/x"
+
+# ---- labelled.sh -----------------------------------------------------------------------------------------------------------------
+
+mkdir "$tmp/unlabelled"
+for k in 1 2 3 4 5 6 7 8 9; do echo "u$k u$k.mp3" >> "$tmp/unlabelled/wav.scp"; echo "u$k s$k" >> "$tmp/unlabelled/utt2spk"; done
+{
+    printf 'u1\t2\t-0.2\t0\tMr. Dick, \342\200\230tis one\342\200\231s.\n'
+    printf 'u2\t2\t-0.31\t0\tNot certain of it.\n'
+    printf 'u3\t2\t-0.2\t0\tThere are 4 of them.\n'
+    printf 'u4\t2\t-0.2\t0\tThe NATO is it.\n'
+    printf 'u5\t2\t-0.2\t0\tAlone.\n'
+    printf 'u6\t20\t-0.2\t0\tSlow and few.\n'
+    printf 'u7\t1\t-0.2\t0\tMore of them than one can say.\n'
+    printf 'v1\t2\t-0.2\t0\tAn unknown name.\n'
+} > "$tmp/labels.tsv"
+recipe labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled"
+is "labelled: status" 0 "$status"
+is "labelled: what is left" "u1 MISTER DICK TIS ONE'S" "$(cat "$tmp/labelled/text")"
+is "labelled: its sound and speaker" "u1 u1.mp3|u1 s1" "$(cat "$tmp/labelled/wav.scp")|$(cat "$tmp/labelled/utt2spk")"
+recipe labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled" --above -0.4
+is "labelled: a lower limit" "u1 u2 " "$(cut -d ' ' -f 1 "$tmp/labelled/text" | tr '\n' ' ')"
+declines "labelled: nothing is left" "no utterance is left" labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled" --above -0.1
+
+# ---- coded.sh ------------------------------------------------------------------------------------------------------------------------
+
+if command -v ffmpeg > /dev/null; then
+    recipe coded --data "$c/train_cv" --data "$c/train_read" --audio-root "$c" --every 2 --codecs phone --output "$tmp/train_coded"
+    is "coded: status" 0 "$status"
+    is "coded: each second one" "coded-train_cv-u2 TWO FOUR ONE|coded-train_read-u2 TWO FOUR ONE|" "$(tr '\n' '|' < "$tmp/train_coded/text")"
+    is "coded: speakers" "coded-train_cv-u2 train_cv|coded-train_read-u2 train_read|" "$(tr '\n' '|' < "$tmp/train_coded/utt2spk")"
+    ok "coded: linnet reads it" "$LINNET" prepare "$tmp/train_coded" --lexicon "$tmp/dict" -q -o "$tmp/coded.lfc"
+    declines "coded: no such codec" "no codec is called worse" coded --data "$c/train_cv" --audio-root "$c" --every 1 --codecs worse --output "$tmp/coded2"
+    declines "coded: no speech" "which speech" coded --output "$tmp/coded2"
+fi
+
+# ---- long.sh ---------------------------------------------------------------------------------------------------------------------
+
+l="$tmp/long"
+{ cat "$tmp/stream.conf"; printf 'keep = 10\nema = 0.9\nseed = 3\n'; } > "$tmp/long.conf"
+within() { # "what" COMMAND...: until COMMAND succeeds, at most five minutes
+    what=$1 k=0
+    shift
+    while [ $k -lt 1500 ] && ! "$@"; do k=$((k + 1)); sleep 0.2; done
+    ok "$what" test $k -lt 1500
+}
+epochs() { [ -f "$1/log.tsv" ] && grep -q "^$2	" "$1/log.tsv"; } # FOLDER N
+fingerprint() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/'; }
+recipe long --output "$l" --corpus "$c" --more "$tmp/train_more" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --conf "$tmp/long.conf" --epochs 30 --init none --precision fp32
+is "long: status" 0 "$status"
+has "long: all speech at all speeds, but the acted one" "$(tr '\n' ' ' < "$l/sets")" "quiet train_cv train_cv_sp train_games train_more train_more_sp train_native train_native_sp"
+within "long: it trains to its end" epochs "$l/train" 30
+# The same run where the folder was moved to, ended on the way and resumed.
+mkdir "$tmp/moved" && cp -r "$l"/program "$l"/long.conf "$l"/sets "$l"/features "$tmp/moved"
+recipe long --output "$tmp/moved" --precision fp32
+within "long, moved: it trains" epochs "$tmp/moved/train" 1
+recipe long --output "$tmp/moved" --stop
+is "long, stopped: status" 0 "$status"
+ok "long, stopped: a checkpoint" test -s "$tmp/moved/train/checkpoint.safetensors"
+ok "long, stopped: no process" test ! -f "$tmp/moved/pid"
+recipe long --output "$tmp/moved" --precision fp32
+within "long, again: it trains to its end" epochs "$tmp/moved/train" 30
+is "long, again: the bits of one run" "$(fingerprint "$l/train/epoch-30.safetensors")" "$(fingerprint "$tmp/moved/train/epoch-30.safetensors")"
+recipe long --output "$tmp/moved" --corpus "$c" --more "$tmp/train_other" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --precision fp32
+is "long, another set: status" 0 "$status"
+has "long, another set: its features" "$(tr '\n' ' ' < "$tmp/moved/sets")" "train_more_sp train_native train_native_sp train_nonnative train_nonnative_sp train_other train_other_sp"
+recipe long --output "$tmp/moved" --stop
+recipe long --output "$l" --average
+is "long, average: status" 0 "$status"
+ok "long, average: a model" test -s "$l/average.safetensors"
+recipe long --output "$l" --anneal 2 --precision fp32
+is "long, anneal: status" 0 "$status"
+within "long, anneal: a run of its own" epochs "$l/anneal-30-2" 2
+recipe long --output "$l" --stop
+hasnt "long, anneal: no other speeds" "$(cat "$l/anneal-30-2/train.conf")" "_sp.lfc"
+ok "long, anneal: a model" test -s "$l/anneal-30-2/best.safetensors"
+declines "long: no folder" "give --output DIR" long
+declines "long: no corpus" "where is the corpus" long --output "$tmp/none"
+declines "long: nothing to average" "has no checkpoint yet" long --output "$tmp/moved-not" --average
+
 # ---- common_voice.sh -------------------------------------------------------------------------------------------------------------
 
 recipe common_voice --list "$tmp/voice/cv-valid-dev.csv" --list "$tmp/voice/validated.tsv" --output "$tmp/voice/data" --except "$tmp/voice/except"
@@ -159,6 +258,17 @@ LINNET_MODEL= declines "results: another model" "has results of another model" r
     --work "$tmp/results" --model "$w/train/checkpoint.safetensors"
 declines "results: no corpus" "where is the corpus" results --work "$tmp/x"
 declines "results: no such model" "$tmp/none does not exist" results --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x" --model "$tmp/none"
+
+# ---- bench/robust.sh -------------------------------------------------------------------------------------------------------------
+
+if command -v ffmpeg > /dev/null; then
+    LINNET_LEXICON=$tmp/dict bash bench/robust.sh --linnet "$LINNET" --data "$c/train_cv" --model "$w/stream.safetensors" --work "$tmp/robust" \
+        --conditions "clean level:-30 noise:10 babble:5 room:0.3 phone tempo:0.8" > "$tmp/robust.md" 2> "$tmp/.err"
+    is "robust: a row for each condition" "clean level:-30 noise:10 babble:5 room:0.3 phone tempo:0.8 " "$(sed 1,2d "$tmp/robust.md" | awk '{ printf "%s ", $2 }')"
+    is "robust: two rates and their intervals" 7 "$(grep -cE '^[|] [^ ]+ [|] [0-9.]+ [(][0-9.]+ to [0-9.]+[)] [|] [0-9.]+ [(][0-9.]+ to [0-9.]+[)] [|]$' "$tmp/robust.md")"
+    bash bench/robust.sh --linnet "$LINNET" --data "$c/train_cv" --model "$w/stream.safetensors" --work "$tmp/robust" --conditions "worse" > "$tmp/robust.md" 2> "$tmp/.err"
+    has "robust: no such condition" "$(cat "$tmp/.err")" "no condition is called worse"
+fi
 
 # ---- bench/sure.awk --------------------------------------------------------------------------------------------------------------
 
