@@ -1,19 +1,21 @@
 // serve_files.c - uploads to linnet serve: transcription with OpenAI's call, and alignment; see serve.h.
 //
 // A body is kept in memory until it is complete (its length is known and bounded before), then a worker writes the sound into a
-// temporary file, because the readers of sound need one, decodes it as linnet transcribe does, and removes it.
+// file without a name, because the readers of sound need one, and a process of its own (frontend/isolate.h) decodes it.
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "app/common.h"
 #include "app/serve.h"
 #include "base/cores.h"
+#include "base/file.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "decoder/writers.h"
+#include "frontend/isolate.h"
 #include "linnet/aligner.h"
 #include "linnet/file_session.h"
 
@@ -27,7 +29,8 @@ struct lin_job {
     int aligns, posted;
     char type[512]; // of the body
     lin_buffer body;
-    char path[4096]; // of the temporary file; "": none
+    int sound;       // a file without a name; -1: none
+    char path[32];   // by which it can be opened again
     // the answer
     int status, done;
     const char *answer_type;
@@ -44,6 +47,7 @@ typedef struct lin_files {
     int n_threads, stop, left; // left: jobs that are not freed; the server's thread
     lin_spoken_lexicon lexicon;
     int has_lexicon;
+    char program[4096]; // this one
 } lin_files;
 
 typedef struct worker {
@@ -113,21 +117,19 @@ static lin_status read_request(lin_job *job, const lin_form *form, request *r, l
 
 static lin_status write_sound(lin_job *job, const lin_form_part *file, lin_error *err)
 {
-    const char *folder = getenv("TMPDIR");
-    snprintf(job->path, sizeof job->path, "%s/linnet-XXXXXX", folder && *folder ? folder : "/tmp");
-    const int descriptor = mkstemp(job->path);
-    size_t at = 0;
-    errno = 0;
-    while (descriptor >= 0 && at < file->n) {
-        const ssize_t n = write(descriptor, file->data + at, file->n - at);
-        if (n <= 0 && errno != EINTR) break;
+    const char *folder;
+    job->sound = lin_file_open_unnamed(&folder);
+    int error = job->sound < 0 ? errno : 0;
+    for (size_t at = 0; !error && at < file->n;) {
+        const ssize_t n = write(job->sound, file->data + at, file->n - at);
         if (n > 0) at += (size_t)n;
+        else if (n == 0 || errno != EINTR) error = n == 0 ? ENOSPC : errno;
     }
-    if (descriptor < 0) job->path[0] = 0;
-    else close(descriptor);
-    if (at == file->n) return LIN_OK;
+    // Opened by this name, it is read from its beginning.
+    snprintf(job->path, sizeof job->path, "/proc/self/fd/%d", job->sound);
+    if (!error) return LIN_OK;
     job->status = 507;
-    return lin_fail(err, LIN_IO, "the sound cannot be kept: %s", strerror(errno));
+    return lin_fail(err, LIN_IO, "the sound cannot be kept: %s", strerror(error));
 }
 
 /* ---- answers ---------------------------------------------------------------------------------------------------------------- */
@@ -279,12 +281,13 @@ static void work_on(worker *w, lin_job *job)
     lin_error err = {0};
     w->job = job;
     job->status = 0;
+    job->sound = -1;
     lin_status status = lin_buffer_status(&job->body, &err);
     if (status == LIN_OK) status = lin_form_parse(job->type, job->body.data ? job->body.data : "", job->body.n, &form, &err);
     if (status == LIN_OK) status = read_request(job, &form, &r, &err);
     if (status == LIN_OK) status = write_sound(job, r.file, &err);
     if (status == LIN_OK) status = job->aligns ? align(w, job, &r, &err) : transcribe(w, job, &r, &err);
-    if (job->path[0]) unlink(job->path);
+    if (job->sound >= 0) close(job->sound);
     if (status == LIN_OK) {
         job->status = 200;
         return;
@@ -350,6 +353,7 @@ lin_status lin_files_create(lin_serve *s, lin_error *err)
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->work, NULL);
     const int n = s->v->threads ? s->v->threads : lin_cores();
+    if (lin_system_program(f->program, sizeof f->program)) lin_isolate_files(f->program);
     f->threads = lin_calloc((size_t)n, sizeof *f->threads);
     if (!f->threads) return lin_no_memory(err, "workers", (size_t)n * sizeof *f->threads);
     for (; f->n_threads < n; f->n_threads++) {
@@ -372,6 +376,7 @@ void lin_files_destroy(lin_serve *s)
         next = job->next;
         free_job(job);
     }
+    lin_isolate_files(NULL);
     if (f->has_lexicon) lin_spoken_lexicon_close(&f->lexicon);
     pthread_cond_destroy(&f->work);
     pthread_mutex_destroy(&f->lock);

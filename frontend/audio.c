@@ -551,6 +551,7 @@ static lin_status open_descriptor(lin_audio *a, const char *name, const lin_pcm_
         a->size = a->live ? 0 : st.st_size - a->base;
         if (!a->live && a->size <= 0) status = lin_fail(err, LIN_FORMAT, "%s is empty", name);
         else if (raw && !raw->fallback) status = lin_audio_open_raw(a, raw, err);
+        else if (!a->live && lin_isolate_is_on()) status = lin_isolated_open(a->fd, name, &a->info, &a->isolated, err);
         else status = open_by_bytes(a, a->live || !a->close_fd ? raw : NULL, err);
     }
     if (status != LIN_OK) {
@@ -623,6 +624,13 @@ static lin_status read_memory(lin_audio *a, float *frames, int capacity, int *n)
     return LIN_OK;
 }
 
+static lin_status read_isolated(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
+{
+    lin_status status = lin_isolated_read(a->isolated, &a->info, frames, capacity, n, err);
+    a->end = status == LIN_OK && *n == 0;
+    return status;
+}
+
 lin_status lin_audio_read(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
 {
     *n = 0;
@@ -630,6 +638,7 @@ lin_status lin_audio_read(lin_audio *a, float *frames, int capacity, int *n, lin
     if (a->end) return LIN_OK;
     lin_status status = a->memory                ? read_memory(a, frames, capacity, n)
                         : a->file                ? read_sndfile(a, frames, capacity, n, err)
+                        : a->isolated            ? read_isolated(a, frames, capacity, n, err)
                         : a->ffmpeg              ? read_ffmpeg(a, frames, capacity, n, err)
                         : lin_audio_is_packed(a) ? lin_audio_read_packed(a, frames, capacity, n, err)
                                                  : read_raw(a, frames, capacity, n, err);
@@ -651,7 +660,7 @@ int64_t lin_audio_position(const lin_audio *a) { return a->position; }
 
 lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
 {
-    if (a->live || a->ffmpeg || frame < 0)
+    if (a->live || a->ffmpeg || a->isolated || frame < 0)
         return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: it is not a regular file", a->name,
                         (long long)frame);
     if (lin_audio_is_packed(a)) return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is compressed with shorten", a->name);
@@ -690,6 +699,7 @@ void lin_audio_close(lin_audio *a)
     if (!a) return;
     if (a->file) sf_close(a->file);
     lin_ffmpeg_close(a->ffmpeg);
+    lin_isolated_close(a->isolated);
     lin_audio_close_sphere(a);
     if (a->close_fd && a->fd >= 0) close(a->fd);
     lin_free(a->bytes);

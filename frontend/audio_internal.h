@@ -9,6 +9,7 @@
 
 #include "frontend/audio.h"
 #include "frontend/ffmpeg.h"
+#include "frontend/isolate.h"
 #include "frontend/sniff.h"
 
 enum { LIN_AUDIO_RAW_BYTES = 1 << 16 }; // also the longest header of a WAV file in a pipe
@@ -32,6 +33,7 @@ struct lin_audio {
     int is_mpeg, is_cut; // is_cut: the file's structure shows that it is truncated
 
     lin_ffmpeg *ffmpeg;
+    lin_isolated *isolated; // another process reads it
 
     lin_audio_sphere *sphere; // SPHERE: plain samples as raw, or compressed
 

@@ -1,12 +1,11 @@
 // audio_pipe.c - sound from a pipe; see audio_internal.h.
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "frontend/audio_internal.h"
 
 lin_status lin_audio_look(lin_audio *a, lin_sniffed *kind, const char **what, lin_error *err)
@@ -46,25 +45,10 @@ lin_status lin_audio_open_wav(lin_audio *a, int *is, lin_error *err)
     return LIN_OK;
 }
 
-static int open_unlinked(const char *folder)
-{
-    char path[4096];
-    int fd;
-#ifdef O_TMPFILE
-    fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
-#endif
-    snprintf(path, sizeof path, "%s/linnet-XXXXXX", folder);
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0) unlink(path);
-    return fd;
-}
-
 lin_status lin_audio_spool(lin_audio *a, lin_error *err)
 {
-    const char *folder = getenv("TMPDIR");
-    if (!folder || !*folder) folder = "/tmp";
-    const int to = open_unlinked(folder);
+    const char *folder;
+    const int to = lin_file_open_unnamed(&folder);
     int end = 0;
     lin_status status =
         to < 0 ? lin_fail(err, LIN_IO, "cannot store %s in %s: %s", a->name, folder, strerror(errno)) : lin_audio_make_room(a, err);

@@ -20,6 +20,9 @@
 
 typedef struct lin_ffmpeg lin_ffmpeg;
 
+/* A path, a name that is looked for on the PATH, or "": none. */
+const char *lin_ffmpeg_program(void);
+
 /*
  * fd: a regular file, which the caller still owns. name: for messages. LIN_UNSUPPORTED: there is no such program, or it is
  * disabled; LIN_FORMAT: ffmpeg's message about the file; LIN_IO, LIN_NO_MEMORY; LIN_STOPPED (lin_audio_stop_on). On failure
