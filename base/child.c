@@ -152,6 +152,10 @@ static int make_rules(const char *program, const char *also, int in)
 
 #ifdef ARCHITECTURE
 
+#ifndef SYS_io_uring_setup // younger than some C libraries
+#define SYS_io_uring_setup 425
+#endif
+
 static const int refused[] = {
     // the network; io_uring opens sockets behind the filter's back
     SYS_socket, SYS_io_uring_setup,
@@ -168,7 +172,8 @@ enum { REFUSED = sizeof refused / sizeof *refused };
 // Calls of another architecture (32 bits, x32) have other numbers: the child ends.
 static int refuse_calls(void)
 {
-    const unsigned number = (unsigned)offsetof(struct seccomp_data, nr), architecture = (unsigned)offsetof(struct seccomp_data, arch);
+    const unsigned number = (unsigned)offsetof(struct seccomp_data, nr);
+    const unsigned architecture = (unsigned)offsetof(struct seccomp_data, arch);
     struct sock_filter code[REFUSED + 8] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, architecture), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, number),
@@ -228,16 +233,21 @@ typedef struct start {
     int rules, told, confined; // told: the pipe for the errno of a failure
 } start;
 
-// The soft limit of processor time ends it with SIGXCPU, the hard one with SIGKILL.
-static void limit(int what, int64_t most)
+static void lower(struct rlimit *limit, int64_t most, int grace)
 {
-    struct rlimit now;
-    if (getrlimit(what, &now) != 0) return;
     const rlim_t wanted = (rlim_t)most;
-    if (now.rlim_max == RLIM_INFINITY || now.rlim_max > wanted) now.rlim_max = wanted + (what == RLIMIT_CPU ? 2 : 0);
-    if (now.rlim_cur == RLIM_INFINITY || now.rlim_cur > wanted) now.rlim_cur = wanted;
-    setrlimit(what, &now);
+    if (limit->rlim_max == RLIM_INFINITY || limit->rlim_max > wanted) limit->rlim_max = wanted + (rlim_t)grace;
+    if (limit->rlim_cur == RLIM_INFINITY || limit->rlim_cur > wanted) limit->rlim_cur = wanted;
 }
+
+// A macro, because the type of `what` differs between C libraries.
+#define LIMIT(what, most, grace)                                                                                                   \
+    do {                                                                                                                           \
+        struct rlimit limit;                                                                                                       \
+        if (getrlimit(what, &limit) != 0) break;                                                                                   \
+        lower(&limit, most, grace);                                                                                                \
+        setrlimit(what, &limit);                                                                                                   \
+    } while (0)
 
 static void close_others(int told, int rules)
 {
@@ -251,11 +261,11 @@ static void close_others(int told, int rules)
 // The limit of memory is left out where a sanitizer's shadow would count.
 static void confine(const start *s)
 {
-    limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_FSIZE, 0);
-    limit(RLIMIT_NOFILE, MOST_FILES);
-    if (s->child->memory_bytes && !SANITIZED) limit(RLIMIT_DATA, s->child->memory_bytes);
-    if (s->child->cpu_s) limit(RLIMIT_CPU, s->child->cpu_s);
+    LIMIT(RLIMIT_CORE, 0, 0);
+    LIMIT(RLIMIT_FSIZE, 0, 0);
+    LIMIT(RLIMIT_NOFILE, MOST_FILES, 0);
+    if (s->child->memory_bytes && !SANITIZED) LIMIT(RLIMIT_DATA, s->child->memory_bytes, 0);
+    if (s->child->cpu_s) LIMIT(RLIMIT_CPU, s->child->cpu_s, 2); // SIGXCPU, and SIGKILL for who ignores it
     enter_sandbox(s->rules);
 }
 
@@ -349,8 +359,8 @@ static int find(const char *name, char *path, size_t capacity)
 // The environment: "NAME=value" for each that is set.
 static void keep_variables(const char *const *more, char *text, size_t capacity, char **environment)
 {
-    static const char *const always[] = {"PATH", "LD_LIBRARY_PATH", "LINNET_SANDBOX", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS",
-                                         NULL};
+    static const char *const always[] = {"PATH",         "LD_LIBRARY_PATH", "LINNET_SANDBOX", "ASAN_OPTIONS",
+                                         "UBSAN_OPTIONS", "TSAN_OPTIONS",   NULL};
     int n = 0;
     for (const char *const *list = always; list; list = list == always ? more : NULL) {
         for (int i = 0; list[i] && n < MOST_VARIABLES - 1; i++) {

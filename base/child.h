@@ -1,10 +1,11 @@
 /*
  * child.h - starts a program that reads bytes from strangers, with what it needs and no more.
  *
- * The child gets three descriptors and no others, the environment's PATH, LD_LIBRARY_PATH and what `keep` names, and no terminal's
- * signals. Limits hold everywhere: writable memory, processor time, no files larger than nothing. On Linux, where the kernel has
- * them, Landlock allows it to read only the system's programs and libraries and the file that is its standard input, and a seccomp
- * filter refuses sockets, io_uring and the calls that reach into other processes; both hold for its own children too.
+ * The child gets three descriptors and no others, and of the environment PATH, LD_LIBRARY_PATH and what `keep` names. It gets no
+ * signals of the terminal. Limits hold everywhere: of memory, processor time and descriptors; it cannot write bytes to files. On
+ * Linux, where the kernel has them, Landlock allows it to read only the system's programs and libraries, its own, and the file that
+ * is its standard input, and a seccomp filter refuses sockets, io_uring and calls that reach into other processes. All of that
+ * holds for its own children too.
  * LINNET_SANDBOX=off leaves Landlock, the filter and the limits out, for programs that cannot work with them (snap).
  *
  *   lin_child child = {.argv = argv, .in = file, .out = pipe, .err = other_pipe, .memory_bytes = 1 << 30, .cpu_s = 600};
@@ -30,7 +31,8 @@ typedef struct lin_child {
     int cpu_s;                 /* processor time; 0: no limit */
 } lin_child;
 
-/* 0, or an errno: ENOENT if there is no such program. It has a process group of its own, unless lin_child_share_group was called. */
+/* 0, or an errno: ENOENT if there is no such program. It has a process group of its own, unless lin_child_share_group was
+ * called. */
 int lin_child_start(const lin_child *child, pid_t *pid);
 
 /* Ends it, and what it has started. */
