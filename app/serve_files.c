@@ -125,8 +125,13 @@ static lin_status write_sound(lin_job *job, const lin_form_part *file, lin_error
         if (n > 0) at += (size_t)n;
         else if (n == 0 || errno != EINTR) error = n == 0 ? ENOSPC : errno;
     }
-    // Opened by this name, it is read from its beginning.
+    // By this name it can be opened again, on Linux at its beginning.
+#ifdef __APPLE__
+    lseek(job->sound, 0, SEEK_SET);
+    snprintf(job->path, sizeof job->path, "/dev/fd/%d", job->sound);
+#else
     snprintf(job->path, sizeof job->path, "/proc/self/fd/%d", job->sound);
+#endif
     if (!error) return LIN_OK;
     job->status = 507;
     return lin_fail(err, LIN_IO, "the sound cannot be kept: %s", strerror(error));
@@ -164,6 +169,16 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
     return status == LIN_OK ? lin_buffer_status(out, err) : status;
 }
 
+// A member more in a JSON object.
+static void add_warning(lin_buffer *out, const char *warning)
+{
+    if (!*warning) return;
+    while (out->n && out->data[out->n - 1] != '}') out->n--;
+    if (out->n) out->n--;
+    lin_buffer_member_text(out, "warning", warning);
+    lin_buffer_text(out, "}\n");
+}
+
 static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, const lin_alignment *a, double row_s, lin_error *err)
 {
     const int json = !strcmp(r->format, "json") || strstr(r->format, "_json");
@@ -174,13 +189,19 @@ static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, co
     lin_status status = lin_write_speakers(writer, &(const lin_result *){&a->results[0]}, 1, &o, out, err);
     job->answer_type = json ? "application/json" : "text/plain; charset=utf-8";
     lin_alignment_doubt(a, row_s, 0, doubt, sizeof doubt);
-    if (status == LIN_OK && json && doubt[0]) { // a member more
-        while (out->n && out->data[out->n - 1] != '}') out->n--;
-        if (out->n) out->n--;
-        lin_buffer_member_text(out, "warning", doubt);
-        lin_buffer_text(out, "}\n");
-    }
+    if (status == LIN_OK && json) add_warning(out, a->warning[0] ? a->warning : doubt);
     return status == LIN_OK ? lin_buffer_status(out, err) : status;
+}
+
+// Names of the machine's files do not belong into an answer.
+static void hide_path(char *message, const char *path)
+{
+    static const char name[] = "the file";
+    const size_t n = strlen(path);
+    for (char *at; n >= sizeof name - 1 && (at = strstr(message, path)) != NULL;) {
+        memcpy(at, name, sizeof name - 1);
+        memmove(at + sizeof name - 1, at + n, strlen(at + n) + 1);
+    }
 }
 
 /* ---- workers ---------------------------------------------------------------------------------------------------------------- */
@@ -214,7 +235,10 @@ static lin_status transcribe(worker *w, lin_job *job, const request *r, lin_erro
     const lin_file_sink sink = {.context = w, .begin = begin_result, .progress = stops};
     if (status == LIN_OK) status = lin_file_session_run(w->session, &sound, &sink, &report, err);
     job->seconds = report.seconds;
-    return status == LIN_OK ? put_transcript(s, job, r, &w->result, err) : status;
+    if (status == LIN_OK) status = put_transcript(s, job, r, &w->result, err);
+    hide_path(report.warning, job->path);
+    if (status == LIN_OK && strstr(r->format, "json")) add_warning(&job->answer, report.warning);
+    return status;
 }
 
 static lin_status open_lexicon(lin_files *f, lin_error *err)
@@ -246,18 +270,8 @@ static lin_status align(worker *w, lin_job *job, const request *r, lin_error *er
     lin_alignment_clear(&w->alignment);
     if (status == LIN_OK) status = lin_aligner_align(w->aligner, &in, &w->alignment, err);
     job->seconds = w->alignment.seconds;
+    hide_path(w->alignment.warning, job->path);
     return status == LIN_OK ? put_alignment(s, job, r, &w->alignment, s->recognizer.row_seconds, err) : status;
-}
-
-// Names of the machine's files do not belong into an answer.
-static void hide_path(char *message, const char *path)
-{
-    static const char name[] = "the file";
-    const size_t n = strlen(path);
-    for (char *at; n >= sizeof name - 1 && (at = strstr(message, path)) != NULL;) {
-        memcpy(at, name, sizeof name - 1);
-        memmove(at + sizeof name - 1, at + n, strlen(at + n) + 1);
-    }
 }
 
 static int http_status(lin_status status)

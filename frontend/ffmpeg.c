@@ -14,6 +14,12 @@
 enum { LINE = 256, CPU_S = 3600 };
 #define MEMORY_BYTES (INT64_C(1) << 30)
 
+#ifdef __APPLE__
+#define INPUT "file:/dev/fd/0"
+#else
+#define INPUT "file:/proc/self/fd/0"
+#endif
+
 struct lin_ffmpeg {
     lin_helper *helper;
     double seconds;
@@ -37,8 +43,8 @@ static const char containers[] =
 static void keep_line(char *to, const char *text)
 {
     // Its name for the input is of no use in a message.
-    const char *self = strstr(text, "file:/proc/self/fd/0: ");
-    if (self) text = self + strlen("file:/proc/self/fd/0: ");
+    const char *self = strstr(text, INPUT ": ");
+    if (self) text = self + strlen(INPUT ": ");
     snprintf(to, LINE, "%.*s", LINE - 1, text);
 }
 
@@ -78,11 +84,21 @@ static void judge(lin_ffmpeg *f)
         snprintf(f->trouble, sizeof f->trouble, "its container gives %.2f s", f->seconds);
 }
 
+/*
+ * Times that go back (a recorder that was started again, whose times begin at 0 again) would make aresample drop all sound until
+ * they are as late as before: from there on they are shifted. Register 0: by how much, 1: the end of the frame before, 2: the time
+ * of this one. Then gaps become silence.
+ */
+static const char filters[] =
+    "asetpts='if(eq(N,0)*not(isnan(PTS)),st(1,PTS));st(2,if(isnan(PTS),ld(1),PTS+ld(0)));"
+    "if(lt(ld(2),ld(1)-0.1/TB),st(0,ld(0)+ld(1)-ld(2));st(2,ld(1)));st(1,ld(2)+NB_SAMPLES/(SR*TB));ld(2)',"
+    "aresample=async=1:first_pts=0";
+
 // The input is the open file, named by its descriptor, so that no name can be an option or a protocol; "pipe:0" would not allow
 // seeking. The container of the samples is AU: a header with rate and channels, then all samples.
-static lin_status start(lin_ffmpeg *f, const char *program, int fd, const char *name, lin_error *err)
+static lin_status start(lin_ffmpeg *f, int fd, const char *input, const char *name, lin_error *err)
 {
-    static const char *const argv[] = {"ffmpeg",
+    const char *const argv[] = {"ffmpeg",
                                        "-hide_banner",
                                        "-nostdin",
                                        "-nostats",
@@ -93,24 +109,24 @@ static lin_status start(lin_ffmpeg *f, const char *program, int fd, const char *
                                        "-threads",
                                        "1",
                                        "-protocol_whitelist",
-                                       "file",
+                                       "file,subfile",
                                        "-format_whitelist",
                                        containers,
                                        "-i",
-                                       "file:/proc/self/fd/0",
+                                       input,
                                        "-map",
                                        "0:a:0",
                                        "-map_metadata",
                                        "-1",
                                        "-af",
-                                       "aresample=async=1:first_pts=0",
+                                       filters,
                                        "-c:a",
                                        "pcm_f32be",
                                        "-f",
                                        "au",
                                        "pipe:1",
                                        NULL};
-    const lin_child child = {.program = program, .argv = argv, .memory_bytes = MEMORY_BYTES, .cpu_s = CPU_S};
+    const lin_child child = {.program = lin_ffmpeg_program(), .argv = argv, .memory_bytes = MEMORY_BYTES, .cpu_s = CPU_S};
     return lin_helper_open(&child, fd, name, take_line, f, &f->helper, err);
 }
 
@@ -129,15 +145,18 @@ const char *lin_ffmpeg_program(void)
     return given ? given : "ffmpeg";
 }
 
-lin_status lin_ffmpeg_open(int fd, const char *name, lin_ffmpeg **out, lin_error *err)
+lin_status lin_ffmpeg_open(int fd, int64_t from, int64_t end, const char *name, lin_ffmpeg **out, lin_error *err)
 {
+    char input[128] = INPUT;
     *out = NULL;
-    const char *program = lin_ffmpeg_program();
-    if (!*program) return lin_fail(err, LIN_UNSUPPORTED, "LINNET_FFMPEG is empty");
+    if (!*lin_ffmpeg_program()) return lin_fail(err, LIN_UNSUPPORTED, "LINNET_FFMPEG is empty");
     lin_ffmpeg *f = lin_calloc(1, sizeof *f);
     if (!f) return lin_no_memory(err, name, sizeof *f);
     f->seconds = -1;
-    lin_status status = start(f, program, fd, name, err);
+    if (from > 0 || end >= 0)
+        snprintf(input, sizeof input, "subfile,,start,%lld,end,%lld,,:" INPUT, (long long)from,
+                 (long long)(end < 0 ? 0 : end));
+    lin_status status = start(f, fd, input, name, err);
     if (status == LIN_FORMAT) {
         judge(f);
         status = refused(f, err);

@@ -29,8 +29,10 @@ ok "results of a WAV file in a pipe appear while it is open" await test -s "$tmp
 exec 9>&-
 wait $pid
 is "and it ends well" "0:" "$?:$(cat "$tmp/.err")"
-# A header with a length: the sound ends there, and bytes after it are ignored.
-is "bytes after the samples are ignored" "$phones" "$(cat "$w" "$tmp/talk.raw" | "$LINNET" transcribe -q -)"
+# A header with a length, and more samples after it.
+is "samples beyond what the header gives are read" "$("$LINNET" transcribe -q "$tmp/piped.wav")" \
+    "$(cat "$w" "$tmp/talk.raw" | "$LINNET" transcribe -q - 2> "$tmp/.err")"
+has "and that is said" "$(cat "$tmp/.err")" "the header of standard input gives 2.000 s; all 4.000 s of it are read"
 
 mkfifo "$tmp/silent"
 "$LINNET" listen -q --from - < "$tmp/silent" > "$tmp/.out" 2> "$tmp/.err" &
@@ -169,7 +171,7 @@ is "an m4a" "$phones" "$("$LINNET" transcribe -q "$m")"
 ok "ffmpeg was given the file itself" cmp "$m" "$tmp/given"
 is "it has no other descriptors (ls opens 3)" "0 1 2 3 " "$(cat "$tmp/fds")"
 hasnt "and never sees its name" "$(cat "$tmp/args")" "talk.m4a"
-is "it may open only files" "file" "$(sed -n '/^-protocol_whitelist$/{n;p;}' "$tmp/args")"
+is "it may open only files" "file,subfile" "$(sed -n '/^-protocol_whitelist$/{n;p;}' "$tmp/args")"
 is "and no format that names other files" "" "$(sed -n '/^-format_whitelist$/{n;p;}' "$tmp/args" | tr , '\n' |
     grep -E "^(dash|hls|applehttp|concat|sdp|rtsp|rtp|imf|image2|image2pipe|.*_pipe|webvtt|srt|ass|lavfi|ffmetadata|tedcaptions)?$")"
 cp "$tmp/args" "$tmp/plain_args"
