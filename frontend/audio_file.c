@@ -26,8 +26,7 @@ static lin_status open_ffmpeg(lin_audio *a, lin_error *err)
     const double seconds = lin_ffmpeg_seconds(a->ffmpeg);
     a->info.frames = seconds > 0 && seconds < 1e9 ? (int64_t)(seconds * a->info.rate_hz) : -1;
     if (a->part == 0) snprintf(a->info.format, sizeof a->info.format, "decoded by ffmpeg");
-    int64_t promised, present; // for a file that libsndfile refuses because it is truncated
-    a->is_cut = lin_audio_promised(a, &promised, &present) && promised > present;
+    a->is_cut = a->facts.promised > a->facts.present; // a file that libsndfile refuses because it is truncated
     return lin_audio_check_format(a->name, a->info.rate_hz, a->info.channels, err);
 }
 
@@ -139,12 +138,11 @@ static int is_sound_file(const lin_audio *a, int64_t at)
 static void begin_part(lin_audio *a, int64_t from)
 {
     const lin_part_file file = {a->fd, a->base, a->size};
-    int gap;
     a->part = from;
     a->part_begin = a->position;
     a->is_flac = a->is_mpeg = a->is_cut = 0;
-    a->part_end = lin_part_end(&file, from, &gap);
-    a->has_gap |= gap;
+    a->part_end = lin_part_end(&file, from, &a->facts);
+    a->has_gap |= a->facts.has_gap;
     a->rest = 0;
     a->next = a->part_end;
     if (a->next < a->size && is_sound_file(a, a->next)) return;

@@ -35,7 +35,8 @@ struct lin_audio {
     int64_t part, part_end, next, rest, part_begin;
     int64_t part_frames; // of this part according to its header, -1: it gives none
     int64_t declared; // frames by a header that is not followed; -1: none
-    int has_gap;      // pages of Ogg are missing
+    lin_part_facts facts; // of this part
+    int has_gap;          // in any part
     sf_count_t offset;        // of libsndfile, in the part
     unsigned char patch[8];   // bytes in place of those of the header, from patch_at in the part
     int64_t patch_at;
@@ -70,9 +71,6 @@ int lin_audio_next_part(lin_audio *audio);
 /* A part through libsndfile. LIN_MISMATCH: it does not support it; the message is its reason. */
 lin_status lin_audio_open_sndfile(lin_audio *audio, lin_error *err);
 lin_status lin_audio_read_sndfile(lin_audio *audio, float *frames, int capacity, int *n, lin_error *err);
-
-/* The bytes of samples that the header of the part gives, and that are present; 0: it gives none. */
-int lin_audio_promised(const lin_audio *audio, int64_t *promised, int64_t *present);
 
 lin_status lin_audio_read_ffmpeg(lin_audio *audio, float *frames, int capacity, int *n, lin_error *err);
 

@@ -24,85 +24,11 @@ static uint32_t u32(const unsigned char *b, int big)
                : (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
 }
 
-static uint64_t u64(const unsigned char *b, int big)
-{
-    return big ? (uint64_t)u32(b, 1) << 32 | u32(b + 4, 1) : (uint64_t)u32(b + 4, 0) << 32 | u32(b, 0);
-}
-
-// The positions of chunks in the files of a family, and the layout of a chunk's header.
-typedef struct chunks {
-    int64_t at;           // of the first
-    int head, size_at;    // bytes of a chunk's header, and the offset of its length in it
-    int wide, big, whole; // 64-bit length; big-endian; the length includes the header
-    int align;            // the next begins at a multiple of this
-    const char *wanted;   // the chunk with the samples
-} chunks;
-
-static int find_chunks(const unsigned char *b, chunks *c)
-{
-    static const struct {
-        const char *magic;
-        chunks chunks;
-    } known[] = {{"RIFF", {12, 8, 4, 0, 0, 0, 2, "data"}}, {"RIFX", {12, 8, 4, 0, 1, 0, 2, "data"}},
-                 {"RF64", {12, 8, 4, 0, 0, 0, 2, "data"}}, {"FORM", {12, 8, 4, 0, 1, 0, 2, "SSND"}},
-                 {"caff", {8, 12, 4, 1, 1, 0, 1, "data"}}, {"riff", {40, 24, 16, 1, 0, 1, 8, "data"}}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        *c = known[i].chunks;
-        if (memcmp(b, known[i].magic, 4) == 0) return 1;
-    }
-    return 0;
-}
-
-/*
- * If a header gives more data than the file contains, libsndfile shortens it without a warning. This walks the chunks to find the
- * number of bytes that the header gives and that are present. Returns 0 for other formats, for streams of undeclared length
- * (lin_part_is_unknown, or nearly 2^64), and if no data chunk is found.
- */
-int lin_audio_promised(const lin_audio *a, int64_t *promised, int64_t *present)
-{
-    enum { MOST_CHUNKS = 10000 };
-    unsigned char b[24];
-    chunks c;
-    uint64_t in_ds64 = 0;
-    if (read_at(a, b, 12, 0) != 12) return 0;
-    if (memcmp(b, ".snd", 4) == 0) {
-        *present = part_size(a) - (int64_t)u32(b + 4, 1);
-        *promised = (int64_t)u32(b + 8, 1);
-        return !lin_part_is_unknown((uint32_t)*promised) && *present >= 0;
-    }
-    if (memcmp(b, "Creative Voi", 12) == 0 && read_at(a, b, 2, 20) == 2) {
-        const int64_t at = b[0] | b[1] << 8, skipped = 2;
-        if (read_at(a, b, 4, at) != 4 || (b[0] != 1 && b[0] != 9)) return 0;
-        *promised = (b[1] | b[2] << 8 | b[3] << 16) - (b[0] == 9 ? 6 * skipped : skipped);
-        *present = part_size(a) - at - 4 - (b[0] == 9 ? 6 * skipped : skipped);
-        return *promised >= 0 && *present >= 0;
-    }
-    if (!find_chunks(b, &c)) return 0;
-    for (int n = 0; n < MOST_CHUNKS; n++) {
-        if (read_at(a, b, (size_t)c.head, c.at) != (size_t)c.head) return 0;
-        uint64_t length = c.wide ? u64(b + c.size_at, c.big) : u32(b + c.size_at, c.big);
-        if (c.whole) length = length > (uint64_t)c.head ? length - (uint64_t)c.head : 0;
-        if (memcmp(b, c.wanted, 4) == 0) {
-            if (length == 0xffffffff && in_ds64) length = in_ds64;
-            *present = part_size(a) - c.at - c.head;
-            *promised = length < INT64_MAX ? (int64_t)length : INT64_MAX;
-            if (!c.wide && !in_ds64 && lin_part_is_unknown((uint32_t)length)) return 0;
-            return *promised < INT64_MAX / 2 && *present >= 0;
-        }
-        if (memcmp(b, "ds64", 4) == 0 && read_at(a, b, 8, c.at + 16) == 8) in_ds64 = u64(b, 0);
-        if (length > (uint64_t)part_size(a)) return 0;
-        const int64_t next = c.at + c.head + (int64_t)length;
-        c.at = (next + c.align - 1) / c.align * c.align;
-    }
-    return 0;
-}
-
 // The header of an Ogg page gives its length: in a truncated file the last page is almost never whole (RFC 3533, 6).
 static lin_status ends_within_page(const lin_audio *a, int *within, lin_error *err)
 {
     enum { LONGEST_PAGE = 27 + 255 + 255 * 255 };
     *within = 0;
-    if (strncmp(a->info.format, "OGG", 3) != 0) return LIN_OK;
     const int64_t from = part_size(a) > LONGEST_PAGE ? part_size(a) - LONGEST_PAGE : 0;
     unsigned char *b = lin_alloc(LONGEST_PAGE, 1);
     if (!b) return lin_no_memory(err, a->name, LONGEST_PAGE);
@@ -299,8 +225,7 @@ lin_status lin_audio_open_sndfile(lin_audio *a, lin_error *err)
     a->info.frames = a->part_frames = info.frames < 0 || info.frames == SF_COUNT_MAX ? -1 : info.frames;
     status = lin_audio_check_format(a->name, info.samplerate, info.channels, err);
     if (status != LIN_OK) return status;
-    int64_t promised = 0, present = 0;
-    if (a->n_patch || !lin_audio_promised(a, &promised, &present)) promised = present = 0;
+    const int64_t promised = a->n_patch ? -1 : a->facts.promised, present = a->facts.present;
     if (a->info.frames == 0 && promised == 0 && present > 0)
         return lin_fail(err, LIN_FORMAT,
                         "the header of %s gives no samples, but %lld bytes follow it: its recording may have been interrupted; "
@@ -312,7 +237,7 @@ lin_status lin_audio_open_sndfile(lin_audio *a, lin_error *err)
         lin_audio_warn(a, 1, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, seconds,
               seconds * (double)promised / (double)(present > 0 ? present : 1));
     }
-    return ends_within_page(a, &a->is_cut, err);
+    return (info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_OGG ? ends_within_page(a, &a->is_cut, err) : LIN_OK;
 }
 
 lin_status lin_audio_read_sndfile(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)

@@ -121,7 +121,7 @@ static int64_t no_chunk(file *f, int64_t at, int is_after_sound)
     return is_after_sound || kind == LIN_SNIFF_SNDFILE || kind == LIN_SNIFF_MEDIA ? at : f->size;
 }
 
-static int64_t end_of_chunks(file *f, int64_t from, const family *c)
+static int64_t end_of_chunks(file *f, int64_t from, const family *c, lin_part_facts *facts)
 {
     unsigned char b[24], wide[16];
     int is_sound = 0; // the chunk before
@@ -135,13 +135,15 @@ static int64_t end_of_chunks(file *f, int64_t from, const family *c)
         uint64_t length = number(b + c->size_at, c->bytes, c->big);
         if (memcmp(b, "ds64", 4) == 0 && lin_part_read(f, wide, 16, at + 8) == 16) in_ds64 = number(wide + 8, 8, 0);
         is_sound = memcmp(b, "data", 4) == 0 || memcmp(b, "SSND", 4) == 0;
-        if (is_sound) {
-            if (length == 0xffffffff && in_ds64) length = in_ds64;
-            else if (c->bytes == 4 && lin_part_is_unknown((uint32_t)length)) return f->size;
+        if (length == 0xffffffff && in_ds64 && is_sound) length = in_ds64;
+        else if (is_sound && c->bytes == 4 && lin_part_is_unknown((uint32_t)length)) return f->size;
+        if (c->whole) length = length > (uint64_t)c->head ? length - (uint64_t)c->head : 0;
+        if (is_sound && length < INT64_MAX / 2) {
+            facts->promised = (int64_t)length;
+            facts->present = f->size - at - c->head;
             // No length: it was not known, unless another chunk or nothing follows.
             if (length == 0 && !lin_part_is_chunk(f, at + c->head)) return f->size;
         }
-        if (c->whole) length = length > (uint64_t)c->head ? length - (uint64_t)c->head : 0;
         const int64_t next = beyond(f, at + c->head, length);
         if (!is_sound && n && length > (uint64_t)(f->size - at - c->head)) return no_chunk(f, at, was_sound); // or cut off
         if (next >= f->size) return f->size;
@@ -166,7 +168,7 @@ static int64_t end_of_avi(file *f, int64_t at)
 }
 
 // Blocks with a kind and 24 bits of length; one of kind 0 is the last, and has none.
-static int64_t end_of_voc(file *f, int64_t from)
+static int64_t end_of_voc(file *f, int64_t from, lin_part_facts *facts)
 {
     unsigned char b[22];
     if (lin_part_read(f, b, 22, from) != 22) return f->size;
@@ -174,6 +176,10 @@ static int64_t end_of_voc(file *f, int64_t from)
     for (int n = 0; n < MOST_CHUNKS && lin_part_read(f, b, 4, at) > 0; n++) {
         if (b[0] == 0) return at + 1;
         if (b[0] > 9) return n ? at : f->size;
+        if (n == 0 && (b[0] == 1 || b[0] == 9)) { // 2 or 12 bytes of format before the samples
+            facts->promised = (int64_t)number(b + 1, 3, 0) - (b[0] == 1 ? 2 : 12);
+            facts->present = f->size - at - (b[0] == 1 ? 6 : 16);
+        }
         at = beyond(f, at, 4 + number(b + 1, 3, 0));
     }
     return f->size;
@@ -232,7 +238,7 @@ static const struct {
 // ---- Ogg ----
 
 // A link begins with pages that are marked as the first of their streams (RFC 3533, 4).
-static int64_t end_of_link(file *f, int64_t at, int *gap)
+static int64_t end_of_link(file *f, int64_t at, int *has_gap)
 {
     unsigned char b[27 + 255];
     uint64_t serial = 0, sequence = 0, time = 0;
@@ -242,7 +248,7 @@ static int64_t end_of_link(file *f, int64_t at, int *gap)
         if (n < 27 || memcmp(b, "OggS", 4) != 0) {
             // The page before may be cut off, and the next begin where it should have gone on.
             const int64_t found = search(f, last + 4, "OggS", 4, NULL);
-            *gap |= found < f->size || (n >= 27 && lin_part_next(f, at) < f->size);
+            *has_gap |= found < f->size || (n >= 27 && lin_part_next(f, at) < f->size);
             if (found == f->size) return f->size;
             at = last = found;
             continue;
@@ -257,7 +263,7 @@ static int64_t end_of_link(file *f, int64_t at, int *gap)
         } else {
             is_within = 1;
             // What is kept of a radio station begins with its headers, whose time is 0, and goes on with later pages.
-            if (streams == 1 && id == serial && page != sequence + 1 && time) *gap = 1;
+            if (streams == 1 && id == serial && page != sequence + 1 && time) *has_gap = 1;
         }
         if (id == serial) sequence = page, time = number(b + 6, 8, 0);
         size_t body = 0;
@@ -372,21 +378,28 @@ static int64_t end_of_others(file *f, int64_t from, const unsigned char *b)
     return end < f->size ? end : before_tags(f, from);
 }
 
-int64_t lin_part_end(file *f, int64_t from, int *gap)
+static int64_t end_of_au(file *f, int64_t from, const unsigned char *b, lin_part_facts *facts)
+{
+    const int64_t at = beyond(f, from, number(b + 4, 4, 1));
+    const uint32_t length = (uint32_t)number(b + 8, 4, 1);
+    if (lin_part_is_unknown(length)) return f->size;
+    facts->promised = length;
+    facts->present = f->size - at;
+    return length ? beyond(f, at, length) : f->size;
+}
+
+int64_t lin_part_end(file *f, int64_t from, lin_part_facts *facts)
 {
     unsigned char b[64] = {0};
     const size_t n = lin_part_read(f, b, sizeof b, from);
-    *gap = 0;
+    *facts = (lin_part_facts){.promised = -1};
     if (n < 24) return f->size;
     const family *c = find_family(b);
     if (c && memcmp(b, "RIFF", 4) == 0 && memcmp(b + 8, "AVI ", 4) == 0) return end_of_avi(f, from);
-    if (c) return end_of_chunks(f, from, c);
-    if (memcmp(b, ".snd", 4) == 0) {
-        const uint32_t length = (uint32_t)number(b + 8, 4, 1);
-        return length == 0 || lin_part_is_unknown(length) ? f->size : beyond(f, from, number(b + 4, 4, 1) + length);
-    }
-    if (memcmp(b, "Creative Voice File\x1a", 20) == 0) return end_of_voc(f, from);
-    if (memcmp(b, "OggS", 4) == 0) return end_of_link(f, from, gap);
+    if (c) return end_of_chunks(f, from, c, facts);
+    if (memcmp(b, ".snd", 4) == 0) return end_of_au(f, from, b, facts);
+    if (memcmp(b, "Creative Voice File\x1a", 20) == 0) return end_of_voc(f, from, facts);
+    if (memcmp(b, "OggS", 4) == 0) return end_of_link(f, from, &facts->has_gap);
     if (memcmp(b + 4, "ftyp", 4) == 0 || memcmp(b + 4, "moov", 4) == 0) return end_of_boxes(f, from);
     if (memcmp(b, ASF_HEADER, 16) == 0) return end_of_asf(f, from);
     return end_of_others(f, from, b);

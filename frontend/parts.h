@@ -6,7 +6,7 @@
  * pages; a few formats without lengths are searched for the signature of another file.
  *
  *   lin_part_file file = {fd, base, size};
- *   end = lin_part_end(&file, 0, &gap);
+ *   end = lin_part_end(&file, 0, &facts);
  *   next = lin_part_next(&file, end);     // == size: nothing but tags and padding is left
  *
  * Offsets count from `base`. Threads: any.
@@ -22,9 +22,16 @@ typedef struct lin_part_file {
     int64_t base, size;
 } lin_part_file;
 
+/* What the structure says besides. promised: the bytes of samples that a header gives, -1: it gives none, or says that they are not
+ * known; present: those up to the end of the file. has_gap: pages of Ogg are missing. */
+typedef struct lin_part_facts {
+    int64_t promised, present;
+    int has_gap;
+} lin_part_facts;
+
 /* The end of the file that begins at `from`; file->size if it is the last, if its length is not declared, or if the format is not
- * known here. *gap: pages of Ogg are missing in it. */
-int64_t lin_part_end(const lin_part_file *file, int64_t from, int *gap);
+ * known here. */
+int64_t lin_part_end(const lin_part_file *file, int64_t from, lin_part_facts *facts);
 
 /* Skips tags (ID3v1, APE, Lyrics3) and zeros: the first offset from `at` with something else. */
 int64_t lin_part_next(const lin_part_file *file, int64_t at);

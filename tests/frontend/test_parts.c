@@ -39,18 +39,18 @@ static void add_sound(size_t n)
 
 static lin_part_file file;
 
-static int64_t end_at(int64_t from, int *gap)
+static int64_t end_at(int64_t from, lin_part_facts *facts)
 {
     file.size = (int64_t)n_bytes;
     close(file.fd);
     file.fd = open(write_bytes("x", bytes, n_bytes), O_RDONLY | O_CLOEXEC);
-    return lin_part_end(&file, from, gap);
+    return lin_part_end(&file, from, facts);
 }
 
 static int64_t end_of(void)
 {
-    int gap;
-    return end_at(0, &gap);
+    lin_part_facts facts;
+    return end_at(0, &facts);
 }
 
 static void add_wav(const char *magic, uint32_t data, size_t is)
@@ -77,9 +77,9 @@ START_TEST(chunks)
         ck_assert_int_eq(end_of(), 144);
         const int64_t second = (int64_t)n_bytes;
         add_wav(kinds[k], 10, 10);
-        int gap;
-        ck_assert_int_eq(end_at(144, &gap), second);
-        ck_assert_int_eq(end_at(second, &gap), (int64_t)n_bytes);
+        lin_part_facts facts;
+        ck_assert_int_eq(end_at(144, &facts), second);
+        ck_assert_int_eq(end_at(second, &facts), (int64_t)n_bytes);
         clear();
         add_wav(kinds[k], 100, 300); // more than its header gives
         ck_assert_int_eq(end_of(), 144);
@@ -180,16 +180,16 @@ static void add_page(int kind, uint32_t serial, uint32_t number, unsigned char s
 
 START_TEST(ogg)
 {
-    int gap;
+    lin_part_facts facts;
     clear();
     for (uint32_t i = 0; i < 5; i++) add_page(i ? 0 : 2, 7, i, 100);
-    ck_assert_int_eq(end_at(0, &gap), 5 * 128);
-    ck_assert_int_eq(gap, 0);
+    ck_assert_int_eq(end_at(0, &facts), 5 * 128);
+    ck_assert_int_eq(facts.has_gap, 0);
     add_page(2, 9, 0, 50);
     add_page(0, 9, 1, 50);
-    ck_assert_int_eq(end_at(0, &gap), 5 * 128);
-    ck_assert_int_eq(gap, 0);
-    ck_assert_int_eq(end_at(5 * 128, &gap), (int64_t)n_bytes);
+    ck_assert_int_eq(end_at(0, &facts), 5 * 128);
+    ck_assert_int_eq(facts.has_gap, 0);
+    ck_assert_int_eq(end_at(5 * 128, &facts), (int64_t)n_bytes);
     clear(); // two streams at once
     add_page(2, 1, 0, 10);
     add_page(2, 2, 0, 10);
@@ -197,19 +197,19 @@ START_TEST(ogg)
     add_page(0, 2, 1, 10);
     const int64_t link = (int64_t)n_bytes;
     add_page(2, 3, 0, 10);
-    ck_assert_int_eq(end_at(0, &gap), link);
-    ck_assert_int_eq(gap, 0);
+    ck_assert_int_eq(end_at(0, &facts), link);
+    ck_assert_int_eq(facts.has_gap, 0);
     clear(); // a page is missing
     add_page(2, 7, 0, 10);
     add_page(0, 7, 1, 10);
     add_page(0, 7, 3, 10);
-    end_at(0, &gap);
-    ck_assert_int_eq(gap, 1);
+    end_at(0, &facts);
+    ck_assert_int_eq(facts.has_gap, 1);
     clear(); // after the headers that is no loss
     add_page(2, 7, 0, 10);
     add_page(0, 7, 3, 10);
-    end_at(0, &gap);
-    ck_assert_int_eq(gap, 0);
+    end_at(0, &facts);
+    ck_assert_int_eq(facts.has_gap, 0);
     clear(); // the first is cut off within a page, and another follows
     add_page(2, 7, 0, 10);
     add_page(0, 7, 1, 200);
@@ -217,14 +217,14 @@ START_TEST(ogg)
     const int64_t second = (int64_t)n_bytes;
     add_page(2, 8, 0, 10);
     add_page(0, 8, 1, 10);
-    ck_assert_int_eq(end_at(0, &gap), second);
-    ck_assert_int_eq(gap, 1);
+    ck_assert_int_eq(end_at(0, &facts), second);
+    ck_assert_int_eq(facts.has_gap, 1);
     clear(); // junk
     add_page(2, 7, 0, 10);
     add_page(0, 7, 1, 10);
     add_sound(1000);
-    ck_assert_int_eq(end_at(0, &gap), (int64_t)n_bytes);
-    ck_assert_int_eq(gap, 1);
+    ck_assert_int_eq(end_at(0, &facts), (int64_t)n_bytes);
+    ck_assert_int_eq(facts.has_gap, 1);
 }
 END_TEST
 
@@ -269,9 +269,9 @@ START_TEST(hostile)
         n_bytes = n;
         const char *begin = begins[i % 12];
         memcpy(bytes, begin, strlen(begin) < n ? strlen(begin) : n);
-        int gap;
+        lin_part_facts facts;
         for (int64_t at = 0, parts = 0; at < (int64_t)n_bytes; parts++) {
-            const int64_t end = end_at(at, &gap), next = lin_part_next(&file, end);
+            const int64_t end = end_at(at, &facts), next = lin_part_next(&file, end);
             ck_assert_int_gt(end, at);
             ck_assert_int_le(end, (int64_t)n_bytes);
             ck_assert_int_ge(next, end);
