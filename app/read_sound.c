@@ -54,6 +54,7 @@ void lin_read_sound(const char *name)
     lin_error err = {0};
     int n = 1;
     lin_child_share_group();
+    lin_audio_bound_gaps(LIN_AUDIO_STRANGERS_GAP_S);
     lin_status status = lin_audio_open_fd(STDIN_FILENO, name, NULL, &audio, &err);
     if (status == LIN_OK) {
         const lin_audio_format *info = lin_audio_info(audio);

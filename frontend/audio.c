@@ -16,10 +16,15 @@
 #include "frontend/pcm.h"
 
 static const volatile sig_atomic_t *stop_flag;
+static int longest_gap;
 
 void lin_audio_stop_on(const volatile sig_atomic_t *flag) { stop_flag = flag; }
 
 int lin_audio_is_stopped(void) { return stop_flag && *stop_flag; }
+
+void lin_audio_bound_gaps(int seconds) { longest_gap = seconds; }
+
+int lin_audio_longest_gap(void) { return longest_gap; }
 
 void lin_audio_warn(lin_audio *a, int is_missing, const char *fmt, ...)
 {

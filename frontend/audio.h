@@ -110,6 +110,12 @@ int lin_audio_wait_for(const lin_audio *audio);
 void lin_audio_stop_on(const volatile sig_atomic_t *flag);
 int lin_audio_is_stopped(void);
 
+/* For the whole process, before any audio is opened: longer gaps in the timestamps of a container are left out; otherwise they are
+ * filled with silence, up to 30 hours, for which a file of a few bytes is enough. 0: as usual. */
+void lin_audio_bound_gaps(int seconds);
+int lin_audio_longest_gap(void);
+enum { LIN_AUDIO_STRANGERS_GAP_S = 30 }; /* for files of others */
+
 /* Accepts NULL. */
 void lin_audio_close(lin_audio *audio);
 

@@ -9,9 +9,10 @@
 #include <sys/wait.h>
 
 #include "base/memory.h"
+#include "frontend/audio.h"
 #include "frontend/helper.h"
 
-enum { LINE = 256, CPU_S = 3600 };
+enum { LINE = 256, CPU_S = 3600, LONGEST_GAP_S = 30 * 3600 };
 #define MEMORY_BYTES (INT64_C(1) << 30)
 
 #ifdef __APPLE__
@@ -85,19 +86,22 @@ static void judge(lin_ffmpeg *f)
 }
 
 /*
- * Times that go back (a recorder that was started again, whose times begin at 0 again) would make aresample drop all sound until
- * they are as late as before: from there on they are shifted. Register 0: by how much, 1: the end of the frame before, 2: the time
- * of this one. Then gaps become silence.
+ * Gaps in the times become silence (aresample). Times that go back, of a recorder that was started again, would make it drop all sound
+ * until they are as late as before; and a gap of days costs nothing in a file. So from there on the times are shifted. Register 0:
+ * by how much, 1: the end of the frame before, 2: the time of this one. %d: the longest gap, in seconds.
  */
 static const char filters[] =
-    "asetpts='if(eq(N,0)*not(isnan(PTS)),st(1,PTS));st(2,if(isnan(PTS),ld(1),PTS+ld(0)));"
-    "if(lt(ld(2),ld(1)-0.1/TB),st(0,ld(0)+ld(1)-ld(2));st(2,ld(1)));st(1,ld(2)+NB_SAMPLES/(SR*TB));ld(2)',"
-    "aresample=async=1:first_pts=0";
+    "asetpts='if(eq(N,0)*not(isnan(PTS)),st(0,min(0,%d/TB-PTS));st(1,PTS+ld(0)));st(2,if(isnan(PTS),ld(1),PTS+ld(0)));"
+    "if(lt(ld(2),ld(1)-0.1/TB)+gt(ld(2),ld(1)+%d/TB),st(0,ld(0)+ld(1)-ld(2));st(2,ld(1)));"
+    "st(1,ld(2)+NB_SAMPLES/(SR*TB));ld(2)',aresample=async=1:first_pts=0";
 
 // The input is the open file, named by its descriptor, so that no name can be an option or a protocol; "pipe:0" would not allow
 // seeking. The container of the samples is AU: a header with rate and channels, then all samples.
 static lin_status start(lin_ffmpeg *f, int fd, const char *input, const char *name, lin_error *err)
 {
+    const int gap_s = lin_audio_longest_gap() ? lin_audio_longest_gap() : LONGEST_GAP_S;
+    char shifted[sizeof filters + 32];
+    snprintf(shifted, sizeof shifted, filters, gap_s, gap_s);
     const char *const argv[] = {"ffmpeg",
                                        "-hide_banner",
                                        "-nostdin",
@@ -119,7 +123,7 @@ static lin_status start(lin_ffmpeg *f, int fd, const char *input, const char *na
                                        "-map_metadata",
                                        "-1",
                                        "-af",
-                                       filters,
+                                       shifted,
                                        "-c:a",
                                        "pcm_f32be",
                                        "-f",

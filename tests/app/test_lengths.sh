@@ -176,6 +176,15 @@ if [ -s "$tmp/webm-live.one" ]; then
     { cat "$tmp/webm-live.two"; tail -c +$((at + 1)) "$tmp/webm-live.one"; } > "$tmp/back.webm"
     all "times that go back" "$tmp/back.webm" 3
 fi
+# Gaps become silence; in an upload, which may be a stranger's, only those of at most 30 s.
+for gap in 3 60; do
+    ffmpeg -v error -y -i "$tmp/two.wav" -af "asetpts='if(gt(T,1),PTS+$gap/TB,PTS)'" -c:a libopus -f webm "$tmp/gap.webm" 2> "$tmp/.log" || continue
+    run transcribe -q -f json "$tmp/gap.webm"
+    judge "a gap of $gap s: file" "$(seconds_of "$tmp/.out")" $((gap + 2)) "$status" "$err"
+    [ "$server" ] || continue
+    "$TALK" "$port" post /v1/audio/transcriptions file=@"$tmp/gap.webm" response_format=full_json > "$tmp/.out" 2>&1
+    judge "a gap of $gap s: upload" "$(seconds_of "$tmp/.out")" $((gap == 3 ? 5 : 2)) 0 ""
+done
 if [ "$server" ]; then
     kill "$server"
     wait "$server"
