@@ -1,5 +1,6 @@
-# No sound is lost in silence: what is read is compared with what the container holds, in both directions. All formats x {shorter,
-# longer, joined, unknown length} x {file, pipe, upload}: all of the sound is read, or the status is 1 and a warning says what is not.
+# [slow] No sound is lost in silence: what is read is compared with what the container holds, in both directions. All formats x
+# {shorter, longer, joined, unknown length} x {file, pipe, upload}: all of the sound is read, or the status is 1 and a warning says
+# what is missing.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }
@@ -15,12 +16,9 @@ trap 'kill -9 $server 2> /dev/null; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tm
 if [ -f "$(dirname "$LINNET")/liblinnet_web.so" ]; then
     "$LINNET" serve --listen 127.0.0.1:0 --no-words > "$tmp/log" 2>&1 &
     server=$!
-    for i in $(seq 1200); do
-        port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
-        [ -z "$port" ] || break
-        kill -0 $server 2> /dev/null || break
-        sleep 0.05
-    done
+    serves() { grep -q http:// "$tmp/log" || runs_no_more $server; }
+    await serves
+    port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
     ok "the server starts" test -n "$port"
 fi
 

@@ -14,13 +14,10 @@ start() {
     "$LINNET" serve --listen 127.0.0.1:0 --no-words "$@" > log 2>&1 &
     server=$!
     servers="$servers $server"
-    port=
-    for i in $(seq 1200); do
-        port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' log)
-        [ -z "$port" ] || return 0
-        kill -0 $server 2> /dev/null || break
-        sleep 0.05
-    done
+    serves() { grep -q http:// log || runs_no_more $server; }
+    await serves
+    port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' log)
+    [ -z "$port" ] || return 0
     fail "the server starts" "$(cat log)"
     finish
 }
@@ -45,7 +42,8 @@ if [ "$has_server" ]; then
     LINNET_FFMPEG=$tmp/waits TMPDIR=$tmp/spool start
     upload talk.m4a > answer &
     uploader=$!
-    for i in $(seq 1200); do child=$(pgrep -P $server) && break || sleep 0.05; done
+    reader() { child=$(pgrep -P $server); }
+    await reader
     ok "a process of its own reads it" test -n "$child"
     kill -9 $server
     wait $uploader
