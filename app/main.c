@@ -9,9 +9,11 @@
 #include "app/common.h"
 #include "app/guard.h"
 #include "app/options.h"
+#include "app/read_sound.h"
 #include "app/version.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "frontend/isolate.h"
 
 static void on_signal(int number)
 {
@@ -145,6 +147,7 @@ int main(int argc, char **argv)
     watch_signals();
     lin_commands_begin();
     const char *name = argc > 1 ? argv[1] : NULL;
+    if (argc == 3 && strcmp(name, LIN_ISOLATE_COMMAND) == 0) lin_read_sound(argv[2]);
     if (!name) {
         lin_help_program(stderr, lin_commands);
         return LIN_EXIT_USAGE;

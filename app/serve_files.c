@@ -1,11 +1,10 @@
 // serve_files.c - uploads to linnet serve: transcription with OpenAI's call, and alignment; see serve.h.
 //
 // A body is kept in memory until it is complete (its length is known and bounded before), then a worker writes the sound into a
-// temporary file, because the readers of sound need one, decodes it as linnet transcribe does, and removes it.
+// file without a name, because the readers of sound need one, and a process of its own (frontend/isolate.h) decodes it.
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,9 +12,12 @@
 #include "app/serve.h"
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/file.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "decoder/writers.h"
 #include "frontend/audio.h"
+#include "frontend/isolate.h"
 #include "linnet/aligner.h"
 #include "linnet/file_session.h"
 
@@ -29,7 +31,8 @@ struct lin_job {
     int aligns, posted;
     char type[512]; // of the body
     lin_buffer body;
-    char path[4096]; // of the temporary file; "": none
+    int sound;       // a file without a name; -1: none
+    char path[32];   // by which it can be opened again
     // the answer
     int status, done;
     const char *answer_type;
@@ -47,6 +50,7 @@ typedef struct lin_files {
     int n_threads, stop, left; // left: jobs that are not freed; the server's thread
     lin_spoken_lexicon lexicon;
     int has_lexicon;
+    char program[4096]; // this one
 } lin_files;
 
 typedef struct worker {
@@ -116,21 +120,24 @@ static lin_status read_request(lin_job *job, const lin_form *form, request *r, l
 
 static lin_status write_sound(lin_job *job, const lin_form_part *file, lin_error *err)
 {
-    const char *folder = getenv("TMPDIR");
-    snprintf(job->path, sizeof job->path, "%s/linnet-XXXXXX", folder && *folder ? folder : "/tmp");
-    const int descriptor = mkstemp(job->path);
-    size_t at = 0;
-    errno = 0;
-    while (descriptor >= 0 && at < file->n) {
-        const ssize_t n = write(descriptor, file->data + at, file->n - at);
-        if (n <= 0 && errno != EINTR) break;
+    const char *folder;
+    job->sound = lin_file_open_unnamed(&folder);
+    int error = job->sound < 0 ? errno : 0;
+    for (size_t at = 0; !error && at < file->n;) {
+        const ssize_t n = write(job->sound, file->data + at, file->n - at);
         if (n > 0) at += (size_t)n;
+        else if (n == 0 || errno != EINTR) error = n == 0 ? ENOSPC : errno;
     }
-    if (descriptor < 0) job->path[0] = 0;
-    else close(descriptor);
-    if (at == file->n) return LIN_OK;
+    // By this name it can be opened again, on Linux at its beginning.
+#ifdef __APPLE__
+    lseek(job->sound, 0, SEEK_SET);
+    snprintf(job->path, sizeof job->path, "/dev/fd/%d", job->sound);
+#else
+    snprintf(job->path, sizeof job->path, "/proc/self/fd/%d", job->sound);
+#endif
+    if (!error) return LIN_OK;
     job->status = 507;
-    return lin_fail(err, LIN_IO, "the sound cannot be kept: %s", strerror(errno));
+    return lin_fail(err, LIN_IO, "the sound cannot be kept: %s", strerror(error));
 }
 
 /* ---- answers ---------------------------------------------------------------------------------------------------------------- */
@@ -166,6 +173,16 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
     return status == LIN_OK ? lin_buffer_status(out, err) : status;
 }
 
+// A member more in a JSON object.
+static void add_warning(lin_buffer *out, const char *warning)
+{
+    if (!*warning) return;
+    while (out->n && out->data[out->n - 1] != '}') out->n--;
+    if (out->n) out->n--;
+    lin_buffer_member_text(out, "warning", warning);
+    lin_buffer_text(out, "}\n");
+}
+
 static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, const lin_alignment *a, double row_s, lin_error *err)
 {
     const int json = !strcmp(r->format, "json") || strstr(r->format, "_json");
@@ -176,13 +193,19 @@ static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, co
     lin_status status = lin_write_speakers(writer, &(const lin_result *){&a->results[0]}, 1, &o, out, err);
     job->answer_type = json ? "application/json" : "text/plain; charset=utf-8";
     lin_alignment_doubt(a, row_s, 0, doubt, sizeof doubt);
-    if (status == LIN_OK && json && doubt[0]) { // a member more
-        while (out->n && out->data[out->n - 1] != '}') out->n--;
-        if (out->n) out->n--;
-        lin_buffer_member_text(out, "warning", doubt);
-        lin_buffer_text(out, "}\n");
-    }
+    if (status == LIN_OK && json) add_warning(out, a->warning[0] ? a->warning : doubt);
     return status == LIN_OK ? lin_buffer_status(out, err) : status;
+}
+
+// Names of the machine's files do not belong into an answer.
+static void hide_path(char *message, const char *path)
+{
+    static const char name[] = "the file";
+    const size_t n = strlen(path);
+    for (char *at; n >= sizeof name - 1 && (at = strstr(message, path)) != NULL;) {
+        memcpy(at, name, sizeof name - 1);
+        memmove(at + sizeof name - 1, at + n, strlen(at + n) + 1);
+    }
 }
 
 /* ---- workers ---------------------------------------------------------------------------------------------------------------- */
@@ -215,8 +238,11 @@ static lin_status transcribe(worker *w, lin_job *job, const request *r, lin_erro
     const lin_sound sound = {.path = job->path, .channel = LIN_CHANNEL_MIX, .results = &w->result};
     const lin_file_sink sink = {.context = w, .begin = begin_result, .progress = stops};
     if (status == LIN_OK) status = lin_file_session_run(w->session, &sound, &sink, &report, err);
-    if (status == LIN_OK) job->seconds = report.seconds;
-    return status == LIN_OK ? put_transcript(s, job, r, &w->result, err) : status;
+    job->seconds = report.seconds;
+    if (status == LIN_OK) status = put_transcript(s, job, r, &w->result, err);
+    hide_path(report.warning, job->path);
+    if (status == LIN_OK && strstr(r->format, "json")) add_warning(&job->answer, report.warning);
+    return status;
 }
 
 static lin_status open_lexicon(lin_files *f, lin_error *err)
@@ -249,18 +275,8 @@ static lin_status align(worker *w, lin_job *job, const request *r, lin_error *er
     if (status == LIN_OK) status = lin_aligner_align(w->aligner, &in, &w->alignment, err);
     job->seconds = w->alignment.seconds;
     if (status == LIN_OK && job->seconds > s->v->max_sound_s) status = lin_fail(err, LIN_STOPPED, "the sound is too long");
+    hide_path(w->alignment.warning, job->path);
     return status == LIN_OK ? put_alignment(s, job, r, &w->alignment, s->recognizer.row_seconds, err) : status;
-}
-
-// Names of the machine's files do not belong into an answer.
-static void hide_path(char *message, const char *path)
-{
-    static const char name[] = "the file";
-    const size_t n = strlen(path);
-    for (char *at; n >= sizeof name - 1 && (at = strstr(message, path)) != NULL;) {
-        memcpy(at, name, sizeof name - 1);
-        memmove(at + sizeof name - 1, at + n, strlen(at + n) + 1);
-    }
 }
 
 static int http_status(lin_status status)
@@ -296,6 +312,7 @@ static void work_on(worker *w, lin_job *job)
     job->status = 0;
     job->until = lin_now() + w->serve->v->max_work_s;
     lin_audio_stop_at(job->until);
+    job->sound = -1;
     lin_status status = lin_buffer_status(&job->body, &err);
     if (status == LIN_OK) status = lin_form_parse(job->type, job->body.data ? job->body.data : "", job->body.n, &form, &err);
     if (status == LIN_OK) status = read_request(job, &form, &r, &err);
@@ -303,7 +320,7 @@ static void work_on(worker *w, lin_job *job)
     if (status == LIN_OK) status = job->aligns ? align(w, job, &r, &err) : transcribe(w, job, &r, &err);
     lin_audio_stop_at(0);
     if (status == LIN_STOPPED) status = explain_stop(w->serve->v, job, &err);
-    if (job->path[0]) unlink(job->path);
+    if (job->sound >= 0) close(job->sound);
     if (status == LIN_OK) {
         job->status = 200;
         return;
@@ -369,8 +386,8 @@ lin_status lin_files_create(lin_serve *s, lin_error *err)
     f->last = &f->first;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->work, NULL);
-    lin_audio_bound_gaps(LIN_AUDIO_STRANGERS_GAP_S);
     const int n = s->v->threads ? s->v->threads : lin_cores();
+    if (lin_system_program(f->program, sizeof f->program)) lin_isolate_files(f->program);
     f->threads = lin_calloc((size_t)n, sizeof *f->threads);
     if (!f->threads) return lin_no_memory(err, "workers", (size_t)n * sizeof *f->threads);
     for (; f->n_threads < n; f->n_threads++) {
@@ -393,6 +410,7 @@ void lin_files_destroy(lin_serve *s)
         next = job->next;
         free_job(job);
     }
+    lin_isolate_files(NULL);
     if (f->has_lexicon) lin_spoken_lexicon_close(&f->lexicon);
     pthread_cond_destroy(&f->work);
     pthread_mutex_destroy(&f->lock);

@@ -69,6 +69,17 @@ static int folder_of(const char *path, char folder[PATH_MAX])
 }
 
 /*
+ * In a sticky folder that everyone may write to (/tmp) a link that someone else made is not followed, as Linux's protected_symlinks
+ * has it: the kernel does not see that a link is read and followed here.
+ */
+static int is_planted(const char *folder, const struct stat *link)
+{
+    struct stat at;
+    if (link->st_uid == geteuid() || stat(folder, &at) != 0) return 0;
+    return (at.st_mode & S_ISVTX) && (at.st_mode & S_IWOTH) && link->st_uid != at.st_uid;
+}
+
+/*
  * Follows symlinks to a name that is not a link, whether it exists or not. Names in /proc (/dev/stdout leads to /proc/self/fd/1)
  * look like links to files, but are open files: then *is_open is 1.
  */
@@ -80,11 +91,13 @@ static int follow(const char *path, char *target, size_t capacity, int *is_open)
     if (strlen(path) >= capacity) return ENAMETOOLONG;
     memcpy(target, path, strlen(path) + 1);
     for (int i = 0; i < 40; i++) {
-        if (folder_of(target, folder) && strncmp(folder, "/proc/", 6) == 0) {
+        const int has_folder = folder_of(target, folder);
+        if (has_folder && strncmp(folder, "/proc/", 6) == 0) {
             *is_open = 1;
             return 0;
         }
         if (lstat(target, &st) != 0 || !S_ISLNK(st.st_mode)) return 0;
+        if (has_folder && is_planted(folder, &st)) return EACCES;
         const ssize_t n = readlink(target, link, sizeof link - 1);
         if (n < 0) return errno;
         const size_t before = *link == '/' ? 0 : (size_t)(base_of(target) - target);
@@ -407,4 +420,20 @@ lin_status lin_file_write_all(const char *path, const void *bytes, size_t n, lin
     if (status == LIN_OK) return lin_file_commit(w, err);
     lin_file_abort(w);
     return status;
+}
+
+int lin_file_open_unnamed(const char **folder)
+{
+    char path[PATH_MAX];
+    const char *named = getenv("TMPDIR");
+    int fd;
+    *folder = named && *named ? named : "/tmp";
+#ifdef O_TMPFILE
+    fd = open(*folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+#endif
+    snprintf(path, sizeof path, "%s/linnet-XXXXXX", *folder);
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0) unlink(path);
+    return fd;
 }

@@ -5,7 +5,8 @@
  * Opus, MP3, AIFF and more); frontend/sphere and frontend/shorten read NIST SPHERE; the program ffmpeg decodes formats that these
  * do not support (frontend/ffmpeg.h). In pipes the first bytes decide (frontend/sniff.h): WAV, SPHERE and headerless PCM are read
  * as they arrive; other formats, whose readers must seek, are first stored in an unlinked file in $TMPDIR (or /tmp) of at most
- * LIN_AUDIO_SPOOL_BYTES. Memory does not grow with the sound.
+ * LIN_AUDIO_SPOOL_BYTES. Memory does not grow with the sound. What is read is compared with what the container holds; several files
+ * that were joined are read one after the other (frontend/parts.h). frontend/isolate.h: a process of its own reads the files.
  *
  *   lin_audio_open("x.flac", NULL, &audio, &err);
  *   while (lin_audio_read(audio, frames, capacity, &n, &err) == LIN_OK && n > 0) ...;

@@ -1,13 +1,13 @@
 // audio_pipe.c - sound from a pipe; see audio_internal.h.
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "frontend/audio_internal.h"
+#include "frontend/pcm.h"
 
 lin_status lin_audio_look(lin_audio *a, lin_sniffed *kind, const char **what, lin_error *err)
 {
@@ -25,6 +25,17 @@ lin_status lin_audio_look(lin_audio *a, lin_sniffed *kind, const char **what, li
     return status;
 }
 
+static void begin_wav(lin_audio *a, const lin_wav *wav)
+{
+    a->at += (int)wav->at;
+    a->held -= (int)wav->at;
+    a->left = wav->bytes;
+    a->padding = wav->bytes > 0 ? (int)(wav->bytes & 1) : 0;
+    a->is_wav = 1;
+    a->part_begin = a->position;
+    a->declared = 0;
+}
+
 lin_status lin_audio_open_wav(lin_audio *a, int *is, lin_error *err)
 {
     lin_wav wav;
@@ -38,33 +49,103 @@ lin_status lin_audio_open_wav(lin_audio *a, int *is, lin_error *err)
     *is = 1;
     status = lin_audio_open_raw(a, &wav.pcm, err);
     if (status != LIN_OK) return status;
-    a->at = (int)wav.at;
-    a->held -= (int)wav.at;
-    a->left = wav.bytes;
+    begin_wav(a, &wav);
     if (wav.bytes >= 0) a->info.frames = wav.bytes / a->frame_bytes;
     snprintf(a->info.format, sizeof a->info.format, "WAV, %s", lin_pcm_name(wav.pcm.encoding));
     return LIN_OK;
 }
 
-static int open_unlinked(const char *folder)
+// ---- after the samples of a WAV file in a pipe ----
+
+// Reads until `wanted` bytes are held.
+static lin_status hold(lin_audio *a, int wanted, lin_error *err)
 {
-    char path[4096];
-    int fd;
-#ifdef O_TMPFILE
-    fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
-#endif
-    snprintf(path, sizeof path, "%s/linnet-XXXXXX", folder);
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0) unlink(path);
-    return fd;
+    int end = 0;
+    lin_status status = LIN_OK;
+    while (status == LIN_OK && !end && a->held < wanted) status = lin_audio_gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
+    return status;
+}
+
+static lin_status skip(lin_audio *a, int64_t n, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    while (n > 0 && status == LIN_OK) {
+        status = hold(a, 1, err);
+        const int some = n < a->held ? (int)n : a->held;
+        if (some == 0) break;
+        a->at += some;
+        a->held -= some;
+        n -= some;
+    }
+    return status;
+}
+
+static int is_chunk(const unsigned char *b)
+{
+    for (int i = 0; i < 4; i++)
+        if (b[i] < ' ' || b[i] > '~') return 0;
+    return b[7] == 0; // at most 16 MB
+}
+
+// Another WAV file: its samples go on.
+static lin_status join(lin_audio *a, lin_error *err)
+{
+    lin_wav wav;
+    int found = 0;
+    lin_status status = LIN_OK;
+    for (int wanted = 256; found == 0 && status == LIN_OK && wanted <= LIN_AUDIO_RAW_BYTES; wanted *= 2) {
+        status = hold(a, wanted, err);
+        found = lin_wav_find(a->bytes + a->at, (size_t)a->held, &wav);
+    }
+    if (status != LIN_OK) return status;
+    if (found != 1 || wav.pcm.rate_hz != a->info.rate_hz || wav.pcm.channels != a->info.channels) {
+        lin_audio_warn(a, 1,
+                       "%s consists of several WAV files; the one that begins after %.3f s is not read: its format is another",
+                       a->name, (double)a->position / a->info.rate_hz);
+        return LIN_OK;
+    }
+    a->encoding = wav.pcm.encoding;
+    a->frame_bytes = lin_pcm_bytes(a->encoding) * a->info.channels;
+    begin_wav(a, &wav);
+    return LIN_OK;
+}
+
+lin_status lin_audio_after_wav(lin_audio *a, lin_error *err)
+{
+    lin_status status = skip(a, a->left + a->padding, err);
+    a->left = a->padding = 0;
+    while (status == LIN_OK) {
+        status = hold(a, 12, err);
+        const unsigned char *b = a->bytes + a->at;
+        if (status != LIN_OK || a->held < 12) break; // its end
+        if ((memcmp(b, "RIFF", 4) == 0 || memcmp(b, "RF64", 4) == 0 || memcmp(b, "BW64", 4) == 0) && memcmp(b + 8, "WAVE", 4) == 0)
+            return join(a, err);
+        if (is_chunk(b)) {
+            const int64_t length = (int64_t)b[6] << 16 | b[5] << 8 | b[4];
+            status = skip(a, 8 + length + (length & 1), err);
+            continue;
+        }
+        // More samples than the header gives, unless it is little or noise: then they are something else.
+        const int tenth = a->info.rate_hz / 10 * a->frame_bytes, most = tenth < LIN_AUDIO_RAW_BYTES ? tenth : LIN_AUDIO_RAW_BYTES;
+        status = hold(a, most, err);
+        if (status != LIN_OK || a->held < most) break;
+        b = a->bytes + a->at;
+        if (a->encoding == LIN_PCM_S16LE && lin_sniff_is_noise(b, a->held < LIN_SNIFF_BYTES ? (size_t)a->held : LIN_SNIFF_BYTES)) {
+            lin_audio_warn(a, 1, "%s goes on after its sound of %.3f s: bytes more than its header gives are not read", a->name,
+                           (double)a->position / a->info.rate_hz);
+            break;
+        }
+        a->declared = a->position - a->part_begin;
+        a->left = -1;
+        return LIN_OK;
+    }
+    return status;
 }
 
 lin_status lin_audio_spool(lin_audio *a, lin_error *err)
 {
-    const char *folder = getenv("TMPDIR");
-    if (!folder || !*folder) folder = "/tmp";
-    const int to = open_unlinked(folder);
+    const char *folder;
+    const int to = lin_file_open_unnamed(&folder);
     int end = 0;
     lin_status status =
         to < 0 ? lin_fail(err, LIN_IO, "cannot store %s in %s: %s", a->name, folder, strerror(errno)) : lin_audio_make_room(a, err);
@@ -95,6 +176,6 @@ lin_status lin_audio_spool(lin_audio *a, lin_error *err)
     a->close_fd = 1;
     a->live = 0;
     a->base = 0;
-    a->size = size;
+    a->size = a->next = size;
     return LIN_OK;
 }

@@ -2,9 +2,10 @@
  * ffmpeg.h - sound that libsndfile does not support (m4a, mp4, webm, mkv, aac, wma, video), decoded by the program ffmpeg.
  *
  * Pipeline: an open file -> [ffmpeg, a child process] -> frontend/audio. The program is $LINNET_FFMPEG, or "ffmpeg" on the PATH;
- * LINNET_FFMPEG="" disables it. It is started without a shell and never gets the file's name: the open file is its standard
- * input, it may open only files, and it inherits no other descriptor. Samples arrive as 32-bit floats through a pipe, so memory
- * is constant. Gaps in the container's timestamps are filled with silence, so that times are those of the container.
+ * LINNET_FFMPEG="" disables it. It is started without a shell, in the sandbox of base/child.h, and never gets the file's name: the
+ * open file is its standard input. It may use containers of sound and video only, none that name other files. Samples arrive as
+ * 32-bit floats through a pipe (frontend/helper.h), so memory is constant. Gaps in the container's timestamps are filled with
+ * silence, so that times are those of the container; where they go back, the sound goes on.
  *
  *   lin_ffmpeg_open(fd, "talk.m4a", &ffmpeg, &err);
  *   while (lin_ffmpeg_read(ffmpeg, frames, capacity, &n, &err) == LIN_OK && n > 0) ...;
@@ -16,16 +17,21 @@
 #ifndef LIN_FRONTEND_FFMPEG_H
 #define LIN_FRONTEND_FFMPEG_H
 
+#include <stdint.h>
+
 #include "base/status.h"
 
 typedef struct lin_ffmpeg lin_ffmpeg;
 
+/* A path, a name that is looked for on the PATH, or "": none. */
+const char *lin_ffmpeg_program(void);
+
 /*
- * fd: a regular file, which the caller still owns. name: for messages. LIN_UNSUPPORTED: there is no such program, or it is
- * disabled; LIN_FORMAT: ffmpeg's message about the file; LIN_IO, LIN_NO_MEMORY; LIN_STOPPED (lin_audio_stop_on). On failure
- * *ffmpeg is NULL.
+ * fd: a regular file, which the caller still owns; its bytes from `from` to `end`, -1: to its end. name: for messages.
+ * LIN_UNSUPPORTED: there is no such program, or it is disabled; LIN_FORMAT: ffmpeg's message about the file; LIN_IO,
+ * LIN_NO_MEMORY; LIN_STOPPED (lin_audio_stop_on). On failure *ffmpeg is NULL.
  */
-lin_status lin_ffmpeg_open(int fd, const char *name, lin_ffmpeg **ffmpeg, lin_error *err);
+lin_status lin_ffmpeg_open(int fd, int64_t from, int64_t end, const char *name, lin_ffmpeg **ffmpeg, lin_error *err);
 
 /* Of the first audio stream of the file. They may be outside the limits of audio.h. */
 int lin_ffmpeg_rate(const lin_ffmpeg *ffmpeg);

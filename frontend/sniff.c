@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "frontend/parts.h"
+
 // ---- signatures ----
 
 #define MAGIC(text) text, sizeof text - 1
@@ -80,7 +82,7 @@ static int has(const unsigned char *b, size_t n, size_t at, const char *magic, s
 // ---- frames without a container ----
 
 // The length in bytes of the MPEG audio frame that begins here, 0 if none does. ISO 11172-3, 2.4.1.3; 13818-3 for the half rates.
-static size_t mpeg_frame(const unsigned char *b)
+size_t lin_sniff_mpeg_frame(const unsigned char *b)
 {
     static const short kbps[5][16] = {{0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 0}, // 1, layer I
                                       {0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 0},    // 1, II
@@ -154,7 +156,7 @@ lin_sniffed lin_sniff(const unsigned char *b, size_t n, const char **what)
         *what = signatures[i].what;
         return signatures[i].kind;
     }
-    if (two_frames(b, n, mpeg_frame)) {
+    if (two_frames(b, n, lin_sniff_mpeg_frame)) {
         *what = "an MP3 file";
         return LIN_SNIFF_SNDFILE;
     }
@@ -256,14 +258,22 @@ int lin_wav_find(const unsigned char *b, size_t n, lin_wav *wav)
 {
     int found = 0;
     if (n < 12) return 0;
-    if (memcmp(b, "RIFF", 4) != 0 || memcmp(b + 8, "WAVE", 4) != 0) return -1;
+    if ((memcmp(b, "RIFF", 4) != 0 && memcmp(b, "RF64", 4) != 0 && memcmp(b, "BW64", 4) != 0) || memcmp(b + 8, "WAVE", 4) != 0)
+        return -1;
+    uint64_t in_ds64 = 0;
     for (size_t at = 12;;) {
         if (n < at + 8) return 0;
         const uint32_t length = u32(b + at + 4);
         if (memcmp(b + at, "data", 4) == 0) {
             wav->at = at + 8;
-            wav->bytes = length > 0 && length < 0x7ffff000 ? (int64_t)length : -1;
+            wav->bytes = length > 0 && !lin_part_is_unknown(length) ? (int64_t)length : -1;
+            if (length == 0xffffffff && in_ds64 > 0 && in_ds64 < INT64_MAX) wav->bytes = (int64_t)in_ds64;
             return found ? 1 : -1;
+        }
+        if (memcmp(b + at, "ds64", 4) == 0) { // EBU Tech 3306: the sizes of RIFF and of data
+            if (length < 16) return -1;
+            if (n < at + 24) return 0;
+            in_ds64 = (uint64_t)u32(b + at + 20) << 32 | u32(b + at + 16);
         }
         if (memcmp(b + at, "fmt ", 4) == 0) {
             if (length < 16) return -1;

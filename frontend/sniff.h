@@ -27,6 +27,9 @@ enum { LIN_SNIFF_BYTES = 2048 };
 /* *what: "a FLAC file", "an MPEG-4 file", "text", ...; "" for LIN_SNIFF_UNKNOWN. */
 lin_sniffed lin_sniff(const unsigned char *bytes, size_t n, const char **what);
 
+/* The length in bytes of the MPEG audio frame whose header the four bytes are, 0: they are none. */
+size_t lin_sniff_mpeg_frame(const unsigned char *bytes);
+
 /* 1: a NIST SPHERE file, which frontend/sphere reads. */
 int lin_sniff_is_sphere(const unsigned char *bytes, size_t n);
 
@@ -44,7 +47,7 @@ typedef struct lin_wav {
     int64_t bytes; /* of samples; -1: until the end, because the writer did not know the length */
 } lin_wav;
 
-/* Parses the header of a RIFF WAV file in its first n bytes. 1: found; 0: more bytes are needed; -1: not plain samples of an
+/* Parses the header of a RIFF, RF64 or BW64 WAV file in its first n bytes. 1: found; 0: more bytes are needed; -1: not plain samples of an
  * encoding in audio.h, or the header is damaged. rate and channels may have any value. */
 int lin_wav_find(const unsigned char *bytes, size_t n, lin_wav *wav);
 

@@ -16,7 +16,7 @@ TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not su
 endif
 SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c) tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,\
 	$(wildcard tests/*.c tests/*/*.c))
-TEST_TOOLS := $(addprefix $B/tests/,app/sound app/rows app/talk app/crowd app/gpu_cases recipes/sphere recipes/pcm)
+TEST_TOOLS := $(addprefix $B/tests/,app/sound app/container app/rows app/talk app/crowd app/gpu_cases recipes/sphere recipes/pcm)
 
 # ---- groups --------------------------------------------------------------------------------------------------------------------
 

@@ -29,8 +29,10 @@ ok "results of a WAV file in a pipe appear while it is open" await test -s "$tmp
 exec 9>&-
 wait $pid
 is "and it ends well" "0:" "$?:$(cat "$tmp/.err")"
-# A header with a length: the sound ends there, and bytes after it are ignored.
-is "bytes after the samples are ignored" "$phones" "$(cat "$w" "$tmp/talk.raw" | "$LINNET" transcribe -q -)"
+# A header with a length, and more samples after it.
+is "samples beyond what the header gives are read" "$("$LINNET" transcribe -q "$tmp/piped.wav")" \
+    "$(cat "$w" "$tmp/talk.raw" | "$LINNET" transcribe -q - 2> "$tmp/.err")"
+has "and that is said" "$(cat "$tmp/.err")" "the header of standard input gives 2.000 s; all 4.000 s of it are read"
 
 mkfifo "$tmp/silent"
 "$LINNET" listen -q --from - < "$tmp/silent" > "$tmp/.out" 2> "$tmp/.err" &
@@ -129,9 +131,9 @@ has "prepare keeps the other" "$err" "1 utterance"
 # ---- a script in place of ffmpeg -------------------------------------------------------------------------------------------------
 
 "$SOUND" "$tmp/talk.au" seconds=2 seed=7 format=au
-export FAKE=$tmp
-cat > "$tmp/fake" <<'END'
-#!/bin/sh
+export LINNET_SANDBOX=off # the script reads and writes files of this test
+{ echo "#!/bin/sh"; echo "FAKE=$tmp"; } > "$tmp/fake"
+cat >> "$tmp/fake" <<'END'
 printf '%s\n' "$@" > "$FAKE/args"
 ls /proc/self/fd | tr '\n' ' ' > "$FAKE/fds"
 cat /proc/self/fd/0 > "$FAKE/given"
@@ -169,7 +171,9 @@ is "an m4a" "$phones" "$("$LINNET" transcribe -q "$m")"
 ok "ffmpeg was given the file itself" cmp "$m" "$tmp/given"
 is "it has no other descriptors (ls opens 3)" "0 1 2 3 " "$(cat "$tmp/fds")"
 hasnt "and never sees its name" "$(cat "$tmp/args")" "talk.m4a"
-is "it may open only files" "file,pipe" "$(sed -n '/^-protocol_whitelist$/{n;p;}' "$tmp/args")"
+is "it may open only files" "file,subfile" "$(sed -n '/^-protocol_whitelist$/{n;p;}' "$tmp/args")"
+is "and no format that names other files" "" "$(sed -n '/^-format_whitelist$/{n;p;}' "$tmp/args" | tr , '\n' |
+    grep -E "^(dash|hls|applehttp|concat|sdp|rtsp|rtp|imf|image2|image2pipe|.*_pipe|webvtt|srt|ass|lavfi|ffmetadata|tedcaptions)?$")"
 cp "$tmp/args" "$tmp/plain_args"
 cp "$m" "$tmp/-y.m4a"
 cp "$m" "$tmp/concat:a|b.m4a"
@@ -242,7 +246,7 @@ kill -TERM $pid
 wait $pid
 is "an interrupt while ffmpeg works: status" 130 "$?"
 ok "it is ended with us" await runs_no_more "$(cat "$tmp/pid")"
-unset LINNET_FFMPEG
+unset LINNET_FFMPEG LINNET_SANDBOX
 if command -v ffmpeg > /dev/null; then
     # Lossless formats: the same phones.
     ffmpeg -v error -i "$w" -c:a alac "$tmp/real.m4a" && is "the real ffmpeg: m4a" "$phones" "$("$LINNET" transcribe -q "$tmp/real.m4a")"

@@ -126,6 +126,57 @@ START_TEST(permissions_and_links)
 }
 END_TEST
 
+// As Linux's protected_symlinks: in a sticky folder that all may write to, only links of this user and of the folder's owner.
+START_TEST(links_that_others_planted)
+{
+    enum { OTHER = 12345, ONE_MORE = 12346 };
+    lin_error err = {0};
+    test_write_file(path, "old", 3);
+    ck_assert_int_eq(mkdir(in_folder("tmp"), 0700), 0);
+    ck_assert_int_eq(chmod(in_folder("tmp"), 01777), 0);
+    ck_assert_int_eq(symlink("../x.bin", in_folder("tmp/link")), 0);
+    ck_assert_int_eq(symlink("tmp/link", in_folder("to-link")), 0);
+    assert_ok(lin_file_write_all(in_folder("tmp/link"), "own", 3, &err), err);
+    ck_assert_str_eq(text_of(path), "own");
+    if (geteuid() != 0) return; // only root makes links of others
+    ck_assert_int_eq(lchown(in_folder("tmp/link"), OTHER, OTHER), 0);
+    ck_assert_int_eq(lin_file_write_all(in_folder("tmp/link"), "new", 3, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "Permission denied"));
+    ck_assert_int_eq(lin_file_write_all(in_folder("to-link"), "new", 3, &err), LIN_IO);
+    ck_assert_str_eq(text_of(path), "own");
+    ck_assert_int_eq(chown(in_folder("tmp"), ONE_MORE, ONE_MORE), 0);
+    ck_assert_int_eq(lin_file_write_all(in_folder("tmp/link"), "new", 3, &err), LIN_IO);
+    ck_assert_int_eq(chown(in_folder("tmp"), OTHER, OTHER), 0);
+    assert_ok(lin_file_write_all(in_folder("tmp/link"), "owner", 5, &err), err);
+    ck_assert_int_eq(chown(in_folder("tmp"), ONE_MORE, ONE_MORE), 0);
+    ck_assert_int_eq(chmod(in_folder("tmp"), 0755), 0);
+    assert_ok(lin_file_write_all(in_folder("tmp/link"), "plain", 5, &err), err);
+}
+END_TEST
+
+START_TEST(a_file_without_a_name)
+{
+    const char *where;
+    char text[8] = "";
+    setenv("TMPDIR", folder, 1);
+    const int fd = lin_file_open_unnamed(&where);
+    ck_assert_int_ge(fd, 3);
+    ck_assert_str_eq(where, folder);
+    ck_assert_int_eq(entries(), 0);
+    ck_assert_int_eq(write(fd, "sound", 5), 5);
+    ck_assert_int_eq(pread(fd, text, 5, 0), 5);
+    ck_assert_str_eq(text, "sound");
+    close(fd);
+    setenv("TMPDIR", in_folder("nowhere"), 1);
+    errno = 0;
+    ck_assert_int_eq(lin_file_open_unnamed(&where), -1);
+    ck_assert_int_eq(errno, ENOENT);
+    setenv("TMPDIR", "", 1);
+    close(lin_file_open_unnamed(&where));
+    ck_assert_str_eq(where, "/tmp");
+}
+END_TEST
+
 START_TEST(names_of_others_are_left_alone)
 {
     lin_error err = {0};
@@ -384,6 +435,8 @@ int main(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, the_old_file_stays_until_the_new_one_is_whole);
     tcase_add_test(cases, permissions_and_links);
+    tcase_add_test(cases, links_that_others_planted);
+    tcase_add_test(cases, a_file_without_a_name);
     tcase_add_test(cases, names_of_others_are_left_alone);
     tcase_add_test(cases, what_a_killed_process_left);
     tcase_add_test(cases, a_second_writer_is_refused);

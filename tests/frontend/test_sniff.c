@@ -108,6 +108,21 @@ START_TEST(wav_headers)
     wav(b, 3, 1, 8000, 32, 0xffffffff);
     ck_assert_int_eq(lin_wav_find(b, n, &w), 1);
     ck_assert(w.bytes == -1 && w.pcm.encoding == LIN_PCM_F32LE);
+    for (uint32_t length = 0x7f000000; length >= 0x7f000000; length += 0x10000000) {
+        wav(b, 1, 1, 8000, 16, length);
+        ck_assert_int_eq(lin_wav_find(b, n, &w), 1);
+        ck_assert(w.bytes == (length == 0x7f000000 ? -1 : (int64_t)length));
+    }
+    // RF64: the length is in another chunk; 0: a pipe, whose writer did not know it.
+    unsigned char big[120] = "RF64\xff\xff\xff\xffWAVEds64\x1c";
+    for (int k = 0; k < 2; k++) {
+        wav(b, 1, 1, 8000, 16, 0xffffffff);
+        memcpy(big + 48, b + 12, n - 12);
+        big[32] = k ? 6 : 0; // 6 GiB
+        for (size_t cut = 0; cut < n + 36; cut++) ck_assert_int_eq(lin_wav_find(big, cut, &w), 0);
+        ck_assert_int_eq(lin_wav_find(big, n + 36, &w), 1);
+        ck_assert(w.at == n + 36 && w.bytes == (k ? INT64_C(6) << 32 : -1));
+    }
     wav(b, 2, 1, 8000, 4, 1000); // ADPCM
     ck_assert_int_eq(lin_wav_find(b, n, &w), -1);
     wav(b, 1, 1, 8000, 64, 1000);

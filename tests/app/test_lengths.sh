@@ -1,0 +1,191 @@
+# [slow] No sound is lost in silence: what is read is compared with what the container holds, in both directions. All formats x
+# {shorter, longer, joined, unknown length} x {file, pipe, upload}: all of the sound is read, or the status is 1 and a warning says
+# what is missing.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+export LINNET_MODEL=$tmp/model.safetensors
+CONTAINER=$(dirname "$LINNET")/tests/app/container
+TALK=$(dirname "$LINNET")/tests/app/talk
+server=
+trap 'kill -9 $server 2> /dev/null; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
+"$SOUND" "$tmp/two.wav" seconds=2 seed=7
+"$SOUND" "$tmp/one.wav" seconds=1 seed=8
+! command -v ffmpeg > /dev/null || unset LINNET_FFMPEG
+
+if [ -f "$(dirname "$LINNET")/liblinnet_web.so" ]; then
+    "$LINNET" serve --listen 127.0.0.1:0 --no-words > "$tmp/log" 2>&1 &
+    server=$!
+    serves() { grep -q http:// "$tmp/log" || runs_no_more $server; }
+    await serves
+    port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+    ok "the server starts" test -n "$port"
+fi
+
+seconds_of() { sed -n 's/.*"seconds":\([0-9.]*\).*/\1/p' "$1" | head -n 1; }
+near() { awk "BEGIN { d = ${1:-0} - ($2); exit !(d < 0.25 && d > -0.12) }"; }
+
+# judge "what" SECONDS WANT STATUS "warnings": all WANT seconds were read. less: fewer, which is said; some: all or fewer.
+judge() {
+    if [ "$3" = less ] || { [ "$3" = some ] && [ "$4" = 1 ]; }; then
+        if [ "$4" = 1 ] && [ -n "$5" ] && awk "BEGIN { exit !(${2:-0} < 2.95) }"; then pass
+        else fail "$1: sound is missing, which is said" "$2 s, status $4: $5"; fi
+    elif near "$2" "$([ "$3" = some ] && echo 3 || echo "$3")" && [ "$4" = 0 ]; then pass
+    else fail "$1: $3 s" "$2 s, status $4: $5"; fi
+}
+# all "what" FILE WANT
+all() {
+    run transcribe -q -f json "$2"
+    judge "$1: file" "$(seconds_of "$tmp/.out")" "$3" "$status" "$err"
+    cat "$2" | "$LINNET" transcribe -q -f json - > "$tmp/.out" 2> "$tmp/.err"
+    judge "$1: pipe" "$(seconds_of "$tmp/.out")" "$3" $? "$(cat "$tmp/.err")"
+    [ "$server" ] || return 0
+    "$TALK" "$port" post /v1/audio/transcriptions file=@"$2" response_format=full_json > "$tmp/.out" 2>&1
+    warning=$(sed -n 's/.*"warning":"\([^"]*\)".*/\1/p; s/.*"message":"\([^"]*\)".*/\1/p' "$tmp/.out" | head -n 1)
+    case $warning in *"all "*" of it are read"|"") status=0 ;; *) status=1 ;; esac
+    judge "$1: upload" "$(seconds_of "$tmp/.out")" "$3" $status "$warning"
+    hasnt "$1: upload: no path" "$warning" /proc
+}
+# table FORMAT [JOINED]: the files FORMAT.two and FORMAT.one are there
+table() {
+    size=$(wc -c < "$tmp/$1.two")
+    all "$1, as it is" "$tmp/$1.two" 2
+    # The end is missing. A stream of frames without a length does not tell.
+    head -c $((size * 6 / 10)) "$tmp/$1.two" > "$tmp/cut"
+    case $1 in mp3-plain|aac|ts|flv-live|webm-live) ;; *) all "$1, shorter" "$tmp/cut" less ;; esac
+    cat "$tmp/$1.two" "$tmp/$1.one" > "$tmp/joined"
+    all "$1, joined" "$tmp/joined" "${2:-3}"
+    { cat "$tmp/$1.two"; printf 'TAG%0125d' 0; head -c 3000 /dev/zero; } > "$tmp/tagged"
+    all "$1, with a tag and padding after it" "$tmp/tagged" 2
+}
+
+for format in wav rifx rf64 w64 aiff au caf flac ogg opus mp3 voc; do
+    if ! "$CONTAINER" "$tmp/two.wav" "$tmp/$format.two" $format 2> "$tmp/.log"; then
+        echo "skipped: $format ($(cat "$tmp/.log"))"
+        continue
+    fi
+    "$CONTAINER" "$tmp/one.wav" "$tmp/$format.one" $format
+    table $format
+    for how in half unknown; do
+        "$CONTAINER" "$tmp/two.wav" "$tmp/$format.$how" $format $how 2> /dev/null || continue
+        # Half of it in the header: only where it is known how the samples go on.
+        case $how-$format in half-rifx|half-aiff|half-caf) want=less ;; *) want=2 ;; esac
+        all "$format, $how" "$tmp/$format.$how" $want
+    done
+done
+# NIST SPHERE is refused where its count of samples is wrong.
+for coding in pcm shorten; do
+    for n in two one; do
+        "$(dirname "$LINNET")/tests/recipes/sphere" "$tmp/$n.wav" "$tmp/sphere-$coding.$n" coding=$coding > "$tmp/.log" 2>&1
+    done
+    all "sphere-$coding, as it is" "$tmp/sphere-$coding.two" 2
+    head -c 30000 "$tmp/sphere-$coding.two" > "$tmp/cut"
+    all "sphere-$coding, shorter" "$tmp/cut" less
+done
+cat "$tmp/sphere-pcm.two" "$tmp/sphere-pcm.one" > "$tmp/joined"
+run transcribe -q "$tmp/joined"
+is "sphere, joined: status" 1 "$status"
+has "sphere, joined" "$err" "or more, its header gives 32000"
+# Two kinds in one file, and two rates, which cannot be one sound.
+if [ -f "$tmp/flac.two" ]; then
+    cat "$tmp/wav.two" "$tmp/flac.one" > "$tmp/joined"
+    run transcribe -q -f json "$tmp/joined"
+    judge "wav and flac" "$(seconds_of "$tmp/.out")" 3 "$status" "$err"
+    cat "$tmp/joined" | "$LINNET" transcribe -q -f json - > "$tmp/.out" 2> "$tmp/.err"
+    judge "wav and flac: pipe" "$(seconds_of "$tmp/.out")" less $? "$(cat "$tmp/.err")"
+fi
+"$SOUND" "$tmp/fast.wav" rate=8000 seconds=1 seed=3
+cat "$tmp/two.wav" "$tmp/fast.wav" > "$tmp/joined"
+run transcribe -q "$tmp/joined"
+is "two rates: status" 1 "$status"
+has "two rates" "$err" "consists of several files; the one that begins after 2.000 s is not read: it has 8000 Hz and 1 channel, the sound before 16000 Hz"
+cat "$tmp/joined" | "$LINNET" transcribe -q - > "$tmp/.out" 2> "$tmp/.err"
+is "two rates in a pipe: status" 1 $?
+has "two rates in a pipe" "$(cat "$tmp/.err")" "consists of several WAV files; the one that begins after 2.000 s is not read"
+# Chunks after the samples are not sound.
+{ head -c 4 "$tmp/two.wav"; printf '\377\377\377\377'; tail -c +9 "$tmp/two.wav"; printf 'LIST\020\000\000\000INFOISFT\003\000\000\000ab\000\000'; } > "$tmp/list.wav"
+all "chunks after the samples" "$tmp/list.wav" 2
+# Bytes that are noise are not read as samples.
+{ cat "$tmp/two.wav"; printf '\000\001'; head -c 40000 /dev/urandom; } > "$tmp/noise.wav"
+run transcribe -q "$tmp/noise.wav"
+is "noise after the samples: status" 1 "$status"
+has "noise after the samples" "$err" "goes on after its sound of 2.000 s: 40002 bytes more than its header gives are not read"
+# A joined file is read through for a part of it.
+cat "$tmp/two.wav" "$tmp/one.wav" > "$tmp/joined"
+"$LINNET" features --start 2 --end 3 "$tmp/joined" -o "$tmp/a.npy" && "$LINNET" features "$tmp/one.wav" -o "$tmp/b.npy"
+ok "a part of a joined file" cmp -n 20000 "$tmp/a.npy" "$tmp/b.npy"
+# WAV of more than 4 GiB, whose length does not fit: read from its end only, where the sound is. A sparse file.
+if truncate -s 4600M "$tmp/huge.wav" 2> /dev/null; then
+    { head -c 4 "$tmp/two.wav"; printf '\377\377\377\377'; tail -c +9 "$tmp/two.wav" | head -c 32; printf '\377\377\377\377'; } |
+        dd of="$tmp/huge.wav" conv=notrunc 2> /dev/null
+    tail -c +45 "$tmp/two.wav" | cat >> "$tmp/huge.wav"
+    end=$(awk 'BEGIN { printf "%.3f", (4600 * 1048576 - 44) / 32000 }') # where the samples of two.wav begin
+    run transcribe -q -f json --start "$end" "$tmp/huge.wav"
+    is "more than 4 GiB: status" "0:" "$status:$err"
+    ok "more than 4 GiB: to its end" near "$(seconds_of "$tmp/.out")" "$end + 2"
+    rm "$tmp/huge.wav"
+fi
+
+if ! command -v ffmpeg > /dev/null; then
+    echo "skipped: formats that ffmpeg reads (no ffmpeg)"
+    finish
+fi
+
+# ---- with ffmpeg
+
+# media NAME ARGUMENTS...: an encoder that is not there is skipped
+media() {
+    name=$1
+    shift
+    for n in two one; do
+        # To a pipe where the muxer is to write no length.
+        case $name in
+        *-live) ffmpeg -v error -i "$tmp/$n.wav" "$@" - 2> "$tmp/.log" | cat > "$tmp/$name.$n" ;;
+        *) ffmpeg -v error -y -i "$tmp/$n.wav" "$@" "$tmp/$name.$n" 2> "$tmp/.log" ;;
+        esac
+    done
+    if [ ! -s "$tmp/$name.one" ]; then
+        echo "skipped: $name ($(head -n 1 "$tmp/.log"))"
+        return
+    fi
+    case $name in wv) table $name some ;; *) table "$name" ;; esac
+}
+media chained-opus -c:a libopus -serial_offset 100 -f ogg
+media chained-vorbis -c:a libvorbis -serial_offset 100 -f ogg
+media mp3-xing -c:a libmp3lame -f mp3
+media mp3-plain -c:a libmp3lame -write_xing 0 -id3v2_version 0 -f mp3
+media m4a -c:a aac -f ipod
+media mov -c:a alac -f mov
+media mp4-fragments -c:a aac -movflags frag_keyframe+empty_moov -f mp4
+media webm -c:a libopus -f webm
+media webm-live -c:a libopus -f webm -live 1
+media mka -c:a flac -f matroska
+media wma -c:a wmav2 -f asf
+media ts -c:a mp2 -f mpegts
+media aac -c:a aac -f adts
+media avi -c:a pcm_s16le -f avi
+media flv -ar 44100 -c:a libmp3lame -f flv
+media flv-live -ar 44100 -c:a libmp3lame -f flv
+media tta -c:a tta -f tta
+media wv -c:a wavpack -f wv
+# A browser's recorder that was started again, without a header: times go back within a file.
+if [ -s "$tmp/webm-live.one" ]; then
+    at=$(LC_ALL=C grep -abo "$(printf '\037C\266u')" "$tmp/webm-live.one" | head -n 1 | cut -d: -f1)
+    { cat "$tmp/webm-live.two"; tail -c +$((at + 1)) "$tmp/webm-live.one"; } > "$tmp/back.webm"
+    all "times that go back" "$tmp/back.webm" 3
+fi
+# Gaps become silence; in an upload, which may be a stranger's, only those of at most 30 s.
+for gap in 3 60; do
+    ffmpeg -v error -y -i "$tmp/two.wav" -af "asetpts='if(gt(T,1),PTS+$gap/TB,PTS)'" -c:a libopus -f webm "$tmp/gap.webm" 2> "$tmp/.log" || continue
+    run transcribe -q -f json "$tmp/gap.webm"
+    judge "a gap of $gap s: file" "$(seconds_of "$tmp/.out")" $((gap + 2)) "$status" "$err"
+    [ "$server" ] || continue
+    "$TALK" "$port" post /v1/audio/transcriptions file=@"$tmp/gap.webm" response_format=full_json > "$tmp/.out" 2>&1
+    judge "a gap of $gap s: upload" "$(seconds_of "$tmp/.out")" $((gap == 3 ? 5 : 2)) 0 ""
+done
+if [ "$server" ]; then
+    kill "$server"
+    wait "$server"
+    is "the server ends well" 0 $?
+fi
+finish

@@ -1,0 +1,180 @@
+# Files from strangers that name other files: no transcript of those comes back, by a file, a pipe or an upload; and what the
+# server's decoders may do. Needs ffmpeg; uploads need libwebsockets.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+export LINNET_MODEL=$tmp/model.safetensors
+cd "$tmp" || exit 1
+TALK=$(dirname "$LINNET")/tests/app/talk
+servers=
+trap 'kill -9 $servers 2> /dev/null; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
+
+start() {
+    : > log
+    "$LINNET" serve --listen 127.0.0.1:0 --no-words "$@" > log 2>&1 &
+    server=$!
+    servers="$servers $server"
+    serves() { grep -q http:// log || runs_no_more $server; }
+    await serves
+    port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' log)
+    [ -z "$port" ] || return 0
+    fail "the server starts" "$(cat log)"
+    finish
+}
+upload() { "$TALK" "$port" post /v1/audio/transcriptions file=@"$1" 2>&1; }
+has_server=
+[ ! -f "$(dirname "$LINNET")/liblinnet_web.so" ] || has_server=1
+
+# ---- temporary files, and the process that decodes
+
+"$SOUND" talk.wav seconds=2 seed=7
+phones=$("$LINNET" transcribe -q talk.wav)
+if [ "$has_server" ]; then
+    mkdir spool
+    TMPDIR=$tmp/spool start
+    has "an upload" "$(upload talk.wav)" "\"text\":\"$phones\""
+    # A pipe in place of ffmpeg's sound: the upload waits while its recording is there.
+    printf '#!/bin/sh\nsleep 1000\n' > waits
+    chmod 755 waits
+    printf '\000\000\000\030ftypM4A \000\000\000\000M4A mp42\001\002\003' > talk.m4a
+    kill -9 $server
+    wait $server 2> /dev/null
+    LINNET_FFMPEG=$tmp/waits TMPDIR=$tmp/spool start
+    upload talk.m4a > answer &
+    uploader=$!
+    reader() { child=$(pgrep -P $server); }
+    await reader
+    ok "a process of its own reads it" test -n "$child"
+    kill -9 $server
+    wait $uploader
+    is "killed: no recording is left" "" "$(ls -A spool)"
+    kill -9 -$child || kill -9 $child
+    TMPDIR=$tmp/nowhere start
+    answer=$(upload talk.wav)
+    has "no folder for uploads: status" "$answer" "HTTP/1.1 507"
+    has "no folder for uploads: why" "$answer" "the sound cannot be kept: No such file or directory"
+    kill -9 $server
+    # A decoder that crashes or takes too much ends alone. 100 uploads leave nothing behind.
+    printf '#!/bin/sh\nkill -KILL $PPID\nsleep 1000\n' > crashes
+    chmod 755 crashes
+    LINNET_SANDBOX=off LINNET_FFMPEG=$tmp/crashes start
+    answer=$(upload talk.m4a)
+    has "a decoder that crashes: status" "$answer" "HTTP/1.1 400"
+    has "a decoder that crashes: the message" "$answer" "the process that reads it ended with signal 9"
+    has "a decoder that crashes: the server goes on" "$(upload talk.wav)" "\"text\":\"$phones\""
+    kill -9 $server
+fi
+
+if ! command -v ffmpeg > /dev/null; then
+    echo "skipped: files that name other files (no ffmpeg)"
+    finish
+fi
+unset LINNET_FFMPEG
+
+# ---- the files
+
+ffmpeg -v error -i talk.wav -c:a flac secret.mka && ffmpeg -v error -i talk.wav -c:a aac secret.m4a && ffmpeg -v error -i talk.wav secret.ts
+secrets="talk.wav secret.mka secret.m4a secret.ts"
+ok "they can be read" test -n "$("$LINNET" transcribe -q secret.m4a)"
+# make NAME < text: the text as it is, with a control byte at its end, behind an ID3 tag, and behind junk
+make() {
+    cat > text
+    cp text "$1.plain"
+    { cat text; printf '\001\n'; } > "$1.control"
+    { printf 'ID3\003\000\000\000\000\000\012\000\000\000\000\000\000\000\000\000\000'; cat text; } > "$1.id3"
+    { printf '\001\002\003\377\000\000\000\000'; cat text; } > "$1.junk"
+}
+for file in secret.m4a secret.mka; do
+    make dash-$file <<END
+<?xml version="1.0" encoding="UTF-8"?>
+<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT2.0S" minBufferTime="PT1S" profiles="urn:mpeg:dash:profile:isoff-on-demand:2011">
+<Period id="0" start="PT0S"><AdaptationSet id="0" contentType="audio" mimeType="audio/mp4"><Representation id="0" mimeType="audio/mp4" codecs="mp4a.40.2" bandwidth="64000" audioSamplingRate="16000">
+<BaseURL>file://$tmp/$file</BaseURL></Representation></AdaptationSet></Period></MPD>
+END
+done
+make hls <<END
+#EXTM3U
+#EXT-X-VERSION:3
+#EXT-X-TARGETDURATION:10
+#EXTINF:2.0,
+file://$tmp/secret.ts
+#EXT-X-ENDLIST
+END
+make concat <<END
+ffconcat version 1.0
+file 'file:$tmp/talk.wav'
+END
+make concat-of-itself <<END
+ffconcat version 1.0
+file 0
+END
+make sdp <<END
+v=0
+o=- 0 0 IN IP4 127.0.0.1
+s=x
+c=IN IP4 127.0.0.1
+t=0 0
+m=audio 5004 RTP/AVP 97
+a=rtpmap:97 L16/16000/1
+END
+make webvtt <<END
+WEBVTT
+
+00:00.000 --> 00:02.000
+<img src="file://$tmp/talk.wav">
+END
+make srt <<END
+1
+00:00:00,000 --> 00:00:02,000
+file://$tmp/talk.wav
+END
+make ass <<END
+[Script Info]
+Audio File: $tmp/talk.wav
+[Events]
+Dialogue: 0,0:00:00.00,0:00:02.00,Default,,0,0,0,,x
+END
+make imf <<END
+<?xml version="1.0"?><CompositionPlaylist xmlns="http://www.smpte-ra.org/schemas/2067-3/2016"><Id>urn:uuid:0</Id></CompositionPlaylist>
+END
+make pls <<END
+[playlist]
+File1=file://$tmp/talk.wav
+END
+make image <<END
+%03d.png
+END
+ffmpeg -v error -f lavfi -i color=d=0.04:s=16x16 -y picture.png && make picture < picture.png
+# All of them are refused, or read as noise from a pipe; none opens another one.
+
+attacked() {
+    for file in *.plain *.control *.id3 *.junk; do
+        run transcribe -q "$file"
+        is "$1: $file: status" 1 "$status"
+        is "$1: $file: nothing is heard" "" "$out"
+        cat "$file" | "$LINNET" transcribe -q - > .out 2> .err
+        hasnt "$1: $file in a pipe" "$(cat .out)" "$phones"
+    done
+}
+# The list of containers protects without the sandbox too.
+export LINNET_SANDBOX=off
+attacked "without the sandbox"
+unset LINNET_SANDBOX
+if [ "$has_server" ]; then
+    TMPDIR=$tmp/spool start
+    for file in *.plain *.control *.id3 *.junk; do
+        answer=$(upload "$file")
+        has "uploaded: $file: refused" "$answer" "HTTP/1.1 400"
+        hasnt "uploaded: $file" "$answer" "$phones"
+        hasnt "uploaded: $file: no path" "$answer" "/proc"
+    done
+    for file in $secrets; do
+        has "uploaded: $file" "$(upload "$file")" '"text":"'
+    done
+    is "nothing is left of the uploads" "" "$(ls -A spool)"
+    kill "$server"
+    wait "$server"
+    is "the server ends well" 0 $?
+    hasnt "no sanitizer report" "$(cat log)" "Sanitizer"
+fi
+finish
