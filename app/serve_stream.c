@@ -629,16 +629,17 @@ void lin_stream_go_on(lin_client *c)
         for (; c->owed > 0 && c->n_kept <= QUEUED_KEPT && (done || c->said); c->owed--) answer(c);
     }
     c->is_held_back = c->n_kept > QUEUED_KEPT; // until lin_stream_next has taken enough, which touches the client
+    const int owes = c->kind == LIN_CLIENT_VOSK && c->owed > 0;
     const int over = c->ended || (c->finishing && !c->voice && !c->config.resume), queued = c->first != NULL;
     pthread_mutex_unlock(&c->lock);
     if (over) {
         conclude(c);
-    } else if (c->finishing == 1 && done && c->voice) {
+    } else if (c->finishing == 1 && done && c->voice && !owes) { // the final result is no answer to the messages before the end
         c->finishing = 2; // asked for
         lin_voice_finish(c->voice, NULL);
     }
     if (queued || over) s->transport->want(c->peer);
-    if (!c->ending && !c->is_held_back && (!done || (c->kind == LIN_CLIENT_VOSK && c->owed > 0))) wait_more(c);
+    if (!c->ending && !c->is_held_back && (!done || owes)) wait_more(c);
 }
 
 void lin_stream_drain(lin_client *c, int now)
