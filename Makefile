@@ -29,8 +29,8 @@ B := build/$(CONFIG)
 O := $B/obj
 ARCH := $(shell uname -m)
 NPROC := $(shell nproc 2>/dev/null || echo 2)
-# One test more than there are processors: some mostly wait.
-TEST_JOBS ?= $(shell expr $(NPROC) + 1)
+# More tests at once than there are processors: some mostly wait.
+TEST_JOBS ?= $(shell expr $(NPROC) + 2)
 
 ifeq ($(filter $(CONFIG),release asan asan-kernels ubsan tsan fuzz arm64 emscripten),)
 $(error CONFIG=$(CONFIG) is none of release, asan, asan-kernels, ubsan, tsan, fuzz, arm64, emscripten)

@@ -33,6 +33,9 @@ run = $(patsubst %.c,%,$(addprefix $B/,$1))
 RUN = $(call run,$(IN_$(GROUP)))
 RUN_ASAN = $(subst $B,build/asan,$(call run,$(filter-out $(call tagged,release),$(IN_$(GROUP)))))
 
+# The scripts begin, because some of them mostly wait, and those of the server, which wait for minutes, begin all.
+scripts_first = $(filter %/test_serve.sh,$1) $(filter-out %/test_serve.sh,$(filter %.sh,$1)) $(filter-out %.sh,$1)
+
 # Everything twice: in release, then under AddressSanitizer (not with CHECK_ASAN=no). A real GPU is not used: see check-gpu.
 CHECK_ASAN ?= yes
 check asan ubsan tsan check-cuda check-variants check-all check-quick: export LINNET_CUDA_DRIVER ?= none
@@ -43,7 +46,7 @@ check check-cuda check-variants check-all:
 	@tools/deps.sh build check
 	+@$(MAKE) --no-print-directory $(JOBS) GROUP=$(GROUP) WERROR=-Werror test-programs
 	+@[ '$(CHECK_ASAN)' != yes ] || $(MAKE) --no-print-directory $(JOBS) GROUP=$(GROUP) CONFIG=asan test-programs
-	@tests/run.sh '$(TEST_JOBS)' $(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(RUN_ASAN))
+	@tests/run.sh '$(TEST_JOBS)' $(call scripts_first,$(RUN) $(if $(filter yes,$(CHECK_ASAN)),$(RUN_ASAN)))
 	@[ $(GROUP) = core ] || tests/groups.sh passed $(GROUP)
 
 # For one architecture, nvcc compiles the backend where it is installed.
