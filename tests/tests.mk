@@ -33,8 +33,9 @@ run = $(patsubst %.c,%,$(addprefix $B/,$1))
 RUN = $(call run,$(IN_$(GROUP)))
 RUN_ASAN = $(subst $B,build/asan,$(call run,$(filter-out $(call tagged,release),$(IN_$(GROUP)))))
 
-# The scripts begin, because some of them mostly wait, and those of the server, which wait for minutes, begin all.
-scripts_first = $(filter %/test_serve.sh,$1) $(filter-out %/test_serve.sh,$(filter %.sh,$1)) $(filter-out %.sh,$1)
+# The scripts begin, because some of them mostly wait, and before them those that wait for minutes.
+WAITING := %/test_serve.sh %/test_mpi.sh
+scripts_first = $(filter $(WAITING),$1) $(filter-out $(WAITING),$(filter %.sh,$1)) $(filter-out %.sh,$1)
 
 # Everything twice: in release, then under AddressSanitizer (not with CHECK_ASAN=no). A real GPU is not used: see check-gpu.
 CHECK_ASAN ?= yes
