@@ -52,7 +52,7 @@ check check-cuda check-variants check-all:
 
 # For one architecture, nvcc compiles the backend where it is installed.
 test-programs: $(filter-out %.sh,$(if $(filter asan,$(CONFIG)),$(RUN_ASAN),$(RUN))) $(TEST_TOOLS) $B/linnet $(MPI_SO) $(WEB_SO) \
-	$(if $(filter release,$(CONFIG)),$(LIBRARY)) $(if $(filter cuda all,$(GROUP)),$(if $(filter tsan,$(CONFIG)),,$(EMULATED)))
+	$(if $(filter release,$(CONFIG)),$(LIBRARY))
 	+@[ $(CONFIG) != release ] || [ -z '$(NVCC)' ] || [ -z '$(filter cuda all,$(GROUP))' ] || \
 		$(MAKE) --no-print-directory $(JOBS) CUDA_ARCHS=90 cuda-compiles
 

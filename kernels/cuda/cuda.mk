@@ -80,6 +80,9 @@ CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-uninitialized -Wn
 	-fno-math-errno -fno-exceptions -fno-rtti -fno-strict-aliasing -fPIC -fvisibility=hidden $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
 EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp))
 EMULATED := $B/emulated/liblinnet_cuda.so $B/emulated/libcuda.so.1
+ifneq ($(filter cuda all,$(GROUP)),)
+test-programs: $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
+endif
 EMULATED_CXX = $(CXX) $(CPPFLAGS) -Itests/emulation/include $(CXXFLAGS) $(WERROR)
 CXX_LINK = $(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
 

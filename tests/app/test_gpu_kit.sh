@@ -1,6 +1,7 @@
 # [cuda] The GPU kit's run.sh with pretended programs: stages, what is left out, and going on where a run was cut. make check-kit
 # rehearses the whole kit on the emulated device.
 . tests/app/common.sh
+[ "${CONFIG:-release}" = release ] || finish # no program of this configuration runs
 
 kit=$tmp/kit
 mkdir -p "$kit/bin" "$kit/tests" "$kit/lib/linnet"
@@ -35,10 +36,10 @@ kit --stage check
 is "a case that fails: exit status" 1 "$status"
 has "and which" "$(cat "$tmp/out/results.json")" "row 3 differs"
 rm "$kit/tests/test_cuda_bad"
-pretend "$kit/tests/test_cuda_hangs" 'echo "# the case"; exec sleep 1234.5'
+pretend "$kit/tests/test_cuda_hangs" 'echo "# the case"; exec sleep 1234.'$$
 kit --seconds 18 --stage check
 has "a program that hangs" "$(cat "$tmp/out/results.json")" "test_cuda_hangs (the case): did not reach its end"
-is "does not take the GPU into the next stage" 0 "$(pgrep -fc 'sleep 1234.5')"
+is "does not take the GPU into the next stage" 0 "$(pgrep -fc "sleep 1234.$$")"
 is "and runs again" 1 "$([ -f "$tmp/out/raw/02-check-test_cuda_hangs.done" ]; echo $?)"
 rm "$kit/tests/test_cuda_hangs" "$tmp/out/raw"/02-check-test_cuda_hangs*
 kit --stage ops
