@@ -14,7 +14,7 @@
 
 #include "app/bench.h"
 #include "app/common.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/rng.h"

@@ -6,7 +6,7 @@
 #include "app/bulk.h"
 #include "app/commands.h"
 #include "app/corpus.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/guard.h"
 #include "app/model_options.h"
 #include "base/memory.h"

@@ -7,7 +7,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/model_options.h"
 #include "base/buffer.h"
 #include "base/json.h"

@@ -11,7 +11,7 @@
 #include "app/common.h"
 #include "app/decoding_options.h"
 #include "app/endpoint_options.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/capture.h"
 #include "app/live_text.h"
 #include "app/model_options.h"

@@ -6,7 +6,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/guard.h"
 #include "linnet/prepare.h"
 

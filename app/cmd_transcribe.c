@@ -9,7 +9,7 @@
 #include "app/commands.h"
 #include "app/decoding_options.h"
 #include "app/endpoint_options.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/mirror.h"
 #include "app/model_options.h"
 #include "app/spans.h"

@@ -1,12 +1,11 @@
 /*
- * front.h - the options of the front end that several commands share, and the bridge between frontend/ and model/, which do not
- * include each other: both describe the same filterbank.
+ * front_options.h - the options of the front end that several commands share.
  *
  *   typedef struct values { lin_input_values input; lin_fbank_values fbank; ... } values;
  *   static const lin_option options[] = {LIN_INPUT_ROWS(values, input), LIN_FBANK_ROWS(values, fbank), ...};
  */
-#ifndef LIN_APP_FRONT_H
-#define LIN_APP_FRONT_H
+#ifndef LIN_APP_FRONT_OPTIONS_H
+#define LIN_APP_FRONT_OPTIONS_H
 
 #include "app/options.h"
 #include "linnet/front.h"
