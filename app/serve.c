@@ -187,7 +187,7 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
     if (kind == LIN_CLIENT_REQUEST) return c;
     s->n_streams++;
     lin_serve_count(s, &s->counts.streams);
-    lin_stream_begin(c);
+    lin_serve_stream_begin(c);
     return c;
 }
 
@@ -201,7 +201,7 @@ static void free_client(lin_client *c)
 {
     lin_serve *s = c->serve;
     if (c->kind == LIN_CLIENT_REQUEST) lin_files_leave(c);
-    else lin_stream_free(c); // waits for the engine: nothing touches the client afterwards
+    else lin_serve_stream_free(c); // waits for the engine: nothing touches the client afterwards
     pthread_mutex_lock(&s->lock);
     if (c->touched) forget(&s->touched, c, offsetof(lin_client, next_touched));
     pthread_mutex_unlock(&s->lock);
@@ -295,7 +295,7 @@ static void on_data(void *context, void *user, const char *bytes, size_t n, int 
     (void)context;
     c->heard_at = lin_now();
     if (c->kind == LIN_CLIENT_REQUEST) lin_files_data(c, bytes, n);
-    else lin_stream_data(c, bytes, n, binary, last);
+    else lin_serve_stream_data(c, bytes, n, binary, last);
 }
 
 static void on_complete(void *context, void *user)
@@ -307,7 +307,7 @@ static void on_complete(void *context, void *user)
 static int on_next(void *context, void *user, lin_web_message *m)
 {
     (void)context;
-    return lin_stream_next(user, m);
+    return lin_serve_stream_next(user, m);
 }
 
 static void on_gone(void *context, void *user)
@@ -333,7 +333,7 @@ static void tidy(lin_serve *s, double now)
             else lin_files_give_up(c);
             continue;
         }
-        const int stuck = lin_stream_is_stuck(c, now), idle = !c->paused && !c->ending && now - c->heard_at > s->v->idle_s;
+        const int stuck = lin_serve_stream_is_stuck(c, now), idle = !c->paused && !c->ending && now - c->heard_at > s->v->idle_s;
         if (!stuck && !idle) continue;
         if (!stuck) lin_serve_count(s, &s->counts.idle);
         s->transport->drop(c->peer);
@@ -357,7 +357,7 @@ static void drain(lin_serve *s, double now)
     }
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
-        if (c->kind != LIN_CLIENT_REQUEST) lin_stream_drain(c, now > s->drain_until);
+        if (c->kind != LIN_CLIENT_REQUEST) lin_serve_stream_drain(c, now > s->drain_until);
     }
 }
 
@@ -381,7 +381,7 @@ static void read_tokens_again(lin_serve *s)
 static void go_on(lin_client *c)
 {
     if (c->kind == LIN_CLIENT_REQUEST) lin_files_go_on(c);
-    else lin_stream_go_on(c);
+    else lin_serve_stream_go_on(c);
 }
 
 static int on_turn(void *context)
@@ -404,7 +404,7 @@ static int on_turn(void *context)
     while (c) {
         lin_client *next = c->waits;
         c->waiting = 0;
-        lin_stream_go_on(c);
+        lin_serve_stream_go_on(c);
         c = next;
     }
     if (lin_serve_stop) drain(s, now);
@@ -480,7 +480,7 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
                                 .partial_phones = 1};
     const lin_voices_options o = {.recognizer = &s->recognizer, .decoding = &s->decoding, .rules = v->endpoints.rules,
                                   .resets = lin_endpoint_resets(&v->endpoints, &s->recognizer), .capacity = v->max_streams,
-                                  .threads = v->threads, .sink = lin_stream_sink};
+                                  .threads = v->threads, .sink = lin_serve_stream_sink};
     if (status == LIN_OK) status = lin_voices_create(&o, &s->voices, err);
     return status == LIN_OK ? lin_files_create(s, err) : status;
 }

@@ -153,17 +153,17 @@ void lin_serve_answer(lin_serve *serve, lin_web_peer *peer, int status, const ch
 
 /* ---- app/serve_stream.c: WebSockets ------------------------------------------------------------------------------------------ */
 
-extern const lin_voice_sink lin_stream_sink;
-void lin_stream_begin(lin_client *client);
-void lin_stream_data(lin_client *client, const char *bytes, size_t n, int binary, int last);
+extern const lin_voice_sink lin_serve_stream_sink;
+void lin_serve_stream_begin(lin_client *client);
+void lin_serve_stream_data(lin_client *client, const char *bytes, size_t n, int binary, int last);
 /* Looks at a stream whose sound or results have gone on. */
-void lin_stream_go_on(lin_client *client);
+void lin_serve_stream_go_on(lin_client *client);
 /* No more sound is taken: the utterance ends, the client is told and left. */
-void lin_stream_drain(lin_client *client, int now);
-int lin_stream_next(lin_client *client, lin_web_message *message);
+void lin_serve_stream_drain(lin_client *client, int now);
+int lin_serve_stream_next(lin_client *client, lin_web_message *message);
 /* Once a second: a reader that is too slow is told so. 1: it has not read that either, and must be dropped. */
-int lin_stream_is_stuck(lin_client *client, double now);
-void lin_stream_free(lin_client *client);
+int lin_serve_stream_is_stuck(lin_client *client, double now);
+void lin_serve_stream_free(lin_client *client);
 
 /* ---- app/serve_files.c: uploads ---------------------------------------------------------------------------------------------- */
 

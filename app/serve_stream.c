@@ -64,7 +64,7 @@ static int is_held_back(lin_client *c)
     return held;
 }
 
-int lin_stream_next(lin_client *c, lin_web_message *m)
+int lin_serve_stream_next(lin_client *c, lin_web_message *m)
 {
     lin_free(c->sending);
     pthread_mutex_lock(&c->lock);
@@ -109,7 +109,7 @@ static void give_up(lin_client *c, int code, const char *message)
     end(c, code, message);
 }
 
-int lin_stream_is_stuck(lin_client *c, double now)
+int lin_serve_stream_is_stuck(lin_client *c, double now)
 {
     lin_serve *s = c->serve;
     const double most = s->v->unread_s;
@@ -282,11 +282,11 @@ static void ended(void *user, double seconds, const lin_error *err)
     lin_serve_touch(c);
 }
 
-const lin_voice_sink lin_stream_sink = {show, take_state, take_phrases, ended};
+const lin_voice_sink lin_serve_stream_sink = {show, take_state, take_phrases, ended};
 
 /* ---- sound ------------------------------------------------------------------------------------------------------------------ */
 
-void lin_stream_begin(lin_client *c)
+void lin_serve_stream_begin(lin_client *c)
 {
     pthread_mutex_init(&c->lock, NULL);
     c->last = &c->first;
@@ -468,7 +468,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
     lin_message_free(&later);
 }
 
-void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int last)
+void lin_serve_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int last)
 {
     if (c->ending) return;
     if (c->finishing && !c->resets) return; // behind the end
@@ -490,7 +490,7 @@ void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int
         else if (last) c->owed++;
         if (last) c->pushed = 1;
     }
-    lin_stream_go_on(c);
+    lin_serve_stream_go_on(c);
 }
 
 /* ---- answers of Vosk's protocol ---------------------------------------------------------------------------------------------- */
@@ -597,7 +597,7 @@ static void conclude(lin_client *c)
     end(c, failure ? 1011 : c->finishing == 3 ? 1001 : 1000, failure ? failure : "");
 }
 
-void lin_stream_go_on(lin_client *c)
+void lin_serve_stream_go_on(lin_client *c)
 {
     lin_serve *s = c->serve;
     if (c->ending) {
@@ -628,7 +628,7 @@ void lin_stream_go_on(lin_client *c)
     if (c->kind == LIN_CLIENT_VOSK && (waiting_s < ANSWER_S || !c->voice)) { // not done: too many utterances wait to be told
         for (; c->owed > 0 && c->n_kept <= QUEUED_KEPT && (done || c->said); c->owed--) answer(c);
     }
-    c->is_held_back = c->n_kept > QUEUED_KEPT; // until lin_stream_next has taken enough, which touches the client
+    c->is_held_back = c->n_kept > QUEUED_KEPT; // until lin_serve_stream_next has taken enough, which touches the client
     const int owes = c->kind == LIN_CLIENT_VOSK && c->owed > 0;
     const int over = c->ended || (c->finishing && !c->voice && !c->config.resume), queued = c->first != NULL;
     pthread_mutex_unlock(&c->lock);
@@ -642,7 +642,7 @@ void lin_stream_go_on(lin_client *c)
     if (!c->ending && !c->is_held_back && (!done || owes)) wait_more(c);
 }
 
-void lin_stream_drain(lin_client *c, int now)
+void lin_serve_stream_drain(lin_client *c, int now)
 {
     if (c->ending || c->finishing) return;
     pthread_mutex_lock(&c->lock);
@@ -654,7 +654,7 @@ void lin_stream_drain(lin_client *c, int now)
     else conclude(c);
 }
 
-void lin_stream_free(lin_client *c)
+void lin_serve_stream_free(lin_client *c)
 {
     long long unread = 0;
     lin_voice_close(c->voice);

@@ -107,7 +107,7 @@ lin_status lin_comm_wait_until(lin_comm *comm, int (*done)(void *context), void 
     return wait_with(comm, test_condition, &c, err);
 }
 
-static lin_status start(lin_comm *comm, int tag, const lin_message *messages, int n, void **transfer, lin_error *err)
+static lin_status start(lin_comm *comm, int tag, const lin_comm_message *messages, int n, void **transfer, lin_error *err)
 {
     if (comm->lost) return lost(err);
     const lin_status status = comm->transport->start(comm, tag, messages, n, transfer, err);
@@ -115,7 +115,7 @@ static lin_status start(lin_comm *comm, int tag, const lin_message *messages, in
     return status;
 }
 
-static lin_status exchange(lin_comm *comm, const lin_message *messages, int n, lin_error *err)
+static lin_status exchange(lin_comm *comm, const lin_comm_message *messages, int n, lin_error *err)
 {
     void *transfer;
     const lin_status status = start(comm, TAG_CONTROL, messages, n, &transfer, err);
@@ -128,14 +128,14 @@ lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error 
 {
     if (!comm) return LIN_OK;
     const size_t n = 2 * (size_t)comm->size;
-    lin_message *messages = lin_alloc(n, sizeof *messages);
+    lin_comm_message *messages = lin_alloc(n, sizeof *messages);
     if (!messages) return lin_no_memory(err, "messages", n * sizeof *messages);
     unsigned char *at = block;
     int used = 0;
     for (int r = 0; r < comm->size; r++) {
         if (r == comm->rank) continue;
-        messages[used++] = (lin_message){.peer = r, .receives = 1, .data = at + (size_t)r * bytes, .bytes = bytes};
-        messages[used++] = (lin_message){.peer = r, .data = at + (size_t)comm->rank * bytes, .bytes = bytes};
+        messages[used++] = (lin_comm_message){.peer = r, .receives = 1, .data = at + (size_t)r * bytes, .bytes = bytes};
+        messages[used++] = (lin_comm_message){.peer = r, .data = at + (size_t)comm->rank * bytes, .bytes = bytes};
     }
     const lin_status status = exchange(comm, messages, used, err);
     lin_free(messages);
@@ -145,12 +145,12 @@ lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error 
 static lin_status broadcast_from(lin_comm *comm, int root, void *data, size_t bytes, lin_error *err)
 {
     if (!comm) return LIN_OK;
-    lin_message *messages = lin_alloc((size_t)comm->size, sizeof *messages);
+    lin_comm_message *messages = lin_alloc((size_t)comm->size, sizeof *messages);
     if (!messages) return lin_no_memory(err, "messages", (size_t)comm->size * sizeof *messages);
     int used = 0;
-    if (comm->rank != root) messages[used++] = (lin_message){.peer = root, .receives = 1, .data = data, .bytes = bytes};
+    if (comm->rank != root) messages[used++] = (lin_comm_message){.peer = root, .receives = 1, .data = data, .bytes = bytes};
     for (int r = 0; comm->rank == root && r < comm->size; r++)
-        if (r != root) messages[used++] = (lin_message){.peer = r, .data = data, .bytes = bytes};
+        if (r != root) messages[used++] = (lin_comm_message){.peer = r, .data = data, .bytes = bytes};
     const lin_status status = exchange(comm, messages, used, err);
     lin_free(messages);
     return status;
@@ -223,9 +223,9 @@ lin_status lin_comm_start_sum(lin_comm *comm, lin_comm_sum *sum, int tag, float 
     int used = 0, other = 0;
     for (int r = 0; r < comm->size; r++) {
         if (r == comm->rank) continue;
-        sum->messages[used++] = (lin_message){
+        sum->messages[used++] = (lin_comm_message){
             .peer = r, .receives = 1, .data = sum->parts + (size_t)other++ * mine, .bytes = mine * sizeof *x};
-        sum->messages[used++] = (lin_message){
+        sum->messages[used++] = (lin_comm_message){
             .peer = r, .data = x + lin_comm_part(comm, count, r), .bytes = part_count(comm, count, r) * sizeof *x};
     }
     sum->x = x;
@@ -260,11 +260,11 @@ static lin_status start_sums(lin_comm *comm, lin_comm_sum *sum, lin_error *err)
     const size_t mine = part_count(comm, sum->count, comm->rank) * sizeof *own;
     for (int r = 0; r < comm->size; r++) {
         if (r == comm->rank) continue;
-        sum->messages[used++] = (lin_message){.peer = r,
+        sum->messages[used++] = (lin_comm_message){.peer = r,
                                               .receives = 1,
                                               .data = sum->x + lin_comm_part(comm, sum->count, r),
                                               .bytes = part_count(comm, sum->count, r) * sizeof *own};
-        sum->messages[used++] = (lin_message){.peer = r, .data = own, .bytes = mine};
+        sum->messages[used++] = (lin_comm_message){.peer = r, .data = own, .bytes = mine};
     }
     sum->phase = 2;
     return start(comm, LIN_COMM_TAGS + 1 + sum->tag, sum->messages, used, &sum->transfer, err);

@@ -30,17 +30,17 @@
 typedef struct lin_comm lin_comm;
 
 /* Bytes from or to one other process. */
-typedef struct lin_message {
+typedef struct lin_comm_message {
     int peer, receives; /* its rank; 1: from it, 0: to it */
     void *data;
     size_t bytes;
-} lin_message;
+} lin_comm_message;
 
 /* What a transport has to do. Messages between two processes with the same tag arrive in the order of their starts. */
 typedef struct lin_transport {
     const char *name;
     /* Starts n messages; *transfer receives what test needs. The messages themselves may be forgotten, their data may not. */
-    lin_status (*start)(lin_comm *comm, int tag, const lin_message *messages, int n, void **transfer, lin_error *err);
+    lin_status (*start)(lin_comm *comm, int tag, const lin_comm_message *messages, int n, void **transfer, lin_error *err);
     /* Moves data without waiting. *done: all messages of the transfer have arrived or left, and the transfer is released. */
     lin_status (*test)(lin_comm *comm, void *transfer, int *done, lin_error *err);
     /* Releases comm. failed: ends this process too and, with the launcher's help, all others. */
@@ -123,7 +123,7 @@ typedef struct lin_comm_sum {
     float *x;
     size_t count, capacity;
     float *parts;       /* [size - 1, count / size + 1]: those of the others */
-    lin_message *messages;
+    lin_comm_message *messages;
     void *transfer;
     int tag, phase;     /* phase 0: idle, 1: parts, 2: sums */
 } lin_comm_sum;

@@ -38,10 +38,10 @@ static double quantile(const double *sorted, int n, double p)
     return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
 }
 
-static lin_interval interval_of(double *values, int n_units, const lin_bootstrap_options *o)
+static lin_bootstrap_interval interval_of(double *values, int n_units, const lin_bootstrap_options *o)
 {
     qsort(values, (size_t)o->resamples, sizeof *values, by_value);
-    return (lin_interval){.low = quantile(values, o->resamples, (1 - o->level) / 2),
+    return (lin_bootstrap_interval){.low = quantile(values, o->resamples, (1 - o->level) / 2),
                           .high = quantile(values, o->resamples, (1 + o->level) / 2),
                           .units = n_units};
 }
@@ -198,7 +198,7 @@ static sums draw_groups(const group *groups, int n_groups, int n, const lin_boot
 
 // b may be NULL.
 static lin_status resample(const lin_bootstrap_unit *a, const lin_bootstrap_unit *b, int n, const lin_bootstrap_options *o,
-                           lin_interval *interval, int *better, int *equal, lin_error *err)
+                           lin_bootstrap_interval *interval, int *better, int *equal, lin_error *err)
 {
     group *groups = NULL;
     int n_groups;
@@ -221,7 +221,7 @@ static lin_status resample(const lin_bootstrap_unit *a, const lin_bootstrap_unit
     return status;
 }
 
-lin_status lin_bootstrap_rate(const lin_bootstrap_unit *units, int n, const lin_bootstrap_options *o, lin_interval *interval,
+lin_status lin_bootstrap_rate(const lin_bootstrap_unit *units, int n, const lin_bootstrap_options *o, lin_bootstrap_interval *interval,
                               lin_error *err)
 {
     int better = 0, equal = 0;
@@ -232,7 +232,7 @@ lin_status lin_bootstrap_difference(const lin_bootstrap_unit *a, const lin_boots
                                     lin_difference *difference, lin_error *err)
 {
     int better = 0, equal = 0;
-    lin_interval interval;
+    lin_bootstrap_interval interval;
     const lin_status status = resample(a, b, n, o, &interval, &better, &equal, err);
     if (status) return status;
     *difference = (lin_difference){

@@ -66,12 +66,12 @@ static double percent(long long part, long long whole) { return whole ? 100.0 * 
 
 static const char *name_of(const lin_score *s, int token) { return token < 0 ? "–" : lin_score_token(s, token, NULL); }
 
-static void put_interval(lin_buffer *out, const lin_interval *v, const char *units)
+static void put_interval(lin_buffer *out, const lin_bootstrap_interval *v, const char *units)
 {
     put(out, "%2 to %2 over %d %s", 100 * v->low, 100 * v->high, (long long)v->units, units);
 }
 
-static void intervals(lin_buffer *out, double level, const lin_interval *utterances, const lin_interval *speakers)
+static void intervals(lin_buffer *out, double level, const lin_bootstrap_interval *utterances, const lin_bootstrap_interval *speakers)
 {
     lin_score_put_level(out, level);
     put(out, " % interval ");
@@ -123,7 +123,7 @@ static void compared(const lin_score_report *r, lin_buffer *out)
 
 // ---- speakers -------------------------------------------------------------------------------------------------------------------
 
-static void bar(lin_buffer *out, double rate, const lin_interval *v, double largest)
+static void bar(lin_buffer *out, double rate, const lin_bootstrap_interval *v, double largest)
 {
     const double scale = largest > 0 ? 100 / largest : 0;
     put(out, "<td class=\"bar\"><div class=\"track\"><i style=\"width:%2%\"></i>", rate * scale);

@@ -21,7 +21,7 @@ static void json_counts(lin_buffer *out, const lin_score_counts *c)
 static void json_next(lin_buffer *out, int i) { lin_buffer_text(out, i ? ",\n{" : "\n{"); }
 
 // ,"key":[low,high]; nothing where there was only one thing to draw from
-static void json_interval(lin_buffer *out, const char *key, const lin_interval *v)
+static void json_interval(lin_buffer *out, const char *key, const lin_bootstrap_interval *v)
 {
     if (v->units < 2) return;
     lin_buffer_key(out, key);

@@ -46,7 +46,7 @@ static void number(lin_buffer *out, long long value, const char *after)
 }
 
 // A rate in per cent with its interval: "[22.81, 24.55]".
-static void bounds(lin_buffer *out, const lin_interval *v)
+static void bounds(lin_buffer *out, const lin_bootstrap_interval *v)
 {
     lin_buffer_char(out, '[');
     lin_buffer_fixed(out, 100 * v->low, 2);
@@ -55,14 +55,14 @@ static void bounds(lin_buffer *out, const lin_interval *v)
     lin_buffer_char(out, ']');
 }
 
-static void over(lin_buffer *out, const lin_interval *v, const char *units)
+static void over(lin_buffer *out, const lin_bootstrap_interval *v, const char *units)
 {
     bounds(out, v);
     lin_buffer_text(out, " over ");
     number(out, v->units, units);
 }
 
-static void both_bounds(lin_buffer *out, double level, const lin_interval *utterances, const lin_interval *speakers)
+static void both_bounds(lin_buffer *out, double level, const lin_bootstrap_interval *utterances, const lin_bootstrap_interval *speakers)
 {
     lin_score_put_level(out, level);
     lin_buffer_text(out, " % interval ");

@@ -33,12 +33,12 @@ enum {
 #define LIN_ACOUSTICS_MOST 80.0f                    /* larger features are taken as this one: their exponential is finite */
 
 /* Another utterance, heard from its frame `first` on, and again from its start. */
-typedef struct lin_voice {
+typedef struct lin_acoustics_voice {
     const unsigned char *codes; /* [frames, D], as in lin_gather */
     const float *steps;         /* [2, D] */
     int frames, first;          /* first < frames */
     float scale;                /* of its power */
-} lin_voice;
+} lin_acoustics_voice;
 
 struct lin_acoustics {
     float speech;        /* 0: no speech, noise alone */
@@ -49,7 +49,7 @@ struct lin_acoustics {
     int n_shapes, n_voices;
     const float *bins;   /* [LIN_ACOUSTICS_ROWS, D] */
     uint64_t key;        /* of all random values below */
-    lin_voice voices[LIN_ACOUSTICS_VOICES];
+    lin_acoustics_voice voices[LIN_ACOUSTICS_VOICES];
 };
 
 /* The bins between which bin d of the speech is heard, and the share f of the second: warp[d] = *low + f. */
@@ -82,6 +82,6 @@ LIN_RANDOM float lin_acoustics_root(const lin_acoustics *a, float spread, uint64
 }
 
 /* The frame of a voice that is heard in frame t. */
-LIN_RANDOM int lin_voice_frame(const lin_voice *v, int t) { return (int)(((unsigned)v->first + (unsigned)t) % (unsigned)v->frames); }
+LIN_RANDOM int lin_acoustics_voice_frame(const lin_acoustics_voice *v, int t) { return (int)(((unsigned)v->first + (unsigned)t) % (unsigned)v->frames); }
 
 #endif

@@ -105,7 +105,7 @@ static void report_few(lin_aligner *a, lin_alignment *out)
     if (!a->n_judged || a->few.fit < out->report.fit) out->report = a->few;
 }
 
-static lin_status align_interval(lin_aligner *a, const lin_interval *v, const char *text, lin_alignment *out,
+static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v, const char *text, lin_alignment *out,
                                  lin_result *result, lin_error *err)
 {
     lin_align_report report;
@@ -167,7 +167,7 @@ static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin
     lin_path_clear(&a->whole);
     a->n_spans = 0;
     for (int i = 0; i < tier->n && status == LIN_OK; i++) {
-        const lin_interval *v = &grid->intervals[tier->first + i];
+        const lin_textgrid_interval *v = &grid->intervals[tier->first + i];
         const char *text = lin_textgrid_text(grid, v->text);
         lin_error why = {0};
         if (v->start_s < a->start_s || (a->end_s > 0 && v->end_s > a->end_s) || !has_words(text, out)) continue;

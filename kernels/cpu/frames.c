@@ -113,8 +113,8 @@ static float spoken(const lin_acoustics *a, const unsigned char *codes, const fl
 static void add_voices(float *y, const lin_acoustics *a, int t, int first, int n, int D)
 {
     for (int v = 0; v < a->n_voices; v++) {
-        const lin_voice *voice = &a->voices[v];
-        const unsigned char *codes = voice->codes + (size_t)lin_voice_frame(voice, t) * (size_t)D;
+        const lin_acoustics_voice *voice = &a->voices[v];
+        const unsigned char *codes = voice->codes + (size_t)lin_acoustics_voice_frame(voice, t) * (size_t)D;
         for (int i = 0; i < n; i++) y[i] += voice->scale * power_of(codes, voice->steps, first + i, D);
     }
 }

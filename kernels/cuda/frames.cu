@@ -185,8 +185,8 @@ static __global__ void hear_utterances(float *x, const lin_gather *items, const 
         before = p;
         float y = a->speech * (p + a->room * late);
         for (int v = 0; v < a->n_voices; v++) {
-            const lin_voice *voice = &a->voices[v];
-            const size_t frame = (size_t)lin_voice_frame(voice, t);
+            const lin_acoustics_voice *voice = &a->voices[v];
+            const size_t frame = (size_t)lin_acoustics_voice_frame(voice, t);
             y += voice->scale * power_of(voice->codes, voice->steps, frame * (size_t)D + (size_t)d, d, D);
         }
         y = pass * (y + noise * shapes[(size_t)shape * (size_t)D] * g) + hiss * g;

@@ -471,7 +471,7 @@ START_TEST(intervals_of_speakers)
     lin_score *s = score(some_ref, some_hyp, NULL);
     lin_score_intervals v, w;
     static const lin_bootstrap_unit second[] = {{1, 2}, {0, 2}};
-    lin_interval want;
+    lin_bootstrap_interval want;
     OK(lin_score_bootstrap(s, &draws, 1, &v, &err));
     OK(lin_bootstrap_rate(second, 2, &draws, &want, &err));
     ck_assert(v.by_speaker[1].low == want.low && v.by_speaker[1].high == want.high && v.by_speaker[1].units == 2);

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (tier->first < 0 || tier->n < 0 || (size_t)tier->first + (size_t)tier->n > g.n_intervals) abort();
         if (tier->name + strlen(lin_textgrid_text(&g, tier->name)) >= g.text_used) abort();
         for (int i = 0; i < tier->n; i++) {
-            const lin_interval *v = &g.intervals[tier->first + i];
+            const lin_textgrid_interval *v = &g.intervals[tier->first + i];
             if (!(v->start_s <= v->end_s) || (i && v->start_s < v[-1].end_s)) abort();
             if (v->text + strlen(lin_textgrid_text(&g, v->text)) >= g.text_used) abort();
         }

@@ -174,7 +174,7 @@ static const lin_acoustics *ops_acoustics(ops_context *c, int D, const float *st
                        .bins = ops_block(c, (size_t)(LIN_ACOUSTICS_ROWS * D), sizeof *bins, bins),
                        .key = ops_next_key(c)};
     const unsigned char *voice = ops_block(c, (size_t)(VOICE * D), 1, codes);
-    for (int v = 0; v < a.n_voices; v++) a.voices[v] = (lin_voice){voice, steps, VOICE - v, ops_pick(c, 0, VOICE - v - 1), 0.1f};
+    for (int v = 0; v < a.n_voices; v++) a.voices[v] = (lin_acoustics_voice){voice, steps, VOICE - v, ops_pick(c, 0, VOICE - v - 1), 0.1f};
     return ops_block(c, 1, sizeof a, &a);
 }
 
