@@ -23,7 +23,7 @@
 #include "linnet/session.h"
 
 typedef struct listen_values {
-    const char *device, *from, *save, *channel, *model, *network;
+    const char *microphone, *from, *save, *channel, *model, *device;
     lin_endpoint_values endpoints;
     lin_decoding_values decoding;
     double buffer_s;
@@ -32,9 +32,9 @@ typedef struct listen_values {
 } listen_values;
 
 static const lin_option options[] = {
-    {.name = "device", .letter = 'd', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .value = "NAME|INDEX",
-     .help = "The microphone, or the source of PulseAudio or PipeWire: its number in linnet devices, or part of its name; if not "
-             "given, the system's default"},
+    {.name = "microphone", .letter = 'd', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, microphone),
+     .value = "NAME|INDEX", .help = "The microphone, or the source of PulseAudio or PipeWire: its number in linnet devices, or "
+                                    "part of its name; if not given, the system's default"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, json),
      .help = "One JSON object per line for every change; see docs/live.md"},
     {.name = "plain", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, plain),
@@ -74,7 +74,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(listen_values, model),
      .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},
-    {.name = "network", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, network), .text = "cpu",
+    {.name = "device", .was = "network", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .text = "cpu",
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network; for one stream a GPU is seldom faster"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, precision), .text = "fp32",
      .choices = "fp32|bf16", .help = "Precision of the network's matrix products"},
@@ -467,7 +467,7 @@ static lin_status open_capture(listening *l, lin_error *err)
 {
     const listen_values *v = l->v;
     lin_microphone_options microphone = lin_microphone_options_default();
-    microphone.device = v->device;
+    microphone.device = v->microphone;
     microphone.rate_hz = v->rate_hz;
     microphone.channels = v->channels;
     microphone.interleaved = l->channel >= 0;
@@ -506,7 +506,7 @@ static lin_status open_all(listening *l, lin_error *err)
     const lin_warnings warnings = lin_complaints(l->v->quiet);
     const listen_values *v = l->v;
     const lin_precision precision = v->precision ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
-    lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->network, precision, err);
+    lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->device, precision, err);
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
     if (status == LIN_OK) {
@@ -608,6 +608,17 @@ static void release(listening *l)
     lin_free(l);
 }
 
+// In 0.2 --device was the microphone: what names no processor still is, with a line of advice.
+static void take_old_device(listen_values *v)
+{
+    const char *d = v->device;
+    if (v->microphone || strcmp(d, "auto") == 0 || strcmp(d, "cpu") == 0 || strcmp(d, "cuda") == 0 || strncmp(d, "cuda:", 5) == 0)
+        return;
+    if (!v->quiet) lin_complain("--device is the processor; for the microphone use --microphone '%.100s'", d);
+    v->microphone = d;
+    v->device = "cpu";
+}
+
 // What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
 static int check(lin_parsed *parsed, int *channel)
 {
@@ -623,7 +634,8 @@ static int check(lin_parsed *parsed, int *channel)
     if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best needs --json: only JSON has alternatives");
     if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
         return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ, v->rate_hz);
-    if (v->device && v->from) return lin_misuse(parsed, "--device and --from exclude each other");
+    take_old_device(v);
+    if (v->microphone && v->from) return lin_misuse(parsed, "--microphone and --from exclude each other");
     if (v->from && strcmp(v->from, "-") == 0 && isatty(STDIN_FILENO))
         return lin_misuse(parsed, "standard input is a terminal: pipe sound into it");
     if (v->raw && !v->from) return lin_misuse(parsed, "--raw describes a file: --from is missing");
@@ -679,7 +691,7 @@ const lin_command lin_command_listen = {
                    "it changes, except with --n-best. Dropped sound is counted and reported. If the microphone is lost or delivers nothing, the results so far are "
                    "written, and the exit status is 1; after Ctrl-C it is 0.",
     .examples = "  linnet listen\n"
-                "  linnet listen --device USB --save talk.wav --stats\n"
+                "  linnet listen --microphone USB --save talk.wav --stats\n"
                 "  linnet listen --json | program\n"
                 "  linnet listen --words --context names.txt\n"
                 "  linnet listen --from talk.flac",

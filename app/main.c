@@ -106,6 +106,10 @@ static lin_status read_options(const lin_command *command, void *values, lin_par
     if (command->conf_operand && parsed->operands.count > 0) {
         status = lin_options_conf_file(parsed, parsed->operands.items[0], err);
     }
+    for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
+        const lin_option *o = &command->options[i];
+        if (parsed->old[i]) lin_complain("--%s is now --%s; the old name will go in the next version", o->was, o->name);
+    }
     if (status == LIN_OK) status = lin_options_finish(parsed, err);
     return status;
 }

@@ -25,7 +25,8 @@ static int is_option(const lin_option *o)
 int lin_options_find(const lin_command *command, const char *name)
 {
     for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
-        if (is_option(&command->options[i]) && strcmp(command->options[i].name, name) == 0) return i;
+        const lin_option *o = &command->options[i];
+        if (is_option(o) && (strcmp(o->name, name) == 0 || (o->was && strcmp(o->was, name) == 0))) return i;
     }
     return -1;
 }
@@ -72,7 +73,7 @@ const char *lin_nearest_option(const lin_command *command, const char *name)
 static lin_status own(lin_parsed *p, void *block, lin_error *err)
 {
     lin_status status = lin_grow_int(&p->owned, &p->owned_capacity, p->n_owned + 1, sizeof *p->owned, "options", err);
-    if (status) {
+    if (status != LIN_OK) {
         lin_free(block);
         return status;
     }
@@ -264,6 +265,7 @@ static lin_status long_option(lin_parsed *p, char **argv, int left, int *used, l
         return unknown(p->command, label, name, err);
     }
     snprintf(label, sizeof label, "--%s", name);
+    p->old[row] |= strcmp(name + (off ? 3 : 0), p->command->options[row].name) != 0;
     if (p->command->options[row].type == LIN_OPTION_FLAG) {
         if (equals && off) return lin_fail(err, LIN_INVALID, "%s takes no value", label);
         return lin_option_set(p, row, label, equals ? equals + 1 : off ? "no" : "yes", LIN_FROM_COMMAND_LINE, err);

@@ -58,6 +58,7 @@ typedef struct lin_option {
     const char *choices; /* CHOICE: "text|json|ctm"; STRING: words that the shell completes */
     const char *value;   /* the value's name in --help: "HZ"; NULL: by type */
     const char *help;    /* one or two sentences, no full stop at the end */
+    const char *was;     /* the name that it had in the version before, which works with a line of advice; or NULL */
     const char *updates; /* of a FILE that is written: the option whose file it may be, read before; or NULL */
 } lin_option;
 
@@ -89,6 +90,7 @@ typedef struct lin_parsed {
     lin_list operands;
     int help; /* 0, or LIN_HELP_TEXT, LIN_HELP_MAN: asked for, nothing else was checked */
     unsigned char from[LIN_MAX_OPTIONS]; /* by row of the table */
+    unsigned char old[LIN_MAX_OPTIONS];  /* 1: given by the name that it had */
     void **owned;
     int n_owned, owned_capacity;
 } lin_parsed;
@@ -113,7 +115,7 @@ lin_status lin_options_finish(lin_parsed *parsed, lin_error *err);
  * is released with lin_free. */
 lin_status lin_options_text(const lin_parsed *parsed, int source, char **text, lin_error *err);
 
-/* The row's number, or -1. */
+/* The row's number, also by the name that it had, or -1. */
 int lin_options_find(const lin_command *command, const char *name);
 
 void lin_options_free(lin_parsed *parsed);

@@ -69,6 +69,7 @@ static lin_status read_line(lin_parsed *p, char *line, const char *file, int num
         if (near) return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'; did you mean %s?", file, number, key, near);
         return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'", file, number, key);
     }
+    p->old[row] |= strcmp(key, p->command->options[row].name) != 0;
     for (after++; lin_is_space(*after); after++) {}
     char *value;
     const char *wrong = read_value(after, &value);
@@ -196,7 +197,7 @@ lin_status lin_options_text(const lin_parsed *parsed, int source, char **text, l
         }
     }
     lin_status status = lin_buffer_status(&b, err);
-    if (status) lin_buffer_free(&b);
+    if (status != LIN_OK) lin_buffer_free(&b);
     *text = b.data;
     return status;
 }

@@ -185,7 +185,12 @@ has "phrases change: why not, in JSON" "$(cat "$tmp/talk.json")" '{"type":"conte
 refused "--words without a lexicon" 1 "cannot open $tmp/none.dict" listen -q --words --lexicon "$tmp/none.dict" --lm "$tmp/arpa" --from "$speech"
 refused "--beam 0" 2 "--beam 0 excludes words" listen --words --beam 0 --from "$speech"
 
-refused "--device and --from" 2 "exclude each other" listen --device 1 --from x.wav
+refused "--microphone and --from" 2 "exclude each other" listen --microphone 1 --from x.wav
+# Before 0.3 --device was the microphone, and the processor --network.
+refused "--device as a microphone" 2 "for the microphone use --microphone 'USB'" listen --device USB --from x.wav
+refused "--device as a processor" 1 "cannot open x.wav" listen --device cpu --from x.wav
+hasnt "--device as a processor: no advice" "$err" "--microphone"
+refused "--network" 1 "--network is now --device" listen --network cpu --from x.wav
 refused "--raw alone" 2 "--from is missing" listen --raw
 refused "--channel each" 2 "one channel" listen --channel each --from "$speech"
 refused "--rate" 2 "--rate must be 0 or between 4000 and 192000, not 100" listen --rate 100
@@ -319,7 +324,7 @@ run transcribe -q "$tmp/lost.wav"
 is "lost: the recording is complete" "" "$err"
 has "lost: the recording is complete" "$out" "$(echo "$said" | cut -d' ' -f1-4)"
 
-run listen -q --device "no such microphone"
+run listen -q --microphone "no such microphone"
 is "no sound server: status" 1 "$status"
 has "no sound server: reported" "$err" "microphone"
 virtual_mic_stop
