@@ -116,7 +116,7 @@ lin_status lin_align_create(const lin_align_graph *graph, const lin_align_option
     *align = NULL;
     if (graph->n_slots == 0) return lin_fail(err, LIN_INVALID, "there is no text to align: it has no words and no phones");
     lin_status status = check_options(options, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     lin_align *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, "an alignment", sizeof *a);
     a->graph = graph;
@@ -185,7 +185,7 @@ static lin_status store(lin_align *a, const float *row, lin_error *err)
     }
     if (block == a->n_blocks) {
         lin_status status = lin_grow_int(&a->blocks, &a->blocks_capacity, block + 1, sizeof *a->blocks, "an alignment", err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
         const size_t count = (size_t)BLOCK_ROWS * (size_t)a->V;
         a->blocks[block] = lin_alloc(count, sizeof(float));
         if (!a->blocks[block]) return lin_no_memory(err, "rows to align", count * sizeof(float));
@@ -215,8 +215,8 @@ static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_
     if (a->at == a->n_bytes) {
         int capacity = a->bytes_capacity;
         lin_status status = lin_grow_int(&a->bytes, &capacity, a->n_bytes + 1, sizeof *a->bytes, "an alignment", err);
-        if (!status) status = lin_grow_int(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, "an alignment", err);
-        if (status) return status;
+        if (status == LIN_OK) status = lin_grow_int(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, "an alignment", err);
+        if (status != LIN_OK) return status;
         const size_t size = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
         a->bytes[a->at] = lin_alloc(size, 1);
         if (!a->bytes[a->at]) return lin_no_memory(err, "the paths of an alignment", size);
@@ -231,12 +231,12 @@ static lin_status keep(lin_align *a, double behind, lin_error *err)
 {
     lin_status status =
         lin_grow(&a->kept, &a->kept_capacity, (size_t)a->done + 1, sizeof *a->kept, "the rows of an alignment", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     const int per_byte = 8 / a->bits, n = a->hi - a->lo;
     const size_t bytes = ((size_t)n + (size_t)per_byte - 1) / (size_t)per_byte;
     unsigned char *room = NULL;
     status = reserve(a, bytes, &room, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     const unsigned char *from = a->choices + a->lo;
     for (size_t i = 0; i < bytes; i++) {
         unsigned packed = 0;
@@ -334,7 +334,7 @@ static lin_status add_checkpoint(lin_align *a, lin_error *err)
 {
     lin_status status =
         lin_grow_int(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints, "an alignment", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     const int n = a->hi - a->lo;
     double *scores = lin_alloc((size_t)n, sizeof *scores);
     if (!scores) return lin_no_memory(err, "an alignment", (size_t)n * sizeof *scores);
@@ -410,10 +410,10 @@ static lin_status watch(lin_align *a, lin_error *err)
 static lin_status pass_rows(lin_align *a, lin_error *err)
 {
     lin_status status = LIN_OK;
-    while (a->done < a->T && !status) {
+    while (a->done < a->T && status == LIN_OK) {
         status = pass_row(a, err);
-        if (!status) status = watch(a, err);
-        if (status && a->full && a->steps) {
+        if (status == LIN_OK) status = watch(a, err);
+        if (status != LIN_OK && a->full && a->steps) {
             a->full = 0;
             a->given_up = 1;
             roll_back(a, a->until - 2 * a->stretch);
@@ -427,9 +427,9 @@ static lin_status pass_rows(lin_align *a, lin_error *err)
 lin_status lin_align_push(lin_align *a, const float *logp, int n_frames, lin_error *err)
 {
     lin_status status = LIN_OK;
-    for (int t = 0; t < n_frames && !status; t++) {
+    for (int t = 0; t < n_frames && status == LIN_OK; t++) {
         status = store(a, logp + (size_t)t * (size_t)a->V, err);
-        if (!status) status = pass_rows(a, err);
+        if (status == LIN_OK) status = pass_rows(a, err);
     }
     return status;
 }
@@ -460,7 +460,7 @@ static lin_status rerun(lin_align *a, int steps, int64_t from, lin_error *err)
     lin_status status = LIN_OK;
     roll_back(a, from);
     set_beam(a, steps);
-    while (a->done < a->T && !status) status = pass_row(a, err);
+    while (a->done < a->T && status == LIN_OK) status = pass_row(a, err);
     return status;
 }
 
@@ -475,8 +475,8 @@ static lin_status reach_end(lin_align *a, lin_error *err)
         const int64_t before = from;
         from = steps == a->options.widenings && !reached ? 0 : a->T - back;
         lin_status status = rerun(a, steps, from, err);
-        if (status && a->full && reached) return rerun(a, steps - 1, before, err);
-        if (status) return status;
+        if (status != LIN_OK && a->full && reached) return rerun(a, steps - 1, before, err);
+        if (status != LIN_OK) return status;
         if (reached && !(best_end(a) >= 0 && a->scores[best_end(a)] > score)) break;
         back *= WIDEN;
     }
@@ -533,7 +533,7 @@ static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path
     }
     lin_path_clear(path);
     lin_status status = lin_path_reserve(path, n_phones, g->n_slots, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     double word_sum = 0;
     int64_t word_rows = 0;
     int slot = -1;
@@ -581,7 +581,7 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
                         (long long)a->T);
     }
     lin_status status = reach_end(a, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     const int end = best_end(a);
     if (end < 0) {
         return lin_fail(err, LIN_MISMATCH,
@@ -594,7 +594,7 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
     int32_t *states = trace(a, err);
     if (!states) return LIN_NO_MEMORY;
     status = write_path(a, states, path, err);
-    if (!status) {
+    if (status == LIN_OK) {
         find_worst(a, states);
         a->report.fit = (a->report.score - a->greedy) / path->n_phones;
         if (report) *report = a->report;

@@ -87,7 +87,7 @@ lin_status lin_beam_create(int V, const lin_ngram *lm, const int *labels, const 
 {
     *beam = NULL;
     lin_status status = check_options(options, V, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (lm && !labels) return lin_fail(err, LIN_INVALID, "beam search: a language model needs a word for each label");
     lin_beam *b = lin_calloc(1, sizeof *b);
     if (!b) return lin_no_memory(err, "a beam search", sizeof *b);
@@ -182,12 +182,12 @@ lin_status lin_beam_push(const lin_beam *beam, void *state, const lin_context *c
 {
     lin_beam_view v = lin_beam_view_of(beam, context, state);
     lin_status status = not_finished(v.state, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "beam search of %d frames", n_frames);
     status = lin_rows_check_numbers(logp, n_frames, beam->V, v.state->frame, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     status = lin_path_reserve(settled, n_frames < INT32_MAX / 4 ? beam->options.longest + n_frames : -1, 0, err);
-    if (status || !n_frames) return status;
+    if (status != LIN_OK || !n_frames) return status;
     if (v.state->context != (context ? lin_context_id(context) : 0)) lin_beam_change_context(&v);
     for (int t = 0; t < n_frames; t++) lin_beam_step(&v, logp + (size_t)t * (size_t)beam->V, settled);
     return LIN_OK;
@@ -220,7 +220,7 @@ lin_status lin_beam_nbest(const lin_beam *beam, const void *state, int which, li
     }
     lin_path_clear(tail);
     lin_status status = lin_path_reserve(tail, beam->options.longest, 0, err);
-    if (!status) list_tail(&v, &v.hyps[which], tail);
+    if (status == LIN_OK) list_tail(&v, &v.hyps[which], tail);
     return status;
 }
 
@@ -229,8 +229,8 @@ lin_status lin_beam_finish(const lin_beam *beam, void *state, const lin_context 
     (void)context; // its unfinished phrases are part of the state
     lin_beam_view v = lin_beam_view_of(beam, NULL, state);
     lin_status status = not_finished(v.state, err);
-    if (!status && settled) status = lin_path_reserve(settled, beam->options.longest, 0, err);
-    if (status) return status;
+    if (status == LIN_OK && settled) status = lin_path_reserve(settled, beam->options.longest, 0, err);
+    if (status != LIN_OK) return status;
     lin_beam_change_context(&v);
     for (int i = 0; beam->lm && i < v.state->n_hyps; i++) {
         lin_beam_hyp *h = &v.hyps[i];

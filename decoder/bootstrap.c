@@ -205,8 +205,8 @@ static lin_status resample(const lin_bootstrap_unit *a, const lin_bootstrap_unit
     double *values;
     uint64_t drawn = 0;
     lin_status status = check(n, o, err);
-    if (!status) status = make_groups(a, b, n, &groups, &n_groups, err);
-    if (status) return status;
+    if (status == LIN_OK) status = make_groups(a, b, n, &groups, &n_groups, err);
+    if (status != LIN_OK) return status;
     values = lin_alloc((size_t)o->resamples, sizeof *values);
     for (int i = 0; values && i < o->resamples; i++) {
         const sums s = groups ? draw_groups(groups, n_groups, n, o, &drawn) : draw_plainly(a, b, n, o, &drawn);
@@ -234,7 +234,7 @@ lin_status lin_bootstrap_difference(const lin_bootstrap_unit *a, const lin_boots
     int better = 0, equal = 0;
     lin_bootstrap_interval interval;
     const lin_status status = resample(a, b, n, o, &interval, &better, &equal, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     *difference = (lin_difference){
         .interval = interval, .improvement = (double)better / o->resamples, .equal = (double)equal / o->resamples};
     return LIN_OK;

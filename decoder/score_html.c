@@ -198,7 +198,7 @@ static lin_status matrix(const lin_score_report *r, lin_buffer *out, lin_error *
 {
     lin_score_matrix m;
     lin_status status = lin_score_matrix_make(r->score, MAX_MATRIX, &m, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     const long long size = MARGIN + CELL * (m.n + 1) + 10, end = MARGIN + CELL * (m.n + 1);
     put(out, "<h2>Confusions</h2>\n"
              "<p>Rows are the reference, columns the hypothesis, numbers per cent of the row; point at a cell for details.");
@@ -243,7 +243,7 @@ static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *e
     lin_confused_pair *p;
     int n, max = r->confusions ? r->confusions : MAX_LIST;
     lin_status status = lin_score_confused_pairs(r->score, &p, &n, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     put(out, "<div class=\"lists\"><table><caption>most confused pairs</caption><tr><th>pair<th>both ways<th>→<th>←</tr>\n");
     for (int i = 0; i < n && i < max; i++) {
         put(out, "<tr><td>%h ↔ %h<td>%d<td>%d<td>%d</tr>\n", name_of(r->score, p[i].a), name_of(r->score, p[i].b),
@@ -264,7 +264,7 @@ static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *e
 {
     int *utterances, n;
     lin_status status = lin_score_worst(r->score, MAX_WORST, &utterances, &n, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     put(out, "<h2>Utterances with the most errors</h2>\n");
     for (int k = 0; k < n; k++) {
         lin_score_counts c;
@@ -294,8 +294,8 @@ lin_status lin_score_html(const lin_score_report *r, lin_buffer *out, lin_error 
     if (r->comparison) compared(r, out);
     speakers(r, out);
     lin_status status = matrix(r, out, err);
-    if (!status) status = lists(r, out, err);
-    if (!status) status = worst(r, out, err);
+    if (status == LIN_OK) status = lists(r, out, err);
+    if (status == LIN_OK) status = worst(r, out, err);
     put(out, "</main></body></html>\n");
-    return status ? status : lin_buffer_status(out, err);
+    return status != LIN_OK ? status : lin_buffer_status(out, err);
 }

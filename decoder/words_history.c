@@ -116,7 +116,7 @@ static void settle_first(const lin_words *w, lin_words_view *s, lin_path *settle
     lin_words_traceback_of(w, s, t, all);
     lin_words_shares(w, s, t, all, s->shares);
     const lin_status status = lin_words_append_traceback(s, all, s->shares, 1, limit, settled, NULL);
-    if (status) s->failed = status;
+    if (status != LIN_OK) s->failed = status;
     settled->score = t->score;
     settled->acoustic = t->acoustic;
     settled->language = t->language;

@@ -118,7 +118,7 @@ lin_status lin_words_append_traceback(const lin_words_view *s, const lin_words_t
     const int inside = of->n > 0 && (!of->n_words || of->ends[0] > 0);
     const int n_phones = only_first ? of->n - of->ends[of->n_words - 1] : of->n, n_words = only_first ? 1 : of->n_words + inside;
     lin_status status = lin_path_reserve(path, n_phones, n_words, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     int first = of->n - 1;
     for (int i = of->n_words; i-- > 0; first = of->ends[i] - 1) {
         add_word(s, of, first, of->ends[i], shares[i], limit, path);

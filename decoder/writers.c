@@ -12,7 +12,7 @@ lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *
     *o->document = (lin_writer_document){0};
     if (writer->header) lin_buffer_text(out, writer->header);
     lin_status status = lin_buffer_status(out, err);
-    if (status) lin_take_back(out, before);
+    if (status != LIN_OK) lin_take_back(out, before);
     return status;
 }
 
@@ -40,7 +40,7 @@ lin_status lin_write_speakers(const lin_writer *w, const lin_result *const *list
 {
     lin_status status = LIN_OK;
     if (w->write == lin_write_textgrid) return lin_write_textgrid_speakers(list, n, o, out, err);
-    for (int i = 0; i < n && !status; i++) status = w->write(list[i], o, out, err);
+    for (int i = 0; i < n && status == LIN_OK; i++) status = w->write(list[i], o, out, err);
     return status;
 }
 

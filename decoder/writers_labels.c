@@ -119,7 +119,7 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
     int n_tiers = 0, number = 1;
     for (int i = 0; i < n; i++) {
         lin_status status = lin_tokens_of(&t, list[i], o, err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
         n_tiers += tiers_of(&t, tiers, &end_ms);
     }
     if (o->document && o->document->utterances) {
@@ -134,7 +134,7 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
     put_count(out, "tiers? <exists> \nsize = ", n_tiers, " \nitem []: \n");
     for (int i = 0; i < n; i++) {
         lin_status status = lin_tokens_of(&t, list[i], o, err);
-        const int own = status ? 0 : tiers_of(&t, tiers, &end_ms);
+        const int own = status != LIN_OK ? 0 : tiers_of(&t, tiers, &end_ms);
         for (int k = 0; k < own; k++) put_tier(&tiers[k], n > 1 ? list[i]->speaker : NULL, number++, end_ms, &scratch, out);
     }
     lin_scratch_free(&scratch, out);
@@ -188,7 +188,7 @@ lin_status lin_write_csv(const lin_result *r, const lin_writer_options *o, lin_b
     const size_t before = out->n;
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     lin_put_header(o, lin_csv_header, out);
     const lin_tokens phones = lin_tokens_only(r, o, 0);
     const int both = t.words && o->unit == LIN_UNIT_BOTH;
@@ -212,7 +212,7 @@ lin_status lin_write_audacity(const lin_result *r, const lin_writer_options *o, 
     const size_t before = out->n;
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     lin_buffer scratch = {0};
     for (int i = 0; i < t.n; i++) {
         const lin_token token = lin_token_at(&t, i);

@@ -264,8 +264,8 @@ static lin_status write_subtitles(const lin_result *r, const lin_writer_options 
     lin_tokens t;
     lin_readable readable = {0};
     lin_status status = lin_tokens_of(&t, r, o, err);
-    if (!status) status = lin_tokens_make_readable(&t, &readable, err);
-    if (status) return status;
+    if (status == LIN_OK) status = lin_tokens_make_readable(&t, &readable, err);
+    if (status != LIN_OK) return status;
     if (vtt) lin_put_header(o, lin_vtt_header, out);
     add_tokens(&c, &t);
     lin_readable_free(&readable);

@@ -47,7 +47,7 @@ static lin_status check(const lin_result *r, const lin_writer_options *o, lin_er
     }
     for (int i = 0; i < r->n_alternatives; i++) {
         lin_status status = check(&r->alternatives[i], o, err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
     }
     return LIN_OK;
 }
@@ -196,7 +196,7 @@ void lin_put_header(const lin_writer_options *o, const char *header, lin_buffer 
 lin_status lin_written(const lin_writer_options *o, lin_buffer *out, size_t before, lin_error *err)
 {
     lin_status status = lin_buffer_status(out, err);
-    if (status) {
+    if (status != LIN_OK) {
         lin_take_back(out, before);
     } else if (o->document) {
         o->document->utterances++;

@@ -259,7 +259,7 @@ static lin_status make_books(builder *b, int k, lin_error *err)
     if (!values) return no_memory(b, s->count * sizeof *values, err);
     for (size_t i = 0; i < s->count; i++) values[i] = within(table->logp[s->source[i]], 0);
     lin_status status = make_book(b, bits, values, s->count, &s->logp_book, &s->logp, &s->logp_bits, err);
-    if (!status && k < b->order) {
+    if (status == LIN_OK && k < b->order) {
         for (size_t i = 0; i < s->count; i++)
             if (has_future(b, k, i)) values[s->inner++] = within(table->backoff[s->source[i]], LIN_NGRAM_LARGEST);
         status = make_book(b, bits, values, s->inner, &s->backoff_book, &s->backoff, &s->backoff_bits, err);
@@ -388,13 +388,13 @@ lin_status lin_ngram_build(lin_ngram_tables *tables, const char *name, lin_ngram
     *lm = NULL;
     *fault = (lin_ngram_fault){0};
     lin_status status = rank_words(&b, err);
-    for (int k = 1; k <= b.order && !status; k++) {
+    for (int k = 1; k <= b.order && status == LIN_OK; k++) {
         status = sort_level(&b, k, err);
-        if (!status && k > 1) status = find_contexts(&b, k, err);
-        if (!status && k > 1) status = make_books(&b, k - 1, err);
+        if (status == LIN_OK && k > 1) status = find_contexts(&b, k, err);
+        if (status == LIN_OK && k > 1) status = make_books(&b, k - 1, err);
     }
-    if (!status) status = make_books(&b, b.order, err);
-    if (!status) status = make_block(&b, lm, err);
+    if (status == LIN_OK) status = make_books(&b, b.order, err);
+    if (status == LIN_OK) status = make_block(&b, lm, err);
     for (int k = 1; k <= b.order; k++) level_free(&b.levels[k]);
     return status;
 }

@@ -488,7 +488,7 @@ START_TEST(a_beam_that_loses_the_path_is_widened)
     OK(lin_align_create(graph, &o, &a, &err));
     lin_error err = {0};
     lin_status status = lin_align_push(a, logp, T, &err);
-    if (!status) status = lin_align_finish(a, &path, &report, &err);
+    if (status == LIN_OK) status = lin_align_finish(a, &path, &report, &err);
     ck_assert_int_eq(status, LIN_NO_MEMORY);
     ck_assert_msg(strstr(err.message, "align shorter pieces") != NULL, "%s", err.message);
     lin_path_free(&path);
@@ -673,14 +673,14 @@ static lin_status everything(const float *logp, int T, int V, const lin_align_op
     lin_align *a = NULL;
     lin_path path = {0};
     lin_status status = lin_align_graph_create(V, &graph, NULL);
-    for (int w = 0; w < text.n_slots && !status; w++) {
+    for (int w = 0; w < text.n_slots && status == LIN_OK; w++) {
         const int *pronunciations[MOST_VARIANTS];
         for (int v = 0; v < text.n[w]; v++) pronunciations[v] = text.labels[w][v];
         status = lin_align_graph_add(graph, pronunciations, text.length[w], text.n[w], 1, NULL);
     }
-    if (!status) status = lin_align_create(graph, o, &a, NULL);
-    if (!status) status = lin_align_push(a, logp, T, NULL);
-    if (!status) status = lin_align_finish(a, &path, NULL, NULL);
+    if (status == LIN_OK) status = lin_align_create(graph, o, &a, NULL);
+    if (status == LIN_OK) status = lin_align_push(a, logp, T, NULL);
+    if (status == LIN_OK) status = lin_align_finish(a, &path, NULL, NULL);
     lin_path_free(&path);
     lin_align_destroy(a);
     lin_align_graph_destroy(graph);

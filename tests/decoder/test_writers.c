@@ -638,14 +638,14 @@ static lin_status write_behind(const lin_writer *w, const lin_result *r, size_t 
     lin_status status = lin_buffer_status(&out, NULL);
     if (status == LIN_OK) {
         status = lin_writer_begin(w, &o, &out, NULL);
-        if (status) ck_assert(out.n == 250 && !out.failed && document.utterances == 0);
+        if (status != LIN_OK) ck_assert(out.n == 250 && !out.failed && document.utterances == 0);
     }
     if (status == LIN_OK) {
         const size_t before = out.n;
         status = w->write(r, &o, &out, NULL);
-        if (status) ck_assert(out.n == before && !out.failed && strlen(out.data) == before);
+        if (status != LIN_OK) ck_assert(out.n == before && !out.failed && strlen(out.data) == before);
         ck_assert_int_eq(document.utterances, status ? 0 : 1);
-        if (status) ck_assert(document.cues == 0 && document.end_ms == 0);
+        if (status != LIN_OK) ck_assert(document.cues == 0 && document.end_ms == 0);
     }
     *n = out.n;
     lin_buffer_free(&out);

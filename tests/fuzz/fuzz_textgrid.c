@@ -15,8 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     lin_error err = {0};
     lin_textgrid g;
     lin_status status = lin_textgrid_parse((const char *)data, size, "x", &g, &err);
-    if (status && (status != err.status || !err.message[0] || g.tiers || g.intervals || g.text)) abort();
-    const int n = status ? 0 : lin_textgrid_choose(&g);
+    if (status != LIN_OK && (status != err.status || !err.message[0] || g.tiers || g.intervals || g.text)) abort();
+    const int n = status != LIN_OK ? 0 : lin_textgrid_choose(&g);
     if (n < 0 || n > g.n_tiers || g.n_tiers > LIN_TEXTGRID_TIERS) abort();
     for (int t = 0; t < g.n_tiers; t++) {
         const lin_tier *tier = &g.tiers[t];

@@ -31,7 +31,7 @@ static void try_score(const char *ref, size_t n_ref, const char *hyp, size_t n_h
     lin_score_counts c, sum = {0};
     lin_status status = lin_score_texts(ref, n_ref, "ref", hyp, n_hyp, "hyp", options, &score, &err);
     check(status, &err);
-    if (status) return;
+    if (status != LIN_OK) return;
     for (int i = 0; i < lin_score_speakers(score); i++) {
         lin_score_speaker(score, i, &c);
         check_counts(&c);
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         options.hyp_format = options.ref_format;
         lin_status status = lin_score_texts(text, size - 1, "x", text, size - 1, "x", &options, &score, &err);
         check(status, &err);
-        if (!status) {
+        if (status == LIN_OK) {
             lin_score_counts c = lin_score_total(score);
             if (c.sub || c.del || c.ins) abort();
             lin_score_destroy(score);

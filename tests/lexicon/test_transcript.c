@@ -347,7 +347,7 @@ static lin_status whole(lin_g2p *g)
         used += (size_t)sprintf(text + used, "hello cats cat-%.*ss ", 1 + i % 26, "bcdfghjklmnpqrstvwxzbcdfgh");
     }
     lin_status status = lin_transcriber_create(phones, dictionary, g, &t, NULL);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     status = lin_transcriber_line(t, text, used, &labels, &n, NULL);
     if (status == LIN_UNSUPPORTED) status = LIN_OK; // reached the words that need the rules
     lin_transcriber_destroy(t);

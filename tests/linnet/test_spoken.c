@@ -102,7 +102,7 @@ static lin_status everything(void)
 {
     lin_spoken s = {0};
     lin_status status = words(&s, "hello cats and a world of plays", NULL);
-    if (!status) status = lin_spoken_phones(&s, phones, "HH AH", 5, NULL);
+    if (status == LIN_OK) status = lin_spoken_phones(&s, phones, "HH AH", 5, NULL);
     lin_spoken_free(&s);
     return status;
 }
