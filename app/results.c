@@ -11,7 +11,7 @@
 #include "app/guard.h"
 #include "app/mirror.h"
 #include "base/textfile.h"
-#include "decoder/writers_internal.h"
+#include "decoder/writers_tokens.h"
 #include "linnet/find.h"
 #include "base/system.h"
 #include "frontend/audio.h"

@@ -1,4 +1,4 @@
-// writers_tokens.c - the tokens of a result and how they are spelled, and what else the formats share; see writers_internal.h.
+// writers_tokens.c - the tokens of a result and how they are spelled, and what else the formats share; see writers_tokens.h.
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "decoder/writers_internal.h"
+#include "decoder/writers_tokens.h"
 #include "linnet/api.h"
 
 lin_status lin_api_result_create(linnet_model *model, linnet_result **result, lin_error *err)
@@ -205,7 +205,7 @@ static lin_status make_readable(linnet_result *r, const lin_punctuation *punctua
 {
     const lin_writer_options options = {
         .phones = r->model->r.phones, .readable = punctuation, .speller = lin_api_speller(r->model)};
-    lin_status status = lin_write_text(&r->result, &options, &r->readable, err);
+    lin_status status = lin_writer_find("text")->write(&r->result, &options, &r->readable, err);
     if (status == LIN_OK) r->readable.data[--r->readable.n] = '\0'; // without the end of its line
     return status;
 }

@@ -24,7 +24,7 @@ static const lin_option options[] = {
      .help = "A number"},
     {.name = "choice", .type = LIN_OPTION_CHOICE, .at = offsetof(values, choice), .text = "two", .choices = "one|two|three",
      .help = "One"},
-    {.name = "number", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, number), .text = "0.5", .min = 0, .max = 1e9,
+    {.name = "number", .was = "figure", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, number), .text = "0.5", .min = 0, .max = 1e9,
      .help = "Real"},
     {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(values, text), .help = "It's \"a\" -text [x]: .dot"},
     {.name = "a-file", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(values, file), .help = "A file"},
@@ -68,6 +68,20 @@ static void teardown(void)
     lin_options_free(&p);
     ck_assert_uint_eq(lin_memory_live(), 0);
 }
+
+START_TEST(old_name)
+{
+    const int row = lin_options_find(&command, "number");
+    ck_assert_int_eq(parse("--number 7 x"), LIN_OK);
+    ck_assert(v.number == 7 && !p.old[row]);
+    ck_assert_int_eq(parse("--figure=8 x"), LIN_OK);
+    ck_assert(v.number == 8 && p.old[row]);
+    ck_assert_int_eq(conf("figure = 9\n"), LIN_OK);
+    ck_assert(v.number == 9 && p.old[row]);
+    ck_assert_int_eq(conf("number = 9\n"), LIN_OK);
+    ck_assert(!p.old[row]);
+}
+END_TEST
 
 START_TEST(defaults)
 {
@@ -362,6 +376,7 @@ int main(void)
     Suite *suite = suite_create("app/options");
     TCase *tests = tcase_create("options");
     tcase_add_checked_fixture(tests, NULL, teardown);
+    tcase_add_test(tests, old_name);
     tcase_add_test(tests, defaults);
     tcase_add_test(tests, all_forms);
     tcase_add_loop_test(tests, mistakes, 0, (int)(sizeof wrong / sizeof *wrong));
