@@ -25,7 +25,7 @@ int lin_bench_attention(const lin_parsed *parsed);
 int lin_bench_copy(const lin_parsed *parsed);
 int lin_bench_latency(const lin_parsed *parsed);
 
-/* ---- variants of the network (bench_variants.c) ------------------------------------------------------------------------------ */
+/* ---- variants of the network (bench_variants.c) ---------------------------------------------------------------------------- */
 
 typedef enum lin_bench_kind {
     LIN_BENCH_LINEAR, LIN_BENCH_SOFTMAX, LIN_BENCH_NAIVE, LIN_BENCH_LSH, LIN_BENCH_POLY2, LIN_BENCH_RANDOM, LIN_BENCH_LSTM
@@ -46,7 +46,7 @@ lin_status lin_bench_variants(const char *list, lin_bench_variant variants[LIN_B
 /* Makes a network of this variant: sets the fields of the variant, and sets those that it does not have to 0. */
 void lin_bench_apply(const lin_bench_variant *variant, lin_config *config);
 
-/* ---- measuring (bench_variants.c) -------------------------------------------------------------------------------------------- */
+/* ---- measuring (bench_variants.c) ------------------------------------------------------------------------------------------ */
 
 /* Bytes of memory that are free: of the machine, or of the backend's GPU; 0 if unknown. */
 double lin_bench_free_bytes(const lin_ops *ops);

@@ -52,7 +52,7 @@ typedef struct learner {
     int *host_offsets, *host_targets;
 } learner;
 
-/* ---- the task --------------------------------------------------------------------------------------------------------------- */
+/* ---- the task -------------------------------------------------------------------------------------------------------------- */
 
 static int most_rows(const task *t) { return t->batch * (t->length - 1); }
 
@@ -90,7 +90,7 @@ static int make_batch(learner *l, int step, int *rows, int *longest)
     return counted;
 }
 
-/* ---- the network ------------------------------------------------------------------------------------------------------------ */
+/* ---- the network ----------------------------------------------------------------------------------------------------------- */
 
 static lin_status room(learner *l, size_t bytes, void *at, lin_error *err)
 {

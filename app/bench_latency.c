@@ -53,7 +53,7 @@ typedef struct cost {
     char why[160];
 } cost;
 
-/* ---- the network ------------------------------------------------------------------------------------------------------------ */
+/* ---- the network ----------------------------------------------------------------------------------------------------------- */
 
 static lin_config network_of(const lin_bench_values *v, const lin_bench_variant *variant)
 {
@@ -112,7 +112,7 @@ static void end(runner *r)
     lin_model_destroy(r->model);
 }
 
-/* ---- caches of softmax attention -------------------------------------------------------------------------------------------- */
+/* ---- caches of softmax attention ------------------------------------------------------------------------------------------- */
 
 // Random numbers in [-1, 1): a piece, again and again.
 static void fill(runner *r, float *to, size_t n)
@@ -188,7 +188,7 @@ static lin_status make_caches(runner *r, int n, double limit, cost *c, lin_error
     return r->ops->finish(r->exec, err);
 }
 
-/* ---- a point ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a point --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status chunk(runner *r, double *seconds, double *cpu, lin_error *err)
 {
@@ -236,7 +236,7 @@ static lin_status measure(runner *r, double elapsed_s, double limit, cost *c, li
     return status;
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 static void write_row(lin_buffer *out, const runner *r, const lin_bench_variant *variant, double elapsed_s, const cost *c)
 {

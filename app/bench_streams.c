@@ -51,7 +51,7 @@ typedef struct bench {
     lin_progress progress;
 } bench;
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 // Ten seconds of noise that swells four times a second, as speech does.
 static lin_status make_noise(speech *s, int rate_hz, lin_error *err)
@@ -85,7 +85,7 @@ static lin_status read_speech(speech *s, const char *path, lin_error *err)
     return status;
 }
 
-/* ---- a trial ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a trial --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct producer {
     pthread_t thread;
@@ -235,7 +235,7 @@ static lin_status try(const bench *b, int streams, trial *t, lin_error *err)
     return status;
 }
 
-/* ---- the report ------------------------------------------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------------------------------------ */
 
 static void member(lin_buffer *out, const char *name, double value, int digits)
 {
@@ -372,7 +372,7 @@ static void conclude(bench *b, const trial *best)
     lin_buffer_text(&b->out, text);
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------------------------------------- */
 
 static lin_status trial_of(bench *b, int streams, trial *t, lin_error *err)
 {

@@ -45,7 +45,7 @@ struct lin_bulk {
     double seconds; /* of sound, done so far */
     int n_threads, n_slots;
     int cores_each; /* that a thread may use inside: more than 1 where there are fewer inputs than cores */
-    /* ---- its own ---- */
+    /* ---- its own ----------------------------------------------------------------------------------------------------------- */
     lin_bulk_outcome *outcomes; /* [n_slots] */
     char *slots, *threads;
     size_t slot_bytes, thread_bytes;

@@ -90,7 +90,7 @@ typedef struct align_job {
     char first_mark[LIN_QUOTE];
 } align_job;
 
-// ---- an item, on any thread -----------------------------------------------------------------------------------------------------
+/* ---- an item, on any thread ------------------------------------------------------------------------------------------------ */
 
 // The text of an item; own receives it if it must be released.
 static lin_status find_text(const align_job *job, int item, lin_aligner_input *in, char **own, lin_error *err)
@@ -153,7 +153,7 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
     return lin_interrupted ? lin_fail(err, LIN_STOPPED, "interrupted") : align_item(job, item, *aligner, alignment, err);
 }
 
-// ---- results, in order ----------------------------------------------------------------------------------------------------------
+/* ---- results, in order ----------------------------------------------------------------------------------------------------- */
 
 // Reports each word outside the lexicon once, and only the first of many.
 static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_error *err)
@@ -222,7 +222,7 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     return LIN_OK;
 }
 
-// ---- the whole ------------------------------------------------------------------------------------------------------------------
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
 static lin_status gather_data(align_job *job, lin_error *err)
 {

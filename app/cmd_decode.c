@@ -48,7 +48,7 @@ typedef struct decode_job {
     lin_bulk bulk; // a decoder for each thread, a result in each slot
 } decode_job;
 
-// ---- one matrix, on its own thread  -----------------------------------------------------------------------------------------
+/* ---- one matrix, on its own thread ----------------------------------------------------------------------------------------- */
 
 static lin_status check_matrix(const decode_job *job, const float *rows, size_t T, int V, lin_error *err)
 {
@@ -98,7 +98,7 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     return status;
 }
 
-// ---- the whole ------------------------------------------------------------------------------------------------------------------
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
 static lin_status decode(decode_job *job, const lin_list *operands, lin_error *err)
 {

@@ -25,7 +25,7 @@ static lin_status end(lin_npy_writer *out, lin_status status, lin_error *err)
     return status;
 }
 
-// ---- features -------------------------------------------------------------------------------------------------------------------
+/* ---- features -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct features_values {
     const char *output, *model;
@@ -134,7 +134,7 @@ const lin_command lin_command_features = {
     .run = run_features,
 };
 
-// ---- posteriors -----------------------------------------------------------------------------------------------------------------
+/* ---- posteriors ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct posteriors_values {
     const char *output;

@@ -109,7 +109,7 @@ typedef struct listening {
 
 static volatile sig_atomic_t stop_asked;
 
-/* ---- signals ---------------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------------------------------------- */
 
 // The first asks for a tidy end. The second kills, as does one that asks for a core: not without the cursor.
 static void on_end(int number)
@@ -151,7 +151,7 @@ static void stop_now(listening *l)
     l->resumed = 1;
 }
 
-/* ---- what is shown ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------------------------------------- */
 
 // Above the live display, which must not be written into.
 static void tell(listening *l, const char *text)
@@ -346,7 +346,7 @@ static lin_status read_phrases_again(listening *l, lin_error *err)
     return write_out(l, err);
 }
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 // A driver that gives what is no number is broken, but its other samples may not be.
 static void mend(listening *l, float *samples, size_t n)
@@ -461,7 +461,7 @@ static lin_status listen(listening *l, lin_error *err)
     return status;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
 static lin_status open_capture(listening *l, lin_error *err)
 {

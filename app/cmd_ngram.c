@@ -77,7 +77,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
-// ---- text -----------------------------------------------------------------------------------------------------------------------
+/* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
 typedef struct span {
     const char *text;
@@ -157,7 +157,7 @@ static lin_status each_text(const ngram_values *v, const char *const *paths, int
     return LIN_OK;
 }
 
-// ---- writing a model ------------------------------------------------------------------------------------------------------------
+/* ---- writing a model ------------------------------------------------------------------------------------------------------- */
 
 static lin_status write_draft(const ngram_values *v, lin_ngram_draft *draft, lin_error *err)
 {
@@ -185,7 +185,7 @@ static void append_counts(const lin_ngram_draft *draft, char *text, size_t size)
     }
 }
 
-// ---- count ----------------------------------------------------------------------------------------------------------------------
+/* ---- count ----------------------------------------------------------------------------------------------------------------- */
 
 static lin_status read_vocabulary(lin_ngram_counter *counter, const ngram_values *v, lin_error *err)
 {
@@ -267,7 +267,7 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     return status != LIN_OK ? lin_give_up(&err) : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
-// ---- prune, pack, arpa: verbs that open a model ---------------------------------------------------------------------------
+/* ---- prune, pack, arpa: verbs that open a model ---------------------------------------------------------------------------- */
 
 static lin_status prune(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err)
 {
@@ -301,7 +301,7 @@ static lin_status arpa(const ngram_values *v, const char *path, lin_ngram **lm, 
     return lin_output_end(&out, lin_ngram_write_arpa(*lm, out.file, out.path ? out.path : "standard output", err), err);
 }
 
-// ---- perplexity, info -----------------------------------------------------------------------------------------------------------
+/* ---- perplexity, info ------------------------------------------------------------------------------------------------------ */
 
 typedef struct scoring {
     const ngram_values *v;
@@ -391,7 +391,7 @@ static lin_status info(const ngram_values *v, const char *path, lin_ngram **lm, 
     return status;
 }
 
-// ---- generate -------------------------------------------------------------------------------------------------------------------
+/* ---- generate -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct draws {
     uint64_t key, counter;
@@ -434,7 +434,7 @@ static lin_status generate(const ngram_values *v, const char *path, lin_ngram **
     return status;
 }
 
-// ---- what to do -----------------------------------------------------------------------------------------------------------------
+/* ---- what to do ------------------------------------------------------------------------------------------------------------ */
 
 // options: those that apply besides --quiet, each followed by a blank.
 static const struct verb {

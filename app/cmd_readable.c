@@ -48,7 +48,7 @@ static lin_status open_model(const readable_values *v, lin_punctuation **p, lin_
     return status == LIN_OK ? lin_punctuation_open(path, p, err) : status;
 }
 
-// ---- write ----------------------------------------------------------------------------------------------------------------------
+/* ---- write ----------------------------------------------------------------------------------------------------------------- */
 
 static lin_status write_line(lin_readable *r, const lin_lines *line, int ids, lin_buffer *out, lin_error *err)
 {
@@ -93,7 +93,7 @@ static lin_status write_text(const readable_values *v, const char *text, size_t 
     return status;
 }
 
-// ---- learn ----------------------------------------------------------------------------------------------------------------------
+/* ---- learn ----------------------------------------------------------------------------------------------------------------- */
 
 static lin_status learn(const readable_values *v, const char *text, size_t n, lin_error *err)
 {
@@ -118,7 +118,7 @@ static lin_status learn(const readable_values *v, const char *text, size_t n, li
     return status;
 }
 
-// ---- score ----------------------------------------------------------------------------------------------------------------------
+/* ---- score ----------------------------------------------------------------------------------------------------------------- */
 
 enum { CAPITAL = LIN_MARKS, SCORES };
 
@@ -279,7 +279,7 @@ static lin_status score(const readable_values *v, const char *text, size_t n, li
     return status;
 }
 
-// ---- the command ----------------------------------------------------------------------------------------------------------------
+/* ---- the command ----------------------------------------------------------------------------------------------------------- */
 
 static int run(lin_parsed *parsed)
 {

@@ -221,7 +221,7 @@ static const lin_option options[] = {
 };
 #undef AT
 
-/* ---- from options to the library's structs ---------------------------------------------------------------------------------- */
+/* ---- from options to the library's structs --------------------------------------------------------------------------------- */
 
 // Options of a variant, and whether this network is of it.
 typedef struct variant_option {
@@ -459,7 +459,7 @@ static lin_status inner_layers_of(const train_values *v, lin_train_options *o, l
     return LIN_OK;
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------------------------------------ */
+/* ---- hooks ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct watcher {
     const train_values *v;
@@ -546,7 +546,7 @@ static int stop(void *context)
     return asked_to_stop();
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct sets {
     lin_dataset **items;

@@ -97,7 +97,7 @@ struct transcribe_job {
     int within;      // --from-snapshot: they choose among the results of the whole sound
 };
 
-// ---- one file, on a thread of its own -------------------------------------------------------------------------------------------
+/* ---- one file, on a thread of its own -------------------------------------------------------------------------------------- */
 
 // Writes what has settled, of a single input.
 static lin_status flow(void *context, int lane, lin_result *result, lin_error *err)
@@ -206,7 +206,7 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
     return status;
 }
 
-// ---- results, in order ----------------------------------------------------------------------------------------------------------
+/* ---- results, in order ----------------------------------------------------------------------------------------------------- */
 
 static lin_status write_results(transcribe_job *job, const lin_input *input, const transcribe_slot *s, lin_error *err)
 {
@@ -233,7 +233,7 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     return LIN_OK;
 }
 
-// ---- the whole ------------------------------------------------------------------------------------------------------------------
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
 static lin_status gather(transcribe_job *job, const lin_list *operands, lin_error *err)
 {

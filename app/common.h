@@ -51,7 +51,7 @@ int lin_misuse(const lin_parsed *parsed, const char *fmt, ...) LIN_PRINTF(2, 3);
  * long. */
 lin_status lin_make_folders(const char *path, size_t n, lin_error *err);
 
-/* ---- output ----------------------------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------------------------------------- */
 
 /* A file that appears when it is complete (base/file.h), or standard output. */
 typedef struct lin_output {

@@ -26,7 +26,7 @@ const char *lin_option_value_name(const lin_option *option)
     }
 }
 
-// ---- documentation --------------------------------------------------------------------------------------------------------------
+/* ---- documentation --------------------------------------------------------------------------------------------------------- */
 
 const char *lin_doc_folder(void)
 {
@@ -68,7 +68,7 @@ char *lin_help_with_docs(const char *text, const char *folder)
     return out;
 }
 
-// ---- help -----------------------------------------------------------------------------------------------------------------------
+/* ---- help ------------------------------------------------------------------------------------------------------------------ */
 
 // Words of text, wrapped, each line but the first indented; column: the position of the cursor.
 static void wrap_words(FILE *out, const char *text, int indent, int column)

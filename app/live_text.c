@@ -66,7 +66,7 @@ void lin_live_put_head(lin_buffer *out, const lin_session_view *view)
     lin_buffer_text(out, "]  ");
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
 
 // As decoder/writers_json.c has them, from phone number `from` on.
 static void put_phone_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_result *result, int from)
@@ -252,7 +252,7 @@ void lin_live_put_end(lin_buffer *out, const lin_live_stats *s, const char *reas
     lin_buffer_text(out, "}}\n");
 }
 
-/* ---- sentences -------------------------------------------------------------------------------------------------------------- */
+/* ---- sentences ------------------------------------------------------------------------------------------------------------- */
 
 static void put_count(lin_buffer *out, int64_t n, const char *what)
 {

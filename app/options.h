@@ -124,7 +124,7 @@ void lin_options_free(lin_parsed *parsed);
 const char *lin_nearest_option(const lin_command *command, const char *name);
 int lin_edit_cost(const char *a, const char *b); /* Levenshtein, of words shorter than 64 bytes */
 
-/* ---- output (help.c, man.c, completion.c) -------- -------------------------------------------------------------------------- */
+/* ---- output (help.c, man.c, completion.c) -------- ------------------------------------------------------------------------- */
 
 /* The name of a value in help texts: "FILE", "N", "text|json". */
 const char *lin_option_value_name(const lin_option *option);

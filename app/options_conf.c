@@ -132,7 +132,7 @@ lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error
     return status;
 }
 
-// ---- writing --------------------------------------------------------------------------------------------------------------------
+/* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 static void add_text(lin_buffer *b, const char *name, const char *text)
 {

@@ -17,7 +17,7 @@ enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10, BODY
 
 volatile int lin_serve_stop, lin_serve_reload;
 
-/* ---- what all files share --------------------------------------------------------------------------------------------------- */
+/* ---- what all files share -------------------------------------------------------------------------------------------------- */
 
 void lin_serve_touch(lin_client *c)
 {
@@ -68,7 +68,7 @@ void lin_serve_refuse(lin_serve *s, lin_web_peer *peer, int status, int retry_s,
     lin_buffer_free(&out);
 }
 
-/* ---- /metrics --------------------------------------------------------------------------------------------------------------- */
+/* ---- /metrics -------------------------------------------------------------------------------------------------------------- */
 
 static void put_metric(lin_buffer *out, const char *name, const char *type, const char *help, double value, int digits)
 {
@@ -127,7 +127,7 @@ static void put_metrics(lin_serve *s, lin_buffer *out)
                (const long long[]){c.bad, c.slow, c.idle, c.failed}, 4);
 }
 
-/* ---- routes ----------------------------------------------------------------------------------------------------------------- */
+/* ---- routes ---------------------------------------------------------------------------------------------------------------- */
 
 static int refuse(lin_serve *s, lin_web_peer *peer, long long *count, int status, int retry_s, const char *message)
 {
@@ -287,7 +287,7 @@ static void *on_open(void *context, lin_web_peer *peer, const lin_web_request *r
     return NULL;
 }
 
-/* ---- handlers --------------------------------------------------------------------------------------------------------------- */
+/* ---- handlers -------------------------------------------------------------------------------------------------------------- */
 
 static void on_data(void *context, void *user, const char *bytes, size_t n, int binary, int last)
 {
@@ -416,7 +416,7 @@ static int on_turn(void *context)
     return s->waiting ? SOON_MS : OFTEN_MS;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
 static void on_signal(int number)
 {

@@ -151,7 +151,7 @@ void lin_serve_count(lin_serve *serve, long long *count);
 void lin_serve_refuse(lin_serve *serve, lin_web_peer *peer, int status, int retry_s, const char *message);
 void lin_serve_answer(lin_serve *serve, lin_web_peer *peer, int status, const char *type, const char *body, size_t n);
 
-/* ---- app/serve_stream.c: WebSockets ------------------------------------------------------------------------------------------ */
+/* ---- app/serve_stream.c: WebSockets ---------------------------------------------------------------------------------------- */
 
 extern const lin_voice_sink lin_serve_stream_sink;
 void lin_serve_stream_begin(lin_client *client);
@@ -165,7 +165,7 @@ int lin_serve_stream_next(lin_client *client, lin_web_message *message);
 int lin_serve_stream_is_stuck(lin_client *client, double now);
 void lin_serve_stream_free(lin_client *client);
 
-/* ---- app/serve_files.c: uploads ---------------------------------------------------------------------------------------------- */
+/* ---- app/serve_files.c: uploads -------------------------------------------------------------------------------------------- */
 
 lin_status lin_files_create(lin_serve *serve, lin_error *err);
 void lin_files_destroy(lin_serve *serve);
@@ -179,14 +179,14 @@ void lin_files_give_up(lin_client *client); /* its body did not come in time */
 void lin_files_go_on(lin_client *client); /* answers if the job is done */
 void lin_files_leave(lin_client *client); /* the client is gone */
 
-/* ---- app/serve_page.c: the page ---------------------------------------------------------------------------------------------- */
+/* ---- app/serve_page.c: the page -------------------------------------------------------------------------------------------- */
 
 lin_status lin_page_open(lin_page **page, lin_error *err);
 void lin_page_close(lin_page *page);
 /* The file of a path such as "/"; NULL: none. type: its media type. */
 const char *lin_page_find(const lin_page *page, const char *path, const char **type, size_t *n);
 
-/* ---- app/serve.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- app/serve.c ----------------------------------------------------------------------------------------------------------- */
 
 extern volatile int lin_serve_stop; /* set by signals: 1: drain; 2: at once */
 extern volatile int lin_serve_reload; /* set by SIGHUP: the tokens are read again */

@@ -62,7 +62,7 @@ typedef struct worker {
     lin_job *job;
 } worker;
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------------------ */
+/* ---- what is asked for ----------------------------------------------------------------------------------------------------- */
 
 typedef struct request {
     const lin_form_part *file, *text, *phones;
@@ -140,7 +140,7 @@ static lin_status write_sound(lin_job *job, const lin_form_part *file, lin_error
     return lin_fail(err, LIN_IO, "the sound cannot be kept: %s", strerror(error));
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status spell(void *context, const lin_result *part, lin_buffer *out, lin_error *err)
 {
@@ -208,7 +208,7 @@ static void hide_path(char *message, const char *path)
     }
 }
 
-/* ---- workers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status begin_result(void *context, int lanes, lin_error *err)
 {
@@ -419,7 +419,7 @@ void lin_files_destroy(lin_serve *s)
     s->files = NULL;
 }
 
-/* ---- the server's thread ---------------------------------------------------------------------------------------------------- */
+/* ---- the server's thread --------------------------------------------------------------------------------------------------- */
 
 int lin_files_left(lin_serve *s) { return s->files ? s->files->left : 0; }
 

@@ -23,7 +23,7 @@
 #define MOST_STATE (64 << 20)
 #define CLOSE_S 2             // after --drain, for what waits
 
-/* ---- what is sent ----------------------------------------------------------------------------------------------------------- */
+/* ---- what is sent ---------------------------------------------------------------------------------------------------------- */
 
 static int is_kept(lin_note_kind kind) { return kind == LIN_NOTE_OTHER || kind == LIN_NOTE_FINAL; }
 
@@ -131,7 +131,7 @@ int lin_serve_stream_is_stuck(lin_client *c, double now)
     return 0;
 }
 
-/* ---- results, on other threads ---------------------------------------------------------------------------------------------- */
+/* ---- results, on other threads --------------------------------------------------------------------------------------------- */
 
 static char *text_of(const lin_buffer *b) { return lin_strdup(b->data ? b->data : ""); }
 
@@ -284,7 +284,7 @@ static void ended(void *user, double seconds, const lin_error *err)
 
 const lin_voice_sink lin_serve_stream_sink = {show, take_state, take_phrases, ended};
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 void lin_serve_stream_begin(lin_client *c)
 {
@@ -493,7 +493,7 @@ void lin_serve_stream_data(lin_client *c, const char *bytes, size_t n, int binar
     lin_serve_stream_go_on(c);
 }
 
-/* ---- answers of Vosk's protocol ---------------------------------------------------------------------------------------------- */
+/* ---- answers of Vosk's protocol -------------------------------------------------------------------------------------------- */
 
 // The utterances [n] that have ended and were not sent as one result; empty ones too. Locked.
 static void put_said(lin_client *c, int n)
@@ -551,7 +551,7 @@ static void answer(lin_client *c)
     put_buffer(c, &c->out, LIN_NOTE_OTHER);
 }
 
-/* ---- going on --------------------------------------------------------------------------------------------------------------- */
+/* ---- going on -------------------------------------------------------------------------------------------------------------- */
 
 // The stream has ended; locked. failure: why, or NULL.
 static void put_end(lin_client *c, const char *failure)

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 
-/* ---- messages --------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------------------------------------- */
 
 lin_message lin_message_default(int rate_hz)
 {
@@ -205,7 +205,7 @@ size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, l
     return made;
 }
 
-/* ---- forms ------------------------------------------------------------------------------------------------------------------ */
+/* ---- forms ----------------------------------------------------------------------------------------------------------------- */
 
 // Bytes from `at` on that are among `set`.
 static size_t span_of(const char *at, const char *end, const char *set)
@@ -299,7 +299,7 @@ int lin_form_is(const lin_form_part *part, const char *text)
     return part && part->n == strlen(text) && memcmp(part->data, text, part->n) == 0;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
 static const char *phone_name(const lin_live_words *w, int label)
 {
@@ -472,7 +472,7 @@ void lin_openai_put_error(lin_buffer *out, int status, const char *message)
     lin_buffer_text(out, ",\"param\":null,\"code\":null}}");
 }
 
-/* ---- secrets ---------------------------------------------------------------------------------------------------------------- */
+/* ---- secrets --------------------------------------------------------------------------------------------------------------- */
 
 // Without a branch on the bytes.
 static unsigned differs(const char *a, size_t n_a, const char *b, size_t n_b)

@@ -23,7 +23,7 @@ typedef struct sweep {
     int n;
 } sweep;
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 static int good_name(const char *name)
 {
@@ -95,7 +95,7 @@ static lin_status read_table(sweep *s, lin_error *err)
     return status;
 }
 
-/* ---- the options of a run --------------------------------------------------------------------------------------------------- */
+/* ---- the options of a run -------------------------------------------------------------------------------------------------- */
 
 static lin_status set(lin_parsed *p, const char *name, const char *value, lin_error *err)
 {
@@ -163,7 +163,7 @@ static lin_status same_options(const char *folder, const lin_parsed *p, int *sam
     return status;
 }
 
-/* ---- results ---------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 static void run_folder(const sweep *s, const lin_sweep_line *of, int seed, char path[4096])
 {
@@ -233,7 +233,7 @@ static lin_status results(const sweep *s, int print, lin_error *err)
     return status;
 }
 
-/* ---- the runs --------------------------------------------------------------------------------------------------------------- */
+/* ---- the runs -------------------------------------------------------------------------------------------------------------- */
 
 static void announce(const lin_sweep_line *of, int seed)
 {

@@ -24,7 +24,7 @@ enum {
 };
 static const double LOOK_EVERY_S = 0.02; // for processes that have ended
 
-/* ---- waiting ----------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status lost(lin_error *err) { return lin_fail(err, LIN_IO, "the other processes of this run cannot be reached"); }
 
@@ -122,7 +122,7 @@ static lin_status exchange(lin_comm *comm, const lin_comm_message *messages, int
     return status == LIN_OK ? wait_for(comm, transfer, err) : status;
 }
 
-/* ---- waiting for all --------------------------------------------------------------------------------------------------------- */
+/* ---- waiting for all ------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error *err)
 {
@@ -195,7 +195,7 @@ lin_status lin_comm_agree(lin_comm *comm, lin_status status, lin_error *err)
     return lin_fail(err, agreed, "process %d, on %.63s: %s", worst, comm->peers[worst].host, why.message);
 }
 
-/* ---- sums in the background -------------------------------------------------------------------------------------------------- */
+/* ---- sums in the background ------------------------------------------------------------------------------------------------ */
 
 static size_t part_count(const lin_comm *comm, size_t count, int rank)
 {
@@ -313,7 +313,7 @@ void lin_comm_sum_free(lin_comm_sum *sum)
     *sum = (lin_comm_sum){0};
 }
 
-/* ---- who is there ------------------------------------------------------------------------------------------------------------ */
+/* ---- who is there ---------------------------------------------------------------------------------------------------------- */
 
 // Processes with the same value see each other's numbers: the boot of the machine, and the name space of its processes.
 static uint64_t machine_of(const char *host)

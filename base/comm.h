@@ -97,7 +97,7 @@ int lin_comm_speaks(const lin_comm *comm);
  * processes that the launcher has bound to the same ones. At least 1. */
 int lin_comm_threads(const lin_comm *comm);
 
-/* ---- waiting for all --------------------------------------------------------------------------------------------------------- */
+/* ---- waiting for all ------------------------------------------------------------------------------------------------------- */
 
 /* If status is not LIN_OK on any process, all return the status and message of the lowest such rank; the message names the rank
  * if it is not 0. After a loss it returns what it got. */
@@ -115,7 +115,7 @@ lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error 
 /* Waits until done(context) is not 0, for something that depends on the other processes, as long as a wait for a message would. */
 lin_status lin_comm_wait_until(lin_comm *comm, int (*done)(void *context), void *context, lin_error *err);
 
-/* ---- in the background ------------------------------------------------------------------------------------------------------- */
+/* ---- in the background ----------------------------------------------------------------------------------------------------- */
 
 /* A sum of vectors over all processes: each receives the parts of the range that it adds up, in the order of the ranks, and sends
  * the sums to all. Zeroed before first use, and reused; released with lin_comm_sum_free. */

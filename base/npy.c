@@ -147,7 +147,7 @@ lin_status lin_npy_write(const char *path, const float *rows, size_t T, int D, l
     return lin_npy_close(w, err);
 }
 
-// ---- reading ----
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 // The header is a Python dictionary literal of three entries. `at` never passes `end`.
 typedef struct cursor {

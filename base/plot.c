@@ -28,7 +28,7 @@ void lin_plot_text(lin_buffer *out, double x, double y, int size, const char *an
     lin_buffer_text(out, "</text>\n");
 }
 
-/* ---- axes ------------------------------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------------------------------------ */
 
 double lin_plot_step(double range, int ticks)
 {
@@ -175,7 +175,7 @@ void lin_plot_axis_y(lin_buffer *out, const lin_plot_panel *p, lin_plot_side sid
     lin_buffer_text(out, "</text>\n");
 }
 
-/* ---- curves ----------------------------------------------------------------------------------------------------------------- */
+/* ---- curves ---------------------------------------------------------------------------------------------------------------- */
 
 static int usable(const lin_plot_axis *a, double v) { return isfinite(v) && (!a->log || v > 0); }
 

@@ -24,7 +24,7 @@ static float *qkv, *dqkv, *y, *dy, *lse, *p, *kv;
 static lin_segments segments;
 static int offsets[2];
 
-/* ---- the operations --------------------------------------------------------------------------------------------------------- */
+/* ---- the operations -------------------------------------------------------------------------------------------------------- */
 
 static void linear_forward(void) { ops->attention_forward(exec, y, qkv, &segments, H, E, causal, NULL, 0); }
 static void linear_backward(void) { ops->attention_backward(exec, dqkv, dy, qkv, y, &segments, H, E, causal); }
@@ -68,7 +68,7 @@ static const struct {
 } kinds[] = {{"linear", linear_forward, linear_backward}, {"softmax", tiled_forward, tiled_backward},
              {"naive", naive_forward, naive_backward}};
 
-/* ---- measurement ------------------------------------------------------------------------------------------------------------ */
+/* ---- measurement ----------------------------------------------------------------------------------------------------------- */
 
 static void measure(const char *name, void (*run)(void), void (*before)(void), double flop)
 {

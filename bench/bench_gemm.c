@@ -35,7 +35,7 @@ static double peak; // of this many threads, the best so far
 static float *plain_packed;
 static sgemm_function sgemm;
 
-/* ---- the products ----------------------------------------------------------------------------------------------------------- */
+/* ---- the products ---------------------------------------------------------------------------------------------------------- */
 
 typedef enum form { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHT, OPENBLAS, FORMS } form;
 static const char *const form_names[FORMS] = {"forward", "backward_data", "backward_weight", "openblas"};

@@ -35,7 +35,7 @@ static const lin_tensors tensors = {TENSORS, tensor_offsets, decay};
 static const uint64_t key = 77;
 static const lin_dropout tenth = {0.1, &key, 1}, none = {0, NULL, 0};
 
-/* ---- the operations, called as by the network ------------------------------------------------------------------------------- */
+/* ---- the operations, called as by the network ------------------------------------------------------------------------------ */
 
 static void norm_forward(void) { ops->layer_norm_forward(exec, buffer[1], stats, buffer[0], vectors[0], vectors[1], rows, C); }
 static void norm_backward(void)
@@ -136,7 +136,7 @@ static const struct {
 };
 enum { OPERATIONS = (int)(sizeof table / sizeof *table) };
 
-/* ---- measurement ------------------------------------------------------------------------------------------------------------ */
+/* ---- measurement ----------------------------------------------------------------------------------------------------------- */
 
 static void shape(int streaming)
 {

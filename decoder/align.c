@@ -165,7 +165,7 @@ const float *lin_align_row(const lin_align *a, int64_t row)
     return a->blocks[row / BLOCK_ROWS] + (size_t)(row % BLOCK_ROWS) * (size_t)a->V;
 }
 
-// ---- rows -----------------------------------------------------------------------------------------------------------------------
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
 // Keeps a row.
 static lin_status store(lin_align *a, const float *row, lin_error *err)
@@ -196,7 +196,7 @@ static lin_status store(lin_align *a, const float *row, lin_error *err)
     return LIN_OK;
 }
 
-// ---- the pass -------------------------------------------------------------------------------------------------------------------
+/* ---- the pass -------------------------------------------------------------------------------------------------------------- */
 
 // Reserves memory for the choices of one row, within one block.
 static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_error *err)
@@ -328,7 +328,7 @@ static lin_status pass_row(lin_align *a, lin_error *err)
     return keep(a, a->greedy - most, err);
 }
 
-// ---- widening of the beam -------------------------------------------------------------------------------------------------------
+/* ---- widening of the beam -------------------------------------------------------------------------------------------------- */
 
 static lin_status add_checkpoint(lin_align *a, lin_error *err)
 {
@@ -434,7 +434,7 @@ lin_status lin_align_push(lin_align *a, const float *logp, int n_frames, lin_err
     return status;
 }
 
-// ---- the way back ---------------------------------------------------------------------------------------------------------------
+/* ---- the way back ---------------------------------------------------------------------------------------------------------- */
 
 static int choice_at(const lin_align *a, int64_t t, int s)
 {
@@ -521,7 +521,7 @@ static int32_t *trace(const lin_align *a, lin_error *err)
     return path;
 }
 
-// ---- the result -----------------------------------------------------------------------------------------------------------------
+/* ---- the result ------------------------------------------------------------------------------------------------------------ */
 
 static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path, lin_error *err)
 {

@@ -15,7 +15,7 @@ lin_beam_options lin_beam_options_default(void)
     return (lin_beam_options){.width = 16, .score = 12, .labels = 20, .blank = 0.999, .lm_weight = 0.7, .longest = 12};
 }
 
-/* ---- the beam ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the beam -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_options(const lin_beam_options *o, int V, lin_error *err)
 {
@@ -129,7 +129,7 @@ size_t lin_beam_bytes(const lin_beam *beam) { return beam->bytes; }
 
 uint64_t lin_beam_fingerprint(const lin_beam *beam) { return beam->fingerprint; }
 
-/* ---- a state ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a state --------------------------------------------------------------------------------------------------------------- */
 
 lin_beam_view lin_beam_view_of(const lin_beam *beam, const lin_context *context, void *state)
 {

@@ -46,7 +46,7 @@ static lin_bootstrap_interval interval_of(double *values, int n_units, const lin
                           .units = n_units};
 }
 
-// ---- plain: n draws -----------------------------------------------------------------------------------------------------------
+/* ---- plain: n draws -------------------------------------------------------------------------------------------------------- */
 
 // Sums of one resample, for one system or two.
 typedef struct sums {
@@ -67,7 +67,7 @@ static sums draw_plainly(const lin_bootstrap_unit *a, const lin_bootstrap_unit *
     return s;
 }
 
-// ---- grouped: units with the same counts are drawn together -------------------------------------------------------------------
+/* ---- grouped: units with the same counts are drawn together ---------------------------------------------------------------- */
 // The number of each of G kinds of units among n draws is multinomial: G binomial draws, each from the rest of those before.
 
 typedef struct group {
@@ -194,7 +194,7 @@ static sums draw_groups(const group *groups, int n_groups, int n, const lin_boot
     return s;
 }
 
-// ---- rates and differences ----------------------------------------------------------------------------------------------------
+/* ---- rates and differences ------------------------------------------------------------------------------------------------- */
 
 // b may be NULL.
 static lin_status resample(const lin_bootstrap_unit *a, const lin_bootstrap_unit *b, int n, const lin_bootstrap_options *o,

@@ -89,7 +89,7 @@ struct lin_boundaries {
     size_t came_capacity, used;
 };
 
-/* ---- the model -------------------------------------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------------------------------------- */
 
 lin_boundaries_options lin_boundaries_options_default(void) { return (lin_boundaries_options){BINS, 20, 5500, 0.01, 0.025}; }
 
@@ -244,7 +244,7 @@ lin_status lin_boundaries_push(lin_boundaries *b, const float *fbank, int n, lin
     return status;
 }
 
-/* ---- level and mean of speech, for each block of frames ---------------------------------------------------------------------- */
+/* ---- level and mean of speech, for each block of frames -------------------------------------------------------------------- */
 
 static int level_of(const lin_boundaries *b, size_t t)
 {
@@ -397,7 +397,7 @@ static double silence(const lin_boundaries *b, const level *l, const float *x)
     return (double)x[CEPSTRA] > l->loud ? best - NOT_SILENT : best;
 }
 
-/* ---- the chain of states ----------------------------------------------------------------------------------------------------- */
+/* ---- the chain of states --------------------------------------------------------------------------------------------------- */
 
 static int64_t frame_at(const lin_boundaries *b, double seconds)
 {
@@ -522,7 +522,7 @@ static lin_status search(lin_boundaries *b, lin_error *err)
     return LIN_OK;
 }
 
-/* ---- the result -------------------------------------------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------------------------------------ */
 
 static double time_of(const lin_boundaries *b, int64_t frame, double seconds)
 {

@@ -121,7 +121,7 @@ static void compared(const lin_score_report *r, lin_buffer *out)
         c->segments.mean, c->segments.z, c->segments.p < 0.0001 ? "&lt; " : "", fmax(0.0001, c->segments.p));
 }
 
-// ---- speakers -------------------------------------------------------------------------------------------------------------------
+/* ---- speakers -------------------------------------------------------------------------------------------------------------- */
 
 static void bar(lin_buffer *out, double rate, const lin_bootstrap_interval *v, double largest)
 {
@@ -158,7 +158,7 @@ static void speakers(const lin_score_report *r, lin_buffer *out)
     if (r->intervals) put(out, "<p class=\"dim\">The black line is the interval over the speaker's utterances.</p>\n");
 }
 
-// ---- the matrix -----------------------------------------------------------------------------------------------------------------
+/* ---- the matrix ------------------------------------------------------------------------------------------------------------ */
 
 // Tokens of the row: what was said, or for the last row all insertions.
 static long long row_total(const lin_score *s, const lin_score_matrix *m, int row)
@@ -220,7 +220,7 @@ static lin_status matrix(const lin_score_report *r, lin_buffer *out, lin_error *
     return LIN_OK;
 }
 
-// ---- lists ----------------------------------------------------------------------------------------------------------------------
+/* ---- lists ----------------------------------------------------------------------------------------------------------------- */
 
 static void list_errors(const lin_score_report *r, const char *title, int ref, int hyp, lin_buffer *out)
 {
@@ -258,7 +258,7 @@ static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *e
     return LIN_OK;
 }
 
-// ---- the worst utterances -------------------------------------------------------------------------------------------------------
+/* ---- the worst utterances -------------------------------------------------------------------------------------------------- */
 
 static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *err)
 {

@@ -48,7 +48,7 @@ void lin_score_align(const lin_score_report *report, int utterance, lin_buffer *
  */
 const char *lin_score_measure(const lin_score *score, const lin_phones *phones);
 
-/* ---- what the reports share (score_tables.c) --------------------------------------------------------------------------------- */
+/* ---- what the reports share (score_tables.c) ------------------------------------------------------------------------------- */
 
 /* The level of an interval in per cent, without digits behind the point where it needs none: "95", "99.90". */
 void lin_score_put_level(lin_buffer *out, double level);

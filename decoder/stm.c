@@ -97,7 +97,7 @@ lin_status lin_trn_stm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
     return status;
 }
 
-// ---- the words of a CTM for each line -------------------------------------------------------------------------------------------
+/* ---- the words of a CTM for each line -------------------------------------------------------------------------------------- */
 
 // The place of an utterance of a CTM. "talk-2" on channel 2, as linnet names the channels of a recording, is "talk".
 static int find_place(const lin_trn *stm, const char *id, size_t n)
@@ -204,7 +204,7 @@ lin_status lin_stm_cut(const lin_trn *stm, const char *stm_name, lin_trn *ctm, c
     return status;
 }
 
-// ---- names ----------------------------------------------------------------------------------------------------------------------
+/* ---- names ----------------------------------------------------------------------------------------------------------------- */
 
 // Names of files, "talk", "talk-1", "talk_1", "talk-A" and "talk_A".
 static const struct {

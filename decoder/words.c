@@ -27,7 +27,7 @@ lin_words_options lin_words_options_default(void)
                                .longest = 100};
 }
 
-// ---- options ----------------------------------------------------------------------------------------------------------------
+/* ---- options --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_whole(const char *name, int value, int from, int to, lin_error *err)
 {
@@ -59,7 +59,7 @@ static lin_status check_options(const lin_words_options *o, lin_error *err)
     return check_whole("longest", o->longest, 1, LIN_WORDS_LONGEST_MAX, err);
 }
 
-// ---- creation ---------------------------------------------------------------------------------------------------------------
+/* ---- creation -------------------------------------------------------------------------------------------------------------- */
 
 static size_t place(size_t *used, size_t count, size_t size)
 {
@@ -214,7 +214,7 @@ const char *lin_words_text(const lin_words *w, const lin_word_context *context, 
     return context ? lin_tree_word(context->extra, word - context->first) : NULL;
 }
 
-// ---- push and finish --------------------------------------------------------------------------------------------------------
+/* ---- push and finish ------------------------------------------------------------------------------------------------------- */
 
 // The context has changed: pending bonuses are taken back, hypotheses inside words of the old context are dropped, and such words
 // in the unsettled part become unknown ones. A state from a file may claim to be of this context, so its values are checked.

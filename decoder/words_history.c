@@ -35,7 +35,7 @@ int lin_words_new_trace(lin_words_view *s, const lin_words_candidate *c)
     return s->h->n_traces++;
 }
 
-// ---- removal ----------------------------------------------------------------------------------------------------------------
+/* ---- removal --------------------------------------------------------------------------------------------------------------- */
 
 void lin_words_mark(const lin_words_view *s, int32_t *marks, int at)
 {
@@ -184,7 +184,7 @@ void lin_words_make_room(const lin_words *w, lin_words_view *s, lin_path *settle
     }
 }
 
-// ---- settling ---------------------------------------------------------------------------------------------------------------
+/* ---- settling -------------------------------------------------------------------------------------------------------------- */
 
 uint64_t lin_words_first_of(const lin_words_view *s, int at, int *phones)
 {

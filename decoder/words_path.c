@@ -21,7 +21,7 @@ void lin_words_traceback_of(const lin_words *w, const lin_words_view *s, const l
     lin_words_follow_traces(w, s, (lin_words_step){a->logp, a->trace, a->frames}, to);
 }
 
-// ---- confidence -------------------------------------------------------------------------------------------------------------
+/* ---- confidence ------------------------------------------------------------------------------------------------------------ */
 
 static const lin_words_trace *word_end(const lin_words_view *s, const lin_words_traceback *of, int word)
 {
@@ -85,7 +85,7 @@ void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_wor
     for (int i = 0; i < of->n_words; i++) shares[i] = 1 / shares[i];
 }
 
-// ---- paths ------------------------------------------------------------------------------------------------------------------
+/* ---- paths ----------------------------------------------------------------------------------------------------------------- */
 
 // Phones of a trace-back from number first (the word's first one) down to last.
 static void add_word(const lin_words_view *s, const lin_words_traceback *of, int first, int last, double share, int64_t limit,

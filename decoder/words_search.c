@@ -5,7 +5,7 @@
 #include "decoder/select.h"
 #include "decoder/words_internal.h"
 
-// ---- candidates -------------------------------------------------------------------------------------------------------------
+/* ---- candidates ------------------------------------------------------------------------------------------------------------ */
 
 static uint32_t slot_of(const lin_words *w, const lin_words_hyp *t)
 {
@@ -115,7 +115,7 @@ static lin_words_candidate *add(const lin_words *w, lin_words_view *s, const lin
     return c;
 }
 
-// ---- moves ------------------------------------------------------------------------------------------------------------------
+/* ---- moves ----------------------------------------------------------------------------------------------------------------- */
 
 // The part of a hypothesis that a phone can extend: all of it, or, if it is the last phone again, the alignments that end in
 // blank. Graves et al. 2006, eq. 6.
@@ -388,7 +388,7 @@ static void stay(const lin_words *w, lin_words_hyp *t, const float *logp)
     lin_words_weigh(t);
 }
 
-// ---- the next row -----------------------------------------------------------------------------------------------------------
+/* ---- the next row ---------------------------------------------------------------------------------------------------------- */
 
 // Of candidates with the same place and states the best `rivals` are kept; of equal ones the earlier.
 static void recombine_at(const lin_words *w, lin_words_view *s, int head)

@@ -16,7 +16,7 @@ lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *
     return status;
 }
 
-// ---- the table ------------------------------------------------------------------------------------------------------------------
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 static const lin_writer writers[] = {
     {"text", "txt", NULL, "phones or words separated by blanks, one utterance per line", LIN_WRITER_MANY, NULL, lin_write_text},

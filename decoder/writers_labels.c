@@ -5,7 +5,7 @@
 
 #include "decoder/writers_internal.h"
 
-// ---- Praat ----------------------------------------------------------------------------------------------------------------------
+/* ---- Praat ----------------------------------------------------------------------------------------------------------------- */
 
 // Intervals of a tier: tokens, and empty ones wherever there is none, so that all of 0 .. end_ms is covered. Praat wants every
 // interval longer than nothing and beginning where the one before ended, whatever a result says.
@@ -146,7 +146,7 @@ lin_status lin_write_textgrid(const lin_result *r, const lin_writer_options *o, 
     return lin_write_textgrid_speakers(&r, 1, o, out, err);
 }
 
-// ---- CSV ------------------------------------------------------------------------------------------------------------------------
+/* ---- CSV ------------------------------------------------------------------------------------------------------------------- */
 
 const char lin_csv_header[] = "id,channel,speaker,kind,text,start,end,confidence,goodness\r\n";
 
@@ -205,7 +205,7 @@ lin_status lin_write_csv(const lin_result *r, const lin_writer_options *o, lin_b
     return lin_written(o, out, before, err);
 }
 
-// ---- Audacity -------------------------------------------------------------------------------------------------------------------
+/* ---- Audacity -------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_write_audacity(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
 {

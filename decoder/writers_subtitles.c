@@ -44,7 +44,7 @@ typedef struct cue {
     int64_t from_ms, to_ms;
 } cue;
 
-// ---- parts ----------------------------------------------------------------------------------------------------------------------
+/* ---- parts ----------------------------------------------------------------------------------------------------------------- */
 
 static void add_part(cutter *c, const char *text, size_t bytes, part p)
 {
@@ -109,7 +109,7 @@ static void add_tokens(cutter *c, const lin_tokens *t)
     lin_scratch_free(&clean, &c->texts);
 }
 
-// ---- cues -----------------------------------------------------------------------------------------------------------------------
+/* ---- cues ------------------------------------------------------------------------------------------------------------------ */
 
 // Characters that part i adds to a line in which it is not the first.
 static int added_chars(const cutter *c, int i) { return c->parts[i].chars + !c->parts[i].glued; }
@@ -197,7 +197,7 @@ static cue cue_at(const cutter *c, int first, int64_t sound_ms)
     return q;
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 static void put_time(lin_buffer *out, int64_t ms, char point)
 {

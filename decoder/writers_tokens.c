@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "decoder/writers_internal.h"
 
-// ---- tokens ---------------------------------------------------------------------------------------------------------------------
+/* ---- tokens ---------------------------------------------------------------------------------------------------------------- */
 
 const char *lin_phone_text(const lin_writer_options *o, int label)
 {
@@ -150,7 +150,7 @@ void lin_scratch_free(lin_buffer *scratch, lin_buffer *out)
     lin_buffer_free(scratch);
 }
 
-// ---- text and numbers -----------------------------------------------------------------------------------------------------------
+/* ---- text and numbers ------------------------------------------------------------------------------------------------------ */
 
 void lin_put_clean(lin_buffer *out, const char *text, const char *keep, char quote)
 {
@@ -179,7 +179,7 @@ void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms)
     lin_buffer_text(out, text);
 }
 
-// ---- documents ------------------------------------------------------------------------------------------------------------------
+/* ---- documents ------------------------------------------------------------------------------------------------------------- */
 
 void lin_take_back(lin_buffer *out, size_t before)
 {

@@ -74,7 +74,7 @@ lin_status lin_audio_check_format(const char *name, int rate_hz, int channels, l
     return LIN_OK;
 }
 
-// ---- raw PCM ----
+/* ---- raw PCM --------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_audio_make_room(lin_audio *a, lin_error *err)
 {
@@ -182,7 +182,7 @@ static lin_status read_raw(lin_audio *a, float *frames, int capacity, int *n, li
     return status;
 }
 
-// ---- opening, reading, closing ----
+/* ---- opening, reading, closing --------------------------------------------------------------------------------------------- */
 
 // A pipe or standard input of unknown format: headerless samples, if it may contain these.
 static lin_status open_unknown(lin_audio *a, const unsigned char *head, size_t n, const lin_pcm_format *raw, lin_error *err)

@@ -55,7 +55,7 @@ lin_status lin_audio_open_wav(lin_audio *a, int *is, lin_error *err)
     return LIN_OK;
 }
 
-// ---- after the samples of a WAV file in a pipe ----
+/* ---- after the samples of a WAV file in a pipe ----------------------------------------------------------------------------- */
 
 // Reads until `wanted` bytes are held.
 static lin_status hold(lin_audio *a, int wanted, lin_error *err)

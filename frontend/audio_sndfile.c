@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "frontend/audio_internal.h"
 
-// ---- checks beyond libsndfile's ----
+/* ---- checks beyond libsndfile's -------------------------------------------------------------------------------------------- */
 
 static int64_t part_size(const lin_audio *a) { return a->part_end - a->part; }
 
@@ -61,7 +61,7 @@ static int is_length_guessed(const lin_audio *a)
     return 1;
 }
 
-// ---- files through libsndfile ----
+/* ---- files through libsndfile ---------------------------------------------------------------------------------------------- */
 
 // sf_open_fd closes the descriptor when it fails, whatever its argument says, and sf_open guesses headerless formats from the
 // file's name. With these callbacks neither happens, and errors of the disk are reported.

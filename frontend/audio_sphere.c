@@ -17,7 +17,7 @@ struct lin_audio_sphere {
     uint32_t sum;
 };
 
-// ---- the bytes of the compressed samples ----
+/* ---- the bytes of the compressed samples ----------------------------------------------------------------------------------- */
 
 static lin_status read_bytes(void *context, unsigned char *bytes, int capacity, int *n, lin_error *err)
 {
@@ -48,7 +48,7 @@ static lin_status open_shorten(lin_audio *a, lin_error *err)
     return LIN_OK;
 }
 
-// ---- opening ----
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 // Reads the header; the bytes after it stay held.
 static lin_status get_header(lin_audio *a, lin_sphere *header, lin_error *err)
@@ -113,7 +113,7 @@ lin_status lin_audio_open_sphere(lin_audio *a, int *is, lin_error *err)
     return h.shorten ? open_shorten(a, err) : LIN_OK;
 }
 
-// ---- checks ----
+/* ---- checks ---------------------------------------------------------------------------------------------------------------- */
 
 // Fails if the frames of the whole file do not have the count and the sum of the header.
 static lin_status check_whole(const lin_audio *a, int64_t total, lin_error *err)
@@ -132,7 +132,7 @@ static lin_status check_whole(const lin_audio *a, int64_t total, lin_error *err)
     return LIN_OK;
 }
 
-// ---- plain samples ----
+/* ---- plain samples --------------------------------------------------------------------------------------------------------- */
 
 static void swap_bytes(unsigned char *b, size_t n_samples, int width)
 {
@@ -175,7 +175,7 @@ void lin_audio_sphere_seek(lin_audio *a, int64_t frame)
     if (a->left >= 0) a->left = frame <= a->sphere->header.frames ? (a->sphere->header.frames - frame) * a->frame_bytes : 0;
 }
 
-// ---- compressed samples ----
+/* ---- compressed samples ---------------------------------------------------------------------------------------------------- */
 
 int lin_audio_is_packed(const lin_audio *a) { return a->sphere && a->sphere->shorten; }
 

@@ -53,7 +53,7 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
-// ---- its lines ----
+/* ---- its lines ------------------------------------------------------------------------------------------------------------- */
 
 static void take_line(lin_helper *h)
 {
@@ -83,7 +83,7 @@ static void drain(lin_helper *h)
     }
 }
 
-// ---- reading ----
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status stopped(const lin_helper *h, lin_error *err) { return lin_fail(err, LIN_STOPPED, "%s: interrupted", h->name); }
 

@@ -51,7 +51,7 @@ static int64_t frames_ns(const lin_microphone *mic, uint64_t frames)
     return (int64_t)((double)frames * 1e9 / mic->format.rate_hz);
 }
 
-/* ---- the sound system's thread ---------------------------------------------------------------------------------------------- */
+/* ---- the sound system's thread --------------------------------------------------------------------------------------------- */
 
 // sem_post is an atomic addition, and a system call if a thread waits: it takes no lock and may be called even in a signal
 // handler. It fails only if the counter is full, and then the reader wakes too.
@@ -233,7 +233,7 @@ lin_status lin_microphone_list(lin_microphone_info **list, int *n, char *why, si
     return status;
 }
 
-/* ---- choosing --------------------------------------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------------------------------------- */
 
 // "0: a, 3: b": the devices whose names contain `part`, all if it is NULL; truncated if the text is full.
 static const char *names(const lin_microphone_info *list, int n, const char *part, char *text, size_t capacity)
@@ -300,7 +300,7 @@ static lin_status choose(const lin_microphone_info *list, int n, const char *wan
                     names(list, n, NULL, text, sizeof text));
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 lin_microphone_options lin_microphone_options_default(void)
 {
@@ -515,7 +515,7 @@ lin_status lin_microphone_open(const lin_microphone_options *options, lin_microp
 
 const lin_microphone_format *lin_microphone_format_of(const lin_microphone *mic) { return &mic->format; }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 static int64_t silent_ns(const lin_microphone *mic, int64_t now)
 {
@@ -603,7 +603,7 @@ void lin_microphone_report_now(const lin_microphone *mic, lin_microphone_report 
     if (is_lost(mic, now)) report->state = LIN_MICROPHONE_LOST;
 }
 
-/* ---- closing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status work_close(const lin_portaudio *pa, void *context, lin_error *err)
 {

@@ -235,7 +235,7 @@ void lin_resampler_destroy(lin_resampler *r)
     lin_free(r);
 }
 
-/* ---- the period ------------------------------------------------------------------------------------------------------------- */
+/* ---- the period ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct trial {
     double in_hz, out_hz;
@@ -314,7 +314,7 @@ lin_status lin_resampler_find_period(double in_hz, double out_hz, int64_t *perio
                     (int)LIN_RESAMPLER_LONGEST_S);
 }
 
-/* ---- states ----------------------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct state_header {
     int64_t in_hz, out_hz, taken, given, origin, n_past; // n_past: number of samples that follow, 0 or all since the origin

@@ -147,7 +147,7 @@ lin_status lin_extractor_reset(lin_extractor *f, lin_error *err)
     return LIN_OK;
 }
 
-// ---- saving and loading ----
+/* ---- saving and loading ---------------------------------------------------------------------------------------------------- */
 
 typedef struct state_header {
     int32_t lanes, channels, channel, bins;
@@ -258,7 +258,7 @@ void lin_extractor_destroy(lin_extractor *f)
     lin_free(f);
 }
 
-// ---- reading a file ----
+/* ---- reading a file -------------------------------------------------------------------------------------------------------- */
 
 struct lin_source {
     lin_audio *audio;

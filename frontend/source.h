@@ -36,7 +36,7 @@ typedef struct lin_feature_options {
 /* lin_fbank_default(), mix of all channels, speed 1. */
 lin_feature_options lin_feature_options_default(void);
 
-/* ---- pushing ---- */
+/* ---- pushing --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_extractor lin_extractor;
 
@@ -78,7 +78,7 @@ lin_status lin_extractor_reset(lin_extractor *features, lin_error *err);
 /* Accepts NULL. */
 void lin_extractor_destroy(lin_extractor *features);
 
-/* ---- reading a file ---- */
+/* ---- reading a file -------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_source lin_source;
 

@@ -56,7 +56,7 @@ static const char *reason(void)
     return text ? text : "no reason given";
 }
 
-/* ---- the driver -------------------------------------------------------------------------------------------------------------- */
+/* ---- the driver ------------------------------------------------------------------------------------------------------------ */
 
 static const char *driver_says(void *driver, int result, char *text, size_t capacity)
 {
@@ -108,7 +108,7 @@ static int ask_driver(void)
     return 1;
 }
 
-/* ---- the backend's library --------------------------------------------------------------------------------------------------- */
+/* ---- the backend's library ------------------------------------------------------------------------------------------------- */
 
 static int open_library(void)
 {

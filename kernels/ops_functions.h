@@ -12,17 +12,17 @@
  * which the CPU backend lacks.
  */
 #ifndef LIN_OPERATIONS
-#define LIN_OPERATIONS(X)                                                                                                          \
-    X(weight_size) X(weights_pack) X(linear_forward) X(linear_backward_weight) X(layer_norm_forward)                               \
-    X(add_dropout_norm_forward) X(layer_norm_backward) X(dropout) X(add_dropout) X(relu_backward) X(stack_frames)                  \
-    X(add_sinusoid) X(conv_forward) X(conv_backward) X(attention_forward) X(attention_backward) X(log_softmax) X(softmax_rows)     \
-    X(softmax_rows_backward) X(ctc) X(label_smoothing)                                                                             \
+#define LIN_OPERATIONS(X)                                                                                                        \
+    X(weight_size) X(weights_pack) X(linear_forward) X(linear_backward_weight) X(layer_norm_forward)                             \
+    X(add_dropout_norm_forward) X(layer_norm_backward) X(dropout) X(add_dropout) X(relu_backward) X(stack_frames)                \
+    X(add_sinusoid) X(conv_forward) X(conv_backward) X(attention_forward) X(attention_backward) X(log_softmax) X(softmax_rows)   \
+    X(softmax_rows_backward) X(ctc) X(label_smoothing)                                                                           \
     X(tally_losses) X(sum_squares) X(clip) X(adam) X(gather) X(carry) X(greedy)
 
 /* The operations of the rivals, for backends that have them. */
-#define LIN_SOFTMAX_OPERATIONS(X)                                                                                                  \
+#define LIN_SOFTMAX_OPERATIONS(X)                                                                                                \
     X(softmax_forward) X(softmax_backward) X(softmax_scores) X(softmax_naive_forward) X(softmax_naive_backward)
-#define LIN_BLOCK_OPERATIONS(X)                                                                                                    \
+#define LIN_BLOCK_OPERATIONS(X)                                                                                                  \
     X(feedforward_forward) X(feedforward_backward) X(attention_block_forward) X(attention_block_backward) /* CUDA only */
 #define LIN_LSH_OPERATIONS(X) X(lsh_forward) X(lsh_backward)
 #define LIN_MAPPED_OPERATIONS(X) X(mapped_attention_forward) X(mapped_attention_backward)

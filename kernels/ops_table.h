@@ -16,7 +16,7 @@ typedef struct LIN_OPS {
     lin_status (*exec_create)(const struct LIN_OPS *ops, int n_threads, lin_exec **exec, lin_error *err);
     void (*exec_destroy)(lin_exec *exec);
 
-    /* ---- memory and order ---------------------------------------------------------------------------------------------------- */
+    /* ---- memory and order -------------------------------------------------------------------------------------------------- */
 
     /* A zeroed block in the backend's memory, 256-byte aligned on a GPU, 64 on a CPU. LIN_NO_MEMORY. memory_destroy accepts
      * NULL. */
@@ -50,7 +50,7 @@ typedef struct LIN_OPS {
     void (*graph_launch)(lin_exec *exec, const lin_graph *graph);
     void (*graph_destroy)(lin_graph *graph);
 
-    /* ---- several GPUs: NULL on backends that work in host memory (base/comm.h) ----------------------------------------------- */
+    /* ---- several GPUs: NULL on backends that work in host memory (base/comm.h) --------------------------------------------- */
 
     /* A new name, for rank 0 to give to the others. LIN_UNSUPPORTED, with what to do, if there is no library for it (NCCL). */
     lin_status (*link_name)(lin_exec *exec, lin_link_name *name, lin_error *err);
@@ -69,7 +69,7 @@ typedef struct LIN_OPS {
     /* Whether everything before the last link_wait is complete (or has failed); does not wait. */
     int (*link_idle)(lin_link *link);
 
-    /* ---- linear layers: y = x wᵀ + b ---------------------------------------------------------------------------------------- */
+    /* ---- linear layers: y = x wᵀ + b --------------------------------------------------------------------------------------- */
 
     /* Elements of the packed form of a weight matrix w [n, k]; the packed block must be 64-byte aligned. */
     size_t (*weight_size)(int n, int k);
@@ -85,7 +85,7 @@ typedef struct LIN_OPS {
     void (*linear_backward_weight)(lin_exec *exec, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x, int rows, int n,
                                    int k);
 
-    /* ---- between the linear layers ------------------------------------------------------------------------------------------ */
+    /* ---- between the linear layers ----------------------------------------------------------------------------------------- */
 
     /* y = (x - mean) rstd gamma + beta per row, eps 1e-5, biased variance; stats [rows, 2] receives mean and rstd (may be NULL). */
     void (*layer_norm_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x, const LIN_REAL *gamma,
@@ -129,7 +129,7 @@ typedef struct LIN_OPS {
      * t counted from the start of each utterance. */
     void (*add_sinusoid)(lin_exec *exec, LIN_REAL *x, const lin_segments *segments, int C);
 
-    /* ---- depthwise convolution with residual -------------------------------------------------------------------------------- */
+    /* ---- depthwise convolution with residual ------------------------------------------------------------------------------- */
 
     /* y[t,c] = x[t,c] + b[c] + sum_{j<K} w[j,c] x[t+after-K+1+j,c], w [K, C]: the last `after` of the K taps, 0..K-1, read later
      * frames. Frames after the utterance are 0. Frames before it are read from tails[b] + at [K-1, C] if tails and tails[b] are not
@@ -141,7 +141,7 @@ typedef struct LIN_OPS {
     void (*conv_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x,
                           const LIN_REAL *w, const lin_segments *segments, int C, int K, int after);
 
-    /* ---- linear attention, φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, eq. 4-12) ------------------------------------------ */
+    /* ---- linear attention, φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, eq. 4-12) ----------------------------------------- */
 
     /* y [rows, H E] from qkv [rows, 3, H, E] (before φ). Per head y_i = φ(q_i)ᵀ S / (φ(q_i)ᵀ z + 1e-6), where S = sum φ(k_j) v_jᵀ
      * and
@@ -184,7 +184,7 @@ typedef struct LIN_OPS {
                                      const LIN_REAL *operands, LIN_REAL *d_qkv, const LIN_REAL *wqkv, const LIN_REAL *wout,
                                      const lin_segments *segments, int H, int E, int causal);
 
-    /* ---- softmax attention (Vaswani et al. 2017): the rival, in two implementations ------------------------------------------ */
+    /* ---- softmax attention (Vaswani et al. 2017): the rival, in two implementations ---------------------------------------- */
 
     /* y [rows, H E] from qkv [rows, 3, H, E]: y_i = sum_j p_ij v_j with p_i = softmax_j(q_i k_j / sqrt(E)), j <= i (causal) or all
      * frames of the utterance. In tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et al. 2022): nothing of
@@ -206,7 +206,7 @@ typedef struct LIN_OPS {
     void (*softmax_naive_backward)(lin_exec *exec, LIN_REAL *dqkv, LIN_REAL *p, const LIN_REAL *dy, const LIN_REAL *qkv,
                                    const LIN_REAL *y, const lin_segments *segments, int H, int E, int causal);
 
-    /* ---- LSH attention (Reformer; Kitaev et al. 2020) ------------------------------------------------------------------------ */
+    /* ---- LSH attention (Reformer; Kitaev et al. 2020) ---------------------------------------------------------------------- */
 
     /* y [rows, H E] from qv [rows, 2, H, E]: queries that are the keys as well, and values. In each of `rounds` rounds the frames
      * of an utterance are sorted, stably, by bucket = argmax [q R; -q R] (lowest index on a tie) and divided into chunks of
@@ -224,7 +224,7 @@ typedef struct LIN_OPS {
     void (*lsh_backward)(lin_exec *exec, LIN_REAL *dqv, const LIN_REAL *dy, const LIN_REAL *qv, const LIN_REAL *y, const LIN_REAL *lse,
                          const int *order, const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal);
 
-    /* ---- linear attention with other feature maps ---------------------------------------------------------------------------- */
+    /* ---- linear attention with other feature maps -------------------------------------------------------------------------- */
 
     /* As attention_forward, with φ of the map in place of elu + 1. omega [H, D, E] for LIN_MAP_RANDOM, else NULL. states[b] + at is
      * [H, D, E+1]: row d is S_d, then z_d. */
@@ -234,7 +234,7 @@ typedef struct LIN_OPS {
     void (*mapped_attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *omega,
                                       const LIN_REAL *y, const lin_segments *segments, const lin_map *map, int H, int E, int causal);
 
-    /* ---- LSTM (Hochreiter & Schmidhuber 1997; gates as in PyTorch) ----------------------------------------------------------- */
+    /* ---- LSTM (Hochreiter & Schmidhuber 1997; gates as in PyTorch) --------------------------------------------------------- */
 
     /* One layer, in one (directions 1) or both directions of time (2: the second runs from the last frame to the first). gates
      * [rows, directions, 4, U] holds W x + b for the gates i, f, g, o; on return their activations: sigmoid, sigmoid, tanh, sigmoid
@@ -250,7 +250,7 @@ typedef struct LIN_OPS {
     void (*lstm_backward)(lin_exec *exec, LIN_REAL *dgates, LIN_REAL *dR, const LIN_REAL *dh, const LIN_REAL *h, const LIN_REAL *cells,
                           const LIN_REAL *gates, const LIN_REAL *packed, const lin_segments *segments, int U, int directions);
 
-    /* ---- outputs and losses ------------------------------------------------------------------------------------------------- */
+    /* ---- outputs and losses ------------------------------------------------------------------------------------------------ */
 
     /* logp may alias logits. */
     void (*log_softmax)(lin_exec *exec, LIN_REAL *logp, const LIN_REAL *logits, int rows, int V);
@@ -279,7 +279,7 @@ typedef struct LIN_OPS {
      * tally->bad. */
     void (*tally_losses)(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments, const int *label_offsets);
 
-    /* ---- optimiser ----------------------------------------------------------------------------------------------------------- */
+    /* ---- optimiser --------------------------------------------------------------------------------------------------------- */
 
     /* norms[i] = sum of squares of tensor i, summed in double. */
     void (*sum_squares)(lin_exec *exec, double *norms, const LIN_REAL *x, const lin_tensors *tensors);
@@ -291,7 +291,7 @@ typedef struct LIN_OPS {
     void (*adam)(lin_exec *exec, LIN_REAL *p, const LIN_REAL *grad, LIN_REAL *m, LIN_REAL *v, const lin_tensors *tensors,
                  const double *scale, const lin_adam_step *step, const lin_tally *tally);
 
-    /* ---- data and streams ---------------------------------------------------------------------------------------------------- */
+    /* ---- data and streams -------------------------------------------------------------------------------------------------- */
 
     /* x [rows, D]: the frames of items [B], in the acoustics of each (kernels/acoustics.h), normalised, with the masked parts 0. */
     void (*gather)(lin_exec *exec, LIN_REAL *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D);

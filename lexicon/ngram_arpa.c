@@ -31,7 +31,7 @@ typedef struct reader {
 // An error at the current line; the arguments follow "%s:%d: ".
 #define FAIL_HERE(r, fmt, ...) lin_fail(err, LIN_FORMAT, "%s:%d: " fmt, (r)->name, (r)->lines.number, __VA_ARGS__)
 
-// ---- numbers --------------------------------------------------------------------------------------------------------------------
+/* ---- numbers --------------------------------------------------------------------------------------------------------------- */
 
 // "-1.2345", the usual form: an integer below 2^53 and a power of ten below 10^23, whose quotient is the nearest double.
 static int read_number(const char *text, size_t n, double *value)
@@ -84,7 +84,7 @@ static lin_status read_backoff(const reader *r, const char *text, size_t n, floa
     return LIN_OK;
 }
 
-// ---- the head -------------------------------------------------------------------------------------------------------------------
+/* ---- the head -------------------------------------------------------------------------------------------------------------- */
 
 // The current line is this word and blanks.
 static int line_is(const lin_lines *lines, const char *want)
@@ -169,7 +169,7 @@ static lin_status read_head(reader *r, lin_error *err)
     return LIN_OK;
 }
 
-// ---- n-grams --------------------------------------------------------------------------------------------------------------------
+/* ---- n-grams --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status make_table(reader *r, int k, lin_error *err)
 {
@@ -298,7 +298,7 @@ lin_status lin_ngram_parse(const char *text, size_t n, const char *name, lin_ngr
     return status;
 }
 
-// ---- writing --------------------------------------------------------------------------------------------------------------------
+/* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct writer {
     const lin_ngram *lm;

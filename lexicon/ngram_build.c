@@ -49,7 +49,7 @@ void lin_ngram_tables_free(lin_ngram_tables *tables)
 
 static lin_status no_memory(const builder *b, size_t bytes, lin_error *err) { return lin_no_memory(err, b->name, bytes); }
 
-// ---- sorting --------------------------------------------------------------------------------------------------------------------
+/* ---- sorting --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct spelling {
     const char *text;
@@ -169,7 +169,7 @@ static lin_status find_contexts(builder *b, int k, lin_error *err)
     return LIN_OK;
 }
 
-// ---- code books -----------------------------------------------------------------------------------------------------------------
+/* ---- code books ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct keyed {
     uint32_t key, index;
@@ -268,7 +268,7 @@ static lin_status make_books(builder *b, int k, lin_error *err)
     return status;
 }
 
-// ---- the block ------------------------------------------------------------------------------------------------------------------
+/* ---- the block ------------------------------------------------------------------------------------------------------------- */
 
 static void put_words(const builder *b, const lin_ngram *lm, unsigned char *block)
 {

@@ -12,7 +12,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are mapped from little-endian files");
 
-// ---- layout -------------------------------------------------------------------------------------------------------------------
+/* ---- layout ---------------------------------------------------------------------------------------------------------------- */
 
 enum { LINE = 64, ROOM = 8 }; // sections begin at multiples of LINE; the last field of one may be read as part of 8 bytes
 
@@ -53,7 +53,7 @@ void lin_ngram_lay_out(lin_ngram *lm)
     lm->size = used;
 }
 
-// ---- checksums ------------------------------------------------------------------------------------------------------------------
+/* ---- checksums ------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t word_of(const unsigned char *bytes)
 {
@@ -111,7 +111,7 @@ void lin_ngram_put_checksums(unsigned char *block, size_t size)
     put_u64(block, LIN_NGRAM_AT_HEADER_HASH, hash_of(block, LIN_NGRAM_AT_HEADER_HASH));
 }
 
-// ---- checks ---------------------------------------------------------------------------------------------------------------------
+/* ---- checks ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status damaged(const char *name, const char *what, lin_error *err)
 {
@@ -213,7 +213,7 @@ lin_status lin_ngram_unpack(const void *bytes, size_t n, const char *name, lin_n
     return adopt(block, n, name, out, err);
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 size_t lin_ngram_most_copied = (size_t)4 << 20;
 

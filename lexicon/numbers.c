@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// ---- words ----------------------------------------------------------------------------------------------------------------------
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
 typedef enum kind { OTHER, UNIT, TEEN, TENS, HUNDRED, SCALE, UNIT_TH, TEEN_TH, TENS_TH, HUNDRED_TH, SCALE_TH, DECADE, OH, A, LINK, MEASURE } kind;
 
@@ -65,7 +65,7 @@ static const entry *at(const reading *r, int i)
 static kind kind_at(const reading *r, int i) { return at(r, i)->kind; }
 static int is_at(const reading *r, int i, const char *word) { return i < r->n && strcmp(r->words[i], word) == 0; }
 
-// ---- cardinals and ordinals -----------------------------------------------------------------------------------------------------
+/* ---- cardinals and ordinals ------------------------------------------------------------------------------------------------ */
 
 typedef struct number {
     long long value;
@@ -142,7 +142,7 @@ static number read_number(const reading *r, int i)
     }
 }
 
-// ---- years, times, digits -------------------------------------------------------------------------------------------------------
+/* ---- years, times, digits -------------------------------------------------------------------------------------------------- */
 
 // Two digits behind a century or an hour: "oh five", "fifteen", "eighty four".
 static number read_pair(const reading *r, int i)
@@ -234,7 +234,7 @@ static int read_digits(const reading *r, lin_buffer *out)
     return n;
 }
 
-// ---- numbers with what follows --------------------------------------------------------------------------------------------------
+/* ---- numbers with what follows --------------------------------------------------------------------------------------------- */
 
 static void put_grouped(lin_buffer *out, long long value)
 {

@@ -82,7 +82,7 @@ static int cmu_of_name(const char *name, size_t n, int *stress)
     return -1;
 }
 
-// ---- the IPA --------------------------------------------------------------------------------------------------------------------
+/* ---- the IPA --------------------------------------------------------------------------------------------------------------- */
 
 enum { LONGEST_FIELD = 512, SYLLABIC = 0x329 };
 
@@ -171,7 +171,7 @@ static int read_ipa(const char *field, size_t n_field, cmu_read *out, int capaci
     return found;
 }
 
-// ---- sets -----------------------------------------------------------------------------------------------------------------------
+/* ---- sets ------------------------------------------------------------------------------------------------------------------ */
 
 // Index in the table of a phone of a set, under any of its names; -1: none.
 static int cmu_of_phone(const char *name, size_t n, int *stress)

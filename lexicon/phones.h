@@ -20,7 +20,7 @@
 #include "base/status.h"
 
 #define LIN_PHONES_BLANK "<blank>"
-#define LIN_PHONES_DEFAULT                                                                                                        \
+#define LIN_PHONES_DEFAULT                                                                                                       \
     "<blank> AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH"
 enum { LIN_PHONES_DEFAULT_COUNT = 40, LIN_PHONE_NAME_MAX = 31, LIN_PHONES_READ_MAX = 64 };
 

@@ -14,7 +14,7 @@
 _Static_assert(sizeof(lin_punctuation_header) == 56, "the header has no holes");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are read from little-endian files");
 
-// ---- features -------------------------------------------------------------------------------------------------------------------
+/* ---- features -------------------------------------------------------------------------------------------------------------- */
 
 uint64_t lin_punctuation_word(const char *word)
 {
@@ -85,7 +85,7 @@ void lin_punctuation_capital_keys(uint64_t before, int capital, uint64_t word, u
     keys[8] = key(40, after, cap, 0, bits);
 }
 
-// ---- scores ---------------------------------------------------------------------------------------------------------------------
+/* ---- scores ---------------------------------------------------------------------------------------------------------------- */
 
 void lin_punctuation_marks(const lin_punctuation *p, const lin_gap *gap, float scores[LIN_MARKS])
 {
@@ -116,7 +116,7 @@ float lin_punctuation_capital(const lin_punctuation *p, uint64_t before, int cap
     return p->header.capital_bias + p->header.capital_scale * (float)sum;
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t checksum(const lin_punctuation *p)
 {

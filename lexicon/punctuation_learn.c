@@ -47,7 +47,7 @@ lin_punctuation_learn_options lin_punctuation_learn_options_default(void)
     return (lin_punctuation_learn_options){.mark_slots = 300000, .capital_slots = 131072, .bits = 25, .passes = 2, .rate = 0.1};
 }
 
-// ---- the text -------------------------------------------------------------------------------------------------------------------
+/* ---- the text -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status add_paragraph(books *b, const lin_prose *prose, lin_error *err)
 {
@@ -110,7 +110,7 @@ static void visit_paragraph(learner *l, size_t paragraph, visit see)
     }
 }
 
-// ---- counts and the choice of keys ----------------------------------------------------------------------------------------------
+/* ---- counts and the choice of keys ----------------------------------------------------------------------------------------- */
 
 static void count(learner *l, table *t, const sample *s)
 {
@@ -143,7 +143,7 @@ static void choose(table *t, unsigned bits)
     }
 }
 
-// ---- weights --------------------------------------------------------------------------------------------------------------------
+/* ---- weights --------------------------------------------------------------------------------------------------------------- */
 
 static void step(float *w, float *squares, float gradient, float rate)
 {
@@ -196,7 +196,7 @@ static void pass(learner *l, visit see)
     for (size_t i = 0, at = 0; i < n; i++, at = (at + stride) % n) visit_paragraph(l, at, see);
 }
 
-// ---- the model ------------------------------------------------------------------------------------------------------------------
+/* ---- the model ------------------------------------------------------------------------------------------------------------- */
 
 static float quantise(const table *t, unsigned char *out)
 {

@@ -51,7 +51,7 @@ static double pause_before(const lin_readable *r, int i)
     return i > 0 && i < r->n_words ? r->words[i].start_s - r->words[i - 1].end_s : NAN;
 }
 
-// ---- one token ------------------------------------------------------------------------------------------------------------------
+/* ---- one token ------------------------------------------------------------------------------------------------------------- */
 
 // The mark in the gap before word `next`, which is the end if there is no such word.
 static int choose_mark(lin_readable *r, int next)
@@ -123,7 +123,7 @@ static lin_status put_token(lin_readable *r, int first, int n, const char *digit
     return lin_buffer_status(&r->text, err);
 }
 
-// ---- what waits -----------------------------------------------------------------------------------------------------------------
+/* ---- what waits ------------------------------------------------------------------------------------------------------------ */
 
 // Where the words end that could be a number from word i on.
 static int number_end(const lin_readable *r, int i)

@@ -10,7 +10,7 @@
 #include "base/textfile.h"
 #include "base/unicode.h"
 
-// ---- free-standing numbers, texts and flags -------------------------------------------------------------------------------------
+/* ---- free-standing numbers, texts and flags -------------------------------------------------------------------------------- */
 
 typedef enum token_kind { TOKEN_END, TOKEN_NUMBER, TOKEN_TEXT, TOKEN_FLAG } token_kind;
 
@@ -133,7 +133,7 @@ static lin_status keep(reader *r, size_t *at, lin_error *err)
     return LIN_OK;
 }
 
-// ---- the grid -------------------------------------------------------------------------------------------------------------------
+/* ---- the grid -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status read_interval(reader *r, double *at_s, lin_error *err)
 {
@@ -232,7 +232,7 @@ lin_status lin_textgrid_read(const char *path, lin_textgrid *grid, lin_error *er
     return status;
 }
 
-// ---- choice of tiers ----------------------------------------------------------------------------------------------------------
+/* ---- choice of tiers ------------------------------------------------------------------------------------------------------- */
 
 static int has_label(const lin_textgrid *g, const lin_textgrid_interval *v)
 {

@@ -33,7 +33,7 @@ static int compare(const void *a, const void *b)
     return (x->end.word > y->end.word) - (x->end.word < y->end.word);
 }
 
-// ---- words ------------------------------------------------------------------------------------------------------------------
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
 static size_t folded(char out[LIN_WORD_MAX + 1], const char *word, size_t n, int upper)
 {
@@ -102,7 +102,7 @@ static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n
     return LIN_OK;
 }
 
-// ---- nodes ------------------------------------------------------------------------------------------------------------------
+/* ---- nodes ----------------------------------------------------------------------------------------------------------------- */
 
 // Breadth first: the children of a node are the runs of one label at its depth among the sorted items that pass through it.
 static int build(lin_tree *t, const item *items, range *through, int *next_end)
@@ -215,7 +215,7 @@ static uint64_t fingerprint(const lin_tree *t)
     return lin_fnv(h, t->words.text, t->words.text_used) ^ t->lm_fingerprint;
 }
 
-// ---- public -----------------------------------------------------------------------------------------------------------------
+/* ---- public ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status fill(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, const lin_tree_options *options,
                        lin_error *err)

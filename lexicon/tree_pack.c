@@ -31,7 +31,7 @@ uint64_t lin_tree_sum(const unsigned char *bytes, size_t n)
     return lin_hash(bytes, offsetof(lin_tree_header, sum), lin_hash(bytes + sizeof(lin_tree_header), n - sizeof(lin_tree_header), 0));
 }
 
-// ---- writing ----------------------------------------------------------------------------------------------------------------
+/* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_tree_write(const lin_tree *t, uint64_t key, const char *path, lin_error *err)
 {
@@ -69,7 +69,7 @@ lin_status lin_tree_write(const lin_tree *t, uint64_t key, const char *path, lin
     return status;
 }
 
-// ---- checks -----------------------------------------------------------------------------------------------------------------
+/* ---- checks ---------------------------------------------------------------------------------------------------------------- */
 
 // Children and ends of a node follow those of the node before it, and a child comes after its parent: no walk leaves the arrays,
 // and every walk ends. No word ends at the root, and none is longer than a pronunciation may be.
@@ -150,7 +150,7 @@ static int attach(lin_tree *t, const lin_tree_header *h, int n_outputs, const li
     return good_nodes(t) && good_words(t, lm ? lin_ngram_words(lm) : 0);
 }
 
-// ---- opening ----------------------------------------------------------------------------------------------------------------
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check(lin_tree *t, uint64_t key, int n_outputs, const lin_ngram *lm, const char *path, lin_error *err)
 {

@@ -110,7 +110,7 @@ void lin_api_utterance_release(linnet_utterance *seen);
  * empty. Allocates only what is larger than all before. */
 lin_status lin_api_utterance_show(linnet_utterance *seen, const lin_session_view *view, lin_error *err);
 
-/* ---- utterances that wait until the caller asks for them ---- */
+/* ---- utterances that wait until the caller asks for them ------------------------------------------------------------------- */
 
 typedef struct lin_api_views {
     linnet_model *model;

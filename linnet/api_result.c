@@ -160,7 +160,7 @@ lin_status lin_api_result_follow(linnet_result *r, const lin_result *from, int w
     return status == LIN_OK ? lin_api_result_update(r, whole, err) : status;
 }
 
-// ---- what callers ask -----------------------------------------------------------------------------------------------------------
+/* ---- what callers ask ------------------------------------------------------------------------------------------------------ */
 
 int linnet_result_phones(const linnet_result *r) { return r->n_phones; }
 int linnet_result_words(const linnet_result *r) { return r->n_words; }
@@ -242,7 +242,7 @@ linnet_status linnet_result_copy(const linnet_result *result, linnet_result **co
     return lin_api_end(copy_result(result, copy, &why), &why, err);
 }
 
-// ---- formats --------------------------------------------------------------------------------------------------------------------
+/* ---- formats --------------------------------------------------------------------------------------------------------------- */
 
 static const linnet_format_options defaults = {.id = "sound", .speaker = "", .channel = 1};
 

@@ -123,7 +123,7 @@ double lin_decoding_seconds(const lin_decoding *decoding, int64_t row);
 /* Appends a path to a result, as lin_result_add_path. */
 lin_status lin_decoding_add(const lin_decoding *decoding, const lin_path *path, lin_result *result, lin_error *err);
 
-/* ---- one stream ------------------------------------------------------------------------------------------------------------- */
+/* ---- one stream ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct lin_decoder {
     const lin_decoding *decoding;

@@ -56,7 +56,7 @@ static lin_status about(const char *what, lin_status status, lin_error *err)
     return !err || strstr(err->message, what) ? status : lin_fail_at(err, status, "%s", what);
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 static const char *const lm_names[] = {"english.lm", "english.arpa.gz", NULL};
 
@@ -122,7 +122,7 @@ lin_status lin_decoding_pack_lexicon(const lin_decoding *d, const char *path, li
     return lin_tree_write(p->tree, p->lexicon_key, path ? path : beside, err);
 }
 
-// ---- phrases --------------------------------------------------------------------------------------------------------------------
+/* ---- phrases --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus, int line, lin_error *err)
 {
@@ -300,7 +300,7 @@ static lin_status open_phrases(parts *p, lin_error *err)
     return status == LIN_OK ? make_context(p, err) : status;
 }
 
-// ---- searches -------------------------------------------------------------------------------------------------------------------
+/* ---- searches -------------------------------------------------------------------------------------------------------------- */
 
 // The phones as words of the language model, as they are or in lower case.
 static lin_status match_phones(parts *p, lin_error *err)
@@ -404,7 +404,7 @@ static uint64_t identity(const parts *p)
     return id ? id : 1; // 0 means greedy
 }
 
-// ---- all of it ------------------------------------------------------------------------------------------------------------------
+/* ---- all of it ------------------------------------------------------------------------------------------------------------- */
 
 // Releases what only opening needed.
 static void drop_scaffold(parts *p)

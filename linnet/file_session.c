@@ -100,7 +100,7 @@ static lin_status reserve_rows(lin_file_session *s, int rows, lin_error *err)
     return LIN_OK;
 }
 
-/* ---- lanes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
 
 static lin_status rows_out(void *context, const float *logp, int n, const double *db, int *taken, int *reset, lin_error *err)
 {
@@ -203,7 +203,7 @@ static lin_status tell_progress(const lin_file_session *s, const lin_source *sou
     return status == LIN_OK && stops ? lin_fail(err, LIN_STOPPED, "the progress callback asked to stop") : status;
 }
 
-/* ---- saved, and resumed ------------------------------------------------------------------------------------------------------ */
+/* ---- saved, and resumed ---------------------------------------------------------------------------------------------------- */
 
 static lin_status mark(lin_file_session *s, const lin_source *source, int end, lin_error *err)
 {
@@ -288,7 +288,7 @@ static lin_status resume(lin_file_session *s, lin_error *err)
     return lin_fail_at(err, status, "%s", s->sound->from_name);
 }
 
-/* ---- streams ---------------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------------------------------------- */
 
 // Frames of the block after one of `last`; 0: of the first one, which gives whole groups of 8 rows, as those after it do.
 static int block_after(const lin_file_session *s, int last)

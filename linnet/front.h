@@ -17,7 +17,7 @@ typedef struct lin_part {
 lin_fbank_config lin_fbank_from_model(const lin_features *features, int mel_bins);
 lin_features lin_fbank_to_model(const lin_fbank_config *config);
 
-/* ---- whole files in memory -------------------------------------------------------------------------------------------------- */
+/* ---- whole files in memory ------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_matrix {
     float *data; /* [rows, columns] */

@@ -78,7 +78,7 @@ extern "C" {
 /* Version of the library that runs, "0.2.0"; LINNET_VERSION is that of the header. */
 LINNET_API const char *linnet_version(void);
 
-/* ---- errors ----------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
 
 typedef enum linnet_status {
     LINNET_OK = 0,
@@ -112,7 +112,7 @@ LINNET_API void linnet_free(void *block);
  */
 LINNET_API linnet_status linnet_set_data_folder(const char *folder, linnet_error *err);
 
-/* ---- models ----------------------------------------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_model linnet_model;
 
@@ -166,7 +166,7 @@ typedef struct linnet_model_info {
 /* Belongs to the model. */
 LINNET_API const linnet_model_info *linnet_model_describe(const linnet_model *model);
 
-/* ---- decoders --------------------------------------------------------------------------------------------------------------- */
+/* ---- decoders -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_decoder linnet_decoder;
 
@@ -216,7 +216,7 @@ LINNET_API const char *linnet_decoder_kind(const linnet_decoder *decoder);
 /* Words in the lexicon that can be found; 0 for decoders of phonemes. */
 LINNET_API int linnet_decoder_vocabulary(const linnet_decoder *decoder);
 
-/* ---- results ---------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_result linnet_result;
 
@@ -306,7 +306,7 @@ LINNET_API linnet_status linnet_result_format(const linnet_result *result, const
 /* Names of the formats: index 0, 1, ...; NULL behind the last. */
 LINNET_API const char *linnet_format_name(int index);
 
-/* ---- whole sounds ----------------------------------------------------------------------------------------------------------- */
+/* ---- whole sounds ---------------------------------------------------------------------------------------------------------- */
 
 enum { LINNET_MIX = -1 }; /* the mean of all channels */
 
@@ -358,7 +358,7 @@ LINNET_API linnet_status linnet_posteriors(linnet_model *model, const linnet_sou
 LINNET_API linnet_status linnet_decode_rows(linnet_model *model, const float *rows, size_t n, linnet_decoder *decoder,
                                             linnet_result **result, linnet_error *err);
 
-/* ---- sessions: live sound --------------------------------------------------------------------------------------------------- */
+/* ---- sessions: live sound -------------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_session linnet_session;
 
@@ -455,7 +455,7 @@ LINNET_API linnet_status linnet_session_load(linnet_session *session, const void
 /* A second session that goes on from the same point, with the present utterance. As linnet_session_save fails. */
 LINNET_API linnet_status linnet_session_fork(linnet_session *session, linnet_session **copy, linnet_error *err);
 
-/* ---- engines: many streams at once ------------------------------------------------------------------------------------------ */
+/* ---- engines: many streams at once ----------------------------------------------------------------------------------------- */
 
 /*
  * An engine runs many live streams on all cores, or on a GPU: what is ready of all streams moves through the network
@@ -549,7 +549,7 @@ typedef struct linnet_engine_stats {
 /* Since creation. LINNET_INVALID: size is not set. */
 LINNET_API linnet_status linnet_engine_measure(linnet_engine *engine, linnet_engine_stats *stats, linnet_error *err);
 
-/* ---- alignment of a known text ---------------------------------------------------------------------------------------------- */
+/* ---- alignment of a known text --------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_aligner linnet_aligner;
 

@@ -9,7 +9,7 @@
 #include "lexicon/transcript.h"
 #include "linnet/find.h"
 
-// ---- the lexicon ----------------------------------------------------------------------------------------------------------------
+/* ---- the lexicon ----------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const lin_phones *phones,
                                    const lin_warnings *warnings, lin_error *err)
@@ -37,7 +37,7 @@ void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon)
     *lexicon = (lin_spoken_lexicon){0};
 }
 
-// ---- a text ---------------------------------------------------------------------------------------------------------------------
+/* ---- a text ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status begin(lin_spoken *s, const lin_phones *phones, lin_error *err)
 {

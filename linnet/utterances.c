@@ -34,7 +34,7 @@ const char *lin_session_end_name(lin_session_end end)
     return names[end];
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
 static double row_seconds(const lin_utterances *u) { return u->decoder.decoding->row_seconds; }
 
@@ -119,7 +119,7 @@ void lin_utterances_part(lin_utterances *u, double from_s, double to_s)
 
 int lin_utterances_past_part(const lin_utterances *u) { return u->decoder.past; }
 
-/* ---- views ------------------------------------------------------------------------------------------------------------------ */
+/* ---- views ----------------------------------------------------------------------------------------------------------------- */
 
 // Tells one provisional path from another by what of it is shown: times and confidences do not count.
 static uint64_t hash_of(const lin_path *tail)
@@ -191,7 +191,7 @@ static lin_status show(lin_utterances *u, lin_session_end end, lin_error *err)
 
 lin_status lin_utterances_show(lin_utterances *u, lin_error *err) { return show(u, LIN_SESSION_OPEN, err); }
 
-/* ---- results ---------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 static lin_result *result_of(lin_utterances *u) { return u->whole ? u->whole : &u->settled; }
 
@@ -263,7 +263,7 @@ static lin_status end_utterance(lin_utterances *u, lin_session_end end, lin_erro
     return LIN_OK;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
 // Of n rows those up to an endpoint, which *rule tells: how many.
 static int up_to_endpoint(lin_utterances *u, const float *logp, int n, const double *db, lin_endpoint_rule *rule)
@@ -326,7 +326,7 @@ int lin_utterances_may_reset(const lin_utterances *u, int rows)
     return u->options.ends.endpoints && u->options.ends.resets && (double)(u->row + rows) * row_seconds(u) >= u->options.ends.from_s;
 }
 
-/* ---- saved streams ---------------------------------------------------------------------------------------------------------- */
+/* ---- saved streams --------------------------------------------------------------------------------------------------------- */
 
 void lin_utterances_decode_by(lin_utterances *u, const lin_decoding *decoding) { u->decoder.decoding = decoding; }
 

@@ -24,7 +24,7 @@ struct lin_datadir {
     char **texts; // the strings that the utterances point to
 };
 
-// ---- lines --------------------------------------------------------------------------------------------------------------------
+/* ---- lines ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct reader {
     const lin_datadir_file *file;
@@ -95,7 +95,7 @@ static lin_status split(const reader *r, piece line, piece *id, piece *rest, lin
     return LIN_OK;
 }
 
-// ---- storage ------------------------------------------------------------------------------------------------------------------
+/* ---- storage --------------------------------------------------------------------------------------------------------------- */
 
 // Takes ownership of a string (NULL: out of memory before), which is freed with the directory.
 static char *keep(lin_datadir *dir, char *text)
@@ -164,7 +164,7 @@ static lin_status add_utterance(lin_datadir *dir, const reader *r, piece id, pie
     return u->audio ? LIN_OK : no_memory(err, path.n);
 }
 
-// ---- files --------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 static lin_status read_wav_scp(lin_datadir *dir, const lin_datadir_file *file, const char *root, lin_error *err)
 {
@@ -313,7 +313,7 @@ lin_status lin_datadir_parse_list(const lin_datadir_file *list, const char *audi
     return finish(dir, status, out);
 }
 
-// ---- paths --------------------------------------------------------------------------------------------------------------------
+/* ---- paths ----------------------------------------------------------------------------------------------------------------- */
 
 static char *parent_of(const char *path)
 {

@@ -34,7 +34,7 @@ struct lin_dataset {
     int *labels;
 };
 
-// ---- opening ------------------------------------------------------------------------------------------------------------------
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status damaged(const lin_dataset *set, const char *what, lin_error *err)
 {
@@ -248,7 +248,7 @@ uint64_t lin_dataset_fingerprint(const lin_dataset *set)
     return lin_hash(set->label_bytes, (size_t)set->n_labels * lin_dataset_label_bytes(set->V), hash);
 }
 
-// ---- queries ------------------------------------------------------------------------------------------------------------------
+/* ---- queries --------------------------------------------------------------------------------------------------------------- */
 
 const char *lin_dataset_path(const lin_dataset *set) { return set->path; }
 

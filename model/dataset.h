@@ -31,7 +31,7 @@
 typedef struct lin_dataset lin_dataset;
 typedef struct lin_dataset_writer lin_dataset_writer;
 
-/* ---- writing: to a temporary name, renamed by finish ------------------------------------------------------------------------ */
+/* ---- writing: to a temporary name, renamed by finish ----------------------------------------------------------------------- */
 
 /*
  *   phones  as in lin_model_create: V names, blank first
@@ -52,7 +52,7 @@ lin_status lin_dataset_add(lin_dataset_writer *writer, const char *id, const cha
 lin_status lin_dataset_finish(lin_dataset_writer *writer, lin_error *err);
 void lin_dataset_abort(lin_dataset_writer *writer);
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_dataset_open(const char *path, lin_dataset **set, lin_error *err);
 /* From memory, which must outlive the set; name replaces the path in messages. */

@@ -88,7 +88,7 @@ lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features
     return status;
 }
 
-// ---- adding -------------------------------------------------------------------------------------------------------------------
+/* ---- adding ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_name(const char *what, const char *name, lin_error *err)
 {
@@ -219,7 +219,7 @@ lin_status lin_dataset_add(lin_dataset_writer *w, const char *id, const char *sp
     return LIN_OK;
 }
 
-// ---- finishing ----------------------------------------------------------------------------------------------------------------
+/* ---- finishing ------------------------------------------------------------------------------------------------------------- */
 
 
 static unsigned char *put_doubles(unsigned char *to, const double *from, size_t count)

@@ -20,7 +20,7 @@
 static const char version[] = "2", first_version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd",
                   extra_prefix[] = "train.";
 
-// ---- the JSON values of the metadata ------------------------------------------------------------------------------------------
+/* ---- the JSON values of the metadata --------------------------------------------------------------------------------------- */
 
 // The key "variant" is there only if it differs from the paper's network, whose files have had no such key.
 static const char variant_key[] = "variant", decay_key[] = "decay", condition_key[] = "condition_every",
@@ -83,7 +83,7 @@ enum { N_FEATURES = sizeof feature_fields / sizeof *feature_fields };
 static const char *const normalizations[] = {"global", "speaker"};
 enum { N_TEXTS = 15 }; // texts of the metadata at most, without the trainer's
 
-// ---- loading ------------------------------------------------------------------------------------------------------------------
+/* ---- loading --------------------------------------------------------------------------------------------------------------- */
 
 static int is_extra(const char *name) { return strncmp(name, extra_prefix, sizeof extra_prefix - 1) == 0; }
 
@@ -441,7 +441,7 @@ lin_status lin_model_open(const char *path, lin_model **model, lin_error *err)
     return status;
 }
 
-// ---- extras -------------------------------------------------------------------------------------------------------------------
+/* ---- extras ---------------------------------------------------------------------------------------------------------------- */
 
 // Extras point into the mapped file.
 struct owned {
@@ -517,7 +517,7 @@ void lin_extras_free(lin_extras *extras)
     *extras = (lin_extras){0};
 }
 
-// ---- saving -------------------------------------------------------------------------------------------------------------------
+/* ---- saving ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_values(const lin_model *m, const char *path, lin_dtype dtype, lin_error *err)
 {

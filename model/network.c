@@ -32,7 +32,7 @@ size_t lin_state_offset(const lin_config *c, int layer)
     return (size_t)layer * lin_state_attention_count(c) + (size_t)(layer < c->conv_layers ? layer : c->conv_layers) * tail;
 }
 
-/* ---- weights ---------------------------------------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------------------------------------- */
 
 // Computes the place of each matrix, and lists the matrices to pack.
 static size_t plan_packing(lin_weights *w, const void *const *halves)
@@ -143,7 +143,7 @@ void lin_weights_destroy(lin_weights *w)
     lin_free(w);
 }
 
-/* ---- activations ------------------------------------------------------------------------------------------------------------ */
+/* ---- activations ----------------------------------------------------------------------------------------------------------- */
 
 static lin_real *take(lin_activations *a, size_t width)
 {
@@ -260,7 +260,7 @@ void lin_activations_destroy(lin_activations *a)
 
 int lin_activations_rows(const lin_activations *a) { return a->max_rows; }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 void lin_layer_linear(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_real *x, const int pair[2], int rows,
                       lin_activation act)
@@ -367,7 +367,7 @@ void lin_network_forward_wave(const lin_weights *w, lin_activations *a, lin_pool
     lin_pool_run(pool, chunks, wave_piece, &v);
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 static void linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *dw, lin_real *db, const lin_real *dy,
                             const lin_real *x, int tensor, int rows)

@@ -38,7 +38,7 @@ size_t lin_tensor_count(const lin_tensor *t)
 
 static size_t tensor_bytes(const lin_tensor *t) { return lin_tensor_count(t) * lin_dtype_size(t->dtype); }
 
-// ---- reading ------------------------------------------------------------------------------------------------------------------
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status read_tensor(const cJSON *item, const unsigned char *data, size_t n_data, const char *file, lin_tensor *t,
                               lin_error *err)
@@ -215,7 +215,7 @@ void lin_safetensors_free(lin_safetensors *st)
     *st = (lin_safetensors){0};
 }
 
-// ---- checksum -----------------------------------------------------------------------------------------------------------------
+/* ---- checksum -------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t hash_text(const char *text, uint64_t seed) { return lin_hash(text, strlen(text), seed); }
 
@@ -236,7 +236,7 @@ uint64_t lin_safetensors_checksum(const lin_tensor *tensors, int n_tensors, cons
     return lin_mix64(sum);
 }
 
-// ---- writing ------------------------------------------------------------------------------------------------------------------
+/* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 // cJSON does not report failed additions later, so each step returns whether it succeeded.
 static int add_tensor(cJSON *json, const lin_tensor *t, size_t begin)

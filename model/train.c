@@ -87,7 +87,7 @@ static lin_status plan_epoch(lin_trainer *t, const lin_train_list *list, int epo
     return LIN_OK;
 }
 
-/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+/* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
 static double learning_rate(const lin_trainer *t, const lin_batches *plan)
 {
@@ -228,7 +228,7 @@ static lin_status evaluate(lin_trainer *t, lin_train_progress *p, lin_error *err
     return status;
 }
 
-/* ---- the run ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------------------------------------------------------- */
 
 static void fill_progress(const lin_trainer *t, const lin_batches *plan, lin_train_progress *p)
 {
@@ -505,7 +505,7 @@ static lin_status run(lin_trainer *t, lin_error *err)
     return status;
 }
 
-/* ---- setting up ------------------------------------------------------------------------------------------------------------- */
+/* ---- setting up ------------------------------------------------------------------------------------------------------------ */
 
 static lin_status check_options(const lin_train_options *o, lin_error *err)
 {

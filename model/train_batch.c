@@ -11,7 +11,7 @@
 static int parts_of(const lin_trainer *t) { return lin_train_ranks(t) * lin_train_step_batches(t); }
 static int has_parts(const lin_trainer *t) { return t->parallel.comm != NULL || lin_train_step_batches(t) > 1; }
 
-/* ---- utterances ------------------------------------------------------------------------------------------------------------- */
+/* ---- utterances ------------------------------------------------------------------------------------------------------------ */
 
 static void leave_out(const lin_trainer *t, const lin_dataset *set, int i, const char *why)
 {
@@ -146,7 +146,7 @@ void lin_train_list_free(lin_trainer *t, lin_train_list *list)
     lin_free(list->powers);
 }
 
-/* ---- buffers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------------------------------------- */
 
 static int round_up(int n, int quantum) { return (n + quantum - 1) / quantum * quantum; }
 
@@ -288,7 +288,7 @@ void lin_train_free_buffers(lin_trainer *t)
     lin_free(t->wrong);
 }
 
-/* ---- batches ---------------------------------------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------------------------------------- */
 
 // Masks of the b-th utterance, counted from `first`; returns their number.
 static int draw_masks(const lin_trainer *t, const lin_train_block *host, int first, int item)
@@ -405,7 +405,7 @@ static lin_batch batch_of(lin_trainer *t, const lin_train_shape *s, int for_trai
                        .is_part = for_training && has_parts(t)};
 }
 
-/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+/* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct asked {
     lin_trainer *t;
@@ -558,7 +558,7 @@ void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, d
     }
 }
 
-/* ---- measuring -------------------------------------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct measured {
     lin_trainer *t;

@@ -24,7 +24,7 @@ static lin_status path_in(const lin_train_options *o, const char *name, char *pa
 
 static const char remedy[] = "use an older copy of it, or start a new run from best.safetensors (--init) in another folder";
 
-/* ---- the folder's lock ------------------------------------------------------------------------------------------------------ */
+/* ---- the folder's lock ----------------------------------------------------------------------------------------------------- */
 
 // "1234 on host": the holder of the lock, in its own words; "" if it cannot be read.
 static void read_holder(int fd, char text[128])
@@ -65,7 +65,7 @@ void lin_train_unlock(int lock)
     if (lock >= 0) close(lock);
 }
 
-/* ---- checkpoint ------------------------------------------------------------------------------------------------------------- */
+/* ---- checkpoint ------------------------------------------------------------------------------------------------------------ */
 
 // One text per counter; %a keeps every bit of a double.
 static void format_counters(const lin_train_counters *c, char *text, size_t size)
@@ -170,7 +170,7 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     return status;
 }
 
-/* ---- log -------------------------------------------------------------------------------------------------------------------- */
+/* ---- log ------------------------------------------------------------------------------------------------------------------- */
 
 static const char log_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per_percent\tlr\tgradient_norm\tframes_per_s\tseconds\n";
 // Up to linnet 0.2 the PER was a part of 1, under another name.

@@ -10,7 +10,7 @@
 
 enum { BUCKET = 65536 }; // the fewest elements of a bucket but the last: 256 KB, more than the latency of a network costs
 
-/* ---- parts ------------------------------------------------------------------------------------------------------------------ */
+/* ---- parts ----------------------------------------------------------------------------------------------------------------- */
 
 // An utterance belongs to the part in which its middle lies when the batch's frames are cut into equal parts, and one that
 // continues a sequence to that of the sequence.
@@ -31,7 +31,7 @@ lin_train_part lin_train_cut(const lin_trainer *t, const lin_train_list *list, c
     return part;
 }
 
-/* ---- buckets ---------------------------------------------------------------------------------------------------------------- */
+/* ---- buckets --------------------------------------------------------------------------------------------------------------- */
 
 // Where the gradients of a layer begin; those of the layers above follow them.
 static size_t begin_of(const lin_trainer *t, int layer)
@@ -107,7 +107,7 @@ void lin_parallel_destroy(lin_trainer *t)
     *p = (lin_train_parallel){0};
 }
 
-/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+/* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
 void lin_parallel_begin(lin_trainer *t)
 {
@@ -145,7 +145,7 @@ int lin_parallel_end(lin_trainer *t)
     return p->status == LIN_OK;
 }
 
-/* ---- the same on all -------------------------------------------------------------------------------------------------------- */
+/* ---- the same on all ------------------------------------------------------------------------------------------------------- */
 
 enum { CHECKS = 4 };
 

@@ -2,7 +2,7 @@
 
 #include "model/network_internal.h"
 
-/* ---- attention -------------------------------------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------------------------------------- */
 
 static const lin_real *rotations_of(const lin_weights *w, int layer)
 {
@@ -140,7 +140,7 @@ static void attention_block_backward(const lin_weights *w, lin_activations *a, l
     lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_qkv, x, p->qkv, rows);
 }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 static void norm(const lin_weights *w, lin_exec *exec, lin_real *y, lin_real *stats, const lin_real *x, const int pair[2], int rows)
 {
@@ -259,7 +259,7 @@ const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a
     return a->normed;
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 // a->d_x = residual + the norm's gradient of dy + a->d_more; with dropout, a->d_y = dropout(a->d_x), for the previous block. db:
 // the gradient of that block's last bias, or NULL.

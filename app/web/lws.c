@@ -67,7 +67,7 @@ struct lin_web {
 
 static lin_web *running; // for libwebsockets' log, which has no context
 
-/* ---- requests --------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     enum lws_token_indexes token;
@@ -126,7 +126,7 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
     return fits;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
 static int add(struct lws *wsi, const char *name, const char *value, unsigned char **at, unsigned char *end)
 {
@@ -211,7 +211,7 @@ static int write_message(lin_web_peer *p)
     return 0;
 }
 
-/* ---- connections that have not asked for anything ---------------------------------------------------------------------------- */
+/* ---- connections that have not asked for anything -------------------------------------------------------------------------- */
 
 static void drop_wsi(struct lws *wsi) { lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC); }
 
@@ -269,7 +269,7 @@ static void closed(lin_web *w)
     if (w->n_connections < w->most_connections / 2) w->is_full = 0;
 }
 
-/* ---- events ----------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------------------------------------- */
 
 // Not 0: refused. A WebSocket's refusal is written at once, a request's when it can be.
 static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket)
@@ -462,7 +462,7 @@ static void on_log(int level, const char *line)
     w->handlers.log(w->handlers.context, w->n_logged < LOG_LINES ? line : "messages of connections are left out for a minute");
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 static void close_web(lin_web *w)
 {

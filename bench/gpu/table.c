@@ -13,7 +13,7 @@ enum { MOST_LINES = 8192, MOST_ROWS = 256, MOST_COLUMNS = 32, LABEL = 96, LONGES
 static cJSON *lines[MOST_LINES];
 static int n_lines;
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 static const char *text(const cJSON *line, const char *name)
 {
@@ -66,7 +66,7 @@ static int read_folder(const char *folder)
     return 1;
 }
 
-/* ---- a table of one value by two labels ------------------------------------------------------------------------------------- */
+/* ---- a table of one value by two labels ------------------------------------------------------------------------------------ */
 
 typedef struct pivot {
     const char *part, *value;
@@ -176,7 +176,7 @@ static void label_batches(const cJSON *line, char *label)
 static void label_chunk(const cJSON *line, char *label) { snprintf(label, LABEL, "%.0f", number(line, "chunk_frames")); }
 static void label_streams(const cJSON *line, char *label) { snprintf(label, LABEL, "%.0f", number(line, "streams")); }
 
-/* ---- the sections ----------------------------------------------------------------------------------------------------------- */
+/* ---- the sections ---------------------------------------------------------------------------------------------------------- */
 
 // The best measured value of a limit: "copy" in GB/s, the rest in TFLOP/s. Negative: unknown.
 static double peak(const char *what)

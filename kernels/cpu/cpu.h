@@ -26,7 +26,7 @@
 #include "base/pool.h"
 #include "kernels/ops.h"
 
-/* ---- execution context ---------------------------------------------------------------------------------------------------- */
+/* ---- execution context ----------------------------------------------------------------------------------------------------- */
 
 /* Scratch of each thread, 64-byte aligned, not zeroed. A work item owns it while it runs; nothing in it is kept for the next. */
 enum { LIN_SCRATCH_BYTES = 1 << 20 };
@@ -51,7 +51,7 @@ static inline void *lin_scratch(const lin_exec *exec, int thread)
     return exec->scratch + (size_t)thread * LIN_SCRATCH_BYTES;
 }
 
-/* ---- instruction sets ----------------------------------------------------------------------------------------------------- */
+/* ---- instruction sets ------------------------------------------------------------------------------------------------------ */
 
 typedef enum lin_isa { LIN_ISA_PORTABLE, LIN_ISA_AVX2, LIN_ISA_AVX512 } lin_isa;
 
@@ -67,20 +67,20 @@ lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err);
 #define LIN_NAME(function) LIN_PASTE(function, LIN_SUFFIX)
 
 #if defined(__x86_64__)
-#define LIN_DISPATCH_DECLARE(type, function, arguments)                                                                            \
-    type function##_portable arguments;                                                                                            \
-    type function##_avx2 arguments;                                                                                                \
+#define LIN_DISPATCH_DECLARE(type, function, arguments)                                                                          \
+    type function##_portable arguments;                                                                                          \
+    type function##_avx2 arguments;                                                                                              \
     type function##_avx512 arguments
-#define LIN_DISPATCH(function)                                                                                                     \
-    (lin_cpu_level() == LIN_ISA_AVX512 ? function##_avx512                                                                         \
-     : lin_cpu_level() == LIN_ISA_AVX2 ? function##_avx2                                                                           \
+#define LIN_DISPATCH(function)                                                                                                   \
+    (lin_cpu_level() == LIN_ISA_AVX512 ? function##_avx512                                                                       \
+     : lin_cpu_level() == LIN_ISA_AVX2 ? function##_avx2                                                                         \
                                        : function##_portable)
 #else
 #define LIN_DISPATCH_DECLARE(type, function, arguments) type function##_portable arguments
 #define LIN_DISPATCH(function) (function##_portable)
 #endif
 
-/* ---- the operations, described in kernels/ops_table.h ----------------------------------------------------------------------- */
+/* ---- the operations, described in kernels/ops_table.h ---------------------------------------------------------------------- */
 
 #define LIN_REAL float
 #define LIN_OP(name) lin_cpu_##name
@@ -108,7 +108,7 @@ void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const 
                                 const float *gates, const float *packed, const lin_segments *segments, int U, int directions);
 #endif
 
-/* ---- shared by elementwise.c and norm.c ------------------------------------------------------------------------------------- */
+/* ---- shared by elementwise.c and norm.c ------------------------------------------------------------------------------------ */
 
 /* A dropout in the form that the loops use. If nothing is dropped: threshold 0, scale 1. */
 typedef struct lin_cpu_mask {

@@ -33,7 +33,7 @@ typedef __m256 vec;
 
 #include "kernels/cpu/linear_body.h"
 
-/* ---- packing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------------------------------------- */
 
 // 8 rows of w [.., k] from column t on become 8 rows of the panel.
 static inline void transpose_8x8(float *to, size_t width, const float *w, size_t k)

@@ -11,7 +11,7 @@
 #define PAIRS 1
 #define vec_fma(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
 
-/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 --------- */
+/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 ------- */
 
 static inline __m512i place_in_pairs(void) // 0, 16, 1, 17, ...
 {
@@ -72,7 +72,7 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
 
 #include "kernels/cpu/linear_body.h"
 
-/* ---- rounding --------------------------------------------------------------------------------------------------------------- */
+/* ---- rounding -------------------------------------------------------------------------------------------------------------- */
 
 void lin_bf16_round_avx512bf16(float *words, const float *x, int rows, int k)
 {
@@ -96,7 +96,7 @@ void lin_bf16_round_avx512bf16(float *words, const float *x, int rows, int k)
     }
 }
 
-/* ---- packing rows of weights ------------------------------------------------------------------------------------------------ */
+/* ---- packing rows of weights ----------------------------------------------------------------------------------------------- */
 
 // Up to 32 floats, the others zero, as 16 words.
 static inline vec words_of(const float *x, int count)

@@ -6,7 +6,7 @@
 
 size_t lin_cpu_bf16_weight_size(int n, int k) { return lin_cpu_weight_size(n, lin_bf16_words(k)); }
 
-/* ---- packing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------------------------------------- */
 
 static void pack_panel(float *packed, const float *w, int n, int k, int piece, int whole_panel)
 {
@@ -28,7 +28,7 @@ void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *value
     lin_pack_panels(exec, packed, values, items, n_items, LIN_PANEL, pack_panel, pack_panel_transposed);
 }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct forward_job {
     lin_exec *exec;

@@ -34,7 +34,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) ||                      \
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) ||                    \
     __has_feature(undefined_behavior_sanitizer) || __has_feature(coverage_sanitizer)
 #define SANITIZED 1
 #endif
@@ -172,19 +172,19 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
     }
 }
 
-#define BLOCK_DEFINE(R, P, V)                                                                                                      \
-    static __attribute__((noinline)) NO_MEMSET void block_##R##_##P##_##V(int groups, const operands *from, const result *to)      \
-    {                                                                                                                              \
-        if (FEW_AHEAD && R > 1 && from->once) block(R, P, V, 1, 1, from, to);                                                      \
-        else block(R, P, V, 0, groups, from, to);                                                                                  \
+#define BLOCK_DEFINE(R, P, V)                                                                                                    \
+    static __attribute__((noinline)) NO_MEMSET void block_##R##_##P##_##V(int groups, const operands *from, const result *to)    \
+    {                                                                                                                            \
+        if (FEW_AHEAD && R > 1 && from->once) block(R, P, V, 1, 1, from, to);                                                    \
+        else block(R, P, V, 0, groups, from, to);                                                                                \
     }
 BLOCKS(BLOCK_DEFINE)
 
 static void block_run(int rows, int panels, int vecs, int groups, const operands *from, const result *to)
 {
-#define BLOCK_CASE(R, P, V)                                                                                                        \
-    case (R * 16 + P) * 16 + V:                                                                                                    \
-        block_##R##_##P##_##V(groups, from, to);                                                                                   \
+#define BLOCK_CASE(R, P, V)                                                                                                      \
+    case (R * 16 + P) * 16 + V:                                                                                                  \
+        block_##R##_##P##_##V(groups, from, to);                                                                                 \
         break;
     switch ((rows * 16 + panels) * 16 + vecs) {
         BLOCKS(BLOCK_CASE)
@@ -334,7 +334,7 @@ void LIN_NAME(lin_linear_turned)(float *y, const float *x, const float *packed, 
 }
 #endif
 
-/* ---- backward: a rectangle of dw -------------------------------------------------------------------------------------------- */
+/* ---- backward: a rectangle of dw ------------------------------------------------------------------------------------------- */
 
 // A step of a block takes ROWS_A_STEP rows of dy and x. DEPTH rows are summed in registers before they are added to dw: fixed,
 // since the bits of dw depend on it.

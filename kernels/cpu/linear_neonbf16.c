@@ -32,7 +32,7 @@ static inline vec some(const float *p, int count)
     return count >= LANES ? vec_load(p) : count > 0 ? vec_load_part(p, count) : (vec){0};
 }
 
-/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 --------- */
+/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 ------- */
 
 static inline vec paired(vec even, vec odd)
 {
@@ -82,7 +82,7 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
 
 #include "kernels/cpu/linear_body.h"
 
-/* ---- rounding --------------------------------------------------------------------------------------------------------------- */
+/* ---- rounding -------------------------------------------------------------------------------------------------------------- */
 
 // Up to eight floats, the others zero, as four words.
 static inline vec words_of(const float *x, int count)
@@ -100,7 +100,7 @@ void lin_bf16_round_neonbf16(float *words, const float *x, int rows, int k)
     }
 }
 
-/* ---- packing rows of weights ------------------------------------------------------------------------------------------------ */
+/* ---- packing rows of weights ----------------------------------------------------------------------------------------------- */
 
 void lin_bf16_pack_rows_neonbf16(float *panel, const float *w, int rows, int k, int width)
 {

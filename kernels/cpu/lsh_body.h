@@ -57,7 +57,7 @@ typedef struct LIN_NAME(tiles) {
     float *sums, *m, *l; // forward: of the tile of queries, [tile, Ep], [lanes], [lanes]
 } LIN_NAME(tiles);
 
-/* ---- sorting ------------------------------------------------------------------------------------------------------------ */
+/* ---- sorting --------------------------------------------------------------------------------------------------------------- */
 
 /* The largest and the smallest projection of a row so far, by lane, and their columns. */
 typedef struct LIN_NAME(extremes) {
@@ -166,7 +166,7 @@ void LIN_NAME(lin_lsh_head_sort)(const lin_lsh_head *h)
     }
 }
 
-/* ---- tiles -------------------------------------------------------------------------------------------------------------- */
+/* ---- tiles ----------------------------------------------------------------------------------------------------------------- */
 
 /* Floats of a slot, and of what all slots share, for tiles of n frames. */
 static size_t LIN_NAME(lsh_slot_size)(int n, int Ep, int backward)
@@ -340,7 +340,7 @@ static void LIN_NAME(lsh_products)(float *S, const float *rows, const float *tra
         .b_stride = lanes, .rows = n, .columns = vround(columns), .inner = t->head->E});
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 // Reads the state of the queries of a tile from y and lse.
 static void LIN_NAME(lsh_resume)(LIN_NAME(tiles) *t, const LIN_NAME(slot) *s, int round)
@@ -452,7 +452,7 @@ void LIN_NAME(lin_lsh_head_forward)(const lin_lsh_head *h)
     }
 }
 
-/* ---- backward ----------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 // From S (products) and dS (dy . v) of a pair of tiles: S becomes p, dS becomes dS_ij w_j, and the keys' c grow.
 static void LIN_NAME(lsh_softmax_gradient)(LIN_NAME(tiles) *t, const LIN_NAME(slot) *queries, const LIN_NAME(slot) *keys)

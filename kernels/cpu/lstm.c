@@ -170,7 +170,7 @@ void lin_cpu_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, 
     forward(&job, exec, h, cells, gates, packed, segments, U, directions, states, at);
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 static void backward_piece(void *context, int piece, int thread)
 {
@@ -245,7 +245,7 @@ void lin_cpu_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float
 }
 
 #if LIN_HAS_BF16
-/* ---- weights packed in bf16 ------------------------------------------------------------------------------------------------- */
+/* ---- weights packed in bf16 ------------------------------------------------------------------------------------------------ */
 
 static void product_bf16(float *y, const float *x, float *room, const float *packed, int rows, int n, int k, int s)
 {

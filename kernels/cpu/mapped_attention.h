@@ -62,7 +62,7 @@ typedef struct LIN_NAME(mapped) {
     float *inverse, *g;    /* [chunk] */
 } LIN_NAME(mapped);
 
-/* ---- the scan ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the scan -------------------------------------------------------------------------------------------------------------- */
 
 /* For n frames: block += a bᵀ if `update`, then out += qᵀ block if `read`. */
 LIN_INLINE void LIN_NAME(mapped_block)(float *block, size_t pitch, const float *a, const float *b, const float *q, float *out, int n, int update,
@@ -128,7 +128,7 @@ LIN_INLINE float *LIN_NAME(mapped_at)(const LIN_NAME(mapped) *h, const float *pa
     return (float *)panels + (size_t)(x / PANEL) * (size_t)(h->chunk * PANEL) + x % PANEL;
 }
 
-/* ---- vectors of a chunk ------------------------------------------------------------------------------------------------------ */
+/* ---- vectors of a chunk ---------------------------------------------------------------------------------------------------- */
 
 LIN_INLINE int LIN_NAME(mapped_least)(int a, int b) { return a < b ? a : b; }
 
@@ -169,7 +169,7 @@ static void LIN_NAME(mapped_put)(const LIN_NAME(mapped) *h, float *x, size_t str
     }
 }
 
-/* ---- the feature maps -------------------------------------------------------------------------------------------------------- */
+/* ---- the feature maps ------------------------------------------------------------------------------------------------------ */
 
 LIN_INLINE float *LIN_NAME(mapped_input)(const LIN_NAME(mapped) *h, const float *u, int f)
 {
@@ -357,7 +357,7 @@ static void LIN_NAME(mapped_pass)(const LIN_NAME(mapped) *h, float *dx, const fl
     LIN_NAME(mapped_put)(h, dx, h->stride, t, step, n, h->oe, NULL);
 }
 
-/* ---- z and r ----------------------------------------------------------------------------------------------------------------- */
+/* ---- z and r --------------------------------------------------------------------------------------------------------------- */
 
 /* inverse[f] = 1 / (φ(q_f) z + eps), with φ(k) of the frames up to f added to z if `keys`; z itself changes if `keep`. */
 static void LIN_NAME(mapped_denominators)(const LIN_NAME(mapped) *h, int n, int keys, int keep)
@@ -391,7 +391,7 @@ static void LIN_NAME(mapped_starts)(const LIN_NAME(mapped) *h, const float *phi,
     }
 }
 
-/* ---- scratch and states ------------------------------------------------------------------------------------------------------ */
+/* ---- scratch and states ---------------------------------------------------------------------------------------------------- */
 
 LIN_INLINE float *LIN_NAME(mapped_room)(float **scratch, size_t n)
 {
@@ -502,7 +502,7 @@ static void LIN_NAME(mapped_write_state)(const LIN_NAME(mapped) *h, float *state
     }
 }
 
-/* ---- forward ----------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 static void LIN_NAME(mapped_keys)(const LIN_NAME(mapped) *h, int t, int step, int n)
 {
@@ -547,7 +547,7 @@ void LIN_NAME(lin_mapped_head_forward)(float *y, const float *qkv, const float *
     if (state) LIN_NAME(mapped_write_state)(&h, state);
 }
 
-/* ---- backward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 /* Each of the three passes adds frames to its matrix and reads it for frames: both for a chunk in turn (causal), or all are added
  * first. 1 / den and g of a frame are stored in the first elements of its dv and dk until the passes that write these; each reads

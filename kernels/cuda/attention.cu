@@ -6,7 +6,7 @@
 #include <float.h>
 #include <limits.h>
 
-// ---- division of the work
+/* ---- division of the work -------------------------------------------------------------------------------------------------- */
 
 lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes, int most)
 {
@@ -41,7 +41,7 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
     return plan;
 }
 
-// ---- sums of stretches
+/* ---- sums of stretches ----------------------------------------------------------------------------------------------------- */
 
 template <int EP, int SPLIT, int BACKWARD> __global__ void __launch_bounds__(GROUP) stretch_sums(attention_job job)
 {
@@ -121,7 +121,7 @@ void lin_attention_combine(lin_exec *exec, const attention_job &job, const lin_a
     LIN_LAUNCH(exec, combine_sums, dim3(plan.heads, lin_cuda_blocks(n_elements, GROUP)), GROUP, 0, job, plan.EP, order);
 }
 
-// ---- rows
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
 template <int EP> struct forward_sizes {
     enum { group_floats = 5 * sizes<EP>::tile + sizes<EP>::sum_tile };
@@ -287,7 +287,7 @@ static void launch_rows_of(lin_exec *exec, const attention_job &job, const lin_a
     else launch_rows<EP, SPLIT, 0>(exec, job, plan);
 }
 
-// ---- few rows of many streams
+/* ---- few rows of many streams ---------------------------------------------------------------------------------------------- */
 
 enum { STEP_WARPS = 4, STEP_ROWS = 4, STEP_MOST = 16 };
 
@@ -370,7 +370,7 @@ __global__ void __launch_bounds__(STEP_WARPS * 32) forward_step(attention_job jo
     state[E * E + lane] = z;
 }
 
-// ---- the operation
+/* ---- the operation --------------------------------------------------------------------------------------------------------- */
 
 // 0 if narrow is wanted and there are no tiles.
 static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, const lin_segments *segments, int H, int E, int causal,

@@ -88,7 +88,7 @@ static __device__ __forceinline__ int attention_find(attention_place *p, const a
     return 1;
 }
 
-// ---- elements and products
+/* ---- elements and products ------------------------------------------------------------------------------------------------- */
 
 // eq. 7. The fast exponential has an error of 2^-21 near 0, less than tf32's 2^-11.
 template <int SPLIT> static __device__ __forceinline__ float phi(float x) { return x > 0 ? x + 1 : SPLIT ? expf(x) : __expf(x); }
@@ -103,7 +103,7 @@ static __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// ---- tiles
+/* ---- tiles ----------------------------------------------------------------------------------------------------------------- */
 
 // Starts copying rows 0..n-1 (stride floats apart) of a head to ROWS rows of a tile, by thread `who` of MANY; zeros beyond n and
 // E.
@@ -390,7 +390,7 @@ static __device__ __forceinline__ void store_result(const attention_job &job, si
     if (job.narrow) store_narrow<EP>(job.narrow + at, stride, x, upper, lower, n, job.E, lane);
 }
 
-// ---- running sums
+/* ---- running sums ---------------------------------------------------------------------------------------------------------- */
 
 // The part of a group's tile that a warp sums: 16 rows of S from `row`, 8-column tiles from `column`, and z of these rows.
 template <int EP> struct partial_sums {
@@ -564,7 +564,7 @@ template <int EP> static __device__ __forceinline__ void store_state(const runni
         }
 }
 
-// ---- the walk over a stretch
+/* ---- the walk over a stretch ----------------------------------------------------------------------------------------------- */
 
 // The tile of a group in a step, and its number of rows; 0 if there are no tiles left.
 typedef struct tile_walk {
@@ -641,7 +641,7 @@ static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *t
     __syncthreads();
 }
 
-// ---- sums of several stretches: attention.cu
+/* ---- sums of several stretches: attention.cu ------------------------------------------------------------------------------- */
 
 typedef enum attention_order { ORDER_FORWARD, ORDER_REVERSE, ORDER_TOTAL } attention_order;
 

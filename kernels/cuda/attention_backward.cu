@@ -6,7 +6,7 @@
 // attention.h describes the division into tiles. The first scan stores 1/d_i and c_i for the second.
 #include "kernels/cuda/attention.h"
 
-// ---- gradients of queries
+/* ---- gradients of queries -------------------------------------------------------------------------------------------------- */
 
 // Tiles of keys and values, twice; the own rows of queries, dy and y.
 template <int EP> struct query_sizes {
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
     }
 }
 
-// ---- gradients of keys and values
+/* ---- gradients of keys and values ------------------------------------------------------------------------------------------ */
 
 // Tiles of queries and G', twice; own rows of keys and values; 1/d and c, twice.
 template <int EP> struct key_sizes {
@@ -280,7 +280,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
     }
 }
 
-// ---- the operation
+/* ---- the operation --------------------------------------------------------------------------------------------------------- */
 
 template <int EP, int SPLIT, int CAUSAL>
 static void run_backward(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan)

@@ -25,7 +25,7 @@ struct lin_graph {
     int device;
 };
 
-/* ---- errors -------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
 
 static const char *hint_of(cudaError_t error)
 {
@@ -108,7 +108,7 @@ static lin_status report(lin_exec *exec, lin_error *err)
     return status;
 }
 
-/* ---- devices ------------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------------------------------------- */
 
 static int attribute(cudaDeviceAttr name, int device)
 {
@@ -163,7 +163,7 @@ extern "C" int lin_cuda_device(int i, lin_device *device)
     return 1;
 }
 
-/* ---- execution context ---------------------------------------------------------------------------------------------------- */
+/* ---- execution context ----------------------------------------------------------------------------------------------------- */
 
 // Launched once, to check that the build has code for this GPU.
 static __global__ void answer(int *to)

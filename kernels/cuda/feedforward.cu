@@ -14,7 +14,7 @@ static int is_narrow(const lin_exec *exec, const void *hidden, int C, int F)
     return exec->precision == LIN_PRECISION_BF16 && C % 8 == 0 && F % 8 == 0 && C <= F && lin_cuda_aligned(hidden);
 }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 // h = dropout(relu(h + bias)), eight elements per thread.
 static __global__ void __launch_bounds__(THREADS)
@@ -60,7 +60,7 @@ void lin_cuda_feedforward_forward(lin_exec *exec, float *y, float *hidden, const
     lin_cuda_narrow_forward(exec, y, h, w2, b2, rows, C, F, 0);
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 // to = from, or, GATED, gate > 0 ? from * scale : 0 (to may be from); partial [slices, n]: the sums of its columns over each slice
 // of rows. n is a multiple of 8.

@@ -17,7 +17,7 @@ enum {
 
 static int tile_rows(int rows) { return rows < MANY_ROWS ? FEW_ROWS : TILE_ROWS; }
 
-/* ---- stacking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- stacking -------------------------------------------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ float normalised(float x, float mean, float istd) { return (x - mean) * istd; }
 
@@ -61,7 +61,7 @@ void lin_cuda_stack_frames(lin_exec *exec, float *y, const float *x, const float
                    out->rows, tile, (unsigned)D, stack, ahead);
 }
 
-/* ---- positions --------------------------------------------------------------------------------------------------------------- */
+/* ---- positions ------------------------------------------------------------------------------------------------------------- */
 
 // A thread owns a pair of columns in TURNS rows. The angle grows by a constant from row to row, so sine and cosine are rotated. In
 // double: an angle reaches 2^24, and its remainder after whole turns needs an error below 1e-7.
@@ -103,7 +103,7 @@ void lin_cuda_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segment
     LIN_LAUNCH(exec, add_sinusoid, grid, threads, 0, x, segments->offsets, segments->B, segments->rows, C);
 }
 
-/* ---- utterances out of a cache ---------------------------------------------------------------------------------------------- */
+/* ---- utterances out of a cache --------------------------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ int is_masked(const lin_mask *masks, const lin_gather *item, int t, int d)
 {
@@ -212,7 +212,7 @@ void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const li
     LIN_LAUNCH(exec, hear_utterances, grid, 64, 0, x, items, masks, segments->offsets, D);
 }
 
-/* ---- the kept rows of streams ----------------------------------------------------------------------------------------------- */
+/* ---- the kept rows of streams ---------------------------------------------------------------------------------------------- */
 
 // One utterance per group of threads. The new tail is copied from y, so the old one is no longer needed when it is overwritten.
 // PARTS: 1 y, 2 the tails, 3 both, which needs the group's barrier between.

@@ -47,7 +47,7 @@ struct lin_link {
     int rank, size;
 };
 
-/* ---- NCCL ------------------------------------------------------------------------------------------------------------------- */
+/* ---- NCCL ------------------------------------------------------------------------------------------------------------------ */
 
 static void *open_library(void)
 {
@@ -105,7 +105,7 @@ static void check(lin_link *link, int result)
     lin_cuda_check(link->exec, cudaErrorUnknown, what);
 }
 
-/* ---- a link ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a link ---------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_cuda_link_name(lin_exec *exec, lin_link_name *name, lin_error *err)
 {
@@ -181,7 +181,7 @@ void lin_cuda_link_destroy(lin_link *link, int lost)
     lin_free(link);
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------------------------------------ */
 
 // own [n] becomes the sum of all ranks' terms: parts [size - 1, n] are those of the others.
 static __global__ void __launch_bounds__(THREADS) add_in_order(float *own, const float *__restrict__ parts, int rank, int size, size_t n)

@@ -298,7 +298,7 @@ template <mapped_pass PASS> __global__ void __launch_bounds__(MAPPED_THREADS) ma
     for (int i = tid; i < n * wide && state; i += MAPPED_THREADS) state[i] = s.M[i];
 }
 
-// ---- sums over the slices: a thread for each element of out
+/* ---- sums over the slices: a thread for each element of out ---------------------------------------------------------------- */
 
 static __device__ __forceinline__ float sum_slices(const mapped_job &job, size_t element, size_t n)
 {
@@ -336,7 +336,7 @@ static __global__ void __launch_bounds__(MAPPED_THREADS) mapped_summed(mapped_jo
     job.out[row * 3 * width + (e < E ? width + e : width + e + width - E) + h * E] = sum_slices(job, i, 2 * E);
 }
 
-// ---- the operations
+/* ---- the operations -------------------------------------------------------------------------------------------------------- */
 
 static mapped_job mapped_of(const float *qkv, const float *omega, const lin_segments *segments, const lin_map *map, int H, int E,
                             int causal)

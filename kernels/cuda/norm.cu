@@ -52,7 +52,7 @@ static __device__ __forceinline__ float4 load4(const float *x, size_t group, int
     return v;
 }
 
-/* ---- forward, rows in registers --------------------------------------------------------------------------------------------- */
+/* ---- forward, rows in registers -------------------------------------------------------------------------------------------- */
 
 // LANES threads hold a row, GROUPS times four elements each: lane g % LANES has group g of the row. sum, r: NULL if there is
 // nothing to add. sum may be x, or y: then it is not kept.
@@ -109,7 +109,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* ---- forward, any shape ----------------------------------------------------------------------------------------------------- */
+/* ---- forward, any shape ---------------------------------------------------------------------------------------------------- */
 
 // Dropout of one element.
 static __device__ __forceinline__ float drop_one(float v, size_t i, lin_cuda_draw d, lin_cuda_mask m)
@@ -151,8 +151,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-#define NORM_ROWS(LANES, GROUPS)                                                                                                   \
-    LIN_LAUNCH(exec, (norm_rows<LANES, GROUPS>), lin_cuda_blocks((size_t)rows, THREADS / LANES), THREADS, 0, sum, y, stats, x, r,  \
+#define NORM_ROWS(LANES, GROUPS)                                                                                                 \
+    LIN_LAUNCH(exec, (norm_rows<LANES, GROUPS>), lin_cuda_blocks((size_t)rows, THREADS / LANES), THREADS, 0, sum, y, stats, x, r, \
                gamma, beta, rows, C / 4, mask)
 
 static void forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r, const float *gamma,
@@ -189,7 +189,7 @@ void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, flo
     forward(exec, sum, y, stats, x, r, gamma, beta, rows, C, lin_cuda_mask_of(dropout));
 }
 
-/* ---- backward, rows in registers --------------------------------------------------------------------------------------------- */
+/* ---- backward, rows in registers ------------------------------------------------------------------------------------------- */
 
 // With h = (x - mean) rstd, u = dy + more and g = u gamma: dx = residual + rstd (g - mean(g) - h mean(g h)); beside is more, or the
 // residual. A block processes every gridDim.x-th group of rows and writes partial [gridDim.x, SUMS C]: its sums of u h, then of u,
@@ -278,7 +278,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* ---- backward, any shape ----------------------------------------------------------------------------------------------------- */
+/* ---- backward, any shape --------------------------------------------------------------------------------------------------- */
 
 // partial [slices, 2, C]: for each slice of the rows, the sums of u h and of u.
 static __global__ void __launch_bounds__(LIN_SUM_THREADS)
@@ -318,15 +318,15 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-#define GRADIENT_SUMS(LANES, GROUPS, SUMS)                                                                                         \
-    LIN_LAUNCH(exec, (gradient_rows<LANES, GROUPS, SUMS>), parts, THREADS, (THREADS / LANES) * (size_t)C * sizeof(float), dx,      \
+#define GRADIENT_SUMS(LANES, GROUPS, SUMS)                                                                                       \
+    LIN_LAUNCH(exec, (gradient_rows<LANES, GROUPS, SUMS>), parts, THREADS, (THREADS / LANES) * (size_t)C * sizeof(float), dx,    \
                dropped, partial, dy, beside, more != NULL, x, stats, gamma, rows, C / 4, mask)
-#define GRADIENT_ROWS(LANES, GROUPS)                                                                                               \
-    do {                                                                                                                           \
-        parts = (int)lin_cuda_blocks((size_t)rows, THREADS / LANES);                                                               \
-        if (parts > GRADIENT_BLOCKS) parts = GRADIENT_BLOCKS;                                                                      \
-        if (db) GRADIENT_SUMS(LANES, GROUPS, 3);                                                                                   \
-        else GRADIENT_SUMS(LANES, GROUPS, 2);                                                                                      \
+#define GRADIENT_ROWS(LANES, GROUPS)                                                                                             \
+    do {                                                                                                                         \
+        parts = (int)lin_cuda_blocks((size_t)rows, THREADS / LANES);                                                             \
+        if (parts > GRADIENT_BLOCKS) parts = GRADIENT_BLOCKS;                                                                    \
+        if (db) GRADIENT_SUMS(LANES, GROUPS, 3);                                                                                 \
+        else GRADIENT_SUMS(LANES, GROUPS, 2);                                                                                    \
     } while (0)
 
 void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,

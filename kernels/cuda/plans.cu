@@ -94,7 +94,7 @@ static void note(lin_exec *exec, cublasStatus_t status, const lin_cuda_product *
     lin_cuda_check(exec, error, what);
 }
 
-/* ---- finding an algorithm ---------------------------------------------------------------------------------------------------- */
+/* ---- finding an algorithm -------------------------------------------------------------------------------------------------- */
 
 // The largest row count of the class: sixteen classes between powers of two, at least 16 rows apart.
 static int rows_of_class(int rows)
@@ -226,7 +226,7 @@ static plan *plan_of(lin_exec *exec, const lin_cuda_product *product, const plan
     return p;
 }
 
-/* ---- multiplying ------------------------------------------------------------------------------------------------------------- */
+/* ---- multiplying ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct operands {
     void *d;

@@ -67,7 +67,7 @@ void lin_cuda_log_softmax(lin_exec *exec, float *logp, const float *logits, int 
                    V);
 }
 
-/* ---- softmax, and its gradient: one warp per row ----------------------------------------------------------------------------- */
+/* ---- softmax, and its gradient: one warp per row --------------------------------------------------------------------------- */
 
 static __global__ void exponentials(float *p, const float *logp, size_t count)
 {
@@ -102,7 +102,7 @@ void lin_cuda_softmax_rows_backward(lin_exec *exec, float *dlogits, const float 
     LIN_LAUNCH(exec, softmax_gradient, lin_cuda_blocks((size_t)rows, ROWS_THREADS / 32), ROWS_THREADS, 0, dlogits, dp, p, rows, V);
 }
 
-/* ---- label smoothing: one warp per row --------------------------------------------------------------------------------------- */
+/* ---- label smoothing: one warp per row ------------------------------------------------------------------------------------- */
 
 static __global__ void smooth(float *dlogits, const float *__restrict__ logp, int rows, int V, double part, const double *scale)
 {

@@ -180,7 +180,7 @@ template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) sof
     if (row < p.rows) store_own<EP, M>(r, job, p, row, lane);
 }
 
-// ---- few rows of many streams
+/* ---- few rows of many streams ---------------------------------------------------------------------------------------------- */
 
 enum { STEP_ROWS = 16 };
 

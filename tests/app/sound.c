@@ -76,7 +76,7 @@ static double vowels(const sound *s, uint32_t t, unsigned c, uint64_t *state)
     return 0.12 * buzz * (part % 4 != 0) + 0.01 * noise(state);
 }
 
-/* ---- sounds without speech -------------------------------------------------------------------------------------------------- */
+/* ---- sounds without speech ------------------------------------------------------------------------------------------------- */
 
 // Each fills x [n], which is zero before, at any level; 0 on failure.
 typedef struct place {

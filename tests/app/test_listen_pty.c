@@ -15,7 +15,7 @@ enum { MOST_ROWS = 40, MOST_COLUMNS = 120 };
 
 static char folder[64], sound[128], once[128], linnet[PATH_MAX];
 
-/* ---- a terminal ------------------------------------------------------------------------------------------------------------- */
+/* ---- a terminal ------------------------------------------------------------------------------------------------------------ */
 
 // A character is a byte: the environment says that the terminal has no UTF-8. A narrower window cuts lines that are too long and
 // does not fold them, as in xterm.
@@ -117,7 +117,7 @@ static const char *text_of(const screen *s)
     return text;
 }
 
-/* ---- the program in it ------------------------------------------------------------------------------------------------------ */
+/* ---- the program in it ----------------------------------------------------------------------------------------------------- */
 
 typedef struct session {
     screen screen;
@@ -240,7 +240,7 @@ static void ended_with(session *s, int status)
                   text_of(&s->screen));
 }
 
-/* ---- the expected display --------------------------------------------------------------------------------------------------- */
+/* ---- the expected display -------------------------------------------------------------------------------------------------- */
 
 // The words after the head "[from - to]  " of the last line that has one, joined over the rows indented like it.
 static const char *words_of(const char *text, int *is_final)
@@ -312,7 +312,7 @@ static void setup(void)
 
 static void teardown(void) { test_folder_remove(folder); }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------------------------------------- */
 
 static session s;
 

@@ -21,7 +21,7 @@ static float got[MOST];
 static double want[MOST];
 static lin_error failure;
 
-// ---- libsndfile, on memory
+/* ---- libsndfile, on memory ------------------------------------------------------------------------------------------------- */
 
 static sf_count_t at;
 

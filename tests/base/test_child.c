@@ -146,7 +146,7 @@ START_TEST(all_of_it_is_ended)
 }
 END_TEST
 
-// ---- tasks of the started program ----
+/* ---- tasks of the started program ------------------------------------------------------------------------------------------ */
 
 static int do_task(const char *name)
 {

@@ -8,7 +8,7 @@
 
 static const lin_ops *fp32(void) { return test_device(LIN_PRECISION_FP32); }
 
-/* ---- the network ------------------------------------------------------------------------------------------------------------ */
+/* ---- the network ----------------------------------------------------------------------------------------------------------- */
 
 START_TEST(small_case) { golden_check_case(golden_names[_i], fp32(), 1e-4); }
 END_TEST
@@ -31,7 +31,7 @@ START_TEST(rounded_operands)
 }
 END_TEST
 
-/* ---- whole utterances and single streams ------------------------------------------------------------------------------------ */
+/* ---- whole utterances and single streams ----------------------------------------------------------------------------------- */
 
 START_TEST(an_encoder_equals_the_cpus)
 {
@@ -71,7 +71,7 @@ START_TEST(an_encoder_equals_the_cpus)
 }
 END_TEST
 
-/* ---- many streams ----------------------------------------------------------------------------------------------------------- */
+/* ---- many streams ---------------------------------------------------------------------------------------------------------- */
 
 START_TEST(company)
 {
@@ -154,7 +154,7 @@ START_TEST(sound)
 }
 END_TEST
 
-/* ---- training --------------------------------------------------------------------------------------------------------------- */
+/* ---- training -------------------------------------------------------------------------------------------------------------- */
 
 // The program opens the backend as a library; in emulation that of this configuration.
 static void training_set_up(void)

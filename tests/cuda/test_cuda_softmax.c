@@ -66,7 +66,7 @@ static void release(const void *buffer)
     test_buffer_free(at.to);
 }
 
-/* ---- the reference ---------------------------------------------------------------------------------------------------------- */
+/* ---- the reference --------------------------------------------------------------------------------------------------------- */
 
 typedef struct answer {
     double *y, *lse, *dqkv, *p;
@@ -135,7 +135,7 @@ static answer answer_of(const shape *s, const lin_segments *segments, const floa
     return a;
 }
 
-/* ---- the tests -------------------------------------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------------------------------------- */
 
 static void check(const char *what, const shape *s, const float *got, const double *want, size_t n, double tolerance)
 {

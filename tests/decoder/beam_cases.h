@@ -14,7 +14,7 @@ SUPPORT const char arpa[] = "\\data\\\nngram 1=6\nngram 2=7\nngram 3=3\n\n\\1-gr
                            "-0.3\n-0.2 C </s>\n-0.8 B </s>\n-0.5 A C -0.1\n\n\\3-grams:\n-0.1 <s> A B\n-0.6 A B A\n-0.2 B A "
                            "C\n\n\\end\\\n";
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
 // Normalised rows, from flat to peaked.
 SUPPORT void random_rows(float *logp, int T, int V, uint64_t key, double sharpness)

@@ -135,7 +135,7 @@ static void check_report(const lin_align_report *report, const lin_align_options
     test_require(fabs(there / (stretch * o->row_s) - worst) < 1e-9, "worst row %lld", (long long)report->worst_row);
 }
 
-// ---- against every sequence of labels -------------------------------------------------------------------------------------------
+/* ---- against every sequence of labels -------------------------------------------------------------------------------------- */
 
 static int is_a_reading(const int *phones, int n, int slot)
 {
@@ -220,7 +220,7 @@ START_TEST(small_cases_against_all_alignments)
 }
 END_TEST
 
-// ---- against the full matrix ----------------------------------------------------------------------------------------------------
+/* ---- against the full matrix ----------------------------------------------------------------------------------------------- */
 
 // D[t][slot][variant][position]: even positions are blanks before a phone, odd ones phones; the blank after the last slot is a
 // slot of its own. Written from the rules, without the graph's tables.
@@ -292,7 +292,7 @@ START_TEST(large_cases_against_the_full_matrix)
 }
 END_TEST
 
-// ---- a text that is said --------------------------------------------------------------------------------------------------------
+/* ---- a text that is said --------------------------------------------------------------------------------------------------- */
 
 // Rows that contain the text's first pronunciations at known times: each phone for 1 to 3 rows, blanks of 1 to 4 rows between.
 // start [phones]: the first row of each; returns the number of rows.
@@ -436,7 +436,7 @@ START_TEST(phones_that_belong_to_no_word)
 }
 END_TEST
 
-// ---- the beam -------------------------------------------------------------------------------------------------------------------
+/* ---- the beam -------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_beam_that_loses_the_path_is_widened)
 {
@@ -574,7 +574,7 @@ START_TEST(a_text_that_goes_on_behind_the_sound)
 }
 END_TEST
 
-// ---- impossible input -----------------------------------------------------------------------------------------------------------
+/* ---- impossible input ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(texts_and_rows_that_cannot_match)
 {

@@ -215,7 +215,7 @@ START_TEST(an_exhaustive_beam_gives_the_sum_over_all_paths)
 }
 END_TEST
 
-/* ---- a plain search: log domain, whole sequences, no shared code ------------------------------------------------------------ */
+/* ---- a plain search: log domain, whole sequences, no shared code ----------------------------------------------------------- */
 
 enum { PLAIN_T = 150, PLAIN_WIDTH = 8 };
 

@@ -110,7 +110,7 @@ START_TEST(a_million_frames)
 }
 END_TEST
 
-/* ---- contexts that change --------------------------------------------------------------------------------------------------- */
+/* ---- contexts that change -------------------------------------------------------------------------------------------------- */
 
 // The bonus if every prefix is in the beam: at the change, after `before` frames, every prefix that fits into them is in the beam
 // and loses the bonus of unfinished phrases; later phones match only the new phrases.
@@ -225,7 +225,7 @@ START_TEST(nothing_stays_of_old_phrases)
 }
 END_TEST
 
-/* ---- failures --------------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(bad_rows_change_nothing)
 {

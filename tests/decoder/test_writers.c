@@ -106,7 +106,7 @@ START_TEST(the_table)
 }
 END_TEST
 
-// ---- golden files ---------------------------------------------------------------------------------------------------------------
+/* ---- golden files ---------------------------------------------------------------------------------------------------------- */
 
 #define HOSTILE_ID "a,\"b\"\n\tc\xFF (d)"
 #define HOSTILE_SPEAKER " anna \"the first\" "
@@ -250,7 +250,7 @@ START_TEST(what_a_document_cannot_hold)
 }
 END_TEST
 
-// ---- words ----------------------------------------------------------------------------------------------------------------------
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
 // "hello", a word outside the lexicon, "world", over phones of 10 ms.
 static void three_words(const char *last)
@@ -370,7 +370,7 @@ START_TEST(phones_of_no_word)
 }
 END_TEST
 
-// ---- unusual results ------------------------------------------------------------------------------------------------------------
+/* ---- unusual results ------------------------------------------------------------------------------------------------------- */
 
 // The intervals of a TextGrid cover 0 to the end without gaps, for any times of the result.
 static void check_grid(const char *text, int n_tiers)
@@ -446,7 +446,7 @@ START_TEST(odd_text)
 }
 END_TEST
 
-// ---- from rows to each format and back ------------------------------------------------------------------------------------------
+/* ---- from rows to each format and back ------------------------------------------------------------------------------------- */
 
 enum { V = 40, ROWS = 900, ONSETS = 12 };
 

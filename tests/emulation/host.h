@@ -189,7 +189,7 @@ static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e
     return cudaStreamWaitEvent(stream, event, 0);
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------------------ */
+/* ---- launches -------------------------------------------------------------------------------------------------------------- */
 
 /* A kernel and its arguments, copied at the launch as CUDA does. */
 struct emulated_call {

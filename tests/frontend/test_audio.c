@@ -158,7 +158,7 @@ START_TEST(raw_encodings)
 }
 END_TEST
 
-// ---- pipes ----
+/* ---- pipes ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct writer {
     int fd;
@@ -341,7 +341,7 @@ START_TEST(pipes_of_other_things)
 }
 END_TEST
 
-// ---- hostile files ----
+/* ---- hostile files --------------------------------------------------------------------------------------------------------- */
 
 static void refused(const char *path, const lin_pcm_format *raw, lin_status wanted, const char *text)
 {

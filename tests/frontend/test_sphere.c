@@ -16,7 +16,7 @@ enum { N = 4000 };
 
 static void remove_files(void) { remove_temp_folder(); }
 
-// ---- headers ----
+/* ---- headers --------------------------------------------------------------------------------------------------------------- */
 
 // A header of as many bytes as `length` says, at least 1024.
 static size_t make_header(unsigned char *b, const char *length, const char *fields)
@@ -140,7 +140,7 @@ START_TEST(headers_cut_anywhere)
 }
 END_TEST
 
-// ---- sound ----
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 static void fill(int16_t *x, int n, int channels, int is_ulaw)
 {

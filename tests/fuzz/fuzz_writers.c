@@ -72,7 +72,7 @@ static void add_token(lin_result *r, bytes *b, int with_words)
     }
 }
 
-// ---- the rules of each format -------------------------------------------------------------------------------------------------
+/* ---- the rules of each format ---------------------------------------------------------------------------------------------- */
 
 static void must(int condition)
 {

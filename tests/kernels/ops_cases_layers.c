@@ -4,7 +4,7 @@
 
 const int ops_rows[OPS_N_ROWS] = {0, 1, 2, 7, 8, 9, 17, 49, 65};
 
-/* ---- linear ----------------------------------------------------------------------------------------------------------------- */
+/* ---- linear ---------------------------------------------------------------------------------------------------------------- */
 
 void ops_pack(ops_context *c, pair packed, pair w, int n, int k, int transposed)
 {
@@ -190,7 +190,7 @@ void ops_case_weights_pack_half(ops_context *c)
     ops_end(c);
 }
 
-/* ---- layer norm ------------------------------------------------------------------------------------------------------------- */
+/* ---- layer norm ------------------------------------------------------------------------------------------------------------ */
 
 static void ops_norm_shape(ops_context *c, int rows, int C, double lo, double hi, double tolerance)
 {
@@ -403,7 +403,7 @@ void ops_case_block_end_backward(ops_context *c)
     if (!c->options->quick) ops_block_end_backward_shape(c, 701, 35, 0.1); // blocks of rows that begin anywhere in a vector
 }
 
-/* ---- the feed-forward block ------------------------------------------------------------------------------------------------- */
+/* ---- the feed-forward block ------------------------------------------------------------------------------------------------ */
 
 // The block's own operations against those that it consists of. Biases keep the inner sums away from 0, so that rounded operands
 // pass the same elements as ref/.
@@ -455,7 +455,7 @@ void ops_case_feedforward(ops_context *c)
     if (!c->options->quick) ops_feedforward_shape(c, 1000, 192, 768, 0.1);
 }
 
-/* ---- element by element ----------------------------------------------------------------------------------------------------- */
+/* ---- element by element ---------------------------------------------------------------------------------------------------- */
 
 void ops_case_elementwise(ops_context *c)
 {
@@ -526,7 +526,7 @@ void ops_case_dropout_rule(ops_context *c)
     }
 }
 
-/* ---- frames ----------------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------------------------------------- */
 
 void ops_case_stack_frames(ops_context *c)
 {

@@ -1,7 +1,7 @@
 // Cases of ops_cases.h for the operations along an utterance: convolution, attention, CTC.
 #include "tests/kernels/ops_cases_internal.h"
 
-/* ---- shared by convolution and attention: a state per utterance, passed from call to call ----------------------------------- */
+/* ---- shared by convolution and attention: a state per utterance, passed from call to call ---------------------------------- */
 
 /* States of an utterance begin so many elements into their blocks. */
 size_t ops_state_at(ops_context *c) { return (size_t)(ops_pick(c, 0, 2) * 12 + ops_pick(c, 0, 1)); }
@@ -75,7 +75,7 @@ ops_states ops_some_states(ops_context *c, int B, size_t count, double lo, doubl
     return s;
 }
 
-/* ---- convolution ------------------------------------------------------------------------------------------------------------ */
+/* ---- convolution ----------------------------------------------------------------------------------------------------------- */
 
 static void ops_conv_shape(ops_context *c, const ops_layout *layout, int C, int K, int after)
 {
@@ -146,7 +146,7 @@ void ops_case_conv_splits(ops_context *c)
             }
 }
 
-/* ---- attention -------------------------------------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------------------------------------- */
 
 static void ops_attention_shape(ops_context *c, const ops_layout *layout, int H, int E, int causal, double lo, double hi)
 {
@@ -265,7 +265,7 @@ void ops_case_attention_splits(ops_context *c)
             }
 }
 
-/* ---- the attention block ---------------------------------------------------------------------------------------------------- */
+/* ---- the attention block --------------------------------------------------------------------------------------------------- */
 
 // The block's own operations against those that it consists of.
 static void ops_attention_block_shape(ops_context *c, const ops_layout *layout, int H, int E, int causal)
@@ -325,7 +325,7 @@ void ops_case_attention_block(ops_context *c)
     }
 }
 
-/* ---- log-softmax and CTC ---------------------------------------------------------------------------------------------------- */
+/* ---- log-softmax and CTC --------------------------------------------------------------------------------------------------- */
 
 void ops_case_log_softmax(ops_context *c)
 {
@@ -562,7 +562,7 @@ void ops_case_ctc_crowded(ops_context *c)
     }
 }
 
-/* ---- a NaN propagates only within its utterance: training finds it in the loss and can name the utterance ------------------- */
+/* ---- a NaN propagates only within its utterance: training finds it in the loss and can name the utterance ------------------ */
 
 static void ops_cross_entropy_shape(ops_context *c, const ops_layout *layout, int V, double spread)
 {

@@ -6,7 +6,7 @@
 #include "decoder/greedy.h"
 #include "kernels/acoustics.h"
 
-/* ---- memory and order ------------------------------------------------------------------------------------------------------- */
+/* ---- memory and order ------------------------------------------------------------------------------------------------------ */
 
 static void *ops_memory(ops_context *c, size_t bytes, int staging)
 {
@@ -145,7 +145,7 @@ void ops_case_graph(ops_context *c)
     ops_done(c);
 }
 
-/* ---- features from a cache -------------------------------------------------------------------------------------------------- */
+/* ---- features from a cache ------------------------------------------------------------------------------------------------- */
 
 /* Random acoustics with some parts missing, and a voice that is shorter than the utterance or longer. */
 static const lin_acoustics *ops_acoustics(ops_context *c, int D, const float *steps)
@@ -247,7 +247,7 @@ void ops_case_gather(ops_context *c)
     if (!c->options->quick) ops_gather_shape(c, &longer, 40);
 }
 
-/* ---- the kept rows of streams ----------------------------------------------------------------------------------------------- */
+/* ---- the kept rows of streams ---------------------------------------------------------------------------------------------- */
 
 /* Streams of numbered rows, cut into random pieces, each call keeping a random number of them for the next. */
 static void ops_carry_shape(ops_context *c, int B, int width, int most_kept, int most_new)
@@ -325,7 +325,7 @@ void ops_case_carry(ops_context *c)
     ops_carry_shape(c, 0, 4, 1, 1);
 }
 
-/* ---- sound into features ---------------------------------------------------------------------------------------------------- */
+/* ---- sound into features --------------------------------------------------------------------------------------------------- */
 
 /* Frames of noise, of a tone in noise, of silence; triangles of any shape. */
 static void ops_fbank_shape(ops_context *c, int window, int hop, int n_fft, int D, const ops_layout *layout)
@@ -384,7 +384,7 @@ void ops_case_fbank(ops_context *c)
     ops_fbank_shape(c, 400, 160, 512, 80, &longer);
 }
 
-/* ---- rows in no utterance --------------------------------------------------------------------------------------------------- */
+/* ---- rows in no utterance -------------------------------------------------------------------------------------------------- */
 
 /* If one graph serves batches of different sizes, there are rows beyond those of all utterances, with arbitrary contents: the
  * results of the other rows must not change. */
@@ -439,7 +439,7 @@ void ops_case_rows_of_nobody(ops_context *c)
     }
 }
 
-/* ---- greedy decoding -------------------------------------------------------------------------------------------------------- */
+/* ---- greedy decoding ------------------------------------------------------------------------------------------------------- */
 
 static void ops_check_phone(ops_context *c, int b, const lin_phone *got, const lin_greedy_phone *want)
 {

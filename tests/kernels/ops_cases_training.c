@@ -2,7 +2,7 @@
 // optimiser.
 #include "tests/kernels/ops_cases_internal.h"
 
-/* ---- losses ----------------------------------------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------------------------------------- */
 
 static void ops_check_tally(ops_context *c, const lin_tally *got, const lin_tally *want)
 {
@@ -77,7 +77,7 @@ void ops_case_tally_losses(ops_context *c)
     ops_tally_shape(c, 0, 0, -1);
 }
 
-/* ---- clipping --------------------------------------------------------------------------------------------------------------- */
+/* ---- clipping -------------------------------------------------------------------------------------------------------------- */
 
 /* `zeros`: of the norms, every third is 0. most is given as a share of what decides: the norm of all, or 1. */
 static void ops_clip_shape(ops_context *c, int n, double most, int per_tensor)
@@ -151,7 +151,7 @@ void ops_case_clip(ops_context *c)
         }
 }
 
-/* ---- optimiser -------------------------------------------------------------------------------------------------------------- */
+/* ---- optimiser ------------------------------------------------------------------------------------------------------------- */
 
 void ops_case_optimiser(ops_context *c)
 {

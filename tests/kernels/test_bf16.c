@@ -83,7 +83,7 @@ static void release(float *const *buffers, size_t n)
 }
 #define RELEASE(...) release((float *const[]){__VA_ARGS__}, sizeof((float *const[]){__VA_ARGS__}) / sizeof(float *))
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(the_table)
 {
@@ -168,7 +168,7 @@ START_TEST(training_refuses)
 }
 END_TEST
 
-/* ---- rounding --------------------------------------------------------------------------------------------------------------- */
+/* ---- rounding -------------------------------------------------------------------------------------------------------------- */
 
 // Bits on both sides of every place where rounding decides: below a half, a half under an even and an odd neighbour, above a half,
 // a carry into the exponent; then throughout the normal numbers whose rounded value is finite.
@@ -247,7 +247,7 @@ START_TEST(not_numbers_are_not_hidden)
 }
 END_TEST
 
-/* ---- products --------------------------------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct shape {
     int rows, n, k;
@@ -315,7 +315,7 @@ START_TEST(forward_equals_double_sums_of_rounded_operands)
 }
 END_TEST
 
-/* ---- the gradient of weights ------------------------------------------------------------------------------------------------- */
+/* ---- the gradient of weights ----------------------------------------------------------------------------------------------- */
 
 // Odd and even numbers of rows around the 384 that are summed at once; n around 8, 16 and 192, k around 16, 48 and 384.
 static const shape gradients[] = {
@@ -449,7 +449,7 @@ START_TEST(cases_of_all_backends)
 }
 END_TEST
 
-/* ---- a network -------------------------------------------------------------------------------------------------------------- */
+/* ---- a network ------------------------------------------------------------------------------------------------------------- */
 
 enum { D = 9, V = 7, FRAMES = 300 };
 

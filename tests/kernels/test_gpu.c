@@ -63,7 +63,7 @@ static const char *ask(question q, const char *const *settings)
     return answer;
 }
 
-/* ---- questions --------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------------------------------------- */
 
 // "auto CPU-OR-GPU; cuda STATUS MESSAGE"
 static void who(char *answer, size_t capacity)
@@ -158,7 +158,7 @@ static void threads(char *answer, size_t capacity)
     snprintf(answer, capacity, "%d of %d", yes, N);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
 #define ASK(q, ...) ask(q, (const char *const[]){__VA_ARGS__, NULL})
 

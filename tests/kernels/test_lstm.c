@@ -42,7 +42,7 @@ static lin_segments segments_of(int *offsets, const int *lengths, int B)
     return s;
 }
 
-/* ---- ref/ against finite differences ---------------------------------------------------------------------------------------- */
+/* ---- ref/ against finite differences --------------------------------------------------------------------------------------- */
 
 enum { MOST_B = 4 };
 
@@ -127,7 +127,7 @@ START_TEST(gradient)
 }
 END_TEST
 
-/* ---- torch.nn.LSTM ---------------------------------------------------------------------------------------------------------- */
+/* ---- torch.nn.LSTM --------------------------------------------------------------------------------------------------------- */
 
 #define REAL double
 #define OPS lin_ops_f64
@@ -152,7 +152,7 @@ START_TEST(golden_cpu)
 }
 END_TEST
 
-/* ---- activations ------------------------------------------------------------------------------------------------------------ */
+/* ---- activations ----------------------------------------------------------------------------------------------------------- */
 
 // Without recurrence: the gates of one unit over their whole range, tanh with a relative error near 0.
 START_TEST(activations)
@@ -191,7 +191,7 @@ START_TEST(activations)
 }
 END_TEST
 
-/* ---- wide layers and many utterances ---------------------------------------------------------------------------------------- */
+/* ---- wide layers and many utterances --------------------------------------------------------------------------------------- */
 
 typedef struct batch {
     const lin_ops *ops;

@@ -37,7 +37,7 @@ static double *filled(size_t n, uint64_t key, double lo, double hi)
     return x;
 }
 
-/* ---- ref/ ------------------------------------------------------------------------------------------------------------------- */
+/* ---- ref/ ------------------------------------------------------------------------------------------------------------------ */
 
 static double dot(const double *a, const double *b, int n)
 {
@@ -187,7 +187,7 @@ START_TEST(gradient_of_ref)
 }
 END_TEST
 
-/* ---- PyTorch ---------------------------------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------------------------------------- */
 
 static float *golden_file(const char *path, size_t rows, int width)
 {
@@ -232,7 +232,7 @@ START_TEST(golden)
 }
 END_TEST
 
-/* ---- the CPU ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the CPU --------------------------------------------------------------------------------------------------------------- */
 
 /* One head of the CPU's input, its results, and ref/'s. */
 typedef struct head_case {
@@ -410,7 +410,7 @@ START_TEST(not_a_number)
 }
 END_TEST
 
-/* ---- random features are softmax attention in the mean ----------------------------------------------------------------------- */
+/* ---- random features are softmax attention in the mean --------------------------------------------------------------------- */
 
 // Root mean square difference from softmax attention over some draws of D features, for values of about 1.
 static double distance_from_softmax(int D)

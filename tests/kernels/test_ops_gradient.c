@@ -67,7 +67,7 @@ static void away_from_zero(double *x, size_t n)
         if (fabs(x[i]) < 0.01) x[i] = x[i] < 0 ? x[i] - 0.02 : x[i] + 0.02;
 }
 
-/* ---- linear ----------------------------------------------------------------------------------------------------------------- */
+/* ---- linear ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct linear_case {
     int rows, n, k;
@@ -148,7 +148,7 @@ START_TEST(relu_and_its_dropout)
 }
 END_TEST
 
-/* ---- layer norm ------------------------------------------------------------------------------------------------------------- */
+/* ---- layer norm ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct norm_case {
     int rows, C;
@@ -191,7 +191,7 @@ START_TEST(layer_norm)
 }
 END_TEST
 
-/* ---- dropout: linear, so its backward is itself ----------------------------------------------------------------------------- */
+/* ---- dropout: linear, so its backward is itself ---------------------------------------------------------------------------- */
 
 typedef struct dropout_case {
     double *x, *r, *weights, p;
@@ -227,7 +227,7 @@ START_TEST(dropout)
 }
 END_TEST
 
-/* ---- the end of a block: norm(x + dropout(r)), and the operations beside it ------------------------------------------------- */
+/* ---- the end of a block: norm(x + dropout(r)), and the operations beside it ------------------------------------------------ */
 
 typedef struct block_case {
     int rows, C;
@@ -269,7 +269,7 @@ START_TEST(block_end)
 }
 END_TEST
 
-/* ---- convolution ------------------------------------------------------------------------------------------------------------ */
+/* ---- convolution ----------------------------------------------------------------------------------------------------------- */
 
 static const int offsets[] = {0, 5, 5, 6, 13}; // four utterances, one of them empty
 enum { B = 4, ROWS = 13 };
@@ -310,7 +310,7 @@ START_TEST(conv)
 }
 END_TEST
 
-/* ---- attention -------------------------------------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct attention_case {
     int H, E, causal;
@@ -364,7 +364,7 @@ START_TEST(attention_by_hand)
 }
 END_TEST
 
-/* ---- attention that forgets -------------------------------------------------------------------------------------------------- */
+/* ---- attention that forgets ------------------------------------------------------------------------------------------------ */
 
 typedef struct decayed_case {
     int H, E, constant;
@@ -432,7 +432,7 @@ START_TEST(decayed_attention_by_hand)
 }
 END_TEST
 
-/* ---- CTC through log_softmax ------------------------------------------------------------------------------------------------ */
+/* ---- CTC through log_softmax ----------------------------------------------------------------------------------------------- */
 
 enum { V = 4 };
 
@@ -465,7 +465,7 @@ START_TEST(ctc)
 }
 END_TEST
 
-/* ---- softmax ---------------------------------------------------------------------------------------------------------------- */
+/* ---- softmax --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct softmax_case {
     double *logits, *weights;
@@ -492,7 +492,7 @@ START_TEST(softmax_rows)
 }
 END_TEST
 
-/* ---- label smoothing, beside a loss that is a weighted sum of logp ----------------------------------------------------------- */
+/* ---- label smoothing, beside a loss that is a weighted sum of logp --------------------------------------------------------- */
 
 enum { SMOOTHED = 20 }; // per cent
 
@@ -524,7 +524,7 @@ START_TEST(label_smoothing)
 }
 END_TEST
 
-/* ---- cross entropy through log_softmax --------------------------------------------------------------------------------------- */
+/* ---- cross entropy through log_softmax ------------------------------------------------------------------------------------- */
 
 typedef struct entropy_case {
     double *logits;

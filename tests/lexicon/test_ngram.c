@@ -13,7 +13,7 @@ static lin_ngram *parse(const char *text)
     return lm;
 }
 
-// ---- random models --------------------------------------------------------------------------------------------------------------
+/* ---- random models --------------------------------------------------------------------------------------------------------- */
 
 START_TEST(scores_are_those_of_the_definition)
 {
@@ -90,7 +90,7 @@ START_TEST(probabilities_sum_to_one_where_they_should)
 }
 END_TEST
 
-// ---- KenLM ----------------------------------------------------------------------------------------------------------------------
+/* ---- KenLM ----------------------------------------------------------------------------------------------------------------- */
 
 // tests/golden/ngram_scores.txt: "FILE WORD..." and below it the log10 of each word and of </s>, by KenLM.
 START_TEST(scores_are_those_of_kenlm)
@@ -137,7 +137,7 @@ START_TEST(scores_are_those_of_kenlm)
 }
 END_TEST
 
-// ---- words and odd models -------------------------------------------------------------------------------------------------------
+/* ---- words and odd models -------------------------------------------------------------------------------------------------- */
 
 START_TEST(words)
 {

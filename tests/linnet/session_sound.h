@@ -15,10 +15,10 @@ static lin_recognizer recognizer;
 static float *features; // [n_features, D]
 static int n_features, D;
 
-#define require_ok(call)                                                                                                           \
-    do {                                                                                                                           \
-        const lin_status done = (call);                                                                                            \
-        ck_assert_msg(done == LIN_OK, "%s: %s", lin_status_name(done), err.message);                                               \
+#define require_ok(call)                                                                                                         \
+    do {                                                                                                                         \
+        const lin_status done = (call);                                                                                          \
+        ck_assert_msg(done == LIN_OK, "%s: %s", lin_status_name(done), err.message);                                             \
     } while (0)
 
 // 1.6 s of vowels and hisses, then 1.2 s of faint noise, three times.

@@ -372,7 +372,7 @@ START_TEST(nothing_is_allocated_while_results_flow)
 }
 END_TEST
 
-/* ---- states ----------------------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------------------------------------- */
 
 static const lin_state_about about = {.model = 5, .rate_hz = 16000, .channels = 2, .channel = LIN_CHANNEL_EACH, .lanes = 2,
                                       .samples = 100, .frames = 9, .rows = 3, .row_seconds = 0.03};

@@ -20,7 +20,7 @@ static char folder[256], dict[300], arpa[300], phones_arpa[300], list[300], neve
 static float *logp; // [n_rows, V], of all the sound at once
 static int n_rows, V;
 
-/* ---- a lexicon of what is said ---------------------------------------------------------------------------------------------- */
+/* ---- a lexicon of what is said --------------------------------------------------------------------------------------------- */
 
 // The names of the phones first .. first+n-1 that greedy decoding finds.
 static void put_phones(FILE *f, const lin_greedy_phone *phones, int n)
@@ -108,7 +108,7 @@ static void end(void)
     teardown();
 }
 
-/* ---- searches --------------------------------------------------------------------------------------------------------------- */
+/* ---- searches -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct values {
     lin_decoding_values decoding;
@@ -166,7 +166,7 @@ static void close_search(opened *o)
 static const char words_line[] = WORDS, beam_line[] = "--beam 8 --lm %p";
 static const char *const lines[] = {beam_line, words_line, "--beam 8 --lm %p --n-best 4", WORDS " --n-best 3"};
 
-/* ---- what is shown ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------------------------------------- */
 
 typedef struct word {
     char text[32];
@@ -329,7 +329,7 @@ static void same(const heard *a, const heard *b)
     }
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------------------------------------- */
 
 static heard a, b;
 static opened search;
@@ -518,7 +518,7 @@ START_TEST(failures)
 }
 END_TEST
 
-/* ---- phrases that change ---------------------------------------------------------------------------------------------------- */
+/* ---- phrases that change --------------------------------------------------------------------------------------------------- */
 
 // All homophones, with so much of a bonus; and a word outside the lexicon.
 static void write_list(const char *bonus)
@@ -658,7 +658,7 @@ START_TEST(phrases_that_cannot_be_read)
 }
 END_TEST
 
-/* ---- many streams ----------------------------------------------------------------------------------------------------------- */
+/* ---- many streams ---------------------------------------------------------------------------------------------------------- */
 
 enum { STREAMS = TEST_ASAN ? 4 : 6, PUSHERS = 2 };
 

@@ -61,7 +61,7 @@ static void check_close(const char *what, const float *got, const float *want, s
     if (getenv("TEST_VERBOSE")) fprintf(stderr, "%s: %g\n", what, worst);
 }
 
-/* ---- averaged weights ------------------------------------------------------------------------------------------------------- */
+/* ---- averaged weights ------------------------------------------------------------------------------------------------------ */
 
 // After each step the average is that of the weights so far, computed here in double; 1e-6 is the rounding of weights near 1.
 START_TEST(an_average_of_all_steps)
@@ -137,7 +137,7 @@ START_TEST(the_average_is_measured_and_saved)
 }
 END_TEST
 
-/* ---- accumulated gradients -------------------------------------------------------------------------------------------------- */
+/* ---- accumulated gradients ------------------------------------------------------------------------------------------------- */
 
 // Equal utterances: a batch of any of them, in any order, is the same batch, so that dropout, whose masks belong to places in the
 // batch, is the same too.
@@ -226,7 +226,7 @@ START_TEST(the_batch_at_fault)
 }
 END_TEST
 
-/* ---- layers left out, inner losses ------------------------------------------------------------------------------------------ */
+/* ---- layers left out, inner losses ----------------------------------------------------------------------------------------- */
 
 // Without weight decay, a step changes the layers that are not left out, and only those.
 START_TEST(layers_left_out)
@@ -379,7 +379,7 @@ START_TEST(smoothed_labels)
 }
 END_TEST
 
-/* ---- joined utterances ------------------------------------------------------------------------------------------------------ */
+/* ---- joined utterances ----------------------------------------------------------------------------------------------------- */
 
 enum { JOINED = 3 };
 
@@ -475,7 +475,7 @@ START_TEST(joined_utterances)
 }
 END_TEST
 
-/* ---- all together ----------------------------------------------------------------------------------------------------------- */
+/* ---- all together ---------------------------------------------------------------------------------------------------------- */
 
 static lin_train_options all_options(const char *run)
 {
@@ -531,7 +531,7 @@ START_TEST(stopped_and_resumed_gives_the_same_bits)
 }
 END_TEST
 
-/* ---- a finished run goes on ------------------------------------------------------------------------------------------------- */
+/* ---- a finished run goes on ------------------------------------------------------------------------------------------------ */
 
 START_TEST(the_cosine_starts_again)
 {

@@ -59,7 +59,7 @@ static inline void set_up(void)
 
 static inline void tear_down(void) { test_folder_remove(folder); }
 
-/* ---- one run ---------------------------------------------------------------------------------------------------------------- */
+/* ---- one run --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct watch {
     const lin_acoustics_table *acoustics; // NULL: none
