@@ -19,7 +19,13 @@
 #include "base/status.h"
 
 /* What else than a token (0 and more) an element of a sequence can be. OPEN, OR and CLOSE are nested at most this deep. */
-enum { LIN_EDIT_OPEN = -2, LIN_EDIT_OR = -3, LIN_EDIT_CLOSE = -4, LIN_EDIT_NULL = -5, LIN_EDIT_OPTIONAL = -6 /* the next token */ };
+enum {
+    LIN_EDIT_OPEN = -2,
+    LIN_EDIT_OR = -3,
+    LIN_EDIT_CLOSE = -4,
+    LIN_EDIT_NULL = -5,
+    LIN_EDIT_OPTIONAL = -6 /* the next token */
+};
 enum { LIN_EDIT_DEPTH = 16 };
 
 /* Tokens of both sides, -1 for nothing. is_right: they are equal, or an optional word has no partner. */

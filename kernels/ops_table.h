@@ -144,8 +144,7 @@ typedef struct LIN_OPS {
     /* ---- linear attention, φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, eq. 4-12) ----------------------------------------- */
 
     /* y [rows, H E] from qkv [rows, 3, H, E] (before φ). Per head y_i = φ(q_i)ᵀ S / (φ(q_i)ᵀ z + 1e-6), where S = sum φ(k_j) v_jᵀ
-     * and
-      * z = sum φ(k_j) run over j <= i of the utterance (causal; a frame sees itself) or over all of its frames.
+     * and z = sum φ(k_j) run over j <= i of the utterance (causal; a frame sees itself) or over all of its frames.
      * causal only: states[b] + at, where states and states[b] are not NULL, is [H, E+1, E] (S, then z as row E): read as the sums
      * before the first row, and written as the sums after the last. Any split of the rows into calls gives the same result (CPU:
      * the same bits). */

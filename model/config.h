@@ -11,9 +11,9 @@
  *   output  LN, linear -> V, log-softmax
  *
  * The variants that the paper compares, and who can stream:
- *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal. Causal with elu + 1
- *   it may
- *                  forget: its sums are multiplied at each step by a decay, one constant a head (fixed) or from the input (gated)
+ *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal. Causal with
+ *                  elu + 1 it may forget: its sums are multiplied at each step by a decay, one constant a head (fixed) or from the
+ *                  input (gated)
  *   softmax        Vaswani et al. 2017, in tiles; if causal, a stream that keeps all keys and values (supplement C.1)
  *   softmax-naive  the same function and parameters, with the T x T scores in memory, as the paper timed it; does not stream
  *   lsh            Reformer (Kitaev et al. 2020): shared queries and keys; does not stream

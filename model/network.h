@@ -43,13 +43,12 @@ typedef struct lin_inner {
  *                appended, and the caller advances n; lin_config_cache_count elements a row
  *   dropout_key  not NULL: training, with dropout masks drawn from this key
  *   is_part      1: dropout_key[1] is the number of rows before this batch in the whole one of which it is a part; the masks are
- *   those of
- *                the whole
- *   skipped      bit l: layer l is left out in this pass of a transformer in training: its output is its input (layer drop; Fan et
- *   al. 2020) inner        n_inner losses of inner layers, whose gradients the backward pass of a transformer adds; see
- *   lin_network_inner layer_done   may be NULL: called in the backward pass with the number of a layer, from the last to 0, once
- *   the gradients of this
- *                layer and of all above it are complete; those of the last norm, the output and the condition only after
+ *                those of the whole
+ *   skipped      bit l: layer l is left out in this pass of a transformer in training: its output is its input (layer drop;
+ *                Fan et al. 2020)
+ *   inner        n_inner losses of inner layers, whose gradients the backward pass of a transformer adds; see lin_network_inner
+ *   layer_done   may be NULL: called in the backward pass with the number of a layer, from the last to 0, once the gradients of
+ *                this layer and of all above it are complete; those of the last norm, the output and the condition only after
  *                the lowest layer with an inner loss or a condition
  */
 typedef struct lin_batch {

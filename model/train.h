@@ -5,9 +5,8 @@
  *   log.tsv                  one line per epoch: step, losses, dev PER in per cent, learning rate, speed; a line of epoch 0 for the
  *                            model that the run begins with (options.measures_first)
  *   checkpoint.safetensors   everything needed to resume; written to a temporary name and renamed
- *   best.safetensors         the model with the lowest dev PER so far; with an average of the weights (options.optimizer.average)
- *   that
- *                            is what is measured and saved
+ *   best.safetensors         the model with the lowest dev PER so far; with an average of the weights
+ *                            (options.optimizer.average) that is what is measured and saved
  *   curves.svg               loss and dev PER by epoch
  *
  *   lin_train_options options = lin_train_default();
@@ -135,11 +134,10 @@ void lin_train_unlock(int lock);
 
 /*
  * Trains model (its weights are the start, its normalisation is computed from the sets unless the run resumes; its emission delay
- * stays, or is that of the checkpoint). On return the model
- * holds the last weights; the best ones are in folder/best.safetensors. A loss or gradient that is not finite ends the run with
- * LIN_NUMERIC, naming the utterance or the batch, and keeps the last checkpoint. Resuming: LIN_MISMATCH if the checkpoint is of
- * another network, seed or data, LIN_FORMAT if it is damaged. With another development set the best model is determined again,
- * and a note reports it.
+ * stays, or is that of the checkpoint). On return the model holds the last weights; the best ones are in folder/best.safetensors.
+ * A loss or gradient that is not finite ends the run with LIN_NUMERIC, naming the utterance or the batch, and keeps the last
+ * checkpoint. Resuming: LIN_MISMATCH if the checkpoint is of another network, seed or data, LIN_FORMAT if it is damaged. With
+ * another development set the best model is determined again, and a note reports it.
  */
 lin_status lin_train(const lin_train_options *options, lin_model *model, const lin_dataset *const *sets, int n_sets,
                      const lin_dataset *const *dev_sets, int n_dev_sets, const lin_train_hooks *hooks, lin_error *err);

@@ -2,8 +2,9 @@
  * linear_body.h - the loops of the matrix product, included once per instruction set by linear_<set>.c, which defines
  *
  *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16, neonbf16 (linear_bf16.h)
- *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h), else
- *   0 vec, LANES                     a vector of LANES floats
+ *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h),
+ *                                  else 0
+ *   vec, LANES                     a vector of LANES floats
  *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b if one is NaN)
  *   vec_factor                     vec_set1, or a macro: what vec_fma takes as its a
  *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others are loaded as 0
@@ -65,9 +66,9 @@ enum { EXPECTED_STEP = MAIN_ROWS * PANEL / LANES < 24 ? LINE / 4 : LINE };
 
 // `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step]; the values of the
 // next R rows are a_next further on. Each step prefetches *ahead and *expected, what a later operation reads, and advances them by
-// their steps; where there is nothing to prefetch they are in the cache, since an address that is not mapped is looked up each time.
-// `once`: there is one group of
-// rows, so no later rows find the weights in the cache; each step prefetches the weights FEW_AHEAD further on instead.
+// their steps; where there is nothing to prefetch they are in the cache, since an address that is not mapped is looked up each
+// time. `once`: there is one group of rows, so no later rows find the weights in the cache; each step prefetches the weights
+// FEW_AHEAD further on instead.
 typedef struct operands {
     const float *a, *b, *ahead, *expected;
     size_t a_row, a_step, a_next, b_panel, b_step, ahead_step, expected_step;

@@ -6,8 +6,9 @@
  * registers, and that of conv.cu, whose threads hold a window of rows, have the terms of many sums at hand and make the first
  * stage themselves.
  *
- *   static __global__ void __launch_bounds__(LIN_SUM_THREADS) squares(float *partial, const float *x, int rows, int n, int
- *   rows_each) {
+ *   static __global__ void __launch_bounds__(LIN_SUM_THREADS)
+ *   squares(float *partial, const float *x, int rows, int n, int rows_each)
+ *   {
  *       lin_sum_slice<1, 1>(partial, rows, n, rows_each, [=](float (&v)[1], int row, int column) { ... v[0] = ...; });
  *   }
  *

@@ -4,13 +4,11 @@
 //   crowd PORT silent N SECONDS     N connections that send nothing; crowd PORT half N SECONDS: half a request
 //   crowd PORT hostile N SECONDS    N connections that misbehave, each in one of five ways, again and again:
 //                                   half a request and nothing more; a request, or the body of an upload, of one byte a second;
-// frames
-//                                   of random bytes; sound as fast as it is taken, from a client that reads nothing
+//                                   frames of random bytes; sound as fast as it is taken, from a client that reads nothing
 //   crowd PORT speak N SECONDS FILE [CONFIG]
 //                                   N streams of 16 kHz 16-bit speech in pieces of 40 ms, each from another place of the file on,
-// as
-//                                   fast as it is spoken; then the end. CONFIG: the first message of each. Every minute, and in the
-//                                   end, what the streams were told
+//                                   as fast as it is spoken; then the end. CONFIG: the first message of each. Every minute, and in
+//                                   the end, what the streams were told
 //
 // Prints how many could be opened, how often they were opened, and how many are left in the end.
 

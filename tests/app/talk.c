@@ -5,10 +5,8 @@
 //   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
 //   talk PORT send FILE [pause=SECONDS rest=FILE]          the bytes of a file, as they are; then a pause of at least so long and
 //                                                          those of another; what comes back until a second of silence after it
-//   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [at=BYTES] [raw=FILE] [chunk=BYTES] [rate=HZ]
-// [wait] [paced] [end=JSON]
-// [state=FILE]
-//             [resume=FILE] [stop=BYTES] [skip=BYTES] [hold=FILE] [mute]
+//   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [at=BYTES] [raw=FILE] [chunk=BYTES]
+//             [rate=HZ] [wait] [paced] [end=JSON] [state=FILE] [resume=FILE] [stop=BYTES] [skip=BYTES] [hold=FILE] [mute]
 //   talk 0 activate PROGRAM ARGUMENTS...                   the program with a listening socket, as systemd gives it
 //
 // stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line, and

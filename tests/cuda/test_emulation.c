@@ -8,8 +8,7 @@
 
 enum { ASCENDING = 1, SHUFFLED = 3 };
 
-/* ---- faults that must be detected: a child process that ends with a message
- * --------------------------------------------------------- */
+/* ---- faults that must be detected: a child process that ends with a message ------------------------------------------------ */
 
 static char said[65536];
 
