@@ -6,7 +6,7 @@
 #   the same                           -> the library for other programs, build/CONFIG/lib/ (linnet/library.mk)
 #   app/*.c                            -> the program, build/CONFIG/linnet (all but main.c also for tests: libapp.a)
 #   kernels/cuda/*.cu                  -> liblinnet_cuda.so, and its emulation for tests (kernels/cuda/cuda.mk)
-#   base/mpi/mpi.c                     -> build/CONFIG/liblinnet_mpi.so, if MPI is found (MPICC= : not built)
+#   train/mpi/mpi.c                     -> build/CONFIG/liblinnet_mpi.so, if MPI is found (MPICC= : not built)
 #   app/web/*.c                        -> build/CONFIG/liblinnet_web.so, if libwebsockets is found (WEB= : not built)
 #   tests/<folder>/test_*.c, test_*.sh -> Check programs, and shell tests that run the program (tests/tests.mk)
 #   tests/fuzz/fuzz_*.c                -> fuzz targets
@@ -225,7 +225,7 @@ $O/%_neonbf16.o: ISA := $(ISA_neonbf16)
 $O/%_avx2.o: ISA := $(ISA_avx2)
 $O/base/system.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"'
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
-$O/app/ogg_opus.o: ISA := $(if $(OPUS),-DLIN_OPUS $(shell pkg-config --cflags $(OPUS) | sed 's/-I/-isystem /g'))
+$O/serve/ogg_opus.o: ISA := $(if $(OPUS),-DLIN_OPUS $(shell pkg-config --cflags $(OPUS) | sed 's/-I/-isystem /g'))
 
 # The unrolled register blocks take a sanitizer minutes to instrument and tests ten times as long. In asan-kernels they are instrumented.
 ifneq ($(filter fuzz asan,$(CONFIG)),)
@@ -268,7 +268,7 @@ $B/bench/%: $O/bench/%.o $B/liblinnet.a
 
 # Without the sanitizers, because MPI's own library has none. base/memory.c and status.c are in it, so that it does not depend on the
 # program's names.
-$B/liblinnet_mpi.so: base/mpi/mpi.c base/memory.c base/status.c base/comm.h base/memory.h base/status.h Makefile
+$B/liblinnet_mpi.so: train/mpi/mpi.c base/memory.c base/status.c train/comm.h base/memory.h base/status.h Makefile
 	@mkdir -p $(@D)
 	$(SAY) "  MPICC $@"
 	$(Q)$(MPICC) $(CPPFLAGS) -std=c11 $(WARN) -O2 -g -fPIC -fvisibility=hidden -shared $(filter %.c,$^) -lpthread -o $@
@@ -276,7 +276,7 @@ $B/liblinnet_mpi.so: base/mpi/mpi.c base/memory.c base/status.c base/comm.h base
 # ---- the network side of linnet serve ------------------------------------------------------------------------------------------
 
 # As the transport above.
-$B/liblinnet_web.so: app/web/lws.c app/web/seal.c app/web/seal.h base/memory.c base/status.c app/web.h base/memory.h base/status.h Makefile
+$B/liblinnet_web.so: serve/web/lws.c serve/web/seal.c serve/web/seal.h base/memory.c base/status.c serve/web.h base/memory.h base/status.h Makefile
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(shell pkg-config --cflags $(WEB) 2>/dev/null | sed 's/-I/-isystem /g') -std=c11 $(WARN) $(WERROR) -O2 -g -fPIC \

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "decoder/edit.h"
+#include "score/edit.h"
 
 void lin_greedy_reset(lin_greedy *g, int n_outputs, int64_t first_frame, int carry)
 {
