@@ -44,10 +44,6 @@ typedef struct lin_boundaries_options {
 /* 40 bins from 20 to 5500 Hz, 25 ms every 10 ms, as in the table; others are interpolated. */
 lin_boundaries_options lin_boundaries_options_default(void);
 
-typedef struct lin_segment {
-    double start_s, end_s; /* seconds from the beginning of the sound */
-} lin_segment;
-
 typedef struct lin_boundaries lin_boundaries;
 
 /* Names of CMUdict's phonemes, with or without stress, have statistics of their own; others have those of all phonemes together.

@@ -17,7 +17,6 @@
 
 #include <stddef.h>
 
-#include "align/boundaries.h"
 #include "base/status.h"
 #include "decoder/path.h"
 

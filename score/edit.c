@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "decoder/greedy.h"
 
 enum { SUB = 4, DEL = 3, INS = 3, MAX_LENGTH = 100000000, ON_STACK = 1000, MAX_MOVES = 64 << 20 };
 enum { FROM_DIAGONAL, FROM_ABOVE, FROM_LEFT }; // match or substitution, deletion, insertion
@@ -150,4 +151,25 @@ lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, s
     free_blocks(&b);
     *n_steps = k;
     return LIN_OK;
+}
+
+int lin_edit_greedy(const float *logp, int T, int V, const int *labels, int U)
+{
+    enum { PIECE = 256, MOST = 4096 };
+    int few[MOST], n = 0, got, *hyp = T <= MOST ? few : lin_alloc((size_t)T, sizeof *hyp);
+    if (!hyp) return U;
+    lin_greedy greedy;
+    lin_greedy_phone phones[PIECE];
+    lin_greedy_reset(&greedy, V, 0, 0);
+    for (int t = 0; t < T; t += PIECE) {
+        const int rows = T - t < PIECE ? T - t : PIECE;
+        const lin_status status = lin_greedy_push(&greedy, logp + (size_t)t * (size_t)V, rows, phones, PIECE, &got, NULL);
+        for (int i = 0; status == LIN_OK && i < got; i++) hyp[n++] = phones[i].label; // at most one for each row
+    }
+    lin_greedy_finish(&greedy, phones, &got);
+    if (got && n < T) hyp[n++] = phones[0].label;
+    lin_edit_counts counts;
+    const lin_status status = lin_edit_distance(labels, U, hyp, n, &counts, NULL);
+    if (hyp != few) lin_free(hyp);
+    return status == LIN_OK ? counts.sub + counts.del + counts.ins : U;
 }

@@ -45,4 +45,8 @@ lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit
 lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps, int *n_steps,
                                  lin_error *err);
 
+/* Substitutions, deletions and insertions of the phones of logp [T, V] against labels [U], for the error rate while training. Rows
+ * that are not finite give no phones; U where memory is short. */
+int lin_edit_greedy(const float *logp, int T, int V, const int *labels, int U);
+
 #endif

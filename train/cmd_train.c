@@ -13,9 +13,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "decoder/greedy.h"
 #include "linnet/front.h"
 #include "model/model_file.h"
+#include "score/edit.h"
 #include "train/acoustics.h"
 #include "train/augment.h"
 #include "train/cmd_train_sweep.h"
@@ -486,7 +486,7 @@ static int silent(void *context, uint64_t key) { return lin_acoustics_silent(((c
 static int errors(void *context, const float *logp, int T, int V, const int *labels, int U)
 {
     (void)context;
-    return lin_greedy_errors(logp, T, V, labels, U);
+    return lin_edit_greedy(logp, T, V, labels, U);
 }
 
 static void print_time(char *text, size_t size, double seconds)
