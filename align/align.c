@@ -61,7 +61,8 @@ struct lin_align {
 lin_align_options lin_align_options_default(void)
 {
     return (lin_align_options){
-        .beam = 600, .width = 4000, .widenings = 4, .row_s = 0.03, .stretch_s = 20, .mismatch = -20, .most_bytes = (size_t)1 << 30};
+        .beam = 600, .width = 4000, .widenings = 4, .row_s = 0.03, .stretch_s = 20, .mismatch = -20,
+        .most_bytes = (size_t)1 << 30};
 }
 
 static lin_status check_options(const lin_align_options *o, lin_error *err)
@@ -208,14 +209,16 @@ static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_
     while (a->at < a->n_bytes && bytes > a->sizes[a->at]) a->at++; // blocks of a narrower pass
     if (a->total + bytes > a->options.most_bytes) {
         a->full = 1;
-        return lin_fail(err, LIN_NO_MEMORY,
-                        "the paths of %d states at row %lld are too many for %zu MB: align shorter pieces, or with a narrower beam",
-                        a->hi - a->lo, (long long)a->done, a->options.most_bytes >> 20);
+        return lin_fail(
+            err, LIN_NO_MEMORY,
+            "the paths of %d states at row %lld are too many for %zu MB: align shorter pieces, or with a narrower beam",
+            a->hi - a->lo, (long long)a->done, a->options.most_bytes >> 20);
     }
     if (a->at == a->n_bytes) {
         int capacity = a->bytes_capacity;
         lin_status status = lin_grow_int(&a->bytes, &capacity, a->n_bytes + 1, sizeof *a->bytes, "an alignment", err);
-        if (status == LIN_OK) status = lin_grow_int(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, "an alignment", err);
+        if (status == LIN_OK)
+            status = lin_grow_int(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, "an alignment", err);
         if (status != LIN_OK) return status;
         const size_t size = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
         a->bytes[a->at] = lin_alloc(size, 1);
@@ -332,8 +335,8 @@ static lin_status pass_row(lin_align *a, lin_error *err)
 
 static lin_status add_checkpoint(lin_align *a, lin_error *err)
 {
-    lin_status status =
-        lin_grow_int(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints, "an alignment", err);
+    lin_status status = lin_grow_int(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints,
+                                     "an alignment", err);
     if (status != LIN_OK) return status;
     const int n = a->hi - a->lo;
     double *scores = lin_alloc((size_t)n, sizeof *scores);
@@ -548,7 +551,8 @@ static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path
             slot = state->slot;
             a->chosen[slot] = state->which;
             path->phones[path->n_phones++] =
-                (lin_path_phone){.label = state->label, .confidence = (float)exp(sum / (double)(end - t)), .start = t, .end = end};
+                (lin_path_phone){.label = state->label, .confidence = (float)exp(sum / (double)(end - t)), .start = t,
+                                 .end = end};
             if (g->slots[slot].is_word) {
                 if (first) {
                     path->words[path->n_words++] = (lin_path_word){.word = slot, .first_phone = path->n_phones - 1, .start = t};
@@ -574,20 +578,21 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
     const int64_t least = lin_align_graph_least_rows(a->graph);
     const double row_s = a->options.row_s;
     if (a->T < least) {
-        return lin_fail(err, LIN_MISMATCH,
-                        "the text is longer than the sound: its %lld phones need at least %.2f s (%lld rows), the sound has %.2f s "
-                        "(%lld rows)",
-                        (long long)a->graph->least_phones, (double)least * row_s, (long long)least, (double)a->T * row_s,
-                        (long long)a->T);
+        return lin_fail(
+            err, LIN_MISMATCH,
+            "the text is longer than the sound: its %lld phones need at least %.2f s (%lld rows), the sound has %.2f s "
+            "(%lld rows)",
+            (long long)a->graph->least_phones, (double)least * row_s, (long long)least, (double)a->T * row_s, (long long)a->T);
     }
     lin_status status = reach_end(a, err);
     if (status != LIN_OK) return status;
     const int end = best_end(a);
     if (end < 0) {
-        return lin_fail(err, LIN_MISMATCH,
-                        "text and sound do not match: no path through the text reaches its end, also not in the widest beam tried "
-                        "(%g, %d of %d states)",
-                        a->report.beam, a->report.width, a->graph->n_states);
+        return lin_fail(
+            err, LIN_MISMATCH,
+            "text and sound do not match: no path through the text reaches its end, also not in the widest beam tried "
+            "(%g, %d of %d states)",
+            a->report.beam, a->report.width, a->graph->n_states);
     }
     a->report.score = a->scores[end];
     a->report.exact = !a->dropped;

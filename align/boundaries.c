@@ -181,7 +181,8 @@ lin_status lin_boundaries_create(const lin_phones *phones, const lin_boundaries_
     b->basis = lin_calloc((size_t)options->bins * CEPSTRA, sizeof *b->basis);
     b->weight = lin_calloc((size_t)options->bins, sizeof *b->weight);
     b->models = lin_calloc(KINDS - 1 + SILENCES, sizeof *b->models);
-    if (!b->phone_of || !b->basis || !b->weight || !b->models) status = lin_no_memory(err, "boundaries", KINDS * sizeof(gaussian));
+    if (!b->phone_of || !b->basis || !b->weight || !b->models)
+        status = lin_no_memory(err, "boundaries", KINDS * sizeof(gaussian));
     if (status == LIN_OK) status = lin_phones_create(NULL, &own, err);
     if (status != LIN_OK) {
         lin_boundaries_destroy(b);
@@ -549,7 +550,8 @@ static lin_status check_path(const lin_boundaries *b, const lin_path *path, doub
             (i && w->first_phone < w[-1].first_phone))
             return lin_fail(err, LIN_INVALID, "word %d has %d phones from number %d on", i, w->n_phones, w->first_phone);
     }
-    if ((size_t)path->n_phones > b->T) return lin_fail(err, LIN_MISMATCH, "%d phones in %zu frames of sound", path->n_phones, b->T);
+    if ((size_t)path->n_phones > b->T)
+        return lin_fail(err, LIN_MISMATCH, "%d phones in %zu frames of sound", path->n_phones, b->T);
     return LIN_OK;
 }
 

@@ -169,7 +169,8 @@ static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_er
         const char *tab = memchr(lines.text, '\t', lines.n);
         if (status != LIN_OK || !tab || job->guessed.n == before || before >= GUESSES_TOLD) continue;
         const int n_word = (int)(tab - lines.text);
-        lin_complain("'%.*s' is not in the lexicon; it is pronounced %.*s", n_word, lines.text, (int)lines.n - n_word - 1, tab + 1);
+        lin_complain("'%.*s' is not in the lexicon; it is pronounced %.*s", n_word, lines.text, (int)lines.n - n_word - 1,
+                     tab + 1);
     }
     return status;
 }
@@ -228,7 +229,8 @@ static lin_status gather_data(align_job *job, lin_error *err)
 {
     lin_status status = lin_inputs_add_data(&job->bulk.inputs, job->v->data, job->v->audio_root, err);
     int texts = 0;
-    for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++) texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
+    for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++)
+        texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
     if (status == LIN_OK && !texts)
         return lin_fail(err, LIN_INVALID, "%s has no text for any utterance; write lines 'ID WORDS' into %s/text",
                         job->v->data, job->v->data);
@@ -246,7 +248,8 @@ static lin_status gather_beside(align_job *job, const lin_list *operands, lin_er
     lin_corpus_report(&job->corpus);
     job->bulk.n_failed += job->corpus.without_text;
     if (job->bulk.inputs.n) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "%s%s: there is no sound with a text beside it (the same name with .lab, .txt or .TextGrid)",
+    return lin_fail(err, LIN_INVALID,
+                    "%s%s: there is no sound with a text beside it (the same name with .lab, .txt or .TextGrid)",
                     operands->items[0], operands->count > 1 ? " and others" : "");
 }
 

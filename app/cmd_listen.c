@@ -50,9 +50,9 @@ static const lin_option options[] = {
      .help = "Only results and errors"},
     LIN_DECODING_ROWS(listen_values, decoding),
     LIN_ENDPOINT_ROWS(listen_values, endpoints,
-                      "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not forget "
-                      "by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with never only for "
-                      "greedy decoding, because a search starts anew with each utterance"),
+                      "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not "
+                      "forget by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with "
+                      "never only for greedy decoding, because a search starts anew with each utterance"),
     {.type = LIN_OPTION_HEADING, .help = "Sound"},
     {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(listen_values, rate_hz), .text = "0", .max = LIN_AUDIO_MAX_HZ,
      .value = "HZ", .help = "Sample rate of the microphone or of headerless sound; 0: the device's own, or 16000"},
@@ -318,7 +318,8 @@ static lin_status tell_losses(listening *l, int now, lin_error *err)
         tell(l, text);
     }
     if (overflows) {
-        snprintf(text, sizeof text, "the sound system has lost sound %lld time%s", (long long)overflows, overflows == 1 ? "" : "s");
+        snprintf(text, sizeof text, "the sound system has lost sound %lld time%s", (long long)overflows,
+                 overflows == 1 ? "" : "s");
         tell(l, text);
     }
     if (!l->v->json) return LIN_OK;
@@ -540,7 +541,8 @@ static lin_status announce(listening *l, lin_error *err)
         snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is %s about %.0f ms after its end%s%s",
                  l->v->from ? "" : "\"", l->v->from ? l->v->from : lin_capture_name(l->capture), l->v->from ? "" : "\"", rate_hz,
                  greedy ? "settled" : "shown", (l->stats.construction.total_s + l->recognizer.delay_s) * 1e3,
-                 greedy ? "" : l->v->decoding.words ? ", a word is settled" : " and settled", greedy ? "" : " after a second or two");
+                 greedy ? "" : l->v->decoding.words ? ", a word is settled" : " and settled", greedy ? "" : " after a second or "
+                                                                                                            "two");
         for (char *c = text; *c; c++) *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c; // a driver's name is not trusted
         tell(l, text);
     }
@@ -633,7 +635,8 @@ static int check(lin_parsed *parsed, int *channel)
     if (wrong != LIN_EXIT_OK) return wrong;
     if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best needs --json: only JSON has alternatives");
     if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
-        return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ, v->rate_hz);
+        return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ,
+                          v->rate_hz);
     take_old_device(v);
     if (v->microphone && v->from) return lin_misuse(parsed, "--microphone and --from exclude each other");
     if (v->from && strcmp(v->from, "-") == 0 && isatty(STDIN_FILENO))
@@ -688,7 +691,8 @@ const lin_command lin_command_listen = {
                    "line.\n\n"
                    "An utterance ends after some silence, or when it is very long; the network is reset then, unless its "
                    "model forgets by itself, so that recognition can run for days. The file of --context is read again whenever "
-                   "it changes, except with --n-best. Dropped sound is counted and reported. If the microphone is lost or delivers nothing, the results so far are "
+                   "it changes, except with --n-best. Dropped sound is counted and reported. If the microphone is lost or "
+                   "delivers nothing, the results so far are "
                    "written, and the exit status is 1; after Ctrl-C it is 0.",
     .examples = "  linnet listen\n"
                 "  linnet listen --microphone USB --save talk.wav --stats\n"

@@ -68,6 +68,7 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (!v->words && v->beam > LIN_BEAM_MAX) return lin_misuse(parsed, "--beam must be at most %d without --words", LIN_BEAM_MAX);
     if (v->words && v->n_best > LIN_WORDS_NBEST_MAX)
         return lin_misuse(parsed, "--n-best must be at most %d with --words", LIN_WORDS_NBEST_MAX);
-    if (v->beam && v->n_best > v->beam) return lin_misuse(parsed, "--n-best %d needs a --beam of %d or more", v->n_best, v->n_best);
+    if (v->beam && v->n_best > v->beam)
+        return lin_misuse(parsed, "--n-best %d needs a --beam of %d or more", v->n_best, v->n_best);
     return LIN_EXIT_OK;
 }

@@ -23,7 +23,8 @@
              "marked; in readable text as it may be spelled"},                                                                   \
     {.name = "readable", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.readable), .text = "yes",                          \
      .help = "Words as readable text (docs/readable.md): numbers as digits, capitals, full stops, commas, question marks; in "   \
-             "text without ids, srt, vtt, and in a field of json. All other formats have plain words. --no-readable: these too"}, \
+             "text without ids, srt, vtt, and in a field of json. All other formats have plain words. --no-readable: "           \
+             "these too"},                                                                                                       \
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lexicon), .value = "DICT",           \
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "   \
              "Debian's package pocketsphinx-en-us"},                                                                             \
@@ -48,8 +49,8 @@
     {.name = "skip-blank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.skip_blank), .min = 0, .max = 1, .value = "P", \
      .help = "Skip steps whose blank has at least this probability; 0: none; if not given, 0.999, with --words 0.9999"},         \
     {.name = "blank-penalty", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.blank_penalty), .min = -100, .max = 100,    \
-     .value = "X", .help = "Taken from the natural logarithm of each step's blank, with --words: larger values find more words; " \
-                           "if not given, 1.5"},                                                                                 \
+     .value = "X", .help = "Taken from the natural logarithm of each step's blank, with --words: larger values find more "       \
+                           "words; if not given, 1.5"},                                                                          \
     {.name = "unknown", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.unknown), .min = -1000, .max = 0, .value = "X",   \
      .help = "Penalty of a word outside the lexicon, natural logarithm, below 0; if not given, -6"},                             \
     {.name = "no-unknown", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_unknown),                                     \
@@ -65,8 +66,8 @@
     {.name = "context-bonus", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus), .text = "4", .min = -1000,  \
      .max = 1000, .value = "X", .help = "Bonus of a phrase without its own, natural logarithm; below 0: unlikely"}
 
-/* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. phrases_come: there can be phrases without
- * --context and --phrase, those of clients. */
+/* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. phrases_come: there can be phrases
+ * without --context and --phrase, those of clients. */
 int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *values, int phrases_come);
 
 #endif

@@ -12,8 +12,8 @@ static const char *name_of(const lin_live_words *w, int label)
     return name ? name : "?";
 }
 
-static lin_status put_line(lin_buffer *out, const lin_live_words *words, const lin_punctuation *readable, const lin_result *result,
-                           lin_error *err)
+static lin_status put_line(lin_buffer *out, const lin_live_words *words, const lin_punctuation *readable,
+                           const lin_result *result, lin_error *err)
 {
     const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .readable = readable,
                                   .speller = words->speller};
@@ -85,7 +85,8 @@ static void put_phone_list(lin_buffer *out, const char *key, const lin_live_word
     lin_buffer_char(out, ']');
 }
 
-// Also as there, from word number `from` on. partial: they are those of this view, behind what is settled; NULL: they are settled.
+// Also as there, from word number `from` on. partial: they are those of this view, behind what is settled;
+// NULL: they are settled.
 static void put_word_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_result *result, int from,
                           const lin_session_view *partial)
 {

@@ -40,7 +40,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
     _exit(LIN_EXIT_FAILED);
 }
 
-// The first signal requests an orderly end; its handler is removed, so the next one kills. No SA_RESTART: reads from pipes return.
+// The first signal requests an orderly end; its handler is removed, so the next one kills.
+// No SA_RESTART: reads from pipes return.
 static void watch_signals(void)
 {
     struct sigaction action;
@@ -98,7 +99,8 @@ static int finish_output(int status)
 }
 
 // Defaults, command line, configuration file.
-static lin_status read_options(const lin_command *command, void *values, lin_parsed *parsed, int argc, char **argv, lin_error *err)
+static lin_status read_options(const lin_command *command, void *values, lin_parsed *parsed, int argc, char **argv,
+                               lin_error *err)
 {
     lin_status status = lin_options_begin(command, values, parsed, err);
     if (status == LIN_OK) status = lin_options_command_line(parsed, argc, argv, err);

@@ -27,8 +27,8 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                            \
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                     \
      .choices = "auto|fp32|bf16", .help = "Precision of the network's matrix products. bf16: half the memory for weights and "   \
-                                          "nearly twice the speed, on a GPU and on CPUs with AVX512-BF16 or BF16 of arm64. auto: " \
-                                          "fp32, but tf32 for many live streams on a GPU"}
+                                          "nearly twice the speed, on a GPU and on CPUs with AVX512-BF16 or BF16 of arm64. "     \
+                                          "auto: fp32, but tf32 for many live streams on a GPU"}
 
 #define LIN_OFFLINE_ROW(owner, field)                                                                                            \
     {.name = "offline", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                                           \

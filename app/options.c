@@ -112,7 +112,8 @@ static int parse_flag(const char *text)
     return -1;
 }
 
-static lin_status parse_number(const lin_option *o, const char *label, const char *text, size_t length, double *out, lin_error *err)
+static lin_status parse_number(const lin_option *o, const char *label, const char *text, size_t length, double *out,
+                               lin_error *err)
 {
     char buffer[64];
     int whole = o->type == LIN_OPTION_INT;
@@ -230,7 +231,8 @@ lin_status lin_options_begin(const lin_command *command, void *values, lin_parse
     parsed->values = values;
     for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
         const lin_option *o = &command->options[i];
-        if (i >= LIN_MAX_OPTIONS) return lin_fail(err, LIN_INVALID, "%s has more than %d options", command->name, LIN_MAX_OPTIONS);
+        if (i >= LIN_MAX_OPTIONS)
+            return lin_fail(err, LIN_INVALID, "%s has more than %d options", command->name, LIN_MAX_OPTIONS);
         if (!is_option(o) || !o->text) continue;
         lin_status status = lin_option_set(parsed, i, o->name, o->text, LIN_FROM_DEFAULT, err);
         if (status != LIN_OK) return status;

@@ -100,19 +100,20 @@ enum { LIN_HELP_NONE, LIN_HELP_TEXT, LIN_HELP_MAN };
 /* Sets every value to its default. values points to command->values_size bytes. lin_options_free is allowed after a failure. */
 lin_status lin_options_begin(const lin_command *command, void *values, lin_parsed *parsed, lin_error *err);
 
-/* argv[0] is the first word after the command's name. LIN_INVALID: what is wrong with which option, with the nearest known name. */
+/* argv[0] is the first word after the command's name. LIN_INVALID: what is wrong with which option,
+ * with the nearest known name. */
 lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, lin_error *err);
 
-/* Reads a configuration from memory (any bytes); `name` is used in messages: "train.conf:7: ...". LIN_FORMAT for a line that is not
- * `name = value`, LIN_INVALID for a bad name or value. */
+/* Reads a configuration from memory (any bytes); `name` is used in messages: "train.conf:7: ...". LIN_FORMAT for a line that is
+ * not `name = value`, LIN_INVALID for a bad name or value. */
 lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err);
 lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err);
 
 /* Required options and the number of operands. */
 lin_status lin_options_finish(lin_parsed *parsed, lin_error *err);
 
-/* The values with at least this source as a configuration file that reads back to the same values; LIN_FROM_DEFAULT: all. The text
- * is released with lin_free. */
+/* The values with at least this source as a configuration file that reads back to the same values; LIN_FROM_DEFAULT: all. The
+ * text is released with lin_free. */
 lin_status lin_options_text(const lin_parsed *parsed, int source, char **text, lin_error *err);
 
 /* The row's number, also by the name that it had, or -1. */

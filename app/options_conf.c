@@ -95,8 +95,9 @@ lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, c
         for (size_t i = 0; i < length; i++) {
             unsigned char c = (unsigned char)text[at + i];
             if ((c < 32 && c != '\t') || c == 127) {
-                return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x in column %zu; this is not a configuration file",
-                                name, number, (unsigned)c, i + 1);
+                return lin_fail(err, LIN_FORMAT,
+                                "%s:%d: control character 0x%02x in column %zu; this is not a configuration file", name, number,
+                                (unsigned)c, i + 1);
             }
         }
         memcpy(line, text + at, length);

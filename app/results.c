@@ -136,8 +136,8 @@ lin_status lin_results_make_readable(lin_results *r, lin_error *err)
 }
 
 // channel: of one lane of several; 0: of all
-static lin_status name_file(const lin_results *r, const lin_writer *writer, const char *name, int channel, char path[LONGEST_PATH],
-                            lin_error *err)
+static lin_status name_file(const lin_results *r, const lin_writer *writer, const char *name, int channel,
+                            char path[LONGEST_PATH], lin_error *err)
 {
     char lane[16] = "";
     if (channel) snprintf(lane, sizeof lane, "-%d", channel);

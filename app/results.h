@@ -41,8 +41,8 @@ typedef struct lin_results_values {
      .help = "Folder for a file per input and format, created if missing. It mirrors the folders of the inputs below the "       \
              "deepest common one: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},                                                \
     {.name = "input-root", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.input_root),                                   \
-     .help = "Folder that --output-dir mirrors, which contains all inputs; if not given, the deepest common one. With it, parts " \
-             "of a list give the results that the whole list gives"},                                                            \
+     .help = "Folder that --output-dir mirrors, which contains all inputs; if not given, the deepest common one. With it, "      \
+             "parts of a list give the results that the whole list gives"},                                                      \
     {.name = "skip-done", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.skip_done),                                       \
      .help = "Skip inputs whose results all exist and are newer than the input, to continue an interrupted batch; with "         \
              "--output, do nothing if that file is newer than every input"},                                                     \
@@ -54,7 +54,7 @@ typedef struct lin_results_values {
     {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                                   \
      .help = "Begin lines of text with the file's name even if there is only one"},                                              \
     {.name = "paragraphs", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.paragraphs),                                     \
-     .help = "text without ids and times: an empty line where nobody speaks for more than 2 s, and lines of at most 100 columns"}, \
+     .help = "text without ids and times: an empty line where nobody speaks for more than 2 s, lines of at most 100 columns"},   \
     {.name = "columns", .type = LIN_OPTION_INT, .at = offsetof(owner, field.columns), .text = "0", .min = 0, .max = 100000,      \
      .help = "The same text: longest line; 0: one line, with --paragraphs 100"},                                                 \
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}

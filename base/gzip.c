@@ -61,7 +61,8 @@ static lin_status expand(z_stream *z, const unsigned char *bytes, size_t n, outp
             if (taken == n) return LIN_OK;
             if (!lin_gzip_is(bytes + taken, n - taken))
                 return lin_fail(err, LIN_FORMAT, "%s: other data follow the gzip'd text at byte %zu; remove them", name, taken);
-            if (inflateReset(z) != Z_OK) return lin_fail(err, LIN_FORMAT, "%s: the gzip data are damaged at byte %zu", name, taken);
+            if (inflateReset(z) != Z_OK)
+                return lin_fail(err, LIN_FORMAT, "%s: the gzip data are damaged at byte %zu", name, taken);
             continue;
         }
         if (code == Z_MEM_ERROR) return lin_no_memory(err, name, 0);
@@ -73,7 +74,8 @@ static lin_status expand(z_stream *z, const unsigned char *bytes, size_t n, outp
     }
 }
 
-lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char *name, char **text, size_t *n_text, lin_error *err)
+lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char *name, char **text, size_t *n_text,
+                           lin_error *err)
 {
     *text = NULL;
     *n_text = 0;

@@ -165,12 +165,13 @@ int main(int argc, char **argv)
         return 1;
     }
     float **blocks[] = {&qkv, &dqkv, &y, &dy, &lse, &p, &kv, &omega, &state};
-    const size_t sizes[] = {frames * 3 * C, frames * 3 * C, frames * C, frames * C, frames * H, H * scored * scored, frames * 2 * C,
-                            C * MOST_D, (C + H) * MOST_D};
+    const size_t sizes[] = {frames * 3 * C,      frames * 3 * C, frames * C, frames * C,      frames * H,
+                            H * scored * scored, frames * 2 * C, C * MOST_D, (C + H) * MOST_D};
     for (int i = 0; i < 9; i++) *blocks[i] = filled(sizes[i]);
     peak = bench_peak(n_threads);
-    if (!plain) printf("%s, %d thread%s, peak %.1f GFLOP/s\n%-36s %10s %10s %13s\n", lin_cpu_isa(), n_threads, n_threads > 1 ? "s" : "",
-                       peak, "", "best", "median", "of peak");
+    if (!plain)
+        printf("%s, %d thread%s, peak %.1f GFLOP/s\n%-36s %10s %10s %13s\n", lin_cpu_isa(), n_threads, n_threads > 1 ? "s" : "",
+               peak, "", "best", "median", "of peak");
     for (int i = 0; i < n_lengths; i++) {
         T = lengths[i];
         measure_all();

@@ -420,7 +420,8 @@ int main(int argc, char **argv)
             quick = 1;
         } else if (strcmp(argv[i], "--training") == 0) {
             training_only = 1;
-        } else if (strcmp(argv[i], "--stack") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0 && atoi(argv[i + 1]) <= T / LABELS / 2) {
+        } else if (strcmp(argv[i], "--stack") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0 &&
+                   atoi(argv[i + 1]) <= T / LABELS / 2) {
             training_only = 1;
             stack = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {

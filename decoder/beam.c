@@ -155,7 +155,10 @@ lin_beam_view lin_beam_view_of(const lin_beam *beam, const lin_context *context,
 }
 
 // Functions that only read use a view too; they do not change what it points to.
-static lin_beam_view look(const lin_beam *beam, const void *state) { return lin_beam_view_of(beam, NULL, (void *)(uintptr_t)state); }
+static lin_beam_view look(const lin_beam *beam, const void *state)
+{
+    return lin_beam_view_of(beam, NULL, (void *)(uintptr_t)state);
+}
 
 void lin_beam_reset(const lin_beam *beam, void *state, int64_t first_frame)
 {

@@ -158,7 +158,8 @@ static const search_class classes[LIN_SEARCH_KINDS] = {
     [LIN_SEARCH_GREEDY] = {"greedy", greedy_bytes, greedy_reset, greedy_push, greedy_hypotheses, greedy_nbest, greedy_finish,
                            greedy_check},
     [LIN_SEARCH_BEAM] = {"beam", beam_bytes, beam_reset, beam_push, beam_hypotheses, beam_nbest, beam_finish, beam_check},
-    [LIN_SEARCH_WORDS] = {"words", words_bytes, words_reset, words_push, words_hypotheses, words_nbest, words_finish, words_check},
+    [LIN_SEARCH_WORDS] = {"words", words_bytes, words_reset, words_push, words_hypotheses, words_nbest, words_finish,
+                          words_check},
 };
 
 lin_search lin_search_greedy(int V) { return (lin_search){.kind = LIN_SEARCH_GREEDY, .V = V}; }

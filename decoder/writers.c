@@ -21,7 +21,8 @@ lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *
 static const lin_writer writers[] = {
     {"text", "txt", NULL, "phones or words separated by blanks, one utterance per line", LIN_WRITER_MANY, NULL, lin_write_text},
     {"json", "jsonl", "json", "JSON, one object per line, with all fields", LIN_WRITER_MANY, NULL, lin_write_json},
-    {"ctm", "ctm", NULL, "NIST CTM: one phone or word per line with its time and confidence", LIN_WRITER_MANY, NULL, lin_write_ctm},
+    {"ctm", "ctm", NULL, "NIST CTM: one phone or word per line with its time and confidence", LIN_WRITER_MANY, NULL,
+     lin_write_ctm},
     {"trn", "trn", NULL, "NIST TRN, which sclite scores", LIN_WRITER_MANY, NULL, lin_write_trn},
     {"srt", "srt", NULL, "SubRip subtitles", LIN_WRITER_TIMELINE, NULL, lin_write_srt},
     {"vtt", "vtt", NULL, "WebVTT subtitles", LIN_WRITER_TIMELINE, lin_vtt_header, lin_write_vtt},

@@ -1,5 +1,6 @@
 /*
- * writers_internal.h - shared by the writers: names as text, and undoing a failed call, `return lin_written(options, out, before, err);`.
+ * writers_internal.h - shared by the writers: names as text, and undoing a failed call, `return lin_written(options, out,
+ * before, err);`.
  */
 #ifndef LIN_DECODER_WRITERS_INTERNAL_H
 #define LIN_DECODER_WRITERS_INTERNAL_H

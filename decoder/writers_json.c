@@ -80,7 +80,8 @@ static void put_found(const lin_result *r, const lin_writer_options *o, lin_buff
 }
 
 // The words once more, as readable text.
-static lin_status put_readable(const lin_result *r, const lin_writer_options *o, lin_buffer *words, lin_buffer *out, lin_error *err)
+static lin_status put_readable(const lin_result *r, const lin_writer_options *o, lin_buffer *words, lin_buffer *out,
+                               lin_error *err)
 {
     lin_tokens t = lin_tokens_only(r, o, 1);
     lin_readable readable = {0};

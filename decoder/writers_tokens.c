@@ -22,7 +22,8 @@ const char *lin_stressed_text(const lin_writer_options *o, const lin_result_phon
     if (o->ipa) {
         snprintf(text, LIN_PHONE_TEXT, "%s%s", stress > 0 ? marks[stress] : "", name);
     } else {
-        snprintf(text, LIN_PHONE_TEXT, "%s%.*s", name, stress >= 0, stress < 0 ? "" : stress == 0 ? "0" : stress == 1 ? "1" : "2");
+        snprintf(text, LIN_PHONE_TEXT, "%s%.*s", name, stress >= 0,
+                 stress < 0 ? "" : stress == 0 ? "0" : stress == 1 ? "1" : "2");
     }
     return text;
 }

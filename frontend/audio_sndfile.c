@@ -45,7 +45,8 @@ static lin_status ends_within_page(const lin_audio *a, int *within, lin_error *e
     return LIN_OK;
 }
 
-// Whether the length of an MP3 file is a guess from its size: exact is what the first frame says, where an encoder wrote it there.
+// Whether the length of an MP3 file is a guess from its size: exact is what the first frame says,
+// where an encoder wrote it there.
 static int is_length_guessed(const lin_audio *a)
 {
     static const char *const tags[] = {"Xing", "Info", "VBRI"};

@@ -62,7 +62,8 @@ static lin_status get_header(lin_audio *a, lin_sphere *header, lin_error *err)
         if (!more) break;
         status = lin_audio_gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
         if (status == LIN_OK && end && lin_audio_is_stopped()) return lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
-        if (status == LIN_OK && end) return lin_fail(err, LIN_FORMAT, "%s is truncated: it ends within its SPHERE header", a->name);
+        if (status == LIN_OK && end)
+            return lin_fail(err, LIN_FORMAT, "%s is truncated: it ends within its SPHERE header", a->name);
     }
     if (status != LIN_OK) return status;
     a->at += header->header_bytes;
@@ -125,7 +126,8 @@ static lin_status check_whole(const lin_audio *a, int64_t total, lin_error *err)
     if (wanted >= 0 && is < wanted && !is_doubled)
         return lin_fail(err, LIN_FORMAT, "%s is truncated: it has %lld samples, its header gives %lld", a->name, is, wanted);
     if (wanted >= 0 && is > wanted)
-        return lin_fail(err, LIN_FORMAT, "%s is damaged: it has %lld samples or more, its header gives %lld", a->name, is, wanted);
+        return lin_fail(err, LIN_FORMAT, "%s is damaged: it has %lld samples or more, its header gives %lld", a->name, is,
+                        wanted);
     if (s->header.checksum >= 0 && s->summed == total && (s->sum & 0xffff) != (uint32_t)s->header.checksum)
         return lin_fail(err, LIN_FORMAT, "%s is damaged: the checksum of its samples is %u, its header gives %d", a->name,
                         (unsigned)(s->sum & 0xffff), (int)s->header.checksum);

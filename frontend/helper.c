@@ -176,8 +176,8 @@ static lin_status read_header(lin_helper *h, lin_error *err)
     return status == LIN_OK ? LIN_FORMAT : status;
 }
 
-lin_status lin_helper_open(const lin_child *child, int fd, const char *name, lin_helper_line take, void *context, lin_helper **out,
-                           lin_error *err)
+lin_status lin_helper_open(const lin_child *child, int fd, const char *name, lin_helper_line take, void *context,
+                           lin_helper **out, lin_error *err)
 {
     *out = NULL;
     lin_helper *h = lin_calloc(1, sizeof *h);

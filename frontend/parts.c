@@ -60,7 +60,8 @@ static const unsigned char *find(const unsigned char *b, size_t n, const char *m
     return NULL;
 }
 
-// The first place from `at` where `magic` stands, and `is` (NULL: always) agrees with the bytes there, 64 or fewer; else the size.
+// The first place from `at` where `magic` stands, and `is` (NULL: always) agrees with the bytes there, 64 or fewer;
+// else the size.
 static int64_t search(file *f, int64_t at, const char *magic, size_t length, int (*is)(const unsigned char *, size_t))
 {
     unsigned char b[BLOCK];

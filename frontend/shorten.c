@@ -286,8 +286,8 @@ static void restore(lin_shorten *s, uint32_t *x)
     for (int i = 0; i < s->block; i++) {
         int64_t value = (int32_t)x[i] * step;
         if (value < low || value > high + (s->shift < 16 ? step - 1 : 0)) {
-            fault(s, LIN_FORMAT, "it is damaged: sample %lld is %lld, beyond %d bits", (long long)(s->frames + i), (long long)value,
-                  is_mulaw ? 8 : 16);
+            fault(s, LIN_FORMAT, "it is damaged: sample %lld is %lld, beyond %d bits", (long long)(s->frames + i),
+                  (long long)value, is_mulaw ? 8 : 16);
             return;
         }
         if (value > high) value = high;

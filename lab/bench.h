@@ -33,7 +33,8 @@ typedef enum lin_bench_kind {
 
 enum { LIN_BENCH_VARIANTS = 16, LIN_BENCH_LSH_CHUNK = 32, LIN_BENCH_LSTM_WIDTH = 320, LIN_BENCH_LSTM_LAYERS = 3 };
 
-/* name: "linear", "softmax", "softmax-naive", "lsh-4", "poly2", "random-128", "lstm". count: rounds of lsh, features of random. */
+/* name: "linear", "softmax", "softmax-naive", "lsh-4", "poly2", "random-128", "lstm".
+ * count: rounds of lsh, features of random. */
 typedef struct lin_bench_variant {
     char name[32];
     lin_bench_kind kind;
@@ -58,7 +59,8 @@ double lin_bench_peak(void);
 double lin_bench_median(double *values, int n);
 /* Comment lines at the head of a table: the command, the device, its instruction set or name, threads. */
 void lin_bench_head(lin_buffer *out, const char *name, const lin_ops *ops, int threads);
-/* Writes the table to path, or to standard output if it is NULL, unless status is an error; frees it. The program's exit status. */
+/* Writes the table to path, or to standard output if it is NULL, unless status is an error; frees it.
+ * The program's exit status. */
 int lin_bench_end(lin_buffer *out, const char *path, lin_status status, lin_error *err);
 
 #endif

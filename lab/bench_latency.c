@@ -299,7 +299,8 @@ int lin_bench_latency(const lin_parsed *parsed)
         lin_bench_head(&out, "latency", ops, v->threads ? v->threads : 1);
         lin_buffer_format(&out, "# networks of section 4.3, causal, a row every %d ms, chunks of %d row%s, streams at once: %d\n",
                           10 * v->stack, v->chunk, v->chunk == 1 ? "" : "s", v->batch ? v->batch : 1);
-        lin_buffer_text(&out, "variant\telapsed_s\tstreams\tchunk_ms\tms\tbest_ms\tcpu_ms\tms_per_s\tbytes\tone_layer\tleft_out\n");
+        lin_buffer_text(&out,
+                        "variant\telapsed_s\tstreams\tchunk_ms\tms\tbest_ms\tcpu_ms\tms_per_s\tbytes\tone_layer\tleft_out\n");
     }
     for (int i = 0; i < n && status == LIN_OK; i++) {
         status = all_times(v, ops, &variants[i], &out, &err);

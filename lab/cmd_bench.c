@@ -28,13 +28,15 @@ static const lin_option options[] = {
     {.name = "shards", .type = LIN_OPTION_INT, .at = AT(shards), .text = "0", .max = 1024,
      .help = "Number of groups of streams, among which the threads are divided; 0: one per thread"},
     {.name = "pin", .type = LIN_OPTION_FLAG, .at = AT(pins), .text = "yes", .help = "Pin each shard to a core"},
-    {.name = "endpoints", .type = LIN_OPTION_FLAG, .at = AT(endpoints), .help = "Detect endpoints, and reset the network at each"},
+    {.name = "endpoints", .type = LIN_OPTION_FLAG, .at = AT(endpoints),
+     .help = "Detect endpoints, and reset the network at each"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = AT(json), .help = "Write one JSON object"},
 
     {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, copy, latency)"},
     {.name = "variants", .type = LIN_OPTION_STRING, .at = AT(variants), .value = "LIST",
      .help = "Comma-separated: linear, softmax, softmax-naive, lsh-N (rounds), poly2, random-N (features), lstm"},
-    {.name = "causal", .type = LIN_OPTION_FLAG, .at = AT(causal), .help = "attention: each frame sees only itself and earlier ones"},
+    {.name = "causal", .type = LIN_OPTION_FLAG, .at = AT(causal),
+     .help = "attention: each frame sees only itself and earlier ones"},
     {.name = "lengths", .type = LIN_OPTION_NUMBERS, .at = AT(lengths), .min = 1, .max = 1048576,
      .help = "attention: lengths of the sequences in frames; if not given, 512, 1024, ... 65536"},
     {.name = "rows", .type = LIN_OPTION_INT, .at = AT(rows), .text = "0", .max = 16777216,
@@ -77,11 +79,13 @@ static const struct verb {
     int max_operands;
     int (*run)(const lin_parsed *parsed);
 } verbs[] = {
-    {"streams", "threads model device precision streams find seconds chunk-ms paper shards pin endpoints json ", 1, lin_bench_streams},
-    {"attention", "threads device precision output quick variants causal lengths rows heads head-width limit-seconds limit-gb ", 0,
-     lin_bench_attention},
+    {"streams", "threads model device precision streams find seconds chunk-ms paper shards pin endpoints json ", 1,
+     lin_bench_streams},
+    {"attention", "threads device precision output quick variants causal lengths rows heads head-width limit-seconds limit-gb ",
+     0, lin_bench_attention},
     {"copy",
-     "threads device precision output quick variants steps length symbols batch layers heads head-width lr drop-step log-every seed ",
+     "threads device precision output quick variants steps length symbols batch layers heads head-width lr drop-step log-every "
+     "seed ",
      0, lin_bench_copy},
     {"latency", "threads device precision output quick variants at stack chunk batch limit-gb ", 0, lin_bench_latency},
 };

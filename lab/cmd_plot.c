@@ -29,8 +29,8 @@ static const lin_option options[] = {
      .help = "One curve for each text of this column, in order of first appearance"},
     {.name = "low", .type = LIN_OPTION_STRING, .at = AT(low), .value = "COLUMN", .help = "Lower ends of error bars"},
     {.name = "high", .type = LIN_OPTION_STRING, .at = AT(high), .value = "COLUMN",
-     .help = "Upper ends of error bars. Without these two, rows of a curve with the same x become their mean, with a bar from the "
-             "lowest to the highest"},
+     .help = "Upper ends of error bars. Without these two, rows of a curve with the same x become their mean, with a bar from "
+             "the lowest to the highest"},
     {.type = LIN_OPTION_HEADING, .help = "Axes"},
     {.name = "x-scale", .type = LIN_OPTION_CHOICE, .at = AT(x_scale), .text = "linear", .choices = "linear|log|log2",
      .help = "Scale of the x axis; log2 has its ticks at powers of two"},
@@ -47,7 +47,8 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Texts"},
     {.name = "title", .type = LIN_OPTION_STRING, .at = AT(title), .text = "", .help = "Title"},
     {.name = "note", .type = LIN_OPTION_STRING, .at = AT(note), .text = "", .help = "A small line below the title"},
-    {.name = "x-label", .type = LIN_OPTION_STRING, .at = AT(x_label), .help = "Label of the x axis; if not given, its column's name"},
+    {.name = "x-label", .type = LIN_OPTION_STRING, .at = AT(x_label),
+     .help = "Label of the x axis; if not given, its column's name"},
     {.name = "y-label", .type = LIN_OPTION_STRING, .at = AT(y_label), .help = "Label of the y axis"},
     {.type = LIN_OPTION_END},
 };
@@ -252,9 +253,10 @@ const lin_command lin_command_plot = {
     .name = "plot",
     .operands = "TABLE...",
     .summary = "draw columns of a table as a chart",
-    .description = "Reads tables of cells separated by tabs, whose first line names the columns, and writes a chart as SVG. A row "
-                   "whose x or y is empty or '-' is skipped, and so are lines that begin with '#'. The rows of several tables are "
-                   "drawn together.",
+    .description =
+        "Reads tables of cells separated by tabs, whose first line names the columns, and writes a chart as SVG. A row "
+        "whose x or y is empty or '-' is skipped, and so are lines that begin with '#'. The rows of several tables are "
+        "drawn together.",
     .examples = "  linnet plot run/log.tsv --x epoch --y dev_per_percent --y-label 'dev PER (%)' -o per.svg\n"
                 "  linnet plot time.tsv --x frames --y ms --by attention --x-scale log2 --y-scale log -o time.svg",
     .options = options,

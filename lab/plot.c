@@ -11,8 +11,8 @@ enum { MARK_ALL = 60, MARKED = 12, MOST_TICKS = 100 };
 void lin_plot_begin(lin_buffer *out, int width, int height, const char *title)
 {
     lin_buffer_format(out,
-                      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\" "
-                      "fill=\"#222\">\n<title>",
+                      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
+                      "font-size=\"12\" fill=\"#222\">\n<title>",
                       width, height);
     lin_buffer_html(out, title, strlen(title));
     lin_buffer_text(out, "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");

@@ -443,7 +443,8 @@ static const struct verb {
     int (*run)(const lin_parsed *parsed, const char *const *paths, int n);
     lin_status (*model)(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err); // may destroy it
 } verbs[] = {
-    {"count", "output packed bits ids lower order min-count vocabulary unknown smoothing discounts entropy ", 0, -1, run_count, NULL},
+    {"count", "output packed bits ids lower order min-count vocabulary unknown smoothing discounts entropy ", 0, -1, run_count,
+     NULL},
     {"prune", "output packed bits entropy ", 1, 1, NULL, prune},
     {"pack", "output ", 1, 1, NULL, pack},
     {"arpa", "output ", 1, 1, NULL, arpa},
@@ -467,8 +468,8 @@ static int check_verb(const lin_parsed *parsed, const struct verb *verb)
     const ngram_values *v = parsed->values;
     int n = parsed->operands.count - 1;
     for (int i = 0; options[i].type != LIN_OPTION_END; i++) {
-        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT || lists(verb->options, options[i].name) ||
-            !strcmp(options[i].name, "quiet"))
+        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT ||
+            lists(verb->options, options[i].name) || !strcmp(options[i].name, "quiet"))
             continue;
         return lin_misuse(parsed, "--%s does not apply to %s", options[i].name, verb->name);
     }

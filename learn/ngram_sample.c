@@ -81,7 +81,8 @@ static uint32_t draw_word(const lin_ngram_sampler *s, lin_ngram_uniform uniform,
     return word;
 }
 
-int lin_ngram_sampler_draw(const lin_ngram_sampler *s, lin_ngram_uniform uniform, void *context, lin_ngram_state *state, int *word)
+int lin_ngram_sampler_draw(const lin_ngram_sampler *s, lin_ngram_uniform uniform, void *context, lin_ngram_state *state,
+                           int *word)
 {
     int tries = 0;
     if (*state >= s->lm->n_states) *state = 0;

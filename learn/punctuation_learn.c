@@ -54,7 +54,8 @@ static lin_status add_paragraph(books *b, const lin_prose *prose, lin_error *err
     const size_t n = (size_t)prose->n;
     lin_status status = lin_grow(&b->ids, &b->ids_capacity, b->n + n, sizeof *b->ids, "books", err);
     if (status == LIN_OK) status = lin_grow(&b->flags, &b->flags_capacity, b->n + n, 1, "books", err);
-    if (status == LIN_OK) status = lin_grow(&b->starts, &b->starts_capacity, b->n_paragraphs + 2, sizeof *b->starts, "books", err);
+    if (status == LIN_OK)
+        status = lin_grow(&b->starts, &b->starts_capacity, b->n_paragraphs + 2, sizeof *b->starts, "books", err);
     if (status != LIN_OK) return status;
     for (int i = 0; i < prose->n; i++) {
         const lin_prose_word *w = &prose->words[i];
@@ -265,7 +266,8 @@ static void close_table(table *t)
 
 static lin_status check(const lin_punctuation_learn_options *o, lin_error *err)
 {
-    const int good = o->bits >= 8 && o->bits <= LIN_PUNCTUATION_MAX_BITS && o->mark_slots > 0 && o->capital_slots > 0 && o->passes > 0;
+    const int good =
+        o->bits >= 8 && o->bits <= LIN_PUNCTUATION_MAX_BITS && o->mark_slots > 0 && o->capital_slots > 0 && o->passes > 0;
     const int64_t keys = good ? (int64_t)1 << o->bits : 0;
     if (good && keys <= (int64_t)o->mark_slots * 256 && keys <= (int64_t)o->capital_slots * 256) return LIN_OK;
     return lin_fail(err, LIN_INVALID, "%d and %d slots do not fit keys of %d bits", o->mark_slots, o->capital_slots, o->bits);

@@ -113,11 +113,11 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
     if ((status = lin_grow(&d->items, &d->items_capacity, d->n_items + 1, sizeof *d->items, "a dictionary", err))) return status;
     if ((status = lin_grow(&d->first, &d->first_capacity, (size_t)before + 1, sizeof *d->first, "a dictionary", err)))
         return status;
-    if ((status =
-             lin_grow(&d->labels, &d->labels_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->labels, "a dictionary", err)))
+    if ((status = lin_grow(&d->labels, &d->labels_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->labels, "a dictionary",
+                           err)))
         return status;
-    if ((status =
-             lin_grow(&d->stress, &d->stress_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->stress, "a dictionary", err)))
+    if ((status = lin_grow(&d->stress, &d->stress_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->stress, "a dictionary",
+                           err)))
         return status;
     if (d->n_items == INT_MAX) return lin_fail(err, LIN_FORMAT, "too many pronunciations");
     if ((status = lin_symbols_add(&d->words, e->word, e->n_word, &word, err))) return status;

@@ -209,8 +209,8 @@ static lin_status push_rules(pronouncing *p, const char *word, size_t n)
     int n_labels;
     if (!p->g2p->rules) {
         return lin_fail(p->err, LIN_UNSUPPORTED,
-                        "'%.*s' is not in the dictionary, and no letter-to-sound rules are installed (english.g2p); add the word to "
-                        "the dictionary, or name the rules with LINNET_G2P", (int)n, word);
+                        "'%.*s' is not in the dictionary, and no letter-to-sound rules are installed (english.g2p); add the word "
+                        "to the dictionary, or name the rules with LINNET_G2P", (int)n, word);
     }
     at_least(p, LIN_G2P_RULES);
     const lin_status status =
@@ -283,7 +283,8 @@ lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labe
         lower[i] = lin_lower(word[i]);
         n_letters += lin_is_letter(lower[i]);
         if (!lin_is_letter(lower[i]) && lower[i] != '\'' && lower[i] != '-' && lower[i] != '&') {
-            return lin_fail(err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens", lin_quote(shown, word, n));
+            return lin_fail(err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens",
+                            lin_quote(shown, word, n));
         }
     }
     if (!n_letters) return lin_fail(err, LIN_INVALID, "'%s' has no letters", lin_quote(shown, word, n));

@@ -1,8 +1,8 @@
 // Reads ARPA text into tables of n-grams, and writes it.
 //
-//   any text, \data\, "ngram 1=72547" for each order, then for each order "\1-grams:" and lines "log10(p) words [log10(back-off)]",
-//   \end\. Fields are separated by blanks and tabs; a missing back-off weight is 0 (SRILM leaves them out), and
-//   those of the highest order may be written if they are 0.
+//   any text, \data\, "ngram 1=72547" for each order, then for each order "\1-grams:" and lines "log10(p) words
+//   [log10(back-off)]", \end\. Fields are separated by blanks and tabs; a missing back-off weight is 0 (SRILM leaves them out),
+//   and those of the highest order may be written if they are 0.
 
 #include "base/memory.h"
 #include "base/textfile.h"
@@ -216,8 +216,8 @@ static lin_status read_gram(reader *r, int k, lin_error *err)
     lin_status status = read_logp(r, field, n, &table->logp[i], err);
     for (int place = 0; place < k && status == LIN_OK; place++) {
         if (!lin_field_next(&at, end, &field, &n)) return FAIL_HERE(r, "%d of the %d words of a %d-gram", place, k, k);
-        status =
-            k == 1 ? add_word(r, field, n, err) : find_word(r, field, n, place, &table->words[i * (size_t)k + (size_t)place], err);
+        status = k == 1 ? add_word(r, field, n, err)
+                        : find_word(r, field, n, place, &table->words[i * (size_t)k + (size_t)place], err);
     }
     if (status != LIN_OK) return status;
     const int more = lin_field_next(&at, end, &field, &n), is_highest = k == r->tables.order;

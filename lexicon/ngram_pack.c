@@ -23,7 +23,10 @@ static size_t section(size_t *used, size_t bytes)
     return at;
 }
 
-static size_t bits_section(size_t *used, uint64_t n, unsigned width) { return section(used, (size_t)((n * width + 7) / 8) + ROOM); }
+static size_t bits_section(size_t *used, uint64_t n, unsigned width)
+{
+    return section(used, (size_t)((n * width + 7) / 8) + ROOM);
+}
 
 void lin_ngram_lay_out(lin_ngram *lm)
 {

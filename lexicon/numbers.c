@@ -6,7 +6,8 @@
 
 /* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
-typedef enum kind { OTHER, UNIT, TEEN, TENS, HUNDRED, SCALE, UNIT_TH, TEEN_TH, TENS_TH, HUNDRED_TH, SCALE_TH, DECADE, OH, A, LINK, MEASURE } kind;
+typedef enum kind { OTHER, UNIT, TEEN, TENS, HUNDRED, SCALE, UNIT_TH, TEEN_TH, TENS_TH, HUNDRED_TH, SCALE_TH, DECADE, OH, A, LINK,
+                    MEASURE } kind;
 
 typedef struct entry {
     const char *word;
@@ -37,7 +38,8 @@ static const entry entries[] = {
     {"oh", OH, 0}, {"a", A, 1}, {"and", LINK, 0}, {"point", LINK, 0},
     {"percent", MEASURE, 0}, {"per", MEASURE, 0}, {"cent", MEASURE, 0}, {"cents", MEASURE, 0}, {"dollar", MEASURE, 0},
     {"dollars", MEASURE, 0}, {"pound", MEASURE, 0}, {"pounds", MEASURE, 0}, {"pence", MEASURE, 0}, {"penny", MEASURE, 0},
-    {"euro", MEASURE, 0}, {"euros", MEASURE, 0}, {"am", MEASURE, 0}, {"pm", MEASURE, 0}, {"a.m.", MEASURE, 0}, {"p.m.", MEASURE, 0},
+    {"euro", MEASURE, 0}, {"euros", MEASURE, 0}, {"am", MEASURE, 0}, {"pm", MEASURE, 0}, {"a.m.", MEASURE, 0},
+    {"p.m.", MEASURE, 0},
     {"a.", MEASURE, 0}, {"p.", MEASURE, 0}, {"m.", MEASURE, 0}, {"p", MEASURE, 0}, {"m", MEASURE, 0},
 };
 
@@ -111,7 +113,8 @@ static number read_hundreds(const reading *r, int i)
     if (x.ordinal) return x;
     const int rest = skip_and(r, i + x.n);
     const number small = read_small(r, rest);
-    if (small.n == 0 || (x.year && small.ordinal) || kind_at(r, rest + small.n) == HUNDRED) return x; // "two hundred three hundred"
+    // "two hundred three hundred"
+    if (small.n == 0 || (x.year && small.ordinal) || kind_at(r, rest + small.n) == HUNDRED) return x;
     return (number){.value = x.value + small.value, .n = rest + small.n - i, .ordinal = small.ordinal, .year = x.year};
 }
 
@@ -168,7 +171,8 @@ static number read_year(const reading *r, int i)
 static int read_decade(const reading *r, int i, lin_buffer *out)
 {
     const entry *century = at(r, i), *decade = at(r, i + 1);
-    if (century->value < 10 || century->value > 20 || (century->kind != TEEN && century->kind != TENS) || decade->kind != DECADE) return 0;
+    if (century->value < 10 || century->value > 20 || (century->kind != TEEN && century->kind != TENS) || decade->kind != DECADE)
+        return 0;
     lin_buffer_integer(out, century->value * 100 + decade->value);
     lin_buffer_char(out, 's');
     return 2;
@@ -256,7 +260,8 @@ static const char *ending(long long value)
 // "5 million" is easier to read than 5,000,000.
 static void put_cardinal(lin_buffer *out, const number *x)
 {
-    static const entry scales[] = {{"trillion", SCALE, 1000000000000}, {"billion", SCALE, 1000000000}, {"million", SCALE, 1000000}};
+    static const entry scales[] = {{"trillion", SCALE, 1000000000000}, {"billion", SCALE, 1000000000},
+                                   {"million", SCALE, 1000000}};
     for (int i = 0; i < 3; i++) {
         if (x->value < scales[i].value || x->value % scales[i].value) continue;
         put_grouped(out, x->value / scales[i].value);

@@ -75,7 +75,8 @@ int lin_phones_is_vowel(const lin_phones *phones, int index);
 /* The list it was made from, as stored in a model's metadata: names separated by single spaces. Owned by the set. */
 const char *lin_phones_list(const lin_phones *phones);
 
-/* IPA spelling (UTF-8) of a phone whose name, without a stress digit, is one of CMUdict's 39; else its name. NULL out of range. */
+/* IPA spelling (UTF-8) of a phone whose name, without a stress digit, is one of CMUdict's 39; else its name.
+ * NULL out of range. */
 const char *lin_phones_ipa(const lin_phones *phones, int index);
 
 #endif

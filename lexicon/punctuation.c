@@ -134,7 +134,8 @@ static lin_status check_header(const lin_punctuation_header *h, size_t n, const 
                         (unsigned)h->version, LIN_PUNCTUATION_VERSION);
     int good = h->bits >= 8 && h->bits <= LIN_PUNCTUATION_MAX_BITS && h->n_marks > 0 && h->n_capitals > 0;
     // what is left of a key fits a byte
-    good = good && ((uint64_t)1 << h->bits) <= (uint64_t)h->n_marks * 256 && ((uint64_t)1 << h->bits) <= (uint64_t)h->n_capitals * 256;
+    good = good && ((uint64_t)1 << h->bits) <= (uint64_t)h->n_marks * 256 &&
+           ((uint64_t)1 << h->bits) <= (uint64_t)h->n_capitals * 256;
     good = good && good_number(h->mark_scale) && good_number(h->capital_scale) && good_number(h->capital_bias);
     for (int m = 0; m < LIN_MARKS - 1; m++) good = good && good_number(h->mark_bias[m]);
     if (!good) return lin_fail(err, LIN_FORMAT, "%s: a number of its header is out of range; the file is damaged", name);

@@ -28,7 +28,8 @@ static const float mark_bonus = 0.8F;
 // Logarithm of how much likelier a pause is before each mark than before none: comma, full stop, question mark. Set by hand.
 static const double pause_least_s[LIN_PAUSES] = {-INFINITY, -INFINITY, 0.06, 0.15, 0.3, 0.6};
 static const float pause_scores[LIN_PAUSES][LIN_MARKS] = {
-    {0, 0, 0, 0}, {0, -1.0F, -2.0F, -2.0F}, {0, 0, -0.5F, -0.5F}, {0, 1.0F, 1.0F, 1.0F}, {0, 2.0F, 2.5F, 2.5F}, {0, 2.0F, 3.5F, 3.5F},
+    {0, 0, 0, 0},          {0, -1.0F, -2.0F, -2.0F}, {0, 0, -0.5F, -0.5F},
+    {0, 1.0F, 1.0F, 1.0F}, {0, 2.0F, 2.5F, 2.5F},    {0, 2.0F, 3.5F, 3.5F},
 };
 
 int lin_readable_pause(double seconds)

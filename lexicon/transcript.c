@@ -63,7 +63,8 @@ void lin_transcriber_destroy(lin_transcriber *t)
 static lin_status append(lin_transcriber *t, const int *labels, const signed char *stress, int n, lin_error *err)
 {
     if (t->n_labels + (size_t)n > INT_MAX / 2) return lin_fail(err, LIN_FORMAT, "a transcript of over %d phones", INT_MAX / 2);
-    lin_status status = lin_grow(&t->labels, &t->labels_capacity, t->n_labels + (size_t)n, sizeof *t->labels, "a transcript", err);
+    lin_status status =
+        lin_grow(&t->labels, &t->labels_capacity, t->n_labels + (size_t)n, sizeof *t->labels, "a transcript", err);
     if (status == LIN_OK)
         status = lin_grow(&t->stress, &t->stress_capacity, t->n_labels + (size_t)n, sizeof *t->stress, "a transcript", err);
     if (status != LIN_OK) return status;

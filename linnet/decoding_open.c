@@ -147,8 +147,8 @@ static lin_status add_line(parts *p, const char *text, size_t n, int line, lin_e
     size_t n_field, n_text = tab ? (size_t)(tab - text) : n;
     char quoted[LIN_QUOTE];
     if (n > LONGEST_PHRASE) return lin_fail(err, LIN_FORMAT, "a line of over %d bytes is not a phrase", LONGEST_PHRASE);
-    if (tab && (!lin_field_next(&at, text + n, &field, &n_field) || !lin_text_number(field, n_field, &bonus) || !isfinite(bonus) ||
-                fabs(bonus) > LIN_CONTEXT_BONUS_MAX || lin_field_next(&at, text + n, &field, &n_field))) {
+    if (tab && (!lin_field_next(&at, text + n, &field, &n_field) || !lin_text_number(field, n_field, &bonus) ||
+                !isfinite(bonus) || fabs(bonus) > LIN_CONTEXT_BONUS_MAX || lin_field_next(&at, text + n, &field, &n_field))) {
         return lin_fail(err, LIN_FORMAT, "'%s' after the tab is not a bonus such as 3.5",
                         lin_quote(quoted, tab + 1, n - n_text - 1));
     }
@@ -328,8 +328,8 @@ static lin_status match_phones(parts *p, lin_error *err)
                                            "words, add --words", p->lm_path, lin_ngram_words(p->lm), missing, V - 1, first);
     }
     if (missing) {
-        lin_warn(&p->warnings, "%s lacks %d of the %d phones, such as %s; they are unlikely to be recognised", p->lm_path, missing,
-                 V - 1, first);
+        lin_warn(&p->warnings, "%s lacks %d of the %d phones, such as %s; they are unlikely to be recognised", p->lm_path,
+                 missing, V - 1, first);
     }
     return LIN_OK;
 }
@@ -382,7 +382,8 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
     }
     lin_status status = open_lm_of_words(p, err);
     if (status == LIN_OK && is_of_phones(p))
-        return lin_fail(err, LIN_MISMATCH, "%s is a model of phones; omit --words, or name a model of words with --lm", p->lm_path);
+        return lin_fail(err, LIN_MISMATCH, "%s is a model of phones; omit --words, or name a model of words with --lm",
+                        p->lm_path);
     if (status == LIN_OK) status = open_tree(p, err);
     if (status == LIN_MISMATCH) {
         return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it a model of phones, or of another language? Name another "
@@ -400,7 +401,8 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
 static uint64_t identity(const parts *p)
 {
     const char *names = lin_phones_list(p->phones);
-    const uint64_t id = lin_hash(names, strlen(names), p->words ? lin_words_fingerprint(p->words) : lin_beam_fingerprint(p->beam));
+    const uint64_t id =
+        lin_hash(names, strlen(names), p->words ? lin_words_fingerprint(p->words) : lin_beam_fingerprint(p->beam));
     return id ? id : 1; // 0 means greedy
 }
 

@@ -192,7 +192,8 @@ static int past_part(const lin_file_session *s)
 // A sound of its own begins behind the samples of the stream that it goes on with.
 static double seconds_done(const lin_source *source, const lin_sound *sound)
 {
-    const double before = sound->from && !sound->within ? (double)sound->from->about.samples / lin_source_info(source)->rate_hz : 0;
+    const double before =
+        sound->from && !sound->within ? (double)sound->from->about.samples / lin_source_info(source)->rate_hz : 0;
     return before + lin_source_seconds(source);
 }
 
@@ -469,9 +470,11 @@ static lin_status open_source(lin_file_session *s, int through, lin_source **sou
     if (sound->path) {
         status = lin_audio_open(sound->path, sound->raw, &audio, err);
     } else if (sound->samples) {
-        status = lin_audio_open_memory("sound in memory", sound->samples, sound->n_samples, sound->rate_hz, sound->channels, &audio, err);
+        status = lin_audio_open_memory("sound in memory", sound->samples, sound->n_samples, sound->rate_hz, sound->channels,
+                                       &audio, err);
     } else {
-        status = lin_audio_open_memory(sound->from_name, NULL, 0, sound->from->about.rate_hz, sound->from->about.channels, &audio, err);
+        status = lin_audio_open_memory(sound->from_name, NULL, 0, sound->from->about.rate_hz, sound->from->about.channels, &audio,
+                                       err);
     }
     if (status != LIN_OK) return status;
     if (lin_audio_info(audio)->notice[0]) lin_warn(&s->r->warnings, "%s", lin_audio_info(audio)->notice);

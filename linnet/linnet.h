@@ -269,9 +269,9 @@ LINNET_API const linnet_result_info *linnet_result_describe(const linnet_result 
  * exhausted. */
 LINNET_API const char *linnet_result_text(linnet_result *result);
 
-/* The same as readable text: numbers as digits, capitals, full stops, commas and question marks, by words and pauses; words outside
- * the lexicon spelled by their sound, or "[...]". Of phonemes, and where the library's file english.punctuation is not installed, the same as
- * linnet_result_text. Belongs to the result. "" if memory is exhausted. */
+/* The same as readable text: numbers as digits, capitals, full stops, commas and question marks, by words and pauses; words
+ * outside the lexicon spelled by their sound, or "[...]". Of phonemes, and where the library's file english.punctuation is not
+ * installed, the same as linnet_result_text. Belongs to the result. "" if memory is exhausted. */
 LINNET_API const char *linnet_result_readable(linnet_result *result);
 
 /* A copy that lives on when what gave the result goes on, as a session does. */
@@ -345,8 +345,8 @@ LINNET_API linnet_status linnet_decode_file(linnet_model *model, const char *pat
  * The network's input and output as arrays.
  *   features    [n, D] log-mel energies (natural logarithm), not normalised, a frame every frame_s
  *   posteriors  [n, V] natural-log probabilities, blank first, a row every row_s
- * Release *rows with linnet_free; *n may be 0. Nothing is reset at endpoints here. Row i is at i row_s; results give times that are
- * earlier by the emission delay in the model's file.
+ * Release *rows with linnet_free; *n may be 0. Nothing is reset at endpoints here. Row i is at i row_s; results give times that
+ * are earlier by the emission delay in the model's file.
  */
 LINNET_API linnet_status linnet_features(linnet_model *model, const linnet_sound *sound, float **rows, size_t *n,
                                          linnet_error *err);
@@ -371,8 +371,8 @@ typedef struct linnet_session_options {
     double silence_before_s;      /* after so much silence in which nothing was said: default 5; 0: never, as the next two */
     double silence_after_s;       /* after so much silence that follows speech: default 0.8 */
     double longest_s;             /* after so long: default 30 */
-    int reset_at_endpoints;       /* 1: the network forgets the past at each endpoint; 0: it goes on with it; -1 (default): 0 for a
-                                     model that forgets by itself, else 1 */
+    int reset_at_endpoints;       /* 1: the network forgets the past at each endpoint; 0: it goes on with it; -1 (default): 0 for
+                                     a model that forgets by itself, else 1 */
     int can_save;                 /* 1: linnet_session_save and _fork will be called: keeps what a resampler needs for it, and
                                      creation takes up to a second where rate_hz is not the model's */
 } linnet_session_options;

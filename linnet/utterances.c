@@ -60,7 +60,8 @@ lin_status lin_utterances_create(const struct lin_recognizer *r, const lin_utter
     if (!u) return lin_no_memory(err, "results", sizeof *u);
     u->options = *options;
     if (sink) u->sink = *sink;
-    u->greedy = (lin_decoding){.search = lin_search_greedy(r->V), .row_seconds = r->row_seconds, .delay_s = r->delay_s, .n_best = 1};
+    u->greedy =
+        (lin_decoding){.search = lin_search_greedy(r->V), .row_seconds = r->row_seconds, .delay_s = r->delay_s, .n_best = 1};
     status = lin_result_begin(&u->settled, "live", NULL, 1, err);
     if (status == LIN_OK) status = lin_result_begin(&u->provisional, "live", NULL, 1, err);
     if (status == LIN_OK) status = lin_decoder_create(&u->decoder, options->decoding ? options->decoding : &u->greedy, err);
@@ -278,7 +279,8 @@ static int up_to_endpoint(lin_utterances *u, const float *logp, int n, const dou
     return n;
 }
 
-lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, const double *db, int *taken, int *reset, lin_error *err)
+lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, const double *db, int *taken, int *reset,
+                               lin_error *err)
 {
     const size_t V = (size_t)u->decoder.decoding->search.V;
     lin_status status = LIN_OK;
@@ -323,7 +325,8 @@ const lin_reset_options *lin_utterances_ends(const lin_utterances *u) { return &
 
 int lin_utterances_may_reset(const lin_utterances *u, int rows)
 {
-    return u->options.ends.endpoints && u->options.ends.resets && (double)(u->row + rows) * row_seconds(u) >= u->options.ends.from_s;
+    return u->options.ends.endpoints && u->options.ends.resets &&
+           (double)(u->row + rows) * row_seconds(u) >= u->options.ends.from_s;
 }
 
 /* ---- saved streams --------------------------------------------------------------------------------------------------------- */

@@ -171,7 +171,8 @@ static void lay_out_transformer(lin_activations *a)
         lin_layer_values *v = &a->layers[l];
         v->x0 = take(a, C);
         v->u = a->for_training && lin_config_conditions(c, l) ? take(a, C) : v->x0;
-        v->posterior = a->for_training ? (lin_config_conditions(c, l) ? take(a, V) : NULL) : c->condition_every ? take(a, V) : NULL;
+        v->posterior = a->for_training ? (lin_config_conditions(c, l) ? take(a, V) : NULL) : c->condition_every ? take(a, V)
+            : NULL;
         v->x1 = c->conv_layers > l ? take(a, C) : v->x0;
         v->n1 = sums ? take(a, C) : NULL;
         v->stats1 = take(a, 2);
@@ -291,7 +292,8 @@ void lin_network_forward(const lin_weights *w, lin_activations *a, lin_exec *exe
 }
 
 // The norm goes through a->branch, which is free between the passes: the backward pass computes it again.
-void lin_network_inner(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer, lin_real *logp)
+void lin_network_inner(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer,
+                       lin_real *logp)
 {
     const lin_config *c = &w->config;
     const int rows = batch->out.rows, *pair = w->params->norm;

@@ -212,7 +212,8 @@ static lin_status update(learner *l, int step, double lr, double *loss, lin_erro
     return status;
 }
 
-static lin_status learn(const task *t, const lin_bench_values *v, const lin_bench_variant *variant, lin_buffer *out, lin_error *err)
+static lin_status learn(const task *t, const lin_bench_values *v, const lin_bench_variant *variant, lin_buffer *out,
+                        lin_error *err)
 {
     learner l = {.task = t};
     lin_progress progress;

@@ -19,7 +19,8 @@ static lin_status check(int n, const lin_bootstrap_options *o, lin_error *err)
     if (o->resamples < 1 || o->resamples > LIN_BOOTSTRAP_MAX) {
         return lin_fail(err, LIN_INVALID, "resamples must be 1 to %d, not %d", LIN_BOOTSTRAP_MAX, o->resamples);
     }
-    if (!(o->level > 0 && o->level < 1)) return lin_fail(err, LIN_INVALID, "the level must lie between 0 and 1, not %g", o->level);
+    if (!(o->level > 0 && o->level < 1))
+        return lin_fail(err, LIN_INVALID, "the level must lie between 0 and 1, not %g", o->level);
     return LIN_OK;
 }
 
@@ -124,7 +125,8 @@ static lin_status make_groups(const lin_bootstrap_unit *a, const lin_bootstrap_u
 // In [0, 1), 53 bits.
 static double uniform(const lin_bootstrap_options *o, uint64_t *drawn)
 {
-    const double high = o->random(o->seed, (*drawn)++, UINT32_C(1) << 26), low = o->random(o->seed, (*drawn)++, UINT32_C(1) << 27);
+    const double high = o->random(o->seed, (*drawn)++, UINT32_C(1) << 26),
+                 low = o->random(o->seed, (*drawn)++, UINT32_C(1) << 27);
     return (high * (1 << 27) + low) * 0x1p-53;
 }
 
@@ -221,15 +223,15 @@ static lin_status resample(const lin_bootstrap_unit *a, const lin_bootstrap_unit
     return status;
 }
 
-lin_status lin_bootstrap_rate(const lin_bootstrap_unit *units, int n, const lin_bootstrap_options *o, lin_bootstrap_interval *interval,
-                              lin_error *err)
+lin_status lin_bootstrap_rate(const lin_bootstrap_unit *units, int n, const lin_bootstrap_options *o,
+                              lin_bootstrap_interval *interval, lin_error *err)
 {
     int better = 0, equal = 0;
     return resample(units, NULL, n, o, interval, &better, &equal, err);
 }
 
-lin_status lin_bootstrap_difference(const lin_bootstrap_unit *a, const lin_bootstrap_unit *b, int n, const lin_bootstrap_options *o,
-                                    lin_difference *difference, lin_error *err)
+lin_status lin_bootstrap_difference(const lin_bootstrap_unit *a, const lin_bootstrap_unit *b, int n,
+                                    const lin_bootstrap_options *o, lin_difference *difference, lin_error *err)
 {
     int better = 0, equal = 0;
     lin_bootstrap_interval interval;

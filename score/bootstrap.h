@@ -44,8 +44,8 @@ typedef struct lin_bootstrap_interval {
 double lin_bootstrap_quotient(long long errors, long long tokens);
 
 /* n >= 1 units. LIN_INVALID for options out of range, LIN_NO_MEMORY. */
-lin_status lin_bootstrap_rate(const lin_bootstrap_unit *units, int n, const lin_bootstrap_options *options, lin_bootstrap_interval *interval,
-                              lin_error *err);
+lin_status lin_bootstrap_rate(const lin_bootstrap_unit *units, int n, const lin_bootstrap_options *options,
+                              lin_bootstrap_interval *interval, lin_error *err);
 
 /* Rate of a minus rate of b: below 0 if a is better. */
 typedef struct lin_difference {

@@ -129,8 +129,10 @@ lin_status lin_trn_ctm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
                         "%s:%d: a CTM line has 5 or 6 fields (utterance, channel, start, duration, token, confidence), here %d%s",
                         r->name, line->number, f.k, f.k == 7 ? " or more" : "");
     }
-    if (is_mark(&f, "<ALT_BEGIN>") || is_mark(&f, "<ALT>") || is_mark(&f, "<ALT_END>")) return read_mark(r, &f, line->number, err);
-    if (!lin_text_number(f.text[2], f.n[2], &start) || !lin_text_number(f.text[3], f.n[3], &duration) || start < 0 || duration < 0) {
+    if (is_mark(&f, "<ALT_BEGIN>") || is_mark(&f, "<ALT>") || is_mark(&f, "<ALT_END>"))
+        return read_mark(r, &f, line->number, err);
+    if (!lin_text_number(f.text[2], f.n[2], &start) || !lin_text_number(f.text[3], f.n[3], &duration) || start < 0 ||
+        duration < 0) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: start and duration must be numbers from 0 on: '%s'", r->name, line->number,
                         lin_quote(shown, f.text[2], (size_t)(f.text[3] + f.n[3] - f.text[2])));
     }

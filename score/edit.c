@@ -120,8 +120,8 @@ lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit
     return lin_edit_align_within(ref, n, hyp, m, MAX_MOVES, steps, n_steps, err);
 }
 
-lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps, int *n_steps,
-                                 lin_error *err)
+lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps,
+                                 int *n_steps, lin_error *err)
 {
     blocks b;
     *n_steps = 0;

@@ -111,8 +111,8 @@ static float weight_together(const word *a, const word *b)
     return a->token == b->token ? 0.0f : 4.0f;
 }
 
-// The pair with the least weight, the first of equal ones: of the words of_ref, or only `ref` if that is NULL, with those of of_hyp,
-// or only `hyp`.
+// The pair with the least weight, the first of equal ones: of the words of_ref, or only `ref` if that is NULL, with those of
+// of_hyp, or only `hyp`.
 static cell best_before(const cell *cells, int width, const network *r, const range *of_ref, int ref, const network *h,
                         const range *of_hyp, int hyp)
 {
@@ -186,7 +186,8 @@ lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, lin_ed
     *n_steps = 0;
     lin_status status = make_network(&r, ref, n, err);
     if (status == LIN_OK) status = make_network(&h, hyp, m, err);
-    if (status == LIN_OK && ((long long)r.n * h.n > MAX_PAIRS || (double)(r.n_before + 1) * (double)(h.n_before + 1) > 8589934592.0))
+    if (status == LIN_OK &&
+        ((long long)r.n * h.n > MAX_PAIRS || (double)(r.n_before + 1) * (double)(h.n_before + 1) > 8589934592.0))
         status = lin_fail(err, LIN_INVALID, "%d and %d words with alternatives are too many to align", r.n - 1, h.n - 1);
     cell *cells = status != LIN_OK ? NULL : lin_alloc((size_t)r.n * (size_t)h.n, sizeof *cells);
     if (status == LIN_OK && !cells) status = lin_no_memory(err, "an alignment", (size_t)r.n * (size_t)h.n * sizeof *cells);

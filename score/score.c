@@ -149,8 +149,8 @@ static int has_choices(const int *tokens, int n)
 }
 
 // `steps` and `choices` have room for the tokens of both sides.
-static lin_status align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, lin_edit_choice *choices, int *n_steps,
-                        lin_error *err)
+static lin_status align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, lin_edit_choice *choices,
+                        int *n_steps, lin_error *err)
 {
     if (has_choices(ref, n) || has_choices(hyp, m)) return lin_edit_choices(ref, n, hyp, m, choices, n_steps, err);
     lin_status status = lin_edit_align(ref, n, hyp, m, steps, n_steps, err);
@@ -300,8 +300,8 @@ static lin_status match_stm(lin_score *s, const char *ref_name, const char *hyp_
     return lin_stm_rename(&s->ref, &s->hyp, err);
 }
 
-lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp, const char *hyp_name,
-                           const lin_score_options *options, lin_score **score, lin_error *err)
+lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp,
+                           const char *hyp_name, const lin_score_options *options, lin_score **score, lin_error *err)
 {
     static const lin_score_options defaults = {0};
     const lin_score_options *o = options ? options : &defaults;

@@ -15,7 +15,8 @@ static const char style[] =
     "@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--paper:#14171b;--soft:#1e2329;--line:#39414b;--good:#4cc79a;"
     "--bad:#fb923c;--dim:#9aa5b1}}\n"
     "*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif}\n"
-    "main{max-width:70rem;margin:0 auto;padding:1rem}h1{font-size:2rem;margin:.5rem 0 0}h2{font-size:1.2rem;margin:2rem 0 .5rem}\n"
+    "main{max-width:70rem;margin:0 auto;padding:1rem}h1{font-size:2rem;margin:.5rem 0 0}h2{font-size:1.2rem;margin:2rem 0 "
+    ".5rem}\n"
     "p{margin:.3rem 0}.dim{color:var(--dim)}.wide{overflow-x:auto}\n"
     ".cards,.lists{display:grid;gap:.8rem;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));margin:1rem 0}\n"
     ".lists{grid-template-columns:repeat(auto-fit,minmax(15rem,1fr));align-items:start}\n"
@@ -35,7 +36,8 @@ static const char style[] =
     ".al .e i{color:var(--good)}.al .e b{color:var(--bad);font-weight:700}\n"
     "</style>\n";
 
-// %s text as it is, %h escaped, %d a long long, %0 .. %4 a double with so many digits; '%' before anything else stands for itself.
+// %s text as it is, %h escaped, %d a long long, %0 .. %4 a double with so many digits;
+// '%' before anything else stands for itself.
 static void put(lin_buffer *out, const char *form, ...)
 {
     va_list args;
@@ -71,7 +73,8 @@ static void put_interval(lin_buffer *out, const lin_bootstrap_interval *v, const
     put(out, "%2 to %2 over %d %s", 100 * v->low, 100 * v->high, (long long)v->units, units);
 }
 
-static void intervals(lin_buffer *out, double level, const lin_bootstrap_interval *utterances, const lin_bootstrap_interval *speakers)
+static void intervals(lin_buffer *out, double level, const lin_bootstrap_interval *utterances,
+                      const lin_bootstrap_interval *speakers)
 {
     lin_score_put_level(out, level);
     put(out, " % interval ");
@@ -202,7 +205,8 @@ static lin_status matrix(const lin_score_report *r, lin_buffer *out, lin_error *
     const long long size = MARGIN + CELL * (m.n + 1) + 10, end = MARGIN + CELL * (m.n + 1);
     put(out, "<h2>Confusions</h2>\n"
              "<p>Rows are the reference, columns the hypothesis, numbers per cent of the row; point at a cell for details.");
-    if (m.left_out) put(out, " The %d tokens with the most errors; %d more are not shown.", (long long)m.n, (long long)m.left_out);
+    if (m.left_out)
+        put(out, " The %d tokens with the most errors; %d more are not shown.", (long long)m.n, (long long)m.left_out);
     put(out,
         "</p>\n<div class=\"wide\"><svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" "
         "aria-label=\"confusion matrix\">\n",
@@ -272,7 +276,8 @@ static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *e
         const char *id = lin_score_utterance(r->score, utterances[k], &c);
         const lin_score_pair *p = lin_score_alignment(r->score, utterances[k], &n_pairs);
         put(out,
-            "<details%s><summary>%h <span class=\"dim\">%2 % of %d: %d substitutions, %d deletions, %d insertions</span></summary>"
+            "<details%s><summary>%h <span class=\"dim\">%2 % of %d: %d substitutions, %d deletions, %d "
+            "insertions</span></summary>"
             "<div class=\"al\">",
             k < 3 ? " open" : "", id, 100 * lin_score_rate(&c), c.n_ref, c.sub, c.del, c.ins);
         for (int i = 0; i < n_pairs && i < MAX_PAIRS; i++) {

@@ -62,7 +62,8 @@ static void over(lin_buffer *out, const lin_bootstrap_interval *v, const char *u
     number(out, v->units, units);
 }
 
-static void both_bounds(lin_buffer *out, double level, const lin_bootstrap_interval *utterances, const lin_bootstrap_interval *speakers)
+static void both_bounds(lin_buffer *out, double level, const lin_bootstrap_interval *utterances,
+                        const lin_bootstrap_interval *speakers)
 {
     lin_score_put_level(out, level);
     lin_buffer_text(out, " % interval ");

@@ -37,8 +37,8 @@ static lin_status add_utterance(lin_trn_reader *r, const char *speaker, size_t n
     const int before = t->speakers.n;
     lin_status status = lin_trn_add_symbol(r, &t->speakers, speaker, n, &index, err);
     if (status == LIN_OK)
-        status = lin_grow(&r->n_of_speaker, &r->n_of_speaker_capacity, (size_t)t->speakers.n, sizeof *r->n_of_speaker, "transcripts",
-                          err);
+        status = lin_grow(&r->n_of_speaker, &r->n_of_speaker_capacity, (size_t)t->speakers.n, sizeof *r->n_of_speaker,
+                          "transcripts", err);
     if (status == LIN_OK)
         status = lin_grow(&t->speaker_of, &t->speaker_of_capacity, (size_t)t->n + 1, sizeof *t->speaker_of, "transcripts", err);
     if (status == LIN_OK) status = lin_grow(&r->joined, &r->joined_capacity, n + 16, 1, "transcripts", err);
@@ -84,7 +84,8 @@ lin_status lin_trn_stm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
     if (lin_field_next(&behind, end, &label, &n_label) && *label == '<') at = behind;
     lin_status status = lin_trn_add_place(r, &t->places, f[0], n[0], f[1], n[1], &s.place, err);
     if (status == LIN_OK) {
-        status = lin_grow(&t->segments, &t->segments_capacity, (size_t)t->n_segments + 1, sizeof *t->segments, "transcripts", err);
+        status =
+            lin_grow(&t->segments, &t->segments_capacity, (size_t)t->n_segments + 1, sizeof *t->segments, "transcripts", err);
     }
     if (status != LIN_OK) return status;
     if (t->n_segments == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many lines", r->name, line->number);
@@ -136,7 +137,8 @@ static void cut_place(const entry *entries, int n, const lin_trn *ctm, const lin
         const size_t first = at;
         if (i == n - 1) at = end; // the last line gets all that is left
         while (at < end && ctm->middles[at] < s->end_s) at++;
-        if (s->utterance >= 0) cut[s->utterance] = (lin_trn_utterance){.first = first, .n = (int)(at - first), .line = words->line};
+        if (s->utterance >= 0)
+            cut[s->utterance] = (lin_trn_utterance){.first = first, .n = (int)(at - first), .line = words->line};
     }
 }
 

@@ -197,7 +197,8 @@ static lin_status read_trn_line(lin_trn_reader *r, const lin_lines *line, lin_er
     const char *after = close + 1, *field;
     size_t n;
     if (lin_field_next(&after, line->text + line->n, &field, &n)) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' behind the utterance id", r->name, line->number, lin_quote(shown, field, n));
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' behind the utterance id", r->name, line->number,
+                        lin_quote(shown, field, n));
     }
     lin_status status = lin_trn_add_utterance(r, open + 1, (size_t)(close - open - 1), line->number, err);
     return status != LIN_OK ? status : lin_trn_add_choices(r, line->text, open, line->number, err);

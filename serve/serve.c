@@ -77,7 +77,8 @@ static void put_metric(lin_buffer *out, const char *name, const char *type, cons
     lin_buffer_char(out, '\n');
 }
 
-static void put_causes(lin_buffer *out, const char *name, const char *help, const char *const *causes, const long long *values, int n)
+static void put_causes(lin_buffer *out, const char *name, const char *help, const char *const *causes, const long long *values,
+                       int n)
 {
     lin_buffer_format(out, "# HELP linnet_%s %s\n# TYPE linnet_%s counter\n", name, help, name);
     for (int i = 0; i < n; i++) lin_buffer_format(out, "linnet_%s{cause=\"%s\"} %lld\n", name, causes[i], values[i]);
@@ -242,14 +243,16 @@ static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_r
 
 static void get(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
-    static const char models[] = "{\"object\":\"list\",\"data\":[{\"id\":\"linnet\",\"object\":\"model\",\"owned_by\":\"linnet\"}]}";
+    static const char models[] =
+        "{\"object\":\"list\",\"data\":[{\"id\":\"linnet\",\"object\":\"model\",\"owned_by\":\"linnet\"}]}";
     const char *type;
     size_t n;
     const char *file = lin_page_find(s->page, r->path, &type, &n);
     if (file) {
         static const lin_web_header policy = {"content-security-policy", "default-src 'self'; connect-src 'self' ws: wss:; "
                                                                          "img-src 'self' data:; frame-ancestors 'none'"};
-        answer(s, peer, &(lin_web_reply){.status = 200, .type = type, .body = file, .n = n, .headers = &policy, .n_headers = 1}, 0);
+        answer(s, peer, &(lin_web_reply){.status = 200, .type = type, .body = file, .n = n, .headers = &policy, .n_headers = 1},
+               0);
     } else if (!strcmp(r->path, "/healthz")) {
         lin_serve_answer(s, peer, 200, "text/plain", "ok\n", 3);
     } else if (!strcmp(r->path, "/readyz")) {
@@ -464,7 +467,8 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     const lin_warnings warnings = lin_complaints(v->quiet);
     const char *model;
     lin_status status = lin_model_named(&v->model, &model, err);
-    if (status == LIN_OK) status = lin_open_recognizer(&s->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
+    if (status == LIN_OK)
+        status = lin_open_recognizer(&s->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
     if (status != LIN_OK) return status;
     s->recognizer.stop = NULL; // uploads are finished after a signal
     if (!s->recognizer.streams)
@@ -490,7 +494,8 @@ static lin_status take_socket(int *socket, lin_error *err)
 {
     const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
     if (!pid || !n || strtol(pid, NULL, 10) != (long)getpid() || strcmp(n, "1") != 0)
-        return lin_fail(err, LIN_INVALID, "--listen systemd needs one socket from systemd (LISTEN_FDS=1): see recipes/serve/linnet.socket");
+        return lin_fail(err, LIN_INVALID,
+                        "--listen systemd needs one socket from systemd (LISTEN_FDS=1): see recipes/serve/linnet.socket");
     *socket = 3;
     return LIN_OK;
 }

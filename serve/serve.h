@@ -1,9 +1,10 @@
 /*
  * serve.h - what the files of linnet serve share: the server, its clients, and who answers what.
  *
- * Pipeline: serve/web.h -> serve/serve.c (routes, limits) -> serve/serve_stream.c (WebSockets) or serve/serve_files.c (uploads) -> answers.
- * All handlers run on one thread, the server's. Streams are decoded by the engine's threads and files by workers: both leave what
- * they have in the client's or the job's own fields, under a lock, and wake the server's thread (lin_serve_touch).
+ * Pipeline: serve/web.h -> serve/serve.c (routes, limits) -> serve/serve_stream.c (WebSockets) or serve/serve_files.c (uploads)
+ * -> answers. All handlers run on one thread, the server's. Streams are decoded by the engine's threads and files by workers:
+ * both leave what they have in the client's or the job's own fields, under a lock,
+ * and wake the server's thread (lin_serve_touch).
  */
 #ifndef LIN_SERVE_SERVE_H
 #define LIN_SERVE_SERVE_H
@@ -107,8 +108,9 @@ struct lin_client {
 
 /* What happened, for /metrics. Under the lock of serve. */
 typedef struct lin_serve_counts {
-    long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token, refused_origin,
-        refused_host, refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped, finals_unread;
+    long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token,
+        refused_origin, refused_host, refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped,
+        finals_unread;
     double sound_s, file_s;
 } lin_serve_counts;
 

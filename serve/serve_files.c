@@ -113,8 +113,9 @@ static lin_status read_request(lin_job *job, const lin_form *form, request *r, l
     }
     if (!any) r->segments = 1;
     if (!lin_writer_find(r->format) && strcmp(r->format, "verbose_json") && strcmp(r->format, "full_json"))
-        return refuse(job, 400, err, "response_format is json, verbose_json, text, srt, vtt, full_json, ctm, trn, textgrid, csv or "
-                                     "audacity");
+        return refuse(job, 400, err,
+                      "response_format is json, verbose_json, text, srt, vtt, full_json, ctm, trn, textgrid, csv or "
+                      "audacity");
     return LIN_OK;
 }
 
@@ -183,7 +184,8 @@ static void add_warning(lin_buffer *out, const char *warning)
     lin_buffer_text(out, "}\n");
 }
 
-static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, const lin_alignment *a, double row_s, lin_error *err)
+static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, const lin_alignment *a, double row_s,
+                                lin_error *err)
 {
     const int json = !strcmp(r->format, "json") || strstr(r->format, "_json");
     const lin_writer *writer = lin_writer_find(json ? "json" : r->format);

@@ -54,8 +54,8 @@ static void put_buffer(lin_client *c, lin_buffer *out, lin_note_kind kind)
 }
 
 // Its results wait for their reader: no sound is taken. They grow on any thread, but only the server's makes them fewer.
-// Utterances in Vosk's protocol that are not an answer to anything yet do not count: their reader cannot have them before it sends
-// more.
+// Utterances in Vosk's protocol that are not an answer to anything yet do not count: their reader cannot have them before it
+// sends more.
 static int is_held_back(lin_client *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -153,7 +153,8 @@ static void keep_said(lin_client *c, const lin_session_view *view)
     lin_buffer_clear(&c->settled);
     lin_buffer_clear(&c->open);
     lin_live_put_text(&c->settled, &s->words, view->settled, 0, NULL);
-    if (c->config.alternatives) lin_vosk_put_alternatives(&c->open, &s->words, view->settled, c->config.alternatives, c->config.words);
+    if (c->config.alternatives)
+        lin_vosk_put_alternatives(&c->open, &s->words, view->settled, c->config.alternatives, c->config.words);
     else lin_vosk_put_items(&c->open, &s->words, view->settled);
     said->text = text_of(&c->settled);
     said->items = text_of(&c->open);
@@ -448,7 +449,8 @@ static void take_text(lin_client *c, const char *text, size_t n)
 {
     lin_error err = {0};
     const int vosk = c->kind == LIN_CLIENT_VOSK;
-    lin_message later = lin_message_default(16000), *m = c->voice ? &later : &c->config; // other threads read the config of a stream
+    // other threads read the config of a stream
+    lin_message later = lin_message_default(16000), *m = c->voice ? &later : &c->config;
     const lin_status status = vosk ? lin_message_parse_vosk(text, n, m, &err) : lin_message_parse(text, n, m, &err);
     if (status != LIN_OK) {
         lin_serve_count(c->serve, &c->serve->counts.bad);

@@ -44,7 +44,8 @@ static lin_status take_phrases(const cJSON *list, lin_message *m, lin_error *err
     return LIN_OK;
 }
 
-static lin_status take_number(const cJSON *item, const char *name, double least, double most, int whole, double *value, lin_error *err)
+static lin_status take_number(const cJSON *item, const char *name, double least, double most, int whole, double *value,
+                              lin_error *err)
 {
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most) ||
         (whole && item->valuedouble != floor(item->valuedouble)))
@@ -395,7 +396,8 @@ void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, con
     lin_buffer_free(&text);
 }
 
-static lin_status put_segment(lin_buffer *out, const lin_result *r, int number, int first, int n, const lin_verbose *how, lin_error *err)
+static lin_status put_segment(lin_buffer *out, const lin_result *r, int number, int first, int n, const lin_verbose *how,
+                              lin_error *err)
 {
     lin_result part = *r; // the same words and phones, seen through a window
     lin_buffer text = {0};

@@ -48,9 +48,9 @@ typedef struct lin_message {
 lin_message lin_message_default(int rate_hz);
 void lin_message_free(lin_message *message);
 
-/* In vosk-server's protocol: {"config": {...}}, {"eof": 1}, {"reset": 1}. Keys that it does not know are ignored, as Vosk does. In
- * linnet's: {"type": "config", ...}, {"type": "end"}, {"type": "end_utterance"}, {"type": "phrases", "phrases": [...]}; unknown
- * keys of a config are errors. LIN_FORMAT, LIN_INVALID. */
+/* In vosk-server's protocol: {"config": {...}}, {"eof": 1}, {"reset": 1}. Keys that it does not know are ignored, as Vosk does.
+ * In linnet's: {"type": "config", ...}, {"type": "end"}, {"type": "end_utterance"}, {"type": "phrases", "phrases": [...]};
+ * unknown keys of a config are errors. LIN_FORMAT, LIN_INVALID. */
 lin_status lin_message_parse_vosk(const char *text, size_t n, lin_message *message, lin_error *err);
 lin_status lin_message_parse(const char *text, size_t n, lin_message *message, lin_error *err);
 
@@ -87,15 +87,15 @@ int lin_form_is(const lin_form_part *part, const char *text);
 
 /* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
-/* Vosk's list: {"conf", "start", "end", "word"} of every word, of every phone where words were not looked for; separated by commas,
- * without brackets. Its text is lin_live_put_text. */
+/* Vosk's list: {"conf", "start", "end", "word"} of every word, of every phone where words were not looked for; separated by
+ * commas, without brackets. Its text is lin_live_put_text. */
 void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_result *result);
 /* {"alternatives": [{"confidence", "text", "result"}]} of a result that has them. */
 void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *result, int n, int with_items);
 
-/* The form of OpenAI's transcriptions with times: "verbose_json". segments, items: which lists (timestamp_granularities). Segments
- * end at pauses of 0.8 s and after 30 s. text: of the whole; spell writes the text of a segment (its words first .. first + n -
- * 1). */
+/* The form of OpenAI's transcriptions with times: "verbose_json". segments, items: which lists (timestamp_granularities).
+ * Segments end at pauses of 0.8 s and after 30 s. text: of the whole; spell writes the text of a segment (its words first ..
+ * first + n - 1). */
 typedef struct lin_verbose {
     const char *language, *text;
     int segments, items;

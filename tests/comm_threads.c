@@ -52,8 +52,8 @@ static int take(test_world *w, int to, int tag, const lin_comm_message *m)
     for (letter **at = &w->first; *at; at = &(*at)->next) {
         letter *l = *at;
         if (l->to != to || l->from != m->peer || l->tag != tag) continue;
-        ck_assert_msg(l->bytes == m->bytes, "rank %d waits for %zu bytes from rank %d with tag %d, which sent %zu", to, m->bytes, m->peer,
-                      tag, l->bytes);
+        ck_assert_msg(l->bytes == m->bytes, "rank %d waits for %zu bytes from rank %d with tag %d, which sent %zu", to, m->bytes,
+                      m->peer, tag, l->bytes);
         if (l->bytes) memcpy(m->data, l->data, l->bytes);
         *at = l->next;
         if (w->last == &l->next) w->last = at;

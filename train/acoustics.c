@@ -263,7 +263,8 @@ static void make_chords(const lin_acoustics_table *table, draws *r, lin_acoustic
     for (int s = 0; s < a->n_shapes; s++) {
         float *shape = shapes + s * D;
         memset(shape, 0, (size_t)D * sizeof *shape);
-        for (int n = 1 + below(r, 4); n > 0; n--) add_note(table, shape, lowest * pow(2, below(r, 36) / 12.0), harmonics, slope, r);
+        for (int n = 1 + below(r, 4); n > 0; n--)
+            add_note(table, shape, lowest * pow(2, below(r, 36) / 12.0), harmonics, slope, r);
         add_bed(table, shape, shapes + a->n_shapes * D, 1, bed);
     }
 }

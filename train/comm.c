@@ -40,7 +40,8 @@ static const lin_peer *ended(const lin_comm *comm)
     return NULL;
 }
 
-// LIN_OK while it is worth waiting. began: when the wait began; asked: when this process was first seen to be asked to stop, or 0.
+// LIN_OK while it is worth waiting. began: when the wait began;
+// asked: when this process was first seen to be asked to stop, or 0.
 static lin_status check_peers(const lin_comm *comm, double now, double began, double *asked, lin_error *err)
 {
     const lin_peer *gone = ended(comm);
@@ -56,7 +57,8 @@ static lin_status check_peers(const lin_comm *comm, double now, double began, do
 }
 
 // Calls test until it sets *done.
-static lin_status wait_with(lin_comm *comm, lin_status (*test)(lin_comm *, void *, int *, lin_error *), void *context, lin_error *err)
+static lin_status wait_with(lin_comm *comm, lin_status (*test)(lin_comm *, void *, int *, lin_error *), void *context,
+                            lin_error *err)
 {
     double began = 0, looked = 0, asked = 0;
     for (int n = 0;; n++) {
@@ -334,7 +336,8 @@ static lin_status check_versions(lin_comm *comm, const lin_peer *peers, lin_erro
     for (int r = 1; r < comm->size; r++)
         if (strncmp(peers[r].version, peers[0].version, sizeof peers[r].version) != 0) {
             comm->agreed = 1;
-            return lin_fail(err, LIN_MISMATCH, "process %d, on %.63s, is version %.63s of the program, and process 0, on %.63s, is %.63s; use one",
+            return lin_fail(err, LIN_MISMATCH,
+                            "process %d, on %.63s, is version %.63s of the program, and process 0, on %.63s, is %.63s; use one",
                             r, peers[r].host, peers[r].version, peers[0].host, peers[0].version);
         }
     return LIN_OK;
@@ -391,7 +394,8 @@ void lin_comm_close(lin_comm *comm, int failed)
 {
     const struct timespec pause = {0, 20000000};
     if (!comm) return;
-    for (double until = lin_now() + OTHERS_GRACE_S; comm->lost && lin_now() < until && !lin_comm_speaks(comm);) nanosleep(&pause, NULL);
+    for (double until = lin_now() + OTHERS_GRACE_S; comm->lost && lin_now() < until && !lin_comm_speaks(comm);)
+        nanosleep(&pause, NULL);
     lin_free(comm->peers);
     comm->peers = NULL;
     comm->transport->close(comm, (failed && !comm->agreed) || comm->lost);

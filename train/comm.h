@@ -2,8 +2,8 @@
  * comm.h - a communicator: several processes that work on one task, started together by mpirun or srun.
  *
  * Below train/train, which trains data-parallel with it. The transport, usually MPI, only moves bytes between two processes;
- * everything that several processes do together is built on that here, so every sum has one order (that of the ranks) and gives the
- * same bits with every transport.
+ * everything that several processes do together is built on that here, so every sum has one order (that of the ranks) and gives
+ * the same bits with every transport.
  *
  *   lin_comm *comm;
  *   lin_comm_open("1.0", &comm, &err);                // NULL: one process alone, which every function here accepts
@@ -14,8 +14,8 @@
  *   lin_comm_close(comm, failed);
  *
  * Every process must call the same functions in the same order with the same sizes. Only lin_comm_advance and the waits inside of
- * the other functions move data. A wait ends with LIN_IO, and comm->lost is 1 from then on, if another process of this machine has
- * ended, if the transport fails, if nothing arrives for comm->patience_s, or, on rank 0 and after LIN_COMM_GRACE_S, if
+ * the other functions move data. A wait ends with LIN_IO, and comm->lost is 1 from then on, if another process of this machine
+ * has ended, if the transport fails, if nothing arrives for comm->patience_s, or, on rank 0 and after LIN_COMM_GRACE_S, if
  * comm->interrupted says that this process is to stop. After that every call fails at once.
  * Threads: one at a time, always the one that opened it.
  */
@@ -81,9 +81,9 @@ lin_status lin_comm_open(const char *version, lin_comm **comm, lin_error *err);
  * set rank, size, transport and context. LIN_MISMATCH as above, LIN_NO_MEMORY. */
 lin_status lin_comm_meet(lin_comm *comm, const char *version, lin_error *err);
 
-/* Closes and releases it; NULL is allowed. failed: this process ends with an error. Unless all know that (comm->agreed), the others
- * may be waiting for it: then the launcher ends all of them, and with MPI this call does not return. Once the others are lost, rank
- * 0 does this first: it may have something to save. */
+/* Closes and releases it; NULL is allowed. failed: this process ends with an error. Unless all know that (comm->agreed), the
+ * others may be waiting for it: then the launcher ends all of them, and with MPI this call does not return. Once the others are
+ * lost, rank 0 does this first: it may have something to save. */
 void lin_comm_close(lin_comm *comm, int failed);
 
 /* Whether this process is to print and write files. */
@@ -112,7 +112,8 @@ lin_status lin_comm_broadcast(lin_comm *comm, void *data, size_t bytes, lin_erro
 /* block [size, bytes]: each process has filled its own part, at rank * bytes; on return all are filled. */
 lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error *err);
 
-/* Waits until done(context) is not 0, for something that depends on the other processes, as long as a wait for a message would. */
+/* Waits until done(context) is not 0, for something that depends on the other processes,
+ * as long as a wait for a message would. */
 lin_status lin_comm_wait_until(lin_comm *comm, int (*done)(void *context), void *context, lin_error *err);
 
 /* ---- in the background ----------------------------------------------------------------------------------------------------- */

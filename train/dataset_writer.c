@@ -52,8 +52,8 @@ static int reserve(bytes *b, size_t n)
     return lin_grow(&b->at, &b->room, b->used + n, 1, "a data set", NULL) == LIN_OK;
 }
 
-lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features *features, const char *phones, const char *source,
-                              lin_dataset_writer **writer, lin_error *err)
+lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features *features, const char *phones,
+                              const char *source, lin_dataset_writer **writer, lin_error *err)
 {
     static const unsigned char header[LIN_DATASET_HEADER]; // written by finish
     *writer = NULL;

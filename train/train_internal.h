@@ -201,8 +201,8 @@ lin_status lin_train_load(const lin_train_options *options, lin_model *model, li
                           lin_train_counters *counters, lin_error *err);
 
 /* Adds the line of a finished epoch to log.tsv, after dropping lines of this epoch or later (left by a run that was killed after
- * its last checkpoint), and draws curves.svg from the whole log. A log of linnet 0.2, whose PER is a part of 1, becomes one in per
- * cent. */
+ * its last checkpoint), and draws curves.svg from the whole log. A log of linnet 0.2, whose PER is a part of 1, becomes one in
+ * per cent. */
 lin_status lin_train_log(const lin_train_options *options, const lin_train_progress *progress, lin_error *err);
 
 /* ---- train_curves.c -------------------------------------------------------------------------------------------------------- */

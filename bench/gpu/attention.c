@@ -130,8 +130,8 @@ static void lsh_backward(const attention *a)
     a->b->ops->lsh_backward(a->b->exec, a->dqkv, a->dy, a->qkv, a->y, a->lse, a->order, &a->segments, &a->lsh, H, E, a->causal);
 }
 
-/* What the paper's figure 1 compares, and linear attention with decays (causal only); the first is the part "attention", the others
- * are "rivals". */
+/* What the paper's figure 1 compares, and linear attention with decays (causal only); the first is the part "attention", the
+ * others are "rivals". */
 static const struct {
     const char *who;
     void (*forward)(const attention *a), (*backward)(const attention *a);

@@ -76,8 +76,9 @@ void gpu_part_cut(gpu_bench *b)
         x = lin_alloc((size_t)T * (size_t)lin_dataset_mel_bins(set), sizeof *x);
         if (!x) gpu_must(lin_no_memory(&err, "an utterance", (size_t)T * sizeof *x), &err);
         lin_dataset_features(set, i, x);
-        gpu_must(lin_dataset_add(writer, lin_dataset_id(set, i), lin_dataset_speaker_name(set, lin_dataset_speaker(set, i)), x, T, labels,
-                                 U, &err), &err);
+        gpu_must(lin_dataset_add(writer, lin_dataset_id(set, i), lin_dataset_speaker_name(set, lin_dataset_speaker(set, i)), x, T,
+                                 labels, U, &err),
+                 &err);
     }
     gpu_must(lin_dataset_finish(writer, &err), &err);
     lin_dataset_close(set);

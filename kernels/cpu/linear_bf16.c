@@ -48,8 +48,8 @@ static void forward_piece(void *context, int piece, int thread)
                               lin_bf16_words(job->k), job->act, job->exec->pool ? NULL : &job->exec->expected);
 }
 
-void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
-                                 int k, lin_activation act)
+void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows,
+                                 int n, int k, lin_activation act)
 {
     forward_job job = {exec, y, x, packed, bias, rows, n, k, 64, act};
     const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < 2 * LIN_THREAD_WORK ? 1 : exec->n_threads;

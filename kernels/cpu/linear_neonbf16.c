@@ -23,7 +23,8 @@ static inline vec factor(float s)
 
 static inline vec vec_fma(vec a, vec b, vec c)
 {
-    return (vec)vbfdotq_laneq_f32((float32x4_t)c, vreinterpretq_bf16_f32((float32x4_t)b), vreinterpretq_bf16_f32((float32x4_t)a), 0);
+    return (vec)vbfdotq_laneq_f32((float32x4_t)c, vreinterpretq_bf16_f32((float32x4_t)b), vreinterpretq_bf16_f32((float32x4_t)a),
+                                  0);
 }
 
 // Up to four floats, the others zero.
@@ -57,8 +58,8 @@ static void pack_x(float *packed, const float *x, int rows, size_t ld, int colum
     lin_bf16_pack_columns_neonbf16(packed, x, rows, ld, columns, PANEL);
 }
 
-// Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not NULL,
-// += the columns' sums, which are not rounded.
+// Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not
+// NULL, += the columns' sums, which are not rounded.
 static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t ld, int columns)
 {
     enum { VECS = MAIN_ROWS / LANES };

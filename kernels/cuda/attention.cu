@@ -266,7 +266,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
         add_dot<EP>(upper, lower, x, sums + EP * sizes<EP>::sum_stride, lane);
         upper = 1 / (quad_sum(upper) + LIN_ATTENTION_EPS);
         lower = 1 / (quad_sum(lower) + LIN_ATTENTION_EPS);
-        store_result<EP>(job, (place.first + tile * TILE + (size_t)part * 16) * width + head, width, out, upper, lower, mine, lane);
+        store_result<EP>(job, (place.first + tile * TILE + (size_t)part * 16) * width + head, width, out, upper, lower, mine,
+                         lane);
     }
     if (state) store_state<EP>(r, state, job.E);
 }
@@ -373,8 +374,8 @@ __global__ void __launch_bounds__(STEP_WARPS * 32) forward_step(attention_job jo
 /* ---- the operation --------------------------------------------------------------------------------------------------------- */
 
 // 0 if narrow is wanted and there are no tiles.
-static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, const lin_segments *segments, int H, int E, int causal,
-                   float *const *states, size_t at)
+static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, const lin_segments *segments, int H, int E,
+                   int causal, float *const *states, size_t at)
 {
     if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return 1;
     attention_job job = {};
@@ -416,14 +417,14 @@ static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, con
     return 1;
 }
 
-void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
-                                float *const *states, size_t at)
+void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E,
+                                int causal, float *const *states, size_t at)
 {
     forward(exec, y, NULL, qkv, segments, H, E, causal, states, at);
 }
 
-int lin_attention_forward_narrow(lin_exec *exec, float *y, bf16 *narrow_y, const float *qkv, const lin_segments *segments, int H, int E,
-                                 int causal)
+int lin_attention_forward_narrow(lin_exec *exec, float *y, bf16 *narrow_y, const float *qkv, const lin_segments *segments, int H,
+                                 int E, int causal)
 {
     return forward(exec, y, narrow_y, qkv, segments, H, E, causal, NULL, 0);
 }

@@ -324,7 +324,8 @@ static int backward(lin_exec *exec, float *dqkv, bf16 *narrow, const float *dy, 
     job.H = H;
     job.E = E;
     job.wide = (E == 32 || E == 64) && lin_cuda_aligned(dqkv, dy, qkv, y);
-    const size_t group = (E <= 32 ? (size_t)query_sizes<32>::group_floats : (size_t)query_sizes<64>::group_floats) * sizeof(float);
+    const size_t group =
+        (E <= 32 ? (size_t)query_sizes<32>::group_floats : (size_t)query_sizes<64>::group_floats) * sizeof(float);
     const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, BACKWARD_GROUPS);
     job.stretch = plan.stretch;
     if (plan.groups == 0) {

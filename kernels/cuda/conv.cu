@@ -119,8 +119,8 @@ void lin_cuda_conv_forward(lin_exec *exec, float *y, const float *x, const float
 /* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 // dx of rows t .. t+7: dy plus, in the other direction, w times dy of rows t-after .. t+7+K-1-after.
-static __device__ __forceinline__ void backward_rows(float *dx, const float *__restrict__ dy, const float *__restrict__ taps, int t,
-                                                     int end, int T, size_t C, int K, int after)
+static __device__ __forceinline__ void backward_rows(float *dx, const float *__restrict__ dy, const float *__restrict__ taps,
+                                                     int t, int end, int T, size_t C, int K, int after)
 {
     float sum[STEP], window[2 * STEP]; // window[i]: dy of row t - after + j + i, tap K-1-j
 #pragma unroll

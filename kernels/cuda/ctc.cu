@@ -15,9 +15,9 @@
  *   beta,  frame t not included: B[u] = GB[u] + GL[u]                  L[u] = GL[u] + GB[u+1] + GL[u+1] if it differs
  * with G = beta y of frame t+1. d loss / d logit_v = y_v - sum of alpha beta / p over the states that emit v.
  *
- * The time of ctc_paths is the number of frames times the latency of one. So a thread keeps its positions in registers, neighbours
- * exchange theirs by shuffles, warps by one barrier per frame (none if one warp holds all), and log-probabilities are loaded one
- * stretch ahead. Sequences too long for that use memory (ctc_paths_long).
+ * The time of ctc_paths is the number of frames times the latency of one. So a thread keeps its positions in registers,
+ * neighbours exchange theirs by shuffles, warps by one barrier per frame (none if one warp holds all), and log-probabilities are
+ * loaded one stretch ahead. Sequences too long for that use memory (ctc_paths_long).
  */
 #include <float.h>
 #include <math.h>
@@ -557,8 +557,8 @@ static void launch_paths(lin_exec *exec, const ctc_job &job, int form, int n, in
     else LIN_LAUNCH(exec, (ctc_paths<4, 1>), grid, threads, paths_shared(threads), job);
 }
 
-void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const lin_segments *segments, const int *labels,
-                  const int *label_offsets, int most_labels, int V, const double *scale)
+void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const lin_segments *segments,
+                  const int *labels, const int *label_offsets, int most_labels, int V, const double *scale)
 {
     const int B = segments->B, longest = segments->longest < segments->rows ? segments->longest : segments->rows;
     if (B < 1) return;

@@ -66,14 +66,14 @@ int lin_cuda_ready(lin_exec *exec);
 /* The most blocks of a kernel that can run at the same time; 0 if the GPU has no cooperative launches. */
 int lin_cuda_resident(lin_exec *exec, const void *kernel, int threads, size_t shared_bytes);
 
-/* Allows a kernel `bytes` of dynamic shared memory, which may be more than 48 KiB: once per exec and kernel, and as much as a block
- * may have, so that no later launch of any exec has to change it. */
+/* Allows a kernel `bytes` of dynamic shared memory, which may be more than 48 KiB: once per exec and kernel, and as much as a
+ * block may have, so that no later launch of any exec has to change it. */
 int lin_cuda_allow_shared(lin_exec *exec, const void *kernel, size_t bytes, const char *what);
 #define LIN_ALLOW_SHARED(exec, kernel, bytes)                                                                                    \
     lin_cuda_allow_shared(exec, reinterpret_cast<const void *>(kernel), (bytes), "shared memory of " #kernel)
 
-/* grid and block are dim3 or numbers. LIN_LAUNCH_TOGETHER: a cooperative launch, whose blocks run at the same time and may wait for
- * each other (lin_signal, lin_await); at most lin_cuda_resident blocks, and one argument, a structure. */
+/* grid and block are dim3 or numbers. LIN_LAUNCH_TOGETHER: a cooperative launch, whose blocks run at the same time and may wait
+ * for each other (lin_signal, lin_await); at most lin_cuda_resident blocks, and one argument, a structure. */
 #ifdef __CUDACC__
 #define LIN_LAUNCH(exec, kernel, grid, block, shared_bytes, ...)                                                                 \
     do {                                                                                                                         \
@@ -195,8 +195,8 @@ int lin_cuda_link_idle(lin_link *link);
 /* ---- the operations, described in kernels/ops_table.h ---------------------------------------------------------------------- */
 
 /* backend.cu: context, memory, ordering, graphs; and the table. Exported from liblinnet_cuda.so. */
-extern "C" __attribute__((visibility("default"))) lin_status lin_cuda_open(int device, lin_precision precision, const lin_ops **ops,
-                                                                          lin_error *err);
+extern "C" __attribute__((visibility("default"))) lin_status lin_cuda_open(int device, lin_precision precision,
+                                                                           const lin_ops **ops, lin_error *err);
 extern "C" __attribute__((visibility("default"))) int lin_cuda_device(int i, lin_device *device);
 extern "C" __attribute__((visibility("default"))) int lin_cuda_interface(void); /* LIN_CUDA_INTERFACE of kernels/gpu.h */
 

@@ -232,8 +232,8 @@ void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const flo
     else plain_product(exec, y, x, packed, bias, &s);
 }
 
-void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float *packed, const float *bias, int rows, int n, int k,
-                             int narrow_y)
+void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float *packed, const float *bias, int rows, int n,
+                             int k, int narrow_y)
 {
     if (rows == 0 || !lin_cuda_ready(exec)) return;
     const lin_cuda_product p = {1, 1, narrow_y, rows, n, k, LIN_LINEAR};
@@ -248,7 +248,8 @@ void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float
 
 /* ---- the gradients of weights and biases ----------------------------------------------------------------------------------- */
 
-void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)
+void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n,
+                                     int k)
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
     if (db) lin_cuda_sum_columns(exec, db, dy, rows, n);

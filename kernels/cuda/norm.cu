@@ -4,8 +4,8 @@
 // 1,024, are held in registers by 16 or 32 threads each, four neighbouring elements per load and per draw of dropout; all loads
 // of a row start before the first is used. Other shapes and alignments use a warp per row that reads the row three times.
 //
-// The gradients of gamma, beta and the bias before the norm: each block sums its rows in registers, then over its threads in order,
-// and writes one row of partial sums; lin_cuda_fold adds those up in order.
+// The gradients of gamma, beta and the bias before the norm: each block sums its rows in registers, then over its threads in
+// order, and writes one row of partial sums; lin_cuda_fold adds those up in order.
 #include "kernels/cuda/sums.h"
 
 enum {
@@ -152,8 +152,8 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 #define NORM_ROWS(LANES, GROUPS)                                                                                                 \
-    LIN_LAUNCH(exec, (norm_rows<LANES, GROUPS>), lin_cuda_blocks((size_t)rows, THREADS / LANES), THREADS, 0, sum, y, stats, x, r, \
-               gamma, beta, rows, C / 4, mask)
+    LIN_LAUNCH(exec, (norm_rows<LANES, GROUPS>), lin_cuda_blocks((size_t)rows, THREADS / LANES), THREADS, 0, sum, y, stats, x,   \
+               r, gamma, beta, rows, C / 4, mask)
 
 static void forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r, const float *gamma,
                     const float *beta, int rows, int C, lin_cuda_mask mask)
@@ -191,9 +191,9 @@ void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, flo
 
 /* ---- backward, rows in registers ------------------------------------------------------------------------------------------- */
 
-// With h = (x - mean) rstd, u = dy + more and g = u gamma: dx = residual + rstd (g - mean(g) - h mean(g h)); beside is more, or the
-// residual. A block processes every gridDim.x-th group of rows and writes partial [gridDim.x, SUMS C]: its sums of u h, then of u,
-// then, with SUMS = 3, of dropped, or of dx if there is none. dx may be dy or beside.
+// With h = (x - mean) rstd, u = dy + more and g = u gamma: dx = residual + rstd (g - mean(g) - h mean(g h)); beside is more, or
+// the residual. A block processes every gridDim.x-th group of rows and writes partial [gridDim.x, SUMS C]: its sums of u h, then
+// of u, then, with SUMS = 3, of dropped, or of dx if there is none. dx may be dy or beside.
 template <int LANES, int GROUPS, int SUMS>
 static __global__ void __launch_bounds__(THREADS)
     gradient_rows(float *dx, float *dropped, float *__restrict__ partial, const float *dy, const float *beside, int is_more,
@@ -282,8 +282,8 @@ static __global__ void __launch_bounds__(THREADS)
 
 // partial [slices, 2, C]: for each slice of the rows, the sums of u h and of u.
 static __global__ void __launch_bounds__(LIN_SUM_THREADS)
-    sum_any(float *__restrict__ partial, const float *__restrict__ dy, const float *__restrict__ more, const float *__restrict__ x,
-            const float *__restrict__ stats, int rows, int C, int rows_each)
+    sum_any(float *__restrict__ partial, const float *__restrict__ dy, const float *__restrict__ more,
+            const float *__restrict__ x, const float *__restrict__ stats, int rows, int C, int rows_each)
 {
     lin_sum_slice<1, 2>(partial, rows, C, rows_each, [=](float (&v)[2], int row, int column) {
         const size_t at = (size_t)row * (size_t)C + (size_t)column;
@@ -293,8 +293,9 @@ static __global__ void __launch_bounds__(LIN_SUM_THREADS)
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    gradient_any(float *dx, float *dropped, const float *dy, const float *more, const float *residual, const float *__restrict__ x,
-                 const float *__restrict__ stats, const float *__restrict__ gamma, int rows, int C, lin_cuda_mask mask)
+    gradient_any(float *dx, float *dropped, const float *dy, const float *more, const float *residual,
+                 const float *__restrict__ x, const float *__restrict__ stats, const float *__restrict__ gamma, int rows, int C,
+                 lin_cuda_mask mask)
 {
     const int lane = (int)threadIdx.x % 32, row = (int)(blockIdx.x * WARPS + threadIdx.x / 32);
     if (row >= rows) return;
@@ -341,8 +342,8 @@ void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, flo
         if (!s.partial) return;
         // Sums first: dx may overwrite dy.
         LIN_LAUNCH(exec, sum_any, s.grid, s.block, s.shared_bytes, s.partial, dy, more, x, stats, rows, C, s.rows_each);
-        LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, more, residual, x, stats,
-                   gamma, rows, C, mask);
+        LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, more, residual, x,
+                   stats, gamma, rows, C, mask);
         lin_cuda_fold(exec, s.partial, s.slices, {dgamma, C}, {dbeta, C});
         if (db) lin_cuda_sum_columns(exec, db, dropped ? dropped : dx, rows, C);
         return;

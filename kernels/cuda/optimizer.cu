@@ -228,8 +228,8 @@ static __global__ void adam_spans(float *__restrict__ p, const float *__restrict
     }
 }
 
-void lin_cuda_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors, const double *scale,
-                   const lin_adam_step *step, const lin_tally *tally)
+void lin_cuda_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors,
+                   const double *scale, const lin_adam_step *step, const lin_tally *tally)
 {
     const uintptr_t stand = (uintptr_t)p & 15;
     const int together = ((uintptr_t)grad & 15) == stand && ((uintptr_t)m & 15) == stand && ((uintptr_t)v & 15) == stand;

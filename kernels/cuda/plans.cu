@@ -161,7 +161,8 @@ static cublasStatus_t describe(lin_exec *exec, plan *p, const float *bias)
     }
     if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->a, narrow, key->k, key->forward ? key->n : key->rows);
     if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->b, narrow, key->forward ? key->k : key->n, key->rows);
-    if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->d, key->narrow_d, key->forward ? key->n : key->k, key->forward ? key->rows : key->n);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = layout(&p->d, key->narrow_d, key->forward ? key->n : key->k, key->forward ? key->rows : key->n);
     return s;
 }
 
@@ -187,8 +188,8 @@ static cublasStatus_t search(struct lin_cuda_plans *plans, plan *p)
     }
     int count = 0;
     if (s == CUBLAS_STATUS_SUCCESS) {
-        s = cublasLtMatmulAlgoGetHeuristic(plans->handle, p->product, p->a, p->b, p->d, p->d, preference, CANDIDATES, p->candidates,
-                                           &count);
+        s = cublasLtMatmulAlgoGetHeuristic(plans->handle, p->product, p->a, p->b, p->d, p->d, preference, CANDIDATES,
+                                           p->candidates, &count);
     }
     if (preference) cublasLtMatmulPreferenceDestroy(preference);
     for (int i = 0; i < count && s == CUBLAS_STATUS_SUCCESS; i++) {
@@ -298,7 +299,8 @@ static cublasStatus_t set_rows(plan *p, int rows)
 }
 
 // y = act(y + bias), if the product could not do it itself.
-static __global__ void __launch_bounds__(THREADS) add_bias(float *y, const float *__restrict__ bias, size_t count, int n, int relu)
+static __global__ void __launch_bounds__(THREADS)
+    add_bias(float *y, const float *__restrict__ bias, size_t count, int n, int relu)
 {
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;

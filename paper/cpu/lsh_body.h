@@ -6,8 +6,8 @@
  * round. The buckets of the round are stored in lse until then, so the length of an utterance is not limited by scratch.
  *
  * Tiles. A chunk of the sorted frames is divided into tiles of at most LSH_TILE frames, gathered into slots of scratch: queries,
- * which are the keys as well, their transpose, and values. A tile of queries meets the tiles of its chunk and of the one before it,
- * one S = Q Qᵀ after another. Each tile is gathered once per round if the slots hold the tiles of two chunks.
+ * which are the keys as well, their transpose, and values. A tile of queries meets the tiles of its chunk and of the one before
+ * it, one S = Q Qᵀ after another. Each tile is gathered once per round if the slots hold the tiles of two chunks.
  *
  * Forward. The softmax of a frame runs over pairs of tiles and over rounds with a running maximum m and sum l (Milakov &
  * Gimelshein 2018). Between two rounds y and lse hold the state: m = lse, l = 1, sums = y. lse = -inf: no other frame seen yet.
@@ -374,8 +374,8 @@ static void LIN_NAME(lsh_suspend)(LIN_NAME(tiles) *t, const LIN_NAME(slot) *s, i
     }
 }
 
-// The softmax of rows i .. i+n-1 of S, n <= LIN_WIDTH, of a pair of tiles: S becomes exp(s - m), and the sums so far are scaled to
-// the new m. The largest and the sum of each row are found for all rows at once, by a transpose.
+// The softmax of rows i .. i+n-1 of S, n <= LIN_WIDTH, of a pair of tiles: S becomes exp(s - m), and the sums so far are scaled
+// to the new m. The largest and the sum of each row are found for all rows at once, by a transpose.
 static void LIN_NAME(lsh_softmax)(LIN_NAME(tiles) *t, const LIN_NAME(slot) *queries, const LIN_NAME(slot) *keys, int i, int n)
 {
     const int causal = t->head->causal, lanes = vround(keys->n);

@@ -110,7 +110,8 @@ static void forward_piece(void *context, int piece, int thread)
     group g;
     group_of(&g, job, piece, 0);
     const size_t d = (size_t)g.direction, rows = (size_t)g.n;
-    float *hs = lin_scratch(job->exec, thread), *cs = hs + rows * width, *sums = cs + rows * width, *room = sums + rows * 4 * width;
+    float *hs = lin_scratch(job->exec, thread), *cs = hs + rows * width, *sums = cs + rows * width,
+          *room = sums + rows * 4 * width;
     for (int i = 0; i < g.n; i++) {
         const float *state = state_of(job, g.utterance[i]);
         for (int part = 0; part < 2; part++) {

@@ -2,13 +2,13 @@
  * softmax_attention.h - device code shared by the forward and backward of softmax attention: places, products, masks.
  *
  * Internal to paper/cuda/softmax_attention*.cu. Tiles, fragments and the two precisions are those of attention.h. A block of 4
- * warps has the same rows (queries, or keys in one of the backward kernels) from begin to end, 16 M of them per warp, in registers;
- * the rows of the other kind pass through shared memory in tiles of 64, two pairs of tiles, of which one is filled while the other
- * is in use. Each operand read from shared memory serves M products; M is 2 where the registers suffice, else 1.
+ * warps has the same rows (queries, or keys in one of the backward kernels) from begin to end, 16 M of them per warp, in
+ * registers; the rows of the other kind pass through shared memory in tiles of 64, two pairs of tiles, of which one is filled
+ * while the other is in use. Each operand read from shared memory serves M products; M is 2 where the registers suffice, else 1.
  *
- * Scores stay raw products q . k; their scale, 1 / sqrt(E) and the base 2 of the exponential, is applied in the subtraction of the
- * maximum, one fused multiply-add. Products of a few tiles' columns are summed by the tensor core, the sums over columns by fp32
- * additions: the tensor core truncates, and over many tiles that error would accumulate.
+ * Scores stay raw products q . k; their scale, 1 / sqrt(E) and the base 2 of the exponential, is applied in the subtraction of
+ * the maximum, one fused multiply-add. Products of a few tiles' columns are summed by the tensor core, the sums over columns by
+ * fp32 additions: the tensor core truncates, and over many tiles that error would accumulate.
  */
 #ifndef LIN_PAPER_CUDA_SOFTMAX_ATTENTION_H
 #define LIN_PAPER_CUDA_SOFTMAX_ATTENTION_H

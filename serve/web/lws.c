@@ -1,7 +1,7 @@
 // lws.c - serve/web.h over libwebsockets (4.1 or later): liblinnet_web.so.
 //
-// One context with one virtual host, one protocol and one service thread. libwebsockets parses HTTP, frames and TLS; what requests
-// mean is decided by the handlers. HTTP connections are closed after each answer.
+// One context with one virtual host, one protocol and one service thread. libwebsockets parses HTTP, frames and TLS; what
+// requests mean is decided by the handlers. HTTP connections are closed after each answer.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,7 +132,8 @@ static int add(struct lws *wsi, const char *name, const char *value, unsigned ch
 {
     char colon[64];
     snprintf(colon, sizeof colon, "%s:", name);
-    return lws_add_http_header_by_name(wsi, (const unsigned char *)colon, (const unsigned char *)value, (int)strlen(value), at, end);
+    return lws_add_http_header_by_name(wsi, (const unsigned char *)colon, (const unsigned char *)value, (int)strlen(value), at,
+                                       end);
 }
 
 static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
@@ -579,8 +580,8 @@ static void expect(lin_web_peer *p, int seconds)
 
 static const lin_web_transport table = {.name = "libwebsockets " LWS_LIBRARY_VERSION, .open = open_web, .port = port, .run = run,
                                         .wake = wake, .close = close_web, .reply = reply, .want = want, .pause = pause_peer,
-                                        .end = end_peer, .drop = drop, .expect = expect, .make_key = lin_seal_key, .seal = lin_seal,
-                                        .unseal = lin_unseal};
+                                        .end = end_peer, .drop = drop, .expect = expect, .make_key = lin_seal_key,
+                                        .seal = lin_seal, .unseal = lin_unseal};
 
 __attribute__((visibility("default"))) int lin_web_interface(void);
 __attribute__((visibility("default"))) const lin_web_transport *lin_web_get(void);

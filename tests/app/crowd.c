@@ -7,8 +7,8 @@
 //                                   frames of random bytes; sound as fast as it is taken, from a client that reads nothing
 //   crowd PORT speak N SECONDS FILE [CONFIG]
 //                                   N streams of 16 kHz 16-bit speech in pieces of 40 ms, each from another place of the file on,
-//                                   as fast as it is spoken; then the end. CONFIG: the first message of each. Every minute, and in
-//                                   the end, what the streams were told
+//                                   as fast as it is spoken; then the end. CONFIG: the first message of each. Every minute, and
+//                                   in the end, what the streams were told
 //
 // Prints how many could be opened, how often they were opened, and how many are left in the end.
 
@@ -75,7 +75,8 @@ static void say(int fd, const void *bytes, size_t n)
 // -1 if that fails. The request of an idle client is sent, and its answer waited for.
 static int join(connection *c)
 {
-    const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(0x7f000001)};
+    const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+                                        .sin_addr.s_addr = htonl(0x7f000001)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd < 0) return -1;
     char answer[2048] = "";
@@ -299,7 +300,8 @@ static int speakers(connection *all, struct pollfd *fds, int n, double seconds, 
     }
     put_counts("speakers late   ", &late);
     put_counts("latency         ", &latency);
-    printf("partial results  %lld\nutterances       %lld\nended well       %lld of %d; %lld failed\n", partials, finals, ends, n, failures);
+    printf("partial results  %lld\nutterances       %lld\nended well       %lld of %d; %lld failed\n", partials, finals, ends, n,
+           failures);
     for (int i = 0; i < n; i++) free(all[i].heard);
     free(sound);
     return ends == n ? 0 : 1;

@@ -274,7 +274,8 @@ static const char *lines_with(const char *options, const char *path)
 {
     static char text[4096];
     char command[PATH_MAX + 1024];
-    snprintf(command, sizeof command, "\"$LINNET_TESTED\" listen -q --silence-after 0.4 --no-paced %s --raw --from \"$SOUND_TESTED\"", options);
+    snprintf(command, sizeof command,
+             "\"$LINNET_TESTED\" listen -q --silence-after 0.4 --no-paced %s --raw --from \"$SOUND_TESTED\"", options);
     setenv("LINNET_TESTED", linnet, 1);
     setenv("SOUND_TESTED", path, 1);
     FILE *f = popen(command, "r");
@@ -596,9 +597,11 @@ START_TEST(words)
     for (int i = 0; i < (n + 2) / 3; i++) fprintf(a, "-1 waa%c\n", 'a' + i);
     fprintf(a, "\n\\end\\\n");
     fclose(a);
-    snprintf(options, sizeof options, "--words --no-readable --lm-weight 0.3 --bonus 2 --lexicon \"$FOLDER/dict\" --lm \"$FOLDER/arpa\"");
-    char *const arguments[] = {"linnet", "listen", "--words", "--no-readable", "--lm-weight", "0.3", "--bonus", "2", "--lexicon", dict,
-                               "--lm", arpa, "--silence-after", "0.4", "--raw", "--from", once, NULL};
+    snprintf(options, sizeof options,
+             "--words --no-readable --lm-weight 0.3 --bonus 2 --lexicon \"$FOLDER/dict\" --lm \"$FOLDER/arpa\"");
+    char *const arguments[] = {
+        "linnet", "listen", "--words", "--no-readable",   "--lm-weight", "0.3",   "--bonus", "2",  "--lexicon",
+        dict,     "--lm",   arpa,      "--silence-after", "0.4",         "--raw", "--from",  once, NULL};
     snprintf(want, sizeof want, "%s", lines_with(options, once));
     ck_assert_ptr_nonnull(strstr(want, "waaa waab"));
     *strchr(want, '\n') = 0;

@@ -24,9 +24,10 @@ static const lin_option options[] = {
      .help = "A number"},
     {.name = "choice", .type = LIN_OPTION_CHOICE, .at = offsetof(values, choice), .text = "two", .choices = "one|two|three",
      .help = "One"},
-    {.name = "number", .was = "figure", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, number), .text = "0.5", .min = 0, .max = 1e9,
-     .help = "Real"},
-    {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(values, text), .help = "It's \"a\" -text [x]: .dot"},
+    {.name = "number", .was = "figure", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, number), .text = "0.5", .min = 0,
+     .max = 1e9, .help = "Real"},
+    {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(values, text),
+     .help = "It's \"a\" -text [x]: .dot"},
     {.name = "a-file", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(values, file), .help = "A file"},
     {.name = "files", .type = LIN_OPTION_FILES, .at = offsetof(values, files), .help = "Some files"},
     {.name = "numbers", .type = LIN_OPTION_NUMBERS, .at = offsetof(values, numbers), .text = "1", .min = 0.5, .max = 2,
@@ -306,7 +307,8 @@ START_TEST(help_names_every_option)
     ck_assert_ptr_nonnull(strstr(text, "(required)"));
     ck_assert_ptr_nonnull(strstr(text, "one|two|three"));
     ck_assert_ptr_nonnull(strstr(text, "--no-on turns it off"));
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) ck_assert_msg(strlen(line) <= 110, "too wide: %s", line);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        ck_assert_msg(strlen(line) <= 110, "too wide: %s", line);
 }
 END_TEST
 

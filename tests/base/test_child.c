@@ -1,5 +1,5 @@
-// [native] What a started program may do: descriptors, variables, files, network, memory, time; see base/child.h. The program that
-// is started is a shell, or this one with the name of a task.
+// [native] What a started program may do: descriptors, variables, files, network, memory, time; see base/child.h. The program
+// that is started is a shell, or this one with the name of a task.
 #include "base/child.h"
 
 #include <errno.h>

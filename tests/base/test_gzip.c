@@ -158,7 +158,8 @@ START_TEST(readers_of_text)
     lin_dictionary_destroy(dictionary);
     FAIL_EVERY_ALLOCATION(lin_text_read(path, &text, &n, NULL), lin_free(text));
     test_write_file(path, packed, 40);
-    FAILS(lin_text_read(path, &text, &n, &err), LIN_FORMAT, "cmu.dict.gz: the gzip data are truncated after 40 bytes; get a new copy");
+    FAILS(lin_text_read(path, &text, &n, &err), LIN_FORMAT,
+          "cmu.dict.gz: the gzip data are truncated after 40 bytes; get a new copy");
     ck_assert(!text && !n);
     lin_phones_destroy(phones);
     free(packed);

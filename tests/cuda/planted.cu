@@ -164,8 +164,8 @@ int planted_indices(int *y, int gx, int gy, int gz, int bx, int by, int bz)
     device d;
     const size_t n = 6 * (size_t)(gx * gy * gz * bx * by * bz);
     int *dy = d.block(n, (const int *)NULL);
-    LIN_LAUNCH(&d.exec, indices, dim3((unsigned)gx, (unsigned)gy, (unsigned)gz), dim3((unsigned)bx, (unsigned)by, (unsigned)bz), 0,
-               dy);
+    LIN_LAUNCH(&d.exec, indices, dim3((unsigned)gx, (unsigned)gy, (unsigned)gz), dim3((unsigned)bx, (unsigned)by, (unsigned)bz),
+               0, dy);
     d.back(y, dy, n);
     return d.exec.error;
 }
@@ -512,7 +512,8 @@ int planted_matmul(float *out, const void *a, const void *b, const float *c, con
     const int ta = flags & 1, tb = flags >> 1 & 1, narrow = flags >> 5 & 1;
     const size_t width = narrow ? 2 : 4, na = (size_t)lda * (size_t)(ta ? m : k), nb = (size_t)ldb * (size_t)(tb ? k : n);
     const size_t nd = (size_t)ldd * (size_t)n, off = (size_t)shift * width;
-    unsigned char *da = d.block(na * width + off, (const unsigned char *)NULL), *db = d.block(nb * width, (const unsigned char *)b);
+    unsigned char *da = d.block(na * width + off, (const unsigned char *)NULL),
+                  *db = d.block(nb * width, (const unsigned char *)b);
     float *dd = d.block(nd, c), *dbias = bias ? d.block((size_t)m, bias) : NULL;
     if (d.exec.error != cudaSuccess) return d.exec.error;
     d.check(cudaMemcpyAsync(da + off, a, na * width, cudaMemcpyHostToDevice, d.exec.stream));

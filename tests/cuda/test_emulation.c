@@ -560,8 +560,10 @@ START_TEST(test_matmul)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         const int m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
         const int ra = flags & TRANSPOSE_A ? k : m, rb = flags & TRANSPOSE_B ? n : k;
-        const int lda = flags & BF16 ? (ra + 7) / 8 * 8 : ra + (int)s, ldb = flags & BF16 ? (rb + 7) / 8 * 8 : rb + 1, ldd = m + 3;
-        const size_t na = (size_t)lda * (size_t)(m + k - ra), nb = (size_t)ldb * (size_t)(n + k - rb), nd = (size_t)ldd * (size_t)n;
+        const int lda = flags & BF16 ? (ra + 7) / 8 * 8 : ra + (int)s, ldb = flags & BF16 ? (rb + 7) / 8 * 8 : rb + 1,
+                  ldd = m + 3;
+        const size_t na = (size_t)lda * (size_t)(m + k - ra), nb = (size_t)ldb * (size_t)(n + k - rb),
+                     nd = (size_t)ldd * (size_t)n;
         float *fa = test_buffer(na, 4), *fb = test_buffer(nb, 4), *c = test_buffer(nd, 4), *bias = test_buffer((size_t)m, 4);
         float *a = test_buffer(na, 4), *b = test_buffer(nb, 4), *d = test_buffer(nd, 4);
         double *wa = test_buffer(na, 8), *wb = test_buffer(nb, 8);
@@ -606,7 +608,8 @@ START_TEST(test_matmul_refuses)
     test_fill_f32(c, 64, 1, -1, 1);
     ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 8, 8, 8, 8, 8, 1, 0, 0, 0), 0);
     ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 8, 8, 8, 8, 8, 1, 0, 0, 1), REFUSED); // the search was given 256 bytes
-    ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 7, 8, 7, 8, 8, 1, 0, 0, 0), REFUSED); // a column longer than its distance
+    // a column longer than its distance
+    ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 7, 8, 7, 8, 8, 1, 0, 0, 0), REFUSED);
     ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 4, 4, 4, 4, 8, 8, 1, 0, BF16, 0), 150000);
     emulation_set(EMULATION_REFUSE_PRODUCTS, 1);
     ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 8, 8, 8, 8, 8, 1, 0, 0, 0), 150000);

@@ -351,7 +351,8 @@ START_TEST(words_that_do_not_fit)
     FAILS(lin_writer_find("json")->write(&result, &o, &out, &err), LIN_INVALID, "phone 0 of an alternative has label 40");
     OK(lin_result_begin(&result, ";;x", NULL, 1, &err));
     o.unit = LIN_UNIT_AUTO;
-    FAILS(lin_writer_find("ctm")->write(&result, &o, &out, &err), LIN_INVALID, "';;x' cannot be written in CTM: ;; begins a comment");
+    FAILS(lin_writer_find("ctm")->write(&result, &o, &out, &err), LIN_INVALID,
+          "';;x' cannot be written in CTM: ;; begins a comment");
     ck_assert_uint_eq(out.n, 0);
     lin_buffer_free(&out);
 }
@@ -425,7 +426,8 @@ END_TEST
 START_TEST(odd_text)
 {
     three_words("a\x01\t\r\n\x7f\"b");
-    ck_assert_ptr_nonnull(strstr(written("csv", (lin_writer_options){0}), ",word,\"a\xEF\xBF\xBD\t\r\n\xEF\xBF\xBD\"\"b\",0.050"));
+    ck_assert_ptr_nonnull(
+        strstr(written("csv", (lin_writer_options){0}), ",word,\"a\xEF\xBF\xBD\t\r\n\xEF\xBF\xBD\"\"b\",0.050"));
     ck_assert_ptr_nonnull(strstr(written("textgrid", (lin_writer_options){0}),
                                  "text = \"a\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"\"b\" \n"));
     ck_assert_ptr_nonnull(strstr(written("audacity", (lin_writer_options){0}),

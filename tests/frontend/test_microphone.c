@@ -708,7 +708,8 @@ START_TEST(a_sound_system_that_hangs)
     sem_init(&undone, 0, 0);
     fake_devices(desk, N_DESK, 2);
     undone_with = LIN_STOPPED;
-    assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err, "has not responded for 0.05 s");
+    assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err,
+                 "has not responded for 0.05 s");
     ck_assert_int_eq(hangs, 1);
     assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err, "still does not respond");
     ck_assert_int_eq(hangs, 0);

@@ -133,8 +133,8 @@ START_TEST(every_function_in_every_version)
         int channels;
         const int got = decode(&f, y, N + 1, &channels, &err);
         test_require(got == n, "version %d, function %d, trial %d: %d frames, %s", version, function, trial, got, err.message);
-        test_require(memcmp(x, y, (size_t)(n * channels) * sizeof *x) == 0, "version %d, function %d, trial %d", version, function,
-                     trial);
+        test_require(memcmp(x, y, (size_t)(n * channels) * sizeof *x) == 0, "version %d, function %d, trial %d", version,
+                     function, trial);
         free(out.data);
     }
 }
@@ -286,7 +286,8 @@ END_TEST
 
 /* ---- hostile streams ------------------------------------------------------------------------------------------------------- */
 
-static void put_fields(bits *out, uint32_t type, uint32_t channels, uint32_t block, uint32_t lpc, uint32_t means, uint32_t skipped)
+static void put_fields(bits *out, uint32_t type, uint32_t channels, uint32_t block, uint32_t lpc, uint32_t means,
+                       uint32_t skipped)
 {
     const uint32_t fields[] = {type, channels, block, lpc, means, skipped};
     bits_put_bytes(out, "ajkg\2", 5);

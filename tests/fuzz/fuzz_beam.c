@@ -74,7 +74,8 @@ static void look(const lin_beam *beam, const void *state, int finite)
         require(!isnan(tail.score) && (!finite || tail.score <= last + 1e-6));
         last = tail.score;
         for (int k = 0; k < tail.n_phones; k++) {
-            require(tail.phones[k].start < tail.phones[k].end && tail.phones[k].confidence >= 0 && tail.phones[k].confidence <= 1);
+            require(tail.phones[k].start < tail.phones[k].end && tail.phones[k].confidence >= 0 &&
+                    tail.phones[k].confidence <= 1);
             require(!k || tail.phones[k].start >= tail.phones[k - 1].end);
         }
     }

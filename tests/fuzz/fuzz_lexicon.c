@@ -15,7 +15,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char words[] = "hello HH AH0 L OW1\ncat K AE T\nplay P L EY\nhope HH OW P\ncolor K AH L ER\nhappy HH AE P IY\na AH\na. EY\na.'s EY Z\n";
+static const char words[] =
+    "hello HH AH0 L OW1\ncat K AE T\nplay P L EY\nhope HH OW P\ncolor K AH L ER\nhappy HH AE P IY\na AH\na. EY\na.'s EY Z\n";
 
 // A failure has a message of one printable line.
 static void check(lin_status status, const lin_error *err)
@@ -47,7 +48,8 @@ static void try_phones(const char *text, size_t size)
             n = lin_phones_read(phones, text, size < 40 ? size : 40, read, 3, &mark);
             if (n < 0 || n > 3) abort();
             while (n--)
-                if (read[n].label < 1 || read[n].label >= lin_phones_count(phones) || read[n].stress < -1 || read[n].stress > 2) abort();
+                if (read[n].label < 1 || read[n].label >= lin_phones_count(phones) || read[n].stress < -1 || read[n].stress > 2)
+                    abort();
         }
         lin_phones_destroy(phones);
     }

@@ -43,7 +43,8 @@ static void try_score(const char *ref, size_t n_ref, const char *hyp, size_t n_h
     check_counts(&c);
     if (sum.sub != c.sub || sum.del != c.del || sum.ins != c.ins) abort();
     lin_score_report report = {.score = score, .measure = "PER", .utterances = 1, .alignments = 1, .confusions = 5};
-    if (lin_score_text(&report, &out, &err) || lin_score_json(&report, &out, &err) || lin_score_html(&report, &out, &err)) abort();
+    if (lin_score_text(&report, &out, &err) || lin_score_json(&report, &out, &err) || lin_score_html(&report, &out, &err))
+        abort();
     lin_buffer_free(&out);
     lin_score_destroy(score);
 }

@@ -22,8 +22,8 @@ static void ops_expect_bytes(ops_context *c, const char *name, const void *got, 
 {
     ops_digest_bytes(c, got, n);
     for (size_t i = 0; i < n; i++)
-        test_require(((const unsigned char *)got)[i] == ((const unsigned char *)want)[i], "%s: %s, byte %zu of %zu", c->what, name,
-                     i, n);
+        test_require(((const unsigned char *)got)[i] == ((const unsigned char *)want)[i], "%s: %s, byte %zu of %zu", c->what,
+                     name, i, n);
 }
 
 void ops_case_memory(ops_context *c)
@@ -174,7 +174,8 @@ static const lin_acoustics *ops_acoustics(ops_context *c, int D, const float *st
                        .bins = ops_block(c, (size_t)(LIN_ACOUSTICS_ROWS * D), sizeof *bins, bins),
                        .key = ops_next_key(c)};
     const unsigned char *voice = ops_block(c, (size_t)(VOICE * D), 1, codes);
-    for (int v = 0; v < a.n_voices; v++) a.voices[v] = (lin_acoustics_voice){voice, steps, VOICE - v, ops_pick(c, 0, VOICE - v - 1), 0.1f};
+    for (int v = 0; v < a.n_voices; v++)
+        a.voices[v] = (lin_acoustics_voice){voice, steps, VOICE - v, ops_pick(c, 0, VOICE - v - 1), 0.1f};
     return ops_block(c, 1, sizeof a, &a);
 }
 
@@ -296,7 +297,8 @@ static void ops_carry_shape(ops_context *c, int B, int width, int most_kept, int
                 const float want = all[b].f[(size_t)(seen[b] - kept[b]) * W + i];
                 test_require(y[(size_t)out.offsets[b] * W + i] == want, "%s: element %zu of utterance %d is %g, expected %g",
                              c->what, i, b, (double)y[(size_t)out.offsets[b] * W + i], (double)want);
-                test_require(y_d[(size_t)out.offsets[b] * W + i] == (double)want, "%s: ref/ is wrong at %zu of %d", c->what, i, b);
+                test_require(y_d[(size_t)out.offsets[b] * W + i] == (double)want, "%s: ref/ is wrong at %zu of %d", c->what, i,
+                             b);
             }
             seen[b] += fresh[b];
             kept[b] = keep[b];
@@ -343,7 +345,8 @@ static void ops_fbank_shape(ops_context *c, int window, int hop, int n_fft, int 
             if (b % 3 == 1) x.f[i] += (float)(0.7 * sin(0.3 * i));
             if (b % 3 == 2) x.f[i] = 0;
         }
-    for (int i = 0; i < window; i++) shape.f[i] = (float)(32768 * pow(0.5 - 0.5 * cos(6.283185307179586 * i / (window - 1)), 0.85));
+    for (int i = 0; i < window; i++)
+        shape.f[i] = (float)(32768 * pow(0.5 - 0.5 * cos(6.283185307179586 * i / (window - 1)), 0.85));
     for (int d = 0; d < D; d++) {
         from[d] = d * (n_fft / 2) / (D + 1);
         to[d] = (d + 2) * (n_fft / 2) / (D + 1) + 1;
@@ -527,8 +530,8 @@ static void ops_greedy_shape(ops_context *c, int B, int V, int longest, int brok
             const lin_run *got = &runs[slots[b]];
             test_require(got->label == streams[b].label && got->emitted == streams[b].emitted && got->start == streams[b].start &&
                              got->frame == streams[b].frame && fabs(got->sum_logp - streams[b].sum_logp) <= 1e-9,
-                         "%s: the run of stream %d is %d from %lld to %lld, expected %d from %lld to %lld", c->what, b, got->label,
-                         (long long)got->start, (long long)got->frame, streams[b].label, (long long)streams[b].start,
+                         "%s: the run of stream %d is %d from %lld to %lld, expected %d from %lld to %lld", c->what, b,
+                         got->label, (long long)got->start, (long long)got->frame, streams[b].label, (long long)streams[b].start,
                          (long long)streams[b].frame);
             test_require(memcmp(got, &runs_ref[slots[b]], sizeof *got) == 0 || !c->options->bit_exact, "%s: ref/ has another run",
                          c->what);

@@ -195,8 +195,8 @@ void ops_case_optimiser(ops_context *c)
         c->ref->sum_squares(c->ref_exec, want, p.d, &tensors);
         ops_digest_bytes(c, norms, sizeof want);
         for (int i = 0; i < N_TENSORS; i++)
-            ck_assert_msg(fabs(norms[i] - want[i]) <= 1e-12 * want[i], "%s: sum of squares %d is %.17g, expected %.17g", c->what, i,
-                          norms[i], want[i]);
+            ck_assert_msg(fabs(norms[i] - want[i]) <= 1e-12 * want[i], "%s: sum of squares %d is %.17g, expected %.17g", c->what,
+                          i, norms[i], want[i]);
         ops_end(c);
     }
 }

@@ -59,7 +59,8 @@ static const char *ask(question q, const char *const *settings)
     close(ends[0]);
     int status = 0;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0 && got == sizeof answer, "the child ended with status %x", status);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0 && got == sizeof answer, "the child ended with status %x",
+                  status);
     return answer;
 }
 
@@ -74,7 +75,8 @@ static void who(char *answer, size_t capacity)
     lin_status status = lin_backend_open("cuda", LIN_PRECISION_TF32, &ops, &err);
     if ((status == LIN_OK) != (ops != NULL) || first != LIN_OK)
         snprintf(answer, capacity, "a table without LIN_OK, or the reverse");
-    else snprintf(answer, capacity, "auto %s; cuda %s %s", automatic->name, lin_status_name(status), ops ? ops->name : err.message);
+    else snprintf(answer, capacity, "auto %s; cuda %s %s", automatic->name, lin_status_name(status),
+                  ops ? ops->name : err.message);
 }
 
 static void open_three(char *answer, size_t capacity)

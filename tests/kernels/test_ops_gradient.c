@@ -175,13 +175,15 @@ START_TEST(layer_norm)
         c.weights = filled(n, 300 + s, -1, 1);
         double y[MANY], stats[64], dx[MANY], dgamma[64] = {0}, dbeta[64] = {0};
         ops->layer_norm_forward(exec, y, stats, c.x, c.gamma, c.beta, c.rows, c.C);
-        ops->layer_norm_backward(exec, dx, NULL, dgamma, dbeta, NULL, c.weights, NULL, NULL, c.x, stats, c.gamma, c.rows, c.C, NULL);
+        ops->layer_norm_backward(exec, dx, NULL, dgamma, dbeta, NULL, c.weights, NULL, NULL, c.x, stats, c.gamma, c.rows, c.C,
+                                 NULL);
         check_gradient("layer_norm dx", norm_loss, &c, c.x, dx, n);
         check_gradient("layer_norm dgamma", norm_loss, &c, c.gamma, dgamma, C);
         check_gradient("layer_norm dbeta", norm_loss, &c, c.beta, dbeta, C);
         double part[MANY], other[MANY], dgamma2[MANY] = {0}, dbeta2[MANY] = {0}; // the gradient of y in two parts
         for (size_t i = 0; i < n; i++) part[i] = c.weights[i] - (other[i] = (double)i - 7);
-        ops->layer_norm_backward(exec, dx, NULL, dgamma2, dbeta2, NULL, part, other, NULL, c.x, stats, c.gamma, c.rows, c.C, NULL);
+        ops->layer_norm_backward(exec, dx, NULL, dgamma2, dbeta2, NULL, part, other, NULL, c.x, stats, c.gamma, c.rows, c.C,
+                                 NULL);
         check_gradient("layer_norm dx, more", norm_loss, &c, c.x, dx, n);
         check_gradient("layer_norm dgamma, more", norm_loss, &c, c.gamma, dgamma2, C);
         check_gradient("layer_norm dbeta, more", norm_loss, &c, c.beta, dbeta2, C);
@@ -258,7 +260,8 @@ START_TEST(block_end)
         double sum[35], y[35], stats[10], dx[35], dr[35], dgamma[7] = {0}, dbeta[7] = {0};
         const lin_dropout d = dropout_of(c.p);
         ops->add_dropout_norm_forward(exec, sum, y, stats, c.x, c.r, c.gamma, c.beta, c.rows, c.C, &d);
-        ops->layer_norm_backward(exec, dx, dr, dgamma, dbeta, NULL, c.weights, NULL, c.beside, sum, stats, c.gamma, c.rows, c.C, &d);
+        ops->layer_norm_backward(exec, dx, dr, dgamma, dbeta, NULL, c.weights, NULL, c.beside, sum, stats, c.gamma, c.rows, c.C,
+                                 &d);
         check_gradient("block_end dx", block_loss, &c, c.x, dx, n);
         check_gradient("block_end dr", block_loss, &c, c.r, dr, n);
         check_gradient("block_end dgamma", block_loss, &c, c.gamma, dgamma, C);

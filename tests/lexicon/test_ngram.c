@@ -141,7 +141,8 @@ END_TEST
 
 START_TEST(words)
 {
-    lin_ngram *lm = parse("\\data\\\nngram 1=6\n\\1-grams:\n-1 to\n-1 tomato\n-1 \xC3\xA9t\xC3\xA9\n-1 T\n-1 tom\n-1 '\n\\end\\\n");
+    lin_ngram *lm =
+        parse("\\data\\\nngram 1=6\n\\1-grams:\n-1 to\n-1 tomato\n-1 \xC3\xA9t\xC3\xA9\n-1 T\n-1 tom\n-1 '\n\\end\\\n");
     const char *const in_order[] = {"'", "T", "to", "tom", "tomato", "\xC3\xA9t\xC3\xA9"};
     ck_assert_int_eq(lin_ngram_words(lm), 6);
     for (int i = 0; i < 6; i++) {

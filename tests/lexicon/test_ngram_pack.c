@@ -99,7 +99,8 @@ START_TEST(every_wrapping)
     } contents[] = {{text, n}, {lm->bytes, lm->size}};
     for (int i = 0; i < 2; i++) {
         gzFile file = gzopen(path, "wb");
-        ck_assert(file && gzwrite(file, contents[i].bytes, (unsigned)contents[i].n) == (int)contents[i].n && gzclose(file) == Z_OK);
+        ck_assert(file && gzwrite(file, contents[i].bytes, (unsigned)contents[i].n) == (int)contents[i].n &&
+                  gzclose(file) == Z_OK);
         OK(lin_ngram_open(path, &other, &err));
         ck_assert_uint_eq(lin_ngram_fingerprint(other), lin_ngram_fingerprint(lm));
         lin_ngram_destroy(other);

@@ -214,10 +214,12 @@ END_TEST
 
 START_TEST(marks_are_no_words)
 {
-    static const char *const marks[] = {"[laughs]", "<noise>", "(coughs)", "(laughing)", "(clears throat)", "{sigh}", "*Laughter*",
-                                        "&=laughs", "[\xE7\xAC\x91]", "[00:01:12]", "<unk>", "(Music, loud)", "[he said (so)]"};
+    static const char *const marks[] = {"[laughs]", "<noise>",       "(coughs)",      "(laughing)",     "(clears throat)",
+                                        "{sigh}",   "*Laughter*",    "&=laughs",      "[\xE7\xAC\x91]", "[00:01:12]",
+                                        "<unk>",    "(Music, loud)", "[he said (so)]"};
     static const char *const others[] = {"", "(you)", "(or so I think)", "[", "[]", "[no end", "[line\nend]",
-                                         "(coughs and then it goes on)", "(noisome)", "*really*", "& x", "&=", "a[b]", "[a [b]", "(music2)", "<<a>"};
+                                         "(coughs and then it goes on)", "(noisome)", "*really*", "& x", "&=", "a[b]", "[a [b]",
+                                         "(music2)", "<<a>"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         char more[64];
         snprintf(more, sizeof more, "%s) x]", marks[i]);

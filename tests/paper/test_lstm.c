@@ -176,14 +176,15 @@ START_TEST(activations)
         const double x = (double)gates[4 * i], sigmoid = 1 / (1 + exp(-x)), y = tanh(x);
         float *a = gates + 4 * i;
         ops->lstm_forward(exec, h + i, cells + i, a, packed, &(lin_segments){1, 1, 1, offset}, 1, 1, NULL, 0);
-        test_require(fabs((double)a[0] - sigmoid) <= 1e-7 && (double)a[0] <= 1, "sigmoid of %g is %.9g, not %.9g", x, (double)a[0],
-                     sigmoid);
+        test_require(fabs((double)a[0] - sigmoid) <= 1e-7 && (double)a[0] <= 1, "sigmoid of %g is %.9g, not %.9g", x,
+                     (double)a[0], sigmoid);
         test_require(a[0] == a[1] && a[0] == a[3], "gates of %g differ", x);
         test_require(fabs((double)a[2] - y) <= 4e-7 * fabs(y) + 1e-37, "tanh of %g is %.9g, not %.9g", x, (double)a[2], y);
         const double c = (double)a[0] * (double)a[2];
-        test_require(fabs((double)cells[i] - c) <= 1e-7 * fabs(c) + 1e-37, "the cell of %g is %.9g, not %.9g", x, (double)cells[i],
-                     c);
-        test_require(fabs((double)h[i] - (double)a[3] * tanh((double)cells[i])) <= 6e-7 * fabs((double)h[i]) + 1e-37, "h of %g", x);
+        test_require(fabs((double)cells[i] - c) <= 1e-7 * fabs(c) + 1e-37, "the cell of %g is %.9g, not %.9g", x,
+                     (double)cells[i], c);
+        test_require(fabs((double)h[i] - (double)a[3] * tanh((double)cells[i])) <= 6e-7 * fabs((double)h[i]) + 1e-37, "h of %g",
+                     x);
     }
     float *all[] = {gates, h, cells, packed};
     for (size_t i = 0; i < 4; i++) test_guards(all[i], "lstm"), test_buffer_free(all[i]);

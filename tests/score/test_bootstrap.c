@@ -127,7 +127,8 @@ START_TEST(grouped_draws_are_plain_ones)
         const lin_bootstrap_interval drawn_together[2] = {v, d.interval};
         for (int i = 0; i < 2; i++) {
             qsort(plain[i], RESAMPLES, sizeof(double), by_value);
-            const double low = plain[i][RESAMPLES / 20], high = plain[i][RESAMPLES - 1 - RESAMPLES / 20], off = 0.06 * (high - low);
+            const double low = plain[i][RESAMPLES / 20], high = plain[i][RESAMPLES - 1 - RESAMPLES / 20],
+                         off = 0.06 * (high - low);
             ck_assert_double_eq_tol(drawn_together[i].low, low, off);
             ck_assert_double_eq_tol(drawn_together[i].high, high, off);
         }

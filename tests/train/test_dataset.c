@@ -295,7 +295,8 @@ START_TEST(bad_utterances_are_left_out)
                  {"a", "s", 2, 1, 60001, LIN_NUMERIC, "a: feature 3 of frame 1 is 60001"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bad[D + 3] = cases[i].value;
-        const lin_status status = lin_dataset_add(writer, cases[i].id, cases[i].speaker, bad, cases[i].T, &cases[i].label, 1, &err);
+        const lin_status status =
+            lin_dataset_add(writer, cases[i].id, cases[i].speaker, bad, cases[i].T, &cases[i].label, 1, &err);
         ck_assert_msg(status == cases[i].status && strstr(err.message, cases[i].message), "case %zu: %s", i, err.message);
     }
     bad[D + 3] = 0;

@@ -1,5 +1,5 @@
-// mpi.c - the MPI transport of train/comm.h: liblinnet_mpi.so, compiled against the MPI library that is installed and opened only by
-// a process that mpirun or srun started. The program itself does not depend on MPI, whose libraries have different binary
+// mpi.c - the MPI transport of train/comm.h: liblinnet_mpi.so, compiled against the MPI library that is installed and opened only
+// by a process that mpirun or srun started. The program itself does not depend on MPI, whose libraries have different binary
 // interfaces.
 
 #include <mpi.h>

@@ -74,11 +74,13 @@ int emulated_barrier(int predicate, const char *what, const char *file, int line
 
 /* A collective of the lanes in mask: each passes its own `argument`, the last to arrive runs `complete` for all. */
 typedef void (*emulated_completion)(void *const *arguments, unsigned lanes);
-void emulated_collective(unsigned mask, void *argument, emulated_completion complete, const char *what, const char *file, int line);
+void emulated_collective(unsigned mask, void *argument, emulated_completion complete, const char *what, const char *file,
+                         int line);
 
 /* A word from another lane of the segment of `width` lanes. */
 enum emulated_source { EMULATED_FROM_LANE, EMULATED_FROM_UP, EMULATED_FROM_DOWN, EMULATED_FROM_XOR };
-uint64_t emulated_shuffle(unsigned mask, uint64_t word, emulated_source source, int operand, int width, const char *file, int line);
+uint64_t emulated_shuffle(unsigned mask, uint64_t word, emulated_source source, int operand, int width, const char *file,
+                          int line);
 
 /* The lanes of mask whose predicate is true. */
 unsigned emulated_ballot(unsigned mask, int predicate, const char *what, const char *file, int line);
@@ -99,9 +101,15 @@ void emulated_await(const unsigned *at, unsigned value, EMULATED_HERE);
 /* ---- barriers -------------------------------------------------------------------------------------------------------------- */
 
 static inline void __syncthreads(EMULATED_HERE) { emulated_barrier(0, "__syncthreads", file, line); }
-static inline int __syncthreads_count(int p, EMULATED_HERE) { return emulated_barrier(p != 0, "__syncthreads_count", file, line); }
+static inline int __syncthreads_count(int p, EMULATED_HERE)
+{
+    return emulated_barrier(p != 0, "__syncthreads_count", file, line);
+}
 static inline int __syncthreads_or(int p, EMULATED_HERE) { return emulated_barrier(p != 0, "__syncthreads_or", file, line) != 0; }
-static inline int __syncthreads_and(int p, EMULATED_HERE) { return emulated_barrier(p == 0, "__syncthreads_and", file, line) == 0; }
+static inline int __syncthreads_and(int p, EMULATED_HERE)
+{
+    return emulated_barrier(p == 0, "__syncthreads_and", file, line) == 0;
+}
 static inline void __syncwarp(unsigned mask = 0xffffffffu, EMULATED_HERE)
 {
     emulated_collective(mask, NULL, NULL, "__syncwarp", file, line);
