@@ -316,7 +316,8 @@ START_TEST(engines)
     }
     linnet_engine_stats stats = {.size = sizeof stats};
     require_ok(linnet_engine_measure(e, &stats, &err));
-    ck_assert(stats.open == STREAMS && stats.streams == STREAMS && stats.stream_bytes > 1000 && stats.lost == 0 && stats.missed == 0);
+    ck_assert(stats.open == STREAMS && stats.streams == STREAMS && stats.stream_bytes > 1000 && stats.lost == 0 &&
+              stats.missed == 0);
     stats.size = 0;
     require_fails(LINNET_INVALID, linnet_engine_measure(e, &stats, &err));
     // What fits the queue now is taken.

@@ -111,7 +111,8 @@ START_TEST(searches_by_their_options)
         for (const char *c = lines[i]; *c; c++) {
             const size_t n = strlen(line);
             if (*c != '%') snprintf(line + n, sizeof line - n, "%c", *c);
-            else snprintf(line + n, sizeof line - n, "%s", *++c == 'd' ? dict : *c == 'a' ? arpa : *c == 'p' ? phones_arpa : list);
+            else
+                snprintf(line + n, sizeof line - n, "%s", *++c == 'd' ? dict : *c == 'a' ? arpa : *c == 'p' ? phones_arpa : list);
         }
         values v;
         lin_parsed parsed;
