@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 void lin_ngram_destroy(lin_ngram *lm)
 {

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 static const double ln10 = 2.302585092994045684;
 

@@ -1,8 +1,8 @@
-// Makes the block of ngram_internal.h from unsorted n-grams: sort, find contexts, make code books, number states, set links.
+// Makes the block of ngram_block.h from unsorted n-grams: sort, find contexts, make code books, number states, set links.
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 // One order while the block is made: its sorted n-grams, the first child of each, codes.
 typedef struct sorted {

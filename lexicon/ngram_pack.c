@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are mapped from little-endian files");
 

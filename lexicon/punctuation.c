@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "lexicon/punctuation_internal.h"
+#include "lexicon/punctuation_model.h"
 
 _Static_assert(sizeof(lin_punctuation_header) == 56, "the header has no holes");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are read from little-endian files");

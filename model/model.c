@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/phones.h"
+#include "model/phone_names.h"
 
 lin_features lin_features_default(void)
 {

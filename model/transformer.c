@@ -1,6 +1,6 @@
 // transformer.c - the layers of a transformer with any of the kinds of attention, forward and backward; see config.h, network.h.
 
-#include "model/network_internal.h"
+#include "model/network_layers.h"
 
 /* ---- attention ------------------------------------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #include "linnet/front.h"
 #include "model/model_file.h"
 #include "score/edit.h"
-#include "train/acoustics.h"
+#include "train/draw_acoustics.h"
 #include "train/augment.h"
 #include "train/cmd_train_sweep.h"
 #include "train/comm.h"

@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "model/phones.h"
+#include "model/phone_names.h"
 #include "train/dataset_format.h"
 
 typedef struct utterance {

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/utf8.h"
-#include "model/phones.h"
+#include "model/phone_names.h"
 #include "train/dataset.h"
 #include "train/dataset_format.h"
 

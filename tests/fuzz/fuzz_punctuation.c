@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "lexicon/punctuation_internal.h"
+#include "lexicon/punctuation_model.h"
 #include "lexicon/readable.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,7 +2,7 @@
 #include <locale.h>
 
 #include "base/textfile.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 #include "tests/lexicon/random_model.h"
 
 static void teardown(void) { ck_assert_uint_eq(lin_memory_live(), 0); }

@@ -5,7 +5,7 @@
 
 #include "base/map.h"
 #include "learn/ngram_draft.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 #include "tests/lexicon/random_model.h"
 
 static char folder[256], path[300];

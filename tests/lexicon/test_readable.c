@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "learn/punctuation_learn.h"
 #include "lexicon/prose.h"
-#include "lexicon/punctuation_internal.h"
+#include "lexicon/punctuation_model.h"
 #include "lexicon/readable.h"
 #include "tests/lexicon/support.h"
 

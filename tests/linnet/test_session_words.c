@@ -427,8 +427,8 @@ END_TEST
 START_TEST(guesses_that_are_dropped)
 {
     lin_session_options o = lin_session_options_default();
-    open_search(&search, (lin_decoding_values){.words = 1, .lexicon = never_dict, .lm = never_arpa, .no_unknown = 1, .lm_weight = 0.2,
-                                               .bonus = 2, .beam_score = 50});
+    open_search(&search, (lin_decoding_values){.words = 1, .lexicon = never_dict, .lm = never_arpa, .no_unknown = 1,
+                                               .lm_weight = 0.2, .bonus = 2, .beam_score = 50});
     o.decoding = &search;
     listen_to(&o, 9, 3, &a);
     lin_decoding_close(&search);

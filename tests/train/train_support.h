@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "model/model_file.h"
 #include "tests/support.h"
-#include "train/acoustics.h"
+#include "train/draw_acoustics.h"
 #include "train/train.h"
 
 enum { D = 6, V = 5, UTTERANCES = 40, STACK = 2, EPOCHS = 40 };

@@ -1,6 +1,6 @@
 /*
- * acoustics.h - draws the acoustics in which training hears an utterance: level, tilt, size of the speaker, room, noise, voices
- * behind, a limited band.
+ * draw_acoustics.h - draws the acoustics in which training hears an utterance: level, tilt, size of the speaker, room, noise,
+ * voices behind, a limited band.
  *
  * Pipeline: [this] -> train/train_acoustics -> the operation gather, which applies them (kernels/acoustics.h has the equations).
  * A pure function of the table, the length and power of the utterance, and the key: the trainer calls it with a key for (seed,
@@ -19,8 +19,8 @@
  * harmonics, chords that change and fade, bursts that fade. Its level moves; in each bin its power varies from frame to frame as
  * that of noise does in this filterbank (neighbouring frames are independent, which those of real noise nearly are).
  */
-#ifndef LIN_TRAIN_ACOUSTICS_H
-#define LIN_TRAIN_ACOUSTICS_H
+#ifndef LIN_TRAIN_DRAW_ACOUSTICS_H
+#define LIN_TRAIN_DRAW_ACOUSTICS_H
 
 #include "frontend/fbank.h"
 #include "kernels/acoustics.h"

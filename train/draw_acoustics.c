@@ -1,6 +1,6 @@
-// acoustics.c - random rooms, noises and bands over mel bins; see acoustics.h.
+// draw_acoustics.c - random rooms, noises and bands over mel bins; see draw_acoustics.h.
 
-#include "train/acoustics.h"
+#include "train/draw_acoustics.h"
 
 #include <math.h>
 #include <stdlib.h>

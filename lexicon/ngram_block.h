@@ -1,5 +1,5 @@
 /*
- * ngram_internal.h - the representation of an n-gram model, shared by its reader, builder, file and queries, and by the code that
+ * ngram_block.h - the representation of an n-gram model, shared by its reader, builder, file and queries, and by the code that
  * estimates and prunes models.
  *
  * A model is one block of bytes, which is also its file (docs/formats.md): a header, the words in order of their bytes, and for
@@ -19,8 +19,8 @@
  * gives wrong scores, but no read out of bounds and no endless loop. Opening checks the conditions for this (the size is that of
  * the header's counts, the last word ends, code books hold numbers) and a checksum against damage.
  */
-#ifndef LIN_LEXICON_NGRAM_INTERNAL_H
-#define LIN_LEXICON_NGRAM_INTERNAL_H
+#ifndef LIN_LEXICON_NGRAM_BLOCK_H
+#define LIN_LEXICON_NGRAM_BLOCK_H
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-// phones.c - splitting the text of a model's phones; see phones.h.
+// phone_names.c - splitting the text of a model's phones; see phone_names.h.
 
-#include "model/phones.h"
+#include "model/phone_names.h"
 
 #include <stdlib.h>
 #include <string.h>

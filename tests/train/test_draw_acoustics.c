@@ -2,7 +2,7 @@
 // reverberation, bands their edges; parts are those asked for; all is a function of the key.
 #include "kernels/ops.h"
 #include "tests/frontend/support.h"
-#include "train/acoustics.h"
+#include "train/draw_acoustics.h"
 
 enum { D = 40, T = 400, KEYS = 400 };
 
@@ -388,7 +388,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("train/acoustics");
+    Suite *suite = suite_create("train/draw_acoustics");
     TCase *cases = tcase_create("acoustics");
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, noise_is_noise_in_the_filterbank);
