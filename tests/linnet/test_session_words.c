@@ -109,9 +109,11 @@ static void end(void)
 
 /* ---- searches -------------------------------------------------------------------------------------------------------------- */
 
-// What is 0 is not given, and has its default.
-static void open_search(lin_decoding *decoding, lin_decoding_values v)
+// What is 0 is not given, and has its default. The decoding reads its phrases again: the values stay until the next one.
+static void open_search(lin_decoding *decoding, lin_decoding_values given)
 {
+    static lin_decoding_values v;
+    v = given;
     const struct { lin_given which; int is; } fields[] = {
         {LIN_GIVEN_BEAM, v.beam != 0}, {LIN_GIVEN_SCORE, v.beam_score != 0}, {LIN_GIVEN_LM, v.lm != NULL},
         {LIN_GIVEN_LM_WEIGHT, v.lm_weight != 0}, {LIN_GIVEN_BONUS, v.bonus != 0}, {LIN_GIVEN_LEXICON, v.lexicon != NULL},
