@@ -58,7 +58,7 @@ typedef struct lin_results_values {
      .help = "text without ids and times: an empty line where nobody speaks for more than 2 s, and lines of at most 100 "        \
              "columns"},                                                                                                         \
     {.name = "columns", .under = "layout", .type = LIN_OPTION_INT, .at = offsetof(owner, field.columns), .text = "0",            \
-     .min = 0, .max = 100000, .help = "The same text: longest line; 0: one line, with --paragraphs 100"},                        \
+     .min = 0, .max = 100000, .help = "The same text: longest line; 0: one line, with paragraphs 100"},                        \
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
 
 enum { LIN_RESULTS_FORMATS = 16 };

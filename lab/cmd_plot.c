@@ -237,8 +237,8 @@ static int run(lin_parsed *parsed)
     static plot p;
     p = (plot){.v = v};
     const char *wrong_x = wrong_range(&v->x_range, v->x_scale), *wrong_y = wrong_range(&v->y_range, v->y_scale);
-    if (wrong_x[0]) return lin_misuse(parsed, "--x-range %s", wrong_x);
-    if (wrong_y[0]) return lin_misuse(parsed, "--y-range %s", wrong_y);
+    if (wrong_x[0]) return lin_misuse(parsed, "--axes x-range %s", wrong_x);
+    if (wrong_y[0]) return lin_misuse(parsed, "--axes y-range %s", wrong_y);
     if (!v->low != !v->high) return lin_misuse(parsed, "--low and --high belong together");
     lin_status status = LIN_OK;
     for (int i = 0; i < parsed->operands.count && status == LIN_OK; i++) status = read_table(&p, parsed->operands.items[i], &err);
@@ -258,7 +258,7 @@ const lin_command lin_command_plot = {
                    "whose x or y is empty or '-' is skipped, and so are lines that begin with '#'. The rows of several tables are "
                    "drawn together.",
     .examples = "  linnet plot run/log.tsv --x epoch --y dev_per_percent --y-label 'dev PER (%)' -o per.svg\n"
-                "  linnet plot time.tsv --x frames --y ms --by attention --x-scale log2 --y-scale log -o time.svg",
+                "  linnet plot time.tsv --x frames --y ms --by attention --axes x-scale=log2,y-scale=log -o time.svg",
     .options = options,
     .values_size = sizeof(plot_values),
     .min_operands = 1,

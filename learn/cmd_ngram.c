@@ -233,7 +233,7 @@ static void tell_notes(const ngram_values *v, const lin_ngram_draft *draft, cons
         if (!note->fallback) continue;
         const unsigned long long n[4] = {note->counts[0], note->counts[1], note->counts[2], note->counts[3]};
         lin_complain("note: %llu, %llu, %llu and %llu %d-grams with counts 1, 2, 3 and 4 give no discounts; %g, %g, %g "
-                     "(--discounts) are used",
+                     "(--set discounts) are used",
                      n[0], n[1], n[2], n[3], k, note->discounts[0], note->discounts[1], note->discounts[2]);
     }
     if (draft->order == v->order) return;
@@ -250,7 +250,7 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     lin_error err = {0};
     int failed = 0;
     double begun = lin_now();
-    if (v->discounts.count != 3) return lin_misuse(parsed, "--discounts takes three numbers");
+    if (v->discounts.count != 3) return lin_misuse(parsed, "--set discounts takes three numbers");
     for (int i = 0; i < 3; i++) how.fallback[i] = v->discounts.items[i];
     lin_status status = count_texts(v, paths, n, &counts, &failed, &err);
     if (status == LIN_OK) status = lin_kneser_ney(&counts, &how, &draft, &notes, &err);
@@ -524,7 +524,7 @@ const lin_command lin_command_ngram = {
         "exit status is 1 then.",
     .examples = "  linnet phonemize -l cmudict.dict --ids first data/train/text | linnet ngram count --ids first --no-unknown -o "
                 "phones.arpa\n"
-                "  linnet ngram count --order 4 --min-count 1,1,2 book.txt.gz --packed -o words.lm\n"
+                "  linnet ngram count --order 4 --set min-count=1,1,2 book.txt.gz --packed -o words.lm\n"
                 "  linnet ngram prune en-us.arpa.gz --entropy 1e-8 --packed -o small.lm\n"
                 "  linnet ngram perplexity small.lm --ids first --lower data/dev/text",
     .options = options,
