@@ -22,8 +22,8 @@ typedef struct lin_input_values {
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",           \
      .value = "mix|each|N", .help = "Channel: the mean of all, each separately, or the N-th, counted from 1"},                   \
     {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.raw),                                                   \
-     .help = "The input is headerless PCM; without it, only a pipe or standard input (-) whose bytes match no known format is "  \
-             "read as such, with a message"},                                                                                    \
+     .help = "The input is headerless PCM; without it, only a pipe or standard input (-) whose bytes match no known format "     \
+             "is read as such, with a message"},                                                                                 \
     {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rate_hz), .min = LIN_AUDIO_MIN_HZ,                      \
      .max = LIN_AUDIO_MAX_HZ, .value = "HZ", .help = "Sample rate of headerless PCM; if not given, 16000"},                      \
     {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.channels), .min = 1,                                \
@@ -52,20 +52,22 @@ typedef struct lin_fbank_values {
 
 #define LIN_FBANK_ROWS(owner, field)                                                                                             \
     {.type = LIN_OPTION_HEADING, .help = "Filterbank"},                                                                          \
-    {.name = "sample-hz", .type = LIN_OPTION_INT, .at = offsetof(owner, field.sample_hz), .text = "16000", .min = 4000,          \
-     .max = 192000, .value = "HZ", .help = "Sample rate that the sound is resampled to"},                                        \
-    {.name = "mel-bins", .type = LIN_OPTION_INT, .at = offsetof(owner, field.mel_bins), .text = "40", .min = 1, .max = 512,      \
-     .help = "Triangles on the mel scale"},                                                                                      \
-    {.name = "window-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.window_ms), .text = "25", .min = 1,             \
-     .max = 1000, .value = "MS", .help = "Length of a window"},                                                                  \
-    {.name = "hop-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.hop_ms), .text = "10", .min = 1, .max = 1000,      \
-     .value = "MS", .help = "Distance between two windows"},                                                                     \
-    {.name = "low-hz", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.low_hz), .text = "20", .min = 0, .max = 96000,     \
-     .value = "HZ", .help = "Lower edge of the lowest triangle"},                                                                \
-    {.name = "high-hz", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.high_hz), .text = "0", .min = -96000,             \
-     .max = 96000, .value = "HZ", .help = "Upper edge of the highest triangle; 0 or less is added to half the sample rate"},     \
-    {.name = "preemphasis", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.preemphasis), .text = "0.97", .min = 0,       \
-     .max = 1, .help = "Coefficient of the pre-emphasis"}
+    {.name = "fbank", .type = LIN_OPTION_SETTINGS, .help = "Values of the filterbank"},                                          \
+        {.name = "sample-hz", .under = "fbank", .type = LIN_OPTION_INT, .at = offsetof(owner, field.sample_hz),                  \
+         .text = "16000", .min = 4000, .max = 192000, .value = "HZ", .help = "Sample rate that the sound is resampled to"},      \
+    {.name = "mel-bins", .under = "fbank", .type = LIN_OPTION_INT, .at = offsetof(owner, field.mel_bins), .text = "40",          \
+     .min = 1, .max = 512, .help = "Triangles on the mel scale"},                                                                \
+    {.name = "window-ms", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.window_ms), .text = "25",     \
+     .min = 1, .max = 1000, .value = "MS", .help = "Length of a window"},                                                        \
+    {.name = "hop-ms", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.hop_ms), .text = "10",           \
+     .min = 1, .max = 1000, .value = "MS", .help = "Distance between two windows"},                                              \
+    {.name = "low-hz", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.low_hz), .text = "20",           \
+     .min = 0, .max = 96000, .value = "HZ", .help = "Lower edge of the lowest triangle"},                                        \
+    {.name = "high-hz", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.high_hz), .text = "0",          \
+     .min = -96000, .max = 96000, .value = "HZ",                                                                                 \
+     .help = "Upper edge of the highest triangle; 0 or less is added to half the sample rate"},                                  \
+    {.name = "preemphasis", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.preemphasis),               \
+     .text = "0.97", .min = 0, .max = 1, .help = "Coefficient of the pre-emphasis"}
 
 lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values);
 

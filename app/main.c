@@ -134,12 +134,20 @@ static int run_command(const lin_command *command, int argc, char **argv)
     } else if (parsed.help == LIN_HELP_MAN) {
         lin_man_command(stdout, command, lin_doc_folder());
         exit_status = LIN_EXIT_OK;
+    } else if (parsed.help == LIN_HELP_SETTINGS) {
+        lin_help_settings(stdout, command, parsed.settings);
+        exit_status = LIN_EXIT_OK;
     } else if (parsed.help) {
         lin_help_command(stdout, command);
         exit_status = LIN_EXIT_OK;
     } else if (lin_guard_command(&parsed, &err) != LIN_OK) {
         exit_status = err.status == LIN_INVALID ? lin_misuse(&parsed, "%s", err.message) : lin_give_up(&err);
     } else {
+        if (parsed.advice) {
+            const lin_option *o = &command->options[lin_options_find(command, parsed.advice)];
+            lin_complain("--%s is now --%s %s%s; the old form goes in the next version", o->name, o->under, o->name,
+                         o->type == LIN_OPTION_FLAG ? "" : "=...");
+        }
         exit_status = command->run(&parsed);
     }
     lin_guard_free();

@@ -194,6 +194,7 @@ lin_status lin_options_text(const lin_parsed *parsed, int source, char **text, l
             if (numbers->count) lin_buffer_format(&b, "\n");
             break;
         }
+        case LIN_OPTION_SETTINGS:
         case LIN_OPTION_END: break;
         }
     }

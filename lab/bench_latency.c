@@ -288,7 +288,7 @@ int lin_bench_latency(const lin_parsed *parsed)
     lin_error err = {0};
     lin_status status = lin_bench_variants(v->variants ? v->variants : "linear,softmax,lstm", variants, &n, &err);
     if (status != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (v->batch > MOST_STREAMS) return lin_misuse(parsed, "--batch is at most %d", MOST_STREAMS);
+    if (v->batch > MOST_STREAMS) return lin_misuse(parsed, "--set batch is at most %d", MOST_STREAMS);
     for (int i = 0; i < n; i++) {
         const lin_config c = network_of(v, &variants[i]);
         const char *why = lin_config_why_not_stream(&c);

@@ -391,7 +391,7 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
     }
     if (status == LIN_OK && lin_tree_left_out(p->tree) > 0 && !p->warnings.quiet) {
         lin_warn(&p->warnings, "%d of the %d words of %s are not in the language model, such as %s, and are written as phonemes; "
-                               "--all-words adds them", lin_tree_left_out(p->tree),
+                               "--tune all-words adds them", lin_tree_left_out(p->tree),
                      lin_tree_left_out(p->tree) + lin_tree_words(p->tree), p->lexicon, lin_tree_first_left_out(p->tree));
     }
     return status == LIN_OK ? lin_words_create(p->tree, p->lm, &o, &p->words, err) : status;

@@ -258,7 +258,7 @@ int lin_bench_copy(const lin_parsed *parsed)
     lin_error err = {0};
     lin_status status = lin_bench_variants(v->variants ? v->variants : "linear,softmax,lsh-4", variants, &n, &err);
     if (status != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (t.length < 4) return lin_misuse(parsed, "--length is 4 or more");
+    if (t.length < 4) return lin_misuse(parsed, "--set length is 4 or more");
     status = lin_backend_open(v->model.device, lin_model_precision(&v->model), &ops, &err);
     if (status == LIN_OK) {
         lin_bench_head(&out, "copy", ops, v->threads);

@@ -6,7 +6,7 @@
 //
 // A client that reads its results slowly gets no provisional ones at first (QUEUED_PARTIALS). Final results are never left out:
 // where they wait, its sound waits too (QUEUED_KEPT), so that no more of them come than the 2 s of sound give that are taken in
-// already. If one of them has waited for --max-unread seconds, the client is told why the stream ends, behind the results that
+// already. If one of them has waited for max-unread seconds, the client is told why the stream ends, behind the results that
 // wait, and has as long again to read them.
 
 #include <math.h>
@@ -21,7 +21,7 @@
 #define QUEUED_PARTIALS 65536 // beyond them it gets no provisional results
 #define MOST_SAID (16 << 20)  // Vosk: bytes of utterances that wait for the end of the message which they are an answer to
 #define MOST_STATE (64 << 20)
-#define CLOSE_S 2             // after --drain, for what waits
+#define CLOSE_S 2             // after the time to drain, for what waits
 
 /* ---- what is sent ---------------------------------------------------------------------------------------------------------- */
 

@@ -152,8 +152,8 @@ const lin_command lin_command_prepare = {
                    "completed, and the exit status is 1. With more than 20 % of the words outside the dictionary nothing is "
                    "made, but with --allow-oov. Incomplete sound is used up to its end, with the same exit status. "
                    "Utterances too short for their phones are reported and left out too.",
-    .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --high-hz 5500 -o train_native.lfc\n"
-                "  linnet prepare music.txt --no-speech --high-hz 5500 -o music.lfc",
+    .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --fbank high-hz=5500 -o train_native.lfc\n"
+                "  linnet prepare music.txt --no-speech --fbank high-hz=5500 -o music.lfc",
     .options = options,
     .values_size = sizeof(prepare_values),
     .min_operands = 1,
