@@ -78,8 +78,9 @@ const lin_command lin_command_lexicon = {
     .operands = "[DICT]",
     .summary = "pack a lexicon, so that the recognition of words starts sooner",
     .description =
-        "Reading a lexicon and ordering its words by their phones takes a tenth of a second for 50,000 words. linnet lexicon does it "
-        "once and writes the result beside the lexicon, as DICT" LIN_PACKED_LEXICON "; every command that recognises words maps that file "
+        "Reading a lexicon and ordering its words by their phones takes a tenth of a second for 50,000 words. linnet lexicon "
+        "does it once and writes the result beside the lexicon, as DICT" LIN_PACKED_LEXICON
+        "; every command that recognises words maps that file "
         "as long as the lexicon, the phones of the model, the language model and all-words are those it was packed for, and else "
         "reads DICT, which remains the file to edit. Without DICT it packs the installed lexicon, as make does.",
     .examples = "  linnet lexicon my.dict\n"

@@ -62,11 +62,13 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
         wrong = refuse_given(parsed, v, of_beams, "--beam or --words");
     }
     if (wrong != LIN_EXIT_OK) return wrong;
-    if (given(v, LIN_GIVEN_UNKNOWN) && v->no_unknown) return lin_misuse(parsed, "--tune unknown and --no-unknown exclude each other");
+    if (given(v, LIN_GIVEN_UNKNOWN) && v->no_unknown)
+        return lin_misuse(parsed, "--tune unknown and --no-unknown exclude each other");
     if (given(v, LIN_GIVEN_LM) && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
     if (given(v, LIN_GIVEN_LEXICON) && !v->words && !phrases)
         return lin_misuse(parsed, "--lexicon is for --words, or for the pronunciation of phrases");
-    if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases) return lin_misuse(parsed, "--tune context-bonus is for --context or --phrase");
+    if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases)
+        return lin_misuse(parsed, "--tune context-bonus is for --context or --phrase");
     if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm))
         return lin_misuse(parsed, "--tune lm-weight is for --lm");
     if (!v->words && v->beam > LIN_BEAM_MAX) return lin_misuse(parsed, "--beam must be at most %d without --words", LIN_BEAM_MAX);

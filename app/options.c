@@ -181,7 +181,8 @@ static lin_status set_all(lin_parsed *p, const lin_option *settings, const char 
         char item[1024], label[160];
         size_t n = strcspn(text, ",");
         while (text[n] && (isdigit((unsigned char)text[n + 1]) || text[n + 1] == '-')) n += 1 + strcspn(text + n + 1, ",");
-        if (n >= sizeof item) return lin_fail(err, LIN_INVALID, "--%s: more than %zu bytes for one value", settings->name, sizeof item - 1);
+        if (n >= sizeof item)
+            return lin_fail(err, LIN_INVALID, "--%s: more than %zu bytes for one value", settings->name, sizeof item - 1);
         memcpy(item, text, n);
         item[n] = 0;
         char *value = strchr(item, '=');

@@ -61,7 +61,8 @@ typedef struct lin_option {
     const char *help;    /* one or two sentences, no full stop at the end */
     const char *was;     /* the name that it had in the version before, which works with a line of advice; or NULL */
     const char *updates; /* of a FILE that is written: the option whose file it may be, read before; or NULL */
-    const char *under;   /* the SETTINGS option that sets this row, "tune"; NULL: an option of its own. In configuration files both
+    const char *under;   /* the SETTINGS option that sets this row, "tune"; NULL: an option of its own. In configuration files
+                            both
                           * are names of their own. --name is still read, with advice; goes in the version after 0.3 */
 } lin_option;
 
@@ -133,7 +134,7 @@ int lin_edit_cost(const char *a, const char *b); /* Levenshtein, of words shorte
 /* The row after `row` that is under this SETTINGS option, NULL after the last; row NULL: the first. */
 const lin_option *lin_options_under(const lin_command *command, const char *settings, const lin_option *row);
 
-/* ---- output (help.c, man.c, completion.c) ------------------------------------------------------------------------------------ */
+/* ---- output (help.c, man.c, completion.c) ---------------------------------------------------------------------------------- */
 
 /* The name of a value in help texts: "FILE", "N", "text|json". */
 const char *lin_option_value_name(const lin_option *option);

@@ -514,8 +514,8 @@ END_TEST
 START_TEST(progress_fits)
 {
     static char path[128], output[128];
-    char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--words", "--no-lm", "--beam", "2000", "--tune", "beam-score=18",
-                               "--raw",  path,         "-o", output, NULL};
+    char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--words", "--no-lm", "--beam", "2000", "--tune",
+                               "beam-score=18", "--raw",  path,         "-o", output, NULL};
     const int widths[] = {40, 80, 119, 17};
     snprintf(path, sizeof path, "%s/a-recording-with-a-very-long-name-that-does-not-fit.raw", folder);
     snprintf(output, sizeof output, "%s/out.txt", folder);
@@ -597,9 +597,10 @@ START_TEST(words)
     for (int i = 0; i < (n + 2) / 3; i++) fprintf(a, "-1 waa%c\n", 'a' + i);
     fprintf(a, "\n\\end\\\n");
     fclose(a);
-    snprintf(options, sizeof options, "--words --no-readable --tune lm-weight=0.3,bonus=2 --lexicon \"$FOLDER/dict\" --lm \"$FOLDER/arpa\"");
-    char *const arguments[] = {"linnet", "listen", "--words", "--no-readable", "--tune", "lm-weight=0.3,bonus=2", "--lexicon", dict,
-                               "--lm", arpa, "--silence-after", "0.4", "--raw", "--from", once, NULL};
+    snprintf(options, sizeof options,
+             "--words --no-readable --tune lm-weight=0.3,bonus=2 --lexicon \"$FOLDER/dict\" --lm \"$FOLDER/arpa\"");
+    char *const arguments[] = {"linnet", "listen", "--words", "--no-readable", "--tune", "lm-weight=0.3,bonus=2", "--lexicon",
+                               dict, "--lm", arpa, "--silence-after", "0.4", "--raw", "--from", once, NULL};
     snprintf(want, sizeof want, "%s", lines_with(options, once));
     ck_assert_ptr_nonnull(strstr(want, "waaa waab"));
     *strchr(want, '\n') = 0;
