@@ -220,7 +220,7 @@ lin_status lin_textgrid_parse(const char *bytes, size_t n, const char *name, lin
     return status;
 }
 
-// ---- choice of tiers ----------------------------------------------------------------------------------------------------------
+/* ---- choice of tiers ------------------------------------------------------------------------------------------------------- */
 
 static int has_label(const lin_textgrid *g, const lin_textgrid_interval *v)
 {

@@ -134,7 +134,7 @@ lin_status lin_npy_keep(lin_npy_writer *w, char *name, size_t capacity, lin_erro
     return status;
 }
 
-// ---- reading ----
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 // The header is a Python dictionary literal of three entries. `at` never passes `end`.
 typedef struct cursor {

@@ -84,7 +84,7 @@ static lin_status greedy_check(const lin_search *s, const void *state, size_t n,
     return LIN_OK;
 }
 
-// ---- beams over phones, and words -----------------------------------------------------------------------------------------------
+/* ---- beams over phones, and words ------------------------------------------------------------------------------------------ */
 
 // From lin_beam_* and lin_words_*, over their object; part: theirs of the context.
 #define FUNCTIONS(name, part)                                                                                                    \

@@ -161,7 +161,7 @@ static lin_status load(lin_error *err)
                         why ? why : name);
     }
     const char *missing = NULL;
-#define FIND(member, symbol, result, parameters)                                                                                   \
+#define FIND(member, symbol, result, parameters)                                                                                 \
     if (!missing && !lin_system_symbol(library, symbol, &loaded.member)) missing = symbol;
     LIN_PORTAUDIO_FUNCTIONS(FIND)
 #undef FIND

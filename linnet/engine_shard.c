@@ -1,4 +1,5 @@
-// engine_shard.c - one of an engine's threads: takes what is ready, moves it on in one tick, hands the results over; see engine.h.
+// engine_shard.c - one of an engine's threads: takes what is ready, moves it on in one tick, hands the results over;
+// see engine.h.
 
 #include <math.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 // Streams of a tick: enough for the weights, which are read once a tick, to cost little; few enough for a tick to be short.
 enum { HOST_BATCH = 128, DEVICE_BATCH = 16384, ENOUGH_ROWS = 128 };
 
-/* ---- what is ready ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is ready --------------------------------------------------------------------------------------------------------- */
 
 static lin_place *pop(lin_place_list *list)
 {
@@ -53,7 +54,7 @@ static int take(lin_shard *s)
     return n;
 }
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 static void read_ring(const lin_engine *e, const lin_place *p, int64_t from, int n, float *to)
 {
@@ -97,7 +98,8 @@ static int bring(lin_shard *s, lin_place *p, lin_entry *entry, int *n, float *to
     const lin_engine *e = s->engine;
     if (!p->open || p->ended || p->failed) return 0;
     if (p->ending && lin_place_flush(e, p, NULL) != LIN_OK) p->flushed = 1; // its last milliseconds are lost to lack of memory
-    const int64_t fresh = lin_place_new_frames(e, p), behind = p->written - p->origin - p->samples, rest = behind > 0 ? behind : 0;
+    const int64_t fresh = lin_place_new_frames(e, p), behind = p->written - p->origin - p->samples,
+                  rest = behind > 0 ? behind : 0;
     int64_t frames = fresh < e->longest ? fresh : e->longest, samples = 0;
     if (e->on_sound) {
         samples = rest < e->longest * e->hop ? rest : (int64_t)e->longest * e->hop;
@@ -147,7 +149,7 @@ static int gather(lin_shard *s, int n)
     return m;
 }
 
-/* ---- results ---------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 // Loudness of row `row` of the segment, in decibels; unknown for a last row that lacks frames.
 static double loudness(const lin_engine *e, const lin_place *p, int64_t row)
@@ -353,7 +355,7 @@ static void deliver(lin_shard *s, int n, const lin_tick_results *results, lin_st
     }
 }
 
-/* ---- the thread ------------------------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------------------------------------ */
 
 static void *run(void *argument)
 {
@@ -426,8 +428,8 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
     s->most_events = (int)(3 * rows + 4);
     s->events = lin_calloc((size_t)s->most_events, sizeof *s->events);
     s->phones = lin_calloc(rows + 1, sizeof *s->phones);
-    if (!s->free || !s->sound || !s->taken || !s->entries || !s->slots || !s->counts || !s->last || !s->times || !s->db || !s->events ||
-        !s->phones)
+    if (!s->free || !s->sound || !s->taken || !s->entries || !s->slots || !s->counts || !s->last || !s->times || !s->db ||
+        !s->events || !s->phones)
         return lin_no_memory(err, "a shard", batch * (sizeof *s->taken + sizeof *s->entries + 2 * sizeof *s->slots + 1));
     return LIN_OK;
 }
@@ -458,6 +460,7 @@ void lin_shard_destroy(lin_shard *s)
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->counting);
-    void *const blocks[] = {s->free, s->sound, s->taken, s->entries, s->slots, s->counts, s->last, s->times, s->db, s->events, s->phones};
+    void *const blocks[] = {s->free, s->sound, s->taken, s->entries, s->slots, s->counts,
+                            s->last, s->times, s->db,    s->events,  s->phones};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }

@@ -1,5 +1,6 @@
 /*
- * linear_cases.h - what the tests of the CPU's matrix product share, in fp32 and in bf16: shapes, naive sums, and that of the bits.
+ * linear_cases.h - what the tests of the CPU's matrix product share, in fp32 and in bf16: shapes, naive sums,
+ * and that of the bits.
  *
  * The includer defines, before its tests, `rounded_operand` and `pack`.
  */
@@ -19,7 +20,8 @@ typedef struct shape {
     int rows, n, k;
 } shape;
 
-// One, odd, one more and one less than each block: 4 or 8 rows, 16, 32, 48 and 64 columns, 64 and 256 rows at once; k odd and even.
+// One, odd, one more and one less than each block: 4 or 8 rows, 16, 32, 48 and 64 columns, 64 and 256 rows at once;
+// k odd and even.
 static const shape shapes[] = {
     {1, 1, 1},     {1, 40, 192},  {2, 3, 5},     {3, 15, 7},     {4, 16, 9},    {5, 17, 1},    {6, 31, 33},   {7, 32, 2},
     {8, 33, 64},   {9, 47, 65},   {10, 48, 31},  {11, 49, 3},    {12, 63, 16},  {13, 64, 17},  {1, 65, 20},   {2, 79, 21},
@@ -65,7 +67,8 @@ static double *naive(const float *x, const float *w, const float *bias, shape s,
         for (int i = 0; i < s.n; i++) {
             const double *a = xr + size_of(r, s.k);
             double sum = 0;
-            for (int t = 0; t < s.k; t++) sum += a[t] * wr[transposed ? size_of(t, s.n) + (size_t)i : size_of(i, s.k) + (size_t)t];
+            for (int t = 0; t < s.k; t++)
+                sum += a[t] * wr[transposed ? size_of(t, s.n) + (size_t)i : size_of(i, s.k) + (size_t)t];
             if (bias) sum += (double)bias[i];
             y[size_of(r, s.n) + (size_t)i] = act == LIN_RELU && sum < 0 ? 0 : sum;
         }
@@ -109,7 +112,8 @@ static void check_bits(void)
     lin_exec *execs[] = {exec_of(1), exec_of(2), exec_of(3)};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
         const shape s = wide[i];
-        float *x = random_matrix(s.rows, s.k, 10 + i), *w = random_matrix(s.n, s.k, 20 + i), *bias = random_matrix(1, s.n, 30 + i);
+        float *x = random_matrix(s.rows, s.k, 10 + i), *w = random_matrix(s.n, s.k, 20 + i),
+              *bias = random_matrix(1, s.n, 30 + i);
         float *packed = pack(execs[0], w, s.n, s.k, 0), *other = pack(execs[2], w, s.n, s.k, 0);
         test_same_f32("packed with other threads", other, packed, ops->weight_size(s.n, s.k));
         float *whole = test_buffer(size_of(s.rows, s.n), sizeof *whole), *part = test_buffer(size_of(s.rows, s.n), sizeof *part);

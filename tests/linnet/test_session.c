@@ -368,7 +368,7 @@ START_TEST(lags)
 }
 END_TEST
 
-/* ---- sound, saved and forked sessions --------------------------------------------------------------------------------------- */
+/* ---- sound, saved and forked sessions -------------------------------------------------------------------------------------- */
 
 static lin_session_options of_sound(int rate_hz, int channels)
 {
