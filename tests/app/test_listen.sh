@@ -42,6 +42,7 @@ is "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
 run listen -q --no-paced --phones ipa --from "$speech"
 is "--phones ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
 "$SOUND" "$tmp/short.wav" seconds=1.5 seed=6
+# Both are lower bounds: a busy machine only takes longer.
 begin=$(date +%s%N)
 run listen --stats --from "$tmp/short.wav"
 took=$((($(date +%s%N) - begin) / 1000000))
