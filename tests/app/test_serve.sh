@@ -106,8 +106,8 @@ if grep -q 'these bytes are no Ogg' "$LINNET"; then
 fi
 has "stream: phrases of its own" "$(talk stream /v1/stream config='{"type":"config","phrases":["ill disposed"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" "ill disposed"
 has "stream: a phrase that cannot be" "$(talk stream /v1/stream config='{"type":"config","phrases":["!!"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
-second=$(($(wc -c < "$tmp/speech.raw") + 38400)) # the phrases come when the first sentence is final and before the second one is sent
-talk stream /v1/stream middle='{"type":"phrases","phrases":["young men"]}' until='"type":"final"' at=$second raw="$tmp/twice.raw" end='{"type":"end"}' > "$tmp/on-the-way" &
+second=$(($(wc -c < "$tmp/speech.raw") + 38400)) # the phrases come when the first sentence is final; the second one is sent when they are there
+talk stream /v1/stream middle='{"type":"phrases","phrases":["young men"]}' until='"type":"final"' answer='"type":"context"' at=$second raw="$tmp/twice.raw" end='{"type":"end"}' > "$tmp/on-the-way" &
 changed=$!
 talk stream /v1/stream middle='{"type":"phrases","phrases":["!!"]}' until='"type":"final"' at=$second raw="$tmp/twice.raw" end='{"type":"end"}' > "$tmp/bad-on-the-way" &
 wrong=$!
