@@ -1,4 +1,4 @@
-# [native] Which folder may include which, by the table of docs/architecture.md. Also: the library never prints and never exits,
+# [native release] Which folder may include which, by the table of docs/architecture.md. Also: the library never prints and never exits,
 # all memory is allocated through base/memory.h, and no source file is longer than 1,000 lines.
 . tests/app/common.sh
 
