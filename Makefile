@@ -51,8 +51,6 @@ CFLAGS_asan-kernels := $(CFLAGS_asan)
 CFLAGS_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 CFLAGS_tsan := -O1 -g -fsanitize=thread
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
-# Tests are compiled fast; make ubsan finds what is undefined in them.
-CFLAGS_tests := $(if $(filter fuzz,$(CONFIG)),,-Og -g1) $(if $(filter asan asan-kernels,$(CONFIG)),-fno-sanitize=undefined)
 CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
 # With fused multiply-adds: these instruction sets have them, and -std=c11 alone does not let the compiler form them.
 ISA_avx512 := -march=x86-64-v4 -ffp-contract=fast
@@ -233,8 +231,6 @@ $O/%_avx2.o: ISA := $(ISA_avx2)
 $O/base/system.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"'
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
 $O/serve/ogg_opus.o: ISA := $(if $(OPUS),-DLIN_OPUS $(shell pkg-config --cflags $(OPUS) | sed 's/-I/-isystem /g'))
-
-$O/tests/%.o: PLAIN := $(CFLAGS_tests)
 
 # The unrolled register blocks take a sanitizer minutes to instrument and tests ten times as long: asan has those of the release.
 BLOCKS := $(filter kernels/cpu/% paper/cpu/%,$(LIB_SRC))

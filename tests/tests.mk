@@ -96,7 +96,11 @@ fuzz:
 
 fuzz-programs: $(call run,$(FUZZ_SRC))
 
-# ---- linking -------------------------------------------------------------------------------------------------------------------
+# ---- compiling and linking ----------------------------------------------------------------------------------------------------
+
+# Tests are compiled fast; make ubsan finds what is undefined in them.
+CFLAGS_tests := $(if $(filter fuzz,$(CONFIG)),,-Og -g1) $(if $(filter asan asan-kernels,$(CONFIG)),-fno-sanitize=undefined)
+$O/tests/%.o: PLAIN := $(CFLAGS_tests)
 
 # Of an archive a program takes what it uses.
 $B/libsupport.a: $(SUPPORT_SRC:%.c=$O/%.o) $B/link
