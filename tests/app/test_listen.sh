@@ -249,7 +249,7 @@ recorded() {
     pid48000=$pid
     for rate in 16000 44100 48000; do virtual_mic_play "$speech" $rate & eval "player$rate=\$!"; done
     for rate in 16000 44100 48000; do eval "wait \$player$rate"; done
-    sleep 0.4
+    sleep 0.4 # the end of the sound is on its way; an attempt that is cut here fails, and another follows
     for rate in 16000 44100 48000; do
         eval "pid=\$pid$rate"
         kill -INT "$pid"
