@@ -237,7 +237,7 @@ static int work_on(lin_voices *vs, lin_voice *v)
     vs->n_lags += n > 0;
     if (v->n == 0) v->due_at = fmin(v->due_at, now);
     v->unready = 0;
-    if (v->id) v->ending = 0;
+    if (v->id && finish) v->ending = 0;
     return over;
 }
 
@@ -478,7 +478,7 @@ lin_status lin_voice_push(lin_voice *v, const float *samples, int n, lin_error *
 lin_status lin_voice_finish(lin_voice *v, lin_error *err)
 {
     pthread_mutex_lock(&v->voices->lock);
-    const int now = v->id && !v->unready; // else behind its phrases
+    const int now = v->id && !v->unready && !v->wanted && !v->working; // else behind its phrases
     if (!now) v->ending = 1;
     enqueue(v);
     pthread_mutex_unlock(&v->voices->lock);
