@@ -34,12 +34,7 @@ const lin_ops_f64 *lin_ops_ref(void)
         .exec_destroy = exec_destroy,
         LIN_HOST_MEMORY,
         LIN_OPERATIONS(ENTRY)
-        LIN_TASK_OPERATIONS(ENTRY)
-        LIN_LSTM_OPERATIONS(ENTRY)
-        LIN_LSH_OPERATIONS(ENTRY)
-        LIN_SOFTMAX_OPERATIONS(ENTRY)
-        LIN_MAPPED_OPERATIONS(ENTRY)
-        LIN_DECAYED_OPERATIONS(ENTRY)
+        LIN_RIVAL_OPERATIONS(ENTRY)
         .fbank = lin_ref_fbank,
     };
     return &table;
