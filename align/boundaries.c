@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "align/boundaries_table.h"
 #include "base/memory.h"
 
 enum {

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "align/boundaries_table.h"
 #include "base/rng.h"
 #include "decoder/result.h"
 #include "tests/lexicon/support.h"
