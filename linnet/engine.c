@@ -362,7 +362,7 @@ lin_status lin_engine_room(lin_engine *e, lin_engine_id id, int *samples, double
     return status;
 }
 
-/* ---- what it did ----------------------------------------------------------------------------------------------------------- */
+/* ---- what it did ------------------------------------------------------------------------------------------------------------ */
 
 void lin_engine_stats_get(lin_engine *e, lin_engine_stats *stats)
 {

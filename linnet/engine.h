@@ -4,9 +4,8 @@
  * Pipeline: sound -> frontend/resample, frontend/fbank -> model/streams -> linnet/utterances -> [events, views].
  * Each stream has a place with memory of its own, taken when the engine is created: a bounded queue of sound, the network's state
  * (Katharopoulos et al. 2020, eq. 16-20: it never grows), its utterances. The places are divided among
- * shards, one thread each (a GPU: one shard). A shard's thread takes what is ready of its streams, advances all of them in one
- * tick (model/streams.h), delivers the results and begins again: the more streams there are,
- * the larger and cheaper the ticks become.
+ * shards, one thread each (a GPU: one shard). A shard's thread takes what is ready of its streams, advances all of them in one tick
+ * (model/streams.h), delivers the results and begins again: the more streams there are, the larger and cheaper the ticks become.
  *
  *   lin_engine_options options = lin_engine_default(400);
  *   options.decoding = &decoding;                                       // else: greedy
@@ -19,12 +18,12 @@
  *   lin_engine_close(engine, id);
  *   lin_engine_destroy(engine);
  *
- * A stream gives what a lin_session with the same options gives for its sound, whatever the other streams are and however the
- * sound is cut: on a CPU the same bits (views may come at other moments). An overflow affects only the stream that caused it:
- * sound that does not fit its queue is counted and dropped. A stream without sound costs its memory only.
- * Threads: all functions but create and destroy may be called from any thread at any time; callbacks of one stream never run at
- * the same time. After creation nothing is allocated, except by opening a stream whose sound must be resampled, and for
- * utterances longer than all before: by searches other than greedy, and where views are wanted.
+ * A stream gives what a lin_session with the same options gives for its sound, whatever the other streams are and however the sound
+ * is cut: on a CPU the same bits (views may come at other moments). An overflow affects only the stream that caused it: sound that
+ * does not fit its queue is counted and dropped. A stream without sound costs its memory only.
+ * Threads: all functions but create and destroy may be called from any thread at any time; callbacks of one stream never run at the
+ * same time. After creation nothing is allocated, except by opening a stream whose sound must be resampled, and for utterances
+ * longer than all before: by searches other than greedy, and where views are wanted.
  */
 #ifndef LIN_LINNET_ENGINE_H
 #define LIN_LINNET_ENGINE_H
