@@ -162,7 +162,7 @@ static lin_status create_session(lin_voice *v, lin_error *err)
     lin_status status = LIN_OK;
     if (!v->hand->worker) status = lin_worker_create(vs->o.recognizer->encoder, 1, &v->hand->worker, err);
     o.worker = v->hand->worker;
-    if (status == LIN_OK) status = lin_session_create(vs->o.recognizer, &o, &(lin_session_sink){v, show_session}, &v->session, err);
+    if (status == LIN_OK) status = lin_session_create(vs->o.recognizer, &o, &(lin_utterances_sink){.context = v, .show = show_session}, &v->session, err);
     if (status == LIN_OK && v->state) {
         status = lin_state_parse(v->state, v->about.n_state, "the state", &state, err);
         if (status == LIN_OK) status = lin_session_load(v->session, &state, err);

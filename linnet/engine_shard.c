@@ -255,7 +255,8 @@ static lin_status take_end(void *context, lin_session_end end, int64_t row, lin_
 lin_utterances_sink lin_place_sink(lin_place *p)
 {
     const int shows = p->shard->engine->options.show != NULL;
-    return (lin_utterances_sink){p, shows ? take_view : NULL, shows ? NULL : take_settled, take_end};
+    return (lin_utterances_sink){
+        .context = p, .show = shows ? take_view : NULL, .settled = shows ? NULL : take_settled, .ended = take_end};
 }
 
 // Rows that were decoded: when their sound was there.

@@ -8,7 +8,7 @@
  *
  *   lin_session_options o = lin_session_options_default();
  *   o.rate_hz = 44100, o.channels = 2, o.decoding = &decoding;
- *   lin_session_create(&recognizer, &o, &(lin_session_sink){self, show}, &session, &err);
+ *   lin_session_create(&recognizer, &o, &(lin_utterances_sink){self, show}, &session, &err);
  *   while (sound comes) lin_session_push(session, samples, n, &err);       // show() is called when something has changed
  *   lin_session_finish(session, &err);                                     // the last utterance
  *   lin_session_destroy(session);
@@ -34,6 +34,7 @@
 typedef struct lin_session_options {
     int rate_hz, channels;      /* of the sound that is pushed, as in frontend/audio.h; rate_hz = 0: only frames are pushed */
     int channel;                /* LIN_CHANNEL_MIX, or 0, 1, ... */
+    int endpoints;              /* 0: the rules are not looked at */
     int resets;                 /* 1: the network is reset at endpoints */
     lin_endpoint_options rules; /* all three 0: one utterance without end */
     double from_s;              /* endpoints before this time are ignored */
@@ -43,24 +44,25 @@ typedef struct lin_session_options {
     lin_worker *worker;         /* what the network runs on, shared by sessions of one thread; NULL: one of its own ... */
     int threads;                /* ... with so many threads; 0: one per core */
     int saves;                  /* 1: it can be saved and forked; sound that is resampled is remembered, creation may take a second */
+    /* Of streams of linnet/engine, whose network is elsewhere and is given so many frames at once; 0: it is the session's own.
+     * takes_sound: that network makes the frames. beside: of lin_feature_options. */
+    int apart, takes_sound;
+    const lin_fbank *beside;
 } lin_session_options;
 
 /* Frames only, mixed down, resets, the default rules, greedy, one thread. */
 lin_session_options lin_session_options_default(void);
 
-/* Called after every push that changed something, and for every utterance that ends. If it does not return LIN_OK the push ends
- * with its status. Utterances without any phone are not shown; one whose provisional phones have all gone is shown, and ends
- * empty. */
-typedef struct lin_session_sink {
-    void *context;
-    lin_status (*show)(void *context, const lin_session_view *view, lin_error *err);
-} lin_session_sink;
-
 typedef struct lin_session lin_session;
 
-/* LIN_UNSUPPORTED for a model that needs whole utterances and for other rates or numbers of channels; LIN_INVALID for a channel
- * that the sound lacks and for rules that lin_endpoint_check refuses. On failure *session is NULL. */
-lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options, const lin_session_sink *sink,
+/*
+ * The sink (NULL: none) is shown what has changed after every push that changed something, and every utterance that ends. If it does
+ * not return LIN_OK the push ends with its status. Utterances without any phone are not shown; one whose provisional phones have all
+ * gone is shown, and ends empty.
+ * LIN_UNSUPPORTED for a model that needs whole utterances and for other rates or numbers of channels; LIN_INVALID for a channel
+ * that the sound lacks and for rules that lin_endpoint_check refuses. On failure *session is NULL.
+ */
+lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options, const lin_utterances_sink *sink,
                               lin_session **session, lin_error *err);
 /* NULL is allowed. */
 void lin_session_destroy(lin_session *session);
@@ -96,7 +98,7 @@ lin_status lin_session_load(lin_session *session, const lin_state *state, lin_er
 
 /* A second session that goes on from the same point, with its own sink; it has all that was shown. A worker that was given in the
  * options is shared by both. Needs options.saves unless it is of frames. */
-lin_status lin_session_fork(lin_session *session, const lin_session_sink *sink, lin_session **copy, lin_error *err);
+lin_status lin_session_fork(lin_session *session, const lin_utterances_sink *sink, lin_session **copy, lin_error *err);
 
 /* Another copy of its decoding from now on, with the same search; it must outlive the session. A fork has that of its original. */
 void lin_session_decode_by(lin_session *session, const lin_decoding *decoding);

@@ -290,7 +290,7 @@ static lin_session *create(const lin_session_options *o, heard *h)
     lin_error err = {0};
     lin_session *session;
     memset(h, 0, sizeof *h);
-    require_ok(lin_session_create(&recognizer, o, &(lin_session_sink){h, hear}, &session, &err));
+    require_ok(lin_session_create(&recognizer, o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
     return session;
 }
 
@@ -496,7 +496,7 @@ START_TEST(failures)
     lin_session *session;
     open_search(&search, words_line);
     o.decoding = &search.decoding;
-    FAIL_EVERY_ALLOCATION(lin_session_create(&recognizer, &o, &(lin_session_sink){&a, hear}, &session, NULL), lin_session_destroy(session));
+    FAIL_EVERY_ALLOCATION(lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = &a, .show = hear}, &session, NULL), lin_session_destroy(session));
     // On the way: any allocation may fail, and the next call goes on or fails again, and nothing is lost to the heap.
     const unsigned long blocks = lin_memory_live();
     for (unsigned long k = 1; k < 40; k++) {
