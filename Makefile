@@ -2,12 +2,12 @@
 #
 # CONFIG chooses the build folder and flags: release (default), asan, asan-kernels, ubsan, tsan, fuzz, arm64, emscripten. The folder of
 # a source decides how it is built:
-#   base/ kernels/ frontend/ model/ lexicon/ decoder/ linnet/ -> the library of the project, build/CONFIG/liblinnet.a
+#   app/, serve/, cmd_*.c, bench_*.c   -> the program, build/CONFIG/linnet (all but app/main.c also for tests: libapp.a)
+#   other sources of the rooms         -> the library of the project, build/CONFIG/liblinnet.a
 #   the same                           -> the library for other programs, build/CONFIG/lib/ (linnet/library.mk)
-#   app/*.c                            -> the program, build/CONFIG/linnet (all but main.c also for tests: libapp.a)
-#   kernels/cuda/*.cu                  -> liblinnet_cuda.so, and its emulation for tests (kernels/cuda/cuda.mk)
-#   base/mpi/mpi.c                     -> build/CONFIG/liblinnet_mpi.so, if MPI is found (MPICC= : not built)
-#   app/web/*.c                        -> build/CONFIG/liblinnet_web.so, if libwebsockets is found (WEB= : not built)
+#   kernels/cuda/*.cu, paper/cuda/*.cu -> liblinnet_cuda.so, and its emulation for tests (kernels/cuda/cuda.mk)
+#   train/mpi/mpi.c                    -> build/CONFIG/liblinnet_mpi.so, if MPI is found (MPICC= : not built)
+#   serve/web/*.c                      -> build/CONFIG/liblinnet_web.so, if libwebsockets is found (WEB= : not built)
 #   tests/<folder>/test_*.c, test_*.sh -> Check programs, and shell tests that run the program (tests/tests.mk)
 #   tests/fuzz/fuzz_*.c                -> fuzz targets
 #   bench/bench_*.c                    -> one benchmark each; bench/gpu.mk: those of a GPU, and the kit
@@ -98,14 +98,19 @@ APP_LIBS := $(if $(OPUS),$(shell pkg-config --libs $(OPUS)))
 
 # ---- sources -------------------------------------------------------------------------------------------------------------------
 
-LIB_SRC := $(wildcard base/*.c kernels/*.c kernels/ref/*.c kernels/cpu/*.c frontend/*.c model/*.c lexicon/*.c decoder/*.c linnet/*.c)
+# The rooms, each described in docs/architecture.md: those of the recogniser, then its annexes.
+ROOMS := base kernels kernels/ref kernels/cpu frontend lexicon model decoder align linnet app serve \
+	train learn score lab paper paper/ref paper/cpu
+ROOM_SRC := $(wildcard $(ROOMS:%=%/*.c))
+APP_SRC := $(filter app/% serve/%,$(ROOM_SRC)) $(foreach s,$(ROOM_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s))
+APP_SRC := $(sort $(APP_SRC))
+LIB_SRC := $(filter-out $(APP_SRC),$(ROOM_SRC))
 ifneq ($(ARCH),x86_64)
 LIB_SRC := $(filter-out %_avx2.c %_avx512.c %_avx512bf16.c,$(LIB_SRC))
 endif
 ifneq ($(filter-out aarch64 arm64,$(ARCH)),)
 LIB_SRC := $(filter-out %_neonbf16.c,$(LIB_SRC))
 endif
-APP_SRC := $(wildcard app/*.c)
 BENCH_SRC := $(wildcard bench/bench_*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$O/%.o)
 APP_OBJ := $(APP_SRC:%.c=$O/%.o)
@@ -225,11 +230,11 @@ $O/%_neonbf16.o: ISA := $(ISA_neonbf16)
 $O/%_avx2.o: ISA := $(ISA_avx2)
 $O/base/system.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"'
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
-$O/app/ogg_opus.o: ISA := $(if $(OPUS),-DLIN_OPUS $(shell pkg-config --cflags $(OPUS) | sed 's/-I/-isystem /g'))
+$O/serve/ogg_opus.o: ISA := $(if $(OPUS),-DLIN_OPUS $(shell pkg-config --cflags $(OPUS) | sed 's/-I/-isystem /g'))
 
 # The unrolled register blocks take a sanitizer minutes to instrument and tests ten times as long. In asan-kernels they are instrumented.
 ifneq ($(filter fuzz asan,$(CONFIG)),)
-$O/kernels/cpu/%.o: PLAIN := -fno-sanitize=all -O3 $(if $(filter fuzz,$(CONFIG)),-O1 -Wno-pass-failed)
+$O/kernels/cpu/%.o $O/paper/cpu/%.o: PLAIN := -fno-sanitize=all -O3 $(if $(filter fuzz,$(CONFIG)),-O1 -Wno-pass-failed)
 endif
 
 # $(call compile,WHAT,COMMAND), $(call link,COMMAND,LIBRARIES), $(archive): the target from its prerequisites.
@@ -268,7 +273,7 @@ $B/bench/%: $O/bench/%.o $B/liblinnet.a
 
 # Without the sanitizers, because MPI's own library has none. base/memory.c and status.c are in it, so that it does not depend on the
 # program's names.
-$B/liblinnet_mpi.so: base/mpi/mpi.c base/memory.c base/status.c base/comm.h base/memory.h base/status.h Makefile
+$B/liblinnet_mpi.so: train/mpi/mpi.c base/memory.c base/status.c train/comm.h base/memory.h base/status.h Makefile
 	@mkdir -p $(@D)
 	$(SAY) "  MPICC $@"
 	$(Q)$(MPICC) $(CPPFLAGS) -std=c11 $(WARN) -O2 -g -fPIC -fvisibility=hidden -shared $(filter %.c,$^) -lpthread -o $@
@@ -276,7 +281,7 @@ $B/liblinnet_mpi.so: base/mpi/mpi.c base/memory.c base/status.c base/comm.h base
 # ---- the network side of linnet serve ------------------------------------------------------------------------------------------
 
 # As the transport above.
-$B/liblinnet_web.so: app/web/lws.c app/web/seal.c app/web/seal.h base/memory.c base/status.c app/web.h base/memory.h base/status.h Makefile
+$B/liblinnet_web.so: serve/web/lws.c serve/web/seal.c serve/web/seal.h base/memory.c base/status.c serve/web.h base/memory.h base/status.h Makefile
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(shell pkg-config --cflags $(WEB) 2>/dev/null | sed 's/-I/-isystem /g') -std=c11 $(WARN) $(WERROR) -O2 -g -fPIC \

@@ -15,8 +15,8 @@
 #include "kernels/ops.h"
 #include "linnet/recognizer.h"
 #include "linnet/snapshots.h"
-#include "model/dataset.h"
 #include "model/stream.h"
+#include "train/dataset.h"
 
 typedef struct info_values {
     int json, verify, devices;

@@ -10,8 +10,8 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "learn/punctuation_learn.h"
 #include "lexicon/prose.h"
-#include "lexicon/punctuation_learn.h"
 #include "lexicon/readable.h"
 #include "linnet/find.h"
 

@@ -7,8 +7,8 @@
 #define LIN_APP_INPUTS_H
 
 #include "app/options.h"
+#include "linnet/datadir.h"
 #include "linnet/speakers.h"
-#include "model/datadir.h"
 
 typedef struct lin_input {
     const char *path;

@@ -9,11 +9,11 @@
 #include "app/common.h"
 #include "app/guard.h"
 #include "app/options.h"
-#include "app/read_sound.h"
 #include "app/version.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "frontend/isolate.h"
+#include "serve/read_sound.h"
 
 static void on_signal(int number)
 {

@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "align/align.h"
+#include "align/goodness.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "decoder/align.h"
-#include "decoder/goodness.h"
 
 enum { V = 40, BLOCK = 512, PHONES_A_SECOND = 10 };
 

@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "bench/peak.h"
-#include "model/lsh.h"
+#include "paper/lsh.h"
 
 enum { CHUNK = 32, RUNS = 5, KINDS = 3 };
 

@@ -25,7 +25,7 @@
 #include "base/rng.h"
 #include "decoder/greedy.h"
 #include "frontend/fbank.h"
-#include "model/optimizer.h"
+#include "train/optimizer.h"
 #include "model/stream.h"
 
 enum { B = 16, T = 800, LABELS = 80, V = 40, D = 40, CHUNK_FRAMES = 4, CHUNK_SAMPLES = 640, MAX_REPEATS = 101 };

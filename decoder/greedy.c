@@ -4,9 +4,6 @@
 
 #include <math.h>
 
-#include "base/memory.h"
-#include "decoder/edit.h"
-
 void lin_greedy_reset(lin_greedy *g, int n_outputs, int64_t first_frame, int carry)
 {
     int32_t label = carry ? g->label : -1;
@@ -68,25 +65,4 @@ void lin_greedy_finish(lin_greedy *g, lin_greedy_phone *phone, int *n_phones)
 {
     *n_phones = lin_greedy_pending(g, phone);
     if (*n_phones) g->emitted = 1;
-}
-
-int lin_greedy_errors(const float *logp, int T, int V, const int *labels, int U)
-{
-    enum { PIECE = 256, MOST = 4096 };
-    int few[MOST], n = 0, got, *hyp = T <= MOST ? few : lin_alloc((size_t)T, sizeof *hyp);
-    if (!hyp) return U;
-    lin_greedy greedy;
-    lin_greedy_phone phones[PIECE];
-    lin_greedy_reset(&greedy, V, 0, 0);
-    for (int t = 0; t < T; t += PIECE) {
-        const int rows = T - t < PIECE ? T - t : PIECE;
-        const lin_status status = lin_greedy_push(&greedy, logp + (size_t)t * (size_t)V, rows, phones, PIECE, &got, NULL);
-        for (int i = 0; status == LIN_OK && i < got; i++) hyp[n++] = phones[i].label; // at most one for each row
-    }
-    lin_greedy_finish(&greedy, phones, &got);
-    if (got && n < T) hyp[n++] = phones[0].label;
-    lin_edit_counts counts;
-    const lin_status status = lin_edit_distance(labels, U, hyp, n, &counts, NULL);
-    if (hyp != few) lin_free(hyp);
-    return status == LIN_OK ? counts.sub + counts.del + counts.ins : U;
 }

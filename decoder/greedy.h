@@ -59,8 +59,4 @@ void lin_greedy_finish(lin_greedy *greedy, lin_greedy_phone *phone, int *n_phone
 /* The open run so far, without ending it, for provisional results: 1 and *phone if it is a phone that was not given out before. */
 int lin_greedy_pending(const lin_greedy *greedy, lin_greedy_phone *phone);
 
-/* Substitutions, deletions and insertions of the phones of logp [T, V] against labels [U], for the error rate while training. Rows
- * that are not finite give no phones; U where memory is short. */
-int lin_greedy_errors(const float *logp, int T, int V, const int *labels, int U);
-
 #endif

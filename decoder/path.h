@@ -34,6 +34,10 @@ typedef struct lin_path_word {
     int64_t start, end;        /* of its first phone, of its last */
 } lin_path_word;
 
+typedef struct lin_segment {
+    double start_s, end_s; /* seconds from the beginning of the sound */
+} lin_segment;
+
 typedef struct lin_path {
     lin_path_phone *phones;
     int n_phones, phones_capacity;

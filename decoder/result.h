@@ -18,7 +18,6 @@
 #include <stddef.h>
 
 #include "base/status.h"
-#include "decoder/boundaries.h"
 #include "decoder/path.h"
 
 enum { LIN_RESULT_NOTHING = -1 };
@@ -28,7 +27,7 @@ typedef struct lin_result_phone {
     int stress; /* of the pronunciation: 1 + CMUdict's digit; 0: not known */
     float confidence;
     double start_s, end_s; /* seconds from the beginning of the audio */
-    float goodness;        /* of pronunciation (decoder/goodness.h), natural logarithm, 0 at best; NAN where it was not measured */
+    float goodness;        /* of pronunciation (align/goodness.h), natural logarithm, 0 at best; NAN where it was not measured */
     int heard;             /* what was said instead, if measured: a label, LIN_RESULT_NOTHING, or 0: the phone itself */
 } lin_result_phone;
 

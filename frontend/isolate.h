@@ -3,7 +3,7 @@
  * with that process, and base/child.h says what it may do.
  *
  * Pipeline: an open file -> [a child: frontend/audio] -> frontend/audio here. The child is this program, started as
- * `linnet read-sound NAME` with the file as its standard input (app/read_sound.c). It sends samples as frontend/helper.h says,
+ * `linnet read-sound NAME` with the file as its standard input (serve/read_sound.c). It sends samples as frontend/helper.h says,
  * and lines, first of all those about the format:
  *
  *   format WAV (Microsoft), Signed 16 bit PCM

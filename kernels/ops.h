@@ -99,7 +99,7 @@ typedef enum lin_bad { LIN_BAD_NOTHING, LIN_BAD_LOSS, LIN_BAD_GRADIENT } lin_bad
 
 typedef struct lin_acoustics lin_acoustics; /* kernels/acoustics.h */
 
-/* An utterance read from a feature cache (model/dataset.h): x = (minimum + step * code - mean) * istd. */
+/* An utterance read from a feature cache (train/dataset.h): x = (minimum + step * code - mean) * istd. */
 typedef struct lin_gather {
     const unsigned char *codes; /* [T, D]; NULL: zeros */
     const float *steps;         /* [2, D]: minimum, step */

@@ -50,7 +50,7 @@ typedef struct LIN_OPS {
     void (*graph_launch)(lin_exec *exec, const lin_graph *graph);
     void (*graph_destroy)(lin_graph *graph);
 
-    /* ---- several GPUs: NULL on backends that work in host memory (base/comm.h) ----------------------------------------------- */
+    /* ---- several GPUs: NULL on backends that work in host memory (train/comm.h) ----------------------------------------------- */
 
     /* A new name, for rank 0 to give to the others. LIN_UNSUPPORTED, with what to do, if there is no library for it (NCCL). */
     lin_status (*link_name)(lin_exec *exec, lin_link_name *name, lin_error *err);

@@ -3,7 +3,7 @@
  *
  * Pipeline: words and pauses -> [this] -> lexicon/readable.
  *
- * Two log-linear models over hashed features, learnt from books (lexicon/punctuation_learn.h): which mark stands in the gap between
+ * Two log-linear models over hashed features, learnt from books (learn/punctuation_learn.h): which mark stands in the gap between
  * two words, from the words around it, the beginning of the sentence and of the clause, and their lengths; and whether a word has a
  * capital inside a sentence. A feature is one of 2^bits keys; each slot of the file has the weights of the most informative key
  * that falls into it. The length of the pause is independent of the words given the mark: its logarithmic likelihood ratio is added

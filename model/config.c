@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
-#include "model/random_features.h"
+#include "paper/random_features.h"
 
 lin_config lin_config_default(int outputs)
 {

@@ -1,7 +1,7 @@
 // network.c - weights, activations and the parts that all networks share; see network.h. The layers: transformer.c, lstm.c.
 
-#include "model/lsh.h"
 #include "model/network_internal.h"
+#include "paper/lsh.h"
 
 size_t lin_state_attention_count(const lin_config *c)
 {

@@ -1,5 +1,5 @@
 /*
- * comm_threads.h - communicators of threads: a transport of base/comm.h within one process, for tests.
+ * comm_threads.h - communicators of threads: a transport of train/comm.h within one process, for tests.
  *
  *   test_world *world = test_world_create(3);
  *   test_world_run(world, work, context);      // work(comm, context) in a thread for each rank; returns when all have ended
@@ -8,7 +8,7 @@
 #ifndef LIN_TESTS_COMM_THREADS_H
 #define LIN_TESTS_COMM_THREADS_H
 
-#include "base/comm.h"
+#include "train/comm.h"
 
 typedef struct test_world test_world;
 

@@ -9,8 +9,8 @@ cd "$(dirname "$0")/.." || exit 2
 
 covers() {
     case $1 in
-    cuda) echo 'Makefile */*.mk */*/*.mk base kernels model bench/gpu tools/check-gpu.sh tools/gpu-kit.sh tests/*.* tests/cuda tests/emulation tests/kernels' ;;
-    variants) echo 'Makefile */*.mk base kernels model recipes/common.sh recipes/paper tests/*.* tests/kernels tests/model' ;;
+    cuda) echo 'Makefile */*.mk */*/*.mk base kernels model paper train bench/gpu tools/check-gpu.sh tools/gpu-kit.sh tests/*.* tests/cuda tests/emulation tests/kernels tests/paper' ;;
+    variants) echo 'Makefile */*.mk base kernels model paper train recipes/common.sh recipes/paper tests/*.* tests/kernels tests/model tests/paper tests/train' ;;
     *) echo "groups.sh: unknown group $1" >&2; exit 2 ;;
     esac
 }

@@ -42,7 +42,7 @@ fi
 
 cd "$tree" || exit 1
 # All except the numerical tests of kernels and the emulated GPU, which do not depend on these conditions.
-sources=$(ls tests/app/test_*.c tests/decoder/test_*.c tests/frontend/test_*.c tests/lexicon/test_*.c tests/model/test_*.c)
+sources=$(ls tests/*/test_*.c | grep -v -e /kernels/ -e /paper/ -e /cuda/)
 programs=$(echo "$sources" | sed 's,^\(.*\)\.c$,build/release/\1,')
 scripts=$(ls tests/app/test_*.sh | sed 's,^,build/release/,')
 tools='build/release/tests/app/sound build/release/tests/app/rows build/release/tests/app/gpu_cases build/release/tests/recipes/sphere'

@@ -72,7 +72,7 @@ asan ubsan tsan:
 	+@[ $@ != asan ] || $(MAKE) --no-print-directory $(JOBS) CONFIG=asan-kernels kernel-programs
 	@tests/run.sh '$(TEST_JOBS)' $(if $(filter asan,$@),$(RUN_ASAN),$(subst $B,build/$@,$(RUN))) $(if $(filter asan,$@),$(subst $B,build/asan-kernels,$(KERNEL_TESTS)))
 
-KERNEL_TESTS := $(call run,$(wildcard tests/kernels/test_*.c))
+KERNEL_TESTS := $(call run,$(wildcard tests/kernels/test_*.c) $(addprefix tests/paper/,test_lsh.c test_lstm.c test_mapped.c test_softmax.c))
 kernel-programs: $(KERNEL_TESTS)
 
 # The same program and its tests in conditions where programs often fail: unusual paths, another locale, a read-only home.

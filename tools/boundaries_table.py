@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes decoder/boundaries_table.h: statistics of the sound of each phoneme, from training data. Needs NumPy.
+"""Makes align/boundaries_table.h: statistics of the sound of each phoneme, from training data. Needs NumPy.
 
-    tools/boundaries_table.py build/release/linnet CORPUS SET:UTTERANCES... > decoder/boundaries_table.h
+    tools/boundaries_table.py build/release/linnet CORPUS SET:UTTERANCES... > align/boundaries_table.h
 
 Each SET is a Kaldi-style data directory in CORPUS, whose audio paths are relative to CORPUS; UTTERANCES of its utterances are
 drawn at random. The text of each is aligned (linnet align --times path). Viterbi training near the path then gives diagonal
-Gaussians for three states of each phoneme and for silence between words, as decoder/boundaries.c uses them.
+Gaussians for three states of each phoneme and for silence between words, as align/boundaries.c uses them.
 """
 import json
 import os
@@ -150,8 +150,8 @@ def write(model, sets):
 // Training data: {' '.join(sets)}.
 // Statistics times 1000, for three states of each phoneme of CMUdict and for silences: of {CEPSTRA} cepstra and the energy,
 // relative to speech, and on a second line of their differences.
-#ifndef LIN_DECODER_BOUNDARIES_TABLE_H
-#define LIN_DECODER_BOUNDARIES_TABLE_H
+#ifndef LIN_ALIGN_BOUNDARIES_TABLE_H
+#define LIN_ALIGN_BOUNDARIES_TABLE_H
 
 #include <stdint.h>
 

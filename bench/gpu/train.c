@@ -8,9 +8,9 @@
 #include "bench/gpu/gpu.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "model/batches.h"
-#include "model/dataset.h"
-#include "model/train.h"
+#include "train/batches.h"
+#include "train/dataset.h"
+#include "train/train.h"
 
 enum { SEED = 1, FRAMES_PER_HOUR = 360000 };
 

@@ -30,7 +30,7 @@ CUDA_DIR := build/cuda/sm$(subst $(empty) $(empty),-,$(strip $(CUDA_ARCHS)))
 CUDA_SO := $(CUDA_DIR)/liblinnet_cuda.so
 CUDA_BACKEND := $(if $(NVCC),$(if $(strip $(CUDA_ARCHS)),$B/liblinnet_cuda.so))
 
-CUDA_SRC := $(wildcard kernels/cuda/*.cu)
+CUDA_SRC := $(wildcard kernels/cuda/*.cu paper/cuda/*.cu)
 # Sources that the backend's library contains too: it must not depend on the symbols of the program.
 CUDA_C_SRC := base/clock.c base/memory.c base/status.c
 CUDA_OBJ := $(CUDA_SRC:%.cu=$(CUDA_DIR)/%.o) $(CUDA_C_SRC:%.c=$(CUDA_DIR)/%.o)

@@ -116,7 +116,7 @@ lin_status lin_cuda_link_name(lin_exec *exec, lin_link_name *name, lin_error *er
     return result == NCCL_SUCCESS ? LIN_OK : fail(exec, result, "naming a link", err);
 }
 
-// Where the part that a rank adds up begins; as lin_comm_part of base/comm.h.
+// Where the part that a rank adds up begins; as lin_comm_part of train/comm.h.
 static size_t part_of(const lin_link *link, size_t count, int rank)
 {
     const size_t step = (count / (size_t)link->size + 15) / 16 * 16, at = step * (size_t)rank;

@@ -1,6 +1,6 @@
 # [native] linnet train on several processes, started by mpirun: the same run as one process, the same bits each time, the death
 # of a process, another number of processes, what is refused; as one machine, as two that are two daemons on the loopback
-# interface, and as two network name spaces. Not under a sanitizer: tests/base/test_comm and tests/model/test_parallel run the
+# interface, and as two network name spaces. Not under a sanitizer: tests/train/test_comm and tests/train/test_parallel run the
 # same code there.
 . tests/app/common.sh
 [ "${CONFIG:-release}" = release ] || finish

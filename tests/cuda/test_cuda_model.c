@@ -2,9 +2,9 @@
 #include "frontend/fbank.h"
 #include "frontend/mel.h"
 #include "tests/cuda/device.h"
-#include "tests/model/golden_training.h"
 #include "tests/model/streams_cases.h"
-#include "tests/model/train_support.h"
+#include "tests/train/golden_training.h"
+#include "tests/train/train_support.h"
 
 static const lin_ops *fp32(void) { return test_device(LIN_PRECISION_FP32); }
 

@@ -1,6 +1,7 @@
 // decoder/greedy.c: against a plain two-pass decoder, for any split of the rows, across endpoints; hostile rows.
 #include "decoder/greedy.h"
 
+#include "score/edit.h"
 #include "tests/lexicon/support.h"
 
 enum { V = 6, MAX_T = 120 };
@@ -210,13 +211,13 @@ START_TEST(errors_of_an_utterance)
     static const int said[] = {1, 2, 2, 3}, other[] = {1, 4, 3};
     float logp[7 * V];
     rows(logp, "1120233"); // 1 2 2 3
-    ck_assert_int_eq(lin_greedy_errors(logp, 7, V, said, 4), 0);
-    ck_assert_int_eq(lin_greedy_errors(logp, 7, V, other, 3), 2); // one substituted, one inserted
-    ck_assert_int_eq(lin_greedy_errors(logp, 0, V, said, 4), 4);
+    ck_assert_int_eq(lin_edit_greedy(logp, 7, V, said, 4), 0);
+    ck_assert_int_eq(lin_edit_greedy(logp, 7, V, other, 3), 2); // one substituted, one inserted
+    ck_assert_int_eq(lin_edit_greedy(logp, 0, V, said, 4), 4);
     float *many = lin_calloc((size_t)MANY * V, sizeof *many);
     int *labels = lin_calloc(MANY, sizeof *labels);
     for (int t = 0; t < MANY; t++) many[t * V + (labels[t] = 1 + t % 2)] = 1;
-    ck_assert_int_eq(lin_greedy_errors(many, MANY, V, labels, MANY), 0);
+    ck_assert_int_eq(lin_edit_greedy(many, MANY, V, labels, MANY), 0);
     lin_free(many);
     lin_free(labels);
 }

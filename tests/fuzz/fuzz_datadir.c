@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/datadir.h"
+#include "linnet/datadir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

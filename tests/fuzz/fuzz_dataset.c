@@ -7,8 +7,8 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "model/dataset.h"
-#include "model/dataset_format.h"
+#include "train/dataset.h"
+#include "train/dataset_format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,9 +7,9 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "learn/g2p_learn.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
-#include "lexicon/g2p_learn.h"
 #include "lexicon/phones.h"
 #include "lexicon/transcript.h"
 

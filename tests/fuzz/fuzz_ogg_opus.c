@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/ogg_opus.h"
 #include "base/memory.h"
 #include "frontend/audio.h"
+#include "serve/ogg_opus.h"
 #include "tests/ogg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/serve_text.h"
 #include "base/memory.h"
+#include "serve/serve_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

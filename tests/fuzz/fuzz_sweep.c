@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/train_sweep.h"
 #include "base/memory.h"
+#include "train/cmd_train_sweep.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "align/textgrid.h"
 #include "base/memory.h"
-#include "lexicon/textgrid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

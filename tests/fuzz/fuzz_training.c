@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/train_internal.h"
+#include "train/train_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

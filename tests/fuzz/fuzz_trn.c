@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "decoder/score.h"
-#include "decoder/score_report.h"
-#include "decoder/trn.h"
+#include "score/score.h"
+#include "score/score_report.h"
+#include "score/trn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,8 +13,8 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "decoder/edit_choices.h"
-#include "decoder/trn.h"
+#include "score/edit_choices.h"
+#include "score/trn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,8 @@
 #include "kernels/cpu/cpu.h"
 #include "model/stream.h"
 #include "model/streams.h"
-#include "model/train.h"
 #include "tests/kernels/ops_cases.h"
+#include "train/train.h"
 
 static const lin_ops *ops;
 

@@ -5,9 +5,9 @@
 #define LIN_TESTS_LEXICON_NGRAM_SUPPORT_H
 
 #include "base/textfile.h"
-#include "lexicon/kneser_ney.h"
-#include "lexicon/ngram_count.h"
-#include "lexicon/ngram_draft.h"
+#include "learn/kneser_ney.h"
+#include "learn/ngram_count.h"
+#include "learn/ngram_draft.h"
 #include "tests/lexicon/support.h"
 
 #define GOLDEN "tests/golden/"

@@ -1,11 +1,11 @@
-// lexicon/g2p_learn.c and g2p_rules.c: the likelihood of the alignments against their enumeration, the search against all sequences
+// learn/g2p_learn.c and g2p_rules.c: the likelihood of the alignments against their enumeration, the search against all sequences
 // of pairs, held-out words, files that are not rules, hostile words.
-#include "lexicon/g2p_learn.h"
+#include "learn/g2p_learn.h"
 
 #include <math.h>
 
+#include "learn/ngram_count.h"
 #include "lexicon/g2p_rules.h"
-#include "lexicon/ngram_count.h"
 #include "tests/lexicon/support.h"
 
 static lin_phones *phones;

@@ -4,7 +4,7 @@
 #include <zlib.h>
 
 #include "base/map.h"
-#include "lexicon/ngram_draft.h"
+#include "learn/ngram_draft.h"
 #include "lexicon/ngram_internal.h"
 #include "tests/lexicon/random_model.h"
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "learn/punctuation_learn.h"
 #include "lexicon/prose.h"
 #include "lexicon/punctuation_internal.h"
-#include "lexicon/punctuation_learn.h"
 #include "lexicon/readable.h"
 #include "tests/lexicon/support.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/textfile.h"
 #include "base/utf8.h"
+#include "learn/g2p_learn.h"
 #include "lexicon/g2p.h"
-#include "lexicon/g2p_learn.h"
 #include "lexicon/marks.h"
 #include "tests/lexicon/support.h"
 

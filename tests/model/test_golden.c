@@ -1,5 +1,5 @@
 // The program's network and optimisers, float on the CPU's kernels, against PyTorch in double (golden.h, golden_training.h).
-#include "tests/model/golden_training.h"
+#include "tests/train/golden_training.h"
 
 START_TEST(small_case) { golden_check_case(golden_names[_i], lin_ops_cpu(), 1e-4); }
 END_TEST

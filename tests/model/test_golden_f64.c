@@ -1,8 +1,8 @@
 // The network's source in double on kernels/ref against PyTorch in double: any difference is one of mathematics, not of rounding.
 #define LIN_REAL_DOUBLE
-#include "model/lstm.c"
 #include "model/network.c"
 #include "model/transformer.c"
+#include "paper/lstm.c"
 #include "tests/model/golden.h"
 
 START_TEST(small_case) { golden_check_case(golden_names[_i], lin_ops_ref(), 1e-9); }

@@ -1,8 +1,8 @@
 // The gradient of the whole network, CTC included, against finite differences in double.
 #define LIN_REAL_DOUBLE
-#include "model/lstm.c"
 #include "model/network.c"
 #include "model/transformer.c"
+#include "paper/lstm.c"
 
 #include "tests/support.h"
 

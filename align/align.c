@@ -1,0 +1,604 @@
+// align.c - the best CTC path through a known text, in a beam; see align.h.
+
+#include "align/align.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { BLOCK_ROWS = 2048, BLOCK_BYTES = 1 << 14, WIDEN = 4 };
+
+// A processed row.
+typedef struct kept_row {
+    int32_t lo, block, offset; // its choices: of the states from lo on, `bits` each, the first in the lowest bits
+    double behind;             // score of the best labels minus that of the best state, over all rows up to this one
+} kept_row;
+
+// A point from which the pass can be resumed.
+typedef struct checkpoint {
+    int64_t done;
+    int lo, hi, at, used;
+    size_t total;
+    double greedy;
+    double *scores; // [hi - lo]
+} checkpoint;
+
+struct lin_align {
+    const lin_align_graph *graph;
+    lin_align_options options;
+    int V, bits;
+    int64_t stretch;        // rows of a stretch
+    double *scores;         // [states], -INFINITY outside lo .. hi-1
+    unsigned char *choices; // [states], of the row that is being computed
+    int *chosen;            // [slots]
+    float **blocks;         // of BLOCK_ROWS rows
+    int n_blocks, blocks_capacity;
+    int64_t T;
+    // The pass over the rows, with the current beam.
+    double beam;
+    int width;
+    int64_t done;  // rows
+    double greedy; // sum of the score of the best label of each row
+    int lo, hi;    // states alive; lo = hi: none
+    int dropped;   // a state was dropped at some row
+    kept_row *kept;
+    size_t kept_capacity;
+    unsigned char **bytes; // blocks of choices
+    size_t *sizes;
+    int n_bytes, bytes_capacity, at, used; // the block being filled, and its used bytes
+    size_t total;
+    int full; // most_bytes are used up
+    // Checks and widening of the beam.
+    checkpoint *checkpoints;
+    int n_checkpoints, checkpoints_capacity;
+    int steps;     // number of times it is wider than at first
+    int given_up;  // in the current stretch
+    int64_t until; // row of the last widening
+    lin_align_report report;
+};
+
+lin_align_options lin_align_options_default(void)
+{
+    return (lin_align_options){
+        .beam = 600, .width = 4000, .widenings = 4, .row_s = 0.03, .stretch_s = 20, .mismatch = -20, .most_bytes = (size_t)1 << 30};
+}
+
+static lin_status check_options(const lin_align_options *o, lin_error *err)
+{
+    if (!(o->beam > 0)) return lin_fail(err, LIN_INVALID, "the beam of an alignment must be above 0, not %g", o->beam);
+    if (o->width < 2) return lin_fail(err, LIN_INVALID, "an alignment needs room for at least 2 states, not %d", o->width);
+    if (o->widenings < 0) return lin_fail(err, LIN_INVALID, "the beam cannot be widened %d times", o->widenings);
+    if (!(o->row_s > 0 && o->row_s < 1e6 && o->stretch_s > 0))
+        return lin_fail(err, LIN_INVALID, "rows %g s apart and stretches of %g s are out of range", o->row_s, o->stretch_s);
+    if (!(o->mismatch < 0)) return lin_fail(err, LIN_INVALID, "the mismatch must be below 0, not %g", o->mismatch);
+    return LIN_OK;
+}
+
+// The beam after this many widenings.
+static void set_beam(lin_align *a, int steps)
+{
+    const int most = a->graph->n_states > 2 ? a->graph->n_states : 2;
+    a->steps = steps;
+    a->beam = a->options.beam;
+    a->width = a->options.width < most ? a->options.width : most;
+    for (int i = 0; i < steps; i++) {
+        a->beam *= WIDEN;
+        a->width = a->width > most / WIDEN ? most : a->width * WIDEN;
+    }
+    if (steps > 0) a->report.widened++;
+    if (a->beam > a->report.beam) a->report.beam = a->beam;
+    if (a->width > a->report.width) a->report.width = a->width;
+}
+
+static void drop_checkpoints(lin_align *a, int n)
+{
+    while (a->n_checkpoints > n) lin_free(a->checkpoints[--a->n_checkpoints].scores);
+}
+
+void lin_align_reset(lin_align *a)
+{
+    for (int s = a->lo; s < a->hi; s++) a->scores[s] = -INFINITY;
+    drop_checkpoints(a, 0);
+    a->T = a->done = 0;
+    a->greedy = 0;
+    a->lo = a->hi = 0;
+    a->dropped = a->full = a->given_up = 0;
+    a->at = a->used = 0;
+    a->total = 0;
+    a->until = -1;
+    a->report = (lin_align_report){0};
+    set_beam(a, 0);
+}
+
+lin_status lin_align_create(const lin_align_graph *graph, const lin_align_options *options, lin_align **align, lin_error *err)
+{
+    *align = NULL;
+    if (graph->n_slots == 0) return lin_fail(err, LIN_INVALID, "there is no text to align: it has no words and no phones");
+    lin_status status = check_options(options, err);
+    if (status) return status;
+    lin_align *a = lin_calloc(1, sizeof *a);
+    if (!a) return lin_no_memory(err, "an alignment", sizeof *a);
+    a->graph = graph;
+    a->options = *options;
+    a->V = graph->V;
+    a->bits = graph->most_befores < 4 ? 2 : graph->most_befores < 16 ? 4 : 8;
+    const size_t n = (size_t)graph->n_states;
+    a->scores = lin_alloc(n, sizeof *a->scores);
+    a->choices = lin_alloc(n, 1);
+    a->chosen = lin_calloc((size_t)graph->n_slots, sizeof *a->chosen);
+    if (!a->scores || !a->choices || !a->chosen) {
+        lin_align_destroy(a);
+        return lin_no_memory(err, "an alignment", n * (sizeof *a->scores + 1));
+    }
+    for (size_t s = 0; s < n; s++) a->scores[s] = -INFINITY;
+    const double rows = options->stretch_s / options->row_s;
+    a->stretch = rows < 1 ? 1 : rows < 1e9 ? (int64_t)rows : 1000000000;
+    lin_align_reset(a);
+    *align = a;
+    return LIN_OK;
+}
+
+void lin_align_destroy(lin_align *a)
+{
+    if (!a) return;
+    for (int i = 0; i < a->n_blocks; i++) lin_free(a->blocks[i]);
+    for (int i = 0; i < a->n_bytes; i++) lin_free(a->bytes[i]);
+    lin_free(a->blocks);
+    lin_free(a->bytes);
+    lin_free(a->sizes);
+    lin_free(a->kept);
+    drop_checkpoints(a, 0);
+    lin_free(a->checkpoints);
+    lin_free(a->scores);
+    lin_free(a->choices);
+    lin_free(a->chosen);
+    lin_free(a);
+}
+
+int lin_align_chosen(const lin_align *a, int slot) { return a->chosen[slot]; }
+
+int64_t lin_align_rows(const lin_align *a) { return a->T; }
+
+const float *lin_align_row(const lin_align *a, int64_t row)
+{
+    return a->blocks[row / BLOCK_ROWS] + (size_t)(row % BLOCK_ROWS) * (size_t)a->V;
+}
+
+// ---- rows -----------------------------------------------------------------------------------------------------------------------
+
+// Keeps a row.
+static lin_status store(lin_align *a, const float *row, lin_error *err)
+{
+    const int block = (int)(a->T / BLOCK_ROWS);
+    float most = -INFINITY;
+    for (int v = 0; v < a->V; v++) {
+        if (isnan(row[v]) || row[v] == INFINITY) {
+            return lin_fail(err, LIN_NUMERIC, "row %lld (%.2f s) holds %s", (long long)a->T, (double)a->T * a->options.row_s,
+                            isnan(row[v]) ? "a NaN" : "infinity");
+        }
+        if (row[v] > most) most = row[v];
+    }
+    if (most == -INFINITY) {
+        return lin_fail(err, LIN_NUMERIC, "row %lld (%.2f s) has no label with a probability above 0", (long long)a->T,
+                        (double)a->T * a->options.row_s);
+    }
+    if (block == a->n_blocks) {
+        lin_status status = lin_grow_int(&a->blocks, &a->blocks_capacity, block + 1, sizeof *a->blocks, "an alignment", err);
+        if (status) return status;
+        const size_t count = (size_t)BLOCK_ROWS * (size_t)a->V;
+        a->blocks[block] = lin_alloc(count, sizeof(float));
+        if (!a->blocks[block]) return lin_no_memory(err, "rows to align", count * sizeof(float));
+        a->n_blocks++;
+    }
+    memcpy(a->blocks[block] + (size_t)(a->T % BLOCK_ROWS) * (size_t)a->V, row, (size_t)a->V * sizeof *row);
+    a->T++;
+    return LIN_OK;
+}
+
+// ---- the pass -------------------------------------------------------------------------------------------------------------------
+
+// Reserves memory for the choices of one row, within one block.
+static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_error *err)
+{
+    if (a->n_bytes && (size_t)a->used + bytes > a->sizes[a->at]) {
+        a->at++;
+        a->used = 0;
+    }
+    while (a->at < a->n_bytes && bytes > a->sizes[a->at]) a->at++; // blocks of a narrower pass
+    if (a->total + bytes > a->options.most_bytes) {
+        a->full = 1;
+        return lin_fail(err, LIN_NO_MEMORY,
+                        "the paths of %d states at row %lld are too many for %zu MB: align shorter pieces, or with a narrower beam",
+                        a->hi - a->lo, (long long)a->done, a->options.most_bytes >> 20);
+    }
+    if (a->at == a->n_bytes) {
+        int capacity = a->bytes_capacity;
+        lin_status status = lin_grow_int(&a->bytes, &capacity, a->n_bytes + 1, sizeof *a->bytes, "an alignment", err);
+        if (!status) status = lin_grow_int(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, "an alignment", err);
+        if (status) return status;
+        const size_t size = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+        a->bytes[a->at] = lin_alloc(size, 1);
+        if (!a->bytes[a->at]) return lin_no_memory(err, "the paths of an alignment", size);
+        a->sizes[a->n_bytes++] = size;
+        a->used = 0;
+    }
+    *room = a->bytes[a->at] + a->used;
+    return LIN_OK;
+}
+
+static lin_status keep(lin_align *a, double behind, lin_error *err)
+{
+    lin_status status =
+        lin_grow(&a->kept, &a->kept_capacity, (size_t)a->done + 1, sizeof *a->kept, "the rows of an alignment", err);
+    if (status) return status;
+    const int per_byte = 8 / a->bits, n = a->hi - a->lo;
+    const size_t bytes = ((size_t)n + (size_t)per_byte - 1) / (size_t)per_byte;
+    unsigned char *room = NULL;
+    status = reserve(a, bytes, &room, err);
+    if (status) return status;
+    const unsigned char *from = a->choices + a->lo;
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned packed = 0;
+        for (int k = 0; k < per_byte && (int)i * per_byte + k < n; k++)
+            packed |= (unsigned)from[(int)i * per_byte + k] << k * a->bits;
+        room[i] = (unsigned char)packed;
+    }
+    a->kept[a->done++] = (kept_row){.lo = a->lo, .block = a->at, .offset = a->used, .behind = behind};
+    a->used += (int)bytes;
+    a->total += bytes;
+    if (a->total > a->report.bytes) a->report.bytes = a->total;
+    return LIN_OK;
+}
+
+// Predecessors of a state have smaller numbers, so the states are updated in place from the last one down.
+static double advance(lin_align *a, const float *row)
+{
+    const lin_align_graph *g = a->graph;
+    const lin_align_state *states = g->states;
+    const int hi = states[a->hi - 1].reach;
+    double most = -INFINITY;
+    for (int s = hi - 1; s >= a->lo; s--) {
+        double best = a->scores[s];
+        int choice = 0;
+        const int first = states[s].before, n = states[s + 1].before - first;
+        for (int k = 0; k < n; k++) {
+            const double other = a->scores[g->befores[first + k]];
+            if (other > best) {
+                best = other;
+                choice = k + 1;
+            }
+        }
+        best += (double)row[states[s].label];
+        a->scores[s] = best;
+        a->choices[s] = (unsigned char)choice;
+        if (best > most) most = best;
+    }
+    a->hi = hi;
+    return most;
+}
+
+static double begin(lin_align *a, const float *row)
+{
+    const lin_align_graph *g = a->graph;
+    double most = (double)row[0];
+    a->lo = 0;
+    a->hi = 1;
+    a->scores[0] = most;
+    a->choices[0] = 0;
+    for (int i = 0; i < g->n_starts; i++) {
+        const int s = g->starts[i];
+        for (; a->hi <= s; a->hi++) a->choices[a->hi] = 0;
+        a->scores[s] = (double)row[g->states[s].label];
+        if (a->scores[s] > most) most = a->scores[s];
+    }
+    return most;
+}
+
+static void drop(lin_align *a, int s)
+{
+    a->dropped |= a->scores[s] > -INFINITY;
+    a->scores[s] = -INFINITY;
+}
+
+static double best_label(const float *row, int V)
+{
+    float most = row[0];
+    for (int v = 1; v < V; v++) most = row[v] > most ? row[v] : most;
+    return (double)most;
+}
+
+// Row number a->done, which is stored.
+static lin_status pass_row(lin_align *a, lin_error *err)
+{
+    const float *row = lin_align_row(a, a->done);
+    a->greedy += best_label(row, a->V);
+    if (a->done && a->lo == a->hi) return keep(a, INFINITY, err); // no path any longer
+    const double most = a->done ? advance(a, row) : begin(a, row), least = most - a->beam;
+    // Unreachable states are not dropped by any beam.
+    while (a->lo < a->hi && !(a->scores[a->lo] >= least && a->scores[a->lo] > -INFINITY)) drop(a, a->lo++);
+    while (a->lo < a->hi && !(a->scores[a->hi - 1] >= least && a->scores[a->hi - 1] > -INFINITY)) drop(a, --a->hi);
+    while (a->hi - a->lo > a->width) {
+        if (a->scores[a->lo] < a->scores[a->hi - 1]) {
+            drop(a, a->lo++);
+        } else {
+            drop(a, --a->hi);
+        }
+    }
+    return keep(a, a->greedy - most, err);
+}
+
+// ---- widening of the beam -------------------------------------------------------------------------------------------------------
+
+static lin_status add_checkpoint(lin_align *a, lin_error *err)
+{
+    lin_status status =
+        lin_grow_int(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints, "an alignment", err);
+    if (status) return status;
+    const int n = a->hi - a->lo;
+    double *scores = lin_alloc((size_t)n, sizeof *scores);
+    if (!scores) return lin_no_memory(err, "an alignment", (size_t)n * sizeof *scores);
+    memcpy(scores, a->scores + a->lo, (size_t)n * sizeof *scores);
+    a->checkpoints[a->n_checkpoints++] = (checkpoint){.done = a->done,
+                                                      .lo = a->lo,
+                                                      .hi = a->hi,
+                                                      .at = a->at,
+                                                      .used = a->used,
+                                                      .total = a->total,
+                                                      .greedy = a->greedy,
+                                                      .scores = scores};
+    return LIN_OK;
+}
+
+// To the last checkpoint at this row or before it; to the beginning if there is none.
+static void roll_back(lin_align *a, int64_t row)
+{
+    int n = a->n_checkpoints;
+    while (n > 0 && a->checkpoints[n - 1].done > row) n--;
+    drop_checkpoints(a, n);
+    for (int s = a->lo; s < a->hi; s++) a->scores[s] = -INFINITY;
+    const checkpoint none = {0}, *c = n ? &a->checkpoints[n - 1] : &none;
+    if (n) memcpy(a->scores + c->lo, c->scores, (size_t)(c->hi - c->lo) * sizeof *c->scores);
+    a->done = c->done;
+    a->greedy = c->greedy;
+    a->lo = c->lo;
+    a->hi = c->hi;
+    a->at = c->at;
+    a->used = c->used;
+    a->total = c->total;
+}
+
+// True if even the best state has lost as much in the last stretch as that of a wrong text.
+static int is_lost(const lin_align *a)
+{
+    if (a->done < a->stretch || !a->dropped) return 0;
+    const double before = a->done > a->stretch ? a->kept[a->done - a->stretch - 1].behind : 0, now = a->kept[a->done - 1].behind;
+    return now == INFINITY || before - now < a->options.mismatch * (double)a->stretch * a->options.row_s;
+}
+
+// Rows within which a path that fits overtakes a wrong best path, from any place in the beam.
+static double patience(const lin_align *a)
+{
+    const double rows = a->beam / (-a->options.mismatch * a->options.row_s);
+    return rows > (double)a->stretch ? rows : (double)a->stretch;
+}
+
+// After each row. A wider beam resumes where the path still fitted, and gets time: the right path may be in the beam long before
+// it is the best.
+static lin_status watch(lin_align *a, lin_error *err)
+{
+    if (a->done <= a->until) return LIN_OK;
+    const int lost = is_lost(a);
+    if (!lost) {
+        if (a->steps) set_beam(a, 0);
+        a->given_up = 0;
+        return a->done % (a->stretch / 2 + 1) == 0 ? add_checkpoint(a, err) : LIN_OK;
+    }
+    if (a->given_up || (a->steps && (double)(a->done - a->until) < patience(a))) return LIN_OK;
+    a->until = a->done;
+    if (a->steps == a->options.widenings) {
+        a->given_up = 1;
+        set_beam(a, 0);
+        return LIN_OK;
+    }
+    set_beam(a, a->steps + 1);
+    roll_back(a, a->done - 2 * a->stretch);
+    return LIN_OK;
+}
+
+// A beam that does not fit into memory is abandoned.
+static lin_status pass_rows(lin_align *a, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    while (a->done < a->T && !status) {
+        status = pass_row(a, err);
+        if (!status) status = watch(a, err);
+        if (status && a->full && a->steps) {
+            a->full = 0;
+            a->given_up = 1;
+            roll_back(a, a->until - 2 * a->stretch);
+            set_beam(a, 0);
+            status = LIN_OK;
+        }
+    }
+    return status;
+}
+
+lin_status lin_align_push(lin_align *a, const float *logp, int n_frames, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    for (int t = 0; t < n_frames && !status; t++) {
+        status = store(a, logp + (size_t)t * (size_t)a->V, err);
+        if (!status) status = pass_rows(a, err);
+    }
+    return status;
+}
+
+// ---- the way back ---------------------------------------------------------------------------------------------------------------
+
+static int choice_at(const lin_align *a, int64_t t, int s)
+{
+    const kept_row *row = &a->kept[t];
+    const int i = s - row->lo, per_byte = 8 / a->bits;
+    const unsigned char packed = a->bytes[row->block][row->offset + i / per_byte];
+    return packed >> i % per_byte * a->bits & ((1 << a->bits) - 1);
+}
+
+// The best state that ends the text, or -1.
+static int best_end(const lin_align *a)
+{
+    const lin_align_graph *g = a->graph;
+    int best = g->n_states - 1;
+    for (int i = 0; i < g->n_ends; i++) {
+        if (a->scores[g->ends[i]] > a->scores[best]) best = g->ends[i];
+    }
+    return a->scores[best] > -INFINITY ? best : -1;
+}
+
+static lin_status rerun(lin_align *a, int steps, int64_t from, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    roll_back(a, from);
+    set_beam(a, steps);
+    while (a->done < a->T && !status) status = pass_row(a, err);
+    return status;
+}
+
+// If the end of the text is not reached, or the path is wrong there: again from farther back with a wider beam, several times.
+static lin_status reach_end(lin_align *a, lin_error *err)
+{
+    int64_t back = 2 * a->stretch, from = a->T;
+    for (int steps = a->steps + 1; steps <= a->options.widenings && a->dropped; steps++) {
+        const int reached = best_end(a) >= 0;
+        const double score = reached ? a->scores[best_end(a)] : -INFINITY;
+        if (reached && !is_lost(a)) break;
+        const int64_t before = from;
+        from = steps == a->options.widenings && !reached ? 0 : a->T - back;
+        lin_status status = rerun(a, steps, from, err);
+        if (status && a->full && reached) return rerun(a, steps - 1, before, err);
+        if (status) return status;
+        if (reached && !(best_end(a) >= 0 && a->scores[best_end(a)] > score)) break;
+        back *= WIDEN;
+    }
+    return LIN_OK;
+}
+
+// Score of the path minus that of the best labels, per second, in its worst stretch.
+static void find_worst(lin_align *a, const int32_t *path)
+{
+    const int64_t stretch = a->stretch < a->T ? a->stretch : a->T;
+    double sum = 0, worst = INFINITY;
+    for (int64_t t = 0; t < a->T; t++) {
+        // The row that enters the stretch, and the one that leaves it.
+        for (int64_t at = t; at >= 0 && at >= t - stretch; at -= stretch) {
+            const float *row = lin_align_row(a, at);
+            const double behind = (double)row[a->graph->states[path[at]].label] - best_label(row, a->V);
+            sum += at == t ? behind : -behind;
+        }
+        if (t >= stretch - 1 && sum < worst) {
+            worst = sum;
+            a->report.worst_row = t - stretch + 1;
+        }
+    }
+    a->report.worst_fit = worst / ((double)stretch * a->options.row_s);
+}
+
+// The states of the best path [T], or NULL.
+static int32_t *trace(const lin_align *a, lin_error *err)
+{
+    const lin_align_graph *g = a->graph;
+    int s = best_end(a);
+    int32_t *path = lin_alloc((size_t)a->T, sizeof *path);
+    if (!path) {
+        lin_no_memory(err, "the path of an alignment", (size_t)a->T * sizeof *path);
+        return NULL;
+    }
+    for (int64_t t = a->T - 1; t >= 0; t--) {
+        path[t] = s;
+        const int choice = choice_at(a, t, s);
+        if (choice) s = g->befores[g->states[s].before + choice - 1];
+    }
+    return path;
+}
+
+// ---- the result -----------------------------------------------------------------------------------------------------------------
+
+static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path, lin_error *err)
+{
+    const lin_align_graph *g = a->graph;
+    int n_phones = 0;
+    for (int64_t t = 0; t < a->T; t++) {
+        const int s = states[t];
+        n_phones += g->states[s].label && (t == 0 || states[t - 1] != s);
+    }
+    lin_path_clear(path);
+    lin_status status = lin_path_reserve(path, n_phones, g->n_slots, err);
+    if (status) return status;
+    double word_sum = 0;
+    int64_t word_rows = 0;
+    int slot = -1;
+    for (int64_t t = 0; t < a->T;) {
+        const int s = states[t];
+        const lin_align_state *state = &g->states[s];
+        int64_t end = t;
+        double sum = 0;
+        for (; end < a->T && states[end] == s; end++) sum += (double)lin_align_row(a, end)[state->label];
+        if (state->label) {
+            const int first = state->slot != slot;
+            slot = state->slot;
+            a->chosen[slot] = state->which;
+            path->phones[path->n_phones++] =
+                (lin_path_phone){.label = state->label, .confidence = (float)exp(sum / (double)(end - t)), .start = t, .end = end};
+            if (g->slots[slot].is_word) {
+                if (first) {
+                    path->words[path->n_words++] = (lin_path_word){.word = slot, .first_phone = path->n_phones - 1, .start = t};
+                    word_sum = 0;
+                    word_rows = 0;
+                }
+                lin_path_word *word = &path->words[path->n_words - 1];
+                word_sum += sum;
+                word_rows += end - t;
+                word->n_phones++;
+                word->end = end;
+                word->confidence = (float)exp(word_sum / (double)word_rows);
+            }
+        }
+        t = end;
+    }
+    path->score = path->acoustic = a->report.score;
+    return LIN_OK;
+}
+
+lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *report, lin_error *err)
+{
+    const int64_t least = lin_align_graph_least_rows(a->graph);
+    const double row_s = a->options.row_s;
+    if (a->T < least) {
+        return lin_fail(err, LIN_MISMATCH,
+                        "the text is longer than the sound: its %lld phones need at least %.2f s (%lld rows), the sound has %.2f s "
+                        "(%lld rows)",
+                        (long long)a->graph->least_phones, (double)least * row_s, (long long)least, (double)a->T * row_s,
+                        (long long)a->T);
+    }
+    lin_status status = reach_end(a, err);
+    if (status) return status;
+    const int end = best_end(a);
+    if (end < 0) {
+        return lin_fail(err, LIN_MISMATCH,
+                        "text and sound do not match: no path through the text reaches its end, also not in the widest beam tried "
+                        "(%g, %d of %d states)",
+                        a->report.beam, a->report.width, a->graph->n_states);
+    }
+    a->report.score = a->scores[end];
+    a->report.exact = !a->dropped;
+    int32_t *states = trace(a, err);
+    if (!states) return LIN_NO_MEMORY;
+    status = write_path(a, states, path, err);
+    if (!status) {
+        find_worst(a, states);
+        a->report.fit = (a->report.score - a->greedy) / path->n_phones;
+        if (report) *report = a->report;
+    }
+    lin_free(states);
+    return status;
+}

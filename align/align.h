@@ -1,0 +1,97 @@
+/*
+ * align.h - aligns a known text with rows: the best CTC path through the text, with the times of its phones and words.
+ *
+ * Pipeline: log-probabilities [T, V], blank at index 0, and a align/align_graph -> [this] -> decoder/path, align/goodness.
+ * Viterbi's algorithm over the states of Graves et al. 2006, section 4.1. Of several pronunciations of a word the best is chosen.
+ *
+ *   lin_align_options o = lin_align_options_default();
+ *   lin_align_create(graph, &o, &align, &err);
+ *   while (rows arrive) lin_align_push(align, logp, n, &err);
+ *   lin_align_finish(align, &path, &report, &err);
+ *   ... path.phones, path.words, lin_align_chosen(align, slot), lin_align_row(align, t) ...
+ *   lin_align_destroy(align);
+ *
+ * The beam: the states of a row are numbers lo .. hi-1. States at both ends that are worse than the best of the row by `beam` are
+ * dropped; so are the worse of both ends beyond `width` states. For each row and state that is kept, 2 bits store the predecessor
+ * of its best path (4 or 8 if a word has 3 or more pronunciations), so memory is T * (V floats + states in the beam / 4 bytes).
+ * If nothing was dropped, the path is the best of all. If something was dropped and even the best state has lost as much over a
+ * stretch of `stretch_s` seconds as with a wrong text, then the right path is not in the beam, or the text is not what was said:
+ * the pass resumes two stretches earlier with a beam four times as wide in score and states, and widens again if that has not
+ * found the text a stretch later; afterwards the beam has its first width again. So text that was not said, and speech that is
+ * not in the text, need extra time only where they are. If the end of the text is not reached, finish repeats this from farther
+ * back with wider beams. The report gives the widenings.
+ *
+ * Any split of the same rows into pushes gives the same path and scores to the bit. Memory grows by blocks of many rows.
+ * Threads: a graph is shared, an aligner belongs to one thread at a time.
+ */
+#ifndef LIN_ALIGN_ALIGN_H
+#define LIN_ALIGN_ALIGN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "align/align_graph.h"
+#include "base/status.h"
+#include "decoder/path.h"
+
+typedef struct lin_align_options {
+    double beam;        /* natural logarithm, above 0; INFINITY: no state is dropped for its score */
+    int width;          /* largest number of states kept at a row; at least 2 */
+    int widenings;      /* how many times the beam may be widened at one place; 0: never */
+    double row_s;       /* from one row to the next, for messages and stretches */
+    double stretch_s;   /* long enough to distinguish a wrong text from a few wrong words */
+    double mismatch;    /* below this worst_fit (lin_align_report) text and sound do not match there; below 0 */
+    size_t most_bytes;  /* limit for the paths of the states of all rows */
+} lin_align_options;
+
+/* 600, 4000 states, widened 4 times; rows of 30 ms, stretches of 20 s that lose 20 per second, 1 GB. Reasons: docs/alignment.md.
+ * */
+lin_align_options lin_align_options_default(void);
+
+/* A text with a lower fit (below) was probably not said: on development data this holds for 3 of 497 right texts, and for all but
+ * 3 of 497 texts of other utterances (docs/alignment.md). */
+#define LIN_ALIGN_FIT (-4.0)
+
+typedef struct lin_align_report {
+    double score;       /* natural logarithm of the path, with blanks */
+    double fit;         /* (score - that of the best label of every row) / phones: 0 where greedy search would find the text */
+    double worst_fit;   /* the same difference per second, of the worst stretch */
+    int64_t worst_row;  /* first row of that stretch */
+    int widened;        /* number of widenings */
+    double beam;        /* the widest */
+    int width;
+    int exact;          /* nothing was dropped: no other path is better */
+    size_t bytes;       /* largest memory of the paths of the states */
+} lin_align_report;
+
+typedef struct lin_align lin_align;
+
+/* Keeps a pointer to the graph, which must outlive it. LIN_INVALID for a graph without slots (an empty text) or bad options. */
+lin_status lin_align_create(const lin_align_graph *graph, const lin_align_options *options, lin_align **align, lin_error *err);
+void lin_align_destroy(lin_align *align); /* NULL is fine */
+
+/* Drops all rows and keeps the memory, for another sound with the same text. */
+void lin_align_reset(lin_align *align);
+
+/*
+ * Processes logp [n_frames, V], natural logarithms, which are copied. LIN_NUMERIC, naming the frame, for a NaN, infinity or a row
+ * without a finite value; LIN_NO_MEMORY, also if most_bytes is reached. After a failure only reset and destroy may be called.
+ */
+lin_status lin_align_push(lin_align *align, const float *logp, int n_frames, lin_error *err);
+
+/*
+ * Ends the sound and replaces *path: by the phones in order, with the frames of their runs and the geometric mean of their
+ * probabilities as confidence; and by the words, whose number is that of their slot, with the geometric mean over the frames of
+ * their phones' runs. report may be NULL. LIN_MISMATCH if text and sound cannot match: fewer rows than the text needs, or no
+ * state that ends the text is reached, even with the widest beam. Push again only after a reset.
+ */
+lin_status lin_align_finish(lin_align *align, lin_path *path, lin_align_report *report, lin_error *err);
+
+/* After finish: the chosen pronunciation of a slot. */
+int lin_align_chosen(const lin_align *align, int slot);
+
+/* The number of rows processed, and one of them [V]. */
+int64_t lin_align_rows(const lin_align *align);
+const float *lin_align_row(const lin_align *align, int64_t row);
+
+#endif

@@ -1,0 +1,181 @@
+// align_graph.c - a known text as a graph of CTC states; see align_graph.h.
+
+#include "align/align_graph.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { MOST_STATES = 500000000, MOST_BEFORES = 1000000000 };
+
+lin_status lin_align_graph_create(int V, lin_align_graph **graph, lin_error *err)
+{
+    *graph = NULL;
+    if (V < 2) return lin_fail(err, LIN_INVALID, "an alignment needs at least one phone beside the blank, not %d outputs", V);
+    lin_align_graph *g = lin_calloc(1, sizeof *g);
+    if (!g) return lin_no_memory(err, "a text to align", sizeof *g);
+    enum { FEW = 64 };
+    g->V = V;
+    g->ends = lin_alloc(LIN_ALIGN_PRONUNCIATIONS, sizeof *g->ends);
+    g->starts = lin_alloc(LIN_ALIGN_PRONUNCIATIONS, sizeof *g->starts);
+    g->least = lin_alloc(LIN_ALIGN_PRONUNCIATIONS, sizeof *g->least);
+    g->states = lin_alloc(FEW, sizeof *g->states);
+    if (!g->ends || !g->starts || !g->least || !g->states) {
+        lin_align_graph_destroy(g);
+        return lin_no_memory(err, "a text to align", FEW * sizeof *g->states);
+    }
+    g->states_capacity = FEW;
+    g->states[0] = (lin_align_state){.slot = -1, .reach = 1};
+    g->states[1] = (lin_align_state){0};
+    g->n_states = 1;
+    *graph = g;
+    return LIN_OK;
+}
+
+void lin_align_graph_destroy(lin_align_graph *g)
+{
+    if (!g) return;
+    lin_free(g->states);
+    lin_free(g->befores);
+    lin_free(g->slots);
+    lin_free(g->ends);
+    lin_free(g->starts);
+    lin_free(g->least);
+    lin_free(g);
+}
+
+int64_t lin_align_graph_least_rows(const lin_align_graph *g)
+{
+    int64_t least = 0;
+    for (int i = 0; i < g->n_ends; i++) {
+        if (i == 0 || g->least[i] < least) least = g->least[i];
+    }
+    return least;
+}
+
+// The largest number of entries that a slot of this many phones adds to `befores`.
+static int64_t more_befores(const lin_align_graph *g, int64_t phones, int n) { return 3 * phones + (int64_t)n * (g->n_ends + 2); }
+
+static lin_status check(const lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, lin_error *err)
+{
+    int64_t phones = 0;
+    if (n < 1) return lin_fail(err, LIN_INVALID, "slot %d of the text has no pronunciation", g->n_slots);
+    if (n > LIN_ALIGN_PRONUNCIATIONS) {
+        return lin_fail(err, LIN_UNSUPPORTED, "slot %d of the text has %d pronunciations; %d are the most", g->n_slots, n,
+                        LIN_ALIGN_PRONUNCIATIONS);
+    }
+    for (int i = 0; i < n; i++) {
+        if (lengths[i] < 1) return lin_fail(err, LIN_INVALID, "pronunciation %d of slot %d is empty", i, g->n_slots);
+        phones += lengths[i];
+        for (int k = 0; k < lengths[i]; k++) {
+            if (pronunciations[i][k] < 1 || pronunciations[i][k] >= g->V) {
+                return lin_fail(err, LIN_INVALID, "label %d in slot %d of the text is none of 1 to %d", pronunciations[i][k],
+                                g->n_slots, g->V - 1);
+            }
+        }
+    }
+    if (g->n_states + 2 * phones + 1 > MOST_STATES) return lin_fail(err, LIN_UNSUPPORTED, "a text of over %d states", MOST_STATES);
+    if (g->n_befores + more_befores(g, phones, n) > MOST_BEFORES) {
+        return lin_fail(err, LIN_UNSUPPORTED, "over %d steps between pronunciations: give each word fewer of them",
+                        MOST_BEFORES);
+    }
+    return LIN_OK;
+}
+
+static void add_before(lin_align_graph *g, int before)
+{
+    g->befores[g->n_befores++] = before;
+    if (g->states[before].reach < g->n_states) g->states[before].reach = g->n_states;
+}
+
+// A state without predecessors; add_before adds them. The memory is reserved.
+static int add_state(lin_align_graph *g, int label, int slot, int which)
+{
+    const int s = g->n_states++;
+    const int last = g->n_befores - g->states[s - 1].before;
+    if (last > g->most_befores) g->most_befores = last;
+    g->states[s] = (lin_align_state){.label = label, .slot = slot, .which = which, .before = g->n_befores, .reach = s + 1};
+    return s;
+}
+
+// One pronunciation, with the blanks between its phones. Returns its last state.
+static int add_pronunciation(lin_align_graph *g, const int *labels, int n, int entry, int slot, int which, int64_t *least)
+{
+    for (int k = 0; k < n; k++) {
+        const int s = add_state(g, labels[k], slot, which);
+        if (k == 0) {
+            // From the blank, or directly from a different last phone of the slot before.
+            add_before(g, entry);
+            *least = slot ? INT64_MAX : 1;
+            for (int i = 0; i < g->n_ends; i++) {
+                const int equal = g->states[g->ends[i]].label == labels[0];
+                if (!equal) add_before(g, g->ends[i]);
+                if (g->least[i] + 1 + equal < *least) *least = g->least[i] + 1 + equal;
+            }
+        } else {
+            const int equal = labels[k] == labels[k - 1];
+            add_before(g, s - 1);
+            if (!equal) add_before(g, s - 2);
+            *least += 1 + equal;
+        }
+        if (k < n - 1) {
+            add_state(g, 0, slot, which);
+            add_before(g, s);
+        }
+    }
+    return g->n_states - 1;
+}
+
+lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int is_word,
+                               lin_error *err)
+{
+    lin_status status = check(g, pronunciations, lengths, n, err);
+    if (status) return status;
+    int64_t phones = 0;
+    for (int i = 0; i < n; i++) phones += lengths[i];
+    // 2 L - 1 states for L phones, the blank after them, and the one that ends the lists.
+    status = lin_grow_int(&g->states, &g->states_capacity, g->n_states + 2 * phones + 2, sizeof *g->states, "a text to align", err);
+    if (!status) {
+        status = lin_grow_int(&g->befores, &g->befores_capacity, g->n_befores + more_befores(g, phones, n), sizeof *g->befores,
+                              "a text to align", err);
+    }
+    if (!status) status = lin_grow_int(&g->slots, &g->slots_capacity, g->n_slots + 1, sizeof *g->slots, "a text to align", err);
+    if (status) return status;
+
+    const int slot = g->n_slots, entry = g->n_states - 1;
+    const int again = slot ? g->slots[slot - 1].first : 0; // states whose reach may grow
+    int shortest = lengths[0];
+    int32_t ends[LIN_ALIGN_PRONUNCIATIONS];
+    int64_t least[LIN_ALIGN_PRONUNCIATIONS];
+    g->slots[g->n_slots++] = (lin_align_slot){.first = g->n_states, .n = n, .is_word = is_word};
+    for (int i = 0; i < n; i++) {
+        if (!slot) g->starts[i] = g->n_states;
+        ends[i] = add_pronunciation(g, pronunciations[i], lengths[i], entry, slot, i, &least[i]);
+        if (lengths[i] < shortest) shortest = lengths[i];
+    }
+    if (!slot) g->n_starts = n;
+    add_state(g, 0, -1, 0);
+    for (int i = 0; i < n; i++) add_before(g, ends[i]);
+    if (n > g->most_befores) g->most_befores = n;
+    g->states[g->n_states].before = g->n_befores;
+    memcpy(g->ends, ends, (size_t)n * sizeof *ends);
+    memcpy(g->least, least, (size_t)n * sizeof *least);
+    g->n_ends = n;
+    g->least_phones += shortest;
+    for (int s = again > 0 ? again : 1; s < g->n_states; s++) {
+        if (g->states[s].reach < g->states[s - 1].reach) g->states[s].reach = g->states[s - 1].reach;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_align_graph_phones(lin_align_graph *g, const int *labels, int n, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    for (int i = 0; i < n && !status; i++) {
+        const int length = 1;
+        const int *labels_i = labels + i;
+        status = lin_align_graph_add(g, &labels_i, &length, 1, 0, err);
+    }
+    return status;
+}

@@ -1,0 +1,69 @@
+/*
+ * boundaries.h - finds where each phone begins and ends in the sound, given its rows in a path.
+ *
+ * Pipeline: log-mel frames every 10 ms, and a decoder/path of any search -> [this] -> times of a decoder/result.
+ * A CTC path marks a phone by one or two rows, somewhere after its middle (Graves et al. 2006: the loss requires no more).
+ * This module keeps the order of the phones and aligns the sound again: Viterbi's algorithm over a chain of hidden Markov states,
+ * three for each phone (Rabiner 1989, section V), with optional silence between words, one frame per step. A state's frames have
+ * a diagonal Gaussian over 12 cepstra, the energy, and the differences of both (align/boundaries_table.h, made from recorded
+ * speech by tools/boundaries_table.py). A phone is searched only near its rows, so the work is linear in the sound's length: at
+ * first from 250 ms before the rows of the phone before it to 60 ms after those of the next; then, when the mean lag of the rows
+ * is known, within 40 ms around that lag.
+ *
+ *   lin_boundaries_options o = lin_boundaries_options_default();
+ *   lin_boundaries_create(phones, &o, &boundaries, &err);
+ *   while (frames arrive) lin_boundaries_push(boundaries, fbank, n, &err);
+ *   lin_boundaries_find(boundaries, &path, row_s, seconds, segments, &err);      // segments [path.n_phones]
+ *   lin_boundaries_reset(boundaries);                                            // the next sound
+ *   lin_boundaries_destroy(boundaries);
+ *
+ * Level and spectrum are normalised by those of the surrounding 30 seconds, and silence is compared with this sound's own.
+ * Segments are in order; one begins where the one before ends, or at least LIN_BOUNDARIES_SILENCE frames later: between them is
+ * silence, or sound that is not in the text. Silence may be at the beginning and end of the sound, between words, and inside a
+ * word whose rows are far apart. Memory: 53 bytes per frame, and for each frame a byte for every state allowed at it: about 45 MB
+ * per hour, with arrays that grow by doubling.
+ * Threads: an object belongs to one thread at a time.
+ */
+#ifndef LIN_ALIGN_BOUNDARIES_H
+#define LIN_ALIGN_BOUNDARIES_H
+
+#include "base/status.h"
+#include "decoder/path.h"
+#include "lexicon/phones.h"
+
+/* The shortest silence, frames. */
+enum { LIN_BOUNDARIES_SILENCE = 5 };
+
+/* The frames: natural logarithms of the energies under triangles on the mel scale, of samples in the range of 16 bits. */
+typedef struct lin_boundaries_options {
+    int bins;               /* D */
+    double low_hz, high_hz; /* edges of the first and last triangle */
+    double hop_s, window_s;
+} lin_boundaries_options;
+
+/* 40 bins from 20 to 5500 Hz, 25 ms every 10 ms, as in the table; others are interpolated. */
+lin_boundaries_options lin_boundaries_options_default(void);
+
+typedef struct lin_boundaries lin_boundaries;
+
+/* Names of CMUdict's phonemes, with or without stress, have statistics of their own; others have those of all phonemes together.
+ * phones is not kept. LIN_INVALID for bad options. */
+lin_status lin_boundaries_create(const lin_phones *phones, const lin_boundaries_options *options, lin_boundaries **boundaries,
+                                 lin_error *err);
+void lin_boundaries_destroy(lin_boundaries *boundaries); /* NULL is fine */
+
+/* Drops all frames and keeps the memory. */
+void lin_boundaries_reset(lin_boundaries *boundaries);
+
+/* Adds frames [n, D], not normalised. LIN_NUMERIC, naming the frame, for a value that is not finite; then no frame is added. */
+lin_status lin_boundaries_push(lin_boundaries *boundaries, const float *fbank, int n, lin_error *err);
+
+/*
+ * Writes the segment of every phone of a path, whose rows are row_s seconds apart, to segments [path->n_phones]; seconds: length
+ * of the whole sound. A path without phones is valid. LIN_INVALID for a label out of range, phones or words that are not in
+ * order, a bad row_s; LIN_MISMATCH for more phones than frames; LIN_NO_MEMORY. Frames are kept: other paths may follow.
+ */
+lin_status lin_boundaries_find(lin_boundaries *boundaries, const lin_path *path, double row_s, double seconds,
+                               lin_segment *segments, lin_error *err);
+
+#endif

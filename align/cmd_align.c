@@ -1,0 +1,440 @@
+// cmd_align.c - linnet align: the time and the goodness of each phoneme and word of a known text.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "align/aligner.h"
+#include "align/textgrid.h"
+#include "app/bulk.h"
+#include "app/commands.h"
+#include "app/corpus.h"
+#include "app/front.h"
+#include "app/guard.h"
+#include "app/model_options.h"
+#include "base/memory.h"
+#include "base/npy.h"
+#include "base/symbols.h"
+#include "base/textfile.h"
+#include "linnet/speakers.h"
+
+typedef struct values {
+    lin_model_values model;
+    lin_input_values input;
+    lin_results_values results;
+    const char *text, *text_file, *phones, *data, *audio_root, *lexicon, *posteriors;
+    double row_ms, beam;
+    int times, stress, jobs, quiet;
+} values;
+
+enum { TIMES_SOUND, TIMES_PATH };
+
+static const lin_option options[] = {
+    {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(values, text),
+     .help = "The words that were said"},
+    {.name = "text-file", .type = LIN_OPTION_FILE, .at = offsetof(values, text_file), .help = "A file with the words that were "
+                                                                                              "said"},
+    {.name = "phones", .letter = 'p', .type = LIN_OPTION_STRING, .at = offsetof(values, phones), .value = "TEXT",
+     .help = "The phonemes that were said: \"HH AH L OW\", or in the IPA: \"hʌˈloʊ\""},
+    {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(values, data),
+     .help = "All utterances of a Kaldi-style data directory, with their text"},
+    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(values, audio_root),
+     .help = "Folder that the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(values, lexicon), .value = "DICT",
+     .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "
+             "Debian's package pocketsphinx-en-us"},
+    {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(values, posteriors), .value = "NPY",
+     .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
+    {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, row_ms), .min = 0, .max = 10000, .value = "MS",
+     .help = "Time between two rows of that matrix; 0: as in the model"},
+    {.name = "beam", .letter = 'b', .type = LIN_OPTION_DOUBLE, .at = offsetof(values, beam), .text = "600", .min = 1,
+     .max = 1e9, .value = "X", .help = "Drop paths that are worse than the best by more than this, natural logarithm; widened "
+                                       "where necessary"},
+    {.name = "stress", .type = LIN_OPTION_FLAG, .at = offsetof(values, stress),
+     .help = "Phonemes with the stress of the pronunciation that fits the sound best, if the lexicon has stress: AH0, OW1"},
+    {.name = "times", .type = LIN_OPTION_CHOICE, .at = offsetof(values, times), .text = "sound",
+     .choices = "sound|path",
+     .help = "sound: boundaries at the changes of the sound, silence between words; path: the steps of the network in which the "
+             "path has the phoneme (always with --posteriors)"},
+    LIN_RESULTS_ROWS(values, results),
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(values, jobs), .text = "0", .min = 0,
+     .max = 1024, .help = "Threads; 0: one per core"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(values, quiet),
+     .help = "No progress, no summary, no list of words outside the lexicon"},
+    LIN_MODEL_ROWS(values, model),
+    LIN_OFFLINE_ROW(values, model),
+    LIN_INPUT_ROWS(values, input),
+    {.type = LIN_OPTION_END},
+};
+
+enum { GUESSES_TOLD = 20 };
+
+// Read by all threads; counts and outputs in it are used only by the thread that takes the results in order.
+typedef struct align_job {
+    const values *v;
+    lin_recognizer recognizer;
+    lin_bulk bulk;   // an aligner for each thread, an alignment in each slot
+    lin_corpus corpus; // texts beside the inputs
+    int beside;        // they do
+    lin_speakers speakers;
+    lin_spoken_lexicon lexicon;
+    int channel;
+    double row_s;
+    lin_part part; // of --start and --end
+    char *text;    // of the one file; NULL: each utterance has its own
+    size_t n_text;
+    const char *text_name; // its file; NULL: given by an option
+    lin_results_values how;
+    lin_symbols guessed; // words outside the lexicon; only the first of them are reported
+    int n_bad;           // utterances of TextGrids that could not be aligned
+    long n_marks;        // such as [laughs]
+    char first_mark[LIN_QUOTE];
+} align_job;
+
+// ---- an item, on any thread -----------------------------------------------------------------------------------------------------
+
+// The text of an item; own receives it if it must be released.
+static lin_status find_text(const align_job *job, int item, lin_aligner_input *in, char **own, lin_error *err)
+{
+    in->kind = job->v->phones ? LIN_ALIGNER_PHONES : LIN_ALIGNER_WORDS;
+    in->text = job->text;
+    in->n_text = job->n_text;
+    if (job->beside) {
+        in->text_name = job->corpus.texts[item];
+        if (lin_corpus_is_textgrid(in->text_name)) in->grid_of_phones = job->v->phones != NULL, in->kind = LIN_ALIGNER_TEXTGRID;
+        lin_status status = lin_text_read(in->text_name, own, &in->n_text, err);
+        in->text = *own;
+        return status;
+    }
+    if (!job->v->data) {
+        in->text_name = job->text_name;
+        return LIN_OK;
+    }
+    in->text = lin_datadir_at(job->bulk.inputs.dir, item)->text;
+    if (!in->text) return lin_fail(err, LIN_INVALID, "%s/text has no line for %s", job->v->data, job->bulk.inputs.items[item].id);
+    in->n_text = strlen(in->text);
+    return LIN_OK;
+}
+
+static lin_status read_matrix(const align_job *job, lin_aligner_input *in, float **own, const char *path, lin_error *err)
+{
+    int V;
+    lin_status status = lin_npy_read(path, own, &in->n_rows, &V, err);
+    in->rows = *own;
+    if (status != LIN_OK || V == job->recognizer.V) return status;
+    return lin_fail(err, LIN_MISMATCH, "%s has %d columns, the model has %d outputs", path, V, job->recognizer.V);
+}
+
+static lin_status align_item(align_job *job, int item, lin_aligner *aligner, lin_alignment *alignment, lin_error *err)
+{
+    const lin_input *input = &job->bulk.inputs.items[item];
+    const lin_speaker *speaker = lin_speakers_find(&job->speakers, input->speaker);
+    lin_aligner_input in = {.id = input->id, .speaker = input->speaker, .channel = job->channel >= 0 ? job->channel + 1 : 1};
+    lin_pcm_format raw;
+    lin_sound sound = {.path = input->path, .raw = lin_input_format(&job->v->input, &raw), .channel = job->channel,
+                       .part = job->part};
+    char *text = NULL;
+    float *rows = NULL;
+    if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
+    if (!job->v->posteriors) in.sound = &sound;
+    lin_status status = find_text(job, item, &in, &text, err);
+    if (status == LIN_OK && job->v->posteriors) status = read_matrix(job, &in, &rows, input->path, err);
+    if (status == LIN_OK) status = lin_aligner_align(aligner, &in, alignment, err);
+    lin_free(text);
+    lin_free(rows);
+    return status;
+}
+
+static lin_status work(void *context, int item, int slot, int thread, lin_error *err)
+{
+    align_job *job = context;
+    lin_aligner *const *aligner = lin_bulk_thread(&job->bulk, thread);
+    lin_alignment *alignment = lin_bulk_slot(&job->bulk, slot);
+    lin_alignment_clear(alignment);
+    return lin_interrupted ? lin_fail(err, LIN_STOPPED, "interrupted") : align_item(job, item, *aligner, alignment, err);
+}
+
+// ---- results, in order ----------------------------------------------------------------------------------------------------------
+
+// Reports each word outside the lexicon once, and only the first of many.
+static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_error *err)
+{
+    lin_lines lines = {0};
+    lin_status status = LIN_OK;
+    if (job->v->quiet || guesses->n == 0) return LIN_OK;
+    lin_lines_begin(&lines, guesses->data, guesses->n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        const int before = job->guessed.n;
+        int index;
+        status = lin_symbols_add(&job->guessed, lines.text, lines.n, &index, err);
+        const char *tab = memchr(lines.text, '\t', lines.n);
+        if (status != LIN_OK || !tab || job->guessed.n == before || before >= GUESSES_TOLD) continue;
+        const int n_word = (int)(tab - lines.text);
+        lin_complain("'%.*s' is not in the lexicon; it is pronounced %.*s", n_word, lines.text, (int)lines.n - n_word - 1, tab + 1);
+    }
+    return status;
+}
+
+// Reports what the result itself does not show.
+static void tell_doubts(const align_job *job, const lin_input *input, const lin_alignment *a)
+{
+    const lin_align_report *r = &a->report;
+    char doubt[256];
+    if (a->warning[0]) lin_complain_of(input->path, a->warning);
+    if (r->widened && !job->v->quiet) {
+        lin_complain("%s: the beam was widened %d time%s, up to %g and %d states", input->path, r->widened,
+                     r->widened == 1 ? "" : "s", r->beam, r->width);
+    }
+    lin_alignment_doubt(a, job->row_s, job->part.start_s, doubt, sizeof doubt);
+    if (doubt[0]) lin_complain("%s: %s", input->path, doubt);
+}
+
+static void tell_notes(align_job *job, const lin_alignment *a)
+{
+    lin_lines lines = {0};
+    lin_lines_begin(&lines, a->notes.data ? a->notes.data : "", a->notes.n);
+    while (lin_lines_next(&lines)) lin_complain("%.*s", (int)lines.n, lines.text);
+    job->n_bad += a->n_bad;
+}
+
+static lin_status put(align_job *job, const lin_input *input, const lin_alignment *a, lin_error *err)
+{
+    const lin_result *list[LIN_TEXTGRID_TIERS];
+    for (int i = 0; i < a->n_results; i++) list[i] = &a->results[i];
+    return lin_results_put(&job->bulk.results, input->name, list, a->n_results, err);
+}
+
+static lin_status take(void *context, int item, int slot, lin_status status, lin_error *err)
+{
+    align_job *job = context;
+    const lin_alignment *a = lin_bulk_slot(&job->bulk, slot);
+    const lin_input *input = &job->bulk.inputs.items[item];
+    const lin_status told = tell_guesses(job, &a->guesses, err);
+    if (told != LIN_OK) return told;
+    if (job->n_marks == 0) memcpy(job->first_mark, a->first_mark, sizeof job->first_mark);
+    job->n_marks += a->marks;
+    if (status != LIN_OK) return status;
+    tell_doubts(job, input, a);
+    tell_notes(job, a);
+    status = put(job, input, a, err);
+    if (status != LIN_OK) return status;
+    job->bulk.n_incomplete += a->incomplete;
+    job->bulk.seconds += a->seconds;
+    return LIN_OK;
+}
+
+// ---- the whole ------------------------------------------------------------------------------------------------------------------
+
+static lin_status gather_data(align_job *job, lin_error *err)
+{
+    lin_status status = lin_inputs_add_data(&job->bulk.inputs, job->v->data, job->v->audio_root, err);
+    int texts = 0;
+    for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++) texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
+    if (status == LIN_OK && !texts)
+        return lin_fail(err, LIN_INVALID, "%s has no text for any utterance; write lines 'ID WORDS' into %s/text",
+                        job->v->data, job->v->data);
+    return status;
+}
+
+static lin_status gather_beside(align_job *job, const lin_list *operands, lin_error *err)
+{
+    lin_status status = lin_corpus_gather(&job->corpus, &job->bulk.inputs, operands, job->v->results.output_dir, err);
+    if (status != LIN_OK) return status;
+    if (!job->bulk.inputs.n && operands->count == 1 && !lin_is_folder(operands->items[0])) {
+        return lin_fail(err, LIN_INVALID, "%s has no text: there is none beside it (the same name with .lab, .txt or .TextGrid), "
+                                          "and no TEXTFILE, --text, --text-file or --phones is given", operands->items[0]);
+    }
+    lin_corpus_report(&job->corpus);
+    job->bulk.n_failed += job->corpus.without_text;
+    if (job->bulk.inputs.n) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "%s%s: there is no sound with a text beside it (the same name with .lab, .txt or .TextGrid)",
+                    operands->items[0], operands->count > 1 ? " and others" : "");
+}
+
+static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *err)
+{
+    const values *v = job->v;
+    if (v->data) return gather_data(job, err);
+    if (job->beside) return gather_beside(job, &parsed->operands, err);
+    const char *path = v->posteriors ? v->posteriors : parsed->operands.items[0];
+    const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
+    const char *given = v->text ? v->text : v->phones;
+    lin_status status = lin_inputs_add_paths(&job->bulk.inputs, &(lin_list){&path, 1}, err);
+    if (status == LIN_OK && file && lin_corpus_is_textgrid(file)) {
+        job->beside = 1;
+        return lin_corpus_add_text(&job->corpus, file, err);
+    }
+    job->text_name = file;
+    if (status != LIN_OK || !given) return status == LIN_OK ? lin_text_read(file, &job->text, &job->n_text, err) : status;
+    job->text = lin_strdup(given);
+    job->n_text = strlen(given);
+    return job->text ? LIN_OK : lin_no_memory(err, "a text", job->n_text);
+}
+
+// Files that must not be written, and that --skip-done compares with the results.
+static lin_status note_texts(align_job *job, const lin_parsed *parsed, lin_error *err)
+{
+    const values *v = job->v;
+    const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
+    char path[4096];
+    if (v->data) {
+        snprintf(path, sizeof path, "%s%s", v->data, lin_is_folder(v->data) ? "/text" : "");
+        file = lin_inputs_own(&job->bulk.inputs, lin_strdup(path));
+        if (!file) return lin_no_memory(err, "the list of files", strlen(path));
+    }
+    lin_status status = LIN_OK;
+    for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++) {
+        job->bulk.inputs.items[i].text = job->beside ? job->corpus.texts[i] : file;
+        if (job->beside) status = lin_guard_reads(job->corpus.texts[i], err);
+    }
+    return status;
+}
+
+static lin_status make_threads(align_job *job, lin_error *err)
+{
+    lin_bulk *b = &job->bulk;
+    lin_status status = lin_bulk_threads(b, sizeof(lin_alignment), sizeof(lin_aligner *), err);
+    const lin_aligner_options o = {.beam = job->v->beam,
+                                   .row_s = job->row_s,
+                                   .follow_sound = job->v->times == TIMES_SOUND && !job->v->posteriors,
+                                   .rows_only = job->v->posteriors != NULL,
+                                   .n_threads = b->cores_each};
+    for (int i = 0; i < b->n_threads && status == LIN_OK; i++)
+        status = lin_aligner_create(&job->recognizer, &job->lexicon, &o, lin_bulk_thread(b, i), err);
+    return status;
+}
+
+static lin_status align(align_job *job, lin_error *err)
+{
+    const values *v = job->v;
+    // For a matrix only the phone names and the step length of the model are used.
+    const char *model;
+    lin_status status = lin_model_named(&v->model, &model, err);
+    if (status == LIN_OK)
+        status = lin_open_recognizer(&job->recognizer, model, v->posteriors ? "cpu" : v->model.device,
+                                     lin_model_precision(&v->model), err);
+    if (status == LIN_OK) job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
+    if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, job->recognizer.phones,
+                                                                            &job->recognizer.warnings, err);
+    if (status == LIN_OK && v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
+        lin_complain("%s has no stress, which --stress needs; CMUdict as published has it (--lexicon cmudict.dict)",
+                     job->lexicon.path);
+    if (status == LIN_OK) status = make_threads(job, err);
+    if (status == LIN_OK && job->recognizer.model->speaker_norm && !v->posteriors)
+        status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
+    const int many = v->data != NULL || job->bulk.inputs.n > 1;
+    if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
+    if (status == LIN_OK) status = lin_bulk_run(&job->bulk, err);
+    if (job->guessed.n > GUESSES_TOLD)
+        lin_complain("and %d more words that are not in %s", job->guessed.n - GUESSES_TOLD, job->lexicon.path);
+    if (!v->quiet) lin_complain_of_marks(job->n_marks, job->first_mark);
+    return status;
+}
+
+static void release(align_job *job)
+{
+    lin_bulk *b = &job->bulk;
+    for (int i = 0; i < b->n_threads; i++) lin_aligner_destroy(*(lin_aligner **)lin_bulk_thread(b, i));
+    for (int i = 0; i < b->n_slots; i++) lin_alignment_free(lin_bulk_slot(b, i));
+    lin_bulk_free(b);
+    lin_free(job->text);
+    lin_symbols_free(&job->guessed);
+    lin_speakers_free(&job->speakers);
+    lin_spoken_lexicon_close(&job->lexicon);
+    lin_corpus_free(&job->corpus);
+    lin_recognizer_close(&job->recognizer);
+}
+
+// 1 for FILE TEXTFILE, 0 for two sounds with texts beside them.
+static int names_a_text(const lin_list *operands)
+{
+    return operands->count == 2 && !lin_corpus_is_sound(operands->items[1]) && !lin_corpus_is_text(operands->items[0]) &&
+           !lin_is_folder(operands->items[0]) && !lin_is_folder(operands->items[1]);
+}
+
+// Checks combinations of options that the table cannot check. LIN_EXIT_OK on success.
+static int check(const lin_parsed *parsed, align_job *job)
+{
+    const values *v = job->v;
+    const int n = parsed->operands.count, given = (v->text != NULL) + (v->text_file != NULL) + (v->phones != NULL);
+    lin_error err = {0};
+    if ((n > 0) + (v->data != NULL) + (v->posteriors != NULL) != 1)
+        return lin_misuse(parsed, "give exactly one of FILE, FOLDER, --data and --posteriors to align");
+    if (v->data && given) return lin_misuse(parsed, "--data reads the texts from the data directory; it excludes --text, "
+                                                    "--text-file and --phones");
+    if (given + (n == 2 && names_a_text(&parsed->operands)) > 1 || (given && n > 1) || (v->posteriors && !given))
+        return lin_misuse(parsed, "give the text by exactly one of TEXTFILE, --text, --text-file and --phones");
+    if (given && n && lin_is_folder(parsed->operands.items[0]))
+        return lin_misuse(parsed, "the texts of a folder are beside its sounds; --text, --text-file and --phones are for one "
+                                  "FILE");
+    job->beside = n > 0 && !given && !names_a_text(&parsed->operands);
+    for (int i = 0; i < n && job->beside; i++) {
+        if (!strcmp(parsed->operands.items[i], "-"))
+            return lin_misuse(parsed, "standard input has no text beside it; give TEXTFILE, --text, --text-file or --phones");
+    }
+    if (v->row_ms > 0 && !v->posteriors) return lin_misuse(parsed, "--row-ms is for --posteriors");
+    if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones and --lexicon exclude each other");
+    if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (lin_input_part(&v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (v->posteriors && (v->input.start || v->input.end))
+        return lin_misuse(parsed, "--start and --end apply to a sound, not to --posteriors");
+    if (job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "a text belongs to one channel; use --channel mix or a "
+                                                                    "number");
+    job->how = v->results;
+    if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // plain text has no times
+    const int status = lin_results_check(&job->bulk.results, parsed, &job->how);
+    job->bulk.results.how.times = 1;
+    job->bulk.results.speakers = 1;
+    job->bulk.results.how.stress = v->stress;
+    return status;
+}
+
+static int run(lin_parsed *parsed)
+{
+    const values *v = parsed->values;
+    align_job job = {.v = v};
+    lin_error err = {0};
+    job.bulk = (lin_bulk){.noun = "utterance", .jobs = v->jobs, .quiet = v->quiet, .context = &job, .work = work, .take = take};
+    int exit_status = check(parsed, &job);
+    if (exit_status != LIN_EXIT_OK) return exit_status;
+    lin_status status = gather(&job, parsed, &err);
+    if (status == LIN_OK) status = note_texts(&job, parsed, &err);
+    if (status == LIN_OK) status = lin_bulk_begin(&job.bulk, 0, &err);
+    if (status == LIN_OK && !lin_inputs_all_done(&job.bulk.inputs)) status = align(&job, &err);
+    exit_status = lin_bulk_end(&job.bulk, status, &err);
+    if (exit_status == LIN_EXIT_OK && job.n_bad) exit_status = LIN_EXIT_FAILED;
+    release(&job);
+    return exit_status;
+}
+
+const lin_command lin_command_align = {
+    .name = "align",
+    .operands = "[FILE TEXTFILE | FILE|FOLDER...]",
+    .summary = "find when each phoneme and word of a known text was said",
+    .description = "Aligns a known text with its sound. The result has the times and the confidence of each phoneme and word "
+                   "and, in json and in csv with --unit both, the goodness of pronunciation of each phoneme: the natural "
+                   "logarithm of the probability that this phoneme and no other was said there. If the lexicon has several "
+                   "pronunciations, the one that fits the sound best is used; words that it lacks are pronounced as in linnet "
+                   "phonemize.\n\n"
+                   "The format text is a table here: start and end in seconds, and the word; phonemes with --unit phones, both "
+                   "with --unit both.\n\n"
+                   "For a FOLDER, or several files, the text of each sound is the file beside it with the same name and .lab, "
+                   ".txt or .TextGrid (the first of these that exists). A folder is read with all its subfolders (corpora of the "
+                   "Montreal Forced Aligner: speaker/file.wav with speaker/file.lab); with --output-dir results are written to "
+                   "the same folders there, as TextGrids if no --format is given. The folder of a sound is its speaker. Sounds "
+                   "without a text are reported and skipped, and the exit status is 1.\n\n"
+                   "In a TextGrid every interval with a text is an utterance and is aligned within its times; tiers that overlap "
+                   "in time are different speakers, and each speaker has a result.\n\n"
+                   "A text that is longer than the sound, or has words without a pronunciation, is an error. A text that does "
+                   "not seem to match the sound is aligned with a warning. In a data directory, utterances that fail are "
+                   "reported and the others are aligned. See docs/alignment.md.",
+    .examples = "  linnet align --text \"how are you\" hello.wav\n"
+                "  linnet align --text \"how are you\" -f textgrid -o hello.TextGrid hello.wav\n"
+                "  linnet align -f json lecture.flac lecture.txt\n"
+                "  linnet align corpus --output-dir aligned\n"
+                "  linnet align --phones \"HH AH L OW\" -f ctm hello.wav\n"
+                "  linnet align --data corpus/dev --output-dir aligned -f textgrid,json",
+    .options = options,
+    .values_size = sizeof(values),
+    .max_operands = -1,
+    .run = run,
+};

@@ -1,0 +1,70 @@
+/*
+ * spoken.h - prepares a known text for alignment: its words with all their pronunciations and spellings.
+ *
+ * Pipeline: text -> lexicon/transcript, lexicon/dictionary, lexicon/g2p -> [this] -> align/align.
+ *
+ *   lin_spoken_lexicon lexicon;
+ *   lin_spoken_lexicon_open(&lexicon, NULL, phones, &warnings, &err);         // shared by all threads
+ *   lin_spoken spoken = {0};                                                  // one per thread, reused
+ *   lin_spoken_words(&spoken, &lexicon, text, n, &err);                       // or lin_spoken_phones
+ *   ... lin_align_create(spoken.graph, ...), lin_result_add_path(..., lin_spoken_spell, &spoken, ...) ...
+ *   lin_spoken_free(&spoken);
+ *   lin_spoken_lexicon_close(&lexicon);
+ */
+#ifndef LIN_ALIGN_SPOKEN_H
+#define LIN_ALIGN_SPOKEN_H
+
+#include <stddef.h>
+
+#include "align/align_graph.h"
+#include "base/buffer.h"
+#include "lexicon/dictionary.h"
+#include "lexicon/g2p.h"
+#include "lexicon/phones.h"
+#include "linnet/warnings.h"
+
+typedef struct lin_spoken_lexicon {
+    const lin_phones *phones;
+    lin_dictionary *dictionary;
+    char path[4096];
+} lin_spoken_lexicon;
+
+/* path: NULL for $LINNET_LEXICON, else the one installed with the program. Bad lines are reported through warnings (may be NULL).
+ * LIN_IO if there is no lexicon. On failure everything is closed. */
+lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const lin_phones *phones,
+                                   const lin_warnings *warnings, lin_error *err);
+void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon);
+
+typedef struct lin_spoken {
+    lin_align_graph *graph;
+    lin_buffer spellings; /* of each slot, as the text has it, each with its NUL */
+    size_t *offsets;      /* [slots] */
+    int n, capacity;
+    lin_buffer guesses;   /* words outside the lexicon and their pronunciation: "xyzzy\tZ IH Z IY (rules)\n" */
+    const signed char **stresses; /* of every pronunciation of every slot: of its phones, as lexicon/dictionary has it; or NULL */
+    int n_stresses, stresses_capacity;
+    int *first_stress;            /* [slots] of its first pronunciation among them */
+    int n_slots, slots_capacity;
+    int marks;            /* such as [laughs], which are not words and were skipped */
+    char first_mark[48];  /* the first of them, truncated to fit a message */
+    lin_g2p *g2p;         /* made for the first such word, with its rules; a g2p belongs to one thread */
+    lin_g2p_rules *rules;
+    const lin_spoken_lexicon *g2p_of;
+} lin_spoken;
+
+/*
+ * The words of a text, or of phones separated by blanks, replace what was there. LIN_INVALID for a text without words, for words
+ * without a pronunciation, which the message lists, and for phones that the set lacks; LIN_FORMAT as in lin_spelling_next.
+ */
+lin_status lin_spoken_words(lin_spoken *spoken, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err);
+lin_status lin_spoken_phones(lin_spoken *spoken, const lin_phones *phones, const char *text, size_t n, lin_error *err);
+
+/* A lin_result_speller, of slot `word`. */
+const char *lin_spoken_spell(const void *spoken, int word);
+
+/* Stress of the phones of a pronunciation of a slot, -1 where it is not known, or NULL. */
+const signed char *lin_spoken_stress(const lin_spoken *spoken, int slot, int pronunciation);
+
+void lin_spoken_free(lin_spoken *spoken);
+
+#endif

@@ -1,0 +1,140 @@
+// cmd_bench.c - linnet bench: measurements of this machine, and the experiments of the paper; one file bench_<name>.c each.
+
+#include <string.h>
+
+#include "app/common.h"
+#include "lab/bench.h"
+
+#define AT(field) offsetof(lin_bench_values, field)
+static const lin_option options[] = {
+    {.name = "threads", .letter = 't', .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .max = 1024,
+     .help = "CPU threads; 0: one per core"},
+    LIN_MODEL_ROWS(lin_bench_values, model),
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
+     .help = "File for the table (cells separated by tabs, for linnet plot); if not given, standard output"},
+    {.name = "quick", .type = LIN_OPTION_FLAG, .at = AT(quick), .help = "A small form that takes seconds"},
+
+    {.type = LIN_OPTION_HEADING, .help = "Live streams (streams)"},
+    {.name = "streams", .letter = 'n', .type = LIN_OPTION_INT, .at = AT(streams), .text = "400", .min = 1, .max = 1000000,
+     .help = "Number of live streams"},
+    {.name = "find", .type = LIN_OPTION_FLAG, .at = AT(find),
+     .help = "Find the largest number of streams that the machine sustains, to 3 %"},
+    {.name = "seconds", .letter = 's', .type = LIN_OPTION_DOUBLE, .at = AT(seconds), .text = "10", .min = 0.2, .max = 864000,
+     .help = "Length of every trial, after one second that is not counted"},
+    {.name = "chunk-ms", .type = LIN_OPTION_DOUBLE, .at = AT(chunk_ms), .text = "40", .min = 10, .max = 320, .value = "MS",
+     .help = "Length of the chunks in which the sound of a stream arrives; each stream has its own offset"},
+    {.name = "paper", .type = LIN_OPTION_FLAG, .at = AT(paper),
+     .help = "Use the network of the paper (every frame) with random weights instead of a model"},
+    {.name = "shards", .type = LIN_OPTION_INT, .at = AT(shards), .text = "0", .max = 1024,
+     .help = "Number of groups of streams, among which the threads are divided; 0: one per thread"},
+    {.name = "pin", .type = LIN_OPTION_FLAG, .at = AT(pins), .text = "yes", .help = "Pin each shard to a core"},
+    {.name = "endpoints", .type = LIN_OPTION_FLAG, .at = AT(endpoints), .help = "Detect endpoints, and reset the network at each"},
+    {.name = "json", .type = LIN_OPTION_FLAG, .at = AT(json), .help = "Write one JSON object"},
+
+    {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, copy, latency)"},
+    {.name = "variants", .type = LIN_OPTION_STRING, .at = AT(variants), .value = "LIST",
+     .help = "Comma-separated: linear, softmax, softmax-naive, lsh-N (rounds), poly2, random-N (features), lstm"},
+    {.name = "causal", .type = LIN_OPTION_FLAG, .at = AT(causal), .help = "attention: each frame sees only itself and earlier ones"},
+    {.name = "lengths", .type = LIN_OPTION_NUMBERS, .at = AT(lengths), .min = 1, .max = 1048576,
+     .help = "attention: lengths of the sequences in frames; if not given, 512, 1024, ... 65536"},
+    {.name = "rows", .type = LIN_OPTION_INT, .at = AT(rows), .text = "0", .max = 16777216,
+     .help = "attention: frames of all sequences together; 0: 16384 on a CPU, 65536 on a GPU"},
+    {.name = "heads", .type = LIN_OPTION_INT, .at = AT(heads), .text = "0", .max = 64, .help = "Heads; 0: 8"},
+    {.name = "head-width", .type = LIN_OPTION_INT, .at = AT(head_width), .text = "32", .min = 1, .max = 256,
+     .help = "Width of a head"},
+    {.name = "limit-seconds", .type = LIN_OPTION_DOUBLE, .at = AT(limit_s), .text = "60", .min = 0.01, .max = 86400,
+     .help = "attention: leave out points for which one forward and backward pass would take longer"},
+    {.name = "limit-gb", .type = LIN_OPTION_DOUBLE, .at = AT(limit_gb), .text = "0", .max = 1e6,
+     .help = "Leave out points that need more memory; 0: half of what is free on a CPU, nine tenths on a GPU"},
+    {.name = "steps", .type = LIN_OPTION_INT, .at = AT(steps), .text = "0", .max = 10000000, .help = "copy: updates; 0: 10,000"},
+    {.name = "length", .type = LIN_OPTION_INT, .at = AT(length), .text = "0", .max = 4096,
+     .help = "copy: maximum length of a sequence, 4 or more; 0: 128"},
+    {.name = "symbols", .type = LIN_OPTION_INT, .at = AT(symbols), .text = "10", .min = 1, .max = 500,
+     .help = "copy: different symbols"},
+    {.name = "batch", .type = LIN_OPTION_INT, .at = AT(batch), .text = "0", .max = 4096,
+     .help = "copy: sequences of an update; 0: 64. latency: streams at once; 0: 1"},
+    {.name = "layers", .type = LIN_OPTION_INT, .at = AT(layers), .text = "0", .max = 64, .help = "copy: layers; 0: 4"},
+    {.name = "lr", .type = LIN_OPTION_DOUBLE, .at = AT(lr), .text = "1e-3", .min = 0, .max = 1, .help = "copy: learning rate"},
+    {.name = "drop-step", .type = LIN_OPTION_INT, .at = AT(drop_step), .text = "0", .max = 10000000,
+     .help = "copy: updates after which the rate is a tenth; 0: 3,000"},
+    {.name = "log-every", .type = LIN_OPTION_INT, .at = AT(log_every), .text = "0", .max = 1000000,
+     .help = "copy: updates of a row of the table, which has their mean loss; 0: 50"},
+    {.name = "at", .type = LIN_OPTION_NUMBERS, .at = AT(times), .min = 0, .max = 1e7, .value = "SECONDS",
+     .help = "latency: lengths of the sound so far; if not given, 1,10,60,600,3600,36000"},
+    {.name = "stack", .type = LIN_OPTION_INT, .at = AT(stack), .text = "1", .min = 1, .max = 16,
+     .help = "latency: frames of 10 ms per row of the network"},
+    {.name = "chunk", .type = LIN_OPTION_INT, .at = AT(chunk), .text = "4", .min = 1, .max = 1024,
+     .help = "latency: rows of a chunk"},
+    {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .max = 2147483647,
+     .help = "copy: of weights and sequences"},
+    {.type = LIN_OPTION_END},
+};
+#undef AT
+
+// options: those that apply, each followed by a blank.
+static const struct verb {
+    const char *name, *options;
+    int max_operands;
+    int (*run)(const lin_parsed *parsed);
+} verbs[] = {
+    {"streams", "threads model device precision streams find seconds chunk-ms paper shards pin endpoints json ", 1, lin_bench_streams},
+    {"attention", "threads device precision output quick variants causal lengths rows heads head-width limit-seconds limit-gb ", 0,
+     lin_bench_attention},
+    {"copy",
+     "threads device precision output quick variants steps length symbols batch layers heads head-width lr drop-step log-every seed ",
+     0, lin_bench_copy},
+    {"latency", "threads device precision output quick variants at stack chunk batch limit-gb ", 0, lin_bench_latency},
+};
+
+static int lists(const char *list, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += n)
+        if ((at == list || at[-1] == ' ') && at[n] == ' ') return 1;
+    return 0;
+}
+
+static int run(lin_parsed *parsed)
+{
+    const char *const *operands = parsed->operands.items;
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        if (strcmp(operands[0], verbs[i].name) != 0) continue;
+        for (int j = 0; options[j].type != LIN_OPTION_END; j++)
+            if (options[j].type != LIN_OPTION_HEADING && parsed->from[j] != LIN_FROM_DEFAULT &&
+                !lists(verbs[i].options, options[j].name))
+                return lin_misuse(parsed, "--%s does not apply to %s", options[j].name, verbs[i].name);
+        if (parsed->operands.count > 1 + verbs[i].max_operands)
+            return lin_misuse(parsed, "unexpected argument '%.200s'", operands[1 + verbs[i].max_operands]);
+        return verbs[i].run(parsed);
+    }
+    return lin_misuse(parsed, "there is no benchmark '%.60s'; use streams, attention, copy or latency", operands[0]);
+}
+
+const lin_command lin_command_bench = {
+    .name = "bench",
+    .operands = "streams|attention|copy|latency [FILE]",
+    .summary = "measure this machine, and run the paper's experiments",
+    .description =
+        "streams [FILE] finds how many live streams this machine sustains. It simulates them in real time: each sends "
+        "chunks of sound at regular times with its own offset, and all are recognised at once. The sound is noise, or that "
+        "of FILE, with another starting point for each stream. The lag is the time from the arrival of the sound that "
+        "completes a row of the network to the delivery of that row's results. The machine sustains a number of streams if "
+        "99 % of the lags, plus the delay of the simulated speakers, are no longer than a chunk and no sound is lost.\n\n"
+        "attention measures time and memory of attention, forward and backward, against the length of the sequence, for "
+        "every variant that the paper compares (figure 1). Points that would take too long or need too much memory are left "
+        "out and named.\n\n"
+        "copy trains each variant on the paper's copy task (figure 2): a causal network repeats a sequence of symbols after "
+        "a separator. The table has the mean loss of every 50 updates, in nats per symbol.\n\n"
+        "latency measures what one more chunk of a live stream costs after a second, a minute, ten hours, for linear "
+        "attention, softmax attention that keeps keys and values, and an LSTM, on one thread unless --threads says "
+        "otherwise.",
+    .examples = "  linnet bench streams --streams 400 --paper\n"
+                "  linnet bench streams --find --seconds 30 speech.flac\n"
+                "  linnet bench attention --variants linear,softmax -o attention.tsv",
+    .options = options,
+    .values_size = sizeof(lin_bench_values),
+    .min_operands = 1,
+    .max_operands = 2,
+    .verb_operand = 1,
+    .run = run,
+};

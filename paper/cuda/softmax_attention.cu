@@ -1,0 +1,311 @@
+// Softmax attention, forward (Vaswani et al. 2017), in tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et
+// al. 2022). softmax_attention.h describes the division of the work. A second kernel is for many streams with few rows each.
+#include "paper/cuda/softmax_attention.h"
+
+#include <float.h>
+
+// Appends the rows' keys and values, which are adjacent in qkv and in the cache. One block for each four rows of an utterance.
+static __global__ void __launch_bounds__(GROUP) append(softmax_job job)
+{
+    const int b = (int)blockIdx.x, row = (int)(blockIdx.y * 4 + threadIdx.x / 32);
+    const lin_cache cache = job.caches[b];
+    if (!cache.kv || row >= job.offsets[b + 1] - job.offsets[b]) return;
+    const size_t width = (size_t)job.H * (size_t)job.E;
+    const float *from = job.qkv + ((size_t)job.offsets[b] + (size_t)row) * 3 * width + width;
+    float *to = (float *)cache.kv + ((size_t)job.layer * (size_t)cache.capacity + (size_t)cache.n + (size_t)row) * 2 * width;
+    for (size_t i = threadIdx.x % 32; i < 2 * width; i += 32) to[i] = from[i];
+}
+
+// The running state of a warp's own rows: their maximum score in units of base 2, a lane's part of their sums of exponentials,
+// and the sums of values.
+template <int EP, int M> struct running_rows {
+    float top[M][2], sum[M][2], out[M][EP / 8][4];
+};
+
+template <int EP, int M> static __device__ __forceinline__ void clear_running_rows(running_rows<EP, M> &r)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+        r.top[m][0] = r.top[m][1] = -INFINITY;
+        r.sum[m][0] = r.sum[m][1] = 0;
+        clear_rows<EP>(r.out[m]);
+    }
+}
+
+// Adds 16 N keys and values, the first of them key j, to the rows from `row` on; keys from `end` on and, causal, those after a row
+// are masked. PART: a row may have seen no key so far; minus infinity minus itself would then be NaN.
+template <int EP, int SPLIT, int M, int N, int PART>
+static __device__ __forceinline__ void add_keys(running_rows<EP, M> &r, const float (&q)[M][EP / 8][4], const float *keys,
+                                                const float *values, int j, int row, int end, int causal, float scale, int lane)
+{
+    float w[N][2][M][4], factor[M][2];
+#pragma unroll
+    for (int u = 0; u < N; u++) multiply_own<EP, SPLIT, M>(w[u], q, keys + 16 * u * sizes<EP>::stride, lane);
+    if (j + 16 * N > end || (causal && j + 16 * N - 1 > row)) {
+#pragma unroll
+        for (int u = 0; u < N; u++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        const int column = j + 16 * u + column_in(h, i, lane);
+                        if (column >= end || (causal && column > row + row_in(m, i, lane))) w[u][h][m][i] = -INFINITY;
+                    }
+    }
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float top = -INFINITY, sum = 0;
+#pragma unroll
+            for (int u = 0; u < N; u++)
+#pragma unroll
+                for (int h = 0; h < 2; h++) top = fmaxf(top, fmaxf(w[u][h][m][2 * half], w[u][h][m][2 * half + 1]));
+            top = fmaxf(r.top[m][half], quad_max(top) * scale);
+            const float base = PART && top == -INFINITY ? 0 : top;
+            factor[m][half] = exp2f(r.top[m][half] - base);
+            r.top[m][half] = top;
+#pragma unroll
+            for (int u = 0; u < N; u++)
+#pragma unroll
+                for (int h = 0; h < 2; h++)
+#pragma unroll
+                    for (int i = 2 * half; i < 2 * half + 2; i++) {
+                        w[u][h][m][i] = exp2f(fmaf(w[u][h][m][i], scale, -base));
+                        sum += w[u][h][m][i];
+                    }
+            r.sum[m][half] = fmaf(r.sum[m][half], factor[m][half], sum);
+        }
+    add_own<EP, SPLIT, M, N>(r.out, w, values, factor, lane);
+}
+
+// Writes y and lse of a warp's own rows, the first of them row `row` of the utterance.
+template <int EP, int M>
+static __device__ __forceinline__ void store_own(const running_rows<EP, M> &r, const softmax_job &job, const softmax_place &p,
+                                                 int row, int lane)
+{
+    const size_t width = (size_t)job.H * (size_t)job.E;
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+        const int n = p.rows - row - 16 * m;
+        const float upper = quad_sum(r.sum[m][0]), lower = quad_sum(r.sum[m][1]);
+        const size_t first = p.first + (size_t)(row + 16 * m);
+        store_rows<EP>(job.out + first * width + (size_t)p.h * (size_t)job.E, width, r.out[m], 1 / upper, 1 / lower, n, job.E,
+                       job.wide, lane);
+        if (job.out_lse && (lane & 3) < 2) { // lanes 0 of a quad write the upper rows, lanes 1 the lower rows
+            const int at = (lane >> 2) + 8 * (lane & 1);
+            const float lse = lane & 1 ? fmaf(r.top[m][1], LIN_LN_2, logf(lower)) : fmaf(r.top[m][0], LIN_LN_2, logf(upper));
+            if (at < n) job.out_lse[(first + (size_t)at) * (size_t)job.H + (size_t)p.h] = lse;
+        }
+    }
+}
+
+// A tile of values that some rows may not see: 0 times NaN or infinity is NaN, so values that are not finite become 0. Returns the
+// first row of the tile with one, TILE if there is none; poison_rows then makes the sums of the rows that see it NaN. A barrier.
+template <int EP> static __device__ __forceinline__ int clean_values(float *tile, int who)
+{
+    enum { step = GROUP / (EP / 4) }; // rows
+    int mine = TILE, found = 0;
+#pragma unroll 1
+    for (int row = TILE - step + who / (EP / 4); row >= 0; row -= step) {
+        float *at = tile + row * sizes<EP>::stride + who % (EP / 4) * 4;
+        for (int c = 0; c < 4; c++)
+            if (!(fabsf(at[c]) <= FLT_MAX)) {
+                at[c] = 0;
+                mine = row;
+            }
+    }
+    if (!__syncthreads_or(mine < TILE)) return TILE;
+    int least = mine < TILE; // whether mine may be the least of all
+    for (int bit = TILE / 2; bit; bit /= 2)
+        if (__syncthreads_or(least && !(mine & bit))) least = least && !(mine & bit);
+        else found |= bit;
+    return found;
+}
+
+// `after`: the number of own rows before the first that sees the value.
+template <int EP, int M> static __device__ __forceinline__ void poison_rows(running_rows<EP, M> &r, int after, int lane)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            if (row_in(m, 2 * half, lane) >= after) r.sum[m][half] = nanf("");
+}
+
+// One block for 64 M rows of an (utterance, head), those with the most keys first.
+template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) softmax_rows(softmax_job job)
+{
+    LIN_SHARED(float, shared);
+    enum { BLOCK_ROWS = 64 * M, WARP_ROWS = 16 * M, N = EP == 64 && SPLIT ? 1 : 2 };
+    softmax_place p;
+    if (!softmax_find(&p, job, blockIdx.x)) return;
+    const int last = (p.rows - 1) / BLOCK_ROWS;
+    if ((int)blockIdx.y > last) return;
+    const int who = (int)threadIdx.x, warp = who / 32, lane = who % 32;
+    const int block_row = (last - (int)blockIdx.y) * BLOCK_ROWS, row = block_row + warp * WARP_ROWS;
+    const size_t width = (size_t)job.H * (size_t)job.E;
+    const float scale = job.scale * LIN_LOG2_E;
+    int end = p.before + p.rows; // of the keys that the block, and this warp, need
+    if (job.causal && p.before + block_row + BLOCK_ROWS < end) end = p.before + block_row + BLOCK_ROWS;
+    int own_end = row >= p.rows ? 0 : job.causal && p.before + row + WARP_ROWS < end ? p.before + row + WARP_ROWS : end;
+    float q[M][EP / 8][4];
+    running_rows<EP, M> r;
+    copy_pair<EP>(shared, p.k, p.stride, p.v, p.stride, 0, end, job.E, p.wide, who);
+    lin_copy_commit();
+    load_global<EP, M>(q, job.qkv + (p.first + (size_t)row) * 3 * width + (size_t)p.h * (size_t)job.E, 3 * width, p.rows - row,
+                       job.E, job.wide, lane);
+    round_own<EP, SPLIT, M>(q);
+    clear_running_rows(r);
+    for (int tile = 0; tile < end; tile += TILE) {
+        float *const keys = shared + (tile / TILE & 1) * 2 * sizes<EP>::tile, *const values = keys + sizes<EP>::tile;
+        lin_copy_wait<0>();
+        tile_operands<EP, SPLIT>(keys, NULL, who); // a thread prepares only elements that it copied
+        tile_operands<EP, SPLIT>(values, NULL, who);
+        int bad = TILE;
+        if (job.causal && tile + TILE > p.before + block_row + 1) bad = clean_values<EP>(values, who);
+        else __syncthreads(); // all threads have also used the other pair of tiles
+        if (tile + TILE < end) {
+            float *next = shared + ((tile / TILE + 1) & 1) * 2 * sizes<EP>::tile;
+            copy_pair<EP>(next, p.k, p.stride, p.v, p.stride, tile + TILE, end, job.E, p.wide, who);
+            lin_copy_commit();
+        }
+        for (int j = 0; j < TILE && tile + j < own_end; j += 16 * N)
+            add_keys<EP, SPLIT, M, N, 0>(r, q, keys + j * sizes<EP>::stride, values + j * sizes<EP>::stride, tile + j,
+                                         p.before + row, own_end, job.causal, scale, lane);
+        if (bad < TILE) poison_rows<EP, M>(r, tile + bad - p.before - row, lane);
+    }
+    if (row < p.rows) store_own<EP, M>(r, job, p, row, lane);
+}
+
+// ---- few rows of many streams
+
+enum { STEP_ROWS = 16 };
+
+// A warp's part of the sums, in shared memory: out [16, EP], then top and sum [16].
+template <int EP> struct step_sizes {
+    enum { stride = EP + 4, part = STEP_ROWS * stride + 2 * STEP_ROWS };
+};
+
+template <int EP> static __device__ __forceinline__ void publish_part(float *part, const running_rows<EP, 1> &r, int lane)
+{
+    float *const tops = part + STEP_ROWS * step_sizes<EP>::stride;
+    const int g = lane >> 2, t = lane & 3;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const int row = g + 8 * half;
+        const float sum = quad_sum(r.sum[0][half]);
+#pragma unroll
+        for (int n = 0; n < EP / 8; n++)
+            *reinterpret_cast<float2 *>(part + row * step_sizes<EP>::stride + 8 * n + 2 * t) =
+                make_float2(r.out[0][n][2 * half], r.out[0][n][2 * half + 1]);
+        if (t == 0) {
+            tops[row] = r.top[0][half];
+            tops[STEP_ROWS + row] = sum;
+        }
+    }
+}
+
+// y and lse from the parts of four warps, in order; a thread for each element.
+template <int EP>
+static __device__ __forceinline__ void store_parts(const float *parts, const softmax_job &job, const softmax_place &p)
+{
+    const float *const tops = parts + STEP_ROWS * step_sizes<EP>::stride;
+    const size_t width = (size_t)job.H * (size_t)job.E;
+    for (int i = (int)threadIdx.x; i < p.rows * job.E; i += GROUP) {
+        const int row = i / job.E, e = i % job.E;
+        float top = -INFINITY, sum = 0, y = 0;
+#pragma unroll
+        for (int w = 0; w < 4; w++) top = fmaxf(top, tops[w * step_sizes<EP>::part + row]);
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const float factor = exp2f(tops[w * step_sizes<EP>::part + row] - top);
+            sum = fmaf(factor, tops[w * step_sizes<EP>::part + STEP_ROWS + row], sum);
+            y = fmaf(factor, parts[w * step_sizes<EP>::part + row * step_sizes<EP>::stride + e], y);
+        }
+        const size_t at = p.first + (size_t)row;
+        job.out[at * width + (size_t)p.h * (size_t)job.E + (size_t)e] = y / sum;
+        if (job.out_lse && e == 0) job.out_lse[at * (size_t)job.H + (size_t)p.h] = fmaf(top, LIN_LN_2, logf(sum));
+    }
+}
+
+// At most 16 rows of an (utterance, head): each warp has all of them, and 16 keys of every tile. Bound by reading the caches.
+template <int EP, int SPLIT> __global__ void __launch_bounds__(GROUP) softmax_step(softmax_job job)
+{
+    LIN_SHARED(float, shared);
+    softmax_place p;
+    if (!softmax_find(&p, job, blockIdx.x)) return;
+    const int who = (int)threadIdx.x, warp = who / 32, lane = who % 32, end = p.before + p.rows;
+    const size_t width = (size_t)job.H * (size_t)job.E;
+    float q[1][EP / 8][4];
+    running_rows<EP, 1> r;
+    copy_pair<EP>(shared, p.k, p.stride, p.v, p.stride, 0, end, job.E, p.wide, who);
+    lin_copy_commit();
+    load_global<EP, 1>(q, job.qkv + p.first * 3 * width + (size_t)p.h * (size_t)job.E, 3 * width, p.rows, job.E, job.wide, lane);
+    round_own<EP, SPLIT, 1>(q);
+    clear_running_rows(r);
+    for (int tile = 0; tile < end; tile += TILE) {
+        float *const keys = shared + (tile / TILE & 1) * 2 * sizes<EP>::tile, *const values = keys + sizes<EP>::tile;
+        lin_copy_wait<0>();
+        tile_operands<EP, SPLIT>(keys, NULL, who);
+        tile_operands<EP, SPLIT>(values, NULL, who);
+        int bad = TILE;
+        if (job.causal && tile + TILE > p.before + 1) bad = clean_values<EP>(values, who);
+        else __syncthreads();
+        if (tile + TILE < end) {
+            float *next = shared + ((tile / TILE + 1) & 1) * 2 * sizes<EP>::tile;
+            copy_pair<EP>(next, p.k, p.stride, p.v, p.stride, tile + TILE, end, job.E, p.wide, who);
+            lin_copy_commit();
+        }
+        const int own = 16 * warp;
+        if (tile + own < end)
+            add_keys<EP, SPLIT, 1, 1, 1>(r, q, keys + own * sizes<EP>::stride, values + own * sizes<EP>::stride, tile + own,
+                                         p.before, end, job.causal, job.scale * LIN_LOG2_E, lane);
+        if (bad < TILE) poison_rows<EP, 1>(r, tile + bad - p.before, lane);
+    }
+    __syncthreads();
+    publish_part<EP>(shared + warp * step_sizes<EP>::part, r, lane);
+    __syncthreads();
+    store_parts<EP>(shared, job, p);
+}
+
+template <int EP, int SPLIT> static void run_forward(lin_exec *exec, const softmax_job &job, const lin_segments *segments)
+{
+    enum { M = EP == 32 ? 2 : 1 };
+    const size_t bytes = 4 * sizes<EP>::tile * sizeof(float);
+    if (segments->longest <= STEP_ROWS) {
+        LIN_ALLOW_SHARED(exec, (softmax_step<EP, SPLIT>), bytes);
+        LIN_LAUNCH(exec, (softmax_step<EP, SPLIT>), (unsigned)(job.B * job.H), GROUP, bytes, job);
+        return;
+    }
+    LIN_ALLOW_SHARED(exec, (softmax_rows<EP, SPLIT, M>), bytes);
+    LIN_LAUNCH(exec, (softmax_rows<EP, SPLIT, M>), lin_softmax_grid(job, segments, 64 * M), GROUP, bytes, job);
+}
+
+void lin_cuda_softmax_forward(lin_exec *exec, float *y, float *lse, const float *qkv, const lin_segments *segments, int H, int E,
+                              int causal, const lin_cache *caches, int layer)
+{
+    if (segments->B == 0 || segments->rows == 0 || segments->longest == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return;
+    softmax_job job = {};
+    job.qkv = qkv;
+    job.out = y;
+    job.out_lse = lse;
+    job.offsets = segments->offsets;
+    job.caches = causal ? caches : NULL;
+    job.layer = layer;
+    job.B = segments->B;
+    job.H = H;
+    job.E = E;
+    job.causal = causal != 0;
+    job.wide = (E == 32 || E == 64) && lin_cuda_aligned(y, qkv);
+    job.scale = 1 / sqrtf((float)E);
+    const int split = exec->precision == LIN_PRECISION_FP32;
+    if (job.caches) LIN_LAUNCH(exec, append, dim3((unsigned)job.B, lin_cuda_blocks((size_t)segments->longest, 4)), GROUP, 0, job);
+    if (E > 64) lin_softmax_forward_general(exec, job, segments);
+    else if (E <= 32 && split) run_forward<32, 1>(exec, job, segments);
+    else if (E <= 32) run_forward<32, 0>(exec, job, segments);
+    else if (split) run_forward<64, 1>(exec, job, segments);
+    else run_forward<64, 0>(exec, job, segments);
+}

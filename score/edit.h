@@ -1,0 +1,52 @@
+/*
+ * edit.h - counts the errors between a reference and a hypothesis as NIST's sclite does.
+ *
+ * Levenshtein alignment with weights 4 for a substitution, 3 for a deletion and 3 for an insertion. If several alignments have
+ * the same weight, the choice decides the number of substitutions (three of them weigh as much as two deletions and two
+ * insertions); it is made at every cell from the start: a match or substitution if nothing weighs less, else a deletion if it
+ * weighs less than an insertion, else an insertion. tests/golden/score.py compares this with sclite.
+ *
+ *   lin_edit_distance(ref, n, hyp, m, &counts, &err);
+ *   error_rate = (counts.sub + counts.del + counts.ins) / n;
+ *
+ * Threads: no shared state.
+ */
+#ifndef LIN_SCORE_EDIT_H
+#define LIN_SCORE_EDIT_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+typedef struct lin_edit_counts {
+    int correct, sub, del, ins; /* correct + sub + del = n, correct + sub + ins = m */
+} lin_edit_counts;
+
+/*
+ * ref [n], hyp [m]: any integers, equal or not. n * m operations; memory for m numbers, on the stack for up to 1,000.
+ * LIN_NO_MEMORY, or LIN_INVALID for a length below 0 or over 100 million.
+ */
+lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_edit_counts *counts, lin_error *err);
+
+/*
+ * The alignment itself: pairs of indices into ref and hyp from first to last, -1 where one side has nothing.
+ *   steps  [n + m], the caller's; *n_steps of them are filled
+ * n * m operations, and n * m bytes for the time of the call; beyond 64 MiB of them, twice the operations and far less memory
+ * (100,000 tokens on either side: 180 MiB, half a minute). LIN_INVALID if n * m is over 2^36.
+ */
+typedef struct lin_edit_step {
+    int ref, hyp;
+} lin_edit_step;
+
+lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, int *n_steps, lin_error *err);
+
+/* The same steps with at most max_moves bytes instead of those 64 MiB, or one row where that is more: tests reach several blocks
+ * with short sequences. */
+lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps, int *n_steps,
+                                 lin_error *err);
+
+/* Substitutions, deletions and insertions of the phones of logp [T, V] against labels [U], for the error rate while training. Rows
+ * that are not finite give no phones; U where memory is short. */
+int lin_edit_greedy(const float *logp, int T, int V, const int *labels, int U);
+
+#endif

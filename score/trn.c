@@ -1,0 +1,327 @@
+// trn.c - TRN and Kaldi text, and what all formats share; CTM, STM and JSON are in ctm.c, stm.c and trn_json.c; see trn.h.
+
+#include "score/trn_reader.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/textfile.h"
+#include "base/unicode.h"
+
+// *text becomes what is compared: lower case unless case matters.
+static lin_status fold(lin_trn_reader *r, const char **text, size_t n, lin_error *err)
+{
+    if (r->options.case_sensitive) return LIN_OK;
+    lin_status status = lin_grow(&r->folded, &r->folded_capacity, n, 1, "transcripts", err);
+    if (status) return status;
+    for (size_t i = 0; i < n; i++) r->folded[i] = lin_lower((*text)[i]);
+    *text = r->folded;
+    return LIN_OK;
+}
+
+lin_status lin_trn_add_symbol(lin_trn_reader *r, lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err)
+{
+    lin_status status = fold(r, &text, n, err);
+    return status ? status : lin_symbols_add(symbols, text, n, index, err);
+}
+
+// The number of a token, or -1 if the map deletes it.
+lin_status lin_trn_number(lin_trn_reader *r, const char *text, size_t n, int *index, lin_error *err)
+{
+    lin_status status = fold(r, &text, n, err);
+    if (status) return status;
+    switch (r->options.map ? lin_phone_map_apply(r->options.map, &text, &n) : LIN_PHONE_MAPPED) {
+    case LIN_PHONE_MAPPED:
+        break;
+    case LIN_PHONE_UNKNOWN:
+        if ((status = lin_symbols_add(&r->trn->unmapped, text, n, index, err))) return status;
+        break;
+    case LIN_PHONE_DELETED:
+        r->trn->n_deleted++;
+        *index = -1;
+        return LIN_OK;
+    }
+    return lin_symbols_add(r->tokens, text, n, index, err);
+}
+
+lin_status lin_trn_add_utterance(lin_trn_reader *r, const char *id, size_t n, int line, lin_error *err)
+{
+    lin_trn *t = r->trn;
+    int index;
+    char shown[LIN_QUOTE];
+    lin_status status =
+        lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->n + 1, sizeof *t->utterances, "transcripts", err);
+    if (!status) status = lin_trn_add_symbol(r, &t->ids, id, n, &index, err);
+    if (status) return status;
+    if (index < t->n) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: utterance '%s' is there twice, first in line %d", r->name, line,
+                        lin_quote(shown, id, n), t->utterances[index].line);
+    }
+    t->utterances[t->n++] = (lin_trn_utterance){.first = t->n_tokens, .n = 0, .line = line};
+    return LIN_OK;
+}
+
+static lin_status append(lin_trn_reader *r, int token, lin_error *err)
+{
+    lin_trn *t = r->trn;
+    lin_trn_utterance *u = &t->utterances[t->n - 1];
+    lin_status status = lin_grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, "transcripts", err);
+    if (status) return status;
+    if (u->n == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many tokens", r->name, u->line);
+    t->tokens[t->n_tokens++] = token;
+    u->n++;
+    return LIN_OK;
+}
+
+static lin_status add_one(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
+{
+    int index;
+    lin_status status = lin_trn_number(r, token, n, &index, err);
+    if (!status && index >= 0 && r->is_optional) status = append(r, LIN_EDIT_OPTIONAL, err);
+    return status || index < 0 ? status : append(r, index, err);
+}
+
+lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
+{
+    const lin_phones *phones = r->options.phones;
+    lin_phone_read read[LIN_PHONES_READ_MAX];
+    int mark = 0;
+    const int found = phones ? lin_phones_read(phones, token, n, read, LIN_PHONES_READ_MAX, &mark) : 0;
+    lin_status status = found ? LIN_OK : add_one(r, token, n, err);
+    for (int i = 0; i < found && !status; i++) {
+        const char *name = lin_phones_name(phones, read[i].label);
+        status = add_one(r, name, strlen(name), err);
+    }
+    return status;
+}
+
+lin_status lin_trn_add_tokens(lin_trn_reader *r, const char *at, const char *end, lin_error *err)
+{
+    const char *token;
+    size_t n;
+    lin_status status = LIN_OK;
+    while (!status && lin_field_next(&at, end, &token, &n)) status = lin_trn_add_token(r, token, n, err);
+    return status;
+}
+
+static const char *last_of(const char *text, size_t n, char c)
+{
+    while (n && text[n - 1] != c) n--;
+    return n ? text + n - 1 : NULL;
+}
+
+lin_trn_word lin_trn_read_word(const char *text, size_t n)
+{
+    lin_trn_word w = {.text = text, .n = n};
+    if (w.n > 1 && w.text[w.n - 1] == '*') w.n--;
+    w.is_null = w.n == 1 && *w.text == '@';
+    w.is_optional = w.n > 2 && *w.text == '(' && w.text[w.n - 1] == ')';
+    if (w.is_optional) w.text++, w.n -= 2;
+    return w;
+}
+
+static lin_status bad_choice(const lin_trn_reader *r, int line, const char *what, lin_error *err)
+{
+    return lin_fail(err, LIN_FORMAT, "%s:%d: %s", r->name, line, what);
+}
+
+static lin_status add_choice(lin_trn_reader *r, const char *text, size_t n, int line, lin_error *err)
+{
+    const lin_trn_word w = lin_trn_read_word(text, n);
+    char shown[LIN_QUOTE];
+    if (memchr(text, ';', n) || memchr(text, '\\', n)) {
+        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: '%s': ; and \\ are not supported inside words", r->name, line,
+                        lin_quote(shown, text, n));
+    }
+    if (memchr(text, '{', n) || memchr(text, '}', n)) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s': a brace begins or ends alternatives, as in { a / b }", r->name, line,
+                        lin_quote(shown, text, n));
+    }
+    if (w.is_null) return append(r, LIN_EDIT_NULL, err);
+    r->is_optional = w.is_optional;
+    lin_status status = lin_trn_add_token(r, w.text, w.n, err);
+    r->is_optional = 0;
+    return status;
+}
+
+// sclite ignores empty alternatives: { / a } is { a }.
+lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *end, int line, lin_error *err)
+{
+    struct {
+        int has_words, is_empty; // of all alternatives so far; of the present one
+    } open[LIN_EDIT_DEPTH + 1];
+    int depth = 0;
+    lin_status status = LIN_OK;
+    while (!status) {
+        while (at < end && lin_is_space(*at)) at++;
+        if (at == end) break;
+        if (depth && *at == '/') {
+            open[depth].is_empty = 1;
+            at++;
+            continue;
+        }
+        if (depth && *at == '}') {
+            if (!open[depth--].has_words) return bad_choice(r, line, "there is nothing between the braces", err);
+            status = append(r, LIN_EDIT_CLOSE, err);
+            at++;
+            continue;
+        }
+        if (depth && open[depth].is_empty && open[depth].has_words) status = append(r, LIN_EDIT_OR, err);
+        open[depth].is_empty = 0;
+        open[depth].has_words = 1;
+        if (status) break;
+        if (*at == '{') {
+            if (depth == LIN_EDIT_DEPTH) return bad_choice(r, line, "too many braces within braces", err);
+            open[++depth].has_words = 0;
+            open[depth].is_empty = 1;
+            status = append(r, LIN_EDIT_OPEN, err);
+            at++;
+            continue;
+        }
+        const char *from = at;
+        while (at < end && !lin_is_space(*at) && !(depth && (*at == '/' || *at == '}'))) at++;
+        status = add_choice(r, from, (size_t)(at - from), line, err);
+    }
+    return !status && depth ? bad_choice(r, line, "a closing brace is missing", err) : status;
+}
+
+static lin_status read_trn_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
+{
+    const char *open = last_of(line->text, line->n, '('), *close = last_of(line->text, line->n, ')');
+    char shown[LIN_QUOTE];
+    if (!open || !close || close < open + 2) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: no utterance id in parentheses at the end of '%s'", r->name, line->number,
+                        lin_quote(shown, line->text, line->n));
+    }
+    const char *after = close + 1, *field;
+    size_t n;
+    if (lin_field_next(&after, line->text + line->n, &field, &n)) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' behind the utterance id", r->name, line->number, lin_quote(shown, field, n));
+    }
+    lin_status status = lin_trn_add_utterance(r, open + 1, (size_t)(close - open - 1), line->number, err);
+    return status ? status : lin_trn_add_choices(r, line->text, open, line->number, err);
+}
+
+static lin_status read_kaldi_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
+{
+    const char *at = line->text, *end = line->text + line->n, *id;
+    size_t n;
+    lin_field_next(&at, end, &id, &n);
+    lin_status status = lin_trn_add_utterance(r, id, n, line->number, err);
+    return status ? status : lin_trn_add_tokens(r, at, end, err);
+}
+
+static int ends_with(const char *name, const char *extension)
+{
+    size_t n = strlen(name), k = strlen(extension);
+    return n > k && !strcmp(name + n - k, extension);
+}
+
+// A line that holds no data: blank, or a comment where the format has them.
+static int is_skipped(const lin_lines *line, lin_trn_format format)
+{
+    const char *at = line->text, *field;
+    size_t n;
+    if (!lin_field_next(&at, line->text + line->n, &field, &n)) return 1;
+    return (format == LIN_TRN_TRN || format == LIN_TRN_CTM || format == LIN_TRN_STM) && n >= 2 && !memcmp(field, ";;", 2);
+}
+
+static lin_trn_format guess_format(const char *name, const char *text, size_t n)
+{
+    lin_lines line;
+    if (ends_with(name, ".trn")) return LIN_TRN_TRN;
+    if (ends_with(name, ".stm")) return LIN_TRN_STM;
+    if (ends_with(name, ".ctm")) return LIN_TRN_CTM;
+    if (ends_with(name, ".jsonl") || ends_with(name, ".json")) return LIN_TRN_JSON;
+    lin_lines_begin(&line, text, n);
+    while (lin_lines_next(&line)) {
+        if (is_skipped(&line, LIN_TRN_TRN)) continue;
+        const char *at = line.text, *end = line.text + line.n, *f[7];
+        size_t n_field[7];
+        int k = 0;
+        double value;
+        while (k < 7 && lin_field_next(&at, end, &f[k], &n_field[k])) k++;
+        if ((k == 5 || k == 6) && lin_text_number(f[2], n_field[2], &value) && lin_text_number(f[3], n_field[3], &value)) {
+            return LIN_TRN_CTM;
+        }
+        if (k >= 6 && *f[5] == '<' && f[5][n_field[5] - 1] == '>' && lin_text_number(f[3], n_field[3], &value) &&
+            lin_text_number(f[4], n_field[4], &value)) {
+            return LIN_TRN_STM;
+        }
+        while (lin_is_space(end[-1])) end--; // the line is not blank
+        if (*f[0] == '{' && end[-1] == '}') return LIN_TRN_JSON;
+        return end[-1] == ')' && memchr(line.text, '(', line.n) ? LIN_TRN_TRN : LIN_TRN_KALDI;
+    }
+    return LIN_TRN_TRN; // nothing but comments, which Kaldi text does not have
+}
+
+static lin_status read_lines(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
+{
+    lin_trn_format format = r->trn->format;
+    lin_lines line;
+    lin_status status = LIN_OK;
+    lin_lines_begin(&line, text, n);
+    while (!status && lin_lines_next(&line)) {
+        size_t bad = lin_text_find_control(line.text, line.n);
+        if (bad < line.n) {
+            return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", r->name, line.number,
+                            (unsigned char)line.text[bad], bad + 1);
+        }
+        if (is_skipped(&line, format)) continue;
+        if (format == LIN_TRN_TRN) status = read_trn_line(r, &line, err);
+        else if (format == LIN_TRN_STM) status = lin_trn_stm_line(r, &line, err);
+        else if (format == LIN_TRN_CTM) status = lin_trn_ctm_line(r, &line, err);
+        else if (format == LIN_TRN_JSON) status = lin_trn_json_line(r, &line, err);
+        else status = read_kaldi_line(r, &line, err);
+    }
+    if (!status && format == LIN_TRN_CTM) status = lin_trn_ctm_done(r, err);
+    return status;
+}
+
+lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
+                         lin_trn *trn, lin_error *err)
+{
+    lin_trn_reader r = {.name = name, .tokens = tokens, .trn = trn};
+    char *own;
+    if (options) r.options = *options;
+    *trn = (lin_trn){.format = r.options.format};
+    // Transcripts in other encodings than Unicode's are scored by their bytes.
+    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
+    if (status) return status;
+    if (trn->format == LIN_TRN_AUTO) trn->format = guess_format(name, text, n);
+    status = read_lines(&r, text, n, err);
+    if (!status && !trn->n && !trn->n_segments && trn->format != LIN_TRN_CTM) {
+        status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", name);
+    }
+    lin_free(own);
+    lin_free(r.folded);
+    lin_free(r.rows);
+    lin_free(r.channel_of);
+    lin_free(r.n_of_speaker);
+    lin_free(r.joined);
+    lin_symbols_free(&r.channels);
+    if (status) lin_trn_free(trn);
+    return status;
+}
+
+void lin_trn_free(lin_trn *trn)
+{
+    lin_symbols_free(&trn->ids);
+    lin_symbols_free(&trn->unmapped);
+    lin_free(trn->utterances);
+    lin_free(trn->tokens);
+    lin_free(trn->middles);
+    lin_symbols_free(&trn->places);
+    lin_symbols_free(&trn->speakers);
+    lin_free(trn->speaker_of);
+    lin_free(trn->segments);
+    *trn = (lin_trn){.format = LIN_TRN_AUTO};
+}
+
+size_t lin_trn_speaker(const char *id, size_t n)
+{
+    const char *dash = n ? memchr(id, '-', n) : NULL;
+    if (!dash && n) dash = memchr(id, '_', n);
+    return dash && dash > id ? (size_t)(dash - id) : n;
+}

@@ -1,0 +1,102 @@
+/*
+ * trn.h - reads transcripts and results for scoring: NIST TRN, STM and CTM, Kaldi text, JSON lines.
+ *
+ *   TRN    P P P (utt-id)                               ";;" begins a comment line
+ *   STM    file channel speaker start end [<labels>] P P P      (stm.h)
+ *   Kaldi  utt-id P P P
+ *   CTM    utt-id channel start duration P [confidence]  one token per line; put in order of time within an utterance
+ *   JSON   {"id": "utt-id", "phones": [{"phone": "P", ...}, ...], "words": [{"word": "W", ...}, ...]}        one object per line,
+ *          as decoder/writers makes them; the lists may hold plain strings; or {"id": "utt-id", "text": "P P P"}
+ *
+ * Texts are brought into the form of base/unicode.h; those that are not Unicode are compared by their bytes.
+ * Tokens and ids are compared without regard to the case of ASCII letters, as sclite does, unless asked otherwise.
+ * In TRN and STM "{ a / b c / @ }" are alternatives, "@" is a null word, "(a)" is optional as for sclite -D, and one "*" at the end
+ * of a word is dropped; in CTM so are "@", "(a)" and "a*", and alternatives are between lines <ALT_BEGIN>, <ALT> and <ALT_END>. They
+ * become the marks of score/edit_choices. ";" and "\" inside words, which sclite treats specially too, are refused in TRN and
+ * STM. In the other formats all these are plain bytes.
+ *
+ *   lin_symbols tokens = {0};                                       // shared by reference and hypothesis
+ *   lin_trn_parse(text, n, "ref.trn", NULL, &tokens, &ref, &err);
+ *   for (u = 0; u < ref.n; u++) ... ref.tokens[ref.utterances[u].first ...], lin_symbols_text(&ref.ids, u) ...
+ *   lin_trn_free(&ref);
+ *
+ * Threads: one at a time while reading, shared by all afterwards.
+ */
+#ifndef LIN_SCORE_TRN_H
+#define LIN_SCORE_TRN_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+#include "base/symbols.h"
+#include "lexicon/phones.h"
+#include "score/phone_map.h"
+
+typedef enum lin_trn_format {
+    LIN_TRN_AUTO, /* by the name's extension (.trn, .stm, .ctm, .jsonl, .json), else by the first line */
+    LIN_TRN_TRN,
+    LIN_TRN_KALDI,
+    LIN_TRN_CTM,
+    LIN_TRN_JSON,
+    LIN_TRN_STM
+} lin_trn_format;
+
+/* What is taken of a JSON object that holds both; its "text" stands for either. */
+typedef enum lin_trn_unit { LIN_TRN_PHONES, LIN_TRN_WORDS } lin_trn_unit;
+
+typedef struct lin_trn_options {
+    lin_trn_format format;
+    int case_sensitive;
+    lin_trn_unit unit;
+    int by_channel;           /* CTM: each channel of a file is an utterance, "file channel", and its words keep their times */
+    const lin_phones *phones; /* not NULL: tokens that it reads (lin_phones_read) are its names, without stress; before the map */
+    const lin_phone_map *map; /* applied to every token, NULL for none; made with the same case_sensitive */
+} lin_trn_options;
+
+typedef struct lin_trn_utterance {
+    size_t first; /* of its tokens */
+    int n;
+    int line; /* where it was found, from 1 */
+} lin_trn_utterance;
+
+/* A line of an STM. */
+typedef struct lin_trn_segment {
+    double start_s, end_s;
+    int place;     /* file and channel: string of lin_trn.places */
+    int utterance; /* -1: a time that is not scored */
+} lin_trn_segment;
+
+typedef struct lin_trn {
+    lin_trn_format format;         /* what it was read as */
+    lin_symbols ids;               /* id of utterance u is string u */
+    lin_trn_utterance *utterances; /* [n], in the order of the file */
+    int n;
+    int *tokens; /* indices into the shared table, or marks of edit_choices.h */
+    size_t n_tokens;
+    size_t utterances_capacity, tokens_capacity;
+    double *middles;      /* CTM by_channel: of each token, in seconds; of alternatives the latest; else NULL */
+    lin_symbols places;   /* STM: "file channel"; a channel that is a letter is its number in the alphabet */
+    lin_symbols speakers; /* STM: of the file */
+    int *speaker_of;      /* STM: of each utterance; else NULL */
+    lin_trn_segment *segments; /* STM: [n_segments], in the order of the file */
+    int n_segments;
+    size_t speaker_of_capacity, segments_capacity;
+    lin_symbols unmapped; /* the distinct tokens that are not in the map; they are not changed */
+    long long n_deleted;  /* tokens that the map deleted */
+} lin_trn;
+
+/*
+ * Reads n bytes of a file; messages call it name. `options` may be NULL. `trn` is overwritten; on failure it is empty.
+ * LIN_FORMAT with name:line: control characters, a line without id, an id twice, two channels in one CTM utterance, a time that is
+ * no number, braces that do not match, what is not JSON or lacks a field, and a file without any utterance. LIN_UNSUPPORTED for ";"
+ * and "\" where sclite treats them specially. LIN_NO_MEMORY.
+ */
+lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
+                         lin_trn *trn, lin_error *err);
+void lin_trn_free(lin_trn *trn);
+
+/* Bytes of an utterance id that name its speaker by sclite's "spu_id" convention: up to the first '-', or if there is none up to
+ * the first '_', or all of it. */
+size_t lin_trn_speaker(const char *id, size_t n);
+
+#endif

@@ -1,0 +1,567 @@
+// serve.c - the server of linnet serve: routes, limits, what is measured, and its life from opening to draining; see serve.h.
+
+#include "serve/serve.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/common.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/textfile.h"
+
+enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10, BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
+
+volatile int lin_serve_stop, lin_serve_reload;
+
+/* ---- what all files share --------------------------------------------------------------------------------------------------- */
+
+void lin_serve_touch(lin_client *c)
+{
+    lin_serve *s = c->serve;
+    pthread_mutex_lock(&s->lock);
+    if (!c->touched) {
+        c->touched = 1;
+        c->next_touched = s->touched;
+        s->touched = c;
+    }
+    if (!s->woken_for_good) s->transport->wake(s->web);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void lin_serve_count(lin_serve *s, long long *count)
+{
+    pthread_mutex_lock(&s->lock);
+    ++*count;
+    pthread_mutex_unlock(&s->lock);
+}
+
+enum { MOST_HEADERS = 8 };
+
+static void answer(lin_serve *s, lin_web_peer *peer, lin_web_reply *reply, int retry_s)
+{
+    lin_web_header headers[MOST_HEADERS] = {{"x-content-type-options", "nosniff"}, {"cache-control", "no-store"}};
+    char seconds[16];
+    int n = 2;
+    snprintf(seconds, sizeof seconds, "%d", retry_s);
+    if (retry_s) headers[n++] = (lin_web_header){"retry-after", seconds};
+    if (reply->status == 401) headers[n++] = (lin_web_header){"www-authenticate", "Bearer"};
+    for (int i = 0; i < reply->n_headers && n < MOST_HEADERS; i++) headers[n++] = reply->headers[i];
+    reply->headers = headers;
+    reply->n_headers = n;
+    s->transport->reply(peer, reply);
+}
+
+void lin_serve_answer(lin_serve *s, lin_web_peer *peer, int status, const char *type, const char *body, size_t n)
+{
+    answer(s, peer, &(lin_web_reply){.status = status, .type = type, .body = body, .n = n}, 0);
+}
+
+void lin_serve_refuse(lin_serve *s, lin_web_peer *peer, int status, int retry_s, const char *message)
+{
+    lin_buffer out = {0};
+    lin_openai_put_error(&out, status, message);
+    answer(s, peer, &(lin_web_reply){.status = status, .type = "application/json", .body = out.data, .n = out.n}, retry_s);
+    lin_buffer_free(&out);
+}
+
+/* ---- /metrics --------------------------------------------------------------------------------------------------------------- */
+
+static void put_metric(lin_buffer *out, const char *name, const char *type, const char *help, double value, int digits)
+{
+    lin_buffer_format(out, "# HELP linnet_%s %s\n# TYPE linnet_%s %s\nlinnet_%s ", name, help, name, type, name);
+    lin_buffer_fixed(out, value, digits);
+    lin_buffer_char(out, '\n');
+}
+
+static void put_causes(lin_buffer *out, const char *name, const char *help, const char *const *causes, const long long *values, int n)
+{
+    lin_buffer_format(out, "# HELP linnet_%s %s\n# TYPE linnet_%s counter\n", name, help, name);
+    for (int i = 0; i < n; i++) lin_buffer_format(out, "linnet_%s{cause=\"%s\"} %lld\n", name, causes[i], values[i]);
+}
+
+static void put_metrics(lin_serve *s, lin_buffer *out)
+{
+    lin_engine_stats e;
+    lin_voices_stats(s->voices, &e);
+    pthread_mutex_lock(&s->lock);
+    const lin_serve_counts c = s->counts;
+    pthread_mutex_unlock(&s->lock);
+    put_metric(out, "streams", "gauge", "WebSocket streams that are open.", s->n_streams, 0);
+    put_metric(out, "streams_max", "gauge", "Streams that may be open.", s->v->max_streams, 0);
+    int held = 0;
+    for (const lin_client *client = s->clients; client; client = client->behind) held += client->is_held_back;
+    put_metric(out, "streams_held", "gauge", "Streams whose sound waits until their results are read.", held, 0);
+    put_metric(out, "streams_total", "counter", "Streams that were opened.", (double)c.streams, 0);
+    put_metric(out, "resumed_total", "counter", "Streams that went on from a saved state.", (double)c.resumed, 0);
+    put_metric(out, "states_total", "counter", "States that were given to clients.", (double)c.sessions_saved, 0);
+    put_metric(out, "utterances_total", "counter", "Utterances of streams that have ended.", (double)c.utterances, 0);
+    put_metric(out, "partials_dropped_total", "counter", "Provisional results that were left out for slow readers.",
+               (double)c.partials_dropped, 0);
+    put_metric(out, "finals_unread_total", "counter", "Final results that still waited for their reader when it was gone.",
+               (double)c.finals_unread, 0);
+    put_metric(out, "sound_seconds_total", "counter", "Seconds of sound taken in by streams.", c.sound_s, 3);
+    put_metric(out, "uploads", "gauge", "Uploads that are received, wait or are worked on.", lin_files_left(s), 0);
+    put_metric(out, "files_total", "counter", "Files that were transcribed or aligned.", (double)(c.files + c.aligned), 0);
+    put_metric(out, "file_seconds_total", "counter", "Seconds of sound in them.", c.file_s, 3);
+    put_metric(out, "stream_bytes", "gauge", "Memory of one stream in the engine.", (double)e.bytes_each, 0);
+    lin_buffer_text(out, "# HELP linnet_lag_seconds From the sound of a row to its results, in the last seconds.\n"
+                         "# TYPE linnet_lag_seconds gauge\n");
+    const double lags[] = {e.lag_p50_ms, e.lag_p95_ms, e.lag_p99_ms};
+    const char *const quantiles[] = {"0.5", "0.95", "0.99"};
+    for (int i = 0; i < 3; i++) {
+        lin_buffer_format(out, "linnet_lag_seconds{quantile=\"%s\"} ", quantiles[i]);
+        lin_buffer_fixed(out, lags[i] * 1e-3, 4);
+        lin_buffer_char(out, '\n');
+    }
+    put_metric(out, "lost_samples_total", "counter", "Samples that did not fit a queue.", (double)(s->lost + e.lost_samples), 0);
+    static const char *const refused[] = {"streams", "address", "lag", "token", "origin", "host", "files", "size"};
+    static const char *const errors[] = {"message", "slow", "idle", "failed"};
+    put_causes(out, "refused_total", "Requests that were refused.", refused,
+               (const long long[]){c.refused_full, c.refused_address, c.refused_lag, c.refused_token, c.refused_origin,
+                                   c.refused_host, c.refused_files, c.too_large}, 8);
+    put_causes(out, "errors_total", "Streams and requests that ended with an error.", errors,
+               (const long long[]){c.bad, c.slow, c.idle, c.failed}, 4);
+}
+
+/* ---- routes ----------------------------------------------------------------------------------------------------------------- */
+
+static int refuse(lin_serve *s, lin_web_peer *peer, long long *count, int status, int retry_s, const char *message)
+{
+    if (count) lin_serve_count(s, count);
+    lin_serve_refuse(s, peer, status, retry_s, message);
+    return 0;
+}
+
+// 0: refused.
+static int may_enter(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+{
+    const char *token;
+    const size_t n = lin_token_find(r->authorization, r->query, &token);
+    if (!lin_origin_allowed(r->origin, r->host, s->v->origins.items, s->v->origins.count))
+        return refuse(s, peer, &s->counts.refused_origin, 403, 0, "this server does not serve pages of that origin");
+    if (s->tokens && !lin_token_known(s->tokens, s->n_tokens, token, n))
+        return refuse(s, peer, &s->counts.refused_token, 401, 0, "a valid token is needed");
+    return 1;
+}
+
+// 0: refused.
+static int is_one_of_few(lin_serve *s, lin_web_peer *peer, const char *address)
+{
+    int same = 0;
+    for (const lin_client *c = s->clients; c; c = c->behind) same += !strcmp(c->address, address);
+    if (!s->v->max_per_address || same < s->v->max_per_address) return 1;
+    return refuse(s, peer, &s->counts.refused_address, 429, RETRY_S, "too many streams and uploads from this address");
+}
+
+// 0: refused.
+static int has_room(lin_serve *s, lin_web_peer *peer, const char *address)
+{
+    if (s->draining) return refuse(s, peer, NULL, 503, RETRY_S, "the server is stopping");
+    if (s->n_streams >= s->v->max_streams)
+        return refuse(s, peer, &s->counts.refused_full, 503, RETRY_S, "all streams are taken");
+    if (s->v->max_lag_ms && s->lag_ms > s->v->max_lag_ms)
+        return refuse(s, peer, &s->counts.refused_lag, 503, RETRY_S, "the server is too busy");
+    return is_one_of_few(s, peer, address);
+}
+
+static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_request *r, lin_client_kind kind)
+{
+    lin_client *c = lin_calloc(1, sizeof *c);
+    if (!c) {
+        lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
+        return NULL;
+    }
+    c->serve = s;
+    c->peer = peer;
+    c->kind = kind;
+    c->heard_at = lin_now();
+    snprintf(c->address, sizeof c->address, "%s", r->address);
+    c->behind = s->clients;
+    if (s->clients) s->clients->before = c;
+    s->clients = c;
+    s->n_clients++;
+    if (kind == LIN_CLIENT_REQUEST) return c;
+    s->n_streams++;
+    lin_serve_count(s, &s->counts.streams);
+    lin_stream_begin(c);
+    return c;
+}
+
+static void forget(lin_client **list, lin_client *c, size_t next)
+{
+    while (*list && *list != c) list = (lin_client **)(void *)((char *)*list + next);
+    if (*list) memcpy(list, (char *)c + next, sizeof *list);
+}
+
+static void free_client(lin_client *c)
+{
+    lin_serve *s = c->serve;
+    if (c->kind == LIN_CLIENT_REQUEST) lin_files_leave(c);
+    else lin_stream_free(c); // waits for the engine: nothing touches the client afterwards
+    pthread_mutex_lock(&s->lock);
+    if (c->touched) forget(&s->touched, c, offsetof(lin_client, next_touched));
+    pthread_mutex_unlock(&s->lock);
+    if (c->waiting) forget(&s->waiting, c, offsetof(lin_client, waits));
+    *(c->before ? &c->before->behind : &s->clients) = c->behind;
+    if (c->behind) c->behind->before = c->before;
+    s->n_clients--;
+    s->n_streams -= c->kind != LIN_CLIENT_REQUEST;
+    lin_free(c);
+}
+
+static lin_client *open_socket(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+{
+    const int own = strcmp(r->path, "/v1/stream") == 0;
+    if (!own && strcmp(r->path, "/") != 0) {
+        lin_serve_refuse(s, peer, 404, 0, "WebSockets are at / (Vosk's protocol) and at /v1/stream");
+        return NULL;
+    }
+    if (!may_enter(s, peer, r) || !has_room(s, peer, r->address)) return NULL;
+    return new_client(s, peer, r, own ? LIN_CLIENT_STREAM : LIN_CLIENT_VOSK);
+}
+
+static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+{
+    const int aligns = strcmp(r->path, "/v1/align") == 0;
+    if (!aligns && strcmp(r->path, "/v1/audio/transcriptions") != 0) {
+        lin_serve_refuse(s, peer, 404, 0, "there is nothing at this address");
+        return NULL;
+    }
+    if (!may_enter(s, peer, r) || !is_one_of_few(s, peer, r->address)) return NULL;
+    lin_client *c = new_client(s, peer, r, LIN_CLIENT_REQUEST);
+    if (c) c->job = lin_files_begin(c, r, aligns);
+    if (c) c->body_until = lin_now() + BODY_S + (double)r->length / BODY_BYTES_A_SECOND;
+    if (!c || c->job) return c;
+    free_client(c);
+    return NULL;
+}
+
+static void get(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+{
+    static const char models[] = "{\"object\":\"list\",\"data\":[{\"id\":\"linnet\",\"object\":\"model\",\"owned_by\":\"linnet\"}]}";
+    const char *type;
+    size_t n;
+    const char *file = lin_page_find(s->page, r->path, &type, &n);
+    if (file) {
+        static const lin_web_header policy = {"content-security-policy", "default-src 'self'; connect-src 'self' ws: wss:; "
+                                                                         "img-src 'self' data:; frame-ancestors 'none'"};
+        answer(s, peer, &(lin_web_reply){.status = 200, .type = type, .body = file, .n = n, .headers = &policy, .n_headers = 1}, 0);
+    } else if (!strcmp(r->path, "/healthz")) {
+        lin_serve_answer(s, peer, 200, "text/plain", "ok\n", 3);
+    } else if (!strcmp(r->path, "/readyz")) {
+        const int ready = !s->draining && s->n_streams < s->v->max_streams && !(s->v->max_lag_ms && s->lag_ms > s->v->max_lag_ms);
+        lin_serve_answer(s, peer, ready ? 200 : 503, "text/plain", ready ? "ready\n" : "busy\n", ready ? 6 : 5);
+    } else if (!strcmp(r->path, "/metrics")) {
+        lin_buffer out = {0};
+        put_metrics(s, &out);
+        lin_serve_answer(s, peer, 200, "text/plain; version=0.0.4", out.data, out.n);
+        lin_buffer_free(&out);
+    } else if (!strcmp(r->path, "/v1/models")) {
+        if (may_enter(s, peer, r)) lin_serve_answer(s, peer, 200, "application/json", models, sizeof models - 1);
+    } else {
+        lin_serve_refuse(s, peer, 404, 0, "there is nothing at this address");
+    }
+}
+
+static int is_asked_for(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+{
+    const lin_list *names = &s->v->hosts;
+    if (lin_host_allowed(r->host, s->host, names->items, names->count)) return 1;
+    const char *const own = s->own_name;
+    if (*own && lin_host_allowed(r->host, own, NULL, 0)) return 1;
+    return refuse(s, peer, &s->counts.refused_host, 421, 0, "this server is not known by that name: see --host");
+}
+
+static void *on_open(void *context, lin_web_peer *peer, const lin_web_request *r)
+{
+    lin_serve *s = context;
+    if (!is_asked_for(s, peer, r)) return NULL;
+    if (r->websocket) return open_socket(s, peer, r);
+    if (!strcmp(r->method, "POST")) return open_upload(s, peer, r);
+    if (!strcmp(r->method, "GET") || !strcmp(r->method, "HEAD")) get(s, peer, r);
+    else lin_serve_refuse(s, peer, 405, 0, "the methods are GET and POST");
+    return NULL;
+}
+
+/* ---- handlers --------------------------------------------------------------------------------------------------------------- */
+
+static void on_data(void *context, void *user, const char *bytes, size_t n, int binary, int last)
+{
+    lin_client *c = user;
+    (void)context;
+    c->heard_at = lin_now();
+    if (c->kind == LIN_CLIENT_REQUEST) lin_files_data(c, bytes, n);
+    else lin_stream_data(c, bytes, n, binary, last);
+}
+
+static void on_complete(void *context, void *user)
+{
+    (void)context;
+    lin_files_complete(user);
+}
+
+static int on_next(void *context, void *user, lin_web_message *m)
+{
+    (void)context;
+    return lin_stream_next(user, m);
+}
+
+static void on_gone(void *context, void *user)
+{
+    (void)context;
+    free_client(user);
+}
+
+static void on_log(void *context, const char *line)
+{
+    const lin_serve *s = context;
+    if (!s->v->quiet) lin_complain("%.*s", (int)strcspn(line, "\r\n"), line);
+}
+
+// What is due once a second.
+static void tidy(lin_serve *s, double now)
+{
+    for (lin_client *c = s->clients, *behind; c; c = behind) {
+        behind = c->behind;
+        if (c->kind == LIN_CLIENT_REQUEST) {
+            if (!lin_files_receives(c)) continue;
+            if (now <= c->body_until) s->transport->expect(c->peer, (int)(c->body_until - now) + BODY_S);
+            else lin_files_give_up(c);
+            continue;
+        }
+        const int stuck = lin_stream_is_stuck(c, now), idle = !c->paused && !c->ending && now - c->heard_at > s->v->idle_s;
+        if (!stuck && !idle) continue;
+        if (!stuck) lin_serve_count(s, &s->counts.idle);
+        s->transport->drop(c->peer);
+        c->heard_at = now;
+    }
+    if (now - s->stats_at < STATS_S) return;
+    s->stats_at = now;
+    lin_engine_stats e;
+    lin_voices_stats(s->voices, &e);
+    s->lag_ms = e.rows ? e.lag_p95_ms : 0;
+    s->lost += e.lost_samples;
+    lin_voices_stats_reset(s->voices);
+}
+
+static void drain(lin_serve *s, double now)
+{
+    if (!s->draining) {
+        s->draining = 1;
+        s->drain_until = now + s->v->drain_s;
+        if (!s->v->quiet) lin_complain("stopping: %d streams finish their utterances", s->n_streams);
+    }
+    for (lin_client *c = s->clients, *behind; c; c = behind) {
+        behind = c->behind;
+        if (c->kind != LIN_CLIENT_REQUEST) lin_stream_drain(c, now > s->drain_until);
+    }
+}
+
+// Those before remain if that fails.
+static void read_tokens_again(lin_serve *s)
+{
+    char *tokens;
+    size_t n;
+    lin_error err = {0};
+    lin_serve_reload = 0;
+    if (lin_text_read(s->v->tokens, &tokens, &n, &err) != LIN_OK) {
+        lin_complain("the tokens were not read again: %s", err.message);
+        return;
+    }
+    lin_free(s->tokens);
+    s->tokens = tokens;
+    s->n_tokens = n;
+    if (!s->v->quiet) lin_complain("the tokens were read again");
+}
+
+static void go_on(lin_client *c)
+{
+    if (c->kind == LIN_CLIENT_REQUEST) lin_files_go_on(c);
+    else lin_stream_go_on(c);
+}
+
+static int on_turn(void *context)
+{
+    lin_serve *s = context;
+    const double now = lin_now();
+    for (;;) {
+        pthread_mutex_lock(&s->lock);
+        lin_client *c = s->touched;
+        if (c) {
+            s->touched = c->next_touched;
+            c->touched = 0;
+        }
+        pthread_mutex_unlock(&s->lock);
+        if (!c) break;
+        go_on(c);
+    }
+    lin_client *c = s->waiting;
+    s->waiting = NULL;
+    while (c) {
+        lin_client *next = c->waits;
+        c->waiting = 0;
+        lin_stream_go_on(c);
+        c = next;
+    }
+    if (lin_serve_stop) drain(s, now);
+    if (lin_serve_reload) read_tokens_again(s);
+    if (now - s->second_at >= 1) {
+        s->second_at = now;
+        tidy(s, now);
+    }
+    return s->waiting ? SOON_MS : OFTEN_MS;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+
+static void on_signal(int number)
+{
+    (void)number;
+    lin_serve_stop = lin_serve_stop ? 2 : 1;
+}
+
+static void on_hangup(int number)
+{
+    (void)number;
+    lin_serve_reload = 1;
+}
+
+static void watch_signals(int with_tokens)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    action.sa_handler = on_hangup;
+    if (with_tokens) sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+// HOST:PORT, [HOST]:PORT or PORT.
+static lin_status read_address(const char *text, char *host, size_t capacity, int *port, lin_error *err)
+{
+    const char *colon = strrchr(text, ':'), *digits = colon ? colon + 1 : text;
+    const size_t n = colon ? (size_t)(colon - text) : 0;
+    char *end;
+    const long number = strtol(digits, &end, 10);
+    if (*end || end == digits || number < 0 || number > 65535 || n >= capacity)
+        return lin_fail(err, LIN_INVALID, "--listen must be HOST:PORT or PORT, not %s", text);
+    const int bracket = n > 1 && text[0] == '[' && text[n - 1] == ']';
+    snprintf(host, capacity, "%.*s", (int)(bracket ? n - 2 : n), text + bracket);
+    if (!colon) snprintf(host, capacity, "127.0.0.1");
+    *port = (int)number;
+    return LIN_OK;
+}
+
+static lin_status open_recognition(lin_serve *s, lin_error *err)
+{
+    const lin_serve_values *v = s->v;
+    const lin_warnings warnings = lin_complaints(v->quiet);
+    const char *model;
+    lin_status status = lin_model_named(&v->model, &model, err);
+    if (status == LIN_OK) status = lin_open_recognizer(&s->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
+    if (status != LIN_OK) return status;
+    s->recognizer.stop = NULL; // uploads are finished after a signal
+    if (!s->recognizer.streams)
+        return lin_fail(err, LIN_UNSUPPORTED, "linnet serve needs a model that streams; this one needs whole utterances");
+    status = lin_decoding_open(&s->decoding, &v->decoding, s->recognizer.phones, s->recognizer.row_seconds,
+                               s->recognizer.delay_s, &warnings, err);
+    if (status == LIN_OK && v->decoding.words && v->decoding.readable) status = lin_find_open_punctuation(&s->punctuation, err);
+    if (status == LIN_OK && s->punctuation) s->speller = lin_find_speller(s->recognizer.phones);
+    s->words = (lin_live_words){.phones = s->recognizer.phones,
+                                .ipa = v->ipa,
+                                .readable = s->punctuation,
+                                .speller = s->speller,
+                                .partial_phones = 1};
+    const lin_voices_options o = {.recognizer = &s->recognizer, .decoding = &s->decoding, .rules = v->endpoints.rules,
+                                  .resets = lin_endpoint_resets(&v->endpoints, &s->recognizer), .capacity = v->max_streams,
+                                  .threads = v->threads, .sink = lin_stream_sink};
+    if (status == LIN_OK) status = lin_voices_create(&o, &s->voices, err);
+    return status == LIN_OK ? lin_files_create(s, err) : status;
+}
+
+// The socket that systemd has opened for this process, sd_listen_fds(3).
+static lin_status take_socket(int *socket, lin_error *err)
+{
+    const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+    if (!pid || !n || strtol(pid, NULL, 10) != (long)getpid() || strcmp(n, "1") != 0)
+        return lin_fail(err, LIN_INVALID, "--listen systemd needs one socket from systemd (LISTEN_FDS=1): see recipes/serve/linnet.socket");
+    *socket = 3;
+    return LIN_OK;
+}
+
+static lin_status open_web(lin_serve *s, lin_error *err)
+{
+    const lin_serve_values *v = s->v;
+    char *host = s->host;
+    const lin_web_handlers handlers = {.context = s, .open = on_open, .data = on_data, .complete = on_complete, .next = on_next,
+                                       .gone = on_gone, .turn = on_turn, .log = on_log};
+    lin_web_options o = {.peers = v->max_streams + v->max_files, .certificate = v->certificate, .key = v->key,
+                         .ping_s = v->unread_s > PING_S ? v->unread_s : PING_S};
+    lin_status status = strcmp(v->listen, "systemd") == 0 ? take_socket(&o.socket, err)
+                                                          : read_address(v->listen, host, sizeof s->host, &o.port, err);
+    o.host = *host && strcmp(host, "*") != 0 ? host : NULL;
+    if (status == LIN_OK) status = s->transport->open(&o, &handlers, &s->web, err);
+    return status;
+}
+
+static int is_done(const lin_serve *s)
+{
+    if (lin_serve_stop > 1) return 1;
+    return s->draining && s->n_streams == 0 && (lin_files_left((lin_serve *)s) == 0 || lin_now() > s->drain_until);
+}
+
+static void close_all(lin_serve *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->woken_for_good = 1;
+    pthread_mutex_unlock(&s->lock);
+    if (s->web) s->transport->close(s->web);
+    lin_files_destroy(s);
+    lin_voices_destroy(s->voices);
+    lin_decoding_close(&s->decoding);
+    lin_punctuation_destroy(s->punctuation);
+    lin_g2p_rules_destroy(s->speller);
+    lin_recognizer_close(&s->recognizer);
+    lin_page_close(s->page);
+    lin_free(s->tokens);
+    pthread_mutex_destroy(&s->lock);
+}
+
+// The bytes of the file are the secret, whatever they are.
+static lin_status make_state_key(lin_serve *s, lin_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    lin_status status = s->v->state_key ? lin_text_read(s->v->state_key, &text, &n, err) : LIN_OK;
+    if (status == LIN_OK && s->v->state_key && n < 16)
+        status = lin_fail(err, LIN_INVALID, "%s: a secret has at least 16 bytes", s->v->state_key);
+    if (status == LIN_OK) status = s->transport->make_key(text, n, s->state_key, err);
+    lin_free(text);
+    return status;
+}
+
+lin_status lin_serve_run(lin_serve *s, lin_error *err)
+{
+    pthread_mutex_init(&s->lock, NULL);
+    lin_serve_stop = lin_serve_reload = 0;
+    watch_signals(s->v->tokens != NULL);
+    gethostname(s->own_name, sizeof s->own_name - 1);
+    lin_status status = lin_web_load(&s->transport, err);
+    if (status == LIN_OK && s->v->tokens) status = lin_text_read(s->v->tokens, &s->tokens, &s->n_tokens, err);
+    if (status == LIN_OK) status = make_state_key(s, err);
+    if (status == LIN_OK) status = lin_page_open(&s->page, err);
+    if (status == LIN_OK) status = open_recognition(s, err);
+    if (status == LIN_OK) status = open_web(s, err);
+    if (status == LIN_OK && !s->v->quiet)
+        lin_complain("serving at http%s://%s:%d/, at most %d streams", s->v->certificate ? "s" : "",
+                     *s->host ? s->host : "127.0.0.1", s->transport->port(s->web), s->v->max_streams);
+    while (status == LIN_OK && !is_done(s)) s->transport->run(s->web);
+    close_all(s);
+    return status;
+}

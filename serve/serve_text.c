@@ -1,0 +1,552 @@
+// serve_text.c - messages, forms, tokens and answers of linnet serve; see serve_text.h.
+
+#include "serve/serve_text.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+
+/* ---- messages --------------------------------------------------------------------------------------------------------------- */
+
+lin_message lin_message_default(int rate_hz)
+{
+    return (lin_message){.rate_hz = rate_hz, .channels = 1, .words = 1, .partials = 1};
+}
+
+void lin_message_free(lin_message *m)
+{
+    for (int i = 0; i < m->n_phrases; i++) lin_free(m->phrases[i]);
+    lin_free(m->phrases);
+    m->phrases = NULL;
+    m->n_phrases = m->has_phrases = 0;
+}
+
+static lin_status take_phrases(const cJSON *list, lin_message *m, lin_error *err)
+{
+    const int n = cJSON_GetArraySize(list);
+    if (!cJSON_IsArray(list) || n > LIN_MESSAGE_MOST_PHRASES)
+        return lin_fail(err, LIN_INVALID, "phrases must be a list of at most %d texts", (int)LIN_MESSAGE_MOST_PHRASES);
+    lin_message_free(m);
+    m->has_phrases = 1;
+    m->phrases = lin_calloc((size_t)n + 1, sizeof *m->phrases);
+    if (!m->phrases) return lin_no_memory(err, "phrases", (size_t)n * sizeof *m->phrases);
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!cJSON_IsString(item)) return lin_fail(err, LIN_INVALID, "a phrase must be a text");
+        if (!strcmp(item->valuestring, "[unk]")) continue; // Vosk's word for all others
+        m->phrases[m->n_phrases] = lin_strdup(item->valuestring);
+        if (!m->phrases[m->n_phrases++]) return lin_no_memory(err, "a phrase", strlen(item->valuestring));
+    }
+    return LIN_OK;
+}
+
+static lin_status take_number(const cJSON *item, const char *name, double least, double most, int whole, double *value, lin_error *err)
+{
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most) ||
+        (whole && item->valuedouble != floor(item->valuedouble)))
+        return lin_fail(err, LIN_INVALID, "%s must be a%s number from %g to %g", name, whole ? " whole" : "", least, most);
+    *value = item->valuedouble;
+    return LIN_OK;
+}
+
+static lin_status take_int(const cJSON *item, const char *name, int least, int most, int *value, lin_error *err)
+{
+    double number = *value;
+    lin_status status = take_number(item, name, least, most, 1, &number, err);
+    *value = (int)number;
+    return status;
+}
+
+static lin_status take_flag(const cJSON *item, const char *name, int *value, lin_error *err)
+{
+    if (!cJSON_IsBool(item) && !cJSON_IsNumber(item)) return lin_fail(err, LIN_INVALID, "%s must be true or false", name);
+    *value = cJSON_IsTrue(item) || (cJSON_IsNumber(item) && item->valuedouble != 0);
+    return LIN_OK;
+}
+
+static lin_status open_object(const char *text, size_t n, cJSON **json, lin_error *err)
+{
+    *json = NULL;
+    if (n > LIN_MESSAGE_BYTES) return lin_fail(err, LIN_INVALID, "a message of more than %d bytes", (int)LIN_MESSAGE_BYTES);
+    lin_status status = lin_json_parse(text, n, "the message", 0, json, err);
+    if (status == LIN_OK && !cJSON_IsObject(*json)) {
+        cJSON_Delete(*json);
+        *json = NULL;
+        status = lin_fail(err, LIN_FORMAT, "the message is not a JSON object");
+    }
+    return status;
+}
+
+static lin_status take_vosk_config(const cJSON *config, lin_message *m, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, config)
+    {
+        const char *key = item->string;
+        if (cJSON_IsNull(item)) continue;
+        if (!strcmp(key, "sample_rate")) status = take_number(item, key, 4000, 192000, 1, &m->rate_hz, err);
+        if (!strcmp(key, "words")) status = take_flag(item, key, &m->words, err);
+        if (!strcmp(key, "max_alternatives")) status = take_int(item, key, 0, 1024, &m->alternatives, err);
+        if (!strcmp(key, "phrase_list")) status = take_phrases(item, m, err);
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_message_parse_vosk(const char *text, size_t n, lin_message *m, lin_error *err)
+{
+    cJSON *json;
+    lin_status status = open_object(text, n, &json, err);
+    if (status != LIN_OK) return status;
+    const cJSON *config = cJSON_GetObjectItemCaseSensitive(json, "config");
+    if (config) {
+        m->kind = LIN_MESSAGE_CONFIG;
+        status = cJSON_IsObject(config) ? take_vosk_config(config, m, err) : lin_fail(err, LIN_FORMAT, "config is not an object");
+    } else if (cJSON_GetObjectItemCaseSensitive(json, "eof")) {
+        m->kind = LIN_MESSAGE_EOF;
+    } else if (cJSON_GetObjectItemCaseSensitive(json, "reset")) {
+        m->kind = LIN_MESSAGE_RESET;
+    } else {
+        status = lin_fail(err, LIN_INVALID, "a message has config, eof or reset");
+    }
+    cJSON_Delete(json);
+    return status;
+}
+
+static lin_status take_config(const cJSON *json, lin_message *m, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json)
+    {
+        const char *key = item->string;
+        if (!strcmp(key, "type")) continue;
+        if (!strcmp(key, "rate_hz")) {
+            status = take_number(item, key, 4000, 192000, 1, &m->rate_hz, err);
+        } else if (!strcmp(key, "channels")) {
+            status = take_int(item, key, 1, 64, &m->channels, err);
+        } else if (!strcmp(key, "format")) {
+            const char *name = cJSON_IsString(item) ? item->valuestring : "";
+            static const char *const names[] = {"s16le", "f32le", "ogg_opus"};
+            int i = 0;
+            while (i < 3 && strcmp(name, names[i])) i++;
+            m->format = (lin_sample_format)(i % 3);
+            if (i == 3) status = lin_fail(err, LIN_INVALID, "format is s16le, f32le or ogg_opus");
+        } else if (!strcmp(key, "partials")) {
+            status = take_flag(item, key, &m->partials, err);
+        } else if (!strcmp(key, "push_to_talk")) {
+            status = take_flag(item, key, &m->push_to_talk, err);
+        } else if (!strcmp(key, "phrases")) {
+            status = take_phrases(item, m, err);
+        } else if (!strcmp(key, "state_s")) {
+            status = take_number(item, key, 0, 3600, 0, &m->state_s, err);
+            if (status == LIN_OK && m->state_s > 0 && m->state_s < 0.5) m->state_s = 0.5;
+        } else if (!strcmp(key, "resume")) {
+            status = take_flag(item, key, &m->resume, err);
+        } else {
+            status = lin_fail(err, LIN_INVALID, "a config has no \"%.40s\"", key);
+        }
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_message_parse(const char *text, size_t n, lin_message *m, lin_error *err)
+{
+    cJSON *json;
+    lin_status status = open_object(text, n, &json, err);
+    if (status != LIN_OK) return status;
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(json, "type");
+    const char *name = cJSON_IsString(type) ? type->valuestring : "";
+    if (!strcmp(name, "config")) {
+        m->kind = LIN_MESSAGE_CONFIG;
+        status = take_config(json, m, err);
+    } else if (!strcmp(name, "end")) {
+        m->kind = LIN_MESSAGE_EOF;
+    } else if (!strcmp(name, "end_utterance")) {
+        m->kind = LIN_MESSAGE_END_UTTERANCE;
+    } else if (!strcmp(name, "phrases")) {
+        m->kind = LIN_MESSAGE_PHRASES;
+        status = take_phrases(cJSON_GetObjectItemCaseSensitive(json, "phrases"), m, err);
+    } else {
+        status = lin_fail(err, LIN_INVALID, "the type of a message is config, phrases, end_utterance or end");
+    }
+    cJSON_Delete(json);
+    return status;
+}
+
+static float read_sample(lin_sample_format format, const unsigned char *b)
+{
+    if (format == LIN_SAMPLES_S16) return (float)(int16_t)(uint16_t)(b[0] | b[1] << 8) / 32768.0f;
+    const uint32_t bits = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return isfinite(value) ? fminf(fmaxf(value, -8), 8) : 0;
+}
+
+size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, lin_sample_rest *rest, float *floats)
+{
+    const unsigned char *at = bytes, *const end = at + n;
+    const int width = format == LIN_SAMPLES_S16 ? 2 : 4;
+    size_t made = 0;
+    while (rest->n && at < end) {
+        rest->bytes[rest->n++] = *at++;
+        if (rest->n < width) continue;
+        floats[made++] = read_sample(format, rest->bytes);
+        rest->n = 0;
+    }
+    for (; end - at >= width; at += width) floats[made++] = read_sample(format, at);
+    while (at < end) rest->bytes[rest->n++] = *at++;
+    return made;
+}
+
+/* ---- forms ------------------------------------------------------------------------------------------------------------------ */
+
+// Bytes from `at` on that are among `set`.
+static size_t span_of(const char *at, const char *end, const char *set)
+{
+    const char *begin = at;
+    while (at < end && *at && strchr(set, *at)) at++;
+    return (size_t)(at - begin);
+}
+
+// The value of a parameter such as ; name="x" of a header [n], without its quotes; its length in *n_value. NULL: it has none.
+static const char *parameter(const char *header, size_t n, const char *name, size_t *n_value)
+{
+    const char *at = memchr(header, ';', n), *const end = header + n;
+    const size_t n_name = strlen(name);
+    while (at && at < end) {
+        at += span_of(at, end, "; \t");
+        const char *key = at;
+        while (at < end && *at != '=' && *at != ';') at++;
+        const int found = (size_t)(at - key) == n_name && strncasecmp(key, name, n_name) == 0;
+        if (at == end || *at == ';') continue;
+        const int quoted = ++at < end && *at == '"';
+        const char *from = at += quoted;
+        while (at < end && (quoted ? *at != '"' : *at != ';' && *at != ' ' && *at != '\t')) at++;
+        if (quoted && at == end) return NULL;
+        *n_value = (size_t)(at - from);
+        if (found) return from;
+        at += quoted;
+    }
+    return NULL;
+}
+
+// The headers of a part, up to the empty line; where its data begin, NULL: it breaks off.
+static const char *read_headers(const char *at, const char *end, lin_form_part *part)
+{
+    static const char disposition[] = "content-disposition:";
+    for (;;) {
+        const char *line_end = memmem(at, (size_t)(end - at), "\r\n", 2);
+        if (!line_end) return NULL;
+        const size_t n = (size_t)(line_end - at);
+        if (n == 0) return line_end + 2;
+        if (n > sizeof disposition && strncasecmp(at, disposition, sizeof disposition - 1) == 0) {
+            part->name = parameter(at, n, "name", &part->n_name);
+            part->file_name = parameter(at, n, "filename", &part->n_file_name);
+        }
+        at = line_end + 2;
+    }
+}
+
+lin_status lin_form_parse(const char *type, const char *body, size_t n, lin_form *form, lin_error *err)
+{
+    static const char expected[] = "multipart/form-data";
+    char mark[80];
+    size_t n_boundary = 0;
+    form->n = 0;
+    if (strncasecmp(type, expected, sizeof expected - 1) != 0)
+        return lin_fail(err, LIN_FORMAT, "the body must be %s", expected);
+    const char *boundary = parameter(type, strlen(type), "boundary", &n_boundary);
+    if (!boundary || n_boundary == 0 || n_boundary > 70) return lin_fail(err, LIN_FORMAT, "the form has no boundary");
+    memcpy(mark, "\r\n--", 4);
+    memcpy(mark + 4, boundary, n_boundary);
+    const size_t n_mark = n_boundary + 4;
+    const char *at = body, *const end = body + n;
+    // The first boundary has no line before it if the body begins with it.
+    if (n >= n_mark - 2 && memcmp(body, mark + 2, n_mark - 2) == 0) at += n_mark - 2;
+    else if ((at = n ? memmem(body, n, mark, n_mark) : NULL) != NULL) at += n_mark;
+    while (at && end - at >= 2 && memcmp(at, "\r\n", 2) == 0) {
+        if (form->n == LIN_FORM_PARTS) return lin_fail(err, LIN_FORMAT, "the form has more than %d parts", (int)LIN_FORM_PARTS);
+        lin_form_part part = {0};
+        part.data = read_headers(at + 2, end, &part);
+        const char *next = part.data ? memmem(part.data, (size_t)(end - part.data), mark, n_mark) : NULL;
+        if (!next) return lin_fail(err, LIN_FORMAT, "the form breaks off");
+        part.n = (size_t)(next - part.data);
+        if (part.name) form->parts[form->n++] = part;
+        at = next + n_mark;
+    }
+    if (!at || end - at < 2 || memcmp(at, "--", 2) != 0) return lin_fail(err, LIN_FORMAT, "the form breaks off");
+    return LIN_OK;
+}
+
+const lin_form_part *lin_form_find(const lin_form *form, const char *name, int number)
+{
+    for (int i = 0; i < form->n; i++) {
+        const lin_form_part *p = &form->parts[i];
+        if (p->n_name == strlen(name) && memcmp(p->name, name, p->n_name) == 0 && number-- == 0) return p;
+    }
+    return NULL;
+}
+
+int lin_form_is(const lin_form_part *part, const char *text)
+{
+    return part && part->n == strlen(text) && memcmp(part->data, text, part->n) == 0;
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+
+static const char *phone_name(const lin_live_words *w, int label)
+{
+    const char *name = w->ipa ? lin_phones_ipa(w->phones, label) : lin_phones_name(w->phones, label);
+    return name ? name : "?";
+}
+
+// Word number i as it is written: outside the lexicon as its phones, "[hh_ah]".
+static void put_word(lin_buffer *out, const lin_live_words *words, const lin_result *r, int i)
+{
+    const lin_result_word *w = &r->words[i];
+    const char *text = lin_result_word_text(r, i);
+    if (*text) {
+        lin_buffer_text(out, text);
+        return;
+    }
+    for (int p = 0; p < w->n_phones; p++) {
+        lin_buffer_char(out, p ? '_' : '[');
+        for (const char *c = phone_name(words, r->phones[w->first_phone + p].label); *c; c++)
+            lin_buffer_char(out, *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c);
+    }
+    lin_buffer_text(out, w->n_phones ? "]" : "[]");
+}
+
+static void put_member(lin_buffer *out, const char *key, const lin_buffer *text)
+{
+    lin_buffer_key(out, key);
+    lin_buffer_json(out, text->data ? text->data : "", text->n);
+}
+
+static int items_of(const lin_result *r) { return r->has_words ? r->n_words : r->n_phones; }
+
+// The text of item i into an emptied buffer.
+static void item_text(lin_buffer *text, const lin_live_words *words, const lin_result *r, int i)
+{
+    lin_buffer_clear(text);
+    if (r->has_words) put_word(text, words, r, i);
+    else lin_buffer_text(text, phone_name(words, r->phones[i].label));
+}
+
+static double item_start(const lin_result *r, int i) { return r->has_words ? r->words[i].start_s : r->phones[i].start_s; }
+static double item_end(const lin_result *r, int i) { return r->has_words ? r->words[i].end_s : r->phones[i].end_s; }
+static double item_confidence(const lin_result *r, int i)
+{
+    return r->has_words ? r->words[i].confidence : r->phones[i].confidence;
+}
+
+void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_result *r)
+{
+    lin_buffer text = {0};
+    for (int i = 0; i < items_of(r); i++) {
+        item_text(&text, words, r, i);
+        lin_buffer_text(out, i ? ",{" : "{");
+        lin_buffer_member_fixed(out, "conf", item_confidence(r, i), 6);
+        lin_buffer_member_fixed(out, "end", item_end(r, i), 3);
+        lin_buffer_member_fixed(out, "start", item_start(r, i), 3);
+        put_member(out, "word", &text);
+        lin_buffer_char(out, '}');
+    }
+    if (text.failed) out->failed = text.failed;
+    lin_buffer_free(&text);
+}
+
+static double mean_confidence(const lin_result *r)
+{
+    double sum = 0;
+    for (int i = 0; i < items_of(r); i++) sum += item_confidence(r, i);
+    return items_of(r) ? sum / items_of(r) : 0;
+}
+
+void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *r, int n, int with_items)
+{
+    lin_buffer text = {0};
+    const int there = r->n_alternatives < n ? r->n_alternatives : n;
+    lin_buffer_text(out, "{\"alternatives\":[");
+    for (int i = 0; i < there || i == 0; i++) {
+        const lin_result *a = there ? &r->alternatives[i] : r;
+        lin_buffer_clear(&text);
+        if (lin_live_put_text(&text, words, a, 0, NULL) != LIN_OK) break;
+        lin_buffer_text(out, i ? ",{" : "{");
+        lin_buffer_member_fixed(out, "confidence", mean_confidence(a), 6);
+        if (with_items) {
+            lin_buffer_key(out, "result");
+            lin_buffer_char(out, '[');
+            lin_vosk_put_items(out, words, a);
+            lin_buffer_char(out, ']');
+        }
+        put_member(out, "text", &text);
+        lin_buffer_char(out, '}');
+    }
+    lin_buffer_text(out, "]}");
+    if (text.failed) out->failed = text.failed;
+    lin_buffer_free(&text);
+}
+
+static lin_status put_segment(lin_buffer *out, const lin_result *r, int number, int first, int n, const lin_verbose *how, lin_error *err)
+{
+    lin_result part = *r; // the same words and phones, seen through a window
+    lin_buffer text = {0};
+    double sum = 0;
+    if (r->has_words) {
+        part.words += first;
+        part.n_words = n;
+    } else {
+        part.phones += first;
+        part.n_phones = n;
+    }
+    lin_status status = how->spell(how->context, &part, &text, err);
+    for (int i = first; i < first + n; i++) sum += log(fmax(item_confidence(r, i), 1e-6));
+    lin_buffer_text(out, number ? ",{" : "{");
+    lin_buffer_member_integer(out, "id", number);
+    lin_buffer_member_integer(out, "seek", 0);
+    lin_buffer_member_fixed(out, "start", item_start(r, first), 3);
+    lin_buffer_member_fixed(out, "end", item_end(r, first + n - 1), 3);
+    put_member(out, "text", &text);
+    lin_buffer_text(out, ",\"tokens\":[],\"temperature\":0.0");
+    lin_buffer_member_fixed(out, "avg_logprob", sum / n, 4);
+    lin_buffer_text(out, ",\"compression_ratio\":1.0,\"no_speech_prob\":0.0}");
+    if (text.failed) out->failed = text.failed;
+    lin_buffer_free(&text);
+    return status;
+}
+
+lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, const lin_result *r, const lin_verbose *how,
+                                  lin_error *err)
+{
+    const int n = items_of(r);
+    lin_status status = LIN_OK;
+    lin_buffer_text(out, "{\"task\":\"transcribe\"");
+    lin_buffer_member_text(out, "language", how->language);
+    lin_buffer_member_fixed(out, "duration", r->seconds, 3);
+    lin_buffer_member_text(out, "text", how->text);
+    if (how->items) {
+        lin_buffer text = {0};
+        lin_buffer_text(out, ",\"words\":[");
+        for (int i = 0; i < n; i++) {
+            item_text(&text, words, r, i);
+            lin_buffer_text(out, i ? ",{" : "{");
+            put_member(out, "word", &text);
+            lin_buffer_member_fixed(out, "start", item_start(r, i), 3);
+            lin_buffer_member_fixed(out, "end", item_end(r, i), 3);
+            lin_buffer_char(out, '}');
+        }
+        lin_buffer_char(out, ']');
+        if (text.failed) out->failed = text.failed;
+        lin_buffer_free(&text);
+    }
+    if (how->segments) {
+        lin_buffer_text(out, ",\"segments\":[");
+        for (int first = 0, number = 0, i = 1; first < n && status == LIN_OK; i++) {
+            if (i < n && item_start(r, i) - item_end(r, i - 1) < 0.8 && item_end(r, i) - item_start(r, first) <= 30) continue;
+            status = put_segment(out, r, number++, first, i - first, how, err);
+            first = i;
+        }
+        lin_buffer_char(out, ']');
+    }
+    lin_buffer_char(out, '}');
+    return status == LIN_OK ? lin_buffer_status(out, err) : status;
+}
+
+void lin_openai_put_error(lin_buffer *out, int status, const char *message)
+{
+    const char *type = status == 401   ? "authentication_error"
+                       : status == 429 ? "rate_limit_error"
+                       : status >= 500 ? "server_error"
+                                       : "invalid_request_error";
+    lin_buffer_text(out, "{\"error\":{");
+    lin_buffer_member_text(out, "message", message);
+    lin_buffer_member_text(out, "type", type);
+    lin_buffer_text(out, ",\"param\":null,\"code\":null}}");
+}
+
+/* ---- secrets ---------------------------------------------------------------------------------------------------------------- */
+
+// Without a branch on the bytes.
+static unsigned differs(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+    volatile unsigned difference = n_a != n_b;
+    for (size_t i = 0; i < n_b; i++) difference |= (unsigned char)(b[i] ^ (n_a ? a[i % n_a] : 1));
+    return difference;
+}
+
+int lin_token_known(const char *list, size_t n_list, const char *token, size_t n_token)
+{
+    unsigned known = 0;
+    for (size_t at = 0; at < n_list;) {
+        const char *line = list + at, *end = memchr(line, '\n', n_list - at);
+        size_t n = end ? (size_t)(end - line) : n_list - at;
+        at += n + 1;
+        while (n && (line[n - 1] == '\r' || line[n - 1] == ' ' || line[n - 1] == '\t')) n--;
+        if (n == 0 || *line == '#') continue;
+        known |= differs(line, n, token, n_token) == 0;
+    }
+    return n_token > 0 && known;
+}
+
+size_t lin_token_find(const char *authorization, const char *query, const char **token)
+{
+    static const char bearer[] = "bearer ", key[] = "access_token=";
+    if (strncasecmp(authorization, bearer, sizeof bearer - 1) == 0) {
+        *token = authorization + sizeof bearer - 1;
+        while (**token == ' ') ++*token;
+        return strlen(*token);
+    }
+    for (const char *at = query; at; at = strchr(at, '&') ? strchr(at, '&') + 1 : NULL) {
+        if (strncmp(at, key, sizeof key - 1) != 0) continue;
+        *token = at + sizeof key - 1;
+        return strcspn(*token, "&");
+    }
+    *token = "";
+    return 0;
+}
+
+// A name or address without its port and, of IPv6, its brackets.
+static size_t host_name(const char *host, const char **name)
+{
+    const int bracket = *host == '[';
+    *name = host + bracket;
+    return bracket ? strcspn(*name, "]") : strcspn(host, ":");
+}
+
+static int is_name(const char *name, size_t n, const char *wanted)
+{
+    while (n && name[n - 1] == '.') n--; // of the root
+    return strlen(wanted) == n && strncasecmp(name, wanted, n) == 0;
+}
+
+int lin_host_allowed(const char *host, const char *listens, const char *const *list, int n)
+{
+    const char *name;
+    const size_t n_name = host_name(host, &name);
+    if (!*host || *host == '[') return 1; // no browser's, or an address
+    if (strspn(name, "0123456789.") >= n_name && n_name) return 1;
+    if (is_name(name, n_name, "localhost") || is_name(name, n_name, listens)) return 1;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(list[i], "*") == 0 || is_name(name, n_name, list[i])) return 1;
+    }
+    return 0;
+}
+
+int lin_origin_allowed(const char *origin, const char *host, const char *const *list, int n)
+{
+    if (!*origin) return 1; // not a page
+    const char *rest = strstr(origin, "://");
+    if (rest && strcasecmp(rest + 3, host) == 0) return 1;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(list[i], "*") == 0 || strcasecmp(list[i], origin) == 0) return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,123 @@
+/*
+ * serve_text.h - what clients of linnet serve send, and the answers in the forms of other servers. Nothing here needs a network.
+ *
+ * Pipeline: a message or body -> [this] -> serve/serve_stream.c, serve/serve_files.c; lin_result -> [this] -> an answer.
+ * Bytes from outside may be anything: every parser is bounded, and tests/fuzz/fuzz_serve.c runs them.
+ * Threads: any.
+ */
+#ifndef LIN_SERVE_SERVE_TEXT_H
+#define LIN_SERVE_SERVE_TEXT_H
+
+#include "app/live_text.h"
+#include "decoder/result.h"
+
+/* ---- messages of streams ----------------------------------------------------------------------------------------------------- */
+
+enum { LIN_MESSAGE_BYTES = 1 << 16, LIN_MESSAGE_MOST_PHRASES = 1000 }; /* the largest text message, and the most phrases in it */
+
+typedef enum lin_message_kind {
+    LIN_MESSAGE_CONFIG,
+    LIN_MESSAGE_EOF,
+    LIN_MESSAGE_RESET,        /* the utterance ends; Vosk's protocol */
+    LIN_MESSAGE_END_UTTERANCE, /* linnet's */
+    LIN_MESSAGE_PHRASES       /* linnet's: others from now on */
+} lin_message_kind;
+
+typedef enum lin_sample_format {
+    LIN_SAMPLES_S16,
+    LIN_SAMPLES_F32,
+    LIN_SAMPLES_OPUS /* Opus in Ogg (serve/ogg_opus.h), of one channel once it is decoded */
+} lin_sample_format;
+
+/* What a message says; what it does not say keeps its value. */
+typedef struct lin_message {
+    lin_message_kind kind;
+    double rate_hz; /* whole, in 4000..192000 */
+    int channels;   /* 1..64 */
+    lin_sample_format format;
+    int words;      /* Vosk: the list of words too */
+    int alternatives;
+    int partials;   /* linnet: what still changes, too */
+    int push_to_talk; /* linnet: end_utterance will be sent */
+    int resume;     /* linnet: the first binary message is a saved state */
+    double state_s; /* linnet: send the state every so many seconds; 0: never */
+    char **phrases; /* [n_phrases], to be released by lin_message_free */
+    int n_phrases, has_phrases;
+} lin_message;
+
+lin_message lin_message_default(int rate_hz);
+void lin_message_free(lin_message *message);
+
+/* In vosk-server's protocol: {"config": {...}}, {"eof": 1}, {"reset": 1}. Keys that it does not know are ignored, as Vosk does. In
+ * linnet's: {"type": "config", ...}, {"type": "end"}, {"type": "end_utterance"}, {"type": "phrases", "phrases": [...]}; unknown
+ * keys of a config are errors. LIN_FORMAT, LIN_INVALID. */
+lin_status lin_message_parse_vosk(const char *text, size_t n, lin_message *message, lin_error *err);
+lin_status lin_message_parse(const char *text, size_t n, lin_message *message, lin_error *err);
+
+/* Samples of S16 or F32 from bytes that may be cut anywhere: `rest` keeps up to 3 bytes of a sample that is not complete. floats
+ * [(n + 3) / bytes of a sample] receives them; values that are not finite become 0. Returns their number. */
+typedef struct lin_sample_rest {
+    unsigned char bytes[4];
+    int n;
+} lin_sample_rest;
+size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, lin_sample_rest *rest, float *floats);
+
+/* ---- forms of multipart/form-data (RFC 7578) --------------------------------------------------------------------------------- */
+
+enum { LIN_FORM_PARTS = 64 };
+
+/* Points into the body. */
+typedef struct lin_form_part {
+    const char *name, *file_name, *data; /* names without a NUL; file_name NULL: not a file */
+    size_t n_name, n_file_name, n;
+} lin_form_part;
+
+typedef struct lin_form {
+    lin_form_part parts[LIN_FORM_PARTS];
+    int n;
+} lin_form;
+
+/* type: the header Content-Type. LIN_FORMAT: another type, no boundary, a body that breaks off, or too many parts. */
+lin_status lin_form_parse(const char *type, const char *body, size_t n, lin_form *form, lin_error *err);
+
+/* The first part of that name, or NULL; `number`: 0 the first, 1 the second, ... */
+const lin_form_part *lin_form_find(const lin_form *form, const char *name, int number);
+/* 1 if the part is there and holds this text. */
+int lin_form_is(const lin_form_part *part, const char *text);
+
+/* ---- answers ----------------------------------------------------------------------------------------------------------------- */
+
+/* Vosk's list: {"conf", "start", "end", "word"} of every word, of every phone where words were not looked for; separated by commas,
+ * without brackets. Its text is lin_live_put_text. */
+void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_result *result);
+/* {"alternatives": [{"confidence", "text", "result"}]} of a result that has them. */
+void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *result, int n, int with_items);
+
+/* The form of OpenAI's transcriptions with times: "verbose_json". segments, items: which lists (timestamp_granularities). Segments
+ * end at pauses of 0.8 s and after 30 s. text: of the whole; spell writes the text of a segment (its words first .. first + n -
+ * 1). */
+typedef struct lin_verbose {
+    const char *language, *text;
+    int segments, items;
+    lin_status (*spell)(void *context, const lin_result *part, lin_buffer *out, lin_error *err);
+    void *context;
+} lin_verbose;
+lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, const lin_result *result, const lin_verbose *how,
+                                  lin_error *err);
+/* {"error": {"message", "type", "param", "code"}} */
+void lin_openai_put_error(lin_buffer *out, int status, const char *message);
+
+/* ---- secrets ----------------------------------------------------------------------------------------------------------------- */
+
+/* 1 if the token is a line of the list (blank lines and those with # first are none). The time depends on the lengths only. */
+int lin_token_known(const char *list, size_t n_list, const char *token, size_t n_token);
+/* The token of a request: "Bearer X", or access_token=X of a query (RFC 6750); its length, 0: none. */
+size_t lin_token_find(const char *authorization, const char *query, const char **token);
+/* 1 if a server that listens on `listens` ("*": on all addresses) may be asked for by the name of this header Host: an address,
+ * the name that it listens on, localhost, one of the list, or none. A page of a stranger whose name leads to this machine (DNS
+ * rebinding) asks for the stranger's name. */
+int lin_host_allowed(const char *host, const char *listens, const char *const *list, int n);
+/* 1 if a page of this origin may use a server that was reached as `host`: the same host and port, or one of the list. */
+int lin_origin_allowed(const char *origin, const char *host, const char *const *list, int n);
+
+#endif

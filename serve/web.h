@@ -1,0 +1,124 @@
+/*
+ * web.h - the network side of linnet serve: HTTP and WebSocket connections with TLS, over a library that is opened at run time.
+ *
+ * Pipeline: a browser or program -> [this: serve/web/lws.c over libwebsockets, in liblinnet_web.so] -> app/serve_*.c.
+ * The program itself links no network library, so that all other commands start as fast as before, and what serves requests can be
+ * tested without a network.
+ *
+ *   lin_web_options o = {.host = "127.0.0.1", .port = 8090};
+ *   lin_web_load(&transport, &err);                              // LIN_UNSUPPORTED without libwebsockets
+ *   transport->open(&o, &handlers, &web, &err);
+ *   while (goes on) transport->run(web);                         // one turn of the loop: calls the handlers
+ *   transport->close(web);
+ *
+ * A peer is one request or one WebSocket. All handlers run on the thread of run(), one at a time. Threads: run's, for all
+ * functions but wake.
+ *
+ * Connections that have not asked for anything are bounded: a new one takes the place of the oldest. Where no more files can be
+ * opened, connections wait to be accepted until one is closed.
+ */
+#ifndef LIN_SERVE_WEB_H
+#define LIN_SERVE_WEB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum {
+    LIN_WEB_INTERFACE = 3, /* rises with every change of this header */
+    LIN_WEB_SEAL = 8 + 12 + 16 /* bytes that sealing adds: magic, nonce, tag */
+};
+
+typedef struct lin_web lin_web;
+typedef struct lin_web_peer lin_web_peer;
+
+/* What was asked for. Texts are "" where they were not sent, and valid during the call. */
+typedef struct lin_web_request {
+    int websocket;
+    const char *method; /* "GET", "POST", ... */
+    const char *path, *query, *host, *origin, *authorization, *type;
+    const char *address; /* of the other side, "127.0.0.1" */
+    int64_t length;      /* of the body; -1: not sent */
+} lin_web_request;
+
+typedef struct lin_web_header {
+    const char *name, *value; /* the name in small letters */
+} lin_web_header;
+
+/* An answer to an HTTP request, or the refusal of a WebSocket. Copied. */
+typedef struct lin_web_reply {
+    int status;
+    const char *type; /* NULL: no body */
+    const lin_web_header *headers; /* [n_headers] more of them */
+    int n_headers;
+    const char *body;
+    size_t n;
+} lin_web_reply;
+
+/* A message to a WebSocket, valid until the handler is called again for this peer. */
+typedef struct lin_web_message {
+    const char *data;
+    size_t n;
+    int binary;
+} lin_web_message;
+
+typedef struct lin_web_handlers {
+    void *context;
+    /* A new peer: what is returned is given to the others as `user`. NULL: it has been answered by reply, and nothing follows. */
+    void *(*open)(void *context, lin_web_peer *peer, const lin_web_request *request);
+    /* A piece of the body, or of a WebSocket's message; last: it ends here. */
+    void (*data)(void *context, void *user, const char *bytes, size_t n, int binary, int last);
+    /* The body of an HTTP request is complete (also where it is empty). */
+    void (*complete)(void *context, void *user);
+    /* The next message to a WebSocket: 0, nothing waits. */
+    int (*next)(void *context, void *user, lin_web_message *message);
+    /* The peer is gone and must not be used again. */
+    void (*gone)(void *context, void *user);
+    /* wake was called, or the time of the last call has passed: returns the milliseconds until the next call at the latest. */
+    int (*turn)(void *context);
+    void (*log)(void *context, const char *line);
+} lin_web_handlers;
+
+typedef struct lin_web_options {
+    const char *host; /* an address or a name; NULL: all */
+    int port;         /* 0: any free one */
+    int socket;       /* listens already, and is taken over (host and port do not count); 0: none */
+    const char *certificate, *key; /* PEM files; NULL: no TLS */
+    int ping_s;       /* a WebSocket that has been silent for so long is asked whether it is still there */
+    int peers;        /* that may be there at once, for as many files as may be open (raised up to the hard limit) */
+} lin_web_options;
+
+typedef struct lin_web_transport {
+    const char *name; /* "libwebsockets 4.1.6" */
+    lin_status (*open)(const lin_web_options *options, const lin_web_handlers *handlers, lin_web **web, lin_error *err);
+    int (*port)(const lin_web *web); /* on which it listens; 0: a socket that has none */
+    void (*run)(lin_web *web); /* returns after some work, a signal, or a wake */
+    void (*wake)(lin_web *web); /* any thread, also while close waits for it */
+    void (*close)(lin_web *web); /* every peer that is left is told to be gone */
+    /* LIN_NO_MEMORY: the peer is dropped. */
+    lin_status (*reply)(lin_web_peer *peer, const lin_web_reply *reply);
+    void (*want)(lin_web_peer *peer);            /* `next` has something */
+    void (*pause)(lin_web_peer *peer, int paused); /* no data until it is resumed */
+    void (*end)(lin_web_peer *peer, int code, const char *reason); /* a WebSocket, after the messages that wait (RFC 6455, 7.4) */
+    void (*drop)(lin_web_peer *peer);            /* at once */
+    void (*expect)(lin_web_peer *peer, int seconds); /* the body of a request may pause for so long */
+    /*
+     * Authenticated encryption (AES-256-GCM) of what clients keep: they can neither read nor change it. Any thread.
+     *   make_key   a key from a secret of n bytes (SHA-256); n = 0: a random one
+     *   seal       plain [n] into sealed [n + LIN_WEB_SEAL], with a random nonce
+     *   unseal     the reverse, n of the sealed bytes. LIN_MISMATCH: sealed with another key, or changed
+     */
+    lin_status (*make_key)(const void *secret, size_t n, unsigned char key[32], lin_error *err);
+    lin_status (*seal)(const unsigned char key[32], const void *plain, size_t n, unsigned char *sealed, lin_error *err);
+    lin_status (*unseal)(const unsigned char key[32], const unsigned char *sealed, size_t n, unsigned char *plain, lin_error *err);
+} lin_web_transport;
+
+/* What a library has to export: lin_web_interface() and lin_web_get(). */
+typedef int (*lin_web_interface_function)(void);
+typedef const lin_web_transport *(*lin_web_get_function)(void);
+
+/* $LINNET_WEB_LIBRARY, else liblinnet_web.so in the places of lin_system_plugin. LIN_UNSUPPORTED says what to install. */
+lin_status lin_web_load(const lin_web_transport **transport, lin_error *err);
+
+#endif

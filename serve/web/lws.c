@@ -1,0 +1,589 @@
+// lws.c - serve/web.h over libwebsockets (4.1 or later): liblinnet_web.so.
+//
+// One context with one virtual host, one protocol and one service thread. libwebsockets parses HTTP, frames and TLS; what requests
+// mean is decided by the handlers. HTTP connections are closed after each answer.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libwebsockets.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "serve/web.h"
+#include "serve/web/seal.h"
+
+enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, PONG_S = 30, ALIVE_US = 5000000, UNREAD = 1 << 17, PATIENCE_S = 30 };
+enum { MOST_SILENT = 512, KEPT_FILES = 128, ACCEPTED_AT_ONCE = 32, RETRY_US = 1000000 };
+enum { LOG_LINES = 20, LOG_US = 60000000 };
+
+struct lin_web_peer {
+    lin_web *web;
+    struct lws *wsi;
+    void *user;
+    int websocket, known; /* known: `user` must be told when it is gone */
+    unsigned char *reply; // [LWS_PRE + head + n]
+    size_t head, n, at;
+    int answered, closing, code;
+    lws_usec_t alive_at; // libwebsockets was told last
+    char reason[100];
+};
+
+// A connection that has not asked for anything yet.
+typedef struct silent {
+    struct silent *older, *newer;
+    struct lws *wsi;
+} silent;
+
+struct lin_web {
+    struct lws_context *context;
+    struct lws_vhost *vhost;
+    lin_web_handlers handlers;
+    lws_sorted_usec_list_t timer;
+    atomic_int woken;
+    int port, closing;
+    // The socket that listens is ours. libwebsockets only watches it: one of its own it would ask for connections again and again
+    // while no more files can be opened.
+    int socket, waits, is_full; // waits: it is not watched until a connection is closed, or retry_at; is_full: which was logged
+    lws_usec_t retry_at;
+    struct lws *listening;
+    int n_connections, most_connections, n_silent, most_silent;
+    silent *oldest, *newest;
+    int n_logged; // lines since log_since
+    lws_usec_t log_since;
+    lws_retry_bo_t alive;
+    struct lws_protocols protocols[3];
+    unsigned char room[LWS_PRE + HEAD];
+    unsigned char *message; // [LWS_PRE + message_capacity]
+    size_t message_capacity;
+};
+
+static lin_web *running; // for libwebsockets' log, which has no context
+
+/* ---- requests --------------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    enum lws_token_indexes token;
+    const char *method;
+} methods[] = {{WSI_TOKEN_GET_URI, "GET"},       {WSI_TOKEN_POST_URI, "POST"},     {WSI_TOKEN_OPTIONS_URI, "OPTIONS"},
+               {WSI_TOKEN_HEAD_URI, "HEAD"},     {WSI_TOKEN_PUT_URI, "PUT"},       {WSI_TOKEN_DELETE_URI, "DELETE"},
+               {WSI_TOKEN_PATCH_URI, "PATCH"}};
+
+typedef struct texts {
+    char path[TEXT], query[TEXT], host[256], origin[256], authorization[1024], type[512], address[64];
+} texts;
+
+// 0 if a header does not fit.
+static int copy(struct lws *wsi, enum lws_token_indexes token, char *text, int capacity)
+{
+    text[0] = 0;
+    const int n = lws_hdr_total_length(wsi, token);
+    return n == 0 || (n < capacity && lws_hdr_copy(wsi, text, capacity, token) >= 0);
+}
+
+// libwebsockets keeps the parts of a query between the signs & one by one, and lws_hdr_copy would put commas between them.
+static int copy_query(struct lws *wsi, char *text, int capacity)
+{
+    int at = 0;
+    text[0] = 0;
+    for (int i = 0, n; (n = lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, i)) > 0; i++) {
+        if (at + n + 2 > capacity) return 0;
+        if (at) text[at++] = '&';
+        n = lws_hdr_copy_fragment(wsi, text + at, capacity - at, WSI_TOKEN_HTTP_URI_ARGS, i);
+        if (n < 0) return 0;
+        at += n;
+    }
+    return 1;
+}
+
+static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
+{
+    char length[32];
+    *request = (lin_web_request){.method = "", .path = t->path, .query = t->query, .host = t->host, .origin = t->origin,
+                                 .authorization = t->authorization, .type = t->type, .address = t->address, .length = -1};
+    int fits = 1;
+    t->path[0] = 0;
+    for (size_t i = 0; i < sizeof methods / sizeof *methods && !*request->method; i++) {
+        if (lws_hdr_total_length(wsi, methods[i].token) == 0) continue;
+        request->method = methods[i].method;
+        fits = copy(wsi, methods[i].token, t->path, sizeof t->path);
+    }
+    fits = copy_query(wsi, t->query, sizeof t->query) && fits;
+    fits = copy(wsi, WSI_TOKEN_HOST, t->host, sizeof t->host) && fits;
+    fits = copy(wsi, WSI_TOKEN_ORIGIN, t->origin, sizeof t->origin) && fits;
+    fits = copy(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, t->authorization, sizeof t->authorization) && fits;
+    fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE, t->type, sizeof t->type) && fits;
+    fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH, length, sizeof length) && fits;
+    if (*length) request->length = strtoll(length, NULL, 10);
+    lws_get_peer_simple(wsi, t->address, sizeof t->address);
+    return fits;
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+
+static int add(struct lws *wsi, const char *name, const char *value, unsigned char **at, unsigned char *end)
+{
+    char colon[64];
+    snprintf(colon, sizeof colon, "%s:", name);
+    return lws_add_http_header_by_name(wsi, (const unsigned char *)colon, (const unsigned char *)value, (int)strlen(value), at, end);
+}
+
+static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
+{
+    unsigned char *const begin = p->web->room + LWS_PRE, *at = begin, *const end = begin + HEAD;
+    char length[32];
+    snprintf(length, sizeof length, "%zu", r->n);
+    int bad = p->answered || lws_add_http_header_status(p->wsi, (unsigned)r->status, &at, end) != 0;
+    if (r->type) bad = bad || add(p->wsi, "content-type", r->type, &at, end) != 0;
+    bad = bad || add(p->wsi, "content-length", length, &at, end) != 0 || add(p->wsi, "connection", "close", &at, end) != 0;
+    for (int i = 0; i < r->n_headers; i++) bad = bad || add(p->wsi, r->headers[i].name, r->headers[i].value, &at, end) != 0;
+    bad = bad || lws_finalize_http_header(p->wsi, &at, end) != 0;
+    if (!bad) p->reply = lin_alloc(LWS_PRE + (size_t)(at - begin) + r->n, 1);
+    if (bad || !p->reply) {
+        lws_set_timeout(p->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
+        return LIN_NO_MEMORY;
+    }
+    p->answered = 1;
+    p->head = (size_t)(at - begin);
+    p->n = p->head + r->n;
+    memcpy(p->reply + LWS_PRE, begin, p->head);
+    if (r->n) memcpy(p->reply + LWS_PRE + p->head, r->body, r->n);
+    if (!p->websocket) lws_callback_on_writable(p->wsi);
+    return LIN_OK;
+}
+
+// A piece of the answer; not 0: the connection ends.
+static int write_reply(lin_web_peer *p)
+{
+    if (!p->answered) return 0;
+    const size_t left = p->n - p->at, most = p->at < p->head ? p->head - p->at : PIECE, n = left < most ? left : most;
+    const int last = n == left;
+    const enum lws_write_protocol how = p->at < p->head ? LWS_WRITE_HTTP_HEADERS : last ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP;
+    unsigned char saved[LWS_PRE], *const from = p->reply + p->at; // libwebsockets may write before what is sent
+    memcpy(saved, from, LWS_PRE);
+    const int written = n ? lws_write(p->wsi, from + LWS_PRE, n, how) : 0;
+    memcpy(from, saved, LWS_PRE);
+    if (written < (int)n) return -1;
+    lws_set_timeout(p->wsi, PENDING_TIMEOUT_HTTP_CONTENT, PATIENCE_S);
+    p->at += n;
+    if (last) return -1;
+    lws_callback_on_writable(p->wsi);
+    return 0;
+}
+
+// Who sends or reads is there: an answer to a ping may wait behind a minute of sound that this server has not read. To
+// libwebsockets only that answer counts.
+static void note_alive(lin_web_peer *p)
+{
+    const lws_usec_t now = lws_now_usecs();
+    if (now - p->alive_at < ALIVE_US) return;
+    p->alive_at = now;
+    lws_validity_confirmed(p->wsi);
+}
+
+// The next message of a WebSocket; not 0: it ends.
+static int write_message(lin_web_peer *p)
+{
+    lin_web *w = p->web;
+    lin_web_message m;
+    if (!w->handlers.next(w->handlers.context, p->user, &m)) {
+        if (!p->closing) return 0;
+        lws_close_reason(p->wsi, (enum lws_close_status)p->code, (unsigned char *)p->reason, strlen(p->reason));
+        return -1;
+    }
+    if (m.n > w->message_capacity || !w->message) {
+        unsigned char *room = lin_resize(w->message, LWS_PRE + m.n, 1);
+        if (!room) return -1;
+        w->message = room;
+        w->message_capacity = m.n;
+    }
+    if (m.n) memcpy(w->message + LWS_PRE, m.data, m.n);
+    note_alive(p); // it has read what was sent before, for this is called when all of that is on its way
+    if (lws_write(p->wsi, w->message + LWS_PRE, m.n, m.binary ? LWS_WRITE_BINARY : LWS_WRITE_TEXT) < (int)m.n) return -1;
+    lws_callback_on_writable(p->wsi);
+    return 0;
+}
+
+/* ---- connections that have not asked for anything ---------------------------------------------------------------------------- */
+
+static void drop_wsi(struct lws *wsi) { lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC); }
+
+static void leave_silent(lin_web *w, struct lws *wsi)
+{
+    silent *c = lws_get_opaque_user_data(wsi);
+    if (!c) return;
+    *(c->older ? &c->older->newer : &w->oldest) = c->newer;
+    *(c->newer ? &c->newer->older : &w->newest) = c->older;
+    w->n_silent--;
+    lws_set_opaque_user_data(wsi, NULL);
+    lin_free(c);
+}
+
+// Who asks for something does so at once. Half requests stay, until there are too many.
+static void enter_silent(lin_web *w, struct lws *wsi)
+{
+    silent *c = lin_calloc(1, sizeof *c);
+    if (!c) {
+        drop_wsi(wsi);
+        return;
+    }
+    c->wsi = wsi;
+    c->older = w->newest;
+    *(c->older ? &c->older->newer : &w->oldest) = c;
+    w->newest = c;
+    lws_set_opaque_user_data(wsi, c);
+    if (++w->n_silent <= w->most_silent) return;
+    struct lws *oldest = w->oldest->wsi;
+    leave_silent(w, oldest);
+    drop_wsi(oldest);
+}
+
+static void watch(lin_web *w, int on)
+{
+    if (w->waits == !on || !w->listening) return;
+    w->waits = !on;
+    w->retry_at = lws_now_usecs() + RETRY_US;
+    lws_rx_flow_control(w->listening, on);
+}
+
+// No more connections can be accepted now: those who wait go on waiting.
+static void stop_accepting(lin_web *w, const char *why)
+{
+    watch(w, 0);
+    if (!w->is_full) lwsl_err("no more connections are accepted until one is closed, %d are open: %s", w->n_connections, why);
+    w->is_full = 1;
+}
+
+static void closed(lin_web *w)
+{
+    w->n_connections--;
+    if (w->closing || w->n_connections >= w->most_connections) return;
+    watch(w, 1);
+    if (w->n_connections < w->most_connections / 2) w->is_full = 0;
+}
+
+/* ---- events ----------------------------------------------------------------------------------------------------------------- */
+
+// Not 0: refused. A WebSocket's refusal is written at once, a request's when it can be.
+static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket)
+{
+    texts t;
+    lin_web_request request;
+    leave_silent(w, wsi);
+    *p = (lin_web_peer){.web = w, .wsi = wsi, .websocket = websocket};
+    const int fits = read_request(wsi, &t, &request);
+    request.websocket = websocket;
+    if (!fits) {
+        reply(p, &(lin_web_reply){.status = 431});
+    } else {
+        p->user = w->handlers.open(w->handlers.context, p, &request);
+        p->known = p->user != NULL;
+    }
+    if (!websocket && !p->known) return p->answered ? 0 : -1;
+    // Linux would keep 4 MB for a reader that is slow: results that are out of date by then, and cannot be left out any more.
+    if (websocket && p->known) setsockopt(lws_get_socket_fd(wsi), SOL_SOCKET, SO_SNDBUF, &(int){UNREAD}, sizeof(int));
+    if (!p->known && p->answered) {
+        lws_write(wsi, p->reply + LWS_PRE, p->head, LWS_WRITE_HTTP_HEADERS);
+        if (p->n > p->head) lws_write(wsi, p->reply + p->head + LWS_PRE, p->n - p->head, LWS_WRITE_HTTP_FINAL);
+    }
+    if (!websocket && request.length <= 0 && p->known) w->handlers.complete(w->handlers.context, p->user);
+    return p->known ? 0 : -1;
+}
+
+static void close_peer(lin_web_peer *p)
+{
+    if (!p || !p->web) return;
+    if (p->known) p->web->handlers.gone(p->web->handlers.context, p->user);
+    lin_free(p->reply);
+    memset(p, 0, sizeof *p);
+}
+
+static void give(lin_web_peer *p, const void *bytes, size_t n, int binary, int last)
+{
+    const lin_web_handlers *h = &p->web->handlers;
+    if (p->known) h->data(h->context, p->user, bytes, n, binary, last);
+}
+
+static void on_timer(lws_sorted_usec_list_t *timer);
+
+static void take_turn(lin_web *w)
+{
+    atomic_store(&w->woken, 0);
+    // Other files may have been closed.
+    if (w->waits && w->n_connections < w->most_connections && lws_now_usecs() > w->retry_at) watch(w, 1);
+    const int ms = w->handlers.turn(w->handlers.context);
+    lws_sul_schedule(w->context, 0, &w->timer, on_timer, (lws_usec_t)ms * 1000);
+}
+
+static void on_timer(lws_sorted_usec_list_t *timer) { take_turn(lws_container_of(timer, lin_web, timer)); }
+
+static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *session, void *in, size_t n)
+{
+    lin_web *w = lws_get_vhost(wsi) ? lws_vhost_user(lws_get_vhost(wsi)) : running;
+    lin_web_peer *p = session;
+    switch (reason) {
+    case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
+        if (w && w->context && !w->closing && atomic_load(&w->woken)) take_turn(w);
+        return 0;
+    case LWS_CALLBACK_WSI_CREATE:
+        if (w) w->n_connections++;
+        return 0;
+    case LWS_CALLBACK_WSI_DESTROY:
+        if (w) leave_silent(w, wsi);
+        if (w) closed(w);
+        return 0;
+    case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED:
+        if (w) enter_silent(w, wsi);
+        return 0;
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
+        // HTTP/2 is offered (Java's client does so). Without an upgrade that it knows, libwebsockets answers in HTTP/1.1.
+        if (in && strcasecmp(in, "websocket") != 0) *(char *)in = 0;
+        return 0;
+    case LWS_CALLBACK_HTTP: return open_peer(w, p, wsi, 0);
+    case LWS_CALLBACK_HTTP_BODY:
+        if (p && p->web) give(p, in, n, 1, 0);
+        return 0;
+    case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+        lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
+        if (p && p->known) w->handlers.complete(w->handlers.context, p->user);
+        return 0;
+    case LWS_CALLBACK_HTTP_WRITEABLE: return p && p->web ? write_reply(p) : 0;
+    case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION: return open_peer(w, p, wsi, 1);
+    case LWS_CALLBACK_RECEIVE: {
+        const int last = lws_is_final_fragment(wsi) && lws_remaining_packet_payload(wsi) == 0;
+        if (p && p->web) note_alive(p);
+        if (p && p->web && !p->closing) give(p, in, n, lws_frame_is_binary(wsi), last);
+        return 0;
+    }
+    case LWS_CALLBACK_SERVER_WRITEABLE: return p && p->known ? write_message(p) : 0;
+    case LWS_CALLBACK_CLOSED_HTTP:
+    case LWS_CALLBACK_CLOSED:
+    case LWS_CALLBACK_HTTP_DROP_PROTOCOL:
+    case LWS_CALLBACK_WS_SERVER_DROP_PROTOCOL:
+        // An upgrade drops the HTTP side of the same connection first.
+        if (p && p->web && (reason != LWS_CALLBACK_HTTP_DROP_PROTOCOL || !p->websocket)) close_peer(p);
+        return 0;
+    default: return 0; // among them signs of TLS and of connections that have not asked for anything yet
+    }
+}
+
+// The socket that listens is a file to libwebsockets, which gets the connections one by one. A WebSocket's client can name this
+// protocol too: it is not for clients.
+static int on_listening(struct lws *wsi, enum lws_callback_reasons reason, void *session, void *in, size_t n)
+{
+    lin_web *w = lws_get_vhost(wsi) ? lws_vhost_user(lws_get_vhost(wsi)) : NULL;
+    (void)session, (void)in, (void)n;
+    if (reason == LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION) return -1;
+    if (reason != LWS_CALLBACK_RAW_RX_FILE || !w || w->closing) return 0;
+    for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
+        if (w->n_connections >= w->most_connections) {
+            stop_accepting(w, "as many as the limit of open files allows");
+            return 0;
+        }
+        const int fd = accept(w->socket, NULL, NULL);
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) stop_accepting(w, strerror(errno));
+            return 0;
+        }
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+        lws_adopt_socket_vhost(w->vhost, fd); // which closes it if that fails
+    }
+    return 0;
+}
+
+// A socket that listens; -1: errno or *why says why not.
+static int listen_on(const char *host, int port, const char **why)
+{
+    char service[16];
+    struct addrinfo *found, how = {.ai_family = host ? AF_UNSPEC : AF_INET6, .ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    snprintf(service, sizeof service, "%d", port);
+    for (int family = 0; family < 2; family++) { // on all addresses: of IPv6, which IPv4's are part of; else of IPv4
+        const int wrong = getaddrinfo(host, service, &how, &found);
+        *why = wrong ? gai_strerror(wrong) : NULL;
+        for (const struct addrinfo *a = wrong ? NULL : found; a; a = a->ai_next) {
+            const int fd = socket(a->ai_family, a->ai_socktype, a->ai_protocol);
+            if (fd < 0) continue;
+            setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+            if (a->ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){host != NULL}, sizeof(int));
+            if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0) {
+                freeaddrinfo(found);
+                return fd;
+            }
+            const int number = errno;
+            close(fd);
+            errno = number;
+        }
+        if (!wrong) freeaddrinfo(found);
+        if (host) break;
+        how.ai_family = AF_INET;
+    }
+    return -1;
+}
+
+static int take_over(lin_web *w, int socket)
+{
+    struct sockaddr_storage at;
+    socklen_t n = sizeof at;
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || !listens) return 0;
+    if (getsockname(socket, (struct sockaddr *)&at, &n) == 0) {
+        if (at.ss_family == AF_INET) w->port = ntohs(((const struct sockaddr_in *)(const void *)&at)->sin_port);
+        if (at.ss_family == AF_INET6) w->port = ntohs(((const struct sockaddr_in6 *)(const void *)&at)->sin6_port);
+    }
+    fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
+    fcntl(socket, F_SETFD, FD_CLOEXEC);
+    w->socket = socket;
+    const lws_sock_file_fd_type file = {.filefd = socket};
+    w->listening = lws_adopt_descriptor_vhost(w->vhost, LWS_ADOPT_RAW_FILE_DESC, file, "linnet-listening", NULL);
+    return w->listening != NULL;
+}
+
+static void on_log(int level, const char *line)
+{
+    (void)level;
+    lin_web *w = running;
+    if (!w || !w->handlers.log) return;
+    const lws_usec_t now = lws_now_usecs();
+    if (now - w->log_since > LOG_US) {
+        w->log_since = now;
+        w->n_logged = 0;
+    }
+    if (++w->n_logged > LOG_LINES) return; // whoever can connect can cause them
+    w->handlers.log(w->handlers.context, w->n_logged < LOG_LINES ? line : "messages of connections are left out for a minute");
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+
+static void close_web(lin_web *w)
+{
+    if (!w) return;
+    w->closing = 1;
+    struct lws_context *context = w->context;
+    if (context) lws_context_destroy(context);
+    running = NULL;
+    lin_free(w->message);
+    lin_free(w);
+}
+
+// How many connections there may be, so that the rest of the program can open files.
+static int allow_files(int peers)
+{
+    struct rlimit limit;
+    const rlim_t wanted = (rlim_t)peers + MOST_SILENT + KEPT_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return peers + MOST_SILENT;
+    if (limit.rlim_cur < wanted && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+        setrlimit(RLIMIT_NOFILE, &limit);
+        getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    const rlim_t kept = limit.rlim_cur / 4 < KEPT_FILES ? limit.rlim_cur / 4 : KEPT_FILES;
+    return limit.rlim_cur - kept < 1 << 20 ? (int)(limit.rlim_cur - kept) : 1 << 20;
+}
+
+static lin_status open_web(const lin_web_options *o, const lin_web_handlers *handlers, lin_web **web, lin_error *err)
+{
+    *web = NULL;
+    lin_web *w = lin_calloc(1, sizeof *w);
+    if (!w) return lin_no_memory(err, "a server", sizeof *w);
+    w->handlers = *handlers;
+    w->most_connections = allow_files(o->peers);
+    w->most_silent = w->most_connections / 2 < MOST_SILENT ? w->most_connections / 2 + 1 : MOST_SILENT;
+    w->protocols[0] = (struct lws_protocols){
+        .name = "linnet", .callback = on_event, .per_session_data_size = sizeof(lin_web_peer), .rx_buffer_size = PIECE};
+    w->protocols[1] = (struct lws_protocols){.name = "linnet-listening", .callback = on_listening};
+    w->alive.secs_since_valid_ping = (uint16_t)o->ping_s;
+    w->alive.secs_since_valid_hangup = (uint16_t)(o->ping_s + PONG_S);
+    struct lws_context_creation_info info;
+    memset(&info, 0, sizeof info);
+    info.port = CONTEXT_PORT_NO_LISTEN;
+    info.gid = -1;
+    info.uid = -1;
+    info.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS;
+    if (o->certificate) info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
+    info.timeout_secs = PATIENCE_S;
+    info.pt_serv_buf_size = PIECE;
+    info.max_http_header_data = 8192;
+    running = w;
+    lws_set_log_level(LLL_ERR | LLL_WARN, on_log);
+    w->context = lws_create_context(&info);
+    if (w->context) {
+        info.port = CONTEXT_PORT_NO_LISTEN_SERVER;
+        info.protocols = w->protocols;
+        info.vhost_name = "linnet";
+        info.user = w;
+        info.keepalive_timeout = 5;
+        info.retry_and_idle_policy = &w->alive;
+        info.alpn = "http/1.1";
+        info.ssl_cert_filepath = o->certificate;
+        info.ssl_private_key_filepath = o->key;
+        w->vhost = lws_create_vhost(w->context, &info);
+    }
+    if (!w->vhost) {
+        close_web(w);
+        return lin_fail(err, LIN_IO, "cannot serve%s", o->certificate ? " with this certificate and key" : "");
+    }
+    const char *why = NULL;
+    const int fd = o->socket ? o->socket : listen_on(o->host, o->port, &why);
+    if (fd < 0) {
+        lin_fail(err, LIN_IO, "cannot listen on %s:%d: %s", o->host ? o->host : "*", o->port, why ? why : strerror(errno));
+        close_web(w);
+        return LIN_IO;
+    }
+    if (!take_over(w, fd)) {
+        close_web(w);
+        return lin_fail(err, LIN_IO, "cannot listen on the socket that was given");
+    }
+    take_turn(w);
+    *web = w;
+    return LIN_OK;
+}
+
+static int port(const lin_web *w) { return w->port; }
+
+static void run(lin_web *w) { lws_service(w->context, 0); }
+
+static void wake(lin_web *w)
+{
+    if (!atomic_exchange(&w->woken, 1)) lws_cancel_service(w->context);
+}
+
+static void want(lin_web_peer *p) { lws_callback_on_writable(p->wsi); }
+
+static void pause_peer(lin_web_peer *p, int paused) { lws_rx_flow_control(p->wsi, !paused); }
+
+static void end_peer(lin_web_peer *p, int code, const char *reason)
+{
+    if (p->closing) return;
+    p->closing = 1;
+    p->code = code;
+    snprintf(p->reason, sizeof p->reason, "%s", reason);
+    lws_callback_on_writable(p->wsi);
+}
+
+static void drop(lin_web_peer *p) { drop_wsi(p->wsi); }
+
+static void expect(lin_web_peer *p, int seconds)
+{
+    if (!p->answered) lws_set_timeout(p->wsi, PENDING_TIMEOUT_HTTP_CONTENT, seconds);
+}
+
+static const lin_web_transport table = {.name = "libwebsockets " LWS_LIBRARY_VERSION, .open = open_web, .port = port, .run = run,
+                                        .wake = wake, .close = close_web, .reply = reply, .want = want, .pause = pause_peer,
+                                        .end = end_peer, .drop = drop, .expect = expect, .make_key = lin_seal_key, .seal = lin_seal,
+                                        .unseal = lin_unseal};
+
+__attribute__((visibility("default"))) int lin_web_interface(void);
+__attribute__((visibility("default"))) const lin_web_transport *lin_web_get(void);
+
+int lin_web_interface(void) { return LIN_WEB_INTERFACE; }
+const lin_web_transport *lin_web_get(void) { return &table; }

@@ -1,0 +1,724 @@
+// align/align.c: against all label sequences on small cases, against a full matrix written in the simplest way on larger ones,
+// for any split of the rows; beams, texts that do not fit, hostile rows, memory limits.
+#include "align/align.h"
+
+#include "tests/lexicon/support.h"
+
+enum { MOST_SLOTS = 400, MOST_VARIANTS = 24, LONGEST = 6 };
+
+// A text as plain arrays.
+typedef struct plain_text {
+    int n_slots, n[MOST_SLOTS], length[MOST_SLOTS][MOST_VARIANTS], labels[MOST_SLOTS][MOST_VARIANTS][LONGEST];
+} plain_text;
+
+static plain_text text;
+
+static void random_text(int n_slots, int variants, int longest, int V, uint64_t seed)
+{
+    uint64_t i = 0;
+    text.n_slots = n_slots;
+    for (int w = 0; w < n_slots; w++) {
+        text.n[w] = 1 + (int)lin_random_below(seed, i++, (uint32_t)variants);
+        for (int v = 0; v < text.n[w]; v++) {
+            text.length[w][v] = 1 + (int)lin_random_below(seed, i++, (uint32_t)longest);
+            for (int k = 0; k < text.length[w][v]; k++)
+                text.labels[w][v][k] = 1 + (int)lin_random_below(seed, i++, (uint32_t)V - 1);
+        }
+    }
+}
+
+static lin_align_graph *graph_of_text(int V)
+{
+    lin_align_graph *graph;
+    OK(lin_align_graph_create(V, &graph, &err));
+    for (int w = 0; w < text.n_slots; w++) {
+        const int *pronunciations[MOST_VARIANTS];
+        for (int v = 0; v < text.n[w]; v++) pronunciations[v] = text.labels[w][v];
+        OK(lin_align_graph_add(graph, pronunciations, text.length[w], text.n[w], 1, &err));
+    }
+    return graph;
+}
+
+static lin_align_graph *graph_of_phones(const char *digits, int V)
+{
+    lin_align_graph *graph;
+    OK(lin_align_graph_create(V, &graph, &err));
+    for (; *digits; digits++) {
+        const int label = *digits - '0';
+        OK(lin_align_graph_phones(graph, &label, 1, &err));
+    }
+    return graph;
+}
+
+// Normalised rows, as sharp as `scale` says; every seventh holds a probability of 0.
+static void random_rows(float *logp, int T, int V, double scale, uint64_t seed)
+{
+    for (int t = 0; t < T; t++) {
+        double sum = 0, x[64];
+        for (int v = 0; v < V; v++) {
+            x[v] = exp(scale * lin_random_uniform(seed, (uint64_t)(t * V + v)));
+            if (t % 7 == 6 && v == 1 + t % (V - 1)) x[v] = 0;
+            sum += x[v];
+        }
+        for (int v = 0; v < V; v++) logp[t * V + v] = (float)log(x[v] / sum);
+    }
+}
+
+static lin_align_options all(void)
+{
+    lin_align_options o = lin_align_options_default();
+    o.beam = INFINITY;
+    o.width = 1 << 30;
+    return o;
+}
+
+// The path, expanded into one label per row, has the score it reports, and its phones and words are the text's.
+static void check_path(const lin_align *a, const lin_path *path, const float *logp, int T, int V, double score)
+{
+    static int labels[20000];
+    double sum = 0;
+    ck_assert_int_le(T, 20000);
+    memset(labels, 0, sizeof labels);
+    ck_assert_int_eq(path->n_words, text.n_slots);
+    for (int i = 0; i < path->n_phones; i++) {
+        const lin_path_phone *p = &path->phones[i];
+        ck_assert(p->start >= (i ? p[-1].end : 0) && p->start < p->end && p->end <= T);
+        if (i && p->label == p[-1].label) ck_assert_msg(p->start > p[-1].end, "equal phones without a blank between them");
+        double own = 0;
+        for (int64_t t = p->start; t < p->end; t++) {
+            labels[t] = p->label;
+            own += (double)logp[t * V + p->label];
+        }
+        test_require(fabs(exp(own / (double)(p->end - p->start)) - (double)p->confidence) < 1e-6, "confidence of phone %d", i);
+    }
+    for (int t = 0; t < T; t++) sum += (double)logp[t * V + labels[t]];
+    ck_assert_msg(fabs(sum - score) <= 1e-9 * (1 + fabs(score)), "the path sums to %.12g, not %.12g", sum, score);
+    for (int w = 0, phone = 0; w < text.n_slots; w++) {
+        const lin_path_word *word = &path->words[w];
+        const int which = lin_align_chosen(a, w);
+        double own = 0;
+        int64_t rows = 0;
+        ck_assert(which >= 0 && which < text.n[w]);
+        ck_assert_int_eq(word->word, w);
+        ck_assert_int_eq(word->first_phone, phone);
+        ck_assert_int_eq(word->n_phones, text.length[w][which]);
+        ck_assert_int_eq(word->start, path->phones[phone].start);
+        for (int k = 0; k < word->n_phones; k++, phone++) {
+            const lin_path_phone *p = &path->phones[phone];
+            ck_assert_int_eq(p->label, text.labels[w][which][k]);
+            for (int64_t t = p->start; t < p->end; t++, rows++) own += (double)logp[t * V + p->label];
+        }
+        ck_assert_int_eq(word->end, path->phones[phone - 1].end);
+        test_require(fabs(exp(own / (double)rows) - (double)word->confidence) < 1e-6, "confidence of word %d", w);
+    }
+}
+
+// The report's fit and worst stretch, from the path alone.
+static void check_report(const lin_align_report *report, const lin_align_options *o, const lin_path *path, const float *logp, int T,
+                         int V)
+{
+    static double before[20001]; // log-probability of the path before each row
+    const int stretch = (int)(o->stretch_s / o->row_s) < T ? (int)(o->stretch_s / o->row_s) : T;
+    double worst = 0;
+    for (int t = 0, i = 0; t < T; t++) {
+        const float *y = logp + t * V;
+        float most = y[0];
+        for (int v = 1; v < V; v++) most = fmaxf(most, y[v]);
+        while (i < path->n_phones && path->phones[i].end <= t) i++;
+        const int label = i < path->n_phones && path->phones[i].start <= t ? path->phones[i].label : 0;
+        before[t + 1] = before[t] + (double)y[label] - (double)most;
+    }
+    for (int t = 0; t + stretch <= T; t++) worst = fmin(worst, (before[t + stretch] - before[t]) / (stretch * o->row_s));
+    const double there = before[report->worst_row + stretch] - before[report->worst_row];
+    test_require(fabs(report->fit - before[T] / path->n_phones) < 1e-9, "fit %g, not %g", report->fit, before[T] / path->n_phones);
+    test_require(fabs(report->worst_fit - worst) < 1e-9, "worst %g, not %g", report->worst_fit, worst);
+    test_require(fabs(there / (stretch * o->row_s) - worst) < 1e-9, "worst row %lld", (long long)report->worst_row);
+}
+
+// ---- against every sequence of labels -------------------------------------------------------------------------------------------
+
+static int is_a_reading(const int *phones, int n, int slot)
+{
+    if (slot == text.n_slots) return n == 0;
+    for (int v = 0; v < text.n[slot]; v++) {
+        const int length = text.length[slot][v];
+        if (length <= n && memcmp(phones, text.labels[slot][v], (size_t)length * sizeof *phones) == 0 &&
+            is_a_reading(phones + length, n - length, slot + 1))
+            return 1;
+    }
+    return 0;
+}
+
+// The fewest rows that the slots from `slot` on need after this label.
+static int least_rows(int slot, int last)
+{
+    int least = slot == text.n_slots ? 0 : 1000;
+    for (int v = 0; slot < text.n_slots && v < text.n[slot]; v++) {
+        int rows = 0, before = last;
+        for (int k = 0; k < text.length[slot][v]; k++) {
+            rows += 1 + (text.labels[slot][v][k] == before);
+            before = text.labels[slot][v][k];
+        }
+        rows += least_rows(slot + 1, before);
+        if (rows < least) least = rows;
+    }
+    return least;
+}
+
+static double best_of_all(const float *logp, int T, int V)
+{
+    double best = -INFINITY;
+    int total = 1;
+    for (int t = 0; t < T; t++) total *= V;
+    for (int number = 0; number < total; number++) {
+        int phones[16], n = 0, last = 0, rest = number;
+        double score = 0;
+        for (int t = 0; t < T; t++, rest /= V) {
+            const int label = rest % V;
+            score += (double)logp[t * V + label];
+            if (label && label != last) phones[n++] = label;
+            last = label;
+        }
+        if (score > best && is_a_reading(phones, n, 0)) best = score;
+    }
+    return best;
+}
+
+START_TEST(small_cases_against_all_alignments)
+{
+    enum { V = 4, T_MAX = 7 };
+    int aligned = 0, refused = 0;
+    for (uint64_t seed = 0; seed < 250; seed++) {
+        float logp[T_MAX * V];
+        const int T = 1 + (int)lin_random_below(seed, 99, T_MAX);
+        random_text(1 + (int)lin_random_below(seed, 98, 3), 3, 3, V, seed + 1000);
+        random_rows(logp, T, V, 4, seed);
+        const double want = best_of_all(logp, T, V);
+        lin_align_graph *graph = graph_of_text(V);
+        ck_assert_int_eq(lin_align_graph_least_rows(graph), least_rows(0, 0));
+        const lin_align_options o = all();
+        lin_align *a;
+        lin_path path = {0};
+        lin_align_report report;
+        OK(lin_align_create(graph, &o, &a, &err));
+        OK(lin_align_push(a, logp, T, &err));
+        if (want > -INFINITY) {
+            OK(lin_align_finish(a, &path, &report, &err));
+            test_require(fabs(report.score - want) < 1e-9, "seed %d: %.12g, the best is %.12g", (int)seed, report.score, want);
+            ck_assert(report.exact && report.widened == 0 && path.score == report.score);
+            check_path(a, &path, logp, T, V, want);
+            aligned++;
+        } else {
+            ck_assert_int_eq(lin_align_finish(a, &path, &report, NULL), LIN_MISMATCH);
+            refused++;
+        }
+        lin_path_free(&path);
+        lin_align_destroy(a);
+        lin_align_graph_destroy(graph);
+    }
+    ck_assert_msg(aligned > 100 && refused > 20, "%d aligned, %d refused", aligned, refused);
+}
+END_TEST
+
+// ---- against the full matrix ----------------------------------------------------------------------------------------------------
+
+// D[t][slot][variant][position]: even positions are blanks before a phone, odd ones phones; the blank after the last slot is a
+// slot of its own. Written from the rules, without the graph's tables.
+static double full_matrix(const float *logp, int T, int V)
+{
+    enum { POSITIONS = 2 * LONGEST };
+    typedef double slots[MOST_VARIANTS][POSITIONS];
+    slots *now = malloc((MOST_SLOTS + 1) * sizeof *now), *old = malloc((MOST_SLOTS + 1) * sizeof *old);
+    for (int t = 0; t < T; t++) {
+        const float *y = logp + t * V;
+        for (int w = 0; w <= text.n_slots; w++) {
+            const int n = w < text.n_slots ? text.n[w] : 1;
+            for (int v = 0; v < n; v++) {
+                const int positions = w < text.n_slots ? 2 * text.length[w][v] : 1;
+                for (int p = 0; p < positions; p++) {
+                    double best = -INFINITY;
+                    const int label = p % 2 ? text.labels[w][v][p / 2] : 0;
+                    if (t == 0 && w == 0 && p < 2) best = 0;
+                    if (t > 0) best = old[w][v][p];
+                    // The blank before a slot is the same for all its pronunciations: each has a copy of it.
+                    if (t > 0 && p > 0) best = fmax(best, old[w][v][p - 1]);
+                    if (t > 0 && p > 2 && p % 2 && label != text.labels[w][v][p / 2 - 1]) best = fmax(best, old[w][v][p - 2]);
+                    if (t > 0 && w > 0 && p < 2) {
+                        for (int u = 0; u < text.n[w - 1]; u++) {
+                            const int last = text.length[w - 1][u];
+                            if (p == 0 || label != text.labels[w - 1][u][last - 1]) best = fmax(best, old[w - 1][u][2 * last - 1]);
+                        }
+                    }
+                    now[w][v][p] = best + (double)y[label];
+                }
+            }
+        }
+        slots *swap = now;
+        now = old;
+        old = swap;
+    }
+    double best = old[text.n_slots][0][0];
+    const int w = text.n_slots - 1;
+    for (int v = 0; v < text.n[w]; v++) best = fmax(best, old[w][v][2 * text.length[w][v] - 1]);
+    free(now);
+    free(old);
+    return best;
+}
+
+START_TEST(large_cases_against_the_full_matrix)
+{
+    enum { V = 12, T_MAX = 400 };
+    static float logp[T_MAX * V];
+    static const int variants[] = {1, 2, 3, 4, 15, 24}; // choices of 2, 4 and 8 bits
+    for (uint64_t seed = 0; seed < 24; seed++) {
+        const int T = 200 + (int)lin_random_below(seed, 99, T_MAX - 200 + 1);
+        random_text(5 + (int)lin_random_below(seed, 98, 15), variants[seed % 6], LONGEST, V, seed);
+        random_rows(logp, T, V, 6, seed + 50);
+        const double want = full_matrix(logp, T, V);
+        lin_align_graph *graph = graph_of_text(V);
+        const lin_align_options o = all();
+        lin_align *a;
+        lin_path path = {0};
+        lin_align_report report;
+        OK(lin_align_create(graph, &o, &a, &err));
+        OK(lin_align_push(a, logp, T, &err));
+        OK(lin_align_finish(a, &path, &report, &err));
+        ck_assert_msg(fabs(report.score - want) < 1e-9 * fabs(want), "%.12g, the full matrix has %.12g", report.score, want);
+        check_path(a, &path, logp, T, V, want);
+        lin_path_free(&path);
+        lin_align_destroy(a);
+        lin_align_graph_destroy(graph);
+    }
+}
+END_TEST
+
+// ---- a text that is said --------------------------------------------------------------------------------------------------------
+
+// Rows that contain the text's first pronunciations at known times: each phone for 1 to 3 rows, blanks of 1 to 4 rows between.
+// start [phones]: the first row of each; returns the number of rows.
+static int said(float *logp, int T_max, int V, int from_slot, int to_slot, int64_t *start, uint64_t seed)
+{
+    int t = 0, phone = 0;
+    uint64_t i = 0;
+    for (int w = from_slot; w < to_slot; w++) {
+        for (int k = 0; k <= text.length[w][0]; k++) {
+            const int blanks = k == text.length[w][0], label = blanks ? 0 : text.labels[w][0][k];
+            const int gap = !blanks && k && label == text.labels[w][0][k - 1]; // a blank between equal neighbours
+            const int rows = 1 + (int)lin_random_below(seed, i++, blanks ? 4 : 3) + gap;
+            if (!blanks) start[phone++] = t + gap;
+            for (int r = 0; r < rows && t < T_max; r++, t++) {
+                for (int v = 0; v < V; v++) {
+                    const double p = v == (gap && r == 0 ? 0 : label) ? 0.9 : 0.1 / (V - 1);
+                    logp[t * V + v] = (float)log(p);
+                }
+            }
+        }
+    }
+    ck_assert_int_lt(t, T_max);
+    return t;
+}
+
+START_TEST(times_are_those_of_the_signal)
+{
+    enum { V = 10, T_MAX = 20000 };
+    static float logp[T_MAX * V];
+    static int64_t start[MOST_SLOTS * LONGEST];
+    random_text(MOST_SLOTS, 3, LONGEST, V, 5);
+    const int T = said(logp, T_MAX, V, 0, MOST_SLOTS, start, 6);
+    lin_align_graph *graph = graph_of_text(V);
+    lin_align_options o = lin_align_options_default();
+    lin_align *a;
+    lin_path path = {0};
+    lin_align_report report;
+    // With a limit on states alone, and with the beam alone.
+    o.beam = INFINITY;
+    o.width = 64;
+    OK(lin_align_create(graph, &o, &a, &err));
+    OK(lin_align_push(a, logp, T, &err));
+    OK(lin_align_finish(a, &path, &report, &err));
+    ck_assert_msg(fabs(report.fit) < 1e-9, "fit %g", report.fit);
+    ck_assert_msg(report.bytes <= (size_t)T * 64 / 2, "%zu bytes for %d rows of 64 states", report.bytes, T);
+    lin_align_destroy(a);
+    o = lin_align_options_default();
+    OK(lin_align_create(graph, &o, &a, &err));
+    OK(lin_align_push(a, logp, T, &err));
+    OK(lin_align_finish(a, &path, &report, &err));
+    check_path(a, &path, logp, T, V, report.score);
+    ck_assert(!report.exact && report.widened == 0); // the beam dropped most of the states
+    ck_assert_msg(fabs(report.fit) < 1e-9 && fabs(report.worst_fit) < 1e-9, "fit %g, worst %g", report.fit, report.worst_fit);
+    ck_assert_msg(fabs(report.score - T * log(0.9)) < 1e-3, "score %g", report.score);
+    ck_assert_msg(report.bytes < (size_t)T * 400, "%zu bytes for %d rows of %d states", report.bytes, T, graph->n_states);
+    int n = 0;
+    for (int w = 0; w < MOST_SLOTS; w++) n += text.length[w][lin_align_chosen(a, w)];
+    ck_assert_int_eq(n, path.n_phones);
+    for (int i = 0; i < n; i++) {
+        ck_assert_msg(path.phones[i].start == start[i], "phone %d begins at %lld, not %lld", i, (long long)path.phones[i].start,
+                      (long long)start[i]);
+    }
+    lin_path_free(&path);
+    lin_align_destroy(a);
+    lin_align_graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(any_split_gives_the_same_bits)
+{
+    enum { V = 10, T_MAX = 6000 };
+    static float logp[T_MAX * V];
+    static int64_t start[MOST_SLOTS * LONGEST];
+    random_text(200, 3, LONGEST, V, 7);
+    const int T = said(logp, T_MAX, V, 0, 200, start, 8);
+    lin_align_graph *graph = graph_of_text(V);
+    lin_align_options o = lin_align_options_default();
+    o.beam = 30;
+    lin_align *a;
+    lin_path want = {0}, got = {0};
+    lin_align_report report;
+    OK(lin_align_create(graph, &o, &a, &err));
+    OK(lin_align_push(a, logp, T, &err));
+    OK(lin_align_finish(a, &want, &report, &err));
+    const double fit = report.fit;
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        lin_align_reset(a);
+        const unsigned long before = lin_memory_count();
+        for (int t = 0, i = 0; t < T; i++) {
+            int n = (int)lin_random_below(seed, (uint64_t)i, seed ? 100 : 2);
+            if (n > T - t) n = T - t;
+            OK(lin_align_push(a, logp + t * V, n, &err));
+            t += n;
+        }
+        // The memory that reset kept is enough, except for the trace-back that is stored every ten seconds.
+        ck_assert_uint_le(lin_memory_count(), before + (unsigned long)T / 300);
+        OK(lin_align_finish(a, &got, &report, &err));
+        ck_assert_int_eq(got.n_phones, want.n_phones);
+        ck_assert_int_eq(got.n_words, want.n_words);
+        ck_assert_mem_eq(got.phones, want.phones, (size_t)want.n_phones * sizeof *want.phones);
+        ck_assert_mem_eq(got.words, want.words, (size_t)want.n_words * sizeof *want.words);
+        ck_assert_mem_eq(&got.score, &want.score, sizeof got.score);
+        ck_assert_mem_eq(&report.fit, &fit, sizeof fit);
+    }
+    lin_path_free(&want);
+    lin_path_free(&got);
+    lin_align_destroy(a);
+    lin_align_graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(phones_that_belong_to_no_word)
+{
+    enum { V = 5 };
+    // "1 1 2": a blank between the equal phones, although label 1 is more probable in that row.
+    static const double p[5][V] = {
+        {.1, .6, .1, .1, .1}, {.2, .5, .1, .1, .1}, {.1, .6, .1, .1, .1}, {.1, .1, .6, .1, .1}, {.6, .1, .1, .1, .1}};
+    float logp[5 * V];
+    for (int i = 0; i < 5 * V; i++) logp[i] = (float)log(p[i / V][i % V]);
+    lin_align_graph *graph = graph_of_phones("112", V);
+    ck_assert_int_eq(lin_align_graph_least_rows(graph), 4);
+    const lin_align_options o = lin_align_options_default();
+    lin_align *a;
+    lin_path path = {0};
+    OK(lin_align_create(graph, &o, &a, &err));
+    OK(lin_align_push(a, logp, 5, &err));
+    OK(lin_align_finish(a, &path, NULL, &err));
+    ck_assert_int_eq(path.n_phones, 3);
+    ck_assert_int_eq(path.n_words, 0);
+    static const int starts[] = {0, 2, 3}, ends[] = {1, 3, 4};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(path.phones[i].start, starts[i]);
+        ck_assert_int_eq(path.phones[i].end, ends[i]);
+    }
+    ck_assert(fabs(path.score - log(.6 * .2 * .6 * .6 * .6)) < 1e-6);
+    ck_assert_int_eq(lin_align_rows(a), 5);
+    ck_assert_mem_eq(lin_align_row(a, 3), logp + 3 * V, V * sizeof *logp);
+    lin_path_free(&path);
+    lin_align_destroy(a);
+    lin_align_graph_destroy(graph);
+}
+END_TEST
+
+// ---- the beam -------------------------------------------------------------------------------------------------------------------
+
+START_TEST(a_beam_that_loses_the_path_is_widened)
+{
+    enum { V = 10, T_MAX = 20000 };
+    static float logp[T_MAX * V];
+    static int64_t start[MOST_SLOTS * LONGEST];
+    random_text(MOST_SLOTS, 1, LONGEST, V, 11);
+    // The middle of the text is missing from the sound, so the path passes hundreds of phones that the rows do not contain.
+    int T = said(logp, T_MAX, V, 0, 150, start, 12);
+    T += said(logp + T * V, T_MAX - T, V, 200, MOST_SLOTS, start, 13);
+    lin_align_graph *graph = graph_of_text(V);
+    lin_align_options o = lin_align_options_default();
+    o.row_s = 0.03;
+    o.beam = 100;
+    o.width = 400;
+    o.widenings = 0;
+    lin_align *a;
+    lin_path path = {0};
+    lin_align_report report;
+    OK(lin_align_create(graph, &o, &a, &err));
+    OK(lin_align_push(a, logp, T, &err));
+    FAILS(lin_align_finish(a, &path, &report, &err), LIN_MISMATCH, "no path through the text reaches its end");
+    lin_align_destroy(a);
+    o.widenings = 5;
+    OK(lin_align_create(graph, &o, &a, &err));
+    OK(lin_align_push(a, logp, T, &err));
+    OK(lin_align_finish(a, &path, &report, &err));
+    const double want = full_matrix(logp, T, V);
+    ck_assert_msg(report.widened > 0 && report.beam > 100, "widened %d times, beam %g", report.widened, report.beam);
+    ck_assert_msg(fabs(report.score - want) < 1e-9 * fabs(want), "%.12g, the full matrix has %.12g", report.score, want);
+    ck_assert_msg(report.worst_fit < o.mismatch, "the worst stretch has %g", report.worst_fit);
+    ck_assert_msg(report.bytes < 700000, "%zu bytes", report.bytes); // a narrow beam again behind that place
+    check_path(a, &path, logp, T, V, want);
+    check_report(&report, &o, &path, logp, T, V);
+    // The same bits in any split, widened or not.
+    lin_align_reset(a);
+    for (int t = 0; t < T; t += 37) OK(lin_align_push(a, logp + t * V, T - t < 37 ? T - t : 37, &err));
+    lin_align_report again;
+    lin_path same = {0};
+    OK(lin_align_finish(a, &same, &again, &err));
+    ck_assert_mem_eq(&again.score, &report.score, sizeof report.score);
+    ck_assert_mem_eq(same.phones, path.phones, (size_t)path.n_phones * sizeof *path.phones);
+    ck_assert(again.fit == report.fit && again.widened == report.widened);
+    ck_assert(again.beam == report.beam && again.bytes == report.bytes);
+    lin_path_free(&same);
+    lin_align_destroy(a);
+    // A memory limit ends the widening earlier and is reported.
+    o.most_bytes = 20000;
+    OK(lin_align_create(graph, &o, &a, &err));
+    lin_error err = {0};
+    lin_status status = lin_align_push(a, logp, T, &err);
+    if (!status) status = lin_align_finish(a, &path, &report, &err);
+    ck_assert_int_eq(status, LIN_NO_MEMORY);
+    ck_assert_msg(strstr(err.message, "align shorter pieces") != NULL, "%s", err.message);
+    lin_path_free(&path);
+    lin_align_destroy(a);
+    lin_align_graph_destroy(graph);
+}
+END_TEST
+
+// Sound that is not in the text: the narrow beam continues with the text there and reaches its end with a poor score.
+START_TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam)
+{
+    enum { V = 10, T_MAX = 20000 };
+    static float logp[T_MAX * V];
+    static int64_t start[MOST_SLOTS * LONGEST];
+    random_text(MOST_SLOTS, 1, LONGEST, V, 21);
+    int T = said(logp, T_MAX, V, 0, 150, start, 22);
+    for (int i = 0; i < 2; i++) T += said(logp + T * V, T_MAX - T, V, 0, 200, start, 25 + (uint64_t)i);
+    T += said(logp + T * V, T_MAX - T, V, 150, MOST_SLOTS, start, 24);
+    const double want = full_matrix(logp, T, V);
+    const unsigned long live = lin_memory_live();
+    lin_align_graph *graph = graph_of_text(V);
+    lin_align_options o = lin_align_options_default();
+    o.beam = 20;
+    lin_path path = {0};
+    lin_align_report report, narrow = {0};
+    for (int widenings = 0; widenings < 6; widenings += 5) {
+        lin_align *a;
+        o.widenings = widenings;
+        OK(lin_align_create(graph, &o, &a, &err));
+        OK(lin_align_push(a, logp, T, &err));
+        OK(lin_align_finish(a, &path, &report, &err));
+        if (widenings == 0) narrow = report;
+        lin_align_destroy(a);
+    }
+    check_report(&report, &o, &path, logp, T, V);
+    // A wider beam that does not fit into memory is abandoned; the rest is aligned with the beam that fits.
+    lin_align *a;
+    lin_align_report little;
+    o.most_bytes = narrow.bytes + 10000;
+    OK(lin_align_create(graph, &o, &a, &err));
+    OK(lin_align_push(a, logp, T, &err));
+    OK(lin_align_finish(a, &path, &little, &err));
+    ck_assert(little.bytes <= o.most_bytes && little.widened > 0);
+    lin_align_destroy(a);
+    ck_assert_msg(narrow.score < want - 1 && narrow.worst_fit < o.mismatch, "a beam of 20 has %g of %g", narrow.score, want);
+    ck_assert_msg(fabs(report.score - want) < 1e-9 * fabs(want), "%.12g, the full matrix has %.12g", report.score, want);
+    ck_assert(narrow.widened == 0 && report.widened > 0);
+    lin_path_free(&path);
+    lin_align_graph_destroy(graph);
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+// Less than one stretch is wrong: only the end that is not reached shows it.
+START_TEST(a_text_that_goes_on_behind_the_sound)
+{
+    enum { V = 10, T_MAX = 20000 };
+    static float logp[T_MAX * V];
+    static int64_t start[MOST_SLOTS * LONGEST];
+    random_text(300, 1, LONGEST, V, 41);
+    for (int unsaid = 10; unsaid < 60; unsaid += 15) {
+        const int T = said(logp, T_MAX, V, 0, 300 - unsaid, start, 42);
+        const double want = full_matrix(logp, T, V);
+        lin_align_graph *graph = graph_of_text(V);
+        lin_align_options o = lin_align_options_default();
+        o.beam = 50;
+        // Also if two stretches have too few rows for the missing text.
+        if (unsaid > 30) o.stretch_s = 1, o.mismatch = -1e9;
+        lin_align *a;
+        lin_path path = {0};
+        lin_align_report report;
+        OK(lin_align_create(graph, &o, &a, &err));
+        OK(lin_align_push(a, logp, T, &err));
+        OK(lin_align_finish(a, &path, &report, &err));
+        ck_assert_int_gt(report.widened, 0);
+        ck_assert_msg(fabs(report.score - want) < 1e-9 * fabs(want), "%.12g, the full matrix has %.12g", report.score, want);
+        check_path(a, &path, logp, T, V, want);
+        check_report(&report, &o, &path, logp, T, V);
+        lin_path_free(&path);
+        lin_align_destroy(a);
+        lin_align_graph_destroy(graph);
+    }
+}
+END_TEST
+
+// ---- impossible input -----------------------------------------------------------------------------------------------------------
+
+START_TEST(texts_and_rows_that_cannot_match)
+{
+    enum { V = 5 };
+    float logp[8 * V];
+    lin_align *a;
+    lin_path path = {0};
+    lin_align_options o = lin_align_options_default();
+    lin_align_graph *graph = graph_of_phones("", V);
+    FAILS(lin_align_create(graph, &o, &a, &err), LIN_INVALID, "no text to align");
+    lin_align_graph_destroy(graph);
+    graph = graph_of_phones("1223", V);
+    for (int i = 0; i < 8 * V; i++) logp[i] = (float)log(1.0 / V);
+    o.row_s = 0.5;
+    OK(lin_align_create(graph, &o, &a, &err));
+    FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "its 4 phones need at least 2.50 s (5 rows), the sound has 0.00 s");
+    OK(lin_align_push(a, logp, 4, &err));
+    FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "the sound has 2.00 s (4 rows)");
+    lin_align_reset(a);
+    OK(lin_align_push(a, logp, 5, &err)); // just enough
+    OK(lin_align_finish(a, &path, NULL, &err));
+    ck_assert_int_eq(path.n_phones, 4);
+    lin_align_reset(a);
+    OK(lin_align_push(a, logp, 8, &err));
+    OK(lin_align_finish(a, &path, NULL, &err));
+    // A phone that is impossible everywhere.
+    for (int t = 0; t < 8; t++) logp[t * V + 3] = -INFINITY;
+    lin_align_reset(a);
+    OK(lin_align_push(a, logp, 8, &err));
+    FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "text and sound do not match");
+    // One row that is impossible for every phone of the text.
+    for (int v = 0; v < V; v++) logp[3 * V + v] = v == 4 ? 0 : -INFINITY;
+    lin_align_reset(a);
+    OK(lin_align_push(a, logp, 8, &err));
+    FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "text and sound do not match");
+    static const float bad[] = {NAN, INFINITY};
+    for (int b = 0; b < 2; b++) {
+        lin_align_reset(a);
+        logp[2 * V + 3] = bad[b];
+        FAILS(lin_align_push(a, logp, 8, &err), LIN_NUMERIC, "row 2 (1.00 s)");
+    }
+    for (int v = 0; v < V; v++) logp[2 * V + v] = -INFINITY;
+    lin_align_reset(a);
+    FAILS(lin_align_push(a, logp, 8, &err), LIN_NUMERIC, "row 2 (1.00 s)");
+    lin_align_destroy(a);
+    lin_align_destroy(NULL);
+    lin_path_free(&path);
+    lin_align_graph_destroy(graph);
+    lin_align_graph_destroy(NULL);
+}
+END_TEST
+
+START_TEST(arguments_out_of_range)
+{
+    enum { V = 5 };
+    lin_align_graph *graph = graph_of_phones("12", V);
+    const int labels[] = {1, 5, 0}, lengths[] = {1, 0};
+    const int *words[LIN_ALIGN_PRONUNCIATIONS + 1] = {labels, labels};
+    FAILS(lin_align_graph_add(graph, words, lengths, 0, 1, &err), LIN_INVALID, "slot 2 of the text has no pronunciation");
+    FAILS(lin_align_graph_add(graph, words, lengths, 2, 1, &err), LIN_INVALID, "pronunciation 1 of slot 2 is empty");
+    FAILS(lin_align_graph_phones(graph, labels + 1, 1, &err), LIN_INVALID, "label 5 in slot 2 of the text is none of 1 to 4");
+    FAILS(lin_align_graph_phones(graph, labels + 2, 1, &err), LIN_INVALID, "label 0 in slot 2");
+    FAILS(lin_align_graph_add(graph, words, lengths, LIN_ALIGN_PRONUNCIATIONS + 1, 1, &err), LIN_UNSUPPORTED, "251 pronunciations");
+    const int steps = graph->n_befores;
+    graph->n_befores = 999999999; // as for a text of millions of words with hundreds of pronunciations each
+    FAILS(lin_align_graph_add(graph, words, lengths, 1, 1, &err), LIN_UNSUPPORTED, "over 1000000000 steps between");
+    graph->n_befores = steps;
+    ck_assert_int_eq(graph->n_slots, 2);
+    ck_assert_int_eq(graph->n_states, 5);
+    lin_align_graph *none;
+    FAILS(lin_align_graph_create(1, &none, &err), LIN_INVALID, "not 1 outputs");
+    lin_align *a;
+    for (int i = 0; i < 9; i++) {
+        static const char *const parts[] = {"beam", "beam",      "at least 2", "widened", "rows",
+                                            "rows", "stretches", "mismatch",   "mismatch"};
+        lin_align_options o = lin_align_options_default();
+        if (i == 0) o.beam = 0;
+        if (i == 1) o.beam = NAN;
+        if (i == 2) o.width = 1;
+        if (i == 3) o.widenings = -1;
+        if (i == 4) o.row_s = 0;
+        if (i == 5) o.row_s = NAN;
+        if (i == 6) o.stretch_s = -1;
+        if (i == 7) o.mismatch = 0;
+        if (i == 8) o.mismatch = NAN;
+        FAILS(lin_align_create(graph, &o, &a, &err), LIN_INVALID, parts[i]);
+        ck_assert_ptr_null(a);
+    }
+    lin_align_graph_destroy(graph);
+}
+END_TEST
+
+static lin_status everything(const float *logp, int T, int V, const lin_align_options *o)
+{
+    lin_align_graph *graph = NULL;
+    lin_align *a = NULL;
+    lin_path path = {0};
+    lin_status status = lin_align_graph_create(V, &graph, NULL);
+    for (int w = 0; w < text.n_slots && !status; w++) {
+        const int *pronunciations[MOST_VARIANTS];
+        for (int v = 0; v < text.n[w]; v++) pronunciations[v] = text.labels[w][v];
+        status = lin_align_graph_add(graph, pronunciations, text.length[w], text.n[w], 1, NULL);
+    }
+    if (!status) status = lin_align_create(graph, o, &a, NULL);
+    if (!status) status = lin_align_push(a, logp, T, NULL);
+    if (!status) status = lin_align_finish(a, &path, NULL, NULL);
+    lin_path_free(&path);
+    lin_align_destroy(a);
+    lin_align_graph_destroy(graph);
+    return status;
+}
+
+START_TEST(memory_that_is_short)
+{
+    enum { V = 10, T_MAX = 20000 };
+    static float logp[T_MAX * V];
+    static int64_t start[MOST_SLOTS * LONGEST];
+    random_text(300, 3, LONGEST, V, 31);
+    const int T = said(logp, T_MAX, V, 0, 300, start, 32);
+    lin_align_options o = lin_align_options_default();
+    FAIL_EVERY_ALLOCATION(everything(logp, T, V, &o), (void)0);
+    // Also where the beam is widened and goes back.
+    text.n_slots = 250;
+    o.beam = 20;
+    o.most_bytes = 1 << 20;
+    FAIL_EVERY_ALLOCATION(everything(logp, T, V, &o), (void)0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("align");
+    TCase *tc = tcase_create("align");
+    tcase_add_test(tc, small_cases_against_all_alignments);
+    tcase_add_test(tc, large_cases_against_the_full_matrix);
+    tcase_add_test(tc, times_are_those_of_the_signal);
+    tcase_add_test(tc, any_split_gives_the_same_bits);
+    tcase_add_test(tc, phones_that_belong_to_no_word);
+    tcase_add_test(tc, a_beam_that_loses_the_path_is_widened);
+    tcase_add_test(tc, a_stretch_that_does_not_fit_is_tried_with_a_wider_beam);
+    tcase_add_test(tc, a_text_that_goes_on_behind_the_sound);
+    tcase_add_test(tc, texts_and_rows_that_cannot_match);
+    tcase_add_test(tc, arguments_out_of_range);
+    tcase_add_test(tc, memory_that_is_short);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

@@ -1,0 +1,296 @@
+// Lists of recordings: good ones, and every kind of bad one with its message.
+#include "linnet/datadir.h"
+
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "tests/support.h"
+
+#define FILE_OF(name, text) ((lin_datadir_file){name, text, sizeof text - 1})
+
+static lin_status parse(const char *wav, const char *text, const char *spk, int need_text, lin_datadir **dir, lin_error *err)
+{
+    const lin_datadir_file files[] = {{"wav.scp", wav, wav ? strlen(wav) : 0},
+                                      {"text", text, text ? strlen(text) : 0},
+                                      {"utt2spk", spk, spk ? strlen(spk) : 0}};
+    return lin_datadir_parse(&files[0], &files[1], &files[2], "root", need_text, dir, err);
+}
+
+START_TEST(a_directory_is_read)
+{
+    lin_datadir *dir;
+    lin_error err = {0};
+    ck_assert_msg(parse("b audio/b.wav\na\t/abs/a b.flac \nc c.ogg", "a  I'M\t HERE \nb HELLO\nc \xC3\x84H\n",
+                        "b bob\na ann\nc bob\n", 1, &dir, &err) == LIN_OK,
+                  "%s", err.message);
+    ck_assert_int_eq(lin_datadir_count(dir), 3);
+    const lin_utterance *b = lin_datadir_at(dir, 0), *a = lin_datadir_at(dir, 1), *c = lin_datadir_at(dir, 2);
+    ck_assert_str_eq(b->id, "b");
+    ck_assert_str_eq(b->audio, "root/audio/b.wav");
+    ck_assert_str_eq(b->text, "HELLO");
+    ck_assert_str_eq(b->speaker, "bob");
+    ck_assert_int_eq(b->line, 1);
+    ck_assert_str_eq(a->audio, "/abs/a b.flac");
+    ck_assert_str_eq(a->text, "I'M HERE");
+    ck_assert_str_eq(a->speaker, "ann");
+    ck_assert_str_eq(c->text, "\xC3\x84H");
+    ck_assert_int_eq(lin_datadir_find(dir, "c"), 2);
+    ck_assert_int_eq(lin_datadir_find(dir, "d"), -1);
+    lin_datadir_destroy(dir);
+}
+END_TEST
+
+START_TEST(text_and_speakers_may_be_missing)
+{
+    lin_datadir *dir;
+    ck_assert_int_eq(parse("a a.wav\nb b.wav\n", NULL, NULL, 0, &dir, NULL), LIN_OK);
+    ck_assert_ptr_null(lin_datadir_at(dir, 1)->text);
+    ck_assert_str_eq(lin_datadir_at(dir, 1)->speaker, "b");
+    lin_datadir_destroy(dir);
+    ck_assert_int_eq(parse("a a.wav\nb b.wav\n", "b HI\n", NULL, 0, &dir, NULL), LIN_OK);
+    ck_assert_ptr_null(lin_datadir_at(dir, 0)->text);
+    ck_assert_str_eq(lin_datadir_at(dir, 1)->text, "HI");
+    lin_datadir_destroy(dir);
+}
+END_TEST
+
+START_TEST(bad_directories_are_refused)
+{
+    const struct {
+        const char *wav, *text, *spk, *message;
+        lin_status status;
+    } cases[] = {
+        {"", "a A\n", NULL, "text:1: a has no sound: it is not listed in wav.scp", LIN_FORMAT},
+        {"", "", NULL, "wav.scp: it lists no recordings", LIN_FORMAT},
+        {"a a.wav\n", NULL, NULL, "cannot open text: transcripts are required", LIN_IO},
+        {"a a.wav\nb b.wav\na c.wav\n", "a A\n", NULL, "wav.scp:3: a is repeated; it is already in line 1", LIN_FORMAT},
+        {"a a.wav\nb b.wav\n", "a A\n", NULL, "wav.scp:2: b has no transcript in text", LIN_FORMAT},
+        {"a a.wav\n", "a A\na B\n", NULL, "text:2: a already has a transcript", LIN_FORMAT},
+        {"a a.wav\n", "a \t \n", NULL, "text:1: the transcript of a is empty", LIN_FORMAT},
+        {"a a.wav\n", "a A\nb B\n", NULL, "text:2: b has no sound", LIN_FORMAT},
+        {"a\n", "a A\n", NULL, "wav.scp:1: the path of the sound file is missing", LIN_FORMAT},
+        {"a sox a.wav -t wav - |\n", "a A\n", NULL, "wav.scp:1: the sound of a comes from a command", LIN_UNSUPPORTED},
+        {"a a.wav\n\nb b.wav\n", "a A\n", NULL, "wav.scp:2: the line is empty", LIN_FORMAT},
+        {"a a.wav\n b b.wav\n", "a A\n", NULL, "wav.scp:2: the line begins with white space", LIN_FORMAT},
+        {"a a.wav\r\n", "a A\n", NULL, "wav.scp:1: the line ends in CR LF", LIN_FORMAT},
+        {"a a.wav\n", "a A \x1B[2J\n", NULL, "text:1: byte 0x1B at column 5 is a control character", LIN_FORMAT},
+        {"a a.wav\n", "a A\x7F\n", NULL, "text:1: byte 0x7F at column 4 is a control character", LIN_FORMAT},
+        {"a a.wav\n", "a \xE4H\n", NULL, "text:1: byte 0xE4 at column 3 is not UTF-8 text", LIN_FORMAT},
+        {"a a.wav\n", "a \xC0\x80\n", NULL, "text:1: byte 0xC0 at column 3 is not UTF-8 text", LIN_FORMAT},
+        {"a a.wav\n", "a \xED\xA0\x80\n", NULL, "is not UTF-8 text", LIN_FORMAT},
+        {"a a.wav\n", "a \xE2\x82", NULL, "is not UTF-8 text", LIN_FORMAT},
+        {"a a.wav\n", "a A\n", "b bob\n", "utt2spk:1: b has no sound", LIN_FORMAT},
+        {"a a.wav\n", "a A\n", "a bob\na ann\n", "utt2spk:2: a already has a speaker", LIN_FORMAT},
+        {"a a.wav\n", "a A\n", "a\n", "utt2spk:1: the speaker of a must be one name", LIN_FORMAT},
+        {"a a.wav\n", "a A\n", "a bob by\n", "utt2spk:1: the speaker of a must be one name", LIN_FORMAT},
+        {"a a.wav\n", "a A\n", "", "wav.scp:1: a has no speaker in utt2spk", LIN_FORMAT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lin_datadir *dir;
+        lin_error err = {0};
+        const lin_status status = parse(cases[i].wav, cases[i].text, cases[i].spk, 1, &dir, &err);
+        ck_assert_msg(status == cases[i].status && strstr(err.message, cases[i].message), "case %zu: %s: %s", i,
+                      lin_status_name(status), err.message);
+        ck_assert_ptr_null(dir);
+    }
+}
+END_TEST
+
+START_TEST(nul_bytes_and_long_lines_are_refused)
+{
+    lin_datadir *dir;
+    lin_error err = {0};
+    const lin_datadir_file none = {"text", NULL, 0}, nul = FILE_OF("wav.scp", "a a.wav\nb b\0.wav\n");
+    ck_assert_int_eq(lin_datadir_parse(&nul, &none, &none, NULL, 0, &dir, &err), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "wav.scp:2: a NUL byte at column 4"));
+    static char line[70000];
+    for (size_t n = 65536; n <= 65537; n++) {
+        for (int end = 0; end < 2; end++) { // with and without a line end
+            memset(line, 'x', sizeof line);
+            line[1] = ' ';
+            if (end) line[n] = '\n';
+            const lin_datadir_file file = {"wav.scp", line, n + (size_t)end};
+            const lin_status status = lin_datadir_parse(&file, &none, &none, NULL, 0, &dir, &err);
+            ck_assert_int_eq(status, n > 65536 ? LIN_FORMAT : LIN_OK);
+            if (status != LIN_OK) ck_assert_ptr_nonnull(strstr(err.message, "wav.scp:1: the line is longer than 65536 bytes"));
+            lin_datadir_destroy(dir);
+        }
+    }
+    memset(line, 'i', 256);
+    memcpy(line + 256, " x.wav", 6);
+    const lin_datadir_file name = {"wav.scp", line, 262};
+    ck_assert_int_eq(lin_datadir_parse(&name, &none, &none, NULL, 0, &dir, &err), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "a name of 256 bytes; the limit is 255"));
+}
+END_TEST
+
+START_TEST(a_list_is_read)
+{
+    lin_datadir *dir;
+    lin_error err = {0};
+    const lin_datadir_file list = FILE_OF("list", "\xEF\xBB\xBFx/one.wav\tHELLO  THERE\n/abs/two (2).tar.gz\tYES\n.hidden\tNO\n");
+    ck_assert_msg(lin_datadir_parse_list(&list, "root/", 1, &dir, &err) == LIN_OK, "%s", err.message);
+    const char *want[][3] = {{"x/one", "root/x/one.wav", "HELLO THERE"},
+                             {"/abs/two__2_.tar", "/abs/two (2).tar.gz", "YES"},
+                             {".hidden", "root/.hidden", "NO"}};
+    ck_assert_int_eq(lin_datadir_count(dir), 3);
+    for (int i = 0; i < 3; i++) {
+        const lin_utterance *u = lin_datadir_at(dir, i);
+        ck_assert_str_eq(u->id, want[i][0]);
+        ck_assert_str_eq(u->speaker, want[i][0]);
+        ck_assert_str_eq(u->audio, want[i][1]);
+        ck_assert_str_eq(u->text, want[i][2]);
+        ck_assert_int_eq(lin_datadir_find(dir, want[i][0]), i);
+    }
+    lin_datadir_destroy(dir);
+
+    const lin_datadir_file plain = FILE_OF("list", "a.wav\nb.wav\t\n");
+    ck_assert_int_eq(lin_datadir_parse_list(&plain, NULL, 0, &dir, &err), LIN_OK);
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->audio, "a.wav");
+    ck_assert_ptr_null(lin_datadir_at(dir, 0)->text);
+    lin_datadir_destroy(dir);
+
+    const struct {
+        lin_datadir_file file;
+        const char *message;
+    } bad[] = {{FILE_OF("list", "a.wav\tA\nb.wav\n"), "list:2: no transcript: the line must be a path, a tab and the transcript"},
+               {FILE_OF("list", "a.wav\tA\na.wav\tB\n"), "list:2: a is repeated; it is already in line 1"},
+               {FILE_OF("list", "\tA\n"), "list:1: the path before the tab is empty"},
+               {FILE_OF("list", "sox x |\tA\n"), "list:1: the sound of sox_x_| comes from a command"},
+               {FILE_OF("list", ""), "list: it lists no recordings"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ck_assert_int_ne(lin_datadir_parse_list(&bad[i].file, NULL, 1, &dir, &err), LIN_OK);
+        ck_assert_msg(strstr(err.message, bad[i].message) != NULL, "%s", err.message);
+        ck_assert_ptr_null(dir);
+    }
+}
+END_TEST
+
+static void put(const char *folder, const char *name, const char *text)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    test_write_file(path, text, strlen(text));
+}
+
+static void check_audio(const char *path, const char *root, const char *want)
+{
+    lin_datadir *dir;
+    lin_error err = {0};
+    ck_assert_msg(lin_datadir_load(path, root, 1, &dir, &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->audio, want);
+    lin_datadir_destroy(dir);
+}
+
+START_TEST(paths_are_relative_to_the_corpus)
+{
+    char top[256], set[300], want[400], path[400], back[4096];
+    ck_assert_ptr_nonnull(getcwd(back, sizeof back));
+    test_folder(top, sizeof top);
+    snprintf(set, sizeof set, "%s/set", top);
+    ck_assert_int_eq(mkdir(set, 0777), 0);
+    put(set, "wav.scp", "a audio/a.wav\n");
+    put(set, "text", "a HELLO\n");
+    put(set, "list", "a.wav\tHELLO\n");
+
+    snprintf(want, sizeof want, "%s/audio/a.wav", top);
+    check_audio(set, NULL, want);
+    snprintf(path, sizeof path, "%s//", set);
+    check_audio(path, NULL, want);
+    check_audio(set, "/else/", "/else/audio/a.wav");
+    check_audio(set, "", "audio/a.wav");
+    snprintf(path, sizeof path, "%s/list", set);
+    snprintf(want, sizeof want, "%s/a.wav", set);
+    check_audio(path, NULL, want);
+    ck_assert_int_eq(chdir(top), 0);
+    check_audio("set", NULL, "audio/a.wav");
+    check_audio("./set/", NULL, "./audio/a.wav");
+    check_audio("set/list", NULL, "set/a.wav");
+    ck_assert_int_eq(chdir(set), 0);
+    check_audio(".", NULL, "./../audio/a.wav");
+    check_audio("list", NULL, "a.wav");
+    ck_assert_int_eq(chdir(back), 0);
+
+    lin_datadir *dir;
+    lin_error err = {0};
+    put(set, "segments", "a-1 a 0 1\n");
+    ck_assert_int_eq(lin_datadir_load(set, NULL, 1, &dir, &err), LIN_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(err.message, "set/segments: "));
+    ck_assert_int_eq(lin_datadir_load(top, NULL, 1, &dir, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "wav.scp: No such file"));
+    snprintf(path, sizeof path, "%s/none", top);
+    ck_assert_int_eq(lin_datadir_load(path, NULL, 1, &dir, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "none: No such file"));
+    test_folder_remove(top);
+}
+END_TEST
+
+START_TEST(many_names_are_found)
+{
+    enum { N = 20000 };
+    char *wav = malloc(N * 24), *at = wav, id[16];
+    for (int i = 0; i < N; i++) at += sprintf(at, "u%d x%d.wav\n", i * 7919 % N, i);
+    lin_datadir *dir;
+    ck_assert_int_eq(parse(wav, NULL, NULL, 0, &dir, NULL), LIN_OK);
+    for (int i = 0; i < N; i++) {
+        sprintf(id, "u%d", i * 7919 % N);
+        test_require(lin_datadir_find(dir, id) == i, "%s is not found", id);
+    }
+    lin_datadir_destroy(dir);
+    free(wav);
+}
+END_TEST
+
+START_TEST(a_failed_allocation_is_an_error)
+{
+    const unsigned long live = lin_memory_live();
+    int succeeded = 0;
+    for (unsigned long k = 1; !succeeded; k++) {
+        lin_datadir *dir;
+        lin_memory_fail_at(k);
+        const lin_status status = parse("a a.wav\nb b.wav\n", "a A\nb B\n", "a s\nb t\n", 1, &dir, NULL);
+        lin_memory_fail_at(0);
+        succeeded = status == LIN_OK;
+        if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
+        lin_datadir_destroy(dir);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+    char top[256];
+    test_folder(top, sizeof top);
+    put(top, "wav.scp", "a audio/a.wav\n");
+    put(top, "text", "a A\n");
+    put(top, "list", "x y.wav\tA\n");
+    for (int list = 0; list < 2; list++) {
+        char path[300];
+        snprintf(path, sizeof path, "%s/%s", top, list ? "list" : ".");
+        succeeded = 0;
+        for (unsigned long k = 1; !succeeded; k++) {
+            lin_datadir *dir;
+            lin_memory_fail_at(k);
+            const lin_status status = lin_datadir_load(path, NULL, 1, &dir, NULL);
+            lin_memory_fail_at(0);
+            succeeded = status == LIN_OK;
+            if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
+            lin_datadir_destroy(dir);
+            ck_assert_uint_eq(lin_memory_live(), live);
+        }
+    }
+    test_folder_remove(top);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("linnet/datadir");
+    TCase *tests = tcase_create("datadir");
+    tcase_add_test(tests, a_directory_is_read);
+    tcase_add_test(tests, text_and_speakers_may_be_missing);
+    tcase_add_test(tests, bad_directories_are_refused);
+    tcase_add_test(tests, nul_bytes_and_long_lines_are_refused);
+    tcase_add_test(tests, a_list_is_read);
+    tcase_add_test(tests, paths_are_relative_to_the_corpus);
+    tcase_add_test(tests, many_names_are_found);
+    tcase_add_test(tests, a_failed_allocation_is_an_error);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}

@@ -1,0 +1,153 @@
+// score/edit_choices.c, stm.c, ctm.c: alternatives, optional words and STM against sclite's counts; names; failing memory.
+//
+//   test_score_choices [FOLDER]     FOLDER (default tests/golden) holds what tests/golden/score_choices.py makes
+#include <stdlib.h>
+
+#include "score/edit.h"
+#include "score/edit_choices.h"
+#include "score/score.h"
+#include "tests/score/transcripts.h"
+
+static int compare_with_sclite(const char *ref, const char *hyp, const char *counts)
+{
+    lin_score *s;
+    OK(lin_score_files(golden_path(ref), golden_path(hyp), NULL, &s, &err));
+    FILE *file = fopen(golden_path(counts), "r");
+    ck_assert_ptr_nonnull(file);
+    char line[512], id[256];
+    int n = 0;
+    while (fgets(line, sizeof line, file)) {
+        long long want[4];
+        lin_score_counts c;
+        int u = 0;
+        if (line[0] == '#') continue;
+        ck_assert_int_eq(sscanf(line, "%255s %lld %lld %lld %lld", id, &want[0], &want[1], &want[2], &want[3]), 5);
+        while (u < lin_score_utterances(s) && strcmp(lin_score_utterance(s, u, &c), id)) u++;
+        ck_assert_msg(u < lin_score_utterances(s), "%s is not in the score", id);
+        ck_assert_msg(c.correct == want[0] && c.sub == want[1] && c.del == want[2] && c.ins == want[3],
+                      "%s: %lld %lld %lld %lld, sclite has %lld %lld %lld %lld", id, c.correct, c.sub, c.del, c.ins, want[0],
+                      want[1], want[2], want[3]);
+        ck_assert_int_eq(c.n_ref, c.correct + c.sub + c.del);
+        n++;
+    }
+    fclose(file);
+    ck_assert_int_eq(n, lin_score_utterances(s));
+    lin_score_destroy(s);
+    return n;
+}
+
+START_TEST(counts_of_trn_are_sclites)
+{
+    ck_assert_int_ge(compare_with_sclite("choices_ref.trn", "choices_hyp.trn", "choices_trn_counts.txt"), 250);
+}
+END_TEST
+
+START_TEST(counts_of_stm_are_sclites)
+{
+    ck_assert_int_ge(compare_with_sclite("choices.stm", "choices.ctm", "choices_stm_counts.txt"), 250);
+}
+END_TEST
+
+// Without choices the steps are those of score/edit.
+START_TEST(plain_sequences)
+{
+    enum { MOST = 12 };
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        int ref[MOST], hyp[MOST], n_steps, n_choices;
+        const int n = (int)lin_random_below(seed, 0, MOST + 1), m = (int)lin_random_below(seed, 1, MOST + 1);
+        for (int i = 0; i < MOST; i++) {
+            ref[i] = (int)lin_random_below(seed, (uint64_t)i + 100, 3);
+            hyp[i] = (int)lin_random_below(seed, (uint64_t)i + 200, 3);
+        }
+        lin_edit_step steps[2 * MOST];
+        lin_edit_choice choices[2 * MOST];
+        OK(lin_edit_align(ref, n, hyp, m, steps, &n_steps, &err));
+        OK(lin_edit_choices(ref, n, hyp, m, choices, &n_choices, &err));
+        ck_assert_int_eq(n_steps, n_choices);
+        for (int k = 0; k < n_steps; k++) {
+            ck_assert_int_eq(choices[k].ref, steps[k].ref < 0 ? -1 : ref[steps[k].ref]);
+            ck_assert_int_eq(choices[k].hyp, steps[k].hyp < 0 ? -1 : hyp[steps[k].hyp]);
+            ck_assert_int_eq(choices[k].is_right, choices[k].ref == choices[k].hyp);
+        }
+    }
+}
+END_TEST
+
+START_TEST(too_many)
+{
+    int *long_one = malloc(10000 * sizeof *long_one), n;
+    lin_edit_choice *steps = malloc(20000 * sizeof *steps);
+    for (int i = 0; i < 10000; i++) long_one[i] = LIN_EDIT_NULL;
+    FAILS(lin_edit_choices(long_one, 10000, long_one, 10000, steps, &n, &err), LIN_INVALID, "10000 and 10000 words");
+    FAIL_EVERY_ALLOCATION(lin_edit_choices(long_one, 3, long_one, 2, steps, &n, NULL), (void)0);
+    const int nested[] = {LIN_EDIT_OPEN, 0, LIN_EDIT_OR, LIN_EDIT_OPEN, 1, LIN_EDIT_OR, 2, LIN_EDIT_CLOSE, LIN_EDIT_CLOSE, 3};
+    const int two[] = {2, 3};
+    FAIL_EVERY_ALLOCATION(lin_edit_choices(nested, 10, two, 2, steps, &n, NULL), (void)0);
+    OK(lin_edit_choices(nested, 10, two, 2, steps, &n, &err));
+    ck_assert(n == 2 && steps[0].is_right && steps[1].is_right);
+    free(long_one);
+    free(steps);
+}
+END_TEST
+
+// "ok" or the counts of the whole; the message of a failure.
+static const char *score_of(const char *stm, const char *hyp, const char *hyp_name)
+{
+    static char out[512];
+    static lin_error err;
+    lin_score *s;
+    if (lin_score_texts(stm, strlen(stm), "r.stm", hyp, strlen(hyp), hyp_name, NULL, &s, &err)) return err.message;
+    const lin_score_counts c = lin_score_total(s);
+    snprintf(out, sizeof out, "%lld %lld %lld %lld in %lld, %d missing", c.correct, c.sub, c.del, c.ins, c.utterances,
+             lin_score_without_line(s));
+    lin_score_destroy(s);
+    return out;
+}
+
+START_TEST(names)
+{
+    static const char two[] = "x A s1 0 1 a\ny 2 s2 0 1 b c\n";
+    ck_assert_str_eq(score_of(two, "a (x)\nb c (y)\n", "h.trn"), "3 0 0 0 in 2, 0 missing");
+    ck_assert_str_eq(score_of(two, "x-a a\ny-B b c\n", "h"), "3 0 0 0 in 2, 0 missing");
+    ck_assert_str_eq(score_of(two, "x_1 a\ny_2 b\n", "h"), "2 0 1 0 in 2, 0 missing");
+    ck_assert_str_eq(score_of(two, "a (s1-000)\nb c (s2-000)\n", "h.trn"), "3 0 0 0 in 2, 0 missing");
+    ck_assert_str_eq(score_of(two, two, "h.stm"), "3 0 0 0 in 2, 0 missing");
+    ck_assert_ptr_nonnull(strstr(score_of(two, "a (x)\nb c (z)\n", "h.trn"), "give a CTM"));
+    ck_assert_ptr_nonnull(strstr(score_of("x 1 s 0 1 a\nx 1 s 1 2 b\n", "a (x)\n", "h.trn"), "give a CTM"));
+    // channels are letters or numbers, and have the names that linnet gives them
+    ck_assert_str_eq(score_of(two, "X 1 0.2 0.1 a\ny b 0 1 b\ny b 3 1 c\n", "h.ctm"), "3 0 0 0 in 2, 0 missing");
+    ck_assert_str_eq(score_of(two, "y-2 2 0 1 b\ny-2 2 3 1 c\n", "h.ctm"), "2 0 1 0 in 2, 1 missing");
+    ck_assert_ptr_nonnull(strstr(score_of(two, "y-3 2 0 1 b\n", "h.ctm"), "h.ctm:1: r.stm has no line for this file and channel"));
+    ck_assert_ptr_nonnull(strstr(score_of(two, "y-2 2 0 1 b\ny 2 0 1 b\n", "h.ctm"), "under two names"));
+    // words are cut by their middles; lines need not be in order
+    ck_assert_str_eq(score_of("x 1 s 1 2 b\nx 1 s 0 1 a\n", "x 1 0.9 0.1 a\nx 1 0.9 0.2 b\n", "h.ctm"), "2 0 0 0 in 2, 0 missing");
+}
+END_TEST
+
+START_TEST(out_of_memory)
+{
+    static const char stm[] = "x A s1 0 1 a { b / c } (d)\ny 2 s2 0 1 IGNORE_TIME_SEGMENT_IN_SCORING\ny 2 s2 1 2 a\n";
+    static const char ctm[] = "x 1 0 1 a\nx 1 * * <ALT_BEGIN>\nx 1 1 1 b\nx 1 * * <ALT>\nx 1 * * <ALT_END>\ny 2 0 1 z\n";
+    static const char one[] = "x A s1 0 1 a\n", trn[] = "a (x-a)\n";
+    lin_score *s;
+    FAIL_EVERY_ALLOCATION(lin_score_texts(stm, sizeof stm - 1, "r.stm", ctm, sizeof ctm - 1, "h.ctm", NULL, &s, NULL),
+                          lin_score_destroy(s));
+    FAIL_EVERY_ALLOCATION(lin_score_texts(one, sizeof one - 1, "r.stm", trn, sizeof trn - 1, "h.trn", NULL, &s, NULL),
+                          lin_score_destroy(s));
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) golden = argv[1];
+    Suite *suite = suite_create("score of choices");
+    TCase *tc = tcase_create("choices");
+    tcase_add_test(tc, counts_of_trn_are_sclites);
+    tcase_add_test(tc, counts_of_stm_are_sclites);
+    tcase_add_test(tc, plain_sequences);
+    tcase_add_test(tc, too_many);
+    tcase_add_test(tc, names);
+    tcase_add_test(tc, out_of_memory);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

@@ -1,0 +1,240 @@
+// What clients of linnet serve send, and the answers in the forms of other servers, against their definitions.
+#include "serve/serve_text.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+#include "tests/lexicon/support.h"
+
+static lin_error failure;
+
+START_TEST(vosk_messages)
+{
+    lin_message m = lin_message_default(16000);
+    static const char config[] = "{ \"config\" : { \"sample_rate\" : 8000, \"words\": 0, \"max_alternatives\": 3, \"model\": \"x\", "
+                                 "\"phrase_list\": [\"zero one\", \"[unk]\", \"two\"] } }";
+    OK(lin_message_parse_vosk(config, sizeof config - 1, &m, &failure));
+    ck_assert_int_eq(m.kind, LIN_MESSAGE_CONFIG);
+    ck_assert_double_eq(m.rate_hz, 8000);
+    ck_assert_int_eq(m.words, 0);
+    ck_assert_int_eq(m.alternatives, 3);
+    ck_assert_int_eq(m.n_phrases, 2);
+    ck_assert_str_eq(m.phrases[1], "two");
+    ck_assert_int_eq(lin_message_parse_vosk("{\"eof\" : 1}", 11, &m, &failure), LIN_OK);
+    ck_assert_int_eq(m.kind, LIN_MESSAGE_EOF);
+    ck_assert_int_eq(lin_message_parse_vosk("{\"reset\":1}", 11, &m, &failure), LIN_OK);
+    ck_assert_int_eq(m.kind, LIN_MESSAGE_RESET);
+    ck_assert_double_eq(m.rate_hz, 8000);
+    static const char *const bad[] = {"", "[]", "{", "{}", "{\"config\":1}", "{\"config\":{\"sample_rate\":1}}",
+                                      "{\"config\":{\"sample_rate\":8000.5}}", "{\"config\":{\"phrase_list\":\"x\"}}",
+                                      "{\"config\":{\"phrase_list\":[1]}}", "{\"config\":{\"sample_rate\":1e999}}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_msg(lin_message_parse_vosk(bad[i], strlen(bad[i]), &m, &failure) != LIN_OK, "%s", bad[i]);
+    lin_message_free(&m);
+}
+END_TEST
+
+START_TEST(own_messages)
+{
+    lin_message m = lin_message_default(16000);
+    static const char config[] = "{\"type\":\"config\",\"rate_hz\":44100,\"channels\":2,\"format\":\"f32le\",\"partials\":false,"
+                                 "\"state_s\":0.1,\"resume\":true,\"push_to_talk\":true,\"phrases\":[]}";
+    ck_assert_int_eq(lin_message_parse(config, sizeof config - 1, &m, &failure), LIN_OK);
+    ck_assert_double_eq(m.rate_hz, 44100);
+    ck_assert_int_eq(m.channels, 2);
+    ck_assert_int_eq(m.format, LIN_SAMPLES_F32);
+    ck_assert_int_eq(m.partials, 0);
+    ck_assert_int_eq(m.resume && m.push_to_talk && m.has_phrases && m.n_phrases == 0, 1);
+    ck_assert_double_eq(m.state_s, 0.5);
+    ck_assert_int_eq(lin_message_parse("{\"type\":\"end\"}", 14, &m, &failure), LIN_OK);
+    ck_assert_int_eq(m.kind, LIN_MESSAGE_EOF);
+    ck_assert_int_eq(lin_message_parse("{\"type\":\"end_utterance\"}", 24, &m, &failure), LIN_OK);
+    ck_assert_int_eq(m.kind, LIN_MESSAGE_END_UTTERANCE);
+    static const char opus[] = "{\"type\":\"config\",\"format\":\"ogg_opus\"}", mp3[] = "{\"type\":\"config\",\"format\":\"mp3\"}";
+    ck_assert_int_eq(lin_message_parse(opus, sizeof opus - 1, &m, &failure), LIN_OK);
+    ck_assert_int_eq(m.format, LIN_SAMPLES_OPUS);
+    ck_assert_int_eq(lin_message_parse(mp3, sizeof mp3 - 1, &m, &failure), LIN_INVALID);
+    static const char phrases[] = "{\"type\":\"phrases\",\"phrases\":[\"one\",\"two\"]}";
+    ck_assert_int_eq(lin_message_parse(phrases, sizeof phrases - 1, &m, &failure), LIN_OK);
+    ck_assert(m.kind == LIN_MESSAGE_PHRASES && m.n_phrases == 2);
+    ck_assert_int_eq(lin_message_parse("{\"type\":\"phrases\"}", 18, &m, &failure), LIN_INVALID);
+    static const char unknown[] = "{\"type\":\"config\",\"rate\":1}";
+    ck_assert_int_eq(lin_message_parse(unknown, sizeof unknown - 1, &m, &failure), LIN_INVALID);
+    ck_assert_ptr_nonnull(strstr(failure.message, "\"rate\""));
+    ck_assert_int_ne(lin_message_parse("{\"type\":\"x\"}", 12, &m, &failure), LIN_OK);
+    char *large = lin_alloc(LIN_MESSAGE_BYTES + 1, 1);
+    memset(large, ' ', LIN_MESSAGE_BYTES + 1);
+    ck_assert_int_eq(lin_message_parse(large, LIN_MESSAGE_BYTES + 1, &m, &failure), LIN_INVALID);
+    lin_free(large);
+    lin_message_free(&m);
+}
+END_TEST
+
+// Whatever the cuts, the samples are those of the whole.
+START_TEST(samples)
+{
+    unsigned char bytes[64];
+    float whole[32], cut[34];
+    for (int i = 0; i < 64; i++) bytes[i] = (unsigned char)(i * 37);
+    for (int format = 0; format < 2; format++) {
+        const size_t n = format ? 16 : 32;
+        lin_sample_rest rest = {0};
+        ck_assert_uint_eq(lin_samples_take((lin_sample_format)format, bytes, 64, &rest, whole), n);
+        for (size_t step = 1; step < 9; step++) {
+            size_t made = 0;
+            for (size_t at = 0; at < 64; at += step)
+                made += lin_samples_take((lin_sample_format)format, bytes + at, 64 - at < step ? 64 - at : step, &rest, cut + made);
+            ck_assert_uint_eq(made, n);
+            ck_assert_mem_eq(cut, whole, n * sizeof *cut);
+        }
+    }
+    lin_sample_rest rest = {0};
+    ck_assert_uint_eq(lin_samples_take(LIN_SAMPLES_S16, "\x00\x80\xff\x7f", 4, &rest, whole), 2);
+    ck_assert_float_eq(whole[0], -1);
+    ck_assert_float_eq(whole[1], 32767.0f / 32768);
+    const float odd[] = {NAN, INFINITY, -0.25f, 1e30f};
+    ck_assert_uint_eq(lin_samples_take(LIN_SAMPLES_F32, odd, sizeof odd, &rest, whole), 4);
+    ck_assert_float_eq(whole[0], 0);
+    ck_assert_float_eq(whole[1], 0);
+    ck_assert_float_eq(whole[2], -0.25f);
+    ck_assert_float_eq(whole[3], 8);
+}
+END_TEST
+
+static const char type[] = "multipart/form-data; boundary=\"AaB03x\"";
+static const char body[] = "preamble\r\n--AaB03x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n"
+                           "--AaB03x\r\ncontent-type: audio/wav\r\nContent-Disposition: form-data; filename=\"a;name=b.wav\"; name=file\r\n"
+                           "\r\nRI\r\n--AaB03FF\r\n\r\n--AaB03x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n\r\n--AaB03x--\r\n";
+
+START_TEST(forms)
+{
+    lin_form form;
+    ck_assert_int_eq(lin_form_parse(type, body, sizeof body - 1, &form, &failure), LIN_OK);
+    ck_assert_int_eq(form.n, 3);
+    ck_assert_int_eq(lin_form_is(lin_form_find(&form, "model", 0), "whisper"), 1);
+    ck_assert_int_eq(lin_form_is(lin_form_find(&form, "model", 1), ""), 1);
+    ck_assert_ptr_null(lin_form_find(&form, "model", 2));
+    const lin_form_part *file = lin_form_find(&form, "file", 0);
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(file->n, 15);
+    ck_assert_mem_eq(file->data, "RI\r\n--AaB03FF\r\n", 15);
+    ck_assert_uint_eq(file->n_file_name, 12);
+    // Any shorter body breaks off, but for the line end behind it.
+    for (size_t n = 0; n < sizeof body - 3; n++) {
+        char *part = lin_alloc(n, 1); // so that a byte too far is seen
+        memcpy(part, body, n);
+        ck_assert_msg(lin_form_parse(type, part, n, &form, &failure) == LIN_FORMAT, "%zu bytes", n);
+        lin_free(part);
+    }
+    ck_assert_int_eq(lin_form_parse("text/plain", body, sizeof body - 1, &form, &failure), LIN_FORMAT);
+    ck_assert_int_eq(lin_form_parse("multipart/form-data", body, sizeof body - 1, &form, &failure), LIN_FORMAT);
+    ck_assert_int_eq(lin_form_parse("multipart/form-data; boundary=", body, sizeof body - 1, &form, &failure), LIN_FORMAT);
+}
+END_TEST
+
+START_TEST(secrets)
+{
+    static const char list[] = "# tokens\n\n first\nsecond \r\nthird";
+    const size_t n = sizeof list - 1;
+    ck_assert_int_eq(lin_token_known(list, n, "second", 6), 1);
+    ck_assert_int_eq(lin_token_known(list, n, "third", 5), 1);
+    static const char *const wrong[] = {"", "sec", "secon", "secondx", "seconD", "# tokens", "thirdthird", "first\n", "tokens", "s"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_assert_msg(!lin_token_known(list, n, wrong[i], strlen(wrong[i])), "%s", wrong[i]);
+    ck_assert_int_eq(lin_token_known("", 0, "x", 1), 0);
+    const char *token;
+    ck_assert_uint_eq(lin_token_find("Bearer abc", "access_token=xyz", &token), 3);
+    ck_assert_str_eq(token, "abc");
+    ck_assert_uint_eq(lin_token_find("", "a=b&access_token=xyz&c=d", &token), 3);
+    ck_assert_int_eq(strncmp(token, "xyz", 3), 0);
+    ck_assert_uint_eq(lin_token_find("Basic abc", "not_access_token=xyz", &token), 0);
+    const char *const origins[] = {"https://a.example"};
+    static const struct {
+        const char *host;
+        int allowed;
+    } names[] = {{"", 1},           {"localhost", 1},       {"LOCALHOST.:80", 1}, {"127.0.0.1:8090", 1}, {"[::1]:8090", 1},
+                 {"own:8090", 1},   {"speech.example", 1},  {"h", 0},             {"localhost.evil", 0}, {"127.0.0.1.evil", 0},
+                 {"own.evil:1", 0}, {"speech.example.", 1}, {"1evil", 0},         {"evil:127", 0}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *const hosts[] = {"speech.example"};
+        test_require(lin_host_allowed(names[i].host, "own", hosts, 1) == names[i].allowed, "%s", names[i].host);
+        ck_assert_int_eq(lin_host_allowed(names[i].host, "own", (const char *const[]){"*"}, 1), 1);
+    }
+    ck_assert_int_eq(lin_origin_allowed("", "h:1", NULL, 0), 1);
+    ck_assert_int_eq(lin_origin_allowed("http://h:1", "h:1", NULL, 0), 1);
+    ck_assert_int_eq(lin_origin_allowed("http://h:2", "h:1", NULL, 0), 0);
+    ck_assert_int_eq(lin_origin_allowed("null", "h:1", NULL, 0), 0);
+    ck_assert_int_eq(lin_origin_allowed("https://a.example", "h:1", origins, 1), 1);
+    ck_assert_int_eq(lin_origin_allowed("https://a.example.evil", "h:1", origins, 1), 0);
+    ck_assert_int_eq(lin_origin_allowed("https://b.example", "h:1", (const char *const[]){"*"}, 1), 1);
+}
+END_TEST
+
+// A result of three phones, and of two words with a pause of a second between them.
+static void make(lin_result *r, int with_words)
+{
+    static char text[] = "one\0";
+    static lin_result_phone phones[] = {{.label = 1, .confidence = 0.5f, .start_s = 0.1, .end_s = 0.2, .goodness = NAN},
+                                        {.label = 2, .confidence = 0.25f, .start_s = 0.2, .end_s = 0.4, .goodness = NAN},
+                                        {.label = 3, .confidence = 1, .start_s = 1.4, .end_s = 1.6, .goodness = NAN}};
+    static lin_result_word words[] = {{0, 1, 0, 2, 0.5f, 0.1, 0.4}, {4, 0, 2, 1, 1, 1.4, 1.6}};
+    *r = (lin_result){.id = text, .speaker = text + 4, .channel = 1, .seconds = 2.5, .phones = phones, .n_phones = 3,
+                      .has_words = with_words, .words = words, .n_words = with_words ? 2 : 0, .text = text, .text_used = 5};
+}
+
+static lin_status say(void *context, const lin_result *part, lin_buffer *out, lin_error *e)
+{
+    return lin_live_put_text(out, context, part, 0, e);
+}
+
+START_TEST(answers)
+{
+    lin_result r = {0};
+    lin_buffer out = {0};
+    lin_phones *set;
+    OK(lin_phones_create(NULL, &set, &failure));
+    lin_live_words words = {.phones = set};
+    make(&r, 1);
+    r.phones[2].label = lin_phones_find(set, "AH", 2);
+    lin_vosk_put_items(&out, &words, &r);
+    ck_assert_str_eq(out.data, "{\"conf\":0.500000,\"end\":0.400,\"start\":0.100,\"word\":\"one\"},"
+                               "{\"conf\":1.000000,\"end\":1.600,\"start\":1.400,\"word\":\"[ah]\"}");
+    lin_buffer_clear(&out);
+    const lin_verbose how = {.language = "en", .text = "one two", .segments = 1, .items = 1, .spell = say, .context = &words};
+    ck_assert_int_eq(lin_openai_put_verbose(&out, &words, &r, &how, &failure), LIN_OK);
+    ck_assert_str_eq(out.data,
+                     "{\"task\":\"transcribe\",\"language\":\"en\",\"duration\":2.500,\"text\":\"one two\",\"words\":["
+                     "{\"word\":\"one\",\"start\":0.100,\"end\":0.400},{\"word\":\"[ah]\",\"start\":1.400,\"end\":1.600}],\"segments\":["
+                     "{\"id\":0,\"seek\":0,\"start\":0.100,\"end\":0.400,\"text\":\"one\",\"tokens\":[],\"temperature\":0.0,"
+                     "\"avg_logprob\":-0.6931,\"compression_ratio\":1.0,\"no_speech_prob\":0.0},"
+                     "{\"id\":1,\"seek\":0,\"start\":1.400,\"end\":1.600,\"text\":\"[ah]\",\"tokens\":[],\"temperature\":0.0,"
+                     "\"avg_logprob\":0.0000,\"compression_ratio\":1.0,\"no_speech_prob\":0.0}]}");
+    lin_buffer_clear(&out);
+    lin_vosk_put_alternatives(&out, &words, &r, 2, 0);
+    ck_assert_str_eq(out.data, "{\"alternatives\":[{\"confidence\":0.750000,\"text\":\"one [ah]\"}]}");
+    lin_buffer_clear(&out);
+    make(&r, 0);
+    r.phones[1].label = lin_phones_find(set, "AE", 2);
+    lin_vosk_put_items(&out, &words, &r);
+    ck_assert_ptr_nonnull(strstr(out.data, "{\"conf\":0.250000,\"end\":0.400,\"start\":0.200,\"word\":\"AE\"}"));
+    lin_buffer_clear(&out);
+    lin_openai_put_error(&out, 429, "too \"many\"");
+    ck_assert_str_eq(out.data, "{\"error\":{\"message\":\"too \\\"many\\\"\",\"type\":\"rate_limit_error\",\"param\":null,\"code\":null}}");
+    lin_buffer_free(&out);
+    lin_phones_destroy(set);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("serve/serve_text");
+    TCase *cases = tcase_create("text");
+    tcase_add_test(cases, vosk_messages);
+    tcase_add_test(cases, own_messages);
+    tcase_add_test(cases, samples);
+    tcase_add_test(cases, forms);
+    tcase_add_test(cases, secrets);
+    tcase_add_test(cases, answers);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}

@@ -1,0 +1,215 @@
+// The plan of an epoch.
+#include "train/batches.h"
+
+#include "base/memory.h"
+#include "tests/support.h"
+
+enum { N = 3000, MOST = 8000 };
+
+static int frames[N];
+
+static void draw_lengths(void)
+{
+    for (int i = 0; i < N; i++) frames[i] = 50 + (int)lin_random_below(3, (uint64_t)i, 1500);
+}
+
+static lin_batches plan_of(const int *lengths, int n, int most, uint64_t seed, int epoch)
+{
+    lin_batches plan;
+    lin_error err = {0};
+    ck_assert_msg(lin_batches_plan(lengths, n, most, seed, epoch, &plan, &err) == LIN_OK, "%s", err.message);
+    return plan;
+}
+
+static int total_of(const lin_batches *plan, const int *lengths, int b)
+{
+    int total = 0;
+    for (int j = plan->offsets[b]; j < plan->offsets[b + 1]; j++) total += lengths[plan->items[j]];
+    return total;
+}
+
+static int same(const lin_batches *a, const lin_batches *b, int n)
+{
+    return a->n_batches == b->n_batches && memcmp(a->items, b->items, (size_t)n * sizeof *a->items) == 0 &&
+           memcmp(a->offsets, b->offsets, ((size_t)a->n_batches + 1) * sizeof *a->offsets) == 0;
+}
+
+START_TEST(each_utterance_once_and_no_batch_too_large)
+{
+    draw_lengths();
+    for (int epoch = -1; epoch < 3; epoch++) {
+        lin_batches plan = plan_of(frames, N, MOST, 7, epoch);
+        unsigned char seen[N] = {0};
+        int most_frames = 0, most_items = 0;
+        double all = 0;
+        ck_assert_int_eq(plan.offsets[0], 0);
+        ck_assert_int_eq(plan.offsets[plan.n_batches], N);
+        for (int b = 0; b < plan.n_batches; b++) {
+            const int total = total_of(&plan, frames, b), items = plan.offsets[b + 1] - plan.offsets[b];
+            ck_assert_int_gt(items, 0);
+            ck_assert_int_le(total, MOST);
+            most_frames = total > most_frames ? total : most_frames;
+            most_items = items > most_items ? items : most_items;
+            all += total;
+        }
+        for (int j = 0; j < N; j++) {
+            ck_assert_int_eq(seen[plan.items[j]], 0);
+            seen[plan.items[j]] = 1;
+        }
+        ck_assert_int_eq(plan.most_frames, most_frames);
+        ck_assert_int_eq(plan.most_items, most_items);
+        ck_assert_int_eq(plan.n_too_long, 0);
+        ck_assert_msg(all / plan.n_batches > 0.9 * MOST, "batches are only %.0f %% full", 100 * all / plan.n_batches / MOST);
+        lin_batches_free(&plan);
+    }
+}
+END_TEST
+
+START_TEST(a_function_of_seed_and_epoch)
+{
+    draw_lengths();
+    lin_batches first = plan_of(frames, N, MOST, 7, 2), again = plan_of(frames, N, MOST, 7, 2);
+    lin_batches other_epoch = plan_of(frames, N, MOST, 7, 3), other_seed = plan_of(frames, N, MOST, 8, 2);
+    ck_assert(same(&first, &again, N));
+    ck_assert(!same(&first, &other_epoch, N));
+    ck_assert(!same(&first, &other_seed, N));
+    lin_batches_free(&first);
+    lin_batches_free(&again);
+    lin_batches_free(&other_epoch);
+    lin_batches_free(&other_seed);
+}
+END_TEST
+
+// Each epoch shuffles the utterances again: few of those that shared a batch share one in the next epoch too.
+START_TEST(an_epoch_has_batches_of_its_own)
+{
+    draw_lengths();
+    lin_batches first = plan_of(frames, N, MOST, 7, 0), next = plan_of(frames, N, MOST, 7, 1);
+    static int batch_of[N];
+    for (int b = 0; b < first.n_batches; b++)
+        for (int j = first.offsets[b]; j < first.offsets[b + 1]; j++) batch_of[first.items[j]] = b;
+    int pairs = 0, again = 0;
+    for (int b = 0; b < next.n_batches; b++)
+        for (int j = next.offsets[b] + 1; j < next.offsets[b + 1]; j++, pairs++)
+            again += batch_of[next.items[j]] == batch_of[next.items[j - 1]];
+    ck_assert_msg(again < pairs / 4, "%d of %d neighbours shared the last batch", again, pairs);
+    lin_batches_free(&first);
+    lin_batches_free(&next);
+}
+END_TEST
+
+// A batch has utterances of similar length, but the batches of an epoch are not ordered by length.
+START_TEST(batches_are_alike_within_and_mixed_among)
+{
+    draw_lengths();
+    lin_batches plan = plan_of(frames, N, MOST, 7, 0);
+    double spread = 0;
+    int rising = 0;
+    for (int b = 0; b < plan.n_batches; b++) {
+        int low = MOST, high = 0;
+        for (int j = plan.offsets[b]; j < plan.offsets[b + 1]; j++) {
+            const int n = frames[plan.items[j]];
+            low = n < low ? n : low;
+            high = n > high ? n : high;
+        }
+        spread += high - low;
+        if (b) rising += frames[plan.items[plan.offsets[b]]] > frames[plan.items[plan.offsets[b - 1]]];
+    }
+    ck_assert_msg(spread / plan.n_batches < 150, "lengths in a batch differ by %.0f on average", spread / plan.n_batches);
+    ck_assert(rising > plan.n_batches / 3 && rising < plan.n_batches * 2 / 3);
+    lin_batches_free(&plan);
+}
+END_TEST
+
+START_TEST(evaluation_goes_from_long_to_short)
+{
+    draw_lengths();
+    lin_batches plan = plan_of(frames, N, MOST, 7, -1);
+    for (int j = 1; j < N; j++) {
+        const int a = plan.items[j - 1], b = plan.items[j];
+        ck_assert(frames[a] > frames[b] || (frames[a] == frames[b] && a < b));
+    }
+    lin_batches_free(&plan);
+}
+END_TEST
+
+START_TEST(too_long_ones_are_alone_and_counted)
+{
+    const int lengths[] = {10, 500, 20, 101, 100, 30};
+    lin_batches plan = plan_of(lengths, 6, 100, 1, 0);
+    ck_assert_int_eq(plan.n_too_long, 2);
+    ck_assert_int_eq(plan.most_frames, 500);
+    for (int b = 0; b < plan.n_batches; b++)
+        if (total_of(&plan, lengths, b) > 100) ck_assert_int_eq(plan.offsets[b + 1] - plan.offsets[b], 1);
+    lin_batches_free(&plan);
+
+    const int huge[] = {INT32_MAX, INT32_MAX, 1};
+    plan = plan_of(huge, 3, INT32_MAX, 1, 0);
+    ck_assert_int_eq(plan.n_batches, 3);
+    lin_batches_free(&plan);
+
+    const int one[] = {5};
+    plan = plan_of(one, 1, 1, 1, 0);
+    ck_assert_int_eq(plan.n_batches, 1);
+    ck_assert_int_eq(plan.items[0], 0);
+    lin_batches_free(&plan);
+}
+END_TEST
+
+START_TEST(nonsense_is_refused)
+{
+    const int lengths[] = {10, 0, 20};
+    lin_batches plan;
+    lin_error err = {0};
+    ck_assert_int_eq(lin_batches_plan(lengths, 3, 100, 1, 0, &plan, &err), LIN_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.message, "utterance 1 has 0 frames"));
+    ck_assert_int_eq(lin_batches_plan(lengths, 0, 100, 1, 0, &plan, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_batches_plan(lengths, 1, 0, 1, 0, &plan, &err), LIN_INVALID);
+    lin_batches_free(&plan);
+}
+END_TEST
+
+START_TEST(ctc_needs_a_blank_between_equals)
+{
+    const struct {
+        int labels[6], U, frames;
+    } cases[] = {{{0}, 0, 0}, {{3}, 1, 1}, {{3, 4}, 2, 2}, {{3, 3}, 2, 3}, {{3, 3, 3, 4, 4, 3}, 6, 9}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_int_eq(lin_ctc_frames_needed(cases[i].labels, cases[i].U), cases[i].frames);
+}
+END_TEST
+
+START_TEST(a_failed_allocation_is_an_error)
+{
+    draw_lengths();
+    const unsigned long live = lin_memory_live();
+    int succeeded = 0;
+    for (unsigned long k = 1; !succeeded; k++) {
+        lin_batches plan;
+        lin_memory_fail_at(k);
+        const lin_status status = lin_batches_plan(frames, N, MOST, 1, 0, &plan, NULL);
+        lin_memory_fail_at(0);
+        succeeded = status == LIN_OK;
+        if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
+        lin_batches_free(&plan);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("train/batches");
+    TCase *tests = tcase_create("batches");
+    tcase_add_test(tests, each_utterance_once_and_no_batch_too_large);
+    tcase_add_test(tests, a_function_of_seed_and_epoch);
+    tcase_add_test(tests, an_epoch_has_batches_of_its_own);
+    tcase_add_test(tests, batches_are_alike_within_and_mixed_among);
+    tcase_add_test(tests, evaluation_goes_from_long_to_short);
+    tcase_add_test(tests, too_long_ones_are_alone_and_counted);
+    tcase_add_test(tests, nonsense_is_refused);
+    tcase_add_test(tests, ctc_needs_a_blank_between_equals);
+    tcase_add_test(tests, a_failed_allocation_is_an_error);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}

@@ -1,0 +1,357 @@
+// Training on several processes, here threads: the same run as one process, the same bits each time, and what happens when one
+// fails.
+#include "tests/comm_threads.h"
+#include "tests/train/train_support.h"
+#include "train/train_internal.h"
+
+enum { MOST = 8 };
+
+// One run on several ranks; what differs from rank to rank is in arrays.
+typedef struct team {
+    lin_config config;
+    lin_train_options options;
+    int other_rank; // with other_seed, or another set; -1: none
+    unsigned long long other_seed;
+    int nan;        // the weights begin with a NaN
+    const lin_acoustics_table *acoustics;
+    int spoils;     // a weight of other_rank changes by itself, as in faulty memory
+    watch watches[MOST];
+    float *values[MOST];
+    size_t n;
+    lin_status status[MOST];
+    lin_error errors[MOST];
+} team;
+
+static int spoil(void *context)
+{
+    ((lin_model *)context)->values[0] += 1e-6F;
+    return 0;
+}
+
+static void one_rank(lin_comm *comm, void *context)
+{
+    team *m = context;
+    const int r = comm->rank;
+    lin_model *model;
+    lin_dataset *set, *dev;
+    lin_error err = {0};
+    lin_train_options o = m->options;
+    const lin_features features = lin_features_default();
+    o.comm = comm;
+    m->watches[r].acoustics = m->acoustics;
+    comm->patience_s = 50;
+    if (r == m->other_rank && m->other_seed) o.seed = m->other_seed;
+    ck_assert_msg(lin_model_create(&m->config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK, "%s", err.message);
+    if (m->nan) model->values[model->params.table[model->params.output[0]].offset] = NAN;
+    ck_assert(lin_dataset_open(r == m->other_rank && !m->other_seed && !m->spoils ? dev_path : train_path, &set, &err) == LIN_OK);
+    ck_assert(lin_dataset_open(dev_path, &dev, &err) == LIN_OK);
+    lin_train_hooks hooks = {.context = &m->watches[r],
+                                   .masks = hide_one,
+                                   .most_masks = 1,
+                                   .acoustics = m->acoustics ? draw_acoustics : NULL,
+                                   .silent = m->acoustics ? draw_silent : NULL,
+                                   .errors = greedy_errors,
+                                   .progress = on_progress,
+                                   .note = on_note,
+                                   .left_out = on_left_out,
+                                   .stop = on_stop};
+    if (m->spoils && r == m->other_rank) hooks.stop = spoil, hooks.context = model, hooks.progress = NULL, hooks.note = NULL, hooks.left_out = NULL;
+    m->status[r] = lin_train(&o, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, &m->errors[r]);
+    if (r == 0) m->n = model->params.n_elements;
+    m->values[r] = malloc(model->params.n_elements * sizeof(float));
+    ck_assert(m->values[r] != NULL);
+    memcpy(m->values[r], model->values, model->params.n_elements * sizeof(float));
+    lin_dataset_close(set);
+    lin_dataset_close(dev);
+    lin_model_destroy(model);
+}
+
+static void clear(team *m)
+{
+    for (int r = 0; r < MOST; r++) free(m->values[r]), m->values[r] = NULL;
+    memset(m->watches, 0, sizeof m->watches);
+}
+
+// Runs it on `size` ranks. All must return `want`, with the same weights and, unless the run goes well, the same message.
+static void run_team(team *m, int size, lin_status want)
+{
+    test_world *world = test_world_create(size);
+    test_world_run(world, one_rank, m);
+    for (int r = 0; r < size; r++) {
+        ck_assert_msg(m->status[r] == want, "rank %d of %d: %s: %s", r, size, lin_status_name(m->status[r]), m->errors[r].message);
+        if (want == LIN_OK || want == LIN_STOPPED) test_same_f32("on another rank", m->values[r], m->values[0], m->n);
+        if (want != LIN_OK) ck_assert_str_eq(m->errors[r].message, m->errors[0].message);
+        if (r) ck_assert(m->watches[r].left_out == 0 && m->watches[r].last.n_batches == 0); // rank 0 alone reports
+    }
+    test_world_free(world);
+}
+
+static team new_team(const char *name, char path[300])
+{
+    run_folder(path, 300, name);
+    team m = {.config = quick_config(), .options = quick_options(path), .other_rank = -1};
+    m.config.head_width = 7; // rows of 14 and of 33 values: parts of a batch begin anywhere in the random numbers of dropout
+    m.config.feedforward = 33;
+    m.config.dropout = 0.2;
+    m.options.checkpoint_s = 1e9;
+    m.options.threads = 1;
+    m.options.epochs = 3;
+    return m;
+}
+
+static void check_close(const char *what, const float *got, const float *want, size_t n, double tolerance)
+{
+    double worst = 0;
+    for (size_t i = 0; i < n; i++) worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
+    ck_assert_msg(worst <= tolerance, "%s: a weight differs by %g", what, worst);
+    if (getenv("TEST_VERBOSE")) fprintf(stderr, "%s: %g\n", what, worst);
+}
+
+static lin_config variant(int i)
+{
+    lin_config c = quick_config();
+    c.head_width = 7;
+    c.feedforward = 33;
+    if (i == 1) c.attention = LIN_ATTENTION_SOFTMAX, c.causal = 0, c.norm = LIN_NORM_POST;
+    if (i == 2) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 2, c.lsh_chunk = 8;
+    if (i == 3) c.feature_map = LIN_MAP_RANDOM, c.features = 24;
+    if (i == 6) c.decay = LIN_DECAY_GATED;
+    if (i == 4 || i == 5)
+        c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 2, .width = 21, .mel_bins = D, .outputs = V, .stack = STACK,
+                         .causal = i == 4};
+    c.dropout = 0.2;
+    return c;
+}
+enum { N_VARIANTS = 7 };
+
+// The last two cases have the training methods together, and augmented utterances. The sums differ from those of one process in
+// their rounding only. With SGD with momentum (the first steps of RAdam) weights differ as little as gradients; a wrong mask, a
+// lost utterance or a wrong scale shows in the second digit.
+START_TEST(several_processes_train_as_one)
+{
+    char run[300];
+    team m = new_team("whole", run);
+    lin_acoustics_table *acoustics = _i == N_VARIANTS + 1 ? some_acoustics(0.2) : NULL;
+    m.config = variant(_i % N_VARIANTS);
+    m.acoustics = acoustics;
+    if (_i == N_VARIANTS) { // the sums of the output's gradients begin only after the inner layer's loss, and after the last batch
+        m.config.layers = 3;
+        m.options.accumulate = 2;
+        m.options.layer_drop = 0.3;
+        m.options.join_part = 0.6;
+        m.options.n_inner = 1, m.options.inner_layers[0] = 1;
+        m.options.optimizer.average = 0.5;
+    }
+    m.options.optimizer.kind = LIN_RADAM;
+    m.options.epochs = 1;
+    m.options.batch_frames = 700;
+    m.options.warmup_steps = 0;
+    m.options.lr = 0.05;
+    m.options.schedule = LIN_SCHEDULE_CONSTANT;
+    float *one;
+    watch w = {.acoustics = acoustics};
+    lin_error err = {0};
+    size_t n;
+    ck_assert_msg(train_network(m.config, &m.options, &w, &one, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_le(w.last.step, 5);
+    lin_model *start;
+    const lin_features features = lin_features_default();
+    ck_assert(lin_model_create(&m.config, &features, "<blank> a b c d", 3, &start, &err) == LIN_OK);
+    double moved = 0;
+    for (size_t i = 0; i < n; i++) moved = fmax(moved, fabs((double)one[i] - (double)start->values[i]));
+    lin_model_destroy(start);
+    ck_assert_msg(moved > 0.01, "the weights moved by %g only", moved);
+    for (int size = 1; size <= MOST; size += size < 3 ? 1 : 5) {
+        char name[32];
+        snprintf(name, sizeof name, "on-%d", size);
+        run_folder(run, sizeof run, name);
+        m.options.folder = run;
+        run_team(&m, size, LIN_OK);
+        snprintf(name, sizeof name, "variant %d on %d", _i, size);
+        check_close(name, m.values[0], one, n, 2e-5 * moved);
+        ck_assert_msg(fabs(m.watches[0].last.loss - w.last.loss) < 1e-5 * w.last.loss, "loss %.9g, of one process %.9g",
+                      m.watches[0].last.loss, w.last.loss);
+        ck_assert_msg(fabs(m.watches[0].last.dev_loss - w.last.dev_loss) < 1e-3 * w.last.dev_loss, "dev loss %.9g, of one process %.9g",
+                      m.watches[0].last.dev_loss, w.last.dev_loss);
+        ck_assert(m.watches[0].left_out == 1);
+        clear(&m);
+    }
+    free(one);
+    lin_acoustics_destroy(acoustics);
+}
+END_TEST
+
+START_TEST(the_same_number_gives_the_same_bits)
+{
+    char run[300];
+    team m = new_team("first", run), again = new_team("second", run);
+    m.options.folder = NULL;
+    char first[300];
+    run_folder(first, sizeof first, "first");
+    m.options.folder = first;
+    again.options.threads = 2;
+    run_team(&m, 3, LIN_OK);
+    run_team(&again, 3, LIN_OK);
+    test_same_f32("the second time", again.values[0], m.values[0], m.n);
+    ck_assert(again.watches[0].last.dev_loss == m.watches[0].last.dev_loss);
+    clear(&again);
+    // stopped by any rank, and resumed on as many: the bits of a run that was not
+    run_folder(run, sizeof run, "stopped");
+    again.options.folder = run;
+    again.watches[0].stop_after = 7;
+    run_team(&again, 3, LIN_STOPPED);
+    ck_assert_msg(strstr(again.errors[2].message, "stopped after step 8"), "%s", again.errors[2].message);
+    clear(&again);
+    again.options.resume = 1;
+    run_team(&again, 3, LIN_OK);
+    test_same_f32("after resuming", again.values[0], m.values[0], m.n);
+    clear(&again);
+    clear(&m);
+}
+END_TEST
+
+// Learns on two, is stopped, and continues on one, then on four.
+START_TEST(resumed_on_another_number)
+{
+    char run[300];
+    lin_error err = {0};
+    team m = new_team("moved", run);
+    watch w = {.stop_after = 60};
+    float *values;
+    m.options.epochs = EPOCHS;
+    m.config.dropout = 0.05;
+    m.watches[0].stop_after = 30;
+    run_team(&m, 2, LIN_STOPPED);
+    clear(&m);
+    m.options.resume = 1;
+    ck_assert_int_eq(train_network(m.config, &m.options, &w, &values, NULL, &err), LIN_STOPPED);
+    ck_assert_int_eq(w.last.step, 61);
+    free(values);
+    run_team(&m, 4, LIN_OK);
+    ck_assert_msg(m.watches[0].last.dev_per < 0.25, "PER %g after %lld steps", m.watches[0].last.dev_per, m.watches[0].last.step);
+    ck_assert_int_eq(m.watches[0].last.epoch, EPOCHS - 1);
+    clear(&m);
+}
+END_TEST
+
+START_TEST(what_differs_is_refused)
+{
+    char run[300];
+    team m = new_team("mismatch", run);
+    m.other_rank = 2;
+    m.other_seed = 9;
+    run_team(&m, 3, LIN_MISMATCH);
+    ck_assert_msg(strstr(m.errors[0].message, "process 2, on ") && strstr(m.errors[0].message, "other training options"), "%s",
+                  m.errors[0].message);
+    clear(&m);
+    m.other_seed = 0;
+    m.other_rank = 1;
+    run_team(&m, 3, LIN_MISMATCH);
+    ck_assert_msg(strstr(m.errors[0].message, "process 1, on ") && strstr(m.errors[0].message, "other training data"), "%s",
+                  m.errors[0].message);
+    clear(&m);
+    // an error that only rank 0 can have
+    m.other_rank = -1;
+    m.options.resume = 1;
+    run_team(&m, 3, LIN_IO);
+    ck_assert_msg(strstr(m.errors[2].message, "checkpoint.safetensors"), "%s", m.errors[2].message);
+    clear(&m);
+    // a loss that is not finite is found by all, and its utterance named
+    m.options.resume = 0;
+    m.nan = 1;
+    run_team(&m, 3, LIN_NUMERIC);
+    ck_assert_msg(strstr(m.errors[1].message, "spk") && strstr(m.errors[1].message, "step 0"), "%s", m.errors[1].message);
+    clear(&m);
+    // weights that are not those of rank 0
+    m.nan = 0;
+    m.spoils = 1;
+    m.other_rank = 2;
+    run_team(&m, 3, LIN_NUMERIC);
+    ck_assert_msg(strstr(m.errors[0].message, "after epoch 1 the weights of process 2"), "%s", m.errors[0].message);
+    clear(&m);
+}
+END_TEST
+
+// A rank ends in the middle of a step, at any of its messages. The others end, and rank 0's state after the last complete step is
+// saved: resumed, it gives the bits of a run that was not disturbed.
+START_TEST(a_process_ends)
+{
+    char run[300];
+    team whole = new_team("undisturbed", run);
+    run_team(&whole, 2, LIN_OK);
+    team m = new_team("disturbed", run);
+    m.options.resume = 0;
+    int saved = 0;
+    for (int at = 30 + _i; at < 80; at += 7) {
+        char checkpoint[400];
+        snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.safetensors", run);
+        remove(checkpoint);
+        m.options.resume = 0;
+        m.options.checkpoint_s = 1e9;
+        test_world *world = test_world_create(2);
+        test_world_fail(world, 1, at);
+        test_world_run(world, one_rank, &m);
+        ck_assert_msg(m.status[0] != LIN_OK && m.status[1] != LIN_OK, "at %d: %s", at, m.errors[0].message);
+        ck_assert_msg(strstr(m.errors[0].message, "a test ended rank 1"), "at %d: %s", at, m.errors[0].message);
+        test_world_free(world);
+        clear(&m);
+        if (access(checkpoint, F_OK) != 0) continue; // before the first step
+        if (strstr(m.errors[0].message, "is saved: continue")) saved++;
+        m.options.resume = 1;
+        run_team(&m, 2, LIN_OK);
+        test_same_f32("after a process has ended", m.values[0], whole.values[0], whole.n);
+        clear(&m);
+    }
+    ck_assert_int_gt(saved, 2);
+    clear(&whole);
+}
+END_TEST
+
+// The parts of a batch: each utterance once, in order, and about equally many frames.
+START_TEST(parts_of_a_batch)
+{
+    int frames[100], picked[100];
+    for (int round = 0; round < 2000; round++) {
+        const int n = 1 + (int)lin_random_below((uint64_t)round, 0, 40), ranks = 1 + (int)lin_random_below((uint64_t)round, 1, 9);
+        int total = 0, longest = 0, next = 0;
+        for (int i = 0; i < n; i++) {
+            picked[i] = n - 1 - i;
+            frames[picked[i]] = 1 + (int)lin_random_below((uint64_t)round, (uint64_t)i + 2, 1000);
+            total += frames[picked[i]];
+            if (frames[picked[i]] > longest) longest = frames[picked[i]];
+        }
+        lin_comm comm = {.size = ranks};
+        const lin_train_options options = {.seed = 3, .join_part = round % 2 ? 0.5 : 0};
+        const lin_trainer t = {.options = &options, .parallel = {.comm = &comm}};
+        const lin_train_list list = {.frames = frames, .n = n};
+        for (int r = 0; r < ranks; r++) {
+            const lin_train_part part = lin_train_cut(&t, &list, picked, n, r);
+            int own = 0;
+            for (int i = part.from; i < part.to; i++) own += frames[picked[i]];
+            ck_assert_int_eq(part.from, next);
+            ck_assert_int_ge(part.to, part.from);
+            if (part.from > 0 && part.from < n) ck_assert(!lin_train_continues(&t, picked[part.from]));
+            const int most = options.join_part > 0 ? total : total / ranks + longest;
+            ck_assert_msg(own <= most, "%d of %d frames for rank %d of %d", own, total, r, ranks);
+            next = part.to;
+        }
+        ck_assert_int_eq(next, n);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("model/parallel");
+    TCase *t = tcase_create("parallel");
+    tcase_set_timeout(t, 120);
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, parts_of_a_batch);
+    tcase_add_loop_test(t, several_processes_train_as_one, 0, N_VARIANTS + 2);
+    tcase_add_test(t, the_same_number_gives_the_same_bits);
+    tcase_add_test(t, resumed_on_another_number);
+    tcase_add_test(t, what_differs_is_refused);
+    tcase_add_loop_test(t, a_process_ends, 0, 3);
+    suite_add_tcase(s, t);
+    return test_run(s);
+}

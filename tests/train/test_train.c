@@ -1,0 +1,727 @@
+// Training: it learns, repeats bit for bit, and resumes after being stopped or killed.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/textfile.h"
+#include "model/stream.h"
+#include "tests/train/train_support.h"
+#include "train/train_internal.h"
+
+// The same utterances, one code of the first one changed, with correct checksums.
+static void change_features(const char *path)
+{
+    lin_dataset *set;
+    lin_dataset_writer *writer;
+    lin_error err = {0};
+    ck_assert_msg(lin_dataset_open(path, &set, &err) == LIN_OK, "%s", err.message);
+    ck_assert(lin_dataset_create(path, D, lin_dataset_feature_parameters(set), lin_dataset_phones(set), "other", &writer, &err) ==
+              LIN_OK);
+    for (int i = 0; i < lin_dataset_count(set); i++) {
+        float x[80 * D];
+        int U;
+        const int *labels = lin_dataset_labels(set, i, &U);
+        lin_dataset_features(set, i, x);
+        if (i == 0) x[0] += 1;
+        ck_assert(lin_dataset_add(writer, lin_dataset_id(set, i), lin_dataset_speaker_name(set, lin_dataset_speaker(set, i)), x,
+                                  lin_dataset_frames(set, i), labels, U, &err) == LIN_OK);
+    }
+    ck_assert(lin_dataset_finish(writer, &err) == LIN_OK);
+    lin_dataset_close(set);
+}
+
+START_TEST(it_learns_and_repeats_itself)
+{
+    char run[300];
+    lin_error err = {0};
+    float *whole, *again;
+    watch w = {0};
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    o.epochs = EPOCHS;
+    o.checkpoint_s = 1e9;
+    ck_assert_msg(train(&o, &w, &whole, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(w.left_out, 1);
+    ck_assert_int_eq(w.last.epoch, EPOCHS - 1);
+    ck_assert_int_eq(w.last.batch, w.last.n_batches);
+    ck_assert_msg(w.last.dev_per >= 0 && w.last.dev_per < 0.2, "PER %g after %lld steps", w.last.dev_per, w.last.step);
+    ck_assert(w.last.dev_loss < 0.5 && w.last.best_per <= w.last.dev_per);
+    const size_t n = n_elements();
+
+    // another number of threads: the same bits
+    char other[300];
+    run_folder(other, sizeof other, "threads");
+    o = quick_options(other);
+    o.epochs = EPOCHS;
+    o.checkpoint_s = 1e9;
+    o.threads = 1;
+    ck_assert(train(&o, &(watch){0}, &again, &err) == LIN_OK);
+    test_same_f32("with one thread", again, whole, n);
+    free(again);
+
+    // another seed: other bits
+    run_folder(other, sizeof other, "seed");
+    o = quick_options(other);
+    o.epochs = 1;
+    o.seed = 2;
+    ck_assert(train(&o, &(watch){0}, &again, &err) == LIN_OK);
+    ck_assert(memcmp(again, whole, n * sizeof *whole) != 0);
+    free(again);
+    free(whole);
+
+    // the log has a header and one line per epoch
+    char path[400], line[256];
+    snprintf(path, sizeof path, "%s/log.tsv", run);
+    FILE *log = fopen(path, "r");
+    ck_assert(log != NULL);
+    int lines = 0;
+    while (fgets(line, sizeof line, log)) ck_assert(lines++ == 0 ? strncmp(line, "epoch\t", 6) == 0 : atoi(line) == lines - 1);
+    fclose(log);
+    ck_assert_int_eq(lines, EPOCHS + 1);
+}
+END_TEST
+
+START_TEST(stopped_and_resumed_gives_the_same_bits)
+{
+    char run[300];
+    lin_error err = {0};
+    float *whole, *resumed;
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    ck_assert(train(&o, &(watch){0}, &whole, &err) == LIN_OK);
+    const size_t n = n_elements();
+    run_folder(run, sizeof run, "stopped");
+    o = quick_options(run);
+    lin_status status = train(&o, &(watch){.stop_after = 3}, NULL, &err);
+    ck_assert_int_eq(status, LIN_STOPPED);
+    o.resume = 1;
+    for (int stop = 7; (status = train(&o, &(watch){.stop_after = stop}, &resumed, &err)) == LIN_STOPPED; stop += 5) free(resumed);
+    ck_assert_msg(status == LIN_OK, "%s", err.message);
+    test_same_f32("after resuming", resumed, whole, n);
+    free(resumed);
+
+    // inconsistent data is refused
+    o.seed = 9;
+    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_MISMATCH);
+    run_folder(run, sizeof run, "empty");
+    o = quick_options(run);
+    o.resume = 1;
+    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_IO);
+    ck_assert(strstr(err.message, "checkpoint.safetensors") != NULL);
+    free(whole);
+}
+END_TEST
+
+// Augmented utterances, and noise without labels: the same bits on any number of threads and after a stop, and the task is learnt.
+START_TEST(acoustics_repeat_and_resume)
+{
+    char run[300];
+    lin_error err = {0};
+    float *plain, *whole, *again;
+    lin_acoustics_table *table = some_acoustics(0.2);
+    watch w = {.acoustics = table};
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    ck_assert(train(&o, &(watch){0}, &plain, &err) == LIN_OK);
+    const size_t n = n_elements();
+    run_folder(run, sizeof run, "whole-heard");
+    o = quick_options(run);
+    ck_assert_msg(train(&o, &w, &whole, &err) == LIN_OK, "%s", err.message);
+    ck_assert(memcmp(plain, whole, n * sizeof *whole) != 0);
+    run_folder(run, sizeof run, "stopped-heard");
+    o = quick_options(run);
+    o.threads = 1;
+    ck_assert_int_eq(train(&o, &(watch){.acoustics = table, .stop_after = 6}, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    w = (watch){.acoustics = table};
+    ck_assert_msg(train(&o, &w, &again, &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(w.note, ""); // the epoch does not start again for the labels that were not counted
+    test_same_f32("after resuming", again, whole, n);
+    free(again);
+    free(whole);
+    free(plain);
+    run_folder(run, sizeof run, "learnt");
+    o = quick_options(run);
+    o.epochs = TEST_ASAN ? 5 : 2 * EPOCHS;
+    o.checkpoint_s = 1e9;
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.25, "PER %g after %lld steps", w.last.dev_per, w.last.step);
+    lin_acoustics_destroy(table);
+}
+END_TEST
+
+// Noise alone, and the labels of no utterance: the outputs become blanks. The loss is that of empty sequences, and no error.
+START_TEST(nothing_but_silence)
+{
+    char run[300];
+    lin_error err = {0};
+    lin_acoustics_table *table = some_acoustics(1);
+    watch w = {.acoustics = table};
+    run_folder(run, sizeof run, "silence");
+    lin_train_options o = quick_options(run);
+    o.epochs = 10;
+    o.checkpoint_s = 1e9;
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(w.last.dev_per > 0.99 && w.last.loss == 0, "PER %g, loss %g", w.last.dev_per, w.last.loss);
+    lin_acoustics_destroy(table);
+}
+END_TEST
+
+// Utterances without labels teach that nothing is to be put out in sounds like theirs; a set of nothing else is refused.
+START_TEST(sounds_without_speech)
+{
+    double per[2];
+    for (int taught = 0; taught < 2; taught++) {
+        char run[300];
+        lin_error err = {0};
+        watch w = {0};
+        run_folder(run, sizeof run, taught ? "taught" : "untaught");
+        write_set(train_path, UTTERANCES, taught ? UTTERANCES : 0, 100, 0);
+        write_set(dev_path, 10, 10, 200, 0);
+        lin_train_options o = quick_options(run);
+        o.epochs = EPOCHS;
+        o.checkpoint_s = 1e9;
+        ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+        per[taught] = w.last.dev_per;
+    }
+    ck_assert_msg(per[0] > 0.7 && per[1] < 0.2, "PER %g untaught, %g taught", per[0], per[1]);
+    char run[300];
+    lin_error err = {0};
+    run_folder(run, sizeof run, "wordless");
+    write_set(train_path, 0, 5, 100, 0);
+    lin_train_options o = quick_options(run);
+    ck_assert(train(&o, &(watch){0}, NULL, &err) == LIN_INVALID && strstr(err.message, "nobody speaks"));
+}
+END_TEST
+
+static lin_config variant(int i)
+{
+    lin_config c = quick_config();
+    if (i < 6) c.causal = i % 2;
+    if (i < 2) c.attention = LIN_ATTENTION_SOFTMAX;
+    if (i == 2) c.attention = LIN_ATTENTION_SOFTMAX_NAIVE;
+    if (i == 3 || i == 4) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 2, c.lsh_chunk = 8;
+    if (i == 5) c.feature_map = LIN_MAP_POLY2;
+    if (i == 6) c.feature_map = LIN_MAP_RANDOM, c.features = 24;
+    if (i == 9) c.decay = LIN_DECAY_FIXED;
+    if (i == 10) c.decay = LIN_DECAY_GATED;
+    if (i == 7 || i == 8)
+        c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 2, .width = 20, .mel_bins = D, .outputs = V, .stack = STACK,
+                         .causal = i == 7};
+    c.dropout = 0.1;
+    return c;
+}
+enum { N_VARIANTS = 11 };
+
+// Every variant learns the task, with the same bits if it is stopped, and on any number of threads; and none resumes another's run.
+START_TEST(variants_learn_and_resume)
+{
+    char run[300];
+    lin_error err = {0};
+    float *whole, *resumed;
+    size_t n;
+    watch w = {0};
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
+    o.checkpoint_s = 1e9;
+    ck_assert_msg(train_network(variant(_i), &o, &w, &whole, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.25, "variant %d: PER %g after %lld steps", _i, w.last.dev_per, w.last.step);
+    run_folder(run, sizeof run, "stopped");
+    o.folder = run;
+    o.threads = 1;
+    ck_assert_int_eq(train_network(variant(_i), &o, &(watch){.stop_after = TEST_ASAN ? 6 : 30}, NULL, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    ck_assert_msg(train_network(variant(_i), &o, &w, &resumed, NULL, &err) == LIN_OK, "%s", err.message);
+    test_same_f32("after resuming", resumed, whole, n);
+    lin_config other = variant((_i + 1) % N_VARIANTS);
+    ck_assert_int_eq(train_network(other, &o, &w, NULL, NULL, &err), LIN_MISMATCH);
+    ck_assert_msg(strstr(err.message, "checkpoint.safetensors holds"), "%s", err.message);
+    free(resumed);
+    free(whole);
+}
+END_TEST
+
+// The same in bf16, the default network last.
+START_TEST(bf16_learns_and_resumes)
+{
+    char run[300];
+    lin_error err = {0};
+    const lin_ops *ops;
+    float *whole, *resumed;
+    size_t n;
+    watch w = {0};
+    if (lin_ops_cpu_bf16(&ops, &err) != LIN_OK) return; // tests/kernels/test_bf16.c checks the refusal
+    const lin_config config = _i < N_VARIANTS ? variant(_i) : quick_config();
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
+    o.checkpoint_s = 1e9;
+    o.precision = LIN_PRECISION_BF16;
+    ck_assert_msg(train_network(config, &o, &w, &whole, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.25, "variant %d: PER %g after %lld steps", _i, w.last.dev_per, w.last.step);
+    run_folder(run, sizeof run, "stopped");
+    o.folder = run;
+    o.threads = 1;
+    ck_assert_int_eq(train_network(config, &o, &(watch){.stop_after = TEST_ASAN ? 6 : 30}, NULL, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    ck_assert_msg(train_network(config, &o, &w, &resumed, NULL, &err) == LIN_OK, "%s", err.message);
+    test_same_f32("after resuming", resumed, whole, n);
+    free(resumed);
+    free(whole);
+}
+END_TEST
+
+// Options that change from one part of a run to the next.
+START_TEST(resumed_with_other_options)
+{
+    char run[300];
+    lin_error err = {0};
+    run_folder(run, sizeof run, "changed");
+    lin_train_options o = quick_options(run);
+    o.checkpoint_s = 1e9;
+    o.batch_frames = 60;
+    o.epochs = 2;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = 20}, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    // the epoch has fewer batches than are done already: it starts again
+    o.batch_frames = 1000;
+    watch w = {0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "epoch 1 with other batches") != NULL, "%s", w.note);
+    ck_assert_int_eq(w.last.epoch, 1);
+    ck_assert_int_eq(w.last.batch, w.last.n_batches);
+    const int done = (int)w.last.step;
+    ck_assert_int_gt(done, 20);
+    ck_assert_int_lt(done, 30);
+    // nothing is left to do
+    o.epochs = 1;
+    w = (watch){0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "nothing to do") != NULL, "%s", w.note);
+    // more batches than before, in the middle of an epoch
+    o.epochs = 4;
+    o.batch_frames = 200;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = done + 1}, NULL, &err), LIN_STOPPED);
+    o.batch_frames = 60;
+    w = (watch){0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "starts again") != NULL, "%s", w.note);
+    ck_assert_int_eq(w.last.epoch, 3);
+    // the same options: no note
+    run_folder(run, sizeof run, "same");
+    o = quick_options(run);
+    o.checkpoint_s = 1e9;
+    o.batch_frames = 60;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = 20}, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    w = (watch){0};
+    ck_assert(train(&o, &w, NULL, &err) == LIN_OK);
+    ck_assert_str_eq(w.note, "");
+    // another development set: its numbers are not compared with those of the old one
+    o.epochs = 5;
+    write_set(dev_path, 7, 0, 300, 0);
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "determined again") != NULL, "%s", w.note);
+    ck_assert(w.last.best_per == w.last.dev_per);
+    // utterances of the same lengths and other features
+    o.epochs = 6;
+    write_set(train_path, UTTERANCES, 0, 100, 1);
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    change_features(train_path);
+    ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_MISMATCH);
+    ck_assert_msg(strstr(err.message, "other features") != NULL, "%s", err.message);
+    // which the run may have if it is told so, as well as more utterances, in the middle of an epoch; but not another seed
+    o.new_data = 1;
+    o.epochs = 7;
+    int before;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = (int)w.last.step + 3}, NULL, &err), LIN_STOPPED);
+    ck_assert(sscanf(err.message, "stopped after step %d", &before) == 1);
+    write_set(train_path, UTTERANCES + 5, 0, 100, 1);
+    w = (watch){0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "epoch 7 starts again") != NULL, "%s", w.note);
+    ck_assert_int_eq((int)w.last.step, before + w.last.n_batches);
+    o.epochs = 8;
+    o.new_data = 0; // from then on the new data are those of the run
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    o.new_data = 1;
+    o.seed = 2;
+    ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_MISMATCH);
+}
+END_TEST
+
+// Two runs in one folder at once.
+START_TEST(one_trainer_a_folder)
+{
+    char run[300], pid[32];
+    lin_error err = {0};
+    int lock, second, pipes[2];
+    run_folder(run, sizeof run, "locked");
+    ck_assert(pipe(pipes) == 0);
+    const pid_t child = fork();
+    ck_assert(child >= 0);
+    if (child == 0) {
+        if (lin_train_lock(run, &lock, NULL) != LIN_OK || write(pipes[1], "x", 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    ck_assert(read(pipes[0], pid, 1) == 1);
+    ck_assert_int_eq(lin_train_lock(run, &second, &err), LIN_IO);
+    snprintf(pid, sizeof pid, "process %ld on ", (long)child);
+    ck_assert_msg(strstr(err.message, pid) != NULL && strstr(err.message, run) != NULL, "%s", err.message);
+    kill(child, SIGKILL);
+    ck_assert(waitpid(child, NULL, 0) == child);
+    // the lock ended with its holder
+    ck_assert_msg(lin_train_lock(run, &lock, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(lin_train_lock(run, &second, &err), LIN_IO);
+    lin_train_unlock(lock);
+    ck_assert(lin_train_lock(run, &lock, &err) == LIN_OK);
+    lin_train_unlock(lock);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+END_TEST
+
+START_TEST(killed_at_random_moments_gives_the_same_bits)
+{
+    char run[300];
+    lin_error err = {0};
+    float *whole, *resumed;
+    const char *asked = getenv("LINNET_KILLS"); // more than a quick test has time for
+    const int kills = asked ? atoi(asked) : 8;
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    o.epochs = kills; // enough epochs for that number of kills
+    ck_assert(train(&o, &(watch){0}, &whole, &err) == LIN_OK);
+    const size_t n = n_elements();
+    run_folder(run, sizeof run, "killed");
+    o.folder = run;
+    char checkpoint[400];
+    snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.safetensors", run);
+    for (int i = 0; i < kills; i++) {
+        o.resume = access(checkpoint, F_OK) == 0;
+        const pid_t child = fork();
+        ck_assert(child >= 0);
+        if (child == 0) {
+            train(&o, &(watch){0}, NULL, &err);
+            _exit(0);
+        }
+        usleep(5000 + lin_random_below(11, (uint64_t)i, 40000));
+        kill(child, SIGKILL);
+        ck_assert(waitpid(child, NULL, 0) == child);
+    }
+    o.resume = access(checkpoint, F_OK) == 0;
+    ck_assert_msg(train(&o, &(watch){0}, &resumed, &err) == LIN_OK, "%s", err.message);
+    test_same_f32("after being killed", resumed, whole, n);
+    free(resumed);
+    free(whole);
+}
+END_TEST
+
+START_TEST(nan_stops_with_the_name_of_an_utterance)
+{
+    char run[300];
+    lin_error err = {0};
+    run_folder(run, sizeof run, "nan");
+    lin_train_options o = quick_options(run);
+    lin_config config = lin_config_default(V);
+    config.layers = 1;
+    config.mel_bins = D;
+    lin_model *model;
+    lin_dataset *set;
+    const lin_features features = lin_features_default();
+    ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
+    ck_assert(lin_dataset_open(train_path, &set, &err) == LIN_OK);
+    model->values[model->params.table[model->params.output[0]].offset] = NAN;
+    ck_assert_int_eq(lin_train(&o, model, (const lin_dataset *const[]){set}, 1, NULL, 0, NULL, &err), LIN_NUMERIC);
+    ck_assert_msg(strstr(err.message, "spk") != NULL && strstr(err.message, "train.lfc") != NULL, "%s", err.message);
+    lin_dataset_close(set);
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(the_plateau_schedule_ends)
+{
+    char run[300];
+    lin_error err = {0};
+    run_folder(run, sizeof run, "plateau");
+    lin_train_options o = quick_options(run);
+    o.schedule = LIN_SCHEDULE_PLATEAU;
+    o.patience = 1;
+    o.epochs = 200;
+    o.lr = 1e-5; // so small that nothing improves for long
+    o.min_lr = 4e-6;
+    o.checkpoint_s = 1e9;
+    watch w = {0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_lt(w.last.epoch, 199);
+    // Nothing is recognised at this rate: each of the two halvings takes five epochs without progress, not one.
+    ck_assert_double_ge(w.last.dev_per, 0.95);
+    ck_assert_int_ge(w.last.epoch, 10);
+}
+END_TEST
+
+START_TEST(normalised_by_speaker)
+{
+    char run[300], path[400];
+    lin_error err = {0};
+    run_folder(run, sizeof run, "speaker");
+    lin_train_options o = quick_options(run);
+    o.speaker_norm = 1;
+    o.epochs = 1;
+    float *by_speaker, *global;
+    ck_assert_msg(train(&o, &(watch){0}, &by_speaker, &err) == LIN_OK, "%s", err.message);
+    lin_model *model;
+    snprintf(path, sizeof path, "%s/best.safetensors", run);
+    ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(model->speaker_norm, 1);
+    const size_t n = model->params.n_elements;
+    for (int d = 0; d < D; d++) ck_assert(model->mean[d] == 0 && model->istd[d] == 1);
+    lin_encoder *encoder;
+    lin_stream *stream;
+    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
+    ck_assert_int_eq(lin_stream_create(encoder, &stream, &err), LIN_UNSUPPORTED);
+    ck_assert(strstr(err.message, "speaker") != NULL);
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+    o.resume = 1;
+    o.speaker_norm = 0;
+    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_MISMATCH);
+    run_folder(run, sizeof run, "global");
+    o = quick_options(run);
+    o.epochs = 1;
+    ck_assert(train(&o, &(watch){0}, &global, &err) == LIN_OK);
+    ck_assert(memcmp(by_speaker, global, n * sizeof *global) != 0);
+    free(by_speaker);
+    free(global);
+}
+END_TEST
+
+// Counters and moments that no run can write, with correct checksums; and counters of older versions.
+START_TEST(absurd_checkpoints_are_refused)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {{"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", NULL},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5 6", NULL},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1", "no training run writes the counters"},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5", "no training run writes the counters"},
+                 {"-3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
+                 {"3 2000000000000 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
+                 {"3 2 0 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"}, // batches without a step
+                 {"3 2 9 1e30 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
+                 {"3 2 9 0 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
+                 {"3 2 9 nan 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
+                 {"3 2 9 0x1p-1 inf 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
+                 {"3 2 9 0x1p-1 0x1p-2 9 0x1p+3 40 500 0x1p+0 0x1p+1 1 77",
+                  "no training run writes the counters"}, // more epochs since the best than there were
+                 {"3 2 9 0x1p-1 0x1p-2 1 -0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 -500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 nan 1 77", "no training run writes the counters"}};
+    char run[300], path[400];
+    lin_error err = {0};
+    lin_model *model;
+    lin_config config = lin_config_default(V);
+    config.layers = 1;
+    config.mel_bins = D;
+    const lin_features features = lin_features_default();
+    const lin_ops *ops = lin_ops_cpu();
+    const lin_optimizer_options adam = lin_optimizer_default();
+    lin_exec *exec;
+    lin_optimizer *optimizer;
+    lin_train_counters counters;
+    run_folder(run, sizeof run, "absurd");
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", run);
+    const lin_train_options o = quick_options(run);
+    ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
+    ck_assert(ops->exec_create(ops, 1, &exec, &err) == LIN_OK);
+    ck_assert(lin_optimizer_create(ops, exec, &model->params, &adam, &optimizer, &err) == LIN_OK);
+    const size_t n = optimizer->n_elements;
+    float *m = calloc(n, sizeof *m), *v = calloc(n, sizeof *v);
+    ck_assert(m && v);
+    lin_tensor tensors[] = {{.name = "train.m", .dtype = LIN_F32, .n_dims = 1, .shape = {n}, .data = m},
+                            {.name = "train.v", .dtype = LIN_F32, .n_dims = 1, .shape = {n}, .data = v}};
+    lin_text text = {"train.counters", NULL};
+    const lin_extras extras = {.n_tensors = 2, .tensors = tensors, .n_texts = 1, .texts = &text};
+    const size_t n_cases = sizeof cases / sizeof *cases;
+    for (size_t i = 0; i < n_cases + 4; i++) {
+        const char *message = i < n_cases ? cases[i].message : "moments";
+        text.value = cases[i < n_cases ? i : 0].text;
+        m[7] = i == n_cases ? NAN : i == n_cases + 3 ? -1e30F : 0;
+        v[3] = i == n_cases + 1 ? -1.0F : i == n_cases + 2 ? INFINITY : 0;
+        ck_assert_msg(lin_model_save_extras(model, path, LIN_F32, &extras, &err) == LIN_OK, "%s", err.message);
+        const lin_status status = lin_train_load(&o, model, optimizer, &counters, &err);
+        ck_assert_msg(status == (message ? LIN_FORMAT : LIN_OK), "case %zu: %s", i, err.message);
+        if (message)
+            ck_assert_msg(strstr(err.message, message) && strstr(err.message, path) && strstr(err.message, "use an older copy"),
+                          "%s", err.message);
+        else ck_assert(counters.epoch == 3 && counters.batch == 2 && counters.lr_factor == 0.5 && counters.dev == (i ? 6 : 0));
+    }
+    free(m);
+    free(v);
+    lin_optimizer_destroy(optimizer);
+    ops->exec_destroy(exec);
+    lin_model_destroy(model);
+}
+END_TEST
+
+// The plot shows the right values, for any contents of the log and any name of the folder.
+START_TEST(curves)
+{
+    static const char head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per_percent\tlr\tgradient_norm\tframes_per_s\tseconds\n";
+    char log[1024];
+    snprintf(log, sizeof log,
+             "%s1\t5\t3\t3.5\t90\t0.001\t1\t1\t1\n2\t10\t2\t2.5\t25\t0.0005\t1\t1\t2\n"
+             "3\t15\t1\t2.6\t31\t0.0002\t1\t1\t3\nbroken\n2\t1\t1\t1\t1\t1\n9\tnan\n",
+             head);
+    static const char *const parts[] = {"Training of exp/&lt;a&gt; &amp; b</text>",
+                                        ">loss (nats per phoneme)<",
+                                        ">dev PER (%)<",
+                                        ">learning rate<",
+                                        ">epoch<",
+                                        "3 epochs; best dev PER 25.00 %, epoch 2",
+                                        "</svg>"};
+    const unsigned long live = lin_memory_live();
+    char *svg = lin_curves_svg(log, "exp/<a> & b");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        ck_assert_msg(strstr(svg, parts[i]) != NULL, "no %s in %s", parts[i], svg);
+    int circles = 0;
+    for (const char *at = svg; (at = strstr(at, "<circle")) != NULL; at++) circles++;
+    ck_assert_int_eq(circles, 4 + 1 + 3 * 4); // the key, the best, and a point for each value
+    ck_assert(strstr(svg, "nan") == NULL && strstr(svg, "inf") == NULL);
+    lin_free(svg);
+    // the model that the run began with is drawn, but is no epoch, and not the best one
+    snprintf(log, sizeof log, "%s0\t0\t-1\t3.5\t20\t0\t0\t0\t0\n1\t5\t3\t3.4\t30\t0.001\t1\t1\t1\n", head);
+    svg = lin_curves_svg(log, "x");
+    ck_assert(strstr(svg, "1 epoch; best dev PER 30.00 %, epoch 1") != NULL && strstr(svg, "nan") == NULL);
+    lin_free(svg);
+    log[strlen(head) + strlen("0\t0\t-1\t3.5\t20\t0\t0\t0\t0\n")] = 0;
+    svg = lin_curves_svg(log, "x");
+    ck_assert(strstr(svg, "best") == NULL && strstr(svg, "dev PER") != NULL && strstr(svg, "nan") == NULL);
+    lin_free(svg);
+    // without a development set, without an epoch
+    snprintf(log, sizeof log, "%s1\t5\t3\t-1\t-1\t0.001\t1\t1\t1\n", head);
+    svg = lin_curves_svg(log, "x");
+    ck_assert(strstr(svg, "1 epoch; best training loss 3.0000, epoch 1") != NULL && strstr(svg, "dev") == NULL &&
+              strstr(svg, "nan") == NULL);
+    lin_free(svg);
+    svg = lin_curves_svg(head, "\xFF");
+    ck_assert(strstr(svg, "Training of \xEF\xBF\xBD</text>") != NULL && strstr(svg, "best") == NULL && strstr(svg, "nan") == NULL);
+    lin_free(svg);
+    // numbers that no run writes
+    snprintf(log, sizeof log, "%s1e300\t5\t3\t-1\t-1\t0.001\n1\t5\t1e-320\t-1\t-1\t1e-310\n2\t5\t1e300\t1\t1\t1\n", head);
+    svg = lin_curves_svg(log, "x");
+    ck_assert(strstr(svg, "1 epoch; best") != NULL && strstr(svg, "nan") == NULL);
+    lin_free(svg);
+    for (unsigned long k = 1; k < 4; k++) {
+        lin_memory_fail_at(k);
+        lin_free(lin_curves_svg(log, "x"));
+    }
+    lin_memory_fail_at(0);
+    ck_assert_uint_eq(lin_memory_live(), live);
+}
+END_TEST
+
+// The model that a run begins with has a line of its own, and keeps its emission delay, also when the run is resumed; a warm-up that
+// is longer than half of the run is noted; a log of linnet 0.2 becomes one in per cent.
+static int delay_of(const char *run, const char *name)
+{
+    char path[400];
+    lin_model *model;
+    lin_error err = {0};
+    snprintf(path, sizeof path, "%s/%s.safetensors", run, name);
+    ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
+    const int delay_ms = model->delay_ms;
+    lin_model_destroy(model);
+    return delay_ms;
+}
+
+START_TEST(from_a_model)
+{
+    char run[300], path[400], *text;
+    lin_error err = {0};
+    size_t n;
+    watch w = {.delay_ms = 98};
+    run_folder(run, sizeof run, "from");
+    lin_train_options o = quick_options(run);
+    o.measures_first = 1;
+    o.epochs = 2;
+    o.schedule = LIN_SCHEDULE_CONSTANT;
+    o.warmup_steps = 7;
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "rises for 7 steps") != NULL, "%s", w.note);
+    ck_assert_int_eq(delay_of(run, "best"), 98);
+    ck_assert_int_eq(delay_of(run, "checkpoint"), 98);
+    snprintf(path, sizeof path, "%s/log.tsv", run);
+    ck_assert(lin_text_read(path, &text, &n, &err) == LIN_OK);
+    int epoch[3] = {-1, -1, -1};
+    double loss[3], per[3];
+    const char *line = text;
+    for (int i = 0; i < 3; i++) {
+        line = strchr(line, '\n') + 1;
+        ck_assert_int_eq(sscanf(line, "%d %*d %lf %*f %lf", &epoch[i], &loss[i], &per[i]), 3);
+        ck_assert(epoch[i] == i && per[i] > 1);
+    }
+    ck_assert(loss[0] == -1 && loss[1] > 0);
+    ck_assert_double_eq_tol(per[2], 100 * w.last.dev_per, 1e-3);
+    lin_free(text);
+
+    // resumed: from the checkpoint, whatever the caller's model has; with a log of linnet 0.2
+    FILE *old = fopen(path, "w");
+    fprintf(old, "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\tlr\tgradient_norm\tframes_per_s\tseconds\n"
+                 "1\t4\t3\t3.5\t0.987654\t0.001\t1\t1\t1\n2\t8\t3\t3.5\t-1.000000\t0.001\t1\t1\t1\n");
+    fclose(old);
+    o.resume = 1;
+    o.epochs = 3;
+    o.warmup_steps = 1;
+    w = (watch){0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(w.note, "");
+    ck_assert_int_eq(delay_of(run, "checkpoint"), 98);
+    ck_assert(lin_text_read(path, &text, &n, &err) == LIN_OK);
+    ck_assert_msg(strstr(text, "\tdev_per_percent\t") && strstr(text, "1\t4\t3\t3.5\t98.7654\t0.001\t1\t1\t1\n2\t8\t3\t3.5\t-1.000000\t"),
+                  "%s", text);
+    ck_assert(strstr(text, "\n3\t") != NULL);
+    lin_free(text);
+}
+END_TEST
+
+START_TEST(bad_options_are_refused)
+{
+    lin_error err = {0};
+    lin_train_options o = quick_options("");
+    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_INVALID);
+    o = quick_options(folder);
+    o.lr = -1;
+    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_INVALID);
+    o = quick_options("no/such/folder");
+    o.epochs = 1;
+    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_IO);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("train/train");
+    TCase *tests = tcase_create("train");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, it_learns_and_repeats_itself);
+    tcase_add_test(tests, stopped_and_resumed_gives_the_same_bits);
+    tcase_add_test(tests, acoustics_repeat_and_resume);
+    tcase_add_test(tests, nothing_but_silence);
+    tcase_add_test(tests, sounds_without_speech);
+    tcase_add_loop_test(tests, variants_learn_and_resume, 0, N_VARIANTS);
+    tcase_add_loop_test(tests, bf16_learns_and_resumes, 0, N_VARIANTS + 1);
+    tcase_add_test(tests, resumed_with_other_options);
+    tcase_add_test(tests, one_trainer_a_folder);
+    tcase_add_test(tests, killed_at_random_moments_gives_the_same_bits);
+    tcase_add_test(tests, nan_stops_with_the_name_of_an_utterance);
+    tcase_add_test(tests, the_plateau_schedule_ends);
+    tcase_add_test(tests, normalised_by_speaker);
+    tcase_add_test(tests, absurd_checkpoints_are_refused);
+    tcase_add_test(tests, curves);
+    tcase_add_test(tests, from_a_model);
+    tcase_add_test(tests, bad_options_are_refused);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}

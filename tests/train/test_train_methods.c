@@ -1,0 +1,601 @@
+// Methods of training: averaged weights, accumulated gradients, layers left out, losses of inner layers, restarts of the schedule.
+#include "kernels/ops.h"
+#include "model/encoder.h"
+#include "tests/train/train_support.h"
+#include "train/train_internal.h"
+
+// One run from the weights `first` (NULL: random), without augmentation; *values receives the last weights.
+typedef struct plan_of_run {
+    const float *first;
+    int one_step; // stops after one step
+    lin_train_progress last;
+} plan_of_run;
+
+static int stop_at_once(void *context) { return ((const plan_of_run *)context)->one_step; }
+static void remember(void *context, const lin_train_progress *p) { ((plan_of_run *)context)->last = *p; }
+
+static lin_status run_from(plan_of_run *r, lin_config config, const lin_train_options *o, float **values, size_t *n, lin_error *err)
+{
+    lin_model *model;
+    lin_dataset *set, *dev;
+    const lin_features features = lin_features_default();
+    ck_assert_msg(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, err) == LIN_OK, "%s", err->message);
+    ck_assert(lin_dataset_open(train_path, &set, err) == LIN_OK && lin_dataset_open(dev_path, &dev, err) == LIN_OK);
+    *n = model->params.n_elements;
+    if (r->first) memcpy(model->values, r->first, *n * sizeof(float));
+    const lin_train_hooks hooks = {.context = r, .errors = greedy_errors, .stop = stop_at_once, .progress = remember};
+    const lin_status status =
+        lin_train(o, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, err);
+    *values = malloc(*n * sizeof(float));
+    ck_assert(*values != NULL);
+    memcpy(*values, model->values, *n * sizeof(float));
+    lin_dataset_close(set);
+    lin_dataset_close(dev);
+    lin_model_destroy(model);
+    return status;
+}
+
+// The weights of a file of the run, or its averaged ones.
+static float *read_values(const char *run, const char *name, int average, size_t n)
+{
+    char path[400];
+    lin_model *model;
+    lin_extras extras;
+    lin_error err = {0};
+    float *values = malloc(n * sizeof *values);
+    snprintf(path, sizeof path, "%s/%s", run, name);
+    ck_assert_msg(lin_model_load_extras(path, &model, &extras, &err) == LIN_OK, "%s", err.message);
+    ck_assert(values != NULL && model->params.n_elements == n);
+    if (!average) memcpy(values, model->values, n * sizeof *values);
+    else ck_assert_msg(lin_extras_read(&extras, "train.average", LIN_F32, n, values, &err) == LIN_OK, "%s", err.message);
+    lin_extras_free(&extras);
+    lin_model_destroy(model);
+    return values;
+}
+
+static void check_close(const char *what, const float *got, const float *want, size_t n, double tolerance)
+{
+    double worst = 0;
+    for (size_t i = 0; i < n; i++) worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
+    ck_assert_msg(worst <= tolerance, "%s: a weight differs by %g", what, worst);
+    if (getenv("TEST_VERBOSE")) fprintf(stderr, "%s: %g\n", what, worst);
+}
+
+/* ---- averaged weights ------------------------------------------------------------------------------------------------------- */
+
+// After each step the average is that of the weights so far, computed here in double; 1e-6 is the rounding of weights near 1.
+START_TEST(an_average_of_all_steps)
+{
+    char run[300];
+    lin_error err = {0};
+    float *values;
+    size_t n;
+    run_folder(run, sizeof run, "average");
+    lin_train_options o = quick_options(run);
+    o.optimizer.average = 0.6;
+    lin_config config = quick_config();
+    lin_model *model;
+    const lin_features features = lin_features_default();
+    ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
+    double *want = malloc(model->params.n_elements * sizeof *want);
+    for (size_t i = 0; i < model->params.n_elements; i++) want[i] = (double)model->values[i];
+    lin_model_destroy(model);
+    for (int step = 1; step <= 20; step++, o.resume = 1) {
+        plan_of_run r = {.one_step = 1};
+        ck_assert_int_eq(run_from(&r, config, &o, &values, &n, &err), LIN_STOPPED);
+        const double keeps = step / (9.0 + step) < 0.6 ? step / (9.0 + step) : 0.6; // 0.6 from step 14 on
+        float *got = read_values(run, "checkpoint.safetensors", 1, n);
+        for (size_t i = 0; i < n; i++) {
+            want[i] = keeps * want[i] + (1 - keeps) * (double)values[i];
+            ck_assert_msg(fabs(want[i] - (double)got[i]) < 1e-6, "step %d, weight %zu: %.9g, not %.9g", step, i, (double)got[i], want[i]);
+        }
+        free(got);
+        free(values);
+    }
+    free(want);
+}
+END_TEST
+
+// best.safetensors holds the average, and the dev loss is its loss: that of a run that begins with it and changes nothing.
+START_TEST(the_average_is_measured_and_saved)
+{
+    char run[300];
+    lin_error err = {0};
+    float *last, *same;
+    size_t n;
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    o.epochs = 1;
+    o.optimizer.average = 0.9;
+    plan_of_run r = {0}, again = {0};
+    ck_assert_msg(run_from(&r, quick_config(), &o, &last, &n, &err) == LIN_OK, "%s", err.message);
+    float *best = read_values(run, "best.safetensors", 0, n), *average = read_values(run, "checkpoint.safetensors", 1, n);
+    test_same_f32("the best model", best, average, n);
+    ck_assert(memcmp(best, last, n * sizeof *best) != 0);
+    run_folder(run, sizeof run, "again");
+    o = quick_options(run);
+    o.epochs = 1;
+    o.lr = 1e-30;
+    again.first = best;
+    ck_assert_msg(run_from(&again, quick_config(), &o, &same, &n, &err) == LIN_OK, "%s", err.message);
+    test_same_f32("a rate of 1e-30", same, best, n);
+    ck_assert_double_eq(again.last.dev_loss, r.last.dev_loss);
+    ck_assert_double_eq(again.last.dev_per, r.last.dev_per);
+    // a checkpoint without an average: it begins with the weights of the checkpoint
+    o.resume = 1;
+    o.epochs = 2;
+    o.optimizer.average = 0.5;
+    free(same);
+    ck_assert_msg(run_from(&again, quick_config(), &o, &same, &n, &err) == LIN_OK, "%s", err.message);
+    free(average);
+    average = read_values(run, "checkpoint.safetensors", 1, n);
+    check_close("weights that did not change", average, best, n, 1e-6);
+    free(average);
+    free(best);
+    free(last);
+    free(same);
+}
+END_TEST
+
+/* ---- accumulated gradients -------------------------------------------------------------------------------------------------- */
+
+// Equal utterances: a batch of any of them, in any order, is the same batch, so that dropout, whose masks belong to places in the
+// batch, is the same too.
+static void write_equal_utterances(const char *path, int n)
+{
+    lin_dataset_writer *writer;
+    lin_error err = {0};
+    const lin_features features = lin_features_default();
+    float x[23 * D];
+    ck_assert(lin_dataset_create(path, D, &features, "<blank> a b c d", "equal", &writer, &err) == LIN_OK);
+    for (int i = 0; i < 23 * D; i++) x[i] = (float)lin_random_uniform(9, (uint64_t)i);
+    for (int u = 0; u < n; u++) {
+        char id[16];
+        snprintf(id, sizeof id, "u%d", u);
+        ck_assert(lin_dataset_add(writer, id, "s", x, 23, (const int[]){1, 2, 2, 4}, 4, &err) == LIN_OK);
+    }
+    ck_assert(lin_dataset_finish(writer, &err) == LIN_OK);
+}
+
+// Several batches of a step, and one batch of all their utterances: the same step up to rounding. With SGD with momentum (the first
+// steps of RAdam) weights differ as little as gradients. _i 1: with dropout, on equal utterances.
+START_TEST(accumulated_batches_are_one_batch)
+{
+    char run[300];
+    lin_error err = {0};
+    float *one, *several, *fewer;
+    size_t n;
+    plan_of_run r = {0};
+    lin_config config = quick_config();
+    config.head_width = 7; // rows of 14 and of 33 values: batches begin anywhere in the random numbers of dropout
+    config.feedforward = 33;
+    config.dropout = _i ? 0.3 : 0;
+    if (_i) write_equal_utterances(train_path, 10);
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    o.optimizer.kind = LIN_RADAM;
+    o.schedule = LIN_SCHEDULE_CONSTANT;
+    o.warmup_steps = 0;
+    o.epochs = 2;
+    o.lr = 0.05;
+    o.batch_frames = 100000;
+    ck_assert_msg(run_from(&r, config, &o, &one, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(r.last.step, 2);
+    const double loss = r.last.loss;
+    run_folder(run, sizeof run, "several");
+    o.folder = run;
+    o.batch_frames = _i ? 50 : 200; // of two equal utterances, or about four
+    o.accumulate = 100;
+    ck_assert_msg(run_from(&r, config, &o, &several, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(r.last.step, 2);
+    ck_assert_int_ge(r.last.n_batches, 5);
+    ck_assert_double_eq_tol(r.last.loss, loss, 1e-5);
+    check_close("batches of one step", several, one, n, 2e-6);
+    // and something else without accumulating
+    run_folder(run, sizeof run, "steps");
+    o.folder = run;
+    o.accumulate = 1;
+    ck_assert_msg(run_from(&r, config, &o, &fewer, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(r.last.step, 2 * r.last.n_batches);
+    free(one);
+    free(several);
+    free(fewer);
+}
+END_TEST
+
+// A batch that cannot be trained on is named, in any of the batches of a step.
+START_TEST(the_batch_at_fault)
+{
+    char run[300];
+    lin_error err = {0};
+    float *values;
+    size_t n;
+    lin_config config = quick_config();
+    lin_model *model;
+    const lin_features features = lin_features_default();
+    run_folder(run, sizeof run, "fault");
+    lin_train_options o = quick_options(run);
+    o.accumulate = 3;
+    ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
+    model->values[model->params.table[model->params.output[0]].offset] = NAN;
+    plan_of_run r = {.first = model->values};
+    ck_assert_int_eq(run_from(&r, config, &o, &values, &n, &err), LIN_NUMERIC);
+    ck_assert_msg(strstr(err.message, "step 0: the loss of utterance spk") != NULL, "%s", err.message);
+    lin_model_destroy(model);
+    free(values);
+}
+END_TEST
+
+/* ---- layers left out, inner losses ------------------------------------------------------------------------------------------ */
+
+// Without weight decay, a step changes the layers that are not left out, and only those.
+START_TEST(layers_left_out)
+{
+    char run[300];
+    lin_error err = {0};
+    lin_config config = quick_config();
+    lin_model *model;
+    const lin_features features = lin_features_default();
+    int changed[2] = {0}, steps = 0;
+    config.layers = 2;
+    ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
+    for (int seed = 1; seed <= 24; seed++, steps++) {
+        float *values;
+        size_t n;
+        char name[32];
+        snprintf(name, sizeof name, "drop%d", seed);
+        run_folder(run, sizeof run, name);
+        lin_train_options o = quick_options(run);
+        o.layer_drop = 0.5;
+        o.seed = (unsigned)seed;
+        o.optimizer.weight_decay = 0;
+        plan_of_run r = {.first = model->values, .one_step = 1};
+        ck_assert_int_eq(run_from(&r, config, &o, &values, &n, &err), LIN_STOPPED);
+        for (int l = 0; l < 2; l++) {
+            const lin_param_layer *p = &model->params.layers[l];
+            const int tensors[] = {p->conv[0], p->qkv[0], p->out[0], p->ff1[0], p->ff2[0]};
+            int moved = 0;
+            for (int i = 0; i < 5; i++) {
+                const size_t at = model->params.table[tensors[i]].offset;
+                moved += memcmp(values + at, model->values + at, 16 * sizeof *values) != 0;
+            }
+            ck_assert_msg(moved == 0 || moved == 5, "%d of 5 tensors of layer %d changed", moved, l);
+            changed[l] += moved == 5;
+        }
+        const size_t at = model->params.table[model->params.output[0]].offset;
+        ck_assert(memcmp(values + at, model->values + at, 16 * sizeof *values) != 0);
+        free(values);
+    }
+    for (int l = 0; l < 2; l++) ck_assert_msg(changed[l] > 4 && changed[l] < 20, "layer %d changed in %d of %d steps", l, changed[l], steps);
+    lin_model_destroy(model);
+    // not of an LSTM, which has no path around a layer
+    const lin_config lstm = {.network = LIN_NETWORK_LSTM, .layers = 2, .width = 20, .mel_bins = D, .outputs = V, .stack = STACK, .causal = 1};
+    lin_train_options o = quick_options(run);
+    o.layer_drop = 0.1;
+    ck_assert_int_eq(train_network(lstm, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
+    o.layer_drop = 0;
+    o.n_inner = 1, o.inner_layers[0] = 1;
+    ck_assert_int_eq(train_network(lstm, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
+    o.inner_layers[0] = 2;
+    ck_assert_int_eq(train_network(config, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
+    ck_assert_msg(strstr(err.message, "layer 2 of 2") != NULL, "%s", err.message);
+}
+END_TEST
+
+// The loss with weights w and 1 - w of the layers has the gradient of that sum: with a large w the inner layer's outputs become
+// good, and the network still learns.
+START_TEST(inner_losses)
+{
+    char run[300];
+    lin_error err = {0};
+    float *with, *without;
+    size_t n;
+    watch w = {0};
+    run_folder(run, sizeof run, "inner");
+    lin_train_options o = quick_options(run);
+    o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
+    o.checkpoint_s = 1e9;
+    o.n_inner = 1, o.inner_layers[0] = 1, o.inner_weight = 0.5;
+    ck_assert_msg(train_network(quick_config(), &o, &w, &with, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.2, "PER %g", w.last.dev_per);
+    // a weight of 0 trains as no inner loss does, to the bit
+    run_folder(run, sizeof run, "nothing");
+    o.folder = run;
+    o.epochs = 1;
+    o.inner_weight = 0;
+    free(with);
+    ck_assert(train_network(quick_config(), &o, &w, &with, &n, &err) == LIN_OK);
+    run_folder(run, sizeof run, "none");
+    o.folder = run;
+    o.n_inner = 0;
+    ck_assert(train_network(quick_config(), &o, &w, &without, &n, &err) == LIN_OK);
+    for (size_t i = 0; i < n; i++) ck_assert(with[i] == without[i]); // a gradient of +0 or -0
+    free(with);
+    free(without);
+}
+END_TEST
+
+// The mean of the highest probability of a frame of the dev set, of the best model of a run.
+static double certainty(const char *run)
+{
+    char path[400];
+    float x[200 * D], logp[100 * V];
+    lin_model *model;
+    lin_dataset *set;
+    lin_encoder *encoder;
+    lin_worker *worker;
+    lin_error err;
+    double sum = 0;
+    int rows = 0;
+    snprintf(path, sizeof path, "%s/best.safetensors", run);
+    ck_assert(lin_model_load(path, &model, &err) == LIN_OK && lin_dataset_open(dev_path, &set, &err) == LIN_OK);
+    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
+    ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK);
+    for (int u = 0; u < lin_dataset_count(set); u++) {
+        const int frames = lin_dataset_frames(set, u), T = lin_config_frames_out(&model->config, frames);
+        lin_dataset_features(set, u, x);
+        ck_assert(lin_encoder_run(worker, x, (const int[]){0, frames}, 1, logp, &err) == LIN_OK);
+        for (int t = 0; t < T; t++, rows++) {
+            float top = logp[t * V];
+            for (int v = 1; v < V; v++) top = fmaxf(top, logp[t * V + v]);
+            sum += exp(top);
+        }
+    }
+    lin_worker_destroy(worker);
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+    lin_dataset_close(set);
+    return sum / rows;
+}
+
+// A network that is trained with smoothed labels still learns, and is less certain; one with inner losses only in them, too.
+START_TEST(smoothed_labels)
+{
+    char run[300];
+    lin_error err = {0};
+    double sure[3];
+    const struct {
+        const char *name;
+        double smoothing;
+        int n_inner;
+    } ways[] = {{"sharp", 0, 0}, {"smooth", 0.2, 0}, {"smooth-inner", 0.2, 1}};
+    for (int i = 0; i < 3; i++) {
+        watch w = {0};
+        run_folder(run, sizeof run, ways[i].name);
+        lin_train_options o = quick_options(run);
+        o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
+        o.checkpoint_s = 1e9;
+        o.label_smoothing = ways[i].smoothing;
+        o.n_inner = ways[i].n_inner, o.inner_layers[0] = 1, o.inner_weight = 0.5;
+        ck_assert_msg(train_network(quick_config(), &o, &w, NULL, NULL, &err) == LIN_OK, "%s", err.message);
+        ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.2, "%s: PER %g", ways[i].name, w.last.dev_per);
+        sure[i] = certainty(run);
+    }
+    ck_assert_msg(sure[1] < sure[0] - 0.05 && sure[2] < sure[0] - 0.05, "%g without, %g and %g with", sure[0], sure[1], sure[2]);
+    lin_train_options o = quick_options(run);
+    o.label_smoothing = 1;
+    ck_assert_int_eq(train_network(quick_config(), &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
+    ck_assert_msg(strstr(err.message, "below 1") != NULL, "%s", err.message);
+}
+END_TEST
+
+/* ---- joined utterances ------------------------------------------------------------------------------------------------------ */
+
+enum { JOINED = 3 };
+
+// Losses of the utterances in this order, as one sound that the encoder hears, by ref/ in double; nats per label.
+static double loss_of_order(const lin_model *model, const lin_dataset *set, const int *order)
+{
+    float x[200 * D], logp[100 * V];
+    double logits[100 * V], sum = 0;
+    const double one = 1;
+    int frames = 0, rows = 0, n_labels = 0;
+    lin_encoder *encoder;
+    lin_worker *worker;
+    lin_exec *exec;
+    lin_error err;
+    const lin_ops_f64 *ref = lin_ops_ref();
+    ck_assert(ref->exec_create(ref, 1, &exec, &err) == LIN_OK);
+    for (int i = 0; i < JOINED; i++) {
+        lin_dataset_features(set, order[i], x + frames * D);
+        frames += lin_dataset_frames(set, order[i]) / STACK * STACK; // the next one overwrites the frames that are left
+    }
+    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
+    ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK);
+    ck_assert(lin_encoder_run(worker, x, (const int[]){0, frames}, 1, logp, &err) == LIN_OK);
+    lin_worker_destroy(worker);
+    lin_encoder_destroy(encoder);
+    for (int i = 0; i < frames / STACK * V; i++) logits[i] = logp[i];
+    for (int i = 0; i < JOINED; i++) {
+        int U;
+        double loss;
+        const int T = lin_dataset_frames(set, order[i]) / STACK, *labels = lin_dataset_labels(set, order[i], &U);
+        const lin_segments segments = {.B = 1, .rows = T, .longest = T, .offsets = (const int[]){0, T}};
+        ref->ctc(exec, &loss, NULL, logits + rows * V, &segments, labels, (const int[]){0, U}, U, V, &one);
+        sum += loss;
+        n_labels += U;
+        rows += T;
+    }
+    ref->exec_destroy(exec);
+    return sum / n_labels;
+}
+
+// With join_part 1 the network hears all utterances of a batch as one sound, and each has its own loss: in the order of the set, or
+// in that of the plan, the longest first.
+START_TEST(joined_utterances)
+{
+    char run[300], path[400];
+    lin_error err = {0};
+    lin_config config = quick_config();
+    const lin_features features = lin_features_default();
+    lin_dataset_writer *writer;
+    lin_dataset *set;
+    const int lengths[JOINED] = {31, 40, 37}, orders[2][JOINED] = {{0, 1, 2}, {1, 2, 0}};
+    int seen[2] = {0};
+    snprintf(path, sizeof path, "%s/three.lfc", folder);
+    ck_assert(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err) == LIN_OK);
+    for (int u = 0; u < JOINED; u++) {
+        float x[40 * D];
+        char id[16];
+        for (int i = 0; i < 40 * D; i++) x[i] = (float)(4 * lin_random_uniform(7, (uint64_t)(u * 1000 + i)));
+        snprintf(id, sizeof id, "u%d", u);
+        ck_assert(lin_dataset_add(writer, id, "s", x, lengths[u], (const int[]){1 + u, 2, 4}, 3, &err) == LIN_OK);
+    }
+    ck_assert(lin_dataset_finish(writer, &err) == LIN_OK && lin_dataset_open(path, &set, &err) == LIN_OK);
+    config.dropout = 0;
+    for (int seed = 1; seed <= 12; seed++) {
+        lin_model *model;
+        char name[32];
+        snprintf(name, sizeof name, "joined%d", seed);
+        run_folder(run, sizeof run, name);
+        lin_train_options o = quick_options(run);
+        plan_of_run r = {0};
+        const lin_train_hooks hooks = {.context = &r, .progress = remember};
+        o.epochs = 1;
+        o.lr = 1e-12;
+        o.seed = (unsigned)seed;
+        o.join_part = 1;
+        ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
+        ck_assert_msg(lin_train(&o, model, (const lin_dataset *const[]){set}, 1, NULL, 0, &hooks, &err) == LIN_OK, "%s", err.message);
+        int which = 0;
+        while (which < 2 && fabs(loss_of_order(model, set, orders[which]) - r.last.loss) > 1e-5) which++;
+        ck_assert_msg(which < 2, "a loss of %.7f; in order it is %.7f, by length %.7f", r.last.loss,
+                      loss_of_order(model, set, orders[0]), loss_of_order(model, set, orders[1]));
+        seen[which]++;
+        lin_model_destroy(model);
+    }
+    ck_assert_msg(seen[0] >= 2 && seen[1] >= 2, "%d times in order, %d times by length", seen[0], seen[1]);
+    lin_dataset_close(set);
+    // not of a network that hears the whole utterance
+    lin_train_options o = quick_options(run);
+    o.join_part = 0.5;
+    config.causal = 0;
+    ck_assert_int_eq(train_network(config, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
+    ck_assert_msg(strstr(err.message, "causal") != NULL, "%s", err.message);
+}
+END_TEST
+
+/* ---- all together ----------------------------------------------------------------------------------------------------------- */
+
+static lin_train_options all_options(const char *run)
+{
+    lin_train_options o = quick_options(run);
+    o.optimizer.average = 0.9;
+    o.accumulate = 3;
+    o.layer_drop = 0.3;
+    o.n_inner = 1, o.inner_layers[0] = 1;
+    o.label_smoothing = 0.1;
+    o.join_part = 0.5;
+    o.keep = 2;
+    return o;
+}
+
+START_TEST(stopped_and_resumed_gives_the_same_bits)
+{
+    char whole_run[300], run[300], path[400];
+    lin_error err = {0};
+    float *whole, *resumed;
+    lin_config config = quick_config();
+    config.dropout = 0.1;
+    run_folder(whole_run, sizeof whole_run, "whole");
+    lin_train_options o = all_options(whole_run);
+    ck_assert_msg(train_network(config, &o, &(watch){0}, &whole, NULL, &err) == LIN_OK, "%s", err.message);
+    const size_t n = n_elements();
+    run_folder(run, sizeof run, "stopped");
+    o = all_options(run);
+    o.threads = 1;
+    lin_status status = train_network(config, &o, &(watch){.stop_after = 1}, NULL, NULL, &err);
+    ck_assert_int_eq(status, LIN_STOPPED);
+    o.resume = 1;
+    int parts = 1;
+    for (int stop = 3; (status = train_network(config, &o, &(watch){.stop_after = stop}, &resumed, NULL, &err)) == LIN_STOPPED; stop += 2)
+        free(resumed), parts++;
+    ck_assert_msg(status == LIN_OK, "%s", err.message);
+    ck_assert_int_gt(parts, 2);
+    test_same_f32("after resuming", resumed, whole, n);
+    free(resumed);
+    for (int i = 0; i < 3; i++) {
+        const char *const names[] = {"best.safetensors", "epoch-3.safetensors", "epoch-4.safetensors"};
+        resumed = read_values(run, names[i], 0, n);
+        float *want = read_values(whole_run, names[i], 0, n);
+        test_same_f32(names[i], resumed, want, n);
+        free(want);
+        free(resumed);
+    }
+    // of the last two epochs only
+    for (int e = 1; e <= 2; e++) {
+        snprintf(path, sizeof path, "%s/epoch-%d.safetensors", run, e);
+        ck_assert_int_ne(access(path, F_OK), 0);
+    }
+    free(whole);
+}
+END_TEST
+
+/* ---- a finished run goes on ------------------------------------------------------------------------------------------------- */
+
+START_TEST(the_cosine_starts_again)
+{
+    char run[300];
+    lin_error err = {0};
+    float *whole, *parts;
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    o.warmup_steps = 0;
+    o.epochs = 2;
+    watch w = {0};
+    ck_assert(train(&o, &w, NULL, &err) == LIN_OK);
+    ck_assert_str_eq(w.note, "");
+    o.resume = 1;
+    o.epochs = 5;
+    ck_assert_msg(train(&o, &w, &whole, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "starts again at the full rate and ends with epoch 5") != NULL, "%s", w.note);
+    const double done = 2 + (w.last.n_batches - 1.0) / w.last.n_batches; // of three epochs
+    ck_assert_double_eq_tol(w.last.lr, o.lr * 0.5 * (1 + cos(acos(-1) * done / 3)), 1e-12);
+    // the same, stopped in the third and fourth epoch; it starts again once
+    run_folder(run, sizeof run, "parts");
+    o.resume = 0;
+    o.epochs = 2;
+    ck_assert(train(&o, &(watch){0}, NULL, &err) == LIN_OK);
+    const int steps = 2 * w.last.n_batches;
+    o.resume = 1;
+    o.epochs = 5;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = steps + 2}, NULL, &err), LIN_STOPPED);
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = steps + steps / 2 + 2}, NULL, &err), LIN_STOPPED);
+    w = (watch){0};
+    ck_assert(train(&o, &w, &parts, &err) == LIN_OK);
+    ck_assert_str_eq(w.note, "");
+    test_same_f32("in parts", parts, whole, n_elements());
+    // a run that was not finished follows the curve of the new number of epochs
+    run_folder(run, sizeof run, "unfinished");
+    o.resume = 0;
+    o.epochs = 2;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = 3}, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    o.epochs = 4;
+    ck_assert(train(&o, &w, NULL, &err) == LIN_OK);
+    ck_assert_str_eq(w.note, "");
+    ck_assert_double_eq_tol(w.last.lr, o.lr * 0.5 * (1 + cos(acos(-1) * (3 + (w.last.n_batches - 1.0) / w.last.n_batches) / 4)), 1e-12);
+    free(whole);
+    free(parts);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("model/train_methods");
+    TCase *tests = tcase_create("methods");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, an_average_of_all_steps);
+    tcase_add_test(tests, the_average_is_measured_and_saved);
+    tcase_add_loop_test(tests, accumulated_batches_are_one_batch, 0, 2);
+    tcase_add_test(tests, the_batch_at_fault);
+    tcase_add_test(tests, layers_left_out);
+    tcase_add_test(tests, inner_losses);
+    tcase_add_test(tests, smoothed_labels);
+    tcase_add_test(tests, joined_utterances);
+    tcase_add_test(tests, stopped_and_resumed_gives_the_same_bits);
+    tcase_add_test(tests, the_cosine_starts_again);
+    suite_add_tcase(suite, tests);
+    return test_run(suite);
+}

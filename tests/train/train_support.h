@@ -1,0 +1,238 @@
+/*
+ * train_support.h - a task that a small network learns in seconds, and runs of it, for any device.
+ */
+#ifndef LIN_TESTS_TRAIN_SUPPORT_H
+#define LIN_TESTS_TRAIN_SUPPORT_H
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "model/model_file.h"
+#include "tests/support.h"
+#include "train/acoustics.h"
+#include "train/train.h"
+
+enum { D = 6, V = 5, UTTERANCES = 40, STACK = 2, EPOCHS = 40 };
+
+static char folder[256], train_path[300], dev_path[300];
+
+// Each label is a few frames with one loud bin, so that a small network can learn the task. The last `wordless` utterances sound
+// the same, but for the last bin, which is loud throughout, and have no labels.
+static inline void write_set(const char *path, int n, int wordless, uint64_t key, int with_impossible)
+{
+    lin_dataset_writer *writer;
+    lin_error err = {0};
+    const lin_features features = lin_features_default();
+    ck_assert_msg(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err) == LIN_OK, "%s",
+                  err.message);
+    for (int u = 0; u < n + wordless; u++) {
+        float x[80 * D];
+        int labels[10], T = 0, U = 3 + (int)lin_random_below(key, (uint64_t)u, 5);
+        for (int i = 0; i < U; i++) {
+            labels[i] = 1 + (int)lin_random_below(key + 1, (uint64_t)(u * 10 + i), V - 1);
+            for (int t = 0; t < 8; t++, T++)
+                for (int d = 0; d < D; d++)
+                    x[T * D + d] =
+                        (float)(lin_random_uniform(key + 2, (uint64_t)((u * 80 + T) * D + d)) + (d == labels[i] && t < 5 ? 4 : 0)) +
+                        (u >= n && d == D - 1 ? 4 : 0);
+        }
+        char id[32];
+        snprintf(id, sizeof id, "spk%d-utt%03d", u % 3, u);
+        ck_assert_msg(lin_dataset_add(writer, id, id, x, T, labels, u < n ? U : 0, &err) == LIN_OK, "%s", err.message);
+    }
+    if (with_impossible) {
+        const float x[4 * D] = {0};
+        ck_assert(lin_dataset_add(writer, "impossible", "s", x, 4, (const int[]){1, 1, 2}, 3, &err) == LIN_OK);
+    }
+    ck_assert_msg(lin_dataset_finish(writer, &err) == LIN_OK, "%s", err.message);
+}
+
+static inline void set_up(void)
+{
+    test_folder(folder, sizeof folder);
+    snprintf(train_path, sizeof train_path, "%s/train.lfc", folder);
+    snprintf(dev_path, sizeof dev_path, "%s/dev.lfc", folder);
+    write_set(train_path, UTTERANCES, 0, 100, 1);
+    write_set(dev_path, 10, 0, 200, 0);
+}
+
+static inline void tear_down(void) { test_folder_remove(folder); }
+
+/* ---- one run ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct watch {
+    const lin_acoustics_table *acoustics; // NULL: none
+    lin_train_progress last;
+    int left_out, stop_after; // steps; 0: never
+    int delay_ms;             // of the model that the run begins with
+    char note[512];           // all of them
+} watch;
+
+static inline int greedy_errors(void *context, const float *logp, int T, int n, const int *labels, int U)
+{
+    (void)context;
+    int hyp[256], H = 0, before = 0;
+    for (int t = 0; t < T; t++) {
+        int best = 0;
+        for (int v = 1; v < n; v++)
+            if (logp[t * n + v] > logp[t * n + best]) best = v;
+        if (best && best != before && H < 256) hyp[H++] = best;
+        before = best;
+    }
+    int row[257];
+    for (int j = 0; j <= H; j++) row[j] = j;
+    for (int i = 1; i <= U; i++) {
+        int corner = row[0];
+        row[0] = i;
+        for (int j = 1; j <= H; j++) {
+            const int above = row[j], same = corner + (labels[i - 1] != hyp[j - 1]);
+            row[j] = same < above + 1 ? same : above + 1;
+            if (row[j - 1] + 1 < row[j]) row[j] = row[j - 1] + 1;
+            corner = above;
+        }
+    }
+    return row[H];
+}
+
+static inline void on_progress(void *context, const lin_train_progress *p) { ((watch *)context)->last = *p; }
+
+static inline void on_left_out(void *context, const char *set, const char *id, const char *why)
+{
+    (void)set;
+    ck_assert(strcmp(id, "impossible") == 0 && strstr(why, "CTC") != NULL);
+    ((watch *)context)->left_out++;
+}
+
+static inline void on_note(void *context, const char *text)
+{
+    watch *w = context;
+    const size_t used = strlen(w->note);
+    snprintf(w->note + used, sizeof w->note - used, "%s%s", used ? "; " : "", text);
+}
+
+static inline int on_stop(void *context)
+{
+    watch *w = context;
+    return w->stop_after && w->last.step >= w->stop_after;
+}
+
+static inline int hide_one(void *context, int T, int Dx, uint64_t key, lin_mask *masks) // an augmentation that depends on its key
+{
+    (void)context;
+    const int t = (int)lin_random_below(key, 0, (uint32_t)T), d = (int)lin_random_below(key, 1, (uint32_t)Dx);
+    *masks = (lin_mask){t, t + 1, d, d + 1};
+    return 1;
+}
+
+static inline int draw_acoustics(void *context, int T, float power, uint64_t key, lin_acoustics *a, float *bins)
+{
+    return lin_acoustics_draw(((const watch *)context)->acoustics, T, power, key, a, bins);
+}
+
+static inline int draw_silent(void *context, uint64_t key) { return lin_acoustics_silent(((const watch *)context)->acoustics, key); }
+
+// Some of everything, for the features of write_set; the caller destroys it.
+static inline lin_acoustics_table *some_acoustics(double silence_part)
+{
+    lin_acoustics_table *table;
+    lin_error err = {0};
+    lin_fbank_config fbank = lin_fbank_default();
+    fbank.mel_bins = D;
+    const lin_acoustics_options o = {.gain_db = 1, .noise_part = 0.3, .babble_part = 0.2, .snr_low_db = 15, .snr_high_db = 30,
+                                     .band_part = 0.1, .room_part = 0.1, .silence_part = silence_part};
+    ck_assert_msg(lin_acoustics_create(&o, &fbank, &table, &err) == LIN_OK, "%s", err.message);
+    return table;
+}
+
+static inline lin_train_options quick_options(const char *run)
+{
+    lin_train_options o = lin_train_default();
+    o.folder = run;
+    o.device = "cpu";
+    o.epochs = 4;
+    o.batch_frames = 400;
+    o.lr = 0.01;
+    o.warmup_steps = 5;
+    o.schedule = LIN_SCHEDULE_COSINE;
+    o.threads = 2;
+    o.checkpoint_s = 0; // after every step
+    o.optimizer.kind = LIN_ADAM;
+    return o;
+}
+
+static inline lin_config quick_config(void)
+{
+    lin_config config = lin_config_default(V);
+    config.layers = 2;
+    config.heads = 2;
+    config.head_width = 8;
+    config.feedforward = 32;
+    config.mel_bins = D;
+    config.stack = STACK;
+    config.positions = LIN_POSITIONS_CONV;
+    config.conv_kernel = 3;
+    config.conv_layers = 2;
+    config.norm = LIN_NORM_PRE;
+    return config;
+}
+
+// Trains a new small model in its own folder. *values [*n] receives its weights, released by the caller; both may be NULL.
+static inline lin_status train_network(lin_config config, const lin_train_options *options, watch *w, float **values, size_t *n,
+                                       lin_error *err)
+{
+    lin_model *model;
+    lin_dataset *set, *dev;
+    const lin_features features = lin_features_default();
+    ck_assert_msg(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, err) == LIN_OK, "%s", err->message);
+    model->delay_ms = w->delay_ms;
+    ck_assert_msg(lin_dataset_open(train_path, &set, err) == LIN_OK, "%s", err->message);
+    ck_assert_msg(lin_dataset_open(dev_path, &dev, err) == LIN_OK, "%s", err->message);
+    const lin_train_hooks hooks = {.context = w,
+                                   .masks = hide_one,
+                                   .most_masks = 1,
+                                   .acoustics = w->acoustics ? draw_acoustics : NULL,
+                                   .silent = w->acoustics ? draw_silent : NULL,
+                                   .errors = greedy_errors,
+                                   .progress = on_progress,
+                                   .note = on_note,
+                                   .left_out = on_left_out,
+                                   .stop = on_stop};
+    const lin_status status =
+        lin_train(options, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, err);
+    if (n) *n = model->params.n_elements;
+    if (values) {
+        *values = malloc(model->params.n_elements * sizeof(float));
+        ck_assert(*values != NULL);
+        memcpy(*values, model->values, model->params.n_elements * sizeof(float));
+    }
+    lin_dataset_close(set);
+    lin_dataset_close(dev);
+    lin_model_destroy(model);
+    return status;
+}
+
+static inline lin_status train(const lin_train_options *options, watch *w, float **values, lin_error *err)
+{
+    return train_network(quick_config(), options, w, values, NULL, err);
+}
+
+static inline void run_folder(char *path, size_t size, const char *name)
+{
+    snprintf(path, size, "%s/%s", folder, name);
+    ck_assert(mkdir(path, 0777) == 0 || errno == EEXIST);
+}
+
+static inline size_t n_elements(void)
+{
+    char path[400];
+    lin_model *model;
+    lin_error err = {0};
+    snprintf(path, sizeof path, "%s/whole/best.safetensors", folder);
+    ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
+    const size_t n = model->params.n_elements;
+    lin_model_destroy(model);
+    return n;
+}
+
+#endif

@@ -1,0 +1,134 @@
+// optimizer.c - the state of an optimiser, and its step; see optimizer.h.
+
+#include "train/optimizer.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+
+lin_optimizer_options lin_optimizer_default(void)
+{
+    return (lin_optimizer_options){.kind = LIN_RADAM,
+                                   .beta1 = 0.9,
+                                   .beta2 = 0.999,
+                                   .eps = 1e-8,
+                                   .weight_decay = 0.01,
+                                   .decay_vectors = 1,
+                                   .clip_norm = 1.0,
+                                   .clip = LIN_CLIP_TENSOR};
+}
+
+lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_params *params, const lin_optimizer_options *options,
+                                lin_optimizer **out, lin_error *err)
+{
+    *out = NULL;
+    const lin_optimizer_options *o = options;
+    if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->eps >= 0 && o->weight_decay >= 0 &&
+          o->clip_norm >= 0 && o->average >= 0 && o->average < 1))
+        return lin_fail(err, LIN_INVALID,
+                        "optimiser: betas and the average must be at least 0 and below 1; eps, weight decay and clip norm at least 0");
+    lin_optimizer *opt = lin_calloc(1, sizeof *opt);
+    if (!opt) return lin_no_memory(err, "an optimiser", sizeof *opt);
+    const size_t n = (size_t)params->n_tensors, moments = (o->average > 0 ? 3 : 2) * params->n_elements * sizeof(float);
+    const double one = 1;
+    *opt = (lin_optimizer){.ops = ops, .exec = exec, .options = *options, .n_elements = params->n_elements};
+    opt->offsets = lin_calloc(n + 1, sizeof *opt->offsets);
+    opt->decay = lin_calloc(n, 1);
+    lin_status status = opt->offsets && opt->decay ? LIN_OK : lin_no_memory(err, "an optimiser", n * sizeof *opt->offsets);
+    if (status == LIN_OK) status = ops->memory_create(exec, moments, (void **)&opt->device, err);
+    if (status == LIN_OK) status = ops->memory_create(exec, n * sizeof *opt->norms, (void **)&opt->norms, err);
+    if (status == LIN_OK) status = ops->memory_create(exec, n * sizeof *opt->scale, (void **)&opt->scale, err);
+    if (status == LIN_OK && o->average > 0) status = ops->memory_create(exec, n * sizeof *opt->ones, (void **)&opt->ones, err);
+    opt->m = opt->device;
+    if (status == LIN_OK && !ops->on_host) {
+        opt->m = lin_calloc(moments, 1);
+        if (!opt->m) status = lin_no_memory(err, "an optimiser", moments);
+    }
+    if (status != LIN_OK) {
+        lin_optimizer_destroy(opt);
+        return status;
+    }
+    opt->v = opt->m + params->n_elements;
+    if (o->average > 0) opt->average = opt->v + params->n_elements;
+    for (size_t i = 0; i < n && opt->ones; i++) ops->upload(exec, opt->ones + i, &one, sizeof one);
+    for (size_t i = 0; i < n; i++) {
+        opt->offsets[i] = params->table[i].offset;
+        opt->decay[i] = !params->table[i].is_fixed && (params->table[i].decay || options->decay_vectors);
+    }
+    opt->offsets[n] = params->n_elements;
+    opt->tensors = (lin_tensors){.n = params->n_tensors, .offsets = opt->offsets, .decay = opt->decay};
+    *out = opt;
+    return LIN_OK;
+}
+
+void lin_optimizer_destroy(lin_optimizer *opt)
+{
+    if (!opt) return;
+    if (!opt->ops->on_host) lin_free(opt->m);
+    opt->ops->memory_destroy(opt->exec, opt->device);
+    opt->ops->memory_destroy(opt->exec, opt->norms);
+    opt->ops->memory_destroy(opt->exec, opt->scale);
+    opt->ops->memory_destroy(opt->exec, opt->ones);
+    lin_free(opt->offsets);
+    lin_free(opt->decay);
+    lin_free(opt);
+}
+
+lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *o, long long t, double lr)
+{
+    const double c1 = 1 - pow(o->beta1, (double)t), b2t = pow(o->beta2, (double)t), c2 = 1 - b2t;
+    lin_adam_step step = {.beta1 = o->beta1,
+                          .beta2 = o->beta2,
+                          .eps = o->eps,
+                          .weight_decay = o->weight_decay,
+                          .lr = lr,
+                          .step_size = lr / c1,
+                          .v_scale = 1 / sqrt(c2),
+                          .adaptive = 1,
+                          .decoupled = 1};
+    if (o->kind == LIN_RADAM) {
+        // Liu et al. 2020, eq. 5 and algorithm 2; the authors' code uses n >= 5, and puts the bias correction of v into the
+        // step size
+        const double most = 2 / (1 - o->beta2) - 1, n = most - 2 * (double)t * b2t / c2;
+        step.adaptive = n >= 5;
+        step.v_scale = 1;
+        if (step.adaptive) step.step_size *= sqrt(c2 * (n - 4) * (n - 2) * most / ((most - 4) * (most - 2) * n));
+    }
+    return step;
+}
+
+void lin_optimizer_step(lin_optimizer *opt, lin_exec *exec, float *values, const float *gradients, const lin_adam_step *scalars,
+                        lin_tally *tally)
+{
+    const lin_ops *ops = opt->ops;
+    ops->sum_squares(exec, opt->norms, gradients, &opt->tensors);
+    ops->clip(exec, opt->scale, tally, opt->norms, opt->tensors.n, opt->options.clip_norm, opt->options.clip == LIN_CLIP_TENSOR);
+    ops->adam(exec, values, gradients, opt->device, opt->device + opt->n_elements, &opt->tensors, opt->scale, scalars, tally);
+}
+
+lin_adam_step lin_optimizer_average_scalars(const lin_optimizer_options *o, long long t)
+{
+    // a float, so that in float, too, the two shares add up to 1
+    return (lin_adam_step){.beta1 = (float)fmin(o->average, (double)t / (9 + (double)t)), .beta2 = 1, .v_scale = 1};
+}
+
+// An average is the first moment of the weights themselves: Adam with a rate of 0, whose other outputs (gradients, v) stay as they
+// are.
+void lin_optimizer_average(lin_optimizer *opt, lin_exec *exec, const float *values, float *gradients, const lin_adam_step *scalars,
+                           const lin_tally *tally)
+{
+    float *v = opt->device + opt->n_elements, *average = v + opt->n_elements;
+    opt->ops->adam(exec, gradients, values, average, v, &opt->tensors, opt->ones, scalars, tally);
+}
+
+static size_t bytes_of(const lin_optimizer *opt) { return (opt->average ? 3 : 2) * opt->n_elements * sizeof *opt->m; }
+
+void lin_optimizer_fetch(lin_optimizer *opt, lin_exec *exec)
+{
+    if (!opt->ops->on_host) opt->ops->download(exec, opt->m, opt->device, bytes_of(opt));
+}
+
+void lin_optimizer_place(lin_optimizer *opt, lin_exec *exec)
+{
+    if (!opt->ops->on_host) opt->ops->upload(exec, opt->device, opt->m, bytes_of(opt));
+}

@@ -1,0 +1,666 @@
+// train.c - the training loop: epochs, schedule, when to save and when to stop; see train.h.
+
+#include "train/train.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "model/model_file.h"
+#include "train/train_internal.h"
+
+/* How often, within an epoch, the host reads the totals of a GPU; those of a CPU after every step. */
+static const double LOOK_EVERY_S = 0.5;
+
+/* With more labels than about this, CTC on a CPU needs a block of memory of its own (kernels/cpu/ctc.c). */
+enum { MANY_LABELS = 4000 };
+
+lin_train_options lin_train_default(void)
+{
+    return (lin_train_options){.epochs = 40,
+                               .batch_frames = 16000,
+                               .accumulate = 1,
+                               .inner_weight = 0.3,
+                               .max_frames = 2400,
+                               .lr = 1e-4,
+                               .schedule = LIN_SCHEDULE_PLATEAU,
+                               .patience = 2,
+                               .min_lr = 1e-6,
+                               .optimizer = lin_optimizer_default(),
+                               .seed = 1,
+                               .precision = LIN_PRECISION_TF32,
+                               .checkpoint_s = 300};
+}
+
+static uint64_t hash_items(const lin_train_list *list)
+{
+    uint64_t h = (uint64_t)list->n;
+    for (int i = 0; i < list->n; i++) {
+        h = lin_mix64(h + (uint64_t)lin_dataset_frames(list->items[i].set, list->items[i].index));
+        h = lin_mix64(h + (uint64_t)list->items[i].n_labels);
+    }
+    return h;
+}
+
+// Hash of the sets' contents: lin_dataset_fingerprint of each, in order. 0 for none.
+static uint64_t hash_sets(const lin_dataset *const *sets, int n_sets)
+{
+    uint64_t h = 0;
+    for (int s = 0; s < n_sets; s++) h = lin_mix64(h + lin_dataset_fingerprint(sets[s])) | 1;
+    return h;
+}
+
+// Reports one sentence to the user.
+static void note(const lin_trainer *t, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    if (!t->hooks->note) return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    t->hooks->note(t->hooks->context, text);
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+// The plan of an epoch; epoch -1: of the development set, whose batches are those of one process.
+static lin_status plan_epoch(lin_trainer *t, const lin_train_list *list, int epoch, lin_batches *plan, lin_error *err)
+{
+    const int whole = t->options->batch_frames, share = whole / lin_train_ranks(t);
+    const lin_status status =
+        lin_batches_plan(list->frames, list->n, epoch >= 0 ? whole : share > 1 ? share : 1, t->options->seed, epoch, plan, err);
+    if (status != LIN_OK || list != &t->train || t->options->join_part <= 0) return status;
+    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, LIN_TRAIN_KEY_ORDER), (uint64_t)epoch);
+    for (int b = 0; b < plan->n_batches; b++)
+        if (lin_random_uniform(key, (uint64_t)b) < 0.5)
+            qsort(plan->items + plan->offsets[b], (size_t)(plan->offsets[b + 1] - plan->offsets[b]), sizeof *plan->items, in_order);
+    return LIN_OK;
+}
+
+/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+
+static double learning_rate(const lin_trainer *t, const lin_batches *plan)
+{
+    const lin_train_options *o = t->options;
+    double lr = o->lr * t->counters.lr_factor;
+    if (o->schedule == LIN_SCHEDULE_COSINE) {
+        const double from = (double)t->counters.arc_begin, at = (double)t->counters.epoch + (double)t->counters.batch / plan->n_batches;
+        const double done = (at - from) / (o->epochs - from);
+        lr *= 0.5 * (1 + cos(acos(-1) * done));
+    }
+    if (t->counters.step < o->warmup_steps) lr *= (double)(t->counters.step + 1) / (o->warmup_steps + 1);
+    return lr;
+}
+
+// Whether the step was taken: not if the other processes are lost.
+static int train_batch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p)
+{
+    const lin_train_counters before = t->counters;
+    const int from = (int)before.batch, left = plan->n_batches - from, most = lin_train_step_batches(t), n = most < left ? most : left;
+    p->lr = learning_rate(t, plan);
+    lin_train_step(t, plan, from, from + n, p->lr);
+    if (t->parallel.status != LIN_OK) {
+        t->counters = before;
+        t->optimizer->step--;
+        return 0;
+    }
+    t->step_from = from;
+    t->counters.step++;
+    t->counters.batch += n;
+    return 1;
+}
+
+// The tally starts from the counters: at an epoch's first step, or when a run is resumed.
+static void begin_tally(lin_trainer *t)
+{
+    const lin_tally tally = {.loss = t->counters.loss_sum, .steps = t->counters.step};
+    t->ops->upload(t->exec, t->tally, &tally, sizeof tally);
+}
+
+// The utterance of a loss, or the first of the step of a gradient.
+static const lin_train_item *item_at_fault(const lin_trainer *t, const lin_batches *plan, const lin_tally *tally)
+{
+    const int batches = lin_train_step_batches(t), part = tally->bad == LIN_BAD_LOSS ? tally->bad_index / t->max_items : 0;
+    const long long batch = t->step_from - (t->counters.step - 1 - tally->steps) * batches + part % batches;
+    const int first = plan->offsets[batch], n = plan->offsets[batch + 1] - first;
+    int which = 0;
+    if (tally->bad == LIN_BAD_LOSS)
+        which = lin_train_cut(t, &t->train, plan->items + first, n, part / batches).from + tally->bad_index % t->max_items;
+    return &t->train.items[plan->items[first + which]];
+}
+
+// Waits for the steps in progress and reads their totals. LIN_NUMERIC names the first fault.
+static lin_status look(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, lin_error *err)
+{
+    lin_tally tally;
+    const lin_status settled = lin_parallel_settle(t, err);
+    if (settled != LIN_OK) return settled;
+    t->ops->download(t->exec, &tally, t->tally, sizeof tally);
+    lin_status status = t->ops->finish(t->exec, err);
+    if (status != LIN_OK) return status;
+    t->counters.loss_sum = tally.loss;
+    p->gradient_norm = tally.norm;
+    if (tally.bad == LIN_BAD_NOTHING) return LIN_OK;
+    const lin_train_item *it = item_at_fault(t, plan, &tally);
+    const char *id = lin_dataset_id(it->set, it->index);
+    if (tally.bad == LIN_BAD_LOSS) {
+        char labels[96] = "";
+        if (it->n_labels > MANY_LABELS)
+            snprintf(labels, sizeof labels, ", or there is too little memory for its %d labels (--max-frames)", it->n_labels);
+        return lin_fail(
+            err, LIN_NUMERIC,
+            "epoch %lld, step %lld: the loss of utterance %s in %s is not finite; lower the learning rate or check its sound%s",
+            t->counters.epoch + 1, (long long)tally.steps, id, lin_dataset_path(it->set), labels);
+    }
+    return lin_fail(err, LIN_NUMERIC,
+                    "epoch %lld, step %lld: the gradient of %s is not finite, in the step that begins with utterance %s",
+                    t->counters.epoch + 1, (long long)tally.steps, t->model->params.table[tally.bad_index].name, id);
+}
+
+// Copies the weights, and for a checkpoint the moments, to the host. After look no step is in progress.
+static lin_status fetch_model(lin_trainer *t, int with_moments, lin_error *err)
+{
+    if (t->ops->on_host) return LIN_OK;
+    t->ops->download(t->exec, t->model->values, t->values, t->model->params.n_elements * sizeof(float));
+    if (with_moments || t->optimizer->average) lin_optimizer_fetch(t->optimizer, t->exec);
+    return t->ops->finish(t->exec, err);
+}
+
+// What one process measured of an utterance of the development set; loss -1: none.
+typedef struct measured {
+    double loss;
+    long long wrong;
+} measured;
+
+// Fills measured [ranks, dev.n]: each process the utterances of its batches, then all from all.
+static lin_status measure(lin_trainer *t, const lin_batches *plan, measured *all, lin_error *err)
+{
+    const int ranks = lin_train_ranks(t), rank = lin_train_rank(t);
+    measured *own = all + (size_t)rank * (size_t)t->dev.n;
+    lin_status status = LIN_OK;
+    for (int i = rank; i < plan->n_batches && status == LIN_OK; i += ranks) {
+        const int at = plan->offsets[i], n = plan->offsets[i + 1] - at;
+        status = lin_train_measure(t, plan->items + at, n, err);
+        for (int b = 0; b < n && status == LIN_OK; b++) own[at + b] = (measured){t->host_losses[b], t->hooks->errors ? t->wrong[b] : 0};
+    }
+    status = lin_comm_agree(t->parallel.comm, status, err);
+    return status == LIN_OK ? lin_comm_gather(t->parallel.comm, all, (size_t)t->dev.n * sizeof *all, err) : status;
+}
+
+static lin_status evaluate(lin_trainer *t, lin_train_progress *p, lin_error *err)
+{
+    p->dev_loss = p->dev_per = -1;
+    if (t->dev.n == 0) return LIN_OK;
+    const size_t ranks = (size_t)lin_train_ranks(t);
+    lin_batches plan;
+    measured *all = lin_calloc(ranks * (size_t)t->dev.n, sizeof *all);
+    if (!all) return lin_no_memory(err, "the development set's results", ranks * (size_t)t->dev.n * sizeof *all);
+    lin_status status = plan_epoch(t, &t->dev, -1, &plan, err);
+    if (t->averaged) lin_weights_pack(t->averaged, t->exec);
+    if (status == LIN_OK) status = measure(t, &plan, all, err);
+    double loss = 0;
+    long long labels = 0, loss_labels = 0, wrong = 0;
+    for (int i = 0; i < plan.n_batches && status == LIN_OK; i++)
+        for (int at = plan.offsets[i]; at < plan.offsets[i + 1]; at++) {
+            const measured *m = all + ((size_t)i % ranks) * (size_t)t->dev.n + at;
+            const int U = t->dev.items[plan.items[at]].n_labels;
+            labels += U;
+            wrong += m->wrong;
+            if (m->loss >= 0) {
+                loss += m->loss;
+                loss_labels += U;
+            }
+        }
+    lin_batches_free(&plan);
+    lin_free(all);
+    p->dev_loss = loss_labels ? loss / (double)loss_labels : -1;
+    p->dev_per = t->hooks->errors && labels ? (double)wrong / (double)labels : -1;
+    return status;
+}
+
+/* ---- the run ---------------------------------------------------------------------------------------------------------------- */
+
+static void fill_progress(const lin_trainer *t, const lin_batches *plan, lin_train_progress *p)
+{
+    const lin_train_counters *c = &t->counters;
+    p->epoch = (int)c->epoch;
+    p->epochs = t->options->epochs;
+    p->batch = (int)c->batch;
+    p->n_batches = plan->n_batches;
+    p->step = c->step;
+    p->loss = c->label_sum ? c->loss_sum / (double)c->label_sum : 0;
+    p->best_per = c->best_per;
+    p->frames_per_s = c->epoch_seconds > 0 ? (double)c->frame_sum / c->epoch_seconds : 0;
+    p->seconds = c->run_seconds;
+    const double done = (double)c->epoch + (double)c->batch / plan->n_batches;
+    p->seconds_left = done > 0 ? c->run_seconds / done * (p->epochs - done) : 0;
+}
+
+// Whether a resumed epoch has completed the first batches of this plan: its frames and labels add up to the same counts, but for
+// labels of utterances that were replaced by noise.
+static int goes_on(const lin_trainer *t, const lin_batches *plan)
+{
+    const lin_train_counters *c = &t->counters;
+    if (c->batch > plan->n_batches) return 0;
+    long long frames = 0, labels = 0;
+    for (int i = 0; i < plan->offsets[c->batch]; i++) {
+        frames += t->train.items[plan->items[i]].frames;
+        labels += t->train.items[plan->items[i]].n_labels;
+    }
+    return frames == c->frame_sum && labels >= c->label_sum;
+}
+
+static void clear_sums(lin_train_counters *c)
+{
+    c->batch = 0;
+    c->loss_sum = c->epoch_seconds = 0;
+    c->label_sum = c->frame_sum = 0;
+}
+
+static int wants_stop(const lin_trainer *t) { return t->hooks->stop && t->hooks->stop(t->hooks->context); }
+
+// Epochs without progress before the rate is halved. Before a CTC network recognises anything its outputs are blanks, and its error
+// rate says nothing: that phase may take five times as long.
+static int patience_of(const lin_trainer *t, double dev_per)
+{
+    return dev_per >= 0.95 ? 5 * t->options->patience : t->options->patience;
+}
+
+// Saves the model, with the averaged weights if there are any, in the run's folder.
+static lin_status save_model(lin_trainer *t, const char *name, lin_error *err)
+{
+    char path[4096];
+    if (lin_train_rank(t) != 0) return LIN_OK;
+    const int n = snprintf(path, sizeof path, "%s/%s", t->options->folder, name);
+    if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the path of the run's folder is too long");
+    lin_status status = fetch_model(t, 0, err);
+    if (status != LIN_OK) return status;
+    lin_model best = *t->model;
+    if (t->optimizer->average) best.values = t->optimizer->average;
+    lin_model_seal(&best);
+    return lin_model_save(&best, path, t->options->half ? LIN_F16 : LIN_F32, err);
+}
+
+// Saves the model of an epoch among the last ones, and removes the oldest.
+static lin_status keep_model(lin_trainer *t, lin_error *err)
+{
+    const long long epoch = t->counters.epoch + 1;
+    char name[64], old[4096];
+    if (t->options->keep < 1 || lin_train_rank(t) != 0) return LIN_OK;
+    snprintf(name, sizeof name, "epoch-%lld.safetensors", epoch);
+    const lin_status status = save_model(t, name, err);
+    if (status != LIN_OK || epoch <= t->options->keep) return status;
+    const int n = snprintf(old, sizeof old, "%s/epoch-%lld.safetensors", t->options->folder, epoch - t->options->keep);
+    if (n > 0 && (size_t)n < sizeof old) remove(old); // missing: the run kept fewer before
+    return LIN_OK;
+}
+
+// Between two epochs: measures, adapts the rate, keeps the best model, writes the log.
+static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, lin_error *err)
+{
+    lin_train_counters *c = &t->counters;
+    const double begin = lin_now();
+    lin_status status = LIN_OK;
+    // verify that the training data are those that were opened, even if a mapped file is overwritten
+    for (int i = 0; i < t->n_sets && status == LIN_OK; i++) status = lin_dataset_verify(t->sets[i], err);
+    if (status == LIN_OK) status = evaluate(t, p, err);
+    if (status == LIN_OK && t->parallel.comm) {
+        status = lin_comm_agree(t->parallel.comm, fetch_model(t, 0, err), err);
+        if (status == LIN_OK) status = lin_parallel_compare(t, err);
+    }
+    if (status != LIN_OK) return status;
+    const double judged = p->dev_per >= 0 ? p->dev_per : p->dev_loss >= 0 ? p->dev_loss : p->loss;
+    if (c->best_per < 0 || judged < c->best_per) {
+        c->best_per = judged;
+        c->epochs_since_best = 0;
+        status = save_model(t, "best.safetensors", err);
+        if (status != LIN_OK) return status;
+    } else {
+        c->epochs_since_best++;
+        if (t->options->schedule == LIN_SCHEDULE_PLATEAU && c->epochs_since_best >= patience_of(t, p->dev_per)) {
+            c->lr_factor /= 2;
+            c->epochs_since_best = 0;
+        }
+    }
+    status = keep_model(t, err);
+    if (status != LIN_OK) return status;
+    c->run_seconds += lin_now() - begin;
+    fill_progress(t, plan, p);
+    if (lin_train_rank(t) == 0) status = lin_train_log(t->options, p, err);
+    if (status != LIN_OK) return status;
+    if (t->hooks->progress) t->hooks->progress(t->hooks->context, p);
+    c->epoch++;
+    clear_sums(c);
+    return LIN_OK;
+}
+
+static lin_status save(lin_trainer *t, lin_error *err)
+{
+    if (lin_train_rank(t) != 0) return LIN_OK;
+    lin_status status = fetch_model(t, 1, err);
+    return status == LIN_OK ? lin_train_save(t->options, t->model, t->optimizer, &t->counters, err) : status;
+}
+
+// After a step. Whether the run is to stop, here or on another process; *status becomes that of all. Without others, what it is
+// told.
+static int agree_to_stop(lin_trainer *t, int stop, lin_status *status, lin_error *err)
+{
+    enum { STOP = 1, FAILED = 2 };
+    if (!t->parallel.comm) return stop;
+    int most = *status != LIN_OK ? FAILED : stop ? STOP : 0;
+    lin_error why = {0};
+    const lin_status sent = lin_comm_max(t->parallel.comm, &most, &why);
+    if (sent != LIN_OK) {
+        *status = lin_fail_as(err, &why);
+    } else if (most == FAILED) {
+        *status = lin_comm_agree(t->parallel.comm, *status, err);
+    }
+    return most != 0;
+}
+
+// After a failure, at any place between two steps: if the others are lost, rank 0 of a run on CPUs still has the state after the
+// last complete step. (On a GPU it is behind a sum that does not end.)
+static lin_status save_what_is_left(lin_trainer *t, lin_status status, lin_error *err)
+{
+    lin_error failed = {0}, own = {0};
+    if (!err) err = &own;
+    const lin_error copy = *err, *why = &copy;
+    if (status == LIN_OK || !t->parallel.comm || !t->parallel.comm->lost) return status;
+    if (lin_train_rank(t) != 0 || !t->ops->on_host || t->counters.step == 0)
+        return lin_fail(err, why->status, "%s; resume from the last checkpoint with --resume, on any number of processes", why->message);
+    if (save(t, &failed) != LIN_OK) return lin_fail(err, why->status, "%s, and %s", why->message, failed.message);
+    return lin_fail(err, why->status, "%s; the state after step %lld is saved: continue with --resume, on any number of processes",
+                    why->message, t->counters.step);
+}
+
+// The batches of an epoch that are left. *stopped: the run is to end.
+static lin_status run_batches(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, double *saved, int *stopped, lin_error *err)
+{
+    lin_train_counters *c = &t->counters;
+    lin_status status = LIN_OK;
+    double looked = lin_now();
+    *stopped = 0;
+    // with others, a failure of this process alone is first told to them
+    while ((status == LIN_OK || t->parallel.comm) && !*stopped && c->batch < plan->n_batches) {
+        const double begin = lin_now();
+        if (!train_batch(t, plan, p)) return lin_fail_as(err, &t->parallel.err);
+        *stopped = agree_to_stop(t, wants_stop(t), &status, err);
+        if (t->parallel.comm && t->parallel.comm->lost) break;
+        const int due = *stopped || c->batch == plan->n_batches || begin - *saved > t->options->checkpoint_s;
+        const int looks = due || t->ops->on_host || begin - looked > LOOK_EVERY_S;
+        if (looks && status == LIN_OK) status = look(t, plan, p, err);
+        const double end = lin_now();
+        c->epoch_seconds += end - begin;
+        c->run_seconds += end - begin;
+        if (!looks || status != LIN_OK) continue;
+        looked = end;
+        fill_progress(t, plan, p);
+        if (t->hooks->progress && c->batch < plan->n_batches) t->hooks->progress(t->hooks->context, p);
+        if (c->batch < plan->n_batches && due) {
+            status = save(t, err);
+            *saved = end;
+        }
+    }
+    // the others were lost after a step that was taken, whose totals have not been read
+    if (t->parallel.comm && t->parallel.comm->lost && t->ops->on_host) look(t, plan, p, NULL);
+    return lin_comm_agree(t->parallel.comm, status, err);
+}
+
+static lin_status run_epoch(lin_trainer *t, lin_train_progress *p, double *saved, lin_error *err)
+{
+    lin_train_counters *c = &t->counters;
+    lin_batches plan;
+    int stopped = 0;
+    lin_status status = plan_epoch(t, &t->train, (int)c->epoch, &plan, err);
+    if (status != LIN_OK) return status;
+    if (!goes_on(t, &plan)) {
+        note(t,
+             "the checkpoint was saved within epoch %lld with other batches than these options give (--batch-frames?); that "
+             "epoch starts again from its first batch",
+             c->epoch + 1);
+        clear_sums(c);
+    }
+    begin_tally(t);
+    status = run_batches(t, &plan, p, saved, &stopped, err);
+    if (status == LIN_OK && c->batch == plan.n_batches) {
+        status = end_epoch(t, &plan, p, err);
+        if (status == LIN_OK) status = save(t, err);
+        status = lin_comm_agree(t->parallel.comm, status, err);
+        *saved = lin_now();
+    }
+    lin_batches_free(&plan);
+    if (status == LIN_OK && stopped)
+        status = lin_fail(err, LIN_STOPPED, "stopped after step %lld; continue with --resume", c->step);
+    if (status == LIN_STOPPED && t->parallel.comm && !t->parallel.comm->lost) t->parallel.comm->agreed = 1;
+    return status;
+}
+
+// The model before the first step: a line of epoch 0. It is no candidate for best.safetensors, which is of this run.
+static lin_status measure_first(lin_trainer *t, lin_train_progress *p, lin_error *err)
+{
+    lin_status status = evaluate(t, p, err);
+    if (status != LIN_OK) return status;
+    p->epoch = -1;
+    p->epochs = t->options->epochs;
+    p->loss = -1;
+    if (lin_train_rank(t) == 0) status = lin_train_log(t->options, p, err);
+    if (status == LIN_OK && t->hooks->progress) t->hooks->progress(t->hooks->context, p);
+    return lin_comm_agree(t->parallel.comm, status, err);
+}
+
+// A rate that still rises in the second half of the run is hardly meant.
+static lin_status check_warmup(lin_trainer *t, lin_error *err)
+{
+    const lin_train_options *o = t->options;
+    const lin_train_counters *c = &t->counters;
+    const int each = lin_train_step_batches(t);
+    lin_batches plan;
+    if (o->warmup_steps == 0 || c->epoch >= o->epochs) return LIN_OK;
+    const lin_status status = plan_epoch(t, &t->train, (int)c->epoch, &plan, err);
+    if (status != LIN_OK) return status;
+    const long long steps = (long long)((plan.n_batches + each - 1) / each) * o->epochs;
+    lin_batches_free(&plan);
+    if (2LL * o->warmup_steps > steps)
+        note(t, "the learning rate rises for %d steps (--warmup-steps), more than half of the run, which has about %lld in %d epoch%s",
+             o->warmup_steps, steps, o->epochs, o->epochs == 1 ? "" : "s");
+    return LIN_OK;
+}
+
+static lin_status run(lin_trainer *t, lin_error *err)
+{
+    const lin_train_options *o = t->options;
+    lin_train_counters *c = &t->counters;
+    lin_train_progress p = {.dev_loss = -1, .dev_per = -1, .best_per = -1};
+    double saved = lin_now();
+    double first = -1;
+    lin_status status = check_warmup(t, err);
+    if (status == LIN_OK && o->measures_first && !o->resume && t->dev.n > 0) {
+        status = measure_first(t, &p, err);
+        first = p.dev_per;
+    }
+    if (o->resume && c->epoch >= o->epochs)
+        note(t, "%s has completed %lld epochs and %d are requested: nothing to do", o->folder, c->epoch, o->epochs);
+    while (status == LIN_OK && c->epoch < o->epochs) {
+        if (o->schedule == LIN_SCHEDULE_PLATEAU && o->lr * c->lr_factor < o->min_lr) break;
+        status = run_epoch(t, &p, &saved, err);
+    }
+    status = save_what_is_left(t, status, err);
+    if (status == LIN_OK && first >= 0 && c->best_per > first)
+        note(t, "no epoch has a lower dev PER than the model that the run began with (%.2f %%)", 100 * first);
+    if (status == LIN_OK || (status == LIN_STOPPED && !(t->parallel.comm && t->parallel.comm->lost))) {
+        lin_status fetched = fetch_model(t, 0, err);
+        if (fetched != LIN_OK) status = fetched;
+    }
+    lin_model_seal(t->model);
+    return status;
+}
+
+/* ---- setting up ------------------------------------------------------------------------------------------------------------- */
+
+static lin_status check_options(const lin_train_options *o, lin_error *err)
+{
+    if (!o->folder || !*o->folder) return lin_fail(err, LIN_INVALID, "training needs a folder for the run");
+    if (o->epochs < 1 || o->batch_frames < 1 || o->max_frames < 1 || o->warmup_steps < 0 || o->patience < 1)
+        return lin_fail(err, LIN_INVALID,
+                        "epochs, batch_frames, max_frames and patience must be at least 1, warmup_steps at least 0");
+    if (o->n_inner < 0 || o->n_inner > LIN_TRAIN_INNER || !(o->inner_weight >= 0 && o->inner_weight < 1))
+        return lin_fail(err, LIN_INVALID, "at most %d inner layers can have losses, with a weight of at least 0 and below 1",
+                        LIN_TRAIN_INNER);
+    if (o->accumulate < 0 || o->accumulate > 4096 || !(o->layer_drop >= 0 && o->layer_drop < 1))
+        return lin_fail(err, LIN_INVALID, "accumulate must be at most 4096, layer_drop at least 0 and below 1");
+    if (!(o->label_smoothing >= 0 && o->label_smoothing < 1))
+        return lin_fail(err, LIN_INVALID, "label_smoothing is %g; must be at least 0 and below 1", o->label_smoothing);
+    if (!(o->join_part >= 0 && o->join_part <= 1)) return lin_fail(err, LIN_INVALID, "join_part is %g; must be 0 to 1", o->join_part);
+    if (!(o->lr > 0 && o->lr <= 1))
+        return lin_fail(err, LIN_INVALID, "the learning rate is %g; must be above 0 and at most 1", o->lr);
+    return LIN_OK;
+}
+
+static lin_status check_network(const lin_train_options *o, const lin_config *c, lin_error *err)
+{
+    const int lstm = c->network == LIN_NETWORK_LSTM;
+    if (lstm && o->layer_drop > 0)
+        return lin_fail(err, LIN_INVALID, "the layers of an LSTM cannot be left out: it has no path around them");
+    if (!c->causal && o->join_part > 0)
+        return lin_fail(err, LIN_INVALID, "only a causal network can go on from one utterance to the next (join_part)");
+    if (lstm && o->n_inner > 0) return lin_fail(err, LIN_INVALID, "only a transformer has losses of inner layers");
+    for (int i = 0; i < o->n_inner; i++)
+        if (o->inner_layers[i] < 1 || o->inner_layers[i] >= c->layers)
+            return lin_fail(err, LIN_INVALID, "a loss of layer %d of %d: inner layers are 1 to %d", o->inner_layers[i], c->layers,
+                            c->layers - 1);
+    return LIN_OK;
+}
+
+// Counters of a new run, or those of the checkpoint, with its model and moments.
+static lin_status load(lin_trainer *t, lin_error *err)
+{
+    const lin_train_options *o = t->options;
+    lin_train_counters *c = &t->counters;
+    lin_status status = lin_train_load(o, t->model, t->optimizer, c, err);
+    if (status != LIN_OK) return status;
+    const char *other = c->seed != o->seed                       ? "with another --seed"
+                        : c->data != t->data                     ? "with other utterances, or another order of them"
+                        : c->content && c->content != t->content ? "with other features or phones"
+                                                                 : NULL;
+    if (other && !(o->new_data && c->seed == o->seed))
+        return lin_fail(err, LIN_MISMATCH,
+                        "%s/checkpoint.safetensors is of a run %s; resume with the options and data of that run", o->folder, other);
+    if (other) {
+        if (c->batch) note(t, "the run goes on %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
+        clear_sums(c);
+    }
+    c->data = t->data;
+    if (c->dev && c->dev != t->dev_content && c->best_per >= 0) {
+        note(t, "the development set has changed; the best model is determined again");
+        c->best_per = -1;
+        c->epochs_since_best = 0;
+    }
+    c->content = t->content;
+    c->dev = t->dev_content;
+    // a warm restart (Loshchilov & Hutter 2017)
+    if (o->schedule == LIN_SCHEDULE_COSINE && c->arc_end && c->epoch == c->arc_end && o->epochs > c->epoch) {
+        note(t, "the cosine schedule was complete after epoch %lld: it starts again at the full rate and ends with epoch %d", c->epoch,
+             o->epochs);
+        c->arc_begin = c->epoch;
+    }
+    if (c->epoch < o->epochs) c->arc_end = o->epochs;
+    return LIN_OK;
+}
+
+// The model before the first step: of one process, or of all.
+static lin_status begin(lin_trainer *t, const lin_dataset *const *sets, int n_sets, lin_error *err)
+{
+    const lin_train_options *o = t->options;
+    lin_model *m = t->model;
+    lin_status status = LIN_OK;
+    t->counters = (lin_train_counters){
+        .lr_factor = 1, .best_per = -1, .seed = o->seed, .data = t->data, .content = t->content, .dev = t->dev_content,
+        .arc_end = o->epochs};
+    if (o->resume) {
+        if (lin_train_rank(t) == 0) status = load(t, err);
+    } else {
+        m->speaker_norm = o->speaker_norm;
+        if (o->speaker_norm) {
+            for (int d = 0; d < m->config.mel_bins; d++) m->mean[d] = 0, m->istd[d] = 1;
+        } else if (!o->keeps_norm && lin_train_rank(t) == 0) {
+            status = lin_dataset_norm(sets, n_sets, m->mean, m->istd, err);
+        }
+    }
+    status = lin_comm_agree(t->parallel.comm, status, err);
+    if (status == LIN_OK) status = lin_parallel_share(t, err);
+    if (status == LIN_OK && t->optimizer->average && !o->resume)
+        memcpy(t->optimizer->average, m->values, m->params.n_elements * sizeof *m->values);
+    if (status == LIN_OK && (o->resume || t->optimizer->average)) lin_optimizer_place(t->optimizer, t->exec);
+    return status;
+}
+
+static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_sets, const lin_dataset *const *dev_sets,
+                         int n_dev_sets, lin_error *err)
+{
+    const lin_train_options *o = t->options;
+    lin_model *m = t->model;
+    lin_status status = check_options(o, err);
+    if (status == LIN_OK) status = check_network(o, &m->config, err);
+    if (status == LIN_OK) status = lin_train_collect(t, sets, n_sets, 1, &t->train, err);
+    if (status == LIN_OK && n_dev_sets > 0) status = lin_train_collect(t, dev_sets, n_dev_sets, 0, &t->dev, err);
+    if (status == LIN_OK) status = lin_pool_create(o->threads, &t->pool, err);
+    if (status == LIN_OK) status = t->ops->exec_create(t->ops, o->threads, &t->exec, err);
+    if (status == LIN_OK) status = lin_optimizer_create(t->ops, t->exec, &m->params, &o->optimizer, &t->optimizer, err);
+    if (status == LIN_OK) status = lin_parallel_create(t, err);
+    status = lin_comm_agree(o->comm, status, err);
+    if (status != LIN_OK) return status;
+    t->data = hash_items(&t->train);
+    t->content = hash_sets(sets, n_sets);
+    t->dev_content = hash_sets(dev_sets, n_dev_sets);
+    status = lin_parallel_check(t, err);
+    if (status == LIN_OK) status = begin(t, sets, n_sets, err);
+    if (status == LIN_OK) status = lin_parallel_link(t, err);
+    if (status != LIN_OK) return status;
+    status = lin_train_place(t, sets, n_sets, &t->train, err);
+    if (status == LIN_OK && n_dev_sets > 0) status = lin_train_place(t, dev_sets, n_dev_sets, &t->dev, err);
+    if (status == LIN_OK) status = lin_train_make_buffers(t, err);
+    if (status == LIN_OK)
+        status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->values, NULL, 1, &t->weights, err);
+    if (status == LIN_OK && t->optimizer->average)
+        status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->optimizer->device + 2 * m->params.n_elements, NULL, 0,
+                                    &t->averaged, err);
+    return lin_comm_agree(o->comm, status, err);
+}
+
+static void tear_down(lin_trainer *t)
+{
+    lin_parallel_destroy(t);
+    lin_weights_destroy(t->weights);
+    lin_weights_destroy(t->averaged);
+    lin_train_free_buffers(t);
+    lin_train_list_free(t, &t->train);
+    lin_train_list_free(t, &t->dev);
+    lin_optimizer_destroy(t->optimizer);
+    if (t->exec) t->ops->exec_destroy(t->exec);
+    lin_pool_destroy(t->pool);
+}
+
+lin_status lin_train(const lin_train_options *options, lin_model *model, const lin_dataset *const *sets, int n_sets,
+                     const lin_dataset *const *dev_sets, int n_dev_sets, const lin_train_hooks *hooks, lin_error *err)
+{
+    lin_train_hooks used = {0};
+    if (hooks) used = *hooks;
+    if (!lin_comm_first(options->comm)) used.progress = NULL, used.note = NULL, used.left_out = NULL; // rank 0 reports
+    lin_trainer t = {.options = options, .hooks = &used, .model = model, .sets = sets, .n_sets = n_sets};
+    lin_status status = lin_backend_open(options->device, options->precision, &t.ops, err);
+    status = lin_comm_agree(options->comm, status, err);
+    if (status == LIN_OK) status = set_up(&t, sets, n_sets, dev_sets, n_dev_sets, err);
+    if (status == LIN_OK) status = run(&t, err);
+    tear_down(&t);
+    return status;
+}

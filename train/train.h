@@ -1,0 +1,147 @@
+/*
+ * train.h - training: epochs over feature caches, a schedule, checkpoints, the best model on the development set.
+ *
+ * Pipeline: train/dataset -> [this] -> model_file. A training run is a folder:
+ *   log.tsv                  one line per epoch: step, losses, dev PER in per cent, learning rate, speed; a line of epoch 0 for the
+ *                            model that the run begins with (options.measures_first)
+ *   checkpoint.safetensors   everything needed to resume; written to a temporary name and renamed
+ *   best.safetensors         the model with the lowest dev PER so far; with an average of the weights (options.optimizer.average)
+ *   that
+ *                            is what is measured and saved
+ *   curves.svg               loss and dev PER by epoch
+ *
+ *   lin_train_options options = lin_train_default();
+ *   options.folder = "exp/a"; ...
+ *   lin_train(&options, model, sets, n_sets, dev_sets, n_dev_sets, &hooks, &err);
+ *
+ * On a GPU the features stay in its memory, batches are assembled there, and the host synchronises only to log.
+ * For one seed the result is the same for any number of threads, and a run that was killed and resumed gives the same bits as one
+ * that was not. If a run is resumed within an epoch and its batches have changed (another batch_frames), it restarts that epoch
+ * and reports this. The caller holds lin_train_lock, so that no two runs mix their files.
+ * Several processes (options.comm; train/comm.h) train one model: each computes the gradient of its part of every batch, the
+ * gradients are added in the order of the ranks while the backward pass computes those of the layers below, and all take the same
+ * step. So a run follows one process with the same batch_frames up to the rounding of these sums, gives the same bits for the same
+ * number of processes, and can be resumed on another number. Rank 0 alone reads the checkpoint, writes files and calls the hooks
+ * that report; the development set is divided among all. If another process ends, lin_train fails with the reason, after rank 0 has
+ * saved the state after the last complete step (on a GPU the last checkpoint remains).
+ * Decoding and augmentation are in other folders, so they are passed as hooks: masks, and the acoustics of each utterance
+ * (kernels/acoustics.h), which are applied on the fly on any device.
+ */
+#ifndef LIN_TRAIN_TRAIN_H
+#define LIN_TRAIN_TRAIN_H
+
+#include "model/model.h"
+#include "train/comm.h"
+#include "train/dataset.h"
+#include "train/optimizer.h"
+
+typedef enum lin_schedule {
+    LIN_SCHEDULE_PLATEAU, /* halved when dev PER has not fallen for `patience` epochs: the paper's schedule */
+    LIN_SCHEDULE_COSINE,  /* down to 0 at the last epoch along half a cosine */
+    LIN_SCHEDULE_CONSTANT
+} lin_schedule;
+
+enum { LIN_TRAIN_INNER = 8 };
+
+typedef struct lin_train_options {
+    const char *folder;
+    const char *device;      /* a name for lin_backend_open; NULL: "auto" */
+    lin_precision precision; /* of the matrix products; see lin_backend_open */
+    int resume;              /* continue from folder/checkpoint.safetensors; LIN_IO if there is none */
+    int new_data;            /* a resumed run may have other sets than before: the epoch that it was in starts again */
+    int epochs;
+    int batch_frames;        /* the most frames (10 ms each) of a batch */
+    int accumulate;          /* batches of each step, whose gradients are added as if they were one batch; 0: 1 */
+    int max_frames;          /* longer utterances are left out (the paper's longest: 2,400) */
+    double lr;
+    int warmup_steps;        /* lr rises linearly over so many steps */
+    lin_schedule schedule;
+    int patience;            /* epochs, for the plateau schedule; five times as many while the dev PER is 95 % or more */
+    double min_lr;           /* the plateau schedule ends the run below this */
+    lin_optimizer_options optimizer;
+    unsigned long long seed;
+    int threads;             /* 0: one per core */
+    lin_comm *comm;          /* NULL: this process alone; else each process of it calls lin_train with the same options, data and model */
+    double checkpoint_s;     /* seconds between checkpoints within an epoch */
+    int half;                /* best.safetensors in half precision */
+    int inner_layers[LIN_TRAIN_INNER]; /* CTC losses of the outputs of the first so many layers (Lee & Watanabe 2021); not of an LSTM */
+    int n_inner;
+    double inner_weight; /* the share of the mean of these losses in the loss; the last layer's has the rest */
+    double label_smoothing; /* the share of KL(p || uniform), summed over the frames, in each CTC loss (Kim et al. 2018), 0 <= x < 1 */
+    double layer_drop; /* in each step each layer is left out with this probability (Fan et al. 2020); not of an LSTM */
+        /*
+         * With this probability an utterance continues the sequence of the one before it in its batch: the network goes on with the
+         * state that it has, as a stream does, and the gradient goes back through it. Half of the batches are in the order of the
+         * sets, where utterances of one speaker follow each other; in the others strangers do. Losses, masks and acoustics stay
+         * those of each utterance; up to stack - 1 frames at its end are left out. Causal networks only; 0: none.
+         */
+    double join_part;
+    int keep;         /* the models of so many last epochs stay in the folder, as epoch-N.safetensors */
+    int speaker_norm; /* features are normalised by each speaker's mean and deviation; the model then needs whole utterances */
+    int measures_first; /* 1: the model is measured on the development set before the first step, for the log. Not when resuming */
+    int keeps_norm;   /* 1: the model's own normalisation stays, which its weights belong to; 0: that of the data. Ignored when resuming
+                         and with speaker_norm */
+} lin_train_options;
+
+/* The paper's options where it gives them (RAdam, 1e-4, halved on a plateau), 40 epochs. */
+lin_train_options lin_train_default(void);
+
+typedef struct lin_train_progress {
+    int epoch, epochs;          /* epoch from 0; -1: the model that the run begins with was measured */
+    int batch, n_batches;       /* of this epoch; batch == n_batches: the epoch is over and the dev values are new */
+    long long step;
+    double loss;                /* nats per label, of this epoch so far */
+    double dev_loss, dev_per;   /* per label, and 0..1; negative while unknown */
+    double best_per;            /* negative while unknown */
+    double lr, gradient_norm;
+    double frames_per_s;        /* 10 ms frames trained per second, this epoch */
+    double seconds, seconds_left; /* of the whole run */
+} lin_train_progress;
+
+/* All optional; context goes to each. */
+typedef struct lin_train_hooks {
+    void *context;
+        /* Chooses the masked parts of an utterance [T, D]: at most most_masks masks; returns their number. Must depend only on
+         * its arguments. */
+    int (*masks)(void *context, int T, int D, uint64_t key, lin_mask *masks);
+    int most_masks;
+        /*
+         * Draws the acoustics of an utterance of T frames whose features have the mean power `power` (the sum over the bins of
+         * their exponentials, mean over the frames): a, but its pointers, and bins [LIN_ACOUSTICS_ROWS, D]. The trainer fills the
+         * voices with other utterances; in the scale of each the hook leaves the power that it shall have. Returns 0 to hear the
+         * utterance as it was recorded. Must depend only on its arguments, like the next one.
+         */
+    int (*acoustics)(void *context, int T, float power, uint64_t key, lin_acoustics *a, float *bins);
+        /* Whether the acoustics of this key are without speech: CTC then expects no label in the utterance. */
+    int (*silent)(void *context, uint64_t key);
+        /* Edit distance between labels [U] and the labels decoded from logp [T, V]. Called from several threads at once. */
+    int (*errors)(void *context, const float *logp, int T, int V, const int *labels, int U);
+    void (*progress)(void *context, const lin_train_progress *progress);
+        /* A notice for the user that does not end the run, as one sentence. */
+    void (*note)(void *context, const char *text);
+        /* An utterance that cannot be used in training, and why. */
+    void (*left_out)(void *context, const char *set, const char *id, const char *why);
+    /* Not 0: stop, after a checkpoint; lin_train returns LIN_STOPPED. */
+    int (*stop)(void *context);
+} lin_train_hooks;
+
+/*
+ * Locks the folder of a run for this process, with a lock on its file `lock`, which also names the process. LIN_IO, naming the
+ * other process, if another one holds it. The lock ends with lin_train_unlock or when the process ends, in any way; the file
+ * stays. On a file system without locks nothing is locked: *lock is then -1.
+ */
+lin_status lin_train_lock(const char *folder, int *lock, lin_error *err);
+void lin_train_unlock(int lock);
+
+/*
+ * Trains model (its weights are the start, its normalisation is computed from the sets unless the run resumes; its emission delay
+ * stays, or is that of the checkpoint). On return the model
+ * holds the last weights; the best ones are in folder/best.safetensors. A loss or gradient that is not finite ends the run with
+ * LIN_NUMERIC, naming the utterance or the batch, and keeps the last checkpoint. Resuming: LIN_MISMATCH if the checkpoint is of
+ * another network, seed or data, LIN_FORMAT if it is damaged. With another development set the best model is determined again,
+ * and a note reports it.
+ */
+lin_status lin_train(const lin_train_options *options, lin_model *model, const lin_dataset *const *sets, int n_sets,
+                     const lin_dataset *const *dev_sets, int n_dev_sets, const lin_train_hooks *hooks, lin_error *err);
+
+#endif

@@ -1,0 +1,214 @@
+/* train_internal.h - shared by train.c (the run), train_batch.c (data, batches, one step), train_acoustics.c (augmentation of a
+ * batch), train_parallel.c (several processes), train_files.c (the folder of a run) and train_curves.c (its plot). */
+#ifndef LIN_TRAIN_TRAIN_INTERNAL_H
+#define LIN_TRAIN_TRAIN_INTERNAL_H
+
+#include "base/pool.h"
+#include "model/graphs.h"
+#include "model/network.h"
+#include "train/batches.h"
+#include "train/train.h"
+
+/* Purposes of the random numbers of a run. */
+enum { LIN_TRAIN_KEY_DROPOUT = 1, LIN_TRAIN_KEY_MASKS, LIN_TRAIN_KEY_LAYER_DROP, LIN_TRAIN_KEY_ACOUSTICS, LIN_TRAIN_KEY_JOIN,
+       LIN_TRAIN_KEY_ORDER };
+
+/* The counters that a run needs, beside weights and moments, to resume exactly. Saved as doubles and integers in text. */
+typedef struct lin_train_counters {
+    long long epoch, batch, step;
+    double lr_factor;           /* of the plateau schedule */
+    double best_per;
+    long long epochs_since_best;
+    double loss_sum;            /* of this epoch so far, nats */
+    long long label_sum, frame_sum;
+    double epoch_seconds, run_seconds;
+    unsigned long long seed;
+    unsigned long long data;    /* hash of the lengths of the training utterances */
+    unsigned long long content; /* hash of their features and labels; 0 in a checkpoint without it */
+    unsigned long long dev;     /* the same for the development sets; 0: unknown, or none */
+    long long arc_begin, arc_end; /* epochs before the first and after the last of the cosine; arc_end 0: unknown */
+} lin_train_counters;
+
+/* An utterance for training or evaluation. */
+typedef struct lin_train_item {
+    const lin_dataset *set;
+    int index; // in its set
+    int frames, rows;
+    const int *labels;
+    int n_labels;
+    lin_gather gather; // where its bytes are in the backend's memory; no masks
+} lin_train_item;
+
+typedef struct lin_train_list {
+    lin_train_item *items;
+    int *frames; // the same lengths again, for the plan
+    int n;
+    void **blocks; // the backend's copies: bytes of each set
+    int n_blocks;
+    float *steps, *norms; // of all items; of all speakers, or one for all: mean and istd [2, D] each
+    float *powers;        // of all items: the sum over the bins, mean over the frames; NULL if there is no hook that needs it
+} lin_train_list;
+
+/* The data of a batch, in one block that is filled on the host and uploaded. */
+typedef struct lin_train_block {
+    int *in_offsets, *offsets, *label_offsets, *labels;
+    int *joined_in, *joined; // offsets of the sequences that the network sees, each of one or more utterances
+    lin_gather *items;
+    lin_mask *masks;
+    lin_acoustics *acoustics; // and the bins of each
+    float *bins;
+    uint64_t *key; // and the number of rows before the own part of the batch
+    int *all_offsets, *all_label_offsets; // of all parts of a step, max_items utterances each, if there are several
+    double *scale; // of the loss, and of each loss of an inner layer
+    lin_adam_step *adam; // of the weights, and of their average
+} lin_train_block;
+
+/* The sizes of a batch on the host. On a GPU they are rounded up, with padding utterances after the last whose rows have no loss,
+ * so that there are few different shapes and each can be a graph. */
+typedef struct lin_train_shape {
+    int B, sequences, rows, in_rows;
+    int longest, longest_joined; // rows of an utterance, and of a sequence
+} lin_train_shape;
+
+enum { LIN_TRAIN_BLOCKS = 4 };
+
+/* Gradients that are complete, and summed over the processes, at once: those of some layers. */
+typedef struct lin_train_bucket {
+    size_t from, to; // elements
+    int layer;       // the lowest; -1: the input, complete at the end of the backward pass
+    lin_comm_sum sum;
+} lin_train_bucket;
+
+/* The other processes of the run; all 0 if there are none. */
+typedef struct lin_train_parallel {
+    lin_comm *comm;
+    lin_link *link;            // between GPUs; NULL on CPUs
+    lin_train_bucket *buckets; // in the order in which the backward pass completes them
+    int n_buckets, n_started;
+    lin_status status; // of the step: not LIN_OK if the others are lost
+    lin_error err;
+} lin_train_parallel;
+
+typedef struct lin_trainer {
+    const lin_train_options *options;
+    const lin_train_hooks *hooks;
+    lin_model *model;
+    const lin_ops *ops;
+    lin_exec *exec;
+    lin_pool *pool;
+    lin_weights *weights, *averaged; // averaged: those of the optimiser's average, packed to measure; NULL if there is none
+    lin_activations *activations;
+    lin_optimizer *optimizer;
+    lin_train_list train, dev;
+    const lin_dataset *const *sets; // the training sets
+    int n_sets;
+    lin_train_counters counters;
+    uint64_t data, content, dev_content; // of the sets as they are; those in the counters are of the checkpoint
+    // in the backend's memory
+    float *values, *gradients, *features, *zeros, *ones, *logp, *dlogits;
+    double *losses, *inner_losses; // inner_losses: only because ctc writes them
+    lin_tally *tally;
+    lin_train_block device;
+    void *device_bytes;
+    // on the host: blocks that are filled while earlier ones are in use, and the results of evaluation
+    void *host_bytes[LIN_TRAIN_BLOCKS];
+    size_t block_bytes;
+    int n_blocks;
+    unsigned filled;     // blocks so far
+    long long step_from; // the first batch of the last step
+    float *host_logp;
+    double *host_losses;
+    int *wrong;
+    // the largest batch
+    int max_frames, max_rows, longest_rows, max_items, max_labels, most_labels, row_quantum, item_quantum, longest_quantum;
+    lin_graphs graphs;
+    lin_train_parallel parallel;
+} lin_trainer;
+
+/* ---- train_batch.c ---------------------------------------------------------------------------------------------------------- */
+
+/* All usable utterances of the sets; in training, those without a CTC path are reported and left out. */
+lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int n_sets, int for_training, lin_train_list *list,
+                             lin_error *err);
+/* Copies their bytes and normalisation to the backend's memory: once, before the first batch. */
+lin_status lin_train_place(lin_trainer *t, const lin_dataset *const *sets, int n_sets, lin_train_list *list, lin_error *err);
+void lin_train_list_free(lin_trainer *t, lin_train_list *list);
+
+/* Buffers for the largest batch of any epoch. */
+lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err);
+void lin_train_free_buffers(lin_trainer *t);
+
+/* Batches of a step, and the parts of which it consists: part r * batches + k is that of process r in batch k. */
+static inline int lin_train_step_batches(const lin_trainer *t) { return t->options->accumulate > 1 ? t->options->accumulate : 1; }
+/* Starts one step on batches from .. to-1 of the plan, of each of which this process computes its part; does not wait for it. Not
+ * taken if t->parallel.status says so. */
+void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, double lr);
+/* Losses of utterances of the development list, and errors if there is a hook for them: t->host_losses, t->wrong [n]. With the
+ * averaged weights, if there are any, as they were packed last. */
+lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err);
+
+/* Whether an utterance of the training list continues the sequence of the one before it in its batch; the first of a part never
+ * does. */
+int lin_train_continues(const lin_trainer *t, int item);
+
+/* ---- train_acoustics.c ------------------------------------------------------------------------------------------------------ */
+
+/* The power of each utterance of the training list, if there is a hook for acoustics; steps [n, 2, D], on the host. */
+lin_status lin_train_find_powers(lin_trainer *t, lin_train_list *list, const float *steps, lin_error *err);
+/* Labels of an utterance of the training list in this epoch: none if it is replaced by noise. */
+int lin_train_labels(const lin_trainer *t, int item);
+/* Draws the acoustics of the b-th utterance of a batch, which is that item of the training list. */
+void lin_train_draw_acoustics(lin_trainer *t, lin_train_block *host, int b, int item);
+
+/* ---- train_parallel.c ------------------------------------------------------------------------------------------------------- */
+
+static inline int lin_train_ranks(const lin_trainer *t) { return t->parallel.comm ? t->parallel.comm->size : 1; }
+static inline int lin_train_rank(const lin_trainer *t) { return t->parallel.comm ? t->parallel.comm->rank : 0; }
+
+/* The part of a batch that a process computes, by frames: utterances picked[from .. to-1]. A part may be empty. */
+typedef struct lin_train_part {
+    int from, to;
+} lin_train_part;
+lin_train_part lin_train_cut(const lin_trainer *t, const lin_train_list *list, const int *picked, int n, int rank);
+
+lin_status lin_parallel_create(lin_trainer *t, lin_error *err);
+/* Connects the GPUs, after all processes have been found to train the same. */
+lin_status lin_parallel_link(lin_trainer *t, lin_error *err);
+/* Waits until the GPU has done its steps, or the other processes are lost. */
+lin_status lin_parallel_settle(lin_trainer *t, lin_error *err);
+void lin_parallel_destroy(lin_trainer *t);
+/* Refuses processes that differ in what must be equal, and gives all of them rank 0's model, moments and counters. */
+lin_status lin_parallel_check(lin_trainer *t, lin_error *err);
+lin_status lin_parallel_share(lin_trainer *t, lin_error *err);
+/* LIN_NUMERIC if the processes' weights, on the host, are not the same bits. */
+lin_status lin_parallel_compare(lin_trainer *t, lin_error *err);
+/* Within a step: begin, then `layer` (a lin_batch.layer_done; context: t) during the backward pass, then end, which fills the
+ * losses of all parts and returns whether the gradients are those of the whole batch. The reason why not is in t->parallel. */
+void lin_parallel_begin(lin_trainer *t);
+void lin_parallel_layer(void *context, int layer);
+int lin_parallel_end(lin_trainer *t);
+
+/* ---- train_files.c ---------------------------------------------------------------------------------------------------------- */
+
+lin_status lin_train_save(const lin_train_options *options, const lin_model *model, const lin_optimizer *optimizer,
+                          const lin_train_counters *counters, lin_error *err);
+/* Reads the counters from a checkpoint's text; returns 0 if no run can have written them. Declared for the
+ * fuzz target. */
+int lin_train_parse_counters(const char *text, lin_train_counters *counters);
+/* Loads a model and an optimiser of the same shape; an average that the checkpoint lacks begins with its weights. LIN_FORMAT if a
+ * moment is not a number or the counters are not those of a run; LIN_MISMATCH if the checkpoint is of another run. */
+lin_status lin_train_load(const lin_train_options *options, lin_model *model, lin_optimizer *optimizer,
+                          lin_train_counters *counters, lin_error *err);
+
+/* Adds the line of a finished epoch to log.tsv, after dropping lines of this epoch or later (left by a run that was killed after
+ * its last checkpoint), and draws curves.svg from the whole log. A log of linnet 0.2, whose PER is a part of 1, becomes one in per
+ * cent. */
+lin_status lin_train_log(const lin_train_options *options, const lin_train_progress *progress, lin_error *err);
+
+/* ---- train_curves.c --------------------------------------------------------------------------------------------------------- */
+
+/* Draws losses, dev PER and learning rate by epoch and marks the best one. log is the text of log.tsv. Returns the SVG text,
+ * which the caller releases with lin_free; NULL: no memory. */
+char *lin_curves_svg(const char *log, const char *title);
+
+#endif
