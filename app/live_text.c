@@ -216,16 +216,16 @@ void lin_live_put_lost(lin_buffer *out, const lin_microphone_report *report, int
     lin_buffer_text(out, "}\n");
 }
 
-static void put_latency(lin_buffer *out, const char *name, const lin_latency *l)
+static void put_latency(lin_buffer *out, const char *name, const lin_lags *l)
 {
     lin_buffer_key(out, name);
     lin_buffer_char(out, '{');
     lin_buffer_member_integer(out, "count", l->n);
     if (l->n) {
-        lin_buffer_member_fixed(out, "p50", lin_latency_quantile(l, 0.5) * 1e3, 0);
-        lin_buffer_member_fixed(out, "p95", lin_latency_quantile(l, 0.95) * 1e3, 0);
-        lin_buffer_member_fixed(out, "p99", lin_latency_quantile(l, 0.99) * 1e3, 0);
-        lin_buffer_member_fixed(out, "largest", l->largest_s * 1e3, 0);
+        lin_buffer_member_fixed(out, "p50", lin_lags_quantile(l, 0.5) * 1e3, 0);
+        lin_buffer_member_fixed(out, "p95", lin_lags_quantile(l, 0.95) * 1e3, 0);
+        lin_buffer_member_fixed(out, "p99", lin_lags_quantile(l, 0.99) * 1e3, 0);
+        lin_buffer_member_fixed(out, "largest", l->most_s * 1e3, 0);
     }
     lin_buffer_char(out, '}');
 }
@@ -292,7 +292,7 @@ void lin_live_put_summary(lin_buffer *out, const lin_live_stats *s)
 
 enum { LABEL = 38 }; // columns of the words before the numbers
 
-static void put_latency_line(lin_buffer *out, const char *what, const lin_latency *l)
+static void put_latency_line(lin_buffer *out, const char *what, const lin_lags *l)
 {
     const double quantiles[] = {0.5, 0.95, 0.99};
     const size_t from = out->n;
@@ -304,11 +304,11 @@ static void put_latency_line(lin_buffer *out, const char *what, const lin_latenc
     }
     for (int i = 0; i < 3; i++) {
         const size_t number = out->n;
-        lin_buffer_fixed(out, lin_latency_quantile(l, quantiles[i]) * 1e3, 0);
+        lin_buffer_fixed(out, lin_lags_quantile(l, quantiles[i]) * 1e3, 0);
         lin_buffer_pad(out, number, 8, 1);
     }
     const size_t number = out->n;
-    lin_buffer_fixed(out, l->largest_s * 1e3, 0);
+    lin_buffer_fixed(out, l->most_s * 1e3, 0);
     lin_buffer_pad(out, number, 8, 1);
     const size_t count = out->n;
     lin_buffer_integer(out, l->n);
