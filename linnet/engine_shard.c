@@ -167,21 +167,6 @@ static double row_time(const lin_engine *e, lin_place *p, int64_t row)
     return p->n_marks ? p->marks[p->first_mark].time : p->ended_at;
 }
 
-// Events to the queue of a locked stream, the oldest making room.
-static void queue_events(lin_shard *s, lin_place *p)
-{
-    const lin_engine *e = s->engine;
-    for (int i = 0; i < s->n_events; i++) {
-        if (p->n_events == e->options.results) {
-            p->first_event = (p->first_event + 1) % e->options.results;
-            p->n_events--;
-            p->missed++;
-            s->missed++;
-        }
-        p->events[(p->first_event + p->n_events++) % e->options.results] = s->events[i];
-    }
-}
-
 // The owner's callbacks run with the stream unlocked: meanwhile it may be reset, or closed and opened again. LIN_STOPPED if so.
 static lin_status call(lin_shard *s, lin_place *p, const lin_session_view *view)
 {
@@ -203,7 +188,6 @@ static lin_status flush(lin_shard *s, lin_place *p)
 {
     lin_status status = LIN_OK;
     if (s->n_events && s->engine->options.deliver) status = call(s, p, NULL);
-    else if (s->n_events) queue_events(s, p);
     s->n_events = 0;
     return status;
 }
@@ -352,7 +336,7 @@ static void deliver(lin_shard *s, int n, const lin_tick_results *results, lin_st
         lin_place *p = s->entries[i].place;
         int rows = 0;
         s->life = s->entries[i].life;
-        s->n_events = s->missed = 0;
+        s->n_events = 0;
         pthread_mutex_lock(&p->lock);
         if (p->life != s->life) { // closed or reset meanwhile
             pthread_mutex_unlock(&p->lock);
@@ -366,7 +350,6 @@ static void deliver(lin_shard *s, int n, const lin_tick_results *results, lin_st
         pthread_mutex_lock(&s->counting);
         for (int r = 0; r < rows; r++) lin_lags_add(&s->counts_now.lags, now - s->times[r]);
         s->counts_now.rows += rows;
-        s->counts_now.missed += s->missed;
         pthread_mutex_unlock(&s->counting);
     }
 }
