@@ -137,6 +137,8 @@ void lin_lane_add(lin_lane *l, int n) { l->n += n; }
 
 int lin_lane_unfed(const lin_lane *l) { return l->n - l->fed; }
 
+const float *lin_lane_waiting(const lin_lane *l) { return unit(l, l->fed); }
+
 int lin_lane_kept(const lin_lane *l) { return l->n; }
 
 const float *lin_lane_next(lin_lane *l, int most, int *n)

@@ -68,8 +68,9 @@ size_t lin_lane_bytes(const lin_lane *lane);
 float *lin_lane_room(lin_lane *lane, int *units);
 void lin_lane_add(lin_lane *lane, int n);
 
-/* Units that the network has not been given; and those of rows that have not been taken, these among them. */
+/* Units that the network has not been given, and where they are; and those of rows that have not been taken, these among them. */
 int lin_lane_unfed(const lin_lane *lane);
+const float *lin_lane_waiting(const lin_lane *lane);
 int lin_lane_kept(const lin_lane *lane);
 
 /* Up to `most` units that the network is given next: they count as given. Valid until the lane is used again. */

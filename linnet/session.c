@@ -35,6 +35,7 @@ lin_status lin_session_tune(lin_session *s, int rate_hz, int saves, lin_error *e
 {
     lin_feature_options o = lin_feature_options_default();
     const int apart = s->options.apart, unit = s->options.takes_sound ? hop_of(s) : 1;
+    const int window = s->options.takes_sound ? lin_mel_samples(&s->r->fbank, s->r->fbank.window_ms) : 0;
     o.fbank = s->r->fbank;
     o.channel = s->options.channel;
     o.sound = s->options.takes_sound;
@@ -52,7 +53,7 @@ lin_status lin_session_tune(lin_session *s, int rate_hz, int saves, lin_error *e
     // Of rows that are not out yet, what is enough for a while, and what comes at once: of a resampler up to a second.
     const int burst = lin_extractor_most_out(s->features, s->piece + (rate_hz == o.fbank.sample_hz ? 0 : rate_hz));
     const lin_config *c = &s->r->model->config;
-    return lin_lane_reserve(s->lane, (c->stack + c->ahead + 2 * apart + 2) * unit + burst, err);
+    return lin_lane_reserve(s->lane, (c->stack + c->ahead + 2 * apart + 2) * unit + window + burst, err);
 }
 
 lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options, const lin_utterances_sink *sink,
@@ -120,7 +121,8 @@ lin_status lin_session_hear(lin_session *s, const float *samples, int n, int *ta
     for (*taken = 0; status == LIN_OK && *taken < n && lin_lane_unfed(s->lane) < s->enough;) {
         int piece = n - *taken < s->piece ? n - *taken : s->piece, room, given;
         float *to = lin_lane_room(s->lane, &room);
-        while (lin_extractor_most_out(s->features, piece) > room) piece /= 2; // there is room for what comes of few
+        while (piece && lin_extractor_most_out(s->features, piece) > room) piece /= 2;
+        if (!piece) break; // until rows are out
         status = lin_extractor_push(s->features, samples + (size_t)*taken * (size_t)s->options.channels, piece, to, room, &given, err);
         if (status != LIN_OK) break;
         lin_lane_add(s->lane, given);
@@ -225,13 +227,15 @@ lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
     if (s->options.decoding && s->options.decoding->n_best > 1)
         return lin_fail(err, LIN_UNSUPPORTED, "alternatives cover a whole utterance: a session with them cannot be saved");
     const lin_search *search = lin_utterances_search(s->utterances);
+    const int waiting = lin_lane_unfed(s->lane); // apart: frames that the network is given later
+    const size_t frames = (size_t)waiting * (size_t)s->r->fbank.mel_bins * sizeof(float);
     const lin_state_about about = {.model = s->r->model->fingerprint,
                                    .rate_hz = s->options.rate_hz,
                                    .channels = s->options.channels,
                                    .channel = s->options.channel,
                                    .lanes = 1,
                                    .samples = s->samples,
-                                   .frames = lin_lane_frames(s->lane),
+                                   .frames = lin_lane_frames(s->lane) - waiting,
                                    .rows = lin_lane_rows(s->lane),
                                    .row_seconds = s->r->row_seconds,
                                    .past = 1,
@@ -240,15 +244,16 @@ lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
                                    .search = search->id,
                                    .resets = 1,
                                    .resets_from_s = resets_from(s)};
-    const lin_state_sizes sizes = {.front = sizeof(front_counts) + lin_extractor_state_bytes(s->features, 1),
+    const lin_state_sizes sizes = {.front = sizeof(front_counts) + frames + lin_extractor_state_bytes(s->features, 1),
                                    .decoder = lin_search_bytes(search),
                                    .image = lin_stream_image_bytes(lin_lane_stream(s->lane))};
     status = lin_state_begin(state, &about, &sizes, err);
     if (status != LIN_OK) return status;
-    const front_counts counts = {0, s->given};
+    const front_counts counts = {waiting, s->given - waiting};
     unsigned char *front = lin_state_front(state);
     memcpy(front, &counts, sizeof counts);
-    status = lin_extractor_save(s->features, 1, front + sizeof counts, err);
+    memcpy(front + sizeof counts, lin_lane_waiting(s->lane), frames);
+    status = lin_extractor_save(s->features, 1, front + sizeof counts + frames, err);
     return status == LIN_OK ? lin_lane_save(s->lane, s->utterances, state, 0, err) : status;
 }
 
@@ -293,8 +298,8 @@ static lin_status load(lin_session *s, const lin_state *state, lin_error *err)
     if (status == LIN_OK) status = lin_lane_load(s->lane, s->utterances, state, 0, has_endpoint ? &how : NULL, err);
     if (status != LIN_OK) return status;
     s->samples = about->samples;
-    s->given = counts.given;
     const int n = (int)counts.waiting;
+    s->given = counts.given + n;
     if (!s->options.apart) return lin_lane_feed(s->lane, s->worker, waiting, n, s->utterances, err);
     status = lin_lane_reserve(s->lane, lin_lane_kept(s->lane) + n + s->enough, err);
     if (status != LIN_OK || n == 0) return status;
