@@ -336,6 +336,7 @@ lin_status lin_engine_end_utterance(lin_engine *e, lin_engine_id id, lin_error *
     lin_status status = check_takes(p, err);
     if (status == LIN_OK && e->on_sound && !e->options.endpoints)
         status = lin_fail(err, LIN_UNSUPPORTED, "this engine's streams are one utterance each");
+    if (status == LIN_OK && p->end_at >= 0) status = lin_fail(err, LIN_TOO_SMALL, "the end before this one is not reached yet");
     if (status == LIN_OK) p->end_at = p->written;
     lin_place_enlist(e, p, lin_now());
     pthread_mutex_unlock(&p->lock);

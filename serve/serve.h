@@ -74,6 +74,7 @@ struct lin_client {
     lin_ogg_opus *opus; /* of format ogg_opus */
     float *held;      /* [n_held] samples that do not fit the queue, from at_held on */
     size_t n_held, at_held, held_capacity;
+    size_t end_at;    /* the utterance ends behind held sample end_at - 1; 0: where the rules say so */
     int owed;         /* Vosk: messages that are not answered */
     int paused, finishing, ending, resets, pushed;
     int is_held_back; /* its sound waits until its results are read */

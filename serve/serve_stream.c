@@ -357,7 +357,7 @@ static int open_voice(lin_client *c)
     }
     const lin_voice_about about = {.rate_hz = (int)m->rate_hz, .channels = m->channels, .n_phrases = m->n_phrases,
                                    .phrases = m->phrases, .bonus = s->v->decoding.context_bonus,
-                                   .own = m->push_to_talk, .state_s = m->state_s,
+                                   .state_s = m->state_s,
                                    .state = c->state.n ? c->state.data : NULL, .n_state = c->state.n};
     const lin_status status = lin_voice_open(s->voices, &about, c, &c->voice, &err);
     if (status != LIN_OK) {
@@ -389,15 +389,20 @@ static int pump(lin_client *c)
 {
     const size_t channels = (size_t)c->config.channels;
     if (c->finishing >= 2) return c->n_held == 0; // what comes behind a reset waits for its end
+    if (!lin_voice_ready(c->voice)) return 0;
     for (;;) {
-        if (is_held_back(c)) return 0;
-        decode_more(c);
-        if (c->n_held - c->at_held < channels) break;
         int room;
         double waiting_s;
         lin_error err = {0};
+        if (is_held_back(c)) return 0;
+        if (c->end_at && c->end_at - 1 - c->at_held < channels) {
+            if (lin_voice_end_utterance(c->voice, NULL) == LIN_TOO_SMALL) return 0; // the one before comes first
+            c->end_at = 0;
+        }
+        decode_more(c);
+        if (c->n_held - c->at_held < channels) break;
         lin_voice_room(c->voice, &room, &waiting_s);
-        const size_t have = (c->n_held - c->at_held) / channels, n = have < (size_t)room ? have : (size_t)room;
+        const size_t until = c->end_at ? c->end_at - 1 : c->n_held, have = (until - c->at_held) / channels, n = have < (size_t)room ? have : (size_t)room;
         if (n == 0) return 0;
         pthread_mutex_lock(&c->lock); // before results of it can come
         c->pushed_s += (double)n / c->config.rate_hz;
@@ -408,7 +413,7 @@ static int pump(lin_client *c)
         pthread_mutex_unlock(&c->lock);
         if (over || lin_voice_push(c->voice, c->held + c->at_held, (int)n, &err) != LIN_OK) {
             if (!over) give_up(c, 1011, err.message);
-            c->at_held = c->n_held = 0;
+            c->at_held = c->n_held = c->end_at = 0;
             return 1;
         }
         c->at_held += n * channels;
@@ -458,7 +463,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
     } else if (m->kind == LIN_MESSAGE_PHRASES) { // before the first sound they are the config's
         if (c->voice && lin_voice_set_phrases(c->voice, m->phrases, m->n_phrases, &err) != LIN_OK) give_up(c, 1011, err.message);
     } else if (m->kind == LIN_MESSAGE_END_UTTERANCE) {
-        if (c->voice && lin_voice_end_utterance(c->voice, &err) != LIN_OK) give_up(c, 1008, err.message);
+        if (c->voice) c->end_at = c->n_held + 1; // behind the sound that came before
     } else if (awaits_state(c)) {
         give_up(c, 1008, "no state came to resume");
     } else {
