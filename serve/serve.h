@@ -97,6 +97,7 @@ struct lin_client {
     lin_buffer partial, out, settled, open, readable;
     int utterance, sent_phones, sent_words; /* of a growing utterance, what has been sent */
     int growing, ended, n_final;
+    int closed;        /* it was told why it ends: nothing comes behind that */
     char *failure;     /* why the stream ended */
     double seconds;
     double sound_s, sound_at; /* copies of pushed_s and pushed_at, for latencies */

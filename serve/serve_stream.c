@@ -30,7 +30,8 @@ static int is_kept(lin_note_kind kind) { return kind == LIN_NOTE_OTHER || kind =
 // Locked. A message that must not be left out and does not fit the memory ends the stream.
 static void put(lin_client *c, const char *data, size_t n, lin_note_kind kind)
 {
-    lin_note *note = lin_alloc(sizeof *note + n, 1);
+    lin_note *note = c->closed ? NULL : lin_alloc(sizeof *note + n, 1);
+    if (c->closed) return;
     if (!note) {
         if (kind != LIN_NOTE_PARTIAL) c->lost = "out of memory";
         return;
@@ -105,6 +106,7 @@ static void give_up(lin_client *c, int code, const char *message)
     lin_buffer_member_text(&c->out, c->kind == LIN_CLIENT_VOSK ? "error" : "message", message);
     lin_buffer_char(&c->out, '}');
     put_buffer(c, &c->out, LIN_NOTE_OTHER);
+    c->closed = 1;
     pthread_mutex_unlock(&c->lock);
     end(c, code, message);
 }
