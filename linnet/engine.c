@@ -26,7 +26,7 @@ lin_engine_options lin_engine_default(int capacity)
                                 .endpoint = lin_endpoint_default()};
 }
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 // Frames that so many samples complete.
 static int64_t frames_of(const lin_engine *e, int64_t samples)
@@ -61,11 +61,11 @@ static void take_in(const lin_engine *e, lin_place *p, const float *samples, int
         p->written += some;
     }
     if (frames_at(e, p, p->written) == frames) return;
-    if (p->n_marks < LIN_MARKS) p->marks[(p->first_mark + p->n_marks++) % LIN_MARKS] = (lin_mark){p->written, lin_now()};
-    else p->marks[(p->first_mark + p->n_marks - 1) % LIN_MARKS].end = p->written; // counts as older than it is
+    if (p->n_marks < LIN_ARRIVALS) p->marks[(p->first_mark + p->n_marks++) % LIN_ARRIVALS] = (lin_arrival){p->written, lin_now()};
+    else p->marks[(p->first_mark + p->n_marks - 1) % LIN_ARRIVALS].end = p->written; // counts as older than it is
 }
 
-/* ---- lists ------------------------------------------------------------------------------------------------------------------ */
+/* ---- lists ----------------------------------------------------------------------------------------------------------------- */
 
 static void unlist(lin_place_list *list, lin_place *p)
 {
@@ -98,7 +98,7 @@ void lin_place_enlist(const lin_engine *e, lin_place *p, double now)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- places ----------------------------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------------------------------------- */
 
 // As newly opened.
 static void begin_life(lin_place *p)
@@ -297,8 +297,8 @@ static lin_status lose(lin_engine *e, lin_place *p, int n, lin_error *err)
     pthread_mutex_lock(&e->lock);
     e->lost += n;
     pthread_mutex_unlock(&e->lock);
-    return lin_fail(err, LIN_TOO_SMALL, "%d samples do not fit the stream's queue of %g s: %lld lost so far", n, e->options.queue_s,
-                    (long long)p->lost);
+    return lin_fail(err, LIN_TOO_SMALL, "%d samples do not fit the stream's queue of %g s: %lld lost so far", n,
+                    e->options.queue_s, (long long)p->lost);
 }
 
 // Whether it takes sound.
@@ -357,7 +357,7 @@ lin_status lin_engine_room(lin_engine *e, lin_engine_id id, int *samples, double
     return status;
 }
 
-/* ---- what it did ------------------------------------------------------------------------------------------------------------ */
+/* ---- what it did ----------------------------------------------------------------------------------------------------------- */
 
 void lin_engine_stats_get(lin_engine *e, lin_engine_stats *stats)
 {
@@ -407,7 +407,7 @@ void lin_engine_stats_reset(lin_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* ---- creation --------------------------------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_options(const lin_engine_options *o, lin_error *err)
 {
@@ -520,7 +520,8 @@ static lin_status make_shards(lin_engine *e, lin_error *err)
     return status;
 }
 
-lin_status lin_engine_create(const lin_recognizer *recognizer, const lin_engine_options *options, lin_engine **out, lin_error *err)
+lin_status lin_engine_create(const lin_recognizer *recognizer, const lin_engine_options *options, lin_engine **out,
+                             lin_error *err)
 {
     *out = NULL;
     lin_status status = check_options(options, err);

@@ -1,11 +1,11 @@
 /*
  * engine.h - many live streams at once: sound pushed into any of them at any time from any thread, results as they are certain.
  *
- * Pipeline: sound -> [this: linnet/session, model/streams] -> events, views.
- * Each stream has a place with memory of its own, taken when the engine is created: a bounded queue of sound, a session, whose network
- * is the engine's, and the network's state (Katharopoulos et al. 2020, eq. 16-20: it never grows). The places are divided among
- * shards, one thread each (a GPU: one shard). A shard's thread takes what is ready of its streams, advances all of them in one tick
- * (model/streams.h), delivers the results and begins again: the more streams there are, the larger and cheaper the ticks become.
+ * Pipeline: sound -> [this: linnet/session, model/streams] -> events, views. Each stream has a place with memory of its own,
+ * taken when the engine is created: a bounded queue of sound, a session, whose network is the engine's, and the network's state
+ * (Katharopoulos et al. 2020, eq. 16-20: it never grows). The places are divided among shards, one thread each (a GPU: one
+ * shard). A shard's thread takes what is ready of its streams, advances all of them in one tick (model/streams.h), delivers the
+ * results and begins again: the more streams there are, the larger and cheaper the ticks become.
  *
  *   lin_engine_options options = lin_engine_default(400);
  *   options.decoding = &decoding;                                       // else: greedy
@@ -18,11 +18,11 @@
  *   lin_engine_close(engine, id);
  *   lin_engine_destroy(engine);
  *
- * A stream gives what a lin_session with the same options gives for its sound, whatever the other streams are and however the sound
- * is cut: on a CPU the same bits (views may come at other moments). An overflow affects only the stream that caused it: sound that
- * does not fit its queue is counted and dropped. A stream without sound costs its memory only.
- * Threads: all functions but create and destroy may be called from any thread at any time; callbacks of one stream never run at the
- * same time. After creation nothing is allocated, except by opening a stream whose sound must be resampled or that is saved, and for utterances
+ * A stream gives what a lin_session with the same options gives for its sound, whatever the other streams are and however the
+ * sound is cut: on a CPU the same bits (views may come at other moments). An overflow affects only the stream that caused it:
+ * sound that does not fit its queue is counted and dropped. A stream without sound costs its memory only. Threads: all functions
+ * but create and destroy may be called from any thread at any time; callbacks of one stream never run at the same time. After
+ * creation nothing is allocated, except by opening a stream whose sound must be resampled or that is saved, and for utterances
  * longer than all before: by searches other than greedy, and where views are wanted.
  */
 #ifndef LIN_LINNET_ENGINE_H
@@ -101,21 +101,20 @@ lin_status lin_engine_create(const lin_recognizer *recognizer, const lin_engine_
 /* Waits for the tick in progress; what is queued is dropped. No other call may be in progress or follow. NULL is allowed. */
 void lin_engine_destroy(lin_engine *engine);
 
-/* A new stream; `channels` are mixed down. LIN_TOO_SMALL if all places are taken, LIN_UNSUPPORTED for a rate or number of channels
- * outside those of frontend/audio.h. */
+/* A new stream; `channels` are mixed down. LIN_TOO_SMALL if all places are taken, LIN_UNSUPPORTED for a rate or number of
+ * channels outside those of frontend/audio.h. */
 lin_status lin_engine_open(lin_engine *engine, int rate_hz, int channels, void *user, lin_engine_id *id, lin_error *err);
 
 typedef struct lin_engine_stream {
     int rate_hz, channels;
     void *user;
     double save_s;          /* options.keep is called about every so many seconds of sound; 0: never */
-    const void *state;      /* [n_state] bytes, copied: the stream goes on from there, and fails if it is of something else. NULL: a
-                               new one */
+    const void *state;      /* [n_state] bytes, copied: it goes on there, and fails if they are of something else; NULL: new */
     size_t n_state;
 } lin_engine_stream;
 
-/* The same of a stream that is saved, or goes on from a state: may take a second where sound is resampled. LIN_UNSUPPORTED without
- * options.saves, and where the resampler has no state (frontend/resample.h); LIN_FORMAT for bytes that are no state. */
+/* The same of a stream that is saved, or goes on from a state: may take a second where sound is resampled. LIN_UNSUPPORTED
+ * without options.saves, and where the resampler has no state (frontend/resample.h); LIN_FORMAT for bytes that are no state. */
 lin_status lin_engine_open_saved(lin_engine *engine, const lin_engine_stream *stream, lin_engine_id *id, lin_error *err);
 
 /*
@@ -132,8 +131,8 @@ lin_status lin_engine_set_phrases(lin_engine *engine, lin_engine_id id, const li
 lin_status lin_engine_push(lin_engine *engine, lin_engine_id id, const float *samples, int n, lin_error *err);
 
 /* How many samples of every channel fit the queue now, and how many seconds of sound are queued and not decoded yet, look-ahead
- * among them: for owners that can wait instead of losing sound. LIN_INVALID for a stream that is not open (both 0), or finished, or
- * failed. */
+ * among them: for owners that can wait instead of losing sound. LIN_INVALID for a stream that is not open (both 0), or finished,
+ * or failed. */
 lin_status lin_engine_room(lin_engine *engine, lin_engine_id id, int *samples, double *waiting_s, lin_error *err);
 
 /* The utterance ends behind what has been pushed, whatever the rules say. LIN_TOO_SMALL while the end before is not reached;

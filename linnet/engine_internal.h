@@ -11,12 +11,12 @@
 #include "model/streams.h"
 
 /* When samples came: those before `end` (and behind the mark before) were there at `time`. */
-typedef struct lin_mark {
+typedef struct lin_arrival {
     int64_t end;
     double time;
-} lin_mark;
+} lin_arrival;
 
-enum { LIN_MARKS = 128 };
+enum { LIN_ARRIVALS = 128 };
 
 /* In which of its shard's lists a place waits. */
 typedef enum lin_listed { LIN_UNLISTED, LIN_WAITING, LIN_RIPE } lin_listed;
@@ -43,7 +43,7 @@ typedef struct lin_place {
     int64_t end_at; /* the utterance ends behind so many; -1: where the rules say so */
     int ending, ended, failed;
     double ended_at; /* when finish was called */
-    lin_mark marks[LIN_MARKS];
+    lin_arrival marks[LIN_ARRIVALS];
     int first_mark, n_marks;
 
     /* the shard's thread alone uses the session, but between its ticks: with the lock, and not delivering */

@@ -1,4 +1,4 @@
-// engine_shard.c - one of an engine's threads: takes what is ready, moves it on in one tick, hands the results over; see engine.h.
+// engine_shard.c - one of an engine's threads: takes what is ready, moves it on in one tick, gives the results; see engine.h.
 
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 // Streams of a tick: enough for the weights, which are read once a tick, to cost little; few enough for a tick to be short.
 enum { HOST_BATCH = 128, DEVICE_BATCH = 16384, ENOUGH_ROWS = 128 };
 
-/* ---- what is ready ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is ready --------------------------------------------------------------------------------------------------------- */
 
 static lin_place *pop(lin_place_list *list)
 {
@@ -51,7 +51,7 @@ static int take(lin_shard *s)
     return n;
 }
 
-/* ---- results ---------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 // When the sound of a row was there, of a session that has been given so many units; marks of older sound are dropped.
 static double row_time(const lin_engine *e, lin_place *p, int64_t row, int64_t given)
@@ -60,7 +60,7 @@ static double row_time(const lin_engine *e, lin_place *p, int64_t row, int64_t g
     const double samples = (double)p->rate_hz / e->rate_hz * (e->on_sound ? 1 : e->hop); // of a unit
     const int64_t sample = p->taken - 1 - (int64_t)((double)(given - 1 - needed) * samples);
     while (p->n_marks && p->marks[p->first_mark].end <= sample) {
-        p->first_mark = (p->first_mark + 1) % LIN_MARKS;
+        p->first_mark = (p->first_mark + 1) % LIN_ARRIVALS;
         p->n_marks--;
     }
     return p->n_marks ? p->marks[p->first_mark].time : p->ended_at;
@@ -188,7 +188,8 @@ static lin_status end_utterance(lin_place *p, lin_error *err)
 static lin_status save(lin_shard *s, lin_place *p, lin_error *err)
 {
     const double seconds = lin_session_seconds(p->session);
-    if (!s->engine->options.keep || p->save_s <= 0 || p->restart || seconds - p->saved_at < p->save_s || p->session->finished) return LIN_OK;
+    if (!s->engine->options.keep || p->save_s <= 0 || seconds - p->saved_at < p->save_s) return LIN_OK;
+    if (p->restart || p->session->finished) return LIN_OK; // the slot is behind the lane; there is no more sound
     p->saved_at = seconds;
     lin_lane_lend(p->session->lane, s->stream);
     lin_status status = lin_streams_get(s->streams, p->slot, s->stream, err);
@@ -276,7 +277,7 @@ static void deliver(lin_shard *s, int n, const lin_tick_results *results, lin_st
     }
 }
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 // The session of a locked place as it begins: reset, or loaded.
 static lin_status begin(lin_shard *s, lin_place *p, lin_error *err)
@@ -349,7 +350,7 @@ static int gather(lin_shard *s, int n)
     return m;
 }
 
-/* ---- the thread ------------------------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------------------------------------ */
 
 static void *run(void *argument)
 {

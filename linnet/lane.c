@@ -123,7 +123,7 @@ lin_status lin_lane_go_on(lin_lane *l, int64_t frames, int64_t rows, int was_res
     return LIN_OK;
 }
 
-/* ---- units ------------------------------------------------------------------------------------------------------------------ */
+/* ---- units ----------------------------------------------------------------------------------------------------------------- */
 
 static float *unit(const lin_lane *l, int i) { return l->units + (size_t)i * (size_t)l->width; }
 
@@ -192,7 +192,7 @@ lin_status lin_lane_take(lin_lane *l, lin_utterances *u, const float *logp, int 
     return status;
 }
 
-/* ---- a network of its own --------------------------------------------------------------------------------------------------- */
+/* ---- a network of its own -------------------------------------------------------------------------------------------------- */
 
 // Those behind a row that resets the network were computed with the old past: they come once more.
 static lin_status give(lin_lane *l, int rows, lin_utterances *u, lin_error *err)
@@ -265,7 +265,7 @@ lin_status lin_lane_finish(lin_lane *l, lin_worker *worker, lin_utterances *u, l
     return status;
 }
 
-/* ---- saved streams ---------------------------------------------------------------------------------------------------------- */
+/* ---- saved streams --------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_lane_save(const lin_lane *l, lin_utterances *u, lin_state *state, int i, lin_error *err)
 {

@@ -10,18 +10,18 @@
  *   lin_lane_finish(lane, worker, utterances, &err);
  *   lin_lane_destroy(lane);
  *
- * The network of such a lane is a stream of its own. That of a lane of an engine is a slot of model/streams, which the engine moves
- * on together with others:
+ * The network of such a lane is a stream of its own. That of a lane of an engine is a slot of model/streams, which the engine
+ * moves on together with others:
  *
  *   lin_lane_create_apart(&recognizer, units, 0, &lane, &err);
  *   to = lin_lane_room(lane, &room); ... lin_lane_add(lane, n);                       // n frames were written to `to`
  *   frames = lin_lane_next(lane, most, &n);                                           // what the network is given next
  *   lin_lane_take(lane, utterances, logp, rows, &taken, &reset, &err);                // the rows that came of it
  *
- * A reset clears the past but loses no sound: frames that the network had as look-ahead are given to it again, as the beginning of
- * what follows, and so are those of rows that were computed in vain. Any split of the same frames into calls gives the same rows, on
- * a CPU to the bit. Nothing is allocated between creation and destruction but by lin_lane_reserve. Threads: one at a time per lane.
- * The recogniser must outlive it.
+ * A reset clears the past but loses no sound: frames that the network had as look-ahead are given to it again, as the beginning
+ * of what follows, and so are those of rows that were computed in vain. Any split of the same frames into calls gives the same
+ * rows, on a CPU to the bit. Nothing is allocated between creation and destruction but by lin_lane_reserve. Threads: one at a
+ * time per lane. The recogniser must outlive it.
  */
 #ifndef LIN_LINNET_LANE_H
 #define LIN_LINNET_LANE_H
@@ -41,7 +41,8 @@ void lin_lane_destroy(lin_lane *lane);
 void lin_lane_begin(lin_lane *lane);
 
 /* frames [n, D] of unnormalised log-mel features. */
-lin_status lin_lane_feed(lin_lane *lane, lin_worker *worker, const float *frames, int n, lin_utterances *utterances, lin_error *err);
+lin_status lin_lane_feed(lin_lane *lane, lin_worker *worker, const float *frames, int n, lin_utterances *utterances,
+                         lin_error *err);
 
 /* The last frames, before lin_lane_finish: they may go through the network with the rows that wait for look-ahead. */
 lin_status lin_lane_feed_last(lin_lane *lane, lin_worker *worker, const float *frames, int n, lin_utterances *utterances,
@@ -56,7 +57,7 @@ void lin_lane_forget(lin_lane *lane);
 /* Gives the network, one of the lane's own, what was added (lin_lane_room) and not given to it. */
 lin_status lin_lane_advance(lin_lane *lane, lin_worker *worker, lin_utterances *utterances, lin_error *err);
 
-/* ---- units: frames, or samples of a network that takes sound ----------------------------------------------------------------- */
+/* ---- units: frames, or samples of a network that takes sound --------------------------------------------------------------- */
 
 /* A lane whose network is elsewhere. hop: samples from one frame to the next, where the network takes sound; 0: it takes frames.
  * Room for so many units, those of rows that are not taken among them. */
@@ -84,7 +85,7 @@ lin_status lin_lane_take(lin_lane *lane, lin_utterances *utterances, const float
 /* The same of rows that were decoded where the network is. */
 void lin_lane_pass(lin_lane *lane, int rows);
 
-/* ---- saved streams ----------------------------------------------------------------------------------------------------------- */
+/* ---- saved streams --------------------------------------------------------------------------------------------------------- */
 
 /* Frames taken in and rows given since the stream began, resets or not. */
 int64_t lin_lane_frames(const lin_lane *lane);

@@ -13,7 +13,8 @@ enum { BLOCK = 1024 }; // samples that the front end takes at a time
 
 lin_session_options lin_session_options_default(void)
 {
-    return (lin_session_options){.channel = LIN_CHANNEL_MIX, .endpoints = 1, .resets = 1, .rules = lin_endpoint_default(), .threads = 1};
+    return (lin_session_options){
+        .channel = LIN_CHANNEL_MIX, .endpoints = 1, .resets = 1, .rules = lin_endpoint_default(), .threads = 1};
 }
 
 lin_session_delay lin_session_construction(const lin_recognizer *r)
@@ -26,7 +27,7 @@ lin_session_delay lin_session_construction(const lin_recognizer *r)
     return d;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
 // Samples of the network's rate between two frames.
 static int hop_of(const lin_session *s) { return lin_mel_samples(&s->r->fbank, s->r->fbank.hop_ms); }
@@ -56,8 +57,8 @@ lin_status lin_session_tune(lin_session *s, int rate_hz, int saves, lin_error *e
     return lin_lane_reserve(s->lane, (c->stack + c->ahead + 2 * apart + 2) * unit + window + burst, err);
 }
 
-lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options, const lin_utterances_sink *sink,
-                              lin_session **session, lin_error *err)
+lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options,
+                              const lin_utterances_sink *sink, lin_session **session, lin_error *err)
 {
     *session = NULL;
     lin_session *s = lin_calloc(1, sizeof *s);
@@ -113,7 +114,7 @@ double lin_session_seconds(const lin_session *s)
     return s->features ? (double)s->samples / s->options.rate_hz : (double)lin_lane_frames(s->lane) * hop_s;
 }
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_session_hear(lin_session *s, const float *samples, int n, int *taken, lin_error *err)
 {
@@ -123,7 +124,8 @@ lin_status lin_session_hear(lin_session *s, const float *samples, int n, int *ta
         float *to = lin_lane_room(s->lane, &room);
         while (piece && lin_extractor_most_out(s->features, piece) > room) piece /= 2;
         if (!piece) break; // until rows are out
-        status = lin_extractor_push(s->features, samples + (size_t)*taken * (size_t)s->options.channels, piece, to, room, &given, err);
+        const float *next = samples + (size_t)*taken * (size_t)s->options.channels;
+        status = lin_extractor_push(s->features, next, piece, to, room, &given, err);
         if (status != LIN_OK) break;
         lin_lane_add(s->lane, given);
         *taken += piece;
@@ -150,7 +152,8 @@ static lin_status advance(lin_session *s, lin_error *err) { return lin_lane_adva
 
 static lin_status check_open(const lin_session *s, int takes, int n, lin_error *err)
 {
-    if (!takes) return lin_fail(err, LIN_INVALID, "this session takes %s", s->features ? "sound, not frames" : "frames, not sound");
+    if (!takes)
+        return lin_fail(err, LIN_INVALID, "this session takes %s", s->features ? "sound, not frames" : "frames, not sound");
     if (n < 0) return lin_fail(err, LIN_INVALID, "%d samples or frames cannot be pushed", n);
     return s->finished ? lin_fail(err, LIN_INVALID, "the session is finished; reset it first") : LIN_OK;
 }
@@ -202,7 +205,7 @@ lin_status lin_session_finish(lin_session *s, lin_error *err)
     return status == LIN_OK ? lin_utterances_finish(s->utterances, err) : status;
 }
 
-/* ---- saved, loaded, forked -------------------------------------------------------------------------------------------------- */
+/* ---- saved, loaded, forked ------------------------------------------------------------------------------------------------- */
 
 // The front end's part is that of a source (frontend/source.h) of which all frames were read: how many wait, and were given.
 typedef struct front_counts {
@@ -266,7 +269,8 @@ static lin_status check_fit(const lin_session *s, const lin_state_about *about, 
                         (unsigned long long)about->model, (unsigned long long)s->r->model->fingerprint);
     if (about->rate_hz != s->options.rate_hz || about->channel != s->options.channel || about->lanes != 1 ||
         (about->channel != LIN_CHANNEL_MIX && about->channels != s->options.channels))
-        return lin_fail(err, LIN_MISMATCH, "the state is of other sound: %d Hz, %d channels; the session is of %d Hz, %d channels",
+        return lin_fail(err, LIN_MISMATCH,
+                        "the state is of other sound: %d Hz, %d channels; the session is of %d Hz, %d channels",
                         about->rate_hz, about->channels, s->options.rate_hz, s->options.channels);
     if (!about->past) return lin_fail(err, LIN_UNSUPPORTED, "a snapshot needs the sound before it; load a saved state");
     return LIN_OK;

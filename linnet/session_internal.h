@@ -1,4 +1,5 @@
-/* session_internal.h - the inside of a session: for engine.c and engine_shard.c, whose streams are sessions with a network elsewhere. */
+/* session_internal.h - the inside of a session: for engine.c and engine_shard.c, whose streams are sessions with a network
+ * elsewhere. */
 #ifndef LIN_LINNET_SESSION_INTERNAL_H
 #define LIN_LINNET_SESSION_INTERNAL_H
 
@@ -21,7 +22,8 @@ struct lin_session {
 /* Another front end, for sound at this rate. On failure there is none, and nothing can be heard. */
 lin_status lin_session_tune(lin_session *session, int rate_hz, int saves, lin_error *err);
 
-/* Of sound [n, channels] *taken samples become units of the lane, which the network has not been given: no more than are enough. */
+/* Of sound [n, channels] *taken samples become units of the lane, which the network has not been given: no more than are
+ * enough. */
 lin_status lin_session_hear(lin_session *session, const float *samples, int n, int *taken, lin_error *err);
 
 /* The sound has ended: the rest of the front end. Nothing happens, to be tried again later, while the lane has no room for it. */

@@ -46,7 +46,7 @@ struct lin_worker {
 lin_status lin_worker_pass(lin_worker *worker, const float *features, const int *in, const int *out, int B, float *const *states,
                            const lin_cache *caches, float *logp, lin_error *err);
 
-/* ---- the inside of a stream (stream.c) -------------------------------------------------------------------------------------- */
+/* ---- the inside of a stream (stream.c) ------------------------------------------------------------------------------------- */
 
 /* The position of a stream, beside its floats: the network's state [state_count], then the waiting frames [most_waiting, D]. */
 typedef struct lin_stream_place {

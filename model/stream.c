@@ -139,7 +139,8 @@ int lin_stream_frames_left(const lin_stream *s)
 
 // Computes `rows` outputs from a window of frames that begins with the first waiting one. If the worker runs on a device, the
 // state is uploaded and downloaded.
-static lin_status run_window(lin_stream *s, lin_worker *w, const float *frames, int n_frames, int rows, float *logp, lin_error *err)
+static lin_status run_window(lin_stream *s, lin_worker *w, const float *frames, int n_frames, int rows, float *logp,
+                             lin_error *err)
 {
     const lin_ops *ops = s->encoder->ops;
     const size_t bytes = s->encoder->state_count * sizeof *s->state;
@@ -171,7 +172,8 @@ lin_status lin_stream_feed(lin_stream *s, lin_worker *w, const float *fbank, int
     if (s->at.finished) return lin_fail(err, LIN_INVALID, "the stream is finished; reset it before feeding it again");
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "cannot feed %d frames", n_frames);
     const int total = lin_stream_frames_out(s, n_frames);
-    if (capacity < total) return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit; there is room for %d", total, capacity);
+    if (capacity < total)
+        return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit; there is room for %d", total, capacity);
     s->at.frames_in += n_frames;
 
     int done = 0;
@@ -236,7 +238,7 @@ lin_status lin_stream_feed_last(lin_stream *s, lin_worker *w, const float *fbank
     return LIN_OK;
 }
 
-/* ---- images ----------------------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------------------------------------- */
 
 /* Little-endian, like all machines that this program runs on. */
 typedef struct image_header {

@@ -68,7 +68,7 @@ struct lin_streams {
 
 static const lin_run new_run = {.label = -1};
 
-/* ---- creation --------------------------------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------------------------------------- */
 
 static size_t lay_out(const lin_streams *s, void *bytes, pass_block *block)
 {
@@ -139,7 +139,8 @@ static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_er
         status = stage(s, &s->host_logp, all_rows * V, sizeof *s->host_logp, err);
     }
     if (status == LIN_OK && s->sound) status = place_fbank(s, fbank, err);
-    if (status == LIN_OK) status = lin_activations_create(s->ops, s->exec, c, s->batch * s->most_rows, s->most_rows, 0, &s->activations, err);
+    if (status == LIN_OK)
+        status = lin_activations_create(s->ops, s->exec, c, s->batch * s->most_rows, s->most_rows, 0, &s->activations, err);
     if (status != LIN_OK) return status;
     lay_out(s, s->device_bytes, &s->device);
     s->slots = lin_calloc(capacity, sizeof *s->slots);
@@ -158,8 +159,8 @@ static lin_status check_options(const lin_encoder *e, const lin_streams_options 
     const lin_config *c = &e->model->config;
     if (o->capacity < 1 || o->batch < 0 || o->longest < 1 || o->longest > MOST_FRAMES)
         return lin_fail(err, LIN_INVALID,
-                        "%d streams with %d frames per tick requested; must be at least 1 stream, and 1 to %d frames", o->capacity,
-                        o->longest, (int)MOST_FRAMES);
+                        "%d streams with %d frames per tick requested; must be at least 1 stream, and 1 to %d frames",
+                        o->capacity, o->longest, (int)MOST_FRAMES);
     if (!o->fbank) return LIN_OK;
     if (!lin_streams_take_sound(e))
         return lin_fail(err, LIN_UNSUPPORTED, "this device cannot compute filterbanks; give the streams features");
@@ -173,7 +174,8 @@ static lin_status check_sizes(const lin_streams *s, lin_error *err)
 {
     const long long most = INT_MAX, each = s->most_samples > s->most_window ? s->most_samples : s->most_window;
     if (s->batch * each <= most && (long long)s->capacity * s->most_rows <= most) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "%d streams with %d frames per tick, %d streams in a pass: more than %d rows or samples in a tick",
+    return lin_fail(err, LIN_INVALID,
+                    "%d streams with %d frames per tick, %d streams in a pass: more than %d rows or samples in a tick",
                     s->capacity, s->longest, s->batch, INT_MAX);
 }
 
@@ -183,7 +185,7 @@ lin_status lin_streams_create(const lin_encoder *e, const lin_streams_options *o
     lin_status status = lin_stream_check(e, err);
     if (status == LIN_OK && lin_config_cache_count(&e->model->config))
         status = lin_fail(err, LIN_UNSUPPORTED,
-                          "this model has softmax attention, whose streams grow: it runs one stream at a time, not many together");
+                          "this model has softmax attention, whose streams grow: it runs one at a time, not many together");
     if (status == LIN_OK) status = check_options(e, o, err);
     if (status != LIN_OK) return status;
     lin_streams *s = lin_calloc(1, sizeof *s);
@@ -240,7 +242,7 @@ size_t lin_streams_bytes_each(const lin_streams *s) { return s->stride * sizeof(
 
 float *lin_streams_input(lin_streams *s) { return s->host_input; }
 
-/* ---- slots ------------------------------------------------------------------------------------------------------------------ */
+/* ---- slots ----------------------------------------------------------------------------------------------------------------- */
 
 static float *state_of(const lin_streams *s, int slot) { return s->states + (size_t)slot * s->stride; }
 
@@ -281,7 +283,7 @@ lin_status lin_streams_reset(lin_streams *s, int slot, lin_error *err)
     return status;
 }
 
-/* ---- a tick ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a tick ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct asked {
     lin_streams *s;
@@ -294,8 +296,8 @@ static void carry_frames(const asked *a, const float *frames)
     const pass_block *device = &s->device;
     const lin_segments fresh = {a->shape.B, a->shape.fresh, s->longest, device->fresh},
                        window = {a->shape.B, a->shape.window, s->most_window, device->window};
-    s->ops->carry(s->exec, s->window, &window, frames, &fresh, device->states, s->at_frames, device->frames_have, device->frames_keep,
-                  s->encoder->model->config.mel_bins);
+    s->ops->carry(s->exec, s->window, &window, frames, &fresh, device->states, s->at_frames, device->frames_have,
+                  device->frames_keep, s->encoder->model->config.mel_bins);
 }
 
 // The only operation that reads s->input, into which the next pass's input is then copied while this pass computes.
@@ -323,8 +325,10 @@ static void compute(void *context)
     const lin_config *c = &e->model->config;
     const pass_block *device = &s->device;
     const pass_shape *n = &a->shape;
-    const lin_segments sound = {n->B, n->sound, s->most_samples, device->sound}, fresh = {n->B, n->fresh, s->longest, device->fresh},
-                       window = {n->B, n->window, s->most_window, device->window}, rows = {n->B, n->rows, s->most_rows, device->rows};
+    const lin_segments sound = {n->B, n->sound, s->most_samples, device->sound},
+                       fresh = {n->B, n->fresh, s->longest, device->fresh},
+                       window = {n->B, n->window, s->most_window, device->window},
+                       rows = {n->B, n->rows, s->most_rows, device->rows};
     if (s->sound) {
         ops->fbank(s->exec, s->frames, &fresh, s->samples, &sound, &s->fbank);
         carry_frames(a, s->frames);
@@ -451,7 +455,8 @@ static void run_pass(lin_streams *s, const lin_tick *tick, int first, int n, con
 
 lin_status lin_streams_tick(lin_streams *s, const lin_tick *tick, lin_tick_results *results, lin_error *err)
 {
-    *results = (lin_tick_results){.offsets = s->offsets, .logp = s->host_logp, .phones = s->host_phones, .n_phones = s->host_n_phones};
+    *results = (lin_tick_results){
+        .offsets = s->offsets, .logp = s->host_logp, .phones = s->host_phones, .n_phones = s->host_n_phones};
     lin_status status = check_tick(s, tick, err);
     if (status != LIN_OK) return status;
     const float *input = tick->input;
@@ -475,11 +480,12 @@ lin_status lin_streams_pending(lin_streams *s, int slot, lin_phone *phone, int *
     return LIN_OK;
 }
 
-/* ---- one of them alone ------------------------------------------------------------------------------------------------------ */
+/* ---- one of them alone ----------------------------------------------------------------------------------------------------- */
 
 static lin_status check_move(const lin_streams *s, int slot, lin_error *err)
 {
-    if (s->sound) return lin_fail(err, LIN_UNSUPPORTED, "streams of sound hold samples, which a stream of features has no place for");
+    if (s->sound)
+        return lin_fail(err, LIN_UNSUPPORTED, "streams of sound hold samples, for which a stream of features has no place");
     return check_slot(s, slot, err);
 }
 

@@ -14,9 +14,9 @@
  *   for (i < n) use(results.phones + results.offsets[i], results.n_phones[i]);
  *   lin_streams_close(streams, slot);
  *
- * A stream gives the results of lin_stream, for any other streams in the batch: on a CPU the same bits, on a GPU, if exact, within
- * 1e-4. In tf32 the phones of speech are nearly always the same (tests/cuda/test_cuda_speech.c counts).
- * Threads: one at a time. The encoder must outlive the streams.
+ * A stream gives the results of lin_stream, for any other streams in the batch: on a CPU the same bits, on a GPU, if exact,
+ * within 1e-4. In tf32 the phones of speech are nearly always the same (tests/cuda/test_cuda_speech.c counts). Threads: one at a
+ * time. The encoder must outlive the streams.
  */
 #ifndef LIN_MODEL_STREAMS_H
 #define LIN_MODEL_STREAMS_H
@@ -32,7 +32,7 @@ typedef struct lin_streams_options {
     const lin_fbank_table *fbank; /* input is sound in -1..1 at the model's rate; its arrays on the host; LIN_UNSUPPORTED on a
                                      backend without an fbank operation. NULL: input is features */
     int decodes;  /* greedy decoding: the results are phones instead of log-probabilities */
-    int exact;    /* products in the encoder's precision. 0: on a GPU, those of an fp32 encoder are tf32, which is several times as fast */
+    int exact;    /* products in the encoder's precision. 0: on a GPU, those of an fp32 encoder are tf32: several times as fast */
     int threads;  /* of a CPU, which work together on each tick; 0: one per core */
 } lin_streams_options;
 
@@ -81,8 +81,8 @@ lin_status lin_streams_tick(lin_streams *streams, const lin_tick *tick, lin_tick
 lin_status lin_streams_pending(lin_streams *streams, int slot, lin_phone *phone, int *pending, lin_error *err);
 
 /*
- * Between a slot and a stream of its own on the host (stream.h), of an encoder of the same model: to be saved, loaded or moved. Its
- * open run of greedy decoding stays behind. LIN_UNSUPPORTED for streams of sound.
+ * Between a slot and a stream of its own on the host (stream.h), of an encoder of the same model: to be saved, loaded or moved.
+ * Its open run of greedy decoding stays behind. LIN_UNSUPPORTED for streams of sound.
  */
 lin_status lin_streams_get(lin_streams *streams, int slot, lin_stream *to, lin_error *err);
 lin_status lin_streams_put(lin_streams *streams, int slot, lin_stream *from, lin_error *err);

@@ -38,7 +38,7 @@ struct lin_voices {
     int n_threads, open, stop;
 };
 
-/* ---- what the engine gives -------------------------------------------------------------------------------------------------- */
+/* ---- what the engine gives ------------------------------------------------------------------------------------------------- */
 
 static void show(void *context, lin_engine_id id, void *user, const lin_session_view *view)
 {
@@ -68,7 +68,7 @@ static void take_events(void *context, lin_engine_id id, void *user, const lin_e
     }
 }
 
-/* ---- what takes long -------------------------------------------------------------------------------------------------------- */
+/* ---- what takes long ------------------------------------------------------------------------------------------------------- */
 
 static void free_texts(char **texts, int n)
 {
@@ -108,8 +108,8 @@ static lin_status open_stream(lin_voice *v, lin_engine_id *id, lin_error *err)
     lin_engine *engine = v->voices->engine;
     const lin_voice_about *a = &v->about;
     if (a->state_s <= 0 && !v->state) return lin_engine_open(engine, a->rate_hz, a->channels, v, id, err);
-    const lin_engine_stream s = {.rate_hz = a->rate_hz, .channels = a->channels, .user = v, .save_s = a->state_s, .state = v->state,
-                                 .n_state = a->n_state};
+    const lin_engine_stream s = {.rate_hz = a->rate_hz, .channels = a->channels, .user = v, .save_s = a->state_s,
+                                 .state = v->state, .n_state = a->n_state};
     return lin_engine_open_saved(engine, &s, id, err);
 }
 
@@ -169,7 +169,7 @@ static void *run(void *context)
     return NULL;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------------------ */
+/* ---- all of them ----------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voices, lin_error *err)
 {
@@ -223,7 +223,7 @@ void lin_voices_destroy(lin_voices *vs)
 
 lin_engine *lin_voices_engine(const lin_voices *vs) { return vs->engine; }
 
-/* ---- one of them ------------------------------------------------------------------------------------------------------------ */
+/* ---- one of them ----------------------------------------------------------------------------------------------------------- */
 
 static void free_voice(lin_voice *v)
 {
@@ -247,7 +247,8 @@ lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, void *us
     const int later = about->n_phrases || about->state_s > 0 || about->state;
     if (about->state && !(v->state = lin_alloc(about->n_state, 1))) status = lin_no_memory(err, "a state", about->n_state);
     if (v->state) memcpy(v->state, about->state, about->n_state);
-    if (status == LIN_OK && about->n_phrases) status = copy_texts(about->phrases, v->n_wanted = about->n_phrases, &v->wanted, err);
+    v->n_wanted = about->n_phrases;
+    if (status == LIN_OK && v->n_wanted) status = copy_texts(about->phrases, v->n_wanted, &v->wanted, err);
     if (status == LIN_OK && !later) status = open_stream(v, &v->id, err);
     if (status != LIN_OK) {
         free_voice(v);

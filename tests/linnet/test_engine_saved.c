@@ -27,7 +27,7 @@ static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
 {
     heard *h = context;
     (void)err;
-    if (v->end == LIN_SESSION_OPEN || v->settled->n_phones == 0) return LIN_OK; // whether an empty one is shown depends on the views
+    if (v->end == LIN_SESSION_OPEN || v->settled->n_phones == 0) return LIN_OK; // an empty one is shown or not
     test_require(h->n + v->settled->n_phones <= MOST_PHONES && h->ends < MOST_ENDS, "too many results");
     memcpy(h->phones + h->n, v->settled->phones, (size_t)v->settled->n_phones * sizeof *h->phones);
     h->first[h->ends] = h->n;
