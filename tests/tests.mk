@@ -4,7 +4,7 @@
 #   [cuda]      needs the emulated GPU, or tests the tools of a real one       make check-cuda
 #   [variants]  networks that no shipped model uses, and the paper's recipes   make check-variants
 #   [slow]      not in make check-quick
-#   [release]   not under AddressSanitizer: it tests the kernels, which make asan instruments, or runs hardly anything of the program
+#   [release]   not under AddressSanitizer: it tests the kernels, which make asan instruments, or hardly runs the program
 #   [native]    not in make check-arm64: needs a sound device, a build, or programs of this machine
 # All without cuda and variants are make check.
 
