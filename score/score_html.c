@@ -99,8 +99,8 @@ static void head(const lin_score_report *r, lin_buffer *out)
             (long long)r->intervals->seed);
     }
     put(out, "<div class=\"cards\"><div><b>%d</b>tokens in %d utterances</div>", c.n_ref, c.utterances);
-    put(out, "<div><b>%2 %</b>%d correct</div><div><b>%2 %</b>%d substitutions</div>", lin_score_percent(c.correct, c.n_ref), c.correct,
-        lin_score_percent(c.sub, c.n_ref), c.sub);
+    put(out, "<div><b>%2 %</b>%d correct</div><div><b>%2 %</b>%d substitutions</div>", lin_score_percent(c.correct, c.n_ref),
+        c.correct, lin_score_percent(c.sub, c.n_ref), c.sub);
     put(out, "<div><b>%2 %</b>%d deletions</div><div><b>%2 %</b>%d insertions</div>", lin_score_percent(c.del, c.n_ref), c.del,
         lin_score_percent(c.ins, c.n_ref), c.ins);
     put(out, "<div><b>%2 %</b>%d utterances with errors</div></div>\n", lin_score_percent(c.wrong, c.utterances), c.wrong);

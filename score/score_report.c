@@ -254,7 +254,7 @@ lin_status lin_score_text(const lin_score_report *r, lin_buffer *out, lin_error 
     return lin_buffer_status(out, err);
 }
 
-/* ---- what an error rate is called, by the tokens of the reference ------------------------------------------------------------ */
+/* ---- what an error rate is called, by the tokens of the reference ---------------------------------------------------------- */
 
 // Of TIMIT and of other toolkits, besides what lin_phones_read knows.
 static const char *const others[] = {"bcl", "dcl", "gcl", "kcl", "pcl", "tcl",  "vcl", "cl", "epi", "pau",

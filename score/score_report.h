@@ -50,7 +50,11 @@ const char *lin_score_measure(const lin_score *score, const lin_phones *phones);
 
 /* ---- what the reports share (score_tables.c) ------------------------------------------------------------------------------- */
 
-static inline double lin_score_percent(long long part, long long whole) { return whole ? 100.0 * (double)part / (double)whole : 0; }
+static inline double lin_score_percent(long long part, long long whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
 /* NULL for -1. */
 static inline const char *lin_score_token_of(const lin_score *s, int token)
 {
