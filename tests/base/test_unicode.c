@@ -94,7 +94,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    if (argc > 1) golden = argv[1];
+    if (argc > 1) golden_folder = argv[1];
     Suite *suite = suite_create("unicode");
     TCase *tests = tcase_create("all");
     tcase_add_test(tests, composed_as_by_python);

@@ -50,14 +50,14 @@
     } while (0)
 
 // A file of tests/golden, or of the folder that a test program is given.
-SUPPORT const char *golden = "tests/golden";
+SUPPORT const char *golden_folder = "tests/golden";
 
 SUPPORT const char *golden_path(const char *name)
 {
     static char paths[4][512];
     static int next;
     char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", golden, name);
+    snprintf(path, sizeof paths[0], "%s/%s", golden_folder, name);
     return path;
 }
 

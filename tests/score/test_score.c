@@ -377,7 +377,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    if (argc > 1) golden = argv[1];
+    if (argc > 1) golden_folder = argv[1];
     Suite *suite = suite_create("score");
     TCase *tc = tcase_create("sclite"); // alone, for large sets: CK_RUN_CASE=sclite CK_DEFAULT_TIMEOUT=600
     tcase_add_test(tc, counts_are_sclites);

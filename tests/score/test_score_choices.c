@@ -113,7 +113,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    if (argc > 1) golden = argv[1];
+    if (argc > 1) golden_folder = argv[1];
     Suite *suite = suite_create("score of choices");
     TCase *tc = tcase_create("choices");
     tcase_add_test(tc, counts_of_trn_are_sclites);
