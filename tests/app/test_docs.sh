@@ -119,6 +119,21 @@ for page in $texts; do
         "$(awk '/^```/ { code = !code } !code && !/^ *\|/ && !/^    / && !/^!\[/ && !/https?:/ { gsub(/[\200-\277]/, ""); if (length($0) > 100) print FNR }' "$page" | head -n 3)"
 done
 
+# Each line of docs/contract.md names tests that are there, as `FILE` (CASE, CASE). without_test PAGE: those that are not.
+without_test() {
+    awk '/^## / { on = 1 } on && /^\| / && !/^\| what holds/ && !/^\|--/' "$1" | while IFS= read -r row; do
+        case $row in *'`tests/'*) ;; *) echo "no test: $row" ;; esac
+        echo "$row" | grep -oE '`tests/[^`]*`( \([a-z0-9_, ]*\))?' | tr -d '`(),' | while read -r file cases; do
+            [ -e "$file" ] || echo "$file"
+            for name in $cases; do grep -qE "START_TEST\($name\)" "$file" || echo "$file: $name"; done
+        done
+    done
+}
+is "docs/contract.md: every test that it names is there" "" "$(without_test docs/contract.md)"
+[ "$(grep -c '^| .*`tests/' docs/contract.md)" -ge 25 ] || fail "docs/contract.md has its lines"
+printf '## X\n| what holds | test |\n|--|--|\n| a | `tests/app/none.sh` |\n| b | - |\n| c | `tests/base/test_file.c` (of_old, long_names) |\n' > "$tmp/bad.md"
+is "a test that is not there is seen" 3 "$(without_test "$tmp/bad.md" | wc -l | tr -d ' ')"
+
 # The program in README.md compiles.
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md > "$tmp/example.c"
 ok "README.md has a program" test -s "$tmp/example.c"
