@@ -109,9 +109,9 @@ static void run_backward(lin_exec *exec, norm_job *job, float *dgamma, float *db
     }
 }
 
-void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db, const float *dy,
-                                 const float *more, const float *residual, const float *x, const float *stats, const float *gamma,
-                                 int rows, int C, const lin_dropout *dropout)
+void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
+                                 const float *dy, const float *more, const float *residual, const float *x, const float *stats,
+                                 const float *gamma, int rows, int C, const lin_dropout *dropout)
 {
     assert(rows >= 0 && C > 0);
     assert(!more || !residual); // there is one second way around the norm
