@@ -6,7 +6,7 @@
 
 #include "decoder/writers.h"
 
-static const char *name_of(const lin_live_words *w, int label)
+const char *lin_live_phone(const lin_live_words *w, int label)
 {
     const char *name = w->ipa ? lin_phones_ipa(w->phones, label) : lin_phones_name(w->phones, label);
     return name ? name : "?";
@@ -76,7 +76,7 @@ static void put_phone_list(lin_buffer *out, const char *key, const lin_live_word
     for (int i = from; i < result->n_phones; i++) {
         const lin_result_phone *p = &result->phones[i];
         lin_buffer_text(out, i > from ? ",{" : "{");
-        lin_buffer_member_text(out, "phone", name_of(words, p->label));
+        lin_buffer_member_text(out, "phone", lin_live_phone(words, p->label));
         lin_buffer_member_fixed(out, "start", p->start_s, 3);
         lin_buffer_member_fixed(out, "end", p->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
@@ -104,7 +104,7 @@ static void put_word_list(lin_buffer *out, const char *key, const lin_live_words
         lin_buffer_member_integer(out, "first_phone", before + w->first_phone);
         lin_buffer_key(out, "phones");
         for (int p = 0; p < w->n_phones; p++) {
-            const char *name = name_of(words, result->phones[w->first_phone + p].label);
+            const char *name = lin_live_phone(words, result->phones[w->first_phone + p].label);
             lin_buffer_char(out, p ? ',' : '[');
             lin_buffer_json(out, name, strlen(name));
         }

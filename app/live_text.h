@@ -21,6 +21,9 @@ typedef struct lin_live_words {
     int partial_phones; /* JSON of a growing utterance has new_phones and partial_phones too */
 } lin_live_words;
 
+/* "?" for no label of them. */
+const char *lin_live_phone(const lin_live_words *words, int label);
+
 /* What happened in all. */
 typedef struct lin_live_stats {
     double seconds; /* of sound, silence before the first sample left out */
