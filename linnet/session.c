@@ -79,7 +79,7 @@ lin_status lin_session_create(const lin_recognizer *recognizer, const lin_sessio
         status = lin_worker_create(recognizer->encoder, options->threads, &s->own_worker, err);
         s->worker = s->own_worker;
     }
-    if (status == LIN_OK && options->rate_hz) status = lin_session_tune(s, options->rate_hz, options->saves, err);
+    if (status == LIN_OK) status = lin_session_tune(s, options->rate_hz, options->saves, err);
     if (status != LIN_OK) {
         lin_session_destroy(s);
         return status;
@@ -105,14 +105,10 @@ lin_status lin_session_reset(lin_session *s, lin_error *err)
     s->finished = 0;
     lin_utterances_begin(s->utterances, NULL);
     lin_lane_begin(s->lane);
-    return s->features ? lin_extractor_reset(s->features, err) : LIN_OK;
+    return lin_extractor_reset(s->features, err);
 }
 
-double lin_session_seconds(const lin_session *s)
-{
-    const double hop_s = s->r->model->features.hop_ms * 1e-3;
-    return s->features ? (double)s->samples / s->options.rate_hz : (double)lin_lane_frames(s->lane) * hop_s;
-}
+double lin_session_seconds(const lin_session *s) { return (double)s->samples / s->options.rate_hz; }
 
 /* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
@@ -150,18 +146,16 @@ lin_status lin_session_hear_end(lin_session *s, lin_error *err)
 // What the network has not been given.
 static lin_status advance(lin_session *s, lin_error *err) { return lin_lane_advance(s->lane, s->worker, s->utterances, err); }
 
-static lin_status check_open(const lin_session *s, int takes, int n, lin_error *err)
+static lin_status check_open(const lin_session *s, int n, lin_error *err)
 {
-    if (!takes)
-        return lin_fail(err, LIN_INVALID, "this session takes %s", s->features ? "sound, not frames" : "frames, not sound");
-    if (n < 0) return lin_fail(err, LIN_INVALID, "%d samples or frames cannot be pushed", n);
+    if (n < 0) return lin_fail(err, LIN_INVALID, "%d samples cannot be pushed", n);
     return s->finished ? lin_fail(err, LIN_INVALID, "the session is finished; reset it first") : LIN_OK;
 }
 
 lin_status lin_session_push(lin_session *s, const float *samples, int n, lin_error *err)
 {
     const size_t channels = (size_t)s->options.channels;
-    lin_status status = check_open(s, s->features != NULL, n, err);
+    lin_status status = check_open(s, n, err);
     if (status == LIN_OK && n > BLOCK) { // the front end looks at a block before it takes it
         const size_t count = (size_t)n * channels, bad = lin_audio_find_bad(samples, count);
         if (bad < count)
@@ -175,16 +169,9 @@ lin_status lin_session_push(lin_session *s, const float *samples, int n, lin_err
     return status == LIN_OK ? lin_utterances_show(s->utterances, err) : status;
 }
 
-lin_status lin_session_push_frames(lin_session *s, const float *frames, int n, lin_error *err)
-{
-    lin_status status = check_open(s, s->features == NULL, n, err);
-    if (status == LIN_OK) status = lin_lane_feed(s->lane, s->worker, frames, n, s->utterances, err);
-    return status == LIN_OK ? lin_utterances_show(s->utterances, err) : status;
-}
-
 lin_status lin_session_end_utterance(lin_session *s, lin_error *err)
 {
-    lin_status status = check_open(s, 1, 0, err);
+    lin_status status = check_open(s, 0, err);
     if (status == LIN_OK) status = lin_utterances_end(s->utterances, err);
     if (status != LIN_OK || !s->options.resets) return status;
     lin_lane_forget(s->lane);
@@ -193,10 +180,9 @@ lin_status lin_session_end_utterance(lin_session *s, lin_error *err)
 
 lin_status lin_session_finish(lin_session *s, lin_error *err)
 {
-    lin_status status = check_open(s, 1, 0, err);
-    if (status == LIN_OK && s->features) status = lin_session_hear_end(s, err);
+    lin_status status = check_open(s, 0, err);
+    if (status == LIN_OK) status = lin_session_hear_end(s, err);
     if (status != LIN_OK) return status;
-    s->finished = 1;
     if (lin_lane_unfed(s->lane)) {
         status = advance(s, err);
         if (status == LIN_OK) status = lin_utterances_show(s->utterances, err);
@@ -217,18 +203,15 @@ static double resets_from(const lin_session *s) { return s->options.resets ? s->
 
 static lin_status check_savable(const lin_session *s, lin_error *err)
 {
-    if (!s->features) return lin_fail(err, LIN_INVALID, "a session of frames cannot be saved");
     if (!s->options.saves) return lin_fail(err, LIN_INVALID, "this session was not created to be saved");
     if (s->finished) return lin_fail(err, LIN_INVALID, "a finished session cannot be saved");
     return LIN_OK;
 }
 
-lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
+static lin_status save(lin_session *s, lin_state *state, lin_error *err)
 {
     lin_status status = check_savable(s, err);
     if (status != LIN_OK) return status;
-    if (s->options.decoding && s->options.decoding->n_best > 1)
-        return lin_fail(err, LIN_UNSUPPORTED, "alternatives cover a whole utterance: a session with them cannot be saved");
     const lin_search *search = lin_utterances_search(s->utterances);
     const int waiting = lin_lane_unfed(s->lane); // apart: frames that the network is given later
     const size_t frames = (size_t)waiting * (size_t)s->r->fbank.mel_bins * sizeof(float);
@@ -260,10 +243,21 @@ lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
     return status == LIN_OK ? lin_lane_save(s->lane, s->utterances, state, 0, err) : status;
 }
 
+// Alternatives are given when their whole utterance has ended: a state has not what they need of its beginning.
+static lin_status check_alternatives(const lin_session *s, const char *what, lin_error *err)
+{
+    if (!s->options.decoding || s->options.decoding->n_best <= 1) return LIN_OK;
+    return lin_fail(err, LIN_UNSUPPORTED, "alternatives cover a whole utterance: a session with them cannot be %s", what);
+}
+
+lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
+{
+    const lin_status status = check_alternatives(s, "saved", err);
+    return status == LIN_OK ? save(s, state, err) : status;
+}
+
 static lin_status check_fit(const lin_session *s, const lin_state_about *about, lin_error *err)
 {
-    if (s->options.decoding && s->options.decoding->n_best > 1)
-        return lin_fail(err, LIN_UNSUPPORTED, "alternatives cover a whole utterance: a session with them cannot be loaded");
     if (about->model != s->r->model->fingerprint)
         return lin_fail(err, LIN_MISMATCH, "the state belongs to another model (%016llx); this one is %016llx",
                         (unsigned long long)about->model, (unsigned long long)s->r->model->fingerprint);
@@ -315,53 +309,26 @@ static lin_status load(lin_session *s, const lin_state *state, lin_error *err)
 
 lin_status lin_session_load(lin_session *s, const lin_state *state, lin_error *err)
 {
-    if (!s->features) return lin_fail(err, LIN_INVALID, "a session of frames cannot be loaded");
     lin_status status = lin_session_reset(s, err);
+    if (status == LIN_OK) status = check_alternatives(s, "loaded", err);
     if (status == LIN_OK) status = load(s, state, err);
     if (status != LIN_OK) lin_session_reset(s, NULL);
     return status;
 }
 
-static lin_status copy_features(lin_session *to, const lin_session *from, lin_error *err)
-{
-    const size_t n = lin_extractor_state_bytes(from->features, 1);
-    void *bytes = lin_alloc(n, 1);
-    if (!bytes) return lin_no_memory(err, "a session", n);
-    lin_status status = lin_extractor_save(from->features, 1, bytes, err);
-    if (status == LIN_OK) status = lin_extractor_load(to->features, bytes, n, err);
-    lin_free(bytes);
-    return status;
-}
-
-static lin_status copy_stream(lin_session *to, const lin_session *from, lin_error *err)
-{
-    const size_t n = lin_stream_image_bytes(lin_lane_stream(from->lane));
-    void *image = lin_alloc(n, 1);
-    if (!image) return lin_no_memory(err, "a session", n);
-    lin_status status = lin_stream_save(lin_lane_stream(from->lane), image, n, err);
-    if (status == LIN_OK) status = lin_stream_load(lin_lane_stream(to->lane), image, n, err);
-    lin_free(image);
-    return status == LIN_OK ? lin_lane_go_on(to->lane, lin_lane_frames(from->lane), lin_lane_rows(from->lane), 1, err) : status;
-}
-
 lin_status lin_session_fork(lin_session *s, const lin_utterances_sink *sink, lin_session **copy, lin_error *err)
 {
+    lin_state state = {0};
     *copy = NULL;
-    lin_status status = s->features ? check_savable(s, err) : check_open(s, 1, 0, err);
-    if (status != LIN_OK) return status;
-    status = lin_session_create(s->r, &s->options, sink, copy, err);
-    if (status != LIN_OK) return status;
-    if (s->features) status = copy_features(*copy, s, err);
-    if (status == LIN_OK) status = copy_stream(*copy, s, err);
-    if (status == LIN_OK) status = lin_utterances_copy((*copy)->utterances, s->utterances, err);
-    if (status != LIN_OK) {
-        lin_session_destroy(*copy);
-        *copy = NULL;
-        return status;
-    }
-    (*copy)->samples = s->samples;
-    (*copy)->given = s->given;
-    return LIN_OK;
+    lin_status status = save(s, &state, err);
+    if (status == LIN_OK) status = lin_session_create(s->r, &s->options, sink, copy, err);
+    if (status == LIN_OK) status = load(*copy, &state, err);
+    if (status == LIN_OK) status = lin_utterances_copy((*copy)->utterances, s->utterances, err); // what was shown, too
+    lin_state_free(&state);
+    if (status == LIN_OK) return LIN_OK;
+    lin_session_destroy(*copy);
+    *copy = NULL;
+    return status;
 }
 
 void lin_session_decode_by(lin_session *s, const lin_decoding *decoding)

@@ -32,7 +32,7 @@
 /* Why an utterance ended, and the view of one: linnet/utterances.h (lin_session_end, lin_session_view). */
 
 typedef struct lin_session_options {
-    int rate_hz, channels;      /* of the sound that is pushed, as in frontend/audio.h; rate_hz = 0: only frames are pushed */
+    int rate_hz, channels;      /* of the sound that is pushed, as in frontend/audio.h */
     int channel;                /* LIN_CHANNEL_MIX, or 0, 1, ... */
     int endpoints;              /* 0: the rules are not looked at */
     int resets;                 /* 1: the network is reset at endpoints */
@@ -50,7 +50,7 @@ typedef struct lin_session_options {
     const lin_fbank *beside;
 } lin_session_options;
 
-/* Frames only, mixed down, resets, the default rules, greedy, one thread. */
+/* No rate and channels yet; mixed down, resets, the default rules, greedy, one thread. */
 lin_session_options lin_session_options_default(void);
 
 typedef struct lin_session lin_session;
@@ -68,12 +68,8 @@ lin_status lin_session_create(const lin_recognizer *recognizer, const lin_sessio
 void lin_session_destroy(lin_session *session);
 
 /* samples [n, channels] in -1..1, n from 0 on. LIN_NUMERIC, and nothing is taken, if one is no sound (frontend/audio.h);
- * LIN_INVALID after lin_session_finish, or for a session of frames. */
+ * LIN_INVALID after lin_session_finish. */
 lin_status lin_session_push(lin_session *session, const float *samples, int n, lin_error *err);
-
-/* frames [n, D] of unnormalised log-mel features, as frontend/fbank makes them with the recogniser's options. For a session of
- * frames. */
-lin_status lin_session_push_frames(lin_session *session, const float *frames, int n, lin_error *err);
 
 /* The utterance ends here, whatever the rules say. */
 lin_status lin_session_end_utterance(lin_session *session, lin_error *err);
@@ -89,15 +85,15 @@ lin_status lin_session_reset(lin_session *session, lin_error *err);
  * Saving writes the stream to a state, whose memory is used again; lin_state_write puts it into a file. Loading replaces the
  * stream of a session with the same model, sound, rules and decoding: it goes on with the same bits as if it had never stopped.
  * The state holds what decoding goes on with, not what was shown: after loading, the view of the utterance in progress begins
- * with what settles from then on, and utterances count from 1. Saving: LIN_INVALID without options.saves, after finish, and for a
- * session of frames. LIN_UNSUPPORTED with alternatives. Loading: LIN_MISMATCH if the state is of something else, LIN_FORMAT if
+ * with what settles from then on, and utterances count from 1. Saving: LIN_INVALID without options.saves, and after finish.
+ * LIN_UNSUPPORTED with alternatives. Loading: LIN_MISMATCH if the state is of something else, LIN_FORMAT if
  * damaged; the session is then as after reset.
  */
 lin_status lin_session_save(lin_session *session, lin_state *state, lin_error *err);
 lin_status lin_session_load(lin_session *session, const lin_state *state, lin_error *err);
 
 /* A second session that goes on from the same point, with its own sink; it has all that was shown. A worker that was given in the
- * options is shared by both. Needs options.saves unless it is of frames. */
+ * options is shared by both. Needs options.saves. */
 lin_status lin_session_fork(lin_session *session, const lin_utterances_sink *sink, lin_session **copy, lin_error *err);
 
 /* Another copy of its decoding from now on, with the same search; it must outlive the session. A fork has that of its

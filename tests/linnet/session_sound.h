@@ -6,13 +6,14 @@
 
 #include "base/memory.h"
 #include "frontend/source.h"
-#include "linnet/recognizer.h"
+#include "linnet/session.h"
 #include "tests/support.h"
 
 enum { RATE = 16000, PARTS = 3, PART_SAMPLES = 44800, SAMPLES = PARTS * PART_SAMPLES };
 
 static lin_recognizer recognizer;
 static float *features; // [n_features, D]
+static float *whole_sound; // [SAMPLES] that they are of
 static int n_features, D;
 
 #define require_ok(call)                                                                                                         \
@@ -56,13 +57,30 @@ static void setup(void)
     features = lin_alloc((size_t)(capacity * D), sizeof *features);
     require_ok(lin_extractor_push(extractor, sound, SAMPLES, features, capacity, &n_features, &err));
     lin_extractor_destroy(extractor);
-    lin_free(sound);
+    whole_sound = sound;
 }
 
 static void teardown(void)
 {
+    lin_free(whole_sound);
     lin_free(features);
     lin_recognizer_close(&recognizer);
+}
+
+// Of a session of this sound.
+static inline lin_session_options options_of_sound(void)
+{
+    lin_session_options o = lin_session_options_default();
+    o.rate_hz = RATE;
+    o.channels = o.saves = 1;
+    return o;
+}
+
+// The sound that completes n frames, where that of the `from` frames before has been pushed.
+static inline lin_status push_frames(lin_session *session, int from, int n, lin_error *err)
+{
+    const int begin = from ? from * 160 + 240 : 0, end = from + n ? (from + n) * 160 + 240 : 0;
+    return lin_session_push(session, whole_sound + begin, end - begin, err);
 }
 
 #endif

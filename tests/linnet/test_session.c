@@ -78,7 +78,7 @@ static void listen_to(const lin_session_options *o, int most, uint64_t seed, sho
     for (int at = 0, n, i = 0; at < n_features; at += n, i++) {
         n = most == 1 ? 1 : (int)lin_random_below(seed, (uint64_t)i, (uint32_t)most + 1);
         if (n > n_features - at) n = n_features - at;
-        require_ok(lin_session_push_frames(session, features + (size_t)(at * D), n, &err));
+        require_ok(push_frames(session, at, n, &err));
     }
     require_ok(lin_session_finish(session, &err));
     lin_session_destroy(session);
@@ -134,7 +134,7 @@ static shown a, b;
 
 START_TEST(any_split_gives_the_same)
 {
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     for (o.resets = 0; o.resets < 2; o.resets++) {
         listen_to(&o, n_features, 1, &a);
         ck_assert_int_ge(a.ends, 3);
@@ -152,7 +152,7 @@ END_TEST
 START_TEST(without_resets_all_utterances_are_one)
 {
     static lin_result_phone want[MOST_PHONES];
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     const int n = decode(0, n_features, want);
     const double longest[] = {30, 0.3, 0.06}; // the last two cut phones in two
     o.resets = 0;
@@ -175,7 +175,7 @@ END_TEST
 START_TEST(with_resets_each_utterance_begins_anew)
 {
     static lin_result_phone want[MOST_PHONES];
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     const double longest[] = {30, 0.9, 0.45};
     for (int i = 0; i < 3; i++) {
         o.rules.longest_s = longest[i];
@@ -186,7 +186,7 @@ START_TEST(with_resets_each_utterance_begins_anew)
         int fed = 0;
         while (fed < n_features && a.ends < MOST_ENDS - 1) {
             const int n = n_features - fed < 9 ? n_features - fed : 9;
-            require_ok(lin_session_push_frames(session, features + (size_t)(fed * D), n, &err));
+            require_ok(push_frames(session, fed, n, &err));
             fed += n;
         }
         lin_session_destroy(session);
@@ -214,7 +214,7 @@ END_TEST
 START_TEST(a_phone_that_an_end_cuts)
 {
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     lin_recognizer deaf = recognizer;
     const lin_params *params = &recognizer.model->params;
     float *bias = recognizer.model->values + params->table[params->output[1]].offset + 5;
@@ -243,18 +243,18 @@ END_TEST
 START_TEST(an_end_may_be_asked_for)
 {
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     o.rules.after_s = o.rules.before_s = o.rules.longest_s = 0;
     lin_session *session = create(&o, &a);
     require_ok(lin_session_end_utterance(session, &err)); // nothing has been said: nothing is told
     ck_assert_int_eq(a.views, 0);
-    require_ok(lin_session_push_frames(session, features, 100, &err));
+    require_ok(push_frames(session, 0, 100, &err));
     ck_assert_int_eq(a.ends, 0);
     ck_assert_int_gt(a.views, 0);
     require_ok(lin_session_end_utterance(session, &err));
     ck_assert_int_eq(a.ends, 1);
     ck_assert_int_eq(a.why[0], LIN_SESSION_ASKED);
-    require_ok(lin_session_push_frames(session, features + (size_t)(100 * D), n_features - 100, &err));
+    require_ok(push_frames(session, 100, n_features - 100, &err));
     require_ok(lin_session_finish(session, &err));
     ck_assert_int_eq(a.ends, 2);
     ck_assert_int_eq(a.why[1], LIN_SESSION_STOPPED);
@@ -265,7 +265,7 @@ START_TEST(an_end_may_be_asked_for)
     for (int p = 0; p < n; p++) ck_assert_int_eq(a.phones[a.first[1] + p].label, want[p].label);
     // And just before the sound ends.
     session = create(&o, &b);
-    require_ok(lin_session_push_frames(session, features, n_features, &err));
+    require_ok(push_frames(session, 0, n_features, &err));
     const int growing = b.n_growing;
     require_ok(lin_session_end_utterance(session, &err));
     ck_assert_int_ge(b.n, growing);
@@ -277,12 +277,12 @@ END_TEST
 START_TEST(nothing_is_allocated_on_the_way)
 {
     lin_error err = {0};
-    const lin_session_options o = lin_session_options_default();
+    const lin_session_options o = options_of_sound();
     lin_session *session = create(&o, &a);
     const unsigned long before = lin_memory_count();
     unsigned long first_utterance = 0;
     for (int at = 0; at + 4 <= n_features; at += 4) {
-        require_ok(lin_session_push_frames(session, features + (size_t)(at * D), 4, &err));
+        require_ok(push_frames(session, at, 4, &err));
         if (a.ends == 1 && !first_utterance) first_utterance = lin_memory_count() + 1;
     }
     ck_assert_int_ge(a.ends, 3);
@@ -295,12 +295,12 @@ END_TEST
 START_TEST(failures)
 {
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     lin_session *session = create(&o, &a);
     a.fail_at = 3;
     lin_status status = LIN_OK;
     for (int at = 0; at < n_features && status == LIN_OK; at += 5)
-        status = lin_session_push_frames(session, features + (size_t)(at * D), 5, &err);
+        status = push_frames(session, at, 5, &err);
     ck_assert_int_eq(status, LIN_IO);
     ck_assert_str_eq(err.message, "the sink is full");
     ck_assert_int_eq(a.views, 3);
@@ -309,7 +309,7 @@ START_TEST(failures)
     const lin_utterances_sink sink = {.context = &a, .show = hear};
     ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_INVALID);
     ck_assert_ptr_null(session);
-    o = lin_session_options_default();
+    o = options_of_sound();
     const unsigned long before = lin_memory_live();
     int k = 1;
     for (;; k++) {
@@ -336,11 +336,11 @@ START_TEST(construction_latency)
     ck_assert_double_eq_tol(d.total_s, 0.165, 1e-9);
     // A phone is settled by the feed of just that frame: the sound that has come by then ends total_s behind the phone.
     lin_error err = {0};
-    const lin_session_options o = lin_session_options_default();
+    const lin_session_options o = options_of_sound();
     lin_session *session = create(&o, &a);
     int seen = 0;
     for (int at = 0; at < 150; at++) {
-        require_ok(lin_session_push_frames(session, features + (size_t)(at * D), 1, &err));
+        require_ok(push_frames(session, at, 1, &err));
         const double sound_s = at * 0.01 + 0.025;
         for (; seen < a.n_growing; seen++) ck_assert_double_eq_tol(sound_s - a.growing[seen].end_s, d.total_s, 1e-6);
     }
@@ -406,7 +406,7 @@ START_TEST(sound_gives_what_its_frames_give)
     float *sound = lin_alloc(SAMPLES, sizeof *sound);
     make_sound(sound);
     lin_session_options o = of_sound(RATE, 1);
-    const lin_session_options of_frames = lin_session_options_default();
+    const lin_session_options of_frames = options_of_sound();
     listen_to(&of_frames, n_features, 1, &a);
     for (int i = 0; i < 3; i++) {
         lin_session *session = create(&o, &b);
@@ -491,13 +491,6 @@ START_TEST(saved_and_loaded)
     o.saves = 0;
     session = create(&o, &b);
     ck_assert_int_eq(lin_session_save(session, &state, &err), LIN_INVALID);
-    ck_assert_int_eq(lin_session_push_frames(session, features, 1, &err), LIN_INVALID);
-    lin_session_destroy(session);
-    const lin_session_options of_frames = lin_session_options_default();
-    session = create(&of_frames, &b);
-    ck_assert_int_eq(lin_session_save(session, &state, &err), LIN_INVALID);
-    ck_assert_int_eq(lin_session_load(session, &read, &err), LIN_INVALID);
-    ck_assert_int_eq(lin_session_push(session, sound, 1, &err), LIN_INVALID);
     lin_session_destroy(session);
     lin_state_free(&state);
     lin_state_free(&read);
@@ -533,18 +526,6 @@ START_TEST(forked)
         lin_session_destroy(session);
         lin_session_destroy(copy);
     }
-    const lin_session_options of_frames = lin_session_options_default();
-    session = create(&of_frames, &b);
-    require_ok(lin_session_push_frames(session, features, 200, &err));
-    fork = b;
-    require_ok(lin_session_fork(session, &(lin_utterances_sink){.context = &fork, .show = hear}, &copy, &err));
-    require_ok(lin_session_push_frames(session, features + (size_t)(200 * D), n_features - 200, &err));
-    require_ok(lin_session_push_frames(copy, features + (size_t)(200 * D), n_features - 200, &err));
-    require_ok(lin_session_finish(session, &err));
-    require_ok(lin_session_finish(copy, &err));
-    same(&b, &fork);
-    lin_session_destroy(session);
-    lin_session_destroy(copy);
     lin_free(sound);
 }
 END_TEST

@@ -267,7 +267,7 @@ static void feed(lin_session *session, int from, int to, int most, uint64_t seed
     for (int at = from, n, i = 0; at < to; at += n, i++) {
         n = most == 1 ? 1 : (int)lin_random_below(seed, (uint64_t)i, (uint32_t)most + 1);
         if (n > to - at) n = to - at;
-        require_ok(lin_session_push_frames(session, features + (size_t)(at * D), n, &err));
+        require_ok(push_frames(session, at, n, &err));
     }
 }
 
@@ -302,7 +302,7 @@ static lin_decoding search;
 
 START_TEST(any_split_gives_the_same)
 {
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     open_search(&search, lines[_i]);
     o.decoding = &search;
     const int splits = TEST_ASAN ? 1 : 3, from = TEST_ASAN ? 1 : 0;
@@ -326,7 +326,7 @@ END_TEST
 START_TEST(each_utterance_is_a_search_of_its_own)
 {
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     lin_decoder d = {0};
     lin_result want = {0};
     open_search(&search, lines[_i]);
@@ -369,7 +369,7 @@ END_TEST
 START_TEST(alternatives_of_what_was_settled)
 {
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     lin_words_options how = lin_words_options_default();
     lin_dictionary *dictionary;
     lin_ngram *lm;
@@ -401,7 +401,7 @@ END_TEST
 START_TEST(a_phone_that_an_end_cuts)
 {
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     const lin_recognizer sound = recognizer;
     lin_recognizer deaf = recognizer;
     const lin_params *params = &recognizer.model->params;
@@ -428,7 +428,7 @@ END_TEST
 // beam is so wide that it keeps the hypothesis of no word.
 START_TEST(guesses_that_are_dropped)
 {
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     open_search(&search, (lin_decoding_values){.words = 1, .lexicon = never_dict, .lm = never_arpa, .no_unknown = 1,
                                                .lm_weight = 0.2, .bonus = 2, .beam_score = 50});
     o.decoding = &search;
@@ -443,7 +443,7 @@ END_TEST
 
 START_TEST(nothing_is_allocated_on_the_way)
 {
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     open_search(&search, lines[_i]);
     o.decoding = &search;
     lin_session *session = create(&o, &a);
@@ -461,7 +461,7 @@ END_TEST
 START_TEST(failures)
 {
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     lin_session *session;
     open_search(&search, (lin_decoding_values){WORDS});
     o.decoding = &search;
@@ -475,7 +475,7 @@ START_TEST(failures)
         lin_memory_fail_at(k);
         lin_status status = LIN_OK;
         for (int at = 0; at + 20 <= n_features / 2 && status == LIN_OK; at += 20)
-            status = lin_session_push_frames(session, features + (size_t)(at * D), 20, &err);
+            status = push_frames(session, at, 20, &err);
         lin_memory_fail_at(0);
         ck_assert(status == LIN_OK || status == LIN_NO_MEMORY);
         lin_session_destroy(session);
@@ -516,7 +516,7 @@ static int begins_with(const heard *h, int from, int to, char letter)
 START_TEST(phrases_change_on_the_way)
 {
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     int n;
     write_list("-5");
     open_search(&search, (lin_decoding_values){WORDS, .context = list});
@@ -553,7 +553,7 @@ END_TEST
 START_TEST(phrases_of_phones_change_on_the_way)
 {
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     int n;
     write_list("0.1");
     open_search(&search, (lin_decoding_values){.beam = 8, .lexicon = dict, .context = list});
@@ -582,7 +582,7 @@ END_TEST
 START_TEST(phrases_that_cannot_be_read)
 {
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     int n;
     write_list("20");
     open_search(&search, (lin_decoding_values){WORDS, .context = list});
@@ -740,7 +740,7 @@ START_TEST(many_streams_are_sessions)
                                                 {WORDS, .n_best = 3}};
     static heard alone[STREAMS], together[STREAMS];
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     sound = lin_alloc(SAMPLES, sizeof *sound);
     make_sound(sound);
     write_list("12");
@@ -792,7 +792,7 @@ START_TEST(phrases_of_one_stream)
 {
     static const lin_decoding_values kinds[] = {{WORDS}, {WORDS, .n_best = 2}};
     lin_error err = {0};
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     lin_phrase phrases[64];
     char texts[64][4];
     lin_phrases made, empty = {NULL, NULL};
