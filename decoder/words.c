@@ -28,7 +28,7 @@ lin_words_options lin_words_options_default(void)
                                .longest = 100};
 }
 
-// ---- options ----------------------------------------------------------------------------------------------------------------
+/* ---- options --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_whole(const char *name, int value, int from, int to, lin_error *err)
 {
@@ -45,22 +45,22 @@ static lin_status check_number(const char *name, double value, double from, doub
 static lin_status check_options(const lin_words_options *o, lin_error *err)
 {
     lin_status status;
-    if ((status = check_whole("width", o->width, 1, LIN_WORDS_MAX, err))) return status;
-    if ((status = check_number("score", o->score, 0, 1e6, err))) return status;
-    if ((status = check_whole("labels", o->labels, 0, INT_MAX, err))) return status;
-    if ((status = check_number("blank", o->blank, 0, 1, err))) return status;
-    if ((status = check_number("blank_penalty", o->blank_penalty, -1e3, 1e3, err))) return status;
-    if ((status = check_whole("gap", o->gap, 0, INT_MAX, err))) return status;
-    if ((status = check_number("lm_weight", o->lm_weight, 0, 1e3, err))) return status;
-    if ((status = check_number("bonus", o->bonus, -1e3, 1e3, err))) return status;
-    if ((status = check_number("unknown", o->unknown, -INFINITY, 0, err))) return status;
-    if ((status = check_number("unknown_phone", o->unknown_phone, -1e6, 0, err))) return status;
-    if ((status = check_whole("rivals", o->rivals, 1, LIN_WORDS_MAX, err))) return status;
-    if ((status = check_whole("n_best", o->n_best, 1, LIN_WORDS_NBEST_MAX, err))) return status;
+    if ((status = check_whole("width", o->width, 1, LIN_WORDS_MAX, err)) != LIN_OK) return status;
+    if ((status = check_number("score", o->score, 0, 1e6, err)) != LIN_OK) return status;
+    if ((status = check_whole("labels", o->labels, 0, INT_MAX, err)) != LIN_OK) return status;
+    if ((status = check_number("blank", o->blank, 0, 1, err)) != LIN_OK) return status;
+    if ((status = check_number("blank_penalty", o->blank_penalty, -1e3, 1e3, err)) != LIN_OK) return status;
+    if ((status = check_whole("gap", o->gap, 0, INT_MAX, err)) != LIN_OK) return status;
+    if ((status = check_number("lm_weight", o->lm_weight, 0, 1e3, err)) != LIN_OK) return status;
+    if ((status = check_number("bonus", o->bonus, -1e3, 1e3, err)) != LIN_OK) return status;
+    if ((status = check_number("unknown", o->unknown, -INFINITY, 0, err)) != LIN_OK) return status;
+    if ((status = check_number("unknown_phone", o->unknown_phone, -1e6, 0, err)) != LIN_OK) return status;
+    if ((status = check_whole("rivals", o->rivals, 1, LIN_WORDS_MAX, err)) != LIN_OK) return status;
+    if ((status = check_whole("n_best", o->n_best, 1, LIN_WORDS_NBEST_MAX, err)) != LIN_OK) return status;
     return check_whole("longest", o->longest, 1, LIN_WORDS_LONGEST_MAX, err);
 }
 
-// ---- creation ---------------------------------------------------------------------------------------------------------------
+/* ---- creation -------------------------------------------------------------------------------------------------------------- */
 
 static size_t place(size_t *used, size_t count, size_t size)
 {
@@ -158,7 +158,7 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     const lin_words_options o = options ? *options : lin_words_options_default();
     *words = NULL;
     lin_status status = check_options(&o, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (lin_tree_lm_fingerprint(tree) != (lm ? lin_ngram_fingerprint(lm) : 0)) {
         return lin_fail(err, LIN_MISMATCH, "the lexicon's tree was made for another language model");
     }
@@ -180,7 +180,7 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     lay_out(w);
     w->fingerprint = fingerprint(w);
     status = lm ? make_tables(w, err) : LIN_OK;
-    if (status) lin_words_destroy(w);
+    if (status != LIN_OK) lin_words_destroy(w);
     else *words = w;
     return status;
 }
@@ -215,7 +215,7 @@ const char *lin_words_text(const lin_words *w, const lin_word_context *context, 
     return context ? lin_tree_word(context->extra, word - context->first) : NULL;
 }
 
-// ---- settling words, and making room for a row ------------------------------------------------------------------------------
+/* ---- settling words, and making room for a row ----------------------------------------------------------------------------- */
 
 // Keeps only the n best hypotheses, if even the trace-backs of all do not fit.
 static void keep_hyps(lin_words_view *s, int n)
@@ -248,7 +248,7 @@ static void settle_first(const lin_words *w, lin_words_view *s, lin_path *settle
     lin_words_traceback_of(w, s, t, all);
     lin_words_shares(w, s, t, all, s->shares);
     const lin_status status = lin_words_append_traceback(s, all, s->shares, 1, limit, settled, NULL);
-    if (status) s->failed = status;
+    if (status != LIN_OK) s->failed = status;
     settled->score = t->score;
     settled->acoustic = t->acoustic;
     settled->language = t->language;
@@ -351,7 +351,7 @@ static void settle(const lin_words *w, lin_words_view *s, lin_path *settled)
     }
 }
 
-// ---- push and finish --------------------------------------------------------------------------------------------------------
+/* ---- push and finish ------------------------------------------------------------------------------------------------------- */
 
 // The context has changed: pending bonuses are taken back, hypotheses inside words of the old context are dropped, and such words
 // in the unsettled part become unknown ones. A state from a file may claim to be of this context, so its values are checked.
@@ -406,8 +406,8 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d rows", n_frames);
     if (s.h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state before more rows");
     lin_status status = lin_rows_check_numbers(logp, n_frames, w->V, s.h->frame, err);
-    if (!status) status = reserve(&s, n_frames, settled, err);
-    if (status) return status;
+    if (status == LIN_OK) status = reserve(&s, n_frames, settled, err);
+    if (status != LIN_OK) return status;
     s.h->ranked = 0;
     change_context(w, &s, context);
     s.scores = hold_table(w);
@@ -456,7 +456,7 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
     if (h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state first");
     if (settled) {
         lin_status status = reserve(&s, 0, settled, err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
     }
     h->ranked = 0;
     change_context(w, &s, context);
@@ -478,7 +478,7 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
     return settled ? lin_words_append_best(w, &s, settled, err) : LIN_OK;
 }
 
-// ---- states from files ------------------------------------------------------------------------------------------------------
+/* ---- states from files ----------------------------------------------------------------------------------------------------- */
 
 static int in(int64_t value, int64_t from, int64_t to) { return value >= from && value <= to; }
 

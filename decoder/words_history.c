@@ -5,7 +5,7 @@
 
 #include "decoder/words_internal.h"
 
-// ---- traces -----------------------------------------------------------------------------------------------------------------
+/* ---- traces ---------------------------------------------------------------------------------------------------------------- */
 
 int lin_words_best(const lin_words_view *s)
 {
@@ -83,7 +83,7 @@ void lin_words_break_off(lin_words_view *s, lin_words_hyp *t)
     lin_words_weigh(t);
 }
 
-// ---- trace-backs ------------------------------------------------------------------------------------------------------------
+/* ---- trace-backs ----------------------------------------------------------------------------------------------------------- */
 
 void lin_words_follow_traces(const lin_words *w, const lin_words_view *s, lin_words_step end, lin_words_traceback *to)
 {
@@ -108,7 +108,7 @@ static void mark(const lin_words_view *s, int32_t *marks, int at)
     for (; at >= 0 && !marks[at] && !lin_words_is_settled(s, &s->traces[at]); at = s->traces[at].before) marks[at] = 1;
 }
 
-// ---- alternatives -----------------------------------------------------------------------------------------------------------
+/* ---- alternatives ---------------------------------------------------------------------------------------------------------- */
 
 // Alternatives that are further below the best change neither the list of the best nor a confidence.
 static const double LOST_MAX = 24;
@@ -266,7 +266,7 @@ void lin_words_settle_alternatives(const lin_words *w, lin_words_view *s, uint64
     rebuild(w, s);
 }
 
-// ---- removal of what nothing refers to --------------------------------------------------------------------------------------
+/* ---- removal of what nothing refers to ------------------------------------------------------------------------------------- */
 
 static int moved(const int32_t *marks, int at) { return at < 0 ? -1 : marks[at]; }
 
@@ -299,7 +299,7 @@ void lin_words_sweep(const lin_words *w, lin_words_view *s)
     }
 }
 
-// ---- states from files ------------------------------------------------------------------------------------------------------
+/* ---- states from files ----------------------------------------------------------------------------------------------------- */
 
 enum { FRAMES_MAX = 1 << 30 }; // of one run: as many more fit before an int32_t overflows
 

@@ -79,7 +79,8 @@ struct lin_words {
     int n_rows; // capacity for rows, for the exact sums of the n best; 0 with n_best 1
     size_t hyps_at, traces_at, alternatives_at, candidates_at, slots_at, order_at, rows_at, bytes;
     uint64_t fingerprint;
-    // Tables of scores, one for each core, beside the streams' states, which do not depend on them. A push holds one while it runs.
+    // Tables of scores, one for each core, beside the streams' states, which do not depend on them.
+    // A push holds one while it runs.
     int n_tables;
     lin_words_score *tables; // [n_tables, LIN_WORDS_SCORES]
     atomic_int *held;        // [n_tables]
@@ -290,7 +291,7 @@ static inline void lin_words_weigh(lin_words_hyp *t)
 // The natural logarithm with which the search sees the blank of a row.
 static inline float lin_words_blank(const lin_words *w, const float *logp) { return logp[0] - (float)w->o.blank_penalty; }
 
-// ---- words_history.c --------------------------------------------------------------------------------------------------------
+/* ---- words_history.c ------------------------------------------------------------------------------------------------------- */
 
 int lin_words_best(const lin_words_view *s); // index of the best hypothesis
 // Of the phone that a candidate's label ending began.
@@ -318,14 +319,14 @@ void lin_words_drop_alternatives(const lin_words *w, lin_words_view *s); // remo
 void lin_words_settle_alternatives(const lin_words *w, lin_words_view *s, uint64_t first, int64_t limit);
 int lin_words_good_history(const lin_words *w, const lin_words_view *s); // check of a state from a file
 
-// ---- words_search.c ---------------------------------------------------------------------------------------------------------
+/* ---- words_search.c -------------------------------------------------------------------------------------------------------- */
 
 // What hypotheses did in a row: only stayed, because its blank is probable enough; moved; or neither, because the row is
 // impossible for all.
 typedef enum lin_words_moved { LIN_WORDS_STAYED, LIN_WORDS_MOVED, LIN_WORDS_IMPOSSIBLE } lin_words_moved;
 lin_words_moved lin_words_row(const lin_words *w, lin_words_view *s, const float *logp);
 
-// ---- words_nbest.c ----------------------------------------------------------------------------------------------------------
+/* ---- words_nbest.c --------------------------------------------------------------------------------------------------------- */
 
 void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t, const lin_words_traceback *of,
                       double *shares);

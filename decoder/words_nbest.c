@@ -6,7 +6,7 @@
 
 #include "decoder/words_internal.h"
 
-// ---- confidence -------------------------------------------------------------------------------------------------------------
+/* ---- confidence ------------------------------------------------------------------------------------------------------------ */
 
 static const lin_words_trace *word_end(const lin_words_view *s, const lin_words_traceback *of, int word)
 {
@@ -70,7 +70,7 @@ void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_wor
     for (int i = 0; i < of->n_words; i++) shares[i] = 1 / shares[i];
 }
 
-// ---- paths ------------------------------------------------------------------------------------------------------------------
+/* ---- paths ----------------------------------------------------------------------------------------------------------------- */
 
 // Phones of a trace-back from number first (the word's first one) down to last.
 static void add_word(const lin_words_view *s, const lin_words_traceback *of, int first, int last, double share, int64_t limit,
@@ -103,7 +103,7 @@ lin_status lin_words_append_traceback(const lin_words_view *s, const lin_words_t
     const int inside = of->n > 0 && (!of->n_words || of->ends[0] > 0);
     const int n_phones = only_first ? of->n - of->ends[of->n_words - 1] : of->n, n_words = only_first ? 1 : of->n_words + inside;
     lin_status status = lin_path_reserve(path, n_phones, n_words, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     int first = of->n - 1;
     for (int i = of->n_words; i-- > 0; first = of->ends[i] - 1) {
         add_word(s, of, first, of->ends[i], shares[i], limit, path);
@@ -116,7 +116,7 @@ lin_status lin_words_append_traceback(const lin_words_view *s, const lin_words_t
     return LIN_OK;
 }
 
-// ---- exact sums -------------------------------------------------------------------------------------------------------------
+/* ---- exact sums ------------------------------------------------------------------------------------------------------------ */
 
 // Graves et al. 2006, eq. 6-8, with the rows of the unsettled part.
 
@@ -199,7 +199,7 @@ static double exact_sum(const lin_words *w, const lin_words_view *s, const lin_w
     return isnan(ends[0]) ? NAN : lin_words_log_add(ends[0], ends[1]);
 }
 
-// ---- rows -------------------------------------------------------------------------------------------------------------------
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
 int lin_words_rows_full(const lin_words *w, const lin_words_view *s)
 {
@@ -258,7 +258,7 @@ static int good_rows(const lin_words *w, const lin_words_view *s)
     return 1;
 }
 
-// ---- the n best -------------------------------------------------------------------------------------------------------------
+/* ---- the n best ------------------------------------------------------------------------------------------------------------ */
 
 static void offer(lin_words_ranking *g, const lin_words_ranked *new)
 {
@@ -423,7 +423,7 @@ static lin_status append(const lin_words *w, const lin_words_view *s, const lin_
     lin_words_shares(w, s, first, &best, s->best_shares);
     shares_of(s, of, behind, &best, s->best_shares, s->shares);
     lin_status status = lin_words_append_traceback(s, of, s->shares, 0, s->h->frame, path, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     path->score = score_of(i);
     path->acoustic = i->exact;
     path->language = i->language;

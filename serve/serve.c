@@ -17,7 +17,7 @@ enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10 };
 
 volatile int lin_serve_stop, lin_serve_reload;
 
-/* ---- what all files share --------------------------------------------------------------------------------------------------- */
+/* ---- what all files share -------------------------------------------------------------------------------------------------- */
 
 void lin_serve_touch(lin_client *c)
 {
@@ -70,7 +70,7 @@ void lin_serve_refuse(lin_serve *s, lin_web_peer *peer, int status, int retry_s,
     lin_buffer_free(&out);
 }
 
-/* ---- /metrics --------------------------------------------------------------------------------------------------------------- */
+/* ---- /metrics -------------------------------------------------------------------------------------------------------------- */
 
 static void put_metric(lin_buffer *out, const char *name, const char *type, const char *help, double value, int digits)
 {
@@ -79,7 +79,8 @@ static void put_metric(lin_buffer *out, const char *name, const char *type, cons
     lin_buffer_char(out, '\n');
 }
 
-static void put_causes(lin_buffer *out, const char *name, const char *help, const char *const *causes, const long long *values, int n)
+static void put_causes(lin_buffer *out, const char *name, const char *help, const char *const *causes, const long long *values,
+                       int n)
 {
     lin_buffer_format(out, "# HELP linnet_%s %s\n# TYPE linnet_%s counter\n", name, help, name);
     for (int i = 0; i < n; i++) lin_buffer_format(out, "linnet_%s{cause=\"%s\"} %lld\n", name, causes[i], values[i]);
@@ -95,7 +96,7 @@ static void put_metrics(lin_serve *s, lin_buffer *out)
     put_metric(out, "streams", "gauge", "WebSocket streams that are open.", s->n_streams, 0);
     put_metric(out, "streams_max", "gauge", "Streams that may be open.", s->v->max_streams, 0);
     int held = 0;
-    for (const lin_client *client = s->clients; client; client = client->behind) held += lin_stream_is_held_back(client);
+    for (const lin_client *client = s->clients; client; client = client->behind) held += lin_serve_stream_is_held_back(client);
     put_metric(out, "streams_held", "gauge", "Streams whose sound waits until their results are read.", held, 0);
     put_metric(out, "streams_total", "counter", "Streams that were opened.", (double)c.streams, 0);
     put_metric(out, "resumed_total", "counter", "Streams that went on from a saved state.", (double)c.resumed, 0);
@@ -129,7 +130,7 @@ static void put_metrics(lin_serve *s, lin_buffer *out)
                (const long long[]){c.bad, c.slow, c.idle, c.failed}, 4);
 }
 
-/* ---- routes ----------------------------------------------------------------------------------------------------------------- */
+/* ---- routes ---------------------------------------------------------------------------------------------------------------- */
 
 static int refuse(lin_serve *s, lin_web_peer *peer, long long *count, int status, int retry_s, const char *message)
 {
@@ -174,7 +175,7 @@ static void free_client(lin_client *c)
 {
     lin_serve *s = c->serve;
     if (c->kind == LIN_CLIENT_REQUEST) lin_files_leave(c);
-    else lin_stream_free(c); // waits for the engine: nothing touches the client afterwards
+    else lin_serve_stream_free(c); // waits for the engine: nothing touches the client afterwards
     pthread_mutex_lock(&s->lock);
     lin_client **at = &s->touched;
     while (*at && *at != c) at = &(*at)->next_touched;
@@ -205,7 +206,7 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
     s->n_clients++;
     if (kind == LIN_CLIENT_REQUEST) return c;
     s->n_streams++;
-    if (!lin_stream_begin(c)) {
+    if (!lin_serve_stream_begin(c)) {
         free_client(c);
         lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
         return NULL;
@@ -242,14 +243,16 @@ static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_r
 
 static void get(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
-    static const char models[] = "{\"object\":\"list\",\"data\":[{\"id\":\"linnet\",\"object\":\"model\",\"owned_by\":\"linnet\"}]}";
+    static const char models[] =
+        "{\"object\":\"list\",\"data\":[{\"id\":\"linnet\",\"object\":\"model\",\"owned_by\":\"linnet\"}]}";
     const char *type;
     size_t n;
     const char *file = lin_page_find(s->page, r->path, &type, &n);
     if (file) {
         static const lin_web_header policy = {"content-security-policy", "default-src 'self'; connect-src 'self' ws: wss:; "
                                                                          "img-src 'self' data:; frame-ancestors 'none'"};
-        answer(s, peer, &(lin_web_reply){.status = 200, .type = type, .body = file, .n = n, .headers = &policy, .n_headers = 1}, 0);
+        answer(s, peer, &(lin_web_reply){.status = 200, .type = type, .body = file, .n = n, .headers = &policy, .n_headers = 1},
+               0);
     } else if (!strcmp(r->path, "/healthz")) {
         lin_serve_answer(s, peer, 200, "text/plain", "ok\n", 3);
     } else if (!strcmp(r->path, "/readyz")) {
@@ -287,7 +290,7 @@ static void *on_open(void *context, lin_web_peer *peer, const lin_web_request *r
     return NULL;
 }
 
-/* ---- handlers --------------------------------------------------------------------------------------------------------------- */
+/* ---- handlers -------------------------------------------------------------------------------------------------------------- */
 
 static void on_data(void *context, void *user, const char *bytes, size_t n, int binary, int last)
 {
@@ -295,7 +298,7 @@ static void on_data(void *context, void *user, const char *bytes, size_t n, int 
     (void)context;
     c->heard_at = lin_now();
     if (c->kind == LIN_CLIENT_REQUEST) lin_files_data(c, bytes, n);
-    else lin_stream_data(c, bytes, n, binary, last);
+    else lin_serve_stream_data(c, bytes, n, binary, last);
 }
 
 static void on_complete(void *context, void *user)
@@ -329,7 +332,7 @@ static void tidy(lin_serve *s, double now)
         behind = c->behind;
         if (c->kind == LIN_CLIENT_REQUEST) {
             lin_files_expect(c, now);
-        } else if (lin_stream_is_dead(c, now)) {
+        } else if (lin_serve_stream_is_dead(c, now)) {
             s->transport->drop(c->peer);
             c->heard_at = now;
         }
@@ -352,7 +355,7 @@ static void drain(lin_serve *s, double now)
     }
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
-        if (c->kind != LIN_CLIENT_REQUEST) lin_stream_drain(c, now > s->drain_until);
+        if (c->kind != LIN_CLIENT_REQUEST) lin_serve_stream_drain(c, now > s->drain_until);
     }
 }
 
@@ -376,7 +379,7 @@ static void read_tokens_again(lin_serve *s)
 static void go_on(lin_client *c)
 {
     if (c->kind == LIN_CLIENT_REQUEST) lin_files_go_on(c);
-    else lin_stream_go_on(c);
+    else lin_serve_stream_go_on(c);
 }
 
 static int on_turn(void *context)
@@ -400,7 +403,7 @@ static int on_turn(void *context)
         behind = c->behind;
         if (!c->waiting) continue;
         c->waiting = 0;
-        lin_stream_go_on(c);
+        lin_serve_stream_go_on(c);
     }
     if (lin_serve_stop) drain(s, now);
     if (lin_serve_reload) read_tokens_again(s);
@@ -411,7 +414,7 @@ static int on_turn(void *context)
     return s->waiting ? SOON_MS : OFTEN_MS;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
 static void on_signal(int number)
 {
@@ -459,7 +462,8 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     const lin_warnings warnings = lin_complaints(v->quiet);
     const char *model;
     lin_status status = lin_model_named(&v->model, &model, err);
-    if (status == LIN_OK) status = lin_open_recognizer(&s->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
+    if (status == LIN_OK)
+        status = lin_open_recognizer(&s->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
     if (status != LIN_OK) return status;
     s->recognizer.stop = NULL; // uploads are finished after a signal
     if (!s->recognizer.streams)
@@ -485,7 +489,8 @@ static lin_status take_socket(int *socket, lin_error *err)
 {
     const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
     if (!pid || !n || strtol(pid, NULL, 10) != (long)getpid() || strcmp(n, "1") != 0)
-        return lin_fail(err, LIN_INVALID, "--listen systemd needs one socket from systemd (LISTEN_FDS=1): see recipes/serve/linnet.socket");
+        return lin_fail(err, LIN_INVALID,
+                        "--listen systemd needs one socket from systemd (LISTEN_FDS=1): see recipes/serve/linnet.socket");
     *socket = 3;
     return LIN_OK;
 }

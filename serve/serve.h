@@ -13,8 +13,8 @@
  *   lin_job     serve_files.c   An upload: the server's thread until it is complete, then a worker, then the server's.
  *
  * All handlers run on one thread, the server's. The engine's threads and the workers leave what they have in the outbox or the
- * job, and wake the server's thread (lin_serve_touch). No thread holds two locks, but that lin_serve_touch and lin_serve_count, which
- * take that of lin_serve for a moment, may be called with another one held.
+ * job, and wake the server's thread (lin_serve_touch). No thread holds two locks, except in lin_serve_touch and
+ * lin_serve_count, which take that of lin_serve for a moment.
  */
 #ifndef LIN_SERVE_SERVE_H
 #define LIN_SERVE_SERVE_H
@@ -67,8 +67,9 @@ struct lin_client {
 
 /* What happened, for /metrics. Under the lock of serve. */
 typedef struct lin_serve_counts {
-    long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token, refused_origin,
-        refused_host, refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped, finals_unread;
+    long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token,
+        refused_origin, refused_host, refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped,
+        finals_unread;
     double sound_s, file_s;
 } lin_serve_counts;
 
@@ -113,20 +114,20 @@ void lin_serve_count(lin_serve *serve, long long *count);
 void lin_serve_refuse(lin_serve *serve, lin_web_peer *peer, int status, int retry_s, const char *message);
 void lin_serve_answer(lin_serve *serve, lin_web_peer *peer, int status, const char *type, const char *body, size_t n);
 
-/* ---- serve/serve_stream.c: WebSockets ------------------------------------------------------------------------------------------ */
+/* ---- serve/serve_stream.c: WebSockets -------------------------------------------------------------------------------------- */
 
-int lin_stream_begin(lin_client *client); /* 0: out of memory; it must be freed all the same */
-void lin_stream_data(lin_client *client, const char *bytes, size_t n, int binary, int last);
+int lin_serve_stream_begin(lin_client *client); /* 0: out of memory; it must be freed all the same */
+void lin_serve_stream_data(lin_client *client, const char *bytes, size_t n, int binary, int last);
 /* Looks at a stream whose sound or results have gone on. */
-void lin_stream_go_on(lin_client *client);
+void lin_serve_stream_go_on(lin_client *client);
 /* No more sound is taken: the utterance ends, the client is told and left. */
-void lin_stream_drain(lin_client *client, int now);
+void lin_serve_stream_drain(lin_client *client, int now);
 /* Once a second. 1: it must be dropped: nothing came for too long, or it reads too slowly and was told so before. */
-int lin_stream_is_dead(lin_client *client, double now);
-int lin_stream_is_held_back(const lin_client *client); /* its sound waits until its results are read */
-void lin_stream_free(lin_client *client);
+int lin_serve_stream_is_dead(lin_client *client, double now);
+int lin_serve_stream_is_held_back(const lin_client *client); /* its sound waits until its results are read */
+void lin_serve_stream_free(lin_client *client);
 
-/* ---- serve/serve_outbox.c: what waits to be sent to a WebSocket ---------------------------------------------------------------- */
+/* ---- serve/serve_outbox.c: what waits to be sent to a WebSocket ------------------------------------------------------------ */
 
 extern const lin_voice_sink lin_outbox_sink; /* its user is the outbox */
 lin_outbox *lin_outbox_create(lin_client *client); /* NULL: out of memory */
@@ -151,7 +152,7 @@ void lin_outbox_owe(lin_outbox *outbox); /* Vosk: a message came that must be an
 void lin_outbox_answer(lin_outbox *outbox, int also_partial); /* as many as can be; 0: only by utterances that have ended */
 void lin_outbox_end(lin_outbox *outbox, int drained); /* puts what is said at the end of a stream; after it another may begin */
 
-/* ---- serve/serve_files.c: uploads ---------------------------------------------------------------------------------------------- */
+/* ---- serve/serve_files.c: uploads ------------------------------------------------------------------------------------------ */
 
 lin_status lin_files_create(lin_serve *serve, lin_error *err);
 void lin_files_destroy(lin_serve *serve);
@@ -164,14 +165,14 @@ void lin_files_expect(lin_client *client, double now); /* once a second: a body 
 void lin_files_go_on(lin_client *client); /* answers if the job is done */
 void lin_files_leave(lin_client *client); /* the client is gone */
 
-/* ---- serve/serve_page.c: the page ---------------------------------------------------------------------------------------------- */
+/* ---- serve/serve_page.c: the page ------------------------------------------------------------------------------------------ */
 
 lin_status lin_page_open(lin_page **page, lin_error *err);
 void lin_page_close(lin_page *page);
 /* The file of a path such as "/"; NULL: none. type: its media type. */
 const char *lin_page_find(const lin_page *page, const char *path, const char **type, size_t *n);
 
-/* ---- serve/serve.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- serve/serve.c --------------------------------------------------------------------------------------------------------- */
 
 extern volatile int lin_serve_stop; /* set by signals: 1: drain; 2: at once */
 extern volatile int lin_serve_reload; /* set by SIGHUP: the tokens are read again */

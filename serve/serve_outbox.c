@@ -51,7 +51,7 @@ struct lin_outbox {
     double sound_s, sound_at; // seconds of sound taken in, and when, for latencies
 };
 
-/* ---- messages --------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------------------------------------- */
 
 static int is_kept(lin_note_kind kind) { return kind == LIN_NOTE_OTHER || kind == LIN_NOTE_FINAL; }
 
@@ -118,7 +118,7 @@ lin_outbox_view lin_outbox_look(lin_outbox *o)
     return view;
 }
 
-/* ---- results, on other threads ---------------------------------------------------------------------------------------------- */
+/* ---- results, on other threads --------------------------------------------------------------------------------------------- */
 
 static char *text_of(const lin_buffer *b) { return lin_strdup(b->data ? b->data : ""); }
 
@@ -273,7 +273,7 @@ static void ended(void *user, double seconds, const lin_error *err)
 
 const lin_voice_sink lin_outbox_sink = {show, take_state, take_phrases, ended};
 
-/* ---- the server's thread ---------------------------------------------------------------------------------------------------- */
+/* ---- the server's thread --------------------------------------------------------------------------------------------------- */
 
 void lin_outbox_put(lin_outbox *o, lin_buffer *out)
 {
@@ -384,7 +384,7 @@ void lin_outbox_end(lin_outbox *o, int drained)
     pthread_mutex_unlock(&o->lock);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
 lin_outbox *lin_outbox_create(lin_client *client)
 {

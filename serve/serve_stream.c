@@ -7,7 +7,7 @@
 //
 // A client that reads its results slowly gets no provisional ones at first. Final results are never left out: where they wait,
 // its sound waits too, so that no more of them come than the 2 s of sound give that are taken in already. If one of them has
-// waited for --max-unread seconds, the client is told why the stream ends, behind the results that wait, and has as long again to
+// waited for max-unread seconds, the client is told why the stream ends, behind the results that wait, and has as long again to
 // read them.
 
 #include <math.h>
@@ -19,7 +19,7 @@
 
 #define ANSWER_S 0.45 // an answer is due when less sound than this waits, look-ahead among it
 #define MOST_STATE (64 << 20)
-#define CLOSE_S 2 // after --drain, for what waits
+#define CLOSE_S 2 // after the time to drain, for what waits
 
 struct lin_inbox {
     lin_voice *voice;   // NULL before the first sound
@@ -80,7 +80,7 @@ static int is_stuck(lin_client *c, double now)
     return 0;
 }
 
-int lin_stream_is_dead(lin_client *c, double now)
+int lin_serve_stream_is_dead(lin_client *c, double now)
 {
     if (is_stuck(c, now)) return 1;
     if (c->in->paused || c->in->ending || now - c->heard_at <= c->serve->v->idle_s) return 0;
@@ -88,11 +88,11 @@ int lin_stream_is_dead(lin_client *c, double now)
     return 1;
 }
 
-int lin_stream_is_held_back(const lin_client *c) { return c->in && c->in->is_held_back; }
+int lin_serve_stream_is_held_back(const lin_client *c) { return c->in && c->in->is_held_back; }
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
-int lin_stream_begin(lin_client *c)
+int lin_serve_stream_begin(lin_client *c)
 {
     c->config = lin_message_default(c->serve->v->rate_hz);
     c->in = lin_calloc(1, sizeof *c->in);
@@ -258,7 +258,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
     lin_message_free(&later);
 }
 
-void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int last)
+void lin_serve_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int last)
 {
     if (c->in->ending) return;
     if (c->in->finishing && !c->in->resets) return; // behind the end
@@ -280,10 +280,10 @@ void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int
         else if (last && c->kind == LIN_CLIENT_VOSK) lin_outbox_owe(c->out);
         if (last) c->in->pushed = 1;
     }
-    lin_stream_go_on(c);
+    lin_serve_stream_go_on(c);
 }
 
-/* ---- going on --------------------------------------------------------------------------------------------------------------- */
+/* ---- going on -------------------------------------------------------------------------------------------------------------- */
 
 // After FinalResult of a reset the next sound is another one.
 static void begin_again(lin_client *c)
@@ -308,7 +308,7 @@ static void conclude(lin_client *c)
     end(c, failure ? 1011 : drained ? 1001 : 1000, failure ? failure : "");
 }
 
-void lin_stream_go_on(lin_client *c)
+void lin_serve_stream_go_on(lin_client *c)
 {
     lin_serve *s = c->serve;
     lin_inbox *in = c->in;
@@ -348,7 +348,7 @@ void lin_stream_go_on(lin_client *c)
     if (!in->ending && !in->is_held_back && (!done || now.owed)) lin_serve_wait(c);
 }
 
-void lin_stream_drain(lin_client *c, int now)
+void lin_serve_stream_drain(lin_client *c, int now)
 {
     if (c->in->ending || c->in->finishing || (!now && lin_outbox_look(c->out).growing)) return;
     c->in->finishing = 3;
@@ -356,7 +356,7 @@ void lin_stream_drain(lin_client *c, int now)
     else conclude(c);
 }
 
-void lin_stream_free(lin_client *c)
+void lin_serve_stream_free(lin_client *c)
 {
     lin_inbox *in = c->in;
     if (in) {
