@@ -75,6 +75,8 @@ typedef struct lin_utterances_sink {
     lin_status (*settled)(void *context, lin_result *result, lin_error *err);
     /* An utterance has ended before row number `row` of the stream, with or without phones. Comes after the others. */
     lin_status (*ended)(void *context, lin_session_end end, int64_t row, lin_error *err);
+    /* Rows [n, V] as they come, which are then not decoded: nothing else is called. */
+    lin_status (*rows)(void *context, const float *logp, int n, lin_error *err);
 } lin_utterances_sink;
 
 typedef struct lin_utterances lin_utterances;
@@ -122,7 +124,6 @@ lin_status lin_utterances_end(lin_utterances *u, lin_error *err);
 /* The sound has ended: the last utterance, or the whole result. Only begin and destroy may follow. */
 lin_status lin_utterances_finish(lin_utterances *u, lin_error *err);
 
-int64_t lin_utterances_rows(const lin_utterances *u);
 const lin_reset_options *lin_utterances_ends(const lin_utterances *u);
 /* 1 if one of the next `rows` rows may be an endpoint that resets the network. */
 int lin_utterances_may_reset(const lin_utterances *u, int rows);

@@ -145,7 +145,8 @@ typedef struct lin_outbox_view {
 /* All on the server's thread. */
 lin_outbox_view lin_outbox_look(lin_outbox *outbox);
 int lin_outbox_next(lin_outbox *outbox, lin_web_message *message); /* 0: none waits. The message is valid until the next call */
-void lin_outbox_put(lin_outbox *outbox, lin_buffer *text); /* a message; frees the buffer */
+/* A message; is_last: nothing comes behind it. Frees the buffer. */
+void lin_outbox_put(lin_outbox *outbox, lin_buffer *text, int is_last);
 /* So much sound more is taken in now, for latencies. 1: the stream has ended. */
 int lin_outbox_take_sound(lin_outbox *outbox, double seconds);
 void lin_outbox_owe(lin_outbox *outbox); /* Vosk: a message came that must be answered */

@@ -46,6 +46,7 @@ struct lin_outbox {
     lin_buffer partial, out, settled, open, readable;
     int utterance, sent_phones, sent_words; // of a growing utterance, what has been sent
     int growing, ended, n_final;
+    int closed;    // it was told why it ends: nothing comes behind that
     char *failure; // why the stream ended
     double seconds;
     double sound_s, sound_at; // seconds of sound taken in, and when, for latencies
@@ -58,6 +59,7 @@ static int is_kept(lin_note_kind kind) { return kind == LIN_NOTE_OTHER || kind =
 // Locked. A message that must not be left out and does not fit the memory ends the stream.
 static void put(lin_outbox *o, const char *data, size_t n, lin_note_kind kind)
 {
+    if (o->closed) return;
     lin_note *note = lin_alloc(sizeof *note + n, 1);
     if (!note) {
         if (kind != LIN_NOTE_PARTIAL) o->lost = "out of memory";
@@ -275,10 +277,11 @@ const lin_voice_sink lin_outbox_sink = {show, take_state, take_phrases, ended};
 
 /* ---- the server's thread --------------------------------------------------------------------------------------------------- */
 
-void lin_outbox_put(lin_outbox *o, lin_buffer *out)
+void lin_outbox_put(lin_outbox *o, lin_buffer *out, int is_last)
 {
     pthread_mutex_lock(&o->lock);
     put_buffer(o, out, LIN_NOTE_OTHER);
+    o->closed |= is_last;
     pthread_mutex_unlock(&o->lock);
     lin_buffer_free(out);
 }

@@ -29,6 +29,7 @@ struct lin_inbox {
     lin_ogg_opus *opus; // of format ogg_opus
     float *held;        // [n_held] samples that do not fit the queue, from at_held on
     size_t n_held, at_held, held_capacity;
+    size_t end_at;      // the utterance ends behind held sample end_at - 1; 0: where the rules say so
     int paused, resets, pushed;
     int finishing;      // 1: no more comes; 2: the voice was asked for its last results; 3: the server stops
     int ending;         // all is said
@@ -56,7 +57,7 @@ static void give_up(lin_client *c, int code, const char *message)
     lin_buffer_text(&out, c->kind == LIN_CLIENT_VOSK ? "{" : "{\"type\":\"error\"");
     lin_buffer_member_text(&out, c->kind == LIN_CLIENT_VOSK ? "error" : "message", message);
     lin_buffer_char(&out, '}');
-    lin_outbox_put(c->out, &out);
+    lin_outbox_put(c->out, &out, 1);
     end(c, code, message);
 }
 
@@ -108,7 +109,7 @@ static void put_begin(lin_client *c)
     lin_live_put_begin(&out, &(lin_live_begin){"stream", model ? model : "", (int)c->config.rate_hz, c->config.channels,
                                                lin_session_construction(&s->recognizer)});
     if (out.n) out.n--;
-    lin_outbox_put(c->out, &out);
+    lin_outbox_put(c->out, &out, 0);
     s->transport->want(c->peer);
 }
 
@@ -152,7 +153,7 @@ static int open_voice(lin_client *c)
     }
     const lin_voice_about about = {.rate_hz = (int)m->rate_hz, .channels = m->channels, .n_phrases = m->n_phrases,
                                    .phrases = m->phrases, .bonus = s->v->decoding.context_bonus,
-                                   .own = m->push_to_talk, .state_s = m->state_s,
+                                   .state_s = m->state_s,
                                    .state = c->in->state.n ? c->in->state.data : NULL, .n_state = c->in->state.n};
     const lin_status status = lin_voice_open(s->voices, &about, c->out, &c->in->voice, &err);
     if (status != LIN_OK) {
@@ -182,31 +183,38 @@ static void decode_more(lin_client *c)
 // Moves held samples into the stream; 1 if none is left, and more may be read.
 static int pump(lin_client *c)
 {
+    lin_inbox *in = c->in;
     const size_t channels = (size_t)c->config.channels;
-    if (c->in->finishing >= 2) return c->in->n_held == 0; // what comes behind a reset waits for its end
+    if (in->finishing >= 2) return in->n_held == 0; // what comes behind a reset waits for its end
+    if (!lin_voice_ready(in->voice)) return 0;
     for (;;) {
-        if (lin_outbox_look(c->out).holds) return 0;
-        decode_more(c);
-        if (c->in->n_held - c->in->at_held < channels) break;
         int room;
         double waiting_s;
         lin_error err = {0};
-        lin_voice_room(c->in->voice, &room, &waiting_s);
-        const size_t have = (c->in->n_held - c->in->at_held) / channels, n = have < (size_t)room ? have : (size_t)room;
+        if (lin_outbox_look(c->out).holds) return 0;
+        if (in->end_at && in->end_at - 1 - in->at_held < channels) {
+            if (lin_voice_end_utterance(in->voice, NULL) == LIN_TOO_SMALL) return 0; // the one before comes first
+            in->end_at = 0;
+        }
+        decode_more(c);
+        if (in->n_held - in->at_held < channels) break;
+        lin_voice_room(in->voice, &room, &waiting_s);
+        const size_t until = in->end_at ? in->end_at - 1 : in->n_held, have = (until - in->at_held) / channels;
+        const size_t n = have < (size_t)room ? have : (size_t)room;
         if (n == 0) return 0;
         const int over = lin_outbox_take_sound(c->out, (double)n / c->config.rate_hz); // before results of it can come
-        if (over || lin_voice_push(c->in->voice, c->in->held + c->in->at_held, (int)n, &err) != LIN_OK) {
+        if (over || lin_voice_push(in->voice, in->held + in->at_held, (int)n, &err) != LIN_OK) {
             if (!over) give_up(c, 1011, err.message);
-            c->in->at_held = c->in->n_held = 0;
+            in->at_held = in->n_held = in->end_at = 0;
             return 1;
         }
-        c->in->at_held += n * channels;
+        in->at_held += n * channels;
         c->serve->counts.sound_s += (double)n / c->config.rate_hz;
     }
-    const size_t rest = c->in->n_held - c->in->at_held; // of a frame of several channels
-    if (rest && c->in->at_held) memmove(c->in->held, c->in->held + c->in->at_held, rest * sizeof *c->in->held);
-    c->in->at_held = 0;
-    c->in->n_held = rest;
+    const size_t rest = in->n_held - in->at_held; // of a frame of several channels
+    if (rest && in->at_held) memmove(in->held, in->held + in->at_held, rest * sizeof *in->held);
+    in->at_held = 0;
+    in->n_held = rest;
     return 1;
 }
 
@@ -248,7 +256,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
         if (c->in->voice && lin_voice_set_phrases(c->in->voice, m->phrases, m->n_phrases, &err) != LIN_OK)
             give_up(c, 1011, err.message);
     } else if (m->kind == LIN_MESSAGE_END_UTTERANCE) {
-        if (c->in->voice && lin_voice_end_utterance(c->in->voice, &err) != LIN_OK) give_up(c, 1008, err.message);
+        if (c->in->voice) c->in->end_at = c->in->n_held + 1; // behind the sound that came before
     } else if (awaits_state(c)) {
         give_up(c, 1008, "no state came to resume");
     } else {
