@@ -7,16 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/capture.h"
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/decoding_options.h"
 #include "app/endpoint_options.h"
 #include "app/front_options.h"
-#include "app/capture.h"
+#include "app/inputs.h"
 #include "app/live_text.h"
 #include "app/model_options.h"
 #include "app/terminal.h"
-#include "app/watch.h"
 #include "base/memory.h"
 #include "frontend/recording.h"
 #include "linnet/find.h"

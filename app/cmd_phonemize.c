@@ -9,9 +9,9 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/line_reader.h"
+#include "app/inputs.h"
 #include "base/textfile.h"
-#include "lexicon/marks.h"
+#include "lexicon/transcript.h"
 #include "linnet/wording.h"
 
 enum { IDS_AUTO, IDS_NONE, IDS_FIRST, IDS_LAST };

@@ -12,7 +12,6 @@
 #include "app/front_options.h"
 #include "app/mirror.h"
 #include "app/model_options.h"
-#include "app/spans.h"
 #include "linnet/file_session.h"
 #include "linnet/snapshots.h"
 #include "linnet/speakers.h"

@@ -8,6 +8,7 @@
 #define LIN_APP_FRONT_OPTIONS_H
 
 #include "app/options.h"
+#include "base/status.h"
 #include "linnet/front.h"
 
 /* ---- what the sound is ----------------------------------------------------------------------------------------------------- */
@@ -70,5 +71,12 @@ typedef struct lin_fbank_values {
      .text = "0.97", .min = 0, .max = 1, .help = "Coefficient of the pre-emphasis"}
 
 lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values);
+
+/* ---- durations and times --------------------------------------------------------------------------------------------------- */
+
+/* As people write them: 90, 90s, 1.5m, 2h, 250ms, 1:30, 1:23:40.5. */
+
+/* LIN_INVALID, with the accepted forms. `name` is the option's. */
+lin_status lin_span_parse(const char *name, const char *text, double *seconds, lin_error *err);
 
 #endif

@@ -1,13 +1,17 @@
-// inputs.c - the list of a command's input files; see inputs.h.
+// inputs.c - what a command reads; see inputs.h.
 
 #include "app/inputs.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "app/common.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "base/textfile.h"
 
 static lin_status add(lin_inputs *in, const char *path, const char *id, const char *speaker, lin_error *err)
@@ -140,4 +144,80 @@ const char *lin_inputs_twice(const lin_inputs *inputs)
     }
     lin_free((void *)ids);
     return twice;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------------------------------------- */
+
+lin_status lin_line_next(lin_line_reader *r, lin_error *err)
+{
+    r->text = NULL;
+    r->n = 0;
+    for (;;) {
+        if (lin_interrupted) return lin_fail(err, LIN_STOPPED, "interrupted");
+        if (r->n + 2 > r->capacity) {
+            lin_status status = lin_grow(&r->room, &r->capacity, r->n + 2 > 256 ? r->n + 2 : 256, 1, "a line", err);
+            if (status != LIN_OK)
+                return lin_fail(err, status, "%s:%d: no memory for a line of over %zu bytes", r->name, r->number + 1, r->n);
+        }
+        errno = 0;
+        const int c = getc_unlocked(r->file);
+        if (c == EOF && ferror(r->file)) {
+            const int reason = errno;
+            clearerr(r->file);
+            if (reason == EINTR) continue; // of another signal: continue the line
+            return lin_fail(err, LIN_IO, "cannot read %s: %s", r->name, strerror(reason));
+        }
+        if (c == EOF && r->n == 0) return LIN_OK;
+        if (c == EOF || c == '\n') break;
+        if (r->n == LIN_LINE_MOST)
+            return lin_fail(err, LIN_FORMAT, "%s:%d: a line of over %d bytes; this is not text", r->name, r->number + 1,
+                            (int)LIN_LINE_MOST);
+        r->room[r->n++] = (char)c;
+    }
+    if (r->n && r->room[r->n - 1] == '\r') r->n--;
+    r->room[r->n] = 0;
+    r->text = r->room;
+    r->number++;
+    return LIN_OK;
+}
+
+void lin_line_free(lin_line_reader *r)
+{
+    lin_free(r->room);
+    r->room = NULL;
+    r->text = NULL;
+    r->capacity = 0;
+}
+
+/* ---- files that change ----------------------------------------------------------------------------------------------------- */
+
+#define BETWEEN_LOOKS_S 0.5
+
+static lin_watch_look look(const char *path)
+{
+    struct stat s;
+    if (stat(path, &s) != 0 || !S_ISREG(s.st_mode)) return (lin_watch_look){0};
+    return (lin_watch_look){(int64_t)s.st_ino, (int64_t)s.st_size, (int64_t)s.st_mtim.tv_sec, (int64_t)s.st_mtim.tv_nsec};
+}
+
+static int same(const lin_watch_look *a, const lin_watch_look *b)
+{
+    return a->file == b->file && a->bytes == b->bytes && a->seconds == b->seconds && a->nanoseconds == b->nanoseconds;
+}
+
+void lin_watch_begin(lin_watch *w, const char *path)
+{
+    *w = (lin_watch){.path = path, .looked_at = -INFINITY};
+    if (path) w->told = w->seen = look(path);
+}
+
+int lin_watch_changed(lin_watch *w, double now)
+{
+    if (!w->path || now - w->looked_at < BETWEEN_LOOKS_S) return 0;
+    w->looked_at = now;
+    const lin_watch_look is = look(w->path), was = w->seen;
+    w->seen = is;
+    if (is.file == 0 || !same(&is, &was) || same(&is, &w->told)) return 0;
+    w->told = is;
+    return 1;
 }

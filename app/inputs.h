@@ -1,12 +1,18 @@
 /*
- * inputs.h - the list of a command's input files: operands, a list file, or a data directory.
+ * inputs.h - what a command reads: the list of its input files (operands, a list file, or a data directory); lines; files that
+ * change.
  *
- * One thread makes it; then it is constant.
+ * One thread makes the list; then it is constant. The others belong to one thread.
  */
 #ifndef LIN_APP_INPUTS_H
 #define LIN_APP_INPUTS_H
 
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
 #include "app/options.h"
+#include "base/status.h"
 #include "linnet/datadir.h"
 #include "linnet/speakers.h"
 
@@ -51,5 +57,62 @@ lin_status lin_inputs_measure(const lin_inputs *inputs, const lin_recognizer *re
 
 /* The first id that two inputs share, or NULL. */
 const char *lin_inputs_twice(const lin_inputs *inputs);
+
+/* ---- lines of a file or pipe ----------------------------------------------------------------------------------------------- */
+
+/*
+ * Of any length, one after the other. Unlike getline, this distinguishes the end from an error and from a failed allocation.
+ *
+ *   lin_line_reader r = {.file = stdin, .name = "standard input"};
+ *   while ((status = lin_line_next(&r, &err)) == LIN_OK && r.text) use(r.text, r.n, r.number);
+ *   lin_line_free(&r);
+ */
+
+enum { LIN_LINE_MOST = 64 << 20 }; /* bytes */
+
+typedef struct lin_line_reader {
+    FILE *file;       /* owned by the caller */
+    const char *name; /* for messages */
+    const char *text; /* the line without its LF or CR LF, followed by a NUL; may contain others; NULL at the end */
+    size_t n;
+    int number; /* from 1 */
+    char *room;
+    size_t capacity;
+} lin_line_reader;
+
+/* LIN_IO: reading failed; LIN_NO_MEMORY; LIN_FORMAT: over LIN_LINE_MOST bytes; LIN_STOPPED: a signal requested the end. With any
+ * of them text is NULL, and the message names the line. */
+lin_status lin_line_next(lin_line_reader *reader, lin_error *err);
+
+void lin_line_free(lin_line_reader *reader);
+
+/* ---- files that change ----------------------------------------------------------------------------------------------------- */
+
+/*
+ * Whether a file has been written since it was read, for a program that polls.
+ *
+ *   lin_watch_begin(&watch, "phrases");                          // before it is read for the first time
+ *   if (lin_watch_changed(&watch, lin_now())) ... read it again ...
+ *
+ * It checks at most twice a second, and reports a change when two checks find the same new file: by then most programs have
+ * written all of it. A missing file is not reported: it may be about to be replaced. A file that is not regular (a pipe) never
+ * changes.
+ */
+
+typedef struct lin_watch_look {
+    int64_t file, bytes, seconds, nanoseconds; /* inode, size, time of the last write; all 0: it does not exist */
+} lin_watch_look;
+
+typedef struct lin_watch {
+    const char *path; /* NULL: nothing is watched */
+    lin_watch_look told, seen;
+    double looked_at;
+} lin_watch;
+
+/* path: NULL is fine; must outlive it. */
+void lin_watch_begin(lin_watch *watch, const char *path);
+
+/* now: lin_now(). 1 once for each change. */
+int lin_watch_changed(lin_watch *watch, double now);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * textfile.h - reads text files: whole files, lines, fields, and quotes their bytes in messages.
+ * textfile.h - reads text files: whole files (also gzip'd), lines, fields, and quotes their bytes in messages.
  *
  * Dictionaries, transcripts and result files are parsed from memory, so that the same parser serves files, tests and fuzzing:
  *
@@ -62,5 +62,23 @@ static inline int lin_is_space(char c) { return c == ' ' || c == '\t' || c == '\
 static inline char lin_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
 static inline int lin_is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 static inline int lin_is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* ---- gzip ------------------------------------------------------------------------------------------------------------------ */
+
+/* RFC 1952: one or several members, one after the other. Every reader of text also accepts it. */
+
+/* Whether the bytes begin like a gzip file. */
+static inline int lin_gzip_is(const void *bytes, size_t n)
+{
+    const unsigned char *b = bytes;
+    return n >= 2 && b[0] == 0x1f && b[1] == 0x8b;
+}
+
+/*
+ * Expands all data to *text, NUL-terminated after its *n_text bytes and released with lin_free. LIN_FORMAT, naming the byte:
+ * truncated, damaged, followed by other data, or over `most` bytes when expanded. LIN_NO_MEMORY. On failure *text is NULL.
+ */
+lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char *name, char **text, size_t *n_text,
+                           lin_error *err);
 
 #endif

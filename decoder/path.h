@@ -15,9 +15,10 @@
 #ifndef LIN_DECODER_PATH_H
 #define LIN_DECODER_PATH_H
 
+#include <assert.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "base/memory.h"
 
 typedef struct lin_path_phone {
     int label;          /* 1 .. V-1 */
@@ -49,11 +50,28 @@ typedef struct lin_path {
     double language; /* natural logarithm by the language model, not weighted; 0 without one */
 } lin_path;
 
-/* Reserves memory for this many more phones and words, so that adding them allocates nothing.
- * On failure the path is unchanged. */
-lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err);
+/* Memory for this many more phones and words, so that adding them allocates nothing. On failure the path is unchanged. */
+static inline lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err)
+{
+    assert(path->n_phones >= 0 && path->n_phones <= path->phones_capacity && path->n_words >= 0 && path->n_words <= path->words_capacity);
+    lin_status status = lin_grow_int(&path->phones, &path->phones_capacity, (int64_t)path->n_phones + more_phones,
+                                     sizeof *path->phones, "a path", err);
+    if (status != LIN_OK) return status;
+    return lin_grow_int(&path->words, &path->words_capacity, (int64_t)path->n_words + more_words, sizeof *path->words, "a path",
+                        err);
+}
 
-void lin_path_clear(lin_path *path);
-void lin_path_free(lin_path *path);
+static inline void lin_path_clear(lin_path *path)
+{
+    path->n_phones = path->n_words = path->incomplete = 0;
+    path->score = path->acoustic = path->language = 0;
+}
+
+static inline void lin_path_free(lin_path *path)
+{
+    lin_free(path->phones);
+    lin_free(path->words);
+    *path = (lin_path){0};
+}
 
 #endif

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
-#include "decoder/word_context_internal.h"
 
 // While a context is built: phrases as word numbers, and the words outside the lexicon with their pronunciations.
 typedef struct builder {

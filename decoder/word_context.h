@@ -11,7 +11,10 @@
 #ifndef LIN_DECODER_WORD_CONTEXT_H
 #define LIN_DECODER_WORD_CONTEXT_H
 
+#include <stdint.h>
+
 #include "base/status.h"
+#include "decoder/context.h"
 #include "lexicon/g2p.h"
 #include "lexicon/tree.h"
 
@@ -20,7 +23,13 @@ typedef struct lin_word_phrase {
     double bonus;     /* for the whole phrase, natural logarithm */
 } lin_word_phrase;
 
-typedef struct lin_word_context lin_word_context;
+/* Its parts are for decoder/words. */
+typedef struct lin_word_context {
+    lin_context *phrases; /* as word numbers */
+    lin_tree *extra;      /* words outside the lexicon; may have none */
+    int first;            /* number of its first word: they follow the lexicon's */
+    uint64_t id;          /* of phrases and pronunciations; never 0 */
+} lin_word_context;
 
 /* g2p may be NULL: then a word outside the lexicon is LIN_INVALID, naming it. Phrases and g2p are not kept; the tree must
  * outlive the context. */

@@ -1,4 +1,5 @@
-// words.c - options, creation, push and finish of the word search; see words.h.
+// words.c - the interface of the word search, see words.h: options, creation, push, finish, states from files; and when a word is
+// settled. Calls all other files of the search (words_internal.h); they do not call it.
 
 #include "decoder/words.h"
 
@@ -44,18 +45,18 @@ static lin_status check_number(const char *name, double value, double from, doub
 static lin_status check_options(const lin_words_options *o, lin_error *err)
 {
     lin_status status;
-    if ((status = check_whole("width", o->width, 1, LIN_WORDS_MAX, err))) return status;
-    if ((status = check_number("score", o->score, 0, 1e6, err))) return status;
-    if ((status = check_whole("labels", o->labels, 0, INT_MAX, err))) return status;
-    if ((status = check_number("blank", o->blank, 0, 1, err))) return status;
-    if ((status = check_number("blank_penalty", o->blank_penalty, -1e3, 1e3, err))) return status;
-    if ((status = check_whole("gap", o->gap, 0, INT_MAX, err))) return status;
-    if ((status = check_number("lm_weight", o->lm_weight, 0, 1e3, err))) return status;
-    if ((status = check_number("bonus", o->bonus, -1e3, 1e3, err))) return status;
-    if ((status = check_number("unknown", o->unknown, -INFINITY, 0, err))) return status;
-    if ((status = check_number("unknown_phone", o->unknown_phone, -1e6, 0, err))) return status;
-    if ((status = check_whole("rivals", o->rivals, 1, LIN_WORDS_MAX, err))) return status;
-    if ((status = check_whole("n_best", o->n_best, 1, LIN_WORDS_NBEST_MAX, err))) return status;
+    if ((status = check_whole("width", o->width, 1, LIN_WORDS_MAX, err)) != LIN_OK) return status;
+    if ((status = check_number("score", o->score, 0, 1e6, err)) != LIN_OK) return status;
+    if ((status = check_whole("labels", o->labels, 0, INT_MAX, err)) != LIN_OK) return status;
+    if ((status = check_number("blank", o->blank, 0, 1, err)) != LIN_OK) return status;
+    if ((status = check_number("blank_penalty", o->blank_penalty, -1e3, 1e3, err)) != LIN_OK) return status;
+    if ((status = check_whole("gap", o->gap, 0, INT_MAX, err)) != LIN_OK) return status;
+    if ((status = check_number("lm_weight", o->lm_weight, 0, 1e3, err)) != LIN_OK) return status;
+    if ((status = check_number("bonus", o->bonus, -1e3, 1e3, err)) != LIN_OK) return status;
+    if ((status = check_number("unknown", o->unknown, -INFINITY, 0, err)) != LIN_OK) return status;
+    if ((status = check_number("unknown_phone", o->unknown_phone, -1e6, 0, err)) != LIN_OK) return status;
+    if ((status = check_whole("rivals", o->rivals, 1, LIN_WORDS_MAX, err)) != LIN_OK) return status;
+    if ((status = check_whole("n_best", o->n_best, 1, LIN_WORDS_NBEST_MAX, err)) != LIN_OK) return status;
     return check_whole("longest", o->longest, 1, LIN_WORDS_LONGEST_MAX, err);
 }
 
@@ -214,6 +215,142 @@ const char *lin_words_text(const lin_words *w, const lin_word_context *context, 
     return context ? lin_tree_word(context->extra, word - context->first) : NULL;
 }
 
+/* ---- settling words, and making room for a row ----------------------------------------------------------------------------- */
+
+// Keeps only the n best hypotheses, if even the trace-backs of all do not fit.
+static void keep_hyps(lin_words_view *s, int n)
+{
+    while (s->h->n_hyps > n) {
+        int worst = 0;
+        for (int i = 1; i < s->h->n_hyps; i++) {
+            if (s->hyps[i].score <= s->hyps[worst].score) worst = i;
+        }
+        s->hyps[worst] = s->hyps[--s->h->n_hyps];
+    }
+}
+
+// Gives out the first word of the best hypothesis, which all hypotheses have.
+static void settle_first(const lin_words *w, lin_words_view *s, lin_path *settled)
+{
+    const lin_words_hyp *t = &s->hyps[lin_words_best(s)];
+    const uint64_t first = t->first;
+    lin_words_traceback *all = &s->of;
+    int phones;
+    int64_t limit = s->h->frame;
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        for (int k = 0; k < 2; k++) {
+            const lin_words_ending *a = &s->hyps[i].endings[k];
+            if (a->best == -INFINITY) continue;
+            const int64_t behind = lin_words_begin_after_first(s, a->trace);
+            if (behind < limit) limit = behind;
+        }
+    }
+    lin_words_traceback_of(w, s, t, all);
+    lin_words_shares(w, s, t, all, s->shares);
+    const lin_status status = lin_words_append_traceback(s, all, s->shares, 1, limit, settled, NULL);
+    if (status != LIN_OK) s->failed = status;
+    settled->score = t->score;
+    settled->acoustic = t->acoustic;
+    settled->language = t->language;
+    (void)lin_words_first_of(s, lin_words_better_ending(t)->trace, &phones);
+    lin_words_settle_rows(w, s, all, limit);
+    lin_words_settle_alternatives(w, s, first, limit);
+    s->h->settled++;
+    s->h->settled_history = first;
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        lin_words_hyp *other = &s->hyps[i];
+        other->n_words--;
+        other->n_phones -= phones;
+        other->first = lin_words_first_of(s, lin_words_better_ending(other)->trace, NULL);
+    }
+}
+
+// Settles the first word of the best hypothesis; hypotheses without it are dropped.
+static void force(const lin_words *w, lin_words_view *s, lin_path *settled)
+{
+    const uint64_t first = s->hyps[lin_words_best(s)].first;
+    int n = 0;
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        if (s->hyps[i].first == first) s->hyps[n++] = s->hyps[i];
+    }
+    s->h->n_hyps = n;
+    settle_first(w, s, settled);
+}
+
+// Too many rows are stored: the best hypothesis decides on its first word or silence; if it is inside a word that does not end,
+// the best one of complete words decides.
+static void make_rows(const lin_words *w, lin_words_view *s, lin_path *settled)
+{
+    while (lin_words_rows_full(w, s)) {
+        const lin_words_hyp *best = &s->hyps[lin_words_best(s)];
+        int n = 0;
+        if (best->n_words) {
+            force(w, s, settled);
+            continue;
+        }
+        const int silence = best->n_phones == 0;
+        for (int i = 0; i < s->h->n_hyps; i++) {
+            const lin_words_hyp *t = &s->hyps[i];
+            if (silence ? t->n_phones == 0 : t->node == LIN_TREE_ROOT) s->hyps[n++] = *t;
+        }
+        if (n) s->h->n_hyps = n;
+        else s->h->rows_lost = 1;
+        if (silence) lin_words_settle_silence(w, s);
+    }
+}
+
+// For a row's traces and the row itself: removes, and settles if it must.
+static void make_room(const lin_words *w, lin_words_view *s, lin_path *settled)
+{
+    lin_words_header *h = s->h;
+    const int need = 2 * w->o.width; // traces of hypotheses, and of losers
+    if (lin_words_rows_full(w, s)) make_rows(w, s, settled);
+    if (h->n_traces + need <= w->n_traces && h->n_alternatives <= w->n_alternatives / 4 * 3) return;
+    lin_words_sweep(w, s);
+    while (h->n_alternatives > w->n_alternatives / 2) lin_words_thin_alternatives(w, s);
+    while (h->n_traces + need > w->n_traces - w->n_traces / 8) {
+        if (h->n_alternatives) lin_words_drop_alternatives(w, s);
+        else if (s->hyps[lin_words_best(s)].n_words) force(w, s, settled);
+        else if (h->n_hyps > 1) keep_hyps(s, h->n_hyps / 2);
+        else return;
+        lin_words_sweep(w, s);
+    }
+}
+
+static int shared_by_all(const lin_words_view *s)
+{
+    const uint64_t first = s->hyps[0].first;
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        if (!s->hyps[i].first || s->hyps[i].first != first) return 0;
+    }
+    return 1;
+}
+
+static int too_long(const lin_words *w, const lin_words_view *s)
+{
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        if (s->hyps[i].n_words > w->o.longest) return 1;
+    }
+    return 0;
+}
+
+// Settles the words that all hypotheses have, and words beyond `longest`.
+static void settle(const lin_words *w, lin_words_view *s, lin_path *settled)
+{
+    while (!s->failed && w->o.n_best == 1 && shared_by_all(s)) settle_first(w, s, settled);
+    while (!s->failed && too_long(w, s)) {
+        if (s->hyps[lin_words_best(s)].n_words) {
+            force(w, s, settled);
+            continue;
+        }
+        int n = 0;
+        for (int i = 0; i < s->h->n_hyps; i++) {
+            if (s->hyps[i].n_words <= w->o.longest) s->hyps[n++] = s->hyps[i];
+        }
+        s->h->n_hyps = n;
+    }
+}
+
 /* ---- push and finish ------------------------------------------------------------------------------------------------------- */
 
 // The context has changed: pending bonuses are taken back, hypotheses inside words of the old context are dropped, and such words
@@ -275,8 +412,12 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
     change_context(w, &s, context);
     s.scores = hold_table(w);
     for (int i = 0; i < n_frames && !s.failed; i++) {
-        lin_words_make_room(w, &s, settled);
-        if (lin_words_row(w, &s, logp + (size_t)i * (size_t)w->V)) lin_words_settle(w, &s, settled);
+        const float *row = logp + (size_t)i * (size_t)w->V;
+        make_room(w, &s, settled);
+        const lin_words_moved moved = lin_words_row(w, &s, row);
+        lin_words_keep_row(w, &s, row, moved == LIN_WORDS_IMPOSSIBLE);
+        s.h->frame++;
+        if (moved != LIN_WORDS_STAYED) settle(w, &s, settled);
     }
     release_table(w, s.scores);
     return s.failed ? lin_fail(err, s.failed, "out of memory for a path of words") : LIN_OK;
@@ -335,4 +476,34 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
     sort(&s);
     h->finished = 1;
     return settled ? lin_words_append_best(w, &s, settled, err) : LIN_OK;
+}
+
+/* ---- states from files ----------------------------------------------------------------------------------------------------- */
+
+static int in(int64_t value, int64_t from, int64_t to) { return value >= from && value <= to; }
+
+static int good_header(const lin_words *w, const lin_words_header *h)
+{
+    return in(h->n_hyps, 1, w->o.width) && in(h->n_traces, 0, w->n_traces) && in(h->n_alternatives, 0, w->n_alternatives - 1) &&
+           in(h->finished, 0, 1) && in(h->first_frame, INT64_MIN / 4, INT64_MAX / 4) &&
+           in(h->frame, h->first_frame, INT64_MAX / 2);
+}
+
+lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_error *err)
+{
+    uint64_t magic = 0;
+    if (n >= sizeof magic) memcpy(&magic, state, sizeof magic);
+    if (magic == LIN_WORDS_MAGIC_OLD) {
+        return lin_fail(err, LIN_MISMATCH, "the state is of an earlier version's word search, which this version cannot resume");
+    }
+    if (n != w->bytes) return lin_fail(err, LIN_MISMATCH, "a state of %zu bytes, but this word search has %zu", n, w->bytes);
+    const lin_words_view s = lin_words_view_of(w, (void *)(uintptr_t)state);
+    const lin_words_header *h = s.h;
+    if (h->magic != LIN_WORDS_MAGIC) return lin_fail(err, LIN_FORMAT, "the bytes are not the state of a word search");
+    if (h->fingerprint != w->fingerprint) {
+        return lin_fail(err, LIN_MISMATCH, "the state belongs to a word search with another lexicon, language model or options");
+    }
+    const int good = good_header(w, h) && lin_words_good_history(w, &s) && lin_words_good_results(w, &s);
+    if (good) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "the state of a word search is damaged");
 }

@@ -6,24 +6,25 @@
  * identified by a hash. Its two endings hold the alignments that end in blank and those that end in the last phone: the sum over
  * all alignments that were followed, for the score, and the best one, for the times.
  *
- *   words_search.c        Extends every hypothesis by a row of log-probabilities: it stays (blank, or the last phone again), or
- *                         moves by a phone to a child in the tree; where words end, each of them makes another hypothesis at
- *                         the root. Hypotheses with the same place and history are summed. Of those with the same place and
- *                         states but different histories (whose later scores are the same) the best `rivals` are kept, and of
- *                         all the best `width` within `score` of the best.
- *   words_history.c       The trace-back of the best alignments: traces, one for each phone, linked to the phone before, in a
- *                         fixed pool; traces that nothing refers to are removed when it is full. A word is settled once it is the
- *                         first of every hypothesis's history: it is given out with the times of the best hypothesis, but ends no
- *                         later than the next phone of any hypothesis begins; all trace-backs are cut after it.
- *   words_alternatives.c  The losers of recombinations, stored as alternatives to all phones of the winner so far: the score that
- *                         they lost then is what they lose at the end, as in a word lattice (Ortmanns, Ney & Aubert 1997). Only a
- *                         trace-back with the winner's phones can have the loser's instead: inside a word both have the same
- *                         remaining phones.
- *   words_nbest.c         The n best sequences of words, by a best-first search over hypotheses and alternatives, sorted by their
- *                         exact scores.
- *   words_exact.c         The rows that this needs, and the sum over all alignments of a sequence of phones.
- *   words_path.c          Makes phones and words, with times and confidences, from trace-backs.
- *   words.c               Options, creation, push, finish. words_check.c: states from files.
+ * Four files; each calls only those above it, and words.c calls all:
+ *
+ *   words_history.c  What the hypotheses have in common. The trace-back of the best alignments: traces, one for each phone,
+ *                    linked to the phone before, in a fixed pool; traces that nothing refers to are removed when it is full. And
+ *                    the losers of recombinations, stored as alternatives to all phones of the winner so far: the score that they
+ *                    lost then is what they lose at the end, as in a word lattice (Ortmanns, Ney & Aubert 1997). Only a
+ *                    trace-back with the winner's phones can have the loser's instead: inside a word both have the same remaining
+ *                    phones.
+ *   words_search.c   Extends every hypothesis by a row of log-probabilities: it stays (blank, or the last phone again), or moves
+ *                    by a phone to a child in the tree; where words end, each of them makes another hypothesis at the root.
+ *                    Hypotheses with the same place and history are summed. Of those with the same place and states but different
+ *                    histories (whose later scores are the same) the best `rivals` are kept, and of all the best `width` within
+ *                    `score` of the best. It does not know of results.
+ *   words_nbest.c    Results: phones and words, with times and confidences, from trace-backs; the n best sequences of words, by a
+ *                    best-first search over hypotheses and alternatives, sorted by their exact scores; for these the rows, and
+ *                    the sum over all alignments of a sequence of phones. It does not know of the search.
+ *   words.c          Options, creation, push, finish, states from files. A word is settled once it is the first of every
+ *                    hypothesis's history: it is given out with the times of the best hypothesis, but ends no later than the next
+ *                    phone of any hypothesis begins; all trace-backs are cut after it.
  *
  * Score of a hypothesis: acoustic sum + lm_weight * language model + bonus for every word begun + costs of unknown words +
  * context, and within a word the look-ahead (lm_weight times the best unigram below), which the language model replaces at the
@@ -40,7 +41,6 @@
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "decoder/word_context_internal.h"
 #include "decoder/words.h"
 #include "lexicon/ngram_pairs.h"
 
@@ -291,59 +291,56 @@ static inline void lin_words_weigh(lin_words_hyp *t)
 // The natural logarithm with which the search sees the blank of a row.
 static inline float lin_words_blank(const lin_words *w, const float *logp) { return logp[0] - (float)w->o.blank_penalty; }
 
-// words_search.c: extends all hypotheses by one row. 0: the row was skipped, because its blank is probable enough.
-int lin_words_row(const lin_words *w, lin_words_view *s, const float *logp);
+/* ---- words_history.c ------------------------------------------------------------------------------------------------------- */
 
-// words_history.c
 int lin_words_best(const lin_words_view *s); // index of the best hypothesis
 // Of the phone that a candidate's label ending began.
 int lin_words_new_trace(lin_words_view *s, const lin_words_candidate *c);
-// For a row's traces: removes, and settles if it must.
-void lin_words_make_room(const lin_words *w, lin_words_view *s, lin_path *settled);
-// Words of all hypotheses, and words beyond `longest`.
-void lin_words_settle(const lin_words *w, lin_words_view *s, lin_path *settled);
-void lin_words_sweep(const lin_words *w, lin_words_view *s); // removes traces that nothing refers to
-void lin_words_mark(const lin_words_view *s, int32_t *marks, int at); // marks a trace-back
 int lin_words_is_settled(const lin_words_view *s, const lin_words_trace *r);
-// The unfinished word becomes a complete unknown one.
-void lin_words_break_off(lin_words_view *s, lin_words_hyp *t);
 // History up to the first unsettled word, or 0; its phones.
 uint64_t lin_words_first_of(const lin_words_view *s, int at, int *phones);
 int64_t lin_words_begin_after_first(const lin_words_view *s, int at); // start of the phone after that word, or the next row
+// The unfinished word becomes a complete unknown one.
+void lin_words_break_off(lin_words_view *s, lin_words_hyp *t);
+void lin_words_sweep(const lin_words *w, lin_words_view *s); // removes traces and alternatives that nothing refers to
 
-// words_alternatives.c
-void lin_words_remember(const lin_words *w, lin_words_view *s, const lin_words_candidate *winner,
-                        const lin_words_candidate *loser);
-int lin_words_next_alternative(const lin_words *w, const lin_words_view *s, uint64_t winner, int at);
-void lin_words_mark_alternatives(const lin_words *w, lin_words_view *s, int32_t *marks);
-void lin_words_thin_alternatives(const lin_words *w, lin_words_view *s);
-void lin_words_drop_alternatives(const lin_words *w, lin_words_view *s);
-void lin_words_settle_alternatives(const lin_words *w, lin_words_view *s, uint64_t first, int64_t limit);
-
-// words_path.c
 void lin_words_traceback_of(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t, lin_words_traceback *to);
 // Appends the phones up to `end`.
 void lin_words_follow_traces(const lin_words *w, const lin_words_view *s, lin_words_step end, lin_words_traceback *to);
-// Both have the same word of the lexicon at an overlapping time.
-int lin_words_same(const lin_words_view *s, const lin_words_traceback *a, int i, const lin_words_traceback *b, int k);
+
+void lin_words_remember(const lin_words *w, lin_words_view *s, const lin_words_candidate *winner,
+                        const lin_words_candidate *loser);
+// First alternative of a winner from a slot on (-1: from its first slot on), or -1.
+int lin_words_next_alternative(const lin_words *w, const lin_words_view *s, uint64_t winner, int at);
+void lin_words_thin_alternatives(const lin_words *w, lin_words_view *s); // removes the worse half
+void lin_words_drop_alternatives(const lin_words *w, lin_words_view *s); // removes all
+// `first`, the first word of all histories, is settled and ends before `limit`: alternatives without it, or that continue
+// earlier, are removed.
+void lin_words_settle_alternatives(const lin_words *w, lin_words_view *s, uint64_t first, int64_t limit);
+int lin_words_good_history(const lin_words *w, const lin_words_view *s); // check of a state from a file
+
+/* ---- words_search.c -------------------------------------------------------------------------------------------------------- */
+
+// What hypotheses did in a row: only stayed, because its blank is probable enough; moved; or neither, because the row is
+// impossible for all.
+typedef enum lin_words_moved { LIN_WORDS_STAYED, LIN_WORDS_MOVED, LIN_WORDS_IMPOSSIBLE } lin_words_moved;
+lin_words_moved lin_words_row(const lin_words *w, lin_words_view *s, const float *logp);
+
+/* ---- words_nbest.c --------------------------------------------------------------------------------------------------------- */
+
 void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t, const lin_words_traceback *of,
                       double *shares);
 // Appends a trace-back's words, which end before frame `limit`: only the first one, or all and the phones after them.
 lin_status lin_words_append_traceback(const lin_words_view *s, const lin_words_traceback *of, const double *shares,
                                       int only_first, int64_t limit, lin_path *path, lin_error *err);
+lin_status lin_words_append_best(const lin_words *w, const lin_words_view *s, lin_path *path, lin_error *err);
 
-// words_exact.c: without effect if n_best is 1.
+// Rows for the exact sums: without effect if n_best is 1.
 void lin_words_keep_row(const lin_words *w, lin_words_view *s, const float *logp, int passed_over);
 int lin_words_rows_full(const lin_words *w, const lin_words_view *s);
 // Drops the rows of the first word, which end before `limit`.
 void lin_words_settle_rows(const lin_words *w, lin_words_view *s, const lin_words_traceback *of, int64_t limit);
 void lin_words_settle_silence(const lin_words *w, lin_words_view *s); // no hypothesis has a phone: all rows
-// Acoustic score; NAN: rows are lost.
-double lin_words_exact(const lin_words *w, const lin_words_view *s, const lin_words_traceback *of);
-int lin_words_good_rows(const lin_words *w, const lin_words_view *s); // check of a state from a file
-
-// words_nbest.c
-lin_status lin_words_append_best(const lin_words *w, const lin_words_view *s, lin_path *path, lin_error *err);
-int lin_words_good_ranking(const lin_words *w, const lin_words_view *s); // check of a state from a file
+int lin_words_good_results(const lin_words *w, const lin_words_view *s); // check of a state from a file
 
 #endif

@@ -1,9 +1,264 @@
-// The n best sequences of words: a best-first search over hypotheses, and over trace-backs in which an alternative replaces all
-// phones up to a place, by estimates of their scores; then exact scores, and sorting by these.
+// words_nbest.c - results: paths with confidences from trace-backs, exact sums, and the n best; see words_internal.h. Calls
+// words_history.c.
 
+#include <float.h>
 #include <string.h>
 
 #include "decoder/words_internal.h"
+
+/* ---- confidence ------------------------------------------------------------------------------------------------------------ */
+
+static const lin_words_trace *word_end(const lin_words_view *s, const lin_words_traceback *of, int word)
+{
+    return &s->traces[of->phones[of->ends[word]].trace];
+}
+
+static int64_t word_start(const lin_words_view *s, const lin_words_traceback *of, int word)
+{
+    const int first = word + 1 < of->n_words ? of->ends[word + 1] - 1 : of->n - 1;
+    return s->traces[of->phones[first].trace].start;
+}
+
+static int same_word(const lin_words_view *s, const lin_words_traceback *a, int i, const lin_words_traceback *b, int k)
+{
+    const lin_words_trace *x = word_end(s, a, i), *y = word_end(s, b, k);
+    return x->word == y->word && x->word >= 0 && word_start(s, a, i) <= y->start && word_start(s, b, k) <= x->start;
+}
+
+// A rival with this share of the probability differs from the trace-back in some words from number `from` on, counted from the
+// last one: those that the rival does not have at an overlapping time. Trace-backs share a common beginning.
+static void contest(const lin_words_view *s, const lin_words_traceback *of, int from, int at, double probability, double *shares)
+{
+    int to = of->n_words;
+    while (at >= 0 && !lin_words_is_settled(s, &s->traces[at])) {
+        const lin_words_trace *r = &s->traces[at];
+        int64_t start = r->start;
+        const int number = of->n_words - (int)(r->n_words - s->h->settled);
+        if (r->word != LIN_WORD_INSIDE && number >= 0 && number < to && word_end(s, of, number)->history == r->history) {
+            to = number;
+            break;
+        }
+        for (at = r->before; at >= 0 && s->traces[at].word == LIN_WORD_INSIDE; at = s->traces[at].before)
+            start = s->traces[at].start;
+        if (r->word < 0) continue;
+        while (from < to && word_start(s, of, from) > r->start) shares[from++] += probability;
+        if (from < to && word_end(s, of, from)->word == r->word && word_end(s, of, from)->start >= start) from++;
+    }
+    while (from < to) shares[from++] += probability;
+}
+
+void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t, const lin_words_traceback *of,
+                      double *shares)
+{
+    for (int i = 0; i < of->n_words; i++) shares[i] = 1;
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        const lin_words_hyp *other = &s->hyps[i];
+        if (other != t) contest(s, of, 0, lin_words_better_ending(other)->trace, exp(fmin(other->score - t->score, 0)), shares);
+    }
+    int behind = 0; // words that end after phone number i
+    for (int i = 0; i <= of->n; i++) {
+        const lin_words_trace *r = i < of->n ? &s->traces[of->phones[i].trace] : NULL;
+        const uint64_t key = r ? lin_words_trace_key(w, s, r) : s->h->settled_history;
+        // Inside a word of the lexicon the loser has the same word; in a word outside the lexicon it has other phones.
+        const int from = r && r->node == LIN_PLACE_UNKNOWN && behind > 0 ? behind - 1 : behind;
+        for (int k = -1; (k = lin_words_next_alternative(w, s, key, k)) >= 0;) {
+            const lin_words_alternative *a = &s->alternatives[k];
+            contest(s, of, from, a->end.trace, exp(-a->lost), shares);
+        }
+        behind += r && r->word != LIN_WORD_INSIDE;
+    }
+    for (int i = 0; i < of->n_words; i++) shares[i] = 1 / shares[i];
+}
+
+/* ---- paths ----------------------------------------------------------------------------------------------------------------- */
+
+// Phones of a trace-back from number first (the word's first one) down to last.
+static void add_word(const lin_words_view *s, const lin_words_traceback *of, int first, int last, double share, int64_t limit,
+                     lin_path *path)
+{
+    const int n = first - last + 1, word = s->traces[of->phones[last].trace].word;
+    lin_path_phone *phones = &path->phones[path->n_phones];
+    double sum = 0;
+    for (int k = n; k-- > 0; limit = phones[k].start) {
+        const lin_words_step *p = &of->phones[first - k];
+        const lin_words_trace *r = &s->traces[p->trace];
+        const float confidence = fminf(fmaxf((float)exp(p->logp / p->frames), FLT_MIN), 1);
+        phones[k] = (lin_path_phone){r->label, confidence, r->start, r->start + p->frames};
+        if (phones[k].end > limit) phones[k].end = limit;
+        if (phones[k].start >= phones[k].end) phones[k].start = phones[k].end - 1;
+        sum += log((double)confidence);
+    }
+    path->words[path->n_words++] = (lin_path_word){.word = word == LIN_WORD_INSIDE ? LIN_WORD_UNKNOWN : word,
+                                                   .first_phone = path->n_phones,
+                                                   .n_phones = n,
+                                                   .confidence = fmaxf((float)(exp(sum / n) * share), FLT_MIN),
+                                                   .start = phones[0].start,
+                                                   .end = phones[n - 1].end};
+    path->n_phones += n;
+}
+
+lin_status lin_words_append_traceback(const lin_words_view *s, const lin_words_traceback *of, const double *shares,
+                                      int only_first, int64_t limit, lin_path *path, lin_error *err)
+{
+    const int inside = of->n > 0 && (!of->n_words || of->ends[0] > 0);
+    const int n_phones = only_first ? of->n - of->ends[of->n_words - 1] : of->n, n_words = only_first ? 1 : of->n_words + inside;
+    lin_status status = lin_path_reserve(path, n_phones, n_words, err);
+    if (status != LIN_OK) return status;
+    int first = of->n - 1;
+    for (int i = of->n_words; i-- > 0; first = of->ends[i] - 1) {
+        add_word(s, of, first, of->ends[i], shares[i], limit, path);
+        if (only_first) return LIN_OK;
+    }
+    if (inside) {
+        add_word(s, of, first, 0, 1, limit, path);
+        path->incomplete = !s->h->finished;
+    }
+    return LIN_OK;
+}
+
+/* ---- exact sums ------------------------------------------------------------------------------------------------------------ */
+
+// Graves et al. 2006, eq. 6-8, with the rows of the unsettled part.
+
+// Phones after the settled part, and their rows.
+typedef struct sequence {
+    const int32_t *labels; // [n + 1], the last settled one first, 0: none
+    int n;
+    int64_t from, to; // frames
+} sequence;
+
+// Sums smaller than the row's largest one by this factor are left out.
+static const double NEGLIGIBLE = 1e-200;
+
+static float *row_at(const lin_words *w, const lin_words_view *s, int64_t frame)
+{
+    return s->rows + (size_t)(frame - s->h->rows_from) * (size_t)w->V;
+}
+
+// The row's probabilities divided by the largest one; returns the logarithm of the largest.
+static double scaled(const float *row, int V, double *p)
+{
+    float most = row[0];
+    for (int v = 1; v < V; v++) most = fmaxf(most, row[v]);
+    for (int v = 0; v < V; v++) p[v] = exp((double)row[v] - (double)most);
+    return (double)most;
+}
+
+// Logarithms of the sums over the alignments that end in the last phone, and in blank after it; NAN if a row has infinities.
+// State 0 is the settled label, 1 the blank after it, 2 i phone i, 2 i + 1 the blank after that.
+static void align_all(const lin_words *w, const lin_words_view *s, const sequence *q, const double settled[2], double ends[2])
+{
+    double *sums = s->sums, *p = s->sums + 2 * w->n_traceback + 2;
+    const int last = 2 * q->n + 1;
+    double scale = fmax(settled[0], settled[1]);
+    int low = 0, high = 1;
+    sums[0] = exp(settled[LIN_LABEL_ENDING] - scale);
+    sums[1] = exp(settled[LIN_BLANK_ENDING] - scale);
+    ends[0] = ends[1] = -INFINITY;
+    for (int64_t frame = q->from; frame < q->to; frame++) {
+        const float *row = row_at(w, s, frame);
+        if (isnan(row[0])) continue;
+        double largest = 0;
+        const double most = scaled(row, w->V, p);
+        if (!isfinite(most)) {
+            ends[0] = ends[1] = NAN;
+            return;
+        }
+        scale += most;
+        for (int more = 0; more < 2 && high < last; more++) sums[++high] = 0;
+        const int64_t least = 2 * (q->n - (q->to - 1 - frame)); // from earlier states the rest does not reach the last phone
+        for (int i = high; i >= low; i--) {
+            double sum = sums[i] + (i > low ? sums[i - 1] : 0);
+            if (i - 2 >= low && i % 2 == 0 && q->labels[i / 2] != q->labels[i / 2 - 1]) sum += sums[i - 2];
+            sums[i] = i < least ? 0 : sum * (i % 2 ? p[0] : i ? p[q->labels[i / 2]] : q->labels[0] ? p[q->labels[0]] : 0);
+            largest = fmax(largest, sums[i]);
+        }
+        if (!(largest > 0)) return;
+        for (int i = low; i <= high; i++) sums[i] /= largest;
+        scale += log(largest);
+        while (sums[low] < NEGLIGIBLE) low++;
+        while (sums[high] < NEGLIGIBLE) high--;
+    }
+    ends[LIN_LABEL_ENDING] = low <= last - 1 && last - 1 <= high ? scale + log(sums[last - 1]) : -INFINITY;
+    ends[LIN_BLANK_ENDING] = high == last ? scale + log(sums[last]) : -INFINITY;
+}
+
+static void take_labels(const lin_words_view *s, const lin_words_traceback *of, int first, int last, sequence *q)
+{
+    s->labels[0] = s->h->settled_label;
+    for (int i = first; i >= last; i--) s->labels[++q->n] = s->traces[of->phones[i].trace].label;
+}
+
+static double exact_sum(const lin_words *w, const lin_words_view *s, const lin_words_traceback *of)
+{
+    sequence q = {s->labels, 0, s->h->rows_from, s->h->frame};
+    double ends[2];
+    if (!w->n_rows || s->h->rows_lost) return NAN;
+    take_labels(s, of, of->n - 1, 0, &q);
+    align_all(w, s, &q, s->h->settled_sums, ends);
+    return isnan(ends[0]) ? NAN : lin_words_log_add(ends[0], ends[1]);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
+
+int lin_words_rows_full(const lin_words *w, const lin_words_view *s)
+{
+    return w->n_rows && !s->h->rows_lost && s->h->frame - s->h->rows_from >= w->n_rows;
+}
+
+void lin_words_keep_row(const lin_words *w, lin_words_view *s, const float *logp, int over)
+{
+    if (!w->n_rows || s->h->rows_lost) return;
+    float *row = row_at(w, s, s->h->frame);
+    memcpy(row, logp, (size_t)w->V * sizeof *row);
+    row[0] = over ? NAN : lin_words_blank(w, logp);
+}
+
+// The sums after the phones first .. last of a trace-back (none if last is larger), whose rows are before `limit`.
+static void settle_part(const lin_words *w, lin_words_view *s, const lin_words_traceback *of, int first, int last, int64_t limit)
+{
+    lin_words_header *h = s->h;
+    sequence q = {s->labels, 0, h->rows_from, limit};
+    double ends[2];
+    if (!w->n_rows || h->rows_lost || limit <= h->rows_from) return;
+    take_labels(s, of, first, last, &q);
+    align_all(w, s, &q, h->settled_sums, ends);
+    if (!(fmax(ends[0], ends[1]) > -INFINITY)) h->rows_lost = 1;
+    if (h->rows_lost) return;
+    memmove(s->rows, row_at(w, s, limit), (size_t)(h->frame - limit) * (size_t)w->V * sizeof *s->rows);
+    memcpy(h->settled_sums, ends, sizeof ends);
+    h->settled_label = q.labels[q.n];
+    h->rows_from = limit;
+}
+
+void lin_words_settle_rows(const lin_words *w, lin_words_view *s, const lin_words_traceback *of, int64_t limit)
+{
+    settle_part(w, s, of, of->n - 1, of->ends[of->n_words - 1], limit);
+}
+
+void lin_words_settle_silence(const lin_words *w, lin_words_view *s) { settle_part(w, s, NULL, -1, 0, s->h->frame); }
+
+static int good_rows(const lin_words *w, const lin_words_view *s)
+{
+    const lin_words_header *h = s->h;
+    if (!w->n_rows) return 1;
+    if (h->rows_lost != 0) return h->rows_lost == 1;
+    if (h->rows_from < h->first_frame || h->rows_from > h->frame || h->frame - h->rows_from > w->n_rows) return 0;
+    if (h->settled_label < 0 || h->settled_label >= w->V) return 0;
+    for (int i = 0; i < 2; i++) {
+        if (h->settled_sums[i] != -INFINITY && !(fabs(h->settled_sums[i]) < 1e15)) return 0;
+    }
+    if (h->settled_sums[0] == -INFINITY && h->settled_sums[1] == -INFINITY) return 0;
+    for (int64_t frame = h->rows_from; frame < h->frame; frame++) {
+        const float *row = row_at(w, s, frame);
+        for (int v = 1; v < w->V && !isnan(row[0]); v++) {
+            if (isnan(row[v])) return 0;
+        }
+    }
+    return 1;
+}
+
+/* ---- the n best ------------------------------------------------------------------------------------------------------------ */
 
 static void offer(lin_words_ranking *g, const lin_words_ranked *new)
 {
@@ -135,7 +390,7 @@ static void rank(const lin_words *w, const lin_words_view *s)
         traceback_of(w, s, g, best, &to);
         if (to.n == w->n_traceback || !is_new(g, words_of(s, &to, 1))) continue;
         i->words = words_of(s, &to, 0);
-        i->exact = lin_words_exact(w, s, &to);
+        i->exact = exact_sum(w, s, &to);
         // The sum that was followed is a part of the exact sum. For alternatives there are only estimates, which may be above it.
         if (i->base < 0) i->exact = fmax(i->exact, i->acoustic);
         if (i->exact > -INFINITY) g->found[g->n_found++] = best;
@@ -154,7 +409,7 @@ static void shares_of(const lin_words_view *s, const lin_words_traceback *of, do
     for (int k = 0; k < of->n_words; k++) {
         shares[k] = own;
         for (int b = 0; b < best->n_words; b++) {
-            if (lin_words_same(s, of, k, best, b)) shares[k] = best_shares[b];
+            if (same_word(s, of, k, best, b)) shares[k] = best_shares[b];
         }
     }
 }
@@ -216,7 +471,7 @@ lin_status lin_words_nbest(const lin_words *w, void *state, int which, lin_path 
     return append_found(w, &s, which, tail, err);
 }
 
-int lin_words_good_ranking(const lin_words *w, const lin_words_view *s)
+static int good_ranking(const lin_words *w, const lin_words_view *s)
 {
     const lin_words_ranking *g = s->ranking;
     if (!s->h->ranked) return 1;
@@ -234,3 +489,5 @@ int lin_words_good_ranking(const lin_words *w, const lin_words_view *s)
     }
     return 1;
 }
+
+int lin_words_good_results(const lin_words *w, const lin_words_view *s) { return good_rows(w, s) && good_ranking(w, s); }

@@ -1,4 +1,5 @@
-// One row of log-probabilities: every hypothesis stays or moves, equal ones are summed, rivals recombined, and the best kept.
+// words_search.c - one row of log-probabilities: every hypothesis stays or moves, equal ones are summed, rivals recombined, and
+// the best kept; see words_internal.h. It calls words_history.c, for the traces of what is kept and for the losers.
 
 #include <string.h>
 
@@ -49,7 +50,10 @@ static lin_words_candidate *find(const lin_words_view *s, const lin_words_hyp *t
     return NULL;
 }
 
-static void clear_slots(const lin_words *w, lin_words_view *s) { memset(s->slots, 0xFF, (size_t)w->n_slots * sizeof *s->slots); }
+static void clear_slots(const lin_words *w, lin_words_view *s)
+{
+    memset(s->slots, 0xFF, (size_t)w->n_slots * sizeof *s->slots);
+}
 
 // Keeps at most `width` candidates alive: the best; of equal ones the earlier.
 static void keep_width(const lin_words *w, lin_words_view *s)
@@ -509,12 +513,10 @@ static int expand(const lin_words *w, lin_words_view *s, const float *logp)
     return 1;
 }
 
-int lin_words_row(const lin_words *w, lin_words_view *s, const float *logp)
+lin_words_moved lin_words_row(const lin_words *w, lin_words_view *s, const float *logp)
 {
     const int blank = w->o.blank > 0 && exp((double)logp[0]) >= w->o.blank;
-    for (int i = 0; blank && i < s->h->n_hyps; i++) stay(w, &s->hyps[i], logp);
-    const int taken = blank || expand(w, s, logp);
-    lin_words_keep_row(w, s, logp, !taken);
-    s->h->frame++;
-    return !blank;
+    if (!blank) return expand(w, s, logp) ? LIN_WORDS_MOVED : LIN_WORDS_IMPOSSIBLE;
+    for (int i = 0; i < s->h->n_hyps; i++) stay(w, &s->hyps[i], logp);
+    return LIN_WORDS_STAYED;
 }

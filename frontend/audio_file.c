@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "frontend/audio_internal.h"
-#include "frontend/pcm.h"
 
 size_t lin_audio_read_at(const lin_audio *a, void *bytes, size_t n, int64_t offset)
 {

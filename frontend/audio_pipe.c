@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "frontend/audio_internal.h"
-#include "frontend/pcm.h"
 
 lin_status lin_audio_look(lin_audio *a, lin_sniffed *kind, const char **what, lin_error *err)
 {

@@ -18,9 +18,9 @@
 #include "base/memory.h"
 #include "base/system.h"
 #include "frontend/audio.h"
-#include "frontend/mix.h"
 #include "frontend/portaudio.h"
 #include "frontend/pulse.h"
+#include "frontend/resample.h"
 #include "frontend/ring.h"
 
 enum {

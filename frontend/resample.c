@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <math.h>
 #include <soxr.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -439,4 +440,16 @@ lin_status lin_resampler_add_past(lin_resampler *r, const float *in, int n, lin_
     r->n_past += n;
     r->lacking -= n;
     return LIN_OK;
+}
+
+/* ---- one channel ----------------------------------------------------------------------------------------------------------- */
+
+void lin_mix_down(float *mono, const float *samples, int n, int channels)
+{
+    for (int i = 0; i < n; i++) {
+        const float *frame = samples + (size_t)i * (size_t)channels;
+        float sum = 0;
+        for (int c = 0; c < channels; c++) sum += frame[c];
+        mono[i] = sum / (float)channels;
+    }
 }

@@ -1,5 +1,5 @@
 /*
- * resample.h - resamples one channel of sound, as it arrives, from any sample rate to any other.
+ * resample.h - mixes channels down to one, and resamples it, as it arrives, from any sample rate to any other.
  *
  * Pipeline: frontend/audio, one channel -> [this] -> frontend/fbank.
  * libsoxr at its high quality (20 bits, linear phase, flat to 91 % of the lower Nyquist frequency); with equal rates samples pass
@@ -85,5 +85,12 @@ lin_status lin_resampler_add_past(lin_resampler *resampler, const float *in, int
 
 /* Accepts NULL. */
 void lin_resampler_destroy(lin_resampler *resampler);
+
+/* ---- one channel ----------------------------------------------------------------------------------------------------------- */
+
+/* The mean of all channels. Everything that mixes does it here, with the same bits. Threads: any. */
+
+/* samples [n, channels] -> mono [n], which may be the same memory. */
+void lin_mix_down(float *mono, const float *samples, int n, int channels);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * shorten.h - decodes shorten, the lossless compression of the LDC's speech corpora (versions 1 to 3).
  *
- * Pipeline: bytes of a file or pipe -> [this] -> frontend/audio_sphere -> frontend/source. The header of a SPHERE file comes
+ * Pipeline: bytes of a file or pipe -> [this] -> frontend/sphere -> frontend/source. The header of a SPHERE file comes
  * before the stream; frontend/sphere reads it.
  *
  * The format (T. Robinson, SHORTEN: simple lossless and near-lossless waveform compression, CUED/F-INFENG/TR.156, 1994): a

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "frontend/mix.h"
 #include "frontend/resample.h"
 
 enum { BLOCK = LIN_SOURCE_BLOCK }; // frames of sound handled at a time

@@ -1,7 +1,7 @@
 /*
  * sphere.h - reads the header of a NIST SPHERE file, the format of the LDC's speech corpora.
  *
- * Pipeline: first bytes of a file or pipe -> [this] -> frontend/audio_sphere (samples, their count and checksum).
+ * Pipeline: first bytes of a file or pipe -> [this] -> frontend/audio.
  *
  * A header is text: "NIST_1A", its length in bytes, then lines "name type value" up to "end_head":
  *

@@ -8,7 +8,7 @@
 #include "app/common.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "lab/chart.h"
+#include "lab/plot.h"
 
 enum { SCALE_LINEAR, SCALE_LOG, SCALE_LOG2, MOST_SERIES = 32, MOST_COLUMNS = 256 };
 

@@ -1,7 +1,8 @@
 /*
- * plot.h - parts of a drawing with axes, as SVG text: panels, linear and logarithmic axes, curves, markers, error bars, keys.
+ * plot.h - parts of a drawing with axes, as SVG text: panels, linear and logarithmic axes, curves, markers, error bars, keys;
+ * and whole charts.
  *
- * Used by lab/chart.h (one panel with a legend) and by train/train_curves.c. Everything is appended to a lin_buffer.
+ * For charts (below: one panel with a legend) and train/train_curves.c. Everything is appended to a lin_buffer.
  *
  *   lin_plot_begin(&out, 760, 480, "Loss of a run");
  *   lin_plot_panel p = {.x = 74, .y = 84, .w = 600, .h = 300, .across = {.from = 1, .to = 20}, .up = {.from = 0, .to = 3}};
@@ -76,5 +77,40 @@ void lin_plot_key(lin_buffer *out, double x, double y, const char *name, const l
 
 /* Text at (x, y), with any bytes. anchor: "start", "middle" or "end". */
 void lin_plot_text(lin_buffer *out, double x, double y, int size, const char *anchor, const char *color, const char *text);
+
+/* ---- a chart of several curves --------------------------------------------------------------------------------------------- */
+
+/*
+ * Over one pair of axes: title, units, legend, error bars; readable when printed in black and white (every curve has its own
+ * dashes and markers).
+ *
+ *   lin_chart chart = {.title = "Time of attention", .x = {.label = "frames", .log = 2}, .y = {.label = "ms", .log = 10},
+ *                      .series = series, .n_series = 3};
+ *   lin_chart_svg(&chart, &out);                        // then lin_buffer_status, lin_file_write_all
+ */
+
+typedef struct lin_chart_axis {
+    const char *label; /* with its unit; "": none */
+    int log;           /* 0, 2 or 10: lin_plot_axis */
+    int has_from, has_to;
+    double from, to;   /* instead of those of the data, with has_from, has_to */
+} lin_chart_axis;
+
+/* Points in order of x. */
+typedef struct lin_chart_series {
+    const char *name;
+    const lin_plot_point *points;
+    int n;
+} lin_chart_series;
+
+typedef struct lin_chart {
+    const char *title, *note; /* any bytes; the note is a small line below the title, "" or NULL: none */
+    lin_chart_axis x, y;
+    const lin_chart_series *series; /* at most 32 have styles of their own */
+    int n_series;
+} lin_chart;
+
+/* Appends the whole drawing, 760 x 480. Any values are allowed: what cannot be drawn is left out. */
+void lin_chart_svg(const lin_chart *chart, lin_buffer *out);
 
 #endif

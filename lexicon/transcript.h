@@ -12,7 +12,7 @@
  * Text is UTF-8 (base/unicode.h). Letters A-Z in either case, apostrophes (also the curly ones) and hyphens make words; accents
  * of Latin-1 letters are dropped; "&" between two letters belongs to their word ("AT&T"); other punctuation separates words, but
  * the period of a spelled letter belongs to it where the dictionary has the letter so ("A." and "B.'s" in CMUdict). Digits are
- * refused, because they can be read in several ways. Marks such as [laughs] are not words (lexicon/marks.h):
+ * refused, because they can be read in several ways. Marks such as [laughs] are not words (lin_mark_length):
  * they are skipped and counted.
  *
  * Threads: one at a time per transcriber.
@@ -77,5 +77,24 @@ long lin_transcriber_marks(const lin_transcriber *transcriber, const char **firs
 /* The distinct unknown words in the order of their first appearance. */
 int lin_transcriber_unknown_count(const lin_transcriber *transcriber);
 lin_unknown_word lin_transcriber_unknown(const lin_transcriber *transcriber, int index);
+
+/* ---- marks that are not words ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Texts for alignment, training and scoring have marks of sounds and of the transcriber:
+ *
+ *   [anything]  <anything>          square and angle brackets
+ *   (coughs)  {sighs}  *laughter*   only if the first word names a sound or a silence (laugh, cough, breath, noise, music,
+ *                                   silence, inaudible, ...) and there are at most three: ordinary parentheses hold words
+ *   &=laughs                        CHAT's form
+ *
+ * A mark is at most LIN_MARK_MAX bytes long and within one line; brackets without an end separate words, as other punctuation
+ * does.
+ */
+
+enum { LIN_MARK_MAX = 80 };
+
+/* Length in bytes of the mark at the beginning of text [n]; 0 if there is none. */
+size_t lin_mark_length(const char *text, size_t n);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/cores.h"
 #include "base/memory.h"
 #include "frontend/mel.h"
-#include "frontend/mix.h"
+#include "frontend/resample.h"
 #include "linnet/engine_internal.h"
 
 enum { MOST_CAPACITY = 1 << 20, MOST_SHARDS = 1024, MOST_CHUNK = 32, BLOCK = 1024 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "frontend/loudness.h"
+#include "frontend/fbank.h"
 #include "frontend/mel.h"
 #include "linnet/recognizer.h"
 

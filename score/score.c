@@ -10,7 +10,6 @@
 #include "base/textfile.h"
 #include "score/bootstrap.h"
 #include "score/edit.h"
-#include "score/edit_choices.h"
 #include "score/stm.h"
 
 struct lin_score {

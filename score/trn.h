@@ -1,5 +1,5 @@
 /*
- * trn.h - reads transcripts and results for scoring: NIST TRN, STM and CTM, Kaldi text, JSON lines.
+ * trn.h - reads transcripts and results for scoring: NIST TRN, STM and CTM, Kaldi text, JSON lines; and maps of phones.
  *
  *   TRN    P P P (utt-id)                               ";;" begins a comment line
  *   STM    file channel speaker start end [<labels>] P P P      (stm.h)
@@ -12,7 +12,7 @@
  * Tokens and ids are compared without regard to the case of ASCII letters, as sclite does, unless asked otherwise.
  * In TRN and STM "{ a / b c / @ }" are alternatives, "@" is a null word, "(a)" is optional as for sclite -D, and one "*" at the
  * end of a word is dropped; in CTM so are "@", "(a)" and "a*", and alternatives are between lines <ALT_BEGIN>, <ALT> and
- * <ALT_END>. They become the marks of score/edit_choices. ";" and "\" inside words, which sclite treats specially too, are
+ * <ALT_END>. They become the marks of lin_edit_choices. ";" and "\" inside words, which sclite treats specially too, are
  * refused in TRN and STM. In the other formats all these are plain bytes.
  *
  *   lin_symbols tokens = {0};                                       // shared by reference and hypothesis
@@ -30,7 +30,42 @@
 #include "base/status.h"
 #include "base/symbols.h"
 #include "lexicon/phones.h"
-#include "score/phone_map.h"
+
+/* ---- which phones count as the same ---------------------------------------------------------------------------------------- */
+
+/*
+ * TIMIT's 61 as the 39 of the literature, and the like. Every token of reference and hypothesis is mapped as it is read.
+ *
+ *   # comment
+ *   ax ah            ax becomes ah
+ *   q                q is deleted
+ *   cl cl sil        of more fields the last one counts, as in Kaldi's phones.60-48-39.map
+ *
+ * All lines except those that delete have the same number of fields. A map is applied once: "ax ah" and "ah aa" do not make ax an
+ * aa. A name that is only mapped to is not changed. Example: share/linnet/timit-61-39.map. A map is immutable once made.
+ */
+
+typedef struct lin_phone_map lin_phone_map;
+
+typedef enum lin_phone_fate {
+    LIN_PHONE_UNKNOWN, /* it is not in the map; text and n are unchanged */
+    LIN_PHONE_MAPPED,  /* text and n are the new name, owned by the map */
+    LIN_PHONE_DELETED
+} lin_phone_fate;
+
+/*
+ * Reads n bytes of a file; messages call it name. Unless case_sensitive, ASCII letters are folded to lower case, and
+ * lin_phone_map_apply expects lower case. LIN_FORMAT with name:line: a phone mapped twice, another number of fields than before,
+ * control characters; a file that maps nothing. LIN_NO_MEMORY.
+ */
+lin_status lin_phone_map_parse(const char *text, size_t n, const char *name, int case_sensitive, lin_phone_map **map,
+                               lin_error *err);
+lin_status lin_phone_map_load(const char *path, int case_sensitive, lin_phone_map **map, lin_error *err);
+void lin_phone_map_destroy(lin_phone_map *map); /* NULL is fine */
+
+lin_phone_fate lin_phone_map_apply(const lin_phone_map *map, const char **text, size_t *n);
+
+/* ---- transcripts ----------------------------------------------------------------------------------------------------------- */
 
 typedef enum lin_trn_format {
     LIN_TRN_AUTO, /* by the name's extension (.trn, .stm, .ctm, .jsonl, .json), else by the first line */
@@ -71,7 +106,7 @@ typedef struct lin_trn {
     lin_symbols ids;               /* id of utterance u is string u */
     lin_trn_utterance *utterances; /* [n], in the order of the file */
     int n;
-    int *tokens; /* indices into the shared table, or marks of edit_choices.h */
+    int *tokens; /* indices into the shared table, or marks of edit.h */
     size_t n_tokens;
     size_t utterances_capacity, tokens_capacity;
     double *middles;      /* CTM by_channel: of each token, in seconds; of alternatives the latest; else NULL */

@@ -5,10 +5,10 @@
 #define LIN_SCORE_TRN_READER_H
 
 #include "base/textfile.h"
-#include "score/edit_choices.h"
+#include "score/edit.h"
 #include "score/trn.h"
 
-// A line of a CTM file, until they can be put in order. token: or a mark of edit_choices.h.
+// A line of a CTM file, until they can be put in order. token: or a mark of edit.h.
 typedef struct lin_ctm_row {
     int utterance, order, token;
     double start, middle;

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 
-enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10, BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
+enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10 };
 
 volatile int lin_serve_stop, lin_serve_reload;
 
@@ -31,6 +31,8 @@ void lin_serve_touch(lin_client *c)
     if (!s->woken_for_good) s->transport->wake(s->web);
     pthread_mutex_unlock(&s->lock);
 }
+
+void lin_serve_wait(lin_client *c) { c->waiting = c->serve->waiting = 1; }
 
 void lin_serve_count(lin_serve *s, long long *count)
 {
@@ -94,7 +96,7 @@ static void put_metrics(lin_serve *s, lin_buffer *out)
     put_metric(out, "streams", "gauge", "WebSocket streams that are open.", s->n_streams, 0);
     put_metric(out, "streams_max", "gauge", "Streams that may be open.", s->v->max_streams, 0);
     int held = 0;
-    for (const lin_client *client = s->clients; client; client = client->behind) held += client->is_held_back;
+    for (const lin_client *client = s->clients; client; client = client->behind) held += lin_serve_stream_is_held_back(client);
     put_metric(out, "streams_held", "gauge", "Streams whose sound waits until their results are read.", held, 0);
     put_metric(out, "streams_total", "counter", "Streams that were opened.", (double)c.streams, 0);
     put_metric(out, "resumed_total", "counter", "Streams that went on from a saved state.", (double)c.resumed, 0);
@@ -169,6 +171,23 @@ static int has_room(lin_serve *s, lin_web_peer *peer, const char *address)
     return is_one_of_few(s, peer, address);
 }
 
+static void free_client(lin_client *c)
+{
+    lin_serve *s = c->serve;
+    if (c->kind == LIN_CLIENT_REQUEST) lin_files_leave(c);
+    else lin_serve_stream_free(c); // waits for the engine: nothing touches the client afterwards
+    pthread_mutex_lock(&s->lock);
+    lin_client **at = &s->touched;
+    while (*at && *at != c) at = &(*at)->next_touched;
+    if (*at) *at = c->next_touched;
+    pthread_mutex_unlock(&s->lock);
+    *(c->before ? &c->before->behind : &s->clients) = c->behind;
+    if (c->behind) c->behind->before = c->before;
+    s->n_clients--;
+    s->n_streams -= c->kind != LIN_CLIENT_REQUEST;
+    lin_free(c);
+}
+
 static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_request *r, lin_client_kind kind)
 {
     lin_client *c = lin_calloc(1, sizeof *c);
@@ -187,31 +206,13 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
     s->n_clients++;
     if (kind == LIN_CLIENT_REQUEST) return c;
     s->n_streams++;
+    if (!lin_serve_stream_begin(c)) {
+        free_client(c);
+        lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
+        return NULL;
+    }
     lin_serve_count(s, &s->counts.streams);
-    lin_serve_stream_begin(c);
     return c;
-}
-
-static void forget(lin_client **list, lin_client *c, size_t next)
-{
-    while (*list && *list != c) list = (lin_client **)(void *)((char *)*list + next);
-    if (*list) memcpy(list, (char *)c + next, sizeof *list);
-}
-
-static void free_client(lin_client *c)
-{
-    lin_serve *s = c->serve;
-    if (c->kind == LIN_CLIENT_REQUEST) lin_files_leave(c);
-    else lin_serve_stream_free(c); // waits for the engine: nothing touches the client afterwards
-    pthread_mutex_lock(&s->lock);
-    if (c->touched) forget(&s->touched, c, offsetof(lin_client, next_touched));
-    pthread_mutex_unlock(&s->lock);
-    if (c->waiting) forget(&s->waiting, c, offsetof(lin_client, waits));
-    *(c->before ? &c->before->behind : &s->clients) = c->behind;
-    if (c->behind) c->behind->before = c->before;
-    s->n_clients--;
-    s->n_streams -= c->kind != LIN_CLIENT_REQUEST;
-    lin_free(c);
 }
 
 static lin_client *open_socket(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
@@ -235,7 +236,6 @@ static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_r
     if (!may_enter(s, peer, r) || !is_one_of_few(s, peer, r->address)) return NULL;
     lin_client *c = new_client(s, peer, r, LIN_CLIENT_REQUEST);
     if (c) c->job = lin_files_begin(c, r, aligns);
-    if (c) c->body_until = lin_now() + BODY_S + (double)r->length / BODY_BYTES_A_SECOND;
     if (!c || c->job) return c;
     free_client(c);
     return NULL;
@@ -310,7 +310,7 @@ static void on_complete(void *context, void *user)
 static int on_next(void *context, void *user, lin_web_message *m)
 {
     (void)context;
-    return lin_serve_stream_next(user, m);
+    return lin_outbox_next(((lin_client *)user)->out, m);
 }
 
 static void on_gone(void *context, void *user)
@@ -331,16 +331,11 @@ static void tidy(lin_serve *s, double now)
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
         if (c->kind == LIN_CLIENT_REQUEST) {
-            if (!lin_files_receives(c)) continue;
-            if (now <= c->body_until) s->transport->expect(c->peer, (int)(c->body_until - now) + BODY_S);
-            else lin_files_give_up(c);
-            continue;
+            lin_files_expect(c, now);
+        } else if (lin_serve_stream_is_dead(c, now)) {
+            s->transport->drop(c->peer);
+            c->heard_at = now;
         }
-        const int stuck = lin_serve_stream_is_stuck(c, now), idle = !c->paused && !c->ending && now - c->heard_at > s->v->idle_s;
-        if (!stuck && !idle) continue;
-        if (!stuck) lin_serve_count(s, &s->counts.idle);
-        s->transport->drop(c->peer);
-        c->heard_at = now;
     }
     if (now - s->stats_at < STATS_S) return;
     s->stats_at = now;
@@ -402,13 +397,13 @@ static int on_turn(void *context)
         if (!c) break;
         go_on(c);
     }
-    lin_client *c = s->waiting;
-    s->waiting = NULL;
-    while (c) {
-        lin_client *next = c->waits;
+    const int waiting = s->waiting;
+    s->waiting = 0;
+    for (lin_client *c = waiting ? s->clients : NULL, *behind; c; c = behind) {
+        behind = c->behind;
+        if (!c->waiting) continue;
         c->waiting = 0;
         lin_serve_stream_go_on(c);
-        c = next;
     }
     if (lin_serve_stop) drain(s, now);
     if (lin_serve_reload) read_tokens_again(s);
@@ -484,7 +479,7 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
                                 .partial_phones = 1};
     const lin_voices_options o = {.recognizer = &s->recognizer, .decoding = &s->decoding, .rules = v->endpoints.rules,
                                   .resets = lin_endpoint_resets(&v->endpoints, &s->recognizer), .capacity = v->max_streams,
-                                  .threads = v->threads, .sink = lin_serve_stream_sink};
+                                  .threads = v->threads, .sink = lin_outbox_sink};
     if (status == LIN_OK) status = lin_voices_create(&o, &s->voices, err);
     return status == LIN_OK ? lin_files_create(s, err) : status;
 }

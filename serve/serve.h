@@ -1,10 +1,20 @@
 /*
  * serve.h - what the files of linnet serve share: the server, its clients, and who answers what.
  *
- * Pipeline: serve/web.h -> serve/serve.c (routes, limits) -> serve/serve_stream.c (WebSockets) or serve/serve_files.c (uploads)
- * -> answers. All handlers run on one thread, the server's. Streams are decoded by the engine's threads and files by workers:
- * both leave what they have in the client's or the job's own fields, under a lock,
- * and wake the server's thread (lin_serve_touch).
+ * Pipeline: serve/web.h -> serve/serve.c (routes, limits) -> serve/serve_stream.c (WebSockets), serve/serve_outbox.c
+ * (what they are sent), or serve/serve_files.c (uploads).
+ *
+ * Four structures, each owned by one file; nobody else sees into the last three:
+ *
+ *   lin_client  serve.c         A connection: who it is and what it asked for. The server's thread; `touched` under the lock of
+ *                               lin_serve. What others read of config does not change once there is a voice.
+ *   lin_inbox   serve_stream.c  The sound and messages of a WebSocket that are not taken in. The server's thread only, no lock.
+ *   lin_outbox  serve_outbox.c  What waits to be sent to it. The threads that decode and the server's, under its own lock.
+ *   lin_job     serve_files.c   An upload: the server's thread until it is complete, then a worker, then the server's.
+ *
+ * All handlers run on one thread, the server's. The engine's threads and the workers leave what they have in the outbox or the
+ * job, and wake the server's thread (lin_serve_touch). No thread holds two locks, except in lin_serve_touch and
+ * lin_serve_count, which take that of lin_serve for a moment.
  */
 #ifndef LIN_SERVE_SERVE_H
 #define LIN_SERVE_SERVE_H
@@ -33,27 +43,11 @@ typedef struct lin_serve_values {
 typedef struct lin_serve lin_serve;
 typedef struct lin_client lin_client;
 typedef struct lin_job lin_job;
+typedef struct lin_inbox lin_inbox;
+typedef struct lin_outbox lin_outbox;
 typedef struct lin_page lin_page;
 
 typedef enum lin_client_kind { LIN_CLIENT_REQUEST, LIN_CLIENT_VOSK, LIN_CLIENT_STREAM } lin_client_kind;
-
-/* What becomes of a message whose reader is slow: provisional results and states are left out, all others wait. */
-typedef enum lin_note_kind { LIN_NOTE_PARTIAL, LIN_NOTE_STATE, LIN_NOTE_OTHER, LIN_NOTE_FINAL } lin_note_kind;
-
-/* A message that waits to be sent to a WebSocket. */
-typedef struct lin_note {
-    struct lin_note *next;
-    size_t n;
-    lin_note_kind kind;
-    double put_at;
-    char data[];
-} lin_note;
-
-/* An utterance that has ended and not been sent, for Vosk's protocol. */
-typedef struct lin_said {
-    struct lin_said *next;
-    char *text, *items; /* released with the structure; items: alternatives, or a list of words */
-} lin_said;
 
 struct lin_client {
     lin_serve *serve;
@@ -62,49 +56,12 @@ struct lin_client {
     lin_client *before, *behind;
     char address[64];
     double heard_at; /* when data came last */
-    double body_until; /* an upload must be complete */
-
     lin_job *job;    /* of an upload; NULL: it has been answered */
-
-    // a stream: the server's thread
-    lin_message config;
-    lin_voice *voice; /* NULL before the first sound */
-    lin_buffer text;  /* of a message that is not complete */
-    lin_buffer state; /* that a client sends back */
-    lin_sample_rest rest;
-    lin_ogg_opus *opus; /* of format ogg_opus */
-    float *held;      /* [n_held] samples that do not fit the queue, from at_held on */
-    size_t n_held, at_held, held_capacity;
-    size_t end_at;    /* the utterance ends behind held sample end_at - 1; 0: where the rules say so */
-    int owed;         /* Vosk: messages that are not answered */
-    int paused, finishing, ending, resets, pushed;
-    int is_held_back; /* its sound waits until its results are read */
-    int is_slow;      /* it was told that it reads too slowly */
-    double ending_at;
-    double pushed_s;  /* seconds of sound taken in ... */
-    double pushed_at; /* ... until then, by lin_now() */
-    lin_client *waits; /* next in the list of those that must be looked at again soon */
-    int waiting;
-    lin_note *sending; /* given to the network */
-
-    // under the lock: also by the engine's threads
-    pthread_mutex_t lock;
-    lin_note *first, **last;
-    size_t n_queued;   /* bytes of them */
-    size_t n_kept;     /* of those that are neither provisional nor states */
-    lin_said *said, **said_last;
-    size_t n_said;     /* bytes of them */
-    const char *lost;  /* why a final result could not be kept; NULL: all are */
-    lin_buffer partial, out, settled, open, readable;
-    int utterance, sent_phones, sent_words; /* of a growing utterance, what has been sent */
-    int growing, ended, n_final;
-    int closed;        /* it was told why it ends: nothing comes behind that */
-    char *failure;     /* why the stream ended */
-    double seconds;
-    double sound_s, sound_at; /* copies of pushed_s and pushed_at, for latencies */
-
-    // under the lock of serve
-    int touched;
+    lin_message config; /* of a WebSocket */
+    lin_inbox *in;
+    lin_outbox *out;
+    int waiting; /* it must be looked at again soon */
+    int touched; /* with the next: under the lock of serve */
     lin_client *next_touched;
 };
 
@@ -133,7 +90,7 @@ struct lin_serve {
     unsigned char state_key[32];
     lin_client *clients;
     int n_clients, n_streams;
-    lin_client *waiting;
+    int waiting; /* a client is */
     int draining;
     double drain_until, second_at, stats_at;
     double lag_ms; /* p95 of the last seconds */
@@ -148,6 +105,8 @@ struct lin_serve {
 
 /* The client has something new: the server's thread will look at it. Any thread. */
 void lin_serve_touch(lin_client *client);
+/* The client is looked at again in some milliseconds. The server's thread. */
+void lin_serve_wait(lin_client *client);
 /* Adds to a count. Any thread. */
 void lin_serve_count(lin_serve *serve, long long *count);
 
@@ -157,17 +116,42 @@ void lin_serve_answer(lin_serve *serve, lin_web_peer *peer, int status, const ch
 
 /* ---- serve/serve_stream.c: WebSockets -------------------------------------------------------------------------------------- */
 
-extern const lin_voice_sink lin_serve_stream_sink;
-void lin_serve_stream_begin(lin_client *client);
+int lin_serve_stream_begin(lin_client *client); /* 0: out of memory; it must be freed all the same */
 void lin_serve_stream_data(lin_client *client, const char *bytes, size_t n, int binary, int last);
 /* Looks at a stream whose sound or results have gone on. */
 void lin_serve_stream_go_on(lin_client *client);
 /* No more sound is taken: the utterance ends, the client is told and left. */
 void lin_serve_stream_drain(lin_client *client, int now);
-int lin_serve_stream_next(lin_client *client, lin_web_message *message);
-/* Once a second: a reader that is too slow is told so. 1: it has not read that either, and must be dropped. */
-int lin_serve_stream_is_stuck(lin_client *client, double now);
+/* Once a second. 1: it must be dropped: nothing came for too long, or it reads too slowly and was told so before. */
+int lin_serve_stream_is_dead(lin_client *client, double now);
+int lin_serve_stream_is_held_back(const lin_client *client); /* its sound waits until its results are read */
 void lin_serve_stream_free(lin_client *client);
+
+/* ---- serve/serve_outbox.c: what waits to be sent to a WebSocket ------------------------------------------------------------ */
+
+extern const lin_voice_sink lin_outbox_sink; /* its user is the outbox */
+lin_outbox *lin_outbox_create(lin_client *client); /* NULL: out of memory */
+void lin_outbox_destroy(lin_outbox *outbox); /* after lin_voice_close: nothing comes any more; NULL is fine */
+
+typedef struct lin_outbox_view {
+    double waits_since; /* the message that waits longest; 0: none waits */
+    int holds;          /* so much waits that no sound should be taken */
+    int is_full;        /* so much waits that nothing is added before it is read */
+    int owed;           /* Vosk: messages that are not answered */
+    int growing, ended; /* an utterance has begun; the stream has ended */
+    const char *lost, *failure; /* why results could not be kept, why the stream ended; or NULL */
+} lin_outbox_view;
+
+/* All on the server's thread. */
+lin_outbox_view lin_outbox_look(lin_outbox *outbox);
+int lin_outbox_next(lin_outbox *outbox, lin_web_message *message); /* 0: none waits. The message is valid until the next call */
+/* A message; is_last: nothing comes behind it. Frees the buffer. */
+void lin_outbox_put(lin_outbox *outbox, lin_buffer *text, int is_last);
+/* So much sound more is taken in now, for latencies. 1: the stream has ended. */
+int lin_outbox_take_sound(lin_outbox *outbox, double seconds);
+void lin_outbox_owe(lin_outbox *outbox); /* Vosk: a message came that must be answered */
+void lin_outbox_answer(lin_outbox *outbox, int also_partial); /* as many as can be; 0: only by utterances that have ended */
+void lin_outbox_end(lin_outbox *outbox, int drained); /* puts what is said at the end of a stream; after it another may begin */
 
 /* ---- serve/serve_files.c: uploads ------------------------------------------------------------------------------------------ */
 
@@ -178,8 +162,7 @@ int lin_files_left(lin_serve *serve); /* uploads and jobs that are not answered 
 lin_job *lin_files_begin(lin_client *client, const lin_web_request *request, int aligns);
 void lin_files_data(lin_client *client, const char *bytes, size_t n);
 void lin_files_complete(lin_client *client);
-int lin_files_receives(const lin_client *client); /* 1 while its body is not complete */
-void lin_files_give_up(lin_client *client); /* its body did not come in time */
+void lin_files_expect(lin_client *client, double now); /* once a second: a body that does not come in time is given up */
 void lin_files_go_on(lin_client *client); /* answers if the job is done */
 void lin_files_leave(lin_client *client); /* the client is gone */
 

@@ -21,7 +21,7 @@
 #include "linnet/file_session.h"
 #include "serve/serve.h"
 
-enum { RETRY_S = 5 };
+enum { RETRY_S = 5, BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
 
 struct lin_job {
     lin_job *next;
@@ -31,6 +31,7 @@ struct lin_job {
     int aligns, posted;
     char type[512]; // of the body
     lin_buffer body;
+    double body_until; // it must be complete
     int sound;       // a file without a name; -1: none
     char path[32];   // by which it can be opened again
     // the answer
@@ -449,6 +450,7 @@ lin_job *lin_files_begin(lin_client *c, const lin_web_request *r, int aligns)
     job->serve = s;
     job->client = c;
     job->aligns = aligns;
+    job->body_until = lin_now() + BODY_S + (double)r->length / BODY_BYTES_A_SECOND;
     snprintf(job->type, sizeof job->type, "%s", r->type);
     s->files->left++;
     return job;
@@ -474,11 +476,14 @@ void lin_files_complete(lin_client *c)
     pthread_mutex_unlock(&f->lock);
 }
 
-int lin_files_receives(const lin_client *c) { return c->job && !c->job->posted; }
-
-void lin_files_give_up(lin_client *c)
+void lin_files_expect(lin_client *c, double now)
 {
     lin_job *job = c->job;
+    if (!job || job->posted) return;
+    if (now <= job->body_until) {
+        c->serve->transport->expect(c->peer, (int)(job->body_until - now) + BODY_S);
+        return;
+    }
     c->job = NULL;
     c->serve->files->left--;
     free_job(job);

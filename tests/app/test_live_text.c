@@ -1,9 +1,9 @@
-// app/live_text.c: live results as text and JSON. app/watch.c: files that are written while they are watched.
+// app/live_text.c: live results as text and JSON. app/inputs.c: files that are written while they are watched.
 #include "app/live_text.h"
 
 #include <sys/stat.h>
 
-#include "app/watch.h"
+#include "app/inputs.h"
 #include "tests/lexicon/support.h"
 
 START_TEST(as_text)
@@ -134,7 +134,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("app/live_text, app/watch");
+    Suite *suite = suite_create("app/live_text, app/inputs");
     TCase *cases = tcase_create("text");
     tcase_add_test(cases, as_text);
     tcase_add_test(cases, a_file_that_is_watched);

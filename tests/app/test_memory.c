@@ -6,7 +6,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/line_reader.h"
+#include "app/inputs.h"
 #include "base/memory.h"
 #include "tests/support.h"
 

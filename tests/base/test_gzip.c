@@ -1,5 +1,4 @@
-// base/gzip.c and lin_text_read: gzip'd text is read; truncated, damaged and endless data are refused.
-#include "base/gzip.h"
+// base/textfile.c: gzip'd text is read; truncated, damaged and endless data are refused.
 
 #include <zlib.h>
 

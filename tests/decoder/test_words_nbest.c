@@ -1,4 +1,4 @@
-// decoder/words_nbest.c, words_exact.c, and the confidences of words_path.c: against brute force over all sequences of words.
+// decoder/words_nbest.c, with its exact sums and confidences: against brute force over all sequences of words.
 #include "tests/decoder/words_case.h"
 
 // The probability of each word of a path among all sequences: the sum over the sequences whose alignment to the path with the

@@ -2,8 +2,8 @@
 // text it reads back equal.
 #include <stdint.h>
 
-#include "base/gzip.h"
 #include "base/memory.h"
+#include "base/textfile.h"
 #include "tests/fuzz/ngram_ask.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

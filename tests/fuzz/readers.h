@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "score/edit_choices.h"
+#include "score/edit.h"
 #include "score/trn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
-#include "lab/chart.h"
 #include "lab/plot.h"
 #include "tests/support.h"
 

@@ -6,7 +6,6 @@
 #include "base/utf8.h"
 #include "learn/g2p_learn.h"
 #include "lexicon/g2p.h"
-#include "lexicon/marks.h"
 #include "tests/lexicon/support.h"
 
 static lin_phones *phones;

@@ -1,5 +1,5 @@
-// score/phone_map.c: mapped and deleted phones, the installed map, bad files.
-#include "score/phone_map.h"
+// score/trn.c, maps of phones: mapped and deleted phones, the installed map, bad files.
+#include "score/trn.h"
 
 #include "base/memory.h"
 #include "base/symbols.h"

@@ -1,10 +1,9 @@
-// score/edit_choices.c, stm.c, ctm.c: alternatives, optional words and STM against sclite's counts; names; failing memory.
+// score/edit.c, stm.c, ctm.c: alternatives, optional words and STM against sclite's counts; names; failing memory.
 //
 //   test_score_choices [FOLDER]     FOLDER (default tests/golden) holds what tests/golden/score_choices.py makes
 #include <stdlib.h>
 
 #include "score/edit.h"
-#include "score/edit_choices.h"
 #include "score/score.h"
 #include "tests/score/transcripts.h"
 

@@ -4,7 +4,7 @@
 #ifndef LIN_TESTS_SCORE_TRANSCRIPTS_H
 #define LIN_TESTS_SCORE_TRANSCRIPTS_H
 
-#include "score/edit_choices.h"
+#include "score/edit.h"
 #include "score/score.h"
 #include "score/trn.h"
 #include "tests/lexicon/support.h"
