@@ -53,7 +53,8 @@ typedef struct lin_path {
 /* Memory for this many more phones and words, so that adding them allocates nothing. On failure the path is unchanged. */
 static inline lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err)
 {
-    assert(path->n_phones >= 0 && path->n_phones <= path->phones_capacity && path->n_words >= 0 && path->n_words <= path->words_capacity);
+    assert(path->n_phones >= 0 && path->n_phones <= path->phones_capacity && path->n_words >= 0 &&
+           path->n_words <= path->words_capacity);
     lin_status status = lin_grow_int(&path->phones, &path->phones_capacity, (int64_t)path->n_phones + more_phones,
                                      sizeof *path->phones, "a path", err);
     if (status != LIN_OK) return status;
