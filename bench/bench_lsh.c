@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "bench/peak.h"
-#include "paper/lsh.h"
+#include "paper/attentions.h"
 
 enum { CHUNK = 32, RUNS = 5, KINDS = 3 };
 

@@ -29,6 +29,12 @@
 #define LIN_DECAYED_OPERATIONS(X) X(decayed_attention_forward) X(decayed_attention_backward)
 #define LIN_HINT_OPERATIONS(X) X(expect_states)
 #define LIN_LSTM_OPERATIONS(X) X(lstm_forward) X(lstm_backward)
+/* Those that paper/ implements. */
+#ifdef LIN_NO_PAPER
+#define LIN_PAPER_OPERATIONS(X)
+#else
+#define LIN_PAPER_OPERATIONS(X) LIN_SOFTMAX_OPERATIONS(X) LIN_LSH_OPERATIONS(X) LIN_MAPPED_OPERATIONS(X) LIN_LSTM_OPERATIONS(X)
+#endif
 #define LIN_TASK_OPERATIONS(X) X(cross_entropy)
 #endif
 

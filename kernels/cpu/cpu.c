@@ -80,10 +80,7 @@ const lin_ops *lin_ops_cpu(void)
         LIN_HOST_MEMORY,
         LIN_OPERATIONS(ENTRY)
         LIN_TASK_OPERATIONS(ENTRY)
-        LIN_LSTM_OPERATIONS(ENTRY)
-        LIN_LSH_OPERATIONS(ENTRY)
-        LIN_SOFTMAX_OPERATIONS(ENTRY)
-        LIN_MAPPED_OPERATIONS(ENTRY)
+        LIN_PAPER_OPERATIONS(ENTRY)
         LIN_DECAYED_OPERATIONS(ENTRY)
         LIN_HINT_OPERATIONS(ENTRY)
     };
@@ -101,8 +98,10 @@ static void make_bf16_table(void)
     bf16_table.weights_pack = lin_cpu_bf16_weights_pack;
     bf16_table.linear_forward = lin_cpu_bf16_linear_forward;
     bf16_table.linear_backward_weight = lin_cpu_bf16_linear_backward_weight;
+#ifndef LIN_NO_PAPER
     bf16_table.lstm_forward = lin_cpu_bf16_lstm_forward;
     bf16_table.lstm_backward = lin_cpu_bf16_lstm_backward;
+#endif
 #endif
 }
 

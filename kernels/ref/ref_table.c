@@ -35,10 +35,7 @@ const lin_ops_f64 *lin_ops_ref(void)
         LIN_HOST_MEMORY,
         LIN_OPERATIONS(ENTRY)
         LIN_TASK_OPERATIONS(ENTRY)
-        LIN_LSTM_OPERATIONS(ENTRY)
-        LIN_LSH_OPERATIONS(ENTRY)
-        LIN_SOFTMAX_OPERATIONS(ENTRY)
-        LIN_MAPPED_OPERATIONS(ENTRY)
+        LIN_PAPER_OPERATIONS(ENTRY)
         LIN_DECAYED_OPERATIONS(ENTRY)
         .fbank = lin_ref_fbank,
     };
