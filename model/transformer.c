@@ -8,26 +8,20 @@
 // Eq. 18-19: the sums S [E, E] and z [E] of each head.
 static size_t sums_count(const lin_config *c) { return (size_t)c->heads * (size_t)c->head_width * (size_t)(c->head_width + 1); }
 
-static void attend(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v,
-                   const lin_real *x, size_t at)
+static void linear_attention_forward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    (void)l, (void)x;
-    w->ops->attention_forward(exec, v->y, v->qkv, &batch->out, c->heads, c->head_width, c->causal, batch->states, at);
+    t->ops->attention_forward(t->exec, t->v->y, t->v->qkv, &t->batch->out, t->H, t->E, t->causal, t->batch->states, t->at);
 }
 
-static void attend_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
-                            const lin_real *dy)
+static void linear_attention_backward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    const lin_layer_values *v = &a->layers[l];
-    w->ops->attention_backward(exec, a->d_qkv, dy, v->qkv, v->y, &batch->out, c->heads, c->head_width, c->causal);
+    t->ops->attention_backward(t->exec, t->d_qkv, t->dy, t->v->qkv, t->v->y, &t->batch->out, t->H, t->E, t->causal);
 }
 
-// The gates of the decays of this layer: from its input, or the same for all rows.
-static const lin_real *gates_of(const lin_weights *w, int layer, const lin_layer_values *v)
+// The gates of the decays: from the layer's input, or the same for all rows.
+static const lin_real *gates_of(const lin_attend *t)
 {
-    return v->decay ? v->decay : lin_value(w, w->params->layers[layer].decay[1]);
+    return t->v->decay ? t->v->decay : lin_value(t->w, t->w->params->layers[t->layer].decay[1]);
 }
 
 static void add_decay(const lin_config *c, lin_params *p, int l)
@@ -41,35 +35,29 @@ static void add_decay(const lin_config *c, lin_params *p, int l)
     p->table[role[1]].is_fixed = c->decay == LIN_DECAY_FIXED;
 }
 
-static void decayed_forward(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v,
-                            const lin_real *x, size_t at)
+static void decayed_forward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    if (v->decay) lin_layer_linear(w, exec, v->decay, x, w->params->layers[l].decay, batch->out.rows, LIN_LINEAR);
-    w->ops->decayed_attention_forward(exec, v->y, v->qkv, gates_of(w, l, v), !v->decay, &batch->out, c->heads, c->head_width,
-                                      batch->states, at);
+    if (t->v->decay)
+        lin_layer_linear(t->w, t->exec, t->v->decay, t->x, t->w->params->layers[t->layer].decay, t->batch->out.rows, LIN_LINEAR);
+    t->ops->decayed_attention_forward(t->exec, t->v->y, t->v->qkv, gates_of(t), !t->v->decay, &t->batch->out, t->H, t->E,
+                                      t->batch->states, t->at);
 }
 
-// Also a->d_decay, if the gates are made of the input.
-static void decayed_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
-                             const lin_real *dy)
+// Also d_decay, if the gates are made of the input.
+static void decayed_backward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    const lin_layer_values *v = &a->layers[l];
-    w->ops->decayed_attention_backward(exec, a->d_qkv, a->d_decay, dy, v->qkv, gates_of(w, l, v), !v->decay, v->y, &batch->out,
-                                       c->heads, c->head_width);
+    t->ops->decayed_attention_backward(t->exec, t->d_qkv, t->d_decay, t->dy, t->v->qkv, gates_of(t), !t->v->decay, t->v->y,
+                                       &t->batch->out, t->H, t->E);
 }
 
 const lin_attention *lin_attention_of(const lin_config *c)
 {
     enum { MAPPED = LIN_ATTENTION_LSH + 1, DECAYED, KINDS };
-    static const lin_attention linear = {.parts = 3, .state = sums_count, .forward = attend, .backward = attend_backward},
-                               decayed = {.parts = 3,
-                                          .needs = offsetof(lin_real_ops, decayed_attention_forward),
-                                          .state = sums_count,
-                                          .parameters = add_decay,
-                                          .forward = decayed_forward,
-                                          .backward = decayed_backward};
+    static const lin_attention linear = {
+        .parts = 3, .state = sums_count, .forward = linear_attention_forward, .backward = linear_attention_backward};
+    static const lin_attention decayed = {
+        .parts = 3, .needs = offsetof(lin_real_ops, decayed_attention_forward), .state = sums_count,
+        .parameters = add_decay, .forward = decayed_forward, .backward = decayed_backward};
     static const lin_attention *const kinds[KINDS] = {
         [LIN_ATTENTION_LINEAR] = &linear,
         [DECAYED] = &decayed,
@@ -98,6 +86,13 @@ static void expect(const lin_weights *w, lin_exec *exec, const lin_batch *batch,
         w->ops->expect_states(exec, batch->states, some ? batch->out.B : 0, at, lin_state_offset(c, l + 1) - at);
 }
 
+static lin_attend attend_of(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v)
+{
+    const lin_config *c = &w->config;
+    return (lin_attend){.w = w, .ops = w->ops, .exec = exec, .batch = batch, .v = v, .layer = l,
+                        .H = c->heads, .E = c->head_width, .causal = c->causal};
+}
+
 // branch = wout attention(wqkv x + bqkv) + bout; at: where the layer's part of a state begins.
 static void attention_block(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
                             const lin_layer_values *v, const lin_real *x, size_t at)
@@ -111,8 +106,11 @@ static void attention_block(const lin_weights *w, lin_activations *a, lin_exec *
                                         &batch->out, c->heads, c->head_width, c->causal);
         return;
     }
+    lin_attend attend = attend_of(w, exec, batch, l, v);
+    attend.x = x;
+    attend.at = at;
     lin_layer_linear(w, exec, v->qkv, x, p->qkv, rows, LIN_LINEAR);
-    lin_attention_of(c)->forward(w, exec, batch, l, v, x, at);
+    lin_attention_of(c)->forward(&attend);
     expect(w, exec, batch, l + 1);
     lin_layer_linear(w, exec, a->branch, v->y, p->out, rows, LIN_LINEAR);
 }
@@ -132,9 +130,13 @@ static void attention_block_backward(const lin_weights *w, lin_activations *a, l
                                          &batch->out, c->heads, c->head_width, c->causal);
         return;
     }
+    lin_attend attend = attend_of(w, exec, batch, l, v);
+    attend.dy = a->branch;
+    attend.d_qkv = a->d_qkv;
+    attend.d_decay = a->d_decay;
     if (bias_done) lin_layer_weight_backward(w, exec, a->branch, gradients, dy, v->y, p->out, rows);
     else lin_layer_linear_backward(w, exec, a->branch, gradients, dy, v->y, p->out, rows);
-    lin_attention_of(c)->backward(w, a, exec, batch, l, a->branch);
+    lin_attention_of(c)->backward(&attend);
     lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_qkv, x, p->qkv, rows);
 }
 
@@ -473,9 +475,6 @@ static void transformer_backward(const lin_weights *w, lin_activations *a, lin_e
     lin_layer_linear_backward(w, exec, NULL, gradients, a->d_x, a->stacked, w->params->input, rows);
 }
 
-const lin_network lin_network_transformer = {
-    .state = state_count,
-    .parameters = transformer_parameters,
-    .lay_out = transformer_lay_out,
-    .forward = transformer_forward,
-    .backward = transformer_backward};
+const lin_network lin_network_transformer = {.state = state_count, .parameters = transformer_parameters,
+                                             .lay_out = transformer_lay_out, .forward = transformer_forward,
+                                             .backward = transformer_backward};

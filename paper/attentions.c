@@ -38,39 +38,29 @@ static void mapped_parameters(const lin_config *c, lin_params *p, int l)
     p->table[i].draw = lin_random_features;
 }
 
-static const lin_real *omega_of(const lin_weights *w, int layer)
+static const lin_real *omega_of(const lin_attend *t)
 {
-    const int omega = w->params->layers[layer].omega;
-    return omega < 0 ? NULL : lin_value(w, omega);
+    const int omega = t->w->params->layers[t->layer].omega;
+    return omega < 0 ? NULL : lin_value(t->w, omega);
 }
 
-static void mapped_forward(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v,
-                           const lin_real *x, size_t at)
+static void mapped_forward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    const lin_map map = lin_config_map(c);
-    (void)x;
-    w->ops->mapped_attention_forward(exec, v->y, v->qkv, omega_of(w, l), &batch->out, &map, c->heads, c->head_width, c->causal,
-                                     batch->states, at);
+    const lin_map map = lin_config_map(&t->w->config);
+    t->ops->mapped_attention_forward(t->exec, t->v->y, t->v->qkv, omega_of(t), &t->batch->out, &map, t->H, t->E, t->causal,
+                                     t->batch->states, t->at);
 }
 
-static void mapped_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
-                            const lin_real *dy)
+static void mapped_backward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    const lin_layer_values *v = &a->layers[l];
-    const lin_map map = lin_config_map(c);
-    w->ops->mapped_attention_backward(exec, a->d_qkv, dy, v->qkv, omega_of(w, l), v->y, &batch->out, &map, c->heads, c->head_width,
-                                      c->causal);
+    const lin_map map = lin_config_map(&t->w->config);
+    t->ops->mapped_attention_backward(t->exec, t->d_qkv, t->dy, t->v->qkv, omega_of(t), t->v->y, &t->batch->out, &map, t->H, t->E,
+                                      t->causal);
 }
 
-const lin_attention lin_attention_mapped = {.parts = 3,
-                                            .needs = offsetof(lin_real_ops, mapped_attention_forward),
-                                            .check = mapped_check,
-                                            .state = mapped_state,
-                                            .parameters = mapped_parameters,
-                                            .forward = mapped_forward,
-                                            .backward = mapped_backward};
+const lin_attention lin_attention_mapped = {
+    .parts = 3, .needs = offsetof(lin_real_ops, mapped_attention_forward), .check = mapped_check, .state = mapped_state,
+    .parameters = mapped_parameters, .forward = mapped_forward, .backward = mapped_backward};
 
 /* ---- softmax, in tiles and with all scores in memory ------------------------------------------------------------------------- */
 
@@ -79,58 +69,42 @@ static void softmax_lay_out(lin_activations *a, lin_layer_values *v)
     if (a->for_training) v->lse = lin_rows_take(a, (size_t)a->config.heads);
 }
 
-static void softmax_forward(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v,
-                            const lin_real *x, size_t at)
+static void softmax_forward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    (void)x, (void)at;
-    w->ops->softmax_forward(exec, v->y, v->lse, v->qkv, &batch->out, c->heads, c->head_width, c->causal, batch->caches, l);
+    t->ops->softmax_forward(t->exec, t->v->y, t->v->lse, t->v->qkv, &t->batch->out, t->H, t->E, t->causal, t->batch->caches,
+                            t->layer);
 }
 
-static void softmax_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
-                             const lin_real *dy)
+static void softmax_backward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    const lin_layer_values *v = &a->layers[l];
-    w->ops->softmax_backward(exec, a->d_qkv, dy, v->qkv, v->y, v->lse, &batch->out, c->heads, c->head_width, c->causal);
+    t->ops->softmax_backward(t->exec, t->d_qkv, t->dy, t->v->qkv, t->v->y, t->v->lse, &t->batch->out, t->H, t->E, t->causal);
 }
 
-const lin_attention lin_attention_softmax = {.parts = 3,
-                                             .needs = offsetof(lin_real_ops, softmax_forward),
-                                             .grows = 1,
-                                             .lay_out = softmax_lay_out,
-                                             .forward = softmax_forward,
-                                             .backward = softmax_backward};
+const lin_attention lin_attention_softmax = {
+    .parts = 3, .needs = offsetof(lin_real_ops, softmax_forward), .grows = 1,
+    .lay_out = softmax_lay_out, .forward = softmax_forward, .backward = softmax_backward};
 
 static void naive_lay_out(lin_activations *a, lin_layer_values *v)
 {
     v->scores = lin_rows_take(a, (size_t)a->config.heads * (size_t)a->longest);
 }
 
-static void naive_forward(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v,
-                          const lin_real *x, size_t at)
+static void naive_forward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    (void)l, (void)x, (void)at;
-    w->ops->softmax_naive_forward(exec, v->y, v->scores, v->qkv, &batch->out, c->heads, c->head_width, c->causal);
+    t->ops->softmax_naive_forward(t->exec, t->v->y, t->v->scores, t->v->qkv, &t->batch->out, t->H, t->E, t->causal);
 }
 
-static void naive_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
-                           const lin_real *dy)
+static void naive_backward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    const lin_layer_values *v = &a->layers[l];
-    w->ops->softmax_naive_backward(exec, a->d_qkv, v->scores, dy, v->qkv, v->y, &batch->out, c->heads, c->head_width, c->causal);
+    t->ops->softmax_naive_backward(t->exec, t->d_qkv, t->v->scores, t->dy, t->v->qkv, t->v->y, &t->batch->out, t->H, t->E,
+                                   t->causal);
 }
 
 const lin_attention lin_attention_softmax_naive = {
-    .parts = 3,
-    .needs = offsetof(lin_real_ops, softmax_naive_forward),
+    .parts = 3, .needs = offsetof(lin_real_ops, softmax_naive_forward),
     .whole = "has softmax attention with all scores in memory (softmax-naive): it needs whole utterances and cannot stream; "
              "attention = softmax is the same function and can",
-    .lay_out = naive_lay_out,
-    .forward = naive_forward,
-    .backward = naive_backward};
+    .lay_out = naive_lay_out, .forward = naive_forward, .backward = naive_backward};
 
 /* ---- LSH --------------------------------------------------------------------------------------------------------------------- */
 
@@ -171,30 +145,21 @@ static void lsh_lay_out(lin_activations *a, lin_layer_values *v)
     v->order = lin_arena_take(&a->arena, (size_t)a->max_rows * H * (size_t)a->config.lsh_rounds, sizeof *v->order);
 }
 
-static void lsh_forward(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v,
-                        const lin_real *x, size_t at)
+static void lsh_forward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    const lin_lsh lsh = lin_config_lsh(c);
-    (void)x, (void)at;
-    w->ops->lsh_forward(exec, v->y, v->lse, v->order, v->qkv, w->constants + (size_t)l * rotations_count(c), &batch->out, &lsh,
-                        c->heads, c->head_width, c->causal);
+    const lin_lsh lsh = lin_config_lsh(&t->w->config);
+    const lin_real *R = t->w->constants + (size_t)t->layer * rotations_count(&t->w->config);
+    t->ops->lsh_forward(t->exec, t->v->y, t->v->lse, t->v->order, t->v->qkv, R, &t->batch->out, &lsh, t->H, t->E, t->causal);
 }
 
-static void lsh_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
-                         const lin_real *dy)
+static void lsh_backward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    const lin_layer_values *v = &a->layers[l];
-    const lin_lsh lsh = lin_config_lsh(c);
-    w->ops->lsh_backward(exec, a->d_qkv, dy, v->qkv, v->y, v->lse, v->order, &batch->out, &lsh, c->heads, c->head_width, c->causal);
+    const lin_lsh lsh = lin_config_lsh(&t->w->config);
+    t->ops->lsh_backward(t->exec, t->d_qkv, t->dy, t->v->qkv, t->v->y, t->v->lse, t->v->order, &t->batch->out, &lsh, t->H, t->E,
+                         t->causal);
 }
 
 const lin_attention lin_attention_lsh = {
-    .parts = 2, // queries and keys are shared
-    .needs = offsetof(lin_real_ops, lsh_forward),
+    .parts = 2, .needs = offsetof(lin_real_ops, lsh_forward), // queries and keys are shared
     .whole = "has LSH attention, which sorts all frames of an utterance: it needs whole utterances and cannot stream",
-    .prepare = lsh_prepare,
-    .lay_out = lsh_lay_out,
-    .forward = lsh_forward,
-    .backward = lsh_backward};
+    .prepare = lsh_prepare, .lay_out = lsh_lay_out, .forward = lsh_forward, .backward = lsh_backward};

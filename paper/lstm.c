@@ -84,9 +84,6 @@ static void lstm_backward(const lin_weights *w, lin_activations *a, lin_exec *ex
     }
 }
 
-const lin_network lin_network_lstm = {.needs = offsetof(lin_real_ops, lstm_forward),
-                                      .state = lstm_state,
-                                      .parameters = lstm_parameters,
-                                      .lay_out = lstm_lay_out,
-                                      .forward = lstm_forward,
-                                      .backward = lstm_backward};
+const lin_network lin_network_lstm = {
+    .needs = offsetof(lin_real_ops, lstm_forward), .state = lstm_state, .parameters = lstm_parameters, .lay_out = lstm_lay_out,
+    .forward = lstm_forward, .backward = lstm_backward};
