@@ -43,9 +43,11 @@ typedef struct range {
 static lin_status check_range(const range *r, lin_error *err)
 {
     if (r->of && r->value != 0)
-        return lin_fail(err, LIN_INVALID, "network configuration: %s is %d, but only %s has it; leave it out", r->name, r->value, r->of);
+        return lin_fail(err, LIN_INVALID, "network configuration: %s is %d, but only %s has it; leave it out", r->name, r->value,
+                        r->of);
     if (!r->of && (r->value < r->low || r->value > r->high))
-        return lin_fail(err, LIN_INVALID, "network configuration: %s is %d; must be %d to %d", r->name, r->value, r->low, r->high);
+        return lin_fail(err, LIN_INVALID, "network configuration: %s is %d; must be %d to %d", r->name, r->value, r->low,
+                        r->high);
     return LIN_OK;
 }
 
@@ -60,7 +62,8 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
     const range ranges[] = {
         {"network", (int)c->network, LIN_NETWORK_TRANSFORMER, LIN_NETWORK_LSTM, NULL},
         {"attention", (int)c->attention, LIN_ATTENTION_LINEAR, LIN_ATTENTION_LSH, transformer},
-        {"feature_map", (int)c->feature_map, LIN_MAP_ELU, LIN_MAP_RANDOM, transformer ? transformer : linear ? NULL : "attention = linear"},
+        {"feature_map", (int)c->feature_map, LIN_MAP_ELU, LIN_MAP_RANDOM,
+         transformer ? transformer : linear ? NULL : "attention = linear"},
         {"features", c->features, 1, LIN_MOST_FEATURES, c->feature_map == LIN_MAP_RANDOM ? NULL : "feature_map = random"},
         {"lsh_rounds", c->lsh_rounds, 1, 16, lsh ? NULL : "attention = lsh"},
         {"lsh_chunk", c->lsh_chunk, 1, 1024, lsh ? NULL : "attention = lsh"},
@@ -93,9 +96,10 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
     const lin_status status = attention->check ? attention->check(c, err) : LIN_OK;
     if (status != LIN_OK) return status;
     if (c->positions == LIN_POSITIONS_CENTRED_CONV && c->causal)
-        return lin_fail(err, LIN_INVALID,
-                        "network configuration: the convolution of positions = centred-conv reads later frames, which a causal network "
-                        "does not; use conv, or direction = bidirectional");
+        return lin_fail(
+            err, LIN_INVALID,
+            "network configuration: the convolution of positions = centred-conv reads later frames, which a causal network "
+            "does not; use conv, or direction = bidirectional");
     if (!(c->dropout >= 0 && c->dropout < 1))
         return lin_fail(err, LIN_INVALID, "network configuration: dropout is %g; must be at least 0 and below 1", c->dropout);
     return LIN_OK;
@@ -159,7 +163,8 @@ void lin_params_add_pair(lin_params *p, int pair[2], int n, int k, int layer, co
 
 lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
 {
-    static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, -1, {-1, -1}, {-1, -1}, -1};
+    static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1},
+                                         {-1, -1}, -1,       {-1, -1}, {-1, -1}, -1};
     *p = (lin_params){.input = {-1, -1}, .norm = {-1, -1}, .condition = {-1, -1}};
     lin_status status = lin_config_check(c, err);
     if (status != LIN_OK) return status;

@@ -58,8 +58,8 @@ typedef struct lin_network {
     const lin_real *(*forward)(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
                                const atomic_int *before, atomic_int *mine);
     /* d: the gradient of that input. The gradients of all tensors below are added. */
-    void (*backward)(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch, lin_real *d,
-                     lin_real *gradients);
+    void (*backward)(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
+                     lin_real *d, lin_real *gradients);
 } lin_network;
 
 /* NULL if this program was built without it. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "model/network_internal.h"
+#include "model/network_layers.h"
 
 const lin_network *lin_network_of(const lin_config *c)
 {
@@ -32,7 +32,7 @@ size_t lin_state_offset(const lin_config *c, int layer)
     return (size_t)layer * lin_network_of(c)->state(c) + (size_t)(layer < c->conv_layers ? layer : c->conv_layers) * tail;
 }
 
-/* ---- weights ---------------------------------------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------------------------------------- */
 
 // Computes the place of each matrix, and lists the matrices to pack.
 static size_t plan_packing(lin_weights *w, const void *const *halves)
@@ -120,7 +120,7 @@ void lin_weights_destroy(lin_weights *w)
     lin_free(w);
 }
 
-/* ---- activations ------------------------------------------------------------------------------------------------------------ */
+/* ---- activations ----------------------------------------------------------------------------------------------------------- */
 
 // Lays out every buffer; called once with an arena without memory to learn the size, and once to set the pointers.
 static void lay_out(lin_activations *a)
@@ -167,7 +167,7 @@ void lin_activations_destroy(lin_activations *a)
 
 int lin_activations_rows(const lin_activations *a) { return a->max_rows; }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 void lin_layer_linear(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_real *x, const int pair[2], int rows,
                       lin_activation act)
@@ -197,7 +197,8 @@ void lin_network_forward(const lin_weights *w, lin_activations *a, lin_exec *exe
 }
 
 // The norm goes through a->branch, which is free between the passes: the backward pass computes it again.
-void lin_network_inner(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer, lin_real *logp)
+void lin_network_inner(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer,
+                       lin_real *logp)
 {
     const lin_config *c = &w->config;
     const int rows = batch->out.rows, *pair = w->params->norm;
@@ -273,7 +274,7 @@ void lin_network_forward_wave(const lin_weights *w, lin_activations *a, lin_pool
     lin_pool_run(pool, chunks, wave_piece, &v);
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 static void linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *dw, lin_real *db, const lin_real *dy,
                             const lin_real *x, int tensor, int rows)

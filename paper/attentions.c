@@ -2,9 +2,9 @@
 
 #include "paper/attentions.h"
 
-#include "model/network_internal.h"
+#include "model/network_layers.h"
 
-/* ---- linear attention with other feature maps -------------------------------------------------------------------------------- */
+/* ---- linear attention with other feature maps ------------------------------------------------------------------------------ */
 
 lin_map lin_config_map(const lin_config *c)
 {
@@ -62,7 +62,7 @@ const lin_attention lin_attention_mapped = {
     .parts = 3, .needs = offsetof(lin_real_ops, mapped_attention_forward), .check = mapped_check, .state = mapped_state,
     .parameters = mapped_parameters, .forward = mapped_forward, .backward = mapped_backward};
 
-/* ---- softmax, in tiles and with all scores in memory ------------------------------------------------------------------------- */
+/* ---- softmax, in tiles and with all scores in memory ----------------------------------------------------------------------- */
 
 static void softmax_lay_out(lin_activations *a, lin_layer_values *v)
 {
@@ -106,7 +106,7 @@ const lin_attention lin_attention_softmax_naive = {
              "attention = softmax is the same function and can",
     .lay_out = naive_lay_out, .forward = naive_forward, .backward = naive_backward};
 
-/* ---- LSH --------------------------------------------------------------------------------------------------------------------- */
+/* ---- LSH ------------------------------------------------------------------------------------------------------------------- */
 
 lin_lsh lin_config_lsh(const lin_config *c)
 {

@@ -11,9 +11,9 @@
  *   ops->mapped_attention_forward(exec, y, qkv, omega, &segments, &map, H, E, causal, NULL, 0);
  *
  * The rotations R are no parameter: nothing trains them, and a model file need not hold them. The frequencies omega are a tensor
- * of the model file that is not trained: a model trained with one draw does not work with another. For rows omega_d of independent
- * Gaussians, the mean of φ(q) φ(k) is exp(q k / sqrt(E)), the numerator of softmax attention. Rows that are orthogonal in blocks
- * of E have the same mean and less variance (Choromanski et al. 2021, section 2.4 and theorem 2).
+ * of the model file that is not trained: a model trained with one draw does not work with another. For rows omega_d of
+ * independent Gaussians, the mean of φ(q) φ(k) is exp(q k / sqrt(E)), the numerator of softmax attention. Rows that are
+ * orthogonal in blocks of E have the same mean and less variance (Choromanski et al. 2021, section 2.4 and theorem 2).
  */
 #ifndef LIN_PAPER_ATTENTIONS_H
 #define LIN_PAPER_ATTENTIONS_H

@@ -1,8 +1,8 @@
 /*
  * augment.h - SpecAugment (Park et al. 2019, section 2): masks bands of bins and stretches of frames during training.
  *
- * A pure function of the matrix, the options and the key: the trainer calls it with lin_random_key(seed, step, utterance) and gets
- * the same masks after a resume, with any number of threads. There is no time warping, which the paper found least useful.
+ * A pure function of the matrix, the options and the key: the trainer calls it with lin_random_key(seed, step, utterance) and
+ * gets the same masks after a resume, with any number of threads. There is no time warping, which the paper found least useful.
  */
 #ifndef LIN_TRAIN_AUGMENT_H
 #define LIN_TRAIN_AUGMENT_H

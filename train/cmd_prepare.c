@@ -6,7 +6,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/guard.h"
 #include "train/prepare.h"
 
@@ -149,11 +149,11 @@ const lin_command lin_command_prepare = {
     .description = "Reads a Kaldi-style data directory (wav.scp, text, utt2spk) or a list of lines PATH<tab>WHAT WAS SAID, and "
                    "writes one file with the features and the phones of every utterance, which is all that training needs.\n\n"
                    "Sound that cannot be read and transcripts that cannot be pronounced are reported and left out; the cache is "
-                   "completed, and the exit status is 1. With more than 20 % of the words outside the dictionary nothing is made, but "
-                   "with --allow-oov. Incomplete sound is used up to its end, with the same exit status. "
+                   "completed, and the exit status is 1. With more than 20 % of the words outside the dictionary nothing is "
+                   "made, but with --allow-oov. Incomplete sound is used up to its end, with the same exit status. "
                    "Utterances too short for their phones are reported and left out too.",
-    .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --high-hz 5500 -o train_native.lfc\n"
-                "  linnet prepare music.txt --no-speech --high-hz 5500 -o music.lfc",
+    .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --fbank high-hz=5500 -o train_native.lfc\n"
+                "  linnet prepare music.txt --no-speech --fbank high-hz=5500 -o music.lfc",
     .options = options,
     .values_size = sizeof(prepare_values),
     .min_operands = 1,

@@ -16,7 +16,7 @@
 #include "linnet/front.h"
 #include "model/model_file.h"
 #include "score/edit.h"
-#include "train/acoustics.h"
+#include "train/draw_acoustics.h"
 #include "train/augment.h"
 #include "train/cmd_train_sweep.h"
 #include "train/comm.h"
@@ -35,8 +35,8 @@ typedef struct train_values {
     double dropout, layer_drop, join_part, inter_ctc_weight, label_smoothing;
     lin_numbers inter_ctc_layers;
     // learning
-    int epochs, batch_frames, accumulate, keep, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads,
-        precision;
+    int epochs, batch_frames, accumulate, keep, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed,
+        threads, precision;
     double lr, min_lr, beta1, beta2, eps, weight_decay, clip_norm, ema, checkpoint_minutes, patience_minutes;
     // augmentation
     int freq_masks, freq_width, time_masks, time_width;
@@ -67,8 +67,8 @@ static const lin_option options[] = {
     {.name = "keep", .type = LIN_OPTION_INT, .at = AT(keep), .text = "0", .min = 0, .max = 100000,
      .help = "Also keep the models of so many last epochs, as epoch-N.safetensors, for linnet average"},
     {.name = "sweep", .type = LIN_OPTION_FILE, .at = AT(sweep),
-     .help = "A run for each line of this file, a name and options (ema --ema 0.999), in folder/NAME.SEED; results.tsv in the folder, "
-             "also printed, compares them (PER in per cent). The same command again goes on where it stopped"},
+     .help = "A run for each line of this file, a name and options (ema --ema 0.999), in folder/NAME.SEED; results.tsv in the "
+             "folder, also printed, compares them (PER in per cent). The same command again goes on where it stopped"},
     {.name = "sweep-seeds", .type = LIN_OPTION_NUMBERS, .at = AT(sweep_seeds), .min = 0, .max = 2147483647, .value = "N,N,...",
      .help = "Seeds of each run of a sweep, in place of the one of --seed (1,2,3)"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
@@ -85,10 +85,12 @@ static const lin_option options[] = {
     {.name = "features", .type = LIN_OPTION_INT, .at = AT(features), .text = "128", .min = 1, .max = 1024,
      .help = "Number of random features of each head, for feature-map = random"},
     {.name = "decay", .type = LIN_OPTION_CHOICE, .at = AT(decay), .text = "none", .choices = "none|fixed|gated",
-     .help = "Forgetting in causal linear attention (elu): at each step the sums of a head are multiplied by a decay, a constant or a "
-             "function of the input"},
-    {.name = "decay-half-life-s", .type = LIN_OPTION_NUMBERS, .at = AT(decay_half_life_s), .text = "0.5,60", .min = 0.01, .max = 1e6,
-     .value = "LOW,HIGH", .help = "Seconds in which the sums of the first and the last head of a layer halve, when training begins"},
+     .help = "Forgetting in causal linear attention (elu): at each step the sums of a head are multiplied by a decay, a constant "
+             "or a function of the input"},
+    {.name = "decay-half-life-s", .type = LIN_OPTION_NUMBERS, .at = AT(decay_half_life_s), .text = "0.5,60", .min = 0.01,
+     .max = 1e6,
+     .value = "LOW,HIGH", .help = "Seconds in which the sums of the first and the last head of a layer halve, when training "
+                                  "begins"},
     {.name = "lsh-rounds", .type = LIN_OPTION_INT, .at = AT(lsh_rounds), .text = "4", .min = 1, .max = 16,
      .help = "Rounds of hashing, for attention = lsh"},
     {.name = "lsh-chunk", .type = LIN_OPTION_INT, .at = AT(lsh_chunk), .text = "32", .min = 1, .max = 1024,
@@ -110,7 +112,8 @@ static const lin_option options[] = {
      .help = "A causal model can stream"},
     {.name = "norm", .type = LIN_OPTION_CHOICE, .at = AT(norm), .text = "post", .choices = "post|pre",
      .help = "Layer norm after (the paper) or before each block"},
-    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(positions), .text = "none", .choices = "none|sinusoid|conv|centred-conv",
+    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(positions), .text = "none",
+     .choices = "none|sinusoid|conv|centred-conv",
      .help = "How the network represents the order of frames; sinusoid and centred-conv cannot stream"},
     {.name = "conv-kernel", .type = LIN_OPTION_INT, .at = AT(conv_kernel), .text = "0", .min = 0, .max = 63,
      .help = "Taps of the convolution, for positions = conv; of centred-conv half of them reach later frames"},
@@ -170,7 +173,8 @@ static const lin_option options[] = {
     {.name = "clip", .type = LIN_OPTION_CHOICE, .at = AT(clip), .text = "tensor", .choices = "global|tensor",
      .help = "Norm of all gradients together, or of each tensor (the paper's library)"},
     {.name = "ema", .type = LIN_OPTION_DOUBLE, .at = AT(ema), .text = "0", .min = 0, .max = 0.999999,
-     .help = "Measure and save an exponential moving average of the weights that keeps this share of itself at each step (0.999); 0: none"},
+     .help = "Measure and save an exponential moving average of the weights that keeps this share of itself at each step "
+             "(0.999); 0: none"},
     {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .min = 0, .max = 2147483647,
      .help = "The same seed gives the same model"},
     {.name = "threads", .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .min = 0, .max = 1024,
@@ -178,9 +182,10 @@ static const lin_option options[] = {
     {.name = "device", .type = LIN_OPTION_STRING, .at = AT(device), .text = "auto", .value = "auto|cpu|cuda[:N]",
      .help = "Device for the network"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(precision), .text = "tf32", .choices = "fp32|tf32|bf16",
-     .help = "Precision of matrix products (sums are always fp32); on a CPU tf32 is fp32, bf16 needs AVX512-BF16 or arm64 with BF16"},
+     .help = "Precision of matrix products (sums are always fp32); on a CPU tf32 is fp32, bf16 needs AVX512-BF16 or arm64 with "
+             "BF16"},
     {.name = "patience-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(patience_minutes), .text = "10", .min = 0, .max = 1e6,
-     .help = "With several processes (mpirun, srun): end the run if nothing comes from another one for so long; 0: wait for ever"},
+     .help = "With several processes (mpirun, srun): end the run if nothing comes from another one for so long; 0: never"},
     {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6,
      .help = "Minutes between checkpoints; each epoch also ends with one"},
 
@@ -221,7 +226,7 @@ static const lin_option options[] = {
 };
 #undef AT
 
-/* ---- from options to the library's structs ---------------------------------------------------------------------------------- */
+/* ---- from options to the library's structs --------------------------------------------------------------------------------- */
 
 // Options of a variant, and whether this network is of it.
 typedef struct variant_option {
@@ -310,9 +315,9 @@ static void adopt(lin_parsed *parsed, const char *name, int value)
     parsed->from[row] = LIN_FROM_FILE;
 }
 
-// Fills in options that were not given. Weight decay is that of the optimiser's published code. The network is that of the model that
-// the run begins with: the checkpoint's if it is resumed, else that of --init. A checkpoint that cannot be read is not reported
-// here: lin_train does it.
+// Fills in options that were not given. Weight decay is that of the optimiser's published code. The network is that of the model
+// that the run begins with: the checkpoint's if it is resumed, else that of --init. A checkpoint that cannot be read is not
+// reported here: lin_train does it.
 static lin_status complete(lin_parsed *parsed, lin_error *err)
 {
     const train_values *v = parsed->values;
@@ -363,7 +368,8 @@ static char *differences(const lin_command *command, const lin_config *own, cons
         if (own->network != models->network) break; // its other options are others
     }
     if (own->mel_bins != models->mel_bins)
-        lin_buffer_format(&out, "%s%d mel bins in the caches (the model: %d)", out.n ? ", " : "", own->mel_bins, models->mel_bins);
+        lin_buffer_format(&out, "%s%d mel bins in the caches (the model: %d)", out.n ? ", " : "", own->mel_bins,
+                          models->mel_bins);
     if (lin_buffer_status(&out, NULL) != LIN_OK) lin_buffer_free(&out);
     return out.data;
 }
@@ -446,7 +452,8 @@ static lin_status inner_layers_of(const train_values *v, lin_train_options *o, l
 {
     const lin_numbers *layers = &v->inter_ctc_layers;
     if (layers->count > LIN_TRAIN_INNER)
-        return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %d layers; at most %d are possible", layers->count, LIN_TRAIN_INNER);
+        return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %d layers; at most %d are possible", layers->count,
+                        LIN_TRAIN_INNER);
     for (int i = 0; i < layers->count; i++) {
         o->inner_layers[i] = (int)layers->items[i];
         if (o->inner_layers[i] != layers->items[i])
@@ -459,7 +466,7 @@ static lin_status inner_layers_of(const train_values *v, lin_train_options *o, l
     return LIN_OK;
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------------------------------------ */
+/* ---- hooks ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct watcher {
     const train_values *v;
@@ -546,7 +553,7 @@ static int stop(void *context)
     return asked_to_stop();
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct sets {
     lin_dataset **items;
@@ -642,8 +649,8 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     const train_values *v = parsed->values;
     const lin_dataset *first = train->items[0];
     const lin_config config = network_of(v, lin_dataset_mel_bins(first), lin_dataset_outputs(first));
-    lin_status status =
-        lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first), (uint64_t)v->seed, model, err);
+    lin_status status = lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first),
+                                         (uint64_t)v->seed, model, err);
     if (status == LIN_OK && v->decay) status = init_decay(v, *model, err);
     if (status == LIN_OK && v->resume) return resume_provenance(v, *model, err);
     if (status != LIN_OK || !v->init) return status;
@@ -656,7 +663,8 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     if (status != LIN_OK)
         lin_fail(err, status, "--init %s cannot be used: %s%s%s", v->init, why.message, differ ? ": " : "", differ ? differ : "");
     else if (differ && !v->quiet && first_process)
-        lin_complain("this network differs from that of %s: %s; what that model lacks begins with its initial values", v->init, differ);
+        lin_complain("this network differs from that of %s: %s; what that model lacks begins with its initial values", v->init,
+                     differ);
     lin_free(differ);
     if (status == LIN_OK && !lin_features_equal(&from->features, &(*model)->features) && !v->quiet && first_process)
         lin_complain("%s has another filterbank than %s: prepare the caches with the model's (linnet info names it)", v->init,
@@ -843,7 +851,8 @@ const lin_command lin_command_train = {
     .summary = "train a model from feature caches",
     .description =
         "CONF is a file of lines 'name = value' with the names of the options below; the command line overrides it. linnet "
-        "prepare makes the caches. An interrupted run (Ctrl-C, kill) keeps its last checkpoint; resume it with --resume. Started by mpirun "
+        "prepare makes the caches. An interrupted run (Ctrl-C, kill) keeps its last checkpoint; resume it with --resume. Started "
+        "by mpirun "
         "or srun, several processes train one model: each computes its part of every batch.",
     .examples = "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal\n"
                 "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal --resume\n"

@@ -24,7 +24,7 @@ enum {
 };
 static const double LOOK_EVERY_S = 0.02; // for processes that have ended
 
-/* ---- waiting ----------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status lost(lin_error *err) { return lin_fail(err, LIN_IO, "the other processes of this run cannot be reached"); }
 
@@ -40,7 +40,8 @@ static const lin_peer *ended(const lin_comm *comm)
     return NULL;
 }
 
-// LIN_OK while it is worth waiting. began: when the wait began; asked: when this process was first seen to be asked to stop, or 0.
+// LIN_OK while it is worth waiting. began: when the wait began;
+// asked: when this process was first seen to be asked to stop, or 0.
 static lin_status check_peers(const lin_comm *comm, double now, double began, double *asked, lin_error *err)
 {
     const lin_peer *gone = ended(comm);
@@ -56,7 +57,8 @@ static lin_status check_peers(const lin_comm *comm, double now, double began, do
 }
 
 // Calls test until it sets *done.
-static lin_status wait_with(lin_comm *comm, lin_status (*test)(lin_comm *, void *, int *, lin_error *), void *context, lin_error *err)
+static lin_status wait_with(lin_comm *comm, lin_status (*test)(lin_comm *, void *, int *, lin_error *), void *context,
+                            lin_error *err)
 {
     double began = 0, looked = 0, asked = 0;
     for (int n = 0;; n++) {
@@ -107,7 +109,7 @@ lin_status lin_comm_wait_until(lin_comm *comm, int (*done)(void *context), void 
     return wait_with(comm, test_condition, &c, err);
 }
 
-static lin_status start(lin_comm *comm, int tag, const lin_message *messages, int n, void **transfer, lin_error *err)
+static lin_status start(lin_comm *comm, int tag, const lin_comm_message *messages, int n, void **transfer, lin_error *err)
 {
     if (comm->lost) return lost(err);
     const lin_status status = comm->transport->start(comm, tag, messages, n, transfer, err);
@@ -115,27 +117,27 @@ static lin_status start(lin_comm *comm, int tag, const lin_message *messages, in
     return status;
 }
 
-static lin_status exchange(lin_comm *comm, const lin_message *messages, int n, lin_error *err)
+static lin_status exchange(lin_comm *comm, const lin_comm_message *messages, int n, lin_error *err)
 {
     void *transfer;
     const lin_status status = start(comm, TAG_CONTROL, messages, n, &transfer, err);
     return status == LIN_OK ? wait_for(comm, transfer, err) : status;
 }
 
-/* ---- waiting for all --------------------------------------------------------------------------------------------------------- */
+/* ---- waiting for all ------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error *err)
 {
     if (!comm) return LIN_OK;
     const size_t n = 2 * (size_t)comm->size;
-    lin_message *messages = lin_alloc(n, sizeof *messages);
+    lin_comm_message *messages = lin_alloc(n, sizeof *messages);
     if (!messages) return lin_no_memory(err, "messages", n * sizeof *messages);
     unsigned char *at = block;
     int used = 0;
     for (int r = 0; r < comm->size; r++) {
         if (r == comm->rank) continue;
-        messages[used++] = (lin_message){.peer = r, .receives = 1, .data = at + (size_t)r * bytes, .bytes = bytes};
-        messages[used++] = (lin_message){.peer = r, .data = at + (size_t)comm->rank * bytes, .bytes = bytes};
+        messages[used++] = (lin_comm_message){.peer = r, .receives = 1, .data = at + (size_t)r * bytes, .bytes = bytes};
+        messages[used++] = (lin_comm_message){.peer = r, .data = at + (size_t)comm->rank * bytes, .bytes = bytes};
     }
     const lin_status status = exchange(comm, messages, used, err);
     lin_free(messages);
@@ -145,12 +147,12 @@ lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error 
 static lin_status broadcast_from(lin_comm *comm, int root, void *data, size_t bytes, lin_error *err)
 {
     if (!comm) return LIN_OK;
-    lin_message *messages = lin_alloc((size_t)comm->size, sizeof *messages);
+    lin_comm_message *messages = lin_alloc((size_t)comm->size, sizeof *messages);
     if (!messages) return lin_no_memory(err, "messages", (size_t)comm->size * sizeof *messages);
     int used = 0;
-    if (comm->rank != root) messages[used++] = (lin_message){.peer = root, .receives = 1, .data = data, .bytes = bytes};
+    if (comm->rank != root) messages[used++] = (lin_comm_message){.peer = root, .receives = 1, .data = data, .bytes = bytes};
     for (int r = 0; comm->rank == root && r < comm->size; r++)
-        if (r != root) messages[used++] = (lin_message){.peer = r, .data = data, .bytes = bytes};
+        if (r != root) messages[used++] = (lin_comm_message){.peer = r, .data = data, .bytes = bytes};
     const lin_status status = exchange(comm, messages, used, err);
     lin_free(messages);
     return status;
@@ -195,7 +197,7 @@ lin_status lin_comm_agree(lin_comm *comm, lin_status status, lin_error *err)
     return lin_fail(err, agreed, "process %d, on %.63s: %s", worst, comm->peers[worst].host, why.message);
 }
 
-/* ---- sums in the background -------------------------------------------------------------------------------------------------- */
+/* ---- sums in the background ------------------------------------------------------------------------------------------------ */
 
 static size_t part_count(const lin_comm *comm, size_t count, int rank)
 {
@@ -223,9 +225,9 @@ lin_status lin_comm_start_sum(lin_comm *comm, lin_comm_sum *sum, int tag, float 
     int used = 0, other = 0;
     for (int r = 0; r < comm->size; r++) {
         if (r == comm->rank) continue;
-        sum->messages[used++] = (lin_message){
+        sum->messages[used++] = (lin_comm_message){
             .peer = r, .receives = 1, .data = sum->parts + (size_t)other++ * mine, .bytes = mine * sizeof *x};
-        sum->messages[used++] = (lin_message){
+        sum->messages[used++] = (lin_comm_message){
             .peer = r, .data = x + lin_comm_part(comm, count, r), .bytes = part_count(comm, count, r) * sizeof *x};
     }
     sum->x = x;
@@ -260,11 +262,11 @@ static lin_status start_sums(lin_comm *comm, lin_comm_sum *sum, lin_error *err)
     const size_t mine = part_count(comm, sum->count, comm->rank) * sizeof *own;
     for (int r = 0; r < comm->size; r++) {
         if (r == comm->rank) continue;
-        sum->messages[used++] = (lin_message){.peer = r,
+        sum->messages[used++] = (lin_comm_message){.peer = r,
                                               .receives = 1,
                                               .data = sum->x + lin_comm_part(comm, sum->count, r),
                                               .bytes = part_count(comm, sum->count, r) * sizeof *own};
-        sum->messages[used++] = (lin_message){.peer = r, .data = own, .bytes = mine};
+        sum->messages[used++] = (lin_comm_message){.peer = r, .data = own, .bytes = mine};
     }
     sum->phase = 2;
     return start(comm, LIN_COMM_TAGS + 1 + sum->tag, sum->messages, used, &sum->transfer, err);
@@ -313,7 +315,7 @@ void lin_comm_sum_free(lin_comm_sum *sum)
     *sum = (lin_comm_sum){0};
 }
 
-/* ---- who is there ------------------------------------------------------------------------------------------------------------ */
+/* ---- who is there ---------------------------------------------------------------------------------------------------------- */
 
 // Processes with the same value see each other's numbers: the boot of the machine, and the name space of its processes.
 static uint64_t machine_of(const char *host)
@@ -334,7 +336,8 @@ static lin_status check_versions(lin_comm *comm, const lin_peer *peers, lin_erro
     for (int r = 1; r < comm->size; r++)
         if (strncmp(peers[r].version, peers[0].version, sizeof peers[r].version) != 0) {
             comm->agreed = 1;
-            return lin_fail(err, LIN_MISMATCH, "process %d, on %.63s, is version %.63s of the program, and process 0, on %.63s, is %.63s; use one",
+            return lin_fail(err, LIN_MISMATCH,
+                            "process %d, on %.63s, is version %.63s of the program, and process 0, on %.63s, is %.63s; use one",
                             r, peers[r].host, peers[r].version, peers[0].host, peers[0].version);
         }
     return LIN_OK;
@@ -391,7 +394,8 @@ void lin_comm_close(lin_comm *comm, int failed)
 {
     const struct timespec pause = {0, 20000000};
     if (!comm) return;
-    for (double until = lin_now() + OTHERS_GRACE_S; comm->lost && lin_now() < until && !lin_comm_speaks(comm);) nanosleep(&pause, NULL);
+    for (double until = lin_now() + OTHERS_GRACE_S; comm->lost && lin_now() < until && !lin_comm_speaks(comm);)
+        nanosleep(&pause, NULL);
     lin_free(comm->peers);
     comm->peers = NULL;
     comm->transport->close(comm, (failed && !comm->agreed) || comm->lost);

@@ -57,10 +57,11 @@ static lin_status open_mpi(int n, lin_comm **comm, lin_error *err)
     lin_status status = open(comm, err);
     if (status != LIN_OK) return status;
     if ((*comm)->size == n) return LIN_OK;
-    status = lin_fail(err, LIN_UNSUPPORTED,
-                      "the launcher started %d processes, but MPI connects %d: it is the launcher of another MPI library than the one "
-                      "linnet was built with (%s)",
-                      n, (*comm)->size, (*comm)->transport->name);
+    status =
+        lin_fail(err, LIN_UNSUPPORTED,
+                 "the launcher started %d processes, but MPI connects %d: it is the launcher of another MPI library than the one "
+                 "linnet was built with (%s)",
+                 n, (*comm)->size, (*comm)->transport->name);
     lin_comm_close(*comm, 0);
     *comm = NULL;
     return status;
@@ -72,10 +73,11 @@ lin_status lin_comm_open(const char *version, lin_comm **comm, lin_error *err)
     const int n = started_together();
     if (n < 2) {
         if (number_of("SLURM_STEP_NUM_TASKS") > 1 && getenv("SLURM_PROCID"))
-            return lin_fail(err, LIN_UNSUPPORTED,
-                            "srun started %d tasks without connecting them; use srun --mpi=pmix (srun --mpi=list shows what there is), "
-                            "or one task",
-                            number_of("SLURM_STEP_NUM_TASKS"));
+            return lin_fail(
+                err, LIN_UNSUPPORTED,
+                "srun started %d tasks without connecting them; use srun --mpi=pmix (srun --mpi=list shows what there is), "
+                "or one task",
+                number_of("SLURM_STEP_NUM_TASKS"));
         return LIN_OK;
     }
     lin_status status = open_mpi(n, comm, err);

@@ -104,10 +104,11 @@ static lin_status check_words(const preparation *p, lin_error *err)
         lin_buffer_format(&some, "%s%s", i ? ", " : "", lin_transcriber_unknown(t, i).word);
     status = lin_buffer_status(&some, err);
     if (status == LIN_OK)
-        status = lin_fail(err, LIN_MISMATCH,
-                          "%s: %ld of %ld words (%.1f %%) are not in the dictionary, among them %s; is it one of this language? "
-                          "--lexicon names another, --oov lists the words, --allow-oov takes them as letter-to-sound rules have them",
-                          p->o->source, unknown, words, 100.0 * (double)unknown / (double)words, some.data);
+        status =
+            lin_fail(err, LIN_MISMATCH,
+                     "%s: %ld of %ld words (%.1f %%) are not in the dictionary, among them %s; is it one of this language? "
+                     "--lexicon names another, --oov lists the words, --allow-oov takes them as letter-to-sound rules have them",
+                     p->o->source, unknown, words, 100.0 * (double)unknown / (double)words, some.data);
     lin_buffer_free(&some);
     return status;
 }
@@ -127,9 +128,10 @@ static lin_status check_files(preparation *p, lin_error *err)
     static const char hint[] = "--audio-root names the folder that their paths are relative to";
     const lin_utterance *u = lin_datadir_at(p->dir, first);
     if (missing == n)
-        return lin_fail(err, LIN_IO, "%s: none of its %d sound files exists, the first is %s; %s", p->o->source, n, u->audio, hint);
-    lin_warn(&p->o->warnings, "%s: %d of %d sound files do not exist and are left out, the first is %s (%s); %s", p->o->source, missing, n,
-             u->audio, u->id, hint);
+        return lin_fail(err, LIN_IO, "%s: none of its %d sound files exists, the first is %s; %s", p->o->source, n, u->audio,
+                        hint);
+    lin_warn(&p->o->warnings, "%s: %d of %d sound files do not exist and are left out, the first is %s (%s); %s", p->o->source,
+             missing, n, u->audio, u->id, hint);
     return LIN_OK;
 }
 
@@ -165,8 +167,8 @@ static lin_status write_item(preparation *p, slot *s, int item, lin_error *err)
     const int stack = p->o->stack > 0 ? p->o->stack : 1;
     const int steps = (s->frames.rows + stack - 1) / stack, needed = lin_ctc_frames_needed(l->labels, l->n);
     if (s->frames.rows < 1 || steps < needed) {
-        lin_warn(&p->o->warnings, "%s: %d frames are too few for %d phones (%d steps of %d needed); left out", id, s->frames.rows, l->n, needed,
-                     stack);
+        lin_warn(&p->o->warnings, "%s: %d frames are too few for %d phones (%d steps of %d needed); left out", id, s->frames.rows,
+                 l->n, needed, stack);
         p->counts->left_out++;
         return LIN_OK;
     }
@@ -205,8 +207,8 @@ static lin_status run_threads(preparation *p, lin_error *err)
 static lin_status write_cache(preparation *p, const char *output, lin_error *err)
 {
     const lin_features features = lin_fbank_to_model(&p->o->fbank);
-    lin_status status = lin_dataset_create(output, p->o->fbank.mel_bins, &features, lin_phones_list(p->wording->phones), p->o->source,
-                                           &p->writer, err);
+    lin_status status = lin_dataset_create(output, p->o->fbank.mel_bins, &features, lin_phones_list(p->wording->phones),
+                                           p->o->source, &p->writer, err);
     if (status != LIN_OK) return status;
     status = run_threads(p, err);
     if (status == LIN_OK && p->counts->added == 0)

@@ -1,7 +1,8 @@
 /*
  * prepare.h - from a data directory to a feature cache with labels: all that training needs, made by several threads, in order.
  *
- * Pipeline: linnet/datadir (sound and texts), linnet/wording (texts to labels), frontend/source (frames) -> [this] -> train/dataset.
+ * Pipeline: linnet/datadir (sound and texts), linnet/wording (texts to labels),
+ * frontend/source (frames) -> [this] -> train/dataset.
  *
  *   lin_datadir_load("corpus/train", NULL, 1, &dir, &err);
  *   lin_wording_open(&wording, NULL, &warnings, &err);
@@ -29,7 +30,8 @@ typedef struct lin_prepare_options {
     lin_fbank_config fbank;
     const double *speeds; /* [n_speeds]: each utterance once at each of them; n_speeds 0: once, as it is */
     int n_speeds;
-    int stack;            /* frames per step of the model to be trained; 0: 1. Utterances with fewer steps than CTC needs are left out */
+    int stack;            /* frames per step of the model to be trained; 0: 1. Utterances with fewer steps than CTC needs are left
+                             out */
     double most_unknown;  /* the part of the words that may be outside the dictionary; 0: any. LIN_MISMATCH if there are more */
     int no_speech;        /* 1: nobody speaks: no labels, transcripts are ignored */
     const char *source;   /* stored in the cache: the data it was made from */
@@ -42,9 +44,9 @@ typedef struct lin_prepare_options {
 
 /*
  * Writes the cache `output`, which appears when it is complete. Utterances whose sound cannot be read or whose text cannot be
- * pronounced are reported as warnings, counted in failed, and left out; files that do not exist are one warning. LIN_INVALID for a
- * bad filterbank, or if no utterance is left; LIN_MISMATCH for too many unknown words, before any sound is read; LIN_IO if no file
- * exists; LIN_NO_MEMORY, LIN_STOPPED; then nothing is written.
+ * pronounced are reported as warnings, counted in failed, and left out; files that do not exist are one warning. LIN_INVALID for
+ * a bad filterbank, or if no utterance is left; LIN_MISMATCH for too many unknown words, before any sound is read; LIN_IO if no
+ * file exists; LIN_NO_MEMORY, LIN_STOPPED; then nothing is written.
  */
 lin_status lin_prepare(const lin_datadir *dir, lin_wording *wording, const char *output, const lin_prepare_options *options,
                        lin_prepare_counts *counts, lin_error *err);

@@ -83,18 +83,20 @@ static lin_status plan_epoch(lin_trainer *t, const lin_train_list *list, int epo
     const uint64_t key = lin_random_key(lin_random_key(t->options->seed, LIN_TRAIN_KEY_ORDER), (uint64_t)epoch);
     for (int b = 0; b < plan->n_batches; b++)
         if (lin_random_uniform(key, (uint64_t)b) < 0.5)
-            qsort(plan->items + plan->offsets[b], (size_t)(plan->offsets[b + 1] - plan->offsets[b]), sizeof *plan->items, in_order);
+            qsort(plan->items + plan->offsets[b], (size_t)(plan->offsets[b + 1] - plan->offsets[b]), sizeof *plan->items,
+                  in_order);
     return LIN_OK;
 }
 
-/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+/* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
 static double learning_rate(const lin_trainer *t, const lin_batches *plan)
 {
     const lin_train_options *o = t->options;
     double lr = o->lr * t->counters.lr_factor;
     if (o->schedule == LIN_SCHEDULE_COSINE) {
-        const double from = (double)t->counters.arc_begin, at = (double)t->counters.epoch + (double)t->counters.batch / plan->n_batches;
+        const double from = (double)t->counters.arc_begin,
+                     at = (double)t->counters.epoch + (double)t->counters.batch / plan->n_batches;
         const double done = (at - from) / (o->epochs - from);
         lr *= 0.5 * (1 + cos(acos(-1) * done));
     }
@@ -106,7 +108,8 @@ static double learning_rate(const lin_trainer *t, const lin_batches *plan)
 static int train_batch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p)
 {
     const lin_train_counters before = t->counters;
-    const int from = (int)before.batch, left = plan->n_batches - from, most = lin_train_step_batches(t), n = most < left ? most : left;
+    const int from = (int)before.batch, left = plan->n_batches - from, most = lin_train_step_batches(t),
+              n = most < left ? most : left;
     p->lr = learning_rate(t, plan);
     lin_train_step(t, plan, from, from + n, p->lr);
     if (t->parallel.status != LIN_OK) {
@@ -191,7 +194,8 @@ static lin_status measure(lin_trainer *t, const lin_batches *plan, measured *all
     for (int i = rank; i < plan->n_batches && status == LIN_OK; i += ranks) {
         const int at = plan->offsets[i], n = plan->offsets[i + 1] - at;
         status = lin_train_measure(t, plan->items + at, n, err);
-        for (int b = 0; b < n && status == LIN_OK; b++) own[at + b] = (measured){t->host_losses[b], t->hooks->errors ? t->wrong[b] : 0};
+        for (int b = 0; b < n && status == LIN_OK; b++)
+            own[at + b] = (measured){t->host_losses[b], t->hooks->errors ? t->wrong[b] : 0};
     }
     status = lin_comm_agree(t->parallel.comm, status, err);
     return status == LIN_OK ? lin_comm_gather(t->parallel.comm, all, (size_t)t->dev.n * sizeof *all, err) : status;
@@ -228,7 +232,7 @@ static lin_status evaluate(lin_trainer *t, lin_train_progress *p, lin_error *err
     return status;
 }
 
-/* ---- the run ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------------------------------------------------------- */
 
 static void fill_progress(const lin_trainer *t, const lin_batches *plan, lin_train_progress *p)
 {
@@ -269,8 +273,8 @@ static void clear_sums(lin_train_counters *c)
 
 static int wants_stop(const lin_trainer *t) { return t->hooks->stop && t->hooks->stop(t->hooks->context); }
 
-// Epochs without progress before the rate is halved. Before a CTC network recognises anything its outputs are blanks, and its error
-// rate says nothing: that phase may take five times as long.
+// Epochs without progress before the rate is halved. Before a CTC network recognises anything its outputs are blanks, and its
+// error rate says nothing: that phase may take five times as long.
 static int patience_of(const lin_trainer *t, double dev_per)
 {
     return dev_per >= 0.95 ? 5 * t->options->patience : t->options->patience;
@@ -377,14 +381,17 @@ static lin_status save_what_is_left(lin_trainer *t, lin_status status, lin_error
     const lin_error copy = *err, *why = &copy;
     if (status == LIN_OK || !t->parallel.comm || !t->parallel.comm->lost) return status;
     if (lin_train_rank(t) != 0 || !t->ops->on_host || t->counters.step == 0)
-        return lin_fail(err, why->status, "%s; resume from the last checkpoint with --resume, on any number of processes", why->message);
+        return lin_fail(err, why->status, "%s; resume from the last checkpoint with --resume, on any number of processes",
+                        why->message);
     if (save(t, &failed) != LIN_OK) return lin_fail(err, why->status, "%s, and %s", why->message, failed.message);
-    return lin_fail(err, why->status, "%s; the state after step %lld is saved: continue with --resume, on any number of processes",
-                    why->message, t->counters.step);
+    return lin_fail(err, why->status,
+                    "%s; the state after step %lld is saved: continue with --resume, on any number of processes", why->message,
+                    t->counters.step);
 }
 
 // The batches of an epoch that are left. *stopped: the run is to end.
-static lin_status run_batches(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, double *saved, int *stopped, lin_error *err)
+static lin_status run_batches(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, double *saved, int *stopped,
+                              lin_error *err)
 {
     lin_train_counters *c = &t->counters;
     lin_status status = LIN_OK;
@@ -471,7 +478,8 @@ static lin_status check_warmup(lin_trainer *t, lin_error *err)
     const long long steps = (long long)((plan.n_batches + each - 1) / each) * o->epochs;
     lin_batches_free(&plan);
     if (2LL * o->warmup_steps > steps)
-        note(t, "the learning rate rises for %d steps (--warmup-steps), more than half of the run, which has about %lld in %d epoch%s",
+        note(t, "the learning rate rises for %d steps (--warmup-steps), more than half of the run, which has about %lld in %d "
+                "epoch%s",
              o->warmup_steps, steps, o->epochs, o->epochs == 1 ? "" : "s");
     return LIN_OK;
 }
@@ -505,7 +513,7 @@ static lin_status run(lin_trainer *t, lin_error *err)
     return status;
 }
 
-/* ---- setting up ------------------------------------------------------------------------------------------------------------- */
+/* ---- setting up ------------------------------------------------------------------------------------------------------------ */
 
 static lin_status check_options(const lin_train_options *o, lin_error *err)
 {
@@ -520,7 +528,8 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "accumulate must be at most 4096, layer_drop at least 0 and below 1");
     if (!(o->label_smoothing >= 0 && o->label_smoothing < 1))
         return lin_fail(err, LIN_INVALID, "label_smoothing is %g; must be at least 0 and below 1", o->label_smoothing);
-    if (!(o->join_part >= 0 && o->join_part <= 1)) return lin_fail(err, LIN_INVALID, "join_part is %g; must be 0 to 1", o->join_part);
+    if (!(o->join_part >= 0 && o->join_part <= 1))
+        return lin_fail(err, LIN_INVALID, "join_part is %g; must be 0 to 1", o->join_part);
     if (!(o->lr > 0 && o->lr <= 1))
         return lin_fail(err, LIN_INVALID, "the learning rate is %g; must be above 0 and at most 1", o->lr);
     return LIN_OK;
@@ -554,7 +563,8 @@ static lin_status load(lin_trainer *t, lin_error *err)
                                                                  : NULL;
     if (other && !(o->new_data && c->seed == o->seed))
         return lin_fail(err, LIN_MISMATCH,
-                        "%s/checkpoint.safetensors is of a run %s; resume with the options and data of that run", o->folder, other);
+                        "%s/checkpoint.safetensors is of a run %s; resume with the options and data of that run", o->folder,
+                        other);
     if (other) {
         if (c->batch) note(t, "the run goes on %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
         clear_sums(c);
@@ -569,8 +579,8 @@ static lin_status load(lin_trainer *t, lin_error *err)
     c->dev = t->dev_content;
     // a warm restart (Loshchilov & Hutter 2017)
     if (o->schedule == LIN_SCHEDULE_COSINE && c->arc_end && c->epoch == c->arc_end && o->epochs > c->epoch) {
-        note(t, "the cosine schedule was complete after epoch %lld: it starts again at the full rate and ends with epoch %d", c->epoch,
-             o->epochs);
+        note(t, "the cosine schedule was complete after epoch %lld: it starts again at the full rate and ends with epoch %d",
+             c->epoch, o->epochs);
         c->arc_begin = c->epoch;
     }
     if (c->epoch < o->epochs) c->arc_end = o->epochs;
@@ -632,8 +642,8 @@ static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_s
     if (status == LIN_OK)
         status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->values, NULL, 1, &t->weights, err);
     if (status == LIN_OK && t->optimizer->average)
-        status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->optimizer->device + 2 * m->params.n_elements, NULL, 0,
-                                    &t->averaged, err);
+        status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->optimizer->device + 2 * m->params.n_elements,
+                                    NULL, 0, &t->averaged, err);
     return lin_comm_agree(o->comm, status, err);
 }
 

@@ -60,7 +60,7 @@ static void choose_voices(const lin_trainer *t, lin_acoustics *a, int item, uint
         if (list->n > 1) other = (int)lin_random_below(key, 2 * (uint64_t)v, (uint32_t)list->n - 1);
         other += list->n > 1 && other >= item;
         const lin_train_item *it = &list->items[other];
-        a->voices[v] = (lin_voice){.codes = it->gather.codes,
+        a->voices[v] = (lin_acoustics_voice){.codes = it->gather.codes,
                                    .steps = it->gather.steps,
                                    .frames = it->frames,
                                    .first = (int)lin_random_below(key, 2 * (uint64_t)v + 1, (uint32_t)it->frames),

@@ -11,7 +11,7 @@
 static int parts_of(const lin_trainer *t) { return lin_train_ranks(t) * lin_train_step_batches(t); }
 static int has_parts(const lin_trainer *t) { return t->parallel.comm != NULL || lin_train_step_batches(t) > 1; }
 
-/* ---- utterances ------------------------------------------------------------------------------------------------------------- */
+/* ---- utterances ------------------------------------------------------------------------------------------------------------ */
 
 static void leave_out(const lin_trainer *t, const lin_dataset *set, int i, const char *why)
 {
@@ -55,7 +55,8 @@ lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int
     }
     if (list->n == 0) return lin_fail(err, LIN_INVALID, "no utterance to %s", for_training ? "train on" : "measure on");
     if (labels == 0)
-        return lin_fail(err, LIN_INVALID, "nobody speaks in the sets to %s: they have no phonemes", for_training ? "train on" : "measure on");
+        return lin_fail(err, LIN_INVALID, "nobody speaks in the sets to %s: they have no phonemes",
+                        for_training ? "train on" : "measure on");
     return LIN_OK;
 }
 
@@ -146,7 +147,7 @@ void lin_train_list_free(lin_trainer *t, lin_train_list *list)
     lin_free(list->powers);
 }
 
-/* ---- buffers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------------------------------------- */
 
 static int round_up(int n, int quantum) { return (n + quantum - 1) / quantum * quantum; }
 
@@ -288,7 +289,7 @@ void lin_train_free_buffers(lin_trainer *t)
     lin_free(t->wrong);
 }
 
-/* ---- batches ---------------------------------------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------------------------------------- */
 
 // Masks of the b-th utterance, counted from `first`; returns their number.
 static int draw_masks(const lin_trainer *t, const lin_train_block *host, int first, int item)
@@ -405,7 +406,7 @@ static lin_batch batch_of(lin_trainer *t, const lin_train_shape *s, int for_trai
                        .is_part = for_training && has_parts(t)};
 }
 
-/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+/* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct asked {
     lin_trainer *t;
@@ -517,11 +518,12 @@ static lin_train_shape fill(lin_trainer *t, lin_train_block *host, const int *pi
     return shape;
 }
 
-// The processes' batches have different shapes, and a graph of one would meet operations outside of graphs of another. With layers
-// left out, there would be too many graphs.
+// The processes' batches have different shapes, and a graph of one would meet operations outside of graphs of another. With
+// layers left out, there would be too many graphs.
 static void launch(lin_trainer *t, asked *a)
 {
-    const int key[LIN_GRAPH_KEY] = {a->shape.B, a->shape.rows, a->shape.longest_joined, a->shape.longest, 2 * a->number + a->last};
+    const int key[LIN_GRAPH_KEY] = {a->shape.B, a->shape.rows, a->shape.longest_joined, a->shape.longest,
+                                    2 * a->number + a->last};
     if (t->parallel.comm || a->skipped) compute(a);
     else lin_graphs_run(&t->graphs, t->ops, t->exec, key, compute, a);
 }
@@ -558,7 +560,7 @@ void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, d
     }
 }
 
-/* ---- measuring -------------------------------------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct measured {
     lin_trainer *t;
@@ -589,7 +591,8 @@ lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error
     const lin_batch batch = batch_of(t, &shape, 0);
     ops->gather(t->exec, t->features, t->device.items, t->device.masks, &frames, c->mel_bins);
     lin_network_forward(t->averaged ? t->averaged : t->weights, t->activations, t->exec, &batch, t->logp);
-    ops->ctc(t->exec, t->losses, NULL, t->logp, &rows, t->device.labels, t->device.label_offsets, t->most_labels, c->outputs, NULL);
+    ops->ctc(t->exec, t->losses, NULL, t->logp, &rows, t->device.labels, t->device.label_offsets, t->most_labels, c->outputs,
+             NULL);
     ops->download(t->exec, t->host_losses, t->losses, (size_t)n * sizeof *t->losses);
     if (!ops->on_host)
         ops->download(t->exec, t->host_logp, t->logp, (size_t)host.offsets[n] * (size_t)c->outputs * sizeof *t->logp);

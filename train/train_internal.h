@@ -125,7 +125,7 @@ typedef struct lin_trainer {
     lin_train_parallel parallel;
 } lin_trainer;
 
-/* ---- train_batch.c ---------------------------------------------------------------------------------------------------------- */
+/* ---- train_batch.c --------------------------------------------------------------------------------------------------------- */
 
 /* All usable utterances of the sets; in training, those without a CTC path are reported and left out. */
 lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int n_sets, int for_training, lin_train_list *list,
@@ -151,7 +151,7 @@ lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error
  * does. */
 int lin_train_continues(const lin_trainer *t, int item);
 
-/* ---- train_acoustics.c ------------------------------------------------------------------------------------------------------ */
+/* ---- train_acoustics.c ----------------------------------------------------------------------------------------------------- */
 
 /* The power of each utterance of the training list, if there is a hook for acoustics; steps [n, 2, D], on the host. */
 lin_status lin_train_find_powers(lin_trainer *t, lin_train_list *list, const float *steps, lin_error *err);
@@ -160,7 +160,7 @@ int lin_train_labels(const lin_trainer *t, int item);
 /* Draws the acoustics of the b-th utterance of a batch, which is that item of the training list. */
 void lin_train_draw_acoustics(lin_trainer *t, lin_train_block *host, int b, int item);
 
-/* ---- train_parallel.c ------------------------------------------------------------------------------------------------------- */
+/* ---- train_parallel.c ------------------------------------------------------------------------------------------------------ */
 
 static inline int lin_train_ranks(const lin_trainer *t) { return t->parallel.comm ? t->parallel.comm->size : 1; }
 static inline int lin_train_rank(const lin_trainer *t) { return t->parallel.comm ? t->parallel.comm->rank : 0; }
@@ -188,7 +188,7 @@ void lin_parallel_begin(lin_trainer *t);
 void lin_parallel_layer(void *context, int layer);
 int lin_parallel_end(lin_trainer *t);
 
-/* ---- train_files.c ---------------------------------------------------------------------------------------------------------- */
+/* ---- train_files.c --------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_train_save(const lin_train_options *options, const lin_model *model, const lin_optimizer *optimizer,
                           const lin_train_counters *counters, lin_error *err);
@@ -201,11 +201,11 @@ lin_status lin_train_load(const lin_train_options *options, lin_model *model, li
                           lin_train_counters *counters, lin_error *err);
 
 /* Adds the line of a finished epoch to log.tsv, after dropping lines of this epoch or later (left by a run that was killed after
- * its last checkpoint), and draws curves.svg from the whole log. A log of linnet 0.2, whose PER is a part of 1, becomes one in per
- * cent. */
+ * its last checkpoint), and draws curves.svg from the whole log. A log of linnet 0.2, whose PER is a part of 1, becomes one in
+ * per cent. */
 lin_status lin_train_log(const lin_train_options *options, const lin_train_progress *progress, lin_error *err);
 
-/* ---- train_curves.c --------------------------------------------------------------------------------------------------------- */
+/* ---- train_curves.c -------------------------------------------------------------------------------------------------------- */
 
 /* Draws losses, dev PER and learning rate by epoch and marks the best one. log is the text of log.tsv. Returns the SVG text,
  * which the caller releases with lin_free; NULL: no memory. */

@@ -10,7 +10,7 @@
 
 enum { BUCKET = 65536 }; // the fewest elements of a bucket but the last: 256 KB, more than the latency of a network costs
 
-/* ---- parts ------------------------------------------------------------------------------------------------------------------ */
+/* ---- parts ----------------------------------------------------------------------------------------------------------------- */
 
 // An utterance belongs to the part in which its middle lies when the batch's frames are cut into equal parts, and one that
 // continues a sequence to that of the sequence.
@@ -31,7 +31,7 @@ lin_train_part lin_train_cut(const lin_trainer *t, const lin_train_list *list, c
     return part;
 }
 
-/* ---- buckets ---------------------------------------------------------------------------------------------------------------- */
+/* ---- buckets --------------------------------------------------------------------------------------------------------------- */
 
 // Where the gradients of a layer begin; those of the layers above follow them.
 static size_t begin_of(const lin_trainer *t, int layer)
@@ -41,8 +41,8 @@ static size_t begin_of(const lin_trainer *t, int layer)
     return t->model->params.table[first].offset;
 }
 
-// The layer with which the first bucket is complete, which has the last norm and the output: these get gradients from inner losses
-// and conditions too.
+// The layer with which the first bucket is complete, which has the last norm and the output: these get gradients from inner
+// losses and conditions too.
 static int complete(const lin_trainer *t, int layer)
 {
     const int every = t->model->config.condition_every;
@@ -107,7 +107,7 @@ void lin_parallel_destroy(lin_trainer *t)
     *p = (lin_train_parallel){0};
 }
 
-/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+/* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
 void lin_parallel_begin(lin_trainer *t)
 {
@@ -141,11 +141,12 @@ int lin_parallel_end(lin_trainer *t)
         return 1;
     }
     if (p->status == LIN_OK) p->status = lin_comm_gather(p->comm, t->losses, own, &p->err);
-    for (int i = 0; i < p->n_started && p->status == LIN_OK; i++) p->status = lin_comm_finish(p->comm, &p->buckets[i].sum, &p->err);
+    for (int i = 0; i < p->n_started && p->status == LIN_OK; i++)
+        p->status = lin_comm_finish(p->comm, &p->buckets[i].sum, &p->err);
     return p->status == LIN_OK;
 }
 
-/* ---- the same on all -------------------------------------------------------------------------------------------------------- */
+/* ---- the same on all ------------------------------------------------------------------------------------------------------- */
 
 enum { CHECKS = 4 };
 
@@ -158,19 +159,21 @@ typedef struct lin_train_same {
 static uint64_t hash_options(const lin_train_options *o)
 {
     const lin_optimizer_options *p = &o->optimizer;
-    const double values[] = {o->epochs, o->batch_frames, o->max_frames, o->lr, o->warmup_steps, o->accumulate, o->layer_drop, o->join_part,
-                             (double)o->schedule, o->patience, o->min_lr, o->new_data,
-                             (double)o->seed, o->speaker_norm, o->resume, (double)p->kind, p->beta1, p->beta2, p->eps, p->weight_decay,
-                             p->decay_vectors, p->clip_norm, (double)p->clip, p->average, o->n_inner, o->inner_weight, o->label_smoothing};
+    const double values[] = {
+        o->epochs,    o->batch_frames,     o->max_frames, o->lr,      o->warmup_steps, o->accumulate,     o->layer_drop,
+        o->join_part, (double)o->schedule, o->patience,   o->min_lr,  o->new_data,     (double)o->seed,   o->speaker_norm,
+        o->resume,    (double)p->kind,     p->beta1,      p->beta2,   p->eps,          p->weight_decay,   p->decay_vectors,
+        p->clip_norm, (double)p->clip,     p->average,    o->n_inner, o->inner_weight, o->label_smoothing};
     return lin_hash(o->inner_layers, (size_t)o->n_inner * sizeof *o->inner_layers, lin_hash(values, sizeof values, 0));
 }
 
 static uint64_t hash_network(const lin_model *m)
 {
     const lin_config *c = &m->config;
-    const int values[] = {c->layers, c->heads, c->head_width, c->feedforward, c->mel_bins, c->outputs, c->stack, c->ahead,
-                          (int)c->positions, c->conv_kernel, c->conv_layers, (int)c->norm, c->causal, (int)c->network, (int)c->attention,
-                          (int)c->feature_map, c->features, c->lsh_rounds, c->lsh_chunk, c->width, (int)c->decay, c->condition_every};
+    const int values[] = {c->layers,    c->heads,        c->head_width,     c->feedforward,      c->mel_bins,    c->outputs,
+                          c->stack,     c->ahead,        (int)c->positions, c->conv_kernel,      c->conv_layers, (int)c->norm,
+                          c->causal,    (int)c->network, (int)c->attention, (int)c->feature_map, c->features,    c->lsh_rounds,
+                          c->lsh_chunk, c->width,        (int)c->decay,     c->condition_every};
     uint64_t hash = lin_hash(values, sizeof values, 0);
     hash = lin_hash(&c->dropout, sizeof c->dropout, hash);
     return lin_hash(m->phones, strlen(m->phones), hash);
@@ -180,7 +183,8 @@ static void describe_arithmetic(const lin_trainer *t, char *text, size_t size)
 {
     static const char *const precisions[] = {"fp32", "tf32", "bf16"};
     lin_device device;
-    if (t->ops->on_host) snprintf(text, size, "a CPU with %s in %s", lin_cpu_isa(), t->ops->precision == LIN_PRECISION_BF16 ? "bf16" : "fp32");
+    if (t->ops->on_host)
+        snprintf(text, size, "a CPU with %s in %s", lin_cpu_isa(), t->ops->precision == LIN_PRECISION_BF16 ? "bf16" : "fp32");
     else if (lin_device_get(t->ops->device, &device))
         snprintf(text, size, "a GPU of compute capability %d.%d with %d multiprocessors in %s", device.major, device.minor,
                  device.multiprocessors, precisions[t->ops->precision]);
@@ -204,16 +208,18 @@ lin_status lin_parallel_check(lin_trainer *t, lin_error *err)
     for (int r = 1; r < comm->size && status == LIN_OK; r++) {
         for (int i = 0; i < CHECKS && status == LIN_OK; i++)
             if (all[r].hashes[i] != all[0].hashes[i])
-                status = lin_fail(err, LIN_MISMATCH,
-                                  "process %d, on %s, %s than process 0, on %s; start all with the same options and the same caches", r,
-                                  comm->peers[r].host, what[i], comm->peers[0].host);
+                status =
+                    lin_fail(err, LIN_MISMATCH,
+                             "process %d, on %s, %s than process 0, on %s; start all with the same options and the same caches",
+                             r, comm->peers[r].host, what[i], comm->peers[0].host);
         all[r].arithmetic[sizeof all[r].arithmetic - 1] = all[0].arithmetic[sizeof all[0].arithmetic - 1] = 0;
         if (status == LIN_OK && strcmp(all[r].arithmetic, all[0].arithmetic) != 0)
-            status = lin_fail(err, LIN_MISMATCH,
-                              "process %d, on %s, computes on %s, and process 0, on %s, on %s, which give other bits; use machines of one "
-                              "kind%s",
-                              r, comm->peers[r].host, all[r].arithmetic, comm->peers[0].host, all[0].arithmetic,
-                              t->ops->on_host ? ", or set LINNET_ISA=avx2 for all" : "");
+            status = lin_fail(
+                err, LIN_MISMATCH,
+                "process %d, on %s, computes on %s, and process 0, on %s, on %s, which give other bits; use machines of one "
+                "kind%s",
+                r, comm->peers[r].host, all[r].arithmetic, comm->peers[0].host, all[0].arithmetic,
+                t->ops->on_host ? ", or set LINNET_ISA=avx2 for all" : "");
     }
     comm->agreed = status != LIN_OK && !comm->lost; // all have compared the same records
     lin_free(all);
@@ -249,10 +255,11 @@ lin_status lin_parallel_compare(lin_trainer *t, lin_error *err)
     lin_status status = lin_comm_gather(comm, all, sizeof *all, err);
     for (int r = 1; r < comm->size && status == LIN_OK; r++) {
         if (all[r] == all[0]) continue;
-        status = lin_fail(err, LIN_NUMERIC,
-                          "after epoch %lld the weights of process %d, on %s, are not those of process 0: a processor or GPU computes "
-                          "wrongly, or the machines have other mathematical libraries; the last checkpoint is of the epoch before",
-                          t->counters.epoch + 1, r, comm->peers[r].host);
+        status =
+            lin_fail(err, LIN_NUMERIC,
+                     "after epoch %lld the weights of process %d, on %s, are not those of process 0: a processor or GPU computes "
+                     "wrongly, or the machines have other mathematical libraries; the last checkpoint is of the epoch before",
+                     t->counters.epoch + 1, r, comm->peers[r].host);
         comm->agreed = 1;
     }
     lin_free(all);

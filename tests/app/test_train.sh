@@ -43,10 +43,10 @@ run train $from --folder "$tmp/both" --epochs 1 --direction bidirectional -q
 is "in both directions: status" 0 "$status"
 refused "another shape" 1 "it has another shape than this network: layers 3 (the model: 2), stack 1 (the model: 3)" \
     train $from --folder "$tmp/none" --layers 3 --stack 1
-"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --high-hz 5000 -q -o "$tmp/other.lfc"
+"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --fbank high-hz=5000 -q -o "$tmp/other.lfc"
 run train --train "$tmp/other.lfc" --init "$tmp/late.safetensors" --folder "$tmp/filter" --epochs 1
 has "another filterbank" "$err" "late.safetensors has another filterbank than $tmp/other.lfc"
-"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --mel-bins 30 -q -o "$tmp/other.lfc"
+"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --fbank mel-bins=30 -q -o "$tmp/other.lfc"
 refused "other bins" 1 "30 mel bins in the caches (the model: 40)" \
     train --train "$tmp/other.lfc" --init "$tmp/late.safetensors" --folder "$tmp/none"
 

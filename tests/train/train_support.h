@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "model/model_file.h"
 #include "tests/support.h"
-#include "train/acoustics.h"
+#include "train/draw_acoustics.h"
 #include "train/train.h"
 
 enum { D = 6, V = 5, UTTERANCES = 40, STACK = 2, EPOCHS = 40 };
@@ -33,9 +33,9 @@ static inline void write_set(const char *path, int n, int wordless, uint64_t key
             labels[i] = 1 + (int)lin_random_below(key + 1, (uint64_t)(u * 10 + i), V - 1);
             for (int t = 0; t < 8; t++, T++)
                 for (int d = 0; d < D; d++)
-                    x[T * D + d] =
-                        (float)(lin_random_uniform(key + 2, (uint64_t)((u * 80 + T) * D + d)) + (d == labels[i] && t < 5 ? 4 : 0)) +
-                        (u >= n && d == D - 1 ? 4 : 0);
+                    x[T * D + d] = (float)(lin_random_uniform(key + 2, (uint64_t)((u * 80 + T) * D + d)) +
+                                           (d == labels[i] && t < 5 ? 4 : 0)) +
+                                   (u >= n && d == D - 1 ? 4 : 0);
         }
         char id[32];
         snprintf(id, sizeof id, "spk%d-utt%03d", u % 3, u);
@@ -59,7 +59,7 @@ static inline void set_up(void)
 
 static inline void tear_down(void) { test_folder_remove(folder); }
 
-/* ---- one run ---------------------------------------------------------------------------------------------------------------- */
+/* ---- one run --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct watch {
     const lin_acoustics_table *acoustics; // NULL: none
@@ -130,7 +130,10 @@ static inline int draw_acoustics(void *context, int T, float power, uint64_t key
     return lin_acoustics_draw(((const watch *)context)->acoustics, T, power, key, a, bins);
 }
 
-static inline int draw_silent(void *context, uint64_t key) { return lin_acoustics_silent(((const watch *)context)->acoustics, key); }
+static inline int draw_silent(void *context, uint64_t key)
+{
+    return lin_acoustics_silent(((const watch *)context)->acoustics, key);
+}
 
 // Some of everything, for the features of write_set; the caller destroys it.
 static inline lin_acoustics_table *some_acoustics(double silence_part)

@@ -1,6 +1,6 @@
 /*
- * acoustics.h - draws the acoustics in which training hears an utterance: level, tilt, size of the speaker, room, noise, voices
- * behind, a limited band.
+ * draw_acoustics.h - draws the acoustics in which training hears an utterance: level, tilt, size of the speaker, room, noise,
+ * voices behind, a limited band.
  *
  * Pipeline: [this] -> train/train_acoustics -> the operation gather, which applies them (kernels/acoustics.h has the equations).
  * A pure function of the table, the length and power of the utterance, and the key: the trainer calls it with a key for (seed,
@@ -12,15 +12,15 @@
  *   lin_acoustics_destroy(table);
  *
  * Speakers differ in the length of their vocal tract, which scales the frequencies of all formants (vocal tract length
- * perturbation, Jaitly and Hinton 2013): bins below four fifths of the highest frequency are heard at `factor` times theirs, those
- * above on the straight line from there to the highest one.
+ * perturbation, Jaitly and Hinton 2013): bins below four fifths of the highest frequency are heard at `factor` times theirs,
+ * those above on the straight line from there to the highest one.
  *
- * Noise is one of: a power law between white and brown, the long-term spectrum of speech, mains hum at 50 or 60 Hz with harmonics,
- * chords that change and fade, bursts that fade. Its level moves; in each bin its power varies from frame to frame as that of noise
- * does in this filterbank (neighbouring frames are independent, which those of real noise nearly are).
+ * Noise is one of: a power law between white and brown, the long-term spectrum of speech, mains hum at 50 or 60 Hz with
+ * harmonics, chords that change and fade, bursts that fade. Its level moves; in each bin its power varies from frame to frame as
+ * that of noise does in this filterbank (neighbouring frames are independent, which those of real noise nearly are).
  */
-#ifndef LIN_TRAIN_ACOUSTICS_H
-#define LIN_TRAIN_ACOUSTICS_H
+#ifndef LIN_TRAIN_DRAW_ACOUSTICS_H
+#define LIN_TRAIN_DRAW_ACOUSTICS_H
 
 #include "frontend/fbank.h"
 #include "kernels/acoustics.h"
@@ -33,7 +33,8 @@ typedef struct lin_acoustics_options {
     double babble_part;  /* of other voices: three to six utterances of the training set at once */
     double snr_low_db;   /* of noise and of voices, uniform between the two */
     double snr_high_db;
-    double band_part;    /* nothing above 3.4, 4, 5.5 or 7 kHz, as far as the filterbank reaches; half of these: nothing below 300 Hz */
+    double band_part;    /* nothing above 3.4, 4, 5.5 or 7 kHz, as far as the filterbank reaches; half of these: nothing below 300
+                            Hz */
     double room_part;    /* reverberation of 0.15 to 0.9 s */
     double silence_part; /* noise alone, 0 to 60 dB below the utterance, which is replaced */
 } lin_acoustics_options;

@@ -1,6 +1,6 @@
-/* network_internal.h - shared by network.c and the kinds of kinds.h: weights, activations, and linear layers on them. */
-#ifndef LIN_MODEL_NETWORK_INTERNAL_H
-#define LIN_MODEL_NETWORK_INTERNAL_H
+/* network_layers.h - shared by network.c and the kinds of kinds.h: weights, activations, and linear layers on them. */
+#ifndef LIN_MODEL_NETWORK_LAYERS_H
+#define LIN_MODEL_NETWORK_LAYERS_H
 
 #include "base/memory.h"
 #include "model/kinds.h"
