@@ -114,7 +114,7 @@ endif
 ifneq ($(filter-out aarch64 arm64,$(ARCH)),)
 LIB_SRC := $(filter-out %_neonbf16.c,$(LIB_SRC))
 endif
-BENCH_SRC := $(filter-out $(if $(NO_PAPER),$(addprefix bench/bench_,attention.c lsh.c lstm.c)),$(wildcard bench/bench_*.c))
+BENCH_SRC := $(filter-out $(if $(NO_PAPER),bench/bench_lstm.c),$(wildcard bench/bench_*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$O/%.o)
 APP_OBJ := $(APP_SRC:%.c=$O/%.o)
 BENCHES := $(BENCH_SRC:%.c=$B/%)

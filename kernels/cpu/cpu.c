@@ -79,10 +79,8 @@ const lin_ops *lin_ops_cpu(void)
         .exec_destroy = exec_destroy,
         LIN_HOST_MEMORY,
         LIN_OPERATIONS(ENTRY)
-        LIN_TASK_OPERATIONS(ENTRY)
-        LIN_PAPER_OPERATIONS(ENTRY)
-        LIN_DECAYED_OPERATIONS(ENTRY)
-        LIN_HINT_OPERATIONS(ENTRY)
+        LIN_RIVAL_OPERATIONS(ENTRY)
+        .expect_states = lin_cpu_expect_states,
     };
     return &table;
 }

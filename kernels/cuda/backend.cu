@@ -504,9 +504,7 @@ static void fill(lin_ops *t)
     t->link_idle = lin_cuda_link_idle;
     LIN_OPERATIONS(ENTRY)
     LIN_BLOCK_OPERATIONS(ENTRY)
-    LIN_PAPER_OPERATIONS(ENTRY)
-    LIN_DECAYED_OPERATIONS(ENTRY)
-    LIN_TASK_OPERATIONS(ENTRY)
+    LIN_RIVAL_OPERATIONS(ENTRY)
     t->fbank = lin_cuda_fbank;
 }
 
