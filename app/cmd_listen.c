@@ -493,7 +493,8 @@ static lin_status open_session(listening *l, lin_error *err)
     o.resets = lin_endpoint_resets(&v->endpoints, &l->recognizer);
     o.rules = v->endpoints.rules;
     o.decoding = &l->decoding;
-    lin_status status = lin_session_create(&l->recognizer, &o, &(lin_session_sink){l, show}, &l->session, err);
+    const lin_utterances_sink sink = {.context = l, .show = show};
+    lin_status status = lin_session_create(&l->recognizer, &o, &sink, &l->session, err);
     if (status != LIN_OK) return status;
     l->stats.rate_hz = rate_hz;
     l->block = rate_hz / 10;

@@ -86,6 +86,18 @@ lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_erro
     return LIN_OK;
 }
 
+lin_status lin_fbank_create_beside(const lin_fbank *first, lin_fbank **out, lin_error *err)
+{
+    const size_t bytes = sizeof **out + (size_t)first->window * sizeof(float);
+    lin_fbank *f = *out = lin_calloc(1, bytes);
+    if (!f) return lin_no_memory(err, "a filterbank", bytes);
+    *f = *first;
+    f->arena = (lin_arena){0};
+    f->samples = (float *)(void *)(f + 1);
+    lin_fbank_reset(f);
+    return LIN_OK;
+}
+
 static float sum_lanes(const float *s) { return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])); }
 
 // Scaled, mean removed, pre-emphasised and windowed: wave[0 .. window-1] from x[0 .. window-1]. In double: pre-emphasis removes a

@@ -45,6 +45,10 @@ lin_status lin_fbank_check(const lin_fbank_config *config, lin_error *err);
 /* The caller destroys *fbank. On failure *fbank is NULL. */
 lin_status lin_fbank_create(const lin_fbank_config *config, lin_fbank **fbank, lin_error *err);
 
+/* Another of the same configuration that computes in the first one's memory, which is ten times its own: one for each of many
+ * streams. The first one must outlive it, and both belong to the same thread. */
+lin_status lin_fbank_create_beside(const lin_fbank *first, lin_fbank **fbank, lin_error *err);
+
 /*
  * Processes n samples (finite, full scale +-1) and writes the frames that are now complete.
  *   frames [capacity, D]; n_out frames are written. LIN_TOO_SMALL, with no state changed, if

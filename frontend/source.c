@@ -14,15 +14,15 @@ enum { BLOCK = LIN_SOURCE_BLOCK }; // frames of sound handled at a time
 
 typedef struct lane {
     lin_resampler *resampler;
-    lin_fbank *fbank;
+    lin_fbank *fbank; // NULL: samples are given
 } lane;
 
 struct lin_extractor {
     int channels, channel, n_lanes, bins, finished;
     lane *lanes;
     int room;       // samples
-    float *mono;    // [BLOCK], one channel or the mix of a block
-    float *samples; // [room], the same resampled
+    float *mono;    // [BLOCK], one channel or the mix of a block; not used where there is one
+    float *samples; // [room], the same resampled; NULL: it has the right rate
 };
 
 lin_feature_options lin_feature_options_default(void)
@@ -42,21 +42,24 @@ lin_status lin_extractor_create(int rate_hz, int channels, const lin_feature_opt
     if (!f) return lin_no_memory(err, "features", sizeof *f);
     f->channels = channels;
     f->channel = o->channel;
-    f->bins = o->fbank.mel_bins;
+    f->bins = o->sound ? 1 : o->fbank.mel_bins;
     f->lanes = lin_calloc(o->channel == LIN_CHANNEL_EACH ? (size_t)channels : 1, sizeof *f->lanes);
     if (f->lanes) f->n_lanes = o->channel == LIN_CHANNEL_EACH ? channels : 1;
     else status = lin_no_memory(err, "features", (size_t)channels * sizeof *f->lanes);
     for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) {
         // Played faster, the sound has the sample rate rate_hz * speed.
-        status = lin_fbank_create(&o->fbank, &f->lanes[l].fbank, err);
+        lin_fbank **fbank = &f->lanes[l].fbank;
+        if (o->beside) status = lin_fbank_create_beside(o->beside, fbank, err);
+        else if (!o->sound) status = lin_fbank_create(&o->fbank, fbank, err);
         if (status == LIN_OK) status = lin_resampler_create(rate_hz * o->speed, o->fbank.sample_hz, &f->lanes[l].resampler, err);
     }
     if (status == LIN_OK) {
         // The samples of a block and all that the filter holds: libsoxr's longest look-ahead is below a second of input.
-        f->room = (int)((BLOCK + rate_hz) * o->fbank.sample_hz / (rate_hz * o->speed)) + BLOCK;
-        f->mono = lin_alloc(BLOCK, sizeof(float));
-        f->samples = lin_alloc((size_t)f->room, sizeof(float));
-        if (!f->mono || !f->samples) status = lin_no_memory(err, "features", (size_t)f->room * sizeof(float));
+        const double ratio = o->fbank.sample_hz / (rate_hz * o->speed);
+        f->room = ratio == 1 ? BLOCK : (int)((BLOCK + rate_hz) * ratio) + BLOCK;
+        f->mono = lin_alloc(channels > 1 ? BLOCK : 1, sizeof(float));
+        f->samples = ratio == 1 ? NULL : lin_alloc((size_t)f->room, sizeof(float));
+        if (!f->mono || (ratio != 1 && !f->samples)) status = lin_no_memory(err, "features", (size_t)f->room * sizeof(float));
     }
     if (status != LIN_OK) {
         lin_extractor_destroy(f);
@@ -68,19 +71,18 @@ lin_status lin_extractor_create(int rate_hz, int channels, const lin_feature_opt
 
 int lin_extractor_most_out(const lin_extractor *f, int n)
 {
-    return lin_fbank_frames_out(f->lanes[0].fbank, lin_resampler_most_out(f->lanes[0].resampler, n));
+    const int samples = lin_resampler_most_out(f->lanes[0].resampler, n);
+    return f->lanes[0].fbank ? lin_fbank_frames_out(f->lanes[0].fbank, samples) : samples;
 }
 
-// Writes lane l's channel, or the mix, of sound [n, channels].
-static void take_channel(const lin_extractor *f, int l, const float *sound, int n, float *mono)
+// Lane l's channel, or the mix, of sound [n, channels].
+static const float *take_channel(const lin_extractor *f, int l, const float *sound, int n)
 {
-    int C = f->channels;
-    if (f->channel == LIN_CHANNEL_MIX && C > 1) {
-        lin_mix_down(mono, sound, n, C);
-        return;
-    }
-    int c = f->channel == LIN_CHANNEL_EACH ? l : f->channel > 0 ? f->channel : 0;
-    for (int i = 0; i < n; i++) mono[i] = sound[i * C + c];
+    const int C = f->channels, c = f->channel == LIN_CHANNEL_EACH ? l : f->channel;
+    if (C == 1) return sound;
+    if (f->channel == LIN_CHANNEL_MIX) lin_mix_down(f->mono, sound, n, C);
+    for (int i = 0; i < n && f->channel != LIN_CHANNEL_MIX; i++) f->mono[i] = sound[i * C + c];
+    return f->mono;
 }
 
 static lin_status check_room(const lin_extractor *f, int n, int capacity, lin_error *err)
@@ -90,6 +92,14 @@ static lin_status check_room(const lin_extractor *f, int n, int capacity, lin_er
     if (capacity < most)
         return lin_fail(err, LIN_TOO_SMALL, "features: %d samples may give %d frames, but there is room for %d", n, most,
                         capacity);
+    return LIN_OK;
+}
+
+static lin_status give(const lane *l, const float *samples, int n, float *frames, int capacity, int *n_out, lin_error *err)
+{
+    if (l->fbank) return lin_fbank_push(l->fbank, samples, n, frames, capacity, n_out, err);
+    if (n) memcpy(frames, samples, (size_t)n * sizeof *samples); // there is room: check_room
+    *n_out = n;
     return LIN_OK;
 }
 
@@ -107,12 +117,12 @@ lin_status lin_extractor_push(lin_extractor *f, const float *sound, int n, float
     for (int at = 0; at < n; at += BLOCK) {
         int block = n - at < BLOCK ? n - at : BLOCK, given = 0;
         for (int l = 0; l < f->n_lanes; l++) {
-            int resampled;
+            int resampled = block;
             float *to = frames + ((size_t)l * (size_t)capacity + (size_t)done) * (size_t)f->bins;
-            take_channel(f, l, sound + (size_t)at * (size_t)f->channels, block, f->mono);
-            status = lin_resampler_push(f->lanes[l].resampler, f->mono, block, f->samples, f->room, &resampled, err);
-            if (status == LIN_OK)
-                status = lin_fbank_push(f->lanes[l].fbank, f->samples, resampled, to, capacity - done, &given, err);
+            const float *in = take_channel(f, l, sound + (size_t)at * (size_t)f->channels, block);
+            if (f->samples) status = lin_resampler_push(f->lanes[l].resampler, in, block, f->samples, f->room, &resampled, err);
+            if (f->samples) in = f->samples;
+            if (status == LIN_OK) status = give(&f->lanes[l], in, resampled, to, capacity - done, &given, err);
             if (status != LIN_OK) return status;
         }
         done += given;
@@ -128,10 +138,10 @@ lin_status lin_extractor_finish(lin_extractor *f, float *frames, int capacity, i
     if (status != LIN_OK) return status;
     f->finished = 1;
     for (int l = 0; l < f->n_lanes; l++) {
-        int resampled;
+        int resampled = 0;
         float *to = frames + (size_t)l * (size_t)capacity * (size_t)f->bins;
-        status = lin_resampler_finish(f->lanes[l].resampler, f->samples, f->room, &resampled, err);
-        if (status == LIN_OK) status = lin_fbank_push(f->lanes[l].fbank, f->samples, resampled, to, capacity, n_out, err);
+        if (f->samples) status = lin_resampler_finish(f->lanes[l].resampler, f->samples, f->room, &resampled, err);
+        if (status == LIN_OK) status = give(&f->lanes[l], f->samples, resampled, to, capacity, n_out, err);
         if (status != LIN_OK) return status;
     }
     return LIN_OK;
@@ -141,7 +151,7 @@ lin_status lin_extractor_reset(lin_extractor *f, lin_error *err)
 {
     f->finished = 1;
     for (int l = 0; l < f->n_lanes; l++) {
-        lin_fbank_reset(f->lanes[l].fbank);
+        if (f->lanes[l].fbank) lin_fbank_reset(f->lanes[l].fbank);
         lin_status status = lin_resampler_reset(f->lanes[l].resampler, err);
         if (status != LIN_OK) return status;
     }
@@ -240,8 +250,8 @@ lin_status lin_extractor_add_past(lin_extractor *f, const float *sound, int n, l
     for (int at = 0; at < n; at += BLOCK) {
         const int block = n - at < BLOCK ? n - at : BLOCK;
         for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) {
-            take_channel(f, l, sound + (size_t)at * (size_t)f->channels, block, f->mono);
-            status = lin_resampler_add_past(f->lanes[l].resampler, f->mono, block, err);
+            const float *in = take_channel(f, l, sound + (size_t)at * (size_t)f->channels, block);
+            status = lin_resampler_add_past(f->lanes[l].resampler, in, block, err);
         }
     }
     return status;
@@ -290,7 +300,8 @@ lin_status lin_source_from_audio(lin_audio *audio, const lin_feature_options *o,
     s->stop = -1;
     lin_status status = lin_extractor_create(s->info.rate_hz, s->info.channels, o, &s->features, err);
     if (status == LIN_OK) {
-        s->room = lin_fbank_frames_out(s->features->lanes[0].fbank, s->features->room);
+        // Those of a block, and of what the resampler holds: less than a second.
+        s->room = lin_fbank_frames_out(s->features->lanes[0].fbank, s->features->room + (int)o->fbank.sample_hz);
         size_t lanes = (size_t)s->features->n_lanes, floats = lanes * (size_t)(s->room + 1) * (size_t)s->features->bins;
         s->sound = lin_alloc((size_t)BLOCK * (size_t)s->info.channels, sizeof(float));
         s->frames = lin_alloc(floats, sizeof(float));

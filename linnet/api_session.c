@@ -219,7 +219,7 @@ static lin_status create(linnet_model *model, const linnet_session_options *give
     how.rules.longest_s = o.endpoints ? o.longest_s : 0;
     how.decoding = &s->decoding;
     how.saves = o.can_save != 0;
-    status = lin_session_create(&model->r, &how, &(lin_session_sink){s, show}, &s->session, err);
+    status = lin_session_create(&model->r, &how, &(lin_utterances_sink){.context = s, .show = show}, &s->session, err);
     if (status == LIN_OK) *session = s;
     else linnet_session_destroy(s);
     return status;
@@ -369,7 +369,7 @@ static lin_status fork_session(linnet_session *s, linnet_session **copy, lin_err
     *copy = NULL;
     lin_status status = create_shell(s->model, &s->options, &c, err);
     if (status != LIN_OK) return status;
-    status = lin_session_fork(s->session, &(lin_session_sink){c, show}, &c->session, err);
+    status = lin_session_fork(s->session, &(lin_utterances_sink){.context = c, .show = show}, &c->session, err);
     if (status != LIN_OK) {
         linnet_session_destroy(c);
         return status;

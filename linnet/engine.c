@@ -34,60 +34,35 @@ static int64_t frames_of(const lin_engine *e, int64_t samples)
     return samples < e->window ? 0 : 1 + (samples - e->window) / e->hop;
 }
 
-int64_t lin_place_new_frames(const lin_engine *e, const lin_place *p) { return frames_of(e, p->written - p->origin) - p->frames; }
-
-static int64_t room(const lin_engine *e, const lin_place *p) { return e->ring_samples - (p->written - p->released); }
-
-// The ring has room for them. A mark is needed only where a frame becomes complete.
-static void write_ring(const lin_engine *e, lin_place *p, const float *samples, int n, double now)
+// The same of samples as a stream's owner counts.
+static int64_t frames_at(const lin_engine *e, const lin_place *p, int64_t samples)
 {
-    if (n == 0) return;
-    const int at = (int)(p->written % e->ring_samples), first = n < e->ring_samples - at ? n : e->ring_samples - at;
-    memcpy(p->ring + at, samples, (size_t)first * sizeof *samples);
-    memcpy(p->ring, samples + first, (size_t)(n - first) * sizeof *samples);
-    const int64_t frames = frames_of(e, p->written);
-    p->written += n;
-    if (frames_of(e, p->written) == frames) return;
-    if (p->n_marks < LIN_ARRIVALS) p->marks[(p->first_mark + p->n_marks++) % LIN_ARRIVALS] = (lin_arrival){p->written, now};
+    return frames_of(e, p->rate_hz == e->rate_hz ? samples : samples * e->rate_hz / p->rate_hz);
+}
+
+// Frames that its sound will give and the network has not been given; of sound that is resampled to one or two.
+static int64_t new_frames(const lin_engine *e, const lin_place *p)
+{
+    const int unfed = p->anew ? 0 : lin_lane_unfed(p->session->lane);
+    return unfed / (e->on_sound ? e->hop : 1) + frames_at(e, p, p->written) - frames_at(e, p, p->taken);
+}
+
+static int room(const lin_place *p) { return p->room - (int)(p->written - p->taken); }
+
+// The queue has room for them. A mark is needed only where a frame becomes complete.
+static void take_in(const lin_engine *e, lin_place *p, const float *samples, int n)
+{
+    const int64_t frames = frames_at(e, p, p->written);
+    for (int done = 0, some; done < n; done += some) {
+        const int at = (int)(p->written % p->room);
+        some = n - done < p->room - at ? n - done : p->room - at;
+        if (p->channels == 1) memcpy(p->queue + at, samples + done, (size_t)some * sizeof *samples);
+        else lin_mix_down(p->queue + at, samples + (size_t)done * (size_t)p->channels, some, p->channels);
+        p->written += some;
+    }
+    if (frames_at(e, p, p->written) == frames) return;
+    if (p->n_marks < LIN_ARRIVALS) p->marks[(p->first_mark + p->n_marks++) % LIN_ARRIVALS] = (lin_arrival){p->written, lin_now()};
     else p->marks[(p->first_mark + p->n_marks - 1) % LIN_ARRIVALS].end = p->written; // counts as older than it is
-}
-
-// Samples that fit, mixed down and at the model's rate into the ring.
-static lin_status take_in(const lin_engine *e, lin_place *p, const float *samples, int n, double now, lin_error *err)
-{
-    if (p->channels == 1 && !p->resampler) {
-        write_ring(e, p, samples, n, now);
-        return LIN_OK;
-    }
-    float mono[BLOCK];
-    for (int at = 0; at < n; at += BLOCK) {
-        int block = n - at < BLOCK ? n - at : BLOCK, given;
-        lin_mix_down(mono, samples + (size_t)at * (size_t)p->channels, block, p->channels);
-        if (!p->resampler) {
-            write_ring(e, p, mono, block, now);
-            continue;
-        }
-        const int most = lin_resampler_most_out(p->resampler, block);
-        lin_status status = lin_resampler_push(p->resampler, mono, block, p->resampled, most, &given, err);
-        if (status != LIN_OK) return status;
-        write_ring(e, p, p->resampled, given, now);
-    }
-    return LIN_OK;
-}
-
-lin_status lin_place_flush(const lin_engine *e, lin_place *p, lin_error *err)
-{
-    int given = 0;
-    if (p->flushed) return LIN_OK;
-    if (p->resampler) {
-        const int most = lin_resampler_most_out(p->resampler, 0);
-        if (room(e, p) < most) return LIN_OK; // when more has been decoded
-        lin_status status = lin_resampler_finish(p->resampler, p->resampled, most, &given, err);
-        if (status != LIN_OK) return status;
-    }
-    p->flushed = 1;
-    write_ring(e, p, p->resampled, given, p->ended_at);
-    return LIN_OK;
 }
 
 /* ---- lists ----------------------------------------------------------------------------------------------------------------- */
@@ -101,8 +76,9 @@ static void unlist(lin_place_list *list, lin_place *p)
 
 void lin_place_enlist(const lin_engine *e, lin_place *p, double now)
 {
-    const int64_t n = lin_place_new_frames(e, p);
-    lin_listed where = n >= e->options.chunk_frames || p->ending ? LIN_RIPE : n > 0 ? LIN_WAITING : LIN_UNLISTED;
+    const int64_t n = new_frames(e, p);
+    const int ripe = n >= e->options.chunk_frames || p->ending || p->end_at >= 0;
+    const lin_listed where = ripe ? LIN_RIPE : n > 0 ? LIN_WAITING : LIN_UNLISTED;
     lin_shard *s = p->shard;
     if (!p->open || p->ended || p->failed || where == LIN_UNLISTED) return;
     pthread_mutex_lock(&s->lock);
@@ -124,22 +100,17 @@ void lin_place_enlist(const lin_engine *e, lin_place *p, double now)
 
 /* ---- places ---------------------------------------------------------------------------------------------------------------- */
 
-void lin_place_new_segment(lin_place *p, int64_t origin)
-{
-    p->origin = origin;
-    p->frames = p->samples = p->rows = 0;
-    p->restart = 1;
-}
-
 // As newly opened.
 static void begin_life(lin_place *p)
 {
     p->life++;
-    p->released = p->written = p->lost = p->lost_told = p->lost_at = 0;
-    p->ending = p->flushed = p->ended = p->failed = 0;
+    p->taken = p->written = p->lost = p->lost_told = p->lost_at = p->earlier = 0;
+    p->end_at = -1;
+    p->ending = p->ended = p->failed = 0;
     p->n_marks = 0;
-    lin_place_new_segment(p, 0);
+    p->saved_at = 0;
     p->anew = 1;
+    lin_state_free(&p->state);
 }
 
 // The place of an open stream, locked; NULL, and err filled, if there is none.
@@ -192,45 +163,72 @@ static void give_place(lin_engine *e, lin_place *p)
     pthread_mutex_unlock(&e->lock);
 }
 
-static lin_status make_resampler(const lin_engine *e, int rate_hz, lin_resampler **resampler, float **resampled, lin_error *err)
+// A front end and a queue for sound at this rate.
+static lin_status prepare(const lin_engine *e, lin_place *p, const lin_engine_stream *o, lin_error *err)
 {
-    *resampler = NULL;
-    *resampled = NULL;
-    if (rate_hz == e->rate_hz) return LIN_OK;
-    // A block's samples and all that the filter holds back: less than a second of input.
-    const size_t most = (size_t)ceil((double)(BLOCK + rate_hz) * e->rate_hz / rate_hz) + BLOCK;
-    *resampled = lin_alloc(most, sizeof **resampled);
-    if (!*resampled) return lin_no_memory(err, "a stream to be resampled", most * sizeof **resampled);
-    lin_status status = lin_resampler_create(rate_hz, e->rate_hz, resampler, err);
-    if (status != LIN_OK) lin_free(*resampled);
+    const int saves = o->save_s > 0 || o->state, queue = (int)ceil(e->options.queue_s * o->rate_hz);
+    lin_session *s = p->session;
+    lin_status status = LIN_OK;
+    if (!s->features || s->options.rate_hz != o->rate_hz || (saves && !s->options.saves))
+        status = lin_session_tune(s, o->rate_hz, !e->on_sound && (saves || o->rate_hz == e->rate_hz), err);
+    p->room = queue > e->queue_room || o->rate_hz < e->rate_hz ? queue : e->queue_room;
+    if (status == LIN_OK && queue > e->queue_room) {
+        p->queue = p->own_queue = lin_alloc((size_t)queue, sizeof *p->queue);
+        if (!p->queue) status = lin_no_memory(err, "a stream to be resampled", (size_t)queue * sizeof *p->queue);
+    }
+    if (status == LIN_OK && o->state) {
+        status = lin_state_parse(o->state, o->n_state, "the state", &p->state, err);
+        p->earlier = p->state.about.samples;
+        p->saved_at = (double)p->earlier / o->rate_hz;
+    }
+    return status;
+}
+
+// What is of this stream alone, but for a front end at the model's rate.
+static void clear_out(const lin_engine *e, lin_place *p)
+{
+    lin_free(p->own_queue);
+    p->own_queue = NULL;
+    p->queue = (float *)(void *)((unsigned char *)e->memory + (size_t)p->number * e->queue_bytes);
+    lin_state_free(&p->state);
+    if (p->session->options.rate_hz == e->rate_hz) return;
+    lin_extractor_destroy(p->session->features);
+    p->session->features = NULL;
+}
+
+static lin_status open_stream(lin_engine *e, const lin_engine_stream *o, lin_engine_id *id, lin_error *err)
+{
+    *id = 0;
+    lin_status status = lin_audio_check_format("the stream", o->rate_hz, o->channels, err);
+    if (status != LIN_OK) return status;
+    lin_place *p = take_place(e);
+    if (!p) return lin_fail(err, LIN_TOO_SMALL, "all %d streams are taken", e->options.capacity);
+    pthread_mutex_lock(&p->lock);
+    p->generation++;
+    p->user = o->user;
+    p->rate_hz = o->rate_hz;
+    p->channels = o->channels;
+    p->save_s = o->save_s;
+    begin_life(p);
+    status = prepare(e, p, o, err);
+    p->open = status == LIN_OK;
+    if (p->open) *id = (uint64_t)p->generation << 32 | (uint32_t)p->number;
+    else clear_out(e, p);
+    pthread_mutex_unlock(&p->lock);
+    if (status != LIN_OK) give_place(e, p);
     return status;
 }
 
 lin_status lin_engine_open(lin_engine *e, int rate_hz, int channels, void *user, lin_engine_id *id, lin_error *err)
 {
+    return open_stream(e, &(lin_engine_stream){.rate_hz = rate_hz, .channels = channels, .user = user}, id, err);
+}
+
+lin_status lin_engine_open_saved(lin_engine *e, const lin_engine_stream *stream, lin_engine_id *id, lin_error *err)
+{
+    if (e->options.saves) return open_stream(e, stream, id, err);
     *id = 0;
-    lin_resampler *resampler;
-    float *resampled;
-    lin_status status = lin_audio_check_format("the stream", rate_hz, channels, err);
-    if (status != LIN_OK) return status;
-    lin_place *p = take_place(e);
-    if (!p) return lin_fail(err, LIN_TOO_SMALL, "all %d streams are taken", e->options.capacity);
-    status = make_resampler(e, rate_hz, &resampler, &resampled, err);
-    if (status != LIN_OK) {
-        give_place(e, p);
-        return status;
-    }
-    pthread_mutex_lock(&p->lock);
-    p->generation++;
-    p->open = 1;
-    p->user = user;
-    p->channels = channels;
-    p->resampler = resampler;
-    p->resampled = resampled;
-    begin_life(p);
-    *id = (uint64_t)p->generation << 32 | (uint32_t)p->number;
-    pthread_mutex_unlock(&p->lock);
-    return LIN_OK;
+    return lin_fail(err, LIN_UNSUPPORTED, "this engine was not created to save its streams");
 }
 
 void lin_engine_close(lin_engine *e, lin_engine_id id)
@@ -239,11 +237,8 @@ void lin_engine_close(lin_engine *e, lin_engine_id id)
     if (!p) return;
     p->open = 0;
     p->life++;
-    if (e->options.decoding) lin_utterances_decode_by(p->utterances, e->options.decoding);
-    lin_resampler_destroy(p->resampler);
-    lin_free(p->resampled);
-    p->resampler = NULL;
-    p->resampled = NULL;
+    if (e->options.decoding) lin_session_decode_by(p->session, e->options.decoding);
+    clear_out(e, p);
     pthread_cond_broadcast(&p->settled); // others that wait to close or reset it
     pthread_mutex_unlock(&p->lock);
     give_place(e, p);
@@ -253,11 +248,9 @@ lin_status lin_engine_reset(lin_engine *e, lin_engine_id id, lin_error *err)
 {
     lin_place *p = find_settled(e, id, err);
     if (!p) return LIN_INVALID;
-    lin_status status = p->resampler ? lin_resampler_reset(p->resampler, err) : LIN_OK;
     begin_life(p);
-    if (status != LIN_OK) p->failed = 1;
     pthread_mutex_unlock(&p->lock);
-    return status;
+    return LIN_OK;
 }
 
 lin_status lin_engine_set_phrases(lin_engine *e, lin_engine_id id, const lin_phrases *phrases, lin_error *err)
@@ -271,11 +264,11 @@ lin_status lin_engine_set_phrases(lin_engine *e, lin_engine_id id, const lin_phr
     if (shared->n_best > 1 && !p->anew) {
         status = lin_fail(err, LIN_UNSUPPORTED, "phrases of a stream with alternatives (n_best over 1) cannot be changed");
     } else if (!phrases) {
-        lin_utterances_decode_by(p->utterances, shared);
+        lin_session_decode_by(p->session, shared);
     } else {
         p->decoding = *shared;
         p->decoding.context = (lin_search_context){.phones = phrases->phones, .words = phrases->words};
-        lin_utterances_decode_by(p->utterances, &p->decoding);
+        lin_session_decode_by(p->session, &p->decoding);
     }
     pthread_mutex_unlock(&p->lock);
     return status;
@@ -326,14 +319,26 @@ lin_status lin_engine_push(lin_engine *e, lin_engine_id id, const float *samples
     } else if (bad < count) {
         status = lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not finite", bad / (size_t)p->channels,
                           bad % (size_t)p->channels + 1, (double)samples[bad]);
-    } else if ((p->resampler ? lin_resampler_most_out(p->resampler, n) : n) > room(e, p)) {
+    } else if (n > room(p)) {
         status = lose(e, p, n, err);
     } else {
-        const double now = lin_now();
-        status = take_in(e, p, samples, n, now, err);
-        if (status != LIN_OK) p->failed = 1;
-        lin_place_enlist(e, p, now);
+        take_in(e, p, samples, n);
+        lin_place_enlist(e, p, lin_now());
     }
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+lin_status lin_engine_end_utterance(lin_engine *e, lin_engine_id id, lin_error *err)
+{
+    lin_place *p = find(e, id, err);
+    if (!p) return LIN_INVALID;
+    lin_status status = check_takes(p, err);
+    if (status == LIN_OK && e->on_sound && !e->options.endpoints)
+        status = lin_fail(err, LIN_UNSUPPORTED, "this engine's streams are one utterance each");
+    if (status == LIN_OK && p->end_at >= 0) status = lin_fail(err, LIN_TOO_SMALL, "the end before this one is not reached yet");
+    if (status == LIN_OK) p->end_at = p->written;
+    lin_place_enlist(e, p, lin_now());
     pthread_mutex_unlock(&p->lock);
     return status;
 }
@@ -344,19 +349,9 @@ lin_status lin_engine_room(lin_engine *e, lin_engine_id id, int *samples, double
     *waiting_s = 0;
     lin_place *p = find(e, id, err);
     if (!p) return LIN_INVALID;
-    const int64_t left = room(e, p);
-    *waiting_s = (double)(p->written - p->released) / e->rate_hz;
-    int64_t n = left > 0 ? left : 0;
-    if (p->resampler) {
-        // The most that fit: between none and what the lowest rate that is resampled to the highest would give.
-        int64_t most = n * 64 < INT_MAX ? n * 64 : INT_MAX;
-        for (n = 0; n < most;) {
-            const int64_t middle = n + (most - n + 1) / 2;
-            if (lin_resampler_most_out(p->resampler, (int)middle) <= left) n = middle;
-            else most = middle - 1;
-        }
-    }
-    *samples = (int)n;
+    const double unit_s = (double)(e->on_sound ? 1 : e->hop) / e->rate_hz;
+    *samples = room(p);
+    *waiting_s = (double)(p->written - p->taken) / p->rate_hz + (p->anew ? 0 : unit_s * lin_lane_kept(p->session->lane));
     const lin_status status = check_takes(p, err);
     pthread_mutex_unlock(&p->lock);
     return status;
@@ -439,8 +434,8 @@ static void measure(lin_engine *e)
     const lin_config *c = &r->model->config;
     lin_engine_options *o = &e->options;
     e->fbank = r->fbank;
-    e->on_sound = lin_streams_take_sound(r->encoder);
-    e->D = c->mel_bins;
+    e->on_sound = lin_streams_take_sound(r->encoder) && !o->saves;
+    e->width = e->on_sound ? 1 : c->mel_bins;
     e->V = r->V;
     e->stack = c->stack;
     e->ahead = c->ahead;
@@ -448,51 +443,58 @@ static void measure(lin_engine *e)
     e->hop = lin_mel_samples(&e->fbank, e->fbank.hop_ms);
     e->rate_hz = (int)lround(e->fbank.sample_hz);
     e->longest = 2 * o->chunk_frames; // one that fell behind catches up
-    e->keeps = o->endpoints;
     const int most_window = c->stack - 1 + c->ahead + e->longest;
     e->most_rows = lin_config_frames_out(c, most_window);
-    e->loud_rows = o->endpoints && o->endpoint.loud_db > 0 ? most_window / c->stack + 2 : 0;
-    e->ring_samples = (int)ceil(o->queue_s * e->rate_hz) + (e->keeps ? most_window + c->stack : e->longest) * e->hop + e->window;
+    e->queue_room = (int)ceil(o->queue_s * e->rate_hz) + e->longest * e->hop + e->window;
+    e->queue_bytes = ((size_t)e->queue_room * sizeof(float) + 63) / 64 * 64;
     if (!o->threads) o->threads = lin_cores();
-    if (!o->shards) o->shards = e->on_sound ? 1 : o->threads;
+    if (!o->shards) o->shards = lin_streams_take_sound(r->encoder) ? 1 : o->threads;
     if (o->threads != o->shards || o->shards > lin_cores()) o->pins = 0;
     e->n_shards = o->shards < o->capacity ? o->shards : o->capacity;
 }
 
 static lin_status make_places(lin_engine *e, lin_error *err)
 {
-    const size_t n = (size_t)e->options.capacity, ring = ((size_t)e->ring_samples * sizeof(float) + 63) / 64 * 64,
-                 loudness = ((size_t)e->loud_rows * sizeof(double) + 63) / 64 * 64, each = ring + loudness;
-    e->bytes_each = sizeof(lin_place) + each;
+    const size_t n = (size_t)e->options.capacity;
+    e->bytes_each = sizeof(lin_place) + e->queue_bytes;
     e->places = lin_calloc(n, sizeof *e->places);
-    e->memory = lin_calloc(n, each);
+    e->memory = lin_calloc(n, e->queue_bytes);
     if (!e->places || !e->memory) return lin_no_memory(err, "streams", n * e->bytes_each);
     for (size_t i = 0; i < n; i++) {
         lin_place *p = &e->places[i];
-        unsigned char *base = (unsigned char *)e->memory + i * each;
         pthread_mutex_init(&p->lock, NULL);
         pthread_cond_init(&p->settled, NULL);
         p->number = (int)i;
-        p->ring = (float *)(void *)base;
-        p->loudness = loudness ? (double *)(void *)(base + ring) : NULL;
+        p->queue = (float *)(void *)((unsigned char *)e->memory + i * e->queue_bytes);
     }
     return LIN_OK;
 }
 
-static lin_status make_utterances(lin_engine *e, lin_error *err)
+static lin_status make_sessions(lin_engine *e, lin_error *err)
 {
     const lin_engine_options *o = &e->options;
-    const lin_utterances_options how = {
-        .decoding = o->decoding, .ends = {.endpoints = o->endpoints, .rules = o->endpoint, .resets = o->reset_at_endpoint}};
+    lin_session_options how = {.rate_hz = e->rate_hz,
+                               .channels = 1,
+                               .channel = LIN_CHANNEL_MIX,
+                               .endpoints = o->endpoints,
+                               .resets = o->reset_at_endpoint,
+                               .rules = o->endpoint,
+                               .decoding = o->decoding,
+                               .saves = !e->on_sound,
+                               .apart = e->longest,
+                               .takes_sound = e->on_sound};
     lin_status status = LIN_OK;
     for (int i = 0; i < o->capacity && status == LIN_OK; i++) {
         lin_place *p = &e->places[i];
         const lin_utterances_sink sink = lin_place_sink(p);
-        status = lin_utterances_create(e->recognizer, &how, &sink, &p->utterances, err);
-        if (status == LIN_OK) status = lin_utterances_reserve(p->utterances, e->most_rows, err);
+        how.beside = p->shard->fbank;
+        status = lin_session_create(e->recognizer, &how, &sink, &p->session, err);
+        if (status == LIN_OK) status = lin_utterances_reserve(p->session->utterances, e->most_rows, err);
     }
-    if (status == LIN_OK) e->bytes_each += lin_utterances_bytes(e->places[0].utterances);
-    return status;
+    if (status != LIN_OK) return status;
+    const lin_session *first = e->places[0].session;
+    e->bytes_each += sizeof *first + lin_lane_bytes(first->lane) + lin_utterances_bytes(first->utterances);
+    return LIN_OK;
 }
 
 // Capacity and threads divided evenly; each shard owns a run of places.
@@ -533,7 +535,7 @@ lin_status lin_engine_create(const lin_recognizer *recognizer, const lin_engine_
     measure(e);
     status = make_places(e, err);
     if (status == LIN_OK) status = make_shards(e, err);
-    if (status == LIN_OK) status = make_utterances(e, err);
+    if (status == LIN_OK) status = make_sessions(e, err);
     for (int i = 0; i < e->n_shards && status == LIN_OK; i++) status = lin_shard_start(&e->shards[i], err);
     if (status != LIN_OK) {
         lin_engine_destroy(e);
@@ -547,15 +549,15 @@ void lin_engine_destroy(lin_engine *e)
 {
     if (!e) return;
     for (int i = 0; i < e->n_shards && e->shards; i++) lin_shard_stop(&e->shards[i]);
-    for (int i = 0; i < e->n_shards && e->shards; i++) lin_shard_destroy(&e->shards[i]);
     for (int i = 0; i < e->options.capacity && e->places && e->memory; i++) {
         lin_place *p = &e->places[i];
-        lin_utterances_destroy(p->utterances);
-        lin_resampler_destroy(p->resampler);
-        lin_free(p->resampled);
+        lin_session_destroy(p->session);
+        lin_state_free(&p->state);
+        lin_free(p->own_queue);
         pthread_cond_destroy(&p->settled);
         pthread_mutex_destroy(&p->lock);
     }
+    for (int i = 0; i < e->n_shards && e->shards; i++) lin_shard_destroy(&e->shards[i]);
     pthread_mutex_destroy(&e->lock);
     lin_fbank_table_free(&e->table);
     lin_free(e->shards);

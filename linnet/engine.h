@@ -1,12 +1,11 @@
 /*
  * engine.h - many live streams at once: sound pushed into any of them at any time from any thread, results as they are certain.
  *
- * Pipeline: sound -> frontend/resample, frontend/fbank -> model/streams -> linnet/utterances -> [events, views].
- * Each stream has a place with memory of its own, taken when the engine is created: a bounded queue of sound, the network's state
- * (Katharopoulos et al. 2020, eq. 16-20: it never grows), its utterances. The places are divided among
- * shards, one thread each (a GPU: one shard). A shard's thread takes what is ready of its streams, advances all of them in one
- * tick (model/streams.h), delivers the results and begins again: the more streams there are,
- * the larger and cheaper the ticks become.
+ * Pipeline: sound -> [this: linnet/session, model/streams] -> events, views. Each stream has a place with memory of its own,
+ * taken when the engine is created: a bounded queue of sound, a session, whose network is the engine's, and the network's state
+ * (Katharopoulos et al. 2020, eq. 16-20: it never grows). The places are divided among shards, one thread each (a GPU: one
+ * shard). A shard's thread takes what is ready of its streams, advances all of them in one tick (model/streams.h), delivers the
+ * results and begins again: the more streams there are, the larger and cheaper the ticks become.
  *
  *   lin_engine_options options = lin_engine_default(400);
  *   options.decoding = &decoding;                                       // else: greedy
@@ -21,10 +20,10 @@
  *
  * A stream gives what a lin_session with the same options gives for its sound, whatever the other streams are and however the
  * sound is cut: on a CPU the same bits (views may come at other moments). An overflow affects only the stream that caused it:
- * sound that does not fit its queue is counted and dropped. A stream without sound costs its memory only.
- * Threads: all functions but create and destroy may be called from any thread at any time; callbacks of one stream never run at
- * the same time. After creation nothing is allocated, except by opening a stream whose sound must be resampled, and for
- * utterances longer than all before: by searches other than greedy, and where views are wanted.
+ * sound that does not fit its queue is counted and dropped. A stream without sound costs its memory only. Threads: all functions
+ * but create and destroy may be called from any thread at any time; callbacks of one stream never run at the same time. After
+ * creation nothing is allocated, except by opening a stream whose sound must be resampled or that is saved, and for utterances
+ * longer than all before: by searches other than greedy, and where views are wanted.
  */
 #ifndef LIN_LINNET_ENGINE_H
 #define LIN_LINNET_ENGINE_H
@@ -43,7 +42,7 @@ typedef enum lin_engine_kind {
     LIN_ENGINE_ENDPOINT, /* an utterance ended at end_s by `rule`; the phones before it are complete */
     LIN_ENGINE_LOST,     /* at end_s `lost` samples of every channel did not fit the queue; times go on as if they had not been */
     LIN_ENGINE_FINISHED, /* everything before lin_engine_finish is decoded: end_s of sound */
-    LIN_ENGINE_FAILED    /* `status`: nothing more is decoded before a reset */
+    LIN_ENGINE_FAILED    /* `status` and `message`: nothing more is decoded before a reset */
 } lin_engine_kind;
 
 typedef struct lin_engine_event {
@@ -53,6 +52,7 @@ typedef struct lin_engine_event {
     double start_s, end_s;   /* seconds of sound since opening or reset */
     lin_endpoint_rule rule;
     lin_status status;
+    const char *message;     /* valid during the call */
     long long lost;
 } lin_engine_event;
 
@@ -63,6 +63,9 @@ typedef void (*lin_engine_deliver)(void *context, lin_engine_id id, void *user, 
 /* A view of one stream's utterance (linnet/utterances.h), on one of the engine's threads as events are; those before it have been
  * delivered. Views of a tick come together, one for each change of an utterance in it. */
 typedef void (*lin_engine_show)(void *context, lin_engine_id id, void *user, const lin_session_view *view);
+
+/* A stream as it stands at `seconds` of its sound, state [n] bytes (linnet/state.h); on one of the engine's threads. */
+typedef void (*lin_engine_keep)(void *context, lin_engine_id id, void *user, const void *state, size_t n, double seconds);
 
 typedef struct lin_engine_options {
     int capacity;       /* streams at most */
@@ -81,7 +84,9 @@ typedef struct lin_engine_options {
     const lin_decoding *decoding; /* how rows become phones or words; must outlive the engine, its context too. NULL: greedy */
     lin_engine_show show;   /* NULL: no views */
     lin_engine_deliver deliver; /* NULL: events are dropped */
-    void *context;          /* of both */
+    lin_engine_keep keep;   /* NULL: streams cannot be saved */
+    int saves;              /* streams can be saved and loaded: on a GPU, frames are then made on the host */
+    void *context;          /* of all three */
 } lin_engine_options;
 
 /* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more frames and 5 ms for more streams, 1 s of sound,
@@ -100,6 +105,18 @@ void lin_engine_destroy(lin_engine *engine);
  * channels outside those of frontend/audio.h. */
 lin_status lin_engine_open(lin_engine *engine, int rate_hz, int channels, void *user, lin_engine_id *id, lin_error *err);
 
+typedef struct lin_engine_stream {
+    int rate_hz, channels;
+    void *user;
+    double save_s;          /* options.keep is called about every so many seconds of sound; 0: never */
+    const void *state;      /* [n_state] bytes, copied: it goes on there, and fails if they are of something else; NULL: new */
+    size_t n_state;
+} lin_engine_stream;
+
+/* The same of a stream that is saved, or goes on from a state: may take a second where sound is resampled. LIN_UNSUPPORTED
+ * without options.saves, and where the resampler has no state (frontend/resample.h); LIN_FORMAT for bytes that are no state. */
+lin_status lin_engine_open_saved(lin_engine *engine, const lin_engine_stream *stream, lin_engine_id *id, lin_error *err);
+
 /*
  * Phrases of its own for a stream (lin_decoding_make_phrases), instead of those of options.decoding, from the next row that is
  * decoded on: settled results stay, and resets keep them. They must live until others replace them or the stream is closed. NULL:
@@ -117,6 +134,10 @@ lin_status lin_engine_push(lin_engine *engine, lin_engine_id id, const float *sa
  * among them: for owners that can wait instead of losing sound. LIN_INVALID for a stream that is not open (both 0), or finished,
  * or failed. */
 lin_status lin_engine_room(lin_engine *engine, lin_engine_id id, int *samples, double *waiting_s, lin_error *err);
+
+/* The utterance ends behind what has been pushed, whatever the rules say. LIN_TOO_SMALL while the end before is not reached;
+ * LIN_INVALID as lin_engine_push. */
+lin_status lin_engine_end_utterance(lin_engine *engine, lin_engine_id id, lin_error *err);
 
 /* The sound has ended: what is queued is decoded, then LIN_ENGINE_FINISHED is delivered. Only reset and close may follow. */
 lin_status lin_engine_finish(lin_engine *engine, lin_engine_id id, lin_error *err);

@@ -5,9 +5,9 @@
 #include <pthread.h>
 
 #include "frontend/fbank.h"
-#include "frontend/resample.h"
 #include "linnet/engine.h"
 #include "linnet/lags.h"
+#include "linnet/session_internal.h"
 #include "model/streams.h"
 
 /* When samples came: those before `end` (and behind the mark before) were there at `time`. */
@@ -21,7 +21,7 @@ enum { LIN_ARRIVALS = 128 };
 /* In which of its shard's lists a place waits. */
 typedef enum lin_listed { LIN_UNLISTED, LIN_WAITING, LIN_RIPE } lin_listed;
 
-/* The place of one stream. Sound and counts of samples are at the model's rate, mono, from the stream's opening or reset. */
+/* The place of one stream. Samples are counted from the stream's opening or reset. */
 typedef struct lin_place {
     pthread_mutex_t lock;   /* of everything here but the lists; taken before the shard's */
     pthread_cond_t settled; /* delivering is over */
@@ -33,28 +33,27 @@ typedef struct lin_place {
     int open, delivering;
     unsigned long life; /* rises with each opening, reset and closing: results of an earlier one are dropped */
     void *user;
-    int channels;
-    lin_resampler *resampler; /* NULL: the sound has the model's rate */
-    float *resampled;         /* [resampled_room] */
+    int rate_hz, channels;
 
-    /* sound */
-    float *ring;      /* [ring_samples] */
-    int64_t released, written; /* those between are kept */
-    int64_t lost, lost_told, lost_at; /* samples as the producer counts; lost_at: the first not told lay behind `written` */
-    int ending, flushed, ended, failed;
+    /* sound, mixed down */
+    float *queue, *own_queue; /* [room]; own_queue: NULL, or that of a rate for which the engine's memory is too small */
+    int room;
+    int64_t taken, written; /* those between wait */
+    int64_t lost, lost_told, lost_at; /* lost_at: the first not told lay behind `written` */
+    int64_t end_at; /* the utterance ends behind so many; -1: where the rules say so */
+    int ending, ended, failed;
     double ended_at; /* when finish was called */
     lin_arrival marks[LIN_ARRIVALS];
     int first_mark, n_marks;
 
-    /* the segment: since the opening, the reset, or the endpoint that made the network forget */
-    int64_t origin;          /* its first sample, */
-    int64_t frames, samples; /* fed to the network: frames (CPU), and samples (where the network makes frames itself), */
-    int64_t rows;            /* and rows that came out */
-    int restart;             /* the network must forget before it goes on */
-    lin_utterances *utterances; /* the shard's thread alone uses it, but between its ticks: with the lock, and not delivering */
-    lin_decoding decoding;      /* the options' with phrases of its own, where it has them */
-    int anew;                   /* they begin with a new stream */
-    double *loudness; /* [loud_rows] sums (frontend/loudness.h), by row of the segment modulo loud_rows; NULL where not needed */
+    /* the shard's thread alone uses the session, but between its ticks: with the lock, and not delivering */
+    lin_session *session;
+    lin_decoding decoding; /* the options' with phrases of its own, where it has them */
+    int anew;              /* it begins with a new stream, or one that goes on from this state */
+    lin_state state;
+    int restart;           /* the network must forget before it goes on */
+    int64_t earlier;       /* samples of the stream before it was loaded */
+    double save_s, saved_at;
 
     /* lists, under the shard's lock */
     lin_listed listed;
@@ -77,8 +76,7 @@ typedef struct lin_shard_counts {
 typedef struct lin_entry {
     lin_place *place;
     unsigned long life;
-    int64_t first_frame; /* of the segment */
-    int ends;
+    int ends, ends_utterance;
 } lin_entry;
 
 typedef struct lin_shard {
@@ -98,13 +96,13 @@ typedef struct lin_shard {
     lin_fbank *fbank;
     int batch, enough; /* streams of a tick at most; so many are worth one */
     double rests;      /* until then */
-    float *sound;      /* [window + longest hops] of one stream */
+    lin_stream *stream; /* through which streams are saved and loaded; NULL: they are not */
+    lin_state saving;
     lin_place **taken; /* [batch], as the next three */
     lin_entry *entries;
     int *slots, *counts;
     unsigned char *last;
     double *times;            /* [most_rows]: when the sound of each row was there */
-    double *db;               /* [most_rows]: loudness of the rows */
     lin_engine_event *events; /* [most_events], of the stream whose results are delivered, not yet given to its owner */
     int n_events, most_events;
     unsigned long life; /* of that stream; once its place has another one, nothing more of it is delivered */
@@ -120,16 +118,15 @@ struct lin_engine {
     lin_fbank_config fbank;
     lin_fbank_table table; /* for a backend that makes filterbanks */
     int on_sound;          /* the network is given sound; else frames */
-    int D, V, stack, ahead, window, hop; /* window and hop in samples */
-    int rate_hz, ring_samples, loud_rows;
+    int width, V, stack, ahead, window, hop; /* width: floats of a unit; window and hop in samples */
+    int rate_hz, queue_room;
     int longest;   /* frames of a stream in one tick */
     int most_rows; /* of a stream in one tick */
-    int keeps;     /* sound is kept until its rows are out: an endpoint may make the network hear it again */
     lin_place *places; /* [capacity] */
     lin_shard *shards;
     int n_shards;
-    void *memory; /* rings, energies */
-    size_t bytes_each;
+    void *memory; /* queues */
+    size_t queue_bytes, bytes_each;
 
     pthread_mutex_t lock; /* of what follows */
     long long refused;
@@ -141,10 +138,7 @@ struct lin_engine {
 extern _Thread_local int lin_engine_own_thread;
 
 /* engine.c; the place is locked. */
-int64_t lin_place_new_frames(const lin_engine *e, const lin_place *p); /* complete and not yet fed */
-void lin_place_enlist(const lin_engine *e, lin_place *p, double now);  /* into the list where it belongs now */
-lin_status lin_place_flush(const lin_engine *e, lin_place *p, lin_error *err); /* the resampler's rest into the ring */
-void lin_place_new_segment(lin_place *p, int64_t origin);
+void lin_place_enlist(const lin_engine *e, lin_place *p, double now); /* into the list where it belongs now */
 lin_utterances_sink lin_place_sink(lin_place *p); /* engine_shard.c */
 
 /* engine_shard.c */

@@ -1,5 +1,4 @@
-// engine_shard.c - one of an engine's threads: takes what is ready, moves it on in one tick, hands the results over;
-// see engine.h.
+// engine_shard.c - one of an engine's threads: takes what is ready, moves it on in one tick, gives the results; see engine.h.
 
 #include <math.h>
 #include <string.h>
@@ -9,8 +8,6 @@
 #include "base/cores.h"
 #include "base/memory.h"
 #include "base/system.h"
-#include "frontend/loudness.h"
-#include "frontend/mel.h"
 #include "linnet/engine_internal.h"
 
 // Streams of a tick: enough for the weights, which are read once a tick, to cost little; few enough for a tick to be short.
@@ -54,115 +51,15 @@ static int take(lin_shard *s)
     return n;
 }
 
-/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
-
-static void read_ring(const lin_engine *e, const lin_place *p, int64_t from, int n, float *to)
-{
-    const int at = (int)(from % e->ring_samples), first = n < e->ring_samples - at ? n : e->ring_samples - at;
-    memcpy(to, p->ring + at, (size_t)first * sizeof *to);
-    memcpy(to + first, p->ring, (size_t)(n - first) * sizeof *to);
-}
-
-// Where the loudness of the row of a frame of the segment is summed up.
-static double *loudness_of(const lin_engine *e, lin_place *p, int64_t frame)
-{
-    double *sum = &p->loudness[frame / e->stack % e->loud_rows];
-    if (frame % e->stack == 0) *sum = 0;
-    return sum;
-}
-
-// Of frames first .. first+n-1 of the segment, from the samples between one frame and the next.
-static void note_sound(lin_shard *s, lin_place *p, int64_t first, int n)
-{
-    const lin_engine *e = s->engine;
-    for (int64_t f = first; f < first + n; f++) {
-        double *sum = loudness_of(e, p, f);
-        read_ring(e, p, p->origin + f * e->hop, e->hop, s->sound);
-        *sum = lin_loudness_sound(*sum, s->sound, e->hop);
-    }
-}
-
-// The same from features [n, D].
-static void note_features(const lin_engine *e, lin_place *p, int64_t first, int n, const float *features)
-{
-    for (int i = 0; i < n; i++) {
-        double *sum = loudness_of(e, p, first + i);
-        *sum = lin_loudness_frame(*sum, features + (size_t)i * (size_t)e->D, e->D);
-    }
-}
-
-// What a stream, locked, brings to the tick: *n frames' sound to s->sound, or *n samples to `to` where the network takes sound.
-// 0: nothing, now that it is looked at.
-static int bring(lin_shard *s, lin_place *p, lin_entry *entry, int *n, float *to)
-{
-    const lin_engine *e = s->engine;
-    if (!p->open || p->ended || p->failed) return 0;
-    if (p->ending && lin_place_flush(e, p, NULL) != LIN_OK) p->flushed = 1; // its last milliseconds are lost to lack of memory
-    const int64_t fresh = lin_place_new_frames(e, p), behind = p->written - p->origin - p->samples,
-                  rest = behind > 0 ? behind : 0;
-    int64_t frames = fresh < e->longest ? fresh : e->longest, samples = 0;
-    if (e->on_sound) {
-        samples = rest < e->longest * e->hop ? rest : (int64_t)e->longest * e->hop;
-        const int64_t total = p->samples + samples;
-        frames = (total < e->window ? 0 : 1 + (total - e->window) / e->hop) - p->frames;
-    }
-    const int ends = p->ending && p->flushed && (e->on_sound ? samples == rest : frames == fresh);
-    if (frames == 0 && !ends && !(samples && (p->ending || samples < rest))) return 0; // a window may be longer than a tick
-    if (p->loudness && e->on_sound) note_sound(s, p, p->frames, (int)frames);
-    if (e->on_sound) read_ring(e, p, p->origin + p->samples, (int)samples, to);
-    else if (frames) read_ring(e, p, p->origin + p->frames * e->hop, (int)(frames - 1) * e->hop + e->window, s->sound);
-    *entry = (lin_entry){.place = p, .life = p->life, .first_frame = p->frames, .ends = ends};
-    p->frames += frames;
-    p->samples += samples;
-    *n = (int)(e->on_sound ? samples : frames);
-    return 1;
-}
-
-// The tick's input from the n streams taken; returns how many take part.
-static int gather(lin_shard *s, int n)
-{
-    const lin_engine *e = s->engine;
-    float *input = lin_streams_input(s->streams);
-    int m = 0;
-    for (int i = 0; i < n; i++) {
-        lin_place *p = s->taken[i];
-        pthread_mutex_lock(&p->lock);
-        const int takes_part = bring(s, p, &s->entries[m], &s->counts[m], input), restart = takes_part && p->restart;
-        if (takes_part) p->restart = 0;
-        if (takes_part && p->anew) lin_utterances_begin(p->utterances, NULL);
-        if (takes_part) p->anew = 0;
-        pthread_mutex_unlock(&p->lock);
-        if (!takes_part) continue;
-        if (restart) lin_streams_reset(s->streams, p->slot, NULL);
-        const int count = s->counts[m];
-        if (!e->on_sound && count) {
-            int made;
-            lin_fbank_reset(s->fbank);
-            lin_fbank_push(s->fbank, s->sound, (count - 1) * e->hop + e->window, input, count, &made, NULL);
-            if (p->loudness) note_features(e, p, s->entries[m].first_frame, count, input);
-        }
-        s->slots[m] = p->slot;
-        s->last[m] = (unsigned char)s->entries[m].ends;
-        input += (size_t)count * (size_t)(e->on_sound ? 1 : e->D);
-        m++;
-    }
-    return m;
-}
-
 /* ---- results --------------------------------------------------------------------------------------------------------------- */
 
-// Loudness of row `row` of the segment, in decibels; unknown for a last row that lacks frames.
-static double loudness(const lin_engine *e, const lin_place *p, int64_t row)
+// When the sound of a row was there, of a session that has been given so many units; marks of older sound are dropped.
+static double row_time(const lin_engine *e, lin_place *p, int64_t row, int64_t given)
 {
-    return (row + 1) * e->stack <= p->frames ? lin_loudness_db(p->loudness[row % e->loud_rows]) : NAN;
-}
-
-// When the sound of the next row was there; marks of older sound are dropped.
-static double row_time(const lin_engine *e, lin_place *p, int64_t row)
-{
-    int64_t frame = (row + 1) * e->stack - 1 + e->ahead;
-    const int64_t needed = p->origin + frame * e->hop + e->window - 1;
-    while (p->n_marks && p->marks[p->first_mark].end <= needed) {
+    const int64_t frame = (row + 1) * e->stack - 1 + e->ahead, needed = e->on_sound ? frame * e->hop + e->window - 1 : frame;
+    const double samples = (double)p->rate_hz / e->rate_hz * (e->on_sound ? 1 : e->hop); // of a unit
+    const int64_t sample = p->taken - 1 - (int64_t)((double)(given - 1 - needed) * samples);
+    while (p->n_marks && p->marks[p->first_mark].end <= sample) {
         p->first_mark = (p->first_mark + 1) % LIN_ARRIVALS;
         p->n_marks--;
     }
@@ -170,14 +67,16 @@ static double row_time(const lin_engine *e, lin_place *p, int64_t row)
 }
 
 // The owner's callbacks run with the stream unlocked: meanwhile it may be reset, or closed and opened again. LIN_STOPPED if so.
-static lin_status call(lin_shard *s, lin_place *p, const lin_session_view *view)
+static lin_status call(lin_shard *s, lin_place *p, const lin_session_view *view, int keeps)
 {
     const lin_engine_options *o = &s->engine->options;
     const lin_engine_id id = (uint64_t)p->generation << 32 | (uint32_t)p->number;
     void *user = p->user;
+    const double seconds = p->saved_at;
     p->delivering = 1;
     pthread_mutex_unlock(&p->lock);
-    if (view) o->show(o->context, id, user, view);
+    if (keeps) o->keep(o->context, id, user, s->saving.bytes, s->saving.n, seconds);
+    else if (view) o->show(o->context, id, user, view);
     else o->deliver(o->context, id, user, s->events, s->n_events);
     pthread_mutex_lock(&p->lock);
     p->delivering = 0;
@@ -189,7 +88,7 @@ static lin_status call(lin_shard *s, lin_place *p, const lin_session_view *view)
 static lin_status flush(lin_shard *s, lin_place *p)
 {
     lin_status status = LIN_OK;
-    if (s->n_events && s->engine->options.deliver) status = call(s, p, NULL);
+    if (s->n_events && s->engine->options.deliver) status = call(s, p, NULL, 0);
     s->n_events = 0;
     return status;
 }
@@ -223,7 +122,7 @@ static lin_status take_view(void *context, const lin_session_view *view, lin_err
     lin_place *p = context;
     (void)err;
     lin_status status = flush(p->shard, p);
-    return status == LIN_OK ? call(p->shard, p, view) : status;
+    return status == LIN_OK ? call(p->shard, p, view, 0) : status;
 }
 
 static lin_status take_end(void *context, lin_session_end end, int64_t row, lin_error *err)
@@ -234,67 +133,93 @@ static lin_status take_end(void *context, lin_session_end end, int64_t row, lin_
     if (end == LIN_SESSION_STOPPED) return LIN_OK;
     return add_event(p->shard, p,
                      &(lin_engine_event){.kind = LIN_ENGINE_ENDPOINT,
-                                         .rule = LIN_ENDPOINT_BEFORE + (end - LIN_SESSION_BEFORE),
+                                         .rule = end == LIN_SESSION_ASKED ? LIN_ENDPOINT_NONE
+                                                                          : LIN_ENDPOINT_BEFORE + (end - LIN_SESSION_BEFORE),
                                          .end_s = (double)row * e->recognizer->row_seconds});
 }
 
 lin_utterances_sink lin_place_sink(lin_place *p)
 {
     const int shows = p->shard->engine->options.show != NULL;
-    return (lin_utterances_sink){p, shows ? take_view : NULL, shows ? NULL : take_settled, take_end};
-}
-
-// Rows that were decoded: when their sound was there.
-static void count_rows(lin_shard *s, lin_place *p, int n)
-{
-    for (int i = 0; i < n; i++) s->times[i] = row_time(s->engine, p, p->rows++);
+    return (lin_utterances_sink){
+        .context = p, .show = shows ? take_view : NULL, .settled = shows ? NULL : take_settled, .ended = take_end};
 }
 
 // The rows of a stream become results; *counted of them: those behind an endpoint that resets the network do not count.
 static lin_status decode_rows(lin_shard *s, lin_place *p, const float *logp, int rows, int *counted, lin_error *err)
 {
-    const lin_engine *e = s->engine;
-    int reset = 0;
-    for (int i = 0; i < rows && p->loudness; i++) s->db[i] = loudness(e, p, p->rows + i);
-    lin_status status = lin_utterances_push(p->utterances, logp, rows, p->loudness ? s->db : NULL, counted, &reset, err);
+    lin_session *session = p->session;
+    const int64_t first = lin_lane_rows(session->lane), given = lin_lane_frames(session->lane);
+    int reset;
+    const lin_status status = lin_lane_take(session->lane, session->utterances, logp, rows, counted, &reset, err);
     if (status != LIN_OK) return status;
-    count_rows(s, p, *counted);
-    if (reset) lin_place_new_segment(p, p->origin + p->rows * e->stack * e->hop);
+    p->restart |= reset;
+    for (int i = 0; i < *counted; i++) s->times[i] = row_time(s->engine, p, first + i, given);
     return LIN_OK;
 }
 
 // Phones that the device has decoded.
 static lin_status add_phones(lin_shard *s, lin_place *p, const lin_phone *phones, int n, int rows, int *counted, lin_error *err)
 {
+    lin_session *session = p->session;
     if (n < 0) return lin_fail(err, LIN_NUMERIC, "the log-probabilities are not numbers");
+    const int64_t first = lin_lane_rows(session->lane), given = lin_lane_frames(session->lane);
     for (int i = 0; i < n; i++)
         s->phones[i] = (lin_path_phone){phones[i].label, phones[i].confidence, phones[i].start, phones[i].end};
-    lin_status status = lin_utterances_add(p->utterances, s->phones, n, rows, err);
+    lin_status status = lin_utterances_add(session->utterances, s->phones, n, rows, err);
     if (status != LIN_OK) return status;
-    count_rows(s, p, rows);
+    lin_lane_pass(session->lane, rows);
+    for (int i = 0; i < rows; i++) s->times[i] = row_time(s->engine, p, first + i, given);
     *counted = rows;
     return LIN_OK;
 }
 
+// Behind what had been pushed when the owner asked for it.
+static lin_status end_utterance(lin_place *p, lin_error *err)
+{
+    p->end_at = -1;
+    lin_status status = lin_utterances_end(p->session->utterances, err);
+    if (status != LIN_OK || !p->session->options.resets) return status;
+    lin_lane_forget(p->session->lane);
+    p->restart = 1;
+    return LIN_OK;
+}
+
+static lin_status save(lin_shard *s, lin_place *p, lin_error *err)
+{
+    const double seconds = lin_session_seconds(p->session);
+    if (!s->engine->options.keep || p->save_s <= 0 || seconds - p->saved_at < p->save_s) return LIN_OK;
+    if (p->restart || p->session->finished) return LIN_OK; // the slot is behind the lane; there is no more sound
+    p->saved_at = seconds;
+    lin_lane_lend(p->session->lane, s->stream);
+    lin_status status = lin_streams_get(s->streams, p->slot, s->stream, err);
+    if (status == LIN_OK) status = lin_session_save(p->session, &s->saving, err);
+    lin_lane_lend(p->session->lane, NULL);
+    if (status != LIN_OK) return status;
+    lin_state_seal(&s->saving);
+    return call(s, p, NULL, 1);
+}
+
+static double seconds_at(const lin_place *p, int64_t sample) { return (double)(p->earlier + sample) / p->rate_hz; }
+
 static lin_status end_stream(lin_shard *s, lin_place *p, int decoded, lin_error *err)
 {
-    const lin_engine *e = s->engine;
     int pending = 0, counted;
     lin_status status = LIN_OK;
     lin_phone phone;
     if (decoded) status = lin_streams_pending(s->streams, p->slot, &phone, &pending, err);
     if (status == LIN_OK && pending) status = add_phones(s, p, &phone, 1, 0, &counted, err);
-    if (status == LIN_OK) status = lin_utterances_finish(p->utterances, err);
+    if (status == LIN_OK) status = lin_utterances_finish(p->session->utterances, err);
     if (status != LIN_OK) return status;
     p->ended = 1;
-    return add_event(s, p, &(lin_engine_event){.kind = LIN_ENGINE_FINISHED, .end_s = (double)p->written / e->rate_hz});
+    return add_event(s, p, &(lin_engine_event){.kind = LIN_ENGINE_FINISHED, .end_s = seconds_at(p, p->written)});
 }
 
 static lin_status tell_of_loss(lin_shard *s, lin_place *p)
 {
     if (p->lost == p->lost_told) return LIN_OK;
     const lin_engine_event lost = {
-        .kind = LIN_ENGINE_LOST, .lost = p->lost - p->lost_told, .end_s = (double)p->lost_at / s->engine->rate_hz};
+        .kind = LIN_ENGINE_LOST, .lost = p->lost - p->lost_told, .end_s = seconds_at(p, p->lost_at)};
     p->lost_told = p->lost;
     return add_event(s, p, &lost);
 }
@@ -309,24 +234,21 @@ static lin_status take_results(lin_shard *s, int i, const lin_tick_results *resu
     lin_status status =
         decoded ? add_phones(s, p, results->phones + from, results->n_phones[i], rows, counted, err)
                 : decode_rows(s, p, results->logp + (size_t)from * (size_t)e->V, rows, counted, err);
-    if (status == LIN_OK && e->options.show) status = lin_utterances_show(p->utterances, err);
+    if (status == LIN_OK && e->options.show) status = lin_utterances_show(p->session->utterances, err);
     // Where the network is reset on the last rows, what lies behind them is processed once more.
+    if (status == LIN_OK && entry->ends_utterance && !p->restart) status = end_utterance(p, err);
+    if (status == LIN_OK) status = save(s, p, err);
     if (status == LIN_OK && entry->ends && !p->restart) status = end_stream(s, p, decoded, err);
     return status;
 }
 
-static void finish_entry(lin_shard *s, lin_place *p, lin_status status)
+static void finish_entry(lin_shard *s, lin_place *p, lin_status status, const lin_error *err)
 {
-    const lin_engine *e = s->engine;
     if (status == LIN_STOPPED || tell_of_loss(s, p) != LIN_OK) return;
-    if (status != LIN_OK) {
-        p->failed = 1;
-        if (add_event(s, p, &(lin_engine_event){.kind = LIN_ENGINE_FAILED, .status = status}) != LIN_OK) return;
-    } else {
-        p->released = p->origin + (e->keeps ? p->rows * e->stack * e->hop : e->on_sound ? p->samples : p->frames * e->hop);
-        if (p->released > p->written) p->released = p->written;
-    }
-    lin_place_enlist(e, p, lin_now());
+    const lin_engine_event failed = {.kind = LIN_ENGINE_FAILED, .status = status, .message = err->message};
+    p->failed = status != LIN_OK;
+    if (p->failed && add_event(s, p, &failed) != LIN_OK) return;
+    lin_place_enlist(s->engine, p, lin_now());
     flush(s, p);
 }
 
@@ -344,7 +266,7 @@ static void deliver(lin_shard *s, int n, const lin_tick_results *results, lin_st
             continue;
         }
         const lin_status status = tick == LIN_OK ? take_results(s, i, results, &rows, err) : tick;
-        finish_entry(s, p, status);
+        finish_entry(s, p, status, err);
         pthread_mutex_unlock(&p->lock);
         if (status != LIN_OK) rows = 0;
         const double now = lin_now();
@@ -353,6 +275,79 @@ static void deliver(lin_shard *s, int n, const lin_tick_results *results, lin_st
         s->counts_now.rows += rows;
         pthread_mutex_unlock(&s->counting);
     }
+}
+
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
+
+// The session of a locked place as it begins: reset, or loaded.
+static lin_status begin(lin_shard *s, lin_place *p, lin_error *err)
+{
+    p->anew = 0;
+    p->restart = 1;
+    if (!p->state.bytes) return lin_session_reset(p->session, err);
+    lin_lane_lend(p->session->lane, s->stream);
+    lin_status status = lin_session_load(p->session, &p->state, err);
+    if (status == LIN_OK) status = lin_streams_put(s->streams, p->slot, s->stream, err);
+    lin_lane_lend(p->session->lane, NULL);
+    lin_state_free(&p->state);
+    p->restart = status != LIN_OK;
+    return status;
+}
+
+// Sound that waits goes through the front end, until there is enough for a tick or the utterance is to end behind it.
+static lin_status hear(lin_shard *s, lin_place *p, lin_error *err)
+{
+    lin_status status = p->anew ? begin(s, p, err) : LIN_OK;
+    const int64_t until = p->end_at >= 0 ? p->end_at : p->written;
+    for (int heard = 1; status == LIN_OK && heard && p->taken < until; p->taken += heard) {
+        const int at = (int)(p->taken % p->room), n = until - p->taken < p->room - at ? (int)(until - p->taken) : p->room - at;
+        status = lin_session_hear(p->session, p->queue + at, n, &heard, err);
+    }
+    if (status == LIN_OK && p->ending && p->taken == p->written && p->end_at < 0 && !p->session->finished)
+        status = lin_session_hear_end(p->session, err);
+    return status;
+}
+
+// What a stream, locked, brings to the tick: *n units to `to`. 0: nothing, now that it is looked at.
+static int bring(lin_shard *s, lin_place *p, lin_entry *entry, int *n, float *to)
+{
+    lin_error err = {0};
+    lin_session *session = p->session;
+    if (!p->open || p->ended || p->failed) return 0;
+    const lin_status status = hear(s, p, &err);
+    if (status != LIN_OK) {
+        s->life = p->life;
+        s->n_events = 0;
+        finish_entry(s, p, status, &err);
+        return 0;
+    }
+    const float *units = lin_lane_next(session->lane, session->enough, n);
+    const int all = lin_lane_unfed(session->lane) == 0;
+    memcpy(to, units, (size_t)*n * (size_t)s->engine->width * sizeof *to);
+    *entry = (lin_entry){.place = p, .life = p->life, .ends = session->finished && all};
+    entry->ends_utterance = all && p->end_at >= 0 && p->taken >= p->end_at;
+    return *n || entry->ends || entry->ends_utterance;
+}
+
+// The tick's input from the n streams taken; returns how many take part.
+static int gather(lin_shard *s, int n)
+{
+    float *input = lin_streams_input(s->streams);
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        lin_place *p = s->taken[i];
+        pthread_mutex_lock(&p->lock);
+        const int takes_part = bring(s, p, &s->entries[m], &s->counts[m], input), restart = takes_part && p->restart;
+        if (takes_part) p->restart = 0;
+        pthread_mutex_unlock(&p->lock);
+        if (!takes_part) continue;
+        if (restart) lin_streams_reset(s->streams, p->slot, NULL);
+        s->slots[m] = p->slot;
+        s->last[m] = (unsigned char)s->entries[m].ends;
+        input += (size_t)s->counts[m] * (size_t)s->engine->width;
+        m++;
+    }
+    return m;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------------------ */
@@ -397,11 +392,11 @@ static int is_greedy(const lin_engine *e)
 lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
 {
     const lin_engine *e = s->engine;
-    const int most = e->on_sound ? DEVICE_BATCH : HOST_BATCH;
+    const int on_device = lin_streams_take_sound(e->recognizer->encoder), most = on_device ? DEVICE_BATCH : HOST_BATCH;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->counting, NULL);
     lin_condition_init(&s->wake);
-    s->batch = e->on_sound ? s->capacity : s->capacity < most ? s->capacity : most;
+    s->batch = on_device ? s->capacity : s->capacity < most ? s->capacity : most;
     s->enough = (ENOUGH_ROWS * e->stack + e->options.chunk_frames - 1) / e->options.chunk_frames;
     if (s->enough > s->batch) s->enough = s->batch;
     const size_t batch = (size_t)s->batch, rows = (size_t)e->most_rows;
@@ -414,22 +409,21 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
                                          .threads = n_threads};
     lin_status status = lin_streams_create(e->recognizer->encoder, &options, &s->streams, err);
     if (status == LIN_OK && !e->on_sound) status = lin_fbank_create(&e->fbank, &s->fbank, err);
+    if (status == LIN_OK && e->options.saves) status = lin_stream_create(e->recognizer->encoder, &s->stream, err);
     for (int i = 0, slot; i < s->capacity && status == LIN_OK; i++) status = lin_streams_open(s->streams, &slot, err);
     if (status != LIN_OK) return status;
     s->free = lin_calloc((size_t)s->capacity, sizeof *s->free);
-    s->sound = lin_calloc((size_t)(e->window + e->longest * e->hop), sizeof *s->sound);
     s->taken = lin_calloc(batch, sizeof *s->taken);
     s->entries = lin_calloc(batch, sizeof *s->entries);
     s->slots = lin_calloc(batch, sizeof *s->slots);
     s->counts = lin_calloc(batch, sizeof *s->counts);
     s->last = lin_calloc(batch, 1);
     s->times = lin_calloc(rows, sizeof *s->times);
-    s->db = lin_calloc(rows, sizeof *s->db);
     s->most_events = (int)(3 * rows + 4);
     s->events = lin_calloc((size_t)s->most_events, sizeof *s->events);
     s->phones = lin_calloc(rows + 1, sizeof *s->phones);
-    if (!s->free || !s->sound || !s->taken || !s->entries || !s->slots || !s->counts || !s->last || !s->times || !s->db ||
-        !s->events || !s->phones)
+    if (!s->free || !s->taken || !s->entries || !s->slots || !s->counts || !s->last || !s->times || !s->events ||
+        !s->phones)
         return lin_no_memory(err, "a shard", batch * (sizeof *s->taken + sizeof *s->entries + 2 * sizeof *s->slots + 1));
     return LIN_OK;
 }
@@ -457,10 +451,11 @@ void lin_shard_destroy(lin_shard *s)
     if (!s->engine) return; // never created
     lin_streams_destroy(s->streams);
     lin_fbank_destroy(s->fbank);
+    lin_stream_destroy(s->stream);
+    lin_state_free(&s->saving);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->counting);
-    void *const blocks[] = {s->free, s->sound, s->taken, s->entries, s->slots, s->counts,
-                            s->last, s->times, s->db,    s->events,  s->phones};
+    void *const blocks[] = {s->free, s->taken, s->entries, s->slots, s->counts, s->last, s->times, s->events, s->phones};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }

@@ -22,8 +22,7 @@ typedef struct file_lane {
     lin_file_session *session;
     int number;
     lin_lane *network;          // made when the lane is first needed, as the next; NULL for a model of whole utterances
-    lin_utterances *utterances; // NULL: rows go to the sink
-    lin_lane_sink to;
+    lin_utterances *utterances; // likewise
 } file_lane;
 
 struct lin_file_session {
@@ -102,13 +101,10 @@ static lin_status reserve_rows(lin_file_session *s, int rows, lin_error *err)
 
 /* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
 
-static lin_status rows_out(void *context, const float *logp, int n, const double *db, int *taken, int *reset, lin_error *err)
+static lin_status rows_out(void *context, const float *logp, int n, lin_error *err)
 {
     const file_lane *lane = context;
     const lin_file_sink *sink = lane->session->sink;
-    (void)db;
-    *taken = n;
-    *reset = 0;
     return sink->rows ? sink->rows(sink->context, lane->number, logp, n, err) : LIN_OK;
 }
 
@@ -132,18 +128,15 @@ static lin_status begin_lane(lin_file_session *s, file_lane *lane, lin_error *er
     lane->session = s;
     lane->number = (int)(lane - s->lanes);
     if (s->r->streams && !lane->network) status = lin_lane_create(s->r, &lane->network, err);
-    if (status == LIN_OK && s->decodes && !lane->utterances)
-        status = lin_utterances_create(s->r, &s->decode, NULL, &lane->utterances, err);
+    if (status == LIN_OK && !lane->utterances) status = lin_utterances_create(s->r, &s->decode, NULL, &lane->utterances, err);
     if (status != LIN_OK) return status;
     if (lane->network) lin_lane_begin(lane->network);
-    lane->to = (lin_lane_sink){.context = lane, .rows = rows_out};
-    if (!s->decodes) return LIN_OK;
-    const lin_utterances_sink sink = {.context = lane, .settled = s->sink->settled ? settled_out : NULL};
+    const lin_utterances_sink sink = {
+        .context = lane, .settled = s->sink->settled ? settled_out : NULL, .rows = s->decodes ? NULL : rows_out};
     lin_utterances_set_sink(lane->utterances, &sink);
-    lin_utterances_begin(lane->utterances, &s->sound->results[lane->number]);
-    if (s->sound->within)
+    lin_utterances_begin(lane->utterances, s->decodes ? &s->sound->results[lane->number] : NULL);
+    if (s->decodes && s->sound->within)
         lin_utterances_part(lane->utterances, s->sound->part.start_s > 0 ? s->sound->part.start_s : -INFINITY, s->end_s);
-    lane->to = lin_lane_to(lane->utterances);
     return LIN_OK;
 }
 
@@ -166,7 +159,8 @@ static lin_status feed(lin_file_session *s, int lane, const float *frames, int n
 {
     const file_lane *l = &s->lanes[lane];
     lin_status status = s->sink->frames ? s->sink->frames(s->sink->context, lane, frames, n, err) : LIN_OK;
-    return status == LIN_OK ? (last ? lin_lane_feed_last : lin_lane_feed)(l->network, s->worker, frames, n, &l->to, err) : status;
+    if (status != LIN_OK) return status;
+    return (last ? lin_lane_feed_last : lin_lane_feed)(l->network, s->worker, frames, n, l->utterances, err);
 }
 
 // What the decoders still hold.
@@ -380,7 +374,7 @@ static lin_status run_stream(lin_file_session *s, lin_source *source, int live, 
     }
     if (status == LIN_OK && sound->leave_open) return mark(s, source, 1, err);
     for (int l = 0; l < lanes && status == LIN_OK; l++)
-        status = lin_lane_finish(s->lanes[l].network, s->worker, &s->lanes[l].to, err);
+        status = lin_lane_finish(s->lanes[l].network, s->worker, s->lanes[l].utterances, err);
     return status;
 }
 
@@ -409,7 +403,6 @@ static lin_status normalize(lin_matrix *frames, const lin_sound *sound, lin_erro
 static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix *all, lin_error *err)
 {
     const lin_model *m = s->r->model;
-    const lin_lane_sink *to = &s->lanes[lane].to;
     lin_status status = LIN_OK;
     for (int at = 0, n; at < all->rows && status == LIN_OK; at += n) {
         const float *frames = all->data + (size_t)at * (size_t)all->columns;
@@ -419,7 +412,7 @@ static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix
         if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
         status = reserve_rows(s, rows, err);
         if (status == LIN_OK) status = lin_encoder_run(s->worker, frames, offsets, 1, s->logp, err);
-        if (status == LIN_OK) status = to->rows(to->context, s->logp, rows, NULL, &taken, &reset, err);
+        if (status == LIN_OK) status = lin_utterances_push(s->lanes[lane].utterances, s->logp, rows, NULL, &taken, &reset, err);
     }
     return status;
 }

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "frontend/loudness.h"
+#include "frontend/mel.h"
 #include "linnet/recognizer.h"
 
 // Frames given to the network at once, and rows where it may have to begin anew: those behind an endpoint are computed in vain.
@@ -15,61 +16,99 @@ enum { MOST_FRAMES = 576, RESET_ROWS = 64, RESET_ROWS_EACH = 48 };
 
 struct lin_lane {
     const lin_recognizer *r;
-    lin_stream *stream;
-    // Frames of rows that were not taken yet; of these the network has `fed`. A reset gives them to it once more.
-    float *frames; // [capacity, D]
+    lin_stream *stream; // NULL: the network is elsewhere
+    int apart, hop;     // hop: 0: units are frames
+    int width, per_row; // floats of a unit; units of a row
+    // Units of rows that were not taken yet; of these the network has `fed`. A reset gives them to it once more.
+    float *units; // [capacity, width]
     int n, fed, capacity;
-    float *logp; // [rows, V]
+    float *logp; // [rows, V]; NULL: the network is elsewhere
     double *db;  // [rows] their loudness
     int rows;
     int64_t row; // the next, since the beginning
 };
 
-lin_status lin_lane_create(const lin_recognizer *recognizer, lin_lane **lane, lin_error *err)
+lin_status lin_lane_reserve(lin_lane *l, int units, lin_error *err)
 {
-    *lane = NULL;
-    lin_lane *l = lin_calloc(1, sizeof *l);
-    if (!l) return lin_no_memory(err, "a lane", sizeof *l);
-    const lin_config *c = &recognizer->model->config;
-    l->r = recognizer;
-    l->capacity = c->stack + c->ahead + MOST_FRAMES;
-    l->rows = l->capacity / c->stack + 1;
-    l->frames = lin_alloc((size_t)l->capacity * (size_t)c->mel_bins, sizeof *l->frames);
-    l->logp = lin_alloc((size_t)l->rows * (size_t)recognizer->V, sizeof *l->logp);
-    l->db = lin_alloc((size_t)l->rows, sizeof *l->db);
-    lin_status status = LIN_OK;
-    if (!l->frames || !l->logp || !l->db) status = lin_no_memory(err, "a lane", (size_t)l->capacity * sizeof *l->frames);
-    if (status == LIN_OK) status = lin_stream_create(recognizer->encoder, &l->stream, err);
-    if (status != LIN_OK) {
-        lin_lane_destroy(l);
-        return status;
-    }
-    *lane = l;
+    if (units <= l->capacity) return LIN_OK;
+    const int rows = units / l->per_row + 1;
+    float *kept = lin_resize(l->units, (size_t)units * (size_t)l->width, sizeof *l->units);
+    if (kept) l->units = kept;
+    double *db = kept ? lin_resize(l->db, (size_t)rows, sizeof *l->db) : NULL;
+    if (!db) return lin_no_memory(err, "a lane", (size_t)units * (size_t)l->width * sizeof *l->units);
+    l->db = db;
+    l->rows = rows;
+    l->capacity = units;
     return LIN_OK;
+}
+
+static lin_status create(const lin_recognizer *r, int units, int hop, lin_lane **lane, lin_error *err)
+{
+    lin_lane *l = *lane = lin_calloc(1, sizeof *l);
+    if (!l) return lin_no_memory(err, "a lane", sizeof *l);
+    const lin_config *c = &r->model->config;
+    l->r = r;
+    l->hop = hop;
+    l->width = hop ? 1 : c->mel_bins;
+    l->per_row = hop ? c->stack * hop : c->stack;
+    return lin_lane_reserve(l, units, err);
+}
+
+static lin_status destroy_unless(lin_status status, lin_lane **lane)
+{
+    if (status == LIN_OK) return LIN_OK;
+    lin_lane_destroy(*lane);
+    *lane = NULL;
+    return status;
+}
+
+lin_status lin_lane_create(const lin_recognizer *r, lin_lane **lane, lin_error *err)
+{
+    const lin_config *c = &r->model->config;
+    lin_status status = create(r, c->stack + c->ahead + MOST_FRAMES, 0, lane, err);
+    lin_lane *l = *lane;
+    if (status == LIN_OK) l->logp = lin_alloc((size_t)l->rows * (size_t)r->V, sizeof *l->logp);
+    if (status == LIN_OK && !l->logp) status = lin_no_memory(err, "a lane", (size_t)l->rows * (size_t)r->V * sizeof *l->logp);
+    if (status == LIN_OK) status = lin_stream_create(r->encoder, &l->stream, err);
+    return destroy_unless(status, lane);
+}
+
+lin_status lin_lane_create_apart(const lin_recognizer *r, int units, int hop, lin_lane **lane, lin_error *err)
+{
+    const lin_status status = create(r, units, hop, lane, err);
+    if (*lane) (*lane)->apart = 1;
+    return destroy_unless(status, lane);
 }
 
 void lin_lane_destroy(lin_lane *l)
 {
     if (!l) return;
-    lin_stream_destroy(l->stream);
-    lin_free(l->frames);
+    if (!l->apart) lin_stream_destroy(l->stream);
+    lin_free(l->units);
     lin_free(l->logp);
     lin_free(l->db);
     lin_free(l);
 }
 
+size_t lin_lane_bytes(const lin_lane *l)
+{
+    return sizeof *l + (size_t)l->capacity * (size_t)l->width * sizeof *l->units + (size_t)l->rows * sizeof *l->db;
+}
+
 void lin_lane_begin(lin_lane *l)
 {
-    lin_stream_reset(l->stream);
+    if (l->stream) lin_stream_reset(l->stream);
     l->n = l->fed = 0;
     l->row = 0;
 }
 
 int64_t lin_lane_rows(const lin_lane *l) { return l->row; }
 
-int64_t lin_lane_frames(const lin_lane *l) { return l->row * l->r->model->config.stack + l->n; }
+int64_t lin_lane_frames(const lin_lane *l) { return l->row * l->per_row + l->n; }
 
 lin_stream *lin_lane_stream(const lin_lane *l) { return l->stream; }
+
+void lin_lane_lend(lin_lane *l, lin_stream *stream) { l->stream = stream; }
 
 lin_status lin_lane_go_on(lin_lane *l, int64_t frames, int64_t rows, int was_reset, lin_error *err)
 {
@@ -78,132 +117,155 @@ lin_status lin_lane_go_on(lin_lane *l, int64_t frames, int64_t rows, int was_res
     const int64_t before = frames - lin_stream_frames_in(l->stream); // the last reset, a whole number of rows
     if (before < 0 || before % c->stack || rows * c->stack + l->n != frames || (before && !was_reset))
         return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
-    memcpy(l->frames, waiting, (size_t)l->n * (size_t)c->mel_bins * sizeof *waiting);
+    memcpy(l->units, waiting, (size_t)l->n * (size_t)c->mel_bins * sizeof *waiting);
     l->fed = l->n;
     l->row = rows;
     return LIN_OK;
 }
 
-static lin_status rows_to_utterances(void *context, const float *logp, int n, const double *db, int *taken, int *reset,
-                                     lin_error *err)
+/* ---- units ----------------------------------------------------------------------------------------------------------------- */
+
+static float *unit(const lin_lane *l, int i) { return l->units + (size_t)i * (size_t)l->width; }
+
+float *lin_lane_room(lin_lane *l, int *units)
 {
-    return lin_utterances_push(context, logp, n, db, taken, reset, err);
+    *units = l->capacity - l->n;
+    return unit(l, l->n);
 }
 
-static int utterances_may_reset(const void *context, int rows) { return lin_utterances_may_reset(context, rows); }
+void lin_lane_add(lin_lane *l, int n) { l->n += n; }
 
-lin_lane_sink lin_lane_to(lin_utterances *u)
+int lin_lane_unfed(const lin_lane *l) { return l->n - l->fed; }
+
+const float *lin_lane_waiting(const lin_lane *l) { return unit(l, l->fed); }
+
+int lin_lane_kept(const lin_lane *l) { return l->n; }
+
+const float *lin_lane_next(lin_lane *l, int most, int *n)
 {
-    return (lin_lane_sink){u, rows_to_utterances, utterances_may_reset, lin_utterances_ends(u)->endpoints};
+    const float *next = unit(l, l->fed);
+    *n = l->n - l->fed < most ? l->n - l->fed : most;
+    l->fed += *n;
+    return next;
 }
 
 // Loudness of the rows to come; not of a last row that lacks frames.
 static void measure(lin_lane *l, int rows)
 {
-    const int stack = l->r->model->config.stack, D = l->r->model->config.mel_bins;
+    const int stack = l->r->model->config.stack, step = l->hop ? l->hop : 1;
+    const int tail = l->hop ? lin_mel_samples(&l->r->fbank, l->r->fbank.window_ms) - l->hop : 0; // of a window, beyond its hop
     for (int i = 0; i < rows; i++) {
         double sum = 0;
-        for (int f = i * stack; f < (i + 1) * stack && f < l->n; f++)
-            sum = lin_loudness_frame(sum, l->frames + (size_t)f * (size_t)D, D);
-        l->db[i] = (i + 1) * stack <= l->n ? lin_loudness_db(sum) : NAN;
+        for (int f = i * stack; f < (i + 1) * stack && (f + 1) * step <= l->n; f++)
+            sum = l->hop ? lin_loudness_sound(sum, unit(l, f * step), step) : lin_loudness_frame(sum, unit(l, f), l->width);
+        l->db[i] = (i + 1) * l->per_row + tail <= l->n ? lin_loudness_db(sum) : NAN;
     }
 }
 
-// The frames of rows that were taken go; after a reset the rest is new to the network.
+// The units of rows that were taken go; after a reset the rest is new to the network.
 static void drop(lin_lane *l, int rows, int reset)
 {
-    const lin_config *c = &l->r->model->config;
-    const size_t D = (size_t)c->mel_bins;
-    const int taken = rows * c->stack < l->n ? rows * c->stack : l->n;
-    memmove(l->frames, l->frames + (size_t)taken * D, (size_t)(l->n - taken) * D * sizeof *l->frames);
+    const int all = rows * l->per_row, taken = all < l->n ? all : l->n;
+    memmove(l->units, unit(l, taken), (size_t)(l->n - taken) * (size_t)l->width * sizeof *l->units);
     l->n -= taken;
     l->fed = reset ? 0 : l->fed - taken;
-    if (reset) lin_stream_reset(l->stream);
+    if (reset && l->stream) lin_stream_reset(l->stream);
 }
 
-// Gives rows that came out to the sink, until it says that the network is reset: those behind it were computed with the old past.
-static lin_status give(lin_lane *l, int rows, const lin_lane_sink *sink, lin_error *err)
+void lin_lane_forget(lin_lane *l) { drop(l, 0, 1); }
+
+void lin_lane_pass(lin_lane *l, int rows)
 {
-    int taken = 0, reset = 0;
+    l->row += rows;
+    drop(l, rows, 0);
+}
+
+lin_status lin_lane_take(lin_lane *l, lin_utterances *u, const float *logp, int rows, int *taken, int *reset, lin_error *err)
+{
+    const int loudness = lin_utterances_ends(u)->endpoints;
+    *taken = *reset = 0;
     if (rows == 0) return LIN_OK;
-    if (sink->loudness) measure(l, rows);
-    lin_status status = sink->rows(sink->context, l->logp, rows, sink->loudness ? l->db : NULL, &taken, &reset, err);
-    l->row += taken;
-    drop(l, taken, reset);
+    if (loudness) measure(l, rows);
+    lin_status status = lin_utterances_push(u, logp, rows, loudness ? l->db : NULL, taken, reset, err);
+    l->row += *taken;
+    drop(l, *taken, *reset);
     return status;
+}
+
+/* ---- a network of its own -------------------------------------------------------------------------------------------------- */
+
+// Those behind a row that resets the network were computed with the old past: they come once more.
+static lin_status give(lin_lane *l, int rows, lin_utterances *u, lin_error *err)
+{
+    int taken, reset;
+    return lin_lane_take(l, u, l->logp, rows, &taken, &reset, err);
 }
 
 // Frames to give to the network next.
-static int piece(const lin_lane *l, const lin_worker *worker, const lin_lane_sink *sink)
+static int piece(const lin_lane *l, const lin_worker *worker, const lin_utterances *u)
 {
     const int threads = lin_worker_threads(worker), rows = threads > 1 ? threads * RESET_ROWS_EACH : RESET_ROWS;
-    const int n = l->n - l->fed, most = rows * l->r->model->config.stack;
-    return n > most && sink->may_reset && sink->may_reset(sink->context, l->rows) ? most : n;
+    const int n = l->n - l->fed, most = rows * l->per_row;
+    return n > most && lin_utterances_may_reset(u, l->rows) ? most : n;
 }
 
-// Gives the network what it has not been given, as often as it is reset on the way.
-static lin_status advance(lin_lane *l, lin_worker *worker, const lin_lane_sink *sink, lin_error *err)
+// As often as it is reset on the way.
+lin_status lin_lane_advance(lin_lane *l, lin_worker *worker, lin_utterances *u, lin_error *err)
 {
     lin_status status = LIN_OK;
     while (status == LIN_OK && l->fed < l->n) {
-        int rows = 0;
-        const int n = piece(l, worker, sink);
-        const float *next = l->frames + (size_t)l->fed * (size_t)l->r->model->config.mel_bins;
+        int rows = 0, n;
+        const float *next = lin_lane_next(l, piece(l, worker, u), &n);
         status = lin_stream_feed(l->stream, worker, next, n, l->logp, l->rows, &rows, err);
-        l->fed += n;
-        if (status == LIN_OK) status = give(l, rows, sink, err);
+        if (status == LIN_OK) status = give(l, rows, u, err);
     }
     return status;
 }
 
-lin_status lin_lane_feed(lin_lane *l, lin_worker *worker, const float *frames, int n, const lin_lane_sink *sink, lin_error *err)
+// As many as there is room for.
+static int add(lin_lane *l, const float *frames, int n)
 {
-    const size_t D = (size_t)l->r->model->config.mel_bins;
-    lin_status status = LIN_OK;
-    while (n > 0 && status == LIN_OK) {
-        int take = l->capacity - l->n;
-        if (take > n) take = n;
-        memcpy(l->frames + (size_t)l->n * D, frames, (size_t)take * D * sizeof *frames);
-        l->n += take;
-        frames += (size_t)take * D;
-        n -= take;
-        status = advance(l, worker, sink, err);
-    }
-    return status;
-}
-
-lin_status lin_lane_feed_last(lin_lane *l, lin_worker *worker, const float *frames, int n, const lin_lane_sink *sink,
-                              lin_error *err)
-{
-    const size_t D = (size_t)l->r->model->config.mel_bins;
-    if (n > l->capacity - l->n) return lin_lane_feed(l, worker, frames, n, sink, err);
-    memcpy(l->frames + (size_t)l->n * D, frames, (size_t)n * D * sizeof *frames);
+    int room;
+    float *to = lin_lane_room(l, &room);
+    if (n > room) n = room;
+    memcpy(to, frames, (size_t)n * (size_t)l->width * sizeof *frames);
     l->n += n;
+    return n;
+}
+
+lin_status lin_lane_feed(lin_lane *l, lin_worker *worker, const float *frames, int n, lin_utterances *u, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    for (int done = 0; done < n && status == LIN_OK;) {
+        done += add(l, frames + (size_t)done * (size_t)l->width, n - done);
+        status = lin_lane_advance(l, worker, u, err);
+    }
+    return status;
+}
+
+lin_status lin_lane_feed_last(lin_lane *l, lin_worker *worker, const float *frames, int n, lin_utterances *u, lin_error *err)
+{
+    if (n > l->capacity - l->n) return lin_lane_feed(l, worker, frames, n, u, err);
+    add(l, frames, n);
     return LIN_OK;
 }
 
-lin_status lin_lane_finish(lin_lane *l, lin_worker *worker, const lin_lane_sink *sink, lin_error *err)
+lin_status lin_lane_finish(lin_lane *l, lin_worker *worker, lin_utterances *u, lin_error *err)
 {
-    const size_t D = (size_t)l->r->model->config.mel_bins;
     lin_status status = LIN_OK;
     // An endpoint on the way resets the network, which then finishes once more.
     while (status == LIN_OK && l->n > 0) {
-        int rows = 0;
-        if (piece(l, worker, sink) < l->n - l->fed) status = advance(l, worker, sink, err);
+        int rows = 0, n;
+        if (piece(l, worker, u) < l->n - l->fed) status = lin_lane_advance(l, worker, u, err);
         if (status != LIN_OK || l->n == 0) break;
-        const float *next = l->frames + (size_t)l->fed * D;
-        status = lin_stream_feed_last(l->stream, worker, next, l->n - l->fed, l->logp, l->rows, &rows, err);
-        l->fed = l->n;
-        if (status == LIN_OK) status = give(l, rows, sink, err);
+        const float *next = lin_lane_next(l, l->n, &n);
+        status = lin_stream_feed_last(l->stream, worker, next, n, l->logp, l->rows, &rows, err);
+        if (status == LIN_OK) status = give(l, rows, u, err);
     }
     return status;
 }
 
-lin_status lin_lane_reset_network(lin_lane *l, lin_worker *worker, const lin_lane_sink *sink, lin_error *err)
-{
-    drop(l, 0, 1);
-    return advance(l, worker, sink, err);
-}
+/* ---- saved streams --------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_lane_save(const lin_lane *l, lin_utterances *u, lin_state *state, int i, lin_error *err)
 {

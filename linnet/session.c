@@ -6,29 +6,15 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "linnet/lane.h"
+#include "frontend/mel.h"
+#include "linnet/session_internal.h"
 
 enum { BLOCK = 1024 }; // samples that the front end takes at a time
 
-struct lin_session {
-    const lin_recognizer *r;
-    lin_session_options options;
-    lin_session_sink sink;
-    lin_worker *worker, *own_worker; // own_worker: NULL where one was given
-    lin_extractor *features;         // NULL: only frames are pushed
-    float *frames;                   // [capacity, D]
-    int capacity;
-    lin_lane *lane;
-    lin_utterances *utterances;
-    lin_lane_sink rows;
-    int64_t samples; // of every channel, taken in
-    int64_t given;   // frames that the front end has given
-    int finished;
-};
-
 lin_session_options lin_session_options_default(void)
 {
-    return (lin_session_options){.channel = LIN_CHANNEL_MIX, .resets = 1, .rules = lin_endpoint_default(), .threads = 1};
+    return (lin_session_options){
+        .channel = LIN_CHANNEL_MIX, .endpoints = 1, .resets = 1, .rules = lin_endpoint_default(), .threads = 1};
 }
 
 lin_session_delay lin_session_construction(const lin_recognizer *r)
@@ -41,26 +27,38 @@ lin_session_delay lin_session_construction(const lin_recognizer *r)
     return d;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
-static lin_status open_features(lin_session *s, lin_error *err)
+// Samples of the network's rate between two frames.
+static int hop_of(const lin_session *s) { return lin_mel_samples(&s->r->fbank, s->r->fbank.hop_ms); }
+
+lin_status lin_session_tune(lin_session *s, int rate_hz, int saves, lin_error *err)
 {
     lin_feature_options o = lin_feature_options_default();
+    const int apart = s->options.apart, unit = s->options.takes_sound ? hop_of(s) : 1;
+    const int window = s->options.takes_sound ? lin_mel_samples(&s->r->fbank, s->r->fbank.window_ms) : 0;
     o.fbank = s->r->fbank;
     o.channel = s->options.channel;
+    o.sound = s->options.takes_sound;
+    o.beside = s->options.beside;
+    lin_extractor_destroy(s->features);
+    s->features = NULL;
+    s->options.rate_hz = rate_hz;
+    s->options.saves = saves;
     if (o.channel == LIN_CHANNEL_EACH) return lin_fail(err, LIN_INVALID, "a session has one channel: a mix or one of them");
-    lin_status status = lin_extractor_create(s->options.rate_hz, s->options.channels, &o, &s->features, err);
-    if (status == LIN_OK && s->options.saves) status = lin_extractor_keep_past(s->features, err);
-    if (status != LIN_OK) return status;
-    // And what the extractor will hold by then: a window, and of low rates a good part of a second in the resampler.
-    s->capacity = lin_extractor_most_out(s->features, 2 * BLOCK + s->options.rate_hz);
-    const size_t count = (size_t)s->capacity * (size_t)o.fbank.mel_bins + 1;
-    s->frames = lin_alloc(count, sizeof *s->frames);
-    return s->frames ? LIN_OK : lin_no_memory(err, "features", count * sizeof *s->frames);
+    lin_status status = lin_extractor_create(rate_hz, s->options.channels, &o, &s->features, err);
+    if (status == LIN_OK && saves) status = lin_extractor_keep_past(s->features, err);
+    s->enough = apart ? apart * unit : 1;
+    s->piece = apart ? (int)ceil((double)apart * hop_of(s) * rate_hz / o.fbank.sample_hz) : BLOCK;
+    if (status != LIN_OK || !apart) return status;
+    // Of rows that are not out yet, what is enough for a while, and what comes at once: of a resampler up to a second.
+    const int burst = lin_extractor_most_out(s->features, s->piece + (rate_hz == o.fbank.sample_hz ? 0 : rate_hz));
+    const lin_config *c = &s->r->model->config;
+    return lin_lane_reserve(s->lane, (c->stack + c->ahead + 2 * apart + 2) * unit + window + burst, err);
 }
 
-lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options, const lin_session_sink *sink,
-                              lin_session **session, lin_error *err)
+lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options,
+                              const lin_utterances_sink *sink, lin_session **session, lin_error *err)
 {
     *session = NULL;
     lin_session *s = lin_calloc(1, sizeof *s);
@@ -68,25 +66,24 @@ lin_status lin_session_create(const lin_recognizer *recognizer, const lin_sessio
     s->r = recognizer;
     s->options = *options;
     s->worker = options->worker;
-    if (sink) s->sink = *sink;
     const lin_utterances_options how = {.decoding = options->decoding,
-                                        .ends = {.endpoints = 1,
+                                        .ends = {.endpoints = options->endpoints,
                                                  .rules = options->rules,
                                                  .resets = options->resets,
                                                  .from_s = options->from_s}};
-    const lin_utterances_sink to = {.context = s->sink.context, .show = s->sink.show};
-    lin_status status = lin_utterances_create(recognizer, &how, &to, &s->utterances, err);
-    if (status == LIN_OK) status = lin_lane_create(recognizer, &s->lane, err);
-    if (status == LIN_OK && !s->worker) {
+    lin_status status = lin_utterances_create(recognizer, &how, sink, &s->utterances, err);
+    if (status == LIN_OK)
+        status = options->apart ? lin_lane_create_apart(recognizer, 1, options->takes_sound ? hop_of(s) : 0, &s->lane, err)
+                                : lin_lane_create(recognizer, &s->lane, err);
+    if (status == LIN_OK && !s->worker && !options->apart) {
         status = lin_worker_create(recognizer->encoder, options->threads, &s->own_worker, err);
         s->worker = s->own_worker;
     }
-    if (status == LIN_OK && options->rate_hz) status = open_features(s, err);
+    if (status == LIN_OK && options->rate_hz) status = lin_session_tune(s, options->rate_hz, options->saves, err);
     if (status != LIN_OK) {
         lin_session_destroy(s);
         return status;
     }
-    s->rows = lin_lane_to(s->utterances);
     lin_lane_begin(s->lane);
     *session = s;
     return LIN_OK;
@@ -99,7 +96,6 @@ void lin_session_destroy(lin_session *s)
     lin_lane_destroy(s->lane);
     if (s->own_worker) lin_worker_destroy(s->own_worker);
     lin_extractor_destroy(s->features);
-    lin_free(s->frames);
     lin_free(s);
 }
 
@@ -118,17 +114,46 @@ double lin_session_seconds(const lin_session *s)
     return s->features ? (double)s->samples / s->options.rate_hz : (double)lin_lane_frames(s->lane) * hop_s;
 }
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
-static lin_status feed(lin_session *s, const float *frames, int n, lin_error *err)
+lin_status lin_session_hear(lin_session *s, const float *samples, int n, int *taken, lin_error *err)
 {
-    s->given += n;
-    return lin_lane_feed(s->lane, s->worker, frames, n, &s->rows, err);
+    lin_status status = LIN_OK;
+    for (*taken = 0; status == LIN_OK && *taken < n && lin_lane_unfed(s->lane) < s->enough;) {
+        int piece = n - *taken < s->piece ? n - *taken : s->piece, room, given;
+        float *to = lin_lane_room(s->lane, &room);
+        while (piece && lin_extractor_most_out(s->features, piece) > room) piece /= 2;
+        if (!piece) break; // until rows are out
+        const float *next = samples + (size_t)*taken * (size_t)s->options.channels;
+        status = lin_extractor_push(s->features, next, piece, to, room, &given, err);
+        if (status != LIN_OK) break;
+        lin_lane_add(s->lane, given);
+        *taken += piece;
+        s->samples += piece;
+        s->given += given;
+    }
+    return status;
 }
+
+lin_status lin_session_hear_end(lin_session *s, lin_error *err)
+{
+    int room, given;
+    float *to = lin_lane_room(s->lane, &room);
+    if (lin_extractor_most_out(s->features, 0) > room) return LIN_OK;
+    lin_status status = lin_extractor_finish(s->features, to, room, &given, err);
+    if (status != LIN_OK) return status;
+    s->finished = 1;
+    lin_lane_add(s->lane, given);
+    return LIN_OK;
+}
+
+// What the network has not been given.
+static lin_status advance(lin_session *s, lin_error *err) { return lin_lane_advance(s->lane, s->worker, s->utterances, err); }
 
 static lin_status check_open(const lin_session *s, int takes, int n, lin_error *err)
 {
-    if (!takes) return lin_fail(err, LIN_INVALID, "this session takes %s", s->features ? "sound, not frames" : "frames, not sound");
+    if (!takes)
+        return lin_fail(err, LIN_INVALID, "this session takes %s", s->features ? "sound, not frames" : "frames, not sound");
     if (n < 0) return lin_fail(err, LIN_INVALID, "%d samples or frames cannot be pushed", n);
     return s->finished ? lin_fail(err, LIN_INVALID, "the session is finished; reset it first") : LIN_OK;
 }
@@ -143,13 +168,9 @@ lin_status lin_session_push(lin_session *s, const float *samples, int n, lin_err
             status = lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not finite", bad / channels,
                               bad % channels + 1, (double)samples[bad]);
     }
-    for (int at = 0; at < n && status == LIN_OK; at += BLOCK) {
-        const int block = n - at < BLOCK ? n - at : BLOCK;
-        int n_frames;
-        status = lin_extractor_push(s->features, samples + (size_t)at * channels, block, s->frames, s->capacity, &n_frames, err);
-        if (status != LIN_OK) break;
-        s->samples += block;
-        status = feed(s, s->frames, n_frames, err);
+    for (int done = 0, taken; done < n && status == LIN_OK; done += taken) {
+        status = lin_session_hear(s, samples + (size_t)done * channels, n - done, &taken, err);
+        if (status == LIN_OK) status = advance(s, err);
     }
     return status == LIN_OK ? lin_utterances_show(s->utterances, err) : status;
 }
@@ -157,7 +178,7 @@ lin_status lin_session_push(lin_session *s, const float *samples, int n, lin_err
 lin_status lin_session_push_frames(lin_session *s, const float *frames, int n, lin_error *err)
 {
     lin_status status = check_open(s, s->features == NULL, n, err);
-    if (status == LIN_OK) status = feed(s, frames, n, err);
+    if (status == LIN_OK) status = lin_lane_feed(s->lane, s->worker, frames, n, s->utterances, err);
     return status == LIN_OK ? lin_utterances_show(s->utterances, err) : status;
 }
 
@@ -166,23 +187,25 @@ lin_status lin_session_end_utterance(lin_session *s, lin_error *err)
     lin_status status = check_open(s, 1, 0, err);
     if (status == LIN_OK) status = lin_utterances_end(s->utterances, err);
     if (status != LIN_OK || !s->options.resets) return status;
-    return lin_lane_reset_network(s->lane, s->worker, &s->rows, err);
+    lin_lane_forget(s->lane);
+    return advance(s, err);
 }
 
 lin_status lin_session_finish(lin_session *s, lin_error *err)
 {
-    int n_frames = 0;
     lin_status status = check_open(s, 1, 0, err);
+    if (status == LIN_OK && s->features) status = lin_session_hear_end(s, err);
     if (status != LIN_OK) return status;
     s->finished = 1;
-    if (s->features) status = lin_extractor_finish(s->features, s->frames, s->capacity, &n_frames, err);
-    if (status == LIN_OK && n_frames) status = feed(s, s->frames, n_frames, err);
-    if (status == LIN_OK && n_frames) status = lin_utterances_show(s->utterances, err);
-    if (status == LIN_OK) status = lin_lane_finish(s->lane, s->worker, &s->rows, err);
+    if (lin_lane_unfed(s->lane)) {
+        status = advance(s, err);
+        if (status == LIN_OK) status = lin_utterances_show(s->utterances, err);
+    }
+    if (status == LIN_OK) status = lin_lane_finish(s->lane, s->worker, s->utterances, err);
     return status == LIN_OK ? lin_utterances_finish(s->utterances, err) : status;
 }
 
-/* ---- saved, loaded, forked -------------------------------------------------------------------------------------------------- */
+/* ---- saved, loaded, forked ------------------------------------------------------------------------------------------------- */
 
 // The front end's part is that of a source (frontend/source.h) of which all frames were read: how many wait, and were given.
 typedef struct front_counts {
@@ -207,13 +230,15 @@ lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
     if (s->options.decoding && s->options.decoding->n_best > 1)
         return lin_fail(err, LIN_UNSUPPORTED, "alternatives cover a whole utterance: a session with them cannot be saved");
     const lin_search *search = lin_utterances_search(s->utterances);
+    const int waiting = lin_lane_unfed(s->lane); // apart: frames that the network is given later
+    const size_t frames = (size_t)waiting * (size_t)s->r->fbank.mel_bins * sizeof(float);
     const lin_state_about about = {.model = s->r->model->fingerprint,
                                    .rate_hz = s->options.rate_hz,
                                    .channels = s->options.channels,
                                    .channel = s->options.channel,
                                    .lanes = 1,
                                    .samples = s->samples,
-                                   .frames = lin_lane_frames(s->lane),
+                                   .frames = lin_lane_frames(s->lane) - waiting,
                                    .rows = lin_lane_rows(s->lane),
                                    .row_seconds = s->r->row_seconds,
                                    .past = 1,
@@ -222,15 +247,16 @@ lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
                                    .search = search->id,
                                    .resets = 1,
                                    .resets_from_s = resets_from(s)};
-    const lin_state_sizes sizes = {.front = sizeof(front_counts) + lin_extractor_state_bytes(s->features, 1),
+    const lin_state_sizes sizes = {.front = sizeof(front_counts) + frames + lin_extractor_state_bytes(s->features, 1),
                                    .decoder = lin_search_bytes(search),
                                    .image = lin_stream_image_bytes(lin_lane_stream(s->lane))};
     status = lin_state_begin(state, &about, &sizes, err);
     if (status != LIN_OK) return status;
-    const front_counts counts = {0, s->given};
+    const front_counts counts = {waiting, s->given - waiting};
     unsigned char *front = lin_state_front(state);
     memcpy(front, &counts, sizeof counts);
-    status = lin_extractor_save(s->features, 1, front + sizeof counts, err);
+    memcpy(front + sizeof counts, lin_lane_waiting(s->lane), frames);
+    status = lin_extractor_save(s->features, 1, front + sizeof counts + frames, err);
     return status == LIN_OK ? lin_lane_save(s->lane, s->utterances, state, 0, err) : status;
 }
 
@@ -243,40 +269,48 @@ static lin_status check_fit(const lin_session *s, const lin_state_about *about, 
                         (unsigned long long)about->model, (unsigned long long)s->r->model->fingerprint);
     if (about->rate_hz != s->options.rate_hz || about->channel != s->options.channel || about->lanes != 1 ||
         (about->channel != LIN_CHANNEL_MIX && about->channels != s->options.channels))
-        return lin_fail(err, LIN_MISMATCH, "the state is of other sound: %d Hz, %d channels; the session is of %d Hz, %d channels",
+        return lin_fail(err, LIN_MISMATCH,
+                        "the state is of other sound: %d Hz, %d channels; the session is of %d Hz, %d channels",
                         about->rate_hz, about->channels, s->options.rate_hz, s->options.channels);
     if (!about->past) return lin_fail(err, LIN_UNSUPPORTED, "a snapshot needs the sound before it; load a saved state");
     return LIN_OK;
 }
 
 // The front end; frames that it had given and that wait, as a source leaves them.
-static lin_status load_front(lin_session *s, const lin_state *state, front_counts *counts, lin_error *err)
+static lin_status load_front(lin_session *s, const lin_state *state, front_counts *counts, const float **waiting, lin_error *err)
 {
     const unsigned char *from = lin_state_front(state);
     const size_t n = state->sizes.front, frame = (size_t)s->r->fbank.mel_bins * sizeof(float);
     *counts = (front_counts){-1, -1};
     if (n >= sizeof *counts) memcpy(counts, from, sizeof *counts);
-    if (counts->waiting < 0 || counts->given < 0 || counts->waiting > s->capacity ||
-        n - sizeof *counts < (size_t)counts->waiting * frame)
+    if (counts->waiting < 0 || counts->given < 0 || (uint64_t)counts->waiting > (n - sizeof *counts) / frame)
         return lin_fail(err, LIN_FORMAT, "the state of the front end is truncated");
     const size_t used = sizeof *counts + (size_t)counts->waiting * frame;
-    if (counts->waiting) memcpy(s->frames, from + sizeof *counts, (size_t)counts->waiting * frame);
+    *waiting = (const float *)(const void *)(from + sizeof *counts);
     return lin_extractor_load(s->features, from + used, n - used, err);
 }
 
 static lin_status load(lin_session *s, const lin_state *state, lin_error *err)
 {
     front_counts counts;
+    const float *waiting = NULL;
     const lin_state_about *about = &state->about;
     const lin_reset_options how = {.endpoints = 1, .rules = s->options.rules, .resets = 1, .from_s = resets_from(s)};
     const int has_endpoint = about->resets || s->options.resets;
     lin_status status = check_fit(s, about, err);
-    if (status == LIN_OK) status = load_front(s, state, &counts, err);
+    if (status == LIN_OK) status = load_front(s, state, &counts, &waiting, err);
     if (status == LIN_OK) status = lin_lane_load(s->lane, s->utterances, state, 0, has_endpoint ? &how : NULL, err);
     if (status != LIN_OK) return status;
     s->samples = about->samples;
-    s->given = counts.given;
-    return lin_lane_feed(s->lane, s->worker, s->frames, (int)counts.waiting, &s->rows, err);
+    const int n = (int)counts.waiting;
+    s->given = counts.given + n;
+    if (!s->options.apart) return lin_lane_feed(s->lane, s->worker, waiting, n, s->utterances, err);
+    status = lin_lane_reserve(s->lane, lin_lane_kept(s->lane) + n + s->enough, err);
+    if (status != LIN_OK || n == 0) return status;
+    int room;
+    memcpy(lin_lane_room(s->lane, &room), waiting, (size_t)n * (size_t)s->r->fbank.mel_bins * sizeof *waiting);
+    lin_lane_add(s->lane, n);
+    return LIN_OK;
 }
 
 lin_status lin_session_load(lin_session *s, const lin_state *state, lin_error *err)
@@ -310,7 +344,7 @@ static lin_status copy_stream(lin_session *to, const lin_session *from, lin_erro
     return status == LIN_OK ? lin_lane_go_on(to->lane, lin_lane_frames(from->lane), lin_lane_rows(from->lane), 1, err) : status;
 }
 
-lin_status lin_session_fork(lin_session *s, const lin_session_sink *sink, lin_session **copy, lin_error *err)
+lin_status lin_session_fork(lin_session *s, const lin_utterances_sink *sink, lin_session **copy, lin_error *err)
 {
     *copy = NULL;
     lin_status status = s->features ? check_savable(s, err) : check_open(s, 1, 0, err);

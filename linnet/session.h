@@ -1,14 +1,14 @@
 /*
  * session.h - one stream: sound in, results out. Phones and words settle one by one, utterance after utterance.
  *
- * Pipeline: sound -> [this: frontend/source, model/stream, decoder/endpoint, decoder/search] -> views of the utterance.
- * What is settled never changes; what is provisional may. How soon something settles depends on the search: a phone of greedy
- * decoding when its run of rows has ended, a phone of a beam or a word when all hypotheses have it. An endpoint ends the utterance
- * and the search with it; the network is then reset (resets = 1) or keeps its state.
+ * Pipeline: sound -> [this: frontend/source, model/stream, decoder/endpoint, decoder/search] -> views of the utterance. What is
+ * settled never changes; what is provisional may. How soon something settles depends on the search: a phone of greedy decoding
+ * when its run of rows has ended, a phone of a beam or a word when all hypotheses have it. An endpoint ends the utterance and the
+ * search with it; the network is then reset (resets = 1) or keeps its state.
  *
  *   lin_session_options o = lin_session_options_default();
  *   o.rate_hz = 44100, o.channels = 2, o.decoding = &decoding;
- *   lin_session_create(&recognizer, &o, &(lin_session_sink){self, show}, &session, &err);
+ *   lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = self, .show = show}, &session, &err);
  *   while (sound comes) lin_session_push(session, samples, n, &err);       // show() is called when something has changed
  *   lin_session_finish(session, &err);                                     // the last utterance
  *   lin_session_destroy(session);
@@ -34,6 +34,7 @@
 typedef struct lin_session_options {
     int rate_hz, channels;      /* of the sound that is pushed, as in frontend/audio.h; rate_hz = 0: only frames are pushed */
     int channel;                /* LIN_CHANNEL_MIX, or 0, 1, ... */
+    int endpoints;              /* 0: the rules are not looked at */
     int resets;                 /* 1: the network is reset at endpoints */
     lin_endpoint_options rules; /* all three 0: one utterance without end */
     double from_s;              /* endpoints before this time are ignored */
@@ -42,26 +43,27 @@ typedef struct lin_session_options {
     const lin_decoding *decoding;
     lin_worker *worker;         /* what the network runs on, shared by sessions of one thread; NULL: one of its own ... */
     int threads;                /* ... with so many threads; 0: one per core */
-    int saves;                  /* 1: it can be saved and forked; sound that is resampled is remembered, creation may take a second */
+    int saves;                  /* 1: it can be saved and forked: remembers sound that is resampled, creation may take a second */
+    /* Of streams of linnet/engine, whose network is elsewhere and is given so many frames at once; 0: it is the session's own.
+     * takes_sound: that network makes the frames. beside: of lin_feature_options. */
+    int apart, takes_sound;
+    const lin_fbank *beside;
 } lin_session_options;
 
 /* Frames only, mixed down, resets, the default rules, greedy, one thread. */
 lin_session_options lin_session_options_default(void);
 
-/* Called after every push that changed something, and for every utterance that ends. If it does not return LIN_OK the push ends
- * with its status. Utterances without any phone are not shown; one whose provisional phones have all gone is shown, and ends
- * empty. */
-typedef struct lin_session_sink {
-    void *context;
-    lin_status (*show)(void *context, const lin_session_view *view, lin_error *err);
-} lin_session_sink;
-
 typedef struct lin_session lin_session;
 
-/* LIN_UNSUPPORTED for a model that needs whole utterances and for other rates or numbers of channels; LIN_INVALID for a channel
- * that the sound lacks and for rules that lin_endpoint_check refuses. On failure *session is NULL. */
-lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options, const lin_session_sink *sink,
-                              lin_session **session, lin_error *err);
+/*
+ * The sink (NULL: none) is shown what has changed after every push that changed something, and every utterance that ends. If it
+ * does not return LIN_OK the push ends with its status. Utterances without any phone are not shown; one whose provisional phones
+ * have all gone is shown, and ends empty. LIN_UNSUPPORTED for a model that needs whole utterances and for other rates or numbers
+ * of channels; LIN_INVALID for a channel that the sound lacks and for rules that lin_endpoint_check refuses. On failure *session
+ * is NULL.
+ */
+lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options,
+                              const lin_utterances_sink *sink, lin_session **session, lin_error *err);
 /* NULL is allowed. */
 void lin_session_destroy(lin_session *session);
 
@@ -86,19 +88,20 @@ lin_status lin_session_reset(lin_session *session, lin_error *err);
 /*
  * Saving writes the stream to a state, whose memory is used again; lin_state_write puts it into a file. Loading replaces the
  * stream of a session with the same model, sound, rules and decoding: it goes on with the same bits as if it had never stopped.
- * The state holds what decoding goes on with, not what was shown: after loading, the view of the utterance in progress begins with
- * what settles from then on, and utterances count from 1.
- * Saving: LIN_INVALID without options.saves, after finish, and for a session of frames. LIN_UNSUPPORTED with alternatives.
- * Loading: LIN_MISMATCH if the state is of something else, LIN_FORMAT if damaged; the session is then as after reset.
+ * The state holds what decoding goes on with, not what was shown: after loading, the view of the utterance in progress begins
+ * with what settles from then on, and utterances count from 1. Saving: LIN_INVALID without options.saves, after finish, and for a
+ * session of frames. LIN_UNSUPPORTED with alternatives. Loading: LIN_MISMATCH if the state is of something else, LIN_FORMAT if
+ * damaged; the session is then as after reset.
  */
 lin_status lin_session_save(lin_session *session, lin_state *state, lin_error *err);
 lin_status lin_session_load(lin_session *session, const lin_state *state, lin_error *err);
 
 /* A second session that goes on from the same point, with its own sink; it has all that was shown. A worker that was given in the
  * options is shared by both. Needs options.saves unless it is of frames. */
-lin_status lin_session_fork(lin_session *session, const lin_session_sink *sink, lin_session **copy, lin_error *err);
+lin_status lin_session_fork(lin_session *session, const lin_utterances_sink *sink, lin_session **copy, lin_error *err);
 
-/* Another copy of its decoding from now on, with the same search; it must outlive the session. A fork has that of its original. */
+/* Another copy of its decoding from now on, with the same search; it must outlive the session. A fork has that of its
+ * original. */
 void lin_session_decode_by(lin_session *session, const lin_decoding *decoding);
 
 /* Seconds of sound taken in since the beginning; a push that is refused does not change it. The decoded part is in the views. */

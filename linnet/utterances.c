@@ -285,6 +285,10 @@ lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, cons
     const size_t V = (size_t)u->decoder.decoding->search.V;
     lin_status status = LIN_OK;
     *taken = *reset = 0;
+    if (u->sink.rows) {
+        *taken = n;
+        return u->sink.rows(u->sink.context, logp, n, err);
+    }
     while (*taken < n && !*reset && status == LIN_OK) {
         lin_endpoint_rule rule = LIN_ENDPOINT_NONE;
         const float *rows = logp + (size_t)*taken * V;
@@ -323,7 +327,7 @@ const lin_reset_options *lin_utterances_ends(const lin_utterances *u) { return &
 
 int lin_utterances_may_reset(const lin_utterances *u, int rows)
 {
-    return u->options.ends.endpoints && u->options.ends.resets &&
+    return u->options.ends.endpoints && u->options.ends.resets && !u->sink.rows &&
            (double)(u->row + rows) * row_seconds(u) >= u->options.ends.from_s;
 }
 

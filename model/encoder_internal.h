@@ -3,6 +3,7 @@
 #define LIN_MODEL_ENCODER_INTERNAL_H
 
 #include "model/encoder.h"
+#include "model/stream.h"
 
 /* Rows that pass through all layers at once. CPU: enough rows that loading the weights, once per pass from the third-level cache
  * or memory, costs little beside the arithmetic; fewer in bf16, whose weights are half as large, so that the values between two
@@ -45,7 +46,7 @@ struct lin_worker {
 lin_status lin_worker_pass(lin_worker *worker, const float *features, const int *in, const int *out, int B, float *const *states,
                            const lin_cache *caches, float *logp, lin_error *err);
 
-/* ---- images of streams (stream.c) ------------------------------------------------------------------------------------------ */
+/* ---- the inside of a stream (stream.c) ------------------------------------------------------------------------------------- */
 
 /* The position of a stream, beside its floats: the network's state [state_count], then the waiting frames [most_waiting, D]. */
 typedef struct lin_stream_place {
@@ -65,11 +66,7 @@ static inline size_t lin_stream_floats(const lin_encoder *e)
 /* LIN_UNSUPPORTED for a model that needs the whole utterance. */
 lin_status lin_stream_check(const lin_encoder *encoder, lin_error *err);
 
-/* Sizes, formats and errors as in stream.h, of streams without a cache; floats [lin_stream_floats]. */
-size_t lin_image_bytes(const lin_encoder *encoder);
-lin_status lin_image_write(const lin_encoder *encoder, const lin_stream_place *place, const float *floats, void *image,
-                           size_t capacity, lin_error *err);
-lin_status lin_image_read(const lin_encoder *encoder, lin_stream_place *place, float *floats, const void *image, size_t size,
-                          lin_error *err);
+/* The inside of a stream without a cache: its position, and its floats [lin_stream_floats]. */
+lin_stream_place *lin_stream_inside(lin_stream *stream, float **floats);
 
 #endif

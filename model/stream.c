@@ -97,6 +97,12 @@ lin_status lin_stream_create(const lin_encoder *e, lin_stream **out, lin_error *
     return LIN_OK;
 }
 
+lin_stream_place *lin_stream_inside(lin_stream *s, float **floats)
+{
+    *floats = s->state;
+    return &s->at;
+}
+
 void lin_stream_destroy(lin_stream *s)
 {
     if (!s) return;
@@ -133,7 +139,8 @@ int lin_stream_frames_left(const lin_stream *s)
 
 // Computes `rows` outputs from a window of frames that begins with the first waiting one. If the worker runs on a device, the
 // state is uploaded and downloaded.
-static lin_status run_window(lin_stream *s, lin_worker *w, const float *frames, int n_frames, int rows, float *logp, lin_error *err)
+static lin_status run_window(lin_stream *s, lin_worker *w, const float *frames, int n_frames, int rows, float *logp,
+                             lin_error *err)
 {
     const lin_ops *ops = s->encoder->ops;
     const size_t bytes = s->encoder->state_count * sizeof *s->state;
@@ -165,7 +172,8 @@ lin_status lin_stream_feed(lin_stream *s, lin_worker *w, const float *fbank, int
     if (s->at.finished) return lin_fail(err, LIN_INVALID, "the stream is finished; reset it before feeding it again");
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "cannot feed %d frames", n_frames);
     const int total = lin_stream_frames_out(s, n_frames);
-    if (capacity < total) return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit; there is room for %d", total, capacity);
+    if (capacity < total)
+        return lin_fail(err, LIN_TOO_SMALL, "%d output frames do not fit; there is room for %d", total, capacity);
     s->at.frames_in += n_frames;
 
     int done = 0;
@@ -230,7 +238,7 @@ lin_status lin_stream_feed_last(lin_stream *s, lin_worker *w, const float *fbank
     return LIN_OK;
 }
 
-/* ---- images ----------------------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------------------------------------- */
 
 /* Little-endian, like all machines that this program runs on. */
 typedef struct image_header {
@@ -263,8 +271,6 @@ static size_t image_bytes(const lin_encoder *e, size_t n)
     return sizeof(image_header) + (lin_stream_floats(e) + n * lin_config_cache_count(&e->model->config)) * sizeof(float);
 }
 
-size_t lin_image_bytes(const lin_encoder *e) { return image_bytes(e, 0); }
-
 static void seal(const lin_encoder *e, const lin_stream_place *at, size_t bytes, void *image)
 {
     unsigned char *floats = (unsigned char *)image + sizeof(image_header);
@@ -278,22 +284,11 @@ static void seal(const lin_encoder *e, const lin_stream_place *at, size_t bytes,
     memcpy(image, &header, sizeof header);
 }
 
-lin_status lin_image_write(const lin_encoder *e, const lin_stream_place *at, const float *floats, void *image, size_t capacity,
-                           lin_error *err)
-{
-    const size_t bytes = lin_image_bytes(e);
-    if (capacity < bytes)
-        return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes; there is room for %zu", bytes, capacity);
-    memcpy((unsigned char *)image + sizeof(image_header), floats, lin_stream_floats(e) * sizeof *floats);
-    seal(e, at, bytes, image);
-    return LIN_OK;
-}
-
 // Checks an image, and finds how many rows of a cache it has.
 static lin_status check_image(const lin_encoder *e, const void *image, size_t size, image_header *header, size_t *rows,
                               lin_error *err)
 {
-    const size_t each = lin_config_cache_count(&e->model->config) * sizeof(float), plain = lin_image_bytes(e);
+    const size_t each = lin_config_cache_count(&e->model->config) * sizeof(float), plain = image_bytes(e, 0);
     if (size < sizeof *header) return lin_fail(err, LIN_FORMAT, "a stream's image of %zu bytes is truncated", size);
     memcpy(header, image, sizeof *header);
     if (memcmp(header->magic, image_magic, sizeof header->magic) != 0)
@@ -307,22 +302,6 @@ static lin_status check_image(const lin_encoder *e, const void *image, size_t si
     if (checksum(header, (const unsigned char *)image + sizeof *header) != header->checksum || header->frames_in < 0 ||
         header->waiting < 0 || header->waiting > lin_stream_most_waiting(&e->model->config))
         return lin_fail(err, LIN_FORMAT, "this image of a stream is damaged: its checksum is wrong");
-    return LIN_OK;
-}
-
-static lin_stream_place place_of(const image_header *header)
-{
-    return (lin_stream_place){.frames_in = header->frames_in, .waiting = header->waiting, .finished = header->finished != 0};
-}
-
-lin_status lin_image_read(const lin_encoder *e, lin_stream_place *at, float *floats, const void *image, size_t size, lin_error *err)
-{
-    image_header header;
-    size_t rows;
-    lin_status status = check_image(e, image, size, &header, &rows, err);
-    if (status != LIN_OK) return status;
-    memcpy(floats, (const unsigned char *)image + sizeof header, lin_stream_floats(e) * sizeof *floats);
-    *at = place_of(&header);
     return LIN_OK;
 }
 
@@ -354,7 +333,7 @@ lin_status lin_stream_load(lin_stream *s, const void *image, size_t size, lin_er
     memcpy(s->state, floats, lin_stream_floats(e) * sizeof *floats);
     if (rows) copy_rows(e, e->ops->upload, s->cache.kv, (size_t)s->cache.capacity, floats + lin_stream_floats(e), rows, rows);
     s->cache.n = (int)rows;
-    s->at = place_of(&header);
+    s->at = (lin_stream_place){.frames_in = header.frames_in, .waiting = header.waiting, .finished = header.finished != 0};
     return e->ops->finish(e->exec, err);
 }
 

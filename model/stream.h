@@ -51,8 +51,8 @@ lin_status lin_stream_finish(lin_stream *stream, lin_worker *worker, float *logp
 
 /* lin_stream_feed with the last frames, and lin_stream_finish, in one pass if they fit into one: a pass of few rows reads all
  * weights for them. LIN_TOO_SMALL, with nothing changed, if capacity is less than both write. */
-lin_status lin_stream_feed_last(lin_stream *stream, lin_worker *worker, const float *fbank, int n_frames, float *logp, int capacity,
-                                int *n_out, lin_error *err);
+lin_status lin_stream_feed_last(lin_stream *stream, lin_worker *worker, const float *fbank, int n_frames, float *logp,
+                                int capacity, int *n_out, lin_error *err);
 
 /* Returns the stream to its initial state. */
 void lin_stream_reset(lin_stream *stream);
@@ -65,8 +65,8 @@ const float *lin_stream_waiting(const lin_stream *stream, int *n);
 
 /*
  * The saved state of a stream is an image of lin_stream_image_bytes() bytes, the same for all streams of a model on all machines
- * (little-endian); with softmax attention it grows with the stream. Loading refuses the image of another model (LIN_MISMATCH) and a
- * damaged one (LIN_FORMAT); the stream is then unchanged.
+ * (little-endian); with softmax attention it grows with the stream. Loading refuses the image of another model (LIN_MISMATCH) and
+ * a damaged one (LIN_FORMAT); the stream is then unchanged.
  */
 size_t lin_stream_image_bytes(const lin_stream *stream);
 lin_status lin_stream_save(const lin_stream *stream, void *image, size_t capacity, lin_error *err);

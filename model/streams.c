@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/rng.h"
 #include "model/encoder_internal.h"
 #include "model/graphs.h"
 
@@ -65,12 +64,11 @@ struct lin_streams {
     float *host_logp;
     lin_phone *host_phones;
     int *host_n_phones;
-    float *image; // floats of one stream
 };
 
 static const lin_run new_run = {.label = -1};
 
-/* ---- creation --------------------------------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------------------------------------- */
 
 static size_t lay_out(const lin_streams *s, void *bytes, pass_block *block)
 {
@@ -141,14 +139,14 @@ static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_er
         status = stage(s, &s->host_logp, all_rows * V, sizeof *s->host_logp, err);
     }
     if (status == LIN_OK && s->sound) status = place_fbank(s, fbank, err);
-    if (status == LIN_OK) status = lin_activations_create(s->ops, s->exec, c, s->batch * s->most_rows, s->most_rows, 0, &s->activations, err);
+    if (status == LIN_OK)
+        status = lin_activations_create(s->ops, s->exec, c, s->batch * s->most_rows, s->most_rows, 0, &s->activations, err);
     if (status != LIN_OK) return status;
     lay_out(s, s->device_bytes, &s->device);
     s->slots = lin_calloc(capacity, sizeof *s->slots);
     s->free_slots = lin_calloc(capacity, sizeof *s->free_slots);
     s->offsets = lin_calloc(capacity + 1, sizeof *s->offsets);
-    s->image = lin_calloc(s->stride, sizeof *s->image);
-    if (!s->slots || !s->free_slots || !s->offsets || !s->image)
+    if (!s->slots || !s->free_slots || !s->offsets)
         return lin_no_memory(err, "a table of streams", capacity * sizeof *s->slots);
     for (int i = 0; i < s->capacity; i++) s->free_slots[s->n_free++] = s->capacity - 1 - i;
     return s->ops->finish(s->exec, err);
@@ -161,8 +159,8 @@ static lin_status check_options(const lin_encoder *e, const lin_streams_options 
     const lin_config *c = &e->model->config;
     if (o->capacity < 1 || o->batch < 0 || o->longest < 1 || o->longest > MOST_FRAMES)
         return lin_fail(err, LIN_INVALID,
-                        "%d streams with %d frames per tick requested; must be at least 1 stream, and 1 to %d frames", o->capacity,
-                        o->longest, (int)MOST_FRAMES);
+                        "%d streams with %d frames per tick requested; must be at least 1 stream, and 1 to %d frames",
+                        o->capacity, o->longest, (int)MOST_FRAMES);
     if (!o->fbank) return LIN_OK;
     if (!lin_streams_take_sound(e))
         return lin_fail(err, LIN_UNSUPPORTED, "this device cannot compute filterbanks; give the streams features");
@@ -176,7 +174,8 @@ static lin_status check_sizes(const lin_streams *s, lin_error *err)
 {
     const long long most = INT_MAX, each = s->most_samples > s->most_window ? s->most_samples : s->most_window;
     if (s->batch * each <= most && (long long)s->capacity * s->most_rows <= most) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "%d streams with %d frames per tick, %d streams in a pass: more than %d rows or samples in a tick",
+    return lin_fail(err, LIN_INVALID,
+                    "%d streams with %d frames per tick, %d streams in a pass: more than %d rows or samples in a tick",
                     s->capacity, s->longest, s->batch, INT_MAX);
 }
 
@@ -186,7 +185,7 @@ lin_status lin_streams_create(const lin_encoder *e, const lin_streams_options *o
     lin_status status = lin_stream_check(e, err);
     if (status == LIN_OK && lin_config_cache_count(&e->model->config))
         status = lin_fail(err, LIN_UNSUPPORTED,
-                          "this model has softmax attention, whose streams grow: it runs one stream at a time, not many together");
+                          "this model has softmax attention, whose streams grow: it runs one at a time, not many together");
     if (status == LIN_OK) status = check_options(e, o, err);
     if (status != LIN_OK) return status;
     lin_streams *s = lin_calloc(1, sizeof *s);
@@ -236,7 +235,6 @@ void lin_streams_destroy(lin_streams *s)
     lin_free(s->slots);
     lin_free(s->free_slots);
     lin_free(s->offsets);
-    lin_free(s->image);
     lin_free(s);
 }
 
@@ -244,7 +242,7 @@ size_t lin_streams_bytes_each(const lin_streams *s) { return s->stride * sizeof(
 
 float *lin_streams_input(lin_streams *s) { return s->host_input; }
 
-/* ---- slots ------------------------------------------------------------------------------------------------------------------ */
+/* ---- slots ----------------------------------------------------------------------------------------------------------------- */
 
 static float *state_of(const lin_streams *s, int slot) { return s->states + (size_t)slot * s->stride; }
 
@@ -262,19 +260,13 @@ static void clear(lin_streams *s, int slot)
     if (s->decodes) s->ops->upload(s->exec, &s->runs[slot], &new_run, sizeof new_run);
 }
 
-static lin_status take_slot(lin_streams *s, int *slot, lin_error *err)
+lin_status lin_streams_open(lin_streams *s, int *slot, lin_error *err)
 {
     if (s->n_free == 0) return lin_fail(err, LIN_TOO_SMALL, "all %d streams are taken", s->capacity);
     *slot = s->free_slots[--s->n_free];
     s->slots[*slot] = (slot_state){.open = 1};
+    clear(s, *slot);
     return LIN_OK;
-}
-
-lin_status lin_streams_open(lin_streams *s, int *slot, lin_error *err)
-{
-    lin_status status = take_slot(s, slot, err);
-    if (status == LIN_OK) clear(s, *slot);
-    return status;
 }
 
 void lin_streams_close(lin_streams *s, int slot)
@@ -291,19 +283,7 @@ lin_status lin_streams_reset(lin_streams *s, int slot, lin_error *err)
     return status;
 }
 
-lin_status lin_streams_fork(lin_streams *s, int from, int *slot, lin_error *err)
-{
-    lin_status status = check_slot(s, from, err);
-    if (status == LIN_OK) status = take_slot(s, slot, err);
-    if (status != LIN_OK) return status;
-    s->slots[*slot] = s->slots[from];
-    s->slots[*slot].tick = 0;
-    s->ops->copy(s->exec, state_of(s, *slot), state_of(s, from), s->stride * sizeof(float));
-    if (s->decodes) s->ops->copy(s->exec, &s->runs[*slot], &s->runs[from], sizeof *s->runs);
-    return LIN_OK;
-}
-
-/* ---- a tick ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a tick ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct asked {
     lin_streams *s;
@@ -316,8 +296,8 @@ static void carry_frames(const asked *a, const float *frames)
     const pass_block *device = &s->device;
     const lin_segments fresh = {a->shape.B, a->shape.fresh, s->longest, device->fresh},
                        window = {a->shape.B, a->shape.window, s->most_window, device->window};
-    s->ops->carry(s->exec, s->window, &window, frames, &fresh, device->states, s->at_frames, device->frames_have, device->frames_keep,
-                  s->encoder->model->config.mel_bins);
+    s->ops->carry(s->exec, s->window, &window, frames, &fresh, device->states, s->at_frames, device->frames_have,
+                  device->frames_keep, s->encoder->model->config.mel_bins);
 }
 
 // The only operation that reads s->input, into which the next pass's input is then copied while this pass computes.
@@ -345,8 +325,10 @@ static void compute(void *context)
     const lin_config *c = &e->model->config;
     const pass_block *device = &s->device;
     const pass_shape *n = &a->shape;
-    const lin_segments sound = {n->B, n->sound, s->most_samples, device->sound}, fresh = {n->B, n->fresh, s->longest, device->fresh},
-                       window = {n->B, n->window, s->most_window, device->window}, rows = {n->B, n->rows, s->most_rows, device->rows};
+    const lin_segments sound = {n->B, n->sound, s->most_samples, device->sound},
+                       fresh = {n->B, n->fresh, s->longest, device->fresh},
+                       window = {n->B, n->window, s->most_window, device->window},
+                       rows = {n->B, n->rows, s->most_rows, device->rows};
     if (s->sound) {
         ops->fbank(s->exec, s->frames, &fresh, s->samples, &sound, &s->fbank);
         carry_frames(a, s->frames);
@@ -473,7 +455,8 @@ static void run_pass(lin_streams *s, const lin_tick *tick, int first, int n, con
 
 lin_status lin_streams_tick(lin_streams *s, const lin_tick *tick, lin_tick_results *results, lin_error *err)
 {
-    *results = (lin_tick_results){.offsets = s->offsets, .logp = s->host_logp, .phones = s->host_phones, .n_phones = s->host_n_phones};
+    *results = (lin_tick_results){
+        .offsets = s->offsets, .logp = s->host_logp, .phones = s->host_phones, .n_phones = s->host_n_phones};
     lin_status status = check_tick(s, tick, err);
     if (status != LIN_OK) return status;
     const float *input = tick->input;
@@ -497,81 +480,32 @@ lin_status lin_streams_pending(lin_streams *s, int slot, lin_phone *phone, int *
     return LIN_OK;
 }
 
-/* ---- images ----------------------------------------------------------------------------------------------------------------- */
+/* ---- one of them alone ----------------------------------------------------------------------------------------------------- */
 
-/* After the image of a lin_stream; then window_samples floats. */
-typedef struct image_tail {
-    lin_run run;
-    int32_t samples, reserved;
-    uint64_t checksum; // of all fields above and of the samples
-} image_tail;
-
-static uint64_t tail_checksum(const image_tail *tail, const void *samples, size_t n)
+static lin_status check_move(const lin_streams *s, int slot, lin_error *err)
 {
-    uint64_t sum = lin_mix64((uint64_t)(uint32_t)tail->run.label << 32 | (uint32_t)tail->run.emitted), bits;
-    sum = lin_mix64(sum + (uint64_t)tail->run.start);
-    sum = lin_mix64(sum + (uint64_t)tail->run.frame);
-    memcpy(&bits, &tail->run.sum_logp, sizeof bits);
-    sum = lin_mix64(sum + bits);
-    sum = lin_mix64(sum + (uint32_t)tail->samples);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t sample;
-        memcpy(&sample, (const unsigned char *)samples + i * sizeof sample, sizeof sample);
-        sum = lin_mix64(sum + sample);
-    }
-    return sum;
+    if (s->sound)
+        return lin_fail(err, LIN_UNSUPPORTED, "streams of sound hold samples, for which a stream of features has no place");
+    return check_slot(s, slot, err);
 }
 
-static size_t tail_samples(const lin_streams *s) { return s->sound ? (size_t)s->fbank.window_samples : 0; }
-
-size_t lin_streams_image_bytes(const lin_streams *s)
+lin_status lin_streams_get(lin_streams *s, int slot, lin_stream *to, lin_error *err)
 {
-    return lin_image_bytes(s->encoder) + sizeof(image_tail) + tail_samples(s) * sizeof(float);
+    float *floats;
+    lin_status status = check_move(s, slot, err);
+    if (status != LIN_OK) return status;
+    *lin_stream_inside(to, &floats) = s->slots[slot].at;
+    s->ops->download(s->exec, floats, state_of(s, slot), lin_stream_floats(s->encoder) * sizeof *floats);
+    return s->ops->finish(s->exec, err);
 }
 
-lin_status lin_streams_save(lin_streams *s, int slot, void *image, size_t capacity, lin_error *err)
+lin_status lin_streams_put(lin_streams *s, int slot, lin_stream *from, lin_error *err)
 {
-    const size_t bytes = lin_streams_image_bytes(s), head = lin_image_bytes(s->encoder), n = tail_samples(s);
-    lin_status status = check_slot(s, slot, err);
+    float *floats;
+    lin_status status = check_move(s, slot, err);
     if (status != LIN_OK) return status;
-    if (capacity < bytes)
-        return lin_fail(err, LIN_TOO_SMALL, "a stream's image takes %zu bytes; there is room for %zu", bytes, capacity);
-    image_tail tail = {.run = new_run, .samples = s->slots[slot].samples};
-    s->ops->download(s->exec, s->image, state_of(s, slot), s->stride * sizeof(float));
-    if (s->decodes) s->ops->download(s->exec, &tail.run, &s->runs[slot], sizeof tail.run);
-    status = s->ops->finish(s->exec, err);
-    if (status == LIN_OK) status = lin_image_write(s->encoder, &s->slots[slot].at, s->image, image, head, err);
-    if (status != LIN_OK) return status;
-    unsigned char *to = (unsigned char *)image + head;
-    tail.checksum = tail_checksum(&tail, s->image + s->at_samples, n);
-    memcpy(to, &tail, sizeof tail);
-    if (n) memcpy(to + sizeof tail, s->image + s->at_samples, n * sizeof(float));
-    return LIN_OK;
-}
-
-lin_status lin_streams_load(lin_streams *s, int slot, const void *image, size_t size, lin_error *err)
-{
-    const size_t bytes = lin_streams_image_bytes(s), head = lin_image_bytes(s->encoder), n = tail_samples(s);
-    lin_status status = check_slot(s, slot, err);
-    if (status != LIN_OK) return status;
-    image_tail tail = {.run = new_run};
-    const unsigned char *from = (const unsigned char *)image + head;
-    if (size != head) { // otherwise the image of a lin_stream
-        if (size != bytes)
-            return lin_fail(err, LIN_FORMAT, "this image has %zu bytes; an image of these streams has %zu", bytes, size);
-        memcpy(&tail, from, sizeof tail);
-        if (tail.checksum != tail_checksum(&tail, from + sizeof tail, n) || tail.samples < 0 ||
-            tail.samples > (n ? (int)n - 1 : 0) || tail.run.label >= s->encoder->model->config.outputs)
-            return lin_fail(err, LIN_FORMAT, "this image of a stream is damaged: its checksum is wrong");
-    }
-    lin_stream_place at;
-    memset(s->image, 0, s->stride * sizeof(float));
-    status = lin_image_read(s->encoder, &at, s->image, image, head, err);
-    if (status != LIN_OK) return status;
-    if (size != head && n) memcpy(s->image + s->at_samples, from + sizeof tail, n * sizeof(float));
-    s->slots[slot].at = at;
-    s->slots[slot].samples = tail.samples;
-    s->ops->upload(s->exec, state_of(s, slot), s->image, s->stride * sizeof(float));
-    if (s->decodes) s->ops->upload(s->exec, &s->runs[slot], &tail.run, sizeof tail.run);
+    clear(s, slot);
+    s->slots[slot].at = *lin_stream_inside(from, &floats);
+    s->ops->upload(s->exec, state_of(s, slot), floats, lin_stream_floats(s->encoder) * sizeof *floats);
     return s->ops->finish(s->exec, err);
 }

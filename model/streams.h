@@ -14,14 +14,14 @@
  *   for (i < n) use(results.phones + results.offsets[i], results.n_phones[i]);
  *   lin_streams_close(streams, slot);
  *
- * A stream gives the results of lin_stream, for any other streams in the batch: on a CPU the same bits, on a GPU, if exact, within
- * 1e-4. In tf32 the phones of speech are nearly always the same (tests/cuda/test_cuda_speech.c counts).
- * Threads: one at a time. The encoder must outlive the streams.
+ * A stream gives the results of lin_stream, for any other streams in the batch: on a CPU the same bits, on a GPU, if exact,
+ * within 1e-4. In tf32 the phones of speech are nearly always the same (tests/cuda/test_cuda_speech.c counts). Threads: one at a
+ * time. The encoder must outlive the streams.
  */
 #ifndef LIN_MODEL_STREAMS_H
 #define LIN_MODEL_STREAMS_H
 
-#include "model/encoder.h"
+#include "model/stream.h"
 
 typedef struct lin_streams lin_streams;
 
@@ -32,7 +32,7 @@ typedef struct lin_streams_options {
     const lin_fbank_table *fbank; /* input is sound in -1..1 at the model's rate; its arrays on the host; LIN_UNSUPPORTED on a
                                      backend without an fbank operation. NULL: input is features */
     int decodes;  /* greedy decoding: the results are phones instead of log-probabilities */
-    int exact;    /* products in the encoder's precision. 0: on a GPU, those of an fp32 encoder are tf32, which is several times as fast */
+    int exact;    /* products in the encoder's precision. 0: on a GPU, those of an fp32 encoder are tf32: several times as fast */
     int threads;  /* of a CPU, which work together on each tick; 0: one per core */
 } lin_streams_options;
 
@@ -51,8 +51,6 @@ lin_status lin_streams_open(lin_streams *streams, int *slot, lin_error *err);
 void lin_streams_close(lin_streams *streams, int slot);
 /* Returns the stream to its initial state. */
 lin_status lin_streams_reset(lin_streams *streams, int slot, lin_error *err);
-/* A copy of the stream in its present state. */
-lin_status lin_streams_fork(lin_streams *streams, int from, int *slot, lin_error *err);
 
 /* The input of one tick. Slots are open ones, each at most once. */
 typedef struct lin_tick {
@@ -83,12 +81,10 @@ lin_status lin_streams_tick(lin_streams *streams, const lin_tick *tick, lin_tick
 lin_status lin_streams_pending(lin_streams *streams, int slot, lin_phone *phone, int *pending, lin_error *err);
 
 /*
- * The image of a stream begins with the image that lin_stream_save makes (so lin_stream_load accepts its first
- * lin_stream_image_bytes bytes, on any backend), followed by the sound that waits for a whole window and the open run. Loading
- * accepts such an image, or one of a lin_stream, which continues with the next frame. Errors as in stream.h.
+ * Between a slot and a stream of its own on the host (stream.h), of an encoder of the same model: to be saved, loaded or moved.
+ * Its open run of greedy decoding stays behind. LIN_UNSUPPORTED for streams of sound.
  */
-size_t lin_streams_image_bytes(const lin_streams *streams);
-lin_status lin_streams_save(lin_streams *streams, int slot, void *image, size_t capacity, lin_error *err);
-lin_status lin_streams_load(lin_streams *streams, int slot, const void *image, size_t size, lin_error *err);
+lin_status lin_streams_get(lin_streams *streams, int slot, lin_stream *to, lin_error *err);
+lin_status lin_streams_put(lin_streams *streams, int slot, lin_stream *from, lin_error *err);
 
 #endif

@@ -87,7 +87,7 @@ static void put_causes(lin_buffer *out, const char *name, const char *help, cons
 static void put_metrics(lin_serve *s, lin_buffer *out)
 {
     lin_engine_stats e;
-    lin_voices_stats(s->voices, &e);
+    lin_engine_stats_get(lin_voices_engine(s->voices), &e);
     pthread_mutex_lock(&s->lock);
     const lin_serve_counts c = s->counts;
     pthread_mutex_unlock(&s->lock);
@@ -345,10 +345,10 @@ static void tidy(lin_serve *s, double now)
     if (now - s->stats_at < STATS_S) return;
     s->stats_at = now;
     lin_engine_stats e;
-    lin_voices_stats(s->voices, &e);
+    lin_engine_stats_get(lin_voices_engine(s->voices), &e);
     s->lag_ms = e.rows ? e.lag_p95_ms : 0;
     s->lost += e.lost_samples;
-    lin_voices_stats_reset(s->voices);
+    lin_engine_stats_reset(lin_voices_engine(s->voices));
 }
 
 static void drain(lin_serve *s, double now)

@@ -75,6 +75,7 @@ struct lin_client {
     lin_ogg_opus *opus; /* of format ogg_opus */
     float *held;      /* [n_held] samples that do not fit the queue, from at_held on */
     size_t n_held, at_held, held_capacity;
+    size_t end_at;    /* the utterance ends behind held sample end_at - 1; 0: where the rules say so */
     int owed;         /* Vosk: messages that are not answered */
     int paused, finishing, ending, resets, pushed;
     int is_held_back; /* its sound waits until its results are read */
@@ -97,6 +98,7 @@ struct lin_client {
     lin_buffer partial, out, settled, open, readable;
     int utterance, sent_phones, sent_words; /* of a growing utterance, what has been sent */
     int growing, ended, n_final;
+    int closed;        /* it was told why it ends: nothing comes behind that */
     char *failure;     /* why the stream ended */
     double seconds;
     double sound_s, sound_at; /* copies of pushed_s and pushed_at, for latencies */

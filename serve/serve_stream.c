@@ -30,7 +30,8 @@ static int is_kept(lin_note_kind kind) { return kind == LIN_NOTE_OTHER || kind =
 // Locked. A message that must not be left out and does not fit the memory ends the stream.
 static void put(lin_client *c, const char *data, size_t n, lin_note_kind kind)
 {
-    lin_note *note = lin_alloc(sizeof *note + n, 1);
+    lin_note *note = c->closed ? NULL : lin_alloc(sizeof *note + n, 1);
+    if (c->closed) return;
     if (!note) {
         if (kind != LIN_NOTE_PARTIAL) c->lost = "out of memory";
         return;
@@ -105,6 +106,7 @@ static void give_up(lin_client *c, int code, const char *message)
     lin_buffer_member_text(&c->out, c->kind == LIN_CLIENT_VOSK ? "error" : "message", message);
     lin_buffer_char(&c->out, '}');
     put_buffer(c, &c->out, LIN_NOTE_OTHER);
+    c->closed = 1;
     pthread_mutex_unlock(&c->lock);
     end(c, code, message);
 }
@@ -358,7 +360,7 @@ static int open_voice(lin_client *c)
     }
     const lin_voice_about about = {.rate_hz = (int)m->rate_hz, .channels = m->channels, .n_phrases = m->n_phrases,
                                    .phrases = m->phrases, .bonus = s->v->decoding.context_bonus,
-                                   .own = m->push_to_talk, .state_s = m->state_s,
+                                   .state_s = m->state_s,
                                    .state = c->state.n ? c->state.data : NULL, .n_state = c->state.n};
     const lin_status status = lin_voice_open(s->voices, &about, c, &c->voice, &err);
     if (status != LIN_OK) {
@@ -390,15 +392,21 @@ static int pump(lin_client *c)
 {
     const size_t channels = (size_t)c->config.channels;
     if (c->finishing >= 2) return c->n_held == 0; // what comes behind a reset waits for its end
+    if (!lin_voice_ready(c->voice)) return 0;
     for (;;) {
-        if (is_held_back(c)) return 0;
-        decode_more(c);
-        if (c->n_held - c->at_held < channels) break;
         int room;
         double waiting_s;
         lin_error err = {0};
+        if (is_held_back(c)) return 0;
+        if (c->end_at && c->end_at - 1 - c->at_held < channels) {
+            if (lin_voice_end_utterance(c->voice, NULL) == LIN_TOO_SMALL) return 0; // the one before comes first
+            c->end_at = 0;
+        }
+        decode_more(c);
+        if (c->n_held - c->at_held < channels) break;
         lin_voice_room(c->voice, &room, &waiting_s);
-        const size_t have = (c->n_held - c->at_held) / channels, n = have < (size_t)room ? have : (size_t)room;
+        const size_t until = c->end_at ? c->end_at - 1 : c->n_held, have = (until - c->at_held) / channels;
+        const size_t n = have < (size_t)room ? have : (size_t)room;
         if (n == 0) return 0;
         pthread_mutex_lock(&c->lock); // before results of it can come
         c->pushed_s += (double)n / c->config.rate_hz;
@@ -409,7 +417,7 @@ static int pump(lin_client *c)
         pthread_mutex_unlock(&c->lock);
         if (over || lin_voice_push(c->voice, c->held + c->at_held, (int)n, &err) != LIN_OK) {
             if (!over) give_up(c, 1011, err.message);
-            c->at_held = c->n_held = 0;
+            c->at_held = c->n_held = c->end_at = 0;
             return 1;
         }
         c->at_held += n * channels;
@@ -460,7 +468,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
     } else if (m->kind == LIN_MESSAGE_PHRASES) { // before the first sound they are the config's
         if (c->voice && lin_voice_set_phrases(c->voice, m->phrases, m->n_phrases, &err) != LIN_OK) give_up(c, 1011, err.message);
     } else if (m->kind == LIN_MESSAGE_END_UTTERANCE) {
-        if (c->voice && lin_voice_end_utterance(c->voice, &err) != LIN_OK) give_up(c, 1008, err.message);
+        if (c->voice) c->end_at = c->n_held + 1; // behind the sound that came before
     } else if (awaits_state(c)) {
         give_up(c, 1008, "no state came to resume");
     } else {

@@ -1,5 +1,5 @@
-# [native] Which folder may include which, by the table of docs/architecture.md. Also: the library never prints and never exits,
-# all memory is allocated through base/memory.h, one name for one thing, and the form of the sources.
+# [native release] Which folder may include which, by the table of docs/architecture.md. Also: the library never prints and never
+# exits, all memory is allocated through base/memory.h, one name for one thing, and the form of the sources.
 . tests/app/common.sh
 
 # includes FOLDER: "file header" of every project header included there
@@ -83,9 +83,6 @@ is "tests of the library do not parse a command line" "" \
     "$(programs $(printf '%s\n' $sources | grep -E "^tests/($(echo "$rooms" | tr ' ' '|'))/" | grep -vE '^tests/(app|serve)/'))"
 printf '#include "app/options.h"\n' > "$tmp/test_x.c"
 [ -n "$(programs "$tmp/test_x.c")" ] || fail "a test that includes app/ is seen" ""
-
-# These are being rewritten: their form comes afterwards.
-sources=$(printf '%s\n' $sources | grep -vE '^(linnet/(session|lane|engine.*)|model/streams?|serve/serve_voice)\.[ch]$')
 
 # Characters, not bytes: those that continue one in UTF-8 do not count.
 too_wide() { for f in "$@"; do LC_ALL=C tr -d '\200-\277' < "$f" | awk -v f="$f" 'length > 130 { print f ":" NR }'; done; }

@@ -404,7 +404,7 @@ START_TEST(without_memory)
     const unsigned long made = lin_memory_live();
     for (k = 1; lin_memory_fail_at(k), lin_engine_open(engine, 8000, 1, NULL, &id, &why) != LIN_OK; k++) {
         ck_assert_int_eq(why.status, LIN_NO_MEMORY);
-        ck_assert_uint_eq(lin_memory_live(), made);
+        ck_assert_uint_le(lin_memory_live(), made); // less the front end at the rate of the model
     }
     lin_memory_fail_at(0);
     ck_assert_uint_gt(k, 2);

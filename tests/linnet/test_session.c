@@ -66,7 +66,7 @@ static lin_session *create(const lin_session_options *o, shown *h)
     lin_error err = {0};
     lin_session *session;
     memset(h, 0, sizeof *h);
-    require_ok(lin_session_create(&recognizer, o, &(lin_session_sink){h, hear}, &session, &err));
+    require_ok(lin_session_create(&recognizer, o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
     return session;
 }
 
@@ -306,14 +306,15 @@ START_TEST(failures)
     ck_assert_int_eq(a.views, 3);
     lin_session_destroy(session);
     o.rules.blank = 2;
-    ck_assert_int_eq(lin_session_create(&recognizer, &o, &(lin_session_sink){&a, hear}, &session, &err), LIN_INVALID);
+    const lin_utterances_sink sink = {.context = &a, .show = hear};
+    ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_INVALID);
     ck_assert_ptr_null(session);
     o = lin_session_options_default();
     const unsigned long before = lin_memory_live();
     int k = 1;
     for (;; k++) {
         lin_memory_fail_at((unsigned long)k);
-        status = lin_session_create(&recognizer, &o, &(lin_session_sink){&a, hear}, &session, &err);
+        status = lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = &a, .show = hear}, &session, &err);
         lin_memory_fail_at(0);
         if (status == LIN_OK) break;
         ck_assert_int_eq(status, LIN_NO_MEMORY);
@@ -515,14 +516,14 @@ START_TEST(forked)
     session = create(&o, &a);
     push(session, sound, 2, 0, SAMPLES, 3);
     require_ok(lin_session_finish(session, &err));
-    ck_assert_int_eq(lin_session_fork(session, &(lin_session_sink){&fork, hear}, &copy, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_session_fork(session, &(lin_utterances_sink){.context = &fork, .show = hear}, &copy, &err), LIN_INVALID);
     ck_assert_ptr_null(copy);
     lin_session_destroy(session);
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i += CUT_STEP) {
         session = create(&o, &b);
         push(session, sound, 2, 0, cuts[i], 4);
         fork = b; // it goes on with all that was shown
-        require_ok(lin_session_fork(session, &(lin_session_sink){&fork, hear}, &copy, &err));
+        require_ok(lin_session_fork(session, &(lin_utterances_sink){.context = &fork, .show = hear}, &copy, &err));
         push(session, sound, 2, cuts[i], SAMPLES, 5);
         push(copy, sound, 2, cuts[i], SAMPLES, 6);
         require_ok(lin_session_finish(session, &err));
@@ -536,7 +537,7 @@ START_TEST(forked)
     session = create(&of_frames, &b);
     require_ok(lin_session_push_frames(session, features, 200, &err));
     fork = b;
-    require_ok(lin_session_fork(session, &(lin_session_sink){&fork, hear}, &copy, &err));
+    require_ok(lin_session_fork(session, &(lin_utterances_sink){.context = &fork, .show = hear}, &copy, &err));
     require_ok(lin_session_push_frames(session, features + (size_t)(200 * D), n_features - 200, &err));
     require_ok(lin_session_push_frames(copy, features + (size_t)(200 * D), n_features - 200, &err));
     require_ok(lin_session_finish(session, &err));
@@ -563,7 +564,7 @@ START_TEST(sound_that_is_none)
     ck_assert_int_eq(lin_session_push(session, sound, -1, &err), LIN_INVALID);
     require_ok(lin_session_push(session, sound, 1000, &err));
     lin_session_destroy(session);
-    const lin_session_sink sink = {&b, hear};
+    const lin_utterances_sink sink = {.context = &b, .show = hear};
     o.channel = 2;
     ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_INVALID);
     o.channel = LIN_CHANNEL_EACH;

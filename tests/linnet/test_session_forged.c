@@ -24,7 +24,7 @@ static lin_session *create(const lin_decoding *decoding, double *sum)
     o.channels = 1;
     o.saves = 1;
     o.decoding = decoding;
-    require_ok(lin_session_create(&recognizer, &o, &(lin_session_sink){sum, hear}, &session, &err));
+    require_ok(lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = sum, .show = hear}, &session, &err));
     return session;
 }
 

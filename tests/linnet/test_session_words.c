@@ -256,7 +256,7 @@ static lin_session *create(const lin_session_options *o, heard *h)
     lin_error err = {0};
     lin_session *session;
     memset(h, 0, sizeof *h);
-    require_ok(lin_session_create(&recognizer, o, &(lin_session_sink){h, hear}, &session, &err));
+    require_ok(lin_session_create(&recognizer, o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
     return session;
 }
 
@@ -465,7 +465,8 @@ START_TEST(failures)
     lin_session *session;
     open_search(&search, (lin_decoding_values){WORDS});
     o.decoding = &search;
-    FAIL_EVERY_ALLOCATION(lin_session_create(&recognizer, &o, &(lin_session_sink){&a, hear}, &session, NULL),
+    FAIL_EVERY_ALLOCATION(lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = &a, .show = hear}, &session,
+                                             NULL),
                           lin_session_destroy(session));
     // On the way: any allocation may fail, and the next call goes on or fails again, and nothing is lost to the heap.
     const unsigned long blocks = lin_memory_live();

@@ -186,25 +186,18 @@ void streams_case_moved(const lin_ops *ops, streams_kind kind)
         streams_ok(lin_streams_tick(streams, &tick, &results, err));
     }
     const int done = (12 - 2) / 3; // rows so far; 3 frames wait
-    const size_t bytes = lin_streams_image_bytes(streams);
-    unsigned char *image = malloc(bytes);
-    ck_assert(image != NULL);
-    streams_ok(lin_streams_save(streams, slot, image, bytes, err));
-    streams_ok(lin_streams_fork(streams, slot, &twin, err));
-
-    lin_stream *moved; // onto the CPU
+    lin_stream *moved; // onto the CPU, and into another slot
     streams_ok(lin_stream_create(w.cpu, &moved, err));
-    streams_ok(lin_stream_load(moved, image, lin_stream_image_bytes(moved), err));
+    streams_ok(lin_streams_get(streams, slot, moved, err));
+    streams_ok(lin_streams_open(streams, &twin, err));
+    streams_ok(lin_streams_put(streams, twin, moved, err));
     float logp[STREAMS_FRAMES * STREAMS_V];
     streams_ok(lin_stream_feed(moved, w.worker, w.features[0] + 12 * STREAMS_D, 10, logp, STREAMS_FRAMES, &n, err));
     ck_assert_int_eq(n, (22 - 2) / 3 - done);
     streams_judge(&w, "a stream moved to the CPU", logp, w.want[0] + done * STREAMS_V, n * STREAMS_V);
     const int later = done + n;
-    unsigned char *plain = malloc(lin_stream_image_bytes(moved));
-    streams_ok(lin_stream_save(moved, plain, lin_stream_image_bytes(moved), err));
-
     streams_ok(lin_streams_open(streams, &back, err)); // and back from there
-    streams_ok(lin_streams_load(streams, back, plain, lin_stream_image_bytes(moved), err));
+    streams_ok(lin_streams_put(streams, back, moved, err));
     const lin_tick go_on = {1, &back, (const int[]){5}, NULL, w.features[0] + 22 * STREAMS_D};
     streams_ok(lin_streams_tick(streams, &go_on, &results, err));
     ck_assert_int_eq(results.offsets[1], (27 - 2) / 3 - later);
@@ -215,21 +208,12 @@ void streams_case_moved(const lin_ops *ops, streams_kind kind)
     for (int i = 0; i < 2; i++) memcpy(twice + i * 5 * STREAMS_D, w.features[0] + 12 * STREAMS_D, 5 * STREAMS_D * sizeof *twice);
     streams_ok(lin_streams_tick(streams, &(lin_tick){2, both, (const int[]){5, 5}, NULL, twice}, &results, err));
     for (int i = 0; i < 2; i++)
-        streams_judge(&w, "a forked stream", results.logp + results.offsets[i] * STREAMS_V, w.want[0] + done * STREAMS_V,
+        streams_judge(&w, "a stream in two slots", results.logp + results.offsets[i] * STREAMS_V, w.want[0] + done * STREAMS_V,
                       (results.offsets[i + 1] - results.offsets[i]) * STREAMS_V);
 
-    streams_ok(lin_streams_load(streams, twin, image, bytes, err)); // once more from the image
-    streams_ok(lin_streams_tick(streams, &(lin_tick){1, &twin, (const int[]){5}, NULL, twice}, &results, err));
-    streams_judge(&w, "a loaded stream", results.logp, w.want[0] + done * STREAMS_V, results.offsets[1] * STREAMS_V);
-    image[bytes / 2] ^= 1;
-    ck_assert_int_eq(lin_streams_load(streams, twin, image, bytes, NULL), LIN_FORMAT);
-    image[bytes / 2] ^= 1;
-    image[lin_stream_image_bytes(moved) + 2] ^= 1;
-    ck_assert_int_eq(lin_streams_load(streams, twin, image, bytes, NULL), LIN_FORMAT);
-    ck_assert_int_eq(lin_streams_load(streams, twin, image, bytes - 1, NULL), LIN_FORMAT);
-    ck_assert_int_eq(lin_streams_save(streams, twin, image, bytes - 1, NULL), LIN_TOO_SMALL);
-    free(image);
-    free(plain);
+    lin_streams_close(streams, twin);
+    ck_assert_int_eq(lin_streams_get(streams, twin, moved, NULL), LIN_INVALID);
+    ck_assert_int_eq(lin_streams_put(streams, twin, moved, NULL), LIN_INVALID);
     lin_stream_destroy(moved);
     lin_streams_destroy(streams);
     streams_end(&w);

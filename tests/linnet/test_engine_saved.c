@@ -1,0 +1,276 @@
+// Streams of an engine that are saved, loaded, and whose utterances end on request: each gives what a session gives.
+#include "linnet/engine.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "linnet/session.h"
+#include "tests/linnet/session_sound.h"
+
+enum { MOST_PHONES = 400, MOST_ENDS = 64, MOST_STATES = 40 };
+
+static float *sound;
+static const int rates[] = {RATE, 8000, 48000};
+
+typedef struct heard {
+    lin_result_phone phones[MOST_PHONES];
+    int n, ends, ended_by[MOST_ENDS], first[MOST_ENDS];
+    void *states[MOST_STATES];
+    size_t sizes[MOST_STATES];
+    double seconds[MOST_STATES], end_s;
+    int n_states;
+    char failure[1024];
+    atomic_int over; // all above may be read once it is seen
+} heard;
+
+static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
+{
+    heard *h = context;
+    (void)err;
+    if (v->end == LIN_SESSION_OPEN || v->settled->n_phones == 0) return LIN_OK; // an empty one is shown or not
+    test_require(h->n + v->settled->n_phones <= MOST_PHONES && h->ends < MOST_ENDS, "too many results");
+    memcpy(h->phones + h->n, v->settled->phones, (size_t)v->settled->n_phones * sizeof *h->phones);
+    h->first[h->ends] = h->n;
+    h->ended_by[h->ends++] = v->end;
+    h->n += v->settled->n_phones;
+    return LIN_OK;
+}
+
+static void on_view(void *context, lin_engine_id id, void *user, const lin_session_view *view)
+{
+    (void)context, (void)id;
+    hear(user, view, NULL);
+}
+
+static void on_events(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+{
+    heard *h = user;
+    (void)context, (void)id;
+    for (int i = 0; i < n; i++) {
+        if (events[i].kind == LIN_ENGINE_FAILED) snprintf(h->failure, sizeof h->failure, "%s", events[i].message);
+        h->end_s = events[i].end_s;
+        h->over |= events[i].kind == LIN_ENGINE_FAILED || events[i].kind == LIN_ENGINE_FINISHED;
+    }
+}
+
+static void on_state(void *context, lin_engine_id id, void *user, const void *state, size_t n, double seconds)
+{
+    heard *h = user;
+    (void)context, (void)id;
+    test_require(h->n_states < MOST_STATES, "too many states");
+    void *copy = h->states[h->n_states] = malloc(n);
+    memcpy(copy, state, n);
+    h->sizes[h->n_states] = n;
+    h->seconds[h->n_states++] = seconds;
+}
+
+static void same(const heard *got, const heard *want, int ends)
+{
+    for (int i = 0; i < got->n && i < want->n; i++) {
+        const lin_result_phone *g = &got->phones[got->n - 1 - i], *w = &want->phones[want->n - 1 - i]; // from the last one on
+        test_require(g->label == w->label && g->start_s == w->start_s && g->end_s == w->end_s && g->confidence == w->confidence,
+                     "phone %d from the end: %d at %g-%g, wanted %d at %g-%g", i, g->label, g->start_s, g->end_s, w->label,
+                     w->start_s, w->end_s);
+    }
+    if (!ends) return;
+    ck_assert_int_eq(got->n, want->n);
+    ck_assert_int_eq(got->ends, want->ends);
+    for (int i = 0; i < got->ends; i++) {
+        ck_assert_int_eq(got->ended_by[i], want->ended_by[i]);
+        ck_assert_int_eq(got->first[i], want->first[i]);
+    }
+}
+
+static lin_session *make_session(int rate, int resets, heard *h)
+{
+    lin_error err = {0};
+    lin_session *s;
+    lin_session_options o = lin_session_options_default();
+    memset(h, 0, sizeof *h);
+    o.rate_hz = rate;
+    o.channels = 1;
+    o.resets = resets;
+    o.saves = 1;
+    require_ok(lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = h, .show = hear}, &s, &err));
+    return s;
+}
+
+static lin_engine *make_engine(int resets)
+{
+    lin_error err = {0};
+    lin_engine *e;
+    lin_engine_options o = lin_engine_default(4);
+    o.queue_s = 40;
+    o.endpoints = o.saves = 1;
+    o.threads = o.shards = 2;
+    o.reset_at_endpoint = resets;
+    o.show = on_view;
+    o.deliver = on_events;
+    o.keep = on_state;
+    require_ok(lin_engine_create(&recognizer, &o, &e, &err));
+    return e;
+}
+
+static void wait_for(const heard *h)
+{
+    while (!h->over) nanosleep(&(struct timespec){0, 1000000}, NULL); // Check's time limit ends it if that never comes
+}
+
+static void push(lin_engine *e, lin_engine_id id, int from, int to)
+{
+    lin_error err = {0};
+    for (int at = from; at < to; at += 700) require_ok(lin_engine_push(e, id, sound + at, to - at < 700 ? to - at : 700, &err));
+}
+
+// In the middle of speech, of a rest, and where nothing has been pushed since.
+START_TEST(utterances_end_on_request)
+{
+    static heard want, got;
+    lin_error err = {0};
+    const int rate = rates[_i / 2], cuts[] = {0, 9000, 30011, 30011, 60500, SAMPLES};
+    lin_session *s = make_session(rate, _i % 2, &want);
+    lin_engine *e = make_engine(_i % 2);
+    lin_engine_id id;
+    memset(&got, 0, sizeof got);
+    require_ok(lin_engine_open(e, rate, 1, &got, &id, &err));
+    for (int i = 0; i < 5; i++) {
+        require_ok(lin_session_push(s, sound + cuts[i], cuts[i + 1] - cuts[i], &err));
+        require_ok(i < 4 ? lin_session_end_utterance(s, &err) : lin_session_finish(s, &err));
+        push(e, id, cuts[i], cuts[i + 1]);
+        while (i < 4 && lin_engine_end_utterance(e, id, &err) != LIN_OK) ck_assert_int_eq(err.status, LIN_TOO_SMALL);
+    }
+    require_ok(lin_engine_finish(e, id, &err));
+    ck_assert_int_eq(lin_engine_end_utterance(e, id, &err), LIN_INVALID);
+    wait_for(&got);
+    same(&got, &want, 1);
+    int asked = 0;
+    for (int i = 0; i < want.ends; i++) asked += want.ended_by[i] == LIN_SESSION_ASKED;
+    if (rate == RATE) ck_assert_int_ge(asked, 2); // at others it is less like speech
+    lin_engine_destroy(e);
+    lin_session_destroy(s);
+}
+END_TEST
+
+// The rest of the sound, in a session and in a stream of an engine that go on from a state.
+static void go_on(lin_engine *e, int rate, const void *state, size_t n, double seconds, const heard *whole)
+{
+    static heard rest, again;
+    lin_error err = {0};
+    lin_state parsed = {0};
+    lin_engine_id id;
+    const int from = (int)(seconds * rate + 0.5);
+    require_ok(lin_state_parse(state, n, "a state", &parsed, &err));
+    ck_assert_int_eq(parsed.about.samples, from);
+    lin_session *s = make_session(rate, 1, &rest);
+    require_ok(lin_session_load(s, &parsed, &err));
+    require_ok(lin_session_push(s, sound + from, SAMPLES - from, &err));
+    require_ok(lin_session_finish(s, &err));
+    same(&rest, whole, 0);
+    ck_assert_int_gt(rest.n, rate == RATE ? 3 : 0);
+    memset(&again, 0, sizeof again);
+    const lin_engine_stream about = {.rate_hz = rate, .channels = 1, .user = &again, .state = state, .n_state = n};
+    require_ok(lin_engine_open_saved(e, &about, &id, &err));
+    push(e, id, from, SAMPLES);
+    require_ok(lin_engine_finish(e, id, &err));
+    wait_for(&again);
+    ck_assert_str_eq(again.failure, "");
+    ck_assert_double_eq_tol(again.end_s, (double)SAMPLES / rate, 1e-9);
+    same(&again, &rest, 1);
+    lin_engine_close(e, id);
+    lin_session_destroy(s);
+    lin_state_free(&parsed);
+}
+
+START_TEST(saved_and_loaded)
+{
+    static heard whole, got;
+    lin_error err = {0};
+    lin_state state = {0};
+    lin_engine_id id;
+    const int rate = rates[_i];
+    lin_engine *e = make_engine(1);
+    lin_session *s = make_session(rate, 1, &whole);
+    require_ok(lin_session_push(s, sound, SAMPLES / 3, &err));
+    require_ok(lin_session_save(s, &state, &err));
+    lin_state_seal(&state);
+    require_ok(lin_session_push(s, sound + SAMPLES / 3, SAMPLES - SAMPLES / 3, &err));
+    require_ok(lin_session_finish(s, &err));
+    memset(&got, 0, sizeof got);
+    const double every = SAMPLES / (6.0 * rate);
+    const lin_engine_stream about = {.rate_hz = rate, .channels = 1, .user = &got, .save_s = every};
+    require_ok(lin_engine_open_saved(e, &about, &id, &err));
+    push(e, id, 0, SAMPLES);
+    require_ok(lin_engine_finish(e, id, &err));
+    wait_for(&got);
+    same(&got, &whole, 1);
+    ck_assert_int_ge(got.n_states, 4);
+    for (int i = 0; i < got.n_states; i++) {
+        ck_assert_double_ge(got.seconds[i], every * (i + 1) - 1e-6);
+        if (got.seconds[i] < 0.75 * SAMPLES / rate) go_on(e, rate, got.states[i], got.sizes[i], got.seconds[i], &whole);
+        free(got.states[i]);
+    }
+    lin_engine_close(e, id);
+    go_on(e, rate, state.bytes, state.n, (double)(SAMPLES / 3) / rate, &whole);
+    lin_state_free(&state);
+    lin_engine_destroy(e);
+    lin_session_destroy(s);
+}
+END_TEST
+
+START_TEST(what_cannot_go_on)
+{
+    static heard got, none;
+    lin_error err = {0};
+    lin_state state = {0};
+    lin_engine_id id;
+    lin_engine *e = make_engine(1), *plain;
+    lin_session *s = make_session(RATE, 1, &none);
+    require_ok(lin_session_push(s, sound, SAMPLES / 3, &err));
+    require_ok(lin_session_save(s, &state, &err));
+    lin_state_seal(&state);
+    lin_engine_stream about = {.rate_hz = 8000, .channels = 1, .user = &got, .state = state.bytes, .n_state = state.n};
+    require_ok(lin_engine_open_saved(e, &about, &id, &err));
+    push(e, id, 0, 700);
+    wait_for(&got);
+    ck_assert_msg(strstr(got.failure, "other sound: 16000 Hz") != NULL, "%s", got.failure);
+    ck_assert_int_eq(lin_engine_push(e, id, sound, 1, &err), LIN_INVALID);
+    lin_engine_close(e, id);
+    about.n_state--;
+    ck_assert_int_eq(lin_engine_open_saved(e, &about, &id, &err), LIN_FORMAT);
+    ck_assert_uint_eq(id, 0);
+    for (int i = 0; i < 4; i++) require_ok(lin_engine_open(e, RATE, 1, &got, &id, &err)); // no place was lost
+    const lin_engine_options o = lin_engine_default(1);
+    require_ok(lin_engine_create(&recognizer, &o, &plain, &err));
+    ck_assert_int_eq(lin_engine_open_saved(plain, &about, &id, &err), LIN_UNSUPPORTED);
+    lin_engine_destroy(plain);
+    lin_engine_destroy(e);
+    lin_session_destroy(s);
+    lin_state_free(&state);
+}
+END_TEST
+
+static void begin(void)
+{
+    setup();
+    sound = lin_alloc(SAMPLES, sizeof *sound);
+    make_sound(sound);
+}
+
+static void end(void)
+{
+    lin_free(sound);
+    teardown();
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("linnet/engine, saved");
+    TCase *cases = tcase_create("engine");
+    tcase_add_unchecked_fixture(cases, begin, end);
+    tcase_set_timeout(cases, 120);
+    tcase_add_loop_test(cases, utterances_end_on_request, 0, TEST_ASAN ? 2 : 6);
+    tcase_add_loop_test(cases, saved_and_loaded, 0, TEST_ASAN ? 1 : 3);
+    tcase_add_test(cases, what_cannot_go_on);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
