@@ -25,7 +25,10 @@ CONFIG ?= release
 DEFAULT_PREFIX := /usr/local
 PREFIX ?= $(DEFAULT_PREFIX)
 DESTDIR ?=
-B := build/$(CONFIG)
+# PAPER=0 leaves out paper/ and its tests, in a build folder of its own, build/CONFIG-core.
+PAPER ?= 1
+NO_PAPER := $(if $(filter 0,$(PAPER)),-core)
+B := build/$(CONFIG)$(NO_PAPER)
 O := $B/obj
 ARCH := $(shell uname -m)
 NPROC := $(shell nproc 2>/dev/null || echo 2)
@@ -41,7 +44,7 @@ endif
 # Warnings are errors only in checks: a new warning of another compiler must not stop a user's build.
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion
 WERROR ?= $(if $(filter-out release,$(CONFIG)),-Werror)
-CPPFLAGS += -I. -D_GNU_SOURCE
+CPPFLAGS += -I. -D_GNU_SOURCE$(if $(NO_PAPER), -DLIN_NO_PAPER)
 CFLAGS_release := -O3 -g1
 CFLAGS_arm64 := $(CFLAGS_release)
 # Sizes in files have 64 bits: those of the folder that make wasm builds fit 32.
@@ -101,7 +104,7 @@ APP_LIBS := $(if $(OPUS),$(shell pkg-config --libs $(OPUS)))
 # The rooms, each described in docs/architecture.md: those of the recogniser, then its annexes.
 ROOMS := base kernels kernels/ref kernels/cpu frontend lexicon model decoder align linnet app serve \
 	train learn score lab paper paper/ref paper/cpu
-ROOM_SRC := $(wildcard $(ROOMS:%=%/*.c))
+ROOM_SRC := $(filter-out $(if $(NO_PAPER),paper/%),$(wildcard $(ROOMS:%=%/*.c)))
 APP_SRC := $(filter app/% serve/%,$(ROOM_SRC)) $(foreach s,$(ROOM_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s))
 APP_SRC := $(sort $(APP_SRC))
 LIB_SRC := $(filter-out $(APP_SRC),$(ROOM_SRC))
@@ -111,7 +114,7 @@ endif
 ifneq ($(filter-out aarch64 arm64,$(ARCH)),)
 LIB_SRC := $(filter-out %_neonbf16.c,$(LIB_SRC))
 endif
-BENCH_SRC := $(wildcard bench/bench_*.c)
+BENCH_SRC := $(filter-out $(if $(NO_PAPER),bench/bench_lstm.c),$(wildcard bench/bench_*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$O/%.o)
 APP_OBJ := $(APP_SRC:%.c=$O/%.o)
 BENCHES := $(BENCH_SRC:%.c=$B/%)

@@ -21,6 +21,7 @@ typedef struct lin_bench_values {
 } lin_bench_values;
 
 int lin_bench_streams(const lin_parsed *parsed);
+/* In paper/, as all below. */
 int lin_bench_attention(const lin_parsed *parsed);
 int lin_bench_copy(const lin_parsed *parsed);
 int lin_bench_latency(const lin_parsed *parsed);

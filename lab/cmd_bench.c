@@ -77,7 +77,13 @@ static const lin_option options[] = {
 };
 #undef AT
 
-// options: those that apply, each followed by a blank.
+#ifdef LIN_NO_PAPER
+#define PAPER(run) NULL
+#else
+#define PAPER(run) run
+#endif
+
+// options: those that apply, each followed by a blank. run: NULL if this program was built without it.
 static const struct verb {
     const char *name, *options;
     int max_operands;
@@ -86,12 +92,12 @@ static const struct verb {
     {"streams", "threads model device precision streams find seconds chunk-ms paper shards pin endpoints json ", 1,
      lin_bench_streams},
     {"attention", "threads device precision output quick variants causal lengths rows heads head-width limit-seconds limit-gb ",
-     0, lin_bench_attention},
+     0, PAPER(lin_bench_attention)},
     {"copy",
      "threads device precision output quick variants steps length symbols batch layers heads head-width lr drop-step log-every "
      "seed ",
-     0, lin_bench_copy},
-    {"latency", "threads device precision output quick variants at stack chunk batch limit-gb ", 0, lin_bench_latency},
+     0, PAPER(lin_bench_copy)},
+    {"latency", "threads device precision output quick variants at stack chunk batch limit-gb ", 0, PAPER(lin_bench_latency)},
 };
 
 static int lists(const char *list, const char *name)
@@ -107,6 +113,7 @@ static int run(lin_parsed *parsed)
     const char *const *operands = parsed->operands.items;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         if (strcmp(operands[0], verbs[i].name) != 0) continue;
+        if (!verbs[i].run) return lin_misuse(parsed, "there is no benchmark '%s': %s", verbs[i].name, LIN_WITHOUT_PAPER);
         for (int j = 0; options[j].type != LIN_OPTION_END; j++)
             if (options[j].type != LIN_OPTION_HEADING && parsed->from[j] != LIN_FROM_DEFAULT &&
                 !lists(verbs[i].options, options[j].name))

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
-#include "paper/random_features.h"
+#include "model/kinds.h"
 
 lin_config lin_config_default(int outputs)
 {
@@ -32,8 +32,6 @@ const char *const lin_attention_names[] = {"linear", "softmax", "softmax-naive",
 const char *const lin_feature_map_names[] = {"elu", "poly2", "random", NULL};
 const char *const lin_position_names[] = {"none", "sinusoid", "conv", "centred-conv", NULL};
 const char *const lin_decay_names[] = {"none", "fixed", "gated", NULL};
-
-enum { MOST_FEATURES = 1024, MOST_MAPPED_WIDTH = 64, LSH_ROTATIONS = 64 };
 
 // A field of a variant is 0 in all others: `of` says whose it is.
 typedef struct range {
@@ -66,7 +64,7 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         {"attention", (int)c->attention, LIN_ATTENTION_LINEAR, LIN_ATTENTION_LSH, transformer},
         {"feature_map", (int)c->feature_map, LIN_MAP_ELU, LIN_MAP_RANDOM,
          transformer ? transformer : linear ? NULL : "attention = linear"},
-        {"features", c->features, 1, MOST_FEATURES, c->feature_map == LIN_MAP_RANDOM ? NULL : "feature_map = random"},
+        {"features", c->features, 1, LIN_MOST_FEATURES, c->feature_map == LIN_MAP_RANDOM ? NULL : "feature_map = random"},
         {"lsh_rounds", c->lsh_rounds, 1, 16, lsh ? NULL : "attention = lsh"},
         {"lsh_chunk", c->lsh_chunk, 1, 1024, lsh ? NULL : "attention = lsh"},
         {"width", c->width, 1, 1024, lstm},
@@ -89,13 +87,14 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         const lin_status status = check_range(&ranges[i], err);
         if (status != LIN_OK) return status;
     }
-    const lin_map map = lin_config_map(c);
-    if (c->feature_map != LIN_MAP_ELU && (c->head_width > MOST_MAPPED_WIDTH || map.D > MOST_FEATURES))
-        return lin_fail(
-            err, LIN_INVALID,
-            "network configuration: head_width %d gives %d features with feature_map %s; at most %d, and a head_width of "
-            "at most %d, are possible",
-            c->head_width, map.D, lin_feature_map_names[c->feature_map], MOST_FEATURES, MOST_MAPPED_WIDTH);
+    const lin_attention *attention = lin_attention_of(c);
+    if (!lin_network_of(c) || !attention) {
+        char variant[64];
+        lin_config_variant(c, variant, sizeof variant);
+        return lin_fail(err, LIN_UNSUPPORTED, LIN_WITHOUT_PAPER ", which has networks of this kind (%s)", variant);
+    }
+    const lin_status status = attention->check ? attention->check(c, err) : LIN_OK;
+    if (status != LIN_OK) return status;
     if (c->positions == LIN_POSITIONS_CENTRED_CONV && c->causal)
         return lin_fail(
             err, LIN_INVALID,
@@ -137,110 +136,28 @@ void lin_config_variant(const lin_config *c, char *text, size_t size)
 const char *lin_config_why_not_stream(const lin_config *c)
 {
     if (!c->causal) return "is bidirectional: it needs whole utterances and cannot stream";
-    if (c->attention == LIN_ATTENTION_LSH)
-        return "has LSH attention, which sorts all frames of an utterance: it needs whole utterances and cannot stream";
-    if (c->attention == LIN_ATTENTION_SOFTMAX_NAIVE)
-        return "has softmax attention with all scores in memory (softmax-naive): it needs whole utterances and cannot stream; "
-               "attention = softmax is the same function and can";
-    if (c->positions == LIN_POSITIONS_SINUSOID)
+    if (c->positions == LIN_POSITIONS_SINUSOID && !lin_attention_of(c)->whole)
         return "counts positions from the start (sinusoid): it needs whole utterances and cannot stream";
-    return NULL;
+    return lin_attention_of(c)->whole;
 }
 
-lin_map lin_config_map(const lin_config *c)
-{
-    const int E = c->head_width;
-    return (lin_map){.kind = c->feature_map,
-                     .D = c->feature_map == LIN_MAP_RANDOM  ? c->features
-                          : c->feature_map == LIN_MAP_POLY2 ? E * (E + 1) / 2 + E + 1
-                                                            : E};
-}
-
-lin_lsh lin_config_lsh(const lin_config *c)
-{
-    return (lin_lsh){.rounds = c->lsh_rounds, .chunk = c->lsh_chunk, .rotations = LSH_ROTATIONS};
-}
-
-static int add(lin_params *p, int n, int k, int fan_in, const char *name)
+int lin_params_add(lin_params *p, int n, int k, int fan_in, int layer, const char *name)
 {
     lin_param *t = &p->table[p->n_tensors];
     *t = (lin_param){.offset = p->n_elements, .n = n, .k = k, .fan_in = fan_in, .decay = k > 0, .parts = k > 0};
-    snprintf(t->name, sizeof t->name, "%s", name);
+    if (layer < 0) snprintf(t->name, sizeof t->name, "%s", name);
+    else snprintf(t->name, sizeof t->name, "layers.%d.%s", layer, name);
     p->n_elements += lin_param_count(t);
     return p->n_tensors++;
 }
 
-// weight and bias of a linear layer (k > 0) or a norm (k = 0)
-static void add_pair(lin_params *p, int role[2], int n, int k, int layer, const char *name)
+void lin_params_add_pair(lin_params *p, int pair[2], int n, int k, int layer, const char *name)
 {
-    char full[48];
+    char full[24];
     for (int i = 0; i < 2; i++) {
-        const char *part = i ? "bias" : "weight";
-        if (layer < 0) snprintf(full, sizeof full, "%s.%s", name, part);
-        else snprintf(full, sizeof full, "layers.%d.%s.%s", layer, name, part);
-        role[i] = add(p, n, i ? 0 : k, k, full);
-        p->table[role[i]].is_scale = k == 0 && i == 0;
-    }
-}
-
-static int add_to_layer(lin_params *p, int n, int k, int fan_in, int layer, const char *name)
-{
-    char full[48];
-    snprintf(full, sizeof full, "layers.%d.%s", layer, name);
-    return add(p, n, k, fan_in, full);
-}
-
-static void add_decay(const lin_config *c, lin_params *p, int l)
-{
-    int *role = p->layers[l].decay;
-    if (c->decay == LIN_DECAY_GATED)
-        role[0] = add_to_layer(p, c->heads, lin_config_width(c), lin_config_width(c), l, "decay.weight");
-    role[1] = add_to_layer(p, c->heads, 0, lin_config_width(c), l, "decay.bias");
-    for (int i = 0; i < 2; i++)
-        if (role[i] >= 0) p->table[role[i]].is_gate = 1;
-    p->table[role[1]].is_fixed = c->decay == LIN_DECAY_FIXED;
-}
-
-static void add_transformer(const lin_config *c, lin_params *p)
-{
-    const int C = lin_config_width(c), lsh = c->attention == LIN_ATTENTION_LSH;
-    add_pair(p, p->input, C, lin_config_input_width(c), -1, "input");
-    for (int l = 0; l < c->layers; l++) {
-        lin_param_layer *layer = &p->layers[l];
-        if (l < c->conv_layers) {
-            layer->conv[0] = add_to_layer(p, c->conv_kernel, C, c->conv_kernel, l, "conv.weight");
-            layer->conv[1] = add_to_layer(p, C, 0, c->conv_kernel, l, "conv.bias");
-            p->table[layer->conv[0]].parts = 0;
-        }
-        add_pair(p, layer->qkv, (lsh ? 2 : 3) * C, C, l, lsh ? "qv" : "qkv");
-        if (c->feature_map == LIN_MAP_RANDOM) {
-            layer->omega = add_to_layer(p, c->heads * c->features, c->head_width, 0, l, "omega");
-            p->table[layer->omega].parts = p->table[layer->omega].decay = 0;
-            p->table[layer->omega].is_fixed = 1;
-            p->table[layer->omega].heads = c->heads;
-        }
-        if (c->decay) add_decay(c, p, l);
-        add_pair(p, layer->out, C, C, l, "out");
-        add_pair(p, layer->norm1, C, 0, l, "norm1");
-        add_pair(p, layer->ff1, c->feedforward, C, l, "ff1");
-        add_pair(p, layer->ff2, C, c->feedforward, l, "ff2");
-        add_pair(p, layer->norm2, C, 0, l, "norm2");
-    }
-    add_pair(p, p->norm, C, 0, -1, "norm");
-    if (!c->condition_every) return;
-    add_pair(p, p->condition, C, c->outputs, -1, "condition");
-    for (int i = 0; i < 2; i++) p->table[p->condition[i]].is_zero = 1;
-}
-
-static void add_lstm(const lin_config *c, lin_params *p)
-{
-    const int directions = lin_config_directions(c), U = c->width, n = directions * 4 * U;
-    for (int l = 0; l < c->layers; l++) {
-        lin_param_layer *layer = &p->layers[l];
-        add_pair(p, layer->gates, n, l ? directions * U : lin_config_input_width(c), l, "gates");
-        layer->recurrent = add_to_layer(p, n, U, U, l, "recurrent.weight");
-        p->table[layer->gates[0]].fan_in = p->table[layer->gates[1]].fan_in = U; // as PyTorch initialises all of an LSTM
-        p->table[layer->recurrent].parts = directions;
+        snprintf(full, sizeof full, "%s.%s", name, i ? "bias" : "weight");
+        pair[i] = lin_params_add(p, n, i ? 0 : k, k, layer, full);
+        p->table[pair[i]].is_scale = k == 0 && i == 0;
     }
 }
 
@@ -259,9 +176,8 @@ lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
         return lin_no_memory(err, "the table of parameters", n * sizeof *p->table);
     }
     for (int l = 0; l < c->layers; l++) p->layers[l] = none;
-    if (c->network == LIN_NETWORK_LSTM) add_lstm(c, p);
-    else add_transformer(c, p);
-    add_pair(p, p->output, c->outputs, lin_config_width(c), -1, "output");
+    lin_network_of(c)->parameters(c, p);
+    lin_params_add_pair(p, p->output, c->outputs, lin_config_width(c), -1, "output");
     return LIN_OK;
 }
 
@@ -277,12 +193,10 @@ void lin_params_init(const lin_params *p, float *values, unsigned long long seed
     for (int i = 0; i < p->n_tensors; i++) {
         const lin_param *t = &p->table[i];
         if (t->is_gate) continue;
-        if (t->is_fixed) {
-            lin_random_features(values + t->offset, t->heads, t->n / t->heads, t->k, lin_random_key(seed, (uint64_t)i));
-            continue;
-        }
         const size_t count = lin_param_count(t);
         const uint64_t key = lin_random_key(seed, (uint64_t)i);
+        if (t->draw) t->draw(values + t->offset, t->heads, t->n / t->heads, t->k, key);
+        if (t->is_fixed) continue;
         const double bound = t->fan_in && !t->is_zero ? 1 / sqrt(t->fan_in) : 0;
         for (size_t j = 0; j < count; j++)
             values[t->offset + j] = t->is_scale ? 1.0F : (float)(bound * (2 * lin_random_uniform(key, j) - 1));

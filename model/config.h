@@ -41,6 +41,11 @@ typedef enum lin_attention_kind {
 
 typedef enum lin_decay_kind { LIN_DECAY_NONE, LIN_DECAY_FIXED, LIN_DECAY_GATED } lin_decay_kind;
 
+/* What a program built with PAPER=0 says of what it lacks. */
+#define LIN_WITHOUT_PAPER "this program was built without the paper's comparison (PAPER=0)"
+
+enum { LIN_MOST_FEATURES = 1024 };
+
 typedef struct lin_config {
     int layers;      /* L, 1..64 */
     int heads;       /* H, 1..64 */
@@ -62,7 +67,7 @@ typedef struct lin_config {
     lin_network_kind network;
     lin_attention_kind attention;
     lin_map_kind feature_map; /* of linear attention */
-    int features;             /* of LIN_MAP_RANDOM: 1..1024 */
+    int features;             /* of LIN_MAP_RANDOM: 1..LIN_MOST_FEATURES */
     int lsh_rounds;           /* of lsh: 1..16 */
     int lsh_chunk;            /* of lsh: 1..1024; 32 in the paper */
     lin_decay_kind decay;     /* of causal linear attention with elu + 1 */
@@ -80,7 +85,8 @@ void lin_config_variant(const lin_config *config, char *text, size_t size);
 /* The paper's network with V outputs, causal. */
 lin_config lin_config_default(int outputs);
 
-/* LIN_INVALID, with the name and range of the wrong field, or a field of another variant. */
+/* LIN_INVALID, with the name and range of the wrong field, or a field of another variant. LIN_UNSUPPORTED if this program was
+ * built without the variant (kinds.h). */
 lin_status lin_config_check(const lin_config *config, lin_error *err);
 
 /* 1 if both describe the same function of the same parameters: all fields equal except dropout. */
@@ -113,11 +119,6 @@ static inline int lin_config_width(const lin_config *c)
     return c->network == LIN_NETWORK_LSTM ? lin_config_directions(c) * c->width : c->heads * c->head_width;
 }
 
-/* The feature map with its number of features D; for elu, D = E. */
-lin_map lin_config_map(const lin_config *config);
-
-/* LSH attention, with as many rotations as long utterances can use. */
-lin_lsh lin_config_lsh(const lin_config *config);
 static inline int lin_config_input_width(const lin_config *c) { return (c->stack + c->ahead) * c->mel_bins; }
 
 /* Output frames of an utterance of n_frames: ceil(n_frames / stack). */
@@ -135,7 +136,8 @@ typedef struct lin_param {
     int decay;          /* weight decay applies: matrices only */
     int is_scale;       /* the weight of a layer norm: initialised to 1 */
     int is_fixed;       /* set once and never trained: its gradient is 0 and no weight decay applies */
-    int heads;          /* random features: [heads D, E] of lin_random_features */
+    int heads;          /* of what `draw` makes */
+    void (*draw)(float *values, int heads, int D, int E, uint64_t seed); /* NULL, or makes its values [heads, D, E] */
     int is_gate;        /* of decays: see lin_params_init_decay */
     int is_zero;        /* initialised to 0 */
     int parts;          /* matrices of linear layers below each other in it, which the backend packs; 0 for all other tensors */
@@ -184,7 +186,7 @@ lin_status lin_params_create(const lin_config *config, lin_params *params, lin_e
 void lin_params_free(lin_params *params);
 
 /* Uniform in +-1/sqrt(fan_in) for weights and biases, 1 and 0 for norms, as in the paper's published library; an LSTM's in
- * +-1/sqrt(U), as PyTorch has it. omega: lin_random_features; condition: 0. Decays: lin_params_init_decay from 50 to 6,000 steps,
+ * +-1/sqrt(U), as PyTorch has it. omega: its `draw`; condition: 0. Decays: lin_params_init_decay from 50 to 6,000 steps,
  * half a second to a minute at 10 ms. Same seed, same values. */
 void lin_params_init(const lin_params *params, float *values, unsigned long long seed);
 

@@ -1,35 +1,35 @@
-// network.c - weights, activations and the parts that all networks share; see network.h. The layers: transformer.c, lstm.c.
+// network.c - weights, activations and the parts that all networks share; see network.h. The layers: kinds.h.
+
+#include <string.h>
 
 #include "model/network_layers.h"
-#include "paper/lsh.h"
 
-size_t lin_state_attention_count(const lin_config *c)
+const lin_network *lin_network_of(const lin_config *c)
 {
-    const size_t H = (size_t)c->heads, E = (size_t)c->head_width;
-    if (c->network == LIN_NETWORK_LSTM) return 2 * (size_t)c->width;
-    if (c->attention != LIN_ATTENTION_LINEAR) return 0; // softmax: see lin_cache
-    return H * (size_t)lin_config_map(c).D * (E + 1);
+    static const lin_network *const networks[] = {
+        [LIN_NETWORK_TRANSFORMER] = &lin_network_transformer,
+#ifndef LIN_NO_PAPER
+        [LIN_NETWORK_LSTM] = &lin_network_lstm,
+#else
+        [LIN_NETWORK_LSTM] = NULL,
+#endif
+    };
+    return networks[c->network];
 }
 
 static size_t tail_count(const lin_config *c) { return (size_t)(c->conv_kernel - 1) * (size_t)lin_config_width(c); }
 
-size_t lin_config_state_count(const lin_config *c)
-{
-    size_t n = (size_t)c->layers * lin_state_attention_count(c);
-    if (c->conv_layers) n += (size_t)c->conv_layers * tail_count(c);
-    return n;
-}
+size_t lin_config_state_count(const lin_config *c) { return lin_state_offset(c, c->layers); }
 
 size_t lin_config_cache_count(const lin_config *c)
 {
-    const int grows = c->network == LIN_NETWORK_TRANSFORMER && c->attention == LIN_ATTENTION_SOFTMAX;
-    return grows ? (size_t)c->layers * 2 * (size_t)lin_config_width(c) : 0;
+    return lin_attention_of(c)->grows ? (size_t)c->layers * 2 * (size_t)lin_config_width(c) : 0;
 }
 
 size_t lin_state_offset(const lin_config *c, int layer)
 {
     const size_t tail = c->conv_layers ? tail_count(c) : 0;
-    return (size_t)layer * lin_state_attention_count(c) + (size_t)(layer < c->conv_layers ? layer : c->conv_layers) * tail;
+    return (size_t)layer * lin_network_of(c)->state(c) + (size_t)(layer < c->conv_layers ? layer : c->conv_layers) * tail;
 }
 
 /* ---- weights --------------------------------------------------------------------------------------------------------------- */
@@ -65,37 +65,14 @@ static size_t plan_packing(lin_weights *w, const void *const *halves)
 // LIN_UNSUPPORTED if the backend lacks what the variant needs.
 static lin_status check_operations(const lin_real_ops *ops, const lin_config *c, lin_error *err)
 {
-    const int has = c->network == LIN_NETWORK_LSTM                ? ops->lstm_forward != NULL
-                    : c->attention == LIN_ATTENTION_SOFTMAX       ? ops->softmax_forward != NULL
-                    : c->attention == LIN_ATTENTION_SOFTMAX_NAIVE ? ops->softmax_naive_forward != NULL
-                    : c->attention == LIN_ATTENTION_LSH           ? ops->lsh_forward != NULL
-                    : c->feature_map != LIN_MAP_ELU               ? ops->mapped_attention_forward != NULL
-                    : c->decay                                    ? ops->decayed_attention_forward != NULL
-                                                                  : 1;
+    const size_t network = lin_network_of(c)->needs, needs = network ? network : lin_attention_of(c)->needs;
+    void (*operation)(void) = NULL;
     char variant[64];
-    if (has) return LIN_OK;
+    memcpy(&operation, (const char *)ops + needs, sizeof operation);
+    if (!needs || operation) return LIN_OK;
     lin_config_variant(c, variant, sizeof variant);
     return lin_fail(err, LIN_UNSUPPORTED, "the backend %s has no operations for this kind of network (%s); use another device",
                     ops->name, variant);
-}
-
-// The rotations of LSH attention: the same in every model, drawn from the number of the layer.
-static lin_status make_rotations(lin_weights *w, lin_error *err)
-{
-    const lin_config *c = &w->config;
-    const lin_lsh lsh = lin_config_lsh(c);
-    const size_t each = (size_t)lsh.rounds * (size_t)c->heads * (size_t)c->head_width * (size_t)lsh.rotations,
-                 count = each * (size_t)c->layers;
-    if (c->attention != LIN_ATTENTION_LSH) return LIN_OK;
-    lin_real *host = lin_alloc(count, sizeof *host);
-    if (!host) return lin_no_memory(err, "rotations", count * sizeof *host);
-    for (int l = 0; l < c->layers; l++)
-        lin_lsh_rotations(host + (size_t)l * each, lsh.rounds, c->heads, c->head_width, lsh.rotations,
-                          lin_random_key(0, (uint64_t)l));
-    const lin_status status = w->ops->memory_create(w->exec, count * sizeof *host, (void **)&w->rotations, err);
-    if (status == LIN_OK) w->ops->upload(w->exec, w->rotations, host, count * sizeof *host);
-    lin_free(host);
-    return status;
 }
 
 lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
@@ -117,7 +94,7 @@ lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin
         status = lin_no_memory(err, "weights", n * (2 * sizeof(size_t) + 4 * sizeof(lin_packing)));
     else
         status = ops->memory_create(exec, plan_packing(w, halves) * sizeof *w->packed, (void **)&w->packed, err);
-    if (status == LIN_OK) status = make_rotations(w, err);
+    if (status == LIN_OK && lin_attention_of(config)->prepare) status = lin_attention_of(config)->prepare(w, err);
     if (status != LIN_OK) {
         lin_weights_destroy(w);
         return status;
@@ -136,7 +113,7 @@ void lin_weights_destroy(lin_weights *w)
 {
     if (!w) return;
     w->ops->memory_destroy(w->exec, w->packed);
-    w->ops->memory_destroy(w->exec, w->rotations);
+    w->ops->memory_destroy(w->exec, w->constants);
     lin_free(w->forward_offset);
     lin_free(w->backward_offset);
     lin_free(w->packing);
@@ -145,82 +122,11 @@ void lin_weights_destroy(lin_weights *w)
 
 /* ---- activations ----------------------------------------------------------------------------------------------------------- */
 
-static lin_real *take(lin_activations *a, size_t width)
-{
-    return lin_arena_take(&a->arena, (size_t)a->max_rows * width, sizeof(lin_real));
-}
-
-static void lay_out_attention(lin_activations *a, lin_layer_values *v)
-{
-    const lin_config *c = &a->config;
-    const size_t H = (size_t)c->heads, entries = (size_t)a->max_rows * H * (size_t)c->lsh_rounds;
-    const int lsh = c->attention == LIN_ATTENTION_LSH;
-    v->lse = lsh || (c->attention == LIN_ATTENTION_SOFTMAX && a->for_training) ? take(a, H) : NULL;
-    v->scores = c->attention == LIN_ATTENTION_SOFTMAX_NAIVE ? take(a, H * (size_t)a->longest) : NULL;
-    v->order = lsh ? lin_arena_take(&a->arena, entries, sizeof *v->order) : NULL;
-}
-
-static void lay_out_transformer(lin_activations *a)
-{
-    const lin_config *c = &a->config;
-    const size_t C = (size_t)lin_config_width(c), F = (size_t)c->feedforward, V = (size_t)c->outputs,
-                 parts = c->attention == LIN_ATTENTION_LSH ? 2 : 3;
-    const int sums = a->for_training || c->norm == LIN_NORM_PRE; // of blocks, before their norm
-    const int narrow = a->ops->precision == LIN_PRECISION_BF16 && lin_has_attention_block(a->ops, c);
-    for (int l = 0; l < (a->for_training ? c->layers : 1); l++) {
-        lin_layer_values *v = &a->layers[l];
-        v->x0 = take(a, C);
-        v->u = a->for_training && lin_config_conditions(c, l) ? take(a, C) : v->x0;
-        v->posterior = a->for_training ? (lin_config_conditions(c, l) ? take(a, V) : NULL) : c->condition_every ? take(a, V)
-            : NULL;
-        v->x1 = c->conv_layers > l ? take(a, C) : v->x0;
-        v->n1 = sums ? take(a, C) : NULL;
-        v->stats1 = take(a, 2);
-        v->qkv = take(a, parts * C);
-        v->decay = c->decay == LIN_DECAY_GATED ? take(a, (size_t)c->heads) : NULL;
-        v->y = take(a, C);
-        v->operands = a->for_training && narrow ? take(a, C) : NULL;
-        lay_out_attention(a, v);
-        v->x2 = take(a, C);
-        v->n2 = sums ? take(a, C) : NULL;
-        v->stats2 = take(a, 2);
-        v->hidden = take(a, F);
-    }
-    a->last = take(a, C);
-    a->last_stats = take(a, 2);
-    a->normed = take(a, C);
-    a->branch = take(a, C);
-    if (!a->for_training) return;
-    a->d_x = take(a, C);
-    a->d_y = take(a, C);
-    a->d_qkv = take(a, parts * C);
-    a->d_decay = c->decay == LIN_DECAY_GATED ? take(a, (size_t)c->heads) : NULL;
-    a->d_hidden = take(a, F);
-    a->d_posterior = c->condition_every ? take(a, V) : NULL;
-}
-
-static void lay_out_lstm(lin_activations *a)
-{
-    const lin_config *c = &a->config;
-    const size_t C = (size_t)lin_config_width(c);
-    for (int l = 0; l < (a->for_training ? c->layers : 2); l++) {
-        lin_layer_values *v = &a->layers[l];
-        v->gates = take(a, 4 * C);
-        v->cells = take(a, C);
-        v->y = take(a, C);
-        if (a->for_training) v->x2 = take(a, C);
-    }
-    if (!a->for_training) return;
-    a->branch = take(a, C);
-    a->d_hidden = take(a, 4 * C);
-}
-
 // Lays out every buffer; called once with an arena without memory to learn the size, and once to set the pointers.
 static void lay_out(lin_activations *a)
 {
-    a->stacked = take(a, (size_t)lin_config_input_width(&a->config));
-    if (a->config.network == LIN_NETWORK_LSTM) lay_out_lstm(a);
-    else lay_out_transformer(a);
+    a->stacked = lin_rows_take(a, (size_t)lin_config_input_width(&a->config));
+    lin_network_of(&a->config)->lay_out(a);
 }
 
 lin_status lin_activations_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, int max_rows, int longest,
@@ -280,8 +186,7 @@ static void forward(const lin_weights *w, lin_activations *a, lin_exec *exec, co
     if (rows == 0) return;
     ops->stack_frames(exec, a->stacked, batch->features, batch->mean, batch->istd, &batch->in, &batch->out, c->mel_bins, c->stack,
                       c->ahead);
-    const lin_real *x = c->network == LIN_NETWORK_LSTM ? lin_lstm_forward(w, a, exec, batch)
-                                                       : lin_transformer_forward(w, a, exec, batch, before, mine);
+    const lin_real *x = lin_network_of(c)->forward(w, a, exec, batch, before, mine);
     lin_layer_linear(w, exec, logp, x, w->params->output, rows, LIN_LINEAR);
     ops->log_softmax(exec, logp, logp, rows, c->outputs);
 }
@@ -394,10 +299,7 @@ void lin_layer_weight_backward(const lin_weights *w, lin_exec *exec, lin_real *d
 void lin_network_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
                           const lin_real *dlogits, lin_real *gradients)
 {
-    const int rows = batch->out.rows, lstm = w->config.network == LIN_NETWORK_LSTM;
-    if (rows == 0) return;
-    lin_layer_linear_backward(w, exec, a->branch, gradients, dlogits, lstm ? a->layers[w->config.layers - 1].y : a->normed,
-                              w->params->output, rows);
-    if (lstm) lin_lstm_backward(w, a, exec, batch, a->branch, gradients);
-    else lin_transformer_backward(w, a, exec, batch, a->branch, gradients);
+    if (batch->out.rows == 0) return;
+    lin_layer_linear_backward(w, exec, a->branch, gradients, dlogits, a->normed, w->params->output, batch->out.rows);
+    lin_network_of(&w->config)->backward(w, a, exec, batch, a->branch, gradients);
 }

@@ -1,11 +1,9 @@
-/* network_layers.h - shared by network.c, transformer.c and lstm.c: weights, activations, and linear layers on them. */
+/* network_layers.h - shared by network.c and the kinds of kinds.h: weights, activations, and linear layers on them. */
 #ifndef LIN_MODEL_NETWORK_LAYERS_H
 #define LIN_MODEL_NETWORK_LAYERS_H
 
-#include <stdatomic.h>
-
 #include "base/memory.h"
-#include "model/network.h"
+#include "model/kinds.h"
 
 struct lin_weights {
     lin_config config;
@@ -18,11 +16,11 @@ struct lin_weights {
     size_t *forward_offset, *backward_offset; // of tensor i in packed; vectors have none
     lin_packing *packing;
     int n_packing;
-    lin_real *rotations; // of LSH attention: [L, rounds, H, E, rotations]
+    lin_real *constants; // of the kind of attention: see its `prepare`
 };
 
 /* One layer's intermediate values, all [rows, ...]. Training keeps them per layer, inference reuses one set. */
-typedef struct lin_layer_values {
+struct lin_layer_values {
     lin_real *u;              // output of the layers before [C]
     lin_real *posterior;      // softmax(output(u)), where this layer's input is conditioned on it [V]
     lin_real *x0;             // input of the layer [C]: u, or u + W_c posterior
@@ -39,14 +37,14 @@ typedef struct lin_layer_values {
     lin_real *n2, *stats2;    // pre-norm: LN2(x2); post-norm: the input of LN2 [C], in training
     lin_real *hidden;         // relu, then dropout [F]
     lin_real *gates, *cells;  // an LSTM's, directions 4U and directions U
-} lin_layer_values;
+};
 
 struct lin_activations {
     lin_config config;
     const lin_real_ops *ops;
     lin_exec *exec; // owns the memory
     int max_rows, longest, for_training;
-    lin_layer_values *layers; // L of them (training) or 1
+    lin_layer_values *layers; // L of them (training) or 2
     lin_real *stacked;        // [rows, (s+R) D]
     lin_real *last, *last_stats, *normed; // input and output of the final norm [C]
     lin_real *branch;         // forward: a block's output before it is added; backward: a gradient within a block [C]
@@ -55,6 +53,12 @@ struct lin_activations {
     lin_real *d_qkv, *d_decay, *d_hidden, *d_posterior;
     lin_arena arena;
 };
+
+/* For `lay_out`: [max_rows, width]. */
+static inline lin_real *lin_rows_take(lin_activations *a, size_t width)
+{
+    return lin_arena_take(&a->arena, (size_t)a->max_rows * width, sizeof(lin_real));
+}
 
 static inline const lin_real *lin_value(const lin_weights *w, int tensor) { return w->values + w->params->table[tensor].offset; }
 
@@ -76,13 +80,11 @@ void lin_layer_weight_backward(const lin_weights *w, lin_exec *exec, lin_real *d
 /* Whether the backend has this network's attention blocks as one operation, in training. */
 static inline int lin_has_attention_block(const lin_real_ops *ops, const lin_config *c)
 {
-    return ops->attention_block_forward && c->attention == LIN_ATTENTION_LINEAR && c->feature_map == LIN_MAP_ELU && !c->decay;
+    return ops->attention_block_forward && lin_config_is_plain(c);
 }
 
 /* Elements of a state before this layer's part. */
 size_t lin_state_offset(const lin_config *config, int layer);
-/* Elements of the part that attention, or the LSTM, has in a layer's state. */
-size_t lin_state_attention_count(const lin_config *config);
 
 /* A mask for one of the places in a layer where values are dropped. */
 enum { LIN_SITE_ATTENTION, LIN_SITE_HIDDEN, LIN_SITE_FEEDFORWARD, LIN_SITES };
@@ -97,16 +99,5 @@ static inline lin_dropout lin_dropout_of(const lin_weights *w, const lin_batch *
                          .site = (uint64_t)(layer * LIN_SITES + site),
                          .width = (uint64_t)(batch->is_part ? lin_dropout_width(&w->config, site) : 0)};
 }
-
-/* From the stacked frames to the input of the last linear layer [rows, C], which is returned; and back: d is the gradient of that
- * input, the gradients of all tensors below are added.
- * before, mine: number of layers that the previous rows have completed, and that these have; NULL: there is no other chunk. */
-const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
-                                        const atomic_int *before, atomic_int *mine);
-void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *d,
-                              lin_real *gradients);
-const lin_real *lin_lstm_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch);
-void lin_lstm_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *d,
-                       lin_real *gradients);
 
 #endif

@@ -1,89 +1,74 @@
-// transformer.c - the layers of a transformer with any of the kinds of attention, forward and backward; see config.h, network.h.
+// transformer.c - a transformer: its parameters, its buffers, its layers forward and backward, and linear attention in them; see
+// kinds.h, network.h. Other kinds of attention: paper/attentions.c.
 
 #include "model/network_layers.h"
 
 /* ---- attention ------------------------------------------------------------------------------------------------------------- */
 
-static const lin_real *rotations_of(const lin_weights *w, int layer)
+// Eq. 18-19: the sums S [E, E] and z [E] of each head.
+static size_t sums_count(const lin_config *c) { return (size_t)c->heads * (size_t)c->head_width * (size_t)(c->head_width + 1); }
+
+static void linear_attention_forward(const lin_attend *t)
 {
-    const lin_lsh lsh = lin_config_lsh(&w->config);
-    return w->rotations + (size_t)layer * (size_t)(lsh.rounds * w->config.heads * w->config.head_width * lsh.rotations);
+    t->ops->attention_forward(t->exec, t->v->y, t->v->qkv, &t->batch->out, t->H, t->E, t->causal, t->batch->states, t->at);
 }
 
-static const lin_real *omega_of(const lin_weights *w, int layer)
+static void linear_attention_backward(const lin_attend *t)
 {
-    const int omega = w->params->layers[layer].omega;
-    return omega < 0 ? NULL : lin_value(w, omega);
+    t->ops->attention_backward(t->exec, t->d_qkv, t->dy, t->v->qkv, t->v->y, &t->batch->out, t->H, t->E, t->causal);
 }
 
-// The gates of the decays of this layer: from its input, or the same for all rows.
-static const lin_real *gates_of(const lin_weights *w, int layer, const lin_layer_values *v)
+// The gates of the decays: from the layer's input, or the same for all rows.
+static const lin_real *gates_of(const lin_attend *t)
 {
-    return v->decay ? v->decay : lin_value(w, w->params->layers[layer].decay[1]);
+    return t->v->decay ? t->v->decay : lin_value(t->w, t->w->params->layers[t->layer].decay[1]);
 }
 
-// v->y = attention of v->qkv, which was made of x. at: where the layer's part of a state begins.
-static void attend(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v,
-                   const lin_real *x, size_t at)
+static void add_decay(const lin_config *c, lin_params *p, int l)
 {
-    const lin_config *c = &w->config;
-    const lin_real_ops *ops = w->ops;
-    const int H = c->heads, E = c->head_width, causal = c->causal;
-    const lin_map map = lin_config_map(c);
-    const lin_lsh lsh = lin_config_lsh(c);
-    switch (c->attention) {
-    case LIN_ATTENTION_LINEAR:
-        if (v->decay) lin_layer_linear(w, exec, v->decay, x, w->params->layers[l].decay, batch->out.rows, LIN_LINEAR);
-        if (c->decay)
-            ops->decayed_attention_forward(exec, v->y, v->qkv, gates_of(w, l, v), !v->decay, &batch->out, H, E, batch->states,
-                                           at);
-        else if (map.kind == LIN_MAP_ELU)
-            ops->attention_forward(exec, v->y, v->qkv, &batch->out, H, E, causal, batch->states, at);
-        else
-            ops->mapped_attention_forward(exec, v->y, v->qkv, omega_of(w, l), &batch->out, &map, H, E, causal, batch->states, at);
-        break;
-    case LIN_ATTENTION_SOFTMAX:
-        ops->softmax_forward(exec, v->y, v->lse, v->qkv, &batch->out, H, E, causal, batch->caches, l);
-        break;
-    case LIN_ATTENTION_SOFTMAX_NAIVE:
-        ops->softmax_naive_forward(exec, v->y, v->scores, v->qkv, &batch->out, H, E, causal);
-        break;
-    case LIN_ATTENTION_LSH:
-        ops->lsh_forward(exec, v->y, v->lse, v->order, v->qkv, rotations_of(w, l), &batch->out, &lsh, H, E, causal);
-        break;
-    }
+    const int C = lin_config_width(c);
+    int *role = p->layers[l].decay;
+    if (c->decay == LIN_DECAY_GATED) role[0] = lin_params_add(p, c->heads, C, C, l, "decay.weight");
+    role[1] = lin_params_add(p, c->heads, 0, C, l, "decay.bias");
+    for (int i = 0; i < 2; i++)
+        if (role[i] >= 0) p->table[role[i]].is_gate = 1;
+    p->table[role[1]].is_fixed = c->decay == LIN_DECAY_FIXED;
 }
 
-// a->d_qkv, and a->d_decay of gated decays, from the gradient of the layer's y.
-static void attend_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
-                            const lin_real *dy)
+static void decayed_forward(const lin_attend *t)
 {
-    const lin_config *c = &w->config;
-    const lin_real_ops *ops = w->ops;
-    const lin_layer_values *v = &a->layers[l];
-    const int H = c->heads, E = c->head_width, causal = c->causal;
-    const lin_map map = lin_config_map(c);
-    const lin_lsh lsh = lin_config_lsh(c);
-    switch (c->attention) {
-    case LIN_ATTENTION_LINEAR:
-        if (c->decay)
-            ops->decayed_attention_backward(exec, a->d_qkv, a->d_decay, dy, v->qkv, gates_of(w, l, v), !v->decay, v->y,
-                                            &batch->out, H, E);
-        else if (map.kind == LIN_MAP_ELU)
-            ops->attention_backward(exec, a->d_qkv, dy, v->qkv, v->y, &batch->out, H, E, causal);
-        else
-            ops->mapped_attention_backward(exec, a->d_qkv, dy, v->qkv, omega_of(w, l), v->y, &batch->out, &map, H, E, causal);
-        break;
-    case LIN_ATTENTION_SOFTMAX:
-        ops->softmax_backward(exec, a->d_qkv, dy, v->qkv, v->y, v->lse, &batch->out, H, E, causal);
-        break;
-    case LIN_ATTENTION_SOFTMAX_NAIVE:
-        ops->softmax_naive_backward(exec, a->d_qkv, v->scores, dy, v->qkv, v->y, &batch->out, H, E, causal);
-        break;
-    case LIN_ATTENTION_LSH:
-        ops->lsh_backward(exec, a->d_qkv, dy, v->qkv, v->y, v->lse, v->order, &batch->out, &lsh, H, E, causal);
-        break;
-    }
+    if (t->v->decay)
+        lin_layer_linear(t->w, t->exec, t->v->decay, t->x, t->w->params->layers[t->layer].decay, t->batch->out.rows, LIN_LINEAR);
+    t->ops->decayed_attention_forward(t->exec, t->v->y, t->v->qkv, gates_of(t), !t->v->decay, &t->batch->out, t->H, t->E,
+                                      t->batch->states, t->at);
+}
+
+// Also d_decay, if the gates are made of the input.
+static void decayed_backward(const lin_attend *t)
+{
+    t->ops->decayed_attention_backward(t->exec, t->d_qkv, t->d_decay, t->dy, t->v->qkv, gates_of(t), !t->v->decay, t->v->y,
+                                       &t->batch->out, t->H, t->E);
+}
+
+const lin_attention *lin_attention_of(const lin_config *c)
+{
+    enum { MAPPED = LIN_ATTENTION_LSH + 1, DECAYED, KINDS };
+    static const lin_attention linear = {
+        .parts = 3, .state = sums_count, .forward = linear_attention_forward, .backward = linear_attention_backward};
+    static const lin_attention decayed = {
+        .parts = 3, .needs = offsetof(lin_real_ops, decayed_attention_forward), .state = sums_count,
+        .parameters = add_decay, .forward = decayed_forward, .backward = decayed_backward};
+    static const lin_attention *const kinds[KINDS] = {
+        [LIN_ATTENTION_LINEAR] = &linear,
+        [DECAYED] = &decayed,
+#ifndef LIN_NO_PAPER
+        [LIN_ATTENTION_SOFTMAX] = &lin_attention_softmax,
+        [LIN_ATTENTION_SOFTMAX_NAIVE] = &lin_attention_softmax_naive,
+        [LIN_ATTENTION_LSH] = &lin_attention_lsh,
+        [MAPPED] = &lin_attention_mapped,
+#endif
+    };
+    return kinds[c->feature_map ? MAPPED : c->decay ? DECAYED : (int)c->attention];
 }
 
 static int is_one_block(const lin_weights *w, const lin_activations *a, const lin_batch *batch)
@@ -101,6 +86,13 @@ static void expect(const lin_weights *w, lin_exec *exec, const lin_batch *batch,
         w->ops->expect_states(exec, batch->states, some ? batch->out.B : 0, at, lin_state_offset(c, l + 1) - at);
 }
 
+static lin_attend attend_of(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v)
+{
+    const lin_config *c = &w->config;
+    return (lin_attend){.w = w, .ops = w->ops, .exec = exec, .batch = batch, .v = v, .layer = l,
+                        .H = c->heads, .E = c->head_width, .causal = c->causal};
+}
+
 // branch = wout attention(wqkv x + bqkv) + bout; at: where the layer's part of a state begins.
 static void attention_block(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
                             const lin_layer_values *v, const lin_real *x, size_t at)
@@ -114,8 +106,11 @@ static void attention_block(const lin_weights *w, lin_activations *a, lin_exec *
                                         lin_value(w, p->out[1]), &batch->out, c->heads, c->head_width, c->causal);
         return;
     }
+    lin_attend attend = attend_of(w, exec, batch, l, v);
+    attend.x = x;
+    attend.at = at;
     lin_layer_linear(w, exec, v->qkv, x, p->qkv, rows, LIN_LINEAR);
-    attend(w, exec, batch, l, v, x, at);
+    lin_attention_of(c)->forward(&attend);
     expect(w, exec, batch, l + 1);
     lin_layer_linear(w, exec, a->branch, v->y, p->out, rows, LIN_LINEAR);
 }
@@ -136,10 +131,84 @@ static void attention_block_backward(const lin_weights *w, lin_activations *a, l
                                          c->causal);
         return;
     }
+    lin_attend attend = attend_of(w, exec, batch, l, v);
+    attend.dy = a->branch;
+    attend.d_qkv = a->d_qkv;
+    attend.d_decay = a->d_decay;
     if (bias_done) lin_layer_weight_backward(w, exec, a->branch, gradients, dy, v->y, p->out, rows);
     else lin_layer_linear_backward(w, exec, a->branch, gradients, dy, v->y, p->out, rows);
-    attend_backward(w, a, exec, batch, l, a->branch);
+    lin_attention_of(c)->backward(&attend);
     lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_qkv, x, p->qkv, rows);
+}
+
+/* ---- parameters and buffers ------------------------------------------------------------------------------------------------ */
+
+// Elements of a layer's state before the tail of its convolution.
+static size_t state_count(const lin_config *c) { return lin_attention_of(c)->state ? lin_attention_of(c)->state(c) : 0; }
+
+static void transformer_parameters(const lin_config *c, lin_params *p)
+{
+    const int C = lin_config_width(c);
+    const lin_attention *attention = lin_attention_of(c);
+    lin_params_add_pair(p, p->input, C, lin_config_input_width(c), -1, "input");
+    for (int l = 0; l < c->layers; l++) {
+        lin_param_layer *layer = &p->layers[l];
+        if (l < c->conv_layers) {
+            layer->conv[0] = lin_params_add(p, c->conv_kernel, C, c->conv_kernel, l, "conv.weight");
+            layer->conv[1] = lin_params_add(p, C, 0, c->conv_kernel, l, "conv.bias");
+            p->table[layer->conv[0]].parts = 0;
+        }
+        lin_params_add_pair(p, layer->qkv, attention->parts * C, C, l, attention->parts == 2 ? "qv" : "qkv");
+        if (attention->parameters) attention->parameters(c, p, l);
+        lin_params_add_pair(p, layer->out, C, C, l, "out");
+        lin_params_add_pair(p, layer->norm1, C, 0, l, "norm1");
+        lin_params_add_pair(p, layer->ff1, c->feedforward, C, l, "ff1");
+        lin_params_add_pair(p, layer->ff2, C, c->feedforward, l, "ff2");
+        lin_params_add_pair(p, layer->norm2, C, 0, l, "norm2");
+    }
+    lin_params_add_pair(p, p->norm, C, 0, -1, "norm");
+    if (!c->condition_every) return;
+    lin_params_add_pair(p, p->condition, C, c->outputs, -1, "condition");
+    for (int i = 0; i < 2; i++) p->table[p->condition[i]].is_zero = 1;
+}
+
+static void transformer_lay_out(lin_activations *a)
+{
+    const lin_config *c = &a->config;
+    const lin_attention *attention = lin_attention_of(c);
+    const size_t C = (size_t)lin_config_width(c), F = (size_t)c->feedforward, V = (size_t)c->outputs,
+                 parts = (size_t)attention->parts;
+    const int sums = a->for_training || c->norm == LIN_NORM_PRE; // of blocks, before their norm
+    const int narrow = a->ops->precision == LIN_PRECISION_BF16 && lin_has_attention_block(a->ops, c);
+    for (int l = 0; l < (a->for_training ? c->layers : 1); l++) {
+        lin_layer_values *v = &a->layers[l];
+        v->x0 = lin_rows_take(a, C);
+        v->u = a->for_training && lin_config_conditions(c, l) ? lin_rows_take(a, C) : v->x0;
+        v->posterior = (a->for_training ? lin_config_conditions(c, l) : c->condition_every) ? lin_rows_take(a, V) : NULL;
+        v->x1 = c->conv_layers > l ? lin_rows_take(a, C) : v->x0;
+        v->n1 = sums ? lin_rows_take(a, C) : NULL;
+        v->stats1 = lin_rows_take(a, 2);
+        v->qkv = lin_rows_take(a, parts * C);
+        v->decay = c->decay == LIN_DECAY_GATED ? lin_rows_take(a, (size_t)c->heads) : NULL;
+        v->y = lin_rows_take(a, C);
+        v->operands = a->for_training && narrow ? lin_rows_take(a, C) : NULL;
+        if (attention->lay_out) attention->lay_out(a, v);
+        v->x2 = lin_rows_take(a, C);
+        v->n2 = sums ? lin_rows_take(a, C) : NULL;
+        v->stats2 = lin_rows_take(a, 2);
+        v->hidden = lin_rows_take(a, F);
+    }
+    a->last = lin_rows_take(a, C);
+    a->last_stats = lin_rows_take(a, 2);
+    a->normed = lin_rows_take(a, C);
+    a->branch = lin_rows_take(a, C);
+    if (!a->for_training) return;
+    a->d_x = lin_rows_take(a, C);
+    a->d_y = lin_rows_take(a, C);
+    a->d_qkv = lin_rows_take(a, parts * C);
+    a->d_decay = c->decay == LIN_DECAY_GATED ? lin_rows_take(a, (size_t)c->heads) : NULL;
+    a->d_hidden = lin_rows_take(a, F);
+    a->d_posterior = c->condition_every ? lin_rows_take(a, V) : NULL;
 }
 
 /* ---- forward --------------------------------------------------------------------------------------------------------------- */
@@ -199,7 +268,7 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
 
     if (l < c->conv_layers)
         ops->conv_forward(exec, v->x1, v->x0, lin_value(w, p->conv[0]), lin_value(w, p->conv[1]), &batch->out, C, c->conv_kernel,
-                          lin_config_conv_after(c), batch->states, at + lin_state_attention_count(c));
+                          lin_config_conv_after(c), batch->states, at + state_count(c));
     const lin_real *x1 = l < c->conv_layers ? v->x1 : v->x0;
     if (pre && !norm_is_done_before(c, l)) norm(w, exec, v->n1, v->stats1, x1, p->norm1, rows);
     attention_block(w, a, exec, batch, l, v, pre ? v->n1 : x1, at);
@@ -243,8 +312,8 @@ static void condition(const lin_weights *w, lin_activations *a, lin_exec *exec, 
     w->ops->add_dropout(exec, v->x0, v->u, a->branch, (size_t)rows * (size_t)lin_config_width(c), &none);
 }
 
-const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
-                                        const atomic_int *before, atomic_int *mine)
+static const lin_real *transformer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
+                                           const atomic_int *before, atomic_int *mine)
 {
     const lin_config *c = &w->config;
     const int rows = batch->out.rows;
@@ -393,8 +462,8 @@ static void skip_backward(const lin_weights *w, lin_activations *a, lin_exec *ex
         w->ops->dropout(exec, a->d_y, a->d_x, (size_t)batch->out.rows * (size_t)lin_config_width(&w->config), &below);
 }
 
-void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *d,
-                              lin_real *gradients)
+static void transformer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *d,
+                                 lin_real *gradients)
 {
     const lin_config *c = &w->config;
     const int rows = batch->out.rows;
@@ -413,3 +482,7 @@ void lin_transformer_backward(const lin_weights *w, lin_activations *a, lin_exec
     add_more(w, a, exec, rows);
     lin_layer_linear_backward(w, exec, NULL, gradients, a->d_x, a->stacked, w->params->input, rows);
 }
+
+const lin_network lin_network_transformer = {.state = state_count, .parameters = transformer_parameters,
+                                             .lay_out = transformer_lay_out, .forward = transformer_forward,
+                                             .backward = transformer_backward};

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "lab/bench.h"
+#include "paper/attentions.h"
 
 enum { MOST_RUNS = 25, LEAST_RUNS = 3, BUFFERS = 10 };
 

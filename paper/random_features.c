@@ -1,6 +1,6 @@
-// random_features.c - orthogonal random features by Gram-Schmidt; see random_features.h.
+// random_features.c - orthogonal random features by Gram-Schmidt; see attentions.h.
 
-#include "paper/random_features.h"
+#include "paper/attentions.h"
 
 #include <math.h>
 #include <stddef.h>

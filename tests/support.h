@@ -33,6 +33,14 @@
 #define TEST_ASAN 0
 #endif
 
+// 1 unless paper/ was left out of the build (PAPER=0): tests of all kinds of networks leave out those that it lacks.
+#ifdef LIN_NO_PAPER
+#define TEST_PAPER 0
+#else
+#define TEST_PAPER 1
+#endif
+#define TEST_LACKS(config) (!TEST_PAPER && lin_config_check(config, NULL) == LIN_UNSUPPORTED)
+
 /* An assertion for loops over elements: Check's own takes a microsecond or more, because it reports each call to the parent
  * process. */
 #define test_require(condition, ...)                 \

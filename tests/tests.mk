@@ -8,13 +8,15 @@
 #   [native]    not in make check-arm64: needs a sound device, a build, or programs of this machine
 # All without cuda and variants are make check.
 
-TEST_SRC := $(wildcard tests/*/test_*.c)
-TEST_SH := $(wildcard tests/*/test_*.sh)
+# What needs paper/, beside the tests with the tag variants. The documents describe the whole program.
+PAPER_TESTS := tests/paper/% tests/app/test_docs.sh $(addprefix tests/cuda/test_cuda_,lsh.c lstm.c mapped.c softmax.c)
+TEST_SRC := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/*/test_*.c))
+TEST_SH := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/*/test_*.sh))
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 endif
-SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c) tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,\
+SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c) $(if $(NO_PAPER),tests/paper/%) tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,\
 	$(wildcard tests/*.c tests/*/*.c))
 TEST_TOOLS := $(addprefix $B/tests/,app/sound app/container app/rows app/talk app/crowd app/gpu_cases recipes/sphere recipes/pcm)
 
@@ -31,7 +33,7 @@ IN_core = $(filter-out $(call tagged,cuda variants),$(TEST_ALL))
 # The paths in the build folder: build/CONFIG/tests/x/test_y, and test_y.sh for a script.
 run = $(patsubst %.c,%,$(addprefix $B/,$1))
 RUN = $(call run,$(IN_$(GROUP)))
-RUN_ASAN = $(subst $B,build/asan,$(call run,$(filter-out $(call tagged,release),$(IN_$(GROUP)))))
+RUN_ASAN = $(subst $B,build/asan$(NO_PAPER),$(call run,$(filter-out $(call tagged,release),$(IN_$(GROUP)))))
 
 # The scripts begin, because some of them mostly wait, and before them those that wait for minutes.
 WAITING := %/test_serve.sh %/test_mpi.sh
@@ -71,7 +73,7 @@ asan ubsan tsan:
 	@tools/deps.sh build check
 	+@$(MAKE) --no-print-directory $(JOBS) GROUP=all CONFIG=$@ test-programs
 	+@[ $@ != asan ] || $(MAKE) --no-print-directory $(JOBS) CONFIG=asan-kernels kernel-programs
-	@tests/run.sh '$(TEST_JOBS)' $(if $(filter asan,$@),$(RUN_ASAN),$(subst $B,build/$@,$(RUN))) $(if $(filter asan,$@),$(subst $B,build/asan-kernels,$(KERNEL_TESTS)))
+	@tests/run.sh '$(TEST_JOBS)' $(if $(filter asan,$@),$(RUN_ASAN),$(subst $B,build/$@$(NO_PAPER),$(RUN))) $(if $(filter asan,$@),$(subst $B,build/asan-kernels,$(KERNEL_TESTS)))
 
 KERNEL_TESTS := $(call run,$(wildcard tests/kernels/test_*.c) $(addprefix tests/paper/,test_lsh.c test_lstm.c test_mapped.c test_softmax.c))
 kernel-programs: $(KERNEL_TESTS)

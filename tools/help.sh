@@ -25,6 +25,7 @@ make install      install into PREFIX=$5 (DESTDIR= for packagers); make uninstal
 make clean        remove build/
 
 Settings: CC=$1 CONFIG=$4 PREFIX=$5 EXTRA_CFLAGS= LDFLAGS= NVCC=$6 CUDA_ARCHS='$7'
+          PAPER=0 leaves out paper/, which only the comparison of the paper needs (build/$4-core)
 
 Found here:
 END

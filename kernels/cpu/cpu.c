@@ -96,8 +96,10 @@ static void make_bf16_table(void)
     bf16_table.weights_pack = lin_cpu_bf16_weights_pack;
     bf16_table.linear_forward = lin_cpu_bf16_linear_forward;
     bf16_table.linear_backward_weight = lin_cpu_bf16_linear_backward_weight;
+#ifndef LIN_NO_PAPER
     bf16_table.lstm_forward = lin_cpu_bf16_lstm_forward;
     bf16_table.lstm_backward = lin_cpu_bf16_lstm_backward;
+#endif
 #endif
 }
 

@@ -8,5 +8,3 @@
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/optimizer.h"
 #include "kernels/cpu/softmax.h"
-#include "paper/cpu/lstm.h"
-#include "paper/cpu/mapped_attention.h"

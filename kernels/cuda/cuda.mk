@@ -26,11 +26,11 @@ NVCCFLAGS := -std=c++17 -O3 $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,c
 # One folder for each choice of architectures.
 empty :=
 comma := ,
-CUDA_DIR := build/cuda/sm$(subst $(empty) $(empty),-,$(strip $(CUDA_ARCHS)))
+CUDA_DIR := build/cuda/sm$(subst $(empty) $(empty),-,$(strip $(CUDA_ARCHS)))$(NO_PAPER)
 CUDA_SO := $(CUDA_DIR)/liblinnet_cuda.so
 CUDA_BACKEND := $(if $(NVCC),$(if $(strip $(CUDA_ARCHS)),$B/liblinnet_cuda.so))
 
-CUDA_SRC := $(wildcard kernels/cuda/*.cu paper/cuda/*.cu)
+CUDA_SRC := $(wildcard kernels/cuda/*.cu $(if $(NO_PAPER),,paper/cuda/*.cu))
 # Sources that the backend's library contains too: it must not depend on the symbols of the program.
 CUDA_C_SRC := base/clock.c base/memory.c base/status.c
 CUDA_OBJ := $(CUDA_SRC:%.cu=$(CUDA_DIR)/%.o) $(CUDA_C_SRC:%.c=$(CUDA_DIR)/%.o)

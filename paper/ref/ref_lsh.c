@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/ref/ref.h"
+#include "paper/attentions.h"
 
 #define SELF_SCORE -1e5
 #define LEAST_NORM 1e-6

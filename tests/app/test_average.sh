@@ -132,6 +132,4 @@ run info --json "$tmp/all/best.safetensors"
 has "they are in the provenance" "$(echo "$out" | tr -d ' \n')" '"inter-ctc-layers":[1]'
 refused "a layer that is not inner" 1 "layer 2 of 2" train "$conf" --train "$set" --folder "$tmp/none" -q --inter-ctc-layers 1,2
 refused "half a layer" 1 "1.5" train "$conf" --train "$set" --folder "$tmp/none" -q --inter-ctc-layers 1.5
-printf 'network = lstm\nlayers = 1\nwidth = 8\nstack = 3\n' > "$tmp/lstm.conf"
-refused "layers of an LSTM" 1 "no path around them" train "$tmp/lstm.conf" --train "$set" --folder "$tmp/none" -q --layer-drop 0.1
 finish

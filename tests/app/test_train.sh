@@ -43,12 +43,6 @@ run train $from --folder "$tmp/both" --epochs 1 --direction bidirectional -q
 is "in both directions: status" 0 "$status"
 refused "another shape" 1 "it has another shape than this network: layers 3 (the model: 2), stack 1 (the model: 3)" \
     train $from --folder "$tmp/none" --layers 3 --stack 1
-printf 'network = lstm\nwidth = 8\n' > "$tmp/lstm.conf"
-refused "another kind" 1 "it has another shape than this network: network lstm (the model: transformer)" \
-    train "$tmp/lstm.conf" $from --folder "$tmp/none"
-"$LINNET" train "$tmp/lstm.conf" --train "$tmp/set.lfc" --stack 2 --folder "$tmp/lstm" --epochs 1 -q
-run train --train "$tmp/set.lfc" --init "$tmp/lstm/best.safetensors" --folder "$tmp/lstm2" --epochs 1 -q
-is "an LSTM" "0 network = lstm width = 8 layers = 3 stack = 2" "$status $(echo $(grep -E '^(network|layers|width|stack) ' "$tmp/lstm2/train.conf"))"
 "$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --fbank high-hz=5000 -q -o "$tmp/other.lfc"
 run train --train "$tmp/other.lfc" --init "$tmp/late.safetensors" --folder "$tmp/filter" --epochs 1
 has "another filterbank" "$err" "late.safetensors has another filterbank than $tmp/other.lfc"

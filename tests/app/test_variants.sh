@@ -82,11 +82,21 @@ for name in lstm centred; do
 done
 is "rows of a divided sound" "$(wc -c < "$tmp/v/lstm.npy")" "$(wc -c < "$tmp/v/centred.npy")"
 
+# the network of --init, an LSTM too
+printf 'network = lstm\nwidth = 8\n' > "$tmp/v/short.conf"
+"$LINNET" train "$tmp/v/short.conf" --train "$tmp/set.lfc" --stack 2 --folder "$tmp/v/first" --epochs 1 -q
+run train --train "$tmp/set.lfc" --init "$tmp/v/first/best.safetensors" --folder "$tmp/v/second" --epochs 1 -q
+is "an LSTM" "0 network = lstm width = 8 layers = 3 stack = 2" \
+    "$status $(echo $(grep -E '^(network|layers|width|stack) ' "$tmp/v/second/train.conf"))"
+
 # ---- refused with one sentence --------------------------------------------------------------------------------------------------
 
 train="--train $tmp/set.lfc --folder $tmp/v/none -q"
 refused "an LSTM with heads" 1 "heads belongs to network = transformer" train "$tmp/v/lstm.conf" $train --network lstm --heads 2
 refused "an LSTM with attention" 1 "attention belongs to network = transformer" train "$tmp/v/lstm.conf" $train --network lstm --attention lsh
+refused "an LSTM from a transformer" 1 "it has another shape than this network: network lstm (the model: transformer)" \
+    train "$tmp/v/short.conf" $train --init "$tmp/model.safetensors"
+refused "layers of an LSTM" 1 "no path around them" train "$tmp/v/lstm.conf" $train --network lstm --layer-drop 0.1
 refused "rounds without lsh" 1 "lsh-rounds belongs to attention = lsh" train "$tmp/v/transformer.conf" $train --lsh-rounds 2
 refused "a feature map of softmax" 1 "feature-map belongs to attention = linear" \
     train "$tmp/v/transformer.conf" $train --attention softmax --feature-map poly2

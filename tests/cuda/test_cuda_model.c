@@ -232,7 +232,7 @@ int main(void)
     tcase_add_loop_test(network, rounded_operands, 0, 2);
     suite_add_tcase(suite, network);
     tcase_set_timeout(streams, 120);
-    tcase_add_loop_test(streams, an_encoder_equals_the_cpus, 0, STREAMS_SOFTMAX + 1);
+    tcase_add_loop_test(streams, an_encoder_equals_the_cpus, 0, STREAMS_KINDS + TEST_PAPER);
     tcase_add_loop_test(streams, company, 0, 2 * STREAMS_KINDS);
     tcase_add_loop_test(streams, phones, 0, STREAMS_KINDS);
     tcase_add_loop_test(streams, moved, 0, STREAMS_KINDS);

@@ -228,17 +228,6 @@ static const struct {
     {"attention_extremes", ops_case_attention_extremes},
     {"attention_splits", ops_case_attention_splits},
     {"attention_block", ops_case_attention_block},
-    {"lstm", ops_case_lstm},
-    {"lstm_large", ops_case_lstm_large},
-    {"lstm_alone", ops_case_lstm_alone},
-    {"lstm_splits", ops_case_lstm_splits},
-    {"softmax", ops_case_softmax},
-    {"softmax_long", ops_case_softmax_long},
-    {"softmax_splits", ops_case_softmax_splits},
-    {"lsh", ops_case_lsh},
-    {"mapped", ops_case_mapped},
-    {"mapped_long", ops_case_mapped_long},
-    {"mapped_splits", ops_case_mapped_splits},
     {"log_softmax", ops_case_log_softmax},
     {"softmax_rows", ops_case_softmax_rows},
     {"label_smoothing", ops_case_label_smoothing},
@@ -259,6 +248,19 @@ static const struct {
     {"decayed_long", ops_case_decayed_long},
     {"decayed_extremes", ops_case_decayed_extremes},
     {"decayed_splits", ops_case_decayed_splits},
+#ifndef LIN_NO_PAPER
+    {"lstm", ops_case_lstm},
+    {"lstm_large", ops_case_lstm_large},
+    {"lstm_alone", ops_case_lstm_alone},
+    {"lstm_splits", ops_case_lstm_splits},
+    {"softmax", ops_case_softmax},
+    {"softmax_long", ops_case_softmax_long},
+    {"softmax_splits", ops_case_softmax_splits},
+    {"lsh", ops_case_lsh},
+    {"mapped", ops_case_mapped},
+    {"mapped_long", ops_case_mapped_long},
+    {"mapped_splits", ops_case_mapped_splits},
+#endif
 };
 enum { OPS_CASES = sizeof ops_cases / sizeof *ops_cases };
 

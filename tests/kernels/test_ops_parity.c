@@ -31,9 +31,12 @@ END_TEST
 // The operations of a stream allocate nothing after the executor is created: as many allocations as without any case.
 START_TEST(nothing_is_allocated)
 {
-    const char *const streaming[] = {"linear_rows", "layer_norm_rows", "block_end", "conv_splits",  "attention_splits",
-                                     "lstm_alone",  "lstm_splits",     "carry",     "greedy",       "stack_frames",
-                                     "mapped_splits", "decayed_splits"};
+    const char *const streaming[] = {"linear_rows", "layer_norm_rows", "block_end", "conv_splits", "attention_splits", "carry",
+                                     "greedy", "stack_frames", "decayed_splits",
+#ifndef LIN_NO_PAPER
+                                     "lstm_alone", "lstm_splits", "mapped_splits"
+#endif
+    };
     ops_options options = plain;
     options.n_threads = 2;
     options.only = "none";

@@ -171,6 +171,24 @@ START_TEST(decays_belong_to_one_kind_of_attention)
 }
 END_TEST
 
+// A program that was built without the paper's comparison says so.
+START_TEST(rivals_need_the_paper)
+{
+    for (int i = 0; i < 5; i++) {
+        lin_config c = conv_config();
+        lin_error err = {0};
+        if (i == 1) c.feature_map = LIN_MAP_POLY2;
+        if (i == 2) c.attention = LIN_ATTENTION_SOFTMAX;
+        if (i == 3) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = c.lsh_chunk = 1;
+        if (i == 4)
+            c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 1, .width = 4, .mel_bins = 3, .outputs = 4, .stack = 1};
+        const int lacks = !TEST_PAPER && i > 0;
+        ck_assert_int_eq(lin_config_check(&c, &err), lacks ? LIN_UNSUPPORTED : LIN_OK);
+        ck_assert(!lacks || strstr(err.message, "without the paper's comparison (PAPER=0)"));
+    }
+}
+END_TEST
+
 // After as many steps as a half-life has, half is left; from head to head the half-lives grow by the same factor. The weights are
 // 0.
 START_TEST(initial_decays_are_spread)
@@ -240,6 +258,7 @@ int main(void)
     tcase_add_test(tests, parameters_lie_end_to_end);
     tcase_add_test(tests, initial_values_follow_the_seed);
     tcase_add_test(tests, decays_belong_to_one_kind_of_attention);
+    tcase_add_test(tests, rivals_need_the_paper);
     tcase_add_test(tests, initial_decays_are_spread);
     tcase_add_test(tests, a_failed_allocation_is_an_error);
     suite_add_tcase(suite, tests);

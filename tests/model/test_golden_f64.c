@@ -2,7 +2,10 @@
 #define LIN_REAL_DOUBLE
 #include "model/network.c"
 #include "model/transformer.c"
+#ifndef LIN_NO_PAPER
+#include "paper/attentions.c"
 #include "paper/lstm.c"
+#endif
 #include "tests/model/golden.h"
 
 START_TEST(small_case) { golden_check_case(golden_names[_i], lin_ops_ref(), 1e-9); }

@@ -2,7 +2,10 @@
 #define LIN_REAL_DOUBLE
 #include "model/network.c"
 #include "model/transformer.c"
+#ifndef LIN_NO_PAPER
+#include "paper/attentions.c"
 #include "paper/lstm.c"
+#endif
 
 #include "tests/support.h"
 
@@ -115,6 +118,7 @@ START_TEST(gradient_equals_finite_differences)
         p.config.conv_layers = 1;
     }
     vary(&p.config, cases[of].variant);
+    if (TEST_LACKS(&p.config)) return;
     ck_assert_msg(lin_params_create(&p.config, &p.params, &err) == LIN_OK, "%s", err.message);
     const size_t n = p.params.n_elements;
     p.values = test_buffer(n, sizeof *p.values);

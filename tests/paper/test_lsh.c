@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "kernels/ops.h"
 #include "kernels/ref/ref.h"
-#include "paper/lsh.h"
+#include "paper/attentions.h"
 #include "tests/golden/lsh.h"
 #include "tests/support.h"
 

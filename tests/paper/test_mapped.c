@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/npy.h"
 #include "kernels/ops.h"
-#include "paper/random_features.h"
+#include "paper/attentions.h"
 #include "tests/support.h"
 
 static const lin_ops_f64 *ref;

@@ -1,5 +1,0 @@
-// Softmax attention for AVX2 with FMA: vectors of 8 floats.
-#define LIN_SUFFIX avx2
-#define LIN_WIDTH 8
-#include "paper/cpu/softmax_attention_body.h"
-#include "paper/cpu/softmax_naive_body.h"

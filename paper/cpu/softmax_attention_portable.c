@@ -1,5 +1,0 @@
-// Softmax attention for any machine: vectors of 4 floats.
-#define LIN_SUFFIX portable
-#define LIN_WIDTH 4
-#include "paper/cpu/softmax_attention_body.h"
-#include "paper/cpu/softmax_naive_body.h"
