@@ -13,11 +13,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "linnet/front.h"
 #include "model/model_file.h"
-#include "score/edit.h"
-#include "train/acoustics.h"
-#include "train/augment.h"
 #include "train/cmd_train_sweep.h"
 #include "train/comm.h"
 #include "train/train.h"
@@ -39,9 +35,7 @@ typedef struct train_values {
         precision;
     double lr, min_lr, beta1, beta2, eps, weight_decay, clip_norm, ema, checkpoint_minutes, patience_minutes;
     // augmentation
-    int freq_masks, freq_width, time_masks, time_width;
-    double time_part;
-    lin_acoustics_options acoustics;
+    lin_augment_options augment;
 } train_values;
 
 #define AT(field) offsetof(train_values, field)
@@ -185,37 +179,37 @@ static const lin_option options[] = {
      .help = "Minutes between checkpoints; each epoch also ends with one"},
 
     {.type = LIN_OPTION_HEADING, .help = "Augmentation: acoustics (docs/training.md)"},
-    {.name = "gain-db", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.gain_db), .text = "0", .min = 0, .max = 60,
+    {.name = "gain-db", .type = LIN_OPTION_DOUBLE, .at = AT(augment.gain_db), .text = "0", .min = 0, .max = 60,
      .help = "The level of each utterance changes by up to this, up or down"},
-    {.name = "tilt-db", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.tilt_db), .text = "0", .min = 0, .max = 60,
+    {.name = "tilt-db", .type = LIN_OPTION_DOUBLE, .at = AT(augment.tilt_db), .text = "0", .min = 0, .max = 60,
      .help = "The highest bin changes by up to this against the lowest, those between in proportion"},
-    {.name = "warp", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.warp), .text = "0", .min = 0, .max = 0.5,
+    {.name = "warp", .type = LIN_OPTION_DOUBLE, .at = AT(augment.warp), .text = "0", .min = 0, .max = 0.5,
      .help = "Frequencies are scaled by 1 - X to 1 + X, as by another length of the vocal tract"},
-    {.name = "noise-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.noise_part), .text = "0", .min = 0, .max = 1,
+    {.name = "noise-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.noise_part), .text = "0", .min = 0, .max = 1,
      .help = "Part of the utterances with noise: of a random colour, hum, chords, bursts"},
-    {.name = "babble-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.babble_part), .text = "0", .min = 0, .max = 1,
+    {.name = "babble-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.babble_part), .text = "0", .min = 0, .max = 1,
      .help = "Part with three to six other utterances behind"},
-    {.name = "snr-low-db", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.snr_low_db), .text = "5", .min = -30, .max = 100,
+    {.name = "snr-low-db", .type = LIN_OPTION_DOUBLE, .at = AT(augment.snr_low_db), .text = "5", .min = -30, .max = 100,
      .help = "Lowest ratio of speech to noise or babble"},
-    {.name = "snr-high-db", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.snr_high_db), .text = "30", .min = -30, .max = 100,
+    {.name = "snr-high-db", .type = LIN_OPTION_DOUBLE, .at = AT(augment.snr_high_db), .text = "30", .min = -30, .max = 100,
      .help = "Highest ratio"},
-    {.name = "room-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.room_part), .text = "0", .min = 0, .max = 1,
+    {.name = "room-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.room_part), .text = "0", .min = 0, .max = 1,
      .help = "Part with reverberation, of 0.15 to 0.9 s"},
-    {.name = "band-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.band_part), .text = "0", .min = 0, .max = 1,
+    {.name = "band-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.band_part), .text = "0", .min = 0, .max = 1,
      .help = "Part with a limited band, as of a telephone"},
-    {.name = "silence-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.silence_part), .text = "0", .min = 0, .max = 1,
+    {.name = "silence-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.silence_part), .text = "0", .min = 0, .max = 1,
      .help = "Part replaced by noise alone, in which nothing is to be recognised"},
 
     {.type = LIN_OPTION_HEADING, .help = "Augmentation: masks (SpecAugment)"},
-    {.name = "freq-masks", .type = LIN_OPTION_INT, .at = AT(freq_masks), .text = "0", .min = 0, .max = 100,
+    {.name = "freq-masks", .type = LIN_OPTION_INT, .at = AT(augment.freq_masks), .text = "0", .min = 0, .max = 100,
      .help = "Frequency bands masked in each utterance"},
-    {.name = "freq-width", .type = LIN_OPTION_INT, .at = AT(freq_width), .text = "8", .min = 0, .max = 512,
+    {.name = "freq-width", .type = LIN_OPTION_INT, .at = AT(augment.freq_width), .text = "8", .min = 0, .max = 512,
      .help = "Maximum bins of a band"},
-    {.name = "time-masks", .type = LIN_OPTION_INT, .at = AT(time_masks), .text = "0", .min = 0, .max = 100,
+    {.name = "time-masks", .type = LIN_OPTION_INT, .at = AT(augment.time_masks), .text = "0", .min = 0, .max = 100,
      .help = "Time segments masked in each utterance"},
-    {.name = "time-width", .type = LIN_OPTION_INT, .at = AT(time_width), .text = "30", .min = 0, .max = 100000,
+    {.name = "time-width", .type = LIN_OPTION_INT, .at = AT(augment.time_width), .text = "30", .min = 0, .max = 100000,
      .help = "Maximum frames of a segment"},
-    {.name = "time-part", .type = LIN_OPTION_DOUBLE, .at = AT(time_part), .text = "0.1", .min = 0, .max = 1,
+    {.name = "time-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.time_part), .text = "0.1", .min = 0, .max = 1,
      .help = "Maximum part of the utterance that a segment covers"},
     {.type = LIN_OPTION_END},
 };
@@ -435,6 +429,7 @@ static lin_train_options learning_of(const train_values *v)
                                              .clip_norm = v->clip_norm,
                                              .clip = (lin_clip)v->clip,
                                              .average = v->ema},
+                               .augment = v->augment,
                                .seed = (unsigned long long)v->seed,
                                .threads = v->threads,
                                .checkpoint_s = 60 * v->checkpoint_minutes,
@@ -463,31 +458,11 @@ static lin_status inner_layers_of(const train_values *v, lin_train_options *o, l
 
 typedef struct watcher {
     const train_values *v;
-    lin_augment_options augment;
-    lin_acoustics_table *acoustics; // NULL: none
     lin_progress progress;
     double printed; // seconds of the run at the last line, if standard error is not a terminal
 } watcher;
 
 enum { LINE_EVERY_S = 60 };
-
-static int masks(void *context, int T, int D, uint64_t key, lin_mask *chosen)
-{
-    return lin_augment_masks(T, D, &((const watcher *)context)->augment, key, chosen);
-}
-
-static int acoustics(void *context, int T, float power, uint64_t key, lin_acoustics *a, float *bins)
-{
-    return lin_acoustics_draw(((const watcher *)context)->acoustics, T, power, key, a, bins);
-}
-
-static int silent(void *context, uint64_t key) { return lin_acoustics_silent(((const watcher *)context)->acoustics, key); }
-
-static int errors(void *context, const float *logp, int T, int V, const int *labels, int U)
-{
-    (void)context;
-    return lin_edit_greedy(logp, T, V, labels, U);
-}
 
 static void print_time(char *text, size_t size, double seconds)
 {
@@ -672,14 +647,6 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     return status;
 }
 
-// The table of the acoustics to train in; NULL if the options change no utterance.
-static lin_status make_acoustics(const train_values *v, const lin_dataset *set, lin_acoustics_table **table, lin_error *err)
-{
-    const lin_fbank_config fbank = lin_fbank_from_model(lin_dataset_feature_parameters(set), lin_dataset_mel_bins(set));
-    if (!lin_acoustics_any(&v->acoustics)) return LIN_OK;
-    return lin_acoustics_create(&v->acoustics, &fbank, table, err);
-}
-
 // Refuses a folder that already contains a run: its checkpoint may be days of work.
 static lin_status check_folder(const train_values *v, lin_error *err)
 {
@@ -757,12 +724,7 @@ static int run_one(lin_parsed *parsed)
 {
     const train_values *v = parsed->values;
     lin_error err = {0};
-    watcher w = {.v = v,
-                 .augment = {.freq_masks = v->freq_masks,
-                             .freq_width = v->freq_width,
-                             .time_masks = v->time_masks,
-                             .time_width = v->time_width,
-                             .time_part = v->time_part}};
+    watcher w = {.v = v};
     sets train = {0}, dev = {0};
     lin_model *model = NULL;
     lin_train_options learning = learning_of(v);
@@ -776,29 +738,18 @@ static int run_one(lin_parsed *parsed)
     learning.optimizer.decay_vectors = v->decay_all;
     if (status == LIN_OK) status = check_variant(parsed, &err);
     if (status == LIN_OK) status = inner_layers_of(v, &learning, &err);
-    if (status == LIN_OK) status = lin_augment_check(&w.augment, &err);
-    if (status == LIN_OK) status = lin_acoustics_check(&v->acoustics, &err);
+    if (status == LIN_OK) status = lin_augment_check(&v->augment, &err);
     if (status == LIN_OK && first) status = check_folder(v, &err);
     if (status == LIN_OK && v->resume && v->init && !v->quiet && first)
         lin_complain("--init is ignored: --resume uses the weights of the checkpoint");
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
     if (status == LIN_OK) status = make_model(parsed, &train, first, &model, &learning.keeps_norm, &err);
-    if (status == LIN_OK) status = make_acoustics(v, train.items[0], &w.acoustics, &err);
     if (status == LIN_OK) status = label(model, parsed, &train, &err);
     if (status == LIN_OK && first) status = open_folder(parsed, &lock, &err);
     status = lin_comm_agree(comm, status, &err);
     if (status == LIN_OK) {
-        const lin_train_hooks hooks = {.context = &w,
-                                       .masks = masks,
-                                       .most_masks = w.augment.freq_masks + w.augment.time_masks,
-                                       .acoustics = w.acoustics ? acoustics : NULL,
-                                       .silent = w.acoustics ? silent : NULL,
-                                       .errors = errors,
-                                       .progress = progress,
-                                       .note = note,
-                                       .left_out = left_out,
-                                       .stop = stop};
+        const lin_train_hooks hooks = {&w, progress, note, left_out, stop};
         lin_progress_begin(&w.progress, v->quiet || !first);
         status = lin_train(&learning, model, (const lin_dataset *const *)train.items, train.n,
                            (const lin_dataset *const *)dev.items, dev.n, &hooks, &err);
@@ -808,7 +759,6 @@ static int run_one(lin_parsed *parsed)
     int exit_status = status == LIN_STOPPED ? LIN_EXIT_INTERRUPTED : status == LIN_OK ? LIN_EXIT_OK : LIN_EXIT_FAILED;
     if (status != LIN_OK && (!known || lin_comm_speaks(comm))) exit_status = lin_give_up(&err);
     lin_train_unlock(lock);
-    lin_acoustics_destroy(w.acoustics);
     lin_model_destroy(model);
     close_sets(&train);
     close_sets(&dev);

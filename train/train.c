@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "linnet/front.h"
 #include "model/model_file.h"
 #include "train/train_internal.h"
 
@@ -191,7 +192,7 @@ static lin_status measure(lin_trainer *t, const lin_batches *plan, measured *all
     for (int i = rank; i < plan->n_batches && status == LIN_OK; i += ranks) {
         const int at = plan->offsets[i], n = plan->offsets[i + 1] - at;
         status = lin_train_measure(t, plan->items + at, n, err);
-        for (int b = 0; b < n && status == LIN_OK; b++) own[at + b] = (measured){t->host_losses[b], t->hooks->errors ? t->wrong[b] : 0};
+        for (int b = 0; b < n && status == LIN_OK; b++) own[at + b] = (measured){t->host_losses[b], t->wrong[b]};
     }
     status = lin_comm_agree(t->parallel.comm, status, err);
     return status == LIN_OK ? lin_comm_gather(t->parallel.comm, all, (size_t)t->dev.n * sizeof *all, err) : status;
@@ -224,7 +225,7 @@ static lin_status evaluate(lin_trainer *t, lin_train_progress *p, lin_error *err
     lin_batches_free(&plan);
     lin_free(all);
     p->dev_loss = loss_labels ? loss / (double)loss_labels : -1;
-    p->dev_per = t->hooks->errors && labels ? (double)wrong / (double)labels : -1;
+    p->dev_per = labels ? (double)wrong / (double)labels : -1;
     return status;
 }
 
@@ -523,7 +524,7 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
     if (!(o->join_part >= 0 && o->join_part <= 1)) return lin_fail(err, LIN_INVALID, "join_part is %g; must be 0 to 1", o->join_part);
     if (!(o->lr > 0 && o->lr <= 1))
         return lin_fail(err, LIN_INVALID, "the learning rate is %g; must be above 0 and at most 1", o->lr);
-    return LIN_OK;
+    return lin_augment_check(&o->augment, err);
 }
 
 static lin_status check_network(const lin_train_options *o, const lin_config *c, lin_error *err)
@@ -617,6 +618,10 @@ static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_s
     if (status == LIN_OK) status = t->ops->exec_create(t->ops, o->threads, &t->exec, err);
     if (status == LIN_OK) status = lin_optimizer_create(t->ops, t->exec, &m->params, &o->optimizer, &t->optimizer, err);
     if (status == LIN_OK) status = lin_parallel_create(t, err);
+    if (status == LIN_OK && lin_acoustics_any(&o->augment)) {
+        const lin_fbank_config fbank = lin_fbank_from_model(lin_dataset_feature_parameters(sets[0]), m->config.mel_bins);
+        status = lin_acoustics_create(&o->augment, &fbank, &t->acoustics, err);
+    }
     status = lin_comm_agree(o->comm, status, err);
     if (status != LIN_OK) return status;
     t->data = hash_items(&t->train);
@@ -647,6 +652,7 @@ static void tear_down(lin_trainer *t)
     lin_train_list_free(t, &t->dev);
     lin_optimizer_destroy(t->optimizer);
     if (t->exec) t->ops->exec_destroy(t->exec);
+    lin_acoustics_destroy(t->acoustics);
     lin_pool_destroy(t->pool);
 }
 

@@ -1,4 +1,4 @@
-// The acoustics of a batch: what the hooks of train.h draw, and the voices, which are other utterances. See kernels/acoustics.h.
+// The acoustics of a batch: what train/augment.h draws, and the voices, which are other utterances. See kernels/acoustics.h.
 #include <math.h>
 
 #include "base/memory.h"
@@ -31,7 +31,7 @@ static void power_of_utterance(void *context, int i, int thread)
 
 lin_status lin_train_find_powers(lin_trainer *t, lin_train_list *list, const float *steps, lin_error *err)
 {
-    if (!t->hooks->acoustics) return LIN_OK;
+    if (!t->acoustics) return LIN_OK;
     list->powers = lin_calloc((size_t)list->n, sizeof *list->powers);
     if (!list->powers) return lin_no_memory(err, "the power of each utterance", (size_t)list->n * sizeof *list->powers);
     powers_job job = {list, steps, t->model->config.mel_bins};
@@ -47,8 +47,7 @@ static uint64_t key_of(const lin_trainer *t, int item)
 
 int lin_train_labels(const lin_trainer *t, int item)
 {
-    const lin_train_hooks *h = t->hooks;
-    return h->silent && h->silent(h->context, key_of(t, item)) ? 0 : t->train.items[item].n_labels;
+    return t->acoustics && lin_acoustics_silent(t->acoustics, key_of(t, item)) ? 0 : t->train.items[item].n_labels;
 }
 
 // Another utterance in each voice, from a random frame on.
@@ -70,12 +69,11 @@ static void choose_voices(const lin_trainer *t, lin_acoustics *a, int item, uint
 
 void lin_train_draw_acoustics(lin_trainer *t, lin_train_block *host, int b, int item)
 {
-    const lin_train_hooks *h = t->hooks;
-    if (!h->acoustics) return;
+    if (!t->acoustics) return;
     const size_t row = (size_t)b * LIN_ACOUSTICS_ROWS * (size_t)t->model->config.mel_bins;
     const uint64_t key = key_of(t, item);
     lin_acoustics *a = &host->acoustics[b];
-    if (!h->acoustics(h->context, t->train.items[item].frames, t->train.powers[item], key, a, host->bins + row)) return;
+    if (!lin_acoustics_draw(t->acoustics, t->train.items[item].frames, t->train.powers[item], key, a, host->bins + row)) return;
     choose_voices(t, a, item, lin_random_key(key, LIN_TRAIN_KEY_ACOUSTICS));
     a->bins = t->device.bins + row;
     host->items[b].acoustics = t->device.acoustics + b;

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "kernels/acoustics.h"
+#include "score/edit.h"
 #include "train/train_internal.h"
 
 // Parts of a step: one for each of its batches on each process.
@@ -154,6 +155,7 @@ static int round_up(int n, int quantum) { return (n + quantum - 1) / quantum * q
 static size_t lay_out(const lin_trainer *t, void *bytes, lin_train_block *block)
 {
     lin_arena arena = {.base = bytes, .size = SIZE_MAX / 2};
+    const lin_augment_options *augment = &t->options->augment;
     const size_t B = (size_t)t->max_items;
     block->in_offsets = lin_arena_take(&arena, B + 1, sizeof *block->in_offsets);
     block->offsets = lin_arena_take(&arena, B + 1, sizeof *block->offsets);
@@ -162,8 +164,8 @@ static size_t lay_out(const lin_trainer *t, void *bytes, lin_train_block *block)
     block->label_offsets = lin_arena_take(&arena, B + 1, sizeof *block->label_offsets);
     block->labels = lin_arena_take(&arena, (size_t)t->max_labels, sizeof *block->labels);
     block->items = lin_arena_take(&arena, B, sizeof *block->items);
-    block->masks = lin_arena_take(&arena, B * (size_t)t->hooks->most_masks, sizeof *block->masks);
-    const size_t heard = t->hooks->acoustics ? B : 0;
+    block->masks = lin_arena_take(&arena, B * (size_t)(augment->freq_masks + augment->time_masks), sizeof *block->masks);
+    const size_t heard = t->acoustics ? B : 0;
     block->acoustics = lin_arena_take(&arena, heard, sizeof *block->acoustics);
     block->bins = lin_arena_take(&arena, heard * LIN_ACOUSTICS_ROWS * (size_t)t->model->config.mel_bins, sizeof *block->bins);
     block->key = lin_arena_take(&arena, 2, sizeof *block->key);
@@ -293,11 +295,9 @@ void lin_train_free_buffers(lin_trainer *t)
 // Masks of the b-th utterance, counted from `first`; returns their number.
 static int draw_masks(const lin_trainer *t, const lin_train_block *host, int first, int item)
 {
-    const lin_train_hooks *h = t->hooks;
-    if (!h->masks) return 0;
     const uint64_t key = lin_random_key(lin_random_key(t->options->seed, LIN_TRAIN_KEY_MASKS), (uint64_t)t->counters.epoch);
-    return h->masks(h->context, t->train.items[item].frames, t->model->config.mel_bins, lin_random_key(key, (uint64_t)item),
-                    host->masks + first);
+    return lin_augment_masks(t->train.items[item].frames, t->model->config.mel_bins, &t->options->augment,
+                             lin_random_key(key, (uint64_t)item), host->masks + first);
 }
 
 int lin_train_continues(const lin_trainer *t, int item)
@@ -573,8 +573,8 @@ static void count_wrong(void *context, int piece, int thread)
     lin_trainer *t = m->t;
     const lin_train_item *it = &t->dev.items[m->picked[piece]];
     const int V = t->model->config.outputs;
-    t->wrong[piece] = t->hooks->errors(t->hooks->context, t->host_logp + (size_t)m->host->offsets[piece] * (size_t)V, it->rows, V,
-                                       it->labels, it->n_labels);
+    t->wrong[piece] =
+        lin_edit_greedy(t->host_logp + (size_t)m->host->offsets[piece] * (size_t)V, it->rows, V, it->labels, it->n_labels);
 }
 
 lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err)
@@ -595,6 +595,6 @@ lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error
         ops->download(t->exec, t->host_logp, t->logp, (size_t)host.offsets[n] * (size_t)c->outputs * sizeof *t->logp);
     lin_status status = ops->finish(t->exec, err);
     measured m = {t, picked, &host};
-    if (status == LIN_OK && t->hooks->errors) lin_pool_run(t->pool, n, count_wrong, &m);
+    if (status == LIN_OK) lin_pool_run(t->pool, n, count_wrong, &m);
     return status;
 }

@@ -46,7 +46,7 @@ typedef struct lin_train_list {
     void **blocks; // the backend's copies: bytes of each set
     int n_blocks;
     float *steps, *norms; // of all items; of all speakers, or one for all: mean and istd [2, D] each
-    float *powers;        // of all items: the sum over the bins, mean over the frames; NULL if there is no hook that needs it
+    float *powers;        // of all items: the sum over the bins, mean over the frames; NULL if no acoustics need it
 } lin_train_list;
 
 /* The data of a batch, in one block that is filled on the host and uploaded. */
@@ -99,6 +99,7 @@ typedef struct lin_trainer {
     lin_weights *weights, *averaged; // averaged: those of the optimiser's average, packed to measure; NULL if there is none
     lin_activations *activations;
     lin_optimizer *optimizer;
+    lin_acoustics_table *acoustics; // NULL: utterances are heard as they were recorded
     lin_train_list train, dev;
     const lin_dataset *const *sets; // the training sets
     int n_sets;
@@ -143,7 +144,7 @@ static inline int lin_train_step_batches(const lin_trainer *t) { return t->optio
 /* Starts one step on batches from .. to-1 of the plan, of each of which this process computes its part; does not wait for it. Not
  * taken if t->parallel.status says so. */
 void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, double lr);
-/* Losses of utterances of the development list, and errors if there is a hook for them: t->host_losses, t->wrong [n]. With the
+/* Losses of utterances of the development list, and errors: t->host_losses, t->wrong [n]. With the
  * averaged weights, if there are any, as they were packed last. */
 lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err);
 
@@ -153,7 +154,7 @@ int lin_train_continues(const lin_trainer *t, int item);
 
 /* ---- train_acoustics.c ------------------------------------------------------------------------------------------------------ */
 
-/* The power of each utterance of the training list, if there is a hook for acoustics; steps [n, 2, D], on the host. */
+/* The power of each utterance of the training list, if there are acoustics; steps [n, 2, D], on the host. */
 lin_status lin_train_find_powers(lin_trainer *t, lin_train_list *list, const float *steps, lin_error *err);
 /* Labels of an utterance of the training list in this epoch: none if it is replaced by noise. */
 int lin_train_labels(const lin_trainer *t, int item);

@@ -162,7 +162,8 @@ static uint64_t hash_options(const lin_train_options *o)
                              (double)o->schedule, o->patience, o->min_lr, o->new_data,
                              (double)o->seed, o->speaker_norm, o->resume, (double)p->kind, p->beta1, p->beta2, p->eps, p->weight_decay,
                              p->decay_vectors, p->clip_norm, (double)p->clip, p->average, o->n_inner, o->inner_weight, o->label_smoothing};
-    return lin_hash(o->inner_layers, (size_t)o->n_inner * sizeof *o->inner_layers, lin_hash(values, sizeof values, 0));
+    const uint64_t hash = lin_hash(&o->augment, sizeof o->augment, lin_hash(values, sizeof values, 0));
+    return lin_hash(o->inner_layers, (size_t)o->n_inner * sizeof *o->inner_layers, hash);
 }
 
 static uint64_t hash_network(const lin_model *m)

@@ -13,7 +13,6 @@ typedef struct team {
     int other_rank; // with other_seed, or another set; -1: none
     unsigned long long other_seed;
     int nan;        // the weights begin with a NaN
-    const lin_acoustics_table *acoustics;
     int spoils;     // a weight of other_rank changes by itself, as in faulty memory
     watch watches[MOST];
     float *values[MOST];
@@ -38,24 +37,14 @@ static void one_rank(lin_comm *comm, void *context)
     lin_train_options o = m->options;
     const lin_features features = lin_features_default();
     o.comm = comm;
-    m->watches[r].acoustics = m->acoustics;
     comm->patience_s = 50;
     if (r == m->other_rank && m->other_seed) o.seed = m->other_seed;
     ck_assert_msg(lin_model_create(&m->config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK, "%s", err.message);
     if (m->nan) model->values[model->params.table[model->params.output[0]].offset] = NAN;
     ck_assert(lin_dataset_open(r == m->other_rank && !m->other_seed && !m->spoils ? dev_path : train_path, &set, &err) == LIN_OK);
     ck_assert(lin_dataset_open(dev_path, &dev, &err) == LIN_OK);
-    lin_train_hooks hooks = {.context = &m->watches[r],
-                                   .masks = hide_one,
-                                   .most_masks = 1,
-                                   .acoustics = m->acoustics ? draw_acoustics : NULL,
-                                   .silent = m->acoustics ? draw_silent : NULL,
-                                   .errors = greedy_errors,
-                                   .progress = on_progress,
-                                   .note = on_note,
-                                   .left_out = on_left_out,
-                                   .stop = on_stop};
-    if (m->spoils && r == m->other_rank) hooks.stop = spoil, hooks.context = model, hooks.progress = NULL, hooks.note = NULL, hooks.left_out = NULL;
+    lin_train_hooks hooks = {&m->watches[r], on_progress, on_note, on_left_out, on_stop};
+    if (m->spoils && r == m->other_rank) hooks = (lin_train_hooks){.context = model, .stop = spoil};
     m->status[r] = lin_train(&o, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, &m->errors[r]);
     if (r == 0) m->n = model->params.n_elements;
     m->values[r] = malloc(model->params.n_elements * sizeof(float));
@@ -131,9 +120,8 @@ START_TEST(several_processes_train_as_one)
 {
     char run[300];
     team m = new_team("whole", run);
-    lin_acoustics_table *acoustics = _i == N_VARIANTS + 1 ? some_acoustics(0.2) : NULL;
+    if (_i == N_VARIANTS + 1) m.options.augment = some_acoustics(0.2);
     m.config = variant(_i % N_VARIANTS);
-    m.acoustics = acoustics;
     if (_i == N_VARIANTS) { // the sums of the output's gradients begin only after the inner layer's loss, and after the last batch
         m.config.layers = 3;
         m.options.accumulate = 2;
@@ -149,7 +137,7 @@ START_TEST(several_processes_train_as_one)
     m.options.lr = 0.05;
     m.options.schedule = LIN_SCHEDULE_CONSTANT;
     float *one;
-    watch w = {.acoustics = acoustics};
+    watch w = {0};
     lin_error err = {0};
     size_t n;
     ck_assert_msg(train_network(m.config, &m.options, &w, &one, &n, &err) == LIN_OK, "%s", err.message);
@@ -177,7 +165,6 @@ START_TEST(several_processes_train_as_one)
         clear(&m);
     }
     free(one);
-    lin_acoustics_destroy(acoustics);
 }
 END_TEST
 
