@@ -18,8 +18,7 @@ typedef struct prepare_values {
 } prepare_values;
 
 static const lin_option options[] = {
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, lexicon),
-     .value = "DICT",
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, lexicon), .value = "DICT",
      .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with "
              "the program"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(prepare_values, output),

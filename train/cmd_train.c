@@ -18,24 +18,15 @@
 #include "train/comm.h"
 #include "train/train.h"
 
+// Rows of the table point into the structs of the library wherever an option is one of their fields.
 typedef struct train_values {
     lin_list train, dev;
-    const char *folder, *init, *name, *license, *device, *sweep;
-    lin_numbers sweep_seeds;
-    int resume, new_data, quiet, half;
-    // network
-    int normalize, layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
-    int network, attention, feature_map, features, decay, lsh_rounds, lsh_chunk, width;
-    lin_numbers decay_half_life_s;
-    int condition_every;
-    double dropout, layer_drop, join_part, inter_ctc_weight, label_smoothing;
-    lin_numbers inter_ctc_layers;
-    // learning
-    int epochs, batch_frames, accumulate, keep, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed, threads,
-        precision;
-    double lr, min_lr, beta1, beta2, eps, weight_decay, clip_norm, ema, checkpoint_minutes, patience_minutes;
-    // augmentation
-    lin_augment_options augment;
+    const char *init, *name, *license, *sweep;
+    int quiet, seed;
+    lin_numbers sweep_seeds, decay_half_life_s, inter_ctc_layers;
+    double checkpoint_minutes, patience_minutes;
+    lin_config network; // the usual values in fields that this network does not have
+    lin_train_options learning;
 } train_values;
 
 #define AT(field) offsetof(train_values, field)
@@ -45,11 +36,11 @@ static const lin_option options[] = {
      .help = "Feature cache to train on; may be repeated"},
     {.name = "dev", .type = LIN_OPTION_FILES, .at = AT(dev),
      .help = "Feature cache to evaluate on after each epoch; may be repeated"},
-    {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, .at = AT(folder),
+    {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, .at = AT(learning.folder),
      .help = "Folder of the run: log.tsv, curves.svg, checkpoint and best model; created if missing"},
-    {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(resume),
+    {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(learning.resume),
      .help = "Resume from the folder's checkpoint, with the same bits as an uninterrupted run"},
-    {.name = "new-data", .type = LIN_OPTION_FLAG, .at = AT(new_data),
+    {.name = "new-data", .type = LIN_OPTION_FLAG, .at = AT(learning.new_data),
      .help = "With --resume, --train may name other caches than before: the epoch that the run was in starts again"},
     {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init),
      .help = "Start with the weights, normalisation and emission delay of this model; network options that are not given are "
@@ -57,8 +48,8 @@ static const lin_option options[] = {
              "feed-forward. The dev caches are first scored with it: epoch 0 in log.tsv"},
     {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, stored in its file"},
     {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, stored in its file"},
-    {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(half), .help = "Store the best model in half precision: half the size"},
-    {.name = "keep", .type = LIN_OPTION_INT, .at = AT(keep), .text = "0", .min = 0, .max = 100000,
+    {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(learning.half), .help = "Store the best model in half precision: half the size"},
+    {.name = "keep", .type = LIN_OPTION_INT, .at = AT(learning.keep), .text = "0", .min = 0, .max = 100000,
      .help = "Also keep the models of so many last epochs, as epoch-N.safetensors, for linnet average"},
     {.name = "sweep", .type = LIN_OPTION_FILE, .at = AT(sweep),
      .help = "A run for each line of this file, a name and options (ema --ema 0.999), in folder/NAME.SEED; results.tsv in the folder, "
@@ -68,110 +59,110 @@ static const lin_option options[] = {
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
 
     {.type = LIN_OPTION_HEADING, .help = "Network (the defaults are the paper's)"},
-    {.name = "network", .type = LIN_OPTION_CHOICE, .at = AT(network), .text = "transformer", .choices = "transformer|lstm",
+    {.name = "network", .type = LIN_OPTION_CHOICE, .at = AT(network.network), .text = "transformer", .choices = "transformer|lstm",
      .help = "A transformer, or an LSTM, in both directions if bidirectional"},
-    {.name = "attention", .type = LIN_OPTION_CHOICE, .at = AT(attention), .text = "linear",
+    {.name = "attention", .type = LIN_OPTION_CHOICE, .at = AT(network.attention), .text = "linear",
      .choices = "linear|softmax|softmax-naive|lsh",
      .help = "Attention of a transformer: linear; softmax, in tiles or with all scores in memory as the paper timed it; lsh is "
              "the Reformer's"},
-    {.name = "feature-map", .type = LIN_OPTION_CHOICE, .at = AT(feature_map), .text = "elu", .choices = "elu|poly2|random",
+    {.name = "feature-map", .type = LIN_OPTION_CHOICE, .at = AT(network.feature_map), .text = "elu", .choices = "elu|poly2|random",
      .help = "Feature map of linear attention: elu + 1, all products of degree 2, or random features of the softmax kernel"},
-    {.name = "features", .type = LIN_OPTION_INT, .at = AT(features), .text = "128", .min = 1, .max = 1024,
+    {.name = "features", .type = LIN_OPTION_INT, .at = AT(network.features), .text = "128", .min = 1, .max = 1024,
      .help = "Number of random features of each head, for feature-map = random"},
-    {.name = "decay", .type = LIN_OPTION_CHOICE, .at = AT(decay), .text = "none", .choices = "none|fixed|gated",
+    {.name = "decay", .type = LIN_OPTION_CHOICE, .at = AT(network.decay), .text = "none", .choices = "none|fixed|gated",
      .help = "Forgetting in causal linear attention (elu): at each step the sums of a head are multiplied by a decay, a constant or a "
              "function of the input"},
     {.name = "decay-half-life-s", .type = LIN_OPTION_NUMBERS, .at = AT(decay_half_life_s), .text = "0.5,60", .min = 0.01, .max = 1e6,
      .value = "LOW,HIGH", .help = "Seconds in which the sums of the first and the last head of a layer halve, when training begins"},
-    {.name = "lsh-rounds", .type = LIN_OPTION_INT, .at = AT(lsh_rounds), .text = "4", .min = 1, .max = 16,
+    {.name = "lsh-rounds", .type = LIN_OPTION_INT, .at = AT(network.lsh_rounds), .text = "4", .min = 1, .max = 16,
      .help = "Rounds of hashing, for attention = lsh"},
-    {.name = "lsh-chunk", .type = LIN_OPTION_INT, .at = AT(lsh_chunk), .text = "32", .min = 1, .max = 1024,
+    {.name = "lsh-chunk", .type = LIN_OPTION_INT, .at = AT(network.lsh_chunk), .text = "32", .min = 1, .max = 1024,
      .help = "Frames of a chunk, for attention = lsh"},
-    {.name = "width", .type = LIN_OPTION_INT, .at = AT(width), .text = "320", .min = 1, .max = 1024,
+    {.name = "width", .type = LIN_OPTION_INT, .at = AT(network.width), .text = "320", .min = 1, .max = 1024,
      .help = "Units of an LSTM in each direction"},
-    {.name = "layers", .type = LIN_OPTION_INT, .at = AT(layers), .text = "9", .min = 1, .max = 64,
+    {.name = "layers", .type = LIN_OPTION_INT, .at = AT(network.layers), .text = "9", .min = 1, .max = 64,
      .help = "Layers; if not given, an LSTM has 3"},
-    {.name = "heads", .type = LIN_OPTION_INT, .at = AT(heads), .text = "6", .min = 1, .max = 64, .help = "Attention heads"},
-    {.name = "head-width", .type = LIN_OPTION_INT, .at = AT(head_width), .text = "32", .min = 1, .max = 256,
+    {.name = "heads", .type = LIN_OPTION_INT, .at = AT(network.heads), .text = "6", .min = 1, .max = 64, .help = "Attention heads"},
+    {.name = "head-width", .type = LIN_OPTION_INT, .at = AT(network.head_width), .text = "32", .min = 1, .max = 256,
      .help = "Width of a head"},
-    {.name = "feedforward", .type = LIN_OPTION_INT, .at = AT(feedforward), .text = "768", .min = 1, .max = 65536,
+    {.name = "feedforward", .type = LIN_OPTION_INT, .at = AT(network.feedforward), .text = "768", .min = 1, .max = 65536,
      .help = "Width of the feed-forward blocks"},
-    {.name = "stack", .type = LIN_OPTION_INT, .at = AT(stack), .text = "1", .min = 1, .max = 16,
+    {.name = "stack", .type = LIN_OPTION_INT, .at = AT(network.stack), .text = "1", .min = 1, .max = 16,
      .help = "Frames per step of the network"},
-    {.name = "ahead", .type = LIN_OPTION_INT, .at = AT(ahead), .text = "0", .min = 0, .max = 64,
+    {.name = "ahead", .type = LIN_OPTION_INT, .at = AT(network.ahead), .text = "0", .min = 0, .max = 64,
      .help = "Frames of look-ahead of each step; each adds one hop of latency"},
-    {.name = "direction", .type = LIN_OPTION_CHOICE, .at = AT(direction), .text = "causal", .choices = "bidirectional|causal",
+    {.name = "direction", .type = LIN_OPTION_CHOICE, .at = AT(network.causal), .text = "causal", .choices = "bidirectional|causal",
      .help = "A causal model can stream"},
-    {.name = "norm", .type = LIN_OPTION_CHOICE, .at = AT(norm), .text = "post", .choices = "post|pre",
+    {.name = "norm", .type = LIN_OPTION_CHOICE, .at = AT(network.norm), .text = "post", .choices = "post|pre",
      .help = "Layer norm after (the paper) or before each block"},
-    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(positions), .text = "none", .choices = "none|sinusoid|conv|centred-conv",
+    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(network.positions), .text = "none", .choices = "none|sinusoid|conv|centred-conv",
      .help = "How the network represents the order of frames; sinusoid and centred-conv cannot stream"},
-    {.name = "conv-kernel", .type = LIN_OPTION_INT, .at = AT(conv_kernel), .text = "0", .min = 0, .max = 63,
+    {.name = "conv-kernel", .type = LIN_OPTION_INT, .at = AT(network.conv_kernel), .text = "0", .min = 0, .max = 63,
      .help = "Taps of the convolution, for positions = conv; of centred-conv half of them reach later frames"},
-    {.name = "conv-layers", .type = LIN_OPTION_INT, .at = AT(conv_layers), .text = "0", .min = 0, .max = 64,
+    {.name = "conv-layers", .type = LIN_OPTION_INT, .at = AT(network.conv_layers), .text = "0", .min = 0, .max = 64,
      .help = "Number of layers, from the first, that begin with a convolution"},
-    {.name = "normalize", .type = LIN_OPTION_CHOICE, .at = AT(normalize), .text = "global", .choices = "global|speaker",
+    {.name = "normalize", .type = LIN_OPTION_CHOICE, .at = AT(learning.speaker_norm), .text = "global", .choices = "global|speaker",
      .help = "Mean and deviation of the training set, or of each speaker, as in Kaldi's recipes; speaker cannot stream"},
-    {.name = "dropout", .type = LIN_OPTION_DOUBLE, .at = AT(dropout), .text = "0.1", .min = 0, .max = 0.9,
+    {.name = "dropout", .type = LIN_OPTION_DOUBLE, .at = AT(network.dropout), .text = "0.1", .min = 0, .max = 0.9,
      .help = "Share of values dropped in training"},
 
-    {.name = "layer-drop", .type = LIN_OPTION_DOUBLE, .at = AT(layer_drop), .text = "0", .min = 0, .max = 0.9,
+    {.name = "layer-drop", .type = LIN_OPTION_DOUBLE, .at = AT(learning.layer_drop), .text = "0", .min = 0, .max = 0.9,
      .help = "Share of the layers of a transformer left out in each step of training (0.1)"},
-    {.name = "join-part", .type = LIN_OPTION_DOUBLE, .at = AT(join_part), .text = "0", .min = 0, .max = 1,
+    {.name = "join-part", .type = LIN_OPTION_DOUBLE, .at = AT(learning.join_part), .text = "0", .min = 0, .max = 1,
      .help = "Share of the utterances that continue the one before in the batch, as in one stream (0.75); for causal networks"},
-    {.name = "condition-every", .type = LIN_OPTION_INT, .at = AT(condition_every), .text = "0", .min = 0, .max = 63,
+    {.name = "condition-every", .type = LIN_OPTION_INT, .at = AT(network.condition_every), .text = "0", .min = 0, .max = 63,
      .help = "After every N layers of a transformer but the last, add a projection of its own prediction there to its sum "
              "(self-conditioning); if inter-ctc-layers is not given, these layers have CTC losses (3)"},
     {.name = "inter-ctc-layers", .type = LIN_OPTION_NUMBERS, .at = AT(inter_ctc_layers), .min = 1, .max = 63, .value = "N,N,...",
      .help = "Also train the outputs of the first N layers of a transformer with CTC losses (3,6)"},
-    {.name = "inter-ctc-weight", .type = LIN_OPTION_DOUBLE, .at = AT(inter_ctc_weight), .text = "0.3", .min = 0, .max = 0.99,
+    {.name = "inter-ctc-weight", .type = LIN_OPTION_DOUBLE, .at = AT(learning.inner_weight), .text = "0.3", .min = 0, .max = 0.99,
      .help = "Share of the mean of these losses in the whole loss"},
-    {.name = "label-smoothing", .type = LIN_OPTION_DOUBLE, .at = AT(label_smoothing), .text = "0", .min = 0, .max = 0.99,
+    {.name = "label-smoothing", .type = LIN_OPTION_DOUBLE, .at = AT(learning.label_smoothing), .text = "0", .min = 0, .max = 0.99,
      .help = "Share of the divergence of each frame's prediction from a uniform one in the loss (0.05)"},
 
     {.type = LIN_OPTION_HEADING, .help = "Learning"},
-    {.name = "epochs", .type = LIN_OPTION_INT, .at = AT(epochs), .text = "40", .min = 1, .max = 100000,
+    {.name = "epochs", .type = LIN_OPTION_INT, .at = AT(learning.epochs), .text = "40", .min = 1, .max = 100000,
      .help = "Passes over the data"},
-    {.name = "batch-frames", .type = LIN_OPTION_INT, .at = AT(batch_frames), .text = "16000", .min = 1, .max = 10000000,
+    {.name = "batch-frames", .type = LIN_OPTION_INT, .at = AT(learning.batch_frames), .text = "16000", .min = 1, .max = 10000000,
      .help = "Maximum frames in a batch"},
-    {.name = "accumulate", .type = LIN_OPTION_INT, .at = AT(accumulate), .text = "1", .min = 1, .max = 4096,
+    {.name = "accumulate", .type = LIN_OPTION_INT, .at = AT(learning.accumulate), .text = "1", .min = 1, .max = 4096,
      .help = "Batches of a step, as one batch that needs the memory of one of them"},
-    {.name = "max-frames", .type = LIN_OPTION_INT, .at = AT(max_frames), .text = "2400", .min = 1, .max = 1000000,
+    {.name = "max-frames", .type = LIN_OPTION_INT, .at = AT(learning.max_frames), .text = "2400", .min = 1, .max = 1000000,
      .help = "Longer utterances are left out"},
-    {.name = "optimizer", .type = LIN_OPTION_CHOICE, .at = AT(optimizer), .text = "radam", .choices = "adam|radam",
+    {.name = "optimizer", .type = LIN_OPTION_CHOICE, .at = AT(learning.optimizer.kind), .text = "radam", .choices = "adam|radam",
      .help = "The optimiser; RAdam is the paper's"},
-    {.name = "lr", .type = LIN_OPTION_DOUBLE, .at = AT(lr), .text = "1e-4", .min = 0, .max = 1, .help = "Learning rate"},
-    {.name = "warmup-steps", .type = LIN_OPTION_INT, .at = AT(warmup_steps), .text = "0", .min = 0, .max = 10000000,
+    {.name = "lr", .type = LIN_OPTION_DOUBLE, .at = AT(learning.lr), .text = "1e-4", .min = 0, .max = 1, .help = "Learning rate"},
+    {.name = "warmup-steps", .type = LIN_OPTION_INT, .at = AT(learning.warmup_steps), .text = "0", .min = 0, .max = 10000000,
      .help = "Steps over which the learning rate rises"},
-    {.name = "schedule", .type = LIN_OPTION_CHOICE, .at = AT(schedule), .text = "plateau", .choices = "plateau|cosine|constant",
+    {.name = "schedule", .type = LIN_OPTION_CHOICE, .at = AT(learning.schedule), .text = "plateau", .choices = "plateau|cosine|constant",
      .help = "plateau: halved when dev PER stops falling (the paper); cosine: falls to 0 at the last epoch"},
-    {.name = "patience", .type = LIN_OPTION_INT, .at = AT(patience), .text = "2", .min = 1, .max = 1000,
+    {.name = "patience", .type = LIN_OPTION_INT, .at = AT(learning.patience), .text = "2", .min = 1, .max = 1000,
      .help = "Epochs without a better dev PER before the rate is halved; five times as many while it is 95 % or more"},
-    {.name = "min-lr", .type = LIN_OPTION_DOUBLE, .at = AT(min_lr), .text = "1e-6", .min = 0, .max = 1,
+    {.name = "min-lr", .type = LIN_OPTION_DOUBLE, .at = AT(learning.min_lr), .text = "1e-6", .min = 0, .max = 1,
      .help = "The plateau schedule stops below this rate"},
-    {.name = "beta1", .type = LIN_OPTION_DOUBLE, .at = AT(beta1), .text = "0.9", .min = 0, .max = 0.9999,
+    {.name = "beta1", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.beta1), .text = "0.9", .min = 0, .max = 0.9999,
      .help = "Decay of the first moment"},
-    {.name = "beta2", .type = LIN_OPTION_DOUBLE, .at = AT(beta2), .text = "0.999", .min = 0, .max = 0.999999,
+    {.name = "beta2", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.beta2), .text = "0.999", .min = 0, .max = 0.999999,
      .help = "Decay of the second moment"},
-    {.name = "eps", .type = LIN_OPTION_DOUBLE, .at = AT(eps), .text = "1e-8", .min = 0, .max = 1,
+    {.name = "eps", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.eps), .text = "1e-8", .min = 0, .max = 1,
      .help = "Added to the root of the second moment"},
-    {.name = "weight-decay", .type = LIN_OPTION_DOUBLE, .at = AT(weight_decay), .text = "0.01", .min = 0, .max = 1,
+    {.name = "weight-decay", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.weight_decay), .text = "0.01", .min = 0, .max = 1,
      .help = "Decoupled weight decay, of matrices, with decay-all of everything"},
-    {.name = "decay-all", .type = LIN_OPTION_FLAG, .at = AT(decay_all),
+    {.name = "decay-all", .type = LIN_OPTION_FLAG, .at = AT(learning.optimizer.decay_vectors),
      .help = "Apply weight decay to biases and norms too; if not given, with optimizer = radam, as its published code does"},
-    {.name = "clip-norm", .type = LIN_OPTION_DOUBLE, .at = AT(clip_norm), .text = "1", .min = 0, .max = 1e9,
+    {.name = "clip-norm", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.clip_norm), .text = "1", .min = 0, .max = 1e9,
      .help = "Scale gradients down to this norm; 0: never"},
-    {.name = "clip", .type = LIN_OPTION_CHOICE, .at = AT(clip), .text = "tensor", .choices = "global|tensor",
+    {.name = "clip", .type = LIN_OPTION_CHOICE, .at = AT(learning.optimizer.clip), .text = "tensor", .choices = "global|tensor",
      .help = "Norm of all gradients together, or of each tensor (the paper's library)"},
-    {.name = "ema", .type = LIN_OPTION_DOUBLE, .at = AT(ema), .text = "0", .min = 0, .max = 0.999999,
+    {.name = "ema", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.average), .text = "0", .min = 0, .max = 0.999999,
      .help = "Measure and save an exponential moving average of the weights that keeps this share of itself at each step (0.999); 0: none"},
     {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .min = 0, .max = 2147483647,
      .help = "The same seed gives the same model"},
-    {.name = "threads", .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .min = 0, .max = 1024,
+    {.name = "threads", .type = LIN_OPTION_INT, .at = AT(learning.threads), .text = "0", .min = 0, .max = 1024,
      .help = "Threads of each process, 0: one per core; they do not change the result"},
-    {.name = "device", .type = LIN_OPTION_STRING, .at = AT(device), .text = "auto", .value = "auto|cpu|cuda[:N]",
+    {.name = "device", .type = LIN_OPTION_STRING, .at = AT(learning.device), .text = "auto", .value = "auto|cpu|cuda[:N]",
      .help = "Device for the network"},
-    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(precision), .text = "tf32", .choices = "fp32|tf32|bf16",
+    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(learning.precision), .text = "tf32", .choices = "fp32|tf32|bf16",
      .help = "Precision of matrix products (sums are always fp32); on a CPU tf32 is fp32, bf16 needs AVX512-BF16 or arm64 with BF16"},
     {.name = "patience-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(patience_minutes), .text = "10", .min = 0, .max = 1e6,
      .help = "With several processes (mpirun, srun): end the run if nothing comes from another one for so long; 0: wait for ever"},
@@ -179,121 +170,106 @@ static const lin_option options[] = {
      .help = "Minutes between checkpoints; each epoch also ends with one"},
 
     {.type = LIN_OPTION_HEADING, .help = "Augmentation: acoustics (docs/training.md)"},
-    {.name = "gain-db", .type = LIN_OPTION_DOUBLE, .at = AT(augment.gain_db), .text = "0", .min = 0, .max = 60,
+    {.name = "gain-db", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.gain_db), .text = "0", .min = 0, .max = 60,
      .help = "The level of each utterance changes by up to this, up or down"},
-    {.name = "tilt-db", .type = LIN_OPTION_DOUBLE, .at = AT(augment.tilt_db), .text = "0", .min = 0, .max = 60,
+    {.name = "tilt-db", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.tilt_db), .text = "0", .min = 0, .max = 60,
      .help = "The highest bin changes by up to this against the lowest, those between in proportion"},
-    {.name = "warp", .type = LIN_OPTION_DOUBLE, .at = AT(augment.warp), .text = "0", .min = 0, .max = 0.5,
+    {.name = "warp", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.warp), .text = "0", .min = 0, .max = 0.5,
      .help = "Frequencies are scaled by 1 - X to 1 + X, as by another length of the vocal tract"},
-    {.name = "noise-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.noise_part), .text = "0", .min = 0, .max = 1,
+    {.name = "noise-part", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.noise_part), .text = "0", .min = 0, .max = 1,
      .help = "Part of the utterances with noise: of a random colour, hum, chords, bursts"},
-    {.name = "babble-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.babble_part), .text = "0", .min = 0, .max = 1,
+    {.name = "babble-part", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.babble_part), .text = "0", .min = 0, .max = 1,
      .help = "Part with three to six other utterances behind"},
-    {.name = "snr-low-db", .type = LIN_OPTION_DOUBLE, .at = AT(augment.snr_low_db), .text = "5", .min = -30, .max = 100,
+    {.name = "snr-low-db", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.snr_low_db), .text = "5", .min = -30, .max = 100,
      .help = "Lowest ratio of speech to noise or babble"},
-    {.name = "snr-high-db", .type = LIN_OPTION_DOUBLE, .at = AT(augment.snr_high_db), .text = "30", .min = -30, .max = 100,
+    {.name = "snr-high-db", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.snr_high_db), .text = "30", .min = -30, .max = 100,
      .help = "Highest ratio"},
-    {.name = "room-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.room_part), .text = "0", .min = 0, .max = 1,
+    {.name = "room-part", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.room_part), .text = "0", .min = 0, .max = 1,
      .help = "Part with reverberation, of 0.15 to 0.9 s"},
-    {.name = "band-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.band_part), .text = "0", .min = 0, .max = 1,
+    {.name = "band-part", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.band_part), .text = "0", .min = 0, .max = 1,
      .help = "Part with a limited band, as of a telephone"},
-    {.name = "silence-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.silence_part), .text = "0", .min = 0, .max = 1,
+    {.name = "silence-part", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.silence_part), .text = "0", .min = 0, .max = 1,
      .help = "Part replaced by noise alone, in which nothing is to be recognised"},
 
     {.type = LIN_OPTION_HEADING, .help = "Augmentation: masks (SpecAugment)"},
-    {.name = "freq-masks", .type = LIN_OPTION_INT, .at = AT(augment.freq_masks), .text = "0", .min = 0, .max = 100,
+    {.name = "freq-masks", .type = LIN_OPTION_INT, .at = AT(learning.augment.freq_masks), .text = "0", .min = 0, .max = 100,
      .help = "Frequency bands masked in each utterance"},
-    {.name = "freq-width", .type = LIN_OPTION_INT, .at = AT(augment.freq_width), .text = "8", .min = 0, .max = 512,
+    {.name = "freq-width", .type = LIN_OPTION_INT, .at = AT(learning.augment.freq_width), .text = "8", .min = 0, .max = 512,
      .help = "Maximum bins of a band"},
-    {.name = "time-masks", .type = LIN_OPTION_INT, .at = AT(augment.time_masks), .text = "0", .min = 0, .max = 100,
+    {.name = "time-masks", .type = LIN_OPTION_INT, .at = AT(learning.augment.time_masks), .text = "0", .min = 0, .max = 100,
      .help = "Time segments masked in each utterance"},
-    {.name = "time-width", .type = LIN_OPTION_INT, .at = AT(augment.time_width), .text = "30", .min = 0, .max = 100000,
+    {.name = "time-width", .type = LIN_OPTION_INT, .at = AT(learning.augment.time_width), .text = "30", .min = 0, .max = 100000,
      .help = "Maximum frames of a segment"},
-    {.name = "time-part", .type = LIN_OPTION_DOUBLE, .at = AT(augment.time_part), .text = "0.1", .min = 0, .max = 1,
+    {.name = "time-part", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.time_part), .text = "0.1", .min = 0, .max = 1,
      .help = "Maximum part of the utterance that a segment covers"},
     {.type = LIN_OPTION_END},
 };
 #undef AT
 
-/* ---- from options to the library's structs ---------------------------------------------------------------------------------- */
+/* ---- options of the network --------------------------------------------------------------------------------------------------- */
 
-// Options of a variant, and whether this network is of it.
-typedef struct variant_option {
-    const char *name, *variant;
-    size_t at;
-    int applies;
-} variant_option;
+// Whether an option is a number or a choice of the network, which belongs to the model rather than to its training.
+static int of_network(const lin_option *o)
+{
+    return (o->type == LIN_OPTION_INT || o->type == LIN_OPTION_CHOICE) && o->at >= offsetof(train_values, network) &&
+           o->at < offsetof(train_values, network) + sizeof(lin_config);
+}
+
+static int field_of(const lin_config *c, const lin_option *o)
+{
+    int value;
+    memcpy(&value, (const char *)c + (o->at - offsetof(train_values, network)), sizeof value);
+    return value;
+}
+
+// The kind of network that an option belongs to and that this one is not; NULL if it has the option.
+static const char *lacks(const lin_config *c, const lin_option *o)
+{
+    const int transformer = c->network == LIN_NETWORK_TRANSFORMER, lsh = transformer && c->attention == LIN_ATTENTION_LSH,
+              linear = transformer && c->attention == LIN_ATTENTION_LINEAR, elu = linear && c->feature_map == LIN_MAP_ELU;
+    const struct {
+        const char *names, *kind;
+        int applies;
+    } kinds[] = {{" attention heads head-width feedforward condition-every norm positions conv-kernel conv-layers ", "network = transformer",
+                  transformer},
+                 {" feature-map ", "attention = linear", linear},
+                 {" features ", "feature-map = random", linear && c->feature_map == LIN_MAP_RANDOM},
+                 {" decay ", "causal linear attention with feature-map = elu", elu && c->causal},
+                 {" lsh-rounds lsh-chunk ", "attention = lsh", lsh},
+                 {" width ", "network = lstm", !transformer}};
+    char name[32];
+    snprintf(name, sizeof name, " %s ", o->name);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!kinds[i].applies && strstr(kinds[i].names, name)) return kinds[i].kind;
+    return NULL;
+}
 
 // Refuses options that this network does not have, unless they have their default values, as in the train.conf of a run.
-static lin_status check_variant(lin_parsed *parsed, lin_error *err)
+static lin_status check_network(lin_parsed *parsed, lin_error *err)
 {
     train_values *v = parsed->values, defaults;
     lin_parsed unset;
-    const int lstm = v->network == LIN_NETWORK_LSTM, transformer = !lstm, lsh = transformer && v->attention == LIN_ATTENTION_LSH,
-              linear = transformer && v->attention == LIN_ATTENTION_LINEAR;
-    static const char *const of_transformer = "network = transformer";
-    const variant_option list[] = {{"attention", of_transformer, offsetof(train_values, attention), transformer},
-                                   {"heads", of_transformer, offsetof(train_values, heads), transformer},
-                                   {"head-width", of_transformer, offsetof(train_values, head_width), transformer},
-                                   {"feedforward", of_transformer, offsetof(train_values, feedforward), transformer},
-                                   {"condition-every", of_transformer, offsetof(train_values, condition_every), transformer},
-                                   {"norm", of_transformer, offsetof(train_values, norm), transformer},
-                                   {"positions", of_transformer, offsetof(train_values, positions), transformer},
-                                   {"conv-kernel", of_transformer, offsetof(train_values, conv_kernel), transformer},
-                                   {"conv-layers", of_transformer, offsetof(train_values, conv_layers), transformer},
-                                   {"feature-map", "attention = linear", offsetof(train_values, feature_map), linear},
-                                   {"features", "feature-map = random", offsetof(train_values, features),
-                                    linear && v->feature_map == LIN_MAP_RANDOM},
-                                   {"decay", "causal linear attention with feature-map = elu", offsetof(train_values, decay),
-                                    linear && v->feature_map == LIN_MAP_ELU && v->direction},
-                                   {"lsh-rounds", "attention = lsh", offsetof(train_values, lsh_rounds), lsh},
-                                   {"lsh-chunk", "attention = lsh", offsetof(train_values, lsh_chunk), lsh},
-                                   {"width", "network = lstm", offsetof(train_values, width), lstm}};
     lin_status status = lin_options_begin(parsed->command, &defaults, &unset, err);
-    for (size_t i = 0; i < sizeof list / sizeof *list && status == LIN_OK; i++) {
-        int *value = (int *)(void *)((unsigned char *)v + list[i].at);
-        const int *usual = (const int *)(const void *)((const unsigned char *)&defaults + list[i].at);
-        if (!list[i].applies && *value != *usual)
-            status = lin_fail(err, LIN_INVALID, "%s belongs to %s, which this network has not; leave it out", list[i].name,
-                              list[i].variant);
+    for (const lin_option *o = options; o->type != LIN_OPTION_END && status == LIN_OK; o++) {
+        const char *kind = of_network(o) ? lacks(&v->network, o) : NULL;
+        if (kind && field_of(&v->network, o) != field_of(&defaults.network, o))
+            status = lin_fail(err, LIN_INVALID, "%s belongs to %s, which this network has not; leave it out", o->name, kind);
     }
     lin_options_free(&unset);
-    const int row = lin_options_find(parsed->command, "layers");
-    if (lstm && parsed->from[row] == LIN_FROM_DEFAULT) v->layers = 3;
+    if (v->network.network == LIN_NETWORK_LSTM && parsed->from[lin_options_find(parsed->command, "layers")] == LIN_FROM_DEFAULT)
+        v->network.layers = 3;
     return status;
 }
 
-// The options that describe the network, and the fields of a configuration that hold them.
-static const struct {
-    const char *name;
-    size_t field;
-} network_options[] = {{"network", offsetof(lin_config, network)},
-                       {"attention", offsetof(lin_config, attention)},
-                       {"feature-map", offsetof(lin_config, feature_map)},
-                       {"features", offsetof(lin_config, features)},
-                       {"direction", offsetof(lin_config, causal)},
-                       {"decay", offsetof(lin_config, decay)},
-                       {"lsh-rounds", offsetof(lin_config, lsh_rounds)},
-                       {"lsh-chunk", offsetof(lin_config, lsh_chunk)},
-                       {"width", offsetof(lin_config, width)},
-                       {"layers", offsetof(lin_config, layers)},
-                       {"heads", offsetof(lin_config, heads)},
-                       {"head-width", offsetof(lin_config, head_width)},
-                       {"feedforward", offsetof(lin_config, feedforward)},
-                       {"stack", offsetof(lin_config, stack)},
-                       {"ahead", offsetof(lin_config, ahead)},
-                       {"norm", offsetof(lin_config, norm)},
-                       {"positions", offsetof(lin_config, positions)},
-                       {"conv-kernel", offsetof(lin_config, conv_kernel)},
-                       {"conv-layers", offsetof(lin_config, conv_layers)},
-                       {"condition-every", offsetof(lin_config, condition_every)}};
-enum { N_NETWORK_OPTIONS = sizeof network_options / sizeof *network_options };
-
-static int field_of(const lin_config *c, int i)
+// The network of the options on these features and labels, with 0 in the fields that it does not have.
+static lin_config network_of(const train_values *v, const lin_dataset *set)
 {
-    int value;
-    memcpy(&value, (const char *)c + network_options[i].field, sizeof value);
-    return value;
+    lin_config config = v->network;
+    for (const lin_option *o = options; o->type != LIN_OPTION_END; o++)
+        if (of_network(o) && lacks(&v->network, o)) memset((char *)&config + (o->at - offsetof(train_values, network)), 0, sizeof(int));
+    config.mel_bins = lin_dataset_mel_bins(set);
+    config.outputs = lin_dataset_outputs(set);
+    return config;
 }
 
 static void adopt(lin_parsed *parsed, const char *name, int value)
@@ -312,9 +288,9 @@ static lin_status complete(lin_parsed *parsed, lin_error *err)
     const train_values *v = parsed->values;
     char path[4096];
     lin_model *from = NULL;
-    adopt(parsed, "decay-all", v->optimizer == LIN_RADAM);
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
-    if (v->resume && lin_model_load(path, &from, &(lin_error){0}) != LIN_OK) from = NULL;
+    adopt(parsed, "decay-all", v->learning.optimizer.kind == LIN_RADAM);
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->learning.folder);
+    if (v->learning.resume && lin_model_load(path, &from, &(lin_error){0}) != LIN_OK) from = NULL;
     if (!from && v->init) {
         const lin_status status = lin_model_load(v->init, &from, err);
         if (status != LIN_OK) return status;
@@ -322,21 +298,20 @@ static lin_status complete(lin_parsed *parsed, lin_error *err)
     if (!from) return LIN_OK;
     adopt(parsed, "network", (int)from->config.network);
     // another kind has other options; it is refused when its weights are to be copied
-    for (int i = 0; i < N_NETWORK_OPTIONS && v->network == (int)from->config.network; i++) {
-        const int value = field_of(&from->config, i);
-        const lin_option *o = &parsed->command->options[lin_options_find(parsed->command, network_options[i].name)];
-        if (value == 0 && o->min > 0) continue;                                 // it belongs to another variant
-        if (o->at == offsetof(train_values, decay) && !v->direction) continue; // nothing is forgotten in both directions
-        adopt(parsed, o->name, value);
+    const int same = v->network.network == from->config.network;
+    if (same) adopt(parsed, "direction", from->config.causal);
+    for (const lin_option *o = options; o->type != LIN_OPTION_END && same; o++) {
+        if (!of_network(o) || (field_of(&from->config, o) == 0 && o->min > 0)) continue; // it belongs to another variant
+        if (o->at == offsetof(train_values, network.decay) && !v->network.causal) continue; // nothing is forgotten in both directions
+        adopt(parsed, o->name, field_of(&from->config, o));
     }
     adopt(parsed, "normalize", from->speaker_norm);
     lin_model_destroy(from);
     return LIN_OK;
 }
 
-static void add_value(lin_buffer *out, const lin_command *command, int i, int value)
+static void add_value(lin_buffer *out, const lin_option *o, int value)
 {
-    const lin_option *o = &command->options[lin_options_find(command, network_options[i].name)];
     const char *word = o->type == LIN_OPTION_CHOICE ? o->choices : NULL;
     for (int k = value; k > 0 && word; k--) word = strchr(word, '|') + 1;
     if (word) lin_buffer_format(out, "%.*s", (int)strcspn(word, "|"), word);
@@ -344,15 +319,15 @@ static void add_value(lin_buffer *out, const lin_command *command, int i, int va
 }
 
 // "stack 1 (the model: 3), ahead 0 (the model: 12)"; NULL if nothing differs, or memory is short. Released with lin_free.
-static char *differences(const lin_command *command, const lin_config *own, const lin_config *models)
+static char *differences(const lin_config *own, const lin_config *models)
 {
     lin_buffer out = {0};
-    for (int i = 0; i < N_NETWORK_OPTIONS; i++) {
-        if (field_of(own, i) == field_of(models, i)) continue;
-        lin_buffer_format(&out, "%s%s ", out.n ? ", " : "", network_options[i].name);
-        add_value(&out, command, i, field_of(own, i));
+    for (const lin_option *o = options; o->type != LIN_OPTION_END; o++) {
+        if (!of_network(o) || field_of(own, o) == field_of(models, o)) continue;
+        lin_buffer_format(&out, "%s%s ", out.n ? ", " : "", o->name);
+        add_value(&out, o, field_of(own, o));
         lin_buffer_text(&out, " (the model: ");
-        add_value(&out, command, i, field_of(models, i));
+        add_value(&out, o, field_of(models, o));
         lin_buffer_text(&out, ")");
         if (own->network != models->network) break; // its other options are others
     }
@@ -362,84 +337,10 @@ static char *differences(const lin_command *command, const lin_config *own, cons
     return out.data;
 }
 
-static lin_config network_of(const train_values *v, int mel_bins, int outputs)
-{
-    if (v->network == LIN_NETWORK_LSTM)
-        return (lin_config){.network = LIN_NETWORK_LSTM,
-                            .layers = v->layers,
-                            .width = v->width,
-                            .mel_bins = mel_bins,
-                            .outputs = outputs,
-                            .stack = v->stack,
-                            .ahead = v->ahead,
-                            .causal = v->direction,
-                            .dropout = v->dropout};
-    const int lsh = v->attention == LIN_ATTENTION_LSH;
-    return (lin_config){.attention = (lin_attention_kind)v->attention,
-                        .feature_map = (lin_map_kind)v->feature_map,
-                        .features = v->feature_map == LIN_MAP_RANDOM ? v->features : 0,
-                        .decay = (lin_decay_kind)v->decay,
-                        .lsh_rounds = lsh ? v->lsh_rounds : 0,
-                        .lsh_chunk = lsh ? v->lsh_chunk : 0,
-                        .layers = v->layers,
-                        .heads = v->heads,
-                        .head_width = v->head_width,
-                        .feedforward = v->feedforward,
-                        .mel_bins = mel_bins,
-                        .outputs = outputs,
-                        .stack = v->stack,
-                        .ahead = v->ahead,
-                        .positions = (lin_positions)v->positions,
-                        .conv_kernel = v->conv_kernel,
-                        .conv_layers = v->conv_layers,
-                        .norm = (lin_norm)v->norm,
-                        .condition_every = v->condition_every,
-                        .causal = v->direction,
-                        .dropout = v->dropout};
-}
-
-static lin_train_options learning_of(const train_values *v)
-{
-    return (lin_train_options){.folder = v->folder,
-                               .device = v->device,
-                               .precision = (lin_precision)v->precision,
-                               .resume = v->resume,
-                               .measures_first = v->init != NULL,
-                               .new_data = v->new_data,
-                               .epochs = v->epochs,
-                               .batch_frames = v->batch_frames,
-                               .accumulate = v->accumulate,
-                               .layer_drop = v->layer_drop,
-                               .join_part = v->join_part,
-                               .inner_weight = v->inter_ctc_weight,
-                               .label_smoothing = v->label_smoothing,
-                               .keep = v->keep,
-                               .max_frames = v->max_frames,
-                               .lr = v->lr,
-                               .warmup_steps = v->warmup_steps,
-                               .schedule = (lin_schedule)v->schedule,
-                               .patience = v->patience,
-                               .min_lr = v->min_lr,
-                               .optimizer = {.kind = (lin_optimizer_kind)v->optimizer,
-                                             .beta1 = v->beta1,
-                                             .beta2 = v->beta2,
-                                             .eps = v->eps,
-                                             .weight_decay = v->weight_decay,
-                                             .decay_vectors = v->decay_all,
-                                             .clip_norm = v->clip_norm,
-                                             .clip = (lin_clip)v->clip,
-                                             .average = v->ema},
-                               .augment = v->augment,
-                               .seed = (unsigned long long)v->seed,
-                               .threads = v->threads,
-                               .checkpoint_s = 60 * v->checkpoint_minutes,
-                               .half = v->half,
-                               .speaker_norm = v->normalize};
-}
-
 static lin_status inner_layers_of(const train_values *v, lin_train_options *o, lin_error *err)
 {
     const lin_numbers *layers = &v->inter_ctc_layers;
+    const int every = v->network.condition_every;
     if (layers->count > LIN_TRAIN_INNER)
         return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %d layers; at most %d are possible", layers->count, LIN_TRAIN_INNER);
     for (int i = 0; i < layers->count; i++) {
@@ -448,9 +349,8 @@ static lin_status inner_layers_of(const train_values *v, lin_train_options *o, l
             return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %g, which is not a number of layers", layers->items[i]);
     }
     o->n_inner = layers->count;
-    if (!o->n_inner && v->condition_every)
-        for (int l = v->condition_every; l < v->layers && o->n_inner < LIN_TRAIN_INNER; l += v->condition_every)
-            o->inner_layers[o->n_inner++] = l;
+    for (int l = every; layers->count == 0 && every && l < v->network.layers && o->n_inner < LIN_TRAIN_INNER; l += every)
+        o->inner_layers[o->n_inner++] = l;
     return LIN_OK;
 }
 
@@ -571,11 +471,10 @@ static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *
             if (!cJSON_AddItemToObject(settings, o->name, array)) cJSON_Delete(array), good = 0;
         }
         if (o->type == LIN_OPTION_CHOICE) {
-            const char *word = o->choices;
-            for (int i = *(const int *)at; i > 0 && word; i--) word = strchr(word, '|') + 1;
-            char text[32];
-            snprintf(text, sizeof text, "%.*s", (int)strcspn(word, "|"), word);
-            good = good && cJSON_AddStringToObject(settings, o->name, text);
+            lin_buffer word = {0};
+            add_value(&word, o, *(const int *)at);
+            good = good && word.data && cJSON_AddStringToObject(settings, o->name, word.data);
+            lin_buffer_free(&word);
         }
     }
     good = good && lin_provenance_add(root, model->provenance);
@@ -603,7 +502,7 @@ static lin_status resume_provenance(const train_values *v, lin_model *model, lin
 {
     char path[4096];
     lin_model *from;
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->learning.folder);
     if (lin_model_load(path, &from, &(lin_error){0}) != LIN_OK) return LIN_OK;
     const lin_status status = lin_model_label(model, NULL, NULL, from->provenance, err);
     lin_model_destroy(from);
@@ -616,17 +515,17 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
 {
     const train_values *v = parsed->values;
     const lin_dataset *first = train->items[0];
-    const lin_config config = network_of(v, lin_dataset_mel_bins(first), lin_dataset_outputs(first));
+    const lin_config config = network_of(v, first);
     lin_status status =
         lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first), (uint64_t)v->seed, model, err);
-    if (status == LIN_OK && v->decay) status = init_decay(v, *model, err);
-    if (status == LIN_OK && v->resume) return resume_provenance(v, *model, err);
+    if (status == LIN_OK && config.decay) status = init_decay(v, *model, err);
+    if (status == LIN_OK && v->learning.resume) return resume_provenance(v, *model, err);
     if (status != LIN_OK || !v->init) return status;
     lin_model *from;
     status = lin_model_load(v->init, &from, err);
     if (status != LIN_OK) return status;
     lin_error why;
-    char *differ = differences(parsed->command, &config, &from->config);
+    char *differ = differences(&config, &from->config);
     status = lin_model_copy_weights(*model, from, &why);
     if (status != LIN_OK)
         lin_fail(err, status, "--init %s cannot be used: %s%s%s", v->init, why.message, differ ? ": " : "", differ ? differ : "");
@@ -652,14 +551,14 @@ static lin_status check_folder(const train_values *v, lin_error *err)
 {
     char path[4096];
     static const char *const written[] = {"train.conf", "best.safetensors", "log.tsv", "curves.svg"};
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
-    if (v->resume) return LIN_OK;
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->learning.folder);
+    if (v->learning.resume) return LIN_OK;
     if (access(path, F_OK) == 0)
         return lin_fail(err, LIN_INVALID, "%s already contains a run; resume it with --resume, or name another --folder",
-                        v->folder);
+                        v->learning.folder);
     lin_status status = LIN_OK;
     for (size_t i = 0; i < sizeof written / sizeof *written && status == LIN_OK; i++) {
-        snprintf(path, sizeof path, "%s/%s", v->folder, written[i]);
+        snprintf(path, sizeof path, "%s/%s", v->learning.folder, written[i]);
         status = lin_guard_writes(path, err);
     }
     return status;
@@ -670,7 +569,7 @@ static lin_status keep_options(const lin_parsed *parsed, lin_error *err)
 {
     const train_values *v = parsed->values;
     char path[4096], *text;
-    snprintf(path, sizeof path, "%s/train.conf", v->folder);
+    snprintf(path, sizeof path, "%s/train.conf", v->learning.folder);
     lin_status status = lin_options_text(parsed, LIN_FROM_DEFAULT, &text, err);
     if (status != LIN_OK) return status;
     status = lin_file_write_all(path, text, strlen(text), err);
@@ -688,33 +587,43 @@ static void report_threads(const lin_comm *comm, int threads)
                 : "");
 }
 
-// Connects to the processes that mpirun or srun started with this one, and gives each its share of the cores, or its own GPU.
-static lin_status join(const train_values *v, lin_train_options *learning, char device[32], lin_error *err)
+// Connects to the processes that mpirun or srun started with this one; NULL if there are none.
+static lin_status join(const train_values *v, lin_comm **comm, lin_error *err)
 {
-    lin_comm *comm;
-    lin_status status = lin_comm_open(LIN_VERSION, &comm, err);
-    if (status != LIN_OK || !comm) return status;
-    comm->patience_s = 60 * v->patience_minutes;
-    comm->interrupted = asked_to_stop;
-    learning->comm = comm;
-    if (!v->threads) learning->threads = lin_comm_threads(comm);
-    if (strcmp(v->device, "cuda") == 0 || (strcmp(v->device, "auto") == 0 && !*lin_device_why_none(NULL, NULL))) {
+    const lin_status status = lin_comm_open(LIN_VERSION, comm, err);
+    if (!*comm) return status;
+    (*comm)->patience_s = 60 * v->patience_minutes;
+    (*comm)->interrupted = asked_to_stop;
+    return status;
+}
+
+// The options of this process: of several each has its share of the cores, or its own GPU, whose name is then in `device`.
+static lin_status learning_of(const train_values *v, lin_comm *comm, char device[32], lin_train_options *o, lin_error *err)
+{
+    *o = v->learning;
+    o->comm = comm;
+    o->seed = (unsigned long long)v->seed;
+    o->checkpoint_s = 60 * v->checkpoint_minutes;
+    o->measures_first = v->init != NULL;
+    if (comm && !o->threads) o->threads = lin_comm_threads(comm);
+    if (comm && (strcmp(o->device, "cuda") == 0 || (strcmp(o->device, "auto") == 0 && !*lin_device_why_none(NULL, NULL)))) {
         lin_device gpu;
         int n = 0;
         while (lin_device_get(n, &gpu)) n++;
         snprintf(device, 32, "cuda:%d", n ? comm->local_rank % n : 0);
-        learning->device = device;
+        o->device = device;
     }
-    if (lin_comm_first(comm) && !v->quiet && strncmp(learning->device, "cuda", 4) != 0) report_threads(comm, learning->threads);
-    return LIN_OK;
+    if (comm && lin_comm_first(comm) && !v->quiet && strncmp(o->device, "cuda", 4) != 0) report_threads(comm, o->threads);
+    return inner_layers_of(v, o, err);
 }
 
 // The folder, locked; its options are written down.
 static lin_status open_folder(const lin_parsed *parsed, int *lock, lin_error *err)
 {
     const train_values *v = parsed->values;
-    lin_status status = lin_make_folders(v->folder, strlen(v->folder), err);
-    if (status == LIN_OK) status = lin_train_lock(v->folder, lock, err);
+    const char *folder = v->learning.folder;
+    lin_status status = lin_make_folders(folder, strlen(folder), err);
+    if (status == LIN_OK) status = lin_train_lock(folder, lock, err);
     if (status == LIN_OK) status = check_folder(v, err); // again, now that the lock is held
     if (status == LIN_OK) status = keep_options(parsed, err);
     return status;
@@ -727,20 +636,18 @@ static int run_one(lin_parsed *parsed)
     watcher w = {.v = v};
     sets train = {0}, dev = {0};
     lin_model *model = NULL;
-    lin_train_options learning = learning_of(v);
+    lin_train_options learning;
+    lin_comm *comm = NULL;
     int lock = -1;
     char device[32];
-    lin_status status = join(v, &learning, device, &err);
-    lin_comm *comm = learning.comm;
+    lin_status status = join(v, &comm, &err);
     const int first = lin_comm_first(comm);
     if (status == LIN_OK) status = complete(parsed, &err);
-    learning.speaker_norm = v->normalize;
-    learning.optimizer.decay_vectors = v->decay_all;
-    if (status == LIN_OK) status = check_variant(parsed, &err);
-    if (status == LIN_OK) status = inner_layers_of(v, &learning, &err);
-    if (status == LIN_OK) status = lin_augment_check(&v->augment, &err);
+    if (status == LIN_OK) status = check_network(parsed, &err);
+    if (status == LIN_OK) status = learning_of(v, comm, device, &learning, &err);
+    if (status == LIN_OK) status = lin_augment_check(&learning.augment, &err);
     if (status == LIN_OK && first) status = check_folder(v, &err);
-    if (status == LIN_OK && v->resume && v->init && !v->quiet && first)
+    if (status == LIN_OK && learning.resume && v->init && !v->quiet && first)
         lin_complain("--init is ignored: --resume uses the weights of the checkpoint");
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
@@ -784,7 +691,7 @@ static int run(lin_parsed *parsed)
     const lin_numbers seeds = v->sweep_seeds;
     v->sweep = NULL;
     v->sweep_seeds = (lin_numbers){NULL, 0};
-    return lin_train_sweep(parsed, table, &seeds, v->folder, complete, run_one);
+    return lin_train_sweep(parsed, table, &seeds, v->learning.folder, complete, run_one);
 }
 
 const lin_command lin_command_train = {
