@@ -307,17 +307,15 @@ START_TEST(parts_of_a_batch)
             total += frames[picked[i]];
             if (frames[picked[i]] > longest) longest = frames[picked[i]];
         }
-        lin_comm comm = {.size = ranks};
         const lin_train_options options = {.seed = 3, .join_part = round % 2 ? 0.5 : 0};
-        const lin_trainer t = {.options = &options, .parallel = {.comm = &comm}};
-        const lin_train_list list = {.frames = frames, .n = n};
+        const lin_train_data data = {.options = &options, .train = {.frames = frames, .n = n}};
         for (int r = 0; r < ranks; r++) {
-            const lin_train_part part = lin_train_cut(&t, &list, picked, n, r);
+            const lin_train_part part = lin_train_cut(&data, picked, n, r, ranks);
             int own = 0;
             for (int i = part.from; i < part.to; i++) own += frames[picked[i]];
             ck_assert_int_eq(part.from, next);
             ck_assert_int_ge(part.to, part.from);
-            if (part.from > 0 && part.from < n) ck_assert(!lin_train_continues(&t, picked[part.from]));
+            if (part.from > 0 && part.from < n) ck_assert(!lin_train_continues(&data, picked[part.from]));
             const int most = options.join_part > 0 ? total : total / ranks + longest;
             ck_assert_msg(own <= most, "%d of %d frames for rank %d of %d", own, total, r, ranks);
             next = part.to;
