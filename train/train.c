@@ -233,9 +233,8 @@ static lin_status save_model(lin_train_run *r, const char *name, lin_error *err)
 {
     char path[4096];
     if (lin_train_rank(&r->parallel) != 0) return LIN_OK;
-    const int n = snprintf(path, sizeof path, "%s/%s", r->options->folder, name);
-    if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the path of the run's folder is too long");
-    lin_status status = fetch_model(r, 0, err);
+    lin_status status = lin_train_path(r->options, name, path, err);
+    if (status == LIN_OK) status = fetch_model(r, 0, err);
     if (status != LIN_OK) return status;
     lin_model best = *r->model;
     if (r->optimizer->average) best.values = r->optimizer->average;
@@ -252,8 +251,8 @@ static lin_status keep_model(lin_train_run *r, lin_error *err)
     snprintf(name, sizeof name, "epoch-%lld.safetensors", epoch);
     const lin_status status = save_model(r, name, err);
     if (status != LIN_OK || epoch <= r->options->keep) return status;
-    const int n = snprintf(old, sizeof old, "%s/epoch-%lld.safetensors", r->options->folder, epoch - r->options->keep);
-    if (n > 0 && (size_t)n < sizeof old) remove(old); // missing: the run kept fewer before
+    snprintf(name, sizeof name, "epoch-%lld.safetensors", epoch - r->options->keep);
+    if (lin_train_path(r->options, name, old, err) == LIN_OK) remove(old); // missing: the run kept fewer before
     return LIN_OK;
 }
 

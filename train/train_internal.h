@@ -223,10 +223,12 @@ lin_status lin_train_measure(lin_train_run *run, const int *picked, int n, lin_t
 
 /* ---- train_files.c ---------------------------------------------------------------------------------------------------------- */
 
+/* The path of a file of the run's folder. LIN_INVALID if it is too long. */
+lin_status lin_train_path(const lin_train_options *options, const char *name, char path[4096], lin_error *err);
+
 lin_status lin_train_save(const lin_train_options *options, const lin_model *model, const lin_optimizer *optimizer,
                           const lin_train_counters *counters, lin_error *err);
-/* Reads the counters from a checkpoint's text; returns 0 if no run can have written them. Declared for the
- * fuzz target. */
+/* Reads the counters from a checkpoint's text; returns 0 if no run can have written them. Declared for the fuzz target. */
 int lin_train_parse_counters(const char *text, lin_train_counters *counters);
 /* Loads a model and an optimiser of the same shape; an average that the checkpoint lacks begins with its weights. LIN_FORMAT if a
  * moment is not a number or the counters are not those of a run; LIN_MISMATCH if the checkpoint is of another run. */
