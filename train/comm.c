@@ -127,6 +127,14 @@ static lin_status exchange(lin_comm *comm, const lin_message *messages, int n, l
     return status == LIN_OK ? wait_for(comm, transfer, err) : status;
 }
 
+// What is received from another process and what is sent to it; returns where the next messages belong.
+static lin_message *add_pair(lin_message *to, int peer, void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+    *to++ = (lin_message){.peer = peer, .receives = 1, .data = in, .bytes = in_bytes};
+    *to++ = (lin_message){.peer = peer, .data = out, .bytes = out_bytes};
+    return to;
+}
+
 /* ---- waiting for all --------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error *err)
@@ -135,14 +143,11 @@ lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error 
     const size_t n = 2 * (size_t)comm->size;
     lin_message *messages = lin_alloc(n, sizeof *messages);
     if (!messages) return lin_no_memory(err, "messages", n * sizeof *messages);
-    unsigned char *at = block;
-    int used = 0;
-    for (int r = 0; r < comm->size; r++) {
-        if (r == comm->rank) continue;
-        messages[used++] = (lin_message){.peer = r, .receives = 1, .data = at + (size_t)r * bytes, .bytes = bytes};
-        messages[used++] = (lin_message){.peer = r, .data = at + (size_t)comm->rank * bytes, .bytes = bytes};
-    }
-    const lin_status status = exchange(comm, messages, used, err);
+    unsigned char *at = block, *own = at + (size_t)comm->rank * bytes;
+    lin_message *next = messages;
+    for (int r = 0; r < comm->size; r++)
+        if (r != comm->rank) next = add_pair(next, r, at + (size_t)r * bytes, bytes, own, bytes);
+    const lin_status status = exchange(comm, messages, (int)(next - messages), err);
     lin_free(messages);
     return status;
 }
@@ -225,18 +230,17 @@ lin_status lin_comm_start_sum(lin_comm *comm, lin_comm_sum *sum, int tag, float 
     lin_status status = make_room(comm, sum, count, err);
     if (status != LIN_OK) return status;
     const size_t mine = part_count(comm, count, comm->rank);
-    int used = 0, other = 0;
+    float *part = sum->parts;
+    lin_message *next = sum->messages;
     for (int r = 0; r < comm->size; r++) {
         if (r == comm->rank) continue;
-        sum->messages[used++] = (lin_message){
-            .peer = r, .receives = 1, .data = sum->parts + (size_t)other++ * mine, .bytes = mine * sizeof *x};
-        sum->messages[used++] = (lin_message){
-            .peer = r, .data = x + lin_comm_part(comm, count, r), .bytes = part_count(comm, count, r) * sizeof *x};
+        next = add_pair(next, r, part, mine * sizeof *x, x + lin_comm_part(comm, count, r), part_count(comm, count, r) * sizeof *x);
+        part += mine;
     }
     sum->x = x;
     sum->count = count;
     sum->tag = tag;
-    status = start(comm, tag, sum->messages, used, &sum->transfer, err);
+    status = start(comm, tag, sum->messages, (int)(next - sum->messages), &sum->transfer, err);
     sum->phase = status == LIN_OK;
     return status;
 }
@@ -260,19 +264,14 @@ static void add_parts(const lin_comm *comm, const lin_comm_sum *sum)
 
 static lin_status start_sums(lin_comm *comm, lin_comm_sum *sum, lin_error *err)
 {
-    int used = 0;
     float *own = sum->x + lin_comm_part(comm, sum->count, comm->rank);
     const size_t mine = part_count(comm, sum->count, comm->rank) * sizeof *own;
-    for (int r = 0; r < comm->size; r++) {
-        if (r == comm->rank) continue;
-        sum->messages[used++] = (lin_message){.peer = r,
-                                              .receives = 1,
-                                              .data = sum->x + lin_comm_part(comm, sum->count, r),
-                                              .bytes = part_count(comm, sum->count, r) * sizeof *own};
-        sum->messages[used++] = (lin_message){.peer = r, .data = own, .bytes = mine};
-    }
+    lin_message *next = sum->messages;
+    for (int r = 0; r < comm->size; r++)
+        if (r != comm->rank)
+            next = add_pair(next, r, sum->x + lin_comm_part(comm, sum->count, r), part_count(comm, sum->count, r) * sizeof *own, own, mine);
     sum->phase = 2;
-    return start(comm, LIN_COMM_TAGS + 1 + sum->tag, sum->messages, used, &sum->transfer, err);
+    return start(comm, LIN_COMM_TAGS + 1 + sum->tag, sum->messages, (int)(next - sum->messages), &sum->transfer, err);
 }
 
 // After the transfer of a phase has ended.
