@@ -267,9 +267,10 @@ static lin_status start_sums(lin_comm *comm, lin_comm_sum *sum, lin_error *err)
     float *own = sum->x + lin_comm_part(comm, sum->count, comm->rank);
     const size_t mine = part_count(comm, sum->count, comm->rank) * sizeof *own;
     lin_message *next = sum->messages;
-    for (int r = 0; r < comm->size; r++)
-        if (r != comm->rank)
-            next = add_pair(next, r, sum->x + lin_comm_part(comm, sum->count, r), part_count(comm, sum->count, r) * sizeof *own, own, mine);
+    for (int r = 0; r < comm->size; r++) {
+        float *part = sum->x + lin_comm_part(comm, sum->count, r);
+        if (r != comm->rank) next = add_pair(next, r, part, part_count(comm, sum->count, r) * sizeof *part, own, mine);
+    }
     sum->phase = 2;
     return start(comm, LIN_COMM_TAGS + 1 + sum->tag, sum->messages, (int)(next - sum->messages), &sum->transfer, err);
 }

@@ -66,7 +66,8 @@ static double learning_rate(const lin_train_run *r, const lin_batches *plan)
 static int train_batch(lin_train_run *r, const lin_batches *plan, lin_train_progress *p)
 {
     const lin_train_counters before = r->counters;
-    const int from = (int)before.batch, left = plan->n_batches - from, most = lin_train_step_batches(r->options), n = most < left ? most : left;
+    const int from = (int)before.batch, left = plan->n_batches - from, most = lin_train_step_batches(r->options);
+    const int n = most < left ? most : left;
     p->lr = learning_rate(r, plan);
     lin_train_step(r, plan, from, from + n, p->lr);
     if (r->parallel.status != LIN_OK) {
@@ -90,12 +91,14 @@ static void begin_tally(lin_train_run *r)
 // The utterance of a loss, or the first of the step of a gradient.
 static const lin_train_item *item_at_fault(const lin_train_run *r, const lin_batches *plan, const lin_tally *tally)
 {
-    const int batches = lin_train_step_batches(r->options), part = tally->bad == LIN_BAD_LOSS ? tally->bad_index / r->device.most.items : 0;
+    const int batches = lin_train_step_batches(r->options);
+    const int part = tally->bad == LIN_BAD_LOSS ? tally->bad_index / r->device.most.items : 0;
     const long long batch = r->step_from - (r->counters.step - 1 - tally->steps) * batches + part % batches;
     const int first = plan->offsets[batch], n = plan->offsets[batch + 1] - first;
     int which = 0;
     if (tally->bad == LIN_BAD_LOSS)
-        which = lin_train_cut(&r->data, plan->items + first, n, part / batches, lin_train_ranks(&r->parallel)).from + tally->bad_index % r->device.most.items;
+        which = lin_train_cut(&r->data, plan->items + first, n, part / batches, lin_train_ranks(&r->parallel)).from +
+                tally->bad_index % r->device.most.items;
     return &r->data.train.items[plan->items[first + which]];
 }
 
