@@ -12,6 +12,7 @@ typedef struct team {
     lin_train_options options;
     int other_rank; // with other_seed, or another set; -1: none
     unsigned long long other_seed;
+    double other_gain_db;
     int nan;        // the weights begin with a NaN
     int spoils;     // a weight of other_rank changes by itself, as in faulty memory
     watch watches[MOST];
@@ -39,9 +40,11 @@ static void one_rank(lin_comm *comm, void *context)
     o.comm = comm;
     comm->patience_s = 50;
     if (r == m->other_rank && m->other_seed) o.seed = m->other_seed;
+    if (r == m->other_rank) o.augment.gain_db += m->other_gain_db;
     ck_assert_msg(lin_model_create(&m->config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK, "%s", err.message);
     if (m->nan) model->values[model->params.table[model->params.output[0]].offset] = NAN;
-    ck_assert(lin_dataset_open(r == m->other_rank && !m->other_seed && !m->spoils ? dev_path : train_path, &set, &err) == LIN_OK);
+    const int other_set = r == m->other_rank && !m->other_seed && m->other_gain_db <= 0 && !m->spoils;
+    ck_assert(lin_dataset_open(other_set ? dev_path : train_path, &set, &err) == LIN_OK);
     ck_assert(lin_dataset_open(dev_path, &dev, &err) == LIN_OK);
     lin_train_hooks hooks = {&m->watches[r], on_progress, on_note, on_left_out, on_stop};
     if (m->spoils && r == m->other_rank) hooks = (lin_train_hooks){.context = model, .stop = spoil};
@@ -232,6 +235,11 @@ START_TEST(what_differs_is_refused)
                   m.errors[0].message);
     clear(&m);
     m.other_seed = 0;
+    m.other_gain_db = 1;
+    run_team(&m, 3, LIN_MISMATCH);
+    ck_assert_msg(strstr(m.errors[0].message, "other training options"), "%s", m.errors[0].message);
+    clear(&m);
+    m.other_gain_db = 0;
     m.other_rank = 1;
     run_team(&m, 3, LIN_MISMATCH);
     ck_assert_msg(strstr(m.errors[0].message, "process 1, on ") && strstr(m.errors[0].message, "other training data"), "%s",
