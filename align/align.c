@@ -61,7 +61,8 @@ struct lin_align {
 lin_align_options lin_align_options_default(void)
 {
     return (lin_align_options){
-        .beam = 600, .width = 4000, .widenings = 4, .row_s = 0.03, .stretch_s = 20, .mismatch = -20, .most_bytes = (size_t)1 << 30};
+        .beam = 600, .width = 4000, .widenings = 4, .row_s = 0.03, .stretch_s = 20, .mismatch = -20,
+        .most_bytes = (size_t)1 << 30};
 }
 
 static lin_status check_options(const lin_align_options *o, lin_error *err)
@@ -116,7 +117,7 @@ lin_status lin_align_create(const lin_align_graph *graph, const lin_align_option
     *align = NULL;
     if (graph->n_slots == 0) return lin_fail(err, LIN_INVALID, "there is no text to align: it has no words and no phones");
     lin_status status = check_options(options, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     lin_align *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, "an alignment", sizeof *a);
     a->graph = graph;
@@ -165,7 +166,7 @@ const float *lin_align_row(const lin_align *a, int64_t row)
     return a->blocks[row / BLOCK_ROWS] + (size_t)(row % BLOCK_ROWS) * (size_t)a->V;
 }
 
-// ---- rows -----------------------------------------------------------------------------------------------------------------------
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
 // Keeps a row.
 static lin_status store(lin_align *a, const float *row, lin_error *err)
@@ -185,7 +186,7 @@ static lin_status store(lin_align *a, const float *row, lin_error *err)
     }
     if (block == a->n_blocks) {
         lin_status status = lin_grow_int(&a->blocks, &a->blocks_capacity, block + 1, sizeof *a->blocks, "an alignment", err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
         const size_t count = (size_t)BLOCK_ROWS * (size_t)a->V;
         a->blocks[block] = lin_alloc(count, sizeof(float));
         if (!a->blocks[block]) return lin_no_memory(err, "rows to align", count * sizeof(float));
@@ -196,7 +197,7 @@ static lin_status store(lin_align *a, const float *row, lin_error *err)
     return LIN_OK;
 }
 
-// ---- the pass -------------------------------------------------------------------------------------------------------------------
+/* ---- the pass -------------------------------------------------------------------------------------------------------------- */
 
 // Reserves memory for the choices of one row, within one block.
 static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_error *err)
@@ -208,15 +209,17 @@ static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_
     while (a->at < a->n_bytes && bytes > a->sizes[a->at]) a->at++; // blocks of a narrower pass
     if (a->total + bytes > a->options.most_bytes) {
         a->full = 1;
-        return lin_fail(err, LIN_NO_MEMORY,
-                        "the paths of %d states at row %lld are too many for %zu MB: align shorter pieces, or with a narrower beam",
-                        a->hi - a->lo, (long long)a->done, a->options.most_bytes >> 20);
+        return lin_fail(
+            err, LIN_NO_MEMORY,
+            "the paths of %d states at row %lld are too many for %zu MB: align shorter pieces, or with a narrower beam",
+            a->hi - a->lo, (long long)a->done, a->options.most_bytes >> 20);
     }
     if (a->at == a->n_bytes) {
         int capacity = a->bytes_capacity;
         lin_status status = lin_grow_int(&a->bytes, &capacity, a->n_bytes + 1, sizeof *a->bytes, "an alignment", err);
-        if (!status) status = lin_grow_int(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, "an alignment", err);
-        if (status) return status;
+        if (status == LIN_OK)
+            status = lin_grow_int(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, "an alignment", err);
+        if (status != LIN_OK) return status;
         const size_t size = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
         a->bytes[a->at] = lin_alloc(size, 1);
         if (!a->bytes[a->at]) return lin_no_memory(err, "the paths of an alignment", size);
@@ -231,12 +234,12 @@ static lin_status keep(lin_align *a, double behind, lin_error *err)
 {
     lin_status status =
         lin_grow(&a->kept, &a->kept_capacity, (size_t)a->done + 1, sizeof *a->kept, "the rows of an alignment", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     const int per_byte = 8 / a->bits, n = a->hi - a->lo;
     const size_t bytes = ((size_t)n + (size_t)per_byte - 1) / (size_t)per_byte;
     unsigned char *room = NULL;
     status = reserve(a, bytes, &room, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     const unsigned char *from = a->choices + a->lo;
     for (size_t i = 0; i < bytes; i++) {
         unsigned packed = 0;
@@ -328,13 +331,13 @@ static lin_status pass_row(lin_align *a, lin_error *err)
     return keep(a, a->greedy - most, err);
 }
 
-// ---- widening of the beam -------------------------------------------------------------------------------------------------------
+/* ---- widening of the beam -------------------------------------------------------------------------------------------------- */
 
 static lin_status add_checkpoint(lin_align *a, lin_error *err)
 {
-    lin_status status =
-        lin_grow_int(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints, "an alignment", err);
-    if (status) return status;
+    lin_status status = lin_grow_int(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints,
+                                     "an alignment", err);
+    if (status != LIN_OK) return status;
     const int n = a->hi - a->lo;
     double *scores = lin_alloc((size_t)n, sizeof *scores);
     if (!scores) return lin_no_memory(err, "an alignment", (size_t)n * sizeof *scores);
@@ -410,10 +413,10 @@ static lin_status watch(lin_align *a, lin_error *err)
 static lin_status pass_rows(lin_align *a, lin_error *err)
 {
     lin_status status = LIN_OK;
-    while (a->done < a->T && !status) {
+    while (a->done < a->T && status == LIN_OK) {
         status = pass_row(a, err);
-        if (!status) status = watch(a, err);
-        if (status && a->full && a->steps) {
+        if (status == LIN_OK) status = watch(a, err);
+        if (status != LIN_OK && a->full && a->steps) {
             a->full = 0;
             a->given_up = 1;
             roll_back(a, a->until - 2 * a->stretch);
@@ -427,14 +430,14 @@ static lin_status pass_rows(lin_align *a, lin_error *err)
 lin_status lin_align_push(lin_align *a, const float *logp, int n_frames, lin_error *err)
 {
     lin_status status = LIN_OK;
-    for (int t = 0; t < n_frames && !status; t++) {
+    for (int t = 0; t < n_frames && status == LIN_OK; t++) {
         status = store(a, logp + (size_t)t * (size_t)a->V, err);
-        if (!status) status = pass_rows(a, err);
+        if (status == LIN_OK) status = pass_rows(a, err);
     }
     return status;
 }
 
-// ---- the way back ---------------------------------------------------------------------------------------------------------------
+/* ---- the way back ---------------------------------------------------------------------------------------------------------- */
 
 static int choice_at(const lin_align *a, int64_t t, int s)
 {
@@ -460,7 +463,7 @@ static lin_status rerun(lin_align *a, int steps, int64_t from, lin_error *err)
     lin_status status = LIN_OK;
     roll_back(a, from);
     set_beam(a, steps);
-    while (a->done < a->T && !status) status = pass_row(a, err);
+    while (a->done < a->T && status == LIN_OK) status = pass_row(a, err);
     return status;
 }
 
@@ -475,8 +478,8 @@ static lin_status reach_end(lin_align *a, lin_error *err)
         const int64_t before = from;
         from = steps == a->options.widenings && !reached ? 0 : a->T - back;
         lin_status status = rerun(a, steps, from, err);
-        if (status && a->full && reached) return rerun(a, steps - 1, before, err);
-        if (status) return status;
+        if (status != LIN_OK && a->full && reached) return rerun(a, steps - 1, before, err);
+        if (status != LIN_OK) return status;
         if (reached && !(best_end(a) >= 0 && a->scores[best_end(a)] > score)) break;
         back *= WIDEN;
     }
@@ -521,7 +524,7 @@ static int32_t *trace(const lin_align *a, lin_error *err)
     return path;
 }
 
-// ---- the result -----------------------------------------------------------------------------------------------------------------
+/* ---- the result ------------------------------------------------------------------------------------------------------------ */
 
 static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path, lin_error *err)
 {
@@ -533,7 +536,7 @@ static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path
     }
     lin_path_clear(path);
     lin_status status = lin_path_reserve(path, n_phones, g->n_slots, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     double word_sum = 0;
     int64_t word_rows = 0;
     int slot = -1;
@@ -548,7 +551,8 @@ static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path
             slot = state->slot;
             a->chosen[slot] = state->which;
             path->phones[path->n_phones++] =
-                (lin_path_phone){.label = state->label, .confidence = (float)exp(sum / (double)(end - t)), .start = t, .end = end};
+                (lin_path_phone){.label = state->label, .confidence = (float)exp(sum / (double)(end - t)), .start = t,
+                                 .end = end};
             if (g->slots[slot].is_word) {
                 if (first) {
                     path->words[path->n_words++] = (lin_path_word){.word = slot, .first_phone = path->n_phones - 1, .start = t};
@@ -574,27 +578,28 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
     const int64_t least = lin_align_graph_least_rows(a->graph);
     const double row_s = a->options.row_s;
     if (a->T < least) {
-        return lin_fail(err, LIN_MISMATCH,
-                        "the text is longer than the sound: its %lld phones need at least %.2f s (%lld rows), the sound has %.2f s "
-                        "(%lld rows)",
-                        (long long)a->graph->least_phones, (double)least * row_s, (long long)least, (double)a->T * row_s,
-                        (long long)a->T);
+        return lin_fail(
+            err, LIN_MISMATCH,
+            "the text is longer than the sound: its %lld phones need at least %.2f s (%lld rows), the sound has %.2f s "
+            "(%lld rows)",
+            (long long)a->graph->least_phones, (double)least * row_s, (long long)least, (double)a->T * row_s, (long long)a->T);
     }
     lin_status status = reach_end(a, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     const int end = best_end(a);
     if (end < 0) {
-        return lin_fail(err, LIN_MISMATCH,
-                        "text and sound do not match: no path through the text reaches its end, also not in the widest beam tried "
-                        "(%g, %d of %d states)",
-                        a->report.beam, a->report.width, a->graph->n_states);
+        return lin_fail(
+            err, LIN_MISMATCH,
+            "text and sound do not match: no path through the text reaches its end, also not in the widest beam tried "
+            "(%g, %d of %d states)",
+            a->report.beam, a->report.width, a->graph->n_states);
     }
     a->report.score = a->scores[end];
     a->report.exact = !a->dropped;
     int32_t *states = trace(a, err);
     if (!states) return LIN_NO_MEMORY;
     status = write_path(a, states, path, err);
-    if (!status) {
+    if (status == LIN_OK) {
         find_worst(a, states);
         a->report.fit = (a->report.score - a->greedy) / path->n_phones;
         if (report) *report = a->report;

@@ -75,7 +75,8 @@ static lin_status check(const lin_align_graph *g, const int *const *pronunciatio
             }
         }
     }
-    if (g->n_states + 2 * phones + 1 > MOST_STATES) return lin_fail(err, LIN_UNSUPPORTED, "a text of over %d states", MOST_STATES);
+    if (g->n_states + 2 * phones + 1 > MOST_STATES)
+        return lin_fail(err, LIN_UNSUPPORTED, "a text of over %d states", MOST_STATES);
     if (g->n_befores + more_befores(g, phones, n) > MOST_BEFORES) {
         return lin_fail(err, LIN_UNSUPPORTED, "over %d steps between pronunciations: give each word fewer of them",
                         MOST_BEFORES);
@@ -131,17 +132,19 @@ lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciati
                                lin_error *err)
 {
     lin_status status = check(g, pronunciations, lengths, n, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     int64_t phones = 0;
     for (int i = 0; i < n; i++) phones += lengths[i];
     // 2 L - 1 states for L phones, the blank after them, and the one that ends the lists.
-    status = lin_grow_int(&g->states, &g->states_capacity, g->n_states + 2 * phones + 2, sizeof *g->states, "a text to align", err);
-    if (!status) {
+    status =
+        lin_grow_int(&g->states, &g->states_capacity, g->n_states + 2 * phones + 2, sizeof *g->states, "a text to align", err);
+    if (status == LIN_OK) {
         status = lin_grow_int(&g->befores, &g->befores_capacity, g->n_befores + more_befores(g, phones, n), sizeof *g->befores,
                               "a text to align", err);
     }
-    if (!status) status = lin_grow_int(&g->slots, &g->slots_capacity, g->n_slots + 1, sizeof *g->slots, "a text to align", err);
-    if (status) return status;
+    if (status == LIN_OK)
+        status = lin_grow_int(&g->slots, &g->slots_capacity, g->n_slots + 1, sizeof *g->slots, "a text to align", err);
+    if (status != LIN_OK) return status;
 
     const int slot = g->n_slots, entry = g->n_states - 1;
     const int again = slot ? g->slots[slot - 1].first : 0; // states whose reach may grow
@@ -172,7 +175,7 @@ lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciati
 lin_status lin_align_graph_phones(lin_align_graph *g, const int *labels, int n, lin_error *err)
 {
     lin_status status = LIN_OK;
-    for (int i = 0; i < n && !status; i++) {
+    for (int i = 0; i < n && status == LIN_OK; i++) {
         const int length = 1;
         const int *labels_i = labels + i;
         status = lin_align_graph_add(g, &labels_i, &length, 1, 0, err);

@@ -62,8 +62,8 @@ void lin_align_graph_destroy(lin_align_graph *graph); /* NULL is fine */
 /*
  * One more slot: pronunciations[i] [lengths[i]], labels 1 .. V-1, any two different. is_word: it is one of the path's words.
  * Numbers of slots count all. LIN_INVALID for none, an empty one, a label out of range; LIN_UNSUPPORTED for over
- * LIN_ALIGN_PRONUNCIATIONS, a text of over 500 million states or of over a billion steps between them (many pronunciations of many
- * words); LIN_NO_MEMORY. On failure the graph is as before.
+ * LIN_ALIGN_PRONUNCIATIONS, a text of over 500 million states or of over a billion steps between them (many pronunciations of
+ * many words); LIN_NO_MEMORY. On failure the graph is as before.
  */
 lin_status lin_align_graph_add(lin_align_graph *graph, const int *const *pronunciations, const int *lengths, int n, int is_word,
                                lin_error *err);

@@ -104,8 +104,8 @@ lin_status lin_aligner_judge(lin_aligner *a, int first, lin_error *err)
     lin_status status = lin_grow_int(&a->goodness, &a->goodness_capacity, (int64_t)first + a->path.n_phones, sizeof *a->goodness,
                                      "goodness of phones", err);
     if (status != LIN_OK) return status;
-    return lin_goodness_measure(row_of, a->align, a->recognizer->V, lin_align_rows(a->align), &a->path, margin, a->goodness + first,
-                                err);
+    return lin_goodness_measure(row_of, a->align, a->recognizer->V, lin_align_rows(a->align), &a->path, margin,
+                                a->goodness + first, err);
 }
 
 // Each phone from where its sound begins to where it ends.

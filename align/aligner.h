@@ -5,7 +5,8 @@
  * align/goodness, align/boundaries -> [this] -> decoder/result.
  *
  *   lin_aligner_options o = lin_aligner_options_default();
- *   lin_aligner_create(&recognizer, &lexicon, &o, &aligner, &err);            // one per thread; recognizer and lexicon are shared
+ *   lin_aligner_create(&recognizer, &lexicon, &o, &aligner, &err);            // one per thread; recognizer and lexicon are
+ *                                                                             // shared
  *   lin_alignment alignment = {0};                                            // reused for each sound
  *   lin_sound sound = {.path = "hello.wav", .channel = LIN_CHANNEL_MIX};
  *   lin_aligner_input in = {.id = "hello", .sound = &sound, .text = "how are you", .n_text = 11};

@@ -49,8 +49,8 @@ static int has_words(const char *text, lin_alignment *out)
     return 0;
 }
 
-// The boundaries of an utterance, from its own sound only, so that speech around it is not taken for a part of it. Call before its
-// path is appended; rows and segments count from its first row.
+// The boundaries of an utterance, from its own sound only, so that speech around it is not taken for a part of it. Call before
+// its path is appended; rows and segments count from its first row.
 static lin_status look_again(lin_aligner *a, int64_t from, int64_t to, lin_error *err)
 {
     const lin_fbank_config *f = &a->recognizer->fbank;
@@ -60,7 +60,8 @@ static lin_status look_again(lin_aligner *a, int64_t from, int64_t to, lin_error
     const size_t begin = (size_t)fmin(round((double)from * row_s / hop_s), (double)last);
     if (!a->has_frames) return LIN_OK;
     lin_boundaries_reset(a->boundaries);
-    lin_status status = lin_grow_int(&a->segments, &a->segments_capacity, (int64_t)first + n, sizeof *a->segments, "segments", err);
+    lin_status status =
+        lin_grow_int(&a->segments, &a->segments_capacity, (int64_t)first + n, sizeof *a->segments, "segments", err);
     for (size_t at = begin; at < last && status == LIN_OK;) {
         const size_t more = last - at < 4096 ? last - at : 4096;
         status = lin_boundaries_push(a->boundaries, a->frames + at * (size_t)f->mel_bins, (int)more, err);
@@ -105,12 +106,12 @@ static void report_few(lin_aligner *a, lin_alignment *out)
     if (!a->n_judged || a->few.fit < out->report.fit) out->report = a->few;
 }
 
-static lin_status align_interval(lin_aligner *a, const lin_interval *v, const char *text, lin_alignment *out,
+static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v, const char *text, lin_alignment *out,
                                  lin_result *result, lin_error *err)
 {
     lin_align_report report;
-    // Rows and frames count from the start of the part. The network marks a phone some time after it was said: where times are those
-    // of the sound, its rows are those of the utterance that much later, with one more before them.
+    // Rows and frames count from the start of the part. The network marks a phone some time after it was said: where times are
+    // those of the sound, its rows are those of the utterance that much later, with one more before them.
     const double last = (double)a->n_rows, part_s = a->start_s, late_s = a->has_frames ? a->recognizer->delay_s : 0;
     const double early_s = fmax(late_s - a->row_s, 0);
     const int64_t first = (int64_t)fmin(fmax(floor((v->start_s - part_s) / a->row_s), 0), last);
@@ -167,7 +168,7 @@ static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin
     lin_path_clear(&a->whole);
     a->n_spans = 0;
     for (int i = 0; i < tier->n && status == LIN_OK; i++) {
-        const lin_interval *v = &grid->intervals[tier->first + i];
+        const lin_textgrid_interval *v = &grid->intervals[tier->first + i];
         const char *text = lin_textgrid_text(grid, v->text);
         lin_error why = {0};
         if (v->start_s < a->start_s || (a->end_s > 0 && v->end_s > a->end_s) || !has_words(text, out)) continue;

@@ -44,7 +44,7 @@ struct lin_aligner {
     int segments_capacity;
 };
 
-/* ---- the steps of an alignment ---------------------------------------------------------------------------------------------- */
+/* ---- the steps of an alignment --------------------------------------------------------------------------------------------- */
 
 /* The words, or phones, of a text into a->spoken. */
 lin_status lin_aligner_parse(lin_aligner *a, const char *text, size_t n, lin_error *err);

@@ -89,7 +89,7 @@ struct lin_boundaries {
     size_t came_capacity, used;
 };
 
-/* ---- the model -------------------------------------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------------------------------------- */
 
 lin_boundaries_options lin_boundaries_options_default(void) { return (lin_boundaries_options){BINS, 20, 5500, 0.01, 0.025}; }
 
@@ -181,7 +181,8 @@ lin_status lin_boundaries_create(const lin_phones *phones, const lin_boundaries_
     b->basis = lin_calloc((size_t)options->bins * CEPSTRA, sizeof *b->basis);
     b->weight = lin_calloc((size_t)options->bins, sizeof *b->weight);
     b->models = lin_calloc(KINDS - 1 + SILENCES, sizeof *b->models);
-    if (!b->phone_of || !b->basis || !b->weight || !b->models) status = lin_no_memory(err, "boundaries", KINDS * sizeof(gaussian));
+    if (!b->phone_of || !b->basis || !b->weight || !b->models)
+        status = lin_no_memory(err, "boundaries", KINDS * sizeof(gaussian));
     if (status == LIN_OK) status = lin_phones_create(NULL, &own, err);
     if (status != LIN_OK) {
         lin_boundaries_destroy(b);
@@ -244,7 +245,7 @@ lin_status lin_boundaries_push(lin_boundaries *b, const float *fbank, int n, lin
     return status;
 }
 
-/* ---- level and mean of speech, for each block of frames ---------------------------------------------------------------------- */
+/* ---- level and mean of speech, for each block of frames -------------------------------------------------------------------- */
 
 static int level_of(const lin_boundaries *b, size_t t)
 {
@@ -397,7 +398,7 @@ static double silence(const lin_boundaries *b, const level *l, const float *x)
     return (double)x[CEPSTRA] > l->loud ? best - NOT_SILENT : best;
 }
 
-/* ---- the chain of states ----------------------------------------------------------------------------------------------------- */
+/* ---- the chain of states --------------------------------------------------------------------------------------------------- */
 
 static int64_t frame_at(const lin_boundaries *b, double seconds)
 {
@@ -522,7 +523,7 @@ static lin_status search(lin_boundaries *b, lin_error *err)
     return LIN_OK;
 }
 
-/* ---- the result -------------------------------------------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------------------------------------ */
 
 static double time_of(const lin_boundaries *b, int64_t frame, double seconds)
 {
@@ -549,7 +550,8 @@ static lin_status check_path(const lin_boundaries *b, const lin_path *path, doub
             (i && w->first_phone < w[-1].first_phone))
             return lin_fail(err, LIN_INVALID, "word %d has %d phones from number %d on", i, w->n_phones, w->first_phone);
     }
-    if ((size_t)path->n_phones > b->T) return lin_fail(err, LIN_MISMATCH, "%d phones in %zu frames of sound", path->n_phones, b->T);
+    if ((size_t)path->n_phones > b->T)
+        return lin_fail(err, LIN_MISMATCH, "%d phones in %zu frames of sound", path->n_phones, b->T);
     return LIN_OK;
 }
 

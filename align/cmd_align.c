@@ -8,7 +8,7 @@
 #include "app/bulk.h"
 #include "app/commands.h"
 #include "app/corpus.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/guard.h"
 #include "app/model_options.h"
 #include "base/memory.h"
@@ -90,7 +90,7 @@ typedef struct align_job {
     char first_mark[LIN_QUOTE];
 } align_job;
 
-// ---- an item, on any thread -----------------------------------------------------------------------------------------------------
+/* ---- an item, on any thread ------------------------------------------------------------------------------------------------ */
 
 // The text of an item; own receives it if it must be released.
 static lin_status find_text(const align_job *job, int item, lin_aligner_input *in, char **own, lin_error *err)
@@ -153,7 +153,7 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
     return lin_interrupted ? lin_fail(err, LIN_STOPPED, "interrupted") : align_item(job, item, *aligner, alignment, err);
 }
 
-// ---- results, in order ----------------------------------------------------------------------------------------------------------
+/* ---- results, in order ----------------------------------------------------------------------------------------------------- */
 
 // Reports each word outside the lexicon once, and only the first of many.
 static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_error *err)
@@ -169,7 +169,8 @@ static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_er
         const char *tab = memchr(lines.text, '\t', lines.n);
         if (status != LIN_OK || !tab || job->guessed.n == before || before >= GUESSES_TOLD) continue;
         const int n_word = (int)(tab - lines.text);
-        lin_complain("'%.*s' is not in the lexicon; it is pronounced %.*s", n_word, lines.text, (int)lines.n - n_word - 1, tab + 1);
+        lin_complain("'%.*s' is not in the lexicon; it is pronounced %.*s", n_word, lines.text, (int)lines.n - n_word - 1,
+                     tab + 1);
     }
     return status;
 }
@@ -222,13 +223,14 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     return LIN_OK;
 }
 
-// ---- the whole ------------------------------------------------------------------------------------------------------------------
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
 static lin_status gather_data(align_job *job, lin_error *err)
 {
     lin_status status = lin_inputs_add_data(&job->bulk.inputs, job->v->data, job->v->audio_root, err);
     int texts = 0;
-    for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++) texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
+    for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++)
+        texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
     if (status == LIN_OK && !texts)
         return lin_fail(err, LIN_INVALID, "%s has no text for any utterance; write lines 'ID WORDS' into %s/text",
                         job->v->data, job->v->data);
@@ -246,7 +248,8 @@ static lin_status gather_beside(align_job *job, const lin_list *operands, lin_er
     lin_corpus_report(&job->corpus);
     job->bulk.n_failed += job->corpus.without_text;
     if (job->bulk.inputs.n) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "%s%s: there is no sound with a text beside it (the same name with .lab, .txt or .TextGrid)",
+    return lin_fail(err, LIN_INVALID,
+                    "%s%s: there is no sound with a text beside it (the same name with .lab, .txt or .TextGrid)",
                     operands->items[0], operands->count > 1 ? " and others" : "");
 }
 

@@ -4,10 +4,10 @@
  * Pipeline: log-probabilities [T, V] and the path of align/align -> [this] -> decoder/result.
  * Goodness of pronunciation (Witt & Young 2000, eq. 1) compares the likelihood of the canonical phone with that of all phones for
  * the same sound. Here both are CTC likelihoods, summed over all alignments, and competitors are every other phone or none, as in
- * the segmentation-free form of Cao et al. 2024 ("A Framework for Phoneme-Level Pronunciation Assessment Using CTC"): a CTC network
- * marks a phone by one or two rows, which need not be those where it would mark another phone, as a ratio within those rows (Hu
- * et al. 2015) assumes. For phone p between its neighbours a and b in the path, over the rows from the beginning of a to the end
- * of b, which both keep at least one row,
+ * the segmentation-free form of Cao et al. 2024 ("A Framework for Phoneme-Level Pronunciation Assessment Using CTC"): a CTC
+ * network marks a phone by one or two rows, which need not be those where it would mark another phone, as a ratio within those
+ * rows (Hu et al. 2015) assumes. For phone p between its neighbours a and b in the path, over the rows from the beginning of a to
+ * the end of b, which both keep at least one row,
  *
  *   goodness(p) = log P(rows | a p b) - log sum over q of P(rows | a q b)        q: any phone, or nothing
  *   P(rows | a q b) = sum over all runs of a, q, b with or without blanks between them (with one between equals) of the

@@ -9,7 +9,7 @@
 #include "lexicon/transcript.h"
 #include "linnet/find.h"
 
-// ---- the lexicon ----------------------------------------------------------------------------------------------------------------
+/* ---- the lexicon ----------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const lin_phones *phones,
                                    const lin_warnings *warnings, lin_error *err)
@@ -18,8 +18,9 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
     *lexicon = (lin_spoken_lexicon){.phones = phones};
     lin_status status = lin_find_lexicon(path, lexicon->path, sizeof lexicon->path, err);
     if (status == LIN_OK && !*lexicon->path)
-        return lin_fail(err, LIN_IO, "words need a lexicon, and none is installed; name one with --lexicon FILE or LINNET_LEXICON, "
-                                     "or give --phones");
+        return lin_fail(err, LIN_IO,
+                        "words need a lexicon, and none is installed; name one with --lexicon FILE or LINNET_LEXICON, "
+                        "or give --phones");
     if (status == LIN_OK) status = lin_dictionary_load(lexicon->path, phones, &options, &lexicon->dictionary, err);
     if (status != LIN_OK) {
         lin_spoken_lexicon_close(lexicon);
@@ -37,7 +38,7 @@ void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon)
     *lexicon = (lin_spoken_lexicon){0};
 }
 
-// ---- a text ---------------------------------------------------------------------------------------------------------------------
+/* ---- a text ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status begin(lin_spoken *s, const lin_phones *phones, lin_error *err)
 {
@@ -53,7 +54,8 @@ static lin_status begin(lin_spoken *s, const lin_phones *phones, lin_error *err)
 
 static lin_status keep_spelling(lin_spoken *s, const char *text, size_t n, lin_error *err)
 {
-    lin_status status = lin_grow_int(&s->offsets, &s->capacity, (int64_t)s->n + 1, sizeof *s->offsets, "the words of a text", err);
+    lin_status status =
+        lin_grow_int(&s->offsets, &s->capacity, (int64_t)s->n + 1, sizeof *s->offsets, "the words of a text", err);
     if (status != LIN_OK) return status;
     s->offsets[s->n++] = s->spellings.n;
     lin_buffer_bytes(&s->spellings, text, n);
@@ -191,7 +193,8 @@ lin_status lin_spoken_phones(lin_spoken *s, const lin_phones *phones, const char
             }
         }
     }
-    if (status == LIN_OK && s->graph->n_slots == 0) status = lin_fail(err, LIN_INVALID, "the text is empty: there are no phonemes");
+    if (status == LIN_OK && s->graph->n_slots == 0)
+        status = lin_fail(err, LIN_INVALID, "the text is empty: there are no phonemes");
     return status;
 }
 

@@ -10,7 +10,7 @@
 #include "base/textfile.h"
 #include "base/unicode.h"
 
-// ---- free-standing numbers, texts and flags -------------------------------------------------------------------------------------
+/* ---- free-standing numbers, texts and flags -------------------------------------------------------------------------------- */
 
 typedef enum token_kind { TOKEN_END, TOKEN_NUMBER, TOKEN_TEXT, TOKEN_FLAG } token_kind;
 
@@ -133,13 +133,13 @@ static lin_status keep(reader *r, size_t *at, lin_error *err)
     return LIN_OK;
 }
 
-// ---- the grid -------------------------------------------------------------------------------------------------------------------
+/* ---- the grid -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status read_interval(reader *r, double *at_s, lin_error *err)
 {
     const double slack = 1e-3; // numbers may be rounded
     lin_textgrid *g = r->grid;
-    lin_interval v;
+    lin_textgrid_interval v;
     lin_status status = want_number(r, "the start of an interval", &v.start_s, err);
     if (status == LIN_OK) status = want_number(r, "the end of an interval", &v.end_s, err);
     if (status == LIN_OK) status = want_text(r, "the text of an interval", err);
@@ -232,9 +232,9 @@ lin_status lin_textgrid_read(const char *path, lin_textgrid *grid, lin_error *er
     return status;
 }
 
-// ---- choice of tiers ----------------------------------------------------------------------------------------------------------
+/* ---- choice of tiers ------------------------------------------------------------------------------------------------------- */
 
-static int has_label(const lin_textgrid *g, const lin_interval *v)
+static int has_label(const lin_textgrid *g, const lin_textgrid_interval *v)
 {
     return g->text[v->text + strspn(g->text + v->text, " ")] != 0;
 }
@@ -243,7 +243,7 @@ static double labelled(const lin_textgrid *g, const lin_tier *t)
 {
     double sum = 0;
     for (int i = 0; i < t->n; i++) {
-        const lin_interval *v = &g->intervals[t->first + i];
+        const lin_textgrid_interval *v = &g->intervals[t->first + i];
         if (has_label(g, v)) sum += v->end_s - v->start_s;
     }
     return sum;
@@ -254,7 +254,7 @@ static double common(const lin_textgrid *g, const lin_tier *a, const lin_tier *b
 {
     double sum = 0;
     for (int i = 0, j = 0; i < a->n && j < b->n;) {
-        const lin_interval *x = &g->intervals[a->first + i], *y = &g->intervals[b->first + j];
+        const lin_textgrid_interval *x = &g->intervals[a->first + i], *y = &g->intervals[b->first + j];
         const double from = x->start_s > y->start_s ? x->start_s : y->start_s, to = x->end_s < y->end_s ? x->end_s : y->end_s;
         if (to > from && has_label(g, x) && has_label(g, y)) sum += to - from;
         if (x->end_s < y->end_s) {

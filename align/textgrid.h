@@ -23,10 +23,10 @@
 
 enum { LIN_TEXTGRID_TIERS = 1000 };
 
-typedef struct lin_interval {
+typedef struct lin_textgrid_interval {
     double start_s, end_s; /* start <= end; in order within a tier, without overlap */
     size_t text;           /* for lin_textgrid_text; UTF-8 if the file is */
-} lin_interval;
+} lin_textgrid_interval;
 
 typedef struct lin_tier {
     size_t name;
@@ -40,7 +40,7 @@ typedef struct lin_textgrid {
     lin_tier *tiers;
     int n_tiers;
     size_t tiers_capacity;
-    lin_interval *intervals;
+    lin_textgrid_interval *intervals;
     size_t n_intervals, intervals_capacity;
     char *text; /* names and labels, each with its NUL; control characters in them are blanks */
     size_t text_used, text_capacity;

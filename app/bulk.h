@@ -8,7 +8,8 @@
  *   lin_inputs_add_paths(&b.inputs, operands, &err);
  *   status = lin_bulk_begin(&b, 0, &err);                         // names results; with --skip-done marks what is done
  *   if (status == LIN_OK && !lin_inputs_all_done(&b.inputs)) {
- *       lin_bulk_threads(&b, sizeof(slot), sizeof(thread), &err); // zeroed; the caller fills lin_bulk_thread(&b, 0 .. n_threads-1)
+ *       lin_bulk_threads(&b, sizeof(slot), sizeof(thread), &err); // zeroed; the caller fills each
+ *                                                                 // lin_bulk_thread(&b, 0 .. n_threads-1)
  *       lin_bulk_run(&b, phones, 0, &err);
  *   }
  *   exit_status = lin_bulk_end(&b, status, &err);                 // the summary, or the error
@@ -45,7 +46,7 @@ struct lin_bulk {
     double seconds; /* of sound, done so far */
     int n_threads, n_slots;
     int cores_each; /* that a thread may use inside: more than 1 where there are fewer inputs than cores */
-    /* ---- its own ---- */
+    /* ---- its own ----------------------------------------------------------------------------------------------------------- */
     lin_bulk_outcome *outcomes; /* [n_slots] */
     char *slots, *threads;
     size_t slot_bytes, thread_bytes;

@@ -21,8 +21,8 @@ static const lin_option options[] = {
     LIN_RESULTS_ROWS(decode_values, results),
     {.name = "files-from", .type = LIN_OPTION_FILE, .at = offsetof(decode_values, files_from), .value = "LIST",
      .help = "Also the matrices named in LIST, one per line"},
-    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(decode_values, jobs), .text = "0", .min = 0, .max = 1024,
-     .help = "Threads; 0: one per core"},
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(decode_values, jobs), .text = "0", .min = 0,
+     .max = 1024, .help = "Threads; 0: one per core"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(decode_values, quiet),
      .help = "No progress, no summary"},
     {.type = LIN_OPTION_HEADING, .help = "Matrices"},
@@ -30,7 +30,7 @@ static const lin_option options[] = {
      .help = "Names of the columns, separated by blanks, the CTC blank first as <blank>; if not given, <blank> and CMUdict's 39 "
              "in alphabetical order, as linnet posteriors writes them"},
     {.name = "phones-file", .type = LIN_OPTION_FILE, .at = offsetof(decode_values, phones_file), .value = "LIST",
-     .help = "The same from a file: the first word of every line is a name (Kaldi's phones.txt too, if the blank is first in it)"},
+     .help = "The same from a file: the first word of every line is a name (Kaldi's phones.txt too, if the blank is first)"},
     {.name = "row-seconds", .type = LIN_OPTION_DOUBLE, .at = offsetof(decode_values, row_seconds), .text = "0.03", .min = 1e-4,
      .max = 10, .value = "S", .help = "Time between two rows; linnet info shows it for a model"},
     {.name = "delay-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(decode_values, delay_ms), .text = "0", .min = 0, .max = 1000,
@@ -48,7 +48,7 @@ typedef struct decode_job {
     lin_bulk bulk; // a decoder for each thread, a result in each slot
 } decode_job;
 
-// ---- one matrix, on its own thread  -----------------------------------------------------------------------------------------
+/* ---- one matrix, on its own thread ----------------------------------------------------------------------------------------- */
 
 static lin_status check_matrix(const decode_job *job, const float *rows, size_t T, int V, lin_error *err)
 {
@@ -98,7 +98,7 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     return status;
 }
 
-// ---- the whole ------------------------------------------------------------------------------------------------------------------
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
 static lin_status decode(decode_job *job, const lin_list *operands, lin_error *err)
 {
@@ -109,7 +109,8 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&b->inputs, v->files_from, err);
     if (status == LIN_OK) status = lin_bulk_begin(b, 0, err);
     if (status != LIN_OK || lin_inputs_all_done(&b->inputs)) return status;
-    status = v->phones_file ? lin_phones_load(v->phones_file, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
+    status =
+        v->phones_file ? lin_phones_load(v->phones_file, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
     if (status == LIN_OK) {
         status = lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, v->delay_ms / 1000, &warnings, err);
     }

@@ -5,7 +5,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/model_options.h"
 #include "base/memory.h"
 #include "base/npy.h"
@@ -25,7 +25,7 @@ static lin_status end(lin_npy_writer *out, lin_status status, lin_error *err)
     return status;
 }
 
-// ---- features -------------------------------------------------------------------------------------------------------------------
+/* ---- features -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct features_values {
     const char *output, *model;
@@ -35,8 +35,8 @@ typedef struct features_values {
 } features_values;
 
 static const lin_option features_options[] = {
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(features_values, output),
-     .help = "The NumPy file to write: float32 [frames, bins]"},
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1,
+     .at = offsetof(features_values, output), .help = "The NumPy file to write: float32 [frames, bins]"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(features_values, model),
      .help = "Take the filterbank of this model, before its normalisation, instead of the options below"},
     {.name = "speed", .type = LIN_OPTION_DOUBLE, .at = offsetof(features_values, speed), .text = "1", .min = 0.5, .max = 2,
@@ -75,7 +75,8 @@ static lin_status copy_frames(lin_source *source, lin_npy_writer *out, lin_error
 }
 
 // incomplete: some of the sound is missing.
-static lin_status features(const features_values *v, int channel, lin_part part, const char *path, int *incomplete, lin_error *err)
+static lin_status features(const features_values *v, int channel, lin_part part, const char *path, int *incomplete,
+                           lin_error *err)
 {
     lin_feature_options how = lin_feature_options_default();
     lin_pcm_format raw;
@@ -124,8 +125,8 @@ const lin_command lin_command_features = {
     .name = "features",
     .operands = "FILE",
     .summary = "write the log-mel filterbank of a sound file as a NumPy matrix",
-    .description = "Writes Kaldi's log-mel filterbank of a sound file (povey window, no dither, snip_edges, natural logarithm) as "
-                   "a NumPy matrix with one row per frame. FILE may be - for standard input.",
+    .description = "Writes Kaldi's log-mel filterbank of a sound file (povey window, no dither, snip_edges, natural logarithm) "
+                   "as a NumPy matrix with one row per frame. FILE may be - for standard input.",
     .examples = "  linnet features talk.flac -o talk.npy",
     .options = features_options,
     .values_size = sizeof(features_values),
@@ -134,7 +135,7 @@ const lin_command lin_command_features = {
     .run = run_features,
 };
 
-// ---- posteriors -----------------------------------------------------------------------------------------------------------------
+/* ---- posteriors ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct posteriors_values {
     const char *output;

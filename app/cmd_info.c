@@ -7,7 +7,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/model_options.h"
 #include "base/buffer.h"
 #include "base/json.h"
@@ -86,8 +86,9 @@ static void put_features(report *r, const lin_features *f, int mel_bins)
         char upper[64] = "half the rate";
         if (f->high_hz > 0) snprintf(upper, sizeof upper, "%g Hz", f->high_hz);
         if (f->high_hz < 0) snprintf(upper, sizeof upper, "half the rate less %g Hz", -f->high_hz);
-        snprintf(text, sizeof text, "%d log-mel bins from %g Hz to %s, %g ms windows every %g ms, pre-emphasis %g, sound at %d Hz",
-                 mel_bins, f->low_hz, upper, f->window_ms, f->hop_ms, f->preemphasis, f->sample_hz);
+        snprintf(text, sizeof text,
+                 "%d log-mel bins from %g Hz to %s, %g ms windows every %g ms, pre-emphasis %g, sound at %d Hz", mel_bins,
+                 f->low_hz, upper, f->window_ms, f->hop_ms, f->preemphasis, f->sample_hz);
         put_text(r, "", "features", text);
         return;
     }

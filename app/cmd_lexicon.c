@@ -22,7 +22,7 @@ static const lin_option options[] = {
      .help = "The language model that it is packed for; if not given, $LINNET_LM, else english.lm"},
     {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(lexicon_values, no_lm), .help = "Pack it for use with --no-lm"},
     {.name = "all-words", .type = LIN_OPTION_FLAG, .at = offsetof(lexicon_values, all_words),
-     .help = "Pack it for use with --all-words"},
+     .help = "Pack it for use with --tune all-words"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(lexicon_values, output),
      .help = "The file to write; if not given, DICT" LIN_PACKED_LEXICON ", where it is looked for"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(lexicon_values, quiet), .help = "No summary"},
@@ -62,7 +62,8 @@ static int run(lin_parsed *parsed)
     lin_status status = lin_find_model(v->model, name, sizeof name, &err);
     if (status == LIN_OK) status = lin_model_load(name, &model, &err);
     if (status == LIN_OK) status = lin_phones_create(model->phones, &phones, &err);
-    if (status == LIN_OK) status = lin_find_lexicon(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
+    if (status == LIN_OK)
+        status = lin_find_lexicon(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
     if (status == LIN_OK && !*path) status = lin_fail(&err, LIN_IO, "no lexicon is installed; name a DICT");
     if (status == LIN_OK) status = lin_guard_reads(path, &err); // it may be the installed one, which no option names
     if (status == LIN_OK && v->output) status = lin_guard_writes(v->output, &err);
@@ -77,9 +78,10 @@ const lin_command lin_command_lexicon = {
     .operands = "[DICT]",
     .summary = "pack a lexicon, so that the recognition of words starts sooner",
     .description =
-        "Reading a lexicon and ordering its words by their phones takes a tenth of a second for 50,000 words. linnet lexicon does it "
-        "once and writes the result beside the lexicon, as DICT" LIN_PACKED_LEXICON "; every command that recognises words maps that file "
-        "as long as the lexicon, the phones of the model, the language model and --all-words are those it was packed for, and else "
+        "Reading a lexicon and ordering its words by their phones takes a tenth of a second for 50,000 words. linnet lexicon "
+        "does it once and writes the result beside the lexicon, as DICT" LIN_PACKED_LEXICON
+        "; every command that recognises words maps that file "
+        "as long as the lexicon, the phones of the model, the language model and all-words are those it was packed for, and else "
         "reads DICT, which remains the file to edit. Without DICT it packs the installed lexicon, as make does.",
     .examples = "  linnet lexicon my.dict\n"
                 "  linnet lexicon --lm my.lm my.dict",

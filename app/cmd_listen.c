@@ -11,7 +11,7 @@
 #include "app/common.h"
 #include "app/decoding_options.h"
 #include "app/endpoint_options.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/capture.h"
 #include "app/live_text.h"
 #include "app/model_options.h"
@@ -23,7 +23,7 @@
 #include "linnet/session.h"
 
 typedef struct listen_values {
-    const char *device, *from, *save, *channel, *model, *network;
+    const char *microphone, *from, *save, *channel, *model, *device;
     lin_endpoint_values endpoints;
     lin_decoding_values decoding;
     double buffer_s;
@@ -32,9 +32,9 @@ typedef struct listen_values {
 } listen_values;
 
 static const lin_option options[] = {
-    {.name = "device", .letter = 'd', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .value = "NAME|INDEX",
-     .help = "The microphone, or the source of PulseAudio or PipeWire: its number in linnet devices, or part of its name; if not "
-             "given, the system's default"},
+    {.name = "microphone", .letter = 'd', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, microphone),
+     .value = "NAME|INDEX", .help = "The microphone, or the source of PulseAudio or PipeWire: its number in linnet devices, or "
+                                    "part of its name; if not given, the system's default"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, json),
      .help = "One JSON object per line for every change; see docs/live.md"},
     {.name = "plain", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, plain),
@@ -50,9 +50,9 @@ static const lin_option options[] = {
      .help = "Only results and errors"},
     LIN_DECODING_ROWS(listen_values, decoding),
     LIN_ENDPOINT_ROWS(listen_values, endpoints,
-                      "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not forget "
-                      "by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with never only for "
-                      "greedy decoding, because a search starts anew with each utterance"),
+                      "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not "
+                      "forget by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with "
+                      "never only for greedy decoding, because a search starts anew with each utterance"),
     {.type = LIN_OPTION_HEADING, .help = "Sound"},
     {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(listen_values, rate_hz), .text = "0", .max = LIN_AUDIO_MAX_HZ,
      .value = "HZ", .help = "Sample rate of the microphone or of headerless sound; 0: the device's own, or 16000"},
@@ -74,7 +74,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(listen_values, model),
      .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},
-    {.name = "network", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, network), .text = "cpu",
+    {.name = "device", .was = "network", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .text = "cpu",
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network; for one stream a GPU is seldom faster"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, precision), .text = "fp32",
      .choices = "fp32|bf16", .help = "Precision of the network's matrix products"},
@@ -109,7 +109,7 @@ typedef struct listening {
 
 static volatile sig_atomic_t stop_asked;
 
-/* ---- signals ---------------------------------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------------------------------------- */
 
 // The first asks for a tidy end. The second kills, as does one that asks for a core: not without the cursor.
 static void on_end(int number)
@@ -151,7 +151,7 @@ static void stop_now(listening *l)
     l->resumed = 1;
 }
 
-/* ---- what is shown ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------------------------------------- */
 
 // Above the live display, which must not be written into.
 static void tell(listening *l, const char *text)
@@ -318,7 +318,8 @@ static lin_status tell_losses(listening *l, int now, lin_error *err)
         tell(l, text);
     }
     if (overflows) {
-        snprintf(text, sizeof text, "the sound system has lost sound %lld time%s", (long long)overflows, overflows == 1 ? "" : "s");
+        snprintf(text, sizeof text, "the sound system has lost sound %lld time%s", (long long)overflows,
+                 overflows == 1 ? "" : "s");
         tell(l, text);
     }
     if (!l->v->json) return LIN_OK;
@@ -346,7 +347,7 @@ static lin_status read_phrases_again(listening *l, lin_error *err)
     return write_out(l, err);
 }
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 // A driver that gives what is no number is broken, but its other samples may not be.
 static void mend(listening *l, float *samples, size_t n)
@@ -461,13 +462,13 @@ static lin_status listen(listening *l, lin_error *err)
     return status;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
 static lin_status open_capture(listening *l, lin_error *err)
 {
     const listen_values *v = l->v;
     lin_microphone_options microphone = lin_microphone_options_default();
-    microphone.device = v->device;
+    microphone.device = v->microphone;
     microphone.rate_hz = v->rate_hz;
     microphone.channels = v->channels;
     microphone.interleaved = l->channel >= 0;
@@ -506,7 +507,7 @@ static lin_status open_all(listening *l, lin_error *err)
     const lin_warnings warnings = lin_complaints(l->v->quiet);
     const listen_values *v = l->v;
     const lin_precision precision = v->precision ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
-    lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->network, precision, err);
+    lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->device, precision, err);
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
     if (status == LIN_OK) {
@@ -540,7 +541,8 @@ static lin_status announce(listening *l, lin_error *err)
         snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is %s about %.0f ms after its end%s%s",
                  l->v->from ? "" : "\"", l->v->from ? l->v->from : lin_capture_name(l->capture), l->v->from ? "" : "\"", rate_hz,
                  greedy ? "settled" : "shown", (l->stats.construction.total_s + l->recognizer.delay_s) * 1e3,
-                 greedy ? "" : l->v->decoding.words ? ", a word is settled" : " and settled", greedy ? "" : " after a second or two");
+                 greedy ? "" : l->v->decoding.words ? ", a word is settled" : " and settled", greedy ? "" : " after a second or "
+                                                                                                            "two");
         for (char *c = text; *c; c++) *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c; // a driver's name is not trusted
         tell(l, text);
     }
@@ -608,6 +610,17 @@ static void release(listening *l)
     lin_free(l);
 }
 
+// In 0.2 --device was the microphone: what names no processor still is, with a line of advice.
+static void take_old_device(listen_values *v)
+{
+    const char *d = v->device;
+    if (v->microphone || strcmp(d, "auto") == 0 || strcmp(d, "cpu") == 0 || strcmp(d, "cuda") == 0 || strncmp(d, "cuda:", 5) == 0)
+        return;
+    if (!v->quiet) lin_complain("--device is the processor; for the microphone use --microphone '%.100s'", d);
+    v->microphone = d;
+    v->device = "cpu";
+}
+
 // What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
 static int check(lin_parsed *parsed, int *channel)
 {
@@ -622,8 +635,10 @@ static int check(lin_parsed *parsed, int *channel)
     if (wrong != LIN_EXIT_OK) return wrong;
     if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best needs --json: only JSON has alternatives");
     if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
-        return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ, v->rate_hz);
-    if (v->device && v->from) return lin_misuse(parsed, "--device and --from exclude each other");
+        return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ,
+                          v->rate_hz);
+    take_old_device(v);
+    if (v->microphone && v->from) return lin_misuse(parsed, "--microphone and --from exclude each other");
     if (v->from && strcmp(v->from, "-") == 0 && isatty(STDIN_FILENO))
         return lin_misuse(parsed, "standard input is a terminal: pipe sound into it");
     if (v->raw && !v->from) return lin_misuse(parsed, "--raw describes a file: --from is missing");
@@ -676,10 +691,11 @@ const lin_command lin_command_listen = {
                    "line.\n\n"
                    "An utterance ends after some silence, or when it is very long; the network is reset then, unless its "
                    "model forgets by itself, so that recognition can run for days. The file of --context is read again whenever "
-                   "it changes, except with --n-best. Dropped sound is counted and reported. If the microphone is lost or delivers nothing, the results so far are "
+                   "it changes, except with --n-best. Dropped sound is counted and reported. If the microphone is lost or "
+                   "delivers nothing, the results so far are "
                    "written, and the exit status is 1; after Ctrl-C it is 0.",
     .examples = "  linnet listen\n"
-                "  linnet listen --device USB --save talk.wav --stats\n"
+                "  linnet listen --microphone USB --save talk.wav --stats\n"
                 "  linnet listen --json | program\n"
                 "  linnet listen --words --context names.txt\n"
                 "  linnet listen --from talk.flac",

@@ -57,8 +57,8 @@ const lin_command lin_command_man = {
     .name = "man",
     .operands = "[COMMAND]",
     .summary = "print the manual page of the program or of one command",
-    .description = "Prints the manual page of the program, or of one command, as roff: 'linnet man align | man -l -'. make install "
-                   "writes all of them.",
+    .description = "Prints the manual page of the program, or of one command, as roff: 'linnet man align | man -l -'. make "
+                   "install writes all of them.",
     .options = man_options,
     .values_size = sizeof(man_values),
     .max_operands = 1,

@@ -23,8 +23,8 @@ typedef struct phonemize_values {
 
 static const lin_option options[] = {
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, lexicon),
-     .value = "DICT", .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with "
-             "the program"},
+     .value = "DICT", .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one "
+             "installed with the program"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, output),
      .help = "Output file; if not given, standard output"},
     {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(phonemize_values, ids), .text = "auto",
@@ -59,7 +59,8 @@ static int ends_with_id(span line)
     for (size_t i = line.n - 1; i > 0; i--) {
         char c = line.text[i - 1];
         if (c == '(') {
-            return i < line.n - 1 && (i == 1 || lin_is_space(line.text[i - 2])) && !lin_mark_length(line.text + i - 1, line.n - i + 1);
+            return i < line.n - 1 && (i == 1 || lin_is_space(line.text[i - 2])) &&
+                   !lin_mark_length(line.text + i - 1, line.n - i + 1);
         }
         if (c == ')' || lin_is_space(c)) return 0;
     }
@@ -165,7 +166,8 @@ static lin_status report_unknown(const lin_wording *w, const char *path, lin_err
 static int names_file(const char *operand)
 {
     const char *dot = strrchr(operand, '.');
-    return access(operand, F_OK) == 0 || strchr(operand, '/') != NULL || (dot && dot != operand && dot[1] && !strchr(operand, ' '));
+    return access(operand, F_OK) == 0 || strchr(operand, '/') != NULL ||
+           (dot && dot != operand && dot[1] && !strchr(operand, ' '));
 }
 
 // The operands as one line; *text is released with lin_free.

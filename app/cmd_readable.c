@@ -32,9 +32,10 @@ static const lin_option options[] = {
              "counted"},
     {.name = "passes", .type = LIN_OPTION_INT, .at = offsetof(readable_values, passes), .text = "2", .min = 1, .max = 100,
      .help = "learn: passes over the text"},
-    {.name = "slots", .type = LIN_OPTION_INT, .at = offsetof(readable_values, slots), .text = "300000", .min = 1000, .max = 4000000,
-     .help = "learn: slots for features of marks, each 5 bytes of the file with those of capitals"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(readable_values, quiet), .help = "learn: no summary"},
+    {.name = "slots", .type = LIN_OPTION_INT, .at = offsetof(readable_values, slots), .text = "300000", .min = 1000,
+     .max = 4000000, .help = "learn: slots for features of marks, each 5 bytes of the file with those of capitals"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(readable_values, quiet),
+     .help = "learn: no summary"},
     {.type = LIN_OPTION_END},
 };
 
@@ -48,7 +49,7 @@ static lin_status open_model(const readable_values *v, lin_punctuation **p, lin_
     return status == LIN_OK ? lin_punctuation_open(path, p, err) : status;
 }
 
-// ---- write ----------------------------------------------------------------------------------------------------------------------
+/* ---- write ----------------------------------------------------------------------------------------------------------------- */
 
 static lin_status write_line(lin_readable *r, const lin_lines *line, int ids, lin_buffer *out, lin_error *err)
 {
@@ -93,7 +94,7 @@ static lin_status write_text(const readable_values *v, const char *text, size_t 
     return status;
 }
 
-// ---- learn ----------------------------------------------------------------------------------------------------------------------
+/* ---- learn ----------------------------------------------------------------------------------------------------------------- */
 
 static lin_status learn(const readable_values *v, const char *text, size_t n, lin_error *err)
 {
@@ -118,7 +119,7 @@ static lin_status learn(const readable_values *v, const char *text, size_t n, li
     return status;
 }
 
-// ---- score ----------------------------------------------------------------------------------------------------------------------
+/* ---- score ----------------------------------------------------------------------------------------------------------------- */
 
 enum { CAPITAL = LIN_MARKS, SCORES };
 
@@ -147,7 +148,8 @@ static void compare(scoring *s)
     for (int i = 0; i < s->prose.n; i++) {
         const lin_prose_word *w = &s->prose.words[i];
         const char *text = lin_readable_token_text(&s->readable, i), last = text[strlen(text) - 1];
-        const int mark = last == ',' ? LIN_MARK_COMMA : last == '.' ? LIN_MARK_STOP : last == '?' ? LIN_MARK_QUESTION : LIN_MARK_NONE;
+        const int mark = last == ',' ? LIN_MARK_COMMA : last == '.' ? LIN_MARK_STOP : last == '?' ? LIN_MARK_QUESTION
+                         : LIN_MARK_NONE;
         for (int m = 1; m < LIN_MARKS; m++) score_one(s, m, w->mark == m, mark == m);
         if (!w->quoted) score_one(s, CAPITAL, w->capital || begins, *text >= 'A' && *text <= 'Z');
         begins = w->mark == LIN_MARK_STOP || w->mark == LIN_MARK_QUESTION;
@@ -197,7 +199,8 @@ static lin_status push_timed(scoring *s, const char *id, size_t n, lin_error *er
     for (int i = 0; i < s->prose.n && status == LIN_OK; i++) {
         const char *text = s->prose.text.data + s->prose.words[i].text;
         if (!here || w.n_id != n || memcmp(w.id, id, n) != 0 || strlen(text) != w.n_word || memcmp(text, w.word, w.n_word) != 0)
-            return lin_fail(err, LIN_MISMATCH, "word %d of %.*s is '%s' in the text, and the CTM has another", i + 1, (int)n, id, text);
+            return lin_fail(err, LIN_MISMATCH, "word %d of %.*s is '%s' in the text, and the CTM has another", i + 1, (int)n, id,
+                            text);
         if (i) s->pauses[lin_readable_pause(w.start_s - before)][s->prose.words[i - 1].mark]++;
         before = w.end_s;
         status = lin_readable_push(&s->readable, text, w.start_s, w.end_s, 1, err);
@@ -236,7 +239,8 @@ static void print_scores(const scoring *s)
     static const char *const classes[LIN_PAUSES] = {"", "below 60 ms", "60 ms", "150 ms", "300 ms", "600 ms and more"};
     for (int c = 1; c < LIN_PAUSES; c++) {
         const int64_t *n = s->pauses[c];
-        printf("%-15s %10lld %10lld %10lld %8lld\n", classes[c], (long long)n[0], (long long)n[1], (long long)n[2], (long long)n[3]);
+        printf("%-15s %10lld %10lld %10lld %8lld\n", classes[c], (long long)n[0], (long long)n[1], (long long)n[2],
+               (long long)n[3]);
     }
     if (s->without) printf("%lld utterances are not in the CTM\n", (long long)s->without);
 }
@@ -269,7 +273,8 @@ static lin_status score(const readable_values *v, const char *text, size_t n, li
     if (status == LIN_OK && v->ids) status = score_lines(&s, text, n, err);
     lin_paragraphs_begin(&paragraphs, text, n);
     while (status == LIN_OK && !v->ids && lin_paragraphs_next(&paragraphs)) {
-        if (lin_prose_is_running(paragraphs.text, paragraphs.n)) status = score_text(&s, "", 0, paragraphs.text, paragraphs.n, err);
+        if (lin_prose_is_running(paragraphs.text, paragraphs.n))
+            status = score_text(&s, "", 0, paragraphs.text, paragraphs.n, err);
     }
     if (status == LIN_OK) print_scores(&s);
     lin_prose_free(&s.prose);
@@ -279,7 +284,7 @@ static lin_status score(const readable_values *v, const char *text, size_t n, li
     return status;
 }
 
-// ---- the command ----------------------------------------------------------------------------------------------------------------
+/* ---- the command ----------------------------------------------------------------------------------------------------------- */
 
 static int run(lin_parsed *parsed)
 {
@@ -295,7 +300,8 @@ static int run(lin_parsed *parsed)
     lin_status status = strcmp(path, "-") != 0 ? lin_guard_reads(path, &err) : LIN_OK;
     if (status == LIN_OK && v->output && strcmp(v->output, "-") != 0) status = lin_guard_writes(v->output, &err);
     if (status == LIN_OK) status = lin_text_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &text, &n, &err);
-    if (status == LIN_OK) status = learns ? learn(v, text, n, &err) : writes ? write_text(v, text, n, &err) : score(v, text, n, &err);
+    if (status == LIN_OK)
+        status = learns ? learn(v, text, n, &err) : writes ? write_text(v, text, n, &err) : score(v, text, n, &err);
     lin_free(text);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
@@ -306,8 +312,9 @@ const lin_command lin_command_readable = {
     .summary = "plain words as readable text: digits, capitals, full stops, commas, question marks",
     .description =
         "What transcribe, listen and decode do with recognised words (--readable), for texts.\n\n"
-        "write: lines of plain words, as readable text. learn: a model of marks and capitals, from books: paragraphs between empty "
-        "lines; those that are no running text are left out. score: how well the model gives back the marks and capitals of a text "
+        "write: lines of plain words, as readable text. learn: a model of marks and capitals, from books: paragraphs between "
+        "empty lines; those that are no running text are left out. score: how well the model gives back the marks and capitals "
+        "of a text "
         "that was not learnt from: precision, recall and their harmonic mean F. \"!\" and \";\" count as full stops, \":\" and "
         "dashes as commas; every sentence begins with a capital.\n\n"
         "TEXT may be - for standard input. docs/readable.md describes the rules and the model.",

@@ -9,7 +9,7 @@
 #include "app/commands.h"
 #include "app/decoding_options.h"
 #include "app/endpoint_options.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/mirror.h"
 #include "app/model_options.h"
 #include "app/spans.h"
@@ -45,8 +45,8 @@ static const lin_option options[] = {
     LIN_OFFLINE_ROW(transcribe_values, model),
     LIN_DECODING_ROWS(transcribe_values, decoding),
     LIN_ENDPOINT_ROWS(transcribe_values, endpoints,
-                      "When the network and the search are reset: at every endpoint, never, or (auto) from the first endpoint after "
-                      "a minute of sound on; then auto resets the network only if its model does not forget by itself"),
+                      "When the network and the search are reset: at every endpoint, never, or (auto) from the first endpoint "
+                      "after a minute of sound on; then auto resets the network only if its model does not forget by itself"),
     LIN_INPUT_ROWS(transcribe_values, input),
     {.type = LIN_OPTION_HEADING, .help = "Saved streams (docs/streams.md)"},
     {.name = "save-state", .type = LIN_OPTION_FILE, .writes = 1, .updates = "load-state",
@@ -97,7 +97,7 @@ struct transcribe_job {
     int within;      // --from-snapshot: they choose among the results of the whole sound
 };
 
-// ---- one file, on a thread of its own -------------------------------------------------------------------------------------------
+/* ---- one file, on a thread of its own -------------------------------------------------------------------------------------- */
 
 // Writes what has settled, of a single input.
 static lin_status flow(void *context, int lane, lin_result *result, lin_error *err)
@@ -206,7 +206,7 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
     return status;
 }
 
-// ---- results, in order ----------------------------------------------------------------------------------------------------------
+/* ---- results, in order ----------------------------------------------------------------------------------------------------- */
 
 static lin_status write_results(transcribe_job *job, const lin_input *input, const transcribe_slot *s, lin_error *err)
 {
@@ -233,7 +233,7 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     return LIN_OK;
 }
 
-// ---- the whole ------------------------------------------------------------------------------------------------------------------
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
 static lin_status gather(transcribe_job *job, const lin_list *operands, lin_error *err)
 {
@@ -300,7 +300,8 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
                                    job->recognizer.delay_s, &warnings, err);
     }
     const int many = job->bulk.inputs.n > 1 || v->data;
-    if (status == LIN_OK && v->decoding.words && v->decoding.readable) status = lin_results_make_readable(&job->bulk.results, err);
+    if (status == LIN_OK && v->decoding.words && v->decoding.readable)
+        status = lin_results_make_readable(&job->bulk.results, err);
     if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
     if (status != LIN_OK) return status;
     // Results of a single input need not wait for others: they are written as they are settled, where somebody may be reading.
@@ -366,7 +367,8 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     lin_error err = {0};
     const int streams = check_streams(parsed, job);
     if (streams != LIN_EXIT_OK) return streams;
-    if (parsed->operands.count == 0 && !v->files_from && !v->data && !v->load_state) return lin_misuse(parsed, "no FILE is given");
+    if (parsed->operands.count == 0 && !v->files_from && !v->data && !v->load_state)
+        return lin_misuse(parsed, "no FILE is given");
     if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     int stdins = 0;
     for (int i = 0; i < parsed->operands.count; i++) stdins += strcmp(parsed->operands.items[i], "-") == 0;
@@ -399,8 +401,9 @@ const lin_command lin_command_transcribe = {
     .name = "transcribe",
     .operands = "FILE...",
     .summary = "convert sound files to phonemes or words, many at once",
-    .description = "Writes the phonemes, or with --words the words, of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3, NIST SPHERE "
-                   "and all other formats of libsndfile; with ffmpeg installed also m4a, mp4, webm, mkv and more). Files are processed "
+    .description = "Writes the phonemes, or with --words the words, of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3, NIST "
+                   "SPHERE and all other formats of libsndfile; with ffmpeg installed also m4a, mp4, webm, mkv and more). Files "
+                   "are processed "
                    "in parallel, results keep their order. FILE may be - for standard input. For a single FILE settled results "
                    "are written to standard output at once, as text, CTM, CSV or labels. Sound of over a minute is divided at "
                    "its pauses (--reset). See docs/decoding.md.\n\n"

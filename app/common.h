@@ -51,7 +51,7 @@ int lin_misuse(const lin_parsed *parsed, const char *fmt, ...) LIN_PRINTF(2, 3);
  * long. */
 lin_status lin_make_folders(const char *path, size_t n, lin_error *err);
 
-/* ---- output ----------------------------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------------------------------------- */
 
 /* A file that appears when it is complete (base/file.h), or standard output. */
 typedef struct lin_output {
@@ -73,8 +73,10 @@ lin_status lin_output_end(lin_output *output, lin_status status, lin_error *err)
 /* All of a buffer, opened and closed. */
 lin_status lin_output_write(const char *path, int flags, const lin_buffer *buffer, lin_error *err);
 
-/* ---- progress: one line on standard error, redrawn at most ten times a second, only where that is a terminal; cut to its width,
- * which is asked for each time, so that it never folds ---- */
+/* ---- progress -------------------------------------------------------------------------------------------------------------- */
+
+/* One line on standard error, redrawn at most ten times a second, only where that is a terminal; cut to its width, which is asked
+ * for each time, so that it never folds. */
 
 typedef struct lin_progress {
     int shown;         /* standard error is a terminal, and --quiet was not given */

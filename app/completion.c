@@ -6,7 +6,7 @@
 
 static int is_shown(const lin_option *o)
 {
-    return o->type != LIN_OPTION_HEADING;
+    return o->type != LIN_OPTION_HEADING && !o->under;
 }
 
 // Several between commas: what --help shows as NAME[,NAME]...

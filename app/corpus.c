@@ -56,7 +56,7 @@ static size_t stem(const char *name)
 // The same of a path.
 static size_t place_stem(const char *path) { return (size_t)(lin_base_name(path) - path) + stem(lin_base_name(path)); }
 
-// ---- what was found -------------------------------------------------------------------------------------------------------------
+/* ---- what was found -------------------------------------------------------------------------------------------------------- */
 
 static void mention(lin_buffer *names, int *count, const char *folder, const char *name)
 {
@@ -102,7 +102,7 @@ static lin_status add(lin_corpus *c, lin_inputs *inputs, const char *sound, cons
     return LIN_OK;
 }
 
-// ---- a folder -------------------------------------------------------------------------------------------------------------------
+/* ---- a folder -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct level {
     const struct level *above;
@@ -232,7 +232,7 @@ static lin_status walk_folder(const walk *w, const char *folder, const level *ab
     return status;
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 // A file beside this one with another ending (as usually written, in lower or upper case): its path in `found`.
 static int look_beside(const char *path, const char *const *ends, char found[LONGEST_PATH])
@@ -266,7 +266,7 @@ static lin_status take_file(lin_corpus *c, lin_inputs *inputs, const char *path,
     return LIN_OK;
 }
 
-// ---- all of it ------------------------------------------------------------------------------------------------------------------
+/* ---- all of it ------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_corpus_gather(lin_corpus *c, lin_inputs *inputs, const lin_list *operands, const char *leave_out, lin_error *err)
 {

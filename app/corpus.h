@@ -27,10 +27,11 @@ typedef struct lin_corpus {
 } lin_corpus;
 
 /*
- * Adds to `inputs` all sounds that have a text. A folder is read with all folders below it, in the order of names; names that begin
- * with a dot are skipped, and so is `leave_out` (NULL: nothing), the folder of the results. An utterance of a folder is named after
- * its path below that folder; its speaker is its folder, unknown directly in the operand. A text that is an operand and is beside
- * its sound is not an input of its own. LIN_IO for a folder that cannot be read, LIN_INVALID where folders are nested too deeply.
+ * Adds to `inputs` all sounds that have a text. A folder is read with all folders below it, in the order of names; names that
+ * begin with a dot are skipped, and so is `leave_out` (NULL: nothing), the folder of the results. An utterance of a folder is
+ * named after its path below that folder; its speaker is its folder, unknown directly in the operand. A text that is an operand
+ * and is beside its sound is not an input of its own. LIN_IO for a folder that cannot be read,
+ * LIN_INVALID where folders are nested too deeply.
  */
 lin_status lin_corpus_gather(lin_corpus *corpus, lin_inputs *inputs, const lin_list *operands, const char *leave_out,
                              lin_error *err);

@@ -33,13 +33,15 @@ static int wants_beam(const lin_decoding_values *v)
     return lin_decoding_kind(&asked) != LIN_SEARCH_GREEDY;
 }
 
-// The first option of the list (ended by LIN_GIVEN_COUNT) that was given, or NULL.
-static const char *first_given(const lin_decoding_values *v, const lin_given *list)
+// Complains if an option of the list (ended by LIN_GIVEN_COUNT) was given.
+static int refuse_given(const lin_parsed *parsed, const lin_decoding_values *v, const lin_given *list, const char *is_for)
 {
     for (; *list != LIN_GIVEN_COUNT; list++) {
-        if (given(v, *list)) return given_names[*list];
+        if (!given(v, *list)) continue;
+        const char *under = parsed->command->options[lin_options_find(parsed->command, given_names[*list])].under;
+        return lin_misuse(parsed, "--%s%s%s is for %s", under ? under : "", under ? " " : "", given_names[*list], is_for);
     }
-    return NULL;
+    return LIN_EXIT_OK;
 }
 
 int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phrases_come)
@@ -52,22 +54,27 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     const int phrases = phrases_come || given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
     if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives");
-    const char *name = first_given(v, (const lin_given[]){LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS,
-                                                          LIN_GIVEN_NO_LM, LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_COUNT});
-    if (name && !v->words) return lin_misuse(parsed, "--%s is for --words", name);
-    if (given(v, LIN_GIVEN_UNKNOWN) && v->no_unknown) return lin_misuse(parsed, "--unknown and --no-unknown exclude each other");
+    static const lin_given of_words[] = {LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS, LIN_GIVEN_NO_LM,
+                                         LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_COUNT},
+                           of_beams[] = {LIN_GIVEN_SCORE, LIN_GIVEN_LABELS, LIN_GIVEN_BLANK, LIN_GIVEN_BONUS, LIN_GIVEN_COUNT};
+    int wrong = v->words ? LIN_EXIT_OK : refuse_given(parsed, v, of_words, "--words");
+    if (wrong == LIN_EXIT_OK && lin_decoding_kind(v) == LIN_SEARCH_GREEDY) {
+        wrong = refuse_given(parsed, v, of_beams, "--beam or --words");
+    }
+    if (wrong != LIN_EXIT_OK) return wrong;
+    if (given(v, LIN_GIVEN_UNKNOWN) && v->no_unknown)
+        return lin_misuse(parsed, "--tune unknown and --no-unknown exclude each other");
     if (given(v, LIN_GIVEN_LM) && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
     if (given(v, LIN_GIVEN_LEXICON) && !v->words && !phrases)
         return lin_misuse(parsed, "--lexicon is for --words, or for the pronunciation of phrases");
-    if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases) return lin_misuse(parsed, "--context-bonus is for --context or --phrase");
-    name = first_given(v, (const lin_given[]){LIN_GIVEN_SCORE, LIN_GIVEN_LABELS, LIN_GIVEN_BLANK, LIN_GIVEN_BONUS,
-                                              LIN_GIVEN_COUNT});
-    if (name && lin_decoding_kind(v) == LIN_SEARCH_GREEDY) return lin_misuse(parsed, "--%s is for --beam or --words", name);
+    if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases)
+        return lin_misuse(parsed, "--tune context-bonus is for --context or --phrase");
     if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm))
-        return lin_misuse(parsed, "--lm-weight is for --lm");
+        return lin_misuse(parsed, "--tune lm-weight is for --lm");
     if (!v->words && v->beam > LIN_BEAM_MAX) return lin_misuse(parsed, "--beam must be at most %d without --words", LIN_BEAM_MAX);
     if (v->words && v->n_best > LIN_WORDS_NBEST_MAX)
         return lin_misuse(parsed, "--n-best must be at most %d with --words", LIN_WORDS_NBEST_MAX);
-    if (v->beam && v->n_best > v->beam) return lin_misuse(parsed, "--n-best %d needs a --beam of %d or more", v->n_best, v->n_best);
+    if (v->beam && v->n_best > v->beam)
+        return lin_misuse(parsed, "--n-best %d needs a --beam of %d or more", v->n_best, v->n_best);
     return LIN_EXIT_OK;
 }

@@ -16,57 +16,65 @@
 #define LIN_DECODING_ROWS(owner, field) LIN_DECODING_ROWS_WITH(owner, field, NULL)
 
 /* words_default: "yes" for commands that recognise words unless told otherwise. */
-#define LIN_DECODING_ROWS_WITH(owner, field, words_default)                                                                       \
-    {.type = LIN_OPTION_HEADING, .help = "Decoding"},                                                                             \
-    {.name = "words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.words), .text = words_default,                         \
-     .help = "Recognise words with a lexicon and a language model; a word outside the lexicon is written as its phonemes, "       \
-             "marked; in readable text as it may be spelled"},                                                                    \
-    {.name = "readable", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.readable), .text = "yes",                           \
-     .help = "Words as readable text (docs/readable.md): numbers as digits, capitals, full stops, commas, question marks; in "    \
-             "text without ids, srt, vtt, and in a field of json. All other formats have plain words. --no-readable: these too"}, \
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lexicon), .value = "DICT",            \
-     .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "    \
-             "Debian's package pocketsphinx-en-us"},                                                                              \
-    {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lm),                                                      \
-     .help = "Language model, of phonemes or with --words of words: ARPA, plain or gzip, or packed by linnet ngram; a file, or "  \
-             "the name of an installed one, such as phones.lm. If not given, with --words, $LINNET_LM, else english.lm"},         \
-    {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_lm),                                                \
-     .help = "Words without a language model, even if one is installed"},                                                         \
-    {.name = "lm-weight", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.lm_weight), .min = 0, .max = 100, .value = "W",  \
-     .help = "Weight of the language model; if not given, 0.7, with --words 0.85"},                                               \
-    {.name = "bonus", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.bonus), .min = -100, .max = 100, .value = "X",       \
-     .help = "Bonus for every phoneme or word, natural logarithm: larger values make results longer; if not given, 0, with "      \
-             "--lm 2, with --words -1"},                                                                                          \
-    {.name = "beam", .letter = 'b', .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam), .min = 0, .max = LIN_WORDS_MAX,    \
-     .help = "Number of hypotheses; 0: greedy decoding, the best label of each step, which is fastest and the default without "   \
-             "words, language model, phrases and alternatives; with one of these, if not given, 16, with --words 256"},           \
-    {.name = "beam-score", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0, .max = 600,              \
-     .value = "X", .help = "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0: none; if not "  \
-                           "given, 12"},                                                                                         \
-    {.name = "beam-labels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam_labels), .min = 0, .max = 65536,             \
-     .help = "Number of labels followed per step, the most probable ones; 0: all; if not given, 20, with --words 0"},             \
-    {.name = "skip-blank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.skip_blank), .min = 0, .max = 1, .value = "P",  \
-     .help = "Skip steps whose blank has at least this probability; 0: none; if not given, 0.999, with --words 0.9999"},          \
-    {.name = "blank-penalty", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.blank_penalty), .min = -100, .max = 100,      \
-     .value = "X", .help = "Taken from the natural logarithm of each step's blank, with --words: larger values find more words; "  \
-                           "if not given, 1.5"},                                                                                  \
-    {.name = "unknown", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.unknown), .min = -1000, .max = 0, .value = "X",    \
-     .help = "Penalty of a word outside the lexicon, natural logarithm, below 0; if not given, -6"},                              \
-    {.name = "no-unknown", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_unknown),                                      \
-     .help = "Only words of the lexicon"},                                                                                        \
-    {.name = "all-words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.all_words),                                        \
-     .help = "Add words of the lexicon that the language model lacks, as its <unk>"},                                             \
-    {.name = "n-best", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(owner, field.n_best), .text = "1", .min = 1,         \
-     .max = LIN_BEAM_MAX, .help = "Number of alternatives of each result, best first, in json"},                                  \
-    {.name = "context", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.context), .value = "LIST",                           \
-     .help = "File of likely phrases, one per line, each optionally with its own bonus after a tab"},                             \
-    {.name = "phrase", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.phrases), .value = "TEXT",                           \
-     .help = "A likely phrase; may be repeated"},                                                                                 \
-    {.name = "context-bonus", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus), .text = "4", .min = -1000,   \
-     .max = 1000, .value = "X", .help = "Bonus of a phrase without its own, natural logarithm; below 0: unlikely"}
+#define LIN_DECODING_ROWS_WITH(owner, field, words_default)                                                                      \
+    {.type = LIN_OPTION_HEADING, .help = "Decoding"},                                                                            \
+    {.name = "words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.words), .text = words_default,                        \
+     .help = "Recognise words with a lexicon and a language model; a word outside the lexicon is written as its phonemes, "      \
+             "marked; in readable text as it may be spelled"},                                                                   \
+    {.name = "readable", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.readable), .text = "yes",                          \
+     .help = "Words as readable text (docs/readable.md): numbers as digits, capitals, full stops, commas, question marks; in "   \
+             "text without ids, srt, vtt, and in a field of json. All other formats have plain words. --no-readable: these "     \
+             "too"},                                                                                                             \
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lexicon), .value = "DICT",           \
+     .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "   \
+             "Debian's package pocketsphinx-en-us"},                                                                             \
+    {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lm),                                                     \
+     .help = "Language model, of phonemes or with --words of words: ARPA, plain or gzip, or packed by linnet ngram; a file, "    \
+             "or the name of an installed one, such as phones.lm. If not given, with --words, $LINNET_LM, else english.lm"},     \
+    {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_lm),                                               \
+     .help = "Words without a language model, even if one is installed"},                                                        \
+    {.name = "lm-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.lm_weight), .min = 0,          \
+     .max = 100, .value = "W", .help = "Weight of the language model; if not given, 0.7, with --words 0.85"},                    \
+    {.name = "bonus", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.bonus), .min = -100, .max = 100,   \
+     .value = "X",                                                                                                               \
+     .help = "Bonus for every phoneme or word, natural logarithm: larger values make results longer; if not given, 0, with "     \
+             "--lm 2, with --words -1"},                                                                                         \
+    {.name = "beam", .letter = 'b', .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam), .min = 0, .max = LIN_WORDS_MAX,   \
+     .help = "Number of hypotheses; 0: greedy decoding, the best label of each step, which is fastest and the default "          \
+             "without words, language model, phrases and alternatives; with one of these, if not given, 16, with --words 256"},  \
+    {.name = "beam-score", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0,        \
+     .max = 600, .value = "X",                                                                                                   \
+     .help = "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0: none; if not given, 12"},    \
+    {.name = "beam-labels", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam_labels), .min = 0,         \
+     .max = 65536,                                                                                                               \
+     .help = "Number of labels followed per step, the most probable ones; 0: all; if not given, 20, with --words 0"},            \
+    {.name = "skip-blank", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.skip_blank), .min = 0,        \
+     .max = 1, .value = "P",                                                                                                     \
+     .help = "Skip steps whose blank has at least this probability; 0: none; if not given, 0.999, with --words 0.9999"},         \
+    {.name = "blank-penalty", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.blank_penalty),            \
+     .min = -100, .max = 100, .value = "X",                                                                                      \
+     .help = "Taken from the natural logarithm of each step's blank, with --words: larger values find more words; if not "       \
+             "given, 1.5"},                                                                                                      \
+    {.name = "unknown", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.unknown), .min = -1000,          \
+     .max = 0, .value = "X", .help = "Penalty of a word outside the lexicon, natural logarithm, below 0; if not given, -6"},     \
+    {.name = "no-unknown", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_unknown),                                     \
+     .help = "Only words of the lexicon"},                                                                                       \
+    {.name = "all-words", .under = "tune", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.all_words),                      \
+     .help = "Add words of the lexicon that the language model lacks, as its <unk>"},                                            \
+    {.name = "tune", .type = LIN_OPTION_SETTINGS,                                                                                \
+     .help = "Values of the search and of the ends of utterances, for experts"},                                                 \
+    {.name = "n-best", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(owner, field.n_best), .text = "1", .min = 1,        \
+     .max = LIN_BEAM_MAX, .help = "Number of alternatives of each result, best first, in json"},                                 \
+    {.name = "context", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.context), .value = "LIST",                          \
+     .help = "File of likely phrases, one per line, each optionally with its own bonus after a tab"},                            \
+    {.name = "phrase", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.phrases), .value = "TEXT",                          \
+     .help = "A likely phrase; may be repeated"},                                                                                \
+    {.name = "context-bonus", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus),            \
+     .text = "4", .min = -1000, .max = 1000, .value = "X",                                                                       \
+     .help = "Bonus of a phrase without its own, natural logarithm; below 0: unlikely"}
 
-/* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. phrases_come: there can be phrases without
- * --context and --phrase, those of clients. */
+/* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. phrases_come: there can be phrases
+ * without --context and --phrase, those of clients. */
 int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *values, int phrases_come);
 
 #endif

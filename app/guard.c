@@ -83,7 +83,7 @@ void lin_guard_free(void)
     n_known = capacity = 0;
 }
 
-// ---- options --------------------------------------------------------------------------------------------------------------------
+/* ---- options --------------------------------------------------------------------------------------------------------------- */
 
 static const char *text_of(const lin_parsed *parsed, const lin_option *o)
 {
@@ -115,7 +115,8 @@ static lin_status add_defaults(const lin_parsed *parsed, lin_error *err)
     if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
         lin_find_lexicon(named(parsed, "lexicon"), path, sizeof path, NULL) == LIN_OK)
         status = lin_guard_reads(path, err);
-    if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 && lin_find_rules(path, sizeof path, NULL) == LIN_OK)
+    if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
+        lin_find_rules(path, sizeof path, NULL) == LIN_OK)
         status = lin_guard_reads(path, err);
     for (int i = 0; i < 2 && status == LIN_OK && lin_options_find(parsed->command, "lm") >= 0; i++) {
         if (lin_find_named(named(parsed, "lm"), "LINNET_LM", models[i], path, sizeof path, NULL) == LIN_OK)

@@ -1,8 +1,8 @@
 /*
  * guard.h - no output is an input: the set of files that a command reads, and whether an output is one of them.
  *
- * Files are compared by device and inode, so that symlinks and hard links are the same file. Main compares the options and operands
- * of every command before the command runs; a command that finds more inputs (lists, data directories) adds them:
+ * Files are compared by device and inode, so that symlinks and hard links are the same file. Main compares the options and
+ * operands of every command before the command runs; a command that finds more inputs (lists, data directories) adds them:
  *
  *   lin_guard_reads("talk.flac", &err);
  *   lin_guard_writes("talk.srt", &err);       // LIN_INVALID: it is one of them

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "app/options.h"
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/system.h"
 
@@ -22,11 +23,12 @@ const char *lin_option_value_name(const lin_option *option)
     case LIN_OPTION_FILES: return "FILE";
     case LIN_OPTION_FOLDER: return "DIR";
     case LIN_OPTION_STRING: return "TEXT";
+    case LIN_OPTION_SETTINGS: return "NAME=VALUE,...";
     default: return "";
     }
 }
 
-// ---- documentation --------------------------------------------------------------------------------------------------------------
+/* ---- documentation --------------------------------------------------------------------------------------------------------- */
 
 const char *lin_doc_folder(void)
 {
@@ -68,7 +70,7 @@ char *lin_help_with_docs(const char *text, const char *folder)
     return out;
 }
 
-// ---- help -----------------------------------------------------------------------------------------------------------------------
+/* ---- help ------------------------------------------------------------------------------------------------------------------ */
 
 // Words of text, wrapped, each line but the first indented; column: the position of the cursor.
 static void wrap_words(FILE *out, const char *text, int indent, int column)
@@ -108,29 +110,66 @@ static void print_heading(FILE *out, const char *title)
     lin_free(own);
 }
 
-static void print_option(FILE *out, const lin_option *o)
+// What an option is, and its default; released with lin_free. Of SETTINGS: its names.
+static char *about(const lin_command *command, const lin_option *o)
 {
-    char left[160], text[1024];
-    int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
-                      : snprintf(left, sizeof left, "      --%s", o->name);
-    if (o->type != LIN_OPTION_FLAG) n += snprintf(left + n, sizeof left - (size_t)n, " %s", lin_option_value_name(o));
-    const char *fallback = o->type == LIN_OPTION_FLAG ? NULL : o->text;
-    if (o->required) {
-        snprintf(text, sizeof text, "%s (required)", o->help);
-    } else if (fallback && *fallback) {
-        snprintf(text, sizeof text, "%s (default %s)", o->help, fallback);
+    lin_buffer b = {0};
+    lin_buffer_text(&b, o->help);
+    const lin_option *row = NULL;
+    if (o->type == LIN_OPTION_SETTINGS) {
+        while ((row = lin_options_under(command, o->name, row))) {
+            lin_buffer_format(&b, "%s%s", row == lin_options_under(command, o->name, NULL) ? ": " : ", ", row->name);
+        }
+        lin_buffer_format(&b, ". --%s help explains them", o->name);
+    } else if (o->required) {
+        lin_buffer_text(&b, " (required)");
+    } else if (o->type != LIN_OPTION_FLAG && o->text && *o->text) {
+        lin_buffer_format(&b, " (default %s)", o->text);
     } else if (o->type == LIN_OPTION_FLAG && o->text && strcmp(o->text, "yes") == 0) {
-        snprintf(text, sizeof text, "%s (default; --no-%s turns it off)", o->help, o->name);
-    } else {
-        snprintf(text, sizeof text, "%s", o->help);
+        lin_buffer_format(&b, " (default; %sno-%s turns it off)", o->under ? "" : "--", o->name);
     }
+    return b.data;
+}
+
+static void print_option(FILE *out, const lin_command *command, const lin_option *o)
+{
+    char left[160];
+    const char *dashes = o->under ? "" : "--", *is = o->under ? "=" : " ";
+    int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
+                      : snprintf(left, sizeof left, "      %s%s", dashes, o->name);
+    if (o->type != LIN_OPTION_FLAG) n += snprintf(left + n, sizeof left - (size_t)n, "%s%s", is, lin_option_value_name(o));
     fputs(left, out);
     if (n > COLUMN - 2) {
         fprintf(out, "\n%*s", COLUMN, "");
     } else {
         fprintf(out, "%*s", COLUMN - n, "");
     }
-    wrap(out, text, COLUMN, COLUMN);
+    char *text = about(command, o);
+    wrap(out, text ? text : o->help, COLUMN, COLUMN);
+    lin_free(text);
+}
+
+// Whether an option of its own follows before the next heading.
+static int is_used(const lin_option *heading)
+{
+    for (const lin_option *o = heading + 1; o->type != LIN_OPTION_END && o->type != LIN_OPTION_HEADING; o++) {
+        if (!o->under) return 1;
+    }
+    return 0;
+}
+
+void lin_help_settings(FILE *out, const lin_command *command, const char *settings)
+{
+    const lin_option *heading = NULL;
+    fprintf(out, "usage: linnet %s --%s NAME=VALUE,...\n\n", command->name, settings);
+    wrap(out, command->options[lin_options_find(command, settings)].help, 0, 0);
+    for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
+        if (o->type == LIN_OPTION_HEADING) heading = o;
+        if (!o->under || strcmp(o->under, settings) != 0) continue;
+        if (heading) print_heading(out, heading->help);
+        heading = NULL;
+        print_option(out, command, o);
+    }
 }
 
 void lin_help_command(FILE *out, const lin_command *command)
@@ -139,6 +178,7 @@ void lin_help_command(FILE *out, const lin_command *command)
     wrap(out, command->description ? command->description : command->summary, 0, 0);
     int open = 0;
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
+        if (o->under || (o->type == LIN_OPTION_HEADING && !is_used(o))) continue;
         if (o->type == LIN_OPTION_HEADING) {
             print_heading(out, o->help);
             open = 1;
@@ -146,7 +186,7 @@ void lin_help_command(FILE *out, const lin_command *command)
         }
         if (!open) fprintf(out, "\nOptions:\n");
         open = 1;
-        print_option(out, o);
+        print_option(out, command, o);
     }
     if (!open) fprintf(out, "\nOptions:\n");
     fprintf(out, "  -h, --help%*sThis text\n", COLUMN - 12, "");

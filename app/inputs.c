@@ -13,7 +13,7 @@
 static lin_status add(lin_inputs *in, const char *path, const char *id, const char *speaker, lin_error *err)
 {
     lin_status status = lin_grow_int(&in->items, &in->capacity, in->n + 1, sizeof *in->items, "the list of files", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     in->items[in->n++] = (lin_input){.path = path, .id = id, .speaker = speaker};
     return LIN_OK;
 }

@@ -27,8 +27,8 @@ typedef struct lin_line_reader {
     size_t capacity;
 } lin_line_reader;
 
-/* LIN_IO: reading failed; LIN_NO_MEMORY; LIN_FORMAT: over LIN_LINE_MOST bytes; LIN_STOPPED: a signal requested the end. With any of
- * them text is NULL, and the message names the line. */
+/* LIN_IO: reading failed; LIN_NO_MEMORY; LIN_FORMAT: over LIN_LINE_MOST bytes; LIN_STOPPED: a signal requested the end. With any
+ * of them text is NULL, and the message names the line. */
 lin_status lin_line_next(lin_line_reader *reader, lin_error *err);
 
 void lin_line_free(lin_line_reader *reader);

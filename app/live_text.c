@@ -12,8 +12,8 @@ static const char *name_of(const lin_live_words *w, int label)
     return name ? name : "?";
 }
 
-static lin_status put_line(lin_buffer *out, const lin_live_words *words, const lin_punctuation *readable, const lin_result *result,
-                           lin_error *err)
+static lin_status put_line(lin_buffer *out, const lin_live_words *words, const lin_punctuation *readable,
+                           const lin_result *result, lin_error *err)
 {
     const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .readable = readable,
                                   .speller = words->speller};
@@ -66,7 +66,7 @@ void lin_live_put_head(lin_buffer *out, const lin_session_view *view)
     lin_buffer_text(out, "]  ");
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
 
 // As decoder/writers_json.c has them, from phone number `from` on.
 static void put_phone_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_result *result, int from)
@@ -85,7 +85,8 @@ static void put_phone_list(lin_buffer *out, const char *key, const lin_live_word
     lin_buffer_char(out, ']');
 }
 
-// Also as there, from word number `from` on. partial: they are those of this view, behind what is settled; NULL: they are settled.
+// Also as there, from word number `from` on. partial: they are those of this view, behind what is settled;
+// NULL: they are settled.
 static void put_word_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_result *result, int from,
                           const lin_session_view *partial)
 {
@@ -252,7 +253,7 @@ void lin_live_put_end(lin_buffer *out, const lin_live_stats *s, const char *reas
     lin_buffer_text(out, "}}\n");
 }
 
-/* ---- sentences -------------------------------------------------------------------------------------------------------------- */
+/* ---- sentences ------------------------------------------------------------------------------------------------------------- */
 
 static void put_count(lin_buffer *out, int64_t n, const char *what)
 {

@@ -40,7 +40,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
     _exit(LIN_EXIT_FAILED);
 }
 
-// The first signal requests an orderly end; its handler is removed, so the next one kills. No SA_RESTART: reads from pipes return.
+// The first signal requests an orderly end; its handler is removed, so the next one kills.
+// No SA_RESTART: reads from pipes return.
 static void watch_signals(void)
 {
     struct sigaction action;
@@ -98,13 +99,18 @@ static int finish_output(int status)
 }
 
 // Defaults, command line, configuration file.
-static lin_status read_options(const lin_command *command, void *values, lin_parsed *parsed, int argc, char **argv, lin_error *err)
+static lin_status read_options(const lin_command *command, void *values, lin_parsed *parsed, int argc, char **argv,
+                               lin_error *err)
 {
     lin_status status = lin_options_begin(command, values, parsed, err);
     if (status == LIN_OK) status = lin_options_command_line(parsed, argc, argv, err);
     if (status != LIN_OK || parsed->help) return status;
     if (command->conf_operand && parsed->operands.count > 0) {
         status = lin_options_conf_file(parsed, parsed->operands.items[0], err);
+    }
+    for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
+        const lin_option *o = &command->options[i];
+        if (parsed->old[i]) lin_complain("--%s is now --%s; the old name will go in the next version", o->was, o->name);
     }
     if (status == LIN_OK) status = lin_options_finish(parsed, err);
     return status;
@@ -128,12 +134,20 @@ static int run_command(const lin_command *command, int argc, char **argv)
     } else if (parsed.help == LIN_HELP_MAN) {
         lin_man_command(stdout, command, lin_doc_folder());
         exit_status = LIN_EXIT_OK;
+    } else if (parsed.help == LIN_HELP_SETTINGS) {
+        lin_help_settings(stdout, command, parsed.settings);
+        exit_status = LIN_EXIT_OK;
     } else if (parsed.help) {
         lin_help_command(stdout, command);
         exit_status = LIN_EXIT_OK;
     } else if (lin_guard_command(&parsed, &err) != LIN_OK) {
         exit_status = err.status == LIN_INVALID ? lin_misuse(&parsed, "%s", err.message) : lin_give_up(&err);
     } else {
+        if (parsed.advice) {
+            const lin_option *o = &command->options[lin_options_find(command, parsed.advice)];
+            lin_complain("--%s is now --%s %s%s; the old form goes in the next version", o->name, o->under, o->name,
+                         o->type == LIN_OPTION_FLAG ? "" : "=...");
+        }
         exit_status = command->run(&parsed);
     }
     lin_guard_free();

@@ -72,11 +72,11 @@ static void put_option(FILE *out, const lin_option *o)
 {
     fputs(".TP\n", out);
     if (o->letter) fprintf(out, "\\fB\\-%c\\fR, ", o->letter);
-    fputs("\\fB\\-\\-", out);
+    fputs(o->under ? "\\fB" : "\\fB\\-\\-", out);
     put(out, o->name, 0);
     fputs("\\fR", out);
     if (o->type != LIN_OPTION_FLAG) {
-        fputs(" \\fI", out);
+        fputs(o->under ? "=\\fI" : " \\fI", out);
         put(out, lin_option_value_name(o), 0);
         fputs("\\fR", out);
     }
@@ -96,14 +96,27 @@ static void put_option(FILE *out, const lin_option *o)
     fputs(".\n", out);
 }
 
+// A SETTINGS option, and below it those that it sets.
+static void put_settings(FILE *out, const lin_command *command, const lin_option *o)
+{
+    const lin_option *row = NULL;
+    put_option(out, o);
+    fputs(".RS\n", out);
+    while ((row = lin_options_under(command, o->name, row))) put_option(out, row);
+    fputs(".RE\n", out);
+}
+
 static void put_options(FILE *out, const lin_command *command)
 {
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
         if (o->type == LIN_OPTION_HEADING) {
+            if (o[1].under) continue;
             fputs(o == command->options ? "\\fI" : ".PP\n\\fI", out);
             put(out, o->help, 0);
             fputs("\\fR\n", out);
-        } else {
+        } else if (o->type == LIN_OPTION_SETTINGS) {
+            put_settings(out, command, o);
+        } else if (!o->under) {
             put_option(out, o);
         }
     }

@@ -171,7 +171,7 @@ lin_status lin_mirror_names(lin_inputs *in, const char *root, lin_error *err)
     return status;
 }
 
-// ---- folders --------------------------------------------------------------------------------------------------------------------
+/* ---- folders --------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_mirror_folder(const char *file, lin_error *err)
 {

@@ -8,8 +8,8 @@
  * Paths are relative to the deepest folder that contains all of them, so x/a.wav and y/a.wav give "x/a" and "y/a", and x/a.wav
  * and x/b.wav give "a" and "b"; or to a root that is given, so that parts of a list give the names of the whole. Symlinks are not
  * resolved and ".." is removed by its text: a name never leaves the output folder.
- * Utterances of a data directory are named by their ids, which may contain folders; ids that are absolute paths or contain ".." are
- * treated like paths. Standard input is "stdin".
+ * Utterances of a data directory are named by their ids, which may contain folders; ids that are absolute paths or contain ".."
+ * are treated like paths. Standard input is "stdin".
  *
  * Threads: no shared state.
  */

@@ -7,7 +7,8 @@
 lin_status lin_model_named(const lin_model_values *values, const char **name, lin_error *err)
 {
     *name = values->offline ? "offline" : values->model;
-    if (values->offline && values->model) return lin_fail(err, LIN_INVALID, "--offline and --model name two models; give one of them");
+    if (values->offline && values->model)
+        return lin_fail(err, LIN_INVALID, "--offline and --model name two models; give one of them");
     return LIN_OK;
 }
 

@@ -19,20 +19,20 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
     return values->precision == LIN_MODEL_BF16 ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
 }
 
-#define LIN_MODEL_ROWS(owner, field)                                                                                              \
-    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.model),                                 \
-     .help = "The model: a file, or default or offline, which are installed with the program; if not given, "  \
-             "$LINNET_MODEL, else default"},                                  \
-    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                            \
-     .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                             \
-    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                      \
-     .choices = "auto|fp32|bf16", .help = "Precision of the network's matrix products. bf16: half the memory for weights and "     \
-                                          "nearly twice the speed, on a GPU and on CPUs with AVX512-BF16 or BF16 of arm64. auto: " \
-                                          "fp32, but tf32 for many live streams on a GPU"}
+#define LIN_MODEL_ROWS(owner, field)                                                                                             \
+    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.model),                                \
+     .help = "The model: a file, or default or offline, which are installed with the program; if not given, "                    \
+             "$LINNET_MODEL, else default"},                                                                                     \
+    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                           \
+     .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                            \
+    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                     \
+     .choices = "auto|fp32|bf16", .help = "Precision of the network's matrix products. bf16: half the memory for weights and "   \
+                                          "nearly twice the speed, on a GPU and on CPUs with AVX512-BF16 or BF16 of arm64. "     \
+                                          "auto: fp32, but tf32 for many live streams on a GPU"}
 
-#define LIN_OFFLINE_ROW(owner, field)                                                                                             \
-    {.name = "offline", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                                            \
-     .help = "Use the installed model that reads whole utterances: more accurate, but results come at the end. The same as "      \
+#define LIN_OFFLINE_ROW(owner, field)                                                                                            \
+    {.name = "offline", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                                           \
+     .help = "Use the installed model that reads whole utterances: more accurate, but results come at the end. The same as "     \
              "--model offline"}
 
 /* What --model and --offline name. LIN_INVALID if both are given. */

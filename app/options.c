@@ -25,9 +25,18 @@ static int is_option(const lin_option *o)
 int lin_options_find(const lin_command *command, const char *name)
 {
     for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
-        if (is_option(&command->options[i]) && strcmp(command->options[i].name, name) == 0) return i;
+        const lin_option *o = &command->options[i];
+        if (is_option(o) && (strcmp(o->name, name) == 0 || (o->was && strcmp(o->was, name) == 0))) return i;
     }
     return -1;
+}
+
+const lin_option *lin_options_under(const lin_command *command, const char *settings, const lin_option *row)
+{
+    for (row = row ? row + 1 : command->options; row->type != LIN_OPTION_END; row++) {
+        if (row->under && strcmp(row->under, settings) == 0) return row;
+    }
+    return NULL;
 }
 
 int lin_edit_cost(const char *a, const char *b)
@@ -72,7 +81,7 @@ const char *lin_nearest_option(const lin_command *command, const char *name)
 static lin_status own(lin_parsed *p, void *block, lin_error *err)
 {
     lin_status status = lin_grow_int(&p->owned, &p->owned_capacity, p->n_owned + 1, sizeof *p->owned, "options", err);
-    if (status) {
+    if (status != LIN_OK) {
         lin_free(block);
         return status;
     }
@@ -111,7 +120,8 @@ static int parse_flag(const char *text)
     return -1;
 }
 
-static lin_status parse_number(const lin_option *o, const char *label, const char *text, size_t length, double *out, lin_error *err)
+static lin_status parse_number(const lin_option *o, const char *label, const char *text, size_t length, double *out,
+                               lin_error *err)
 {
     char buffer[64];
     int whole = o->type == LIN_OPTION_INT;
@@ -164,6 +174,37 @@ static int parse_choice(const char *choices, const char *text)
     }
 }
 
+// name=value,... A comma followed by a digit or a sign belongs to the numbers before it.
+static lin_status set_all(lin_parsed *p, const lin_option *settings, const char *text, int from, lin_error *err)
+{
+    for (;;) {
+        char item[1024], label[160];
+        size_t n = strcspn(text, ",");
+        while (text[n] && (isdigit((unsigned char)text[n + 1]) || text[n + 1] == '-')) n += 1 + strcspn(text + n + 1, ",");
+        if (n >= sizeof item)
+            return lin_fail(err, LIN_INVALID, "--%s: more than %zu bytes for one value", settings->name, sizeof item - 1);
+        memcpy(item, text, n);
+        item[n] = 0;
+        char *value = strchr(item, '=');
+        if (value) *value++ = 0;
+        const int off = !value && strncmp(item, "no-", 3) == 0 && lin_options_find(p->command, item) < 0;
+        const int row = lin_options_find(p->command, item + 3 * off);
+        const lin_option *o = row < 0 ? NULL : &p->command->options[row];
+        if (!o || !o->under || strcmp(o->under, settings->name) != 0) {
+            const char *near = lin_nearest_option(p->command, item);
+            return lin_fail(err, LIN_INVALID, "--%s has no '%.60s'%s%s; --%s help lists its names", settings->name, item,
+                            near ? ", perhaps " : "", near ? near : "", settings->name);
+        }
+        snprintf(label, sizeof label, "--%s %s", settings->name, o->name);
+        if (!value && o->type != LIN_OPTION_FLAG) {
+            return lin_fail(err, LIN_INVALID, "%s needs a value: %s=%s", label, o->name, lin_option_value_name(o));
+        }
+        lin_status status = lin_option_set(p, row, label, value ? value : off ? "no" : "yes", from, err);
+        if (status != LIN_OK || !text[n]) return status;
+        text += n + 1;
+    }
+}
+
 lin_status lin_option_set(lin_parsed *p, int row, const char *label, const char *text, int from, lin_error *err)
 {
     const lin_option *o = &p->command->options[row];
@@ -213,6 +254,7 @@ lin_status lin_option_set(lin_parsed *p, int row, const char *label, const char 
         }
         break;
     }
+    case LIN_OPTION_SETTINGS: return set_all(p, o, text, from, err);
     case LIN_OPTION_HEADING:
     case LIN_OPTION_END:
         break;
@@ -229,7 +271,8 @@ lin_status lin_options_begin(const lin_command *command, void *values, lin_parse
     parsed->values = values;
     for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
         const lin_option *o = &command->options[i];
-        if (i >= LIN_MAX_OPTIONS) return lin_fail(err, LIN_INVALID, "%s has more than %d options", command->name, LIN_MAX_OPTIONS);
+        if (i >= LIN_MAX_OPTIONS)
+            return lin_fail(err, LIN_INVALID, "%s has more than %d options", command->name, LIN_MAX_OPTIONS);
         if (!is_option(o) || !o->text) continue;
         lin_status status = lin_option_set(parsed, i, o->name, o->text, LIN_FROM_DEFAULT, err);
         if (status != LIN_OK) return status;
@@ -264,6 +307,7 @@ static lin_status long_option(lin_parsed *p, char **argv, int left, int *used, l
         return unknown(p->command, label, name, err);
     }
     snprintf(label, sizeof label, "--%s", name);
+    if (p->command->options[row].under && !p->advice) p->advice = p->command->options[row].name;
     if (p->command->options[row].type == LIN_OPTION_FLAG) {
         if (equals && off) return lin_fail(err, LIN_INVALID, "%s takes no value", label);
         return lin_option_set(p, row, label, equals ? equals + 1 : off ? "no" : "yes", LIN_FROM_COMMAND_LINE, err);
@@ -309,6 +353,11 @@ lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, l
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) parsed->help = LIN_HELP_TEXT;
         if (strcmp(argv[i], "--help=man") == 0) parsed->help = LIN_HELP_MAN;
+        const int row = strncmp(argv[i], "--", 2) || i + 1 == argc || strcmp(argv[i + 1], "help") ? -1
+                                                                           : lin_options_find(parsed->command, argv[i] + 2);
+        if (row < 0 || parsed->command->options[row].type != LIN_OPTION_SETTINGS) continue;
+        parsed->help = LIN_HELP_SETTINGS;
+        parsed->settings = parsed->command->options[row].name;
     }
     if (parsed->help) return LIN_OK;
     for (int i = 0; i < argc; i++) {

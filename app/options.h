@@ -38,7 +38,8 @@ typedef enum lin_option_type {
     LIN_OPTION_FILE,    /* const char *, completed as a file name */
     LIN_OPTION_FOLDER,  /* const char *, completed as a folder */
     LIN_OPTION_FILES,   /* lin_list: the option may be repeated */
-    LIN_OPTION_NUMBERS  /* lin_numbers: comma-separated doubles, each within min..max */
+    LIN_OPTION_NUMBERS, /* lin_numbers: comma-separated doubles, each within min..max */
+    LIN_OPTION_SETTINGS /* no value of its own: name=value,... of the rows that are `under` it; a flag's name alone is yes */
 } lin_option_type;
 
 typedef struct lin_numbers {
@@ -58,7 +59,11 @@ typedef struct lin_option {
     const char *choices; /* CHOICE: "text|json|ctm"; STRING: words that the shell completes */
     const char *value;   /* the value's name in --help: "HZ"; NULL: by type */
     const char *help;    /* one or two sentences, no full stop at the end */
+    const char *was;     /* the name that it had in the version before, which works with a line of advice; or NULL */
     const char *updates; /* of a FILE that is written: the option whose file it may be, read before; or NULL */
+    const char *under;   /* the SETTINGS option that sets this row, "tune"; NULL: an option of its own. In configuration files
+                            both
+                          * are names of their own. --name is still read, with advice; goes in the version after 0.3 */
 } lin_option;
 
 struct lin_parsed;
@@ -87,33 +92,37 @@ typedef struct lin_parsed {
     const lin_command *command;
     void *values;
     lin_list operands;
-    int help; /* 0, or LIN_HELP_TEXT, LIN_HELP_MAN: asked for, nothing else was checked */
+    int help;             /* 0, or LIN_HELP_TEXT, LIN_HELP_MAN, LIN_HELP_SETTINGS: asked for, nothing else was checked */
+    const char *settings; /* LIN_HELP_SETTINGS: of this option */
+    const char *advice;   /* NULL, or the first option that was given by itself and is under another */
     unsigned char from[LIN_MAX_OPTIONS]; /* by row of the table */
+    unsigned char old[LIN_MAX_OPTIONS];  /* 1: given by the name that it had */
     void **owned;
     int n_owned, owned_capacity;
 } lin_parsed;
 
-enum { LIN_HELP_NONE, LIN_HELP_TEXT, LIN_HELP_MAN };
+enum { LIN_HELP_NONE, LIN_HELP_TEXT, LIN_HELP_MAN, LIN_HELP_SETTINGS };
 
 /* Sets every value to its default. values points to command->values_size bytes. lin_options_free is allowed after a failure. */
 lin_status lin_options_begin(const lin_command *command, void *values, lin_parsed *parsed, lin_error *err);
 
-/* argv[0] is the first word after the command's name. LIN_INVALID: what is wrong with which option, with the nearest known name. */
+/* argv[0] is the first word after the command's name. LIN_INVALID: what is wrong with which option,
+ * with the nearest known name. */
 lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, lin_error *err);
 
-/* Reads a configuration from memory (any bytes); `name` is used in messages: "train.conf:7: ...". LIN_FORMAT for a line that is not
- * `name = value`, LIN_INVALID for a bad name or value. */
+/* Reads a configuration from memory (any bytes); `name` is used in messages: "train.conf:7: ...". LIN_FORMAT for a line that is
+ * not `name = value`, LIN_INVALID for a bad name or value. */
 lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err);
 lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err);
 
 /* Required options and the number of operands. */
 lin_status lin_options_finish(lin_parsed *parsed, lin_error *err);
 
-/* The values with at least this source as a configuration file that reads back to the same values; LIN_FROM_DEFAULT: all. The text
- * is released with lin_free. */
+/* The values with at least this source as a configuration file that reads back to the same values; LIN_FROM_DEFAULT: all. The
+ * text is released with lin_free. */
 lin_status lin_options_text(const lin_parsed *parsed, int source, char **text, lin_error *err);
 
-/* The row's number, or -1. */
+/* The row's number, also by the name that it had, or -1. */
 int lin_options_find(const lin_command *command, const char *name);
 
 void lin_options_free(lin_parsed *parsed);
@@ -122,7 +131,10 @@ void lin_options_free(lin_parsed *parsed);
 const char *lin_nearest_option(const lin_command *command, const char *name);
 int lin_edit_cost(const char *a, const char *b); /* Levenshtein, of words shorter than 64 bytes */
 
-/* ---- output (help.c, man.c, completion.c) -------- -------------------------------------------------------------------------- */
+/* The row after `row` that is under this SETTINGS option, NULL after the last; row NULL: the first. */
+const lin_option *lin_options_under(const lin_command *command, const char *settings, const lin_option *row);
+
+/* ---- output (help.c, man.c, completion.c) ---------------------------------------------------------------------------------- */
 
 /* The name of a value in help texts: "FILE", "N", "text|json". */
 const char *lin_option_value_name(const lin_option *option);
@@ -134,6 +146,7 @@ const char *lin_doc_folder(void);
 char *lin_help_with_docs(const char *text, const char *folder);
 
 void lin_help_command(FILE *out, const lin_command *command);
+void lin_help_settings(FILE *out, const lin_command *command, const char *settings);
 void lin_help_program(FILE *out, const lin_command *const *commands);
 /* The manual page of the program, which names the commands, or of one command, in roff (man macros); docs as above. */
 void lin_man_program(FILE *out, const lin_command *const *commands, const char *docs);

@@ -69,6 +69,7 @@ static lin_status read_line(lin_parsed *p, char *line, const char *file, int num
         if (near) return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'; did you mean %s?", file, number, key, near);
         return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'", file, number, key);
     }
+    p->old[row] |= strcmp(key, p->command->options[row].name) != 0;
     for (after++; lin_is_space(*after); after++) {}
     char *value;
     const char *wrong = read_value(after, &value);
@@ -94,8 +95,9 @@ lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, c
         for (size_t i = 0; i < length; i++) {
             unsigned char c = (unsigned char)text[at + i];
             if ((c < 32 && c != '\t') || c == 127) {
-                return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x in column %zu; this is not a configuration file",
-                                name, number, (unsigned)c, i + 1);
+                return lin_fail(err, LIN_FORMAT,
+                                "%s:%d: control character 0x%02x in column %zu; this is not a configuration file", name, number,
+                                (unsigned)c, i + 1);
             }
         }
         memcpy(line, text + at, length);
@@ -131,7 +133,7 @@ lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error
     return status;
 }
 
-// ---- writing --------------------------------------------------------------------------------------------------------------------
+/* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 static void add_text(lin_buffer *b, const char *name, const char *text)
 {
@@ -192,11 +194,12 @@ lin_status lin_options_text(const lin_parsed *parsed, int source, char **text, l
             if (numbers->count) lin_buffer_format(&b, "\n");
             break;
         }
+        case LIN_OPTION_SETTINGS:
         case LIN_OPTION_END: break;
         }
     }
     lin_status status = lin_buffer_status(&b, err);
-    if (status) lin_buffer_free(&b);
+    if (status != LIN_OK) lin_buffer_free(&b);
     *text = b.data;
     return status;
 }

@@ -11,14 +11,14 @@
 #include "app/guard.h"
 #include "app/mirror.h"
 #include "base/textfile.h"
-#include "decoder/writers_internal.h"
+#include "decoder/writers_tokens.h"
 #include "linnet/find.h"
 #include "base/system.h"
 #include "frontend/audio.h"
 
 enum { LONGEST_PATH = 4096 };
 
-// ---- formats --------------------------------------------------------------------------------------------------------------------
+/* ---- formats --------------------------------------------------------------------------------------------------------------- */
 
 // The nearest format for common other names and extensions.
 static const char *nearest_format(const char *name)
@@ -136,8 +136,8 @@ lin_status lin_results_make_readable(lin_results *r, lin_error *err)
 }
 
 // channel: of one lane of several; 0: of all
-static lin_status name_file(const lin_results *r, const lin_writer *writer, const char *name, int channel, char path[LONGEST_PATH],
-                            lin_error *err)
+static lin_status name_file(const lin_results *r, const lin_writer *writer, const char *name, int channel,
+                            char path[LONGEST_PATH], lin_error *err)
 {
     char lane[16] = "";
     if (channel) snprintf(lane, sizeof lane, "-%d", channel);
@@ -224,7 +224,7 @@ lin_status lin_results_fit(const lin_results *r, lin_inputs *inputs, int lanes, 
     return LIN_OK;
 }
 
-// ---- one stream -----------------------------------------------------------------------------------------------------------------
+/* ---- one stream ------------------------------------------------------------------------------------------------------------ */
 
 static const char *out_name(const lin_results *r) { return r->out.path ? r->out.path : "standard output"; }
 
@@ -251,7 +251,7 @@ lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, 
     return status == LIN_OK && r->text.n ? send(r, 0, err) : status;
 }
 
-// ---- a folder -------------------------------------------------------------------------------------------------------------------
+/* ---- a folder -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status own_file(lin_results *r, const lin_writer *writer, const char *name, int channel, lin_error *err)
 {
@@ -289,7 +289,7 @@ static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const 
     return status;
 }
 
-// ---- both ------ ----------------------------------------------------------------------------------------------------------------
+/* ---- both ------ ----------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_results_put(lin_results *r, const char *name, const lin_result *const *list, int n, lin_error *err)
 {

@@ -29,34 +29,36 @@ typedef struct lin_results_values {
     int unit, ids, ipa, word_times, skip_done, paragraphs, columns;
 } lin_results_values;
 
-#define LIN_RESULTS_ROWS(owner, field)                                                                                            \
-    {.name = "format", .letter = 'f', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.format), .value = "NAME[,NAME]...",  \
-     .choices = "text|json|ctm|trn|srt|vtt|textgrid|csv|audacity",                                                                \
-     .help = "text; json: a line per file with times and confidences; ctm, trn: NIST's; srt, vtt: subtitles; textgrid: "          \
-             "Praat's; csv; audacity: labels. Several with --output-dir. If not given, from the extension of --output, else "     \
-             "text"},                                                                                                             \
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(owner, field.output),                  \
-     .help = "Output file; if not given, standard output"},                                                                       \
-    {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                       \
-     .help = "Folder for a file per input and format, created if missing. It mirrors the folders of the inputs below the "        \
-             "deepest common one: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},                                                 \
-    {.name = "input-root", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.input_root),                                    \
-     .help = "Folder that --output-dir mirrors, which contains all inputs; if not given, the deepest common one. With it, parts " \
-             "of a list give the results that the whole list gives"},                                                             \
-    {.name = "skip-done", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.skip_done),                                        \
-     .help = "Skip inputs whose results all exist and are newer than the input, to continue an interrupted batch; with "          \
-             "--output, do nothing if that file is newer than every input"},                                                      \
-    {.name = "unit", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.unit), .text = "auto",                                \
-     .choices = "auto|phones|words|both", .help = "Unit of a line or label; auto: words if there are words, else phonemes, in "   \
-                                                  "textgrid both; json always has both"},                                         \
-    {.name = "word-times", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.word_times),                                      \
-     .help = "vtt: add the time of each word within a subtitle"},                                                                 \
-    {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                                    \
-     .help = "Begin lines of text with the file's name even if there is only one"},                                               \
-    {.name = "paragraphs", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.paragraphs),                                      \
-     .help = "text without ids and times: an empty line where nobody speaks for more than 2 s, and lines of at most 100 columns"}, \
-    {.name = "columns", .type = LIN_OPTION_INT, .at = offsetof(owner, field.columns), .text = "0", .min = 0, .max = 100000,       \
-     .help = "The same text: longest line; 0: one line, with --paragraphs 100"},                                                  \
+#define LIN_RESULTS_ROWS(owner, field)                                                                                           \
+    {.name = "format", .letter = 'f', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.format),                            \
+     .value = "NAME[,NAME]...", .choices = "text|json|ctm|trn|srt|vtt|textgrid|csv|audacity",                                    \
+     .help = "text; json: a line per file with times and confidences; ctm, trn: NIST's; srt, vtt: subtitles; textgrid: "         \
+             "Praat's; csv; audacity: labels. Several with --output-dir. If not given, from the extension of --output, else "    \
+             "text"},                                                                                                            \
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(owner, field.output),                 \
+     .help = "Output file; if not given, standard output"},                                                                      \
+    {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                      \
+     .help = "Folder for a file per input and format, created if missing. It mirrors the folders of the inputs below the "       \
+             "deepest common one: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},                                                \
+    {.name = "input-root", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.input_root),                                   \
+     .help = "Folder that --output-dir mirrors, which contains all inputs; if not given, the deepest common one. With it, "      \
+             "parts of a list give the results that the whole list gives"},                                                      \
+    {.name = "skip-done", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.skip_done),                                       \
+     .help = "Skip inputs whose results all exist and are newer than the input, to continue an interrupted batch; with "         \
+             "--output, do nothing if that file is newer than every input"},                                                     \
+    {.name = "unit", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.unit), .text = "auto",                               \
+     .choices = "auto|phones|words|both",                                                                                        \
+     .help = "Unit of a line or label; auto: words if there are words, else phonemes, in textgrid both; json always has both"},  \
+    {.name = "word-times", .under = "layout", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.word_times),                  \
+     .help = "vtt: add the time of each word within a subtitle"},                                                                \
+    {.name = "layout", .type = LIN_OPTION_SETTINGS, .help = "How text looks"},                                                   \
+    {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                                   \
+     .help = "Begin lines of text with the file's name even if there is only one"},                                              \
+    {.name = "paragraphs", .under = "layout", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.paragraphs),                  \
+     .help = "text without ids and times: an empty line where nobody speaks for more than 2 s, and lines of at most 100 "        \
+             "columns"},                                                                                                         \
+    {.name = "columns", .under = "layout", .type = LIN_OPTION_INT, .at = offsetof(owner, field.columns), .text = "0",            \
+     .min = 0, .max = 100000, .help = "The same text: longest line; 0: one line, with paragraphs 100"},                        \
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
 
 enum { LIN_RESULTS_FORMATS = 16 };

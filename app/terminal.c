@@ -159,7 +159,7 @@ int lin_terminal_key(lin_terminal *t)
     return -1;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
 int lin_text_columns(const char *text, size_t n)
 {
@@ -260,7 +260,7 @@ static void put_cut(lin_buffer *out, const char *text, int n)
     if (coloured) lin_buffer_text(out, "\033[0m");
 }
 
-/* ---- drawing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- drawing --------------------------------------------------------------------------------------------------------------- */
 
 void lin_terminal_draw(lin_terminal *t, const lin_terminal_live *live)
 {
@@ -271,8 +271,8 @@ void lin_terminal_draw(lin_terminal *t, const lin_terminal_live *live)
     int rows = put_rows(t, &t->next, live->head, live->settled, live->open, t->rows - 2);
     lin_buffer_text(&t->next, "\r\n");
     put_cut(&t->next, live->status, t->columns - 1);
-    const int same = columns == t->columns && rows_before == t->rows && t->drawn.n == t->next.n && t->next.data && t->drawn.data &&
-                     memcmp(t->drawn.data, t->next.data, t->next.n) == 0;
+    const int same = columns == t->columns && rows_before == t->rows && t->drawn.n == t->next.n && t->next.data &&
+                     t->drawn.data && memcmp(t->drawn.data, t->next.data, t->next.n) == 0;
     if (same || lin_buffer_status(&t->next, NULL) != LIN_OK) return;
     char back[32];
     lin_buffer_clear(&t->out);
@@ -302,7 +302,8 @@ void lin_terminal_bar(const lin_terminal *t, double level, int width, lin_buffer
     const int full = level >= 1 ? width : level > 0 ? (int)(level * width + 0.5) : 0;
     const char *colour = "";
     for (int i = 0; i < width; i++) {
-        const char *want = i >= full ? "\033[2m" : i * 10 >= width * 9 ? "\033[31m" : i * 10 >= width * 7 ? "\033[33m" : "\033[32m";
+        const char *want = i >= full ? "\033[2m" : i * 10 >= width * 9 ? "\033[31m" : i * 10 >= width * 7 ? "\033[33m"
+                           : "\033[32m";
         if (t->colours && strcmp(want, colour) != 0) {
             if (*colour) lin_buffer_text(out, "\033[0m");
             lin_buffer_text(out, want);

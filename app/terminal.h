@@ -7,9 +7,9 @@
  *   while ((key = lin_terminal_key(terminal)) >= 0) ...
  *   lin_terminal_close(terminal);
  *
- * Between two drawings the (hidden) cursor is at the first character of the live rows. If the terminal is made narrower, the cursor
- * moves with that character, whether the terminal folds the rows or not; from there to the end of the screen everything is redrawn.
- * Rows above are never changed: they are the terminal's scrollback. The size is queried at every drawing.
+ * Between two drawings the (hidden) cursor is at the first character of the live rows. If the terminal is made narrower, the
+ * cursor moves with that character, whether the terminal folds the rows or not; from there to the end of the screen everything is
+ * redrawn. Rows above are never changed: they are the terminal's scrollback. The size is queried at every drawing.
  * Typed keys are not echoed. Closing shows the cursor, ends the line and restores the terminal's modes; lin_terminal_rescue does
  * that in a signal handler. Threads: one; one open terminal at a time.
  */

@@ -4,9 +4,9 @@
  *   lin_watch_begin(&watch, "phrases");                          // before it is read for the first time
  *   if (lin_watch_changed(&watch, lin_now())) ... read it again ...
  *
- * It checks at most twice a second, and reports a change when two checks find the same new file: by then most programs have written
- * all of it. A missing file is not reported: it may be about to be replaced. A file that is not regular (a pipe) never changes.
- * Threads: one at a time.
+ * It checks at most twice a second, and reports a change when two checks find the same new file: by then most programs have
+ * written all of it. A missing file is not reported: it may be about to be replaced. A file that is not regular (a pipe) never
+ * changes. Threads: one at a time.
  */
 #ifndef LIN_APP_WATCH_H
 #define LIN_APP_WATCH_H

@@ -51,7 +51,7 @@ static int is_off(void)
 
 #ifdef __linux__
 
-// ---- Landlock: which files may be opened ----
+/* ---- Landlock: which files may be opened ----------------------------------------------------------------------------------- */
 
 // linux/landlock.h is younger than some C libraries; its numbers are the same on all machines.
 enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446, RULE_PATH_BENEATH = 1, ASK_VERSION = 1 };
@@ -140,7 +140,7 @@ static int make_rules(const char *program, const char *also, int in)
     return rules;
 }
 
-// ---- seccomp: which calls are refused ----
+/* ---- seccomp: which calls are refused -------------------------------------------------------------------------------------- */
 
 #if defined __x86_64__
 #define ARCHITECTURE AUDIT_ARCH_X86_64
@@ -224,7 +224,7 @@ int lin_child_protection(void) { return 0; }
 
 #endif
 
-// ---- the child: until exec only calls that are safe in a handler, because other threads may hold any lock ----
+/* ---- the child: until exec only calls that are safe in a handler, because other threads may hold any lock ------------------ */
 
 typedef struct start {
     const lin_child *child;
@@ -241,12 +241,12 @@ static void lower(struct rlimit *limit, int64_t most, int grace)
 }
 
 // A macro, because the type of `what` differs between C libraries.
-#define LIMIT(what, most, grace)                                                                                                   \
-    do {                                                                                                                           \
-        struct rlimit limit;                                                                                                       \
-        if (getrlimit(what, &limit) != 0) break;                                                                                   \
-        lower(&limit, most, grace);                                                                                                \
-        setrlimit(what, &limit);                                                                                                   \
+#define LIMIT(what, most, grace)                                                                                                 \
+    do {                                                                                                                         \
+        struct rlimit limit;                                                                                                     \
+        if (getrlimit(what, &limit) != 0) break;                                                                                 \
+        lower(&limit, most, grace);                                                                                              \
+        setrlimit(what, &limit);                                                                                                 \
     } while (0)
 
 static void close_others(int told, int rules)
@@ -334,7 +334,7 @@ static int launch(const start *s, int asked, pid_t *pid)
     return error;
 }
 
-// ---- before it ----
+/* ---- before it ------------------------------------------------------------------------------------------------------------- */
 
 // As a shell looks for a program. 0, or an errno.
 static int find(const char *name, char *path, size_t capacity)

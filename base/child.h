@@ -3,9 +3,9 @@
  *
  * The child gets three descriptors and no others, and of the environment PATH, LD_LIBRARY_PATH and what `keep` names. It gets no
  * signals of the terminal. Limits hold everywhere: of memory, processor time and descriptors; it cannot write bytes to files. On
- * Linux, where the kernel has them, Landlock allows it to read only the system's programs and libraries, its own, and the file that
- * is its standard input, and a seccomp filter refuses sockets, io_uring and calls that reach into other processes. All of that
- * holds for its own children too.
+ * Linux, where the kernel has them, Landlock allows it to read only the system's programs and libraries, its own, and the file
+ * that is its standard input, and a seccomp filter refuses sockets, io_uring and calls that reach into other processes. All of
+ * that holds for its own children too.
  * LINNET_SANDBOX=off leaves Landlock, the filter and the limits out, for programs that cannot work with them (snap).
  *
  *   lin_child child = {.argv = argv, .in = file, .out = pipe, .err = other_pipe, .memory_bytes = 1 << 30, .cpu_s = 600};

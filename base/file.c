@@ -48,8 +48,7 @@ static lin_status refuse(lin_file_writer *w, const char *what, int error, lin_er
     return lin_fail(err, LIN_IO, "%s", w->why);
 }
 
-// ---- the target
-// -----------------------------------------------------------------------------------------------------------------
+/* ---- the target ------------------------------------------------------------------------------------------------------------ */
 
 static const char *base_of(const char *path)
 {
@@ -69,8 +68,8 @@ static int folder_of(const char *path, char folder[PATH_MAX])
 }
 
 /*
- * In a sticky folder that everyone may write to (/tmp) a link that someone else made is not followed, as Linux's protected_symlinks
- * has it: the kernel does not see that a link is read and followed here.
+ * In a sticky folder that everyone may write to (/tmp) a link that someone else made is not followed, as Linux's
+ * protected_symlinks has it: the kernel does not see that a link is read and followed here.
  */
 static int is_planted(const char *folder, const struct stat *link)
 {
@@ -123,7 +122,7 @@ static int open_in_place(const char *target)
     return open(target, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
 }
 
-// ---- the temporary file ---------------------------------------------------------------------------------------------------------
+/* ---- the temporary file ---------------------------------------------------------------------------------------------------- */
 
 // NULL if memory is short. First numbered names, so that stale files are found; then names that cannot be guessed.
 static void name_temporary(const lin_file_writer *w, int attempt, char *name, size_t capacity)
@@ -211,7 +210,7 @@ static lin_status open_temporary(lin_file_writer *w, lin_error *err)
     return LIN_IO;
 }
 
-// ---- opening --------------------------------------------------------------------------------------------------------------------
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status open_target(lin_file_writer *w, lin_error *err)
 {
@@ -266,7 +265,7 @@ lin_status lin_file_create(const char *path, lin_file_writer **writer, lin_error
     return lin_file_open(path, 0, writer, err);
 }
 
-// ---- writing --------------------------------------------------------------------------------------------------------------------
+/* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status put(lin_file_writer *w, const unsigned char *bytes, size_t n, lin_error *err)
 {
@@ -331,7 +330,7 @@ int lin_file_can_seek(const lin_file_writer *w)
     return !lin_file_in_place(w) || (fstat(w->fd, &st) == 0 && !S_ISREG(st.st_mode)) || !(fcntl(w->fd, F_GETFL) & O_APPEND);
 }
 
-// ---- the end --------------------------------------------------------------------------------------------------------------------
+/* ---- the end --------------------------------------------------------------------------------------------------------------- */
 
 // Makes the rename itself survive a power failure. Some file systems cannot sync a directory: that is not an error.
 static void sync_folder(const char *path)

@@ -44,7 +44,7 @@ static lin_status expand(z_stream *z, const unsigned char *bytes, size_t n, outp
     for (;;) {
         if (out->used + 1 >= out->capacity) { // one byte is for the NUL
             lin_status status = grow(out, name, err);
-            if (status) return status;
+            if (status != LIN_OK) return status;
         }
         size_t left = n - taken, room = out->capacity - 1 - out->used;
         z->next_in = (Bytef *)(uintptr_t)(bytes + taken);
@@ -61,7 +61,8 @@ static lin_status expand(z_stream *z, const unsigned char *bytes, size_t n, outp
             if (taken == n) return LIN_OK;
             if (!lin_gzip_is(bytes + taken, n - taken))
                 return lin_fail(err, LIN_FORMAT, "%s: other data follow the gzip'd text at byte %zu; remove them", name, taken);
-            if (inflateReset(z) != Z_OK) return lin_fail(err, LIN_FORMAT, "%s: the gzip data are damaged at byte %zu", name, taken);
+            if (inflateReset(z) != Z_OK)
+                return lin_fail(err, LIN_FORMAT, "%s: the gzip data are damaged at byte %zu", name, taken);
             continue;
         }
         if (code == Z_MEM_ERROR) return lin_no_memory(err, name, 0);
@@ -73,7 +74,8 @@ static lin_status expand(z_stream *z, const unsigned char *bytes, size_t n, outp
     }
 }
 
-lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char *name, char **text, size_t *n_text, lin_error *err)
+lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char *name, char **text, size_t *n_text,
+                           lin_error *err)
 {
     *text = NULL;
     *n_text = 0;
@@ -89,11 +91,11 @@ lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char 
     if (!out.text) return lin_no_memory(err, name, out.capacity);
     z_stream z = {.zalloc = allocate, .zfree = release};
     lin_status status = inflateInit2(&z, 15 + 16) == Z_OK ? LIN_OK : lin_no_memory(err, name, 0);
-    if (!status) {
+    if (status == LIN_OK) {
         status = expand(&z, b, n, &out, name, err);
         inflateEnd(&z);
     }
-    if (status) {
+    if (status != LIN_OK) {
         lin_free(out.text);
         return status;
     }

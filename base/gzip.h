@@ -23,6 +23,7 @@ static inline int lin_gzip_is(const void *bytes, size_t n)
  * Expands all data to *text, NUL-terminated after its *n_text bytes and released with lin_free. LIN_FORMAT, naming the byte:
  * truncated, damaged, followed by other data, or over `most` bytes when expanded. LIN_NO_MEMORY. On failure *text is NULL.
  */
-lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char *name, char **text, size_t *n_text, lin_error *err);
+lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char *name, char **text, size_t *n_text,
+                           lin_error *err);
 
 #endif

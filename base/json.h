@@ -39,7 +39,8 @@ typedef struct lin_json_field {
 
 /* Fills the fields of *to from a text. Each key must occur exactly once, and no others. LIN_FORMAT, LIN_UNSUPPORTED (a FIXED
  * field that differs), LIN_NO_MEMORY. */
-lin_status lin_json_read(const char *text, const char *name, const lin_json_field *fields, int n_fields, void *to, lin_error *err);
+lin_status lin_json_read(const char *text, const char *name, const lin_json_field *fields, int n_fields, void *to,
+                         lin_error *err);
 
 /* The inverse: text to be released with cJSON_free, NULL if out of memory. Numbers keep every bit. */
 char *lin_json_write(const lin_json_field *fields, int n_fields, const void *from);

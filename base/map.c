@@ -11,8 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// ---- the table of mapped files: nothing is allocated, and a signal handler may read it
-// --------------------------------------------
+/* ---- the table of mapped files: nothing is allocated, and a signal handler may read it ------------------------------------- */
 
 // begin: 0 free, CLAIMED while it is filled in, else the address of the file.
 typedef struct slot {
@@ -56,7 +55,7 @@ const char *lin_file_map_find(const void *address)
     return NULL;
 }
 
-// ---- mapping --------------------------------------------------------------------------------------------------------------------
+/* ---- mapping --------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_file_map_descriptor(int file, size_t size, const char *path, lin_file_map *map, lin_error *err)
 {

@@ -50,8 +50,8 @@ static void make_header(const lin_npy_writer *w, unsigned char header[HEADER_BYT
     header[7] = 0;
     header[8] = (HEADER_BYTES - 10) & 0xff;
     header[9] = (HEADER_BYTES - 10) >> 8;
-    int n = snprintf((char *)header + 10, HEADER_BYTES - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %d), }", w->T,
-                     w->D);
+    int n = snprintf((char *)header + 10, HEADER_BYTES - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %d), }",
+                     w->T, w->D);
     header[10 + n] = ' '; // replaces snprintf's terminator
     header[HEADER_BYTES - 1] = '\n';
 }
@@ -147,7 +147,7 @@ lin_status lin_npy_write(const char *path, const float *rows, size_t T, int D, l
     return lin_npy_close(w, err);
 }
 
-// ---- reading ----
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 // The header is a Python dictionary literal of three entries. `at` never passes `end`.
 typedef struct cursor {
@@ -222,8 +222,8 @@ static int take_shape(cursor *c, size_t *shape, int *rank)
     return 1;
 }
 
-lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_bytes, size_t file_bytes, size_t *offset, size_t *T,
-                         int *D, lin_error *err)
+lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_bytes, size_t file_bytes, size_t *offset,
+                         size_t *T, int *D, lin_error *err)
 {
     if (n_bytes < 10 || memcmp(bytes, magic, sizeof magic) != 0)
         return lin_fail(err, LIN_FORMAT, "%s is not a NumPy .npy file: its first bytes are not \\x93NUMPY", name);
@@ -268,7 +268,8 @@ lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_
         if (*p < ' ' || *p > '~') *p = '?';
     if (strcmp(descr, "<f4") != 0)
         return lin_fail(err, LIN_UNSUPPORTED, "%s has numbers of type '%s'; must be 32-bit floats: x.astype('<f4')", name, descr);
-    if (fortran) return lin_fail(err, LIN_UNSUPPORTED, "%s is in Fortran order; must be C order: numpy.ascontiguousarray(x)", name);
+    if (fortran)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s is in Fortran order; must be C order: numpy.ascontiguousarray(x)", name);
     if (rank < 1 || rank > 2) return lin_fail(err, LIN_UNSUPPORTED, "%s has %d dimensions; must be 1 or 2", name, rank);
     size_t columns = rank == 2 ? shape[1] : 1;
     if (columns < 1 || columns > INT_MAX) return lin_fail(err, LIN_FORMAT, "%s: a matrix of %zu columns", name, columns);

@@ -21,7 +21,8 @@
 
 typedef struct lin_npy_writer lin_npy_writer;
 
-/* D >= 1 columns. LIN_IO if the file cannot be created; a device is written in place; a pipe is refused, because it cannot seek. */
+/* D >= 1 columns. LIN_IO if the file cannot be created; a device is written in place;
+ * a pipe is refused, because it cannot seek. */
 lin_status lin_npy_create(const char *path, int D, lin_npy_writer **writer, lin_error *err);
 
 /* Appends rows [n, D]. After a failure only lin_npy_abandon and lin_npy_close may follow. */
@@ -47,7 +48,7 @@ lin_status lin_npy_read(const char *path, float **rows, size_t *T, int *D, lin_e
  * Reads the header at the start of `bytes` (the first n_bytes of a file of file_bytes). `name` is for messages.
  * On success the matrix is T x D floats from byte *offset on, all inside the file.
  */
-lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_bytes, size_t file_bytes, size_t *offset, size_t *T,
-                         int *D, lin_error *err);
+lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_bytes, size_t file_bytes, size_t *offset,
+                         size_t *T, int *D, lin_error *err);
 
 #endif

@@ -44,7 +44,7 @@ lin_status lin_symbols_reserve(lin_symbols *s, int n, size_t bytes, lin_error *e
     while (n_slots < 2 * (size_t)n) n_slots *= 2;
     if (n_slots > s->n_slots) { // first, so that items never exceed half the slots
         lin_status status = grow_slots(s, n_slots, err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
     }
     if (n > s->capacity) {
         lin_symbol *items = lin_resize(s->items, (size_t)n, sizeof *items);
@@ -76,7 +76,7 @@ lin_status lin_symbols_add(lin_symbols *s, const char *text, size_t n, int *inde
         int want = s->n == s->capacity ? (s->n < 16 ? 16 : s->n * 2) : s->capacity;
         size_t bytes = s->text_capacity - s->text_used < n + 1 ? s->text_capacity * 2 + n + 64 : 0;
         lin_status status = lin_symbols_reserve(s, want, bytes, err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
     }
     size_t at = find_slot(s, text, n, hash);
     s->items[s->n] = (lin_symbol){.offset = s->text_used, .n = (uint32_t)n, .hash = hash};

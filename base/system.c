@@ -91,7 +91,7 @@ int lin_system_pipe(int ends[2])
 #endif
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------------------------------------- */
 
 #ifdef __APPLE__
 
@@ -123,7 +123,10 @@ int lin_event_wait_until(lin_event *event, int64_t when_ns)
 
 #else
 
-static struct timespec at_ns(int64_t ns) { return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)}; }
+static struct timespec at_ns(int64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+}
 
 void lin_condition_init(pthread_cond_t *condition)
 {

@@ -23,9 +23,9 @@ int lin_system_program(char *path, size_t capacity);
 int lin_system_library(char *path, size_t capacity);
 
 /*
- * Where the library `name`, which is opened at run time, lies: the environment variable if it is set, else the first of these that
- * exists: beside the program, in ../lib/linnet from there, in PREFIX/lib/linnet of `make install`. If none exists, `name` itself,
- * for which dlopen searches. The result is path, name, or the variable's value.
+ * Where the library `name`, which is opened at run time, lies: the environment variable if it is set, else the first of these
+ * that exists: beside the program, in ../lib/linnet from there, in PREFIX/lib/linnet of `make install`. If none exists, `name`
+ * itself, for which dlopen searches. The result is path, name, or the variable's value.
  */
 const char *lin_system_plugin(const char *variable, const char *name, char *path, size_t capacity);
 

@@ -35,7 +35,7 @@ static lin_status read_open_file(FILE *file, const char *path, char **text, size
             return lin_fail(err, LIN_FORMAT, "%s is too large for a text file: over %zu bytes", path, LIN_TEXT_MAX_BYTES);
         }
         lin_status status = lin_grow(&block, &capacity, capacity + 1, 1, path, err);
-        if (status) {
+        if (status != LIN_OK) {
             lin_free(block);
             return status;
         }
@@ -59,7 +59,7 @@ lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *er
     if (!file) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
     lin_status status = read_open_file(file, path, text, n, err);
     fclose(file);
-    if (status || !lin_gzip_is(*text, *n)) return status;
+    if (status != LIN_OK || !lin_gzip_is(*text, *n)) return status;
     char *packed = *text;
     status = lin_gzip_expand(packed, *n, LIN_TEXT_MAX_BYTES, path, text, n, err);
     lin_free(packed);

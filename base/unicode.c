@@ -127,7 +127,7 @@ static lin_status compose(const char *text, size_t n, lin_buffer *out, lin_error
     return lin_buffer_status(out, err);
 }
 
-// ---- UTF-16 ---------------------------------------------------------------------------------------------------------------------
+/* ---- UTF-16 ---------------------------------------------------------------------------------------------------------------- */
 
 static unsigned unit(const char *bytes, int big)
 {
@@ -159,7 +159,7 @@ static lin_status from_utf16(const char *bytes, size_t n, char **text, size_t *n
     return LIN_OK;
 }
 
-// ---- the whole ------------------------------------------------------------------------------------------------------------------
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
 
 // The first byte that is not of UTF-8, or n; *changes: something has to be composed or dropped.
 static size_t look(const char *text, size_t n, int *changes)

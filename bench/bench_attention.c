@@ -24,7 +24,7 @@ static float *qkv, *dqkv, *y, *dy, *lse, *p, *kv;
 static lin_segments segments;
 static int offsets[2];
 
-/* ---- the operations --------------------------------------------------------------------------------------------------------- */
+/* ---- the operations -------------------------------------------------------------------------------------------------------- */
 
 static void linear_forward(void) { ops->attention_forward(exec, y, qkv, &segments, H, E, causal, NULL, 0); }
 static void linear_backward(void) { ops->attention_backward(exec, dqkv, dy, qkv, y, &segments, H, E, causal); }
@@ -68,7 +68,7 @@ static const struct {
 } kinds[] = {{"linear", linear_forward, linear_backward}, {"softmax", tiled_forward, tiled_backward},
              {"naive", naive_forward, naive_backward}};
 
-/* ---- measurement ------------------------------------------------------------------------------------------------------------ */
+/* ---- measurement ----------------------------------------------------------------------------------------------------------- */
 
 static void measure(const char *name, void (*run)(void), void (*before)(void), double flop)
 {
@@ -165,12 +165,13 @@ int main(int argc, char **argv)
         return 1;
     }
     float **blocks[] = {&qkv, &dqkv, &y, &dy, &lse, &p, &kv, &omega, &state};
-    const size_t sizes[] = {frames * 3 * C, frames * 3 * C, frames * C, frames * C, frames * H, H * scored * scored, frames * 2 * C,
-                            C * MOST_D, (C + H) * MOST_D};
+    const size_t sizes[] = {frames * 3 * C,      frames * 3 * C, frames * C, frames * C,      frames * H,
+                            H * scored * scored, frames * 2 * C, C * MOST_D, (C + H) * MOST_D};
     for (int i = 0; i < 9; i++) *blocks[i] = filled(sizes[i]);
     peak = bench_peak(n_threads);
-    if (!plain) printf("%s, %d thread%s, peak %.1f GFLOP/s\n%-36s %10s %10s %13s\n", lin_cpu_isa(), n_threads, n_threads > 1 ? "s" : "",
-                       peak, "", "best", "median", "of peak");
+    if (!plain)
+        printf("%s, %d thread%s, peak %.1f GFLOP/s\n%-36s %10s %10s %13s\n", lin_cpu_isa(), n_threads, n_threads > 1 ? "s" : "",
+               peak, "", "best", "median", "of peak");
     for (int i = 0; i < n_lengths; i++) {
         T = lengths[i];
         measure_all();

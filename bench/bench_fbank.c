@@ -49,8 +49,8 @@ int main(int argc, char **argv)
         if (took < best) best = took;
         sum += (double)frames[done];
     }
-    printf("fbank\t%d frames\t%.3f us/frame\t%.0f x real time\t(checksum %.3f)\n", n_frames, 1e6 * best / n_frames, seconds / best,
-           sum);
+    printf("fbank\t%d frames\t%.3f us/frame\t%.0f x real time\t(checksum %.3f)\n", n_frames, 1e6 * best / n_frames,
+           seconds / best, sum);
     lin_free(samples);
     lin_free(frames);
     lin_fbank_destroy(fbank);

@@ -35,7 +35,7 @@ static double peak; // of this many threads, the best so far
 static float *plain_packed;
 static sgemm_function sgemm;
 
-/* ---- the products ----------------------------------------------------------------------------------------------------------- */
+/* ---- the products ---------------------------------------------------------------------------------------------------------- */
 
 typedef enum form { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHT, OPENBLAS, FORMS } form;
 static const char *const form_names[FORMS] = {"forward", "backward_data", "backward_weight", "openblas"};
@@ -86,7 +86,8 @@ static rates measure(form what, int rows, int n, int k, int quick, rates *plain_
     const double work = 2.0 * rows * n * k, budget = quick ? 4e9 : 4e10;
     const long inner = (long)(1e8 / work) + 1;
     const double trials_wanted = budget / (work * (double)inner);
-    const int trials = trials_wanted < LEAST_TRIALS ? LEAST_TRIALS : trials_wanted > MOST_TRIALS ? MOST_TRIALS : (int)trials_wanted;
+    const int trials = trials_wanted < LEAST_TRIALS ? LEAST_TRIALS : trials_wanted > MOST_TRIALS ? MOST_TRIALS
+                       : (int)trials_wanted;
     for (size_t i = 0; i < (size_t)MOST_ROWS * MOST_WIDTH; i++) { // gradients and outputs of one form are inputs of another
         x[i] = (float)((i * 7919) % 1000) * 1e-3f - 0.5f;
         y[i] = (float)((i * 104729) % 1000) * 1e-3f - 0.5f;
@@ -241,7 +242,8 @@ int main(int argc, char **argv)
         if (only && strcmp(only, form_names[what]) != 0) continue;
         if (plain && what == OPENBLAS) continue; // its product is of fp32
         if (what == OPENBLAS && (!sgemm || n_threads > 1)) {
-            if (!json) printf("\n%s\n", sgemm ? "OpenBLAS is compared with one thread only" : "libopenblas.so.0 is not installed");
+            if (!json)
+                printf("\n%s\n", sgemm ? "OpenBLAS is compared with one thread only" : "libopenblas.so.0 is not installed");
             continue;
         }
         if (n_asked) {

@@ -111,7 +111,8 @@ int main(int argc, char **argv)
         else if (option && i + 1 < argc && (*option = atoi(argv[i + 1])) > 0)
             i++;
         else
-            return fputs("usage: bench_lsh [--threads N] [--cpu-time] [--causal] [--heads H] [--width E] [--rows N] [--rotations N]\n",
+            return fputs("usage: bench_lsh [--threads N] [--cpu-time] [--causal] [--heads H] [--width E] [--rows N] [--rotations "
+                         "N]\n",
                          stderr), 2;
     }
     if (bench_clock != CLOCK_MONOTONIC) threads = 1;
@@ -132,8 +133,8 @@ int main(int argc, char **argv)
     lin_lsh_rotations(dy, 1, 1, rows, (int)C, 2);
     lin_lsh_rotations(R, 4, H, E, rotations, 3);
     peak = bench_peak(threads);
-    printf("%s, %d thread%s, peak %.1f GFLOP/s, %d heads of %d, %s; microseconds per frame (ratio to linear)\n", lin_cpu_isa(), threads,
-           threads > 1 ? "s" : "", peak, H, E, causal ? "causal" : "both directions");
+    printf("%s, %d thread%s, peak %.1f GFLOP/s, %d heads of %d, %s; microseconds per frame (ratio to linear)\n", lin_cpu_isa(),
+           threads, threads > 1 ? "s" : "", peak, H, E, causal ? "causal" : "both directions");
     printf("%6s  %-14s %17s %17s %17s %9s\n", "frames", "", "forward", "backward", "both", "of peak");
     for (int T = 512; T <= 16384 && T <= rows; T *= 2) report(T, offsets);
     ops->exec_destroy(exec);

@@ -39,7 +39,7 @@ static float *values(size_t n, double most)
     return x;
 }
 
-/* ---- a stack of layers ------------------------------------------------------------------------------------------------------ */
+/* ---- a stack of layers ----------------------------------------------------------------------------------------------------- */
 
 typedef struct layer {
     int k;                                                                 // width of the input
@@ -146,13 +146,14 @@ static void stack_train(stack *s)
         ops->zero(exec, l->dR, wide * U);
         ops->zero(exec, l->dw, wide * (size_t)l->k);
         ops->zero(exec, l->dbias, wide);
-        ops->lstm_backward(exec, l->dgates, l->dR, l->dh, l->h, l->cells, l->gates, l->packed_R_dx, &s->segments, U, s->directions);
+        ops->lstm_backward(exec, l->dgates, l->dR, l->dh, l->h, l->cells, l->gates, l->packed_R_dx, &s->segments, U,
+                           s->directions);
         ops->linear_backward_weight(exec, l->dw, l->dbias, l->dgates, i ? l[-1].h : s->x, s->rows, n, l->k);
         if (i) ops->linear_forward(exec, l[-1].dh, l->dgates, l->packed_w_dx, NULL, s->rows, l->k, n, LIN_LINEAR);
     }
 }
 
-/* ---- measurements ----------------------------------------------------------------------------------------------------------- */
+/* ---- measurements ---------------------------------------------------------------------------------------------------------- */
 
 static void say(const char *name, double value, const char *note)
 {
@@ -178,7 +179,10 @@ static void say_runs(const char *name, double flop, double *time, int n)
 }
 
 // Multiplications and additions of the products of one frame, forward.
-static double flop_per_frame(int directions) { return 2.0 * directions * 4 * U * ((D + U) + (LAYERS - 1) * (directions * U + U)); }
+static double flop_per_frame(int directions)
+{
+    return 2.0 * directions * 4 * U * ((D + U) + (LAYERS - 1) * (directions * U + U));
+}
 
 static void measure_batch(int directions)
 {

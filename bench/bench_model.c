@@ -108,7 +108,7 @@ static float *make_features(int frames)
     return x;
 }
 
-/* ---- many utterances: one worker per thread, one utterance at a time, as files are transcribed ------------------------------ */
+/* ---- many utterances: one worker per thread, one utterance at a time, as files are transcribed ----------------------------- */
 
 typedef struct many {
     lin_encoder *encoder;
@@ -176,7 +176,7 @@ static void bench_forward(int causal, const char *name)
     lin_free(m.logp);
 }
 
-/* ---- a training step: forward, CTC, backward, optimiser, packing ------------------------------------------------------------ */
+/* ---- a training step: forward, CTC, backward, optimiser, packing ----------------------------------------------------------- */
 
 typedef struct training {
     const lin_ops *ops;
@@ -287,7 +287,7 @@ static void bench_training(int causal, double dropout, const char *name)
     lin_free(features);
 }
 
-/* ---- one live stream, one thread, 40 ms at a time --------------------------------------------------------------------------- */
+/* ---- one live stream, one thread, 40 ms at a time -------------------------------------------------------------------------- */
 
 static void say_chunks(const char *prefix, const char *what, double *time, int n)
 {
@@ -346,7 +346,7 @@ static void bench_stream(const lin_ops *table, const char *prefix, int chunks)
     lin_free(time);
 }
 
-/* ---- the start of the program ----------------------------------------------------------------------------------------------- */
+/* ---- the start of the program ---------------------------------------------------------------------------------------------- */
 
 static int run_quietly(char *const argv[])
 {
@@ -420,7 +420,8 @@ int main(int argc, char **argv)
             quick = 1;
         } else if (strcmp(argv[i], "--training") == 0) {
             training_only = 1;
-        } else if (strcmp(argv[i], "--stack") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0 && atoi(argv[i + 1]) <= T / LABELS / 2) {
+        } else if (strcmp(argv[i], "--stack") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0 &&
+                   atoi(argv[i + 1]) <= T / LABELS / 2) {
             training_only = 1;
             stack = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {

@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/textfile.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 enum { ROUNDS = 5, QUERIES = 2000000 };
 

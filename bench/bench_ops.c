@@ -1,6 +1,7 @@
 /*
  * bench_ops.c - time of every operation but the matrix product, at the shape of a training step and of one live stream, with the
- * default network's sizes, as a share of the time that the matrix products of the same step take at the peak measured in this run.
+ * default network's sizes, as a share of the time that the matrix products of the same step take at the peak measured in this
+ * run.
  *
  *   bench_ops [--threads N] [--quick] [--json]
  *
@@ -35,13 +36,13 @@ static const lin_tensors tensors = {TENSORS, tensor_offsets, decay};
 static const uint64_t key = 77;
 static const lin_dropout tenth = {0.1, &key, 1}, none = {0, NULL, 0};
 
-/* ---- the operations, called as by the network ------------------------------------------------------------------------------- */
+/* ---- the operations, called as by the network ------------------------------------------------------------------------------ */
 
 static void norm_forward(void) { ops->layer_norm_forward(exec, buffer[1], stats, buffer[0], vectors[0], vectors[1], rows, C); }
 static void norm_backward(void)
 {
-    ops->layer_norm_backward(exec, buffer[1], NULL, vectors[2], vectors[3], NULL, buffer[2], NULL, NULL, buffer[0], stats, vectors[0],
-                             rows, C, NULL);
+    ops->layer_norm_backward(exec, buffer[1], NULL, vectors[2], vectors[3], NULL, buffer[2], NULL, NULL, buffer[0], stats,
+                             vectors[0], rows, C, NULL);
 }
 static void block_end(const lin_dropout *dropout)
 {
@@ -52,8 +53,8 @@ static void block_end_dropped(void) { block_end(&tenth); }
 static void block_end_whole(void) { block_end(&none); }
 static void block_end_backward(void)
 {
-    ops->layer_norm_backward(exec, buffer[1], buffer[3], vectors[2], vectors[3], NULL, buffer[2], NULL, buffer[1], buffer[0], stats,
-                             vectors[0], rows, C, &tenth);
+    ops->layer_norm_backward(exec, buffer[1], buffer[3], vectors[2], vectors[3], NULL, buffer[2], NULL, buffer[1], buffer[0],
+                             stats, vectors[0], rows, C, &tenth);
 }
 static void dropout_hidden(void) { ops->dropout(exec, buffer[1], buffer[1], (size_t)rows * F, &tenth); }
 static void dropout_width(void) { ops->dropout(exec, buffer[1], buffer[0], (size_t)rows * C, &tenth); }
@@ -136,7 +137,7 @@ static const struct {
 };
 enum { OPERATIONS = (int)(sizeof table / sizeof *table) };
 
-/* ---- measurement ------------------------------------------------------------------------------------------------------------ */
+/* ---- measurement ----------------------------------------------------------------------------------------------------------- */
 
 static void shape(int streaming)
 {

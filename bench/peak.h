@@ -52,20 +52,20 @@ enum { PEAK_STEPS = 200000, PEAK_SUMS = 12, PEAK_SUMS_BF16 = 16, PEAK_RUNS = 40,
 
 // 12 independent chains of multiply-adds: enough for two units with a latency of up to six; 16 of bf16's, which take longer. The
 // empty assembly keeps each sum in a register and prevents the compiler from solving the recurrence.
-#define PEAK_BODY(type, set1, fma)                                                                                                 \
-    type sum[PEAK_SUMS], a = set1(0.999f), b = set1(0.001f);                                                                       \
-    PEAK_UNROLL                                                                                                                    \
-    for (int i = 0; i < PEAK_SUMS; i++) sum[i] = set1((float)i);                                                                   \
-    for (long t = 0; t < PEAK_STEPS; t++) {                                                                                        \
-        PEAK_UNROLL                                                                                                                \
-        for (int i = 0; i < PEAK_SUMS; i++) {                                                                                      \
-            sum[i] = fma(sum[i], a, b);                                                                                            \
-            __asm__ volatile("" : PEAK_REGISTER(sum[i]));                                                                          \
-        }                                                                                                                          \
-    }                                                                                                                              \
-    float total = 0;                                                                                                               \
-    PEAK_UNROLL                                                                                                                    \
-    for (int i = 0; i < PEAK_SUMS; i++) total += sum[i][0];                                                                        \
+#define PEAK_BODY(type, set1, fma)                                                                                               \
+    type sum[PEAK_SUMS], a = set1(0.999f), b = set1(0.001f);                                                                     \
+    PEAK_UNROLL                                                                                                                  \
+    for (int i = 0; i < PEAK_SUMS; i++) sum[i] = set1((float)i);                                                                 \
+    for (long t = 0; t < PEAK_STEPS; t++) {                                                                                      \
+        PEAK_UNROLL                                                                                                              \
+        for (int i = 0; i < PEAK_SUMS; i++) {                                                                                    \
+            sum[i] = fma(sum[i], a, b);                                                                                          \
+            __asm__ volatile("" : PEAK_REGISTER(sum[i]));                                                                        \
+        }                                                                                                                        \
+    }                                                                                                                            \
+    float total = 0;                                                                                                             \
+    PEAK_UNROLL                                                                                                                  \
+    for (int i = 0; i < PEAK_SUMS; i++) total += sum[i][0];                                                                      \
     return total
 
 #if defined(__x86_64__)
@@ -177,7 +177,10 @@ static inline double bench_peak_in(lin_precision precision, int threads, int tri
     return best;
 }
 
-static inline double bench_peak_of(lin_precision precision, int threads) { return bench_peak_in(precision, threads, PEAK_TRIALS); }
+static inline double bench_peak_of(lin_precision precision, int threads)
+{
+    return bench_peak_in(precision, threads, PEAK_TRIALS);
+}
 static inline double bench_peak(int threads) { return bench_peak_of(LIN_PRECISION_FP32, threads); }
 
 /* The table of a --precision, or NULL with a message for the user. */

@@ -22,7 +22,7 @@ for f in "$speech"/*.wav; do [ ! -f "$f" ] || tail -c +45 "$f" >> "$tmp/speech.r
 [ -s "$tmp/speech.raw" ] || "$B/tests/app/sound" "$tmp/speech.raw" format=raw seconds=20
 : > "$tmp/log"
 
-"$B/linnet" serve --listen 127.0.0.1:0 --max-streams $((streams + IDLE + HOSTILE)) --max-lag-ms 0 --idle $((seconds + 600)) "$@" 2> "$tmp/log" &
+"$B/linnet" serve --listen 127.0.0.1:0 --max-streams $((streams + IDLE + HOSTILE)) --limits max-lag-ms=0,idle=$((seconds + 600)) "$@" 2> "$tmp/log" &
 server=$!
 port=
 while [ -z "$port" ]; do

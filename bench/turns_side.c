@@ -69,6 +69,7 @@ double side_tick(uint64_t *checksum)
     must(lin_streams_tick(all, &tick, &results, &err), &err);
     const double seconds = thread_seconds() - start;
     const unsigned char *bytes = (const unsigned char *)results.logp;
-    for (size_t i = 0; i < (size_t)results.offsets[n_tick] * (size_t)outputs * sizeof(float); i++) *checksum = (*checksum ^ bytes[i]) * 1099511628211u;
+    for (size_t i = 0; i < (size_t)results.offsets[n_tick] * (size_t)outputs * sizeof(float); i++)
+        *checksum = (*checksum ^ bytes[i]) * 1099511628211u;
     return seconds;
 }

@@ -15,7 +15,7 @@ lin_beam_options lin_beam_options_default(void)
     return (lin_beam_options){.width = 16, .score = 12, .labels = 20, .blank = 0.999, .lm_weight = 0.7, .longest = 12};
 }
 
-/* ---- the beam ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the beam -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_options(const lin_beam_options *o, int V, lin_error *err)
 {
@@ -87,7 +87,7 @@ lin_status lin_beam_create(int V, const lin_ngram *lm, const int *labels, const 
 {
     *beam = NULL;
     lin_status status = check_options(options, V, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (lm && !labels) return lin_fail(err, LIN_INVALID, "beam search: a language model needs a word for each label");
     lin_beam *b = lin_calloc(1, sizeof *b);
     if (!b) return lin_no_memory(err, "a beam search", sizeof *b);
@@ -129,7 +129,7 @@ size_t lin_beam_bytes(const lin_beam *beam) { return beam->bytes; }
 
 uint64_t lin_beam_fingerprint(const lin_beam *beam) { return beam->fingerprint; }
 
-/* ---- a state ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a state --------------------------------------------------------------------------------------------------------------- */
 
 lin_beam_view lin_beam_view_of(const lin_beam *beam, const lin_context *context, void *state)
 {
@@ -155,7 +155,10 @@ lin_beam_view lin_beam_view_of(const lin_beam *beam, const lin_context *context,
 }
 
 // Functions that only read use a view too; they do not change what it points to.
-static lin_beam_view look(const lin_beam *beam, const void *state) { return lin_beam_view_of(beam, NULL, (void *)(uintptr_t)state); }
+static lin_beam_view look(const lin_beam *beam, const void *state)
+{
+    return lin_beam_view_of(beam, NULL, (void *)(uintptr_t)state);
+}
 
 void lin_beam_reset(const lin_beam *beam, void *state, int64_t first_frame)
 {
@@ -182,12 +185,12 @@ lin_status lin_beam_push(const lin_beam *beam, void *state, const lin_context *c
 {
     lin_beam_view v = lin_beam_view_of(beam, context, state);
     lin_status status = not_finished(v.state, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "beam search of %d frames", n_frames);
     status = lin_rows_check_numbers(logp, n_frames, beam->V, v.state->frame, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     status = lin_path_reserve(settled, n_frames < INT32_MAX / 4 ? beam->options.longest + n_frames : -1, 0, err);
-    if (status || !n_frames) return status;
+    if (status != LIN_OK || !n_frames) return status;
     if (v.state->context != (context ? lin_context_id(context) : 0)) lin_beam_change_context(&v);
     for (int t = 0; t < n_frames; t++) lin_beam_step(&v, logp + (size_t)t * (size_t)beam->V, settled);
     return LIN_OK;
@@ -220,7 +223,7 @@ lin_status lin_beam_nbest(const lin_beam *beam, const void *state, int which, li
     }
     lin_path_clear(tail);
     lin_status status = lin_path_reserve(tail, beam->options.longest, 0, err);
-    if (!status) list_tail(&v, &v.hyps[which], tail);
+    if (status == LIN_OK) list_tail(&v, &v.hyps[which], tail);
     return status;
 }
 
@@ -229,8 +232,8 @@ lin_status lin_beam_finish(const lin_beam *beam, void *state, const lin_context 
     (void)context; // its unfinished phrases are part of the state
     lin_beam_view v = lin_beam_view_of(beam, NULL, state);
     lin_status status = not_finished(v.state, err);
-    if (!status && settled) status = lin_path_reserve(settled, beam->options.longest, 0, err);
-    if (status) return status;
+    if (status == LIN_OK && settled) status = lin_path_reserve(settled, beam->options.longest, 0, err);
+    if (status != LIN_OK) return status;
     lin_beam_change_context(&v);
     for (int i = 0; beam->lm && i < v.state->n_hyps; i++) {
         lin_beam_hyp *h = &v.hyps[i];

@@ -112,7 +112,7 @@ lin_beam_view lin_beam_view_of(const lin_beam *beam, const lin_context *context,
 
 static inline double lin_beam_acoustic(const lin_beam_hyp *h) { return h->blank + h->label; }
 
-/* ---- beam_trees.c ------------------------------------------------------------------------------------------------------------ */
+/* ---- beam_trees.c ---------------------------------------------------------------------------------------------------------- */
 
 void lin_beam_trees_reset(lin_beam_view *v);
 
@@ -143,7 +143,7 @@ int32_t lin_beam_best_end(const lin_beam_hyp *h, int *open);
 
 lin_path_phone lin_beam_phone(int label, double sum, int64_t start, int64_t end);
 
-/* ---- beam_step.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- beam_step.c ----------------------------------------------------------------------------------------------------------- */
 
 /* One frame; the row was checked, the path has space. */
 void lin_beam_step(lin_beam_view *v, const float *row, lin_path *settled);

@@ -9,7 +9,7 @@
 // The log-probability of blank if no hypothesis can continue: every alignment has reached a probability of 0.
 static const double IMPOSSIBLE = 1e-40;
 
-/* ---- the row ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the row --------------------------------------------------------------------------------------------------------------- */
 
 // Rows that are not probabilities are shifted into the range of double; the scores include the shift.
 static double shift_of(lin_beam_view *v, float largest)
@@ -140,7 +140,7 @@ static lin_beam_hyp stayed(lin_beam_view *v, int i, const float *row)
     return next;
 }
 
-/* ---- weights ----------------------------------------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------------------------------------- */
 
 // The weights of a node's prefix with one more label: all of the child except its place in the tree.
 static void weigh(const lin_beam_view *v, const lin_beam_node *parent, int label, lin_beam_node *child)
@@ -191,7 +191,7 @@ static lin_beam_hyp added(lin_beam_view *v, int i, int label, double score, cons
     return next;
 }
 
-/* ---- candidates: a heap of at most `width`, the worst on top ----------------------------------------------------------------- */
+/* ---- candidates: a heap of at most `width`, the worst on top --------------------------------------------------------------- */
 
 typedef struct heap {
     lin_beam_candidate *items;
@@ -247,7 +247,7 @@ static int in_order(heap *h)
     return h->n;
 }
 
-/* ---- a frame ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a frame --------------------------------------------------------------------------------------------------------------- */
 
 // The sums that prefixes receive from the prefixes one label shorter that are in the beam too.
 static void merge(lin_beam_view *v)

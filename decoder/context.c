@@ -161,7 +161,7 @@ lin_status lin_context_create(const int *const *phrases, const int *lengths, con
     int total, kept = 0;
     *context = NULL;
     lin_status status = check(phrases, lengths, bonuses, n, &total, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     size_t most = (size_t)total + 1;
     lin_context *c = lin_calloc(1, sizeof *c);
     if (c) c->nodes = lin_alloc(most, sizeof *c->nodes);

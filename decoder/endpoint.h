@@ -45,7 +45,8 @@ typedef enum lin_endpoint_rule {
 typedef struct lin_endpoint {
     lin_endpoint_options options;
     double row_s;
-    double silent_s, spoken_s, length_s; /* of this utterance: the run of silence at its end, rows that were not silent, all rows */
+    double silent_s, spoken_s, length_s; /* of this utterance: the run of silence at its end, rows that were not silent, all
+                                            rows */
     double quietest_db;                  /* recent quietest level: rises by 1 dB per second */
     int heard;                           /* quietest_db is valid */
 } lin_endpoint;

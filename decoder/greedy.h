@@ -56,7 +56,8 @@ lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, 
 /* Ends the segment: gives out the open run, if it is a phone (*n_phones 0 or 1). Push again only after a reset. */
 void lin_greedy_finish(lin_greedy *greedy, lin_greedy_phone *phone, int *n_phones);
 
-/* The open run so far, without ending it, for provisional results: 1 and *phone if it is a phone that was not given out before. */
+/* The open run so far, without ending it, for provisional results:
+ * 1 and *phone if it is a phone that was not given out before. */
 int lin_greedy_pending(const lin_greedy *greedy, lin_greedy_phone *phone);
 
 #endif

@@ -8,7 +8,7 @@ lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin
 {
     lin_status status = lin_grow_int(&path->phones, &path->phones_capacity, (int64_t)path->n_phones + more_phones,
                                      sizeof *path->phones, "a path", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     return lin_grow_int(&path->words, &path->words_capacity, (int64_t)path->n_words + more_words, sizeof *path->words, "a path",
                         err);
 }

@@ -49,7 +49,8 @@ typedef struct lin_path {
     double language; /* natural logarithm by the language model, not weighted; 0 without one */
 } lin_path;
 
-/* Reserves memory for this many more phones and words, so that adding them allocates nothing. On failure the path is unchanged. */
+/* Reserves memory for this many more phones and words, so that adding them allocates nothing.
+ * On failure the path is unchanged. */
 lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err);
 
 void lin_path_clear(lin_path *path);

@@ -74,8 +74,8 @@ lin_status lin_result_add_path(lin_result *r, const lin_path *path, double secon
     for (int i = 0; i < path->n_words; i++) {
         const lin_path_word *w = &path->words[i];
         if (w->first_phone < 0 || w->n_phones < 0 || w->n_phones > path->n_phones - w->first_phone) {
-            return lin_fail(err, LIN_INVALID, "word %d of a path has %d phones from number %d on, the path has %d", i, w->n_phones,
-                            w->first_phone, path->n_phones);
+            return lin_fail(err, LIN_INVALID, "word %d of a path has %d phones from number %d on, the path has %d", i,
+                            w->n_phones, w->first_phone, path->n_phones);
         }
         bytes += strlen(spelling(w, spell, context)) + 1;
     }

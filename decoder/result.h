@@ -56,7 +56,8 @@ typedef struct lin_result {
     int n_alternatives, alternatives_capacity;
 } lin_result;
 
-/* Empties the result and names it; keeps its memory for the next utterance. speaker may be NULL. On failure the result is empty. */
+/* Empties the result and names it; keeps its memory for the next utterance. speaker may be NULL.
+ * On failure the result is empty. */
 lin_status lin_result_begin(lin_result *result, const char *id, const char *speaker, int channel, lin_error *err);
 
 /* Reserves memory for this many more phones and words, so that adding them allocates only their spellings. */

@@ -31,8 +31,8 @@ lin_status lin_rows_check(const float *logp, int64_t n_rows, int V, int64_t firs
             sum += exp((double)row[c]);
         }
         if (!(fabs(sum - 1) <= LIN_ROWS_TOLERANCE)) {
-            return lin_fail(err, LIN_NUMERIC, "row %lld: exp of its numbers sums to %.6g, not 1; %s", (long long)(first_frame + t),
-                            sum, guess(row, V));
+            return lin_fail(err, LIN_NUMERIC, "row %lld: exp of its numbers sums to %.6g, not 1; %s",
+                            (long long)(first_frame + t), sum, guess(row, V));
         }
     }
     return LIN_OK;

@@ -18,7 +18,7 @@ typedef struct search_class {
     lin_status (*check)(const lin_search *s, const void *state, size_t n, lin_error *err);
 } search_class;
 
-// ---- greedy ---------------------------------------------------------------------------------------------------------------------
+/* ---- greedy ---------------------------------------------------------------------------------------------------------------- */
 
 static size_t greedy_bytes(const lin_search *s)
 {
@@ -84,7 +84,7 @@ static lin_status greedy_check(const lin_search *s, const void *state, size_t n,
     return LIN_OK;
 }
 
-// ---- beams over phones ----------------------------------------------------------------------------------------------------------
+/* ---- beams over phones ----------------------------------------------------------------------------------------------------- */
 
 static size_t beam_bytes(const lin_search *s) { return lin_beam_bytes(s->of); }
 
@@ -118,7 +118,7 @@ static lin_status beam_check(const lin_search *s, const void *state, size_t n, l
     return lin_beam_check(s->of, state, n, err);
 }
 
-// ---- words ----------------------------------------------------------------------------------------------------------------------
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
 static size_t words_bytes(const lin_search *s) { return lin_words_bytes(s->of); }
 
@@ -152,13 +152,14 @@ static lin_status words_check(const lin_search *s, const void *state, size_t n, 
     return lin_words_check(s->of, state, n, err);
 }
 
-// ---- all of them ----------------------------------------------------------------------------------------------------------------
+/* ---- all of them ----------------------------------------------------------------------------------------------------------- */
 
 static const search_class classes[LIN_SEARCH_KINDS] = {
     [LIN_SEARCH_GREEDY] = {"greedy", greedy_bytes, greedy_reset, greedy_push, greedy_hypotheses, greedy_nbest, greedy_finish,
                            greedy_check},
     [LIN_SEARCH_BEAM] = {"beam", beam_bytes, beam_reset, beam_push, beam_hypotheses, beam_nbest, beam_finish, beam_check},
-    [LIN_SEARCH_WORDS] = {"words", words_bytes, words_reset, words_push, words_hypotheses, words_nbest, words_finish, words_check},
+    [LIN_SEARCH_WORDS] = {"words", words_bytes, words_reset, words_push, words_hypotheses, words_nbest, words_finish,
+                          words_check},
 };
 
 lin_search lin_search_greedy(int V) { return (lin_search){.kind = LIN_SEARCH_GREEDY, .V = V}; }

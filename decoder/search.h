@@ -6,7 +6,8 @@
  * A search holds the options and models and is shared by all streams; the state of one stream is a flat block of known size
  * without pointers: copy it to fork a stream, write it to save one.
  *
- *   lin_search search = lin_search_beam(beam, V, id);                   // or lin_search_greedy(V), lin_search_words(words, V, id)
+ *   lin_search search = lin_search_beam(beam, V, id);                   // or lin_search_greedy(V),
+ *                                                                       // lin_search_words(words, V, id)
  *   void *state = lin_alloc(lin_search_bytes(&search), 1);
  *   lin_search_reset(&search, state, 0, 0);
  *   while (rows arrive) lin_search_push(&search, state, NULL, logp, n, &settled, &err);

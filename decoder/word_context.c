@@ -35,7 +35,7 @@ static lin_status pronounce(builder *b, const char *word, size_t n, lin_error *e
     }
     lin_status status = lin_g2p_pronounce(b->g2p, word, n, labels, LIN_PRONUNCIATION_MAX, &b->entries[index].n_labels, &how, err);
     b->entries[index].labels = labels;
-    return status ? lin_fail_at(err, status, "the phrase's word '%s'", lin_quote(shown, word, n)) : LIN_OK;
+    return status != LIN_OK ? lin_fail_at(err, status, "the phrase's word '%s'", lin_quote(shown, word, n)) : LIN_OK;
 }
 
 // The number of a word: the lexicon's, or a number after them.
@@ -52,7 +52,7 @@ static lin_status number(builder *b, const char *word, size_t n, int *token, lin
     const int before = b->lacking.n;
     int index;
     lin_status status = lin_symbols_add(&b->lacking, lower, n, &index, err);
-    if (!status && index == before) status = pronounce(b, lower, n, err);
+    if (status == LIN_OK && index == before) status = pronounce(b, lower, n, err);
     *token = lin_tree_words(b->tree) + index;
     return status;
 }
@@ -65,7 +65,7 @@ static lin_status add_phrase(builder *b, const lin_word_phrase *phrase, int inde
     b->bonuses[index] = phrase->bonus;
     while (lin_field_next(&at, end, &field, &n)) {
         lin_status status = number(b, field, n, &b->tokens[b->n_tokens], err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
         b->n_tokens++;
         b->lengths[index]++;
     }
@@ -110,9 +110,9 @@ static lin_status fill(lin_word_context *c, builder *b, const lin_word_phrase *p
     const size_t n_words = count_words(phrases, n);
     if (n_words > INT_MAX / 1024) return lin_fail(err, LIN_INVALID, "a context of %zu words", n_words);
     lin_status status = begin(b, n_words, n, err);
-    for (int i = 0; !status && i < n; i++) status = add_phrase(b, &phrases[i], i, err);
-    if (!status) status = lin_context_create(b->phrases, b->lengths, b->bonuses, n, &c->phrases, err);
-    if (status) return status;
+    for (int i = 0; status == LIN_OK && i < n; i++) status = add_phrase(b, &phrases[i], i, err);
+    if (status == LIN_OK) status = lin_context_create(b->phrases, b->lengths, b->bonuses, n, &c->phrases, err);
+    if (status != LIN_OK) return status;
     for (int i = 0; i < b->lacking.n; i++) b->entries[i].word = lin_symbols_text(&b->lacking, i);
     if ((status = lin_tree_create_list(b->entries, b->lacking.n, lin_tree_outputs(b->tree), NULL, NULL, &c->extra, err)))
         return status;
@@ -132,7 +132,7 @@ lin_status lin_word_context_create(const lin_tree *tree, const lin_word_phrase *
     c->first = lin_tree_words(tree);
     lin_status status = fill(c, &b, phrases, n, err);
     end(&b);
-    if (status) lin_word_context_destroy(c);
+    if (status != LIN_OK) lin_word_context_destroy(c);
     else *context = c;
     return status;
 }

@@ -27,7 +27,7 @@ lin_words_options lin_words_options_default(void)
                                .longest = 100};
 }
 
-// ---- options ----------------------------------------------------------------------------------------------------------------
+/* ---- options --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_whole(const char *name, int value, int from, int to, lin_error *err)
 {
@@ -59,7 +59,7 @@ static lin_status check_options(const lin_words_options *o, lin_error *err)
     return check_whole("longest", o->longest, 1, LIN_WORDS_LONGEST_MAX, err);
 }
 
-// ---- creation ---------------------------------------------------------------------------------------------------------------
+/* ---- creation -------------------------------------------------------------------------------------------------------------- */
 
 static size_t place(size_t *used, size_t count, size_t size)
 {
@@ -157,7 +157,7 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     const lin_words_options o = options ? *options : lin_words_options_default();
     *words = NULL;
     lin_status status = check_options(&o, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (lin_tree_lm_fingerprint(tree) != (lm ? lin_ngram_fingerprint(lm) : 0)) {
         return lin_fail(err, LIN_MISMATCH, "the lexicon's tree was made for another language model");
     }
@@ -179,7 +179,7 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     lay_out(w);
     w->fingerprint = fingerprint(w);
     status = lm ? make_tables(w, err) : LIN_OK;
-    if (status) lin_words_destroy(w);
+    if (status != LIN_OK) lin_words_destroy(w);
     else *words = w;
     return status;
 }
@@ -214,7 +214,7 @@ const char *lin_words_text(const lin_words *w, const lin_word_context *context, 
     return context ? lin_tree_word(context->extra, word - context->first) : NULL;
 }
 
-// ---- push and finish --------------------------------------------------------------------------------------------------------
+/* ---- push and finish ------------------------------------------------------------------------------------------------------- */
 
 // The context has changed: pending bonuses are taken back, hypotheses inside words of the old context are dropped, and such words
 // in the unsettled part become unknown ones. A state from a file may claim to be of this context, so its values are checked.
@@ -269,8 +269,8 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d rows", n_frames);
     if (s.h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state before more rows");
     lin_status status = lin_rows_check_numbers(logp, n_frames, w->V, s.h->frame, err);
-    if (!status) status = reserve(&s, n_frames, settled, err);
-    if (status) return status;
+    if (status == LIN_OK) status = reserve(&s, n_frames, settled, err);
+    if (status != LIN_OK) return status;
     s.h->ranked = 0;
     change_context(w, &s, context);
     s.scores = hold_table(w);
@@ -315,7 +315,7 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
     if (h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state first");
     if (settled) {
         lin_status status = reserve(&s, 0, settled, err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
     }
     h->ranked = 0;
     change_context(w, &s, context);

@@ -24,10 +24,10 @@
  * alternatives that begin with the words given out before. A hypothesis contains the word if it has the same word at an
  * overlapping time.
  *
- * A word is settled, and given out with its phones, once every hypothesis has it. Any split of the same rows into pushes gives the
- * same result bit for bit. The state is one flat block without pointers: copy it to fork a stream, write it to save one. Its size
- * grows with the width: lin_words_bytes (827 KB at the default width, 2.1 MB with n_best above 1 and 40 outputs). push, nbest and
- * finish allocate only memory of the caller's path.
+ * A word is settled, and given out with its phones, once every hypothesis has it. Any split of the same rows into pushes gives
+ * the same result bit for bit. The state is one flat block without pointers: copy it to fork a stream, write it to save one. Its
+ * size grows with the width: lin_words_bytes (827 KB at the default width, 2.1 MB with n_best above 1 and 40 outputs). push,
+ * nbest and finish allocate only memory of the caller's path.
  * Threads: a lin_words is immutable and shared; one thread at a time per state.
  */
 #ifndef LIN_DECODER_WORDS_H
@@ -47,8 +47,8 @@ typedef struct lin_words_options {
     double score;        /* those worse than the best by more than this (natural logarithm) are dropped; 0: none */
     int labels;          /* only this many most probable labels of a frame are followed; 0: all */
     double blank;        /* in frames whose blank probability is at least this, hypotheses only stay where they are; 0: none */
-    double blank_penalty; /* subtracted from the natural logarithm of each frame's blank: networks trained by CTC put out more of it
-                             than leaves room for the phones of a word, of which some are then missing. Times and
+    double blank_penalty; /* subtracted from the natural logarithm of each frame's blank: networks trained by CTC put out more of
+                             it than leaves room for the phones of a word, of which some are then missing. Times and
                              confidences are those of the network's own best alignment */
     int gap;             /* a word ends, or is none, if it has no phone for more frames than this; 0: any number */
     double lm_weight;    /* on the language model's natural logarithm */

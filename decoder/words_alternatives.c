@@ -84,7 +84,7 @@ void lin_words_remember(const lin_words *w, lin_words_view *s, const lin_words_c
     a->loser_best = level;
 }
 
-// ---- removal of old ones ----------------------------------------------------------------------------------------------------
+/* ---- removal of old ones --------------------------------------------------------------------------------------------------- */
 
 // Copies those that are kept into an empty table. The memory of the candidates is free between two rows.
 static void rebuild(const lin_words *w, lin_words_view *s)

@@ -83,7 +83,7 @@ double lin_words_exact(const lin_words *w, const lin_words_view *s, const lin_wo
     return isnan(ends[0]) ? NAN : lin_words_log_add(ends[0], ends[1]);
 }
 
-// ---- rows ---------------------------------------------------------------------------------------------------------------------
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
 int lin_words_rows_full(const lin_words *w, const lin_words_view *s)
 {

@@ -35,7 +35,7 @@ int lin_words_new_trace(lin_words_view *s, const lin_words_candidate *c)
     return s->h->n_traces++;
 }
 
-// ---- removal ----------------------------------------------------------------------------------------------------------------
+/* ---- removal --------------------------------------------------------------------------------------------------------------- */
 
 void lin_words_mark(const lin_words_view *s, int32_t *marks, int at)
 {
@@ -116,7 +116,7 @@ static void settle_first(const lin_words *w, lin_words_view *s, lin_path *settle
     lin_words_traceback_of(w, s, t, all);
     lin_words_shares(w, s, t, all, s->shares);
     const lin_status status = lin_words_append_traceback(s, all, s->shares, 1, limit, settled, NULL);
-    if (status) s->failed = status;
+    if (status != LIN_OK) s->failed = status;
     settled->score = t->score;
     settled->acoustic = t->acoustic;
     settled->language = t->language;
@@ -184,7 +184,7 @@ void lin_words_make_room(const lin_words *w, lin_words_view *s, lin_path *settle
     }
 }
 
-// ---- settling ---------------------------------------------------------------------------------------------------------------
+/* ---- settling -------------------------------------------------------------------------------------------------------------- */
 
 uint64_t lin_words_first_of(const lin_words_view *s, int at, int *phones)
 {

@@ -79,7 +79,8 @@ struct lin_words {
     int n_rows; // capacity for rows, for the exact sums of the n best; 0 with n_best 1
     size_t hyps_at, traces_at, alternatives_at, candidates_at, slots_at, order_at, rows_at, bytes;
     uint64_t fingerprint;
-    // Tables of scores, one for each core, beside the streams' states, which do not depend on them. A push holds one while it runs.
+    // Tables of scores, one for each core, beside the streams' states, which do not depend on them.
+    // A push holds one while it runs.
     int n_tables;
     lin_words_score *tables; // [n_tables, LIN_WORDS_SCORES]
     atomic_int *held;        // [n_tables]

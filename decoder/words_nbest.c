@@ -168,7 +168,7 @@ static lin_status append(const lin_words *w, const lin_words_view *s, const lin_
     lin_words_shares(w, s, first, &best, s->best_shares);
     shares_of(s, of, behind, &best, s->best_shares, s->shares);
     lin_status status = lin_words_append_traceback(s, of, s->shares, 0, s->h->frame, path, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     path->score = score_of(i);
     path->acoustic = i->exact;
     path->language = i->language;

@@ -21,7 +21,7 @@ void lin_words_traceback_of(const lin_words *w, const lin_words_view *s, const l
     lin_words_follow_traces(w, s, (lin_words_step){a->logp, a->trace, a->frames}, to);
 }
 
-// ---- confidence -------------------------------------------------------------------------------------------------------------
+/* ---- confidence ------------------------------------------------------------------------------------------------------------ */
 
 static const lin_words_trace *word_end(const lin_words_view *s, const lin_words_traceback *of, int word)
 {
@@ -85,7 +85,7 @@ void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_wor
     for (int i = 0; i < of->n_words; i++) shares[i] = 1 / shares[i];
 }
 
-// ---- paths ------------------------------------------------------------------------------------------------------------------
+/* ---- paths ----------------------------------------------------------------------------------------------------------------- */
 
 // Phones of a trace-back from number first (the word's first one) down to last.
 static void add_word(const lin_words_view *s, const lin_words_traceback *of, int first, int last, double share, int64_t limit,
@@ -118,7 +118,7 @@ lin_status lin_words_append_traceback(const lin_words_view *s, const lin_words_t
     const int inside = of->n > 0 && (!of->n_words || of->ends[0] > 0);
     const int n_phones = only_first ? of->n - of->ends[of->n_words - 1] : of->n, n_words = only_first ? 1 : of->n_words + inside;
     lin_status status = lin_path_reserve(path, n_phones, n_words, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     int first = of->n - 1;
     for (int i = of->n_words; i-- > 0; first = of->ends[i] - 1) {
         add_word(s, of, first, of->ends[i], shares[i], limit, path);

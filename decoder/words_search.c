@@ -5,7 +5,7 @@
 #include "decoder/select.h"
 #include "decoder/words_internal.h"
 
-// ---- candidates -------------------------------------------------------------------------------------------------------------
+/* ---- candidates ------------------------------------------------------------------------------------------------------------ */
 
 static uint32_t slot_of(const lin_words *w, const lin_words_hyp *t)
 {
@@ -115,7 +115,7 @@ static lin_words_candidate *add(const lin_words *w, lin_words_view *s, const lin
     return c;
 }
 
-// ---- moves ------------------------------------------------------------------------------------------------------------------
+/* ---- moves ----------------------------------------------------------------------------------------------------------------- */
 
 // The part of a hypothesis that a phone can extend: all of it, or, if it is the last phone again, the alignments that end in
 // blank. Graves et al. 2006, eq. 6.
@@ -163,8 +163,8 @@ static void complete(const lin_words_view *s, lin_words_hyp *t, uint64_t pronunc
     t->pending = (double)lin_context_pending(s->context->phrases, t->context);
 }
 
-// A hypothesis waits some rows before the end of a word, and in each of them the same word is scored after the same state: half of
-// the scores are found in the table that the push holds.
+// A hypothesis waits some rows before the end of a word, and in each of them the same word is scored after the same state: half
+// of the scores are found in the table that the push holds.
 static double score_after(const lin_words *w, lin_words_score *scores, uint32_t lm_state, int word, uint32_t *next)
 {
     const uint64_t key = ((uint64_t)lm_state << 32 | (uint32_t)word) * UINT64_C(0x9E3779B97F4A7C15);
@@ -246,11 +246,11 @@ static float least_of(const lin_words *w, const lin_words_view *s, const lin_wor
     return w->thorough ? -INFINITY : (float)(least - 1e-3 - 1e-6 * fabs(least));
 }
 
-// Those of the children from *c on, CHILDREN of them at most, that may reach the floor, inside a word or at the end of one. Without
-// branches: which labels are probable enough is hard to predict.
+// Those of the children from *c on, CHILDREN of them at most, that may reach the floor, inside a word or at the end of one.
+// Without branches: which labels are probable enough is hard to predict.
 enum { CHILDREN = 64 };
-static int find_children(const lin_words *w, const lin_words_view *s, const departure *d, const float *logp, uint32_t *c, uint32_t to,
-                         uint32_t found[CHILDREN])
+static int find_children(const lin_words *w, const lin_words_view *s, const departure *d, const float *logp, uint32_t *c,
+                         uint32_t to, uint32_t found[CHILDREN])
 {
     const float to_floor = least_of(w, s, d->t, d->weight), least = fmaxf(s->least, to_floor), lm_weight = (float)w->o.lm_weight;
     int n = 0;
@@ -368,8 +368,8 @@ static void go_on(const lin_words *w, lin_words_view *s, const lin_words_hyp *t,
     }
 }
 
-// Blank, or the last phone once more. The penalty is for the choice of words: the best alignment, which times and confidences come
-// from, is that of the network.
+// Blank, or the last phone once more. The penalty is for the choice of words: the best alignment, which times and confidences
+// come from, is that of the network.
 static void stay(const lin_words *w, lin_words_hyp *t, const float *logp)
 {
     const double again = t->last ? (double)logp[t->last] : -INFINITY;
@@ -388,7 +388,7 @@ static void stay(const lin_words *w, lin_words_hyp *t, const float *logp)
     lin_words_weigh(t);
 }
 
-// ---- the next row -----------------------------------------------------------------------------------------------------------
+/* ---- the next row ---------------------------------------------------------------------------------------------------------- */
 
 // Of candidates with the same place and states the best `rivals` are kept; of equal ones the earlier.
 static void recombine_at(const lin_words *w, lin_words_view *s, int head)
@@ -469,7 +469,8 @@ static int has_gap(const lin_words *w, const lin_words_view *s, const lin_words_
     return s->h->frame + 1 - (s->traces[end->trace].start + end->frames) > w->o.gap;
 }
 
-// Hypotheses with a gap stay no longer, unless there are no others: in silence a fragment would wait for ever for the rest of its word.
+// Hypotheses with a gap stay no longer, unless there are no others:
+// in silence a fragment would wait for ever for the rest of its word.
 static void drop_gaps(const lin_words *w, lin_words_view *s)
 {
     int n = 0;

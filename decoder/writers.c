@@ -12,16 +12,17 @@ lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *
     *o->document = (lin_writer_document){0};
     if (writer->header) lin_buffer_text(out, writer->header);
     lin_status status = lin_buffer_status(out, err);
-    if (status) lin_take_back(out, before);
+    if (status != LIN_OK) lin_take_back(out, before);
     return status;
 }
 
-// ---- the table ------------------------------------------------------------------------------------------------------------------
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 static const lin_writer writers[] = {
     {"text", "txt", NULL, "phones or words separated by blanks, one utterance per line", LIN_WRITER_MANY, NULL, lin_write_text},
     {"json", "jsonl", "json", "JSON, one object per line, with all fields", LIN_WRITER_MANY, NULL, lin_write_json},
-    {"ctm", "ctm", NULL, "NIST CTM: one phone or word per line with its time and confidence", LIN_WRITER_MANY, NULL, lin_write_ctm},
+    {"ctm", "ctm", NULL, "NIST CTM: one phone or word per line with its time and confidence", LIN_WRITER_MANY, NULL,
+     lin_write_ctm},
     {"trn", "trn", NULL, "NIST TRN, which sclite scores", LIN_WRITER_MANY, NULL, lin_write_trn},
     {"srt", "srt", NULL, "SubRip subtitles", LIN_WRITER_TIMELINE, NULL, lin_write_srt},
     {"vtt", "vtt", NULL, "WebVTT subtitles", LIN_WRITER_TIMELINE, lin_vtt_header, lin_write_vtt},
@@ -40,7 +41,7 @@ lin_status lin_write_speakers(const lin_writer *w, const lin_result *const *list
 {
     lin_status status = LIN_OK;
     if (w->write == lin_write_textgrid) return lin_write_textgrid_speakers(list, n, o, out, err);
-    for (int i = 0; i < n && !status; i++) status = w->write(list[i], o, out, err);
+    for (int i = 0; i < n && status == LIN_OK; i++) status = w->write(list[i], o, out, err);
     return status;
 }
 

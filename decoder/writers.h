@@ -1,8 +1,8 @@
 /*
  * writers.h - writes results in the formats of other programs: one table, one function per format.
  *
- *   text      P P P                     or, with ids, Kaldi's: utt-id P P P; with times, a table: a line per phone or word; without
- *                                       both in lines of limited length and in paragraphs if that is wanted
+ *   text      P P P                     or, with ids, Kaldi's: utt-id P P P; with times, a table: a line per phone or word;
+ *                                       without both in lines of limited length and in paragraphs if that is wanted
  *   json      one object per line: id, channel, speaker, seconds, phones, words, scores, alternatives; docs/formats.md names all
  *   ctm       NIST CTM, one line per phone or word: utt channel start duration phone confidence
  *   trn       NIST TRN: P P P (utt-id)
@@ -22,7 +22,8 @@
  *
  *   lin_writer_document document = {0};                       // one for each file
  *   options.document = &document;
- *   lin_writer_begin(writer, &options, &buffer, &err);        // the header, also of a file that gets no utterance; then, in order:
+ *   lin_writer_begin(writer, &options, &buffer, &err);        // the header, also of a file that gets no utterance; then,
+ *                                                             // in order:
  *   writer->write(&result, &options, &buffer, &err);          // ... for each result
  *
  * Nothing is written after the last one. Times have three digits. Without words, or if phones are requested, "word" below is a
@@ -81,9 +82,9 @@ typedef struct lin_writer_options {
 } lin_writer_options;
 
 /*
- * Appends one utterance to `out`. LIN_INVALID for a label outside the phone set, a word of phones that are not there, or an id or a
- * word that the format cannot hold (CTM, TRN, text with ids: blanks or control characters; TRN: sclite's own signs as well), or an
- * utterance that begins before the last subtitle of its document ends; LIN_NO_MEMORY. On failure `out` and the document are as
+ * Appends one utterance to `out`. LIN_INVALID for a label outside the phone set, a word of phones that are not there, or an id or
+ * a word that the format cannot hold (CTM, TRN, text with ids: blanks or control characters; TRN: sclite's own signs as well), or
+ * an utterance that begins before the last subtitle of its document ends; LIN_NO_MEMORY. On failure `out` and the document are as
  * before.
  */
 typedef lin_status (*lin_write_function)(const lin_result *result, const lin_writer_options *options, lin_buffer *out,
@@ -109,16 +110,16 @@ typedef struct lin_writer {
 lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *options, lin_buffer *out, lin_error *err);
 
 /*
- * Several speakers of one recording, a result each, in one file: one behind the other where a file holds many utterances, as tiers
- * "anna - words", "anna - phones" in a textgrid. lin_writer_holds_speakers: whether the format can. As lin_write_function fails;
- * of several results in a file that holds one, LIN_INVALID.
+ * Several speakers of one recording, a result each, in one file: one behind the other where a file holds many utterances, as
+ * tiers "anna - words", "anna - phones" in a textgrid. lin_writer_holds_speakers: whether the format can. As lin_write_function
+ * fails; of several results in a file that holds one, LIN_INVALID.
  */
 int lin_writer_holds_speakers(const lin_writer *writer);
 lin_status lin_write_speakers(const lin_writer *writer, const lin_result *const *list, int n, const lin_writer_options *options,
                               lin_buffer *out, lin_error *err);
 
-/* By name, or else by the extension of its files ("txt"); or by the end of a file name, whatever its case, the longest extension that
- * fits ("x.labels.txt" is audacity, "x.txt" text). NULL if there is none. */
+/* By name, or else by the extension of its files ("txt"); or by the end of a file name, whatever its case, the longest extension
+ * that fits ("x.labels.txt" is audacity, "x.txt" text). NULL if there is none. */
 const lin_writer *lin_writer_find(const char *name);
 const lin_writer *lin_writer_for_file(const char *path);
 

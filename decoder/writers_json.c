@@ -80,12 +80,13 @@ static void put_found(const lin_result *r, const lin_writer_options *o, lin_buff
 }
 
 // The words once more, as readable text.
-static lin_status put_readable(const lin_result *r, const lin_writer_options *o, lin_buffer *words, lin_buffer *out, lin_error *err)
+static lin_status put_readable(const lin_result *r, const lin_writer_options *o, lin_buffer *words, lin_buffer *out,
+                               lin_error *err)
 {
     lin_tokens t = lin_tokens_only(r, o, 1);
     lin_readable readable = {0};
     lin_status status = lin_tokens_make_readable(&t, &readable, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     lin_buffer_clear(words);
     for (int i = 0; i < t.n; i++) {
         if (i) lin_buffer_char(words, ' ');
@@ -104,7 +105,7 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
     lin_buffer words = {0};
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, r, &all, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     lin_buffer_char(out, '{');
     lin_buffer_member_text(out, "id", r->id);
     lin_buffer_member_integer(out, "channel", r->channel);
@@ -113,7 +114,7 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
     put_found(r, o, &words, out);
     if (r->has_words && o->readable) {
         status = put_readable(r, o, &words, out, err);
-        if (status) {
+        if (status != LIN_OK) {
             lin_scratch_free(&words, out);
             lin_take_back(out, before);
             return status;

@@ -5,7 +5,7 @@
 
 #include "decoder/writers_internal.h"
 
-// ---- Praat ----------------------------------------------------------------------------------------------------------------------
+/* ---- Praat ----------------------------------------------------------------------------------------------------------------- */
 
 // Intervals of a tier: tokens, and empty ones wherever there is none, so that all of 0 .. end_ms is covered. Praat wants every
 // interval longer than nothing and beginning where the one before ended, whatever a result says.
@@ -119,7 +119,7 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
     int n_tiers = 0, number = 1;
     for (int i = 0; i < n; i++) {
         lin_status status = lin_tokens_of(&t, list[i], o, err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
         n_tiers += tiers_of(&t, tiers, &end_ms);
     }
     if (o->document && o->document->utterances) {
@@ -134,7 +134,7 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
     put_count(out, "tiers? <exists> \nsize = ", n_tiers, " \nitem []: \n");
     for (int i = 0; i < n; i++) {
         lin_status status = lin_tokens_of(&t, list[i], o, err);
-        const int own = status ? 0 : tiers_of(&t, tiers, &end_ms);
+        const int own = status != LIN_OK ? 0 : tiers_of(&t, tiers, &end_ms);
         for (int k = 0; k < own; k++) put_tier(&tiers[k], n > 1 ? list[i]->speaker : NULL, number++, end_ms, &scratch, out);
     }
     lin_scratch_free(&scratch, out);
@@ -146,7 +146,7 @@ lin_status lin_write_textgrid(const lin_result *r, const lin_writer_options *o, 
     return lin_write_textgrid_speakers(&r, 1, o, out, err);
 }
 
-// ---- CSV ------------------------------------------------------------------------------------------------------------------------
+/* ---- CSV ------------------------------------------------------------------------------------------------------------------- */
 
 const char lin_csv_header[] = "id,channel,speaker,kind,text,start,end,confidence,goodness\r\n";
 
@@ -188,7 +188,7 @@ lin_status lin_write_csv(const lin_result *r, const lin_writer_options *o, lin_b
     const size_t before = out->n;
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     lin_put_header(o, lin_csv_header, out);
     const lin_tokens phones = lin_tokens_only(r, o, 0);
     const int both = t.words && o->unit == LIN_UNIT_BOTH;
@@ -205,14 +205,14 @@ lin_status lin_write_csv(const lin_result *r, const lin_writer_options *o, lin_b
     return lin_written(o, out, before, err);
 }
 
-// ---- Audacity -------------------------------------------------------------------------------------------------------------------
+/* ---- Audacity -------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_write_audacity(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
 {
     const size_t before = out->n;
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     lin_buffer scratch = {0};
     for (int i = 0; i < t.n; i++) {
         const lin_token token = lin_token_at(&t, i);

@@ -2,8 +2,8 @@
 //
 // A cue has at most two lines of 42 characters and lasts at most 7 s; it does not reach over a pause of half a second. Where what
 // is said between two pauses does not fit one cue, it is cut where the cues are even, long enough and end at the longest pauses:
-// the cheapest of all ways to cut, found from left to right. A cue stays for a second and for as long as reading takes, unless the
-// next one comes.
+// the cheapest of all ways to cut, found from left to right. A cue stays for a second and for as long as reading takes, unless
+// the next one comes.
 
 #include <math.h>
 #include <string.h>
@@ -44,7 +44,7 @@ typedef struct cue {
     int64_t from_ms, to_ms;
 } cue;
 
-// ---- parts ----------------------------------------------------------------------------------------------------------------------
+/* ---- parts ----------------------------------------------------------------------------------------------------------------- */
 
 static void add_part(cutter *c, const char *text, size_t bytes, part p)
 {
@@ -109,13 +109,13 @@ static void add_tokens(cutter *c, const lin_tokens *t)
     lin_scratch_free(&clean, &c->texts);
 }
 
-// ---- cues -----------------------------------------------------------------------------------------------------------------------
+/* ---- cues ------------------------------------------------------------------------------------------------------------------ */
 
 // Characters that part i adds to a line in which it is not the first.
 static int added_chars(const cutter *c, int i) { return c->parts[i].chars + !c->parts[i].glued; }
 
-// Where the second line of a cue of n parts begins, so that the lines are alike, the first rather the shorter; first + n: one line
-// is enough; -1: two are not. chars: all of it on one line.
+// Where the second line of a cue of n parts begins, so that the lines are alike, the first rather the shorter; first + n: one
+// line is enough; -1: two are not. chars: all of it on one line.
 static int second_line(const cutter *c, int first, int n, int chars)
 {
     if (chars <= LINE_CHARS) return first + n;
@@ -197,13 +197,13 @@ static cue cue_at(const cutter *c, int first, int64_t sound_ms)
     return q;
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 static void put_time(lin_buffer *out, int64_t ms, char point)
 {
     char text[48];
-    snprintf(text, sizeof text, "%02lld:%02d:%02d%c%03d", (long long)(ms / 3600000), (int)(ms / 60000 % 60), (int)(ms / 1000 % 60),
-             point, (int)(ms % 1000));
+    snprintf(text, sizeof text, "%02lld:%02d:%02d%c%03d", (long long)(ms / 3600000), (int)(ms / 60000 % 60),
+             (int)(ms / 1000 % 60), point, (int)(ms % 1000));
     lin_buffer_text(out, text);
 }
 
@@ -264,8 +264,8 @@ static lin_status write_subtitles(const lin_result *r, const lin_writer_options 
     lin_tokens t;
     lin_readable readable = {0};
     lin_status status = lin_tokens_of(&t, r, o, err);
-    if (!status) status = lin_tokens_make_readable(&t, &readable, err);
-    if (status) return status;
+    if (status == LIN_OK) status = lin_tokens_make_readable(&t, &readable, err);
+    if (status != LIN_OK) return status;
     if (vtt) lin_put_header(o, lin_vtt_header, out);
     add_tokens(&c, &t);
     lin_readable_free(&readable);

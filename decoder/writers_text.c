@@ -120,9 +120,9 @@ lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_
     const size_t before = out->n;
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, r, o, err);
-    if (!status && o->with_id) status = check_id(r->id, "text with ids", "", err);
-    if (!status) status = check_words(&t, "text", "", err);
-    if (status) return status;
+    if (status == LIN_OK && o->with_id) status = check_id(r->id, "text with ids", "", err);
+    if (status == LIN_OK) status = check_words(&t, "text", "", err);
+    if (status != LIN_OK) return status;
     if (o->times) {
         put_table(&t, out);
         return lin_written(o, out, before, err);
@@ -134,7 +134,7 @@ lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_
         put_tokens(&t, out);
     } else {
         status = lin_tokens_make_readable(&t, &readable, err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
         put_text(&t, out);
         lin_readable_free(&readable);
     }
@@ -147,12 +147,12 @@ lin_status lin_write_ctm(const lin_result *r, const lin_writer_options *o, lin_b
     const size_t before = out->n;
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, r, o, err);
-    if (!status) status = check_id(r->id, "CTM", "", err);
-    if (!status && !strncmp(r->id, ";;", 2)) {
+    if (status == LIN_OK) status = check_id(r->id, "CTM", "", err);
+    if (status == LIN_OK && !strncmp(r->id, ";;", 2)) {
         status = lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot be written in CTM: ;; begins a comment", r->id);
     }
-    if (!status) status = check_words(&t, "CTM", "", err);
-    if (status) return status;
+    if (status == LIN_OK) status = check_words(&t, "CTM", "", err);
+    if (status != LIN_OK) return status;
     for (int i = 0; i < t.n; i++) {
         const lin_token token = lin_token_at(&t, i);
         lin_buffer_text(out, r->id);
@@ -181,9 +181,9 @@ lin_status lin_write_trn(const lin_result *r, const lin_writer_options *o, lin_b
     const size_t before = out->n;
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, r, o, err);
-    if (!status) status = check_id(r->id, "TRN", "()", err);
-    if (!status) status = check_words(&t, "TRN", "(){}@*;\\", err); // alternatives, the null word, fragments, comments
-    if (status) return status;
+    if (status == LIN_OK) status = check_id(r->id, "TRN", "()", err);
+    if (status == LIN_OK) status = check_words(&t, "TRN", "(){}@*;\\", err); // alternatives, the null word, fragments, comments
+    if (status != LIN_OK) return status;
     put_tokens(&t, out);
     lin_buffer_text(out, t.n ? " (" : "(");
     lin_buffer_text(out, r->id);

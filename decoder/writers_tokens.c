@@ -1,4 +1,4 @@
-// writers_tokens.c - the tokens of a result and how they are spelled, and what else the formats share; see writers_internal.h.
+// writers_tokens.c - the tokens of a result and how they are spelled, and what else the formats share; see writers_tokens.h.
 
 #include <math.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "decoder/writers_internal.h"
 
-// ---- tokens ---------------------------------------------------------------------------------------------------------------------
+/* ---- tokens ---------------------------------------------------------------------------------------------------------------- */
 
 const char *lin_phone_text(const lin_writer_options *o, int label)
 {
@@ -22,7 +22,8 @@ const char *lin_stressed_text(const lin_writer_options *o, const lin_result_phon
     if (o->ipa) {
         snprintf(text, LIN_PHONE_TEXT, "%s%s", stress > 0 ? marks[stress] : "", name);
     } else {
-        snprintf(text, LIN_PHONE_TEXT, "%s%.*s", name, stress >= 0, stress < 0 ? "" : stress == 0 ? "0" : stress == 1 ? "1" : "2");
+        snprintf(text, LIN_PHONE_TEXT, "%s%.*s", name, stress >= 0,
+                 stress < 0 ? "" : stress == 0 ? "0" : stress == 1 ? "1" : "2");
     }
     return text;
 }
@@ -47,7 +48,7 @@ static lin_status check(const lin_result *r, const lin_writer_options *o, lin_er
     }
     for (int i = 0; i < r->n_alternatives; i++) {
         lin_status status = check(&r->alternatives[i], o, err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
     }
     return LIN_OK;
 }
@@ -150,7 +151,7 @@ void lin_scratch_free(lin_buffer *scratch, lin_buffer *out)
     lin_buffer_free(scratch);
 }
 
-// ---- text and numbers -----------------------------------------------------------------------------------------------------------
+/* ---- text and numbers ------------------------------------------------------------------------------------------------------ */
 
 void lin_put_clean(lin_buffer *out, const char *text, const char *keep, char quote)
 {
@@ -179,7 +180,7 @@ void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms)
     lin_buffer_text(out, text);
 }
 
-// ---- documents ------------------------------------------------------------------------------------------------------------------
+/* ---- documents ------------------------------------------------------------------------------------------------------------- */
 
 void lin_take_back(lin_buffer *out, size_t before)
 {
@@ -196,7 +197,7 @@ void lin_put_header(const lin_writer_options *o, const char *header, lin_buffer 
 lin_status lin_written(const lin_writer_options *o, lin_buffer *out, size_t before, lin_error *err)
 {
     lin_status status = lin_buffer_status(out, err);
-    if (status) {
+    if (status != LIN_OK) {
         lin_take_back(out, before);
     } else if (o->document) {
         o->document->utterances++;

@@ -74,7 +74,7 @@ lin_status lin_audio_check_format(const char *name, int rate_hz, int channels, l
     return LIN_OK;
 }
 
-// ---- raw PCM ----
+/* ---- raw PCM --------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_audio_make_room(lin_audio *a, lin_error *err)
 {
@@ -182,7 +182,7 @@ static lin_status read_raw(lin_audio *a, float *frames, int capacity, int *n, li
     return status;
 }
 
-// ---- opening, reading, closing ----
+/* ---- opening, reading, closing --------------------------------------------------------------------------------------------- */
 
 // A pipe or standard input of unknown format: headerless samples, if it may contain these.
 static lin_status open_unknown(lin_audio *a, const unsigned char *head, size_t n, const lin_pcm_format *raw, lin_error *err)
@@ -224,7 +224,8 @@ static lin_status open_by_bytes(lin_audio *a, const lin_pcm_format *may_be_raw, 
     if (may_be_raw && (kind == LIN_SNIFF_UNKNOWN || (kind == LIN_SNIFF_NO_SOUND && may_be_raw->fallback == 2)))
         return open_unknown(a, a->bytes, (size_t)a->held, may_be_raw, err);
     if (kind == LIN_SNIFF_NO_SOUND) return lin_fail(err, LIN_FORMAT, "%s is not sound: it is %s", a->name, what);
-    status = lin_sniff_is_sphere(a->bytes, (size_t)a->held) ? lin_audio_open_sphere(a, &is, err) : lin_audio_open_wav(a, &is, err);
+    status =
+        lin_sniff_is_sphere(a->bytes, (size_t)a->held) ? lin_audio_open_sphere(a, &is, err) : lin_audio_open_wav(a, &is, err);
     if (status != LIN_OK || is) return status;
     status = lin_audio_spool(a, err);
     return status == LIN_OK ? lin_audio_open_file(a, kind, what, err) : status;
@@ -366,8 +367,10 @@ lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
     if (a->live || a->ffmpeg || a->isolated || frame < 0)
         return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: it is not a regular file", a->name,
                         (long long)frame);
-    if (a->part > 0 || a->next < a->size) return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is several files", a->name);
-    if (lin_audio_is_packed(a)) return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is compressed with shorten", a->name);
+    if (a->part > 0 || a->next < a->size)
+        return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is several files", a->name);
+    if (lin_audio_is_packed(a))
+        return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is compressed with shorten", a->name);
     // A frame of MP3 needs bits of earlier frames; after a seek, the MP3 library prints errors to standard error.
     if (a->is_mpeg) return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is MP3", a->name);
     if (a->memory) {

@@ -5,8 +5,9 @@
  * Opus, MP3, AIFF and more); frontend/sphere and frontend/shorten read NIST SPHERE; the program ffmpeg decodes formats that these
  * do not support (frontend/ffmpeg.h). In pipes the first bytes decide (frontend/sniff.h): WAV, SPHERE and headerless PCM are read
  * as they arrive; other formats, whose readers must seek, are first stored in an unlinked file in $TMPDIR (or /tmp) of at most
- * LIN_AUDIO_SPOOL_BYTES. Memory does not grow with the sound. What is read is compared with what the container holds; several files
- * that were joined are read one after the other (frontend/parts.h). frontend/isolate.h: a process of its own reads the files.
+ * LIN_AUDIO_SPOOL_BYTES. Memory does not grow with the sound. What is read is compared with what the container holds; several
+ * files that were joined are read one after the other (frontend/parts.h).
+ * frontend/isolate.h: a process of its own reads the files.
  *
  *   lin_audio_open("x.flac", NULL, &audio, &err);
  *   while (lin_audio_read(audio, frames, capacity, &n, &err) == LIN_OK && n > 0) ...;
@@ -112,8 +113,8 @@ void lin_audio_stop_on(const volatile sig_atomic_t *flag);
 void lin_audio_stop_at(double time);
 int lin_audio_is_stopped(void);
 
-/* For the whole process, before any audio is opened: longer gaps in the timestamps of a container are left out; otherwise they are
- * filled with silence, up to 30 hours, for which a file of a few bytes is enough. 0: as usual. */
+/* For the whole process, before any audio is opened: longer gaps in the timestamps of a container are left out; otherwise they
+ * are filled with silence, up to 30 hours, for which a file of a few bytes is enough. 0: as usual. */
 void lin_audio_bound_gaps(int seconds);
 int lin_audio_longest_gap(void);
 enum { LIN_AUDIO_STRANGERS_GAP_S = 30 }; /* for files of others */

@@ -14,7 +14,7 @@ size_t lin_audio_read_at(const lin_audio *a, void *bytes, size_t n, int64_t offs
     return lin_part_read(&file, bytes, n, offset);
 }
 
-// ---- files through ffmpeg ----
+/* ---- files through ffmpeg -------------------------------------------------------------------------------------------------- */
 
 static lin_status open_ffmpeg(lin_audio *a, lin_error *err)
 {
@@ -48,7 +48,7 @@ lin_status lin_audio_read_ffmpeg(lin_audio *a, float *frames, int capacity, int 
     return LIN_OK;
 }
 
-// ---- WAV whose header gives no length, or too little ----
+/* ---- WAV whose header gives no length, or too little ----------------------------------------------------------------------- */
 
 // Samples of 16 bits that are loud noise are something else: compressed, or of another encoding.
 static int is_sound(const lin_audio *a, const lin_wav *wav, int64_t at)
@@ -87,7 +87,7 @@ static lin_status open_long_wav(lin_audio *a, int *is, lin_error *err)
     return LIN_OK;
 }
 
-// ---- one part ----
+/* ---- one part -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status needs_ffmpeg(const lin_audio *a, const char *what, const lin_error *why, lin_error *err)
 {
@@ -124,7 +124,7 @@ static lin_status open_part(lin_audio *a, lin_sniffed kind, const char *what, li
     return status == LIN_OK ? LIN_OK : lin_fail_as(err, &why);
 }
 
-// ---- all parts ----
+/* ---- all parts ------------------------------------------------------------------------------------------------------------- */
 
 static int is_sound_file(const lin_audio *a, int64_t at)
 {

@@ -1,6 +1,6 @@
 /*
- * audio_internal.h - an open audio, shared by audio.c (headerless samples, all kinds), audio_file.c (regular files, of one part or
- * several), audio_sndfile.c (libsndfile), audio_pipe.c (pipes) and audio_sphere.c (NIST SPHERE).
+ * audio_internal.h - an open audio, shared by audio.c (headerless samples, all kinds), audio_file.c (regular files, of one part
+ * or several), audio_sndfile.c (libsndfile), audio_pipe.c (pipes) and audio_sphere.c (NIST SPHERE).
  */
 #ifndef LIN_FRONTEND_AUDIO_INTERNAL_H
 #define LIN_FRONTEND_AUDIO_INTERNAL_H

@@ -55,7 +55,7 @@ lin_status lin_audio_open_wav(lin_audio *a, int *is, lin_error *err)
     return LIN_OK;
 }
 
-// ---- after the samples of a WAV file in a pipe ----
+/* ---- after the samples of a WAV file in a pipe ----------------------------------------------------------------------------- */
 
 // Reads until `wanted` bytes are held.
 static lin_status hold(lin_audio *a, int wanted, lin_error *err)
@@ -118,7 +118,8 @@ lin_status lin_audio_after_wav(lin_audio *a, lin_error *err)
         status = hold(a, 12, err);
         const unsigned char *b = a->bytes + a->at;
         if (status != LIN_OK || a->held < 12) break; // its end
-        if ((memcmp(b, "RIFF", 4) == 0 || memcmp(b, "RF64", 4) == 0 || memcmp(b, "BW64", 4) == 0) && memcmp(b + 8, "WAVE", 4) == 0)
+        if ((memcmp(b, "RIFF", 4) == 0 || memcmp(b, "RF64", 4) == 0 || memcmp(b, "BW64", 4) == 0) &&
+            memcmp(b + 8, "WAVE", 4) == 0)
             return join(a, err);
         if (is_chunk(b)) {
             const int64_t length = (int64_t)b[6] << 16 | b[5] << 8 | b[4];
@@ -130,7 +131,8 @@ lin_status lin_audio_after_wav(lin_audio *a, lin_error *err)
         status = hold(a, most, err);
         if (status != LIN_OK || a->held < most) break;
         b = a->bytes + a->at;
-        if (a->encoding == LIN_PCM_S16LE && lin_sniff_is_noise(b, a->held < LIN_SNIFF_BYTES ? (size_t)a->held : LIN_SNIFF_BYTES)) {
+        if (a->encoding == LIN_PCM_S16LE &&
+            lin_sniff_is_noise(b, a->held < LIN_SNIFF_BYTES ? (size_t)a->held : LIN_SNIFF_BYTES)) {
             lin_audio_warn(a, 1, "%s goes on after its sound of %.3f s: bytes more than its header gives are not read", a->name,
                            (double)a->position / a->info.rate_hz);
             break;
@@ -147,8 +149,8 @@ lin_status lin_audio_spool(lin_audio *a, lin_error *err)
     const char *folder;
     const int to = lin_file_open_unnamed(&folder);
     int end = 0;
-    lin_status status =
-        to < 0 ? lin_fail(err, LIN_IO, "cannot store %s in %s: %s", a->name, folder, strerror(errno)) : lin_audio_make_room(a, err);
+    lin_status status = to < 0 ? lin_fail(err, LIN_IO, "cannot store %s in %s: %s", a->name, folder, strerror(errno))
+                               : lin_audio_make_room(a, err);
     int64_t size = 0;
     while (status == LIN_OK && (a->held || !end)) {
         const ssize_t put = a->held ? write(to, a->bytes + a->at, (size_t)a->held) : 0;

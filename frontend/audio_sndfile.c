@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "frontend/audio_internal.h"
 
-// ---- checks beyond libsndfile's ----
+/* ---- checks beyond libsndfile's -------------------------------------------------------------------------------------------- */
 
 static int64_t part_size(const lin_audio *a) { return a->part_end - a->part; }
 
@@ -45,7 +45,8 @@ static lin_status ends_within_page(const lin_audio *a, int *within, lin_error *e
     return LIN_OK;
 }
 
-// Whether the length of an MP3 file is a guess from its size: exact is what the first frame says, where an encoder wrote it there.
+// Whether the length of an MP3 file is a guess from its size: exact is what the first frame says,
+// where an encoder wrote it there.
 static int is_length_guessed(const lin_audio *a)
 {
     static const char *const tags[] = {"Xing", "Info", "VBRI"};
@@ -61,7 +62,7 @@ static int is_length_guessed(const lin_audio *a)
     return 1;
 }
 
-// ---- files through libsndfile ----
+/* ---- files through libsndfile ---------------------------------------------------------------------------------------------- */
 
 // sf_open_fd closes the descriptor when it fails, whatever its argument says, and sf_open guesses headerless formats from the
 // file's name. With these callbacks neither happens, and errors of the disk are reported.

@@ -17,7 +17,7 @@ struct lin_audio_sphere {
     uint32_t sum;
 };
 
-// ---- the bytes of the compressed samples ----
+/* ---- the bytes of the compressed samples ----------------------------------------------------------------------------------- */
 
 static lin_status read_bytes(void *context, unsigned char *bytes, int capacity, int *n, lin_error *err)
 {
@@ -48,7 +48,7 @@ static lin_status open_shorten(lin_audio *a, lin_error *err)
     return LIN_OK;
 }
 
-// ---- opening ----
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 // Reads the header; the bytes after it stay held.
 static lin_status get_header(lin_audio *a, lin_sphere *header, lin_error *err)
@@ -62,7 +62,8 @@ static lin_status get_header(lin_audio *a, lin_sphere *header, lin_error *err)
         if (!more) break;
         status = lin_audio_gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
         if (status == LIN_OK && end && lin_audio_is_stopped()) return lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
-        if (status == LIN_OK && end) return lin_fail(err, LIN_FORMAT, "%s is truncated: it ends within its SPHERE header", a->name);
+        if (status == LIN_OK && end)
+            return lin_fail(err, LIN_FORMAT, "%s is truncated: it ends within its SPHERE header", a->name);
     }
     if (status != LIN_OK) return status;
     a->at += header->header_bytes;
@@ -113,7 +114,7 @@ lin_status lin_audio_open_sphere(lin_audio *a, int *is, lin_error *err)
     return h.shorten ? open_shorten(a, err) : LIN_OK;
 }
 
-// ---- checks ----
+/* ---- checks ---------------------------------------------------------------------------------------------------------------- */
 
 // Fails if the frames of the whole file do not have the count and the sum of the header.
 static lin_status check_whole(const lin_audio *a, int64_t total, lin_error *err)
@@ -125,14 +126,15 @@ static lin_status check_whole(const lin_audio *a, int64_t total, lin_error *err)
     if (wanted >= 0 && is < wanted && !is_doubled)
         return lin_fail(err, LIN_FORMAT, "%s is truncated: it has %lld samples, its header gives %lld", a->name, is, wanted);
     if (wanted >= 0 && is > wanted)
-        return lin_fail(err, LIN_FORMAT, "%s is damaged: it has %lld samples or more, its header gives %lld", a->name, is, wanted);
+        return lin_fail(err, LIN_FORMAT, "%s is damaged: it has %lld samples or more, its header gives %lld", a->name, is,
+                        wanted);
     if (s->header.checksum >= 0 && s->summed == total && (s->sum & 0xffff) != (uint32_t)s->header.checksum)
         return lin_fail(err, LIN_FORMAT, "%s is damaged: the checksum of its samples is %u, its header gives %d", a->name,
                         (unsigned)(s->sum & 0xffff), (int)s->header.checksum);
     return LIN_OK;
 }
 
-// ---- plain samples ----
+/* ---- plain samples --------------------------------------------------------------------------------------------------------- */
 
 static void swap_bytes(unsigned char *b, size_t n_samples, int width)
 {
@@ -175,7 +177,7 @@ void lin_audio_sphere_seek(lin_audio *a, int64_t frame)
     if (a->left >= 0) a->left = frame <= a->sphere->header.frames ? (a->sphere->header.frames - frame) * a->frame_bytes : 0;
 }
 
-// ---- compressed samples ----
+/* ---- compressed samples ---------------------------------------------------------------------------------------------------- */
 
 int lin_audio_is_packed(const lin_audio *a) { return a->sphere && a->sphere->shorten; }
 

@@ -32,9 +32,9 @@ struct lin_ffmpeg {
 };
 
 /*
- * Containers of sound and of video. What is missing here makes ffmpeg open other files or addresses (dash, hls, concat, sdp, rtsp,
- * imf, image2, applehttp), draws sound from text or pictures, or recognises itself by a file's name only. ffmpeg checks the list
- * after it has detected a format and before that reads the file, wherever the signature stands.
+ * Containers of sound and of video. What is missing here makes ffmpeg open other files or addresses (dash, hls, concat, sdp,
+ * rtsp, imf, image2, applehttp), draws sound from text or pictures, or recognises itself by a file's name only. ffmpeg checks the
+ * list after it has detected a format and before that reads the file, wherever the signature stands.
  */
 static const char containers[] =
     "3gp,aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,dtshd,dv,eac3,flac,flv,gxf,iff,ivf,loas,matroska,mlp,mov,mp3,mpc,mpc8,mpeg,"
@@ -86,9 +86,9 @@ static void judge(lin_ffmpeg *f)
 }
 
 /*
- * Gaps in the times become silence (aresample). Times that go back, of a recorder that was started again, would make it drop all sound
- * until they are as late as before; and a gap of days costs nothing in a file. So from there on the times are shifted. Register 0:
- * by how much, 1: the end of the frame before, 2: the time of this one. %d: the longest gap, in seconds.
+ * Gaps in the times become silence (aresample). Times that go back, of a recorder that was started again, would make it drop all
+ * sound until they are as late as before; and a gap of days costs nothing in a file. So from there on the times are shifted.
+ * Register 0: by how much, 1: the end of the frame before, 2: the time of this one. %d: the longest gap, in seconds.
  */
 static const char filters[] =
     "asetpts='if(eq(N,0)*not(isnan(PTS)),st(0,min(0,%d/TB-PTS));st(1,PTS+ld(0)));st(2,if(isnan(PTS),ld(1),PTS+ld(0)));"

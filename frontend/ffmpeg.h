@@ -2,9 +2,9 @@
  * ffmpeg.h - sound that libsndfile does not support (m4a, mp4, webm, mkv, aac, wma, video), decoded by the program ffmpeg.
  *
  * Pipeline: an open file -> [ffmpeg, a child process] -> frontend/audio. The program is $LINNET_FFMPEG, or "ffmpeg" on the PATH;
- * LINNET_FFMPEG="" disables it. It is started without a shell, in the sandbox of base/child.h, and never gets the file's name: the
- * open file is its standard input. It may use containers of sound and video only, none that name other files. Samples arrive as
- * 32-bit floats through a pipe (frontend/helper.h), so memory is constant. Gaps in the container's timestamps are filled with
+ * LINNET_FFMPEG="" disables it. It is started without a shell, in the sandbox of base/child.h, and never gets the file's name:
+ * the open file is its standard input. It may use containers of sound and video only, none that name other files. Samples arrive
+ * as 32-bit floats through a pipe (frontend/helper.h), so memory is constant. Gaps in the container's timestamps are filled with
  * silence, so that times are those of the container; where they go back, the sound goes on.
  *
  *   lin_ffmpeg_open(fd, "talk.m4a", &ffmpeg, &err);

@@ -53,7 +53,7 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
-// ---- its lines ----
+/* ---- its lines ------------------------------------------------------------------------------------------------------------- */
 
 static void take_line(lin_helper *h)
 {
@@ -83,7 +83,7 @@ static void drain(lin_helper *h)
     }
 }
 
-// ---- reading ----
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status stopped(const lin_helper *h, lin_error *err) { return lin_fail(err, LIN_STOPPED, "%s: interrupted", h->name); }
 
@@ -176,8 +176,8 @@ static lin_status read_header(lin_helper *h, lin_error *err)
     return status == LIN_OK ? LIN_FORMAT : status;
 }
 
-lin_status lin_helper_open(const lin_child *child, int fd, const char *name, lin_helper_line take, void *context, lin_helper **out,
-                           lin_error *err)
+lin_status lin_helper_open(const lin_child *child, int fd, const char *name, lin_helper_line take, void *context,
+                           lin_helper **out, lin_error *err)
 {
     *out = NULL;
     lin_helper *h = lin_calloc(1, sizeof *h);

@@ -1,6 +1,6 @@
 /*
- * isolate.h - files that a process of their own reads: what a damaged one does to the decoders (memory that is lost, a crash) ends
- * with that process, and base/child.h says what it may do.
+ * isolate.h - files that a process of their own reads: what a damaged one does to the decoders (memory that is lost, a crash)
+ * ends with that process, and base/child.h says what it may do.
  *
  * Pipeline: an open file -> [a child: frontend/audio] -> frontend/audio here. The child is this program, started as
  * `linnet read-sound NAME` with the file as its standard input (serve/read_sound.c). It sends samples as frontend/helper.h says,

@@ -51,7 +51,7 @@ static int64_t frames_ns(const lin_microphone *mic, uint64_t frames)
     return (int64_t)((double)frames * 1e9 / mic->format.rate_hz);
 }
 
-/* ---- the sound system's thread ---------------------------------------------------------------------------------------------- */
+/* ---- the sound system's thread --------------------------------------------------------------------------------------------- */
 
 // sem_post is an atomic addition, and a system call if a thread waits: it takes no lock and may be called even in a signal
 // handler. It fails only if the counter is full, and then the reader wakes too.
@@ -118,7 +118,8 @@ static void describe(const lin_portaudio *pa, int index, const PaDeviceInfo *dev
     info->is_default = index == pa->default_input();
 }
 
-// ALSA's device for a sound server, through which its sources are recorded; NULL if there is none, or PortAudio lists the sources.
+// ALSA's device for a sound server, through which its sources are recorded;
+// NULL if there is none, or PortAudio lists the sources.
 static const lin_microphone_info *sound_server(const lin_microphone_info *list, int n)
 {
     static const char *const devices[] = {"pulse", "pipewire"};
@@ -233,7 +234,7 @@ lin_status lin_microphone_list(lin_microphone_info **list, int *n, char *why, si
     return status;
 }
 
-/* ---- choosing --------------------------------------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------------------------------------- */
 
 // "0: a, 3: b": the devices whose names contain `part`, all if it is NULL; truncated if the text is full.
 static const char *names(const lin_microphone_info *list, int n, const char *part, char *text, size_t capacity)
@@ -300,7 +301,7 @@ static lin_status choose(const lin_microphone_info *list, int n, const char *wan
                     names(list, n, NULL, text, sizeof text));
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 lin_microphone_options lin_microphone_options_default(void)
 {
@@ -358,9 +359,11 @@ static lin_status refused(const lin_portaudio *pa, const lin_microphone *mic, Pa
 static PaError open_once(const lin_portaudio *pa, lin_microphone *mic)
 {
     const PaDeviceInfo *device = pa->device_info(mic->format.device.through);
-    PaStreamParameters input = {.device = mic->format.device.through, .channelCount = mic->format.opened, .sampleFormat = paFloat32};
+    PaStreamParameters input = {.device = mic->format.device.through, .channelCount = mic->format.opened,
+                                .sampleFormat = paFloat32};
     input.suggestedLatency = mic->options.latency_ms ? mic->options.latency_ms * 1e-3 : device->defaultLowInputLatency;
-    return pa->open_stream(&mic->stream, &input, NULL, mic->format.rate_hz, paFramesPerBufferUnspecified, paNoFlag, on_sound, mic);
+    return pa->open_stream(&mic->stream, &input, NULL, mic->format.rate_hz, paFramesPerBufferUnspecified, paNoFlag, on_sound,
+                           mic);
 }
 
 // Opens with the device's own rate and all its channels, at most two, unless the options differ. A driver's default rate may not
@@ -416,8 +419,8 @@ static void restore(const char *name, const char *value)
     else unsetenv(name);
 }
 
-// ALSA's devices for sound servers take the source from the environment when they are opened: libpulse's $PULSE_SOURCE, PipeWire's
-// $PIPEWIRE_NODE.
+// ALSA's devices for sound servers take the source from the environment when they are opened: libpulse's $PULSE_SOURCE,
+// PipeWire's $PIPEWIRE_NODE.
 static lin_status start_source(const lin_portaudio *pa, lin_microphone *mic, lin_error *err)
 {
     static const char *const names[] = {"PULSE_SOURCE", "PIPEWIRE_NODE"};
@@ -428,7 +431,8 @@ static lin_status start_source(const lin_portaudio *pa, lin_microphone *mic, lin
         if (value) good &= (before[i] = lin_strdup(value)) != NULL;
         good = good && setenv(names[i], mic->format.device.source, 1) == 0;
     }
-    const lin_status status = good ? start(pa, mic, err) : lin_no_memory(err, "the name of a source", sizeof mic->format.device.source);
+    const lin_status status =
+        good ? start(pa, mic, err) : lin_no_memory(err, "the name of a source", sizeof mic->format.device.source);
     for (int i = 0; i < 2; i++) {
         restore(names[i], before[i]);
         lin_free(before[i]);
@@ -515,7 +519,7 @@ lin_status lin_microphone_open(const lin_microphone_options *options, lin_microp
 
 const lin_microphone_format *lin_microphone_format_of(const lin_microphone *mic) { return &mic->format; }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 static int64_t silent_ns(const lin_microphone *mic, int64_t now)
 {
@@ -603,7 +607,7 @@ void lin_microphone_report_now(const lin_microphone *mic, lin_microphone_report 
     if (is_lost(mic, now)) report->state = LIN_MICROPHONE_LOST;
 }
 
-/* ---- closing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status work_close(const lin_portaudio *pa, void *context, lin_error *err)
 {

@@ -32,7 +32,7 @@
 
 #include "base/status.h"
 
-/* ---- listing devices ---- */
+/* ---- listing devices ------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_microphone_info {
     int index;       /* PortAudio's index, or a number behind those; it may change when the program is restarted */
@@ -52,11 +52,11 @@ typedef struct lin_microphone_info {
  */
 lin_status lin_microphone_list(lin_microphone_info **list, int *n, char *why, size_t capacity, lin_error *err);
 
-/* ---- opening a device ---- */
+/* ---- opening a device ------------------------------------------------------------------------------------------------------ */
 
 typedef struct lin_microphone_options {
-    const char *device; /* NULL: the default. All digits: an index. Else a name, the name of a source, or a unique part, in any case
-                           of letters */
+    const char *device; /* NULL: the default. All digits: an index. Else a name, the name of a source, or a unique part, in any
+                           case of letters */
     int rate_hz;        /* 0: the device's own rate. Other rates only if the device or its driver supports them */
     int channels;       /* number of channels to open; 0: two, or one if the device has one */
     int interleaved;    /* 0: read the mean of the channels, as lin_extractor mixes; 1: all of them, [n, channels] */

@@ -45,7 +45,7 @@ int lin_part_is_unknown(uint32_t length)
     return length >= 0xffffff00 || (length >= 0x7f000000 && length <= 0x80000100);
 }
 
-// ---- searching ----
+/* ---- searching ------------------------------------------------------------------------------------------------------------- */
 
 static const unsigned char *find(const unsigned char *b, size_t n, const char *magic, size_t length)
 {
@@ -60,7 +60,8 @@ static const unsigned char *find(const unsigned char *b, size_t n, const char *m
     return NULL;
 }
 
-// The first place from `at` where `magic` stands, and `is` (NULL: always) agrees with the bytes there, 64 or fewer; else the size.
+// The first place from `at` where `magic` stands, and `is` (NULL: always) agrees with the bytes there, 64 or fewer;
+// else the size.
 static int64_t search(file *f, int64_t at, const char *magic, size_t length, int (*is)(const unsigned char *, size_t))
 {
     unsigned char b[BLOCK];
@@ -79,7 +80,7 @@ static int64_t search(file *f, int64_t at, const char *magic, size_t length, int
     return f->size;
 }
 
-// ---- chunks: WAV, AIFF, CAF, Wave64, AVI ----
+/* ---- chunks: WAV, AIFF, CAF, Wave64, AVI ----------------------------------------------------------------------------------- */
 
 typedef struct family {
     const char *magic;
@@ -185,7 +186,7 @@ static int64_t end_of_voc(file *f, int64_t from, lin_part_facts *facts)
     return f->size;
 }
 
-// ---- boxes and objects: MPEG-4, Windows Media ----
+/* ---- boxes and objects: MPEG-4, Windows Media ------------------------------------------------------------------------------ */
 
 static int64_t end_of_boxes(file *f, int64_t at)
 {
@@ -215,7 +216,7 @@ static int64_t end_of_asf(file *f, int64_t at)
     return f->size;
 }
 
-// ---- formats without lengths ----
+/* ---- formats without lengths ----------------------------------------------------------------------------------------------- */
 
 static int is_matroska(const unsigned char *b, size_t n)
 {
@@ -235,7 +236,7 @@ static const struct {
     {"#!AMR\n", 6, NULL},        {"#!AMR-WB\n", 9, NULL},
 };
 
-// ---- Ogg ----
+/* ---- Ogg ------------------------------------------------------------------------------------------------------------------- */
 
 // A link begins with pages that are marked as the first of their streams (RFC 3533, 4).
 static int64_t end_of_link(file *f, int64_t at, int *has_gap)
@@ -272,7 +273,7 @@ static int64_t end_of_link(file *f, int64_t at, int *has_gap)
     }
 }
 
-// ---- MPEG audio ----
+/* ---- MPEG audio ------------------------------------------------------------------------------------------------------------ */
 
 static int begins_frame(file *f, int64_t at, size_t *length)
 {
@@ -316,7 +317,7 @@ static int64_t end_of_mpeg(file *f, int64_t from)
     return at;
 }
 
-// ---- all ----
+/* ---- all ------------------------------------------------------------------------------------------------------------------- */
 
 int64_t lin_part_next(file *f, int64_t at)
 {
@@ -405,7 +406,7 @@ int64_t lin_part_end(file *f, int64_t from, lin_part_facts *facts)
     return end_of_others(f, from, b);
 }
 
-// ---- FLAC ----
+/* ---- FLAC ------------------------------------------------------------------------------------------------------------------ */
 
 static unsigned crc8(const unsigned char *b, size_t n)
 {

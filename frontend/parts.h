@@ -2,8 +2,8 @@
  * parts.h - where a sound file ends by its own structure: recordings that were joined (`cat a.opus b.opus`, a browser's recorder
  * that was started again) are several whole files, one after another, and most readers stop after the first without a word.
  *
- * Pipeline: an open file -> [this] -> frontend/audio, which reads one part after the other. Only structure is read: chunks, boxes,
- * pages; a few formats without lengths are searched for the signature of another file.
+ * Pipeline: an open file -> [this] -> frontend/audio, which reads one part after the other. Only structure is read: chunks,
+ * boxes, pages; a few formats without lengths are searched for the signature of another file.
  *
  *   lin_part_file file = {fd, base, size};
  *   end = lin_part_end(&file, 0, &facts);
@@ -22,8 +22,8 @@ typedef struct lin_part_file {
     int64_t base, size;
 } lin_part_file;
 
-/* What the structure says besides. promised: the bytes of samples that a header gives, -1: it gives none, or says that they are not
- * known; present: those up to the end of the file. has_gap: pages of Ogg are missing. */
+/* What the structure says besides. promised: the bytes of samples that a header gives, -1: it gives none, or says that they are
+ * not known; present: those up to the end of the file. has_gap: pages of Ogg are missing. */
 typedef struct lin_part_facts {
     int64_t promised, present;
     int has_gap;

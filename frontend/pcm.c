@@ -8,8 +8,8 @@ static const struct {
     const char *name;
     int bytes;
 } encodings[] = {
-    [LIN_PCM_S16LE] = {"s16le", 2}, [LIN_PCM_S24LE] = {"s24le", 3}, [LIN_PCM_S32LE] = {"s32le", 4}, [LIN_PCM_F32LE] = {"f32le", 4},
-    [LIN_PCM_U8] = {"u8", 1},       [LIN_PCM_MULAW] = {"mulaw", 1}, [LIN_PCM_ALAW] = {"alaw", 1},
+    [LIN_PCM_S16LE] = {"s16le", 2}, [LIN_PCM_S24LE] = {"s24le", 3}, [LIN_PCM_S32LE] = {"s32le", 4},
+    [LIN_PCM_F32LE] = {"f32le", 4}, [LIN_PCM_U8] = {"u8", 1},       [LIN_PCM_MULAW] = {"mulaw", 1}, [LIN_PCM_ALAW] = {"alaw", 1},
 };
 
 lin_pcm_format lin_pcm_default(void) { return (lin_pcm_format){.rate_hz = 16000, .channels = 1, .encoding = LIN_PCM_S16LE}; }

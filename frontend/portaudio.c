@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "base/system.h"
 
-/* ---- standard error, on the thread of the sound system ---------------------------------------------------------------------- */
+/* ---- standard error, on the thread of the sound system --------------------------------------------------------------------- */
 
 static int is_private; // this thread has its own table of descriptors
 static int file = -1;  // in memory; a pipe could fill up and block its writer
@@ -132,7 +132,7 @@ static void on_jack_message(const char *text)
     pass_on(line);
 }
 
-/* ---- the library ------------------------------------------------------------------------------------------------------------ */
+/* ---- the library ----------------------------------------------------------------------------------------------------------- */
 
 // Looks up a function of a library. ISO C has no cast from an object pointer to a function pointer, so the bytes are copied.
 static int find(void *library, const char *name, void *function)
@@ -169,7 +169,7 @@ static lin_status load(lin_error *err)
                         why ? why : name);
     }
     const char *missing = NULL;
-#define FIND(member, symbol, result, parameters)                                                                                   \
+#define FIND(member, symbol, result, parameters)                                                                                 \
     if (!missing && !find(library, symbol, &loaded.member)) missing = symbol;
     LIN_PORTAUDIO_FUNCTIONS(FIND)
 #undef FIND
@@ -189,7 +189,7 @@ void lin_portaudio_keep(const lin_portaudio *pa) { pa->initialize(); }
 
 void lin_portaudio_release(const lin_portaudio *pa) { pa->terminate(); }
 
-/* ---- the thread of the sound system ----------------------------------------------------------------------------------------- */
+/* ---- the thread of the sound system ---------------------------------------------------------------------------------------- */
 
 static struct {
     pthread_mutex_t turn; // held by the caller whose request runs

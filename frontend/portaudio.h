@@ -22,23 +22,23 @@
 #include "base/status.h"
 
 /* The functions used: name here, PortAudio's name, result, parameters. */
-#define LIN_PORTAUDIO_FUNCTIONS(X)                                                                                                 \
-    X(initialize, "Pa_Initialize", PaError, (void))                                                                                \
-    X(terminate, "Pa_Terminate", PaError, (void))                                                                                  \
-    X(error_text, "Pa_GetErrorText", const char *, (PaError error))                                                                \
-    X(host_error, "Pa_GetLastHostErrorInfo", const PaHostErrorInfo *, (void))                                                      \
-    X(device_count, "Pa_GetDeviceCount", PaDeviceIndex, (void))                                                                    \
-    X(default_input, "Pa_GetDefaultInputDevice", PaDeviceIndex, (void))                                                            \
-    X(device_info, "Pa_GetDeviceInfo", const PaDeviceInfo *, (PaDeviceIndex device))                                               \
-    X(host_info, "Pa_GetHostApiInfo", const PaHostApiInfo *, (PaHostApiIndex host))                                                \
-    X(open_stream, "Pa_OpenStream", PaError,                                                                                       \
-      (PaStream **stream, const PaStreamParameters *input, const PaStreamParameters *output, double rate_hz,                      \
-       unsigned long frames, PaStreamFlags flags, PaStreamCallback *callback, void *context))                                      \
+#define LIN_PORTAUDIO_FUNCTIONS(X)                                                                                               \
+    X(initialize, "Pa_Initialize", PaError, (void))                                                                              \
+    X(terminate, "Pa_Terminate", PaError, (void))                                                                                \
+    X(error_text, "Pa_GetErrorText", const char *, (PaError error))                                                              \
+    X(host_error, "Pa_GetLastHostErrorInfo", const PaHostErrorInfo *, (void))                                                    \
+    X(device_count, "Pa_GetDeviceCount", PaDeviceIndex, (void))                                                                  \
+    X(default_input, "Pa_GetDefaultInputDevice", PaDeviceIndex, (void))                                                          \
+    X(device_info, "Pa_GetDeviceInfo", const PaDeviceInfo *, (PaDeviceIndex device))                                             \
+    X(host_info, "Pa_GetHostApiInfo", const PaHostApiInfo *, (PaHostApiIndex host))                                              \
+    X(open_stream, "Pa_OpenStream", PaError,                                                                                     \
+      (PaStream **stream, const PaStreamParameters *input, const PaStreamParameters *output, double rate_hz,                     \
+       unsigned long frames, PaStreamFlags flags, PaStreamCallback *callback, void *context))                                    \
     X(on_finished, "Pa_SetStreamFinishedCallback", PaError, (PaStream *stream, PaStreamFinishedCallback *callback))              \
-    X(start_stream, "Pa_StartStream", PaError, (PaStream *stream))                                                                \
-    X(abort_stream, "Pa_AbortStream", PaError, (PaStream *stream))                                                                \
-    X(close_stream, "Pa_CloseStream", PaError, (PaStream *stream))                                                                \
-    X(stream_info, "Pa_GetStreamInfo", const PaStreamInfo *, (PaStream *stream))                                                  \
+    X(start_stream, "Pa_StartStream", PaError, (PaStream *stream))                                                               \
+    X(abort_stream, "Pa_AbortStream", PaError, (PaStream *stream))                                                               \
+    X(close_stream, "Pa_CloseStream", PaError, (PaStream *stream))                                                               \
+    X(stream_info, "Pa_GetStreamInfo", const PaStreamInfo *, (PaStream *stream))                                                 \
     X(is_active, "Pa_IsStreamActive", PaError, (PaStream *stream))
 
 #define LIN_PORTAUDIO_MEMBER(name, symbol, result, parameters) result(*name) parameters;

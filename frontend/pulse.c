@@ -35,20 +35,20 @@ typedef struct server_info {
 typedef void (*source_callback)(void *context, const source_info *info, int last, void *user);
 typedef void (*server_callback)(void *context, const server_info *info, void *user);
 
-#define FUNCTIONS(X)                                                                                                               \
-    X(mainloop_new, void *, (void))                                                                                                \
-    X(mainloop_get_api, void *, (void *loop))                                                                                      \
-    X(mainloop_prepare, int, (void *loop, int timeout_us))                                                                         \
-    X(mainloop_poll, int, (void *loop))                                                                                            \
-    X(mainloop_dispatch, int, (void *loop))                                                                                        \
-    X(mainloop_free, void, (void *loop))                                                                                           \
-    X(context_new, void *, (void *api, const char *name))                                                                          \
-    X(context_connect, int, (void *context, const char *server, int flags, const void *spawn))                                     \
-    X(context_get_state, int, (const void *context))                                                                               \
-    X(context_disconnect, void, (void *context))                                                                                   \
-    X(context_unref, void, (void *context))                                                                                        \
-    X(context_get_source_info_list, void *, (void *context, source_callback seen, void *user))                                     \
-    X(context_get_server_info, void *, (void *context, server_callback seen, void *user))                                          \
+#define FUNCTIONS(X)                                                                                                             \
+    X(mainloop_new, void *, (void))                                                                                              \
+    X(mainloop_get_api, void *, (void *loop))                                                                                    \
+    X(mainloop_prepare, int, (void *loop, int timeout_us))                                                                       \
+    X(mainloop_poll, int, (void *loop))                                                                                          \
+    X(mainloop_dispatch, int, (void *loop))                                                                                      \
+    X(mainloop_free, void, (void *loop))                                                                                         \
+    X(context_new, void *, (void *api, const char *name))                                                                        \
+    X(context_connect, int, (void *context, const char *server, int flags, const void *spawn))                                   \
+    X(context_get_state, int, (const void *context))                                                                             \
+    X(context_disconnect, void, (void *context))                                                                                 \
+    X(context_unref, void, (void *context))                                                                                      \
+    X(context_get_source_info_list, void *, (void *context, source_callback seen, void *user))                                   \
+    X(context_get_server_info, void *, (void *context, server_callback seen, void *user))                                        \
     X(operation_unref, void, (void *operation))
 
 typedef struct functions {
@@ -77,11 +77,11 @@ static int load(functions *pa)
     void *library = dlopen(other ? other : "libpulse.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!library) return 0;
     int all = 1;
-#define FIND(name, result, parameters)                                                                                             \
-    {                                                                                                                              \
-        void *at = dlsym(library, "pa_" #name);                                                                                    \
-        memcpy(&pa->name, &at, sizeof at);                                                                                         \
-        all &= at != NULL;                                                                                                         \
+#define FIND(name, result, parameters)                                                                                           \
+    {                                                                                                                            \
+        void *at = dlsym(library, "pa_" #name);                                                                                  \
+        memcpy(&pa->name, &at, sizeof at);                                                                                       \
+        all &= at != NULL;                                                                                                       \
     }
     FUNCTIONS(FIND)
 #undef FIND

@@ -1,8 +1,8 @@
 /*
  * pulse.h - the sources of a PulseAudio server, or of PipeWire, which answers as one.
  *
- * For microphone.c. PortAudio as Debian builds it does not know PulseAudio: it sees one device of ALSA, "pulse", which records the
- * server's default source, or the one that $PULSE_SOURCE names when the device is opened. This lists the names.
+ * For microphone.c. PortAudio as Debian builds it does not know PulseAudio: it sees one device of ALSA, "pulse", which records
+ * the server's default source, or the one that $PULSE_SOURCE names when the device is opened. This lists the names.
  *
  *   lin_pulse_list(&list, &n, system, sizeof system, 2000, &err);
  *   setenv("PULSE_SOURCE", list[i].name, 1); ... open ALSA's device "pulse"

@@ -92,7 +92,8 @@ lin_status lin_recording_close(lin_recording *r, lin_error *err)
     } else if (is_empty || lin_file_keep(r->out, name, sizeof name, NULL) != LIN_OK) {
         status = lin_fail(err, LIN_IO, "cannot write %s: %s", r->path, errno ? strerror(errno) : "nothing was written");
     } else {
-        status = lin_fail(err, LIN_IO, "%s is incomplete; the sound recorded so far is in %.700s", r->path, *name ? name : r->path);
+        status =
+            lin_fail(err, LIN_IO, "%s is incomplete; the sound recorded so far is in %.700s", r->path, *name ? name : r->path);
     }
     r->out = NULL;
     release(r);

@@ -109,7 +109,8 @@ static lin_status feed(lin_resampler *r, const float *in, int n, float *out, int
 {
     size_t fed = 0, used = 0, made;
     do {
-        soxr_error_t error = soxr_process(r->soxr, n ? in + fed : NULL, (size_t)n - fed, &used, r->output, (size_t)r->room, &made);
+        soxr_error_t error =
+            soxr_process(r->soxr, n ? in + fed : NULL, (size_t)n - fed, &used, r->output, (size_t)r->room, &made);
         if (error) return lin_fail(err, LIN_NO_MEMORY, "cannot resample from %g to %g Hz: %s", r->in_hz, r->out_hz, error);
         if (n) fed += used;
         lin_status status = give(r, made, out, capacity, got, err);
@@ -156,7 +157,8 @@ static lin_status keep(lin_resampler *r, const float *in, int n, lin_error *err)
     return LIN_OK;
 }
 
-static lin_status take_in(lin_resampler *r, const float *in, int n, int is_new, float *out, int capacity, int *got, lin_error *err)
+static lin_status take_in(lin_resampler *r, const float *in, int n, int is_new, float *out, int capacity, int *got,
+                          lin_error *err)
 {
     for (int at = 0; at < n;) {
         int take = r->block - r->held < n - at ? r->block - r->held : n - at;
@@ -235,7 +237,7 @@ void lin_resampler_destroy(lin_resampler *r)
     lin_free(r);
 }
 
-/* ---- the period ------------------------------------------------------------------------------------------------------------- */
+/* ---- the period ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct trial {
     double in_hz, out_hz;
@@ -314,7 +316,7 @@ lin_status lin_resampler_find_period(double in_hz, double out_hz, int64_t *perio
                     (int)LIN_RESAMPLER_LONGEST_S);
 }
 
-/* ---- states ----------------------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct state_header {
     int64_t in_hz, out_hz, taken, given, origin, n_past; // n_past: number of samples that follow, 0 or all since the origin
@@ -359,7 +361,8 @@ static lin_status try_past(const lin_resampler *r, int64_t origin, lin_error *er
     int room = lin_resampler_most_out(other, 0), same = 1;
     float *out = lin_alloc((size_t)room, sizeof *out);
     if (!out) status = lin_no_memory(err, "a resampler", (size_t)room * sizeof *out);
-    if (status == LIN_OK) status = take_in(other, r->past + (origin - r->origin), (int)(r->taken - origin), 0, out, room, &n, err);
+    if (status == LIN_OK)
+        status = take_in(other, r->past + (origin - r->origin), (int)(r->taken - origin), 0, out, room, &n, err);
     // libsoxr gives output in bursts: the last one may depend on samples that are still held.
     if (status == LIN_OK) status = feed(other, other->samples, other->held, out, room, &n, err);
     for (int i = 0; i < n && i < recent; i++)
@@ -398,8 +401,8 @@ lin_status lin_resampler_load(lin_resampler *r, const void *bytes, size_t n_byte
     if (n_bytes < sizeof h) return lin_fail(err, LIN_FORMAT, "the state of a resampler is truncated");
     memcpy(&h, bytes, sizeof h);
     if ((double)h.in_hz != r->in_hz || (double)h.out_hz != r->out_hz)
-        return lin_fail(err, LIN_FORMAT, "the state of a resampler is from %lld to %lld Hz, not from %g to %g", (long long)h.in_hz,
-                        (long long)h.out_hz, r->in_hz, r->out_hz);
+        return lin_fail(err, LIN_FORMAT, "the state of a resampler is from %lld to %lld Hz, not from %g to %g",
+                        (long long)h.in_hz, (long long)h.out_hz, r->in_hz, r->out_hz);
     const int64_t longest = 2 * (LIN_RESAMPLER_LONGEST_S + 2) * h.in_hz + settling(r->in_hz, r->out_hz);
     const int64_t past = h.taken >= 0 && h.origin >= 0 ? h.taken - h.origin : -1;
     if (h.taken < 0 || h.taken > INT64_MAX / 1000000 || h.given < 0 || h.origin < 0 || past < 0 || past > longest ||

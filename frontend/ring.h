@@ -22,8 +22,8 @@
 
 typedef struct lin_ring lin_ring;
 
-/* Room for at least `frames` frames, rounded up to a power of two, of `width` floats. LIN_INVALID unless both are positive, and for
- * more than 2^30 floats. On failure *ring is NULL. */
+/* Room for at least `frames` frames, rounded up to a power of two, of `width` floats. LIN_INVALID unless both are positive, and
+ * for more than 2^30 floats. On failure *ring is NULL. */
 lin_status lin_ring_create(size_t frames, int width, lin_ring **ring, lin_error *err);
 
 /* Producer: copies the first of n frames, samples [n, width], that fit; returns their number. The others count as dropped. */

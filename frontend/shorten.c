@@ -61,7 +61,7 @@ struct lin_shorten {
     lin_error error; // status LIN_OK: none
 };
 
-// ---- bits ----
+/* ---- bits ------------------------------------------------------------------------------------------------------------------ */
 
 static void fault(lin_shorten *s, lin_status status, const char *fmt, ...) LIN_PRINTF(3, 4);
 
@@ -168,7 +168,7 @@ static uint32_t get_ulong(lin_shorten *s)
     return get_uvar(s, (int)n);
 }
 
-// ---- mu-law ----
+/* ---- mu-law ---------------------------------------------------------------------------------------------------------------- */
 
 // ITU-T G.711, of a 16-bit sample.
 static int mulaw_code(int sample)
@@ -204,7 +204,7 @@ static void rank_codes(lin_shorten *s)
     for (int i = 0; i < 127; i++) s->codes[i] = plain[i + 1];
 }
 
-// ---- blocks ----
+/* ---- blocks ---------------------------------------------------------------------------------------------------------------- */
 
 // C's division, which rounds towards zero. Sums of 65535 + 256 values of 32 bits fit.
 static int32_t divide(int64_t sum, int n) { return (int32_t)(uint32_t)(uint64_t)(sum / n); }
@@ -286,8 +286,8 @@ static void restore(lin_shorten *s, uint32_t *x)
     for (int i = 0; i < s->block; i++) {
         int64_t value = (int32_t)x[i] * step;
         if (value < low || value > high + (s->shift < 16 ? step - 1 : 0)) {
-            fault(s, LIN_FORMAT, "it is damaged: sample %lld is %lld, beyond %d bits", (long long)(s->frames + i), (long long)value,
-                  is_mulaw ? 8 : 16);
+            fault(s, LIN_FORMAT, "it is damaged: sample %lld is %lld, beyond %d bits", (long long)(s->frames + i),
+                  (long long)value, is_mulaw ? 8 : 16);
             return;
         }
         if (value > high) value = high;
@@ -316,7 +316,7 @@ static void get_block(lin_shorten *s, int function)
     s->given = 0;
 }
 
-// ---- functions ----
+/* ---- functions ------------------------------------------------------------------------------------------------------------- */
 
 static void set_block(lin_shorten *s)
 {
@@ -382,7 +382,7 @@ lin_status lin_shorten_read(lin_shorten *s, int16_t *frames, int capacity, int *
     return s->error.status == LIN_OK ? LIN_OK : lin_fail_as(err, &s->error);
 }
 
-// ---- the header ----
+/* ---- the header ------------------------------------------------------------------------------------------------------------ */
 
 static const char *type_name(uint32_t type)
 {

@@ -7,7 +7,7 @@
 
 #include "frontend/parts.h"
 
-// ---- signatures ----
+/* ---- signatures ------------------------------------------------------------------------------------------------------------ */
 
 #define MAGIC(text) text, sizeof text - 1
 
@@ -79,7 +79,7 @@ static int has(const unsigned char *b, size_t n, size_t at, const char *magic, s
     return n >= at + length && memcmp(b + at, magic, length) == 0;
 }
 
-// ---- frames without a container ----
+/* ---- frames without a container -------------------------------------------------------------------------------------------- */
 
 // The length in bytes of the MPEG audio frame that begins here, 0 if none does. ISO 11172-3, 2.4.1.3; 13818-3 for the half rates.
 size_t lin_sniff_mpeg_frame(const unsigned char *b)
@@ -117,7 +117,7 @@ static int two_frames(const unsigned char *b, size_t n, size_t (*frame)(const un
     return b[1] == next[1] && (b[2] & 0x0c) == (next[2] & 0x0c);
 }
 
-// ---- text ----
+/* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
 // Bytes of the UTF-8 character that begins here: 0 if none does, n + 1 or more if it is cut off.
 static size_t utf8_length(const unsigned char *b, size_t n)
@@ -190,7 +190,7 @@ int lin_sniff_is_noise(const unsigned char *b, size_t n)
     return power / (double)count > 0.35 * 0.35 && fabs(product) < 0.25 * power;
 }
 
-// ---- headers ----
+/* ---- headers --------------------------------------------------------------------------------------------------------------- */
 
 static uint32_t u16(const unsigned char *b) { return (uint32_t)b[1] << 8 | b[0]; }
 
@@ -233,7 +233,7 @@ void lin_sniff_claims(const unsigned char *b, size_t n, int64_t *rate_hz, int64_
     }
 }
 
-// ---- WAV in a pipe ----
+/* ---- WAV in a pipe --------------------------------------------------------------------------------------------------------- */
 
 static int plain_samples(const unsigned char *format, size_t n, lin_pcm_format *pcm)
 {

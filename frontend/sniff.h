@@ -47,8 +47,8 @@ typedef struct lin_wav {
     int64_t bytes; /* of samples; -1: until the end, because the writer did not know the length */
 } lin_wav;
 
-/* Parses the header of a RIFF, RF64 or BW64 WAV file in its first n bytes. 1: found; 0: more bytes are needed; -1: not plain samples of an
- * encoding in audio.h, or the header is damaged. rate and channels may have any value. */
+/* Parses the header of a RIFF, RF64 or BW64 WAV file in its first n bytes. 1: found; 0: more bytes are needed; -1: not plain
+ * samples of an encoding in audio.h, or the header is damaged. rate and channels may have any value. */
 int lin_wav_find(const unsigned char *bytes, size_t n, lin_wav *wav);
 
 #endif

@@ -88,11 +88,13 @@ static lin_status check_room(const lin_extractor *f, int n, int capacity, lin_er
     if (f->finished || n < 0) return lin_fail(err, LIN_INVALID, "features: a push of %d samples, or after the end", n);
     int most = lin_extractor_most_out(f, n);
     if (capacity < most)
-        return lin_fail(err, LIN_TOO_SMALL, "features: %d samples may give %d frames, but there is room for %d", n, most, capacity);
+        return lin_fail(err, LIN_TOO_SMALL, "features: %d samples may give %d frames, but there is room for %d", n, most,
+                        capacity);
     return LIN_OK;
 }
 
-lin_status lin_extractor_push(lin_extractor *f, const float *sound, int n, float *frames, int capacity, int *n_out, lin_error *err)
+lin_status lin_extractor_push(lin_extractor *f, const float *sound, int n, float *frames, int capacity, int *n_out,
+                              lin_error *err)
 {
     *n_out = 0;
     lin_status status = check_room(f, n, capacity, err);
@@ -147,7 +149,7 @@ lin_status lin_extractor_reset(lin_extractor *f, lin_error *err)
     return LIN_OK;
 }
 
-// ---- saving and loading ----
+/* ---- saving and loading ---------------------------------------------------------------------------------------------------- */
 
 typedef struct state_header {
     int32_t lanes, channels, channel, bins;
@@ -171,8 +173,8 @@ size_t lin_extractor_state_bytes(const lin_extractor *f, int past)
 {
     size_t bytes = sizeof(state_header);
     for (int l = 0; l < f->n_lanes; l++)
-        bytes +=
-            sizeof(lane_header) + lin_resampler_state_bytes(f->lanes[l].resampler, past) + lin_fbank_state_bytes(f->lanes[l].fbank);
+        bytes += sizeof(lane_header) + lin_resampler_state_bytes(f->lanes[l].resampler, past) +
+                 lin_fbank_state_bytes(f->lanes[l].fbank);
     return bytes;
 }
 
@@ -258,7 +260,7 @@ void lin_extractor_destroy(lin_extractor *f)
     lin_free(f);
 }
 
-// ---- reading a file ----
+/* ---- reading a file -------------------------------------------------------------------------------------------------------- */
 
 struct lin_source {
     lin_audio *audio;
@@ -313,8 +315,8 @@ lin_status lin_source_open(const char *path, const lin_pcm_format *raw, const li
     if (o->channel >= lin_audio_info(audio)->channels) {
         int channels = lin_audio_info(audio)->channels;
         lin_audio_close(audio);
-        return lin_fail(err, LIN_INVALID, "%s has %d channel%s; channel %d is requested", path, channels, channels == 1 ? "" : "s",
-                        o->channel + 1);
+        return lin_fail(err, LIN_INVALID, "%s has %d channel%s; channel %d is requested", path, channels,
+                        channels == 1 ? "" : "s", o->channel + 1);
     }
     return lin_source_from_audio(audio, o, out, err);
 }

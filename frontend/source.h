@@ -36,7 +36,7 @@ typedef struct lin_feature_options {
 /* lin_fbank_default(), mix of all channels, speed 1. */
 lin_feature_options lin_feature_options_default(void);
 
-/* ---- pushing ---- */
+/* ---- pushing --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_extractor lin_extractor;
 
@@ -61,8 +61,8 @@ lin_status lin_extractor_finish(lin_extractor *features, float *frames, int capa
 /*
  * Saving and loading: the held samples (the beginning of a window; of resampled sound its past, see resample.h) as bytes,
  * little-endian, from which features with the same options continue with the same bits. past = 0: without the past, which
- * lin_extractor_add_past must then supply: lin_extractor_missing_past frames of sound [n, channels], in any parts, before the next
- * push. Saving requires lin_extractor_keep_past before the first sound, which may take a second; its errors are those of
+ * lin_extractor_add_past must then supply: lin_extractor_missing_past frames of sound [n, channels], in any parts, before the
+ * next push. Saving requires lin_extractor_keep_past before the first sound, which may take a second; its errors are those of
  * lin_resampler_find_period. LIN_FORMAT, with nothing changed, if the bytes are not the state of such features.
  */
 lin_status lin_extractor_keep_past(lin_extractor *features, lin_error *err);
@@ -78,11 +78,12 @@ lin_status lin_extractor_reset(lin_extractor *features, lin_error *err);
 /* Accepts NULL. */
 void lin_extractor_destroy(lin_extractor *features);
 
-/* ---- reading a file ---- */
+/* ---- reading a file -------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_source lin_source;
 
-/* path and raw as for lin_audio_open, and its errors; LIN_INVALID if the file lacks the chosen channel. On failure *source is NULL.
+/* path and raw as for lin_audio_open, and its errors; LIN_INVALID if the file lacks the chosen channel.
+ * On failure *source is NULL.
  */
 lin_status lin_source_open(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_source **source,
                            lin_error *err);
@@ -94,8 +95,9 @@ int lin_source_lanes(const lin_source *source);
 int lin_source_bins(const lin_source *source);
 
 /*
- * Writes the next *n <= capacity frames of every lane, frames [lanes, capacity, D]; *n = 0 only at the end. From a pipe it returns
- * as soon as there are frames, from a file it fills the block. Sound shorter than one window gives no frame, and a warning.
+ * Writes the next *n <= capacity frames of every lane, frames [lanes, capacity, D]; *n = 0 only at the end. From a pipe it
+ * returns as soon as there are frames, from a file it fills the block.
+ * Sound shorter than one window gives no frame, and a warning.
  */
 lin_status lin_source_read(lin_source *source, float *frames, int capacity, int *n, lin_error *err);
 /* 1 if it is known that nothing follows: after lin_source_read has given fewer frames of a file than there was room for. */
@@ -105,8 +107,8 @@ int lin_source_ended(const lin_source *source);
  * saved. */
 void lin_source_leave_open(lin_source *source);
 
-/* As lin_extractor_keep_past ... lin_extractor_load. Call keep_past and load before the first read. Frames not yet read are part of
- * the state; the file and the position in it are not. */
+/* As lin_extractor_keep_past ... lin_extractor_load. Call keep_past and load before the first read. Frames not yet read are part
+ * of the state; the file and the position in it are not. */
 lin_status lin_source_keep_past(lin_source *source, lin_error *err);
 size_t lin_source_state_bytes(const lin_source *source, int past);
 lin_status lin_source_save(const lin_source *source, int past, void *bytes, lin_error *err);

@@ -62,7 +62,8 @@ static lin_status parse_line(fields *f, const unsigned char *begin, size_t n, in
     memcpy(line, begin, n);
     line[n] = 0;
     *is_end = strcasecmp(line, "end_head") == 0;
-    if (*is_end || line[0] == ';' || sscanf(line, "%63s %15s %n", name, type, &at) < 2 || type[0] != '-' || at == 0) return LIN_OK;
+    if (*is_end || line[0] == ';' || sscanf(line, "%63s %15s %n", name, type, &at) < 2 || type[0] != '-' || at == 0)
+        return LIN_OK;
     return set_field(f, name, line + at, err);
 }
 

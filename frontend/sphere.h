@@ -38,8 +38,8 @@ typedef struct lin_sphere {
 enum { LIN_SPHERE_HEADER_BYTES = 1 << 16 };
 
 /*
- * Parses the header in the first n bytes of a file. *more = 1, and LIN_OK: more bytes are needed. Names are accepted in upper case
- * too; fields that are not needed may have any value. LIN_FORMAT: the header is damaged: no length, a length above
+ * Parses the header in the first n bytes of a file. *more = 1, and LIN_OK: more bytes are needed. Names are accepted in upper
+ * case too; fields that are not needed may have any value. LIN_FORMAT: the header is damaged: no length, a length above
  * LIN_SPHERE_HEADER_BYTES, no end_head, no sample_rate, a number that is not one. LIN_UNSUPPORTED: another coding or compression,
  * by name; channels that are not interleaved. Messages do not contain the name of the file.
  */

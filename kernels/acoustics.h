@@ -11,8 +11,8 @@
  *   y = pass[d] (speech (p(t) + room late(t)) + noise exp(level(t)) shape(t)[d] g + voices(t)) + hiss[d] g
  *   feature = ln max(y, LIN_ACOUSTICS_FLOOR)
  *
- * g(t, d) has mean 1 and the distribution of a bin's power in a periodogram of noise: chi-square with the bin's degrees of freedom
- * k, over k, in the form of Wilson and Hilferty (1931): (1 - s^2 + s z)^3 with s = spread[d] = sqrt(2 / (9 k)), z normal.
+ * g(t, d) has mean 1 and the distribution of a bin's power in a periodogram of noise: chi-square with the bin's degrees of
+ * freedom k, over k, in the form of Wilson and Hilferty (1931): (1 - s^2 + s z)^3 with s = spread[d] = sqrt(2 / (9 k)), z normal.
  * level(t) follows straight lines between random values, `hold` frames apart; each of these stretches has one of the shapes.
  */
 #ifndef LIN_KERNELS_ACOUSTICS_H
@@ -33,12 +33,12 @@ enum {
 #define LIN_ACOUSTICS_MOST 80.0f                    /* larger features are taken as this one: their exponential is finite */
 
 /* Another utterance, heard from its frame `first` on, and again from its start. */
-typedef struct lin_voice {
+typedef struct lin_acoustics_voice {
     const unsigned char *codes; /* [frames, D], as in lin_gather */
     const float *steps;         /* [2, D] */
     int frames, first;          /* first < frames */
     float scale;                /* of its power */
-} lin_voice;
+} lin_acoustics_voice;
 
 struct lin_acoustics {
     float speech;        /* 0: no speech, noise alone */
@@ -49,7 +49,7 @@ struct lin_acoustics {
     int n_shapes, n_voices;
     const float *bins;   /* [LIN_ACOUSTICS_ROWS, D] */
     uint64_t key;        /* of all random values below */
-    lin_voice voices[LIN_ACOUSTICS_VOICES];
+    lin_acoustics_voice voices[LIN_ACOUSTICS_VOICES];
 };
 
 /* The bins between which bin d of the speech is heard, and the share f of the second: warp[d] = *low + f. */
@@ -66,7 +66,8 @@ LIN_RANDOM float lin_acoustics_level(const lin_acoustics *a, int t, int *shape)
 {
     const int k = t / a->hold, within = t - k * a->hold;
     const uint64_t key = lin_random_key(a->key, 1);
-    const float from = 2 * (float)lin_random_uniform(key, (uint64_t)k) - 1, to = 2 * (float)lin_random_uniform(key, (uint64_t)k + 1) - 1;
+    const float from = 2 * (float)lin_random_uniform(key, (uint64_t)k) - 1,
+                to = 2 * (float)lin_random_uniform(key, (uint64_t)k + 1) - 1;
     *shape = a->n_shapes > 1 ? (int)lin_random_below(lin_random_key(a->key, 2), (uint64_t)k, (uint32_t)a->n_shapes) : 0;
     return a->depth * (from + (to - from) * (float)within / (float)a->hold) - a->fall * (float)within;
 }
@@ -82,6 +83,9 @@ LIN_RANDOM float lin_acoustics_root(const lin_acoustics *a, float spread, uint64
 }
 
 /* The frame of a voice that is heard in frame t. */
-LIN_RANDOM int lin_voice_frame(const lin_voice *v, int t) { return (int)(((unsigned)v->first + (unsigned)t) % (unsigned)v->frames); }
+LIN_RANDOM int lin_acoustics_voice_frame(const lin_acoustics_voice *v, int t)
+{
+    return (int)(((unsigned)v->first + (unsigned)t) % (unsigned)v->frames);
+}
 
 #endif

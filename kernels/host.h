@@ -18,10 +18,10 @@ void lin_host_fence(lin_exec *exec, int i); /* and wait */
 lin_status lin_host_finish(lin_exec *exec, lin_error *err);
 
 /* These functions in a backend's table. */
-#define LIN_HOST_MEMORY                                                                                                            \
-    .memory_create = lin_host_memory_create, .memory_destroy = lin_host_memory_destroy, .staging_create = lin_host_memory_create,  \
-    .staging_destroy = lin_host_memory_destroy, .upload = lin_host_copy, .upload_beside = lin_host_upload_beside,                  \
-    .download = lin_host_copy, .fetch = lin_host_copy, .copy = lin_host_copy, .zero = lin_host_zero, .fence = lin_host_fence,      \
-    .wait = lin_host_fence, .finish = lin_host_finish
+#define LIN_HOST_MEMORY                                                                                                          \
+    .memory_create = lin_host_memory_create, .memory_destroy = lin_host_memory_destroy,                                          \
+    .staging_create = lin_host_memory_create, .staging_destroy = lin_host_memory_destroy, .upload = lin_host_copy,               \
+    .upload_beside = lin_host_upload_beside, .download = lin_host_copy, .fetch = lin_host_copy, .copy = lin_host_copy,           \
+    .zero = lin_host_zero, .fence = lin_host_fence, .wait = lin_host_fence, .finish = lin_host_finish
 
 #endif

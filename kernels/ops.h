@@ -16,13 +16,13 @@
  * Conventions. Matrices are dense, row-major, the last index fastest. "rows" are the frames of all utterances of a batch,
  * concatenated without padding; lin_segments gives the rows of each utterance. Letters: B utterances, T frames, D mel bins,
  * C model width, H heads, E head width (C = H E), F feed-forward width, V outputs, U labels.
- * Memory. Every pointer given to an operation points to the backend's memory (memory_create; on the CPU any memory will do), except
- * lin_segments, lin_dropout, lin_packing, lin_tensors, lin_lsh and lin_map themselves, which are read during the call. The pointers
- * inside them, and inside other structures, point to the backend's memory again. On a GPU, matrices aligned to 16 bytes are
- * fastest. Outputs never alias inputs unless the operation says so. "+=" means that the operation adds to the existing values.
- * Operations do not report errors: callers check sizes, and finish returns a device's error. They run in the order of the calls; on
- * a GPU they are complete only when download, wait or finish returns. Zero rows are allowed everywhere. Results never depend on the
- * number of threads.
+ * Memory. Every pointer given to an operation points to the backend's memory (memory_create; on the CPU any memory will do),
+ * except lin_segments, lin_dropout, lin_packing, lin_tensors, lin_lsh and lin_map themselves, which are read during the call. The
+ * pointers inside them, and inside other structures, point to the backend's memory again. On a GPU, matrices aligned to 16 bytes
+ * are fastest. Outputs never alias inputs unless the operation says so. "+=" means that the operation adds to the existing
+ * values. Operations do not report errors: callers check sizes, and finish returns a device's error. They run in the order of the
+ * calls; on a GPU they are complete only when download, wait or finish returns. Zero rows are allowed everywhere. Results never
+ * depend on the number of threads.
  */
 #ifndef LIN_KERNELS_OPS_H
 #define LIN_KERNELS_OPS_H
@@ -35,7 +35,8 @@
 /* What a backend needs while it runs: threads and scratch (CPU), a stream and handles (CUDA). One user at a time. */
 typedef struct lin_exec lin_exec;
 
-typedef enum lin_activation { LIN_LINEAR, LIN_RELU /* max(0, v); of a NaN: NaN or 0, as the library of a GPU has it */ } lin_activation;
+typedef enum lin_activation { LIN_LINEAR, LIN_RELU /* max(0, v); of a NaN: NaN or 0, as the library of a GPU has it */ }
+                                                      lin_activation;
 
 enum { LIN_FENCES = 8 };
 
@@ -160,8 +161,8 @@ typedef struct lin_lsh {
 /* Feature maps of linear attention beside elu + 1 (which attention_forward has). LIN_MAP_POLY2: all products of degree 2 at most,
  * x_i^2, sqrt(2) x_i x_j (i < j; by i, then by j), sqrt(2) x_i and 1, in this order, of x / E^(1/4), so that φ(q) φ(k) =
  * (q k / sqrt(E) + 1)^2 (Katharopoulos et al. 2020, section 3.2.1); D = E (E + 1) / 2 + E + 1. LIN_MAP_RANDOM: positive random
- * features of exp(q k / sqrt(E)): φ_d(x) = exp(omega_d x' - |x'|^2 / 2) / sqrt(D) with x' = x / E^(1/4) (section 5; Choromanski et
- * al. 2021); D up to 1,024. E up to 64. */
+ * features of exp(q k / sqrt(E)): φ_d(x) = exp(omega_d x' - |x'|^2 / 2) / sqrt(D) with x' = x / E^(1/4) (section 5; Choromanski
+ * et al. 2021); D up to 1,024. E up to 64. */
 typedef enum lin_map_kind { LIN_MAP_ELU, LIN_MAP_POLY2, LIN_MAP_RANDOM } lin_map_kind;
 typedef struct lin_map {
     lin_map_kind kind;

@@ -8,21 +8,21 @@
  *   #define ENTRY(name) .name = lin_cpu_##name,
  *   static const lin_ops table = {.name = "cpu", LIN_OPERATIONS(ENTRY)};
  *
- * Private to the backends, which include it in ref/ref.h, cpu/cpu.h and cuda/cuda.h. LIN_OPERATIONS lists all operations but fbank,
- * which the CPU backend lacks.
+ * Private to the backends, which include it in ref/ref.h, cpu/cpu.h and cuda/cuda.h. LIN_OPERATIONS lists all operations but
+ * fbank, which the CPU backend lacks.
  */
 #ifndef LIN_OPERATIONS
-#define LIN_OPERATIONS(X)                                                                                                          \
-    X(weight_size) X(weights_pack) X(linear_forward) X(linear_backward_weight) X(layer_norm_forward)                               \
-    X(add_dropout_norm_forward) X(layer_norm_backward) X(dropout) X(add_dropout) X(relu_backward) X(stack_frames)                  \
-    X(add_sinusoid) X(conv_forward) X(conv_backward) X(attention_forward) X(attention_backward) X(log_softmax) X(softmax_rows)     \
-    X(softmax_rows_backward) X(ctc) X(label_smoothing)                                                                             \
+#define LIN_OPERATIONS(X)                                                                                                        \
+    X(weight_size) X(weights_pack) X(linear_forward) X(linear_backward_weight) X(layer_norm_forward)                             \
+    X(add_dropout_norm_forward) X(layer_norm_backward) X(dropout) X(add_dropout) X(relu_backward) X(stack_frames)                \
+    X(add_sinusoid) X(conv_forward) X(conv_backward) X(attention_forward) X(attention_backward) X(log_softmax) X(softmax_rows)   \
+    X(softmax_rows_backward) X(ctc) X(label_smoothing)                                                                           \
     X(tally_losses) X(sum_squares) X(clip) X(adam) X(gather) X(carry) X(greedy)
 
 /* The operations of the rivals, for backends that have them. */
-#define LIN_SOFTMAX_OPERATIONS(X)                                                                                                  \
+#define LIN_SOFTMAX_OPERATIONS(X)                                                                                                \
     X(softmax_forward) X(softmax_backward) X(softmax_scores) X(softmax_naive_forward) X(softmax_naive_backward)
-#define LIN_BLOCK_OPERATIONS(X)                                                                                                    \
+#define LIN_BLOCK_OPERATIONS(X)                                                                                                  \
     X(feedforward_forward) X(feedforward_backward) X(attention_block_forward) X(attention_block_backward) /* CUDA only */
 #define LIN_LSH_OPERATIONS(X) X(lsh_forward) X(lsh_backward)
 #define LIN_MAPPED_OPERATIONS(X) X(mapped_attention_forward) X(mapped_attention_backward)
@@ -83,8 +83,8 @@ void LIN_OP(attention_block_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw
 void LIN_OP(decayed_attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const LIN_REAL *gates, int constant,
                                        const lin_segments *segments, int H, int E, LIN_REAL *const *states, size_t at);
 void LIN_OP(decayed_attention_backward)(lin_exec *exec, LIN_REAL *dqkv, LIN_REAL *dgates, const LIN_REAL *dy, const LIN_REAL *qkv,
-                                        const LIN_REAL *gates, int constant, const LIN_REAL *y, const lin_segments *segments, int H,
-                                        int E);
+                                        const LIN_REAL *gates, int constant, const LIN_REAL *y, const lin_segments *segments,
+                                        int H, int E);
 
 void LIN_OP(softmax_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, const LIN_REAL *qkv, const lin_segments *segments, int H,
                              int E, int causal, const lin_cache *caches, int layer);
@@ -112,15 +112,16 @@ void LIN_OP(mapped_attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN
 void LIN_OP(lstm_forward)(lin_exec *exec, LIN_REAL *h, LIN_REAL *cells, LIN_REAL *gates, const LIN_REAL *packed,
                           const lin_segments *segments, int U, int directions, LIN_REAL *const *states, size_t at);
 void LIN_OP(lstm_backward)(lin_exec *exec, LIN_REAL *dgates, LIN_REAL *dR, const LIN_REAL *dh, const LIN_REAL *h,
-                           const LIN_REAL *cells, const LIN_REAL *gates, const LIN_REAL *packed, const lin_segments *segments, int U,
-                           int directions);
+                           const LIN_REAL *cells, const LIN_REAL *gates, const LIN_REAL *packed, const lin_segments *segments,
+                           int U, int directions);
 
 void LIN_OP(log_softmax)(lin_exec *exec, LIN_REAL *logp, const LIN_REAL *logits, int rows, int V);
 void LIN_OP(softmax_rows)(lin_exec *exec, LIN_REAL *p, const LIN_REAL *logits, int rows, int V);
 void LIN_OP(softmax_rows_backward)(lin_exec *exec, LIN_REAL *dlogits, const LIN_REAL *dp, const LIN_REAL *p, int rows, int V);
 void LIN_OP(ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
                  const int *labels, const int *label_offsets, int most_labels, int V, const double *scale);
-void LIN_OP(label_smoothing)(lin_exec *exec, LIN_REAL *dlogits, const LIN_REAL *logp, int rows, int V, double part, const double *scale);
+void LIN_OP(label_smoothing)(lin_exec *exec, LIN_REAL *dlogits, const LIN_REAL *logp, int rows, int V, double part,
+                             const double *scale);
 void LIN_OP(cross_entropy)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
                            const int *targets, int V, const double *scale);
 void LIN_OP(tally_losses)(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,

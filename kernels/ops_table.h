@@ -7,16 +7,17 @@ typedef struct LIN_OPS {
     const char *name; /* "ref", "cpu", "cuda" */
     int on_host;      /* the backend works in host memory: existing data need not be uploaded */
     int device;       /* the number of the GPU */
-    int sums_in_norm; /* the gradient of a bias before a norm costs less in layer_norm_backward than in linear_backward_weight. On a CPU
-                         it does not: there the latter sums dy while it copies it */
+    int sums_in_norm; /* the gradient of a bias before a norm costs less in layer_norm_backward than in linear_backward_weight. On
+                         a CPU it does not: there the latter sums dy while it copies it */
     int packs_halves; /* weights_pack takes weights in half precision */
-    lin_precision precision; /* of what exec_create makes. Weights are packed alike for fp32 and tf32: a copy of the table may have the other */
+    lin_precision precision; /* of what exec_create makes. Weights are packed alike for fp32 and tf32: a copy of the table may
+                                have the other */
 
     /* n_threads: 0 for one thread per core. */
     lin_status (*exec_create)(const struct LIN_OPS *ops, int n_threads, lin_exec **exec, lin_error *err);
     void (*exec_destroy)(lin_exec *exec);
 
-    /* ---- memory and order ---------------------------------------------------------------------------------------------------- */
+    /* ---- memory and order -------------------------------------------------------------------------------------------------- */
 
     /* A zeroed block in the backend's memory, 256-byte aligned on a GPU, 64 on a CPU. LIN_NO_MEMORY. memory_destroy accepts
      * NULL. */
@@ -27,8 +28,9 @@ typedef struct LIN_OPS {
     void (*staging_destroy)(lin_exec *exec, void *block);
     /* Host to backend. The caller may change `from` at once; within a staging block, only after waiting for a later fence. */
     void (*upload)(lin_exec *exec, void *to, const void *from, size_t bytes);
-    /* The same beside the operations in progress: it begins after fence i, before which `to` must have been used for the last time,
-     * and later operations wait for it. `from` may be changed after waiting for a later fence. Not while a graph is recorded. */
+    /* The same beside the operations in progress: it begins after fence i, before which `to` must have been used for the last
+     * time, and later operations wait for it. `from` may be changed after waiting for a later fence.
+     * Not while a graph is recorded. */
     void (*upload_beside)(lin_exec *exec, void *to, const void *from, size_t bytes, int i);
     /* Backend to host: waits for all earlier operations. */
     void (*download)(lin_exec *exec, void *to, const void *from, size_t bytes);
@@ -50,7 +52,7 @@ typedef struct LIN_OPS {
     void (*graph_launch)(lin_exec *exec, const lin_graph *graph);
     void (*graph_destroy)(lin_graph *graph);
 
-    /* ---- several GPUs: NULL on backends that work in host memory (train/comm.h) ----------------------------------------------- */
+    /* ---- several GPUs: NULL on backends that work in host memory (train/comm.h) -------------------------------------------- */
 
     /* A new name, for rank 0 to give to the others. LIN_UNSUPPORTED, with what to do, if there is no library for it (NCCL). */
     lin_status (*link_name)(lin_exec *exec, lin_link_name *name, lin_error *err);
@@ -59,9 +61,9 @@ typedef struct LIN_OPS {
                               lin_error *err);
     /* lost: the others have ended, so what was started is given up. */
     void (*link_destroy)(lin_link *link, int lost);
-    /* x [count] becomes the sum over all processes, added in the order of the ranks; block [size, bytes] receives the parts of all,
-     * each process having filled its own. Both begin after all earlier operations and run beside later ones, which may touch x or
-     * block only after link_wait; on all processes in the same order. */
+    /* x [count] becomes the sum over all processes, added in the order of the ranks; block [size, bytes] receives the parts of
+     * all, each process having filled its own. Both begin after all earlier operations and run beside later ones, which may touch
+     * x or block only after link_wait; on all processes in the same order. */
     void (*link_sum)(lin_link *link, LIN_REAL *x, size_t count);
     void (*link_gather)(lin_link *link, void *block, size_t bytes);
     /* Later operations wait for all sums and gathers. */
@@ -69,35 +71,36 @@ typedef struct LIN_OPS {
     /* Whether everything before the last link_wait is complete (or has failed); does not wait. */
     int (*link_idle)(lin_link *link);
 
-    /* ---- linear layers: y = x wᵀ + b ---------------------------------------------------------------------------------------- */
+    /* ---- linear layers: y = x wᵀ + b --------------------------------------------------------------------------------------- */
 
     /* Elements of the packed form of a weight matrix w [n, k]; the packed block must be 64-byte aligned. */
     size_t (*weight_size)(int n, int k);
     /* Packs w [n, k] of each item for y [rows, n] = x [rows, k] wᵀ; or, transposed, for dx [rows, k] = dy [rows, n] w: the packed
      * form of wᵀ, weight_size(k, n) elements, used by linear_forward(dx, dy, packed, NULL, rows, k, n, LIN_LINEAR). */
     void (*weights_pack)(lin_exec *exec, LIN_REAL *packed, const LIN_REAL *values, const lin_packing *items, int n_items);
-    /* y [rows, n] = act(x [rows, k] wᵀ + bias [n]); bias may be NULL. On the CPU a row's bits do not depend on the number of rows:
-     * the sum over k starts at +0 and runs in order, one fused multiply-add per term, and the bias is added last (bf16: in order
-     * over pairs; one instruction adds both products of a pair). */
+    /* y [rows, n] = act(x [rows, k] wᵀ + bias [n]); bias may be NULL. On the CPU a row's bits do not depend on the number of
+     * rows: the sum over k starts at +0 and runs in order, one fused multiply-add per term, and the bias is added last (bf16: in
+     * order over pairs; one instruction adds both products of a pair). */
     void (*linear_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *packed, const LIN_REAL *bias, int rows,
                            int n, int k, lin_activation act);
     /* dw [n, k] += dyᵀ x, db [n] += column sums of dy (db may be NULL); dy [rows, n], x [rows, k]. */
-    void (*linear_backward_weight)(lin_exec *exec, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x, int rows, int n,
-                                   int k);
+    void (*linear_backward_weight)(lin_exec *exec, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x, int rows,
+                                   int n, int k);
 
-    /* ---- between the linear layers ------------------------------------------------------------------------------------------ */
+    /* ---- between the linear layers ----------------------------------------------------------------------------------------- */
 
-    /* y = (x - mean) rstd gamma + beta per row, eps 1e-5, biased variance; stats [rows, 2] receives mean and rstd (may be NULL). */
+    /* y = (x - mean) rstd gamma + beta per row, eps 1e-5, biased variance;
+     * stats [rows, 2] receives mean and rstd (may be NULL). */
     void (*layer_norm_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x, const LIN_REAL *gamma,
                                const LIN_REAL *beta, int rows, int C);
-    /* The end of a block and the next norm: sum = x + dropout(r), then y and stats as layer_norm_forward(sum). sum may alias x, or
-     * be y, where it is not needed. */
+    /* The end of a block and the next norm: sum = x + dropout(r), then y and stats as layer_norm_forward(sum). sum may alias x,
+     * or be y, where it is not needed. */
     void (*add_dropout_norm_forward)(lin_exec *exec, LIN_REAL *sum, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x,
                                      const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows, int C,
                                      const lin_dropout *dropout);
     /* dx = residual + the norm's gradient (written), dgamma [C] +=, dbeta [C] +=; dy + more is the gradient of the norm's output.
-     * dropped (may be NULL) = dropout(dx): the gradient of the previous block. A second way around the norm begins either after it
-     * (more) or before it (residual): at least one of them is NULL. dx may alias dy, more or residual. db [C] (may be NULL) +=
+     * dropped (may be NULL) = dropout(dx): the gradient of the previous block. A second way around the norm begins either after
+     * it (more) or before it (residual): at least one of them is NULL. dx may alias dy, more or residual. db [C] (may be NULL) +=
      * column sums of dropped, or of dx if there is none: the gradient of the bias at the end of the previous block. */
     void (*layer_norm_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma, LIN_REAL *dbeta, LIN_REAL *db,
                                 const LIN_REAL *dy, const LIN_REAL *more, const LIN_REAL *residual, const LIN_REAL *x,
@@ -105,19 +108,20 @@ typedef struct LIN_OPS {
     /* y = dropout(x); its backward pass is the same operation. y may alias x. */
     void (*dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, size_t count, const lin_dropout *dropout);
     /* y = x + dropout(r). y may alias x. */
-    void (*add_dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *r, size_t count, const lin_dropout *dropout);
+    void (*add_dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *r, size_t count,
+                        const lin_dropout *dropout);
     /* dx = y > 0 ? dy * scale : 0: backward of relu, and of dropout(relu) with y its output and scale = 1/(1-p). dx may alias
      * dy. */
     void (*relu_backward)(lin_exec *exec, LIN_REAL *dx, const LIN_REAL *dy, const LIN_REAL *y, size_t count, double scale);
-    /* The feed-forward block in training: y = h w2ᵀ + b2 with h = dropout(relu(x w1ᵀ + b1)) [rows, F], x and y [rows, C], w1 [F, C]
-     * and w2 [C, F] packed. hidden [rows, F] receives what the backward pass needs, in the backend's own format (CUDA in bf16: h as
-     * bf16, the operands too). NULL on backends for which it would be the operations above (ref, CPU): there the network calls
-     * these. */
+    /* The feed-forward block in training: y = h w2ᵀ + b2 with h = dropout(relu(x w1ᵀ + b1)) [rows, F], x and y [rows, C], w1 [F,
+     * C] and w2 [C, F] packed. hidden [rows, F] receives what the backward pass needs, in the backend's own format (CUDA in bf16:
+     * h as bf16, the operands too). NULL on backends for which it would be the operations above (ref, CPU): there the network
+     * calls these. */
     void (*feedforward_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *hidden, const LIN_REAL *x, const LIN_REAL *w1,
                                 const LIN_REAL *b1, const LIN_REAL *w2, const LIN_REAL *b2, int rows, int C, int F,
                                 const lin_dropout *dropout);
-    /* dx (written), dw1 [F, C], db1 [F], dw2 [C, F], db2 [C] +=, with the weights packed transposed. d_hidden [rows, F] is scratch.
-     * hidden and d_hidden are 16-byte aligned, or both are not; dy then too. */
+    /* dx (written), dw1 [F, C], db1 [F], dw2 [C, F], db2 [C] +=, with the weights packed transposed. d_hidden [rows, F] is
+     * scratch. hidden and d_hidden are 16-byte aligned, or both are not; dy then too. */
     void (*feedforward_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw1, LIN_REAL *db1, LIN_REAL *dw2, LIN_REAL *db2,
                                  const LIN_REAL *dy, const LIN_REAL *x, const LIN_REAL *hidden, LIN_REAL *d_hidden,
                                  const LIN_REAL *w1, const LIN_REAL *w2, int rows, int C, int F, const lin_dropout *dropout);
@@ -129,30 +133,29 @@ typedef struct LIN_OPS {
      * t counted from the start of each utterance. */
     void (*add_sinusoid)(lin_exec *exec, LIN_REAL *x, const lin_segments *segments, int C);
 
-    /* ---- depthwise convolution with residual -------------------------------------------------------------------------------- */
+    /* ---- depthwise convolution with residual ------------------------------------------------------------------------------- */
 
     /* y[t,c] = x[t,c] + b[c] + sum_{j<K} w[j,c] x[t+after-K+1+j,c], w [K, C]: the last `after` of the K taps, 0..K-1, read later
-     * frames. Frames after the utterance are 0. Frames before it are read from tails[b] + at [K-1, C] if tails and tails[b] are not
-     * NULL, else they are 0. On return tails[b] + at holds the last K-1 inputs. Any split of the rows into calls that pass the tail
-     * on gives the same result (CPU: the same bits). after > 0: no tails. */
+     * frames. Frames after the utterance are 0. Frames before it are read from tails[b] + at [K-1, C] if tails and tails[b] are
+     * not NULL, else they are 0. On return tails[b] + at holds the last K-1 inputs. Any split of the rows into calls that pass
+     * the tail on gives the same result (CPU: the same bits). after > 0: no tails. */
     void (*conv_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *w, const LIN_REAL *bias,
                          const lin_segments *segments, int C, int K, int after, LIN_REAL *const *tails, size_t at);
     /* dx (written), dw [K, C] +=, db [C] +=; no tails. */
     void (*conv_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *x,
                           const LIN_REAL *w, const lin_segments *segments, int C, int K, int after);
 
-    /* ---- linear attention, φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, eq. 4-12) ------------------------------------------ */
+    /* ---- linear attention, φ(x) = elu(x) + 1 (Katharopoulos et al. 2020, eq. 4-12) ----------------------------------------- */
 
     /* y [rows, H E] from qkv [rows, 3, H, E] (before φ). Per head y_i = φ(q_i)ᵀ S / (φ(q_i)ᵀ z + 1e-6), where S = sum φ(k_j) v_jᵀ
-     * and
-      * z = sum φ(k_j) run over j <= i of the utterance (causal; a frame sees itself) or over all of its frames.
+     * and z = sum φ(k_j) run over j <= i of the utterance (causal; a frame sees itself) or over all of its frames.
      * causal only: states[b] + at, where states and states[b] are not NULL, is [H, E+1, E] (S, then z as row E): read as the sums
      * before the first row, and written as the sums after the last. Any split of the rows into calls gives the same result (CPU:
      * the same bits). */
-    void (*attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const lin_segments *segments, int H, int E, int causal,
-                              LIN_REAL *const *states, size_t at);
-    /* A hint, or NULL where it is of no use: the next operations with states use `count` elements at states[b] + at of B utterances.
-     * It holds until the next one; states is read until then. B = 0: none. */
+    void (*attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const lin_segments *segments, int H, int E,
+                              int causal, LIN_REAL *const *states, size_t at);
+    /* A hint, or NULL where it is of no use: the next operations with states use `count` elements at states[b] + at of B
+     * utterances. It holds until the next one; states is read until then. B = 0: none. */
     void (*expect_states)(lin_exec *exec, LIN_REAL *const *states, int B, size_t at, size_t count);
     /* dqkv (written) from dy, qkv and the forward's y. No states. Causal: eq. 13-15 and Algorithm 1. */
     void (*attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
@@ -160,97 +163,101 @@ typedef struct LIN_OPS {
 
     /* The same, causal, with sums that forget (method of Sun et al. 2023, retentive networks; Yang et al. 2023, gated linear
      * attention): S_i = a_i S_{i-1} + φ(k_i) v_iᵀ and z_i = a_i z_{i-1} + φ(k_i), with a = sigmoid(g)^(1/16) for a gate g of each
-     * row and head; gates below -80 count as -80. gates [rows, H]; or, with constant = 1, [H], the same for all rows. y, states and
-     * at as in attention_forward. CPU: with gates from 25 on a is 1, and the bits are those of attention_forward. CUDA: E at most
-     * 256. */
+     * row and head; gates below -80 count as -80. gates [rows, H]; or, with constant = 1, [H], the same for all rows. y, states
+     * and at as in attention_forward. CPU: with gates from 25 on a is 1, and the bits are those of attention_forward. CUDA: E at
+     * most 256. */
     void (*decayed_attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const LIN_REAL *gates, int constant,
                                       const lin_segments *segments, int H, int E, LIN_REAL *const *states, size_t at);
     /* dqkv and dgates [rows, H] (written); dgates may be NULL. No states. */
     void (*decayed_attention_backward)(lin_exec *exec, LIN_REAL *dqkv, LIN_REAL *dgates, const LIN_REAL *dy, const LIN_REAL *qkv,
-                                       const LIN_REAL *gates, int constant, const LIN_REAL *y, const lin_segments *segments, int H,
-                                       int E);
+                                       const LIN_REAL *gates, int constant, const LIN_REAL *y, const lin_segments *segments,
+                                       int H, int E);
 
     /* The attention block in training: out = y woutᵀ + bout with y = attention_forward(qkv), qkv = x wqkvᵀ + bqkv; x, y and out
      * [rows, C], C = H E, wqkv [3C, C] and wout [C, C] packed. qkv [rows, 3C], y and operands [rows, C] receive what the backward
-     * pass needs, operands in the backend's own format (CUDA in bf16: x and y as bf16; NULL in other precisions). NULL on backends
-     * for which it would be the operations above (ref, CPU): there the network calls these. */
-    void (*attention_block_forward)(lin_exec *exec, LIN_REAL *out, LIN_REAL *qkv, LIN_REAL *y, LIN_REAL *operands, const LIN_REAL *x,
-                                    const LIN_REAL *wqkv, const LIN_REAL *bqkv, const LIN_REAL *wout, const LIN_REAL *bout,
-                                    const lin_segments *segments, int H, int E, int causal);
+     * pass needs, operands in the backend's own format (CUDA in bf16: x and y as bf16; NULL in other precisions). NULL on
+     * backends for which it would be the operations above (ref, CPU): there the network calls these. */
+    void (*attention_block_forward)(lin_exec *exec, LIN_REAL *out, LIN_REAL *qkv, LIN_REAL *y, LIN_REAL *operands,
+                                    const LIN_REAL *x, const LIN_REAL *wqkv, const LIN_REAL *bqkv, const LIN_REAL *wout,
+                                    const LIN_REAL *bout, const lin_segments *segments, int H, int E, int causal);
     /* dx (written), dwqkv, dbqkv, dwout += from dy, with the weights packed transposed; the gradient of bout is that of
-     * layer_norm_backward (sums_in_norm). d_qkv [rows, 3C] is scratch. operands and d_qkv are 16-byte aligned, or both are not. */
+     * layer_norm_backward (sums_in_norm). d_qkv [rows, 3C] is scratch.
+     * operands and d_qkv are 16-byte aligned, or both are not. */
     void (*attention_block_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dwqkv, LIN_REAL *dbqkv, LIN_REAL *dwout,
                                      const LIN_REAL *dy, const LIN_REAL *x, const LIN_REAL *qkv, const LIN_REAL *y,
                                      const LIN_REAL *operands, LIN_REAL *d_qkv, const LIN_REAL *wqkv, const LIN_REAL *wout,
                                      const lin_segments *segments, int H, int E, int causal);
 
-    /* ---- softmax attention (Vaswani et al. 2017): the rival, in two implementations ------------------------------------------ */
+    /* ---- softmax attention (Vaswani et al. 2017): the rival, in two implementations ---------------------------------------- */
 
-    /* y [rows, H E] from qkv [rows, 3, H, E]: y_i = sum_j p_ij v_j with p_i = softmax_j(q_i k_j / sqrt(E)), j <= i (causal) or all
-     * frames of the utterance. In tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et al. 2022): nothing of
-     * size T x T is kept. lse [rows, H] receives ln sum_j exp(q_i k_j / sqrt(E)), for the backward pass; may be NULL.
-     * caches (NULL, or [B]; causal only; supplement C.1): keys and values of the utterance's earlier frames; those of its rows are
-     * appended at caches[b].n, for which there must be room; n itself is the caller's to advance after the last layer. Like states,
-     * caches is in the backend's memory: n is read when the operation runs, so one graph serves all steps. Any split of the rows
-     * into calls gives the same result (CPU: the same bits). CUDA: E at most 256. */
-    void (*softmax_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, const LIN_REAL *qkv, const lin_segments *segments, int H, int E,
-                            int causal, const lin_cache *caches, int layer);
+    /* y [rows, H E] from qkv [rows, 3, H, E]: y_i = sum_j p_ij v_j with p_i = softmax_j(q_i k_j / sqrt(E)), j <= i (causal) or
+     * all frames of the utterance. In tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et al. 2022): nothing
+     * of size T x T is kept. lse [rows, H] receives ln sum_j exp(q_i k_j / sqrt(E)), for the backward pass; may be NULL.
+     * caches (NULL, or [B]; causal only; supplement C.1): keys and values of the utterance's earlier frames; those of its rows
+     * are appended at caches[b].n, for which there must be room; n itself is the caller's to advance after the last layer. Like
+     * states, caches is in the backend's memory: n is read when the operation runs, so one graph serves all steps. Any split of
+     * the rows into calls gives the same result (CPU: the same bits). CUDA: E at most 256. */
+    void (*softmax_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, const LIN_REAL *qkv, const lin_segments *segments, int H,
+                            int E, int causal, const lin_cache *caches, int layer);
     /* dqkv (written) from dy, qkv and the forward's y and lse. No caches. */
     void (*softmax_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                              const LIN_REAL *lse, const lin_segments *segments, int H, int E, int causal);
     /* The same as the paper timed it: all scores, then their softmax, then the product with the values. p: the probabilities, [H,
      * T, T] of each utterance, concatenated; softmax_scores(segments on the host, H) elements. The backward pass overwrites p. */
     size_t (*softmax_scores)(const int *offsets, int B, int H);
-    void (*softmax_naive_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *p, const LIN_REAL *qkv, const lin_segments *segments, int H,
-                                  int E, int causal);
+    void (*softmax_naive_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *p, const LIN_REAL *qkv, const lin_segments *segments,
+                                  int H, int E, int causal);
     void (*softmax_naive_backward)(lin_exec *exec, LIN_REAL *dqkv, LIN_REAL *p, const LIN_REAL *dy, const LIN_REAL *qkv,
                                    const LIN_REAL *y, const lin_segments *segments, int H, int E, int causal);
 
-    /* ---- LSH attention (Reformer; Kitaev et al. 2020) ------------------------------------------------------------------------ */
+    /* ---- LSH attention (Reformer; Kitaev et al. 2020) ---------------------------------------------------------------------- */
 
     /* y [rows, H E] from qv [rows, 2, H, E]: queries that are the keys as well, and values. In each of `rounds` rounds the frames
      * of an utterance are sorted, stably, by bucket = argmax [q R; -q R] (lowest index on a tie) and divided into chunks of
-     * `chunk`, the last one shorter; a frame sees its chunk and the one before it (the first chunk: only itself), causal: only j <=
-     * i. Score of query i and key j: q_i k_j / sqrt(E), k_j = q_j / |q_j| (norms below 1e-6 count as 1e-6); of a frame with itself
-     * -1e5, so that it counts only where there is no other. Rounds are weighted by their sums of exponentials: y_i is one softmax
-     * over the keys of all rounds, a key found in r rounds counted r times.
-     * Buckets of an utterance of T frames: 2 min(rotations, max(1, ceil(T / (2 chunk)))), with the first half as many columns of R
-     * [rounds, H, E, rotations]; rotations is at most 65,536. order [rounds, H, rows] (T frame numbers of each utterance, in sorted
-     * order, from its offset on) and lse [rows, H] are kept for the backward pass. T is not limited: the CPU stores buckets in
-     * lse. */
+     * `chunk`, the last one shorter; a frame sees its chunk and the one before it (the first chunk: only itself), causal: only j
+     * <= i. Score of query i and key j: q_i k_j / sqrt(E), k_j = q_j / |q_j| (norms below 1e-6 count as 1e-6); of a frame with
+     * itself -1e5, so that it counts only where there is no other. Rounds are weighted by their sums of exponentials: y_i is one
+     * softmax over the keys of all rounds, a key found in r rounds counted r times.
+     * Buckets of an utterance of T frames: 2 min(rotations, max(1, ceil(T / (2 chunk)))), with the first half as many columns of
+     * R [rounds, H, E, rotations]; rotations is at most 65,536. order [rounds, H, rows] (T frame numbers of each utterance, in
+     * sorted order, from its offset on) and lse [rows, H] are kept for the backward pass. T is not limited: the CPU stores
+     * buckets in lse. */
     void (*lsh_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, int *order, const LIN_REAL *qv, const LIN_REAL *R,
                         const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal);
     /* dqv (written); the order is a constant. */
-    void (*lsh_backward)(lin_exec *exec, LIN_REAL *dqv, const LIN_REAL *dy, const LIN_REAL *qv, const LIN_REAL *y, const LIN_REAL *lse,
-                         const int *order, const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal);
+    void (*lsh_backward)(lin_exec *exec, LIN_REAL *dqv, const LIN_REAL *dy, const LIN_REAL *qv, const LIN_REAL *y,
+                         const LIN_REAL *lse, const int *order, const lin_segments *segments, const lin_lsh *lsh, int H, int E,
+                         int causal);
 
-    /* ---- linear attention with other feature maps ---------------------------------------------------------------------------- */
+    /* ---- linear attention with other feature maps -------------------------------------------------------------------------- */
 
-    /* As attention_forward, with φ of the map in place of elu + 1. omega [H, D, E] for LIN_MAP_RANDOM, else NULL. states[b] + at is
-     * [H, D, E+1]: row d is S_d, then z_d. */
+    /* As attention_forward, with φ of the map in place of elu + 1. omega [H, D, E] for LIN_MAP_RANDOM, else NULL. states[b] + at
+     * is [H, D, E+1]: row d is S_d, then z_d. */
     void (*mapped_attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const LIN_REAL *omega,
                                      const lin_segments *segments, const lin_map *map, int H, int E, int causal,
                                      LIN_REAL *const *states, size_t at);
-    void (*mapped_attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *omega,
-                                      const LIN_REAL *y, const lin_segments *segments, const lin_map *map, int H, int E, int causal);
+    void (*mapped_attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv,
+                                      const LIN_REAL *omega, const LIN_REAL *y, const lin_segments *segments, const lin_map *map,
+                                      int H, int E, int causal);
 
-    /* ---- LSTM (Hochreiter & Schmidhuber 1997; gates as in PyTorch) ----------------------------------------------------------- */
+    /* ---- LSTM (Hochreiter & Schmidhuber 1997; gates as in PyTorch) --------------------------------------------------------- */
 
     /* One layer, in one (directions 1) or both directions of time (2: the second runs from the last frame to the first). gates
-     * [rows, directions, 4, U] holds W x + b for the gates i, f, g, o; on return their activations: sigmoid, sigmoid, tanh, sigmoid
-     * of these plus R h_{t-1}. c_t = f c_{t-1} + i g in cells [rows, directions, U]; h_t = o tanh(c_t) in h [rows, directions, U].
-     * packed: R [4U, U] of each direction, packed as for linear_forward, each at a multiple of weight_size(4U, U) rounded up to 16.
-     * directions 1 only: states[b] + at, where states and states[b] are not NULL, is [2, U], h and c: read as those before the
-     * first row, and written as those after the last. Any split of the rows into calls gives the same result (CPU: the same
-     * bits). */
+     * [rows, directions, 4, U] holds W x + b for the gates i, f, g, o; on return their activations: sigmoid, sigmoid, tanh,
+     * sigmoid of these plus R h_{t-1}. c_t = f c_{t-1} + i g in cells [rows, directions, U]; h_t = o tanh(c_t) in h [rows,
+     * directions, U]. packed: R [4U, U] of each direction, packed as for linear_forward, each at a multiple of weight_size(4U, U)
+     * rounded up to 16. directions 1 only: states[b] + at, where states and states[b] are not NULL, is [2, U], h and c: read as
+     * those before the first row, and written as those after the last. Any split of the rows into calls gives the same result
+     * (CPU: the same bits). */
     void (*lstm_forward)(lin_exec *exec, LIN_REAL *h, LIN_REAL *cells, LIN_REAL *gates, const LIN_REAL *packed,
                          const lin_segments *segments, int U, int directions, LIN_REAL *const *states, size_t at);
     /* dgates (written) = gradient of W x + b; dR [directions, 4U, U] +=; from dh and the forward's h, cells and gates. packed: R
      * transposed (packed as for dx), each at a multiple of weight_size(U, 4U) rounded up to 16. No states. */
-    void (*lstm_backward)(lin_exec *exec, LIN_REAL *dgates, LIN_REAL *dR, const LIN_REAL *dh, const LIN_REAL *h, const LIN_REAL *cells,
-                          const LIN_REAL *gates, const LIN_REAL *packed, const lin_segments *segments, int U, int directions);
+    void (*lstm_backward)(lin_exec *exec, LIN_REAL *dgates, LIN_REAL *dR, const LIN_REAL *dh, const LIN_REAL *h,
+                          const LIN_REAL *cells, const LIN_REAL *gates, const LIN_REAL *packed, const lin_segments *segments,
+                          int U, int directions);
 
-    /* ---- outputs and losses ------------------------------------------------------------------------------------------------- */
+    /* ---- outputs and losses ------------------------------------------------------------------------------------------------ */
 
     /* logp may alias logits. */
     void (*log_softmax)(lin_exec *exec, LIN_REAL *logp, const LIN_REAL *logits, int rows, int V);
@@ -263,23 +270,25 @@ typedef struct LIN_OPS {
      * repeats); its gradient rows are then 0. If an utterance has more labels than frames, its labels are not read. most_labels:
      * at least the number of labels of every other utterance. dlogits [rows, V] (written) = *scale * d loss / d logits; NULL for
      * the loss alone. dlogits must not alias logp. */
-    void (*ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments, const int *labels,
-                const int *label_offsets, int most_labels, int V, const double *scale);
+    void (*ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
+                const int *labels, const int *label_offsets, int most_labels, int V, const double *scale);
     /* Label smoothing of a CTC loss (Kim et al. 2018, section 4.3): from the gradient of the loss, that of (1 - part) loss + part
-     * times the sum over the frames of KL(p || uniform). dlogits = (1 - part) dlogits + part *scale p (logp - sum_v p_v logp_v), p
-     * = e^logp. */
-    void (*label_smoothing)(lin_exec *exec, LIN_REAL *dlogits, const LIN_REAL *logp, int rows, int V, double part, const double *scale);
-    /* Cross entropy of every frame with a target of its own. targets [rows]: 0..V-1, or -1 for a frame that does not count. loss[b]
-     * receives -sum logp[t, targets[t]] over the frames of utterance b, summed in order in double. dlogits [rows, V] (written) =
-     * *scale * d loss / d logits = *scale * (e^logp - onehot(target)), 0 in frames that do not count; NULL for the loss alone. It
-     * may alias logp. */
+     * times the sum over the frames of KL(p || uniform). dlogits = (1 - part) dlogits + part *scale p (logp - sum_v p_v logp_v),
+     * p = e^logp. */
+    void (*label_smoothing)(lin_exec *exec, LIN_REAL *dlogits, const LIN_REAL *logp, int rows, int V, double part,
+                            const double *scale);
+    /* Cross entropy of every frame with a target of its own. targets [rows]: 0..V-1, or -1 for a frame that does not count.
+     * loss[b] receives -sum logp[t, targets[t]] over the frames of utterance b, summed in order in double. dlogits [rows, V]
+     * (written) = *scale * d loss / d logits = *scale * (e^logp - onehot(target)), 0 in frames that do not count; NULL for the
+     * loss alone. It may alias logp. */
     void (*cross_entropy)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
                           const int *targets, int V, const double *scale);
     /* tally->loss += the losses, in order, of utterances with no more labels than frames; a negative or non-finite one sets
      * tally->bad. */
-    void (*tally_losses)(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments, const int *label_offsets);
+    void (*tally_losses)(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,
+                         const int *label_offsets);
 
-    /* ---- optimiser ----------------------------------------------------------------------------------------------------------- */
+    /* ---- optimiser --------------------------------------------------------------------------------------------------------- */
 
     /* norms[i] = sum of squares of tensor i, summed in double. */
     void (*sum_squares)(lin_exec *exec, double *norms, const LIN_REAL *x, const lin_tensors *tensors);
@@ -291,10 +300,12 @@ typedef struct LIN_OPS {
     void (*adam)(lin_exec *exec, LIN_REAL *p, const LIN_REAL *grad, LIN_REAL *m, LIN_REAL *v, const lin_tensors *tensors,
                  const double *scale, const lin_adam_step *step, const lin_tally *tally);
 
-    /* ---- data and streams ---------------------------------------------------------------------------------------------------- */
+    /* ---- data and streams -------------------------------------------------------------------------------------------------- */
 
-    /* x [rows, D]: the frames of items [B], in the acoustics of each (kernels/acoustics.h), normalised, with the masked parts 0. */
-    void (*gather)(lin_exec *exec, LIN_REAL *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D);
+    /* x [rows, D]: the frames of items [B], in the acoustics of each (kernels/acoustics.h), normalised,
+     * with the masked parts 0. */
+    void (*gather)(lin_exec *exec, LIN_REAL *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments,
+                   int D);
     /* Prepends a stream's kept rows to its new ones. y [out rows, width]: for utterance b the first have[b] rows of tails[b] +
      * at, then its rows of x [in rows, width], as divided by `out`. tails[b] + at then receives the last keep[b] of them. If
      * tails[b] is NULL, have[b] and keep[b] are 0. */

@@ -25,7 +25,7 @@ int lin_bench_attention(const lin_parsed *parsed);
 int lin_bench_copy(const lin_parsed *parsed);
 int lin_bench_latency(const lin_parsed *parsed);
 
-/* ---- variants of the network (bench_variants.c) ------------------------------------------------------------------------------ */
+/* ---- variants of the network (bench_variants.c) ---------------------------------------------------------------------------- */
 
 typedef enum lin_bench_kind {
     LIN_BENCH_LINEAR, LIN_BENCH_SOFTMAX, LIN_BENCH_NAIVE, LIN_BENCH_LSH, LIN_BENCH_POLY2, LIN_BENCH_RANDOM, LIN_BENCH_LSTM
@@ -33,7 +33,8 @@ typedef enum lin_bench_kind {
 
 enum { LIN_BENCH_VARIANTS = 16, LIN_BENCH_LSH_CHUNK = 32, LIN_BENCH_LSTM_WIDTH = 320, LIN_BENCH_LSTM_LAYERS = 3 };
 
-/* name: "linear", "softmax", "softmax-naive", "lsh-4", "poly2", "random-128", "lstm". count: rounds of lsh, features of random. */
+/* name: "linear", "softmax", "softmax-naive", "lsh-4", "poly2", "random-128", "lstm".
+ * count: rounds of lsh, features of random. */
 typedef struct lin_bench_variant {
     char name[32];
     lin_bench_kind kind;
@@ -46,7 +47,7 @@ lin_status lin_bench_variants(const char *list, lin_bench_variant variants[LIN_B
 /* Makes a network of this variant: sets the fields of the variant, and sets those that it does not have to 0. */
 void lin_bench_apply(const lin_bench_variant *variant, lin_config *config);
 
-/* ---- measuring (bench_variants.c) -------------------------------------------------------------------------------------------- */
+/* ---- measuring (bench_variants.c) ------------------------------------------------------------------------------------------ */
 
 /* Bytes of memory that are free: of the machine, or of the backend's GPU; 0 if unknown. */
 double lin_bench_free_bytes(const lin_ops *ops);
@@ -58,7 +59,8 @@ double lin_bench_peak(void);
 double lin_bench_median(double *values, int n);
 /* Comment lines at the head of a table: the command, the device, its instruction set or name, threads. */
 void lin_bench_head(lin_buffer *out, const char *name, const lin_ops *ops, int threads);
-/* Writes the table to path, or to standard output if it is NULL, unless status is an error; frees it. The program's exit status. */
+/* Writes the table to path, or to standard output if it is NULL, unless status is an error; frees it.
+ * The program's exit status. */
 int lin_bench_end(lin_buffer *out, const char *path, lin_status status, lin_error *err);
 
 #endif

@@ -53,7 +53,7 @@ typedef struct cost {
     char why[160];
 } cost;
 
-/* ---- the network ------------------------------------------------------------------------------------------------------------ */
+/* ---- the network ----------------------------------------------------------------------------------------------------------- */
 
 static lin_config network_of(const lin_bench_values *v, const lin_bench_variant *variant)
 {
@@ -112,7 +112,7 @@ static void end(runner *r)
     lin_model_destroy(r->model);
 }
 
-/* ---- caches of softmax attention -------------------------------------------------------------------------------------------- */
+/* ---- caches of softmax attention ------------------------------------------------------------------------------------------- */
 
 // Random numbers in [-1, 1): a piece, again and again.
 static void fill(runner *r, float *to, size_t n)
@@ -188,7 +188,7 @@ static lin_status make_caches(runner *r, int n, double limit, cost *c, lin_error
     return r->ops->finish(r->exec, err);
 }
 
-/* ---- a point ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a point --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status chunk(runner *r, double *seconds, double *cpu, lin_error *err)
 {
@@ -236,7 +236,7 @@ static lin_status measure(runner *r, double elapsed_s, double limit, cost *c, li
     return status;
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 static void write_row(lin_buffer *out, const runner *r, const lin_bench_variant *variant, double elapsed_s, const cost *c)
 {
@@ -288,7 +288,7 @@ int lin_bench_latency(const lin_parsed *parsed)
     lin_error err = {0};
     lin_status status = lin_bench_variants(v->variants ? v->variants : "linear,softmax,lstm", variants, &n, &err);
     if (status != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (v->batch > MOST_STREAMS) return lin_misuse(parsed, "--batch is at most %d", MOST_STREAMS);
+    if (v->batch > MOST_STREAMS) return lin_misuse(parsed, "--set batch is at most %d", MOST_STREAMS);
     for (int i = 0; i < n; i++) {
         const lin_config c = network_of(v, &variants[i]);
         const char *why = lin_config_why_not_stream(&c);
@@ -299,7 +299,8 @@ int lin_bench_latency(const lin_parsed *parsed)
         lin_bench_head(&out, "latency", ops, v->threads ? v->threads : 1);
         lin_buffer_format(&out, "# networks of section 4.3, causal, a row every %d ms, chunks of %d row%s, streams at once: %d\n",
                           10 * v->stack, v->chunk, v->chunk == 1 ? "" : "s", v->batch ? v->batch : 1);
-        lin_buffer_text(&out, "variant\telapsed_s\tstreams\tchunk_ms\tms\tbest_ms\tcpu_ms\tms_per_s\tbytes\tone_layer\tleft_out\n");
+        lin_buffer_text(&out,
+                        "variant\telapsed_s\tstreams\tchunk_ms\tms\tbest_ms\tcpu_ms\tms_per_s\tbytes\tone_layer\tleft_out\n");
     }
     for (int i = 0; i < n && status == LIN_OK; i++) {
         status = all_times(v, ops, &variants[i], &out, &err);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "app/common.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -51,7 +51,7 @@ typedef struct bench {
     lin_progress progress;
 } bench;
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 // Ten seconds of noise that swells four times a second, as speech does.
 static lin_status make_noise(speech *s, int rate_hz, lin_error *err)
@@ -77,7 +77,8 @@ static lin_status read_speech(speech *s, const char *path, lin_error *err)
     *s = (speech){.rate_hz = lin_audio_info(audio)->rate_hz, .channels = lin_audio_info(audio)->channels};
     while (status == LIN_OK && n > 0) {
         status = lin_grow(&s->samples, &room, (size_t)(s->frames + BLOCK) * (size_t)s->channels, sizeof *s->samples, path, err);
-        if (status == LIN_OK) status = lin_audio_read(audio, s->samples + (size_t)s->frames * (size_t)s->channels, BLOCK, &n, err);
+        if (status == LIN_OK)
+            status = lin_audio_read(audio, s->samples + (size_t)s->frames * (size_t)s->channels, BLOCK, &n, err);
         if (status == LIN_OK) s->frames += n;
         if (s->frames > 600 * s->rate_hz) break; // ten minutes are variety enough
     }
@@ -85,7 +86,7 @@ static lin_status read_speech(speech *s, const char *path, lin_error *err)
     return status;
 }
 
-/* ---- a trial ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a trial --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct producer {
     pthread_t thread;
@@ -95,7 +96,8 @@ typedef struct producer {
     int first, n, all; /* its streams, and how many there are */
     double begun, ends, counts_from;
     lin_lags late;
-    int counts;         // the first one: it begins the counting, since the main thread may wait for a processor that the engine fills
+    int counts;         // the first one: it begins the counting, since the main thread may wait for a processor that the engine
+                        // fills
     double busy, bytes; // when it began: processor time, resident memory
 } producer;
 
@@ -183,8 +185,8 @@ static lin_status say(const bench *b, lin_engine *engine, const lin_engine_id *i
         producer *p = &producers[started];
         const int first = (int)((long long)t->streams * started / n_producers);
         *p = (producer){.b = b, .engine = engine, .ids = ids, .first = first,
-                        .n = (int)((long long)t->streams * (started + 1) / n_producers) - first, .all = t->streams, .begun = begun,
-                        .ends = ends, .counts_from = counts_from, .counts = started == 0};
+                        .n = (int)((long long)t->streams * (started + 1) / n_producers) - first, .all = t->streams,
+                        .begun = begun, .ends = ends, .counts_from = counts_from, .counts = started == 0};
         if (pthread_create(&p->thread, NULL, produce, p) != 0) {
             status = lin_fail(err, LIN_NO_MEMORY, "cannot start a thread");
             break;
@@ -235,7 +237,7 @@ static lin_status try(const bench *b, int streams, trial *t, lin_error *err)
     return status;
 }
 
-/* ---- the report ------------------------------------------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------------------------------------ */
 
 static void member(lin_buffer *out, const char *name, double value, int digits)
 {
@@ -344,9 +346,10 @@ static void describe(bench *b)
     const char *precision = choice == LIN_MODEL_BF16 ? "bf16" : choice == LIN_MODEL_AUTO && on_gpu ? "tf32" : "fp32";
     const char *device = on_gpu ? "cuda" : lin_cpu_isa();
     snprintf(text, sizeof text,
-             b->values->json ? "{\"device\": \"%s\", \"precision\": \"%s\", \"layers\": %d, \"width\": %d, \"row_ms\": %g, "
-                               "\"chunk_ms\": %g, \"state_bytes\": %zu, "
-                             : "%s, %s; %d layers of width %d, a row every %g ms; chunks of %g ms; %zu bytes of attention state\n",
+             b->values->json
+                 ? "{\"device\": \"%s\", \"precision\": \"%s\", \"layers\": %d, \"width\": %d, \"row_ms\": %g, "
+                   "\"chunk_ms\": %g, \"state_bytes\": %zu, "
+                 : "%s, %s; %d layers of width %d, a row every %g ms; chunks of %g ms; %zu bytes of attention state\n",
              device, precision, c->layers, lin_config_width(c), 1e3 * b->recognizer->row_seconds, b->values->chunk_ms,
              lin_stream_attention_bytes(b->recognizer->encoder));
     lin_buffer_text(&b->out, text);
@@ -372,7 +375,7 @@ static void conclude(bench *b, const trial *best)
     lin_buffer_text(&b->out, text);
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------------------------------------- */
 
 static lin_status trial_of(bench *b, int streams, trial *t, lin_error *err)
 {

@@ -29,25 +29,27 @@ static const lin_option options[] = {
      .help = "One curve for each text of this column, in order of first appearance"},
     {.name = "low", .type = LIN_OPTION_STRING, .at = AT(low), .value = "COLUMN", .help = "Lower ends of error bars"},
     {.name = "high", .type = LIN_OPTION_STRING, .at = AT(high), .value = "COLUMN",
-     .help = "Upper ends of error bars. Without these two, rows of a curve with the same x become their mean, with a bar from the "
-             "lowest to the highest"},
+     .help = "Upper ends of error bars. Without these two, rows of a curve with the same x become their mean, with a bar from "
+             "the lowest to the highest"},
     {.type = LIN_OPTION_HEADING, .help = "Axes"},
-    {.name = "x-scale", .type = LIN_OPTION_CHOICE, .at = AT(x_scale), .text = "linear", .choices = "linear|log|log2",
-     .help = "Scale of the x axis; log2 has its ticks at powers of two"},
-    {.name = "y-scale", .type = LIN_OPTION_CHOICE, .at = AT(y_scale), .text = "linear", .choices = "linear|log|log2",
-     .help = "Scale of the y axis"},
-    {.name = "x-range", .type = LIN_OPTION_NUMBERS, .at = AT(x_range), .min = -1e30, .max = 1e30, .value = "FROM,TO",
-     .help = "Ends of the x axis instead of those of the data"},
-    {.name = "y-range", .type = LIN_OPTION_NUMBERS, .at = AT(y_range), .min = -1e30, .max = 1e30, .value = "FROM,TO",
-     .help = "Ends of the y axis instead of those of the data"},
-    {.name = "x-factor", .type = LIN_OPTION_DOUBLE, .at = AT(x_factor), .text = "1", .min = -1e30, .max = 1e30,
+    {.name = "x-scale", .under = "axes", .type = LIN_OPTION_CHOICE, .at = AT(x_scale), .text = "linear",
+     .choices = "linear|log|log2", .help = "Scale of the x axis; log2 has its ticks at powers of two"},
+    {.name = "y-scale", .under = "axes", .type = LIN_OPTION_CHOICE, .at = AT(y_scale), .text = "linear",
+     .choices = "linear|log|log2", .help = "Scale of the y axis"},
+    {.name = "x-range", .under = "axes", .type = LIN_OPTION_NUMBERS, .at = AT(x_range), .min = -1e30, .max = 1e30,
+     .value = "FROM,TO", .help = "Ends of the x axis instead of those of the data"},
+    {.name = "y-range", .under = "axes", .type = LIN_OPTION_NUMBERS, .at = AT(y_range), .min = -1e30, .max = 1e30,
+     .value = "FROM,TO", .help = "Ends of the y axis instead of those of the data"},
+    {.name = "x-factor", .under = "axes", .type = LIN_OPTION_DOUBLE, .at = AT(x_factor), .text = "1", .min = -1e30, .max = 1e30,
      .help = "Multiply x by this: a change of unit"},
-    {.name = "y-factor", .type = LIN_OPTION_DOUBLE, .at = AT(y_factor), .text = "1", .min = -1e30, .max = 1e30,
+    {.name = "y-factor", .under = "axes", .type = LIN_OPTION_DOUBLE, .at = AT(y_factor), .text = "1", .min = -1e30, .max = 1e30,
      .help = "Multiply y by this"},
     {.type = LIN_OPTION_HEADING, .help = "Texts"},
+    {.name = "axes", .type = LIN_OPTION_SETTINGS, .help = "Scales of the axes"},
     {.name = "title", .type = LIN_OPTION_STRING, .at = AT(title), .text = "", .help = "Title"},
     {.name = "note", .type = LIN_OPTION_STRING, .at = AT(note), .text = "", .help = "A small line below the title"},
-    {.name = "x-label", .type = LIN_OPTION_STRING, .at = AT(x_label), .help = "Label of the x axis; if not given, its column's name"},
+    {.name = "x-label", .type = LIN_OPTION_STRING, .at = AT(x_label),
+     .help = "Label of the x axis; if not given, its column's name"},
     {.name = "y-label", .type = LIN_OPTION_STRING, .at = AT(y_label), .help = "Label of the y axis"},
     {.type = LIN_OPTION_END},
 };
@@ -235,8 +237,8 @@ static int run(lin_parsed *parsed)
     static plot p;
     p = (plot){.v = v};
     const char *wrong_x = wrong_range(&v->x_range, v->x_scale), *wrong_y = wrong_range(&v->y_range, v->y_scale);
-    if (wrong_x[0]) return lin_misuse(parsed, "--x-range %s", wrong_x);
-    if (wrong_y[0]) return lin_misuse(parsed, "--y-range %s", wrong_y);
+    if (wrong_x[0]) return lin_misuse(parsed, "--axes x-range %s", wrong_x);
+    if (wrong_y[0]) return lin_misuse(parsed, "--axes y-range %s", wrong_y);
     if (!v->low != !v->high) return lin_misuse(parsed, "--low and --high belong together");
     lin_status status = LIN_OK;
     for (int i = 0; i < parsed->operands.count && status == LIN_OK; i++) status = read_table(&p, parsed->operands.items[i], &err);
@@ -252,11 +254,12 @@ const lin_command lin_command_plot = {
     .name = "plot",
     .operands = "TABLE...",
     .summary = "draw columns of a table as a chart",
-    .description = "Reads tables of cells separated by tabs, whose first line names the columns, and writes a chart as SVG. A row "
-                   "whose x or y is empty or '-' is skipped, and so are lines that begin with '#'. The rows of several tables are "
-                   "drawn together.",
+    .description =
+        "Reads tables of cells separated by tabs, whose first line names the columns, and writes a chart as SVG. A row "
+        "whose x or y is empty or '-' is skipped, and so are lines that begin with '#'. The rows of several tables are "
+        "drawn together.",
     .examples = "  linnet plot run/log.tsv --x epoch --y dev_per_percent --y-label 'dev PER (%)' -o per.svg\n"
-                "  linnet plot time.tsv --x frames --y ms --by attention --x-scale log2 --y-scale log -o time.svg",
+                "  linnet plot time.tsv --x frames --y ms --by attention --axes x-scale=log2,y-scale=log -o time.svg",
     .options = options,
     .values_size = sizeof(plot_values),
     .min_operands = 1,

@@ -11,8 +11,8 @@ enum { MARK_ALL = 60, MARKED = 12, MOST_TICKS = 100 };
 void lin_plot_begin(lin_buffer *out, int width, int height, const char *title)
 {
     lin_buffer_format(out,
-                      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\" "
-                      "fill=\"#222\">\n<title>",
+                      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
+                      "font-size=\"12\" fill=\"#222\">\n<title>",
                       width, height);
     lin_buffer_html(out, title, strlen(title));
     lin_buffer_text(out, "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");
@@ -28,7 +28,7 @@ void lin_plot_text(lin_buffer *out, double x, double y, int size, const char *an
     lin_buffer_text(out, "</text>\n");
 }
 
-/* ---- axes ------------------------------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------------------------------------ */
 
 double lin_plot_step(double range, int ticks)
 {
@@ -175,7 +175,7 @@ void lin_plot_axis_y(lin_buffer *out, const lin_plot_panel *p, lin_plot_side sid
     lin_buffer_text(out, "</text>\n");
 }
 
-/* ---- curves ----------------------------------------------------------------------------------------------------------------- */
+/* ---- curves ---------------------------------------------------------------------------------------------------------------- */
 
 static int usable(const lin_plot_axis *a, double v) { return isfinite(v) && (!a->log || v > 0); }
 

@@ -68,7 +68,8 @@ void lin_plot_axis_y(lin_buffer *out, const lin_plot_panel *panel, lin_plot_side
 
 /* A line through the points with markers and error bars; of more than 60 points, about 12 are marked. Parts outside the panel are
  * cut off. */
-void lin_plot_curve(lin_buffer *out, const lin_plot_panel *panel, const lin_plot_point *points, int n, const lin_plot_style *style);
+void lin_plot_curve(lin_buffer *out, const lin_plot_panel *panel, const lin_plot_point *points, int n,
+                    const lin_plot_style *style);
 
 /* A piece of a curve and its name (any bytes), for a legend. */
 void lin_plot_key(lin_buffer *out, double x, double y, const char *name, const lin_plot_style *style);

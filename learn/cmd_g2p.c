@@ -102,9 +102,10 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = lin_g2p_learn(dictionary, phones, &how, &lm, &report, &err);
     if (status == LIN_OK) status = lin_ngram_write(lm, v->output, &err);
     if (status == LIN_OK && !v->quiet) {
-        lin_complain("%s: %d words, %d pronunciations (%d left out: other characters, or over two phones a letter), %d pairs of a "
-                     "letter and its phones; %.1f s",
-                     path, report.words, report.pronunciations, report.left_out, report.pairs, lin_now() - begun);
+        lin_complain(
+            "%s: %d words, %d pronunciations (%d left out: other characters, or over two phones a letter), %d pairs of a "
+            "letter and its phones; %.1f s",
+            path, report.words, report.pronunciations, report.left_out, report.pairs, lin_now() - begun);
     }
     lin_ngram_destroy(lm);
     if (status == LIN_OK && v->hold_out) status = test(v, dictionary, phones, &err);

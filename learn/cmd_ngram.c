@@ -32,10 +32,11 @@ static const lin_option options[] = {
      .help = "Output file; if not given, standard output"},
     {.name = "packed", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, packed),
      .help = "count and prune: write the packed form, as pack does, instead of ARPA text"},
-    {.name = "bits", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, bits), .text = "16", .min = 4,
+    {.name = "bits", .under = "set", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, bits), .text = "16", .min = 4,
      .max = 16,
      .help = "With --packed: bits of a probability or weight, for single words 4 more. 8 makes the file about a quarter smaller "
              "and rounds each of them"},
+    {.name = "set", .type = LIN_OPTION_SETTINGS, .help = "Values for experts"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, json),
      .help = "perplexity and info: write one JSON object"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, quiet),
@@ -49,19 +50,20 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Making a model (count)"},
     {.name = "order", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(ngram_values, order), .text = "3", .min = 1,
      .max = LIN_NGRAM_MAX_ORDER, .help = "Words in the longest n-grams"},
-    {.name = "min-count", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, minimum), .text = "1", .min = 1, .max = 1e9,
+    {.name = "min-count", .under = "set", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, minimum), .text = "1",
+     .min = 1, .max = 1e9,
      .help = "Leave out n-grams that occur less often: words (they count as <unk>), pairs, triples, ...; the last number also "
              "applies to longer ones, and a single number to all but words"},
     {.name = "vocabulary", .type = LIN_OPTION_FILE, .at = offsetof(ngram_values, vocabulary),
      .help = "The words of the model, one per line (the rest of a line is ignored); all others count as <unk>"},
     {.name = "unknown", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, unknown), .text = "yes",
      .help = "Include <unk>, with some probability for unknown words. Not needed for phones"},
-    {.name = "smoothing", .type = LIN_OPTION_CHOICE, .at = offsetof(ngram_values, smoothing), .text = "kneser-ney",
-     .choices = "kneser-ney|absolute",
+    {.name = "smoothing", .under = "set", .type = LIN_OPTION_CHOICE, .at = offsetof(ngram_values, smoothing),
+     .text = "kneser-ney", .choices = "kneser-ney|absolute",
      .help = "kneser-ney: shorter n-grams count the distinct words before them. absolute: they count how often they occur; use "
              "it for a model that --entropy makes much smaller"},
-    {.name = "discounts", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, discounts), .text = "0.5,1,1.5",
-     .min = 0, .max = 3,
+    {.name = "discounts", .under = "set", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, discounts),
+     .text = "0.5,1,1.5", .min = 0, .max = 3,
      .help = "Discounts of n-grams that occur once, twice and more often, if the counts of counts give none"},
     {.type = LIN_OPTION_HEADING, .help = "Pruning (prune; count does it too)"},
     {.name = "entropy", .type = LIN_OPTION_DOUBLE, .at = offsetof(ngram_values, entropy), .text = "0", .min = 0, .max = 1,
@@ -77,7 +79,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
-// ---- text -----------------------------------------------------------------------------------------------------------------------
+/* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
 typedef struct span {
     const char *text;
@@ -157,7 +159,7 @@ static lin_status each_text(const ngram_values *v, const char *const *paths, int
     return LIN_OK;
 }
 
-// ---- writing a model ------------------------------------------------------------------------------------------------------------
+/* ---- writing a model ------------------------------------------------------------------------------------------------------- */
 
 static lin_status write_draft(const ngram_values *v, lin_ngram_draft *draft, lin_error *err)
 {
@@ -185,7 +187,7 @@ static void append_counts(const lin_ngram_draft *draft, char *text, size_t size)
     }
 }
 
-// ---- count ----------------------------------------------------------------------------------------------------------------------
+/* ---- count ----------------------------------------------------------------------------------------------------------------- */
 
 static lin_status read_vocabulary(lin_ngram_counter *counter, const ngram_values *v, lin_error *err)
 {
@@ -231,7 +233,7 @@ static void tell_notes(const ngram_values *v, const lin_ngram_draft *draft, cons
         if (!note->fallback) continue;
         const unsigned long long n[4] = {note->counts[0], note->counts[1], note->counts[2], note->counts[3]};
         lin_complain("note: %llu, %llu, %llu and %llu %d-grams with counts 1, 2, 3 and 4 give no discounts; %g, %g, %g "
-                     "(--discounts) are used",
+                     "(--set discounts) are used",
                      n[0], n[1], n[2], n[3], k, note->discounts[0], note->discounts[1], note->discounts[2]);
     }
     if (draft->order == v->order) return;
@@ -248,7 +250,7 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     lin_error err = {0};
     int failed = 0;
     double begun = lin_now();
-    if (v->discounts.count != 3) return lin_misuse(parsed, "--discounts takes three numbers");
+    if (v->discounts.count != 3) return lin_misuse(parsed, "--set discounts takes three numbers");
     for (int i = 0; i < 3; i++) how.fallback[i] = v->discounts.items[i];
     lin_status status = count_texts(v, paths, n, &counts, &failed, &err);
     if (status == LIN_OK) status = lin_kneser_ney(&counts, &how, &draft, &notes, &err);
@@ -267,7 +269,7 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     return status != LIN_OK ? lin_give_up(&err) : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
-// ---- prune, pack, arpa: verbs that open a model ---------------------------------------------------------------------------
+/* ---- prune, pack, arpa: verbs that open a model ---------------------------------------------------------------------------- */
 
 static lin_status prune(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err)
 {
@@ -301,7 +303,7 @@ static lin_status arpa(const ngram_values *v, const char *path, lin_ngram **lm, 
     return lin_output_end(&out, lin_ngram_write_arpa(*lm, out.file, out.path ? out.path : "standard output", err), err);
 }
 
-// ---- perplexity, info -----------------------------------------------------------------------------------------------------------
+/* ---- perplexity, info ------------------------------------------------------------------------------------------------------ */
 
 typedef struct scoring {
     const ngram_values *v;
@@ -391,7 +393,7 @@ static lin_status info(const ngram_values *v, const char *path, lin_ngram **lm, 
     return status;
 }
 
-// ---- generate -------------------------------------------------------------------------------------------------------------------
+/* ---- generate -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct draws {
     uint64_t key, counter;
@@ -434,7 +436,7 @@ static lin_status generate(const ngram_values *v, const char *path, lin_ngram **
     return status;
 }
 
-// ---- what to do -----------------------------------------------------------------------------------------------------------------
+/* ---- what to do ------------------------------------------------------------------------------------------------------------ */
 
 // options: those that apply besides --quiet, each followed by a blank.
 static const struct verb {
@@ -443,7 +445,8 @@ static const struct verb {
     int (*run)(const lin_parsed *parsed, const char *const *paths, int n);
     lin_status (*model)(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err); // may destroy it
 } verbs[] = {
-    {"count", "output packed bits ids lower order min-count vocabulary unknown smoothing discounts entropy ", 0, -1, run_count, NULL},
+    {"count", "output packed bits ids lower order min-count vocabulary unknown smoothing discounts entropy ", 0, -1, run_count,
+     NULL},
     {"prune", "output packed bits entropy ", 1, 1, NULL, prune},
     {"pack", "output ", 1, 1, NULL, pack},
     {"arpa", "output ", 1, 1, NULL, arpa},
@@ -467,8 +470,8 @@ static int check_verb(const lin_parsed *parsed, const struct verb *verb)
     const ngram_values *v = parsed->values;
     int n = parsed->operands.count - 1;
     for (int i = 0; options[i].type != LIN_OPTION_END; i++) {
-        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT || lists(verb->options, options[i].name) ||
-            !strcmp(options[i].name, "quiet"))
+        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT ||
+            lists(verb->options, options[i].name) || !strcmp(options[i].name, "quiet"))
             continue;
         return lin_misuse(parsed, "--%s does not apply to %s", options[i].name, verb->name);
     }
@@ -522,7 +525,7 @@ const lin_command lin_command_ngram = {
         "exit status is 1 then.",
     .examples = "  linnet phonemize -l cmudict.dict --ids first data/train/text | linnet ngram count --ids first --no-unknown -o "
                 "phones.arpa\n"
-                "  linnet ngram count --order 4 --min-count 1,1,2 book.txt.gz --packed -o words.lm\n"
+                "  linnet ngram count --order 4 --set min-count=1,1,2 book.txt.gz --packed -o words.lm\n"
                 "  linnet ngram prune en-us.arpa.gz --entropy 1e-8 --packed -o small.lm\n"
                 "  linnet ngram perplexity small.lm --ids first --lower data/dev/text",
     .options = options,

@@ -2,9 +2,9 @@
  * g2p_learn.h - letter-to-sound rules learnt from a pronunciation dictionary.
  *
  * Pipeline: lexicon/dictionary -> [this] -> lexicon/ngram -> lexicon/g2p_rules.
- * Each letter of a word is aligned with zero, one or two phones by expectation maximisation (Dempster et al. 1977; the alignment of
- * Bisani & Ney 2008 with pairs of one letter): P(phones | letter) starts uniform; each iteration counts it from all alignments of
- * all words, weighted by their probability. The most probable alignment of each pronunciation is then a sentence of pairs; the
+ * Each letter of a word is aligned with zero, one or two phones by expectation maximisation (Dempster et al. 1977; the alignment
+ * of Bisani & Ney 2008 with pairs of one letter): P(phones | letter) starts uniform; each iteration counts it from all alignments
+ * of all words, weighted by their probability. The most probable alignment of each pronunciation is then a sentence of pairs; the
  * rules are a modified Kneser-Ney n-gram model of these sentences.
  *
  *   lin_g2p_learn_options o = lin_g2p_learn_options_default();
@@ -33,13 +33,14 @@ lin_g2p_learn_options lin_g2p_learn_options_default(void);
 
 typedef struct lin_g2p_learn_report {
     int words, pronunciations; /* learnt from */
-    int left_out;              /* pronunciations that cannot be aligned: other characters than letters, more than two phones a letter */
+    int left_out;              /* pronunciations that cannot be aligned: other characters than letters, more than two phones a
+                                  letter */
     int pairs;
     double bits;               /* mean of -log2 P(phones | letters) of a pronunciation in the last iteration */
 } lin_g2p_learn_report;
 
-/* report may be NULL. LIN_INVALID for bad options, and for a dictionary from which nothing can be learnt; LIN_NO_MEMORY. On failure
- * *lm is NULL. */
+/* report may be NULL. LIN_INVALID for bad options, and for a dictionary from which nothing can be learnt; LIN_NO_MEMORY. On
+ * failure *lm is NULL. */
 lin_status lin_g2p_learn(const lin_dictionary *dictionary, const lin_phones *phones, const lin_g2p_learn_options *options,
                          lin_ngram **lm, lin_g2p_learn_report *report, lin_error *err);
 

@@ -103,8 +103,8 @@ static lin_status check(const lin_kneser_ney_options *options, lin_error *err)
 {
     for (int i = 0; i < 3; i++) {
         if (options->fallback[i] > 0 && options->fallback[i] <= i + 1) continue;
-        return lin_fail(err, LIN_INVALID, "a discount of %g for counts of %d is not between 0 and %d", options->fallback[i], i + 1,
-                        i + 1);
+        return lin_fail(err, LIN_INVALID, "a discount of %g for counts of %d is not between 0 and %d", options->fallback[i],
+                        i + 1, i + 1);
     }
     return LIN_OK;
 }

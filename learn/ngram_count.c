@@ -23,7 +23,7 @@ enum { BEGIN, END }; // <unk> comes next, if there is one
 // Positions are 32 bits wide.
 static const size_t most_words = UINT32_MAX - 64;
 
-// ---- text to numbers ------------------------------------------------------------------------------------------------------------
+/* ---- text to numbers ------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_options(const lin_ngram_count_options *o, lin_error *err)
 {
@@ -182,7 +182,7 @@ lin_status lin_ngram_counter_line(lin_ngram_counter *c, const char *line, size_t
     return LIN_OK;
 }
 
-// ---- numbers in the order of spelling -------------------------------------------------------------------------------------------
+/* ---- numbers in the order of spelling -------------------------------------------------------------------------------------- */
 
 typedef struct spelled {
     const char *text;
@@ -247,7 +247,7 @@ static lin_status renumber(lin_ngram_counter *c, lin_ngram_counts *counts, lin_e
     return status;
 }
 
-// ---- sorted positions -----------------------------------------------------------------------------------------------------------
+/* ---- sorted positions ------------------------------------------------------------------------------------------------------ */
 
 typedef struct counting {
     const uint32_t *text;
@@ -335,7 +335,7 @@ static void walk(const counting *c, lin_ngram_counted *levels)
     }
 }
 
-// ---- n-grams in the order of their first words ----------------------------------------------------------------------------------
+/* ---- n-grams in the order of their first words ----------------------------------------------------------------------------- */
 
 static lin_status create_level(lin_ngram_counted *level, size_t n, int order, lin_error *err)
 {

@@ -102,7 +102,7 @@ double lin_ngram_draft_logp(const lin_ngram_draft *draft, const uint32_t *words,
     return LIN_NGRAM_NEVER; // a word that is not a unigram
 }
 
-// ---- ARPA ----------------------------------------------------------------------------------------------------------------------
+/* ---- ARPA ------------------------------------------------------------------------------------------------------------------ */
 
 // Numbers are not written by fprintf: the decimal point must not depend on the locale, and this is several times as fast.
 typedef struct writer {

@@ -42,7 +42,8 @@ typedef struct lin_ngram_draft {
     int unknown, begin, end; /* numbers of <unk>, <s>, </s>; -1: none */
     lin_symbols words;       /* unigram i is word i: level[0].n == words.n */
     lin_ngram_draft_level level[LIN_NGRAM_MAX_ORDER];
-    int code_bits; /* of the finished model: each order above 1 has at most 2^code_bits distinct probabilities, and as many distinct
+    int code_bits; /* of the finished model: each order above 1 has at most 2^code_bits distinct probabilities, and as many
+                      distinct
                     * weights, 4 .. 16; 0: 16. Unigrams have 4 bits more */
 } lin_ngram_draft;
 

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "learn/ngram_draft.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 static const double LN10 = 2.302585092994045684;
 

@@ -60,7 +60,7 @@ double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end,
     return events ? exp(-logp / (double)events) : (double)NAN;
 }
 
-// ---- reports --------------------------------------------------------------------------------------------------------------------
+/* ---- reports --------------------------------------------------------------------------------------------------------------- */
 
 static void put_member(lin_buffer *out, const char *name)
 {

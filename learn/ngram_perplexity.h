@@ -27,7 +27,8 @@ typedef struct lin_ngram_perplexity {
     double logp_unknown; /* natural, of the unknown words; -INFINITY if there are some and the model has no <unk> */
 } lin_ngram_perplexity;
 
-/* Adds a sentence, n bytes without an end of line. LIN_FORMAT, and nothing is added, for control characters, <s> or </s> in it. */
+/* Adds a sentence, n bytes without an end of line. LIN_FORMAT, and nothing is added, for control characters,
+ * <s> or </s> in it. */
 lin_status lin_ngram_perplexity_line(const lin_ngram *lm, const char *line, size_t n, lin_ngram_perplexity *sum, lin_error *err);
 
 void lin_ngram_perplexity_add(lin_ngram_perplexity *sum, const lin_ngram_perplexity *other);

@@ -36,7 +36,7 @@ static double backed_off(const lin_ngram_draft *draft, int order, size_t i)
     return pow(10, lin_ngram_draft_logp(draft, words_at(draft, order, i) + 1, order - 1));
 }
 
-// ---- divergence ---------------------------------------------------------------------------------------------------------------
+/* ---- divergence ------------------------------------------------------------------------------------------------------------ */
 
 static lin_status create_judged(pruning *p, lin_error *err)
 {
@@ -128,7 +128,7 @@ static lin_status judge(pruning *p, lin_error *err)
     return LIN_OK;
 }
 
-// ---- removal ------------------------------------------------------------------------------------------------------------------
+/* ---- removal --------------------------------------------------------------------------------------------------------------- */
 
 // Moves the n-grams that are kept to the front.
 static void compact(pruning *p, int order)

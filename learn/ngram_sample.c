@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 // Draws that may be rejected for one word, over all contexts, before one is accepted in any case: for a model whose probabilities
 // do not sum to 1.
@@ -81,7 +81,8 @@ static uint32_t draw_word(const lin_ngram_sampler *s, lin_ngram_uniform uniform,
     return word;
 }
 
-int lin_ngram_sampler_draw(const lin_ngram_sampler *s, lin_ngram_uniform uniform, void *context, lin_ngram_state *state, int *word)
+int lin_ngram_sampler_draw(const lin_ngram_sampler *s, lin_ngram_uniform uniform, void *context, lin_ngram_state *state,
+                           int *word)
 {
     int tries = 0;
     if (*state >= s->lm->n_states) *state = 0;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "lexicon/punctuation_internal.h"
+#include "lexicon/punctuation_model.h"
 
 enum { MARK_BITS = 3, CAPITAL = 4, UNSURE = 8, CLASSES = LIN_MARKS, LEAST = 4 };
 
@@ -47,14 +47,15 @@ lin_punctuation_learn_options lin_punctuation_learn_options_default(void)
     return (lin_punctuation_learn_options){.mark_slots = 300000, .capital_slots = 131072, .bits = 25, .passes = 2, .rate = 0.1};
 }
 
-// ---- the text -------------------------------------------------------------------------------------------------------------------
+/* ---- the text -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status add_paragraph(books *b, const lin_prose *prose, lin_error *err)
 {
     const size_t n = (size_t)prose->n;
     lin_status status = lin_grow(&b->ids, &b->ids_capacity, b->n + n, sizeof *b->ids, "books", err);
     if (status == LIN_OK) status = lin_grow(&b->flags, &b->flags_capacity, b->n + n, 1, "books", err);
-    if (status == LIN_OK) status = lin_grow(&b->starts, &b->starts_capacity, b->n_paragraphs + 2, sizeof *b->starts, "books", err);
+    if (status == LIN_OK)
+        status = lin_grow(&b->starts, &b->starts_capacity, b->n_paragraphs + 2, sizeof *b->starts, "books", err);
     if (status != LIN_OK) return status;
     for (int i = 0; i < prose->n; i++) {
         const lin_prose_word *w = &prose->words[i];
@@ -110,7 +111,7 @@ static void visit_paragraph(learner *l, size_t paragraph, visit see)
     }
 }
 
-// ---- counts and the choice of keys ----------------------------------------------------------------------------------------------
+/* ---- counts and the choice of keys ----------------------------------------------------------------------------------------- */
 
 static void count(learner *l, table *t, const sample *s)
 {
@@ -143,7 +144,7 @@ static void choose(table *t, unsigned bits)
     }
 }
 
-// ---- weights --------------------------------------------------------------------------------------------------------------------
+/* ---- weights --------------------------------------------------------------------------------------------------------------- */
 
 static void step(float *w, float *squares, float gradient, float rate)
 {
@@ -196,7 +197,7 @@ static void pass(learner *l, visit see)
     for (size_t i = 0, at = 0; i < n; i++, at = (at + stride) % n) visit_paragraph(l, at, see);
 }
 
-// ---- the model ------------------------------------------------------------------------------------------------------------------
+/* ---- the model ------------------------------------------------------------------------------------------------------------- */
 
 static float quantise(const table *t, unsigned char *out)
 {
@@ -265,7 +266,8 @@ static void close_table(table *t)
 
 static lin_status check(const lin_punctuation_learn_options *o, lin_error *err)
 {
-    const int good = o->bits >= 8 && o->bits <= LIN_PUNCTUATION_MAX_BITS && o->mark_slots > 0 && o->capital_slots > 0 && o->passes > 0;
+    const int good =
+        o->bits >= 8 && o->bits <= LIN_PUNCTUATION_MAX_BITS && o->mark_slots > 0 && o->capital_slots > 0 && o->passes > 0;
     const int64_t keys = good ? (int64_t)1 << o->bits : 0;
     if (good && keys <= (int64_t)o->mark_slots * 256 && keys <= (int64_t)o->capital_slots * 256) return LIN_OK;
     return lin_fail(err, LIN_INVALID, "%d and %d slots do not fit keys of %d bits", o->mark_slots, o->capital_slots, o->bits);

@@ -7,10 +7,10 @@
  *   lin_punctuation_learn(text, n, &how, &p, &report, &err);
  *   lin_punctuation_write(p, "english.punctuation", &err);
  *
- * First every key of a feature is counted with what stands there; of the keys that share a slot, the one with the largest gain (its
- * count times the divergence of what stands there from the average) gets it. Then the weights of these keys are learnt by passes of
- * AdaGrad (Duchi et al. 2011) over the paragraphs, in an order that mixes the books. The marks before a gap are those of the text.
- * Threads: one; the same text gives the same model.
+ * First every key of a feature is counted with what stands there; of the keys that share a slot, the one with the largest gain
+ * (its count times the divergence of what stands there from the average) gets it. Then the weights of these keys are learnt by
+ * passes of AdaGrad (Duchi et al. 2011) over the paragraphs, in an order that mixes the books. The marks before a gap are those
+ * of the text. Threads: one; the same text gives the same model.
  */
 #ifndef LIN_LEARN_PUNCTUATION_LEARN_H
 #define LIN_LEARN_PUNCTUATION_LEARN_H
@@ -32,8 +32,8 @@ typedef struct lin_punctuation_learn_report {
     int64_t marks[LIN_MARKS], capitals; /* inside sentences */
 } lin_punctuation_learn_report;
 
-/* Paragraphs that are not running text are left out. Memory: 9 bytes a word and 32 bytes for each key. LIN_INVALID: options that do
- * not fit, or a text without sentences. report may be NULL. */
+/* Paragraphs that are not running text are left out. Memory: 9 bytes a word and 32 bytes for each key. LIN_INVALID: options that
+ * do not fit, or a text without sentences. report may be NULL. */
 lin_status lin_punctuation_learn(const char *text, size_t n, const lin_punctuation_learn_options *options, lin_punctuation **p,
                                  lin_punctuation_learn_report *report, lin_error *err);
 

@@ -113,11 +113,11 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
     if ((status = lin_grow(&d->items, &d->items_capacity, d->n_items + 1, sizeof *d->items, "a dictionary", err))) return status;
     if ((status = lin_grow(&d->first, &d->first_capacity, (size_t)before + 1, sizeof *d->first, "a dictionary", err)))
         return status;
-    if ((status =
-             lin_grow(&d->labels, &d->labels_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->labels, "a dictionary", err)))
+    if ((status = lin_grow(&d->labels, &d->labels_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->labels, "a dictionary",
+                           err)))
         return status;
-    if ((status =
-             lin_grow(&d->stress, &d->stress_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->stress, "a dictionary", err)))
+    if ((status = lin_grow(&d->stress, &d->stress_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->stress, "a dictionary",
+                           err)))
         return status;
     if (d->n_items == INT_MAX) return lin_fail(err, LIN_FORMAT, "too many pronunciations");
     if ((status = lin_symbols_add(&d->words, e->word, e->n_word, &word, err))) return status;
@@ -163,24 +163,24 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
     entry e;
     char *own;
     lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
-    if (!status) status = reserve(d, n, err);
+    if (status == LIN_OK) status = reserve(d, n, err);
     lin_lines_begin(&lines, text, status ? 0 : n);
-    while (!status && lin_lines_next(&lines)) {
+    while (status == LIN_OK && lin_lines_next(&lines)) {
         lin_error bad;
         status = parse_line(&lines, name, phones, &e, &bad);
-        if (!status && e.n_word) status = add_entry(d, &e, name, lines.number, &bad);
+        if (status == LIN_OK && e.n_word) status = add_entry(d, &e, name, lines.number, &bad);
         if (status == LIN_FORMAT && options && options->skip_bad) {
             if (!d->n_skipped++) d->first_skipped = bad;
             status = LIN_OK;
         }
-        if (status) lin_fail(err, status, "%s", bad.message);
+        if (status != LIN_OK) lin_fail(err, status, "%s", bad.message);
     }
-    if (!status && !d->words.n) {
+    if (status == LIN_OK && !d->words.n) {
         status = lin_fail(err, LIN_FORMAT, "%s: the file has no word%s%s", name, d->n_skipped ? ", for example " : "",
                           d->first_skipped.message);
     }
     lin_free(own);
-    if (status) {
+    if (status != LIN_OK) {
         lin_dictionary_destroy(d);
         return status;
     }
@@ -195,7 +195,7 @@ lin_status lin_dictionary_load(const char *path, const lin_phones *phones, const
     size_t n;
     *dictionary = NULL;
     lin_status status = lin_text_read(path, &text, &n, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     status = lin_dictionary_parse(text, n, path, phones, options, dictionary, err);
     lin_free(text);
     return status;

@@ -2,9 +2,9 @@
  * dictionary.h - pronunciations of words, read from CMUdict.
  *
  * Reads CMUdict as Carnegie Mellon publishes it ("WORD  W ER1 D", comments after ";;;" or " #") and as pocketsphinx packages it
- * ("word w er d" in lower case). "word(2)" and a word on a second line are further pronunciations of it, in the order of the file;
- * those that are equal without stress are kept once. Stress digits are dropped unless the phone set has the stressed name; the
- * digits, or marks of the IPA, are stored beside the labels (lin_dictionary_stress). Numbers between word and phones, the
+ * ("word w er d" in lower case). "word(2)" and a word on a second line are further pronunciations of it, in the order of the
+ * file; those that are equal without stress are kept once. Stress digits are dropped unless the phone set has the stressed name;
+ * the digits, or marks of the IPA, are stored beside the labels (lin_dictionary_stress). Numbers between word and phones, the
  * probabilities in dictionaries of the Montreal Forced Aligner, are skipped. Phones may be in the IPA, one by one or several
  * without blanks between them (phones.h). Words are in the form of base/unicode.h.
  *
@@ -43,8 +43,8 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
 void lin_dictionary_destroy(lin_dictionary *dictionary); /* NULL is fine */
 
 /*
- * Pronunciation number `which` (0: the first) of a word of n bytes, ASCII letters in either case. Returns its number of phones and
- * points *labels at them (indices into the phone set, owned by the dictionary); 0 if there is no such word or pronunciation.
+ * Pronunciation number `which` (0: the first) of a word of n bytes, ASCII letters in either case. Returns its number of phones
+ * and points *labels at them (indices into the phone set, owned by the dictionary); 0 if there is no such word or pronunciation.
  */
 int lin_dictionary_find(const lin_dictionary *dictionary, const char *word, size_t n, int which, const int **labels);
 

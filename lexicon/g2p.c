@@ -66,7 +66,7 @@ static lin_status push_names(pronouncing *p, const char *names)
     const char *at = names, *end = names + strlen(names), *name;
     size_t n;
     lin_status status = LIN_OK;
-    while (!status && lin_field_next(&at, end, &name, &n)) status = push(p, lin_g2p_label(p->g2p->phones, name, n));
+    while (status == LIN_OK && lin_field_next(&at, end, &name, &n)) status = push(p, lin_g2p_label(p->g2p->phones, name, n));
     return status;
 }
 
@@ -200,7 +200,7 @@ static lin_status push_letters(pronouncing *p, const char *word, size_t n)
     };
     lin_status status = LIN_OK;
     at_least(p, LIN_G2P_SPELLED);
-    for (size_t i = 0; i < n && !status; i++) status = push_names(p, letters[word[i] - 'a']);
+    for (size_t i = 0; i < n && status == LIN_OK; i++) status = push_names(p, letters[word[i] - 'a']);
     return status;
 }
 
@@ -209,8 +209,8 @@ static lin_status push_rules(pronouncing *p, const char *word, size_t n)
     int n_labels;
     if (!p->g2p->rules) {
         return lin_fail(p->err, LIN_UNSUPPORTED,
-                        "'%.*s' is not in the dictionary, and no letter-to-sound rules are installed (english.g2p); add the word to "
-                        "the dictionary, or name the rules with LINNET_G2P", (int)n, word);
+                        "'%.*s' is not in the dictionary, and no letter-to-sound rules are installed (english.g2p); add the word "
+                        "to the dictionary, or name the rules with LINNET_G2P", (int)n, word);
     }
     at_least(p, LIN_G2P_RULES);
     const lin_status status =
@@ -266,7 +266,7 @@ static lin_status push_word(pronouncing *p, text_span s)
     size_t n_head = (size_t)(apostrophe - s.text);
     const char *sound = n_head == 1 ? elided(s.text[0]) : NULL;
     status = sound ? push_names(p, sound) : push_piece(p, (text_span){s.text, n_head});
-    if (status) return status;
+    if (status != LIN_OK) return status;
     return push_word(p, (text_span){apostrophe + 1, s.n - n_head - 1});
 }
 
@@ -283,24 +283,25 @@ lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labe
         lower[i] = lin_lower(word[i]);
         n_letters += lin_is_letter(lower[i]);
         if (!lin_is_letter(lower[i]) && lower[i] != '\'' && lower[i] != '-' && lower[i] != '&') {
-            return lin_fail(err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens", lin_quote(shown, word, n));
+            return lin_fail(err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens",
+                            lin_quote(shown, word, n));
         }
     }
     if (!n_letters) return lin_fail(err, LIN_INVALID, "'%s' has no letters", lin_quote(shown, word, n));
     if (!push_known(&p, lower, n, &status)) {
         text_span word_span = without_quotes((text_span){lower, n});
         if (memchr(word_span.text, '-', word_span.n) || memchr(lower, '&', n)) at_least(&p, LIN_G2P_DERIVED);
-        for (size_t at = 0; at < n && !status; at++) {
+        for (size_t at = 0; at < n && status == LIN_OK; at++) {
             size_t begin = at;
             while (at < n && lower[at] != '-' && lower[at] != '&') at++;
             const int is_joined = (begin && lower[begin - 1] == '&') || (at < n && lower[at] == '&');
             const int is_spelled = is_joined && at - begin <= 2 && !memchr(lower + begin, '\'', at - begin); // "AT&T"
             if (is_spelled) status = push_letters(&p, lower + begin, at - begin);
             else if (at > begin) status = push_word(&p, (text_span){lower + begin, at - begin});
-            if (at < n && lower[at] == '&' && !status) status = push_names(&p, "AH N D");
+            if (at < n && lower[at] == '&' && status == LIN_OK) status = push_names(&p, "AH N D");
         }
     }
-    if (status) return status;
+    if (status != LIN_OK) return status;
     *n_labels = p.n;
     if (how) *how = p.how;
     return LIN_OK;

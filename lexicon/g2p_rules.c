@@ -187,7 +187,7 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *r, const char *word, size_t 
     return status;
 }
 
-// ---- backwards ------------------------------------------------------------------------------------------------------------------
+/* ---- backwards ------------------------------------------------------------------------------------------------------------- */
 
 // A letter of a spelling; nodes are only appended, so that hypotheses can share their beginnings.
 typedef struct node {

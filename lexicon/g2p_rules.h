@@ -40,9 +40,9 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *rules, const char *word, siz
                                lin_error *err);
 
 /*
- * The same backwards: the most probable spelling of n phones, a C string in word [capacity]. At most two letters in a row are silent.
- * LIN_INVALID for no phones or more than LIN_PRONUNCIATION_MAX; LIN_UNSUPPORTED if no letters have such sounds; LIN_TOO_SMALL;
- * LIN_NO_MEMORY.
+ * The same backwards: the most probable spelling of n phones, a C string in word [capacity]. At most two letters in a row are
+ * silent. LIN_INVALID for no phones or more than LIN_PRONUNCIATION_MAX; LIN_UNSUPPORTED if no letters have such sounds;
+ * LIN_TOO_SMALL; LIN_NO_MEMORY.
  */
 lin_status lin_g2p_rules_spell(const lin_g2p_rules *rules, const int *labels, int n, char *word, size_t capacity, lin_error *err);
 

@@ -9,7 +9,8 @@
  *                                   silence, inaudible, ...) and there are at most three: ordinary parentheses hold words
  *   &=laughs                        CHAT's form
  *
- * A mark is at most LIN_MARK_MAX bytes long and within one line; brackets without an end separate words, as other punctuation does.
+ * A mark is at most LIN_MARK_MAX bytes long and within one line;
+ * brackets without an end separate words, as other punctuation does.
  */
 #ifndef LIN_LEXICON_MARKS_H
 #define LIN_LEXICON_MARKS_H

@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 void lin_ngram_destroy(lin_ngram *lm)
 {
@@ -35,7 +35,7 @@ uint64_t lin_ngram_fingerprint(const lin_ngram *lm)
     return hash;
 }
 
-// ---- words ----------------------------------------------------------------------------------------------------------------------
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
 int lin_ngram_words(const lin_ngram *lm) { return (int)lm->n_words; }
 
@@ -79,7 +79,7 @@ void lin_ngram_find_special(lin_ngram *lm)
     if (begin >= 0 && lm->order > 1) lin_ngram_is_inner(lm, 1, (uint32_t)begin, &lm->begin);
 }
 
-// ---- scores ---------------------------------------------------------------------------------------------------------------------
+/* ---- scores ---------------------------------------------------------------------------------------------------------------- */
 
 lin_ngram_state lin_ngram_begin(const lin_ngram *lm) { return lm->begin; }
 

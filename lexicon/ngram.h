@@ -29,8 +29,8 @@ typedef struct lin_ngram lin_ngram;
 typedef uint32_t lin_ngram_state;
 
 /* By the first bytes: packed (mapped), gzip or plain ARPA. LIN_FORMAT with name:line (of the text) or what is damaged;
- * LIN_UNSUPPORTED for n-grams of more than LIN_NGRAM_MAX_ORDER words or a packed file of another version; LIN_IO, LIN_NO_MEMORY. On
- * failure *lm is NULL. Of a packed file the checksum is verified, in a few milliseconds for 20 MB that are in memory. */
+ * LIN_UNSUPPORTED for n-grams of more than LIN_NGRAM_MAX_ORDER words or a packed file of another version; LIN_IO, LIN_NO_MEMORY.
+ * On failure *lm is NULL. Of a packed file the checksum is verified, in a few milliseconds for 20 MB that are in memory. */
 lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err);
 
 /*

@@ -1,12 +1,12 @@
 // Reads ARPA text into tables of n-grams, and writes it.
 //
-//   any text, \data\, "ngram 1=72547" for each order, then for each order "\1-grams:" and lines "log10(p) words [log10(back-off)]",
-//   \end\. Fields are separated by blanks and tabs; a missing back-off weight is 0 (SRILM leaves them out), and
-//   those of the highest order may be written if they are 0.
+//   any text, \data\, "ngram 1=72547" for each order, then for each order "\1-grams:" and lines "log10(p) words
+//   [log10(back-off)]", \end\. Fields are separated by blanks and tabs; a missing back-off weight is 0 (SRILM leaves them out),
+//   and those of the highest order may be written if they are 0.
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 static const double ln10 = 2.302585092994045684;
 
@@ -31,7 +31,7 @@ typedef struct reader {
 // An error at the current line; the arguments follow "%s:%d: ".
 #define FAIL_HERE(r, fmt, ...) lin_fail(err, LIN_FORMAT, "%s:%d: " fmt, (r)->name, (r)->lines.number, __VA_ARGS__)
 
-// ---- numbers --------------------------------------------------------------------------------------------------------------------
+/* ---- numbers --------------------------------------------------------------------------------------------------------------- */
 
 // "-1.2345", the usual form: an integer below 2^53 and a power of ten below 10^23, whose quotient is the nearest double.
 static int read_number(const char *text, size_t n, double *value)
@@ -84,7 +84,7 @@ static lin_status read_backoff(const reader *r, const char *text, size_t n, floa
     return LIN_OK;
 }
 
-// ---- the head -------------------------------------------------------------------------------------------------------------------
+/* ---- the head -------------------------------------------------------------------------------------------------------------- */
 
 // The current line is this word and blanks.
 static int line_is(const lin_lines *lines, const char *want)
@@ -162,14 +162,14 @@ static lin_status read_head(reader *r, lin_error *err)
         if (!next_line(r)) return FAIL_HERE(r, "the file ends after %d counts; it is cut", r->tables.order);
         if (r->lines.text[0] == '\\') break;
         lin_status status = read_announcement(r, err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
     }
     if (!r->tables.order) return FAIL_HERE(r, "%s", "no counts of n-grams ('ngram 1=5000') after \\data\\");
     if (!r->announced[1]) return FAIL_HERE(r, "%s", "a model without words");
     return LIN_OK;
 }
 
-// ---- n-grams --------------------------------------------------------------------------------------------------------------------
+/* ---- n-grams --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status make_table(reader *r, int k, lin_error *err)
 {
@@ -190,7 +190,7 @@ static lin_status add_word(reader *r, const char *text, size_t n, lin_error *err
     if (lin_text_find_control(text, n) < n)
         return FAIL_HERE(r, "the word '%s' contains control characters", lin_quote(quote, text, n));
     lin_status status = lin_symbols_add(&r->tables.words, text, n, &word, err);
-    if (!status && word < count) return FAIL_HERE(r, "the word '%s' appears twice", lin_quote(quote, text, n));
+    if (status == LIN_OK && word < count) return FAIL_HERE(r, "the word '%s' appears twice", lin_quote(quote, text, n));
     return status;
 }
 
@@ -214,16 +214,16 @@ static lin_status read_gram(reader *r, int k, lin_error *err)
     size_t n, i = table->count;
     lin_field_next(&at, end, &field, &n); // the line is not blank
     lin_status status = read_logp(r, field, n, &table->logp[i], err);
-    for (int place = 0; place < k && !status; place++) {
+    for (int place = 0; place < k && status == LIN_OK; place++) {
         if (!lin_field_next(&at, end, &field, &n)) return FAIL_HERE(r, "%d of the %d words of a %d-gram", place, k, k);
-        status =
-            k == 1 ? add_word(r, field, n, err) : find_word(r, field, n, place, &table->words[i * (size_t)k + (size_t)place], err);
+        status = k == 1 ? add_word(r, field, n, err)
+                        : find_word(r, field, n, place, &table->words[i * (size_t)k + (size_t)place], err);
     }
-    if (status) return status;
+    if (status != LIN_OK) return status;
     const int more = lin_field_next(&at, end, &field, &n), is_highest = k == r->tables.order;
     float backoff = 0;
     if (more) status = read_backoff(r, field, n, &backoff, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (!is_highest) table->backoff[i] = backoff;
     // Some programs write a weight of 0, which says nothing, there too.
     if (is_highest && (backoff < 0 || backoff > 0))
@@ -243,7 +243,7 @@ static lin_status read_section(reader *r, int k, lin_error *err)
     lin_status status = make_table(r, k, err);
     lin_ngram_table *table = &r->tables.tables[k];
     r->begins[k] = r->lines;
-    while (!status) {
+    while (status == LIN_OK) {
         if (!next_line(r))
             return FAIL_HERE(r, "the file ends after %u of %llu %d-grams and without \\end\\; it is cut", (unsigned)table->count,
                              (unsigned long long)r->announced[k], k);
@@ -252,7 +252,7 @@ static lin_status read_section(reader *r, int k, lin_error *err)
             return FAIL_HERE(r, "more %d-grams than the %llu that were announced", k, (unsigned long long)r->announced[k]);
         status = read_gram(r, k, err);
     }
-    if (!status && table->count < r->announced[k])
+    if (status == LIN_OK && table->count < r->announced[k])
         return FAIL_HERE(r, "%llu %d-grams were announced, but there are %u", (unsigned long long)r->announced[k], k,
                          (unsigned)table->count);
     return status;
@@ -280,8 +280,8 @@ static lin_status read_all(reader *r, lin_ngram **lm, lin_error *err)
     char quote[LIN_QUOTE];
     lin_ngram_fault fault;
     lin_status status = read_head(r, err);
-    for (int k = 1; k <= r->tables.order && !status; k++) status = read_section(r, k, err);
-    if (status) return status;
+    for (int k = 1; k <= r->tables.order && status == LIN_OK; k++) status = read_section(r, k, err);
+    if (status != LIN_OK) return status;
     if (!line_is(&r->lines, "\\end\\"))
         return FAIL_HERE(r, "'%s', but '\\end\\' was expected", lin_quote(quote, r->lines.text, r->lines.n));
     status = lin_ngram_build(&r->tables, r->name, lm, &fault, err);
@@ -298,7 +298,7 @@ lin_status lin_ngram_parse(const char *text, size_t n, const char *name, lin_ngr
     return status;
 }
 
-// ---- writing --------------------------------------------------------------------------------------------------------------------
+/* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct writer {
     const lin_ngram *lm;

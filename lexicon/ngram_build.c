@@ -1,8 +1,8 @@
-// Makes the block of ngram_internal.h from unsorted n-grams: sort, find contexts, make code books, number states, set links.
+// Makes the block of ngram_block.h from unsorted n-grams: sort, find contexts, make code books, number states, set links.
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 // One order while the block is made: its sorted n-grams, the first child of each, codes.
 typedef struct sorted {
@@ -49,7 +49,7 @@ void lin_ngram_tables_free(lin_ngram_tables *tables)
 
 static lin_status no_memory(const builder *b, size_t bytes, lin_error *err) { return lin_no_memory(err, b->name, bytes); }
 
-// ---- sorting --------------------------------------------------------------------------------------------------------------------
+/* ---- sorting --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct spelling {
     const char *text;
@@ -169,7 +169,7 @@ static lin_status find_contexts(builder *b, int k, lin_error *err)
     return LIN_OK;
 }
 
-// ---- code books -----------------------------------------------------------------------------------------------------------------
+/* ---- code books ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct keyed {
     uint32_t key, index;
@@ -259,7 +259,7 @@ static lin_status make_books(builder *b, int k, lin_error *err)
     if (!values) return no_memory(b, s->count * sizeof *values, err);
     for (size_t i = 0; i < s->count; i++) values[i] = within(table->logp[s->source[i]], 0);
     lin_status status = make_book(b, bits, values, s->count, &s->logp_book, &s->logp, &s->logp_bits, err);
-    if (!status && k < b->order) {
+    if (status == LIN_OK && k < b->order) {
         for (size_t i = 0; i < s->count; i++)
             if (has_future(b, k, i)) values[s->inner++] = within(table->backoff[s->source[i]], LIN_NGRAM_LARGEST);
         status = make_book(b, bits, values, s->inner, &s->backoff_book, &s->backoff, &s->backoff_bits, err);
@@ -268,7 +268,7 @@ static lin_status make_books(builder *b, int k, lin_error *err)
     return status;
 }
 
-// ---- the block ------------------------------------------------------------------------------------------------------------------
+/* ---- the block ------------------------------------------------------------------------------------------------------------- */
 
 static void put_words(const builder *b, const lin_ngram *lm, unsigned char *block)
 {
@@ -388,13 +388,13 @@ lin_status lin_ngram_build(lin_ngram_tables *tables, const char *name, lin_ngram
     *lm = NULL;
     *fault = (lin_ngram_fault){0};
     lin_status status = rank_words(&b, err);
-    for (int k = 1; k <= b.order && !status; k++) {
+    for (int k = 1; k <= b.order && status == LIN_OK; k++) {
         status = sort_level(&b, k, err);
-        if (!status && k > 1) status = find_contexts(&b, k, err);
-        if (!status && k > 1) status = make_books(&b, k - 1, err);
+        if (status == LIN_OK && k > 1) status = find_contexts(&b, k, err);
+        if (status == LIN_OK && k > 1) status = make_books(&b, k - 1, err);
     }
-    if (!status) status = make_books(&b, b.order, err);
-    if (!status) status = make_block(&b, lm, err);
+    if (status == LIN_OK) status = make_books(&b, b.order, err);
+    if (status == LIN_OK) status = make_block(&b, lm, err);
     for (int k = 1; k <= b.order; k++) level_free(&b.levels[k]);
     return status;
 }

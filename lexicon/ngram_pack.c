@@ -8,11 +8,11 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are mapped from little-endian files");
 
-// ---- layout -------------------------------------------------------------------------------------------------------------------
+/* ---- layout ---------------------------------------------------------------------------------------------------------------- */
 
 enum { LINE = 64, ROOM = 8 }; // sections begin at multiples of LINE; the last field of one may be read as part of 8 bytes
 
@@ -23,7 +23,10 @@ static size_t section(size_t *used, size_t bytes)
     return at;
 }
 
-static size_t bits_section(size_t *used, uint64_t n, unsigned width) { return section(used, (size_t)((n * width + 7) / 8) + ROOM); }
+static size_t bits_section(size_t *used, uint64_t n, unsigned width)
+{
+    return section(used, (size_t)((n * width + 7) / 8) + ROOM);
+}
 
 void lin_ngram_lay_out(lin_ngram *lm)
 {
@@ -53,7 +56,7 @@ void lin_ngram_lay_out(lin_ngram *lm)
     lm->size = used;
 }
 
-// ---- checksums ------------------------------------------------------------------------------------------------------------------
+/* ---- checksums ------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t word_of(const unsigned char *bytes)
 {
@@ -111,7 +114,7 @@ void lin_ngram_put_checksums(unsigned char *block, size_t size)
     put_u64(block, LIN_NGRAM_AT_HEADER_HASH, hash_of(block, LIN_NGRAM_AT_HEADER_HASH));
 }
 
-// ---- checks ---------------------------------------------------------------------------------------------------------------------
+/* ---- checks ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status damaged(const char *name, const char *what, lin_error *err)
 {
@@ -171,7 +174,7 @@ static int good_numbers(const unsigned char *book, unsigned bits, float most)
 static lin_status attach(lin_ngram *lm, const char *name, lin_error *err)
 {
     lin_status status = read_header(lm, name, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (hash_of(lm->bytes + LIN_NGRAM_HEADER, lm->size - LIN_NGRAM_HEADER) != word_of(lm->bytes + LIN_NGRAM_AT_DATA_HASH))
         return damaged(name, "its checksum is wrong", err);
     if (lm->bytes[lm->text_at + lm->text_bytes - 1]) return damaged(name, "its last word has no end", err);
@@ -196,7 +199,7 @@ static lin_status adopt(unsigned char *block, size_t n, const char *name, lin_ng
     lm->bytes = block;
     lm->size = n;
     lin_status status = attach(lm, name, err);
-    if (status) {
+    if (status != LIN_OK) {
         lin_ngram_destroy(lm);
         return status;
     }
@@ -213,7 +216,7 @@ lin_status lin_ngram_unpack(const void *bytes, size_t n, const char *name, lin_n
     return adopt(block, n, name, out, err);
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 size_t lin_ngram_most_copied = (size_t)4 << 20;
 
@@ -240,7 +243,7 @@ static lin_status map_file(int file, size_t size, const char *path, lin_ngram **
     if (!lm) return lin_no_memory(err, path, sizeof *lm);
     lin_file_map map;
     lin_status status = lin_file_map_descriptor(file, size, path, &map, err);
-    if (status) {
+    if (status != LIN_OK) {
         lin_free(lm);
         return status;
     }
@@ -248,7 +251,7 @@ static lin_status map_file(int file, size_t size, const char *path, lin_ngram **
     lm->mapped = 1;
     lm->size = size;
     status = attach(lm, path, err);
-    if (status) {
+    if (status != LIN_OK) {
         lm->size = size;
         lin_ngram_destroy(lm);
         return status;
@@ -275,7 +278,7 @@ lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err)
     char *text;
     size_t n;
     lin_status status = lin_text_read(path, &text, &n, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     int packed = n >= 8 && !memcmp(text, LIN_NGRAM_MAGIC, 8); // from a pipe, or compressed
     status = packed ? lin_ngram_unpack(text, n, path, lm, err) : lin_ngram_parse(text, n, path, lm, err);
     lin_free(text);
@@ -286,9 +289,9 @@ lin_status lin_ngram_write(const lin_ngram *lm, const char *path, lin_error *err
 {
     lin_file_writer *file;
     lin_status status = lin_file_open(path, LIN_FILE_STREAM, &file, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     status = lin_file_write(file, lm->bytes, lm->size, err);
-    if (!status) return lin_file_commit(file, err);
+    if (status == LIN_OK) return lin_file_commit(file, err);
     lin_file_abort(file);
     return status;
 }

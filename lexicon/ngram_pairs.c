@@ -2,7 +2,7 @@
 
 #include "lexicon/ngram_pairs.h"
 
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 
 size_t lin_ngram_pairs_size(const lin_ngram *lm)
 {

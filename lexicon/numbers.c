@@ -4,9 +4,10 @@
 
 #include <string.h>
 
-// ---- words ----------------------------------------------------------------------------------------------------------------------
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
-typedef enum kind { OTHER, UNIT, TEEN, TENS, HUNDRED, SCALE, UNIT_TH, TEEN_TH, TENS_TH, HUNDRED_TH, SCALE_TH, DECADE, OH, A, LINK, MEASURE } kind;
+typedef enum kind { OTHER, UNIT, TEEN, TENS, HUNDRED, SCALE, UNIT_TH, TEEN_TH, TENS_TH, HUNDRED_TH, SCALE_TH, DECADE, OH, A, LINK,
+                    MEASURE } kind;
 
 typedef struct entry {
     const char *word;
@@ -37,7 +38,8 @@ static const entry entries[] = {
     {"oh", OH, 0}, {"a", A, 1}, {"and", LINK, 0}, {"point", LINK, 0},
     {"percent", MEASURE, 0}, {"per", MEASURE, 0}, {"cent", MEASURE, 0}, {"cents", MEASURE, 0}, {"dollar", MEASURE, 0},
     {"dollars", MEASURE, 0}, {"pound", MEASURE, 0}, {"pounds", MEASURE, 0}, {"pence", MEASURE, 0}, {"penny", MEASURE, 0},
-    {"euro", MEASURE, 0}, {"euros", MEASURE, 0}, {"am", MEASURE, 0}, {"pm", MEASURE, 0}, {"a.m.", MEASURE, 0}, {"p.m.", MEASURE, 0},
+    {"euro", MEASURE, 0}, {"euros", MEASURE, 0}, {"am", MEASURE, 0}, {"pm", MEASURE, 0}, {"a.m.", MEASURE, 0},
+    {"p.m.", MEASURE, 0},
     {"a.", MEASURE, 0}, {"p.", MEASURE, 0}, {"m.", MEASURE, 0}, {"p", MEASURE, 0}, {"m", MEASURE, 0},
 };
 
@@ -65,7 +67,7 @@ static const entry *at(const reading *r, int i)
 static kind kind_at(const reading *r, int i) { return at(r, i)->kind; }
 static int is_at(const reading *r, int i, const char *word) { return i < r->n && strcmp(r->words[i], word) == 0; }
 
-// ---- cardinals and ordinals -----------------------------------------------------------------------------------------------------
+/* ---- cardinals and ordinals ------------------------------------------------------------------------------------------------ */
 
 typedef struct number {
     long long value;
@@ -111,7 +113,8 @@ static number read_hundreds(const reading *r, int i)
     if (x.ordinal) return x;
     const int rest = skip_and(r, i + x.n);
     const number small = read_small(r, rest);
-    if (small.n == 0 || (x.year && small.ordinal) || kind_at(r, rest + small.n) == HUNDRED) return x; // "two hundred three hundred"
+    // "two hundred three hundred"
+    if (small.n == 0 || (x.year && small.ordinal) || kind_at(r, rest + small.n) == HUNDRED) return x;
     return (number){.value = x.value + small.value, .n = rest + small.n - i, .ordinal = small.ordinal, .year = x.year};
 }
 
@@ -142,7 +145,7 @@ static number read_number(const reading *r, int i)
     }
 }
 
-// ---- years, times, digits -------------------------------------------------------------------------------------------------------
+/* ---- years, times, digits -------------------------------------------------------------------------------------------------- */
 
 // Two digits behind a century or an hour: "oh five", "fifteen", "eighty four".
 static number read_pair(const reading *r, int i)
@@ -168,7 +171,8 @@ static number read_year(const reading *r, int i)
 static int read_decade(const reading *r, int i, lin_buffer *out)
 {
     const entry *century = at(r, i), *decade = at(r, i + 1);
-    if (century->value < 10 || century->value > 20 || (century->kind != TEEN && century->kind != TENS) || decade->kind != DECADE) return 0;
+    if (century->value < 10 || century->value > 20 || (century->kind != TEEN && century->kind != TENS) || decade->kind != DECADE)
+        return 0;
     lin_buffer_integer(out, century->value * 100 + decade->value);
     lin_buffer_char(out, 's');
     return 2;
@@ -234,7 +238,7 @@ static int read_digits(const reading *r, lin_buffer *out)
     return n;
 }
 
-// ---- numbers with what follows --------------------------------------------------------------------------------------------------
+/* ---- numbers with what follows --------------------------------------------------------------------------------------------- */
 
 static void put_grouped(lin_buffer *out, long long value)
 {
@@ -256,7 +260,8 @@ static const char *ending(long long value)
 // "5 million" is easier to read than 5,000,000.
 static void put_cardinal(lin_buffer *out, const number *x)
 {
-    static const entry scales[] = {{"trillion", SCALE, 1000000000000}, {"billion", SCALE, 1000000000}, {"million", SCALE, 1000000}};
+    static const entry scales[] = {{"trillion", SCALE, 1000000000000}, {"billion", SCALE, 1000000000},
+                                   {"million", SCALE, 1000000}};
     for (int i = 0; i < 3; i++) {
         if (x->value < scales[i].value || x->value % scales[i].value) continue;
         put_grouped(out, x->value / scales[i].value);

@@ -62,7 +62,7 @@ static lin_status add_name(lin_phones *p, const char *name, size_t n, lin_error 
     }
     if (at == MAX_PHONES) return lin_fail(err, LIN_INVALID, "phone set: more than %d names", MAX_PHONES);
     lin_status status = lin_symbols_add(&p->names, name, n, &index, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (index != at) {
         return lin_fail(err, LIN_INVALID, "phone set: '%s' appears twice, as names %d and %d", lin_quote(shown, name, n), index,
                         at);
@@ -82,7 +82,7 @@ static int cmu_of_name(const char *name, size_t n, int *stress)
     return -1;
 }
 
-// ---- the IPA --------------------------------------------------------------------------------------------------------------------
+/* ---- the IPA --------------------------------------------------------------------------------------------------------------- */
 
 enum { LONGEST_FIELD = 512, SYLLABIC = 0x329 };
 
@@ -171,7 +171,7 @@ static int read_ipa(const char *field, size_t n_field, cmu_read *out, int capaci
     return found;
 }
 
-// ---- sets -----------------------------------------------------------------------------------------------------------------------
+/* ---- sets ------------------------------------------------------------------------------------------------------------------ */
 
 // Index in the table of a phone of a set, under any of its names; -1: none.
 static int cmu_of_phone(const char *name, size_t n, int *stress)
@@ -200,14 +200,14 @@ lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *e
     lin_status status = LIN_OK;
     p->list = lin_strdup(list);
     if (!p->list) status = lin_no_memory(err, "a phone set", strlen(list) + 1);
-    for (const char *at = list; !status; at++) {
+    for (const char *at = list; status == LIN_OK; at++) {
         size_t n = strcspn(at, " ");
         status = add_name(p, at, n, err);
         at += n;
         if (!*at) break;
     }
-    if (!status && p->names.n < 2) status = lin_fail(err, LIN_INVALID, "phone set: there is no phone besides the blank");
-    if (status) {
+    if (status == LIN_OK && p->names.n < 2) status = lin_fail(err, LIN_INVALID, "phone set: there is no phone besides the blank");
+    if (status != LIN_OK) {
         lin_phones_destroy(p);
         return status;
     }

@@ -20,7 +20,7 @@
 #include "base/status.h"
 
 #define LIN_PHONES_BLANK "<blank>"
-#define LIN_PHONES_DEFAULT                                                                                                        \
+#define LIN_PHONES_DEFAULT                                                                                                       \
     "<blank> AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH"
 enum { LIN_PHONES_DEFAULT_COUNT = 40, LIN_PHONE_NAME_MAX = 31, LIN_PHONES_READ_MAX = 64 };
 
@@ -75,7 +75,8 @@ int lin_phones_is_vowel(const lin_phones *phones, int index);
 /* The list it was made from, as stored in a model's metadata: names separated by single spaces. Owned by the set. */
 const char *lin_phones_list(const lin_phones *phones);
 
-/* IPA spelling (UTF-8) of a phone whose name, without a stress digit, is one of CMUdict's 39; else its name. NULL out of range. */
+/* IPA spelling (UTF-8) of a phone whose name, without a stress digit, is one of CMUdict's 39; else its name.
+ * NULL out of range. */
 const char *lin_phones_ipa(const lin_phones *phones, int index);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/textfile.h"
 #include "base/utf8.h"
 
-// ---- paragraphs -----------------------------------------------------------------------------------------------------------------
+/* ---- paragraphs ------------------------------------------------------------------------------------------------------------ */
 
 void lin_paragraphs_begin(lin_paragraphs *p, const char *text, size_t n)
 {
@@ -65,7 +65,7 @@ int lin_prose_is_running(const char *text, size_t n)
     return !has(text, n, "gutenberg") && !has(text, n, "http") && !(n > 7 && has(text, 8, "chapter "));
 }
 
-// ---- words ----------------------------------------------------------------------------------------------------------------------
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
 // What a byte sequence is for the reader: a letter, an apostrophe, a mark, a quotation mark, ...
 typedef enum kind { BLANK, LETTER, DIGIT, APOSTROPHE, QUOTE, DASH, HYPHEN, MARK, IGNORED } kind;

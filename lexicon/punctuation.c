@@ -9,12 +9,12 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "lexicon/punctuation_internal.h"
+#include "lexicon/punctuation_model.h"
 
 _Static_assert(sizeof(lin_punctuation_header) == 56, "the header has no holes");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are read from little-endian files");
 
-// ---- features -------------------------------------------------------------------------------------------------------------------
+/* ---- features -------------------------------------------------------------------------------------------------------------- */
 
 uint64_t lin_punctuation_word(const char *word)
 {
@@ -85,7 +85,7 @@ void lin_punctuation_capital_keys(uint64_t before, int capital, uint64_t word, u
     keys[8] = key(40, after, cap, 0, bits);
 }
 
-// ---- scores ---------------------------------------------------------------------------------------------------------------------
+/* ---- scores ---------------------------------------------------------------------------------------------------------------- */
 
 void lin_punctuation_marks(const lin_punctuation *p, const lin_gap *gap, float scores[LIN_MARKS])
 {
@@ -116,7 +116,7 @@ float lin_punctuation_capital(const lin_punctuation *p, uint64_t before, int cap
     return p->header.capital_bias + p->header.capital_scale * (float)sum;
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t checksum(const lin_punctuation *p)
 {
@@ -134,7 +134,8 @@ static lin_status check_header(const lin_punctuation_header *h, size_t n, const 
                         (unsigned)h->version, LIN_PUNCTUATION_VERSION);
     int good = h->bits >= 8 && h->bits <= LIN_PUNCTUATION_MAX_BITS && h->n_marks > 0 && h->n_capitals > 0;
     // what is left of a key fits a byte
-    good = good && ((uint64_t)1 << h->bits) <= (uint64_t)h->n_marks * 256 && ((uint64_t)1 << h->bits) <= (uint64_t)h->n_capitals * 256;
+    good = good && ((uint64_t)1 << h->bits) <= (uint64_t)h->n_marks * 256 &&
+           ((uint64_t)1 << h->bits) <= (uint64_t)h->n_capitals * 256;
     good = good && good_number(h->mark_scale) && good_number(h->capital_scale) && good_number(h->capital_bias);
     for (int m = 0; m < LIN_MARKS - 1; m++) good = good && good_number(h->mark_bias[m]);
     if (!good) return lin_fail(err, LIN_FORMAT, "%s: a number of its header is out of range; the file is damaged", name);

@@ -28,7 +28,8 @@ static const float mark_bonus = 0.8F;
 // Logarithm of how much likelier a pause is before each mark than before none: comma, full stop, question mark. Set by hand.
 static const double pause_least_s[LIN_PAUSES] = {-INFINITY, -INFINITY, 0.06, 0.15, 0.3, 0.6};
 static const float pause_scores[LIN_PAUSES][LIN_MARKS] = {
-    {0, 0, 0, 0}, {0, -1.0F, -2.0F, -2.0F}, {0, 0, -0.5F, -0.5F}, {0, 1.0F, 1.0F, 1.0F}, {0, 2.0F, 2.5F, 2.5F}, {0, 2.0F, 3.5F, 3.5F},
+    {0, 0, 0, 0},          {0, -1.0F, -2.0F, -2.0F}, {0, 0, -0.5F, -0.5F},
+    {0, 1.0F, 1.0F, 1.0F}, {0, 2.0F, 2.5F, 2.5F},    {0, 2.0F, 3.5F, 3.5F},
 };
 
 int lin_readable_pause(double seconds)
@@ -51,7 +52,7 @@ static double pause_before(const lin_readable *r, int i)
     return i > 0 && i < r->n_words ? r->words[i].start_s - r->words[i - 1].end_s : NAN;
 }
 
-// ---- one token ------------------------------------------------------------------------------------------------------------------
+/* ---- one token ------------------------------------------------------------------------------------------------------------- */
 
 // The mark in the gap before word `next`, which is the end if there is no such word.
 static int choose_mark(lin_readable *r, int next)
@@ -123,7 +124,7 @@ static lin_status put_token(lin_readable *r, int first, int n, const char *digit
     return lin_buffer_status(&r->text, err);
 }
 
-// ---- what waits -----------------------------------------------------------------------------------------------------------------
+/* ---- what waits ------------------------------------------------------------------------------------------------------------ */
 
 // Where the words end that could be a number from word i on.
 static int number_end(const lin_readable *r, int i)

@@ -12,8 +12,8 @@
  *   lin_readable_free(&r);
  *
  * A token is a word, or the words of a number, with its mark. It is certain three words later, behind a number three words after
- * its end, so the text does not depend on how the words come. It is never changed. Words outside the lexicon that have no spelling
- * are "[...]", several without a pause once: their phones are not for reading.
+ * its end, so the text does not depend on how the words come. It is never changed. Words outside the lexicon that have no
+ * spelling are "[...]", several without a pause once: their phones are not for reading.
  * Threads: one at a time per lin_readable; the model is shared.
  */
 #ifndef LIN_LEXICON_READABLE_H
@@ -53,8 +53,8 @@ typedef struct lin_readable {
 /* The model must outlive it. */
 void lin_readable_begin(lin_readable *readable, const lin_punctuation *model);
 
-/* A word in small letters and its times; NAN: not known. known: 0: outside the lexicon, written as it is, or as "[...]" if it is empty. LIN_NO_MEMORY. Allocates
- * only what is larger than all before. */
+/* A word in small letters and its times; NAN: not known. known: 0: outside the lexicon, written as it is, or as "[...]" if it is
+ * empty. LIN_NO_MEMORY. Allocates only what is larger than all before. */
 lin_status lin_readable_push(lin_readable *readable, const char *word, double start_s, double end_s, int known, lin_error *err);
 
 /* Ends the text: the last word gets a full stop or a question mark. The next word begins a new text. */

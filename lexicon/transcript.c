@@ -63,10 +63,11 @@ void lin_transcriber_destroy(lin_transcriber *t)
 static lin_status append(lin_transcriber *t, const int *labels, const signed char *stress, int n, lin_error *err)
 {
     if (t->n_labels + (size_t)n > INT_MAX / 2) return lin_fail(err, LIN_FORMAT, "a transcript of over %d phones", INT_MAX / 2);
-    lin_status status = lin_grow(&t->labels, &t->labels_capacity, t->n_labels + (size_t)n, sizeof *t->labels, "a transcript", err);
-    if (!status)
+    lin_status status =
+        lin_grow(&t->labels, &t->labels_capacity, t->n_labels + (size_t)n, sizeof *t->labels, "a transcript", err);
+    if (status == LIN_OK)
         status = lin_grow(&t->stress, &t->stress_capacity, t->n_labels + (size_t)n, sizeof *t->stress, "a transcript", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (n) memcpy(t->labels + t->n_labels, labels, (size_t)n * sizeof *labels);
     for (int i = 0; i < n; i++) t->stress[t->n_labels + (size_t)i] = stress ? stress[i] : -1;
     t->n_labels += (size_t)n;
@@ -113,7 +114,7 @@ static lin_status append_word(lin_transcriber *t, const lin_spelling *g, lin_err
                         g->begin + 1);
     }
     lin_status status = lin_g2p_pronounce(t->g2p, g->word, g->n, labels, LIN_PRONUNCIATION_MAX, &n_labels, &how, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     return how == LIN_G2P_DICTIONARY ? append(t, labels, NULL, n_labels, err) : append_unknown(t, g, labels, n_labels, how, err);
 }
 
@@ -181,8 +182,8 @@ lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spellin
             continue;
         }
         lin_status status = next_character(text, n, *at, &c, &step, err);
-        if (!status && c != ' ') status = add_letter(spelling, c, *at, err);
-        if (status) return status;
+        if (status == LIN_OK && c != ' ') status = add_letter(spelling, c, *at, err);
+        if (status != LIN_OK) return status;
         *at += step;
         if (c != ' ') {
             has_letter |= lin_is_letter(c);
@@ -226,10 +227,10 @@ static lin_status read_line(lin_transcriber *t, const char *text, size_t n, lin_
     size_t at = 0;
     for (;;) {
         lin_status status = lin_spelling_next(text, n, &at, &word, err);
-        if (!status && word.marks) count_marks(t, text, &word);
-        if (!status && word.n) take_spelled(t, text, n, &word, &at);
-        if (!status && word.n) status = append_word(t, &word, err);
-        if (status || !word.n) return status;
+        if (status == LIN_OK && word.marks) count_marks(t, text, &word);
+        if (status == LIN_OK && word.n) take_spelled(t, text, n, &word, &at);
+        if (status == LIN_OK && word.n) status = append_word(t, &word, err);
+        if (status != LIN_OK || !word.n) return status;
     }
 }
 
@@ -240,9 +241,9 @@ lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, 
     *labels = NULL;
     *n_labels = 0;
     lin_status status = lin_unicode_clean(text, n, NULL, LIN_UNICODE_ANY, &own, &text, &n, err);
-    if (!status) status = read_line(t, text, n, err);
+    if (status == LIN_OK) status = read_line(t, text, n, err);
     lin_free(own);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     *labels = t->labels;
     *n_labels = (int)t->n_labels;
     return LIN_OK;

@@ -1,18 +1,19 @@
 /*
  * transcript.h - converts the text of an utterance to the label sequence that CTC is trained and scored on.
  *
- * text -> words -> dictionary (first pronunciation) -> g2p for the words it lacks -> labels. There is no silence phone and no word
- * boundary: CTC's blank absorbs both.
+ * text -> words -> dictionary (first pronunciation) -> g2p for the words it lacks -> labels. There is no silence phone and no
+ * word boundary: CTC's blank absorbs both.
  *
  *   lin_transcriber_create(phones, dictionary, g2p, &transcriber, &err);
  *   lin_transcriber_line(transcriber, text, n, &labels, &n_labels, &err);       // for every utterance
  *   for (i = 0; i < lin_transcriber_unknown_count(transcriber); i++) ... lin_transcriber_unknown(transcriber, i) ...
  *   lin_transcriber_destroy(transcriber);
  *
- * Text is UTF-8 (base/unicode.h). Letters A-Z in either case, apostrophes (also the curly ones) and hyphens make words; accents of
- * Latin-1 letters are dropped; "&" between two letters belongs to their word ("AT&T"); other punctuation separates words, but the
- * period of a spelled letter belongs to it where the dictionary has the letter so ("A." and "B.'s" in CMUdict). Digits are refused,
- * because they can be read in several ways. Marks such as [laughs] are not words (lexicon/marks.h): they are skipped and counted.
+ * Text is UTF-8 (base/unicode.h). Letters A-Z in either case, apostrophes (also the curly ones) and hyphens make words; accents
+ * of Latin-1 letters are dropped; "&" between two letters belongs to their word ("AT&T"); other punctuation separates words, but
+ * the period of a spelled letter belongs to it where the dictionary has the letter so ("A." and "B.'s" in CMUdict). Digits are
+ * refused, because they can be read in several ways. Marks such as [laughs] are not words (lexicon/marks.h):
+ * they are skipped and counted.
  *
  * Threads: one at a time per transcriber.
  */
@@ -55,9 +56,10 @@ lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary
 void lin_transcriber_destroy(lin_transcriber *transcriber); /* NULL is fine */
 
 /*
- * Labels of one utterance's text (n bytes). *labels is owned by the transcriber and valid until its next line; *n_labels may be 0.
- * LIN_FORMAT, naming the byte, for control characters, digits, bytes that are not UTF-8 and letters of other scripts; LIN_INVALID
- * for a word over LIN_WORD_MAX bytes or, without g2p, outside the dictionary; LIN_UNSUPPORTED, LIN_NO_MEMORY as for g2p.
+ * Labels of one utterance's text (n bytes). *labels is owned by the transcriber and valid until its next line; *n_labels may be
+ * 0. LIN_FORMAT, naming the byte, for control characters, digits, bytes that are not UTF-8 and letters of other scripts;
+ * LIN_INVALID for a word over LIN_WORD_MAX bytes or, without g2p, outside the dictionary;
+ * LIN_UNSUPPORTED, LIN_NO_MEMORY as for g2p.
  */
 lin_status lin_transcriber_line(lin_transcriber *transcriber, const char *text, size_t n, const int **labels, int *n_labels,
                                 lin_error *err);

@@ -33,7 +33,7 @@ static int compare(const void *a, const void *b)
     return (x->end.word > y->end.word) - (x->end.word < y->end.word);
 }
 
-// ---- words ------------------------------------------------------------------------------------------------------------------
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
 static size_t folded(char out[LIN_WORD_MAX + 1], const char *word, size_t n, int upper)
 {
@@ -82,7 +82,7 @@ static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n
     int lm_word = LIN_NGRAM_UNKNOWN;
     for (int i = 0; i < n; i++) {
         lin_status status = check_entry(&entries[i], t->n_outputs, err);
-        if (status) return status;
+        if (status != LIN_OK) return status;
         const size_t length = folded(lower, entries[i].word, strlen(entries[i].word), 0);
         const int again = previous && !strcmp(previous, entries[i].word);
         if (!again) lm_word = find_lm_word(lm, lower, length);
@@ -102,7 +102,7 @@ static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n
     return LIN_OK;
 }
 
-// ---- nodes ------------------------------------------------------------------------------------------------------------------
+/* ---- nodes ----------------------------------------------------------------------------------------------------------------- */
 
 // Breadth first: the children of a node are the runs of one label at its depth among the sorted items that pass through it.
 static int build(lin_tree *t, const item *items, range *through, int *next_end)
@@ -215,7 +215,7 @@ static uint64_t fingerprint(const lin_tree *t)
     return lin_fnv(h, t->words.text, t->words.text_used) ^ t->lm_fingerprint;
 }
 
-// ---- public -----------------------------------------------------------------------------------------------------------------
+/* ---- public ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status fill(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, const lin_tree_options *options,
                        lin_error *err)
@@ -225,10 +225,10 @@ static lin_status fill(lin_tree *t, const lin_tree_entry *entries, int n, const 
     item *items = lin_alloc((size_t)n, sizeof *items);
     if (!items) return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *items);
     lin_status status = lin_symbols_reserve(&t->words, n, letters, err);
-    if (!status) status = take_entries(t, entries, n, lm, options && options->all_words, items, err);
-    if (!status) status = make_nodes(t, items, err);
+    if (status == LIN_OK) status = take_entries(t, entries, n, lm, options && options->all_words, items, err);
+    if (status == LIN_OK) status = make_nodes(t, items, err);
     lin_free(items);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     look_ahead(t, lm);
     if ((status = make_pairs(t, lm, err))) return status;
     t->fingerprint = fingerprint(t);
@@ -245,7 +245,7 @@ lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outp
     t->n_outputs = n_outputs;
     t->lm_fingerprint = lm ? lin_ngram_fingerprint(lm) : 0;
     lin_status status = fill(t, entries, n, lm, options, err);
-    if (status) lin_tree_destroy(t);
+    if (status != LIN_OK) lin_tree_destroy(t);
     else *tree = t;
     return status;
 }
@@ -317,7 +317,7 @@ int lin_tree_find(const lin_tree *t, const char *word, size_t n)
 
 size_t lin_tree_bytes(const lin_tree *t)
 {
-    return sizeof *t + ((size_t)t->n_nodes + 1) * sizeof *t->nodes + (size_t)t->n_ends * sizeof *t->ends + t->words.text_capacity +
-           (size_t)t->words.capacity * sizeof *t->words.items + t->words.n_slots * sizeof *t->words.slots +
-           t->n_pairs * sizeof *t->pairs;
+    return sizeof *t + ((size_t)t->n_nodes + 1) * sizeof *t->nodes + (size_t)t->n_ends * sizeof *t->ends +
+           t->words.text_capacity + (size_t)t->words.capacity * sizeof *t->words.items +
+           t->words.n_slots * sizeof *t->words.slots + t->n_pairs * sizeof *t->pairs;
 }

@@ -12,8 +12,8 @@
  *   lin_tree_destroy(tree);
  *
  * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation, and the spellings; with a
- * language model, the filter of its pairs of words (lexicon/ngram_pairs.h). They can be written to a file, a packed lexicon, which
- * is mapped in a millisecond instead of being built again.
+ * language model, the filter of its pairs of words (lexicon/ngram_pairs.h). They can be written to a file, a packed lexicon,
+ * which is mapped in a millisecond instead of being built again.
  *
  * Threads: immutable once made, shared by all.
  */
@@ -66,8 +66,8 @@ typedef struct lin_tree_entry {
 lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm,
                            const lin_tree_options *options, lin_tree **tree, lin_error *err);
 
-/* The same from a list, over n_outputs outputs (2 at least). LIN_INVALID, naming the word, for one without letters or phones, with
- * more of them than LIN_WORD_MAX or LIN_PRONUNCIATION_MAX, or with a label outside 1 .. n_outputs - 1. n = 0 is fine. */
+/* The same from a list, over n_outputs outputs (2 at least). LIN_INVALID, naming the word, for one without letters or phones,
+ * with more of them than LIN_WORD_MAX or LIN_PRONUNCIATION_MAX, or with a label outside 1 .. n_outputs - 1. n = 0 is fine. */
 lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outputs, const lin_ngram *lm,
                                 const lin_tree_options *options, lin_tree **tree, lin_error *err);
 void lin_tree_destroy(lin_tree *tree); /* NULL is fine */
@@ -75,9 +75,9 @@ void lin_tree_destroy(lin_tree *tree); /* NULL is fine */
 /*
  * A packed tree: a copy of the arrays, little-endian, that is mapped when it is opened. It is no source: it can be made again at
  * any time. `key` is a number that the caller computes from all that the tree was made of (lexicon, language model, phones,
- * options). Opening gives LIN_IO if there is no such file, LIN_MISMATCH for one with another key or of another version, LIN_FORMAT
- * for a damaged one, and for one that is not over n_outputs outputs and the words of lm (NULL: without one): in each case build the
- * tree. The file may be replaced while it is open (lin_tree_write does), but not changed in place.
+ * options). Opening gives LIN_IO if there is no such file, LIN_MISMATCH for one with another key or of another version,
+ * LIN_FORMAT for a damaged one, and for one that is not over n_outputs outputs and the words of lm (NULL: without one): in each
+ * case build the tree. The file may be replaced while it is open (lin_tree_write does), but not changed in place.
  */
 lin_status lin_tree_write(const lin_tree *tree, uint64_t key, const char *path, lin_error *err);
 lin_status lin_tree_open(const char *path, uint64_t key, int n_outputs, const lin_ngram *lm, lin_tree **tree, lin_error *err);

@@ -28,10 +28,11 @@ static void lay_out(const lin_tree_header *h, size_t at[LIN_TREE_SECTIONS + 1])
 
 uint64_t lin_tree_sum(const unsigned char *bytes, size_t n)
 {
-    return lin_hash(bytes, offsetof(lin_tree_header, sum), lin_hash(bytes + sizeof(lin_tree_header), n - sizeof(lin_tree_header), 0));
+    return lin_hash(bytes, offsetof(lin_tree_header, sum),
+                    lin_hash(bytes + sizeof(lin_tree_header), n - sizeof(lin_tree_header), 0));
 }
 
-// ---- writing ----------------------------------------------------------------------------------------------------------------
+/* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_tree_write(const lin_tree *t, uint64_t key, const char *path, lin_error *err)
 {
@@ -69,7 +70,7 @@ lin_status lin_tree_write(const lin_tree *t, uint64_t key, const char *path, lin
     return status;
 }
 
-// ---- checks -----------------------------------------------------------------------------------------------------------------
+/* ---- checks ---------------------------------------------------------------------------------------------------------------- */
 
 // Children and ends of a node follow those of the node before it, and a child comes after its parent: no walk leaves the arrays,
 // and every walk ends. No word ends at the root, and none is longer than a pronunciation may be.
@@ -130,12 +131,14 @@ static int attach(lin_tree *t, const lin_tree_header *h, int n_outputs, const li
         (h->n_left_out > 0) != (h->first_left_out[0] != 0))
         return 0;
     lay_out(h, at);
-    if (at[LIN_TREE_SECTIONS] != t->map.size || h->size != t->map.size || lin_tree_sum(t->map.bytes, t->map.size) != h->sum) return 0;
+    if (at[LIN_TREE_SECTIONS] != t->map.size || h->size != t->map.size || lin_tree_sum(t->map.bytes, t->map.size) != h->sum)
+        return 0;
     // The arrays are only read.
     unsigned char *base = (unsigned char *)(uintptr_t)t->map.bytes;
     t->nodes = (void *)(base + at[0]);
     t->ends = (void *)(base + at[1]);
-    t->words = (lin_symbols){.n = (int)h->n_words, .capacity = (int)h->n_words, .items = (void *)(base + at[2]), .n_slots = h->n_slots,
+    t->words = (lin_symbols){.n = (int)h->n_words, .capacity = (int)h->n_words, .items = (void *)(base + at[2]),
+                             .n_slots = h->n_slots,
                              .slots = (void *)(base + at[3]), .text = (char *)base + at[4], .text_used = h->text_used,
                              .text_capacity = h->text_used};
     t->pairs = h->n_pairs ? (void *)(base + at[5]) : NULL;
@@ -150,7 +153,7 @@ static int attach(lin_tree *t, const lin_tree_header *h, int n_outputs, const li
     return good_nodes(t) && good_words(t, lm ? lin_ngram_words(lm) : 0);
 }
 
-// ---- opening ----------------------------------------------------------------------------------------------------------------
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check(lin_tree *t, uint64_t key, int n_outputs, const lin_ngram *lm, const char *path, lin_error *err)
 {
@@ -158,7 +161,8 @@ static lin_status check(lin_tree *t, uint64_t key, int n_outputs, const lin_ngra
     if (t->map.size < sizeof h || memcmp(t->map.bytes, LIN_TREE_MAGIC, sizeof h.magic) != 0)
         return lin_fail(err, LIN_FORMAT, "%s is not a packed lexicon", path);
     memcpy(&h, t->map.bytes, sizeof h);
-    if (h.version != LIN_TREE_VERSION) return lin_fail(err, LIN_MISMATCH, "%s was packed by another version of this program", path);
+    if (h.version != LIN_TREE_VERSION)
+        return lin_fail(err, LIN_MISMATCH, "%s was packed by another version of this program", path);
     if (h.key != key) return lin_fail(err, LIN_MISMATCH, "%s was packed from another lexicon, or for another model", path);
     if (!attach(t, &h, n_outputs, lm))
         return lin_fail(err, LIN_FORMAT, "%s is damaged; pack the lexicon again (linnet lexicon)", path);

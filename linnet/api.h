@@ -106,11 +106,11 @@ lin_status lin_api_utterance_create(linnet_model *model, linnet_utterance *seen,
 void lin_api_utterance_clear(linnet_utterance *seen);
 void lin_api_utterance_release(linnet_utterance *seen);
 
-/* Brings it up to a view, of which it is a copy of an earlier one of the same utterance, or of another, or empty. On failure it is
- * empty. Allocates only what is larger than all before. */
+/* Brings it up to a view, of which it is a copy of an earlier one of the same utterance, or of another, or empty. On failure it
+ * is empty. Allocates only what is larger than all before. */
 lin_status lin_api_utterance_show(linnet_utterance *seen, const lin_session_view *view, lin_error *err);
 
-/* ---- utterances that wait until the caller asks for them ---- */
+/* ---- utterances that wait until the caller asks for them ------------------------------------------------------------------- */
 
 typedef struct lin_api_views {
     linnet_model *model;

@@ -50,7 +50,7 @@ void linnet_engine_options_init(linnet_engine_options *options, size_t size)
     lin_api_init(options, size, &defaults, sizeof defaults);
 }
 
-/* ---- items; the engine is locked -------------------------------------------------------------------------------------------- */
+/* ---- items; the engine is locked ------------------------------------------------------------------------------------------- */
 
 static void free_item(item *it)
 {
@@ -103,7 +103,7 @@ static void drop_items(linnet_engine *e, linnet_stream id)
     }
 }
 
-/* ---- events, on a thread of the engine -------------------------------------------------------------------------------------- */
+/* ---- events, on a thread of the engine ------------------------------------------------------------------------------------- */
 
 static item *new_event(stream *s, linnet_event_kind kind, double time_s)
 {
@@ -202,7 +202,7 @@ static void take_events(void *context, lin_engine_id id, void *user, const lin_e
     end(s);
 }
 
-/* ---- engines ---------------------------------------------------------------------------------------------------------------- */
+/* ---- engines --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status create(linnet_model *model, const linnet_engine_options *given, linnet_engine **engine, lin_error *err)
 {

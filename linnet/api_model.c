@@ -9,7 +9,7 @@
 #include "linnet/find.h"
 #include "linnet/session.h"
 
-// ---- errors and options ---------------------------------------------------------------------------------------------------------
+/* ---- errors and options ---------------------------------------------------------------------------------------------------- */
 
 // The public numbers are part of the ABI.
 _Static_assert((int)LINNET_INVALID == (int)LIN_INVALID && (int)LINNET_TOO_SMALL == (int)LIN_TOO_SMALL &&
@@ -68,7 +68,7 @@ lin_status lin_api_take(void *options, size_t full, const void *given, const cha
     return LIN_OK;
 }
 
-// ---- models ---------------------------------------------------------------------------------------------------------------------
+/* ---- models ---------------------------------------------------------------------------------------------------------------- */
 
 static const linnet_model_options defaults = {.device = "cpu", .precision = LINNET_FP32};
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "decoder/writers_internal.h"
+#include "decoder/writers_tokens.h"
 #include "linnet/api.h"
 
 lin_status lin_api_result_create(linnet_model *model, linnet_result **result, lin_error *err)
@@ -160,7 +160,7 @@ lin_status lin_api_result_follow(linnet_result *r, const lin_result *from, int w
     return status == LIN_OK ? lin_api_result_update(r, whole, err) : status;
 }
 
-// ---- what callers ask -----------------------------------------------------------------------------------------------------------
+/* ---- what callers ask ------------------------------------------------------------------------------------------------------ */
 
 int linnet_result_phones(const linnet_result *r) { return r->n_phones; }
 int linnet_result_words(const linnet_result *r) { return r->n_words; }
@@ -205,7 +205,7 @@ static lin_status make_readable(linnet_result *r, const lin_punctuation *punctua
 {
     const lin_writer_options options = {
         .phones = r->model->r.phones, .readable = punctuation, .speller = lin_api_speller(r->model)};
-    lin_status status = lin_write_text(&r->result, &options, &r->readable, err);
+    lin_status status = lin_writer_find("text")->write(&r->result, &options, &r->readable, err);
     if (status == LIN_OK) r->readable.data[--r->readable.n] = '\0'; // without the end of its line
     return status;
 }
@@ -242,7 +242,7 @@ linnet_status linnet_result_copy(const linnet_result *result, linnet_result **co
     return lin_api_end(copy_result(result, copy, &why), &why, err);
 }
 
-// ---- formats --------------------------------------------------------------------------------------------------------------------
+/* ---- formats --------------------------------------------------------------------------------------------------------------- */
 
 static const linnet_format_options defaults = {.id = "sound", .speaker = "", .channel = 1};
 

@@ -32,7 +32,7 @@ struct linnet_session {
 
 enum { BLOCK = 1024 };
 
-// ---- views that wait ------------------------------------------------------------------------------------------------------------
+/* ---- views that wait ------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_api_utterance_create(linnet_model *model, linnet_utterance *seen, lin_error *err)
 {
@@ -160,7 +160,7 @@ const linnet_utterance *lin_api_views_next(lin_api_views *v)
     return v->open;
 }
 
-// ---- sessions -------------------------------------------------------------------------------------------------------------------
+/* ---- sessions -------------------------------------------------------------------------------------------------------------- */
 
 static const linnet_session_options defaults = {.channels = 1, .channel = LINNET_MIX, .endpoints = 1, .silence_before_s = 5,
                                                 .silence_after_s = 0.8, .longest_s = 30, .reset_at_endpoints = -1};

@@ -35,7 +35,7 @@ lin_status lin_api_sound(const linnet_sound *given, linnet_sound *taken, lin_sou
     return LIN_OK;
 }
 
-// ---- results --------------------------------------------------------------------------------------------------------------------
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 static int show_progress(void *context, double seconds, double duration)
 {
@@ -100,7 +100,7 @@ linnet_status linnet_decode_file(linnet_model *model, const char *path, linnet_d
     return linnet_decode(model, &sound, decoder, result, err);
 }
 
-// ---- arrays ---------------------------------------------------------------------------------------------------------------------
+/* ---- arrays ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct array_job {
     const linnet_sound *sound;

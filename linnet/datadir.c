@@ -24,7 +24,7 @@ struct lin_datadir {
     char **texts; // the strings that the utterances point to
 };
 
-// ---- lines --------------------------------------------------------------------------------------------------------------------
+/* ---- lines ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct reader {
     const lin_datadir_file *file;
@@ -57,7 +57,8 @@ static lin_status check_bytes(const reader *r, piece line, lin_error *err)
     if (c == '\r' && good + 1 == line.n)
         return refuse(r, err, "the line ends in CR LF; make it LF, for example with sed -i 's/\\r$//'");
     if (c == 0)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: a NUL byte at column %zu; is this a text file?", r->file->name, r->line, good + 1);
+        return lin_fail(err, LIN_FORMAT, "%s:%d: a NUL byte at column %zu; is this a text file?", r->file->name, r->line,
+                        good + 1);
     return lin_fail(err, LIN_FORMAT, "%s:%d: byte 0x%02X at column %zu is %s", r->file->name, r->line, c, good + 1,
                     c < 0x20 || c == 0x7F ? "a control character" : "not UTF-8 text");
 }
@@ -95,7 +96,7 @@ static lin_status split(const reader *r, piece line, piece *id, piece *rest, lin
     return LIN_OK;
 }
 
-// ---- storage ------------------------------------------------------------------------------------------------------------------
+/* ---- storage --------------------------------------------------------------------------------------------------------------- */
 
 // Takes ownership of a string (NULL: out of memory before), which is freed with the directory.
 static char *keep(lin_datadir *dir, char *text)
@@ -164,7 +165,7 @@ static lin_status add_utterance(lin_datadir *dir, const reader *r, piece id, pie
     return u->audio ? LIN_OK : no_memory(err, path.n);
 }
 
-// ---- files --------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 static lin_status read_wav_scp(lin_datadir *dir, const lin_datadir_file *file, const char *root, lin_error *err)
 {
@@ -202,7 +203,8 @@ static lin_status read_texts(lin_datadir *dir, const lin_datadir_file *file, con
         if (status == LIN_OK) status = find_utterance(dir, &r, id, wav_scp, &index, err);
         if (status != LIN_OK) return status;
         lin_utterance *u = &dir->utterances[index];
-        if (u->text) return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a transcript", file->name, r.line, (int)id.n, id.at);
+        if (u->text)
+            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a transcript", file->name, r.line, (int)id.n, id.at);
         if (words.n == 0 && need_text)
             return lin_fail(err, LIN_FORMAT, "%s:%d: the transcript of %.*s is empty", file->name, r.line, (int)id.n, id.at);
         u->text = keep(dir, copy_words(words));
@@ -222,7 +224,8 @@ static lin_status read_speakers(lin_datadir *dir, const lin_datadir_file *file, 
         if (status == LIN_OK) status = find_utterance(dir, &r, id, wav_scp, &index, err);
         if (status != LIN_OK) return status;
         lin_utterance *u = &dir->utterances[index];
-        if (u->speaker) return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a speaker", file->name, r.line, (int)id.n, id.at);
+        if (u->speaker)
+            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a speaker", file->name, r.line, (int)id.n, id.at);
         if (speaker.n == 0 || speaker.n > MAX_ID || memchr(speaker.at, ' ', speaker.n) || memchr(speaker.at, '\t', speaker.n))
             return lin_fail(err, LIN_FORMAT, "%s:%d: the speaker of %.*s must be one name of 1 to %d bytes", file->name, r.line,
                             (int)id.n, id.at, (int)MAX_ID);
@@ -313,7 +316,7 @@ lin_status lin_datadir_parse_list(const lin_datadir_file *list, const char *audi
     return finish(dir, status, out);
 }
 
-// ---- paths --------------------------------------------------------------------------------------------------------------------
+/* ---- paths ----------------------------------------------------------------------------------------------------------------- */
 
 static char *parent_of(const char *path)
 {
@@ -358,8 +361,8 @@ static lin_status load_directory(const char *path, const char *root, int need_te
     for (int i = 0; i < N && status == LIN_OK; i++)
         status = open_part(path, parts[i], i > 1 || (i == 1 && !need_text), &maps[i], &files[i], &names[i], err);
     if (status == LIN_OK && files[3].bytes)
-        status =
-            lin_fail(err, LIN_UNSUPPORTED, "%s: segments of recordings are not supported; cut them into separate files", names[3]);
+        status = lin_fail(err, LIN_UNSUPPORTED, "%s: segments of recordings are not supported; cut them into separate files",
+                          names[3]);
     if (status == LIN_OK) status = lin_datadir_parse(&files[0], &files[1], &files[2], root, need_text, dir, err);
     for (int i = 0; i < N; i++) {
         lin_file_map_close(&maps[i]);

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-// ---- options --------------------------------------------------------------------------------------------------------------------
+/* ---- options --------------------------------------------------------------------------------------------------------------- */
 
 lin_decoding_values lin_decoding_default(void) { return (lin_decoding_values){.n_best = 1, .context_bonus = 4}; }
 
@@ -58,7 +58,7 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
     return o;
 }
 
-// ---- one stream -----------------------------------------------------------------------------------------------------------------
+/* ---- one stream ------------------------------------------------------------------------------------------------------------ */
 
 lin_status lin_decoder_create(lin_decoder *d, const lin_decoding *decoding, lin_error *err)
 {

@@ -78,10 +78,10 @@ lin_status lin_decoding_open(lin_decoding *decoding, const lin_decoding_values *
 void lin_decoding_close(lin_decoding *decoding);
 
 /*
- * Writes the lexicon of a word search as the search uses it (lexicon/tree.h) to `path`, NULL: beside the lexicon, with this ending,
- * where lin_decoding_open finds it: it maps that file instead of reading the lexicon, if lexicon, phones, language model and
- * all_words are the same. LIN_INVALID without a word search; LIN_UNSUPPORTED for a lexicon with lines that are left out, which
- * are to be reported each time, or that is not a regular file; LIN_IO, LIN_NO_MEMORY.
+ * Writes the lexicon of a word search as the search uses it (lexicon/tree.h) to `path`, NULL: beside the lexicon, with this
+ * ending, where lin_decoding_open finds it: it maps that file instead of reading the lexicon, if lexicon, phones, language model
+ * and all_words are the same. LIN_INVALID without a word search; LIN_UNSUPPORTED for a lexicon with lines that are left out,
+ * which are to be reported each time, or that is not a regular file; LIN_IO, LIN_NO_MEMORY.
  */
 #define LIN_PACKED_LEXICON ".tree"
 lin_status lin_decoding_pack_lexicon(const lin_decoding *decoding, const char *path, lin_error *err);
@@ -123,7 +123,7 @@ double lin_decoding_seconds(const lin_decoding *decoding, int64_t row);
 /* Appends a path to a result, as lin_result_add_path. */
 lin_status lin_decoding_add(const lin_decoding *decoding, const lin_path *path, lin_result *result, lin_error *err);
 
-/* ---- one stream ------------------------------------------------------------------------------------------------------------- */
+/* ---- one stream ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct lin_decoder {
     const lin_decoding *decoding;
@@ -146,7 +146,8 @@ lin_status lin_decoder_push(lin_decoder *decoder, const float *logp, int n, lin_
 /* Moves the settled part to the end of a result. */
 lin_status lin_decoder_take(lin_decoder *decoder, lin_result *result, lin_error *err);
 
-/* Ends the segment and takes the rest. With n_best over 1 the result gets its alternatives; nothing may have been taken before. */
+/* Ends the segment and takes the rest. With n_best over 1 the result gets its alternatives;
+ * nothing may have been taken before. */
 lin_status lin_decoder_finish(lin_decoder *decoder, lin_result *result, lin_error *err);
 
 #endif

@@ -56,7 +56,7 @@ static lin_status about(const char *what, lin_status status, lin_error *err)
     return !err || strstr(err->message, what) ? status : lin_fail_at(err, status, "%s", what);
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 static const char *const lm_names[] = {"english.lm", "english.arpa.gz", NULL};
 
@@ -122,7 +122,7 @@ lin_status lin_decoding_pack_lexicon(const lin_decoding *d, const char *path, li
     return lin_tree_write(p->tree, p->lexicon_key, path ? path : beside, err);
 }
 
-// ---- phrases --------------------------------------------------------------------------------------------------------------------
+/* ---- phrases --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus, int line, lin_error *err)
 {
@@ -147,8 +147,8 @@ static lin_status add_line(parts *p, const char *text, size_t n, int line, lin_e
     size_t n_field, n_text = tab ? (size_t)(tab - text) : n;
     char quoted[LIN_QUOTE];
     if (n > LONGEST_PHRASE) return lin_fail(err, LIN_FORMAT, "a line of over %d bytes is not a phrase", LONGEST_PHRASE);
-    if (tab && (!lin_field_next(&at, text + n, &field, &n_field) || !lin_text_number(field, n_field, &bonus) || !isfinite(bonus) ||
-                fabs(bonus) > LIN_CONTEXT_BONUS_MAX || lin_field_next(&at, text + n, &field, &n_field))) {
+    if (tab && (!lin_field_next(&at, text + n, &field, &n_field) || !lin_text_number(field, n_field, &bonus) ||
+                !isfinite(bonus) || fabs(bonus) > LIN_CONTEXT_BONUS_MAX || lin_field_next(&at, text + n, &field, &n_field))) {
         return lin_fail(err, LIN_FORMAT, "'%s' after the tab is not a bonus such as 3.5",
                         lin_quote(quoted, tab + 1, n - n_text - 1));
     }
@@ -300,7 +300,7 @@ static lin_status open_phrases(parts *p, lin_error *err)
     return status == LIN_OK ? make_context(p, err) : status;
 }
 
-// ---- searches -------------------------------------------------------------------------------------------------------------------
+/* ---- searches -------------------------------------------------------------------------------------------------------------- */
 
 // The phones as words of the language model, as they are or in lower case.
 static lin_status match_phones(parts *p, lin_error *err)
@@ -328,8 +328,8 @@ static lin_status match_phones(parts *p, lin_error *err)
                                            "words, add --words", p->lm_path, lin_ngram_words(p->lm), missing, V - 1, first);
     }
     if (missing) {
-        lin_warn(&p->warnings, "%s lacks %d of the %d phones, such as %s; they are unlikely to be recognised", p->lm_path, missing,
-                 V - 1, first);
+        lin_warn(&p->warnings, "%s lacks %d of the %d phones, such as %s; they are unlikely to be recognised", p->lm_path,
+                 missing, V - 1, first);
     }
     return LIN_OK;
 }
@@ -382,7 +382,8 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
     }
     lin_status status = open_lm_of_words(p, err);
     if (status == LIN_OK && is_of_phones(p))
-        return lin_fail(err, LIN_MISMATCH, "%s is a model of phones; omit --words, or name a model of words with --lm", p->lm_path);
+        return lin_fail(err, LIN_MISMATCH, "%s is a model of phones; omit --words, or name a model of words with --lm",
+                        p->lm_path);
     if (status == LIN_OK) status = open_tree(p, err);
     if (status == LIN_MISMATCH) {
         return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it a model of phones, or of another language? Name another "
@@ -390,7 +391,7 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
     }
     if (status == LIN_OK && lin_tree_left_out(p->tree) > 0 && !p->warnings.quiet) {
         lin_warn(&p->warnings, "%d of the %d words of %s are not in the language model, such as %s, and are written as phonemes; "
-                               "--all-words adds them", lin_tree_left_out(p->tree),
+                               "--tune all-words adds them", lin_tree_left_out(p->tree),
                      lin_tree_left_out(p->tree) + lin_tree_words(p->tree), p->lexicon, lin_tree_first_left_out(p->tree));
     }
     return status == LIN_OK ? lin_words_create(p->tree, p->lm, &o, &p->words, err) : status;
@@ -400,11 +401,12 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
 static uint64_t identity(const parts *p)
 {
     const char *names = lin_phones_list(p->phones);
-    const uint64_t id = lin_hash(names, strlen(names), p->words ? lin_words_fingerprint(p->words) : lin_beam_fingerprint(p->beam));
+    const uint64_t id =
+        lin_hash(names, strlen(names), p->words ? lin_words_fingerprint(p->words) : lin_beam_fingerprint(p->beam));
     return id ? id : 1; // 0 means greedy
 }
 
-// ---- all of it ------------------------------------------------------------------------------------------------------------------
+/* ---- all of it ------------------------------------------------------------------------------------------------------------- */
 
 // Releases what only opening needed.
 static void drop_scaffold(parts *p)

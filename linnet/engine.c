@@ -49,8 +49,8 @@ static void write_ring(const lin_engine *e, lin_place *p, const float *samples, 
     const int64_t frames = frames_of(e, p->written);
     p->written += n;
     if (frames_of(e, p->written) == frames) return;
-    if (p->n_marks < LIN_MARKS) p->marks[(p->first_mark + p->n_marks++) % LIN_MARKS] = (lin_mark){p->written, now};
-    else p->marks[(p->first_mark + p->n_marks - 1) % LIN_MARKS].end = p->written; // counts as older than it is
+    if (p->n_marks < LIN_ARRIVALS) p->marks[(p->first_mark + p->n_marks++) % LIN_ARRIVALS] = (lin_arrival){p->written, now};
+    else p->marks[(p->first_mark + p->n_marks - 1) % LIN_ARRIVALS].end = p->written; // counts as older than it is
 }
 
 // Samples that fit, mixed down and at the model's rate into the ring.

@@ -11,12 +11,12 @@
 #include "model/streams.h"
 
 /* When samples came: those before `end` (and behind the mark before) were there at `time`. */
-typedef struct lin_mark {
+typedef struct lin_arrival {
     int64_t end;
     double time;
-} lin_mark;
+} lin_arrival;
 
-enum { LIN_MARKS = 128 };
+enum { LIN_ARRIVALS = 128 };
 
 /* In which of its shard's lists a place waits. */
 typedef enum lin_listed { LIN_UNLISTED, LIN_WAITING, LIN_RIPE } lin_listed;
@@ -43,7 +43,7 @@ typedef struct lin_place {
     int64_t lost, lost_told, lost_at; /* samples as the producer counts; lost_at: the first not told lay behind `written` */
     int ending, flushed, ended, failed;
     double ended_at; /* when finish was called */
-    lin_mark marks[LIN_MARKS];
+    lin_arrival marks[LIN_ARRIVALS];
     int first_mark, n_marks;
 
     /* the segment: since the opening, the reset, or the endpoint that made the network forget */

@@ -161,7 +161,7 @@ static double row_time(const lin_engine *e, lin_place *p, int64_t row)
     int64_t frame = (row + 1) * e->stack - 1 + e->ahead;
     const int64_t needed = p->origin + frame * e->hop + e->window - 1;
     while (p->n_marks && p->marks[p->first_mark].end <= needed) {
-        p->first_mark = (p->first_mark + 1) % LIN_MARKS;
+        p->first_mark = (p->first_mark + 1) % LIN_ARRIVALS;
         p->n_marks--;
     }
     return p->n_marks ? p->marks[p->first_mark].time : p->ended_at;

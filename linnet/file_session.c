@@ -100,7 +100,7 @@ static lin_status reserve_rows(lin_file_session *s, int rows, lin_error *err)
     return LIN_OK;
 }
 
-/* ---- lanes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
 
 static lin_status rows_out(void *context, const float *logp, int n, const double *db, int *taken, int *reset, lin_error *err)
 {
@@ -192,7 +192,8 @@ static int past_part(const lin_file_session *s)
 // A sound of its own begins behind the samples of the stream that it goes on with.
 static double seconds_done(const lin_source *source, const lin_sound *sound)
 {
-    const double before = sound->from && !sound->within ? (double)sound->from->about.samples / lin_source_info(source)->rate_hz : 0;
+    const double before =
+        sound->from && !sound->within ? (double)sound->from->about.samples / lin_source_info(source)->rate_hz : 0;
     return before + lin_source_seconds(source);
 }
 
@@ -203,7 +204,7 @@ static lin_status tell_progress(const lin_file_session *s, const lin_source *sou
     return status == LIN_OK && stops ? lin_fail(err, LIN_STOPPED, "the progress callback asked to stop") : status;
 }
 
-/* ---- saved, and resumed ------------------------------------------------------------------------------------------------------ */
+/* ---- saved, and resumed ---------------------------------------------------------------------------------------------------- */
 
 static lin_status mark(lin_file_session *s, const lin_source *source, int end, lin_error *err)
 {
@@ -288,7 +289,7 @@ static lin_status resume(lin_file_session *s, lin_error *err)
     return lin_fail_at(err, status, "%s", s->sound->from_name);
 }
 
-/* ---- streams ---------------------------------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------------------------------------- */
 
 // Frames of the block after one of `last`; 0: of the first one, which gives whole groups of 8 rows, as those after it do.
 static int block_after(const lin_file_session *s, int last)
@@ -469,9 +470,11 @@ static lin_status open_source(lin_file_session *s, int through, lin_source **sou
     if (sound->path) {
         status = lin_audio_open(sound->path, sound->raw, &audio, err);
     } else if (sound->samples) {
-        status = lin_audio_open_memory("sound in memory", sound->samples, sound->n_samples, sound->rate_hz, sound->channels, &audio, err);
+        status = lin_audio_open_memory("sound in memory", sound->samples, sound->n_samples, sound->rate_hz, sound->channels,
+                                       &audio, err);
     } else {
-        status = lin_audio_open_memory(sound->from_name, NULL, 0, sound->from->about.rate_hz, sound->from->about.channels, &audio, err);
+        status = lin_audio_open_memory(sound->from_name, NULL, 0, sound->from->about.rate_hz, sound->from->about.channels, &audio,
+                                       err);
     }
     if (status != LIN_OK) return status;
     if (lin_audio_info(audio)->notice[0]) lin_warn(&s->r->warnings, "%s", lin_audio_info(audio)->notice);

@@ -13,11 +13,12 @@
  *
  * Memory does not grow with the length of the sound where the model is causal.
  *
- * A stream can be saved at the end of a sound (leave_open) and at marks on the way, and resumed (from) where it was, with the same
- * bits as if it had never stopped: linnet/state.h. LIN_UNSUPPORTED for a model that needs whole utterances.
+ * A stream can be saved at the end of a sound (leave_open) and at marks on the way, and resumed (from) where it was, with the
+ * same bits as if it had never stopped: linnet/state.h. LIN_UNSUPPORTED for a model that needs whole utterances.
  *
  * A network that does not forget adapts badly to new sound after a long past, so it can be reset at endpoints: each lane by
- * endpoints of its own, which depend on the sound up to there only. Files, pipes and resumed streams are reset at the same places.
+ * endpoints of its own, which depend on the sound up to there only.
+ * Files, pipes and resumed streams are reset at the same places.
  */
 #ifndef LIN_LINNET_FILE_SESSION_H
 #define LIN_LINNET_FILE_SESSION_H
@@ -39,14 +40,17 @@ typedef struct lin_sound {
     int64_t n_samples;
     int rate_hz, channels;     /* of it */
     int channel;               /* as in lin_feature_options */
-    lin_part part;             /* of the sound; end_s = 0: to its end. Rows count from its start, times of results are the sound's */
+    lin_part part;             /* of the sound; end_s = 0: to its end. Rows count from its start, times of results are the
+                                  sound's */
     lin_result *results;       /* of each lane, where the session decodes: the caller's, begun in lin_file_sink.begin or before */
-    const float *mean, *istd;  /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own frames */
+    const float *mean, *istd;  /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own
+                                  frames */
     const lin_state *from;     /* resume this stream; NULL: a new one */
     const char *from_name;     /* of it, for messages */
     int within;                /* 1: it was saved in the middle of this very sound, and part selects from the results: what begins
                                   in it. 0: this sound is what comes next */
-    int leave_open;            /* the stream goes on after this sound: what is not certain is not written, mark is called instead */
+    int leave_open;            /* the stream goes on after this sound: what is not certain is not written, mark is called
+                                  instead */
     double mark_s;             /* mark is called every so many seconds of sound; 0: not */
 } lin_sound;
 
@@ -71,7 +75,8 @@ typedef struct lin_file_sink {
 typedef struct lin_file_report {
     double seconds;    /* of sound since the stream began; of a part: its end, by the file's clock */
     int lanes, channels; /* channels: of the sound */
-    int has_results;   /* the results are whole as far as the sound was processed: also after LIN_STOPPED, not after other failures */
+    int has_results;   /* the results are whole as far as the sound was processed: also after LIN_STOPPED, not after other
+                          failures */
     char warning[256]; /* what was wrong with the sound but did not prevent processing it */
     int incomplete;    /* some of the sound is missing: the warning says what */
 } lin_file_report;
@@ -87,7 +92,7 @@ void lin_file_session_destroy(lin_file_session *session);
 
 /* Warns how a pipe is read that is no sound file. LIN_STOPPED after an interrupt: a file ends there; of live sound what has come
  * until then is finished and LIN_OK. */
-lin_status lin_file_session_run(lin_file_session *session, const lin_sound *sound, const lin_file_sink *sink, lin_file_report *report,
-                                lin_error *err);
+lin_status lin_file_session_run(lin_file_session *session, const lin_sound *sound, const lin_file_sink *sink,
+                                lin_file_report *report, lin_error *err);
 
 #endif

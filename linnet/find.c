@@ -20,8 +20,8 @@ static int exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-// In ../share/linnet beside the folder of a file, if it is installed; or in share/linnet of the source tree it was built in, where
-// the file may have another name.
+// In ../share/linnet beside the folder of a file, if it is installed; or in share/linnet of the source tree it was built in,
+// where the file may have another name.
 static int find_beside(char *file, int in_lib, const char *installed, const char *in_source, char *path, size_t capacity)
 {
     char *slash = strrchr(file, '/');
@@ -55,7 +55,8 @@ static int find_file(const char *installed, const char *in_source, char *path, s
         if (exists(path)) return 1;
     }
     if (lin_system_program(file, sizeof file) && find_beside(file, 0, installed, in_source, path, capacity)) return 1;
-    if (lin_system_library(file, sizeof file) && !is_program(file) && find_beside(file, 1, installed, in_source, path, capacity)) return 1;
+    if (lin_system_library(file, sizeof file) && !is_program(file) && find_beside(file, 1, installed, in_source, path, capacity))
+        return 1;
     snprintf(path, capacity, "%s/%s", LIN_DATA_DIR, installed);
     if (exists(path)) return 1;
     snprintf(path, capacity, "share/linnet/%s", in_source);
@@ -66,11 +67,13 @@ lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_er
 {
     if (!given) given = getenv("LINNET_MODEL");
     if (given && *given) {
-        if (strlen(given) >= capacity) return lin_fail(err, LIN_INVALID, "the model's path is longer than %zu bytes", capacity - 1);
+        if (strlen(given) >= capacity)
+            return lin_fail(err, LIN_INVALID, "the model's path is longer than %zu bytes", capacity - 1);
         char name[64];
         const int is_name = !strchr(given, '/') && strlen(given) < 32 && !exists(given);
         snprintf(name, sizeof name, "%.32s.safetensors", given);
-        if (is_name && find_file(strcmp(given, "default") == 0 ? "linnet.safetensors" : name, name, path, capacity)) return LIN_OK;
+        if (is_name && find_file(strcmp(given, "default") == 0 ? "linnet.safetensors" : name, name, path, capacity))
+            return LIN_OK;
         memcpy(path, given, strlen(given) + 1);
         return LIN_OK;
     }

@@ -14,14 +14,14 @@
 #include "lexicon/g2p_rules.h"
 #include "lexicon/punctuation.h"
 
-/* A folder in which installed files are looked for before all other places, for the whole process; it is copied. NULL: none again.
- * LIN_INVALID: its path is too long. While no other function of this header runs. */
+/* A folder in which installed files are looked for before all other places, for the whole process; it is copied. NULL: none
+ * again. LIN_INVALID: its path is too long. While no other function of this header runs. */
 lin_status lin_find_in(const char *folder, lin_error *err);
 
 /*
  * The model file: `given` if not NULL, else $LINNET_MODEL, a path or the name of an installed model ("default", "offline"); else
- * the first that exists of linnet.safetensors in the folder of lin_find_in, ../share/linnet/linnet.safetensors beside the program,
- * share/linnet/default.safetensors of the source tree it was built in, the installation prefix, ./share/linnet.
+ * the first that exists of linnet.safetensors in the folder of lin_find_in, ../share/linnet/linnet.safetensors beside the
+ * program, share/linnet/default.safetensors of the source tree it was built in, the installation prefix, ./share/linnet.
  * LIN_IO if there is none.
  */
 lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err);

@@ -17,14 +17,15 @@ typedef struct lin_part {
 lin_fbank_config lin_fbank_from_model(const lin_features *features, int mel_bins);
 lin_features lin_fbank_to_model(const lin_fbank_config *config);
 
-/* ---- whole files in memory -------------------------------------------------------------------------------------------------- */
+/* ---- whole files in memory ------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_matrix {
     float *data; /* [rows, columns] */
     int rows, columns, capacity;
 } lin_matrix;
 
-/* All frames of a source with one lane; room is reused and grows. format (may be NULL) receives the source's, with its warning. */
+/* All frames of a source with one lane; room is reused and grows.
+ * format (may be NULL) receives the source's, with its warning. */
 lin_status lin_front_read_all(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_matrix *frames,
                               lin_audio_format *format, lin_error *err);
 /* Room for that many rows; existing rows are kept. */
@@ -32,9 +33,9 @@ lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_err
 void lin_matrix_free(lin_matrix *matrix);
 
 /*
- * Divides a long sound for a model that needs whole utterances: the number of frames of the next one, from frames [n, D], log-mel,
- * one every hop_ms. All n if they last at most 36 s, the longest utterance that models are trained on; else the sound is cut in the
- * middle of its quietest 0.3 s between 12 and 36 s, at a multiple of `stack` frames.
+ * Divides a long sound for a model that needs whole utterances: the number of frames of the next one, from frames [n, D],
+ * log-mel, one every hop_ms. All n if they last at most 36 s, the longest utterance that models are trained on; else the sound is
+ * cut in the middle of its quietest 0.3 s between 12 and 36 s, at a multiple of `stack` frames.
  */
 int lin_front_next_utterance(const float *frames, int n, int D, double hop_ms, int stack);
 

@@ -21,7 +21,7 @@ void lin_joined_free(lin_joined *j)
     *j = (lin_joined){0};
 }
 
-/* ---- alternatives ----------------------------------------------------------------------------------------------------------- */
+/* ---- alternatives ---------------------------------------------------------------------------------------------------------- */
 
 // Room for one more segment, emptied.
 static lin_status add_segment(lin_joined *j, int n_best, lin_result **segment, lin_error *err)
@@ -97,7 +97,7 @@ static lin_status append_all(lin_joined *j, int n_best, lin_result *result, lin_
     return status;
 }
 
-/* ---- segments --------------------------------------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status end_segment(lin_joined *j, lin_decoder *d, lin_result *result, lin_error *err)
 {

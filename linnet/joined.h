@@ -9,8 +9,8 @@
  *   lin_joined_finish(&joined, &decoder, &result, &err);           // the last segment: the result is whole
  *   lin_joined_free(&joined);
  *
- * Scores of the whole are the sums of the segments' scores, since each is decoded without regard to the others. For the same reason
- * the n best alternatives of the whole are exactly the n best choices of one alternative from every segment's list.
+ * Scores of the whole are the sums of the segments' scores, since each is decoded without regard to the others. For the same
+ * reason the n best alternatives of the whole are exactly the n best choices of one alternative from every segment's list.
  * Memory: without alternatives none; with them that of all segments' alternatives. Threads: one at a time per object.
  */
 #ifndef LIN_LINNET_JOINED_H
@@ -37,7 +37,8 @@ void lin_joined_free(lin_joined *joined);
 
 /* Without alternatives the segment is appended to the result, less what was taken from the decoder before. carry: of
  * lin_search_reset. LIN_NO_MEMORY; errors of lin_decoder_finish. */
-lin_status lin_joined_endpoint(lin_joined *joined, lin_decoder *decoder, int64_t row, int carry, lin_result *result, lin_error *err);
+lin_status lin_joined_endpoint(lin_joined *joined, lin_decoder *decoder, int64_t row, int carry, lin_result *result,
+                               lin_error *err);
 lin_status lin_joined_finish(lin_joined *joined, lin_decoder *decoder, lin_result *result, lin_error *err);
 
 #endif

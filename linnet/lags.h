@@ -1,6 +1,6 @@
 /*
- * lags.h - delays counted on a logarithmic scale, 32 counts for each doubling, and their quantiles: from a microsecond to minutes,
- * to 2 %, in 7 KB.
+ * lags.h - delays counted on a logarithmic scale, 32 counts for each doubling, and their quantiles: from a microsecond to
+ * minutes, to 2 %, in 7 KB.
  *
  *   lin_lags_add(&lags, 0.0021);
  *   p99 = lin_lags_quantile(&lags, 0.99);              // seconds

@@ -78,7 +78,7 @@ extern "C" {
 /* Version of the library that runs, "0.2.0"; LINNET_VERSION is that of the header. */
 LINNET_API const char *linnet_version(void);
 
-/* ---- errors ----------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
 
 typedef enum linnet_status {
     LINNET_OK = 0,
@@ -112,7 +112,7 @@ LINNET_API void linnet_free(void *block);
  */
 LINNET_API linnet_status linnet_set_data_folder(const char *folder, linnet_error *err);
 
-/* ---- models ----------------------------------------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_model linnet_model;
 
@@ -166,7 +166,7 @@ typedef struct linnet_model_info {
 /* Belongs to the model. */
 LINNET_API const linnet_model_info *linnet_model_describe(const linnet_model *model);
 
-/* ---- decoders --------------------------------------------------------------------------------------------------------------- */
+/* ---- decoders -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_decoder linnet_decoder;
 
@@ -216,7 +216,7 @@ LINNET_API const char *linnet_decoder_kind(const linnet_decoder *decoder);
 /* Words in the lexicon that can be found; 0 for decoders of phonemes. */
 LINNET_API int linnet_decoder_vocabulary(const linnet_decoder *decoder);
 
-/* ---- results ---------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_result linnet_result;
 
@@ -269,9 +269,9 @@ LINNET_API const linnet_result_info *linnet_result_describe(const linnet_result 
  * exhausted. */
 LINNET_API const char *linnet_result_text(linnet_result *result);
 
-/* The same as readable text: numbers as digits, capitals, full stops, commas and question marks, by words and pauses; words outside
- * the lexicon spelled by their sound, or "[...]". Of phonemes, and where the library's file english.punctuation is not installed, the same as
- * linnet_result_text. Belongs to the result. "" if memory is exhausted. */
+/* The same as readable text: numbers as digits, capitals, full stops, commas and question marks, by words and pauses; words
+ * outside the lexicon spelled by their sound, or "[...]". Of phonemes, and where the library's file english.punctuation is not
+ * installed, the same as linnet_result_text. Belongs to the result. "" if memory is exhausted. */
 LINNET_API const char *linnet_result_readable(linnet_result *result);
 
 /* A copy that lives on when what gave the result goes on, as a session does. */
@@ -306,7 +306,7 @@ LINNET_API linnet_status linnet_result_format(const linnet_result *result, const
 /* Names of the formats: index 0, 1, ...; NULL behind the last. */
 LINNET_API const char *linnet_format_name(int index);
 
-/* ---- whole sounds ----------------------------------------------------------------------------------------------------------- */
+/* ---- whole sounds ---------------------------------------------------------------------------------------------------------- */
 
 enum { LINNET_MIX = -1 }; /* the mean of all channels */
 
@@ -345,8 +345,8 @@ LINNET_API linnet_status linnet_decode_file(linnet_model *model, const char *pat
  * The network's input and output as arrays.
  *   features    [n, D] log-mel energies (natural logarithm), not normalised, a frame every frame_s
  *   posteriors  [n, V] natural-log probabilities, blank first, a row every row_s
- * Release *rows with linnet_free; *n may be 0. Nothing is reset at endpoints here. Row i is at i row_s; results give times that are
- * earlier by the emission delay in the model's file.
+ * Release *rows with linnet_free; *n may be 0. Nothing is reset at endpoints here. Row i is at i row_s; results give times that
+ * are earlier by the emission delay in the model's file.
  */
 LINNET_API linnet_status linnet_features(linnet_model *model, const linnet_sound *sound, float **rows, size_t *n,
                                          linnet_error *err);
@@ -358,7 +358,7 @@ LINNET_API linnet_status linnet_posteriors(linnet_model *model, const linnet_sou
 LINNET_API linnet_status linnet_decode_rows(linnet_model *model, const float *rows, size_t n, linnet_decoder *decoder,
                                             linnet_result **result, linnet_error *err);
 
-/* ---- sessions: live sound --------------------------------------------------------------------------------------------------- */
+/* ---- sessions: live sound -------------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_session linnet_session;
 
@@ -371,8 +371,8 @@ typedef struct linnet_session_options {
     double silence_before_s;      /* after so much silence in which nothing was said: default 5; 0: never, as the next two */
     double silence_after_s;       /* after so much silence that follows speech: default 0.8 */
     double longest_s;             /* after so long: default 30 */
-    int reset_at_endpoints;       /* 1: the network forgets the past at each endpoint; 0: it goes on with it; -1 (default): 0 for a
-                                     model that forgets by itself, else 1 */
+    int reset_at_endpoints;       /* 1: the network forgets the past at each endpoint; 0: it goes on with it; -1 (default): 0 for
+                                     a model that forgets by itself, else 1 */
     int can_save;                 /* 1: linnet_session_save and _fork will be called: keeps what a resampler needs for it, and
                                      creation takes up to a second where rate_hz is not the model's */
 } linnet_session_options;
@@ -455,7 +455,7 @@ LINNET_API linnet_status linnet_session_load(linnet_session *session, const void
 /* A second session that goes on from the same point, with the present utterance. As linnet_session_save fails. */
 LINNET_API linnet_status linnet_session_fork(linnet_session *session, linnet_session **copy, linnet_error *err);
 
-/* ---- engines: many streams at once ------------------------------------------------------------------------------------------ */
+/* ---- engines: many streams at once ----------------------------------------------------------------------------------------- */
 
 /*
  * An engine runs many live streams on all cores, or on a GPU: what is ready of all streams moves through the network
@@ -549,7 +549,7 @@ typedef struct linnet_engine_stats {
 /* Since creation. LINNET_INVALID: size is not set. */
 LINNET_API linnet_status linnet_engine_measure(linnet_engine *engine, linnet_engine_stats *stats, linnet_error *err);
 
-/* ---- alignment of a known text ---------------------------------------------------------------------------------------------- */
+/* ---- alignment of a known text --------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_aligner linnet_aligner;
 

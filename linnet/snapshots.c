@@ -113,8 +113,8 @@ lin_status lin_snapshots_open(const char *path, lin_snapshots *s, lin_error *err
     } else if (size >= sizeof h && h.version != LIN_SNAPSHOTS_VERSION) {
         status = lin_fail(err, LIN_FORMAT, "%s is an index of version %u, this program reads version %d", path, h.version,
                           (int)LIN_SNAPSHOTS_VERSION);
-    } else if (h.header_bytes != sizeof h || h.table > size || h.table % 8 != 0 || h.n > (size - h.table) / sizeof(lin_snapshot) ||
-               h.n > INT32_MAX || h.table + h.n * sizeof(lin_snapshot) != size ||
+    } else if (h.header_bytes != sizeof h || h.table > size || h.table % 8 != 0 ||
+               h.n > (size - h.table) / sizeof(lin_snapshot) || h.n > INT32_MAX || h.table + h.n * sizeof(lin_snapshot) != size ||
                sum_of(&h, (const void *)(s->map.bytes + h.table)) != h.checksum) {
         status = lin_fail(err, LIN_FORMAT, "%s is damaged, or was not finished; make it again with --snapshots", path);
     }

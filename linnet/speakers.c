@@ -85,7 +85,8 @@ lin_status lin_speakers_measure(lin_speakers *speakers, const lin_recognizer *re
     measurement m = {.speakers = speakers, .recognizer = recognizer, .paths = paths, .names = names, .n = n,
                      .n_slots = lin_ordered_slots(threads)};
     m.frames = lin_calloc((size_t)m.n_slots, sizeof *m.frames);
-    lin_status status = m.frames ? list_speakers(&m, D, err) : lin_no_memory(err, "speakers", (size_t)m.n_slots * sizeof *m.frames);
+    lin_status status =
+        m.frames ? list_speakers(&m, D, err) : lin_no_memory(err, "speakers", (size_t)m.n_slots * sizeof *m.frames);
     if (status == LIN_OK && speakers->n > 0) status = lin_ordered_run(&(lin_ordered){n, threads, &m, work, take}, err);
     if (status == LIN_OK) status = finish(&m, D, err);
     for (int i = 0; i < m.n_slots && m.frames; i++) lin_matrix_free(&m.frames[i]);

@@ -26,8 +26,8 @@ typedef struct lin_speakers {
 
 /*
  * The speakers of files paths [n], named by names [n], "" where unknown; the names must outlive the speakers. jobs: files read at
- * once, 0: one per core. A file that cannot be read is left out: recognising it will report it. LIN_STOPPED when the recogniser was
- * stopped, LIN_NO_MEMORY. Release it also after a failure.
+ * once, 0: one per core. A file that cannot be read is left out: recognising it will report it. LIN_STOPPED when the recogniser
+ * was stopped, LIN_NO_MEMORY. Release it also after a failure.
  */
 lin_status lin_speakers_measure(lin_speakers *speakers, const lin_recognizer *recognizer, const char *const *paths,
                                 const char *const *names, int n, int jobs, lin_error *err);

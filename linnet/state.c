@@ -202,14 +202,15 @@ static int contradicts(const lin_state *s, const state_header *h, const char *na
 {
     const int64_t longest = INT64_C(1) << 53; // a double represents all integers up to here
     const size_t n = s->n;
-    return h->lanes < 1 || h->lanes > LIN_AUDIO_MAX_CHANNELS || h->front_bytes > n || h->image_bytes > n || h->decoder_bytes > n ||
-           h->kind >= LIN_SEARCH_KINDS || (h->kind == LIN_SEARCH_GREEDY && h->decoder_bytes != sizeof(lin_greedy)) ||
+    return h->lanes < 1 || h->lanes > LIN_AUDIO_MAX_CHANNELS || h->front_bytes > n || h->image_bytes > n ||
+           h->decoder_bytes > n || h->kind >= LIN_SEARCH_KINDS ||
+           (h->kind == LIN_SEARCH_GREEDY && h->decoder_bytes != sizeof(lin_greedy)) ||
            s->header_bytes + padded(s->sizes.front) + (size_t)h->lanes * lane_bytes(s) != n ||
            lin_audio_check_format(name, h->rate_hz, h->channels, NULL) != LIN_OK || h->channel < LIN_CHANNEL_EACH ||
            h->channel >= h->channels || h->lanes != (h->channel == LIN_CHANNEL_EACH ? h->channels : 1) || h->samples < 0 ||
            h->samples > longest || h->frames < 0 || h->frames > longest || h->rows < 0 || h->rows > longest ||
-           !(h->row_seconds > 0) || !(h->resets_from_s >= 0) || (h->endpoint_bytes && h->endpoint_bytes != sizeof(state_endpoint)) ||
-           h->n_last < 0 || h->n_last > LIN_SOURCE_BLOCK;
+           !(h->row_seconds > 0) || !(h->resets_from_s >= 0) ||
+           (h->endpoint_bytes && h->endpoint_bytes != sizeof(state_endpoint)) || h->n_last < 0 || h->n_last > LIN_SOURCE_BLOCK;
 }
 
 lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_state *s, lin_error *err)

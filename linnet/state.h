@@ -4,8 +4,8 @@
  * Pipeline: frontend/source, model/stream and decoder/search, each saved separately -> [this] -> a file, or an index of many
  * (linnet/snapshots.h).
  *
- *   offset  0   header, 160 bytes: magic "LINSTATE", version, sizes, model and sound of the state, checksum, the decoder's search,
- *               resets
+ *   offset  0   header, 160 bytes: magic "LINSTATE", version, sizes, model and sound of the state, checksum, the decoder's
+ *               search, resets
  *           .   the front end: samples of the incomplete window, and what the resampler needs
  *           .   for each lane: the decoder's state, the image of the stream (model/stream.h), with resets its endpoint
  *
@@ -69,7 +69,8 @@ void *lin_state_front(const lin_state *state);
 void *lin_state_decoder(const lin_state *state, int lane);
 void *lin_state_image(const lin_state *state, int lane);
 
-/* The decoder's state of a lane, into room of lin_search_bytes. LIN_MISMATCH if it is of another search, LIN_FORMAT if damaged. */
+/* The decoder's state of a lane, into room of lin_search_bytes.
+ * LIN_MISMATCH if it is of another search, LIN_FORMAT if damaged. */
 lin_status lin_state_get_decoder(const lin_state *state, int lane, const lin_search *search, void *decoder, lin_error *err);
 
 /* The endpoint of a lane; nothing in a state without resets. Getting: into an endpoint with the same rules; LIN_MISMATCH if the

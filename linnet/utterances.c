@@ -34,7 +34,7 @@ const char *lin_session_end_name(lin_session_end end)
     return names[end];
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
 static double row_seconds(const lin_utterances *u) { return u->decoder.decoding->row_seconds; }
 
@@ -60,7 +60,8 @@ lin_status lin_utterances_create(const struct lin_recognizer *r, const lin_utter
     if (!u) return lin_no_memory(err, "results", sizeof *u);
     u->options = *options;
     if (sink) u->sink = *sink;
-    u->greedy = (lin_decoding){.search = lin_search_greedy(r->V), .row_seconds = r->row_seconds, .delay_s = r->delay_s, .n_best = 1};
+    u->greedy =
+        (lin_decoding){.search = lin_search_greedy(r->V), .row_seconds = r->row_seconds, .delay_s = r->delay_s, .n_best = 1};
     status = lin_result_begin(&u->settled, "live", NULL, 1, err);
     if (status == LIN_OK) status = lin_result_begin(&u->provisional, "live", NULL, 1, err);
     if (status == LIN_OK) status = lin_decoder_create(&u->decoder, options->decoding ? options->decoding : &u->greedy, err);
@@ -119,7 +120,7 @@ void lin_utterances_part(lin_utterances *u, double from_s, double to_s)
 
 int lin_utterances_past_part(const lin_utterances *u) { return u->decoder.past; }
 
-/* ---- views ------------------------------------------------------------------------------------------------------------------ */
+/* ---- views ----------------------------------------------------------------------------------------------------------------- */
 
 // Tells one provisional path from another by what of it is shown: times and confidences do not count.
 static uint64_t hash_of(const lin_path *tail)
@@ -191,7 +192,7 @@ static lin_status show(lin_utterances *u, lin_session_end end, lin_error *err)
 
 lin_status lin_utterances_show(lin_utterances *u, lin_error *err) { return show(u, LIN_SESSION_OPEN, err); }
 
-/* ---- results ---------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 static lin_result *result_of(lin_utterances *u) { return u->whole ? u->whole : &u->settled; }
 
@@ -263,7 +264,7 @@ static lin_status end_utterance(lin_utterances *u, lin_session_end end, lin_erro
     return LIN_OK;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
 // Of n rows those up to an endpoint, which *rule tells: how many.
 static int up_to_endpoint(lin_utterances *u, const float *logp, int n, const double *db, lin_endpoint_rule *rule)
@@ -278,7 +279,8 @@ static int up_to_endpoint(lin_utterances *u, const float *logp, int n, const dou
     return n;
 }
 
-lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, const double *db, int *taken, int *reset, lin_error *err)
+lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, const double *db, int *taken, int *reset,
+                               lin_error *err)
 {
     const size_t V = (size_t)u->decoder.decoding->search.V;
     lin_status status = LIN_OK;
@@ -323,10 +325,11 @@ const lin_reset_options *lin_utterances_ends(const lin_utterances *u) { return &
 
 int lin_utterances_may_reset(const lin_utterances *u, int rows)
 {
-    return u->options.ends.endpoints && u->options.ends.resets && (double)(u->row + rows) * row_seconds(u) >= u->options.ends.from_s;
+    return u->options.ends.endpoints && u->options.ends.resets &&
+           (double)(u->row + rows) * row_seconds(u) >= u->options.ends.from_s;
 }
 
-/* ---- saved streams ---------------------------------------------------------------------------------------------------------- */
+/* ---- saved streams --------------------------------------------------------------------------------------------------------- */
 
 void lin_utterances_decode_by(lin_utterances *u, const lin_decoding *decoding) { u->decoder.decoding = decoding; }
 

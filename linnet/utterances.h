@@ -1,6 +1,6 @@
 /*
- * utterances.h - from rows of log-probabilities to results: the only place that does it. Endpoints divide the rows of one lane into
- * utterances; each is decoded; what is settled goes into a result and never changes, what is provisional may.
+ * utterances.h - from rows of log-probabilities to results: the only place that does it. Endpoints divide the rows of one lane
+ * into utterances; each is decoded; what is settled goes into a result and never changes, what is provisional may.
  *
  * Pipeline: model/stream or model/streams -> rows [n, V] -> [this: decoder/endpoint, linnet/decoding, linnet/joined] -> results.
  * Used by linnet/session (files, microphones) and linnet/engine (many streams): both push rows and reset their network where this
@@ -93,8 +93,8 @@ size_t lin_utterances_bytes(const lin_utterances *u);
 /* Another sink, before begin; NULL: none. */
 void lin_utterances_set_sink(lin_utterances *u, const lin_utterances_sink *sink);
 
-/* A new sound. whole: the caller's result, to which all utterances are appended, scores added, alternatives combined; it must live
- * until finish. NULL: a result for each utterance. */
+/* A new sound. whole: the caller's result, to which all utterances are appended, scores added, alternatives combined; it must
+ * live until finish. NULL: a result for each utterance. */
 void lin_utterances_begin(lin_utterances *u, lin_result *whole);
 
 /* Of a whole sound only what begins at from_s or later and before to_s; after begin. */

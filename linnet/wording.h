@@ -30,8 +30,8 @@ typedef struct lin_wording {
 lin_status lin_wording_open(lin_wording *wording, const char *dictionary, const lin_warnings *warnings, lin_error *err);
 void lin_wording_close(lin_wording *wording);
 
-/* Appends the words that the dictionary lacked, at most `most` of them, the most frequent first, a line each: indent, word, count,
- * how it was pronounced, phones; separated by tabs. LIN_NO_MEMORY. */
+/* Appends the words that the dictionary lacked, at most `most` of them, the most frequent first, a line each: indent, word,
+ * count, how it was pronounced, phones; separated by tabs. LIN_NO_MEMORY. */
 lin_status lin_wording_unknown(const lin_wording *wording, int most, const char *indent, lin_buffer *text, lin_error *err);
 
 #endif

@@ -45,9 +45,11 @@ typedef struct range {
 static lin_status check_range(const range *r, lin_error *err)
 {
     if (r->of && r->value != 0)
-        return lin_fail(err, LIN_INVALID, "network configuration: %s is %d, but only %s has it; leave it out", r->name, r->value, r->of);
+        return lin_fail(err, LIN_INVALID, "network configuration: %s is %d, but only %s has it; leave it out", r->name, r->value,
+                        r->of);
     if (!r->of && (r->value < r->low || r->value > r->high))
-        return lin_fail(err, LIN_INVALID, "network configuration: %s is %d; must be %d to %d", r->name, r->value, r->low, r->high);
+        return lin_fail(err, LIN_INVALID, "network configuration: %s is %d; must be %d to %d", r->name, r->value, r->low,
+                        r->high);
     return LIN_OK;
 }
 
@@ -62,7 +64,8 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
     const range ranges[] = {
         {"network", (int)c->network, LIN_NETWORK_TRANSFORMER, LIN_NETWORK_LSTM, NULL},
         {"attention", (int)c->attention, LIN_ATTENTION_LINEAR, LIN_ATTENTION_LSH, transformer},
-        {"feature_map", (int)c->feature_map, LIN_MAP_ELU, LIN_MAP_RANDOM, transformer ? transformer : linear ? NULL : "attention = linear"},
+        {"feature_map", (int)c->feature_map, LIN_MAP_ELU, LIN_MAP_RANDOM,
+         transformer ? transformer : linear ? NULL : "attention = linear"},
         {"features", c->features, 1, MOST_FEATURES, c->feature_map == LIN_MAP_RANDOM ? NULL : "feature_map = random"},
         {"lsh_rounds", c->lsh_rounds, 1, 16, lsh ? NULL : "attention = lsh"},
         {"lsh_chunk", c->lsh_chunk, 1, 1024, lsh ? NULL : "attention = lsh"},
@@ -88,14 +91,16 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
     }
     const lin_map map = lin_config_map(c);
     if (c->feature_map != LIN_MAP_ELU && (c->head_width > MOST_MAPPED_WIDTH || map.D > MOST_FEATURES))
-        return lin_fail(err, LIN_INVALID,
-                        "network configuration: head_width %d gives %d features with feature_map %s; at most %d, and a head_width of "
-                        "at most %d, are possible",
-                        c->head_width, map.D, lin_feature_map_names[c->feature_map], MOST_FEATURES, MOST_MAPPED_WIDTH);
+        return lin_fail(
+            err, LIN_INVALID,
+            "network configuration: head_width %d gives %d features with feature_map %s; at most %d, and a head_width of "
+            "at most %d, are possible",
+            c->head_width, map.D, lin_feature_map_names[c->feature_map], MOST_FEATURES, MOST_MAPPED_WIDTH);
     if (c->positions == LIN_POSITIONS_CENTRED_CONV && c->causal)
-        return lin_fail(err, LIN_INVALID,
-                        "network configuration: the convolution of positions = centred-conv reads later frames, which a causal network "
-                        "does not; use conv, or direction = bidirectional");
+        return lin_fail(
+            err, LIN_INVALID,
+            "network configuration: the convolution of positions = centred-conv reads later frames, which a causal network "
+            "does not; use conv, or direction = bidirectional");
     if (!(c->dropout >= 0 && c->dropout < 1))
         return lin_fail(err, LIN_INVALID, "network configuration: dropout is %g; must be at least 0 and below 1", c->dropout);
     return LIN_OK;
@@ -146,7 +151,9 @@ lin_map lin_config_map(const lin_config *c)
 {
     const int E = c->head_width;
     return (lin_map){.kind = c->feature_map,
-                     .D = c->feature_map == LIN_MAP_RANDOM ? c->features : c->feature_map == LIN_MAP_POLY2 ? E * (E + 1) / 2 + E + 1 : E};
+                     .D = c->feature_map == LIN_MAP_RANDOM  ? c->features
+                          : c->feature_map == LIN_MAP_POLY2 ? E * (E + 1) / 2 + E + 1
+                                                            : E};
 }
 
 lin_lsh lin_config_lsh(const lin_config *c)
@@ -186,7 +193,8 @@ static int add_to_layer(lin_params *p, int n, int k, int fan_in, int layer, cons
 static void add_decay(const lin_config *c, lin_params *p, int l)
 {
     int *role = p->layers[l].decay;
-    if (c->decay == LIN_DECAY_GATED) role[0] = add_to_layer(p, c->heads, lin_config_width(c), lin_config_width(c), l, "decay.weight");
+    if (c->decay == LIN_DECAY_GATED)
+        role[0] = add_to_layer(p, c->heads, lin_config_width(c), lin_config_width(c), l, "decay.weight");
     role[1] = add_to_layer(p, c->heads, 0, lin_config_width(c), l, "decay.bias");
     for (int i = 0; i < 2; i++)
         if (role[i] >= 0) p->table[role[i]].is_gate = 1;
@@ -238,7 +246,8 @@ static void add_lstm(const lin_config *c, lin_params *p)
 
 lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
 {
-    static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, -1, {-1, -1}, {-1, -1}, -1};
+    static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1},
+                                         {-1, -1}, -1,       {-1, -1}, {-1, -1}, -1};
     *p = (lin_params){.input = {-1, -1}, .norm = {-1, -1}, .condition = {-1, -1}};
     lin_status status = lin_config_check(c, err);
     if (status != LIN_OK) return status;

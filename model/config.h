@@ -7,13 +7,14 @@
  *   input   stack s + ahead frames -> linear -> C, plus positions
  *   layer   [x += depthwise conv(x)]  x += drop(W_o attention(W_qkv x))  x += drop(W_2 drop(relu(W_1 x)))
  *           post-norm: x = LN(x + ...) after each of the two; pre-norm: x + f(LN(x))
- *           self-conditioned (Nozaki & Komatsu 2021): after every condition_every layers but the last, x += W_c softmax(output(x))
+ *           self-conditioned (Nozaki & Komatsu 2021): after every condition_every layers but the last,
+ *           x += W_c softmax(output(x))
  *   output  LN, linear -> V, log-softmax
  *
  * The variants that the paper compares, and who can stream:
- *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal. Causal with elu + 1
- *   it may
- *                  forget: its sums are multiplied at each step by a decay, one constant a head (fixed) or from the input (gated)
+ *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal. Causal with
+ *                  elu + 1 it may forget: its sums are multiplied at each step by a decay, one constant a head (fixed) or from
+ *                  the input (gated)
  *   softmax        Vaswani et al. 2017, in tiles; if causal, a stream that keeps all keys and values (supplement C.1)
  *   softmax-naive  the same function and parameters, with the T x T scores in memory, as the paper timed it; does not stream
  *   lsh            Reformer (Kitaev et al. 2020): shared queries and keys; does not stream
@@ -27,7 +28,8 @@
 
 #include "kernels/ops.h"
 
-typedef enum lin_positions { LIN_POSITIONS_NONE, LIN_POSITIONS_SINUSOID, LIN_POSITIONS_CONV, LIN_POSITIONS_CENTRED_CONV } lin_positions;
+typedef enum lin_positions { LIN_POSITIONS_NONE, LIN_POSITIONS_SINUSOID, LIN_POSITIONS_CONV,
+                             LIN_POSITIONS_CENTRED_CONV } lin_positions;
 typedef enum lin_norm { LIN_NORM_POST, LIN_NORM_PRE } lin_norm;
 typedef enum lin_network_kind { LIN_NETWORK_TRANSFORMER, LIN_NETWORK_LSTM } lin_network_kind;
 typedef enum lin_attention_kind {
@@ -69,8 +71,8 @@ typedef struct lin_config {
 
 /* The names of the values of network, attention, feature_map, positions and decay, as files and options have them; NULL at the
  * end. */
-extern const char *const lin_network_names[], *const lin_attention_names[], *const lin_feature_map_names[], *const lin_position_names[],
-    *const lin_decay_names[];
+extern const char *const lin_network_names[],
+    *const lin_attention_names[], *const lin_feature_map_names[], *const lin_position_names[], *const lin_decay_names[];
 
 /* The variant in a word or a few: "linear", "linear poly2", "linear, decay gated", "lsh-4", "lstm". */
 void lin_config_variant(const lin_config *config, char *text, size_t size);

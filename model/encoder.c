@@ -235,8 +235,8 @@ static lin_status run_long(lin_worker *w, const float *features, int n_frames, f
         // unless it is the last pass, its window ends before the utterance: stack_frames must not repeat a frame that is
         // not the last
         const int want = rows * c->stack + c->ahead, have = n_frames - from < want ? n_frames - from : want;
-        status = lin_worker_pass(w, features + (size_t)from * (size_t)c->mel_bins, (const int[]){0, have}, (const int[]){0, rows}, 1,
-                                 w->states, NULL, logp + (size_t)row * (size_t)c->outputs, err);
+        status = lin_worker_pass(w, features + (size_t)from * (size_t)c->mel_bins, (const int[]){0, have}, (const int[]){0, rows},
+                                 1, w->states, NULL, logp + (size_t)row * (size_t)c->outputs, err);
     }
     return status;
 }

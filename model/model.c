@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/phones.h"
+#include "model/phone_names.h"
 
 lin_features lin_features_default(void)
 {
@@ -69,7 +69,8 @@ static lin_status fill(lin_model *m, const char *phones, int with_halves, lin_er
     m->name = lin_strdup("");
     m->license = lin_strdup("");
     m->provenance = lin_strdup("");
-    if (!m->values || (with_halves && !m->halves) || !m->mean || !m->istd || !m->phones || !m->name || !m->license || !m->provenance)
+    if (!m->values || (with_halves && !m->halves) || !m->mean || !m->istd || !m->phones || !m->name || !m->license ||
+        !m->provenance)
         return lin_no_memory(err, "a model", m->params.n_elements * sizeof *m->values);
     int count;
     status = lin_phones_split(m->phones, &count, &m->phone, err);
@@ -125,10 +126,10 @@ static size_t place(heads h, int i) { return (size_t)(i / h.old * h.now + i % h.
 
 static const heads as_they_are = {1, 1};
 
-// A tensor into a larger one, from row `first` on. What only `to` has becomes 0, but whole rows that keep their values: units that
-// begin with outputs of 0 change nothing, and their inputs differ.
-static void copy_tensor(float *to, const lin_param *is, const float *from, const lin_param *was, int first, heads rows, heads columns,
-                        int keeps_rows)
+// A tensor into a larger one, from row `first` on. What only `to` has becomes 0, but whole rows that keep their values: units
+// that begin with outputs of 0 change nothing, and their inputs differ.
+static void copy_tensor(float *to, const lin_param *is, const float *from, const lin_param *was, int first, heads rows,
+                        heads columns, int keeps_rows)
 {
     const size_t width = (size_t)(is->k ? is->k : 1);
     const int old = was->k ? was->k : 1;
@@ -140,8 +141,8 @@ static void copy_tensor(float *to, const lin_param *is, const float *from, const
     }
 }
 
-// The network in front of a norm of more channels, of which the new ones are 0: the deviation is smaller by the root of the share of
-// the old ones (their mean, which is near 0, is neglected), and the weights make up for it.
+// The network in front of a norm of more channels, of which the new ones are 0: the deviation is smaller by the root of the share
+// of the old ones (their mean, which is near 0, is neglected), and the weights make up for it.
 static void widen_norm(lin_model *to, const int norm[2], heads h)
 {
     const int C = lin_config_width(&to->config), old = to->config.heads * h.old;
@@ -197,7 +198,8 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
     if (!lin_config_same_shape(&alike, &to->config)) return lin_fail(err, LIN_MISMATCH, "it has another shape than this network");
     if (strcmp(from->phones, to->phones) != 0) return lin_fail(err, LIN_MISMATCH, "it has other phones than this network");
     if (first < 0 || first + old > K)
-        return lin_fail(err, LIN_MISMATCH, "its convolutions have %d taps, some of which this network's %d taps do not reach", old, K);
+        return lin_fail(err, LIN_MISMATCH, "its convolutions have %d taps, some of which this network's %d taps do not reach",
+                        old, K);
     for (int i = 0, j = 0; i < to->params.n_tensors; i++) { // in the same order; j: the next tensor of `from`
         const lin_param *a = &from->params.table[j], *b = &to->params.table[i];
         if (strcmp(a->name, b->name) != 0) continue; // of decays or conditions, which `from` lacks
@@ -241,7 +243,8 @@ static uint64_t hash_kind(const lin_model *m)
     const lin_config *c = &m->config;
     const lin_features *f = &m->features;
     const int32_t whole[] = {c->layers, c->heads, c->head_width,     c->feedforward, c->mel_bins,    c->outputs, c->stack,
-                             c->ahead,  (int)c->positions, c->conv_kernel, c->conv_layers, (int)c->norm, c->causal,  f->sample_hz};
+                             c->ahead,  (int)c->positions, c->conv_kernel, c->conv_layers, (int)c->norm, c->causal,
+                             f->sample_hz};
     const double real[] = {f->window_ms, f->hop_ms, f->low_hz, f->high_hz, f->preemphasis};
     const size_t D = (size_t)c->mel_bins;
     uint64_t hash = lin_hash(whole, sizeof whole, 0);
@@ -250,7 +253,8 @@ static uint64_t hash_kind(const lin_model *m)
     hash = lin_hash(m->mean, D * sizeof *m->mean, hash);
     hash = lin_hash(m->istd, D * sizeof *m->istd, hash);
     if (m->speaker_norm) hash = lin_hash(&m->speaker_norm, sizeof m->speaker_norm, hash);
-    const int32_t variant[] = {(int)c->network, (int)c->attention, (int)c->feature_map, c->features, c->lsh_rounds, c->lsh_chunk, c->width};
+    const int32_t variant[] = {(int)c->network, (int)c->attention, (int)c->feature_map, c->features, c->lsh_rounds,
+                               c->lsh_chunk,    c->width};
     const int32_t decay = (int)c->decay;
     if (!lin_config_is_plain(c)) hash = lin_hash(variant, sizeof variant, hash);
     if (decay) hash = lin_hash(&decay, sizeof decay, hash);

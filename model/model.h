@@ -51,8 +51,8 @@ typedef struct lin_model {
     lin_file_map file;
     float *mean, *istd;    /* [D], of the features: the network's input is (x - mean) istd */
     int speaker_norm;      /* 1: before that, features are normalised with the speaker's own mean and deviation; cannot stream */
-    int delay_ms;          /* emission delay, 0..1000: rows tell of phonemes so much after their sound, on average, so results give
-                              times that much earlier; 0 if unknown. Not in the fingerprint: rows do not depend on it */
+    int delay_ms;          /* emission delay, 0..1000: rows tell of phonemes so much after their sound, on average, so results
+                              give times that much earlier; 0 if unknown. Not in the fingerprint: rows do not depend on it */
     char *phones;          /* the V names separated by single spaces, blank first */
     char **phone;          /* [V], the same names one by one */
     char *name;            /* "" if unknown, like the next two */
@@ -91,8 +91,8 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
 /* Replaces the texts that are not NULL (the model keeps copies); provenance must be JSON or "". On failure nothing changes. */
 lin_status lin_model_label(lin_model *model, const char *name, const char *license, const char *provenance, lin_error *err);
 
-/* Recomputes model->fingerprint: 64 bits over configuration (without dropout), feature parameters, phones, mean, istd and weights,
- * the same on every machine. A stream's saved state contains it, so that another model refuses the state. */
+/* Recomputes model->fingerprint: 64 bits over configuration (without dropout), feature parameters, phones, mean, istd and
+ * weights, the same on every machine. A stream's saved state contains it, so that another model refuses the state. */
 void lin_model_seal(lin_model *model);
 
 /* The fingerprint with other weights in place of model->values; without halves. */

@@ -20,7 +20,7 @@
 static const char version[] = "2", first_version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd",
                   extra_prefix[] = "train.";
 
-// ---- the JSON values of the metadata ------------------------------------------------------------------------------------------
+/* ---- the JSON values of the metadata --------------------------------------------------------------------------------------- */
 
 // The key "variant" is there only if it differs from the paper's network, whose files have had no such key.
 static const char variant_key[] = "variant", decay_key[] = "decay", condition_key[] = "condition_every",
@@ -28,8 +28,9 @@ static const char variant_key[] = "variant", decay_key[] = "decay", condition_ke
 static const char *const norm_names[] = {"post", "pre", NULL};
 
 // An enum is read and written as an int.
-_Static_assert(sizeof(lin_positions) == sizeof(int) && sizeof(lin_norm) == sizeof(int) && sizeof(lin_network_kind) == sizeof(int) &&
-                   sizeof(lin_attention_kind) == sizeof(int) && sizeof(lin_map_kind) == sizeof(int),
+_Static_assert(sizeof(lin_positions) == sizeof(int) && sizeof(lin_norm) == sizeof(int) &&
+                   sizeof(lin_network_kind) == sizeof(int) && sizeof(lin_attention_kind) == sizeof(int) &&
+                   sizeof(lin_map_kind) == sizeof(int),
                "enums of int size");
 
 #define AT(field) offsetof(lin_config, field)
@@ -54,8 +55,10 @@ enum { VARIANT_FIELDS = 7 };
 static void list_variant(lin_json_field fields[VARIANT_FIELDS])
 {
     const lin_json_field list[VARIANT_FIELDS] = {{"network", LIN_JSON_NAME, offsetof(lin_config, network), lin_network_names},
-                                                 {"attention", LIN_JSON_NAME, offsetof(lin_config, attention), lin_attention_names},
-                                                 {"feature_map", LIN_JSON_NAME, offsetof(lin_config, feature_map), lin_feature_map_names},
+                                                 {"attention", LIN_JSON_NAME, offsetof(lin_config, attention),
+                                                  lin_attention_names},
+                                                 {"feature_map", LIN_JSON_NAME, offsetof(lin_config, feature_map),
+                                                  lin_feature_map_names},
                                                  {"features", LIN_JSON_INT, offsetof(lin_config, features), NULL},
                                                  {"lsh_rounds", LIN_JSON_INT, offsetof(lin_config, lsh_rounds), NULL},
                                                  {"lsh_chunk", LIN_JSON_INT, offsetof(lin_config, lsh_chunk), NULL},
@@ -83,7 +86,7 @@ enum { N_FEATURES = sizeof feature_fields / sizeof *feature_fields };
 static const char *const normalizations[] = {"global", "speaker"};
 enum { N_TEXTS = 15 }; // texts of the metadata at most, without the trainer's
 
-// ---- loading ------------------------------------------------------------------------------------------------------------------
+/* ---- loading --------------------------------------------------------------------------------------------------------------- */
 
 static int is_extra(const char *name) { return strncmp(name, extra_prefix, sizeof extra_prefix - 1) == 0; }
 
@@ -402,7 +405,8 @@ static lin_status parse(const void *bytes, size_t n_bytes, const char *name, lin
                                                                      : "");
 }
 
-static lin_status load_bytes(const void *bytes, size_t n_bytes, const char *name, int with_halves, lin_model **model, lin_error *err)
+static lin_status load_bytes(const void *bytes, size_t n_bytes, const char *name, int with_halves, lin_model **model,
+                             lin_error *err)
 {
     lin_safetensors st;
     *model = NULL;
@@ -441,7 +445,7 @@ lin_status lin_model_open(const char *path, lin_model **model, lin_error *err)
     return status;
 }
 
-// ---- extras -------------------------------------------------------------------------------------------------------------------
+/* ---- extras ---------------------------------------------------------------------------------------------------------------- */
 
 // Extras point into the mapped file.
 struct owned {
@@ -517,7 +521,7 @@ void lin_extras_free(lin_extras *extras)
     *extras = (lin_extras){0};
 }
 
-// ---- saving -------------------------------------------------------------------------------------------------------------------
+/* ---- saving ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_values(const lin_model *m, const char *path, lin_dtype dtype, lin_error *err)
 {

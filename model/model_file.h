@@ -43,8 +43,8 @@ lin_status lin_model_load(const char *path, lin_model **model, lin_error *err);
 
 /*
  * The same for use by an encoder alone, whose backend packs halves (kernels/ops.h): matrices in half precision stay in the file,
- * which the model keeps mapped, and are in model->halves instead of model->values. Takes two thirds of the time, and no memory for
- * the floats. Not to be saved, copied or trained.
+ * which the model keeps mapped, and are in model->halves instead of model->values. Takes two thirds of the time, and no memory
+ * for the floats. Not to be saved, copied or trained.
  */
 lin_status lin_model_open(const char *path, lin_model **model, lin_error *err);
 
@@ -54,7 +54,8 @@ lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *
 /* Also loads the extras; release them with lin_extras_free. On failure *extras is empty. */
 lin_status lin_model_load_extras(const char *path, lin_model **model, lin_extras *extras, lin_error *err);
 
-/* dtype LIN_F32 or LIN_F16 (rounded to nearest even; a weight above 65,504 is refused with LIN_NUMERIC, as is NaN or infinity). */
+/* dtype LIN_F32 or LIN_F16 (rounded to nearest even; a weight above 65,504 is refused with LIN_NUMERIC,
+ * as is NaN or infinity). */
 lin_status lin_model_save(const lin_model *model, const char *path, lin_dtype dtype, lin_error *err);
 
 /* The same with extras; extras may be NULL. */

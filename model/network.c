@@ -1,6 +1,6 @@
 // network.c - weights, activations and the parts that all networks share; see network.h. The layers: transformer.c, lstm.c.
 
-#include "model/network_internal.h"
+#include "model/network_layers.h"
 #include "paper/lsh.h"
 
 size_t lin_state_attention_count(const lin_config *c)
@@ -32,7 +32,7 @@ size_t lin_state_offset(const lin_config *c, int layer)
     return (size_t)layer * lin_state_attention_count(c) + (size_t)(layer < c->conv_layers ? layer : c->conv_layers) * tail;
 }
 
-/* ---- weights ---------------------------------------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------------------------------------- */
 
 // Computes the place of each matrix, and lists the matrices to pack.
 static size_t plan_packing(lin_weights *w, const void *const *halves)
@@ -143,7 +143,7 @@ void lin_weights_destroy(lin_weights *w)
     lin_free(w);
 }
 
-/* ---- activations ------------------------------------------------------------------------------------------------------------ */
+/* ---- activations ----------------------------------------------------------------------------------------------------------- */
 
 static lin_real *take(lin_activations *a, size_t width)
 {
@@ -171,7 +171,8 @@ static void lay_out_transformer(lin_activations *a)
         lin_layer_values *v = &a->layers[l];
         v->x0 = take(a, C);
         v->u = a->for_training && lin_config_conditions(c, l) ? take(a, C) : v->x0;
-        v->posterior = a->for_training ? (lin_config_conditions(c, l) ? take(a, V) : NULL) : c->condition_every ? take(a, V) : NULL;
+        v->posterior = a->for_training ? (lin_config_conditions(c, l) ? take(a, V) : NULL) : c->condition_every ? take(a, V)
+            : NULL;
         v->x1 = c->conv_layers > l ? take(a, C) : v->x0;
         v->n1 = sums ? take(a, C) : NULL;
         v->stats1 = take(a, 2);
@@ -260,7 +261,7 @@ void lin_activations_destroy(lin_activations *a)
 
 int lin_activations_rows(const lin_activations *a) { return a->max_rows; }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 void lin_layer_linear(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_real *x, const int pair[2], int rows,
                       lin_activation act)
@@ -291,7 +292,8 @@ void lin_network_forward(const lin_weights *w, lin_activations *a, lin_exec *exe
 }
 
 // The norm goes through a->branch, which is free between the passes: the backward pass computes it again.
-void lin_network_inner(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer, lin_real *logp)
+void lin_network_inner(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer,
+                       lin_real *logp)
 {
     const lin_config *c = &w->config;
     const int rows = batch->out.rows, *pair = w->params->norm;
@@ -367,7 +369,7 @@ void lin_network_forward_wave(const lin_weights *w, lin_activations *a, lin_pool
     lin_pool_run(pool, chunks, wave_piece, &v);
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 static void linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *dw, lin_real *db, const lin_real *dy,
                             const lin_real *x, int tensor, int rows)

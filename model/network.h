@@ -12,8 +12,8 @@
  *
  * All numbers are in the backend's memory (kernels/ops.h): values, features, logits, gradients, states. Nothing here waits for
  * the backend or allocates after creation, so a pass can be captured into a graph.
- * Weights are immutable between packings and shared by threads; activations belong to one thread. The exec that either was created
- * with must outlive it.
+ * Weights are immutable between packings and shared by threads; activations belong to one thread. The exec that either was
+ * created with must outlive it.
  * Source: Katharopoulos et al. 2020, section 4.3 and eq. 4-20; blocks as in Vaswani et al. 2017.
  */
 #ifndef LIN_MODEL_NETWORK_H
@@ -43,13 +43,12 @@ typedef struct lin_inner {
  *                appended, and the caller advances n; lin_config_cache_count elements a row
  *   dropout_key  not NULL: training, with dropout masks drawn from this key
  *   is_part      1: dropout_key[1] is the number of rows before this batch in the whole one of which it is a part; the masks are
- *   those of
- *                the whole
- *   skipped      bit l: layer l is left out in this pass of a transformer in training: its output is its input (layer drop; Fan et
- *   al. 2020) inner        n_inner losses of inner layers, whose gradients the backward pass of a transformer adds; see
- *   lin_network_inner layer_done   may be NULL: called in the backward pass with the number of a layer, from the last to 0, once
- *   the gradients of this
- *                layer and of all above it are complete; those of the last norm, the output and the condition only after
+ *                those of the whole
+ *   skipped      bit l: layer l is left out in this pass of a transformer in training: its output is its input (layer drop;
+ *                Fan et al. 2020)
+ *   inner        n_inner losses of inner layers, whose gradients the backward pass of a transformer adds; see lin_network_inner
+ *   layer_done   may be NULL: called in the backward pass with the number of a layer, from the last to 0, once the gradients of
+ *                this layer and of all above it are complete; those of the last norm, the output and the condition only after
  *                the lowest layer with an inner loss or a condition
  */
 typedef struct lin_batch {
@@ -72,9 +71,10 @@ size_t lin_config_state_count(const lin_config *config);
 /* Elements that each row adds to the cache of a network with softmax attention; 0 for all others. */
 size_t lin_config_cache_count(const lin_config *config);
 
-/* LIN_UNSUPPORTED if the backend lacks operations that the variant needs. The caller keeps values [params->n_elements], which must
- * outlive the weights (norms, biases and convolutions are read from it). halves: NULL, or for each tensor NULL or its elements in
- * half precision (lin_model_open), for a backend that packs them, not for training; they too must outlive the weights. */
+/* LIN_UNSUPPORTED if the backend lacks operations that the variant needs. The caller keeps values [params->n_elements], which
+ * must outlive the weights (norms, biases and convolutions are read from it). halves: NULL, or for each tensor NULL or its
+ * elements in half precision (lin_model_open), for a backend that packs them, not for training;
+ * they too must outlive the weights. */
 lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
                               const lin_real *values, const void *const *halves, int for_training, lin_weights **weights,
                               lin_error *err);
@@ -94,9 +94,9 @@ void lin_network_forward(const lin_weights *weights, lin_activations *activation
 
 /*
  * The same for one utterance of a causal transformer with linear attention and its state, on all threads of a pool: the rows are
- * divided into chunks, and chunk c is in layer l while chunk c+1 is in layer l-1, since a layer's state passes from chunk to chunk.
- * execs: one single-threaded exec per thread of the pool, on the host. Chunks have `step` rows, the last one the rest; there are at
- * most LIN_WAVE_CHUNKS. The bits are those of lin_network_forward.
+ * divided into chunks, and chunk c is in layer l while chunk c+1 is in layer l-1, since a layer's state passes from chunk to
+ * chunk. execs: one single-threaded exec per thread of the pool, on the host. Chunks have `step` rows, the last one the rest;
+ * there are at most LIN_WAVE_CHUNKS. The bits are those of lin_network_forward.
  */
 enum { LIN_WAVE_CHUNKS = 64 };
 void lin_network_forward_wave(const lin_weights *weights, lin_activations *activations, lin_pool *pool, lin_exec *const *execs,
@@ -104,8 +104,8 @@ void lin_network_forward_wave(const lin_weights *weights, lin_activations *activ
 
 /* After the forward pass of a transformer in training: the log-probabilities logp [out.rows, V] that its last norm and its output
  * give of the output of the first `layer` layers (1 .. L-1), for an intermediate CTC loss (Lee & Watanabe 2021). */
-void lin_network_inner(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch, int layer,
-                       lin_real *logp);
+void lin_network_inner(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
+                       int layer, lin_real *logp);
 
 /* gradients [params->n_elements] += those of a loss whose derivative with respect to the logits (before log-softmax) is dlogits
  * [rows, V]. The batch has no states, and both weights and activations were created for training. */

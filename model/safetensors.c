@@ -22,7 +22,8 @@ enum { MAX_HEADER = 16 << 20, ALIGN = 64, PREFIX = 8 };
 static const struct {
     const char *name;
     size_t size;
-} dtypes[] = {[LIN_U8] = {"U8", 1}, [LIN_F16] = {"F16", 2}, [LIN_F32] = {"F32", 4}, [LIN_F64] = {"F64", 8}, [LIN_I64] = {"I64", 8}};
+} dtypes[] = {
+    [LIN_U8] = {"U8", 1}, [LIN_F16] = {"F16", 2}, [LIN_F32] = {"F32", 4}, [LIN_F64] = {"F64", 8}, [LIN_I64] = {"I64", 8}};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
 const char *lin_dtype_name(lin_dtype dtype) { return (size_t)dtype < N_DTYPES ? dtypes[dtype].name : "unknown"; }
@@ -38,7 +39,7 @@ size_t lin_tensor_count(const lin_tensor *t)
 
 static size_t tensor_bytes(const lin_tensor *t) { return lin_tensor_count(t) * lin_dtype_size(t->dtype); }
 
-// ---- reading ------------------------------------------------------------------------------------------------------------------
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status read_tensor(const cJSON *item, const unsigned char *data, size_t n_data, const char *file, lin_tensor *t,
                               lin_error *err)
@@ -55,7 +56,8 @@ static lin_status read_tensor(const cJSON *item, const unsigned char *data, size
         else if (*to) wrong = "has a repeated field";
         else *to = field;
     }
-    if (!wrong && (!cJSON_IsString(dtype) || !cJSON_IsArray(shape) || !cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2))
+    if (!wrong &&
+        (!cJSON_IsString(dtype) || !cJSON_IsArray(shape) || !cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2))
         wrong = "has no dtype, shape or data_offsets";
     if (wrong) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s %s in the header", file, t->name, wrong);
 
@@ -71,8 +73,10 @@ static lin_status read_tensor(const cJSON *item, const unsigned char *data, size
         if (t->n_dims == 4) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s has more than 4 dimensions", file, t->name);
         size_t *extent = &t->shape[t->n_dims++];
         if (!lin_json_size(dim, extent))
-            return lin_fail(err, LIN_FORMAT, "%s: the shape of tensor %.64s has values that are not whole numbers", file, t->name);
-        if (*extent && bytes > SIZE_MAX / *extent) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s is too large", file, t->name);
+            return lin_fail(err, LIN_FORMAT, "%s: the shape of tensor %.64s has values that are not whole numbers", file,
+                            t->name);
+        if (*extent && bytes > SIZE_MAX / *extent)
+            return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s is too large", file, t->name);
         bytes *= *extent;
     }
     size_t begin, end;
@@ -180,8 +184,9 @@ lin_status lin_safetensors_parse(const void *bytes, size_t n_bytes, const char *
                         "%s: the header gives its size as %" PRIu64 " bytes, over the limit of %d; damaged, or not a model", file,
                         length, MAX_HEADER);
     if (length > n_bytes - PREFIX)
-        return lin_fail(err, LIN_FORMAT, "%s: the header gives its size as %" PRIu64 " bytes but the file has %zu; it is truncated",
-                        file, length, n_bytes);
+        return lin_fail(err, LIN_FORMAT,
+                        "%s: the header gives its size as %" PRIu64 " bytes but the file has %zu; it is truncated", file, length,
+                        n_bytes);
     const size_t n = (size_t)length;
     char name[512];
     snprintf(name, sizeof name, "%.*s: the header", (int)sizeof name - 16, file);
@@ -215,7 +220,7 @@ void lin_safetensors_free(lin_safetensors *st)
     *st = (lin_safetensors){0};
 }
 
-// ---- checksum -----------------------------------------------------------------------------------------------------------------
+/* ---- checksum -------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t hash_text(const char *text, uint64_t seed) { return lin_hash(text, strlen(text), seed); }
 
@@ -236,7 +241,7 @@ uint64_t lin_safetensors_checksum(const lin_tensor *tensors, int n_tensors, cons
     return lin_mix64(sum);
 }
 
-// ---- writing ------------------------------------------------------------------------------------------------------------------
+/* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 // cJSON does not report failed additions later, so each step returns whether it succeeded.
 static int add_tensor(cJSON *json, const lin_tensor *t, size_t begin)

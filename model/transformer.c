@@ -1,8 +1,8 @@
 // transformer.c - the layers of a transformer with any of the kinds of attention, forward and backward; see config.h, network.h.
 
-#include "model/network_internal.h"
+#include "model/network_layers.h"
 
-/* ---- attention -------------------------------------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------------------------------------- */
 
 static const lin_real *rotations_of(const lin_weights *w, int layer)
 {
@@ -23,8 +23,8 @@ static const lin_real *gates_of(const lin_weights *w, int layer, const lin_layer
 }
 
 // v->y = attention of v->qkv, which was made of x. at: where the layer's part of a state begins.
-static void attend(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v, const lin_real *x,
-                   size_t at)
+static void attend(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l, const lin_layer_values *v,
+                   const lin_real *x, size_t at)
 {
     const lin_config *c = &w->config;
     const lin_real_ops *ops = w->ops;
@@ -35,7 +35,8 @@ static void attend(const lin_weights *w, lin_exec *exec, const lin_batch *batch,
     case LIN_ATTENTION_LINEAR:
         if (v->decay) lin_layer_linear(w, exec, v->decay, x, w->params->layers[l].decay, batch->out.rows, LIN_LINEAR);
         if (c->decay)
-            ops->decayed_attention_forward(exec, v->y, v->qkv, gates_of(w, l, v), !v->decay, &batch->out, H, E, batch->states, at);
+            ops->decayed_attention_forward(exec, v->y, v->qkv, gates_of(w, l, v), !v->decay, &batch->out, H, E, batch->states,
+                                           at);
         else if (map.kind == LIN_MAP_ELU)
             ops->attention_forward(exec, v->y, v->qkv, &batch->out, H, E, causal, batch->states, at);
         else
@@ -66,8 +67,8 @@ static void attend_backward(const lin_weights *w, lin_activations *a, lin_exec *
     switch (c->attention) {
     case LIN_ATTENTION_LINEAR:
         if (c->decay)
-            ops->decayed_attention_backward(exec, a->d_qkv, a->d_decay, dy, v->qkv, gates_of(w, l, v), !v->decay, v->y, &batch->out, H,
-                                            E);
+            ops->decayed_attention_backward(exec, a->d_qkv, a->d_decay, dy, v->qkv, gates_of(w, l, v), !v->decay, v->y,
+                                            &batch->out, H, E);
         else if (map.kind == LIN_MAP_ELU)
             ops->attention_backward(exec, a->d_qkv, dy, v->qkv, v->y, &batch->out, H, E, causal);
         else
@@ -109,8 +110,8 @@ static void attention_block(const lin_weights *w, lin_activations *a, lin_exec *
     const int rows = batch->out.rows;
     if (is_one_block(w, a, batch)) {
         w->ops->attention_block_forward(exec, a->branch, v->qkv, v->y, v->operands, x, w->packed + w->forward_offset[p->qkv[0]],
-                                        lin_value(w, p->qkv[1]), w->packed + w->forward_offset[p->out[0]], lin_value(w, p->out[1]),
-                                        &batch->out, c->heads, c->head_width, c->causal);
+                                        lin_value(w, p->qkv[1]), w->packed + w->forward_offset[p->out[0]],
+                                        lin_value(w, p->out[1]), &batch->out, c->heads, c->head_width, c->causal);
         return;
     }
     lin_layer_linear(w, exec, v->qkv, x, p->qkv, rows, LIN_LINEAR);
@@ -128,10 +129,11 @@ static void attention_block_backward(const lin_weights *w, lin_activations *a, l
     const lin_layer_values *v = &a->layers[l];
     const int rows = batch->out.rows;
     if (is_one_block(w, a, batch)) {
-        w->ops->attention_block_backward(exec, a->branch, lin_gradient(w, gradients, p->qkv[0]), lin_gradient(w, gradients, p->qkv[1]),
-                                         lin_gradient(w, gradients, p->out[0]), dy, x, v->qkv, v->y, v->operands, a->d_qkv,
-                                         w->packed + w->backward_offset[p->qkv[0]], w->packed + w->backward_offset[p->out[0]],
-                                         &batch->out, c->heads, c->head_width, c->causal);
+        w->ops->attention_block_backward(exec, a->branch, lin_gradient(w, gradients, p->qkv[0]),
+                                         lin_gradient(w, gradients, p->qkv[1]), lin_gradient(w, gradients, p->out[0]), dy, x,
+                                         v->qkv, v->y, v->operands, a->d_qkv, w->packed + w->backward_offset[p->qkv[0]],
+                                         w->packed + w->backward_offset[p->out[0]], &batch->out, c->heads, c->head_width,
+                                         c->causal);
         return;
     }
     if (bias_done) lin_layer_weight_backward(w, exec, a->branch, gradients, dy, v->y, p->out, rows);
@@ -140,11 +142,13 @@ static void attention_block_backward(const lin_weights *w, lin_activations *a, l
     lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_qkv, x, p->qkv, rows);
 }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
-static void norm(const lin_weights *w, lin_exec *exec, lin_real *y, lin_real *stats, const lin_real *x, const int pair[2], int rows)
+static void norm(const lin_weights *w, lin_exec *exec, lin_real *y, lin_real *stats, const lin_real *x, const int pair[2],
+                 int rows)
 {
-    w->ops->layer_norm_forward(exec, y, stats, x, lin_value(w, pair[0]), lin_value(w, pair[1]), rows, lin_config_width(&w->config));
+    w->ops->layer_norm_forward(exec, y, stats, x, lin_value(w, pair[0]), lin_value(w, pair[1]), rows,
+                               lin_config_width(&w->config));
 }
 
 // The end of a block: sum = x + dropout(branch), normed = LN(sum). A post-norm network needs the sum only for the backward pass.
@@ -189,7 +193,8 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
     const lin_param_layer *p = &w->params->layers[l];
     const int C = lin_config_width(c), rows = batch->out.rows, pre = c->norm == LIN_NORM_PRE;
     const lin_dropout after_attention = lin_dropout_of(w, batch, l, LIN_SITE_ATTENTION),
-                      in_hidden = lin_dropout_of(w, batch, l, LIN_SITE_HIDDEN), after_feedforward = lin_dropout_of(w, batch, l, LIN_SITE_FEEDFORWARD);
+                      in_hidden = lin_dropout_of(w, batch, l, LIN_SITE_HIDDEN),
+                      after_feedforward = lin_dropout_of(w, batch, l, LIN_SITE_FEEDFORWARD);
     const size_t at = lin_state_offset(c, l);
 
     if (l < c->conv_layers)
@@ -259,7 +264,7 @@ const lin_real *lin_transformer_forward(const lin_weights *w, lin_activations *a
     return a->normed;
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 // a->d_x = residual + the norm's gradient of dy + a->d_more; with dropout, a->d_y = dropout(a->d_x), for the previous block. db:
 // the gradient of that block's last bias, or NULL.
@@ -268,26 +273,28 @@ static void norm_backward(const lin_weights *w, lin_activations *a, lin_exec *ex
                           lin_dropout dropout, lin_real *db)
 {
     w->ops->layer_norm_backward(exec, a->d_x, dropout.p > 0 ? a->d_y : NULL, lin_gradient(w, gradients, pair[0]),
-                                lin_gradient(w, gradients, pair[1]), db, dy, a->d_more, residual, x, stats, lin_value(w, pair[0]), rows,
-                                lin_config_width(&w->config), &dropout);
+                                lin_gradient(w, gradients, pair[1]), db, dy, a->d_more, residual, x, stats, lin_value(w, pair[0]),
+                                rows, lin_config_width(&w->config), &dropout);
     a->d_more = NULL;
 }
 
 // a->branch = the gradient of the block's input x, from dy.
-static void feedforward_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients, const lin_real *dy,
-                                 const lin_layer_values *v, const lin_real *x, const lin_param_layer *p, int rows, lin_dropout dropout)
+static void feedforward_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients,
+                                 const lin_real *dy, const lin_layer_values *v, const lin_real *x, const lin_param_layer *p,
+                                 int rows, lin_dropout dropout)
 {
     const lin_real_ops *ops = w->ops;
     const int C = lin_config_width(&w->config), F = w->config.feedforward;
     if (ops->feedforward_backward) {
         ops->feedforward_backward(exec, a->branch, lin_gradient(w, gradients, p->ff1[0]), lin_gradient(w, gradients, p->ff1[1]),
                                   lin_gradient(w, gradients, p->ff2[0]), lin_gradient(w, gradients, p->ff2[1]), dy, x, v->hidden,
-                                  a->d_hidden, w->packed + w->backward_offset[p->ff1[0]], w->packed + w->backward_offset[p->ff2[0]],
-                                  rows, C, F, &dropout);
+                                  a->d_hidden, w->packed + w->backward_offset[p->ff1[0]],
+                                  w->packed + w->backward_offset[p->ff2[0]], rows, C, F, &dropout);
         return;
     }
     lin_layer_linear_backward(w, exec, a->d_hidden, gradients, dy, v->hidden, p->ff2, rows);
-    ops->relu_backward(exec, a->d_hidden, a->d_hidden, v->hidden, (size_t)rows * (size_t)F, dropout.p > 0 ? 1 / (1 - dropout.p) : 1);
+    ops->relu_backward(exec, a->d_hidden, a->d_hidden, v->hidden, (size_t)rows * (size_t)F,
+                       dropout.p > 0 ? 1 / (1 - dropout.p) : 1);
     lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_hidden, x, p->ff1, rows);
 }
 
@@ -318,7 +325,8 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     const lin_layer_values *v = &a->layers[l];
     const int C = lin_config_width(c), rows = batch->out.rows, pre = c->norm == LIN_NORM_PRE;
     const lin_dropout none = {.p = 0}, after_attention = lin_dropout_of(w, batch, l, LIN_SITE_ATTENTION),
-                      in_hidden = lin_dropout_of(w, batch, l, LIN_SITE_HIDDEN), after_feedforward = lin_dropout_of(w, batch, l, LIN_SITE_FEEDFORWARD);
+                      in_hidden = lin_dropout_of(w, batch, l, LIN_SITE_HIDDEN),
+                      after_feedforward = lin_dropout_of(w, batch, l, LIN_SITE_FEEDFORWARD);
     const int drops = after_feedforward.p > 0, convolves = l < c->conv_layers;
     const lin_real *x1 = convolves ? v->x1 : v->x0;
     lin_real *db = ops->sums_in_norm ? lin_gradient(w, gradients, p->out[1]) : NULL;
@@ -345,16 +353,16 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     if (!convolves) return;
 
     add_more(w, a, exec, rows);
-    ops->conv_backward(exec, a->branch, lin_gradient(w, gradients, p->conv[0]), lin_gradient(w, gradients, p->conv[1]), a->d_x, v->x0,
-                       lin_value(w, p->conv[0]), &batch->out, C, c->conv_kernel, lin_config_conv_after(c));
+    ops->conv_backward(exec, a->branch, lin_gradient(w, gradients, p->conv[0]), lin_gradient(w, gradients, p->conv[1]), a->d_x,
+                       v->x0, lin_value(w, p->conv[0]), &batch->out, C, c->conv_kernel, lin_config_conv_after(c));
     lin_real *swap = a->d_x;
     a->d_x = a->branch;
     a->branch = swap;
     if (below.p > 0) ops->dropout(exec, a->d_y, a->d_x, (size_t)rows * (size_t)C, &below);
 }
 
-// Adds the gradient through the prediction of the first `layer` layers, given that of its logits, to a->d_x, the gradient of their
-// output. The last norm's own values are not needed any more.
+// Adds the gradient through the prediction of the first `layer` layers, given that of its logits, to a->d_x, the gradient of
+// their output. The last norm's own values are not needed any more.
 static void inner_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer,
                            const lin_real *dlogits, lin_real *gradients)
 {
@@ -363,7 +371,8 @@ static void inner_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     add_more(w, a, exec, rows);
     norm(w, exec, a->normed, a->last_stats, u, w->params->norm, rows);
     lin_layer_linear_backward(w, exec, a->branch, gradients, dlogits, a->normed, w->params->output, rows);
-    norm_backward(w, a, exec, gradients, a->branch, a->d_x, u, a->last_stats, w->params->norm, rows, dropout_below(w, batch, layer), NULL);
+    norm_backward(w, a, exec, gradients, a->branch, a->d_x, u, a->last_stats, w->params->norm, rows,
+                  dropout_below(w, batch, layer), NULL);
 }
 
 // a->d_x: on entry, with a->d_more, the gradient of the layer's input, on return that of the output of the layers before.

@@ -42,7 +42,7 @@ typedef struct result {
     char why[160];                      // "" or why it was left out
 } result;
 
-/* ---- operations ------------------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------------------------------------ */
 
 static int has_operation(const point *p)
 {
@@ -92,7 +92,7 @@ static void backward(point *p)
     }
 }
 
-/* ---- buffers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------------------------------------- */
 
 // What attention keeps or writes, in elements of 4 bytes, by buffer; and what it reads that does not grow with the sequence.
 typedef struct sizes {
@@ -173,7 +173,7 @@ static lin_status make_buffers(point *p, const sizes *s, lin_error *err)
     return p->ops->finish(p->exec, err);
 }
 
-/* ---- a point ---------------------------------------------------------------------------------------------------------------- */
+/* ---- a point --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status timed(point *p, double *forward_s, double *all_s, lin_error *err)
 {
@@ -226,7 +226,7 @@ static lin_status measure(point *p, const lin_bench_values *v, result *r, lin_er
     return status;
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 static void write_row(lin_buffer *out, const point *p, const result *r)
 {

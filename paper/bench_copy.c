@@ -52,7 +52,7 @@ typedef struct learner {
     int *host_offsets, *host_targets;
 } learner;
 
-/* ---- the task --------------------------------------------------------------------------------------------------------------- */
+/* ---- the task -------------------------------------------------------------------------------------------------------------- */
 
 static int most_rows(const task *t) { return t->batch * (t->length - 1); }
 
@@ -90,7 +90,7 @@ static int make_batch(learner *l, int step, int *rows, int *longest)
     return counted;
 }
 
-/* ---- the network ------------------------------------------------------------------------------------------------------------ */
+/* ---- the network ----------------------------------------------------------------------------------------------------------- */
 
 static lin_status room(learner *l, size_t bytes, void *at, lin_error *err)
 {
@@ -212,7 +212,8 @@ static lin_status update(learner *l, int step, double lr, double *loss, lin_erro
     return status;
 }
 
-static lin_status learn(const task *t, const lin_bench_values *v, const lin_bench_variant *variant, lin_buffer *out, lin_error *err)
+static lin_status learn(const task *t, const lin_bench_values *v, const lin_bench_variant *variant, lin_buffer *out,
+                        lin_error *err)
 {
     learner l = {.task = t};
     lin_progress progress;
@@ -257,7 +258,7 @@ int lin_bench_copy(const lin_parsed *parsed)
     lin_error err = {0};
     lin_status status = lin_bench_variants(v->variants ? v->variants : "linear,softmax,lsh-4", variants, &n, &err);
     if (status != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (t.length < 4) return lin_misuse(parsed, "--length is 4 or more");
+    if (t.length < 4) return lin_misuse(parsed, "--set length is 4 or more");
     status = lin_backend_open(v->model.device, lin_model_precision(&v->model), &ops, &err);
     if (status == LIN_OK) {
         lin_bench_head(&out, "copy", ops, v->threads);

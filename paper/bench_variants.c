@@ -88,7 +88,7 @@ void lin_bench_apply(const lin_bench_variant *v, lin_config *c)
     }
 }
 
-/* ---- memory and time -------------------------------------------------------------------------------------------------------- */
+/* ---- memory and time ------------------------------------------------------------------------------------------------------- */
 
 // The number of kB after a name in a file of /proc; 0 if there is none.
 static double proc_bytes(const char *path, const char *name)

@@ -1,6 +1,6 @@
 // lstm.c - a stack of LSTM layers, forward and backward; see config.h, network.h.
 
-#include "model/network_internal.h"
+#include "model/network_layers.h"
 
 // Dropout is between layers: not after the last.
 static int drops(const lin_weights *w, const lin_batch *batch, int layer)

@@ -19,7 +19,8 @@ static lin_status check(int n, const lin_bootstrap_options *o, lin_error *err)
     if (o->resamples < 1 || o->resamples > LIN_BOOTSTRAP_MAX) {
         return lin_fail(err, LIN_INVALID, "resamples must be 1 to %d, not %d", LIN_BOOTSTRAP_MAX, o->resamples);
     }
-    if (!(o->level > 0 && o->level < 1)) return lin_fail(err, LIN_INVALID, "the level must lie between 0 and 1, not %g", o->level);
+    if (!(o->level > 0 && o->level < 1))
+        return lin_fail(err, LIN_INVALID, "the level must lie between 0 and 1, not %g", o->level);
     return LIN_OK;
 }
 
@@ -38,15 +39,15 @@ static double quantile(const double *sorted, int n, double p)
     return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
 }
 
-static lin_interval interval_of(double *values, int n_units, const lin_bootstrap_options *o)
+static lin_bootstrap_interval interval_of(double *values, int n_units, const lin_bootstrap_options *o)
 {
     qsort(values, (size_t)o->resamples, sizeof *values, by_value);
-    return (lin_interval){.low = quantile(values, o->resamples, (1 - o->level) / 2),
+    return (lin_bootstrap_interval){.low = quantile(values, o->resamples, (1 - o->level) / 2),
                           .high = quantile(values, o->resamples, (1 + o->level) / 2),
                           .units = n_units};
 }
 
-// ---- plain: n draws -----------------------------------------------------------------------------------------------------------
+/* ---- plain: n draws -------------------------------------------------------------------------------------------------------- */
 
 // Sums of one resample, for one system or two.
 typedef struct sums {
@@ -67,7 +68,7 @@ static sums draw_plainly(const lin_bootstrap_unit *a, const lin_bootstrap_unit *
     return s;
 }
 
-// ---- grouped: units with the same counts are drawn together -------------------------------------------------------------------
+/* ---- grouped: units with the same counts are drawn together ---------------------------------------------------------------- */
 // The number of each of G kinds of units among n draws is multinomial: G binomial draws, each from the rest of those before.
 
 typedef struct group {
@@ -124,7 +125,8 @@ static lin_status make_groups(const lin_bootstrap_unit *a, const lin_bootstrap_u
 // In [0, 1), 53 bits.
 static double uniform(const lin_bootstrap_options *o, uint64_t *drawn)
 {
-    const double high = o->random(o->seed, (*drawn)++, UINT32_C(1) << 26), low = o->random(o->seed, (*drawn)++, UINT32_C(1) << 27);
+    const double high = o->random(o->seed, (*drawn)++, UINT32_C(1) << 26),
+                 low = o->random(o->seed, (*drawn)++, UINT32_C(1) << 27);
     return (high * (1 << 27) + low) * 0x1p-53;
 }
 
@@ -194,19 +196,19 @@ static sums draw_groups(const group *groups, int n_groups, int n, const lin_boot
     return s;
 }
 
-// ---- rates and differences ----------------------------------------------------------------------------------------------------
+/* ---- rates and differences ------------------------------------------------------------------------------------------------- */
 
 // b may be NULL.
 static lin_status resample(const lin_bootstrap_unit *a, const lin_bootstrap_unit *b, int n, const lin_bootstrap_options *o,
-                           lin_interval *interval, int *better, int *equal, lin_error *err)
+                           lin_bootstrap_interval *interval, int *better, int *equal, lin_error *err)
 {
     group *groups = NULL;
     int n_groups;
     double *values;
     uint64_t drawn = 0;
     lin_status status = check(n, o, err);
-    if (!status) status = make_groups(a, b, n, &groups, &n_groups, err);
-    if (status) return status;
+    if (status == LIN_OK) status = make_groups(a, b, n, &groups, &n_groups, err);
+    if (status != LIN_OK) return status;
     values = lin_alloc((size_t)o->resamples, sizeof *values);
     for (int i = 0; values && i < o->resamples; i++) {
         const sums s = groups ? draw_groups(groups, n_groups, n, o, &drawn) : draw_plainly(a, b, n, o, &drawn);
@@ -221,20 +223,20 @@ static lin_status resample(const lin_bootstrap_unit *a, const lin_bootstrap_unit
     return status;
 }
 
-lin_status lin_bootstrap_rate(const lin_bootstrap_unit *units, int n, const lin_bootstrap_options *o, lin_interval *interval,
-                              lin_error *err)
+lin_status lin_bootstrap_rate(const lin_bootstrap_unit *units, int n, const lin_bootstrap_options *o,
+                              lin_bootstrap_interval *interval, lin_error *err)
 {
     int better = 0, equal = 0;
     return resample(units, NULL, n, o, interval, &better, &equal, err);
 }
 
-lin_status lin_bootstrap_difference(const lin_bootstrap_unit *a, const lin_bootstrap_unit *b, int n, const lin_bootstrap_options *o,
-                                    lin_difference *difference, lin_error *err)
+lin_status lin_bootstrap_difference(const lin_bootstrap_unit *a, const lin_bootstrap_unit *b, int n,
+                                    const lin_bootstrap_options *o, lin_difference *difference, lin_error *err)
 {
     int better = 0, equal = 0;
-    lin_interval interval;
+    lin_bootstrap_interval interval;
     const lin_status status = resample(a, b, n, o, &interval, &better, &equal, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     *difference = (lin_difference){
         .interval = interval, .improvement = (double)better / o->resamples, .equal = (double)equal / o->resamples};
     return LIN_OK;

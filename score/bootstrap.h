@@ -35,21 +35,21 @@ typedef struct lin_bootstrap_unit {
     long long errors, tokens;
 } lin_bootstrap_unit;
 
-typedef struct lin_interval {
+typedef struct lin_bootstrap_interval {
     double low, high;
     int units; /* number of units; for a single unit the interval is the rate itself and has no meaning */
-} lin_interval;
+} lin_bootstrap_interval;
 
 /* (errors / tokens) of all units; 0 or 1 if there are no tokens, as in score.h. */
 double lin_bootstrap_quotient(long long errors, long long tokens);
 
 /* n >= 1 units. LIN_INVALID for options out of range, LIN_NO_MEMORY. */
-lin_status lin_bootstrap_rate(const lin_bootstrap_unit *units, int n, const lin_bootstrap_options *options, lin_interval *interval,
-                              lin_error *err);
+lin_status lin_bootstrap_rate(const lin_bootstrap_unit *units, int n, const lin_bootstrap_options *options,
+                              lin_bootstrap_interval *interval, lin_error *err);
 
 /* Rate of a minus rate of b: below 0 if a is better. */
 typedef struct lin_difference {
-    lin_interval interval;
+    lin_bootstrap_interval interval;
     double improvement; /* share of the resamples in which a is better than b: the probability of improvement */
     double equal;       /* share in which they are equal */
 } lin_difference;

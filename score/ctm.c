@@ -36,13 +36,13 @@ static lin_status find_utterance(lin_trn_reader *r, const fields *f, int line, i
         status = lin_trn_add_place(r, &t->ids, f->text[0], f->n[0], f->text[1], f->n[1], utterance, err);
     } else {
         status = lin_trn_add_symbol(r, &r->channels, f->text[1], f->n[1], &channel, err);
-        if (!status) status = lin_trn_add_symbol(r, &t->ids, f->text[0], f->n[0], utterance, err);
+        if (status == LIN_OK) status = lin_trn_add_symbol(r, &t->ids, f->text[0], f->n[0], utterance, err);
     }
-    if (!status)
+    if (status == LIN_OK)
         status = lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->ids.n, sizeof *t->utterances, "transcripts", err);
-    if (!status)
+    if (status == LIN_OK)
         status = lin_grow(&r->channel_of, &r->channel_capacity, (size_t)t->ids.n, sizeof *r->channel_of, "transcripts", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (*utterance == t->n) {
         t->utterances[t->n++] = (lin_trn_utterance){.line = line};
         r->channel_of[*utterance] = channel;
@@ -55,7 +55,7 @@ static lin_status find_utterance(lin_trn_reader *r, const fields *f, int line, i
 static lin_status add_row(lin_trn_reader *r, const lin_ctm_row *row, int line, lin_error *err)
 {
     lin_status status = lin_grow(&r->rows, &r->rows_capacity, r->n_rows + 1, sizeof *r->rows, "transcripts", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     r->rows[r->n_rows] = *row;
     r->rows[r->n_rows].order = (int)r->n_rows;
     return r->n_rows++ == INT_MAX / 16 ? bad_line(r, line, "too many lines", err) : LIN_OK;
@@ -67,11 +67,11 @@ static lin_status add_token(lin_trn_reader *r, lin_ctm_row *row, const char *tex
 {
     int token;
     lin_status status = lin_trn_number(r, text, n, &token, err);
-    if (status || token < 0) return status;
+    if (status != LIN_OK || token < 0) return status;
     row->token = LIN_EDIT_OPTIONAL;
     if (is_optional) status = add_row(r, row, line, err);
     row->token = token;
-    return status ? status : add_row(r, row, line, err);
+    return status != LIN_OK ? status : add_row(r, row, line, err);
 }
 
 // Alternatives stay together: they have the start of the first word and the middle of the latest.
@@ -101,7 +101,7 @@ static lin_status read_mark(lin_trn_reader *r, const fields *f, int line, lin_er
     if (begins == (r->first_alternative > 0))
         return bad_line(r, line, begins ? "<ALT_BEGIN> within alternatives" : "no <ALT_BEGIN> before this line", err);
     lin_status status = find_utterance(r, f, line, &utterance, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (!begins && r->rows[r->n_rows - 1].utterance != utterance)
         return bad_line(r, line, "alternatives of two utterances", err);
     lin_ctm_row row = {.utterance = utterance, .token = begins ? LIN_EDIT_OPEN : ends ? LIN_EDIT_CLOSE : LIN_EDIT_OR};
@@ -109,10 +109,10 @@ static lin_status read_mark(lin_trn_reader *r, const fields *f, int line, lin_er
         lin_ctm_row nothing = {.utterance = utterance, .token = LIN_EDIT_NULL, .start = r->start, .middle = r->start};
         status = add_row(r, &nothing, line, err);
     }
-    if (!status) status = add_row(r, &row, line, err);
+    if (status == LIN_OK) status = add_row(r, &row, line, err);
     r->n_alternatives = 0;
     if (begins) r->first_alternative = r->n_rows;
-    if (ends && !status) close_alternatives(r);
+    if (ends && status == LIN_OK) close_alternatives(r);
     return status;
 }
 
@@ -129,13 +129,15 @@ lin_status lin_trn_ctm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
                         "%s:%d: a CTM line has 5 or 6 fields (utterance, channel, start, duration, token, confidence), here %d%s",
                         r->name, line->number, f.k, f.k == 7 ? " or more" : "");
     }
-    if (is_mark(&f, "<ALT_BEGIN>") || is_mark(&f, "<ALT>") || is_mark(&f, "<ALT_END>")) return read_mark(r, &f, line->number, err);
-    if (!lin_text_number(f.text[2], f.n[2], &start) || !lin_text_number(f.text[3], f.n[3], &duration) || start < 0 || duration < 0) {
+    if (is_mark(&f, "<ALT_BEGIN>") || is_mark(&f, "<ALT>") || is_mark(&f, "<ALT_END>"))
+        return read_mark(r, &f, line->number, err);
+    if (!lin_text_number(f.text[2], f.n[2], &start) || !lin_text_number(f.text[3], f.n[3], &duration) || start < 0 ||
+        duration < 0) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: start and duration must be numbers from 0 on: '%s'", r->name, line->number,
                         lin_quote(shown, f.text[2], (size_t)(f.text[3] + f.n[3] - f.text[2])));
     }
     lin_status status = find_utterance(r, &f, line->number, &row.utterance, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (r->first_alternative && r->rows[r->first_alternative - 1].utterance != row.utterance)
         return bad_line(r, line->number, "alternatives of two utterances", err);
     const lin_trn_word word = lin_trn_read_word(f.text[4], f.n[4]);
@@ -148,7 +150,7 @@ lin_status lin_trn_ctm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
     const lin_phones *phones = r->options.phones;
     const int found = phones ? lin_phones_read(phones, word.text, word.n, read, LIN_PHONES_READ_MAX, &mark) : 0;
     if (!found) return add_token(r, &row, word.text, word.n, word.is_optional, line->number, err);
-    for (int i = 0; i < found && !status; i++) {
+    for (int i = 0; i < found && status == LIN_OK; i++) {
         const char *name = lin_phones_name(phones, read[i].label);
         status = add_token(r, &row, name, strlen(name), word.is_optional, line->number, err);
     }
@@ -169,9 +171,9 @@ lin_status lin_trn_ctm_done(lin_trn_reader *r, lin_error *err)
     size_t none = 0;
     if (r->first_alternative) return lin_fail(err, LIN_FORMAT, "%s: the last <ALT_BEGIN> has no <ALT_END>", r->name);
     lin_status status = lin_grow(&t->tokens, &t->tokens_capacity, r->n_rows, sizeof *t->tokens, "transcripts", err);
-    if (!status && r->options.by_channel)
+    if (status == LIN_OK && r->options.by_channel)
         status = lin_grow(&t->middles, &none, r->n_rows + 1, sizeof *t->middles, "transcripts", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (r->n_rows) qsort(r->rows, r->n_rows, sizeof *r->rows, by_time);
     for (size_t i = 0; i < r->n_rows; i++) {
         lin_trn_utterance *u = &t->utterances[r->rows[i].utterance];

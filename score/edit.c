@@ -55,7 +55,7 @@ lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_e
 {
     cell small[ON_STACK + 1], *row = small;
     lin_status status = check_lengths(n, m, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (m > ON_STACK) {
         row = lin_alloc((size_t)m + 1, sizeof *row);
         if (!row) return lin_no_memory(err, "an alignment", ((size_t)m + 1) * sizeof *row);
@@ -120,16 +120,16 @@ lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit
     return lin_edit_align_within(ref, n, hyp, m, MAX_MOVES, steps, n_steps, err);
 }
 
-lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps, int *n_steps,
-                                 lin_error *err)
+lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps,
+                                 int *n_steps, lin_error *err)
 {
     blocks b;
     *n_steps = 0;
     lin_status status = check_lengths(n, m, err);
-    if (!status && (long long)n * m > 1LL << 36)
+    if (status == LIN_OK && (long long)n * m > 1LL << 36)
         status = lin_fail(err, LIN_INVALID, "%d and %d tokens are too many to align", n, m);
-    if (!status) status = make_blocks(&b, n, m, max_moves, err);
-    if (status) return status;
+    if (status == LIN_OK) status = make_blocks(&b, n, m, max_moves, err);
+    if (status != LIN_OK) return status;
     const size_t width = (size_t)m + 1;
     first_row(b.row, m);
     for (int k = 0; k < b.n; k++) {

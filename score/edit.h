@@ -42,11 +42,11 @@ lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit
 
 /* The same steps with at most max_moves bytes instead of those 64 MiB, or one row where that is more: tests reach several blocks
  * with short sequences. */
-lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps, int *n_steps,
-                                 lin_error *err);
+lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps,
+                                 int *n_steps, lin_error *err);
 
-/* Substitutions, deletions and insertions of the phones of logp [T, V] against labels [U], for the error rate while training. Rows
- * that are not finite give no phones; U where memory is short. */
+/* Substitutions, deletions and insertions of the phones of logp [T, V] against labels [U], for the error rate while training.
+ * Rows that are not finite give no phones; U where memory is short. */
 int lin_edit_greedy(const float *logp, int T, int V, const int *labels, int U);
 
 #endif

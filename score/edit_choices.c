@@ -44,7 +44,7 @@ static void free_network(network *w)
 static lin_status extend_pool(network *w, const int *items, int n, lin_error *err)
 {
     lin_status status = lin_grow(&w->pool, &w->pool_capacity, w->n_pool + (size_t)n, sizeof *w->pool, "an alignment", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     for (int i = 0; i < n; i++) w->pool[w->n_pool++] = items[i];
     return LIN_OK;
 }
@@ -53,8 +53,8 @@ static lin_status extend_pool(network *w, const int *items, int n, lin_error *er
 static lin_status add_word(network *w, int token, int is_optional, range *last, lin_error *err)
 {
     lin_status status = lin_grow(&w->words, &w->words_capacity, (size_t)w->n + 1, sizeof *w->words, "an alignment", err);
-    if (!status) status = extend_pool(w, &w->n, 1, err);
-    if (status) return status;
+    if (status == LIN_OK) status = extend_pool(w, &w->n, 1, err);
+    if (status != LIN_OK) return status;
     w->words[w->n++] = (word){token, is_optional, *last};
     w->n_before += last->n;
     *last = (range){w->n_pool - 1, 1};
@@ -73,7 +73,7 @@ static lin_status make_network(network *w, const int *sequence, int n, lin_error
     range last = {0};
     *w = (network){0};
     lin_status status = add_word(w, NOTHING, 0, &last, err);
-    for (int i = 0; i < n && !status; i++) {
+    for (int i = 0; i < n && status == LIN_OK; i++) {
         const int mark = sequence[i];
         if (mark == LIN_EDIT_OPTIONAL) {
             i++;
@@ -85,7 +85,7 @@ static lin_status make_network(network *w, const int *sequence, int n, lin_error
             open[depth++].first_exit = n_exits;
         } else {
             status = lin_grow(&exits, &capacity, n_exits + (size_t)last.n, sizeof *exits, "an alignment", err);
-            if (status) break;
+            if (status != LIN_OK) break;
             memcpy(exits + n_exits, w->pool + last.first, (size_t)last.n * sizeof *exits);
             n_exits += (size_t)last.n;
             if (mark == LIN_EDIT_OR) {
@@ -111,8 +111,8 @@ static float weight_together(const word *a, const word *b)
     return a->token == b->token ? 0.0f : 4.0f;
 }
 
-// The pair with the least weight, the first of equal ones: of the words of_ref, or only `ref` if that is NULL, with those of of_hyp,
-// or only `hyp`.
+// The pair with the least weight, the first of equal ones: of the words of_ref, or only `ref` if that is NULL, with those of
+// of_hyp, or only `hyp`.
 static cell best_before(const cell *cells, int width, const network *r, const range *of_ref, int ref, const network *h,
                         const range *of_hyp, int hyp)
 {
@@ -185,12 +185,13 @@ lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, lin_ed
     network r = {0}, h = {0};
     *n_steps = 0;
     lin_status status = make_network(&r, ref, n, err);
-    if (!status) status = make_network(&h, hyp, m, err);
-    if (!status && ((long long)r.n * h.n > MAX_PAIRS || (double)(r.n_before + 1) * (double)(h.n_before + 1) > 8589934592.0))
+    if (status == LIN_OK) status = make_network(&h, hyp, m, err);
+    if (status == LIN_OK &&
+        ((long long)r.n * h.n > MAX_PAIRS || (double)(r.n_before + 1) * (double)(h.n_before + 1) > 8589934592.0))
         status = lin_fail(err, LIN_INVALID, "%d and %d words with alternatives are too many to align", r.n - 1, h.n - 1);
-    cell *cells = status ? NULL : lin_alloc((size_t)r.n * (size_t)h.n, sizeof *cells);
-    if (!status && !cells) status = lin_no_memory(err, "an alignment", (size_t)r.n * (size_t)h.n * sizeof *cells);
-    if (!status) {
+    cell *cells = status != LIN_OK ? NULL : lin_alloc((size_t)r.n * (size_t)h.n, sizeof *cells);
+    if (status == LIN_OK && !cells) status = lin_no_memory(err, "an alignment", (size_t)r.n * (size_t)h.n * sizeof *cells);
+    if (status == LIN_OK) {
         fill(&r, &h, cells);
         *n_steps = trace_back(&r, &h, cells, steps);
     }

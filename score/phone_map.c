@@ -38,13 +38,13 @@ static lin_status add_rule(lin_phone_map *m, const char *name, int line, const c
     int index, target = DELETED;
     int before = m->from.n;
     lin_status status = lin_grow_int(&m->rules, &m->capacity, (int64_t)before + 1, sizeof *m->rules, "a phone map", err);
-    if (!status) status = add_name(m, &m->from, from, n_from, &index, err);
-    if (!status && index < before) {
+    if (status == LIN_OK) status = add_name(m, &m->from, from, n_from, &index, err);
+    if (status == LIN_OK && index < before) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is mapped twice, first in line %d", name, line,
                         lin_quote(shown, from, n_from), m->rules[index].line);
     }
-    if (!status && to) status = add_name(m, &m->to, to, n_to, &target, err);
-    if (!status) m->rules[index] = (rule){.to = target, .line = line};
+    if (status == LIN_OK && to) status = add_name(m, &m->to, to, n_to, &target, err);
+    if (status == LIN_OK) m->rules[index] = (rule){.to = target, .line = line};
     return status;
 }
 
@@ -54,7 +54,7 @@ static lin_status read_lines(lin_phone_map *m, const char *text, size_t n, const
     lin_status status = LIN_OK;
     int fields = 0, fields_line = 0;
     lin_lines_begin(&line, text, n);
-    while (!status && lin_lines_next(&line)) {
+    while (status == LIN_OK && lin_lines_next(&line)) {
         const char *at = line.text, *end = line.text + line.n, *first, *field, *last = NULL;
         size_t n_first, n_field, n_last = 0, bad = lin_text_find_control(line.text, line.n);
         int count = 1;
@@ -77,7 +77,7 @@ static lin_status read_lines(lin_phone_map *m, const char *text, size_t n, const
         }
         status = add_rule(m, name, line.number, first, n_first, last, n_last, err);
     }
-    if (!status && !m->from.n) status = lin_fail(err, LIN_FORMAT, "%s: the file has no phone", name);
+    if (status == LIN_OK && !m->from.n) status = lin_fail(err, LIN_FORMAT, "%s: the file has no phone", name);
     return status;
 }
 
@@ -89,7 +89,7 @@ lin_status lin_phone_map_parse(const char *text, size_t n, const char *name, int
     if (!m) return lin_no_memory(err, "a phone map", sizeof *m);
     m->case_sensitive = case_sensitive;
     lin_status status = read_lines(m, text, n, name, err);
-    if (status) lin_phone_map_destroy(m);
+    if (status != LIN_OK) lin_phone_map_destroy(m);
     else *map = m;
     return status;
 }
@@ -100,7 +100,7 @@ lin_status lin_phone_map_load(const char *path, int case_sensitive, lin_phone_ma
     size_t n;
     *map = NULL;
     lin_status status = lin_text_read(path, &text, &n, err);
-    if (!status) status = lin_phone_map_parse(text, n, path, case_sensitive, map, err);
+    if (status == LIN_OK) status = lin_phone_map_parse(text, n, path, case_sensitive, map, err);
     lin_free(text);
     return status;
 }

@@ -86,7 +86,7 @@ static lin_status note_error(lin_score *s, int ref, int hyp, lin_error *err)
 {
     lin_status status =
         lin_grow(&s->confusions, &s->confusions_capacity, s->n_confusions + 1, sizeof *s->confusions, "a table of errors", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     s->confusions[s->n_confusions++] = (lin_score_confusion){.ref = ref, .hyp = hyp, .count = 1};
     return LIN_OK;
 }
@@ -149,8 +149,8 @@ static int has_choices(const int *tokens, int n)
 }
 
 // `steps` and `choices` have room for the tokens of both sides.
-static lin_status align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, lin_edit_choice *choices, int *n_steps,
-                        lin_error *err)
+static lin_status align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, lin_edit_choice *choices,
+                        int *n_steps, lin_error *err)
 {
     if (has_choices(ref, n) || has_choices(hyp, m)) return lin_edit_choices(ref, n, hyp, m, choices, n_steps, err);
     lin_status status = lin_edit_align(ref, n, hyp, m, steps, n_steps, err);
@@ -171,7 +171,7 @@ static lin_status score_utterance(lin_score *s, int u, lin_edit_step *steps, lin
     lin_score_counts *c = &s->by_utterance[u];
     lin_status status = align(ref, r->n, hyp, h->n, steps, choices, &n_steps, err);
     *c = (lin_score_counts){.utterances = 1};
-    for (int k = 0; k < n_steps && !status; k++) {
+    for (int k = 0; k < n_steps && status == LIN_OK; k++) {
         const lin_score_pair *p = &s->pairs[s->n_pairs];
         s->pairs[s->n_pairs++] = (lin_score_pair){choices[k].ref, choices[k].hyp, choices[k].is_right};
         count_pair(s, c, p);
@@ -194,9 +194,9 @@ static lin_status read_speakers(lin_trn *table, const char *path, int case_sensi
     char *text;
     size_t n;
     lin_status status = lin_text_read(path, &text, &n, err);
-    if (!status) status = lin_trn_parse(text, n, path, &o, names, table, err);
+    if (status == LIN_OK) status = lin_trn_parse(text, n, path, &o, names, table, err);
     lin_free(text);
-    for (int u = 0; u < table->n && !status; u++) {
+    for (int u = 0; u < table->n && status == LIN_OK; u++) {
         if (table->utterances[u].n == 1) continue;
         status = lin_fail(err, LIN_FORMAT, "%s:%d: a line holds an utterance and its speaker, here are %d fields", path,
                           table->utterances[u].line, table->utterances[u].n + 1);
@@ -210,7 +210,7 @@ static lin_status find_speakers(lin_score *s, const char *path, int case_sensiti
     lin_trn table = {0};
     lin_symbols names = {0};
     lin_status status = path ? read_speakers(&table, path, case_sensitive, &names, err) : LIN_OK;
-    for (int u = 0; u < s->ref.n && !status; u++) {
+    for (int u = 0; u < s->ref.n && status == LIN_OK; u++) {
         const char *id = lin_symbols_text(&s->ref.ids, u), *name = id;
         size_t n = s->ref.ids.items[u].n;
         if (path) {
@@ -240,7 +240,7 @@ static lin_status gather_unmapped(lin_score *s, const lin_symbols *from, lin_err
 {
     int index;
     lin_status status = LIN_OK;
-    for (int i = 0; i < from->n && !status; i++) {
+    for (int i = 0; i < from->n && status == LIN_OK; i++) {
         status = lin_symbols_add(&s->unmapped, lin_symbols_text(from, i), from->items[i].n, &index, err);
     }
     return status;
@@ -269,15 +269,15 @@ static size_t longest(const lin_trn *t)
 static lin_status score_all(lin_score *s, const lin_score_options *options, lin_error *err)
 {
     lin_status status = make_tables(s, err);
-    if (!status) status = find_speakers(s, options->utt2spk_path, options->case_sensitive, err);
-    if (!status) status = gather_unmapped(s, &s->ref.unmapped, err);
-    if (!status) status = gather_unmapped(s, &s->hyp.unmapped, err);
-    if (status) return status;
+    if (status == LIN_OK) status = find_speakers(s, options->utt2spk_path, options->case_sensitive, err);
+    if (status == LIN_OK) status = gather_unmapped(s, &s->ref.unmapped, err);
+    if (status == LIN_OK) status = gather_unmapped(s, &s->hyp.unmapped, err);
+    if (status != LIN_OK) return status;
     size_t most = longest(&s->ref) + longest(&s->hyp);
     lin_edit_step *steps = lin_alloc(most, sizeof *steps);
     lin_edit_choice *choices = lin_alloc(most, sizeof *choices);
     if (!steps || !choices) status = lin_no_memory(err, "an alignment", most * (sizeof *steps + sizeof *choices));
-    for (int u = 0; u < s->ref.n && !status; u++) {
+    for (int u = 0; u < s->ref.n && status == LIN_OK; u++) {
         status = score_utterance(s, u, steps, choices, err);
         s->first_pair[u + 1] = s->n_pairs;
         add_counts(&s->by_speaker[s->speaker_of[u]], &s->by_utterance[u]);
@@ -300,8 +300,8 @@ static lin_status match_stm(lin_score *s, const char *ref_name, const char *hyp_
     return lin_stm_rename(&s->ref, &s->hyp, err);
 }
 
-lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp, const char *hyp_name,
-                           const lin_score_options *options, lin_score **score, lin_error *err)
+lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp,
+                           const char *hyp_name, const lin_score_options *options, lin_score **score, lin_error *err)
 {
     static const lin_score_options defaults = {0};
     const lin_score_options *o = options ? options : &defaults;
@@ -314,14 +314,14 @@ lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, 
     lin_score *s = lin_calloc(1, sizeof *s);
     if (!s) return lin_no_memory(err, "a score", sizeof *s);
     lin_status status = lin_trn_parse(ref, n_ref, ref_name, &how, &s->tokens, &s->ref, err);
-    if (!status && !s->ref.n) status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", ref_name);
+    if (status == LIN_OK && !s->ref.n) status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", ref_name);
     how.format = o->hyp_format;
     how.by_channel = s->ref.format == LIN_TRN_STM;
-    if (!status) status = lin_trn_parse(hyp, n_hyp, hyp_name, &how, &s->tokens, &s->hyp, err);
-    if (!status) status = match_stm(s, ref_name, hyp_name, err);
-    if (!status) status = check_utterances(s, ref_name, hyp_name, err);
-    if (!status) status = score_all(s, o, err);
-    if (status) {
+    if (status == LIN_OK) status = lin_trn_parse(hyp, n_hyp, hyp_name, &how, &s->tokens, &s->hyp, err);
+    if (status == LIN_OK) status = match_stm(s, ref_name, hyp_name, err);
+    if (status == LIN_OK) status = check_utterances(s, ref_name, hyp_name, err);
+    if (status == LIN_OK) status = score_all(s, o, err);
+    if (status != LIN_OK) {
         lin_score_destroy(s);
         return status;
     }
@@ -336,8 +336,8 @@ lin_status lin_score_files(const char *ref_path, const char *hyp_path, const lin
     size_t n_ref, n_hyp;
     *score = NULL;
     lin_status status = lin_text_read(ref_path, &ref, &n_ref, err);
-    if (!status) status = lin_text_read(hyp_path, &hyp, &n_hyp, err);
-    if (!status) status = lin_score_texts(ref, n_ref, ref_path, hyp, n_hyp, hyp_path, options, score, err);
+    if (status == LIN_OK) status = lin_text_read(hyp_path, &hyp, &n_hyp, err);
+    if (status == LIN_OK) status = lin_score_texts(ref, n_ref, ref_path, hyp, n_hyp, hyp_path, options, score, err);
     lin_free(ref);
     lin_free(hyp);
     return status;

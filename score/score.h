@@ -51,15 +51,15 @@ lin_status lin_score_files(const char *ref_path, const char *hyp_path, const lin
                            lin_error *err);
 
 /* The same from memory; messages use the names. */
-lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp, const char *hyp_name,
-                           const lin_score_options *options, lin_score **score, lin_error *err);
+lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp,
+                           const char *hyp_name, const lin_score_options *options, lin_score **score, lin_error *err);
 void lin_score_destroy(lin_score *score); /* NULL is fine */
 
 lin_score_counts lin_score_total(const lin_score *score);
 double lin_score_rate(const lin_score_counts *counts); /* 0.25 for 25 % */
 
-/* Speakers in the order of their first utterance in the reference; utterances in the order of the reference. The names are owned by
- * the score, in lower case unless case_sensitive. */
+/* Speakers in the order of their first utterance in the reference; utterances in the order of the reference. The names are owned
+ * by the score, in lower case unless case_sensitive. */
 int lin_score_speakers(const lin_score *score);
 const char *lin_score_speaker(const lin_score *score, int index, lin_score_counts *counts);
 int lin_score_utterances(const lin_score *score);

@@ -15,7 +15,8 @@ static void put_token(lin_buffer *out, const char *text, size_t width, int is_wr
         lin_buffer_char(out, ' ');
         return;
     }
-    for (const char *c = text; *c; c++) lin_buffer_char(out, is_wrong && capitals && *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c);
+    for (const char *c = text; *c; c++)
+        lin_buffer_char(out, is_wrong && capitals && *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c);
     blanks(out, width - lin_utf8_count(text) + 1);
 }
 

@@ -49,11 +49,11 @@ static lin_status draw(const lin_score *s, const lin_bootstrap_options *o, lin_b
     const int n_speakers = v->by_speaker ? lin_score_speakers(s) : 0;
     int n = utterance_units(s, units);
     lin_status status = lin_bootstrap_rate(units, n, o, &v->utterances, err);
-    if (!status) sort_by_speaker(s, units, sorted, begin);
-    for (int k = 0; k < n_speakers && !status; k++) {
+    if (status == LIN_OK) sort_by_speaker(s, units, sorted, begin);
+    for (int k = 0; k < n_speakers && status == LIN_OK; k++) {
         status = lin_bootstrap_rate(sorted + begin[k], begin[k + 1] - begin[k], o, &v->by_speaker[k], err);
     }
-    if (!status) status = lin_bootstrap_rate(units, speaker_units(s, units), o, &v->speakers, err);
+    if (status == LIN_OK) status = lin_bootstrap_rate(units, speaker_units(s, units), o, &v->speakers, err);
     return status;
 }
 
@@ -72,7 +72,7 @@ lin_status lin_score_bootstrap(const lin_score *s, const lin_bootstrap_options *
     lin_free(units);
     lin_free(sorted);
     lin_free(begin);
-    if (status) lin_score_intervals_free(v);
+    if (status != LIN_OK) lin_score_intervals_free(v);
     return status;
 }
 
@@ -82,7 +82,7 @@ void lin_score_intervals_free(lin_score_intervals *v)
     *v = (lin_score_intervals){0};
 }
 
-// ---- two systems ----------------------------------------------------------------------------------------------------------------
+/* ---- two systems ----------------------------------------------------------------------------------------------------------- */
 
 // Sums over the segments.
 typedef struct sums {
@@ -186,7 +186,7 @@ static lin_status draw_both(const lin_score *x, const lin_score *y, const lin_bo
         c->worse += a[u].errors > b[u].errors;
     }
     lin_status status = lin_bootstrap_difference(a, b, n, o, &c->utterances, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     n = speaker_units(x, a);
     speaker_units(y, b);
     return lin_bootstrap_difference(a, b, n, o, &c->speakers, err);
@@ -205,7 +205,7 @@ lin_status lin_score_compare(const lin_score *x, const lin_score *y, const lin_b
         return lin_fail(err, LIN_MISMATCH, "the references of the two systems differ: %d and %d utterances of %d and %d speakers",
                         n, lin_score_utterances(y), lin_score_speakers(x), lin_score_speakers(y));
     }
-    for (int u = 0; u < n && !status; u++) {
+    for (int u = 0; u < n && status == LIN_OK; u++) {
         int n_p, n_q;
         if ((status = same_reference(x, y, u, err))) return status;
         const lin_score_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);

@@ -22,8 +22,8 @@ typedef struct lin_score_intervals {
     int resamples;
     uint64_t seed;
     double level;
-    lin_interval utterances, speakers;
-    lin_interval *by_speaker; /* [lin_score_speakers]; NULL: not asked for */
+    lin_bootstrap_interval utterances, speakers;
+    lin_bootstrap_interval *by_speaker; /* [lin_score_speakers]; NULL: not asked for */
 } lin_score_intervals;
 
 lin_status lin_score_bootstrap(const lin_score *score, const lin_bootstrap_options *options, int by_speaker,

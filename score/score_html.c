@@ -15,7 +15,8 @@ static const char style[] =
     "@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--paper:#14171b;--soft:#1e2329;--line:#39414b;--good:#4cc79a;"
     "--bad:#fb923c;--dim:#9aa5b1}}\n"
     "*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif}\n"
-    "main{max-width:70rem;margin:0 auto;padding:1rem}h1{font-size:2rem;margin:.5rem 0 0}h2{font-size:1.2rem;margin:2rem 0 .5rem}\n"
+    "main{max-width:70rem;margin:0 auto;padding:1rem}h1{font-size:2rem;margin:.5rem 0 0}h2{font-size:1.2rem;margin:2rem 0 "
+    ".5rem}\n"
     "p{margin:.3rem 0}.dim{color:var(--dim)}.wide{overflow-x:auto}\n"
     ".cards,.lists{display:grid;gap:.8rem;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));margin:1rem 0}\n"
     ".lists{grid-template-columns:repeat(auto-fit,minmax(15rem,1fr));align-items:start}\n"
@@ -35,7 +36,8 @@ static const char style[] =
     ".al .e i{color:var(--good)}.al .e b{color:var(--bad);font-weight:700}\n"
     "</style>\n";
 
-// %s text as it is, %h escaped, %d a long long, %0 .. %4 a double with so many digits; '%' before anything else stands for itself.
+// %s text as it is, %h escaped, %d a long long, %0 .. %4 a double with so many digits;
+// '%' before anything else stands for itself.
 static void put(lin_buffer *out, const char *form, ...)
 {
     va_list args;
@@ -66,12 +68,13 @@ static double percent(long long part, long long whole) { return whole ? 100.0 * 
 
 static const char *name_of(const lin_score *s, int token) { return token < 0 ? "–" : lin_score_token(s, token, NULL); }
 
-static void put_interval(lin_buffer *out, const lin_interval *v, const char *units)
+static void put_interval(lin_buffer *out, const lin_bootstrap_interval *v, const char *units)
 {
     put(out, "%2 to %2 over %d %s", 100 * v->low, 100 * v->high, (long long)v->units, units);
 }
 
-static void intervals(lin_buffer *out, double level, const lin_interval *utterances, const lin_interval *speakers)
+static void intervals(lin_buffer *out, double level, const lin_bootstrap_interval *utterances,
+                      const lin_bootstrap_interval *speakers)
 {
     lin_score_put_level(out, level);
     put(out, " % interval ");
@@ -121,9 +124,9 @@ static void compared(const lin_score_report *r, lin_buffer *out)
         c->segments.mean, c->segments.z, c->segments.p < 0.0001 ? "&lt; " : "", fmax(0.0001, c->segments.p));
 }
 
-// ---- speakers -------------------------------------------------------------------------------------------------------------------
+/* ---- speakers -------------------------------------------------------------------------------------------------------------- */
 
-static void bar(lin_buffer *out, double rate, const lin_interval *v, double largest)
+static void bar(lin_buffer *out, double rate, const lin_bootstrap_interval *v, double largest)
 {
     const double scale = largest > 0 ? 100 / largest : 0;
     put(out, "<td class=\"bar\"><div class=\"track\"><i style=\"width:%2%\"></i>", rate * scale);
@@ -158,7 +161,7 @@ static void speakers(const lin_score_report *r, lin_buffer *out)
     if (r->intervals) put(out, "<p class=\"dim\">The black line is the interval over the speaker's utterances.</p>\n");
 }
 
-// ---- the matrix -----------------------------------------------------------------------------------------------------------------
+/* ---- the matrix ------------------------------------------------------------------------------------------------------------ */
 
 // Tokens of the row: what was said, or for the last row all insertions.
 static long long row_total(const lin_score *s, const lin_score_matrix *m, int row)
@@ -198,11 +201,12 @@ static lin_status matrix(const lin_score_report *r, lin_buffer *out, lin_error *
 {
     lin_score_matrix m;
     lin_status status = lin_score_matrix_make(r->score, MAX_MATRIX, &m, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     const long long size = MARGIN + CELL * (m.n + 1) + 10, end = MARGIN + CELL * (m.n + 1);
     put(out, "<h2>Confusions</h2>\n"
              "<p>Rows are the reference, columns the hypothesis, numbers per cent of the row; point at a cell for details.");
-    if (m.left_out) put(out, " The %d tokens with the most errors; %d more are not shown.", (long long)m.n, (long long)m.left_out);
+    if (m.left_out)
+        put(out, " The %d tokens with the most errors; %d more are not shown.", (long long)m.n, (long long)m.left_out);
     put(out,
         "</p>\n<div class=\"wide\"><svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" "
         "aria-label=\"confusion matrix\">\n",
@@ -220,7 +224,7 @@ static lin_status matrix(const lin_score_report *r, lin_buffer *out, lin_error *
     return LIN_OK;
 }
 
-// ---- lists ----------------------------------------------------------------------------------------------------------------------
+/* ---- lists ----------------------------------------------------------------------------------------------------------------- */
 
 static void list_errors(const lin_score_report *r, const char *title, int ref, int hyp, lin_buffer *out)
 {
@@ -243,7 +247,7 @@ static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *e
     lin_confused_pair *p;
     int n, max = r->confusions ? r->confusions : MAX_LIST;
     lin_status status = lin_score_confused_pairs(r->score, &p, &n, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     put(out, "<div class=\"lists\"><table><caption>most confused pairs</caption><tr><th>pair<th>both ways<th>→<th>←</tr>\n");
     for (int i = 0; i < n && i < max; i++) {
         put(out, "<tr><td>%h ↔ %h<td>%d<td>%d<td>%d</tr>\n", name_of(r->score, p[i].a), name_of(r->score, p[i].b),
@@ -258,13 +262,13 @@ static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *e
     return LIN_OK;
 }
 
-// ---- the worst utterances -------------------------------------------------------------------------------------------------------
+/* ---- the worst utterances -------------------------------------------------------------------------------------------------- */
 
 static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *err)
 {
     int *utterances, n;
     lin_status status = lin_score_worst(r->score, MAX_WORST, &utterances, &n, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     put(out, "<h2>Utterances with the most errors</h2>\n");
     for (int k = 0; k < n; k++) {
         lin_score_counts c;
@@ -272,7 +276,8 @@ static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *e
         const char *id = lin_score_utterance(r->score, utterances[k], &c);
         const lin_score_pair *p = lin_score_alignment(r->score, utterances[k], &n_pairs);
         put(out,
-            "<details%s><summary>%h <span class=\"dim\">%2 % of %d: %d substitutions, %d deletions, %d insertions</span></summary>"
+            "<details%s><summary>%h <span class=\"dim\">%2 % of %d: %d substitutions, %d deletions, %d "
+            "insertions</span></summary>"
             "<div class=\"al\">",
             k < 3 ? " open" : "", id, 100 * lin_score_rate(&c), c.n_ref, c.sub, c.del, c.ins);
         for (int i = 0; i < n_pairs && i < MAX_PAIRS; i++) {
@@ -294,8 +299,8 @@ lin_status lin_score_html(const lin_score_report *r, lin_buffer *out, lin_error 
     if (r->comparison) compared(r, out);
     speakers(r, out);
     lin_status status = matrix(r, out, err);
-    if (!status) status = lists(r, out, err);
-    if (!status) status = worst(r, out, err);
+    if (status == LIN_OK) status = lists(r, out, err);
+    if (status == LIN_OK) status = worst(r, out, err);
     put(out, "</main></body></html>\n");
-    return status ? status : lin_buffer_status(out, err);
+    return status != LIN_OK ? status : lin_buffer_status(out, err);
 }

@@ -21,7 +21,7 @@ static void json_counts(lin_buffer *out, const lin_score_counts *c)
 static void json_next(lin_buffer *out, int i) { lin_buffer_text(out, i ? ",\n{" : "\n{"); }
 
 // ,"key":[low,high]; nothing where there was only one thing to draw from
-static void json_interval(lin_buffer *out, const char *key, const lin_interval *v)
+static void json_interval(lin_buffer *out, const char *key, const lin_bootstrap_interval *v)
 {
     if (v->units < 2) return;
     lin_buffer_key(out, key);
@@ -84,7 +84,7 @@ static lin_status json_matrix(const lin_score_report *r, lin_buffer *out, lin_er
 {
     lin_score_matrix m;
     lin_status status = lin_score_matrix_make(r->score, MAX_MATRIX, &m, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     lin_buffer_text(out, ",\n\"tokens_by_name\":[");
     for (int i = 0; i < m.n; i++) {
         lin_score_token_counts c;
@@ -189,7 +189,7 @@ lin_status lin_score_json(const lin_score_report *r, lin_buffer *out, lin_error 
         lin_buffer_text(out, "]}");
     }
     lin_status status = json_matrix(r, out, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (r->utterances) json_utterances(r, out);
     lin_buffer_text(out, "}\n");
     return lin_buffer_status(out, err);

@@ -46,7 +46,7 @@ static void number(lin_buffer *out, long long value, const char *after)
 }
 
 // A rate in per cent with its interval: "[22.81, 24.55]".
-static void bounds(lin_buffer *out, const lin_interval *v)
+static void bounds(lin_buffer *out, const lin_bootstrap_interval *v)
 {
     lin_buffer_char(out, '[');
     lin_buffer_fixed(out, 100 * v->low, 2);
@@ -55,14 +55,15 @@ static void bounds(lin_buffer *out, const lin_interval *v)
     lin_buffer_char(out, ']');
 }
 
-static void over(lin_buffer *out, const lin_interval *v, const char *units)
+static void over(lin_buffer *out, const lin_bootstrap_interval *v, const char *units)
 {
     bounds(out, v);
     lin_buffer_text(out, " over ");
     number(out, v->units, units);
 }
 
-static void both_bounds(lin_buffer *out, double level, const lin_interval *utterances, const lin_interval *speakers)
+static void both_bounds(lin_buffer *out, double level, const lin_bootstrap_interval *utterances,
+                        const lin_bootstrap_interval *speakers)
 {
     lin_score_put_level(out, level);
     lin_buffer_text(out, " % interval ");
@@ -143,7 +144,7 @@ static lin_status list_pairs(const lin_score_report *r, lin_buffer *out, lin_err
     lin_confused_pair *p;
     int n;
     lin_status status = lin_score_confused_pairs(r->score, &p, &n, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     list_title(out, "most confused pairs", n, "% both");
     for (int i = 0; i < n && i < r->confusions; i++) {
         lin_score_token_counts a, b;
@@ -240,7 +241,7 @@ lin_status lin_score_text(const lin_score_report *r, lin_buffer *out, lin_error 
         lin_buffer_char(out, '\n');
     }
     lin_status status = r->confusions > 0 ? lists(r, out, err) : LIN_OK;
-    if (status) return status;
+    if (status != LIN_OK) return status;
     header(out, "speaker", r->measure);
     for (int i = 0; i < lin_score_speakers(s); i++) {
         const char *speaker = lin_score_speaker(s, i, &c);

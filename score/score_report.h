@@ -42,13 +42,13 @@ lin_status lin_score_html(const lin_score_report *report, lin_buffer *out, lin_e
 void lin_score_align(const lin_score_report *report, int utterance, lin_buffer *out);
 
 /*
- * What the rate of a score is called, by the reference's tokens as they were counted: "PER" where nine of ten are phones (CMUdict's
- * names, the IPA, TIMIT's; at least one that is no single letter), "WER" where more than half are something else of three letters
- * and more, "ER" (error rate) otherwise: what they are is not known.
+ * What the rate of a score is called, by the reference's tokens as they were counted: "PER" where nine of ten are phones
+ * (CMUdict's names, the IPA, TIMIT's; at least one that is no single letter), "WER" where more than half are something else of
+ * three letters and more, "ER" (error rate) otherwise: what they are is not known.
  */
 const char *lin_score_measure(const lin_score *score, const lin_phones *phones);
 
-/* ---- what the reports share (score_tables.c) --------------------------------------------------------------------------------- */
+/* ---- what the reports share (score_tables.c) ------------------------------------------------------------------------------- */
 
 /* The level of an interval in per cent, without digits behind the point where it needs none: "95", "99.90". */
 void lin_score_put_level(lin_buffer *out, double level);

@@ -12,7 +12,7 @@ void lin_score_put_level(lin_buffer *out, double level)
     lin_buffer_fixed(out, percent, fabs(percent - round(percent)) < 0.005 ? 0 : 2);
 }
 
-// ---- pairs ----------------------------------------------------------------------------------------------------------------------
+/* ---- pairs ----------------------------------------------------------------------------------------------------------------- */
 
 static int by_tokens(const void *x, const void *y)
 {
@@ -60,7 +60,7 @@ lin_status lin_score_confused_pairs(const lin_score *s, lin_confused_pair **pair
     return LIN_OK;
 }
 
-// ---- the matrix -----------------------------------------------------------------------------------------------------------------
+/* ---- the matrix ------------------------------------------------------------------------------------------------------------ */
 
 // Vowels from front to back, glides and liquids, nasals, stops, affricates, fricatives: neighbours are confused most.
 static const char order_of_phones[] =
@@ -151,7 +151,7 @@ void lin_score_matrix_free(lin_score_matrix *m)
     *m = (lin_score_matrix){0};
 }
 
-// ---- the worst utterances -------------------------------------------------------------------------------------------------------
+/* ---- the worst utterances -------------------------------------------------------------------------------------------------- */
 
 typedef struct bad {
     int utterance;

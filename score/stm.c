@@ -22,7 +22,7 @@ lin_status lin_trn_add_place(lin_trn_reader *r, lin_symbols *places, const char 
         channel = number;
     }
     lin_status status = lin_grow(&r->joined, &r->joined_capacity, n + 1 + n_channel, 1, "transcripts", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     memcpy(r->joined, file, n);
     r->joined[n] = ' ';
     memcpy(r->joined + n + 1, channel, n_channel);
@@ -36,13 +36,13 @@ static lin_status add_utterance(lin_trn_reader *r, const char *speaker, size_t n
     int index;
     const int before = t->speakers.n;
     lin_status status = lin_trn_add_symbol(r, &t->speakers, speaker, n, &index, err);
-    if (!status)
-        status = lin_grow(&r->n_of_speaker, &r->n_of_speaker_capacity, (size_t)t->speakers.n, sizeof *r->n_of_speaker, "transcripts",
-                          err);
-    if (!status)
+    if (status == LIN_OK)
+        status = lin_grow(&r->n_of_speaker, &r->n_of_speaker_capacity, (size_t)t->speakers.n, sizeof *r->n_of_speaker,
+                          "transcripts", err);
+    if (status == LIN_OK)
         status = lin_grow(&t->speaker_of, &t->speaker_of_capacity, (size_t)t->n + 1, sizeof *t->speaker_of, "transcripts", err);
-    if (!status) status = lin_grow(&r->joined, &r->joined_capacity, n + 16, 1, "transcripts", err);
-    if (status) return status;
+    if (status == LIN_OK) status = lin_grow(&r->joined, &r->joined_capacity, n + 16, 1, "transcripts", err);
+    if (status != LIN_OK) return status;
     if (index == before) r->n_of_speaker[index] = 0;
     memcpy(r->joined, speaker, n);
     const int k = snprintf(r->joined + n, 16, "-%03d", r->n_of_speaker[index]++);
@@ -83,21 +83,22 @@ lin_status lin_trn_stm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
     const char *behind = at;
     if (lin_field_next(&behind, end, &label, &n_label) && *label == '<') at = behind;
     lin_status status = lin_trn_add_place(r, &t->places, f[0], n[0], f[1], n[1], &s.place, err);
-    if (!status) {
-        status = lin_grow(&t->segments, &t->segments_capacity, (size_t)t->n_segments + 1, sizeof *t->segments, "transcripts", err);
+    if (status == LIN_OK) {
+        status =
+            lin_grow(&t->segments, &t->segments_capacity, (size_t)t->n_segments + 1, sizeof *t->segments, "transcripts", err);
     }
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (t->n_segments == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many lines", r->name, line->number);
     if (!holds(at, end, "IGNORE_TIME_SEGMENT_IN_SCORING") && !holds(at, end, "IGNORETIMESEGMENTINSCORING")) {
         s.utterance = t->n;
         status = add_utterance(r, f[2], n[2], line->number, err);
-        if (!status) status = lin_trn_add_choices(r, at, end, line->number, err);
+        if (status == LIN_OK) status = lin_trn_add_choices(r, at, end, line->number, err);
     }
-    if (!status) t->segments[t->n_segments++] = s;
+    if (status == LIN_OK) t->segments[t->n_segments++] = s;
     return status;
 }
 
-// ---- the words of a CTM for each line -------------------------------------------------------------------------------------------
+/* ---- the words of a CTM for each line -------------------------------------------------------------------------------------- */
 
 // The place of an utterance of a CTM. "talk-2" on channel 2, as linnet names the channels of a recording, is "talk".
 static int find_place(const lin_trn *stm, const char *id, size_t n)
@@ -136,7 +137,8 @@ static void cut_place(const entry *entries, int n, const lin_trn *ctm, const lin
         const size_t first = at;
         if (i == n - 1) at = end; // the last line gets all that is left
         while (at < end && ctm->middles[at] < s->end_s) at++;
-        if (s->utterance >= 0) cut[s->utterance] = (lin_trn_utterance){.first = first, .n = (int)(at - first), .line = words->line};
+        if (s->utterance >= 0)
+            cut[s->utterance] = (lin_trn_utterance){.first = first, .n = (int)(at - first), .line = words->line};
     }
 }
 
@@ -147,12 +149,12 @@ static lin_status take(const lin_trn *stm, lin_trn *ctm, const lin_trn_utterance
     int n = 0, index;
     lin_status status =
         lin_grow(&ctm->utterances, &ctm->utterances_capacity, (size_t)stm->n, sizeof *ctm->utterances, "transcripts", err);
-    for (int u = 0; u < stm->n && !status; u++) {
+    for (int u = 0; u < stm->n && status == LIN_OK; u++) {
         if (cut[u].line < 0) continue;
         status = lin_symbols_add(&ids, lin_symbols_text(&stm->ids, u), stm->ids.items[u].n, &index, err);
-        if (!status) ctm->utterances[n++] = cut[u];
+        if (status == LIN_OK) ctm->utterances[n++] = cut[u];
     }
-    if (status) {
+    if (status != LIN_OK) {
         lin_symbols_free(&ids);
         return status;
     }
@@ -197,14 +199,14 @@ lin_status lin_stm_cut(const lin_trn *stm, const char *stm_name, lin_trn *ctm, c
     const lin_trn_utterance **words = lin_calloc((size_t)stm->places.n, sizeof *words);
     lin_status status = LIN_OK;
     if (!entries || !cut || !words) status = lin_no_memory(err, "transcripts", (size_t)stm->n_segments * sizeof *entries);
-    if (!status) status = cut_all(stm, stm_name, ctm, ctm_name, entries, cut, words, err);
+    if (status == LIN_OK) status = cut_all(stm, stm_name, ctm, ctm_name, entries, cut, words, err);
     lin_free(entries);
     lin_free(cut);
     lin_free(words);
     return status;
 }
 
-// ---- names ----------------------------------------------------------------------------------------------------------------------
+/* ---- names ----------------------------------------------------------------------------------------------------------------- */
 
 // Names of files, "talk", "talk-1", "talk_1", "talk-A" and "talk_A".
 static const struct {
@@ -228,13 +230,13 @@ static lin_status try_names(const lin_trn *stm, const lin_trn *hyp, int form, li
     lin_buffer name = {0};
     lin_status status = LIN_OK;
     *fits = stm->n == stm->n_segments;
-    for (int i = 0; i < stm->n_segments && *fits && !status; i++) {
+    for (int i = 0; i < stm->n_segments && *fits && status == LIN_OK; i++) {
         int index;
         lin_buffer_clear(&name);
         put_name(&name, lin_symbols_text(&stm->places, stm->segments[i].place), form);
         status = lin_buffer_status(&name, err);
-        if (!status) status = lin_symbols_add(names, name.data, name.n, &index, err);
-        *fits = !status && index == i;
+        if (status == LIN_OK) status = lin_symbols_add(names, name.data, name.n, &index, err);
+        *fits = status == LIN_OK && index == i;
     }
     for (int u = 0; u < hyp->n && *fits; u++)
         *fits = lin_symbols_find(names, lin_symbols_text(&hyp->ids, u), hyp->ids.items[u].n) >= 0;
@@ -248,10 +250,10 @@ lin_status lin_stm_rename(lin_trn *stm, const lin_trn *hyp, lin_error *err)
     int fits = 1;
     for (int u = 0; u < hyp->n && fits; u++)
         fits = lin_symbols_find(&stm->ids, lin_symbols_text(&hyp->ids, u), hyp->ids.items[u].n) >= 0;
-    for (int form = 0; form < (int)(sizeof forms / sizeof *forms) && !fits && !status; form++) {
+    for (int form = 0; form < (int)(sizeof forms / sizeof *forms) && !fits && status == LIN_OK; form++) {
         lin_symbols names = {0};
         status = try_names(stm, hyp, form, &names, &fits, err);
-        if (fits && !status) {
+        if (fits && status == LIN_OK) {
             lin_symbols_free(&stm->ids);
             stm->ids = names;
         } else {

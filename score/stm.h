@@ -27,8 +27,9 @@
 lin_status lin_stm_cut(const lin_trn *stm, const char *stm_name, lin_trn *ctm, const char *ctm_name, lin_error *err);
 
 /*
- * Renames the utterances of an STM so that a hypothesis without times can be scored: to the name of the file, or "file-channel" or
- * "file_channel", if the hypothesis has only such names and no two lines have the same. If nothing fits they keep sclite's names.
+ * Renames the utterances of an STM so that a hypothesis without times can be scored: to the name of the file, or "file-channel"
+ * or "file_channel", if the hypothesis has only such names and no two lines have the same.
+ * If nothing fits they keep sclite's names.
  */
 lin_status lin_stm_rename(lin_trn *stm, const lin_trn *hyp, lin_error *err);
 

@@ -14,7 +14,7 @@ static lin_status fold(lin_trn_reader *r, const char **text, size_t n, lin_error
 {
     if (r->options.case_sensitive) return LIN_OK;
     lin_status status = lin_grow(&r->folded, &r->folded_capacity, n, 1, "transcripts", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     for (size_t i = 0; i < n; i++) r->folded[i] = lin_lower((*text)[i]);
     *text = r->folded;
     return LIN_OK;
@@ -23,14 +23,14 @@ static lin_status fold(lin_trn_reader *r, const char **text, size_t n, lin_error
 lin_status lin_trn_add_symbol(lin_trn_reader *r, lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err)
 {
     lin_status status = fold(r, &text, n, err);
-    return status ? status : lin_symbols_add(symbols, text, n, index, err);
+    return status != LIN_OK ? status : lin_symbols_add(symbols, text, n, index, err);
 }
 
 // The number of a token, or -1 if the map deletes it.
 lin_status lin_trn_number(lin_trn_reader *r, const char *text, size_t n, int *index, lin_error *err)
 {
     lin_status status = fold(r, &text, n, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     switch (r->options.map ? lin_phone_map_apply(r->options.map, &text, &n) : LIN_PHONE_MAPPED) {
     case LIN_PHONE_MAPPED:
         break;
@@ -52,8 +52,8 @@ lin_status lin_trn_add_utterance(lin_trn_reader *r, const char *id, size_t n, in
     char shown[LIN_QUOTE];
     lin_status status =
         lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->n + 1, sizeof *t->utterances, "transcripts", err);
-    if (!status) status = lin_trn_add_symbol(r, &t->ids, id, n, &index, err);
-    if (status) return status;
+    if (status == LIN_OK) status = lin_trn_add_symbol(r, &t->ids, id, n, &index, err);
+    if (status != LIN_OK) return status;
     if (index < t->n) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: utterance '%s' is there twice, first in line %d", r->name, line,
                         lin_quote(shown, id, n), t->utterances[index].line);
@@ -67,7 +67,7 @@ static lin_status append(lin_trn_reader *r, int token, lin_error *err)
     lin_trn *t = r->trn;
     lin_trn_utterance *u = &t->utterances[t->n - 1];
     lin_status status = lin_grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, "transcripts", err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (u->n == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many tokens", r->name, u->line);
     t->tokens[t->n_tokens++] = token;
     u->n++;
@@ -78,8 +78,8 @@ static lin_status add_one(lin_trn_reader *r, const char *token, size_t n, lin_er
 {
     int index;
     lin_status status = lin_trn_number(r, token, n, &index, err);
-    if (!status && index >= 0 && r->is_optional) status = append(r, LIN_EDIT_OPTIONAL, err);
-    return status || index < 0 ? status : append(r, index, err);
+    if (status == LIN_OK && index >= 0 && r->is_optional) status = append(r, LIN_EDIT_OPTIONAL, err);
+    return status != LIN_OK || index < 0 ? status : append(r, index, err);
 }
 
 lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
@@ -89,7 +89,7 @@ lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin
     int mark = 0;
     const int found = phones ? lin_phones_read(phones, token, n, read, LIN_PHONES_READ_MAX, &mark) : 0;
     lin_status status = found ? LIN_OK : add_one(r, token, n, err);
-    for (int i = 0; i < found && !status; i++) {
+    for (int i = 0; i < found && status == LIN_OK; i++) {
         const char *name = lin_phones_name(phones, read[i].label);
         status = add_one(r, name, strlen(name), err);
     }
@@ -101,7 +101,7 @@ lin_status lin_trn_add_tokens(lin_trn_reader *r, const char *at, const char *end
     const char *token;
     size_t n;
     lin_status status = LIN_OK;
-    while (!status && lin_field_next(&at, end, &token, &n)) status = lin_trn_add_token(r, token, n, err);
+    while (status == LIN_OK && lin_field_next(&at, end, &token, &n)) status = lin_trn_add_token(r, token, n, err);
     return status;
 }
 
@@ -153,7 +153,7 @@ lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *en
     } open[LIN_EDIT_DEPTH + 1];
     int depth = 0;
     lin_status status = LIN_OK;
-    while (!status) {
+    while (status == LIN_OK) {
         while (at < end && lin_is_space(*at)) at++;
         if (at == end) break;
         if (depth && *at == '/') {
@@ -170,7 +170,7 @@ lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *en
         if (depth && open[depth].is_empty && open[depth].has_words) status = append(r, LIN_EDIT_OR, err);
         open[depth].is_empty = 0;
         open[depth].has_words = 1;
-        if (status) break;
+        if (status != LIN_OK) break;
         if (*at == '{') {
             if (depth == LIN_EDIT_DEPTH) return bad_choice(r, line, "too many braces within braces", err);
             open[++depth].has_words = 0;
@@ -183,7 +183,7 @@ lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *en
         while (at < end && !lin_is_space(*at) && !(depth && (*at == '/' || *at == '}'))) at++;
         status = add_choice(r, from, (size_t)(at - from), line, err);
     }
-    return !status && depth ? bad_choice(r, line, "a closing brace is missing", err) : status;
+    return status == LIN_OK && depth ? bad_choice(r, line, "a closing brace is missing", err) : status;
 }
 
 static lin_status read_trn_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
@@ -197,10 +197,11 @@ static lin_status read_trn_line(lin_trn_reader *r, const lin_lines *line, lin_er
     const char *after = close + 1, *field;
     size_t n;
     if (lin_field_next(&after, line->text + line->n, &field, &n)) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' behind the utterance id", r->name, line->number, lin_quote(shown, field, n));
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' behind the utterance id", r->name, line->number,
+                        lin_quote(shown, field, n));
     }
     lin_status status = lin_trn_add_utterance(r, open + 1, (size_t)(close - open - 1), line->number, err);
-    return status ? status : lin_trn_add_choices(r, line->text, open, line->number, err);
+    return status != LIN_OK ? status : lin_trn_add_choices(r, line->text, open, line->number, err);
 }
 
 static lin_status read_kaldi_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
@@ -209,7 +210,7 @@ static lin_status read_kaldi_line(lin_trn_reader *r, const lin_lines *line, lin_
     size_t n;
     lin_field_next(&at, end, &id, &n);
     lin_status status = lin_trn_add_utterance(r, id, n, line->number, err);
-    return status ? status : lin_trn_add_tokens(r, at, end, err);
+    return status != LIN_OK ? status : lin_trn_add_tokens(r, at, end, err);
 }
 
 static int ends_with(const char *name, const char *extension)
@@ -262,7 +263,7 @@ static lin_status read_lines(lin_trn_reader *r, const char *text, size_t n, lin_
     lin_lines line;
     lin_status status = LIN_OK;
     lin_lines_begin(&line, text, n);
-    while (!status && lin_lines_next(&line)) {
+    while (status == LIN_OK && lin_lines_next(&line)) {
         size_t bad = lin_text_find_control(line.text, line.n);
         if (bad < line.n) {
             return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", r->name, line.number,
@@ -275,7 +276,7 @@ static lin_status read_lines(lin_trn_reader *r, const char *text, size_t n, lin_
         else if (format == LIN_TRN_JSON) status = lin_trn_json_line(r, &line, err);
         else status = read_kaldi_line(r, &line, err);
     }
-    if (!status && format == LIN_TRN_CTM) status = lin_trn_ctm_done(r, err);
+    if (status == LIN_OK && format == LIN_TRN_CTM) status = lin_trn_ctm_done(r, err);
     return status;
 }
 
@@ -288,10 +289,10 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
     *trn = (lin_trn){.format = r.options.format};
     // Transcripts in other encodings than Unicode's are scored by their bytes.
     lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     if (trn->format == LIN_TRN_AUTO) trn->format = guess_format(name, text, n);
     status = read_lines(&r, text, n, err);
-    if (!status && !trn->n && !trn->n_segments && trn->format != LIN_TRN_CTM) {
+    if (status == LIN_OK && !trn->n && !trn->n_segments && trn->format != LIN_TRN_CTM) {
         status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", name);
     }
     lin_free(own);
@@ -301,7 +302,7 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
     lin_free(r.n_of_speaker);
     lin_free(r.joined);
     lin_symbols_free(&r.channels);
-    if (status) lin_trn_free(trn);
+    if (status != LIN_OK) lin_trn_free(trn);
     return status;
 }
 

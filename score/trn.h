@@ -10,10 +10,10 @@
  *
  * Texts are brought into the form of base/unicode.h; those that are not Unicode are compared by their bytes.
  * Tokens and ids are compared without regard to the case of ASCII letters, as sclite does, unless asked otherwise.
- * In TRN and STM "{ a / b c / @ }" are alternatives, "@" is a null word, "(a)" is optional as for sclite -D, and one "*" at the end
- * of a word is dropped; in CTM so are "@", "(a)" and "a*", and alternatives are between lines <ALT_BEGIN>, <ALT> and <ALT_END>. They
- * become the marks of score/edit_choices. ";" and "\" inside words, which sclite treats specially too, are refused in TRN and
- * STM. In the other formats all these are plain bytes.
+ * In TRN and STM "{ a / b c / @ }" are alternatives, "@" is a null word, "(a)" is optional as for sclite -D, and one "*" at the
+ * end of a word is dropped; in CTM so are "@", "(a)" and "a*", and alternatives are between lines <ALT_BEGIN>, <ALT> and
+ * <ALT_END>. They become the marks of score/edit_choices. ";" and "\" inside words, which sclite treats specially too, are
+ * refused in TRN and STM. In the other formats all these are plain bytes.
  *
  *   lin_symbols tokens = {0};                                       // shared by reference and hypothesis
  *   lin_trn_parse(text, n, "ref.trn", NULL, &tokens, &ref, &err);
@@ -87,9 +87,9 @@ typedef struct lin_trn {
 
 /*
  * Reads n bytes of a file; messages call it name. `options` may be NULL. `trn` is overwritten; on failure it is empty.
- * LIN_FORMAT with name:line: control characters, a line without id, an id twice, two channels in one CTM utterance, a time that is
- * no number, braces that do not match, what is not JSON or lacks a field, and a file without any utterance. LIN_UNSUPPORTED for ";"
- * and "\" where sclite treats them specially. LIN_NO_MEMORY.
+ * LIN_FORMAT with name:line: control characters, a line without id, an id twice, two channels in one CTM utterance, a time that
+ * is no number, braces that do not match, what is not JSON or lacks a field, and a file without any utterance. LIN_UNSUPPORTED
+ * for ";" and "\" where sclite treats them specially. LIN_NO_MEMORY.
  */
 lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
                          lin_trn *trn, lin_error *err);

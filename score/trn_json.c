@@ -38,13 +38,13 @@ static lin_status add_unknown(lin_trn_reader *r, const cJSON *phones, const plac
     cJSON_ArrayForEach(phone, phones)
     {
         status = check_string(phone, "phones", 1, at, err);
-        if (status) break;
+        if (status != LIN_OK) break;
         lin_buffer_char(&spelling, spelling.n ? '_' : '[');
         for (const char *c = phone->valuestring; *c; c++) lin_buffer_char(&spelling, lin_lower(*c));
     }
     lin_buffer_char(&spelling, ']');
-    if (!status) status = lin_buffer_status(&spelling, err);
-    if (!status) status = lin_trn_add_token(r, spelling.data, spelling.n, err);
+    if (status == LIN_OK) status = lin_buffer_status(&spelling, err);
+    if (status == LIN_OK) status = lin_trn_add_token(r, spelling.data, spelling.n, err);
     lin_buffer_free(&spelling);
     return status;
 }
@@ -67,8 +67,8 @@ static lin_status read_list(lin_trn_reader *r, const cJSON *list, const char *ke
         const cJSON *token = cJSON_IsObject(item) ? cJSON_GetObjectItemCaseSensitive(item, key) : item;
         const cJSON *phones = unknown_phones(item, token);
         status = phones ? add_unknown(r, phones, at, err) : check_string(token, key, 1, at, err);
-        if (!status && !phones) status = lin_trn_add_token(r, token->valuestring, strlen(token->valuestring), err);
-        if (status) break;
+        if (status == LIN_OK && !phones) status = lin_trn_add_token(r, token->valuestring, strlen(token->valuestring), err);
+        if (status != LIN_OK) break;
     }
     return status;
 }
@@ -86,8 +86,8 @@ static lin_status read_object(lin_trn_reader *r, const cJSON *object, const plac
                         lists[unit]);
     }
     lin_status status = check_string(id, "id", 0, at, err);
-    if (!status) status = lin_trn_add_utterance(r, id->valuestring, strlen(id->valuestring), at->line, err);
-    if (status) return status;
+    if (status == LIN_OK) status = lin_trn_add_utterance(r, id->valuestring, strlen(id->valuestring), at->line, err);
+    if (status != LIN_OK) return status;
     if (list) return read_list(r, list, keys[unit], at, err);
     size_t n = strlen(text->valuestring);
     if (n && (status = check_string(text, "text", 0, at, err))) return status;
@@ -114,7 +114,7 @@ lin_status lin_trn_json_line(lin_trn_reader *r, const lin_lines *line, lin_error
     size_t end;
     lin_status status = lin_json_parse_value(line->text, line->n, &tree, &end);
     if (status == LIN_NO_MEMORY) return lin_fail(err, status, "%s:%d: no memory for the object", at.name, at.line);
-    if (status) return lin_fail(err, status, "%s:%d: not JSON at byte %zu of the line", at.name, at.line, end + 1);
+    if (status != LIN_OK) return lin_fail(err, status, "%s:%d: not JSON at byte %zu of the line", at.name, at.line, end + 1);
     while (end < line->n && strchr(" \t", line->text[end])) end++;
     if (!cJSON_IsObject(tree)) status = lin_fail(err, LIN_FORMAT, "%s:%d: a line must hold one JSON object", at.name, at.line);
     else if (end < line->n)

@@ -61,7 +61,8 @@ lin_trn_word lin_trn_read_word(const char *text, size_t n);
 lin_status lin_trn_number(lin_trn_reader *reader, const char *token, size_t n, int *index, lin_error *err);
 
 /* The number of a string, folded. */
-lin_status lin_trn_add_symbol(lin_trn_reader *reader, lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err);
+lin_status lin_trn_add_symbol(lin_trn_reader *reader, lin_symbols *symbols, const char *text, size_t n, int *index,
+                              lin_error *err);
 
 /* The number of "file channel" among the places (stm.c). */
 lin_status lin_trn_add_place(lin_trn_reader *reader, lin_symbols *places, const char *file, size_t n, const char *channel,

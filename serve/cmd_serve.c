@@ -11,10 +11,11 @@ static const lin_option options[] = {
                                    "socket that systemd opened (LISTEN_FDS)"},
     {.name = "max-streams", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_streams), .text = "64", .min = 1,
      .max = 100000, .help = "Live streams at once; their memory is taken at the start"},
+    {.name = "limits", .type = LIN_OPTION_SETTINGS, .help = "What one client may take, and how long"},
     {.name = "threads", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, threads), .text = "0", .min = 0,
      .max = 1024, .help = "Threads for streams, and as many for files; 0: one per core"},
-    {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, rate_hz), .text = "16000", .min = 4000, .max = 192000,
-     .value = "HZ", .help = "Sample rate of streams that do not say theirs"},
+    {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, rate_hz), .text = "16000", .min = 4000,
+     .max = 192000, .value = "HZ", .help = "Sample rate of streams that do not say theirs"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(lin_serve_values, ipa), .help = "Phonemes in the IPA"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(lin_serve_values, quiet), .help = "Only errors"},
     {.type = LIN_OPTION_HEADING, .help = "Who may use it"},
@@ -26,37 +27,37 @@ static const lin_option options[] = {
      .help = "A file with a secret per line: every request must have one of them, as Authorization: Bearer SECRET or, where that "
              "cannot be set, as access_token=SECRET in its address. SIGHUP: read it again"},
     {.name = "state-key", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, state_key),
-     .help = "A secret, the same for all servers: a stream whose state was saved by one of them goes on at another. If not given, "
-             "only at this one until it ends"},
+     .help = "A secret, the same for all servers: a stream whose state was saved by one of them goes on at another. If not "
+             "given, only at this one until it ends"},
     {.name = "origin", .type = LIN_OPTION_FILES, .at = offsetof(lin_serve_values, origins), .value = "ORIGIN",
      .help = "Pages of another server, https://example.org, that may use this one; may be repeated; *: all"},
     {.name = "host", .type = LIN_OPTION_FILES, .at = offsetof(lin_serve_values, hosts), .value = "NAME",
-     .help = "A name by which this server may be asked for, beside its address, that of --listen, localhost and this machine's; may "
-             "be repeated; *: any"},
+     .help = "A name by which this server may be asked for, beside its address, that of --listen, localhost and this "
+             "machine's; may be repeated; *: any"},
     {.type = LIN_OPTION_HEADING, .help = "Limits"},
-    {.name = "max-per-address", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_per_address), .text = "0", .min = 0,
-     .max = 100000, .help = "Live streams and uploads of one address; 0: no limit"},
-    {.name = "max-lag-ms", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_lag_ms), .text = "1000", .min = 0,
-     .max = 60000, .value = "MS", .help = "No new streams while those there are wait longer for their results, 95th percentile of "
-                                          "the last 10 s; 0: no limit"},
-    {.name = "max-files", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_files), .text = "8", .min = 1, .max = 10000,
-     .help = "Uploads that are received, wait or are worked on at once"},
-    {.name = "max-upload", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_upload_mb), .text = "100", .min = 1,
-     .max = 2000, .value = "MB", .help = "Size of an upload; it is kept in memory"},
-    {.name = "max-sound", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_sound_s), .text = "7200", .min = 1,
-     .max = 1000000, .value = "S", .help = "Length of an upload's sound"},
-    {.name = "max-work", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_work_s), .text = "900", .min = 1,
-     .max = 1000000, .value = "S", .help = "Time that an upload may be worked on"},
-    {.name = "idle", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, idle_s), .text = "60", .min = 1, .max = 86400,
-     .value = "S", .help = "End a stream from which nothing has come for so long"},
-    {.name = "max-unread", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, unread_s), .text = "30", .min = 1, .max = 86400,
-     .value = "S", .help = "End a stream whose results have waited so long for their reader"},
-    {.name = "drain", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, drain_s), .text = "20", .min = 0, .max = 86400,
-     .value = "S", .help = "After SIGTERM, how long utterances and uploads may take to end"},
+    {.name = "max-per-address", .under = "limits", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_per_address),
+     .text = "0", .min = 0, .max = 100000, .help = "Live streams and uploads of one address; 0: no limit"},
+    {.name = "max-lag-ms", .under = "limits", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_lag_ms),
+     .text = "1000", .min = 0, .max = 60000, .value = "MS",
+     .help = "No new streams while those there are wait longer for their results, 95th percentile of the last 10 s; 0: no limit"},
+    {.name = "max-files", .under = "limits", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_files), .text = "8",
+     .min = 1, .max = 10000, .help = "Uploads that are received, wait or are worked on at once"},
+    {.name = "max-upload", .under = "limits", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_upload_mb),
+     .text = "100", .min = 1, .max = 2000, .value = "MB", .help = "Size of an upload; it is kept in memory"},
+    {.name = "max-sound", .under = "limits", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_sound_s),
+     .text = "7200", .min = 1, .max = 1000000, .value = "S", .help = "Length of an upload's sound"},
+    {.name = "max-work", .under = "limits", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_work_s), .text = "900",
+     .min = 1, .max = 1000000, .value = "S", .help = "Time that an upload may be worked on"},
+    {.name = "idle", .under = "limits", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, idle_s), .text = "60",
+     .min = 1, .max = 86400, .value = "S", .help = "End a stream from which nothing has come for so long"},
+    {.name = "max-unread", .under = "limits", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, unread_s), .text = "30",
+     .min = 1, .max = 86400, .value = "S", .help = "End a stream whose results have waited so long for their reader"},
+    {.name = "drain", .under = "limits", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, drain_s), .text = "20",
+     .min = 0, .max = 86400, .value = "S", .help = "After SIGTERM, how long utterances and uploads may take to end"},
     LIN_DECODING_ROWS_WITH(lin_serve_values, decoding, "yes"),
     LIN_ENDPOINT_ROWS(lin_serve_values, endpoints,
-                      "When the network of a stream is reset: at every endpoint, never, or (auto) at every endpoint if the model does "
-                      "not forget by itself"),
+                      "When the network of a stream is reset: at every endpoint, never, or (auto) at every endpoint if the model "
+                      "does not forget by itself"),
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     LIN_MODEL_ROWS(lin_serve_values, model),
     {.type = LIN_OPTION_END},
@@ -85,9 +86,10 @@ const lin_command lin_command_serve = {
     .name = "serve",
     .operands = "",
     .summary = "serve live streams and files to browsers and programs",
-    .description = "Accepts live sound over WebSockets, in the protocol of vosk-server (at /) and in linnet's own (at /v1/stream), "
-                   "and sound files over HTTP with the call of OpenAI's transcriptions (POST /v1/audio/transcriptions) and for "
-                   "alignment (POST /v1/align). GET /healthz, /readyz and /metrics are for those who run it. All streams share one "
+    .description = "Accepts live sound over WebSockets, in the protocol of vosk-server (at /) and in linnet's own (at "
+                   "/v1/stream), and sound files over HTTP with the call of OpenAI's transcriptions (POST "
+                   "/v1/audio/transcriptions) and for alignment (POST /v1/align). GET /healthz, /readyz and /metrics are for "
+                   "those who run it. All streams share one "
                    "engine. Words are recognised; --no-words: phonemes.\n\n"
                    "Without --tokens everybody who can reach it may use it: it accepts requests from this machine only, unless "
                    "--listen says otherwise. On SIGTERM no more streams are accepted, those that are open get the end of their "

@@ -17,7 +17,7 @@ enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10, BODY
 
 volatile int lin_serve_stop, lin_serve_reload;
 
-/* ---- what all files share --------------------------------------------------------------------------------------------------- */
+/* ---- what all files share -------------------------------------------------------------------------------------------------- */
 
 void lin_serve_touch(lin_client *c)
 {
@@ -68,7 +68,7 @@ void lin_serve_refuse(lin_serve *s, lin_web_peer *peer, int status, int retry_s,
     lin_buffer_free(&out);
 }
 
-/* ---- /metrics --------------------------------------------------------------------------------------------------------------- */
+/* ---- /metrics -------------------------------------------------------------------------------------------------------------- */
 
 static void put_metric(lin_buffer *out, const char *name, const char *type, const char *help, double value, int digits)
 {
@@ -77,7 +77,8 @@ static void put_metric(lin_buffer *out, const char *name, const char *type, cons
     lin_buffer_char(out, '\n');
 }
 
-static void put_causes(lin_buffer *out, const char *name, const char *help, const char *const *causes, const long long *values, int n)
+static void put_causes(lin_buffer *out, const char *name, const char *help, const char *const *causes, const long long *values,
+                       int n)
 {
     lin_buffer_format(out, "# HELP linnet_%s %s\n# TYPE linnet_%s counter\n", name, help, name);
     for (int i = 0; i < n; i++) lin_buffer_format(out, "linnet_%s{cause=\"%s\"} %lld\n", name, causes[i], values[i]);
@@ -127,7 +128,7 @@ static void put_metrics(lin_serve *s, lin_buffer *out)
                (const long long[]){c.bad, c.slow, c.idle, c.failed}, 4);
 }
 
-/* ---- routes ----------------------------------------------------------------------------------------------------------------- */
+/* ---- routes ---------------------------------------------------------------------------------------------------------------- */
 
 static int refuse(lin_serve *s, lin_web_peer *peer, long long *count, int status, int retry_s, const char *message)
 {
@@ -187,7 +188,7 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
     if (kind == LIN_CLIENT_REQUEST) return c;
     s->n_streams++;
     lin_serve_count(s, &s->counts.streams);
-    lin_stream_begin(c);
+    lin_serve_stream_begin(c);
     return c;
 }
 
@@ -201,7 +202,7 @@ static void free_client(lin_client *c)
 {
     lin_serve *s = c->serve;
     if (c->kind == LIN_CLIENT_REQUEST) lin_files_leave(c);
-    else lin_stream_free(c); // waits for the engine: nothing touches the client afterwards
+    else lin_serve_stream_free(c); // waits for the engine: nothing touches the client afterwards
     pthread_mutex_lock(&s->lock);
     if (c->touched) forget(&s->touched, c, offsetof(lin_client, next_touched));
     pthread_mutex_unlock(&s->lock);
@@ -242,14 +243,16 @@ static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_r
 
 static void get(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
-    static const char models[] = "{\"object\":\"list\",\"data\":[{\"id\":\"linnet\",\"object\":\"model\",\"owned_by\":\"linnet\"}]}";
+    static const char models[] =
+        "{\"object\":\"list\",\"data\":[{\"id\":\"linnet\",\"object\":\"model\",\"owned_by\":\"linnet\"}]}";
     const char *type;
     size_t n;
     const char *file = lin_page_find(s->page, r->path, &type, &n);
     if (file) {
         static const lin_web_header policy = {"content-security-policy", "default-src 'self'; connect-src 'self' ws: wss:; "
                                                                          "img-src 'self' data:; frame-ancestors 'none'"};
-        answer(s, peer, &(lin_web_reply){.status = 200, .type = type, .body = file, .n = n, .headers = &policy, .n_headers = 1}, 0);
+        answer(s, peer, &(lin_web_reply){.status = 200, .type = type, .body = file, .n = n, .headers = &policy, .n_headers = 1},
+               0);
     } else if (!strcmp(r->path, "/healthz")) {
         lin_serve_answer(s, peer, 200, "text/plain", "ok\n", 3);
     } else if (!strcmp(r->path, "/readyz")) {
@@ -287,7 +290,7 @@ static void *on_open(void *context, lin_web_peer *peer, const lin_web_request *r
     return NULL;
 }
 
-/* ---- handlers --------------------------------------------------------------------------------------------------------------- */
+/* ---- handlers -------------------------------------------------------------------------------------------------------------- */
 
 static void on_data(void *context, void *user, const char *bytes, size_t n, int binary, int last)
 {
@@ -295,7 +298,7 @@ static void on_data(void *context, void *user, const char *bytes, size_t n, int 
     (void)context;
     c->heard_at = lin_now();
     if (c->kind == LIN_CLIENT_REQUEST) lin_files_data(c, bytes, n);
-    else lin_stream_data(c, bytes, n, binary, last);
+    else lin_serve_stream_data(c, bytes, n, binary, last);
 }
 
 static void on_complete(void *context, void *user)
@@ -307,7 +310,7 @@ static void on_complete(void *context, void *user)
 static int on_next(void *context, void *user, lin_web_message *m)
 {
     (void)context;
-    return lin_stream_next(user, m);
+    return lin_serve_stream_next(user, m);
 }
 
 static void on_gone(void *context, void *user)
@@ -333,7 +336,7 @@ static void tidy(lin_serve *s, double now)
             else lin_files_give_up(c);
             continue;
         }
-        const int stuck = lin_stream_is_stuck(c, now), idle = !c->paused && !c->ending && now - c->heard_at > s->v->idle_s;
+        const int stuck = lin_serve_stream_is_stuck(c, now), idle = !c->paused && !c->ending && now - c->heard_at > s->v->idle_s;
         if (!stuck && !idle) continue;
         if (!stuck) lin_serve_count(s, &s->counts.idle);
         s->transport->drop(c->peer);
@@ -357,7 +360,7 @@ static void drain(lin_serve *s, double now)
     }
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
-        if (c->kind != LIN_CLIENT_REQUEST) lin_stream_drain(c, now > s->drain_until);
+        if (c->kind != LIN_CLIENT_REQUEST) lin_serve_stream_drain(c, now > s->drain_until);
     }
 }
 
@@ -381,7 +384,7 @@ static void read_tokens_again(lin_serve *s)
 static void go_on(lin_client *c)
 {
     if (c->kind == LIN_CLIENT_REQUEST) lin_files_go_on(c);
-    else lin_stream_go_on(c);
+    else lin_serve_stream_go_on(c);
 }
 
 static int on_turn(void *context)
@@ -404,7 +407,7 @@ static int on_turn(void *context)
     while (c) {
         lin_client *next = c->waits;
         c->waiting = 0;
-        lin_stream_go_on(c);
+        lin_serve_stream_go_on(c);
         c = next;
     }
     if (lin_serve_stop) drain(s, now);
@@ -416,7 +419,7 @@ static int on_turn(void *context)
     return s->waiting ? SOON_MS : OFTEN_MS;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
 static void on_signal(int number)
 {
@@ -464,7 +467,8 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     const lin_warnings warnings = lin_complaints(v->quiet);
     const char *model;
     lin_status status = lin_model_named(&v->model, &model, err);
-    if (status == LIN_OK) status = lin_open_recognizer(&s->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
+    if (status == LIN_OK)
+        status = lin_open_recognizer(&s->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
     if (status != LIN_OK) return status;
     s->recognizer.stop = NULL; // uploads are finished after a signal
     if (!s->recognizer.streams)
@@ -480,7 +484,7 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
                                 .partial_phones = 1};
     const lin_voices_options o = {.recognizer = &s->recognizer, .decoding = &s->decoding, .rules = v->endpoints.rules,
                                   .resets = lin_endpoint_resets(&v->endpoints, &s->recognizer), .capacity = v->max_streams,
-                                  .threads = v->threads, .sink = lin_stream_sink};
+                                  .threads = v->threads, .sink = lin_serve_stream_sink};
     if (status == LIN_OK) status = lin_voices_create(&o, &s->voices, err);
     return status == LIN_OK ? lin_files_create(s, err) : status;
 }
@@ -490,7 +494,8 @@ static lin_status take_socket(int *socket, lin_error *err)
 {
     const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
     if (!pid || !n || strtol(pid, NULL, 10) != (long)getpid() || strcmp(n, "1") != 0)
-        return lin_fail(err, LIN_INVALID, "--listen systemd needs one socket from systemd (LISTEN_FDS=1): see recipes/serve/linnet.socket");
+        return lin_fail(err, LIN_INVALID,
+                        "--listen systemd needs one socket from systemd (LISTEN_FDS=1): see recipes/serve/linnet.socket");
     *socket = 3;
     return LIN_OK;
 }

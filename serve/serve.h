@@ -1,9 +1,10 @@
 /*
  * serve.h - what the files of linnet serve share: the server, its clients, and who answers what.
  *
- * Pipeline: serve/web.h -> serve/serve.c (routes, limits) -> serve/serve_stream.c (WebSockets) or serve/serve_files.c (uploads) -> answers.
- * All handlers run on one thread, the server's. Streams are decoded by the engine's threads and files by workers: both leave what
- * they have in the client's or the job's own fields, under a lock, and wake the server's thread (lin_serve_touch).
+ * Pipeline: serve/web.h -> serve/serve.c (routes, limits) -> serve/serve_stream.c (WebSockets) or serve/serve_files.c (uploads)
+ * -> answers. All handlers run on one thread, the server's. Streams are decoded by the engine's threads and files by workers:
+ * both leave what they have in the client's or the job's own fields, under a lock,
+ * and wake the server's thread (lin_serve_touch).
  */
 #ifndef LIN_SERVE_SERVE_H
 #define LIN_SERVE_SERVE_H
@@ -107,8 +108,9 @@ struct lin_client {
 
 /* What happened, for /metrics. Under the lock of serve. */
 typedef struct lin_serve_counts {
-    long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token, refused_origin,
-        refused_host, refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped, finals_unread;
+    long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token,
+        refused_origin, refused_host, refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped,
+        finals_unread;
     double sound_s, file_s;
 } lin_serve_counts;
 
@@ -151,21 +153,21 @@ void lin_serve_count(lin_serve *serve, long long *count);
 void lin_serve_refuse(lin_serve *serve, lin_web_peer *peer, int status, int retry_s, const char *message);
 void lin_serve_answer(lin_serve *serve, lin_web_peer *peer, int status, const char *type, const char *body, size_t n);
 
-/* ---- serve/serve_stream.c: WebSockets ------------------------------------------------------------------------------------------ */
+/* ---- serve/serve_stream.c: WebSockets -------------------------------------------------------------------------------------- */
 
-extern const lin_voice_sink lin_stream_sink;
-void lin_stream_begin(lin_client *client);
-void lin_stream_data(lin_client *client, const char *bytes, size_t n, int binary, int last);
+extern const lin_voice_sink lin_serve_stream_sink;
+void lin_serve_stream_begin(lin_client *client);
+void lin_serve_stream_data(lin_client *client, const char *bytes, size_t n, int binary, int last);
 /* Looks at a stream whose sound or results have gone on. */
-void lin_stream_go_on(lin_client *client);
+void lin_serve_stream_go_on(lin_client *client);
 /* No more sound is taken: the utterance ends, the client is told and left. */
-void lin_stream_drain(lin_client *client, int now);
-int lin_stream_next(lin_client *client, lin_web_message *message);
+void lin_serve_stream_drain(lin_client *client, int now);
+int lin_serve_stream_next(lin_client *client, lin_web_message *message);
 /* Once a second: a reader that is too slow is told so. 1: it has not read that either, and must be dropped. */
-int lin_stream_is_stuck(lin_client *client, double now);
-void lin_stream_free(lin_client *client);
+int lin_serve_stream_is_stuck(lin_client *client, double now);
+void lin_serve_stream_free(lin_client *client);
 
-/* ---- serve/serve_files.c: uploads ---------------------------------------------------------------------------------------------- */
+/* ---- serve/serve_files.c: uploads ------------------------------------------------------------------------------------------ */
 
 lin_status lin_files_create(lin_serve *serve, lin_error *err);
 void lin_files_destroy(lin_serve *serve);
@@ -179,14 +181,14 @@ void lin_files_give_up(lin_client *client); /* its body did not come in time */
 void lin_files_go_on(lin_client *client); /* answers if the job is done */
 void lin_files_leave(lin_client *client); /* the client is gone */
 
-/* ---- serve/serve_page.c: the page ---------------------------------------------------------------------------------------------- */
+/* ---- serve/serve_page.c: the page ------------------------------------------------------------------------------------------ */
 
 lin_status lin_page_open(lin_page **page, lin_error *err);
 void lin_page_close(lin_page *page);
 /* The file of a path such as "/"; NULL: none. type: its media type. */
 const char *lin_page_find(const lin_page *page, const char *path, const char **type, size_t *n);
 
-/* ---- serve/serve.c ------------------------------------------------------------------------------------------------------------- */
+/* ---- serve/serve.c --------------------------------------------------------------------------------------------------------- */
 
 extern volatile int lin_serve_stop; /* set by signals: 1: drain; 2: at once */
 extern volatile int lin_serve_reload; /* set by SIGHUP: the tokens are read again */

@@ -62,7 +62,7 @@ typedef struct worker {
     lin_job *job;
 } worker;
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------------------ */
+/* ---- what is asked for ----------------------------------------------------------------------------------------------------- */
 
 typedef struct request {
     const lin_form_part *file, *text, *phones;
@@ -113,8 +113,9 @@ static lin_status read_request(lin_job *job, const lin_form *form, request *r, l
     }
     if (!any) r->segments = 1;
     if (!lin_writer_find(r->format) && strcmp(r->format, "verbose_json") && strcmp(r->format, "full_json"))
-        return refuse(job, 400, err, "response_format is json, verbose_json, text, srt, vtt, full_json, ctm, trn, textgrid, csv or "
-                                     "audacity");
+        return refuse(job, 400, err,
+                      "response_format is json, verbose_json, text, srt, vtt, full_json, ctm, trn, textgrid, csv or "
+                      "audacity");
     return LIN_OK;
 }
 
@@ -140,7 +141,7 @@ static lin_status write_sound(lin_job *job, const lin_form_part *file, lin_error
     return lin_fail(err, LIN_IO, "the sound cannot be kept: %s", strerror(error));
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status spell(void *context, const lin_result *part, lin_buffer *out, lin_error *err)
 {
@@ -183,7 +184,8 @@ static void add_warning(lin_buffer *out, const char *warning)
     lin_buffer_text(out, "}\n");
 }
 
-static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, const lin_alignment *a, double row_s, lin_error *err)
+static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, const lin_alignment *a, double row_s,
+                                lin_error *err)
 {
     const int json = !strcmp(r->format, "json") || strstr(r->format, "_json");
     const lin_writer *writer = lin_writer_find(json ? "json" : r->format);
@@ -208,7 +210,7 @@ static void hide_path(char *message, const char *path)
     }
 }
 
-/* ---- workers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status begin_result(void *context, int lanes, lin_error *err)
 {
@@ -419,7 +421,7 @@ void lin_files_destroy(lin_serve *s)
     s->files = NULL;
 }
 
-/* ---- the server's thread ---------------------------------------------------------------------------------------------------- */
+/* ---- the server's thread --------------------------------------------------------------------------------------------------- */
 
 int lin_files_left(lin_serve *s) { return s->files ? s->files->left : 0; }
 

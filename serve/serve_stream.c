@@ -6,7 +6,7 @@
 //
 // A client that reads its results slowly gets no provisional ones at first (QUEUED_PARTIALS). Final results are never left out:
 // where they wait, its sound waits too (QUEUED_KEPT), so that no more of them come than the 2 s of sound give that are taken in
-// already. If one of them has waited for --max-unread seconds, the client is told why the stream ends, behind the results that
+// already. If one of them has waited for max-unread seconds, the client is told why the stream ends, behind the results that
 // wait, and has as long again to read them.
 
 #include <math.h>
@@ -21,9 +21,9 @@
 #define QUEUED_PARTIALS 65536 // beyond them it gets no provisional results
 #define MOST_SAID (16 << 20)  // Vosk: bytes of utterances that wait for the end of the message which they are an answer to
 #define MOST_STATE (64 << 20)
-#define CLOSE_S 2             // after --drain, for what waits
+#define CLOSE_S 2             // after the time to drain, for what waits
 
-/* ---- what is sent ----------------------------------------------------------------------------------------------------------- */
+/* ---- what is sent ---------------------------------------------------------------------------------------------------------- */
 
 static int is_kept(lin_note_kind kind) { return kind == LIN_NOTE_OTHER || kind == LIN_NOTE_FINAL; }
 
@@ -54,8 +54,8 @@ static void put_buffer(lin_client *c, lin_buffer *out, lin_note_kind kind)
 }
 
 // Its results wait for their reader: no sound is taken. They grow on any thread, but only the server's makes them fewer.
-// Utterances in Vosk's protocol that are not an answer to anything yet do not count: their reader cannot have them before it sends
-// more.
+// Utterances in Vosk's protocol that are not an answer to anything yet do not count: their reader cannot have them before it
+// sends more.
 static int is_held_back(lin_client *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -64,7 +64,7 @@ static int is_held_back(lin_client *c)
     return held;
 }
 
-int lin_stream_next(lin_client *c, lin_web_message *m)
+int lin_serve_stream_next(lin_client *c, lin_web_message *m)
 {
     lin_free(c->sending);
     pthread_mutex_lock(&c->lock);
@@ -109,7 +109,7 @@ static void give_up(lin_client *c, int code, const char *message)
     end(c, code, message);
 }
 
-int lin_stream_is_stuck(lin_client *c, double now)
+int lin_serve_stream_is_stuck(lin_client *c, double now)
 {
     lin_serve *s = c->serve;
     const double most = s->v->unread_s;
@@ -131,7 +131,7 @@ int lin_stream_is_stuck(lin_client *c, double now)
     return 0;
 }
 
-/* ---- results, on other threads ---------------------------------------------------------------------------------------------- */
+/* ---- results, on other threads --------------------------------------------------------------------------------------------- */
 
 static char *text_of(const lin_buffer *b) { return lin_strdup(b->data ? b->data : ""); }
 
@@ -153,7 +153,8 @@ static void keep_said(lin_client *c, const lin_session_view *view)
     lin_buffer_clear(&c->settled);
     lin_buffer_clear(&c->open);
     lin_live_put_text(&c->settled, &s->words, view->settled, 0, NULL);
-    if (c->config.alternatives) lin_vosk_put_alternatives(&c->open, &s->words, view->settled, c->config.alternatives, c->config.words);
+    if (c->config.alternatives)
+        lin_vosk_put_alternatives(&c->open, &s->words, view->settled, c->config.alternatives, c->config.words);
     else lin_vosk_put_items(&c->open, &s->words, view->settled);
     said->text = text_of(&c->settled);
     said->items = text_of(&c->open);
@@ -282,11 +283,11 @@ static void ended(void *user, double seconds, const lin_error *err)
     lin_serve_touch(c);
 }
 
-const lin_voice_sink lin_stream_sink = {show, take_state, take_phrases, ended};
+const lin_voice_sink lin_serve_stream_sink = {show, take_state, take_phrases, ended};
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
-void lin_stream_begin(lin_client *c)
+void lin_serve_stream_begin(lin_client *c)
 {
     pthread_mutex_init(&c->lock, NULL);
     c->last = &c->first;
@@ -448,7 +449,8 @@ static void take_text(lin_client *c, const char *text, size_t n)
 {
     lin_error err = {0};
     const int vosk = c->kind == LIN_CLIENT_VOSK;
-    lin_message later = lin_message_default(16000), *m = c->voice ? &later : &c->config; // other threads read the config of a stream
+    // other threads read the config of a stream
+    lin_message later = lin_message_default(16000), *m = c->voice ? &later : &c->config;
     const lin_status status = vosk ? lin_message_parse_vosk(text, n, m, &err) : lin_message_parse(text, n, m, &err);
     if (status != LIN_OK) {
         lin_serve_count(c->serve, &c->serve->counts.bad);
@@ -468,7 +470,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
     lin_message_free(&later);
 }
 
-void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int last)
+void lin_serve_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int last)
 {
     if (c->ending) return;
     if (c->finishing && !c->resets) return; // behind the end
@@ -490,10 +492,10 @@ void lin_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int
         else if (last) c->owed++;
         if (last) c->pushed = 1;
     }
-    lin_stream_go_on(c);
+    lin_serve_stream_go_on(c);
 }
 
-/* ---- answers of Vosk's protocol ---------------------------------------------------------------------------------------------- */
+/* ---- answers of Vosk's protocol -------------------------------------------------------------------------------------------- */
 
 // The utterances [n] that have ended and were not sent as one result; empty ones too. Locked.
 static void put_said(lin_client *c, int n)
@@ -551,7 +553,7 @@ static void answer(lin_client *c)
     put_buffer(c, &c->out, LIN_NOTE_OTHER);
 }
 
-/* ---- going on --------------------------------------------------------------------------------------------------------------- */
+/* ---- going on -------------------------------------------------------------------------------------------------------------- */
 
 // The stream has ended; locked. failure: why, or NULL.
 static void put_end(lin_client *c, const char *failure)
@@ -597,7 +599,7 @@ static void conclude(lin_client *c)
     end(c, failure ? 1011 : c->finishing == 3 ? 1001 : 1000, failure ? failure : "");
 }
 
-void lin_stream_go_on(lin_client *c)
+void lin_serve_stream_go_on(lin_client *c)
 {
     lin_serve *s = c->serve;
     if (c->ending) {
@@ -628,7 +630,7 @@ void lin_stream_go_on(lin_client *c)
     if (c->kind == LIN_CLIENT_VOSK && (waiting_s < ANSWER_S || !c->voice)) { // not done: too many utterances wait to be told
         for (; c->owed > 0 && c->n_kept <= QUEUED_KEPT && (done || c->said); c->owed--) answer(c);
     }
-    c->is_held_back = c->n_kept > QUEUED_KEPT; // until lin_stream_next has taken enough, which touches the client
+    c->is_held_back = c->n_kept > QUEUED_KEPT; // until lin_serve_stream_next has taken enough, which touches the client
     const int owes = c->kind == LIN_CLIENT_VOSK && c->owed > 0;
     const int over = c->ended || (c->finishing && !c->voice && !c->config.resume), queued = c->first != NULL;
     pthread_mutex_unlock(&c->lock);
@@ -642,7 +644,7 @@ void lin_stream_go_on(lin_client *c)
     if (!c->ending && !c->is_held_back && (!done || owes)) wait_more(c);
 }
 
-void lin_stream_drain(lin_client *c, int now)
+void lin_serve_stream_drain(lin_client *c, int now)
 {
     if (c->ending || c->finishing) return;
     pthread_mutex_lock(&c->lock);
@@ -654,7 +656,7 @@ void lin_stream_drain(lin_client *c, int now)
     else conclude(c);
 }
 
-void lin_stream_free(lin_client *c)
+void lin_serve_stream_free(lin_client *c)
 {
     long long unread = 0;
     lin_voice_close(c->voice);

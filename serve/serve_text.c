@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 
-/* ---- messages --------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------------------------------------- */
 
 lin_message lin_message_default(int rate_hz)
 {
@@ -44,7 +44,8 @@ static lin_status take_phrases(const cJSON *list, lin_message *m, lin_error *err
     return LIN_OK;
 }
 
-static lin_status take_number(const cJSON *item, const char *name, double least, double most, int whole, double *value, lin_error *err)
+static lin_status take_number(const cJSON *item, const char *name, double least, double most, int whole, double *value,
+                              lin_error *err)
 {
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most) ||
         (whole && item->valuedouble != floor(item->valuedouble)))
@@ -205,7 +206,7 @@ size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, l
     return made;
 }
 
-/* ---- forms ------------------------------------------------------------------------------------------------------------------ */
+/* ---- forms ----------------------------------------------------------------------------------------------------------------- */
 
 // Bytes from `at` on that are among `set`.
 static size_t span_of(const char *at, const char *end, const char *set)
@@ -299,7 +300,7 @@ int lin_form_is(const lin_form_part *part, const char *text)
     return part && part->n == strlen(text) && memcmp(part->data, text, part->n) == 0;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
 static const char *phone_name(const lin_live_words *w, int label)
 {
@@ -395,7 +396,8 @@ void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, con
     lin_buffer_free(&text);
 }
 
-static lin_status put_segment(lin_buffer *out, const lin_result *r, int number, int first, int n, const lin_verbose *how, lin_error *err)
+static lin_status put_segment(lin_buffer *out, const lin_result *r, int number, int first, int n, const lin_verbose *how,
+                              lin_error *err)
 {
     lin_result part = *r; // the same words and phones, seen through a window
     lin_buffer text = {0};
@@ -472,7 +474,7 @@ void lin_openai_put_error(lin_buffer *out, int status, const char *message)
     lin_buffer_text(out, ",\"param\":null,\"code\":null}}");
 }
 
-/* ---- secrets ---------------------------------------------------------------------------------------------------------------- */
+/* ---- secrets --------------------------------------------------------------------------------------------------------------- */
 
 // Without a branch on the bytes.
 static unsigned differs(const char *a, size_t n_a, const char *b, size_t n_b)

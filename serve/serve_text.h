@@ -11,7 +11,7 @@
 #include "app/live_text.h"
 #include "decoder/result.h"
 
-/* ---- messages of streams ----------------------------------------------------------------------------------------------------- */
+/* ---- messages of streams --------------------------------------------------------------------------------------------------- */
 
 enum { LIN_MESSAGE_BYTES = 1 << 16, LIN_MESSAGE_MOST_PHRASES = 1000 }; /* the largest text message, and the most phrases in it */
 
@@ -48,9 +48,9 @@ typedef struct lin_message {
 lin_message lin_message_default(int rate_hz);
 void lin_message_free(lin_message *message);
 
-/* In vosk-server's protocol: {"config": {...}}, {"eof": 1}, {"reset": 1}. Keys that it does not know are ignored, as Vosk does. In
- * linnet's: {"type": "config", ...}, {"type": "end"}, {"type": "end_utterance"}, {"type": "phrases", "phrases": [...]}; unknown
- * keys of a config are errors. LIN_FORMAT, LIN_INVALID. */
+/* In vosk-server's protocol: {"config": {...}}, {"eof": 1}, {"reset": 1}. Keys that it does not know are ignored, as Vosk does.
+ * In linnet's: {"type": "config", ...}, {"type": "end"}, {"type": "end_utterance"}, {"type": "phrases", "phrases": [...]};
+ * unknown keys of a config are errors. LIN_FORMAT, LIN_INVALID. */
 lin_status lin_message_parse_vosk(const char *text, size_t n, lin_message *message, lin_error *err);
 lin_status lin_message_parse(const char *text, size_t n, lin_message *message, lin_error *err);
 
@@ -62,7 +62,7 @@ typedef struct lin_sample_rest {
 } lin_sample_rest;
 size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, lin_sample_rest *rest, float *floats);
 
-/* ---- forms of multipart/form-data (RFC 7578) --------------------------------------------------------------------------------- */
+/* ---- forms of multipart/form-data (RFC 7578) ------------------------------------------------------------------------------- */
 
 enum { LIN_FORM_PARTS = 64 };
 
@@ -85,17 +85,17 @@ const lin_form_part *lin_form_find(const lin_form *form, const char *name, int n
 /* 1 if the part is there and holds this text. */
 int lin_form_is(const lin_form_part *part, const char *text);
 
-/* ---- answers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
-/* Vosk's list: {"conf", "start", "end", "word"} of every word, of every phone where words were not looked for; separated by commas,
- * without brackets. Its text is lin_live_put_text. */
+/* Vosk's list: {"conf", "start", "end", "word"} of every word, of every phone where words were not looked for; separated by
+ * commas, without brackets. Its text is lin_live_put_text. */
 void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_result *result);
 /* {"alternatives": [{"confidence", "text", "result"}]} of a result that has them. */
 void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *result, int n, int with_items);
 
-/* The form of OpenAI's transcriptions with times: "verbose_json". segments, items: which lists (timestamp_granularities). Segments
- * end at pauses of 0.8 s and after 30 s. text: of the whole; spell writes the text of a segment (its words first .. first + n -
- * 1). */
+/* The form of OpenAI's transcriptions with times: "verbose_json". segments, items: which lists (timestamp_granularities).
+ * Segments end at pauses of 0.8 s and after 30 s. text: of the whole; spell writes the text of a segment (its words first ..
+ * first + n - 1). */
 typedef struct lin_verbose {
     const char *language, *text;
     int segments, items;
@@ -107,7 +107,7 @@ lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, 
 /* {"error": {"message", "type", "param", "code"}} */
 void lin_openai_put_error(lin_buffer *out, int status, const char *message);
 
-/* ---- secrets ----------------------------------------------------------------------------------------------------------------- */
+/* ---- secrets --------------------------------------------------------------------------------------------------------------- */
 
 /* 1 if the token is a line of the list (blank lines and those with # first are none). The time depends on the lengths only. */
 int lin_token_known(const char *list, size_t n_list, const char *token, size_t n_token);

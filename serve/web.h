@@ -2,8 +2,8 @@
  * web.h - the network side of linnet serve: HTTP and WebSocket connections with TLS, over a library that is opened at run time.
  *
  * Pipeline: a browser or program -> [this: serve/web/lws.c over libwebsockets, in liblinnet_web.so] -> app/serve_*.c.
- * The program itself links no network library, so that all other commands start as fast as before, and what serves requests can be
- * tested without a network.
+ * The program itself links no network library, so that all other commands start as fast as before, and what serves requests can
+ * be tested without a network.
  *
  *   lin_web_options o = {.host = "127.0.0.1", .port = 8090};
  *   lin_web_load(&transport, &err);                              // LIN_UNSUPPORTED without libwebsockets
@@ -111,7 +111,8 @@ typedef struct lin_web_transport {
      */
     lin_status (*make_key)(const void *secret, size_t n, unsigned char key[32], lin_error *err);
     lin_status (*seal)(const unsigned char key[32], const void *plain, size_t n, unsigned char *sealed, lin_error *err);
-    lin_status (*unseal)(const unsigned char key[32], const unsigned char *sealed, size_t n, unsigned char *plain, lin_error *err);
+    lin_status (*unseal)(const unsigned char key[32], const unsigned char *sealed, size_t n, unsigned char *plain,
+                         lin_error *err);
 } lin_web_transport;
 
 /* What a library has to export: lin_web_interface() and lin_web_get(). */

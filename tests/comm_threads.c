@@ -19,7 +19,7 @@ typedef struct letter {
 typedef struct waiting {
     struct waiting *next; // of all that were started and have not ended
     int tag, n, done[256];
-    lin_message messages[256];
+    lin_comm_message messages[256];
 } waiting;
 
 struct test_world {
@@ -37,7 +37,7 @@ typedef struct member {
 } member;
 
 // With the lock held.
-static void post(test_world *w, int from, int tag, const lin_message *m)
+static void post(test_world *w, int from, int tag, const lin_comm_message *m)
 {
     letter *l = malloc(sizeof *l + m->bytes);
     ck_assert(l != NULL);
@@ -47,13 +47,13 @@ static void post(test_world *w, int from, int tag, const lin_message *m)
     w->last = &l->next;
 }
 
-static int take(test_world *w, int to, int tag, const lin_message *m)
+static int take(test_world *w, int to, int tag, const lin_comm_message *m)
 {
     for (letter **at = &w->first; *at; at = &(*at)->next) {
         letter *l = *at;
         if (l->to != to || l->from != m->peer || l->tag != tag) continue;
-        ck_assert_msg(l->bytes == m->bytes, "rank %d waits for %zu bytes from rank %d with tag %d, which sent %zu", to, m->bytes, m->peer,
-                      tag, l->bytes);
+        ck_assert_msg(l->bytes == m->bytes, "rank %d waits for %zu bytes from rank %d with tag %d, which sent %zu", to, m->bytes,
+                      m->peer, tag, l->bytes);
         if (l->bytes) memcpy(m->data, l->data, l->bytes);
         *at = l->next;
         if (w->last == &l->next) w->last = at;
@@ -63,7 +63,7 @@ static int take(test_world *w, int to, int tag, const lin_message *m)
     return 0;
 }
 
-static lin_status start(lin_comm *comm, int tag, const lin_message *messages, int n, void **transfer, lin_error *err)
+static lin_status start(lin_comm *comm, int tag, const lin_comm_message *messages, int n, void **transfer, lin_error *err)
 {
     test_world *w = comm->context;
     waiting *t = malloc(sizeof *t);

@@ -40,7 +40,7 @@
         if (!(condition)) ck_abort_msg(__VA_ARGS__); \
     } while (0)
 
-/* ---- buffers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------------------------------------- */
 
 /* Allocates the blocks of buffers: 64-byte aligned, NULL if there is no memory. A test of a GPU sets functions here, before its
  * first buffer, that allocate memory which host and device can access. */
@@ -62,13 +62,13 @@ void test_guards(const void *buffer, const char *what);
 
 void test_buffer_free(void *buffer);
 
-/* ---- random fills: element i is a function of (key, i) ---------------------------------------------------------------------- */
+/* ---- random fills: element i is a function of (key, i) --------------------------------------------------------------------- */
 
 void test_fill_f64(double *x, size_t n, uint64_t key, double lo, double hi);
 
 void test_fill_f32(float *x, size_t n, uint64_t key, double lo, double hi);
 
-/* ---- closeness -------------------------------------------------------------------------------------------------------------- */
+/* ---- closeness ------------------------------------------------------------------------------------------------------------- */
 
 void test_close_f64(const char *what, const double *got, const double *want, size_t n, double tolerance);
 
@@ -79,7 +79,7 @@ void test_close_f32(const char *what, const float *got, const double *want, size
 /* The same bits; NaNs count as equal to themselves. */
 void test_same_f32(const char *what, const float *got, const float *want, size_t n);
 
-/* ---- temporary folders ------------------------------------------------------------------------------------------------------ */
+/* ---- temporary folders ----------------------------------------------------------------------------------------------------- */
 
 /* Makes a new empty folder and writes its path. */
 void test_folder(char *path, size_t capacity);
@@ -92,7 +92,7 @@ int test_folder_entries(const char *path);
 /* Writes a whole file. */
 void test_write_file(const char *path, const void *bytes, size_t n);
 
-/* ---- the main function of a test program ------------------------------------------------------------------------------------ */
+/* ---- the main function of a test program ----------------------------------------------------------------------------------- */
 
 int test_run(Suite *suite);
 

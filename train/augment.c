@@ -28,7 +28,7 @@ struct lin_acoustics_table {
     float *spread;                           // [D] sqrt(2 / (9 k)), k: degrees of freedom
 };
 
-/* ---- options ---------------------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_augment_check(const lin_augment_options *o, lin_error *err)
 {
@@ -57,7 +57,7 @@ int lin_acoustics_any(const lin_augment_options *o)
            o->room_part > 0 || o->silence_part > 0;
 }
 
-/* ---- the filterbank --------------------------------------------------------------------------------------------------------- */
+/* ---- the filterbank -------------------------------------------------------------------------------------------------------- */
 
 // |sum of w(n)^power exp(i 2 pi n lines / n_fft)|^2 over that of lines = 0: what the window makes of a distance in the spectrum.
 static double window_at(const lin_fbank_table *mel, double lines, int power)
@@ -142,7 +142,7 @@ void lin_acoustics_destroy(lin_acoustics_table *table)
     lin_free(table);
 }
 
-/* ---- random numbers --------------------------------------------------------------------------------------------------------- */
+/* ---- random numbers -------------------------------------------------------------------------------------------------------- */
 
 // Purposes of the random numbers of an utterance. Each has its own, so that one option does not change what another one draws.
 enum { OF_SILENCE, OF_GAIN, OF_ROOM, OF_NOISE, OF_BABBLE, OF_BAND, OF_LEVEL, OF_FRAMES, OF_TILT, OF_WARP };
@@ -159,7 +159,7 @@ static int happens(draws *r, double part) { return lin_random_uniform(r->key, r-
 static double power_of_db(double db) { return pow(10, db / 10); }
 static double nepers_of_db(double db) { return db * 0.23025850929940457; } // of power: ln 10 / 10
 
-/* ---- noise ------------------------------------------------------------------------------------------------------------------ */
+/* ---- noise ----------------------------------------------------------------------------------------------------------------- */
 
 static void scale_to_one(float *shape, int D)
 {
@@ -259,7 +259,8 @@ static void make_chords(const lin_acoustics_table *table, draws *r, lin_acoustic
     for (int s = 0; s < a->n_shapes; s++) {
         float *shape = shapes + s * D;
         memset(shape, 0, (size_t)D * sizeof *shape);
-        for (int n = 1 + below(r, 4); n > 0; n--) add_note(table, shape, lowest * pow(2, below(r, 36) / 12.0), harmonics, slope, r);
+        for (int n = 1 + below(r, 4); n > 0; n--)
+            add_note(table, shape, lowest * pow(2, below(r, 36) / 12.0), harmonics, slope, r);
         add_bed(table, shape, shapes + a->n_shapes * D, 1, bed);
     }
 }
@@ -282,7 +283,7 @@ static void make_noise(const lin_acoustics_table *table, int T, draws *r, lin_ac
     a->noise = (float)(T / sum);
 }
 
-/* ---- an utterance ----------------------------------------------------------------------------------------------------------- */
+/* ---- an utterance ---------------------------------------------------------------------------------------------------------- */
 
 // Late energy below the direct one by a random ratio; together they have the power of the utterance.
 static void make_room(const lin_acoustics_table *table, draws *r, lin_acoustics *a)
@@ -371,7 +372,7 @@ int lin_acoustics_draw(const lin_acoustics_table *table, int T, float power, uin
     return 1;
 }
 
-/* ---- masks ------------------------------------------------------------------------------------------------------------------ */
+/* ---- masks ----------------------------------------------------------------------------------------------------------------- */
 
 // A stretch of 0..widest of `size` places; *first receives its start.
 static int draw(uint64_t key, uint64_t counter, int widest, int size, int *first)

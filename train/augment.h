@@ -1,6 +1,6 @@
 /*
- * augment.h - draws the acoustics in which training hears an utterance (level, tilt, size of the speaker, room, noise, voices behind,
- * a limited band), and the parts of it that are masked.
+ * augment.h - draws the acoustics in which training hears an utterance (level, tilt, size of the speaker, room, noise, voices
+ * behind, a limited band), and the parts of it that are masked.
  *
  * Pipeline: [this] -> train/train_data -> the operation gather, which applies them (kernels/acoustics.h has the equations).
  * Pure functions of the options, the length and power of the utterance, and the key: the trainer calls them with a key for (seed,
@@ -12,15 +12,15 @@
  *   lin_acoustics_destroy(table);
  *
  * Speakers differ in the length of their vocal tract, which scales the frequencies of all formants (vocal tract length
- * perturbation, Jaitly and Hinton 2013): bins below four fifths of the highest frequency are heard at `factor` times theirs, those
- * above on the straight line from there to the highest one.
+ * perturbation, Jaitly and Hinton 2013): bins below four fifths of the highest frequency are heard at `factor` times theirs,
+ * those above on the straight line from there to the highest one.
  *
- * Noise is one of: a power law between white and brown, the long-term spectrum of speech, mains hum at 50 or 60 Hz with harmonics,
- * chords that change and fade, bursts that fade. Its level moves; in each bin its power varies from frame to frame as that of noise
- * does in this filterbank (neighbouring frames are independent, which those of real noise nearly are).
+ * Noise is one of: a power law between white and brown, the long-term spectrum of speech, mains hum at 50 or 60 Hz with
+ * harmonics, chords that change and fade, bursts that fade. Its level moves; in each bin its power varies from frame to frame as
+ * that of noise does in this filterbank (neighbouring frames are independent, which those of real noise nearly are).
  *
- * Masks are SpecAugment (Park et al. 2019, section 2): bands of bins and stretches of frames. There is no time warping, which the paper
- * found least useful.
+ * Masks are SpecAugment (Park et al. 2019, section 2): bands of bins and stretches of frames. There is no time warping, which the
+ * paper found least useful.
  */
 #ifndef LIN_TRAIN_AUGMENT_H
 #define LIN_TRAIN_AUGMENT_H
@@ -38,7 +38,7 @@ typedef struct lin_augment_options {
     double babble_part;  /* of other voices: three to six utterances of the training set at once */
     double snr_low_db;   /* of noise and of voices, uniform between the two */
     double snr_high_db;
-    double band_part;    /* nothing above 3.4, 4, 5.5 or 7 kHz, as far as the filterbank reaches; half of these: nothing below 300 Hz */
+    double band_part;    /* nothing above 3.4, 4, 5.5 or 7 kHz, as far as the filterbank reaches; in half: nothing below 300 Hz */
     double room_part;    /* reverberation of 0.15 to 0.9 s */
     double silence_part; /* noise alone, 0 to 60 dB below the utterance, which is replaced */
     int freq_masks;      /* m_F, number of masked bands */
@@ -50,8 +50,8 @@ typedef struct lin_augment_options {
 
 typedef struct lin_acoustics_table lin_acoustics_table;
 
-/* LIN_INVALID, with the name of the field, for a probability or part outside 0 to 1, a gain or tilt outside 0 to 60 dB, a warp outside
- * 0 to 0.5, a ratio of signal to noise outside -30 to 100 dB or with low above high, more than LIN_AUGMENT_MOST masks. */
+/* LIN_INVALID, with the name of the field, for a probability or part outside 0 to 1, a gain or tilt outside 0 to 60 dB, a warp
+ * outside 0 to 0.5, a ratio of signal to noise outside -30 to 100 dB or with low above high, more than LIN_AUGMENT_MOST masks. */
 lin_status lin_augment_check(const lin_augment_options *options, lin_error *err);
 
 /* Whether the acoustics of any utterance are changed. */

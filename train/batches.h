@@ -31,7 +31,8 @@ typedef struct lin_batches {
  * frames [n]: length of each utterance, in the unit of max_frames, at least 1. seed and epoch determine the order; epoch < 0: no
  * shuffling, longest first (for evaluation). LIN_INVALID for n < 1, max_frames < 1 or a length below 1; LIN_NO_MEMORY.
  */
-lin_status lin_batches_plan(const int *frames, int n, int max_frames, uint64_t seed, int epoch, lin_batches *plan, lin_error *err);
+lin_status lin_batches_plan(const int *frames, int n, int max_frames, uint64_t seed, int epoch, lin_batches *plan,
+                            lin_error *err);
 void lin_batches_free(lin_batches *plan);
 
 /* Output frames that CTC needs for these labels: U, plus one blank between two equal neighbours (Graves 2006). With fewer there

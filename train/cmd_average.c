@@ -23,8 +23,8 @@ static const lin_option options[] = {
     {.name = "license", .type = LIN_OPTION_STRING, .at = offsetof(average_values, license),
      .help = "Licence of the model, stored in its file; the first model's if not given"},
     {.name = "delay-ms", .type = LIN_OPTION_INT, .at = offsetof(average_values, delay_ms), .text = "-1", .min = -1, .max = 1000,
-     .value = "MS", .help = "Emission delay of the model, stored in its file: transcripts give times that much earlier; -1: that of the "
-                            "first model that has one"},
+     .value = "MS", .help = "Emission delay of the model, stored in its file: transcripts give times that much earlier; -1: that "
+                            "of the first model that has one"},
     {.name = "ema", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, ema),
      .help = "Of a checkpoint of linnet train --ema take the moving average, which best.safetensors has after an epoch"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, half),
@@ -49,13 +49,13 @@ static void join_delays(const char *path, const lin_model *model, lin_model *fir
 {
     if (!first->delay_ms) first->delay_ms = model->delay_ms;
     else if (model->delay_ms && model->delay_ms != first->delay_ms)
-        lin_complain("%s has an emission delay of %d ms, a model before it one of %d ms, which is used; --delay-ms gives another", path,
-                     model->delay_ms, first->delay_ms);
+        lin_complain("%s has an emission delay of %d ms, a model before it one of %d ms, which is used; --delay-ms gives another",
+                     path, model->delay_ms, first->delay_ms);
 }
 
 // moving counts the checkpoints whose moving average is taken.
-static lin_status add(const char *path, const char *first_path, const average_values *v, lin_model *first, int *moving, double *sums,
-                      cJSON *provenance, lin_error *err)
+static lin_status add(const char *path, const char *first_path, const average_values *v, lin_model *first, int *moving,
+                      double *sums, cJSON *provenance, lin_error *err)
 {
     lin_model *model;
     lin_extras extras;
@@ -71,9 +71,11 @@ static lin_status add(const char *path, const char *first_path, const average_va
         return status;
     }
     const char *other = difference(first, model);
-    if (other) status = lin_fail(err, LIN_MISMATCH, "%s has another %s than %s; average models of one run", path, other, first_path);
+    if (other)
+        status = lin_fail(err, LIN_MISMATCH, "%s has another %s than %s; average models of one run", path, other, first_path);
     for (size_t i = 0; i < first->params.n_elements && status == LIN_OK; i++) sums[i] += (double)model->values[i];
-    if (status == LIN_OK && !lin_provenance_add(provenance, model->provenance)) status = lin_no_memory(err, "the model's provenance", 1);
+    if (status == LIN_OK && !lin_provenance_add(provenance, model->provenance))
+        status = lin_no_memory(err, "the model's provenance", 1);
     if (status == LIN_OK && v->delay_ms < 0) join_delays(path, model, first);
     lin_model_destroy(model);
     return status;
@@ -133,10 +135,11 @@ const lin_command lin_command_average = {
     .operands = "MODEL...",
     .summary = "average the weights of models",
     .description =
-        "Writes the model whose weights are the means of those of the MODELs, which must have the same network, phones, features and "
-        "normalisation: models of one run, or of runs that began with the same weights (linnet train --init) and the same data. A "
-        "checkpoint is read as the model that it holds; see --ema.",
-    .examples = "  linnet average exp/a/epoch-18.safetensors exp/a/epoch-19.safetensors exp/a/epoch-20.safetensors -o mean.safetensors",
+        "Writes the model whose weights are the means of those of the MODELs, which must have the same network, phones, features "
+        "and normalisation: models of one run, or of runs that began with the same weights (linnet train --init) and the same "
+        "data. A checkpoint is read as the model that it holds; see --ema.",
+    .examples =
+        "  linnet average exp/a/epoch-18.safetensors exp/a/epoch-19.safetensors exp/a/epoch-20.safetensors -o mean.safetensors",
     .options = options,
     .values_size = sizeof(average_values),
     .min_operands = 1,

@@ -7,7 +7,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/front.h"
+#include "app/front_options.h"
 #include "app/guard.h"
 #include "base/memory.h"
 #include "base/ordered.h"
@@ -158,7 +158,8 @@ static lin_status check_words(const preparation *p, lin_error *err)
     if (status == LIN_OK)
         status = lin_fail(err, LIN_MISMATCH,
                           "%s: %ld of %ld words (%.1f %%) are not in the dictionary, among them %s; is it one of this language? "
-                          "--lexicon names another, --oov lists the words, --allow-oov takes them as letter-to-sound rules have them",
+                          "--lexicon names another, --oov lists the words, --allow-oov takes them as letter-to-sound rules have "
+                          "them",
                           p->source, unknown, words, 100.0 * (double)unknown / (double)words, some.data);
     lin_buffer_free(&some);
     return status;
@@ -217,8 +218,8 @@ static lin_status write_item(preparation *p, slot *s, int item, lin_error *err)
     const int stack = p->v->stack;
     const int steps = (s->frames.rows + stack - 1) / stack, needed = lin_ctc_frames_needed(l->labels, l->n);
     if (s->frames.rows < 1 || steps < needed) {
-        lin_complain("%s: %d frames are too few for %d phones (%d steps of %d needed); left out", id, s->frames.rows, l->n, needed,
-                     stack);
+        lin_complain("%s: %d frames are too few for %d phones (%d steps of %d needed); left out", id, s->frames.rows, l->n,
+                     needed, stack);
         p->counts.left_out++;
         return LIN_OK;
     }
@@ -258,8 +259,8 @@ static lin_status run_threads(preparation *p, lin_error *err)
 static lin_status write_cache(preparation *p, lin_error *err)
 {
     const lin_features features = lin_fbank_to_model(&p->fbank);
-    lin_status status = lin_dataset_create(p->v->output, p->fbank.mel_bins, &features, lin_phones_list(p->wording.phones), p->source,
-                                           &p->writer, err);
+    lin_status status = lin_dataset_create(p->v->output, p->fbank.mel_bins, &features, lin_phones_list(p->wording.phones),
+                                           p->source, &p->writer, err);
     if (status != LIN_OK) return status;
     lin_progress_begin(&p->progress, p->v->quiet);
     status = run_threads(p, err);
@@ -344,11 +345,11 @@ const lin_command lin_command_prepare = {
     .description = "Reads a Kaldi-style data directory (wav.scp, text, utt2spk) or a list of lines PATH<tab>WHAT WAS SAID, and "
                    "writes one file with the features and the phones of every utterance, which is all that training needs.\n\n"
                    "Sound that cannot be read and transcripts that cannot be pronounced are reported and left out; the cache is "
-                   "completed, and the exit status is 1. With more than 20 % of the words outside the dictionary nothing is made, but "
-                   "with --allow-oov. Incomplete sound is used up to its end, with the same exit status. "
+                   "completed, and the exit status is 1. With more than 20 % of the words outside the dictionary nothing is "
+                   "made, but with --allow-oov. Incomplete sound is used up to its end, with the same exit status. "
                    "Utterances too short for their phones are reported and left out too.",
-    .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --high-hz 5500 -o train_native.lfc\n"
-                "  linnet prepare music.txt --no-speech --high-hz 5500 -o music.lfc",
+    .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --fbank high-hz=5500 -o train_native.lfc\n"
+                "  linnet prepare music.txt --no-speech --fbank high-hz=5500 -o music.lfc",
     .options = options,
     .values_size = sizeof(prepare_values),
     .min_operands = 1,

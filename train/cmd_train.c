@@ -17,7 +17,7 @@
 #include "train/cmd_train_options.h"
 #include "train/cmd_train_sweep.h"
 
-/* ---- hooks ------------------------------------------------------------------------------------------------------------------ */
+/* ---- hooks ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct watcher {
     const lin_train_values *v;
@@ -84,7 +84,7 @@ static int stop(void *context)
     return asked_to_stop();
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct sets {
     lin_dataset **items;
@@ -179,8 +179,8 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     const lin_train_values *v = parsed->values;
     const lin_dataset *first = train->items[0];
     const lin_config config = lin_train_network(v, first);
-    lin_status status =
-        lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first), (uint64_t)v->seed, model, err);
+    lin_status status = lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first),
+                                         (uint64_t)v->seed, model, err);
     if (status == LIN_OK && config.decay) status = init_decay(v, *model, err);
     if (status == LIN_OK && v->learning.resume) return resume_provenance(v, *model, err);
     if (status != LIN_OK || !v->init) return status;
@@ -193,7 +193,8 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     if (status != LIN_OK)
         lin_fail(err, status, "--init %s cannot be used: %s%s%s", v->init, why.message, differ ? ": " : "", differ ? differ : "");
     else if (differ && !v->quiet && first_process)
-        lin_complain("this network differs from that of %s: %s; what that model lacks begins with its initial values", v->init, differ);
+        lin_complain("this network differs from that of %s: %s; what that model lacks begins with its initial values", v->init,
+                     differ);
     lin_free(differ);
     if (status == LIN_OK && !lin_features_equal(&from->features, &(*model)->features) && !v->quiet && first_process)
         lin_complain("%s has another filterbank than %s: prepare the caches with the model's (linnet info names it)", v->init,
@@ -363,7 +364,8 @@ const lin_command lin_command_train = {
     .summary = "train a model from feature caches",
     .description =
         "CONF is a file of lines 'name = value' with the names of the options below; the command line overrides it. linnet "
-        "prepare makes the caches. An interrupted run (Ctrl-C, kill) keeps its last checkpoint; resume it with --resume. Started by mpirun "
+        "prepare makes the caches. An interrupted run (Ctrl-C, kill) keeps its last checkpoint; resume it with --resume. Started "
+        "by mpirun "
         "or srun, several processes train one model: each computes its part of every batch.",
     .examples = "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal\n"
                 "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal --resume\n"

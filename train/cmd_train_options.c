@@ -26,32 +26,36 @@ const lin_option lin_train_rows[] = {
              "feed-forward. The dev caches are first scored with it: epoch 0 in log.tsv"},
     {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, stored in its file"},
     {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, stored in its file"},
-    {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(learning.half), .help = "Store the best model in half precision: half the size"},
+    {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(learning.half),
+     .help = "Store the best model in half precision: half the size"},
     {.name = "keep", .type = LIN_OPTION_INT, .at = AT(learning.keep), .text = "0", .min = 0, .max = 100000,
      .help = "Also keep the models of so many last epochs, as epoch-N.safetensors, for linnet average"},
     {.name = "sweep", .type = LIN_OPTION_FILE, .at = AT(sweep),
-     .help = "A run for each line of this file, a name and options (ema --ema 0.999), in folder/NAME.SEED; results.tsv in the folder, "
-             "also printed, compares them (PER in per cent). The same command again goes on where it stopped"},
+     .help = "A run for each line of this file, a name and options (ema --ema 0.999), in folder/NAME.SEED; results.tsv in the "
+             "folder, also printed, compares them (PER in per cent). The same command again goes on where it stopped"},
     {.name = "sweep-seeds", .type = LIN_OPTION_NUMBERS, .at = AT(sweep_seeds), .min = 0, .max = 2147483647, .value = "N,N,...",
      .help = "Seeds of each run of a sweep, in place of the one of --seed (1,2,3)"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
 
     {.type = LIN_OPTION_HEADING, .help = "Network (the defaults are the paper's)"},
-    {.name = "network", .type = LIN_OPTION_CHOICE, .at = AT(network.network), .text = "transformer", .choices = "transformer|lstm",
-     .help = "A transformer, or an LSTM, in both directions if bidirectional"},
+    {.name = "network", .type = LIN_OPTION_CHOICE, .at = AT(network.network), .text = "transformer",
+     .choices = "transformer|lstm", .help = "A transformer, or an LSTM, in both directions if bidirectional"},
     {.name = "attention", .type = LIN_OPTION_CHOICE, .at = AT(network.attention), .text = "linear",
      .choices = "linear|softmax|softmax-naive|lsh",
      .help = "Attention of a transformer: linear; softmax, in tiles or with all scores in memory as the paper timed it; lsh is "
              "the Reformer's"},
-    {.name = "feature-map", .type = LIN_OPTION_CHOICE, .at = AT(network.feature_map), .text = "elu", .choices = "elu|poly2|random",
+    {.name = "feature-map", .type = LIN_OPTION_CHOICE, .at = AT(network.feature_map), .text = "elu",
+     .choices = "elu|poly2|random",
      .help = "Feature map of linear attention: elu + 1, all products of degree 2, or random features of the softmax kernel"},
     {.name = "features", .type = LIN_OPTION_INT, .at = AT(network.features), .text = "128", .min = 1, .max = 1024,
      .help = "Number of random features of each head, for feature-map = random"},
     {.name = "decay", .type = LIN_OPTION_CHOICE, .at = AT(network.decay), .text = "none", .choices = "none|fixed|gated",
-     .help = "Forgetting in causal linear attention (elu): at each step the sums of a head are multiplied by a decay, a constant or a "
-             "function of the input"},
-    {.name = "decay-half-life-s", .type = LIN_OPTION_NUMBERS, .at = AT(decay_half_life_s), .text = "0.5,60", .min = 0.01, .max = 1e6,
-     .value = "LOW,HIGH", .help = "Seconds in which the sums of the first and the last head of a layer halve, when training begins"},
+     .help = "Forgetting in causal linear attention (elu): at each step the sums of a head are multiplied by a decay, a constant "
+             "or a function of the input"},
+    {.name = "decay-half-life-s", .type = LIN_OPTION_NUMBERS, .at = AT(decay_half_life_s), .text = "0.5,60", .min = 0.01,
+     .max = 1e6,
+     .value = "LOW,HIGH", .help = "Seconds in which the sums of the first and the last head of a layer halve, when training "
+              "begins"},
     {.name = "lsh-rounds", .type = LIN_OPTION_INT, .at = AT(network.lsh_rounds), .text = "4", .min = 1, .max = 16,
      .help = "Rounds of hashing, for attention = lsh"},
     {.name = "lsh-chunk", .type = LIN_OPTION_INT, .at = AT(network.lsh_chunk), .text = "32", .min = 1, .max = 1024,
@@ -60,7 +64,8 @@ const lin_option lin_train_rows[] = {
      .help = "Units of an LSTM in each direction"},
     {.name = "layers", .type = LIN_OPTION_INT, .at = AT(network.layers), .text = "9", .min = 1, .max = 64,
      .help = "Layers; if not given, an LSTM has 3"},
-    {.name = "heads", .type = LIN_OPTION_INT, .at = AT(network.heads), .text = "6", .min = 1, .max = 64, .help = "Attention heads"},
+    {.name = "heads", .type = LIN_OPTION_INT, .at = AT(network.heads), .text = "6", .min = 1, .max = 64,
+     .help = "Attention heads"},
     {.name = "head-width", .type = LIN_OPTION_INT, .at = AT(network.head_width), .text = "32", .min = 1, .max = 256,
      .help = "Width of a head"},
     {.name = "feedforward", .type = LIN_OPTION_INT, .at = AT(network.feedforward), .text = "768", .min = 1, .max = 65536,
@@ -69,17 +74,19 @@ const lin_option lin_train_rows[] = {
      .help = "Frames per step of the network"},
     {.name = "ahead", .type = LIN_OPTION_INT, .at = AT(network.ahead), .text = "0", .min = 0, .max = 64,
      .help = "Frames of look-ahead of each step; each adds one hop of latency"},
-    {.name = "direction", .type = LIN_OPTION_CHOICE, .at = AT(network.causal), .text = "causal", .choices = "bidirectional|causal",
-     .help = "A causal model can stream"},
+    {.name = "direction", .type = LIN_OPTION_CHOICE, .at = AT(network.causal), .text = "causal",
+     .choices = "bidirectional|causal", .help = "A causal model can stream"},
     {.name = "norm", .type = LIN_OPTION_CHOICE, .at = AT(network.norm), .text = "post", .choices = "post|pre",
      .help = "Layer norm after (the paper) or before each block"},
-    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(network.positions), .text = "none", .choices = "none|sinusoid|conv|centred-conv",
+    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(network.positions), .text = "none",
+     .choices = "none|sinusoid|conv|centred-conv",
      .help = "How the network represents the order of frames; sinusoid and centred-conv cannot stream"},
     {.name = "conv-kernel", .type = LIN_OPTION_INT, .at = AT(network.conv_kernel), .text = "0", .min = 0, .max = 63,
      .help = "Taps of the convolution, for positions = conv; of centred-conv half of them reach later frames"},
     {.name = "conv-layers", .type = LIN_OPTION_INT, .at = AT(network.conv_layers), .text = "0", .min = 0, .max = 64,
      .help = "Number of layers, from the first, that begin with a convolution"},
-    {.name = "normalize", .type = LIN_OPTION_CHOICE, .at = AT(learning.speaker_norm), .text = "global", .choices = "global|speaker",
+    {.name = "normalize", .type = LIN_OPTION_CHOICE, .at = AT(learning.speaker_norm), .text = "global",
+     .choices = "global|speaker",
      .help = "Mean and deviation of the training set, or of each speaker, as in Kaldi's recipes; speaker cannot stream"},
     {.name = "dropout", .type = LIN_OPTION_DOUBLE, .at = AT(network.dropout), .text = "0.1", .min = 0, .max = 0.9,
      .help = "Share of values dropped in training"},
@@ -112,7 +119,8 @@ const lin_option lin_train_rows[] = {
     {.name = "lr", .type = LIN_OPTION_DOUBLE, .at = AT(learning.lr), .text = "1e-4", .min = 0, .max = 1, .help = "Learning rate"},
     {.name = "warmup-steps", .type = LIN_OPTION_INT, .at = AT(learning.warmup_steps), .text = "0", .min = 0, .max = 10000000,
      .help = "Steps over which the learning rate rises"},
-    {.name = "schedule", .type = LIN_OPTION_CHOICE, .at = AT(learning.schedule), .text = "plateau", .choices = "plateau|cosine|constant",
+    {.name = "schedule", .type = LIN_OPTION_CHOICE, .at = AT(learning.schedule), .text = "plateau",
+     .choices = "plateau|cosine|constant",
      .help = "plateau: halved when dev PER stops falling (the paper); cosine: falls to 0 at the last epoch"},
     {.name = "patience", .type = LIN_OPTION_INT, .at = AT(learning.patience), .text = "2", .min = 1, .max = 1000,
      .help = "Epochs without a better dev PER before the rate is halved; five times as many while it is 95 % or more"},
@@ -124,8 +132,8 @@ const lin_option lin_train_rows[] = {
      .help = "Decay of the second moment"},
     {.name = "eps", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.eps), .text = "1e-8", .min = 0, .max = 1,
      .help = "Added to the root of the second moment"},
-    {.name = "weight-decay", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.weight_decay), .text = "0.01", .min = 0, .max = 1,
-     .help = "Decoupled weight decay, of matrices, with decay-all of everything"},
+    {.name = "weight-decay", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.weight_decay), .text = "0.01", .min = 0,
+     .max = 1, .help = "Decoupled weight decay, of matrices, with decay-all of everything"},
     {.name = "decay-all", .type = LIN_OPTION_FLAG, .at = AT(learning.optimizer.decay_vectors),
      .help = "Apply weight decay to biases and norms too; if not given, with optimizer = radam, as its published code does"},
     {.name = "clip-norm", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.clip_norm), .text = "1", .min = 0, .max = 1e9,
@@ -133,7 +141,8 @@ const lin_option lin_train_rows[] = {
     {.name = "clip", .type = LIN_OPTION_CHOICE, .at = AT(learning.optimizer.clip), .text = "tensor", .choices = "global|tensor",
      .help = "Norm of all gradients together, or of each tensor (the paper's library)"},
     {.name = "ema", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.average), .text = "0", .min = 0, .max = 0.999999,
-     .help = "Measure and save an exponential moving average of the weights that keeps this share of itself at each step (0.999); 0: none"},
+     .help = "Measure and save an exponential moving average of the weights that keeps this share of itself at each step "
+             "(0.999); 0: none"},
     {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .min = 0, .max = 2147483647,
      .help = "The same seed gives the same model"},
     {.name = "threads", .type = LIN_OPTION_INT, .at = AT(learning.threads), .text = "0", .min = 0, .max = 1024,
@@ -141,9 +150,10 @@ const lin_option lin_train_rows[] = {
     {.name = "device", .type = LIN_OPTION_STRING, .at = AT(learning.device), .text = "auto", .value = "auto|cpu|cuda[:N]",
      .help = "Device for the network"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(learning.precision), .text = "tf32", .choices = "fp32|tf32|bf16",
-     .help = "Precision of matrix products (sums are always fp32); on a CPU tf32 is fp32, bf16 needs AVX512-BF16 or arm64 with BF16"},
+     .help = "Precision of matrix products (sums are always fp32); on a CPU tf32 is fp32, bf16 needs AVX512-BF16 or arm64 with "
+             "BF16"},
     {.name = "patience-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(patience_minutes), .text = "10", .min = 0, .max = 1e6,
-     .help = "With several processes (mpirun, srun): end the run if nothing comes from another one for so long; 0: wait for ever"},
+     .help = "With several processes (mpirun, srun): end the run if nothing comes from another one for so long; 0: never"},
     {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6,
      .help = "Minutes between checkpoints; each epoch also ends with one"},
 
@@ -160,8 +170,8 @@ const lin_option lin_train_rows[] = {
      .help = "Part with three to six other utterances behind"},
     {.name = "snr-low-db", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.snr_low_db), .text = "5", .min = -30, .max = 100,
      .help = "Lowest ratio of speech to noise or babble"},
-    {.name = "snr-high-db", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.snr_high_db), .text = "30", .min = -30, .max = 100,
-     .help = "Highest ratio"},
+    {.name = "snr-high-db", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.snr_high_db), .text = "30", .min = -30,
+     .max = 100, .help = "Highest ratio"},
     {.name = "room-part", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.room_part), .text = "0", .min = 0, .max = 1,
      .help = "Part with reverberation, of 0.15 to 0.9 s"},
     {.name = "band-part", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.band_part), .text = "0", .min = 0, .max = 1,
@@ -184,7 +194,7 @@ const lin_option lin_train_rows[] = {
 };
 #undef AT
 
-/* ---- options of the network --------------------------------------------------------------------------------------------------- */
+/* ---- options of the network ------------------------------------------------------------------------------------------------ */
 
 // Whether an option is a number or a choice of the network, which belongs to the model rather than to its training.
 static int of_network(const lin_option *o)
@@ -276,7 +286,8 @@ lin_status lin_train_complete(lin_parsed *parsed, lin_error *err)
     if (same) adopt(parsed, "direction", from->config.causal);
     for (const lin_option *o = lin_train_rows; o->type != LIN_OPTION_END && same; o++) {
         if (!of_network(o) || (field_of(&from->config, o) == 0 && o->min > 0)) continue; // it belongs to another variant
-        if (o->at == offsetof(lin_train_values, network.decay) && !v->network.causal) continue; // nothing is forgotten in both directions
+        // nothing is forgotten in both directions
+        if (o->at == offsetof(lin_train_values, network.decay) && !v->network.causal) continue;
         adopt(parsed, o->name, field_of(&from->config, o));
     }
     adopt(parsed, "normalize", from->speaker_norm);
@@ -305,7 +316,8 @@ char *lin_train_differences(const lin_config *own, const lin_config *models)
         if (own->network != models->network) break; // its other options are others
     }
     if (own->mel_bins != models->mel_bins)
-        lin_buffer_format(&out, "%s%d mel bins in the caches (the model: %d)", out.n ? ", " : "", own->mel_bins, models->mel_bins);
+        lin_buffer_format(&out, "%s%d mel bins in the caches (the model: %d)", out.n ? ", " : "", own->mel_bins,
+                          models->mel_bins);
     if (lin_buffer_status(&out, NULL) != LIN_OK) lin_buffer_free(&out);
     return out.data;
 }
@@ -315,7 +327,8 @@ lin_status lin_train_inner_layers(const lin_train_values *v, lin_train_options *
     const lin_numbers *layers = &v->inter_ctc_layers;
     const int every = v->network.condition_every;
     if (layers->count > LIN_TRAIN_INNER)
-        return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %d layers; at most %d are possible", layers->count, LIN_TRAIN_INNER);
+        return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %d layers; at most %d are possible", layers->count,
+                        LIN_TRAIN_INNER);
     for (int i = 0; i < layers->count; i++) {
         o->inner_layers[i] = (int)layers->items[i];
         if (o->inner_layers[i] != layers->items[i])

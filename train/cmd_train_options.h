@@ -25,9 +25,9 @@ typedef struct lin_train_values {
 
 extern const lin_option lin_train_rows[];
 
-/* Fills in options that were not given. Weight decay is that of the optimiser's published code. The network is that of the model that
- * the run begins with: the checkpoint's if it is resumed, else that of --init. A checkpoint that cannot be read is not reported
- * here: lin_train does it. */
+/* Fills in options that were not given. Weight decay is that of the optimiser's published code. The network is that of the model
+ * that the run begins with: the checkpoint's if it is resumed, else that of --init. A checkpoint that cannot be read is not
+ * reported here: lin_train does it. */
 lin_status lin_train_complete(lin_parsed *parsed, lin_error *err);
 
 /* Refuses options that this network does not have, unless they have their default values, as in the train.conf of a run. */

@@ -24,7 +24,7 @@ typedef struct sweep {
     int n;
 } sweep;
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 static int good_name(const char *name)
 {
@@ -47,11 +47,14 @@ lin_status lin_sweep_parse(const char *file, char *text, size_t n, lin_sweep_lin
         *to = (lin_sweep_line){.number = number};
         line[strcspn(line, "#")] = 0;
         for (char *word; (word = strtok_r(line, " \t\r", &line)); to->words[to->n++] = word)
-            if (to->n == LIN_SWEEP_WORDS) return lin_fail(err, LIN_INVALID, "%s:%d: more than %d words", file, number, LIN_SWEEP_WORDS);
+            if (to->n == LIN_SWEEP_WORDS)
+                return lin_fail(err, LIN_INVALID, "%s:%d: more than %d words", file, number, LIN_SWEEP_WORDS);
         if (to->n == 0) continue;
         if (!good_name(to->words[0]))
-            return lin_fail(err, LIN_INVALID, "%s:%d: '%.60s' cannot be the name of a run: letters, digits and _.+-, beginning with a "
-                            "letter or digit, fewer than 100", file, number, to->words[0]);
+            return lin_fail(err, LIN_INVALID,
+                            "%s:%d: '%.60s' cannot be the name of a run: letters, digits and _.+-, beginning with a "
+                            "letter or digit, fewer than 100",
+                            file, number, to->words[0]);
         for (int i = 0; i < *count; i++)
             if (strcmp((*lines)[i].words[0], to->words[0]) == 0)
                 return lin_fail(err, LIN_INVALID, "%s:%d: two runs named %s", file, number, to->words[0]);
@@ -60,7 +63,7 @@ lin_status lin_sweep_parse(const char *file, char *text, size_t n, lin_sweep_lin
     return *count == 0 ? lin_fail(err, LIN_INVALID, "%s has no runs", file) : LIN_OK;
 }
 
-/* ---- the options of a run --------------------------------------------------------------------------------------------------- */
+/* ---- the options of a run -------------------------------------------------------------------------------------------------- */
 
 static lin_status set(lin_parsed *p, const char *name, const char *value, lin_error *err)
 {
@@ -128,7 +131,7 @@ static lin_status same_options(const char *folder, const lin_parsed *p, int *sam
     return status;
 }
 
-/* ---- results ---------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 static void run_folder(const sweep *s, const lin_sweep_line *of, int seed, char path[4096])
 {
@@ -142,8 +145,8 @@ static int finished(const char *folder)
     return access(path, F_OK) == 0;
 }
 
-// A line of results from the log of a finished run (train/train: epoch, step, train_loss, dev_loss, dev_per_percent, lr, norm, rate,
-// seconds). Up to linnet 0.2 the PER was a part of 1, named dev_per.
+// A line of results from the log of a finished run (train/train: epoch, step, train_loss, dev_loss, dev_per_percent, lr, norm,
+// rate, seconds). Up to linnet 0.2 the PER was a part of 1, named dev_per.
 static lin_status add_result(const lin_sweep_line *of, int seed, const char *folder, lin_buffer *out, lin_error *err)
 {
     char path[4200], *text, best[4][32] = {"-", "-", "-", "-"}, seconds[32] = "-";
@@ -159,8 +162,8 @@ static lin_status add_result(const lin_sweep_line *of, int seed, const char *fol
         char field[9][32], row[512];
         snprintf(row, sizeof row, "%.*s", (int)lines.n, lines.text);
         if (lines.number == 1) old = strstr(row, "\tdev_per\t") != NULL;
-        if (lines.number == 1 || sscanf(row, "%31s %31s %31s %31s %31s %31s %31s %31s %31s", field[0], field[1], field[2], field[3],
-                                        field[4], field[5], field[6], field[7], field[8]) != 9 || atoi(field[0]) < 1)
+        if (lines.number == 1 || sscanf(row, "%31s %31s %31s %31s %31s %31s %31s %31s %31s", field[0], field[1], field[2],
+                                        field[3], field[4], field[5], field[6], field[7], field[8]) != 9 || atoi(field[0]) < 1)
             continue; // the header, and the model that the run began with
         const double per = strtod(field[4], NULL);
         memcpy(seconds, field[8], sizeof seconds);
@@ -171,7 +174,8 @@ static lin_status add_result(const lin_sweep_line *of, int seed, const char *fol
         if (old && per > 0) snprintf(best[0], sizeof best[0], "%.4f", 100 * per);
     }
     lin_free(text);
-    lin_buffer_format(out, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t", of->words[0], seed, epochs, best[0], best[1], best[2], best[3], seconds);
+    lin_buffer_format(out, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t", of->words[0], seed, epochs, best[0], best[1], best[2], best[3],
+                      seconds);
     for (int i = 1; i < of->n; i++) lin_buffer_format(out, "%s%s", i > 1 ? " " : "", of->words[i]);
     lin_buffer_char(out, '\n');
     return LIN_OK;
@@ -198,7 +202,7 @@ static lin_status results(const sweep *s, int print, lin_error *err)
     return status;
 }
 
-/* ---- the runs --------------------------------------------------------------------------------------------------------------- */
+/* ---- the runs -------------------------------------------------------------------------------------------------------------- */
 
 static void announce(const lin_sweep_line *of, int seed)
 {
@@ -221,8 +225,8 @@ static lin_status one(const sweep *s, const lin_sweep_line *of, int seed, int (*
     lin_status status = run_options(s, of, seed, folder, access(path, F_OK) == 0, values, &p, err);
     if (status == LIN_OK) status = same_options(folder, &p, &same, err);
     if (status == LIN_OK && !same)
-        status = lin_fail(err, LIN_INVALID, "%s was run with other options, which are in its train.conf; choose another name, or remove "
-                          "the folder", folder);
+        status = lin_fail(err, LIN_INVALID, "%s was run with other options, which are in its train.conf; choose another name, or "
+                          "remove the folder", folder);
     if (status == LIN_OK && !finished(folder)) {
         status = lin_guard_command(&p, err);
         if (!whole_value(&p, "quiet")) announce(of, seed);
@@ -259,7 +263,8 @@ int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers 
     double seed = whole_value(all, "seed");
     const lin_numbers just_one = {&seed, 1};
     for (int i = 0; i < seeds->count; i++)
-        if (seeds->items[i] != (int)seeds->items[i]) return lin_misuse(all, "--sweep-seeds: %g is not a whole number", seeds->items[i]);
+        if (seeds->items[i] != (int)seeds->items[i])
+            return lin_misuse(all, "--sweep-seeds: %g is not a whole number", seeds->items[i]);
     sweep s = {.all = all, .table = table, .folder = folder, .seeds = seeds->count ? seeds : &just_one, .complete = complete};
     int exit_status = LIN_EXIT_OK;
     size_t n;

@@ -7,31 +7,32 @@
  *   ema       --ema 0.999
  *   ema-drop  --ema 0.999 --layer-drop 0.1      # a comment
  *
- * The run of a name and a seed is the folder FOLDER/NAME.SEED, with a file `finished` when it is. FOLDER/results.tsv has a line for
- * each finished run in the order of the table: name, seed, epochs, best dev PER in per cent, its epoch, dev and training loss there, seconds,
- * options. A sweep that was stopped goes on where it was: finished runs stay, the one in between is resumed.
+ * The run of a name and a seed is the folder FOLDER/NAME.SEED, with a file `finished` when it is. FOLDER/results.tsv has a line
+ * for each finished run in the order of the table: name, seed, epochs, best dev PER in per cent, its epoch, dev and training loss
+ * there, seconds, options. A sweep that was stopped goes on where it was: finished runs stay, the one in between is resumed.
  */
 #ifndef LIN_TRAIN_CMD_TRAIN_SWEEP_H
 #define LIN_TRAIN_CMD_TRAIN_SWEEP_H
 
 #include "app/options.h"
 
-/* A line of the table: its words, of which the first is the name and the others are options, as a command line that ends with NULL. */
+/* A line of the table: its words, of which the first is the name and the others are options,
+ * as a command line that ends with NULL. */
 enum { LIN_SWEEP_WORDS = 64 };
 typedef struct lin_sweep_line {
     char *words[LIN_SWEEP_WORDS + 1];
     int n, number; // of the words, 1 at least; of the line in the file
 } lin_sweep_line;
 
-/* The lines of a table that are not empty. text [n], with a NUL behind it, is cut into their words and outlives them; `file` names it
- * in messages. LIN_INVALID (a bad name, one name twice, too many words, no line at all), LIN_NO_MEMORY. The caller releases *lines
- * [*count] with lin_free in any case. */
+/* The lines of a table that are not empty. text [n], with a NUL behind it, is cut into their words and outlives them; `file`
+ * names it in messages. LIN_INVALID (a bad name, one name twice, too many words, no line at all), LIN_NO_MEMORY. The caller
+ * releases *lines [*count] with lin_free in any case. */
 lin_status lin_sweep_parse(const char *file, char *text, size_t n, lin_sweep_line **lines, int *count, lin_error *err);
 
 /* Runs `run`, which returns the program's exit status, for each line of the file `table` and each seed, with the options of `all`
  * where the line says nothing; all->values has the folder of the sweep and no table. seeds may be empty: the seed of `all`. The
- * results are also printed. Returns the program's exit status, with what is wrong on standard error: nothing runs if a line of the
- * table is wrong; after a run that failed the sweep ends. `complete` fills in what follows from the options of a run. */
+ * results are also printed. Returns the program's exit status, with what is wrong on standard error: nothing runs if a line of
+ * the table is wrong; after a run that failed the sweep ends. `complete` fills in what follows from the options of a run. */
 int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers *seeds, const char *folder,
                     lin_status (*complete)(lin_parsed *parsed, lin_error *err), int (*run)(lin_parsed *parsed));
 

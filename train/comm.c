@@ -1,5 +1,5 @@
-// comm.c - what several processes do together, on a transport that moves bytes between two; whether mpirun or srun started this one
-// with others, and dlopen of the MPI transport; see comm.h.
+// comm.c - what several processes do together, on a transport that moves bytes between two; whether mpirun or srun started this
+// one with others, and dlopen of the MPI transport; see comm.h.
 
 #include "train/comm.h"
 
@@ -29,7 +29,7 @@ enum {
 };
 static const double LOOK_EVERY_S = 0.02; // for processes that have ended
 
-/* ---- waiting ----------------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status lost(lin_error *err) { return lin_fail(err, LIN_IO, "the other processes of this run cannot be reached"); }
 
@@ -45,7 +45,8 @@ static const lin_peer *ended(const lin_comm *comm)
     return NULL;
 }
 
-// LIN_OK while it is worth waiting. began: when the wait began; asked: when this process was first seen to be asked to stop, or 0.
+// LIN_OK while it is worth waiting. began: when the wait began;
+// asked: when this process was first seen to be asked to stop, or 0.
 static lin_status check_peers(const lin_comm *comm, double now, double began, double *asked, lin_error *err)
 {
     const lin_peer *gone = ended(comm);
@@ -61,7 +62,8 @@ static lin_status check_peers(const lin_comm *comm, double now, double began, do
 }
 
 // Calls test until it sets *done.
-static lin_status wait_with(lin_comm *comm, lin_status (*test)(lin_comm *, void *, int *, lin_error *), void *context, lin_error *err)
+static lin_status wait_with(lin_comm *comm, lin_status (*test)(lin_comm *, void *, int *, lin_error *), void *context,
+                            lin_error *err)
 {
     double began = 0, looked = 0, asked = 0;
     for (int n = 0;; n++) {
@@ -112,7 +114,7 @@ lin_status lin_comm_wait_until(lin_comm *comm, int (*done)(void *context), void 
     return wait_with(comm, test_condition, &c, err);
 }
 
-static lin_status start(lin_comm *comm, int tag, const lin_message *messages, int n, void **transfer, lin_error *err)
+static lin_status start(lin_comm *comm, int tag, const lin_comm_message *messages, int n, void **transfer, lin_error *err)
 {
     if (comm->lost) return lost(err);
     const lin_status status = comm->transport->start(comm, tag, messages, n, transfer, err);
@@ -120,7 +122,7 @@ static lin_status start(lin_comm *comm, int tag, const lin_message *messages, in
     return status;
 }
 
-static lin_status exchange(lin_comm *comm, const lin_message *messages, int n, lin_error *err)
+static lin_status exchange(lin_comm *comm, const lin_comm_message *messages, int n, lin_error *err)
 {
     void *transfer;
     const lin_status status = start(comm, TAG_CONTROL, messages, n, &transfer, err);
@@ -128,23 +130,23 @@ static lin_status exchange(lin_comm *comm, const lin_message *messages, int n, l
 }
 
 // What is received from another process and what is sent to it; returns where the next messages belong.
-static lin_message *add_pair(lin_message *to, int peer, void *in, size_t in_bytes, void *out, size_t out_bytes)
+static lin_comm_message *add_pair(lin_comm_message *to, int peer, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
-    *to++ = (lin_message){.peer = peer, .receives = 1, .data = in, .bytes = in_bytes};
-    *to++ = (lin_message){.peer = peer, .data = out, .bytes = out_bytes};
+    *to++ = (lin_comm_message){.peer = peer, .receives = 1, .data = in, .bytes = in_bytes};
+    *to++ = (lin_comm_message){.peer = peer, .data = out, .bytes = out_bytes};
     return to;
 }
 
-/* ---- waiting for all --------------------------------------------------------------------------------------------------------- */
+/* ---- waiting for all ------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error *err)
 {
     if (!comm) return LIN_OK;
     const size_t n = 2 * (size_t)comm->size;
-    lin_message *messages = lin_alloc(n, sizeof *messages);
+    lin_comm_message *messages = lin_alloc(n, sizeof *messages);
     if (!messages) return lin_no_memory(err, "messages", n * sizeof *messages);
     unsigned char *at = block, *own = at + (size_t)comm->rank * bytes;
-    lin_message *next = messages;
+    lin_comm_message *next = messages;
     for (int r = 0; r < comm->size; r++)
         if (r != comm->rank) next = add_pair(next, r, at + (size_t)r * bytes, bytes, own, bytes);
     const lin_status status = exchange(comm, messages, (int)(next - messages), err);
@@ -155,12 +157,12 @@ lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error 
 static lin_status broadcast_from(lin_comm *comm, int root, void *data, size_t bytes, lin_error *err)
 {
     if (!comm) return LIN_OK;
-    lin_message *messages = lin_alloc((size_t)comm->size, sizeof *messages);
+    lin_comm_message *messages = lin_alloc((size_t)comm->size, sizeof *messages);
     if (!messages) return lin_no_memory(err, "messages", (size_t)comm->size * sizeof *messages);
     int used = 0;
-    if (comm->rank != root) messages[used++] = (lin_message){.peer = root, .receives = 1, .data = data, .bytes = bytes};
+    if (comm->rank != root) messages[used++] = (lin_comm_message){.peer = root, .receives = 1, .data = data, .bytes = bytes};
     for (int r = 0; comm->rank == root && r < comm->size; r++)
-        if (r != root) messages[used++] = (lin_message){.peer = r, .data = data, .bytes = bytes};
+        if (r != root) messages[used++] = (lin_comm_message){.peer = r, .data = data, .bytes = bytes};
     const lin_status status = exchange(comm, messages, used, err);
     lin_free(messages);
     return status;
@@ -205,7 +207,7 @@ lin_status lin_comm_agree(lin_comm *comm, lin_status status, lin_error *err)
     return lin_fail(err, agreed, "process %d, on %.63s: %s", worst, comm->peers[worst].host, why.message);
 }
 
-/* ---- sums in the background -------------------------------------------------------------------------------------------------- */
+/* ---- sums in the background ------------------------------------------------------------------------------------------------ */
 
 static size_t part_count(const lin_comm *comm, size_t count, int rank)
 {
@@ -231,10 +233,11 @@ lin_status lin_comm_start_sum(lin_comm *comm, lin_comm_sum *sum, int tag, float 
     if (status != LIN_OK) return status;
     const size_t mine = part_count(comm, count, comm->rank);
     float *part = sum->parts;
-    lin_message *next = sum->messages;
+    lin_comm_message *next = sum->messages;
     for (int r = 0; r < comm->size; r++) {
         if (r == comm->rank) continue;
-        next = add_pair(next, r, part, mine * sizeof *x, x + lin_comm_part(comm, count, r), part_count(comm, count, r) * sizeof *x);
+        float *theirs = x + lin_comm_part(comm, count, r);
+        next = add_pair(next, r, part, mine * sizeof *x, theirs, part_count(comm, count, r) * sizeof *x);
         part += mine;
     }
     sum->x = x;
@@ -266,7 +269,7 @@ static lin_status start_sums(lin_comm *comm, lin_comm_sum *sum, lin_error *err)
 {
     float *own = sum->x + lin_comm_part(comm, sum->count, comm->rank);
     const size_t mine = part_count(comm, sum->count, comm->rank) * sizeof *own;
-    lin_message *next = sum->messages;
+    lin_comm_message *next = sum->messages;
     for (int r = 0; r < comm->size; r++) {
         float *part = sum->x + lin_comm_part(comm, sum->count, r);
         if (r != comm->rank) next = add_pair(next, r, part, part_count(comm, sum->count, r) * sizeof *part, own, mine);
@@ -318,7 +321,7 @@ void lin_comm_sum_free(lin_comm_sum *sum)
     *sum = (lin_comm_sum){0};
 }
 
-/* ---- who is there ------------------------------------------------------------------------------------------------------------ */
+/* ---- who is there ---------------------------------------------------------------------------------------------------------- */
 
 // Processes with the same value see each other's numbers: the boot of the machine, and the name space of its processes.
 static uint64_t machine_of(const char *host)
@@ -339,7 +342,8 @@ static lin_status check_versions(lin_comm *comm, const lin_peer *peers, lin_erro
     for (int r = 1; r < comm->size; r++)
         if (strncmp(peers[r].version, peers[0].version, sizeof peers[r].version) != 0) {
             comm->agreed = 1;
-            return lin_fail(err, LIN_MISMATCH, "process %d, on %.63s, is version %.63s of the program, and process 0, on %.63s, is %.63s; use one",
+            return lin_fail(err, LIN_MISMATCH,
+                            "process %d, on %.63s, is version %.63s of the program, and process 0, on %.63s, is %.63s; use one",
                             r, peers[r].host, peers[r].version, peers[0].host, peers[0].version);
         }
     return LIN_OK;
@@ -396,13 +400,14 @@ void lin_comm_close(lin_comm *comm, int failed)
 {
     const struct timespec pause = {0, 20000000};
     if (!comm) return;
-    for (double until = lin_now() + OTHERS_GRACE_S; comm->lost && lin_now() < until && !lin_comm_speaks(comm);) nanosleep(&pause, NULL);
+    for (double until = lin_now() + OTHERS_GRACE_S; comm->lost && lin_now() < until && !lin_comm_speaks(comm);)
+        nanosleep(&pause, NULL);
     lin_free(comm->peers);
     comm->peers = NULL;
     comm->transport->close(comm, (failed && !comm->agreed) || comm->lost);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 static const char library_name[] = "liblinnet_mpi.so";
 
@@ -439,8 +444,8 @@ static lin_status open_mpi(int n, lin_comm **comm, lin_error *err)
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!library) {
         const char *why = dlerror();
-        return lin_fail(err, LIN_UNSUPPORTED, "%d processes were started together, but %s cannot be opened: %s; %s", n, library_name,
-                        why ? why : "no reason given",
+        return lin_fail(err, LIN_UNSUPPORTED, "%d processes were started together, but %s cannot be opened: %s; %s", n,
+                        library_name, why ? why : "no reason given",
                         there ? "install the MPI library that it was built with, or build linnet again with this one"
                               : "build linnet where MPI is installed (mpicc), with make");
     }
@@ -452,8 +457,8 @@ static lin_status open_mpi(int n, lin_comm **comm, lin_error *err)
     if (status != LIN_OK) return status;
     if ((*comm)->size == n) return LIN_OK;
     status = lin_fail(err, LIN_UNSUPPORTED,
-                      "the launcher started %d processes, but MPI connects %d: it is the launcher of another MPI library than the one "
-                      "linnet was built with (%s)",
+                      "the launcher started %d processes, but MPI connects %d: it is the launcher of another MPI library than "
+                      "the one linnet was built with (%s)",
                       n, (*comm)->size, (*comm)->transport->name);
     lin_comm_close(*comm, 0);
     *comm = NULL;
@@ -467,8 +472,8 @@ lin_status lin_comm_open(const char *version, lin_comm **comm, lin_error *err)
     if (n < 2) {
         if (number_of("SLURM_STEP_NUM_TASKS") > 1 && getenv("SLURM_PROCID"))
             return lin_fail(err, LIN_UNSUPPORTED,
-                            "srun started %d tasks without connecting them; use srun --mpi=pmix (srun --mpi=list shows what there is), "
-                            "or one task",
+                            "srun started %d tasks without connecting them; use srun --mpi=pmix (srun --mpi=list shows what "
+                            "there is), or one task",
                             number_of("SLURM_STEP_NUM_TASKS"));
         return LIN_OK;
     }

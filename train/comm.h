@@ -2,8 +2,8 @@
  * comm.h - a communicator: several processes that work on one task, started together by mpirun or srun.
  *
  * Below train/train, which trains data-parallel with it. The transport, usually MPI, only moves bytes between two processes;
- * everything that several processes do together is built on that here, so every sum has one order (that of the ranks) and gives the
- * same bits with every transport.
+ * everything that several processes do together is built on that here, so every sum has one order (that of the ranks) and gives
+ * the same bits with every transport.
  *
  *   lin_comm *comm;
  *   lin_comm_open("1.0", &comm, &err);                // NULL: one process alone, which every function here accepts
@@ -14,8 +14,8 @@
  *   lin_comm_close(comm, failed);
  *
  * Every process must call the same functions in the same order with the same sizes. Only lin_comm_advance and the waits inside of
- * the other functions move data. A wait ends with LIN_IO, and comm->lost is 1 from then on, if another process of this machine has
- * ended, if the transport fails, if nothing arrives for comm->patience_s, or, on rank 0 and after LIN_COMM_GRACE_S, if
+ * the other functions move data. A wait ends with LIN_IO, and comm->lost is 1 from then on, if another process of this machine
+ * has ended, if the transport fails, if nothing arrives for comm->patience_s, or, on rank 0 and after LIN_COMM_GRACE_S, if
  * comm->interrupted says that this process is to stop. After that every call fails at once.
  * Threads: one at a time, always the one that opened it.
  */
@@ -30,17 +30,17 @@
 typedef struct lin_comm lin_comm;
 
 /* Bytes from or to one other process. */
-typedef struct lin_message {
+typedef struct lin_comm_message {
     int peer, receives; /* its rank; 1: from it, 0: to it */
     void *data;
     size_t bytes;
-} lin_message;
+} lin_comm_message;
 
 /* What a transport has to do. Messages between two processes with the same tag arrive in the order of their starts. */
 typedef struct lin_transport {
     const char *name;
     /* Starts n messages; *transfer receives what test needs. The messages themselves may be forgotten, their data may not. */
-    lin_status (*start)(lin_comm *comm, int tag, const lin_message *messages, int n, void **transfer, lin_error *err);
+    lin_status (*start)(lin_comm *comm, int tag, const lin_comm_message *messages, int n, void **transfer, lin_error *err);
     /* Moves data without waiting. *done: all messages of the transfer have arrived or left, and the transfer is released. */
     lin_status (*test)(lin_comm *comm, void *transfer, int *done, lin_error *err);
     /* Releases comm. failed: ends this process too and, with the launcher's help, all others. */
@@ -81,9 +81,9 @@ lin_status lin_comm_open(const char *version, lin_comm **comm, lin_error *err);
  * set rank, size, transport and context. LIN_MISMATCH as above, LIN_NO_MEMORY. */
 lin_status lin_comm_meet(lin_comm *comm, const char *version, lin_error *err);
 
-/* Closes and releases it; NULL is allowed. failed: this process ends with an error. Unless all know that (comm->agreed), the others
- * may be waiting for it: then the launcher ends all of them, and with MPI this call does not return. Once the others are lost, rank
- * 0 does this first: it may have something to save. */
+/* Closes and releases it; NULL is allowed. failed: this process ends with an error. Unless all know that (comm->agreed), the
+ * others may be waiting for it: then the launcher ends all of them, and with MPI this call does not return. Once the others are
+ * lost, rank 0 does this first: it may have something to save. */
 void lin_comm_close(lin_comm *comm, int failed);
 
 /* Whether this process is to print and write files. */
@@ -97,7 +97,7 @@ int lin_comm_speaks(const lin_comm *comm);
  * processes that the launcher has bound to the same ones. At least 1. */
 int lin_comm_threads(const lin_comm *comm);
 
-/* ---- waiting for all --------------------------------------------------------------------------------------------------------- */
+/* ---- waiting for all ------------------------------------------------------------------------------------------------------- */
 
 /* If status is not LIN_OK on any process, all return the status and message of the lowest such rank; the message names the rank
  * if it is not 0. After a loss it returns what it got. */
@@ -112,10 +112,11 @@ lin_status lin_comm_broadcast(lin_comm *comm, void *data, size_t bytes, lin_erro
 /* block [size, bytes]: each process has filled its own part, at rank * bytes; on return all are filled. */
 lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error *err);
 
-/* Waits until done(context) is not 0, for something that depends on the other processes, as long as a wait for a message would. */
+/* Waits until done(context) is not 0, for something that depends on the other processes,
+ * as long as a wait for a message would. */
 lin_status lin_comm_wait_until(lin_comm *comm, int (*done)(void *context), void *context, lin_error *err);
 
-/* ---- in the background ------------------------------------------------------------------------------------------------------- */
+/* ---- in the background ----------------------------------------------------------------------------------------------------- */
 
 /* A sum of vectors over all processes: each receives the parts of the range that it adds up, in the order of the ranks, and sends
  * the sums to all. Zeroed before first use, and reused; released with lin_comm_sum_free. */
@@ -123,7 +124,7 @@ typedef struct lin_comm_sum {
     float *x;
     size_t count, capacity;
     float *parts;       /* [size - 1, count / size + 1]: those of the others */
-    lin_message *messages;
+    lin_comm_message *messages;
     void *transfer;
     int tag, phase;     /* phase 0: idle, 1: parts, 2: sums */
 } lin_comm_sum;

@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "model/phones.h"
+#include "model/phone_names.h"
 #include "train/dataset_format.h"
 
 typedef struct utterance {
@@ -34,7 +34,7 @@ struct lin_dataset {
     int *labels;
 };
 
-// ---- opening ------------------------------------------------------------------------------------------------------------------
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status damaged(const lin_dataset *set, const char *what, lin_error *err)
 {
@@ -51,7 +51,8 @@ static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size
                         (unsigned)version, (int)LIN_DATASET_VERSION);
     if (lin_hash(bytes, LIN_AT_HEADER_HASH, 0) != lin_get_u64(bytes + LIN_AT_HEADER_HASH))
         return damaged(set, "the checksum of its header is wrong", err);
-    const uint32_t D = lin_get_u32(bytes + LIN_AT_D), V = lin_get_u32(bytes + LIN_AT_V), hz = lin_get_u32(bytes + LIN_AT_SAMPLE_HZ);
+    const uint32_t D = lin_get_u32(bytes + LIN_AT_D), V = lin_get_u32(bytes + LIN_AT_V),
+                   hz = lin_get_u32(bytes + LIN_AT_SAMPLE_HZ);
     const unsigned char *f = bytes + LIN_AT_FEATURES;
     if (D < 1 || D > 512 || V < 2 || V > 65536) return damaged(set, "the numbers of mel bins and phones are out of range", err);
     set->D = (int)D;
@@ -149,7 +150,8 @@ static lin_status read_index(lin_dataset *set, const unsigned char *index, lin_e
 {
     set->utterances = lin_alloc((size_t)set->count, sizeof *set->utterances);
     set->labels = lin_alloc((size_t)set->n_labels, sizeof *set->labels);
-    if (!set->utterances || !set->labels) return lin_no_memory(err, "the index of a data set", (size_t)set->n_labels * sizeof(int));
+    if (!set->utterances || !set->labels)
+        return lin_no_memory(err, "the index of a data set", (size_t)set->n_labels * sizeof(int));
     uint64_t frames = 0, labels = 0;
     for (int i = 0; i < set->count; i++, index += LIN_DATASET_ENTRY) {
         const uint32_t T = lin_get_u32(index), U = lin_get_u32(index + 4), s = lin_get_u32(index + 8),
@@ -171,7 +173,8 @@ static lin_status read_index(lin_dataset *set, const unsigned char *index, lin_e
     const size_t D = (size_t)set->D;
     for (size_t i = 0; i < (size_t)set->count * 2 * D; i++) {
         const unsigned high = set->steps[2 * i + 1];
-        if ((high & 0x7C) == 0x7C || (i / D % 2 == 1 && (high & 0x80))) return damaged(set, "a step is not a number above 0", err);
+        if ((high & 0x7C) == 0x7C || (i / D % 2 == 1 && (high & 0x80)))
+            return damaged(set, "a step is not a number above 0", err);
     }
     return LIN_OK;
 }
@@ -248,7 +251,7 @@ uint64_t lin_dataset_fingerprint(const lin_dataset *set)
     return lin_hash(set->label_bytes, (size_t)set->n_labels * lin_dataset_label_bytes(set->V), hash);
 }
 
-// ---- queries ------------------------------------------------------------------------------------------------------------------
+/* ---- queries --------------------------------------------------------------------------------------------------------------- */
 
 const char *lin_dataset_path(const lin_dataset *set) { return set->path; }
 
@@ -341,7 +344,8 @@ lin_status lin_dataset_norm(const lin_dataset *const *sets, int n_sets, float *m
         if (different) return lin_fail(err, LIN_MISMATCH, "%s and %s have different %s", sets[0]->path, sets[i]->path, different);
         frames += sets[i]->frames;
     }
-    if (frames == 0) return lin_fail(err, LIN_INVALID, "%s: no frames to normalise by", n_sets > 0 ? sets[0]->path : "no data set");
+    if (frames == 0)
+        return lin_fail(err, LIN_INVALID, "%s: no frames to normalise by", n_sets > 0 ? sets[0]->path : "no data set");
     const size_t D = (size_t)sets[0]->D;
     for (size_t d = 0; d < D; d++) {
         double sum = 0, squares = 0;

@@ -31,18 +31,18 @@
 typedef struct lin_dataset lin_dataset;
 typedef struct lin_dataset_writer lin_dataset_writer;
 
-/* ---- writing: to a temporary name, renamed by finish ------------------------------------------------------------------------ */
+/* ---- writing: to a temporary name, renamed by finish ----------------------------------------------------------------------- */
 
 /*
  *   phones  as in lin_model_create: V names, blank first
  *   source  where the utterances come from, for human readers; may be ""
  */
-lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features *features, const char *phones, const char *source,
-                              lin_dataset_writer **writer, lin_error *err);
+lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features *features, const char *phones,
+                              const char *source, lin_dataset_writer **writer, lin_error *err);
 
 /*
- * Adds one utterance. features [T, D], T >= 1; labels [U], 1..V-1, U >= 0; id and speaker at most 255 bytes, id not yet in the set.
- * LIN_INVALID, LIN_NUMERIC (NaN, infinity, or beyond +-60000): this utterance was not added; the writer can still be used.
+ * Adds one utterance. features [T, D], T >= 1; labels [U], 1..V-1, U >= 0; id and speaker at most 255 bytes, id not yet in the
+ * set. LIN_INVALID, LIN_NUMERIC (NaN, infinity, or beyond +-60000): this utterance was not added; the writer can still be used.
  * LIN_IO, LIN_NO_MEMORY: nothing more can be added.
  */
 lin_status lin_dataset_add(lin_dataset_writer *writer, const char *id, const char *speaker, const float *features, int T,
@@ -52,7 +52,7 @@ lin_status lin_dataset_add(lin_dataset_writer *writer, const char *id, const cha
 lin_status lin_dataset_finish(lin_dataset_writer *writer, lin_error *err);
 void lin_dataset_abort(lin_dataset_writer *writer);
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_dataset_open(const char *path, lin_dataset **set, lin_error *err);
 /* From memory, which must outlive the set; name replaces the path in messages. */
@@ -97,8 +97,8 @@ const char *lin_dataset_speaker_name(const lin_dataset *set, int s);
 void lin_dataset_speaker_norm(const lin_dataset *set, int s, float *mean, float *istd);
 
 /*
- * Mean and 1 / standard deviation [D] over all frames of all n_sets sets, summed in double. LIN_MISMATCH, naming both files, if the
- * sets differ in D, feature parameters or phones.
+ * Mean and 1 / standard deviation [D] over all frames of all n_sets sets, summed in double. LIN_MISMATCH, naming both files, if
+ * the sets differ in D, feature parameters or phones.
  */
 lin_status lin_dataset_norm(const lin_dataset *const *sets, int n_sets, float *mean, float *istd, lin_error *err);
 

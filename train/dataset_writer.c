@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/utf8.h"
-#include "model/phones.h"
+#include "model/phone_names.h"
 #include "train/dataset.h"
 #include "train/dataset_format.h"
 
@@ -52,8 +52,8 @@ static int reserve(bytes *b, size_t n)
     return lin_grow(&b->at, &b->room, b->used + n, 1, "a data set", NULL) == LIN_OK;
 }
 
-lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features *features, const char *phones, const char *source,
-                              lin_dataset_writer **writer, lin_error *err)
+lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features *features, const char *phones,
+                              const char *source, lin_dataset_writer **writer, lin_error *err)
 {
     static const unsigned char header[LIN_DATASET_HEADER]; // written by finish
     *writer = NULL;
@@ -88,7 +88,7 @@ lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features
     return status;
 }
 
-// ---- adding -------------------------------------------------------------------------------------------------------------------
+/* ---- adding ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_name(const char *what, const char *name, lin_error *err)
 {
@@ -219,7 +219,7 @@ lin_status lin_dataset_add(lin_dataset_writer *w, const char *id, const char *sp
     return LIN_OK;
 }
 
-// ---- finishing ----------------------------------------------------------------------------------------------------------------
+/* ---- finishing ------------------------------------------------------------------------------------------------------------- */
 
 
 static unsigned char *put_doubles(unsigned char *to, const double *from, size_t count)

@@ -18,15 +18,16 @@ lin_optimizer_options lin_optimizer_default(void)
                                    .clip = LIN_CLIP_TENSOR};
 }
 
-lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_params *params, const lin_optimizer_options *options,
-                                lin_optimizer **out, lin_error *err)
+lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_params *params,
+                                const lin_optimizer_options *options, lin_optimizer **out, lin_error *err)
 {
     *out = NULL;
     const lin_optimizer_options *o = options;
     if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->eps >= 0 && o->weight_decay >= 0 &&
           o->clip_norm >= 0 && o->average >= 0 && o->average < 1))
-        return lin_fail(err, LIN_INVALID,
-                        "optimiser: betas and the average must be at least 0 and below 1; eps, weight decay and clip norm at least 0");
+        return lin_fail(
+            err, LIN_INVALID,
+            "optimiser: betas and the average must be at least 0 and below 1; eps, weight decay and clip norm at least 0");
     lin_optimizer *opt = lin_calloc(1, sizeof *opt);
     if (!opt) return lin_no_memory(err, "an optimiser", sizeof *opt);
     const size_t n = (size_t)params->n_tensors, moments = (o->average > 0 ? 3 : 2) * params->n_elements * sizeof(float);
@@ -112,10 +113,10 @@ lin_adam_step lin_optimizer_average_scalars(const lin_optimizer_options *o, long
     return (lin_adam_step){.beta1 = (float)fmin(o->average, (double)t / (9 + (double)t)), .beta2 = 1, .v_scale = 1};
 }
 
-// An average is the first moment of the weights themselves: Adam with a rate of 0, whose other outputs (gradients, v) stay as they
-// are.
-void lin_optimizer_average(lin_optimizer *opt, lin_exec *exec, const float *values, float *gradients, const lin_adam_step *scalars,
-                           const lin_tally *tally)
+// An average is the first moment of the weights themselves: Adam with a rate of 0, whose other outputs (gradients, v) stay as
+// they are.
+void lin_optimizer_average(lin_optimizer *opt, lin_exec *exec, const float *values, float *gradients,
+                           const lin_adam_step *scalars, const lin_tally *tally)
 {
     float *v = opt->device + opt->n_elements, *average = v + opt->n_elements;
     opt->ops->adam(exec, gradients, values, average, v, &opt->tensors, opt->ones, scalars, tally);

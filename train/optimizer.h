@@ -49,14 +49,14 @@ typedef struct lin_optimizer {
     lin_tensors tensors;
 } lin_optimizer;
 
-lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_params *params, const lin_optimizer_options *options,
-                                lin_optimizer **optimizer, lin_error *err);
+lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_params *params,
+                                const lin_optimizer_options *options, lin_optimizer **optimizer, lin_error *err);
 void lin_optimizer_destroy(lin_optimizer *optimizer);
 
-/* One step on values [n_elements] with the scalars of lin_optimizer_scalars; all pointers in the backend's memory. A gradient that
- * is not finite sets tally->bad, and from then on nothing changes. */
-void lin_optimizer_step(lin_optimizer *optimizer, lin_exec *exec, float *values, const float *gradients, const lin_adam_step *scalars,
-                        lin_tally *tally);
+/* One step on values [n_elements] with the scalars of lin_optimizer_scalars; all pointers in the backend's memory. A gradient
+ * that is not finite sets tally->bad, and from then on nothing changes. */
+void lin_optimizer_step(lin_optimizer *optimizer, lin_exec *exec, float *values, const float *gradients,
+                        const lin_adam_step *scalars, lin_tally *tally);
 
 /* The scalars of step t = 1, 2, ... */
 lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *options, long long t, double lr);

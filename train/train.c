@@ -47,14 +47,15 @@ static void note(const lin_train_run *r, const char *format, ...)
     r->hooks->note(r->hooks->context, text);
 }
 
-/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+/* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
 static double learning_rate(const lin_train_run *r, const lin_batches *plan)
 {
     const lin_train_options *o = r->options;
     double lr = o->lr * r->counters.lr_factor;
     if (o->schedule == LIN_SCHEDULE_COSINE) {
-        const double from = (double)r->counters.arc_begin, at = (double)r->counters.epoch + (double)r->counters.batch / plan->n_batches;
+        const double from = (double)r->counters.arc_begin,
+                     at = (double)r->counters.epoch + (double)r->counters.batch / plan->n_batches;
         const double done = (at - from) / (o->epochs - from);
         lr *= 0.5 * (1 + cos(acos(-1) * done));
     }
@@ -183,7 +184,7 @@ static lin_status evaluate(lin_train_run *r, lin_train_progress *p, lin_error *e
     return status;
 }
 
-/* ---- the run ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------------------------------------------------------- */
 
 static void fill_progress(const lin_train_run *r, const lin_batches *plan, lin_train_progress *p)
 {
@@ -224,8 +225,8 @@ static void clear_sums(lin_train_counters *c)
 
 static int wants_stop(const lin_train_run *r) { return r->hooks->stop && r->hooks->stop(r->hooks->context); }
 
-// Epochs without progress before the rate is halved. Before a CTC network recognises anything its outputs are blanks, and its error
-// rate says nothing: that phase may take five times as long.
+// Epochs without progress before the rate is halved. Before a CTC network recognises anything its outputs are blanks, and its
+// error rate says nothing: that phase may take five times as long.
 static int patience_of(const lin_train_run *r, double dev_per)
 {
     return dev_per >= 0.95 ? 5 * r->options->patience : r->options->patience;
@@ -331,14 +332,17 @@ static lin_status save_what_is_left(lin_train_run *r, lin_status status, lin_err
     const lin_error copy = *err, *why = &copy;
     if (status == LIN_OK || !r->parallel.comm || !r->parallel.comm->lost) return status;
     if (lin_train_rank(&r->parallel) != 0 || !r->device.ops->on_host || r->counters.step == 0)
-        return lin_fail(err, why->status, "%s; resume from the last checkpoint with --resume, on any number of processes", why->message);
+        return lin_fail(err, why->status, "%s; resume from the last checkpoint with --resume, on any number of processes",
+                        why->message);
     if (save(r, &failed) != LIN_OK) return lin_fail(err, why->status, "%s, and %s", why->message, failed.message);
-    return lin_fail(err, why->status, "%s; the state after step %lld is saved: continue with --resume, on any number of processes",
-                    why->message, r->counters.step);
+    return lin_fail(err, why->status,
+                    "%s; the state after step %lld is saved: continue with --resume, on any number of processes", why->message,
+                    r->counters.step);
 }
 
 // The batches of an epoch that are left. *stopped: the run is to end.
-static lin_status run_batches(lin_train_run *r, const lin_batches *plan, lin_train_progress *p, double *saved, int *stopped, lin_error *err)
+static lin_status run_batches(lin_train_run *r, const lin_batches *plan, lin_train_progress *p, double *saved, int *stopped,
+                              lin_error *err)
 {
     lin_train_counters *c = &r->counters;
     lin_status status = LIN_OK;
@@ -425,7 +429,9 @@ static lin_status check_warmup(lin_train_run *r, lin_error *err)
     const long long steps = (long long)((plan.n_batches + each - 1) / each) * o->epochs;
     lin_batches_free(&plan);
     if (2LL * o->warmup_steps > steps)
-        note(r, "the learning rate rises for %d steps (--warmup-steps), more than half of the run, which has about %lld in %d epoch%s",
+        note(r,
+             "the learning rate rises for %d steps (--warmup-steps), more than half of the run, which has about %lld in %d "
+             "epoch%s",
              o->warmup_steps, steps, o->epochs, o->epochs == 1 ? "" : "s");
     return LIN_OK;
 }
@@ -459,7 +465,7 @@ static lin_status run(lin_train_run *r, lin_error *err)
     return status;
 }
 
-/* ---- setting up ------------------------------------------------------------------------------------------------------------- */
+/* ---- setting up ------------------------------------------------------------------------------------------------------------ */
 
 static lin_status check_options(const lin_train_options *o, lin_error *err)
 {
@@ -474,7 +480,8 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "accumulate must be at most 4096, layer_drop at least 0 and below 1");
     if (!(o->label_smoothing >= 0 && o->label_smoothing < 1))
         return lin_fail(err, LIN_INVALID, "label_smoothing is %g; must be at least 0 and below 1", o->label_smoothing);
-    if (!(o->join_part >= 0 && o->join_part <= 1)) return lin_fail(err, LIN_INVALID, "join_part is %g; must be 0 to 1", o->join_part);
+    if (!(o->join_part >= 0 && o->join_part <= 1))
+        return lin_fail(err, LIN_INVALID, "join_part is %g; must be 0 to 1", o->join_part);
     if (!(o->lr > 0 && o->lr <= 1))
         return lin_fail(err, LIN_INVALID, "the learning rate is %g; must be above 0 and at most 1", o->lr);
     return lin_augment_check(&o->augment, err);
@@ -508,7 +515,8 @@ static lin_status load(lin_train_run *r, lin_error *err)
                                                                  : NULL;
     if (other && !(o->new_data && c->seed == o->seed))
         return lin_fail(err, LIN_MISMATCH,
-                        "%s/checkpoint.safetensors is of a run %s; resume with the options and data of that run", o->folder, other);
+                        "%s/checkpoint.safetensors is of a run %s; resume with the options and data of that run", o->folder,
+                        other);
     if (other) {
         if (c->batch) note(r, "the run goes on %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
         clear_sums(c);
@@ -523,8 +531,8 @@ static lin_status load(lin_train_run *r, lin_error *err)
     c->dev = r->data.dev_content;
     // a warm restart (Loshchilov & Hutter 2017)
     if (o->schedule == LIN_SCHEDULE_COSINE && c->arc_end && c->epoch == c->arc_end && o->epochs > c->epoch) {
-        note(r, "the cosine schedule was complete after epoch %lld: it starts again at the full rate and ends with epoch %d", c->epoch,
-             o->epochs);
+        note(r, "the cosine schedule was complete after epoch %lld: it starts again at the full rate and ends with epoch %d",
+             c->epoch, o->epochs);
         c->arc_begin = c->epoch;
     }
     if (c->epoch < o->epochs) c->arc_end = o->epochs;

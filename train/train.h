@@ -2,12 +2,11 @@
  * train.h - training: epochs over feature caches, a schedule, checkpoints, the best model on the development set.
  *
  * Pipeline: train/dataset -> [this] -> model_file. A training run is a folder:
- *   log.tsv                  one line per epoch: step, losses, dev PER in per cent, learning rate, speed; a line of epoch 0 for the
- *                            model that the run begins with (options.measures_first)
+ *   log.tsv                  one line per epoch: step, losses, dev PER in per cent, learning rate, speed; a line of epoch 0 for
+ *                            the model that the run begins with (options.measures_first)
  *   checkpoint.safetensors   everything needed to resume; written to a temporary name and renamed
- *   best.safetensors         the model with the lowest dev PER so far; with an average of the weights (options.optimizer.average)
- *   that
- *                            is what is measured and saved
+ *   best.safetensors         the model with the lowest dev PER so far; with an average of the weights
+ *                            (options.optimizer.average) that is what is measured and saved
  *   curves.svg               loss and dev PER by epoch
  *
  *   lin_train_options options = lin_train_default();
@@ -20,10 +19,10 @@
  * and reports this. The caller holds lin_train_lock, so that no two runs mix their files.
  * Several processes (options.comm; train/comm.h) train one model: each computes the gradient of its part of every batch, the
  * gradients are added in the order of the ranks while the backward pass computes those of the layers below, and all take the same
- * step. So a run follows one process with the same batch_frames up to the rounding of these sums, gives the same bits for the same
- * number of processes, and can be resumed on another number. Rank 0 alone reads the checkpoint, writes files and calls the hooks
- * that report; the development set is divided among all. If another process ends, lin_train fails with the reason, after rank 0 has
- * saved the state after the last complete step (on a GPU the last checkpoint remains).
+ * step. So a run follows one process with the same batch_frames up to the rounding of these sums, gives the same bits for the
+ * same number of processes, and can be resumed on another number. Rank 0 alone reads the checkpoint, writes files and calls the
+ * hooks that report; the development set is divided among all. If another process ends, lin_train fails with the reason, after
+ * rank 0 has saved the state after the last complete step (on a GPU the last checkpoint remains).
  * Masks and acoustics (train/augment.h) are drawn for each utterance in each epoch and applied on the fly, on any device.
  */
 #ifndef LIN_TRAIN_TRAIN_H
@@ -62,26 +61,30 @@ typedef struct lin_train_options {
     lin_augment_options augment; /* all 0: the utterances are heard as they are */
     unsigned long long seed;
     int threads;             /* 0: one per core */
-    lin_comm *comm;          /* NULL: this process alone; else each process of it calls lin_train with the same options, data and model */
+    lin_comm *comm;          /* NULL: this process alone; else each process of it calls lin_train with the same options, data and
+                                model */
     double checkpoint_s;     /* seconds between checkpoints within an epoch */
     int half;                /* best.safetensors in half precision */
-    int inner_layers[LIN_TRAIN_INNER]; /* CTC losses of the outputs of the first so many layers (Lee & Watanabe 2021); not of an LSTM */
+    int inner_layers[LIN_TRAIN_INNER]; /* CTC losses of the outputs of the first so many layers (Lee & Watanabe 2021); not of an
+                                          LSTM */
     int n_inner;
     double inner_weight; /* the share of the mean of these losses in the loss; the last layer's has the rest */
-    double label_smoothing; /* the share of KL(p || uniform), summed over the frames, in each CTC loss (Kim et al. 2018), 0 <= x < 1 */
+    double label_smoothing; /* the share of KL(p || uniform), summed over the frames, in each CTC loss (Kim et al. 2018), 0 <= x <
+                               1 */
     double layer_drop; /* in each step each layer is left out with this probability (Fan et al. 2020); not of an LSTM */
         /*
-         * With this probability an utterance continues the sequence of the one before it in its batch: the network goes on with the
-         * state that it has, as a stream does, and the gradient goes back through it. Half of the batches are in the order of the
-         * sets, where utterances of one speaker follow each other; in the others strangers do. Losses, masks and acoustics stay
-         * those of each utterance; up to stack - 1 frames at its end are left out. Causal networks only; 0: none.
+         * With this probability an utterance continues the sequence of the one before it in its batch: the network goes on with
+         * the state that it has, as a stream does, and the gradient goes back through it. Half of the batches are in the order of
+         * the sets, where utterances of one speaker follow each other; in the others strangers do. Losses, masks and acoustics
+         * stay those of each utterance; up to stack - 1 frames at its end are left out. Causal networks only; 0: none.
          */
     double join_part;
     int keep;         /* the models of so many last epochs stay in the folder, as epoch-N.safetensors */
     int speaker_norm; /* features are normalised by each speaker's mean and deviation; the model then needs whole utterances */
-    int measures_first; /* 1: the model is measured on the development set before the first step, for the log. Not when resuming */
-    int keeps_norm;   /* 1: the model's own normalisation stays, which its weights belong to; 0: that of the data. Ignored when resuming
-                         and with speaker_norm */
+    int measures_first; /* 1: the model is measured on the development set before the first step, for the log. Not when
+                           resuming */
+    int keeps_norm;   /* 1: the model's own normalisation stays, which its weights belong to; 0: that of the data. Ignored when
+                         resuming and with speaker_norm */
 } lin_train_options;
 
 /* The paper's options where it gives them (RAdam, 1e-4, halved on a plateau), 40 epochs. */
@@ -121,11 +124,10 @@ void lin_train_unlock(int lock);
 
 /*
  * Trains model (its weights are the start, its normalisation is computed from the sets unless the run resumes; its emission delay
- * stays, or is that of the checkpoint). On return the model
- * holds the last weights; the best ones are in folder/best.safetensors. A loss or gradient that is not finite ends the run with
- * LIN_NUMERIC, naming the utterance or the batch, and keeps the last checkpoint. Resuming: LIN_MISMATCH if the checkpoint is of
- * another network, seed or data, LIN_FORMAT if it is damaged. With another development set the best model is determined again,
- * and a note reports it.
+ * stays, or is that of the checkpoint). On return the model holds the last weights; the best ones are in folder/best.safetensors.
+ * A loss or gradient that is not finite ends the run with LIN_NUMERIC, naming the utterance or the batch, and keeps the last
+ * checkpoint. Resuming: LIN_MISMATCH if the checkpoint is of another network, seed or data, LIN_FORMAT if it is damaged. With
+ * another development set the best model is determined again, and a note reports it.
  */
 lin_status lin_train(const lin_train_options *options, lin_model *model, const lin_dataset *const *sets, int n_sets,
                      const lin_dataset *const *dev_sets, int n_dev_sets, const lin_train_hooks *hooks, lin_error *err);

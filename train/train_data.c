@@ -1,5 +1,5 @@
-// train_data.c - the utterances of a run: where they are, their order in an epoch, the part of each process, and what is drawn for
-// each of them. See train.h.
+// train_data.c - the utterances of a run: where they are, their order in an epoch, the part of each process, and what is drawn
+// for each of them. See train.h.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "linnet/front.h"
 #include "train/train_internal.h"
 
-/* ---- collecting ------------------------------------------------------------------------------------------------------------- */
+/* ---- collecting ------------------------------------------------------------------------------------------------------------ */
 
 // NULL if the utterance can be used.
 static const char *why_not(const lin_train_data *d, const lin_train_item *it, int for_training)
@@ -84,7 +84,7 @@ lin_status lin_train_data_open(lin_train_data *d, const lin_train_hooks *hooks, 
     return status;
 }
 
-/* ---- in the backend's memory ------------------------------------------------------------------------------------------------ */
+/* ---- in the backend's memory ----------------------------------------------------------------------------------------------- */
 
 // A block of the backend's memory with the n floats at `from`, which are freed; on a CPU the block is `from` itself.
 static lin_status place_floats(const lin_ops *ops, lin_exec *exec, float *from, size_t n, float **device, lin_error *err)
@@ -153,13 +153,15 @@ static lin_status find_powers(lin_train_list *list, const float *steps, int D, l
     return LIN_OK;
 }
 
-static lin_status place(lin_train_data *d, lin_train_list *list, const lin_ops *ops, lin_exec *exec, lin_pool *pool, lin_error *err)
+static lin_status place(lin_train_data *d, lin_train_list *list, const lin_ops *ops, lin_exec *exec, lin_pool *pool,
+                        lin_error *err)
 {
     const size_t D = (size_t)d->model->config.mel_bins, n_steps = (size_t)list->n * 2 * D;
     size_t n_norms, at = 0;
     float *norms = norms_of(d, list, &n_norms), *steps = lin_alloc(n_steps, sizeof *steps);
     lin_status status = LIN_OK;
-    for (int i = 0; steps && i < list->n; i++) lin_dataset_steps(list->items[i].set, list->items[i].index, steps + (size_t)i * 2 * D);
+    for (int i = 0; steps && i < list->n; i++)
+        lin_dataset_steps(list->items[i].set, list->items[i].index, steps + (size_t)i * 2 * D);
     if (steps && list == &d->train && d->acoustics) status = find_powers(list, steps, (int)D, pool, err);
     // both are placed in any case, so that they are freed
     const lin_status placed = place_floats(ops, exec, norms, n_norms, &list->norms, err);
@@ -212,7 +214,7 @@ void lin_train_data_free(lin_train_data *d, const lin_ops *ops, lin_exec *exec)
     lin_acoustics_destroy(d->acoustics);
 }
 
-/* ---- an epoch --------------------------------------------------------------------------------------------------------------- */
+/* ---- an epoch -------------------------------------------------------------------------------------------------------------- */
 
 static int in_order(const void *a, const void *b)
 {
@@ -232,7 +234,8 @@ lin_status lin_train_plan(lin_train_data *d, int epoch, int ranks, lin_batches *
     const uint64_t key = lin_random_key(lin_random_key(d->options->seed, LIN_TRAIN_KEY_ORDER), (uint64_t)epoch);
     for (int b = 0; b < plan->n_batches; b++)
         if (lin_random_uniform(key, (uint64_t)b) < 0.5)
-            qsort(plan->items + plan->offsets[b], (size_t)(plan->offsets[b + 1] - plan->offsets[b]), sizeof *plan->items, in_order);
+            qsort(plan->items + plan->offsets[b], (size_t)(plan->offsets[b + 1] - plan->offsets[b]), sizeof *plan->items,
+                  in_order);
     return LIN_OK;
 }
 
@@ -255,7 +258,7 @@ lin_train_part lin_train_cut(const lin_train_data *d, const int *picked, int n, 
     return part;
 }
 
-/* ---- what is drawn ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is drawn --------------------------------------------------------------------------------------------------------- */
 
 static uint64_t key_of(const lin_train_data *d, uint64_t purpose)
 {
@@ -290,7 +293,7 @@ int lin_train_draw_acoustics(const lin_train_data *d, int item, lin_acoustics *a
         if (list->n > 1) other = (int)lin_random_below(key, 2 * (uint64_t)v, (uint32_t)list->n - 1);
         other += list->n > 1 && other >= item;
         const lin_train_item *it = &list->items[other];
-        a->voices[v] = (lin_voice){.codes = it->gather.codes,
+        a->voices[v] = (lin_acoustics_voice){.codes = it->gather.codes,
                                    .steps = it->gather.steps,
                                    .frames = it->frames,
                                    .first = (int)lin_random_below(key, 2 * (uint64_t)v + 1, (uint32_t)it->frames),

@@ -25,7 +25,7 @@ lin_status lin_train_path(const lin_train_options *o, const char *name, char pat
 
 static const char remedy[] = "use an older copy of it, or start a new run from best.safetensors (--init) in another folder";
 
-/* ---- the folder's lock ------------------------------------------------------------------------------------------------------ */
+/* ---- the folder's lock ----------------------------------------------------------------------------------------------------- */
 
 // "1234 on host": the holder of the lock, in its own words; "" if it cannot be read.
 static void read_holder(int fd, char text[128])
@@ -47,8 +47,9 @@ lin_status lin_train_lock(const char *folder, int *lock, lin_error *err)
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK) {
             read_holder(fd, text);
-            status = lin_fail(err, LIN_IO, "another trainer is running in %s%s%s%s; wait until it ends, or choose another --folder",
-                              folder, *text ? " (process " : "", lin_utf8_line(text), *text ? ")" : "");
+            status =
+                lin_fail(err, LIN_IO, "another trainer is running in %s%s%s%s; wait until it ends, or choose another --folder",
+                         folder, *text ? " (process " : "", lin_utf8_line(text), *text ? ")" : "");
         }
         close(fd);
         return status;
@@ -66,32 +67,34 @@ void lin_train_unlock(int lock)
     if (lock >= 0) close(lock);
 }
 
-/* ---- checkpoint ------------------------------------------------------------------------------------------------------------- */
+/* ---- checkpoint ------------------------------------------------------------------------------------------------------------ */
 
 // One text per counter; %a keeps every bit of a double.
 static void format_counters(const lin_train_counters *c, char *text, size_t size)
 {
-    snprintf(text, size, "%lld %lld %lld %a %a %lld %a %lld %lld %a %a %llu %llu %llu %llu %lld %lld", c->epoch, c->batch, c->step,
-             c->lr_factor, c->best_per, c->epochs_since_best, c->loss_sum, c->label_sum, c->frame_sum, c->epoch_seconds,
+    snprintf(text, size, "%lld %lld %lld %a %a %lld %a %lld %lld %a %a %llu %llu %llu %llu %lld %lld", c->epoch, c->batch,
+             c->step, c->lr_factor, c->best_per, c->epochs_since_best, c->loss_sum, c->label_sum, c->frame_sum, c->epoch_seconds,
              c->run_seconds, c->seed, c->data, c->content, c->dev, c->arc_begin, c->arc_end);
 }
 
-// The last four are missing in checkpoints of format version 1, the last two in those of linnet 0.2. Refuses values that no run can
-// have counted.
+// The last four are missing in checkpoints of format version 1, the last two in those of linnet 0.2. Refuses values that no run
+// can have counted.
 int lin_train_parse_counters(const char *text, lin_train_counters *c)
 {
     const long long most = 1LL << 53;
     c->content = c->dev = 0;
     c->arc_begin = c->arc_end = 0;
-    const int n = sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu %llu %llu %lld %lld", &c->epoch, &c->batch,
-                         &c->step, &c->lr_factor, &c->best_per, &c->epochs_since_best, &c->loss_sum, &c->label_sum, &c->frame_sum,
-                         &c->epoch_seconds, &c->run_seconds, &c->seed, &c->data, &c->content, &c->dev, &c->arc_begin, &c->arc_end);
+    const int n =
+        sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu %llu %llu %lld %lld", &c->epoch, &c->batch,
+               &c->step, &c->lr_factor, &c->best_per, &c->epochs_since_best, &c->loss_sum, &c->label_sum, &c->frame_sum,
+               &c->epoch_seconds, &c->run_seconds, &c->seed, &c->data, &c->content, &c->dev, &c->arc_begin, &c->arc_end);
     return (n == 13 || n == 15 || n == 17) && c->arc_begin >= 0 && c->arc_begin <= c->epoch && c->arc_end >= 0 &&
-           c->arc_end <= INT_MAX && c->epoch >= 0 && c->epoch <= INT_MAX && c->batch >= 0 && c->batch <= INT_MAX && c->step >= 0 &&
-           c->step <= most && (c->step > 0 || c->batch == 0) && c->lr_factor > 0 && c->lr_factor <= 1 && c->best_per >= -1 &&
-           isfinite(c->best_per) && c->epochs_since_best >= 0 && c->epochs_since_best <= c->epoch && c->loss_sum >= 0 &&
-           isfinite(c->loss_sum) && c->label_sum >= 0 && c->label_sum <= most && c->frame_sum >= 0 && c->frame_sum <= most &&
-           c->epoch_seconds >= 0 && isfinite(c->epoch_seconds) && c->run_seconds >= 0 && isfinite(c->run_seconds);
+           c->arc_end <= INT_MAX && c->epoch >= 0 && c->epoch <= INT_MAX && c->batch >= 0 && c->batch <= INT_MAX &&
+           c->step >= 0 && c->step <= most && (c->step > 0 || c->batch == 0) && c->lr_factor > 0 && c->lr_factor <= 1 &&
+           c->best_per >= -1 && isfinite(c->best_per) && c->epochs_since_best >= 0 && c->epochs_since_best <= c->epoch &&
+           c->loss_sum >= 0 && isfinite(c->loss_sum) && c->label_sum >= 0 && c->label_sum <= most && c->frame_sum >= 0 &&
+           c->frame_sum <= most && c->epoch_seconds >= 0 && isfinite(c->epoch_seconds) && c->run_seconds >= 0 &&
+           isfinite(c->run_seconds);
 }
 
 // No gradient accepted in training gives moments outside these bounds.
@@ -110,16 +113,17 @@ static lin_status check_moments(const char *path, const lin_optimizer *opt, lin_
     return LIN_OK;
 }
 
-lin_status lin_train_save(const lin_train_options *o, const lin_model *model, const lin_optimizer *opt, const lin_train_counters *c,
-                          lin_error *err)
+lin_status lin_train_save(const lin_train_options *o, const lin_model *model, const lin_optimizer *opt,
+                          const lin_train_counters *c, lin_error *err)
 {
     char path[4096], counters[512];
     lin_status status = lin_train_path(o, "checkpoint.safetensors", path, err);
     if (status != LIN_OK) return status;
     format_counters(c, counters, sizeof counters);
-    lin_tensor tensors[] = {{.name = "train.m", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->m},
-                            {.name = "train.v", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->v},
-                            {.name = "train.average", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->average}};
+    lin_tensor tensors[] = {
+        {.name = "train.m", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->m},
+        {.name = "train.v", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->v},
+        {.name = "train.average", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->average}};
     lin_text texts[] = {{.key = "train.counters", .value = counters}};
     const lin_extras extras = {.n_tensors = opt->average ? 3 : 2, .tensors = tensors, .n_texts = 1, .texts = texts};
     return lin_model_save_extras(model, path, LIN_F32, &extras, err);
@@ -139,12 +143,13 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     lin_config_variant(&saved->config, held, sizeof held);
     lin_config_variant(&model->config, wanted, sizeof wanted);
     if (strcmp(held, wanted) != 0)
-        status = lin_fail(err, LIN_MISMATCH, "%s holds a network of kind %s, not %s; resume with the configuration that made it", path,
-                          held, wanted);
+        status = lin_fail(err, LIN_MISMATCH, "%s holds a network of kind %s, not %s; resume with the configuration that made it",
+                          path, held, wanted);
     else if (!lin_config_same_shape(&saved->config, &model->config) || strcmp(saved->phones, model->phones) != 0 ||
         saved->speaker_norm != o->speaker_norm)
-        status = lin_fail(err, LIN_MISMATCH,
-                          "%s holds a network of another shape or normalisation; resume with the configuration that made it", path);
+        status =
+            lin_fail(err, LIN_MISMATCH,
+                     "%s holds a network of another shape or normalisation; resume with the configuration that made it", path);
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.m", LIN_F32, opt->n_elements, opt->m, err);
     if (status == LIN_OK) status = lin_extras_read(&extras, "train.v", LIN_F32, opt->n_elements, opt->v, err);
     if (status == LIN_OK && opt->average) {
@@ -171,7 +176,7 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     return status;
 }
 
-/* ---- log -------------------------------------------------------------------------------------------------------------------- */
+/* ---- log ------------------------------------------------------------------------------------------------------------------- */
 
 static const char log_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per_percent\tlr\tgradient_norm\tframes_per_s\tseconds\n";
 // Up to linnet 0.2 the PER was a part of 1, under another name.

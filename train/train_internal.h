@@ -6,7 +6,8 @@
  *   lin_train_device    train_step.c      the network and its buffers in the backend's memory
  *   lin_train_run       train.c           all of these, with the model, the optimiser and the counters: epochs of steps
  *
- * A step (train_step.c) runs through all of them. train_files.c writes and reads the folder of a run, train_curves.c draws its plot.
+ * A step (train_step.c) runs through all of them. train_files.c writes and reads the folder of a run, train_curves.c draws its
+ * plot.
  */
 #ifndef LIN_TRAIN_TRAIN_INTERNAL_H
 #define LIN_TRAIN_TRAIN_INTERNAL_H
@@ -154,10 +155,10 @@ typedef struct lin_train_run {
 /* Batches of a step. Part r * batches + k of the step is that of process r in batch k. */
 static inline int lin_train_step_batches(const lin_train_options *o) { return o->accumulate > 1 ? o->accumulate : 1; }
 
-/* ---- train_data.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- train_data.c ---------------------------------------------------------------------------------------------------------- */
 
-/* Finds all usable utterances of the lists' sets; in training, those without a CTC path are reported and left out. options, model and
- * the sets are set before. */
+/* Finds all usable utterances of the lists' sets; in training, those without a CTC path are reported and left out. options, model
+ * and the sets are set before. */
 lin_status lin_train_data_open(lin_train_data *data, const lin_train_hooks *hooks, lin_error *err);
 /* Copies their bytes and normalisation, which the model has by now, to the backend's memory. */
 lin_status lin_train_data_place(lin_train_data *data, const lin_ops *ops, lin_exec *exec, lin_pool *pool, lin_error *err);
@@ -172,20 +173,21 @@ typedef struct lin_train_part {
 } lin_train_part;
 lin_train_part lin_train_cut(const lin_train_data *data, const int *picked, int n, int rank, int ranks);
 
-/* Of an utterance of the training list, in this epoch: whether it continues the sequence of the one before it in its batch (the first
- * of a part never does); the number of its labels, none if it is replaced by noise. */
+/* Of an utterance of the training list, in this epoch: whether it continues the sequence of the one before it in its batch (the
+ * first of a part never does); the number of its labels, none if it is replaced by noise. */
 int lin_train_continues(const lin_train_data *data, int item);
 int lin_train_labels(const lin_train_data *data, int item);
 /* Draws its masks, whose number is returned; and its acoustics but for the pointer to their bins, 0: as it was recorded. */
 int lin_train_draw_masks(const lin_train_data *data, int item, lin_mask *masks);
 int lin_train_draw_acoustics(const lin_train_data *data, int item, lin_acoustics *acoustics, float *bins);
 
-/* ---- train_parallel.c ------------------------------------------------------------------------------------------------------- */
+/* ---- train_parallel.c ------------------------------------------------------------------------------------------------------ */
 
 static inline int lin_train_ranks(const lin_train_parallel *p) { return p->comm ? p->comm->size : 1; }
 static inline int lin_train_rank(const lin_train_parallel *p) { return p->comm ? p->comm->rank : 0; }
 
-lin_status lin_parallel_create(lin_train_parallel *parallel, const lin_train_options *options, const lin_model *model, lin_error *err);
+lin_status lin_parallel_create(lin_train_parallel *parallel, const lin_train_options *options, const lin_model *model,
+                               lin_error *err);
 /* Connects the GPUs, after all processes have been found to train the same. */
 lin_status lin_parallel_link(lin_train_parallel *parallel, lin_exec *exec, lin_error *err);
 /* Waits until the GPU has done its steps, or the other processes are lost. */
@@ -193,16 +195,17 @@ lin_status lin_parallel_settle(lin_train_parallel *parallel, lin_error *err);
 void lin_parallel_destroy(lin_train_parallel *parallel);
 /* Refuses processes that differ in what must be equal, and gives all of them rank 0's model, moments and counters. */
 lin_status lin_parallel_check(lin_train_parallel *parallel, const lin_train_data *data, lin_error *err);
-lin_status lin_parallel_share(lin_train_parallel *parallel, const lin_train_options *options, lin_model *model, lin_optimizer *optimizer,
-                              lin_train_counters *counters, lin_error *err);
+lin_status lin_parallel_share(lin_train_parallel *parallel, const lin_train_options *options, lin_model *model,
+                              lin_optimizer *optimizer, lin_train_counters *counters, lin_error *err);
 /* After an epoch: LIN_NUMERIC if the processes' weights, on the host, are not the same bits. */
 lin_status lin_parallel_compare(lin_train_parallel *parallel, const lin_model *model, long long epoch, lin_error *err);
-/* Within a step: `layer` (a lin_batch.layer_done; context: parallel) during the backward pass, then end, which fills the losses of
- * all parts, `own` bytes of each process, and returns whether the gradients are those of the whole batch; status says why not. */
+/* Within a step: `layer` (a lin_batch.layer_done; context: parallel) during the backward pass, then end, which fills the losses
+ * of all parts, `own` bytes of each process, and returns whether the gradients are those of the whole batch; status says why
+ * not. */
 void lin_parallel_layer(void *context, int layer);
 int lin_parallel_end(lin_train_parallel *parallel, double *losses, size_t own);
 
-/* ---- train_step.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- train_step.c ---------------------------------------------------------------------------------------------------------- */
 
 /* Buffers for the largest batch of any epoch, the weights and the average. ops, exec and pool are set before. */
 lin_status lin_train_device_create(lin_train_device *device, const lin_train_data *data, int ranks, lin_model *model,
@@ -221,7 +224,7 @@ typedef struct lin_train_measured {
 /* Of utterances picked[n]; with the averaged weights, if there are any, as they were packed last. */
 lin_status lin_train_measure(lin_train_run *run, const int *picked, int n, lin_train_measured *measured, lin_error *err);
 
-/* ---- train_files.c ---------------------------------------------------------------------------------------------------------- */
+/* ---- train_files.c --------------------------------------------------------------------------------------------------------- */
 
 /* The path of a file of the run's folder. LIN_INVALID if it is too long. */
 lin_status lin_train_path(const lin_train_options *options, const char *name, char path[4096], lin_error *err);
@@ -236,11 +239,11 @@ lin_status lin_train_load(const lin_train_options *options, lin_model *model, li
                           lin_train_counters *counters, lin_error *err);
 
 /* Adds the line of a finished epoch to log.tsv, after dropping lines of this epoch or later (left by a run that was killed after
- * its last checkpoint), and draws curves.svg from the whole log. A log of linnet 0.2, whose PER is a part of 1, becomes one in per
- * cent. */
+ * its last checkpoint), and draws curves.svg from the whole log. A log of linnet 0.2, whose PER is a part of 1, becomes one in
+ * per cent. */
 lin_status lin_train_log(const lin_train_options *options, const lin_train_progress *progress, lin_error *err);
 
-/* ---- train_curves.c --------------------------------------------------------------------------------------------------------- */
+/* ---- train_curves.c -------------------------------------------------------------------------------------------------------- */
 
 /* Draws losses, dev PER and learning rate by epoch and marks the best one. log is the text of log.tsv. Returns the SVG text,
  * which the caller releases with lin_free; NULL: no memory. */

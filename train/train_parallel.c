@@ -1,5 +1,5 @@
-// train_parallel.c - a training run on several processes: the sum of the gradients during the backward pass, and the checks that all
-// processes train the same model. See train.h.
+// train_parallel.c - a training run on several processes: the sum of the gradients during the backward pass, and the checks that
+// all processes train the same model. See train.h.
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { BUCKET = 65536 }; // the fewest elements of a bucket but the last: 256 KB, more than the latency of a network costs
 
-/* ---- buckets ---------------------------------------------------------------------------------------------------------------- */
+/* ---- buckets --------------------------------------------------------------------------------------------------------------- */
 
 // Where the gradients of a layer begin; those of the layers above follow them.
 static size_t begin_of(const lin_model *m, int layer)
@@ -20,8 +20,8 @@ static size_t begin_of(const lin_model *m, int layer)
     return m->params.table[first].offset;
 }
 
-// The layer with which the first bucket is complete, which has the last norm and the output: these get gradients from inner losses
-// and conditions too.
+// The layer with which the first bucket is complete, which has the last norm and the output: these get gradients from inner
+// losses and conditions too.
 static int complete(const lin_train_options *o, const lin_config *c, int layer)
 {
     const int every = c->condition_every;
@@ -41,7 +41,8 @@ lin_status lin_parallel_create(lin_train_parallel *p, const lin_train_options *o
     for (int l = layers - 1; l >= 0; l--) {
         const size_t begin = begin_of(m, l);
         if (end - begin < BUCKET) continue;
-        p->buckets[p->n_buckets++] = (lin_train_bucket){.from = begin, .to = end, .layer = p->n_buckets ? l : complete(o, &m->config, l)};
+        p->buckets[p->n_buckets++] =
+            (lin_train_bucket){.from = begin, .to = end, .layer = p->n_buckets ? l : complete(o, &m->config, l)};
         end = begin;
     }
     if (end > 0) p->buckets[p->n_buckets++] = (lin_train_bucket){.to = end, .layer = -1};
@@ -82,7 +83,7 @@ void lin_parallel_destroy(lin_train_parallel *p)
     *p = (lin_train_parallel){0};
 }
 
-/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+/* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
 // Starts the sums of the buckets that are complete down to this layer, and moves those that run.
 void lin_parallel_layer(void *context, int layer)
@@ -107,11 +108,12 @@ int lin_parallel_end(lin_train_parallel *p, double *losses, size_t own)
         return 1;
     }
     if (p->status == LIN_OK) p->status = lin_comm_gather(p->comm, losses, own, &p->err);
-    for (int i = 0; i < p->n_started && p->status == LIN_OK; i++) p->status = lin_comm_finish(p->comm, &p->buckets[i].sum, &p->err);
+    for (int i = 0; i < p->n_started && p->status == LIN_OK; i++)
+        p->status = lin_comm_finish(p->comm, &p->buckets[i].sum, &p->err);
     return p->status == LIN_OK;
 }
 
-/* ---- the same on all -------------------------------------------------------------------------------------------------------- */
+/* ---- the same on all ------------------------------------------------------------------------------------------------------- */
 
 enum { CHECKS = 4 };
 
@@ -124,10 +126,11 @@ typedef struct lin_train_same {
 static uint64_t hash_options(const lin_train_options *o)
 {
     const lin_optimizer_options *p = &o->optimizer;
-    const double values[] = {o->epochs, o->batch_frames, o->max_frames, o->lr, o->warmup_steps, o->accumulate, o->layer_drop, o->join_part,
-                             (double)o->schedule, o->patience, o->min_lr, o->new_data,
-                             (double)o->seed, o->speaker_norm, o->resume, (double)p->kind, p->beta1, p->beta2, p->eps, p->weight_decay,
-                             p->decay_vectors, p->clip_norm, (double)p->clip, p->average, o->n_inner, o->inner_weight, o->label_smoothing};
+    const double values[] = {
+        o->epochs,    o->batch_frames,     o->max_frames, o->lr,      o->warmup_steps, o->accumulate,     o->layer_drop,
+        o->join_part, (double)o->schedule, o->patience,   o->min_lr,  o->new_data,     (double)o->seed,   o->speaker_norm,
+        o->resume,    (double)p->kind,     p->beta1,      p->beta2,   p->eps,          p->weight_decay,   p->decay_vectors,
+        p->clip_norm, (double)p->clip,     p->average,    o->n_inner, o->inner_weight, o->label_smoothing};
     const uint64_t hash = lin_hash(&o->augment, sizeof o->augment, lin_hash(values, sizeof values, 0));
     return lin_hash(o->inner_layers, (size_t)o->n_inner * sizeof *o->inner_layers, hash);
 }
@@ -135,9 +138,10 @@ static uint64_t hash_options(const lin_train_options *o)
 static uint64_t hash_network(const lin_model *m)
 {
     const lin_config *c = &m->config;
-    const int values[] = {c->layers, c->heads, c->head_width, c->feedforward, c->mel_bins, c->outputs, c->stack, c->ahead,
-                          (int)c->positions, c->conv_kernel, c->conv_layers, (int)c->norm, c->causal, (int)c->network, (int)c->attention,
-                          (int)c->feature_map, c->features, c->lsh_rounds, c->lsh_chunk, c->width, (int)c->decay, c->condition_every};
+    const int values[] = {c->layers,    c->heads,        c->head_width,     c->feedforward,      c->mel_bins,    c->outputs,
+                          c->stack,     c->ahead,        (int)c->positions, c->conv_kernel,      c->conv_layers, (int)c->norm,
+                          c->causal,    (int)c->network, (int)c->attention, (int)c->feature_map, c->features,    c->lsh_rounds,
+                          c->lsh_chunk, c->width,        (int)c->decay,     c->condition_every};
     uint64_t hash = lin_hash(values, sizeof values, 0);
     hash = lin_hash(&c->dropout, sizeof c->dropout, hash);
     return lin_hash(m->phones, strlen(m->phones), hash);
@@ -147,7 +151,8 @@ static void describe_arithmetic(const lin_ops *ops, char *text, size_t size)
 {
     static const char *const precisions[] = {"fp32", "tf32", "bf16"};
     lin_device device;
-    if (ops->on_host) snprintf(text, size, "a CPU with %s in %s", lin_cpu_isa(), ops->precision == LIN_PRECISION_BF16 ? "bf16" : "fp32");
+    if (ops->on_host)
+        snprintf(text, size, "a CPU with %s in %s", lin_cpu_isa(), ops->precision == LIN_PRECISION_BF16 ? "bf16" : "fp32");
     else if (lin_device_get(ops->device, &device))
         snprintf(text, size, "a GPU of compute capability %d.%d with %d multiprocessors in %s", device.major, device.minor,
                  device.multiprocessors, precisions[ops->precision]);
@@ -171,14 +176,15 @@ lin_status lin_parallel_check(lin_train_parallel *p, const lin_train_data *data,
     for (int r = 1; r < comm->size && status == LIN_OK; r++) {
         for (int i = 0; i < CHECKS && status == LIN_OK; i++)
             if (all[r].hashes[i] != all[0].hashes[i])
-                status = lin_fail(err, LIN_MISMATCH,
-                                  "process %d, on %s, %s than process 0, on %s; start all with the same options and the same caches", r,
-                                  comm->peers[r].host, what[i], comm->peers[0].host);
+                status =
+                    lin_fail(err, LIN_MISMATCH,
+                             "process %d, on %s, %s than process 0, on %s; start all with the same options and the same caches",
+                             r, comm->peers[r].host, what[i], comm->peers[0].host);
         all[r].arithmetic[sizeof all[r].arithmetic - 1] = all[0].arithmetic[sizeof all[0].arithmetic - 1] = 0;
         if (status == LIN_OK && strcmp(all[r].arithmetic, all[0].arithmetic) != 0)
             status = lin_fail(err, LIN_MISMATCH,
-                              "process %d, on %s, computes on %s, and process 0, on %s, on %s, which give other bits; use machines of one "
-                              "kind%s",
+                              "process %d, on %s, computes on %s, and process 0, on %s, on %s, which give other bits; use "
+                              "machines of one kind%s",
                               r, comm->peers[r].host, all[r].arithmetic, comm->peers[0].host, all[0].arithmetic,
                               p->ops->on_host ? ", or set LINNET_ISA=avx2 for all" : "");
     }
@@ -217,8 +223,9 @@ lin_status lin_parallel_compare(lin_train_parallel *p, const lin_model *model, l
     for (int r = 1; r < comm->size && status == LIN_OK; r++) {
         if (all[r] == all[0]) continue;
         status = lin_fail(err, LIN_NUMERIC,
-                          "after epoch %lld the weights of process %d, on %s, are not those of process 0: a processor or GPU computes "
-                          "wrongly, or the machines have other mathematical libraries; the last checkpoint is of the epoch before",
+                          "after epoch %lld the weights of process %d, on %s, are not those of process 0: a processor or GPU "
+                          "computes wrongly, or the machines have other mathematical libraries; the last checkpoint is of the "
+                          "epoch before",
                           epoch + 1, r, comm->peers[r].host);
         comm->agreed = 1;
     }

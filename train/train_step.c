@@ -8,7 +8,7 @@
 #include "score/edit.h"
 #include "train/train_internal.h"
 
-/* ---- buffers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------------------------------------- */
 
 static int round_up(int n, int quantum) { return (n + quantum - 1) / quantum * quantum; }
 
@@ -108,8 +108,8 @@ static int list_buffers(lin_train_device *v, const lin_train_data *d, buffer lis
     return v->ops->on_host ? BUFFERS - 2 : BUFFERS;
 }
 
-lin_status lin_train_device_create(lin_train_device *v, const lin_train_data *d, int ranks, lin_model *model, const lin_optimizer *optimizer,
-                                   lin_error *err)
+lin_status lin_train_device_create(lin_train_device *v, const lin_train_data *d, int ranks, lin_model *model,
+                                   const lin_optimizer *optimizer, lin_error *err)
 {
     const lin_config *c = &model->config;
     const lin_params *params = &model->params;
@@ -141,7 +141,8 @@ lin_status lin_train_device_create(lin_train_device *v, const lin_train_data *d,
     status = lin_activations_create(ops, v->exec, c, v->most.rows, v->most.longest_rows, 1, &v->activations, err);
     if (status == LIN_OK) status = lin_weights_create(ops, v->exec, c, params, v->values, NULL, 1, &v->weights, err);
     if (status == LIN_OK && optimizer->average)
-        status = lin_weights_create(ops, v->exec, c, params, optimizer->device + 2 * params->n_elements, NULL, 0, &v->averaged, err);
+        status =
+            lin_weights_create(ops, v->exec, c, params, optimizer->device + 2 * params->n_elements, NULL, 0, &v->averaged, err);
     return status;
 }
 
@@ -162,7 +163,7 @@ void lin_train_device_free(lin_train_device *v, const lin_train_data *d)
     lin_free(v->host_losses);
 }
 
-/* ---- batches ---------------------------------------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------------------------------------- */
 
 // Rounds the sizes up and adds padding utterances: the first gets all padding rows, with more labels than frames, so that CTC
 // gives it neither loss nor gradient.
@@ -205,8 +206,8 @@ static void draw(const lin_train_device *v, const lin_train_data *d, lin_train_b
 }
 
 // Fills a block with utterances picked[0..n-1] of a list. In training the caller fills the rest of it.
-static lin_train_shape assemble(const lin_train_device *v, const lin_train_data *d, lin_train_block *host, const lin_train_list *list,
-                                const int *picked, int n)
+static lin_train_shape assemble(const lin_train_device *v, const lin_train_data *d, lin_train_block *host,
+                                const lin_train_list *list, const int *picked, int n)
 {
     const int for_training = list == &d->train;
     int n_masks = 0;
@@ -266,7 +267,7 @@ static lin_batch gather(lin_train_device *v, const lin_train_shape *s, int mel_b
                        .istd = v->ones};
 }
 
-/* ---- one step --------------------------------------------------------------------------------------------------------------- */
+/* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct asked {
     lin_train_run *run;
@@ -305,7 +306,8 @@ static void compute(void *context)
     batch.n_inner = o->n_inner;
     lin_network_forward(v->weights, v->activations, v->exec, &batch, v->logp);
     const int part = lin_train_rank(&r->parallel) * lin_train_step_batches(o) + a->number;
-    compute_ctc(v, v->losses + (size_t)part * (size_t)v->most.items, v->dlogits, &rows, c->outputs, o->label_smoothing, v->block.scale);
+    compute_ctc(v, v->losses + (size_t)part * (size_t)v->most.items, v->dlogits, &rows, c->outputs, o->label_smoothing,
+                v->block.scale);
     for (int i = 0; i < o->n_inner; i++) {
         float *dlogits = v->dlogits + (size_t)(1 + i) * (size_t)v->most.rows * (size_t)c->outputs;
         inner[i] = (lin_inner){.layer = o->inner_layers[i], .dlogits = dlogits};
@@ -321,7 +323,8 @@ static void compute(void *context)
         const lin_segments all = {
             .B = v->parts * v->most.items, .rows = a->all_rows, .longest = a->all_rows, .offsets = v->block.all_offsets};
         const size_t own = (size_t)(lin_train_step_batches(o) * v->most.items) * sizeof *v->losses;
-        if (r->parallel.comm && !lin_parallel_end(&r->parallel, v->losses, own)) return; // the weights stay those of the step before
+        if (r->parallel.comm && !lin_parallel_end(&r->parallel, v->losses, own))
+            return; // the weights stay those of the step before
         ops->tally_losses(v->exec, v->tally, v->losses, &all, v->block.all_label_offsets);
     }
     lin_optimizer_step(r->optimizer, v->exec, v->values, v->gradients, v->block.adam, v->tally);
@@ -374,11 +377,12 @@ static uint64_t draw_skipped(const lin_train_run *r)
     return skipped;
 }
 
-// The processes' batches have different shapes, and a graph of one would meet operations outside of graphs of another. With layers
-// left out, there would be too many graphs.
+// The processes' batches have different shapes, and a graph of one would meet operations outside of graphs of another. With
+// layers left out, there would be too many graphs.
 static void launch(lin_train_run *r, asked *a)
 {
-    const int key[LIN_GRAPH_KEY] = {a->shape.B, a->shape.rows, a->shape.longest_joined, a->shape.longest, 2 * a->number + a->last};
+    const int key[LIN_GRAPH_KEY] = {a->shape.B, a->shape.rows, a->shape.longest_joined, a->shape.longest,
+                                    2 * a->number + a->last};
     if (r->parallel.comm || a->skipped) compute(a);
     else lin_graphs_run(&r->device.graphs, r->device.ops, r->device.exec, key, compute, a);
 }
@@ -416,7 +420,7 @@ void lin_train_step(lin_train_run *r, const lin_batches *plan, int from, int to,
     }
 }
 
-/* ---- measuring -------------------------------------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct measuring {
     const lin_train_run *run;
@@ -431,7 +435,8 @@ static void count_wrong(void *context, int b, int thread)
     const lin_train_item *it = &m->run->data.dev.items[m->picked[b]];
     const int V = m->run->model->config.outputs;
     const float *logp = m->run->device.host_logp + (size_t)m->offsets[b] * (size_t)V;
-    m->measured[b] = (lin_train_measured){m->run->device.host_losses[b], lin_edit_greedy(logp, it->rows, V, it->labels, it->n_labels)};
+    m->measured[b] =
+        (lin_train_measured){m->run->device.host_losses[b], lin_edit_greedy(logp, it->rows, V, it->labels, it->n_labels)};
 }
 
 lin_status lin_train_measure(lin_train_run *r, const int *picked, int n, lin_train_measured *measured, lin_error *err)

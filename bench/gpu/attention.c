@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 
-/* ---- limits ----------------------------------------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct product {
     gpu_bench *b;
@@ -64,7 +64,7 @@ void gpu_part_peak(gpu_bench *b)
     }
 }
 
-/* ---- attention over lengths ------------------------------------------------------------------------------------------------- */
+/* ---- attention over lengths ------------------------------------------------------------------------------------------------ */
 
 enum { LSH_CHUNK = 32, LSH_ROTATIONS = 32 }; /* at most 64 buckets */
 
@@ -130,8 +130,8 @@ static void lsh_backward(const attention *a)
     a->b->ops->lsh_backward(a->b->exec, a->dqkv, a->dy, a->qkv, a->y, a->lse, a->order, &a->segments, &a->lsh, H, E, a->causal);
 }
 
-/* What the paper's figure 1 compares, and linear attention with decays (causal only); the first is the part "attention", the others
- * are "rivals". */
+/* What the paper's figure 1 compares, and linear attention with decays (causal only); the first is the part "attention", the
+ * others are "rivals". */
 static const struct {
     const char *who;
     void (*forward)(const attention *a), (*backward)(const attention *a);
@@ -241,7 +241,7 @@ void gpu_part_rivals(gpu_bench *b)
                 if (!sweep_length(b, form, rows / n, n, causal)) break;
 }
 
-/* ---- CTC -------------------------------------------------------------------------------------------------------------------- */
+/* ---- CTC ------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct ctc {
     gpu_bench *b;

@@ -1,7 +1,7 @@
 /*
  * gpu.h - shared by the parts of the GPU benchmark: an open backend, memory, the clock, and lines of results.
  *
- *   bench_gpu PART [--device cuda] [--precision tf32] [--seconds 60] [--quick] ...       one JSON object a line on standard output
+ *   bench_gpu PART [--device cuda] [--precision tf32] [--seconds 60] [--quick] ...       JSON, an object a line
  *   bench_gpu table FOLDER                                                               Markdown of FOLDER's *.jsonl
  *
  * gpu.sh runs the parts; each is a separate process, so that a failure affects no other part. Nothing here includes a CUDA

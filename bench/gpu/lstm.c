@@ -86,7 +86,8 @@ static void measure(gpu_bench *b, int B, int T)
                   {&l.bias, N, 0.03},           {&l.dh, rows * K, 1},         {&l.packed_w, b->ops->weight_size(N, K), 0},
                   {&l.gates, rows * N, 1},      {&l.h, rows * K, 0},          {&l.packed_w_dx, b->ops->weight_size(K, N), 0},
                   {&l.cells, rows * K, 0},      {&l.dgates, rows * N, 0},     {&l.packed_R, DIRECTIONS * pitch(b, 4 * U, U), 0},
-                  {&l.dx, rows * K, 0},         {&l.dw, (size_t)N * K, 0},    {&l.packed_R_dx, DIRECTIONS * pitch(b, U, 4 * U), 0},
+                  {&l.dx, rows * K, 0},         {&l.dw, (size_t)N * K, 0},
+                  {&l.packed_R_dx, DIRECTIONS * pitch(b, U, 4 * U), 0},
                   {&l.dR, (size_t)N * U, 0},    {&l.dbias, N, 0}};
     enum { BLOCKS = sizeof blocks / sizeof *blocks };
     for (int i = 0; i < BLOCKS; i++)

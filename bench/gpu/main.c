@@ -20,7 +20,7 @@ double gpu_now(void) { return bench_now(); }
 
 int gpu_late(const gpu_bench *b) { return bench_now() > b->deadline; }
 
-/* ---- backend and memory ----------------------------------------------------------------------------------------------------- */
+/* ---- backend and memory ---------------------------------------------------------------------------------------------------- */
 
 static size_t free_bytes(const gpu_bench *b)
 {
@@ -80,7 +80,7 @@ double gpu_memory_mib(const gpu_bench *b)
     return b->free_before ? ((double)b->free_before - (double)free_bytes(b)) / (1 << 20) : -1;
 }
 
-/* ---- the clock -------------------------------------------------------------------------------------------------------------- */
+/* ---- the clock ------------------------------------------------------------------------------------------------------------- */
 
 static double batch_seconds(gpu_bench *b, void (*run)(void *), void *context, int n)
 {
@@ -116,7 +116,7 @@ double gpu_clock(gpu_bench *b, void (*run)(void *context), void *context)
     return bench_quantile(time, TRIALS, 0.5);
 }
 
-/* ---- lines of results ------------------------------------------------------------------------------------------------------- */
+/* ---- lines of results ------------------------------------------------------------------------------------------------------ */
 
 static void quoted(const char *text)
 {
@@ -161,7 +161,7 @@ int gpu_utterance_frames(uint64_t seed, int i)
     return frames < SHORTEST ? SHORTEST : frames > LONGEST ? LONGEST : frames;
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------------------ */
+/* ---- the program ----------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -176,10 +176,11 @@ enum { PARTS = sizeof parts / sizeof *parts };
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|cut|plan [--device D] [--precision fp32|tf32|bf16]\n"
-            "                 [--causal 0|1] [--batch-frames N] [--rows N] [--hours N] [--seconds N] [--file FILE] [--source FILE] [--quick]\n"
-            "       bench_gpu table FOLDER\n");
+    fprintf(stderr, "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|cut|plan [--device D] [--precision "
+                    "fp32|tf32|bf16]\n"
+                    "                 [--causal 0|1] [--batch-frames N] [--rows N] [--hours N] [--seconds N] [--file FILE] "
+                    "[--source FILE] [--quick]\n"
+                    "       bench_gpu table FOLDER\n");
     return 2;
 }
 

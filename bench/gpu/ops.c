@@ -122,7 +122,8 @@ static void run(void *context)
     case ATTENTION: ops->attention_forward(exec, s->x[1], s->qkv, &j->segments, H, E, causal, NULL, 0); break;
     case OUT: linear(j, s->x[1], s->x[0], C, C, LIN_LINEAR); break;
     case ADD_NORM:
-        ops->add_dropout_norm_forward(exec, s->x[2], s->x[3], s->stats, s->x[0], s->x[1], j->ones, j->values, rows, C, &j->dropout);
+        ops->add_dropout_norm_forward(exec, s->x[2], s->x[3], s->stats, s->x[0], s->x[1], j->ones, j->values, rows, C,
+                                      &j->dropout);
         break;
     case FF1: linear(j, s->f[0], s->x[0], F, C, LIN_RELU); break;
     case DROPOUT: ops->dropout(exec, s->f[1], s->f[0], count * F, &j->dropout); break;
@@ -160,7 +161,7 @@ static void run(void *context)
     }
 }
 
-/* ---- the data of the operations --------------------------------------------------------------------------------------------- */
+/* ---- the data of the operations -------------------------------------------------------------------------------------------- */
 
 static void *kept(job *j, void *block)
 {
@@ -243,7 +244,8 @@ static void make_parameters(job *j)
         offsets[i] = t->offset;
         decay[i] = (unsigned char)t->decay;
         for (int transposed = 0; t->k && transposed < 2; transposed++) {
-            j->packing[j->n_packing++] = (lin_packing){.from = t->offset, .to = to, .n = t->n, .k = t->k, .transposed = transposed};
+            j->packing[j->n_packing++] =
+                (lin_packing){.from = t->offset, .to = to, .n = t->n, .k = t->k, .transposed = transposed};
             const size_t size = transposed ? b->ops->weight_size(t->k, t->n) : b->ops->weight_size(t->n, t->k);
             to += (size + 15) / 16 * 16;
         }

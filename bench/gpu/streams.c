@@ -50,7 +50,8 @@ typedef struct trial {
 static int enough_memory(const gpu_bench *b, double bytes)
 {
     lin_device device;
-    return strcmp(b->ops->name, "cuda") != 0 || !lin_device_get(b->ops->device, &device) || bytes < 0.8 * (double)device.free_bytes;
+    return strcmp(b->ops->name, "cuda") != 0 || !lin_device_get(b->ops->device, &device) ||
+           bytes < 0.8 * (double)device.free_bytes;
 }
 
 // n streams, chunk frames per tick, for about `seconds`. 0: not enough memory for them.
@@ -149,7 +150,8 @@ void gpu_part_streams(gpu_bench *b)
     gpu_must(lin_backend_open(b->device, b->precision, &b->ops, &err), &err);
     gpu_must(lin_model_create(&config, &features, NULL, 1, &model, &err), &err);
     gpu_must(lin_encoder_create(model, b->ops, &encoder, &err), &err);
-    const int n_chunks = b->quick && b->rows ? 1 : 4; // --quick --rows N: that many streams, of which bench/gpu_bytes.sh counts a tick
+    const int n_chunks = b->quick && b->rows ? 1 : 4; // --quick --rows N: that many streams, of which bench/gpu_bytes.sh counts a
+                                                      // tick
     for (int i = 0; i < n_chunks; i++) {
         const double now = bench_now(), left = b->deadline - now;
         if (left > 0) find_limit(b, encoder, &table, chunks[i], now + left / (n_chunks - i));

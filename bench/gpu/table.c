@@ -13,7 +13,7 @@ enum { MOST_LINES = 8192, MOST_ROWS = 256, MOST_COLUMNS = 32, LABEL = 96, LONGES
 static cJSON *lines[MOST_LINES];
 static int n_lines;
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 static const char *text(const cJSON *line, const char *name)
 {
@@ -66,7 +66,7 @@ static int read_folder(const char *folder)
     return 1;
 }
 
-/* ---- a table of one value by two labels ------------------------------------------------------------------------------------- */
+/* ---- a table of one value by two labels ------------------------------------------------------------------------------------ */
 
 typedef struct pivot {
     const char *part, *value;
@@ -176,7 +176,7 @@ static void label_batches(const cJSON *line, char *label)
 static void label_chunk(const cJSON *line, char *label) { snprintf(label, LABEL, "%.0f", number(line, "chunk_frames")); }
 static void label_streams(const cJSON *line, char *label) { snprintf(label, LABEL, "%.0f", number(line, "streams")); }
 
-/* ---- the sections ----------------------------------------------------------------------------------------------------------- */
+/* ---- the sections ---------------------------------------------------------------------------------------------------------- */
 
 // The best measured value of a limit: "copy" in GB/s, the rest in TFLOP/s. Negative: unknown.
 static double peak(const char *what)
@@ -312,11 +312,12 @@ static void print_ops(const char *precision, int causal, double rows)
     printf("| operation | calls a step | us a call | %% of the step | GB/s | %% of copy | TFLOP/s | %% of products | %% of the "
            "nearer limit |\n|---|---|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < n; i++) {
-        const double us = number(of[i], "us"), rate = 1e-3 * number(of[i], "bytes") / us, flop = 1e-6 * number(of[i], "flop") / us;
+        const double us = number(of[i], "us"), rate = 1e-3 * number(of[i], "bytes") / us,
+                     flop = 1e-6 * number(of[i], "flop") / us;
         const double of_copy = copy > 0 ? 100 * rate / copy : 0;
         const double of_products = products > 0 && number(of[i], "arithmetic") > 0 ? 100 * flop / products : 0;
-        printf("| %s | %.0f | %.1f | %.1f | %.0f | %.1f | %.1f | %.1f | %.1f |\n", text(of[i], "what"), number(of[i], "calls"), us,
-               100 * step_us(of[i]) / total, rate, of_copy, flop, of_products, of_copy > of_products ? of_copy : of_products);
+        printf("| %s | %.0f | %.1f | %.1f | %.0f | %.1f | %.1f | %.1f | %.1f |\n", text(of[i], "what"), number(of[i], "calls"),
+               us, 100 * step_us(of[i]) / total, rate, of_copy, flop, of_products, of_copy > of_products ? of_copy : of_products);
     }
 }
 
@@ -355,14 +356,16 @@ int gpu_part_table(const char *folder)
         &(pivot){.part = "streams most", .value = "streams", .scale = 1, .row = label_chunk, .column = label_who_precision});
     print_pivot("The 99th percentile in ms, by streams and frames a chunk:", "streams",
                 &(pivot){.part = "streams", .value = "p99_ms", .scale = 1, .row = label_streams, .column = label_chunk});
-    print_pivot("## A bidirectional LSTM layer: microseconds a frame\n\n"
-                "320 units a direction on 640 inputs, B utterances of 800 frames.", "",
-                &(pivot){.part = "lstm", .value = "us_per_step", .scale = 1, .row = label_what_batch, .column = label_who_precision});
+    print_pivot(
+        "## A bidirectional LSTM layer: microseconds a frame\n\n"
+        "320 units a direction on 640 inputs, B utterances of 800 frames.",
+        "", &(pivot){.part = "lstm", .value = "us_per_step", .scale = 1, .row = label_what_batch, .column = label_who_precision});
     print_pivot("## CTC: microseconds\n\nLoss and gradient, utterances of 800 frames with 100 labels, 40 outputs.", "",
                 &(pivot){.part = "ctc", .value = "us", .scale = 1, .row = label_what_rows, .column = label_who});
     if (any_of("ops"))
-        printf("\n## Operations of a training step\n\nEach alone, its buffers not in the cache. Bytes: each input read once, each "
-               "output written once.\n");
+        printf(
+            "\n## Operations of a training step\n\nEach alone, its buffers not in the cache. Bytes: each input read once, each "
+            "output written once.\n");
     // one table for every combination, in the order in which they were measured
     for (int i = 0; i < n_lines; i++)
         if (is(lines[i], "ops") && strcmp(text(lines[i], "what"), OPS_FIRST) == 0)

@@ -23,7 +23,7 @@ static int utterances_of(const gpu_bench *b)
     return n < 1 ? 1 : (int)n;
 }
 
-/* ---- data ------------------------------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------------------------------------ */
 
 // Random features of plausible size and random labels: nothing is learnt, but every step does its full work.
 void gpu_part_cache(gpu_bench *b)
@@ -76,8 +76,9 @@ void gpu_part_cut(gpu_bench *b)
         x = lin_alloc((size_t)T * (size_t)lin_dataset_mel_bins(set), sizeof *x);
         if (!x) gpu_must(lin_no_memory(&err, "an utterance", (size_t)T * sizeof *x), &err);
         lin_dataset_features(set, i, x);
-        gpu_must(lin_dataset_add(writer, lin_dataset_id(set, i), lin_dataset_speaker_name(set, lin_dataset_speaker(set, i)), x, T, labels,
-                                 U, &err), &err);
+        gpu_must(lin_dataset_add(writer, lin_dataset_id(set, i), lin_dataset_speaker_name(set, lin_dataset_speaker(set, i)), x, T,
+                                 labels, U, &err),
+                 &err);
     }
     gpu_must(lin_dataset_finish(writer, &err), &err);
     lin_dataset_close(set);
@@ -103,7 +104,7 @@ void gpu_part_plan(gpu_bench *b)
     lin_free(frames);
 }
 
-/* ---- the trainer ------------------------------------------------------------------------------------------------------------ */
+/* ---- the trainer ----------------------------------------------------------------------------------------------------------- */
 
 enum { EPOCHS = 4 };
 

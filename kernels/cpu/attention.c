@@ -38,8 +38,8 @@ static const float *gates_of(const attention_job *job, size_t row, size_t head, 
     return job->gates ? job->gates + row * *step + head : NULL;
 }
 
-// The state of a later work item, to be prefetched: the states of many streams are in memory, not in caches. NULL: none; with several
-// threads another one may run that work item.
+// The state of a later work item, to be prefetched: the states of many streams are in memory, not in caches. NULL: none; with
+// several threads another one may run that work item.
 static const float *later_state(const attention_job *job, int piece)
 {
     return !job->exec->pool && piece + AHEAD < job->B * job->H ? state_of(job, piece + AHEAD) : NULL;

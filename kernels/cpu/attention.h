@@ -9,8 +9,8 @@
  *   dv_i    = R_iᵀ φ(k_i)                                  reverse scan of R:   (φ(q), G, φ(k))
  * so no pass needs a sum across the lanes of a vector except for den and dy.y.
  *
- * With decays a_i the sums forget: S_i = a_i S_{i-1} + φ(k_i) v_iᵀ, and R_i = a_{i+1} R_{i+1} + φ(q_i) G_iᵀ; z and r likewise. The
- * gradient of log a needs nothing but the terms at hand (Yang et al. 2023, appendix C):
+ * With decays a_i the sums forget: S_i = a_i S_{i-1} + φ(k_i) v_iᵀ, and R_i = a_{i+1} R_{i+1} + φ(q_i) G_iᵀ; z and r likewise.
+ * The gradient of log a needs nothing but the terms at hand (Yang et al. 2023, appendix C):
  *   d log a_i = sum_{t>=i} φ(q_t).dφ(q_t) - φ(k_t).dφ(k_t),  where φ(q_t).dφ(q_t) = num.G + (den - eps) g = -eps g
  *
  * A block of S stays in registers over all frames of a chunk. Chunks are gathered into scratch with E padded

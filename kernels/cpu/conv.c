@@ -46,8 +46,8 @@ static void forward_piece(void *context, int b, int thread)
     if (tail && T > 0) move_tail(tail, job->x + at, T, job->C, job->K);
 }
 
-void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias, const lin_segments *segments,
-                          int C, int K, int after, float *const *tails, size_t at)
+void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias,
+                          const lin_segments *segments, int C, int K, int after, float *const *tails, size_t at)
 {
     conv_job job = {.y = y, .x = x, .w = w, .bias = bias, .offsets = segments->offsets, .C = C, .K = K, .after = after};
     job.tails = tails;
@@ -60,11 +60,13 @@ void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float 
 static void backward_block(const conv_job *job, float *dw, float *db, int first, int end)
 {
     for (int b = 0; b < job->B; b++) {
-        int start = job->offsets[b], stop = job->offsets[b + 1] < end ? job->offsets[b + 1] : end, T = job->offsets[b + 1] - start;
+        int start = job->offsets[b], stop = job->offsets[b + 1] < end ? job->offsets[b + 1] : end,
+            T = job->offsets[b + 1] - start;
         size_t at = (size_t)start * (size_t)job->C;
         for (int row = start > first ? start : first; row < stop; row += STRETCH)
-            LIN_DISPATCH(lin_conv_backward_rows)(job->y + at, dw, db, job->dy + at, job->x + at, job->w, row - start,
-                                                 (stop - row < STRETCH ? stop : row + STRETCH) - start, T, job->C, job->K, job->after);
+            LIN_DISPATCH(lin_conv_backward_rows)
+            (job->y + at, dw, db, job->dy + at, job->x + at, job->w, row - start,
+             (stop - row < STRETCH ? stop : row + STRETCH) - start, T, job->C, job->K, job->after);
     }
 }
 
@@ -82,7 +84,8 @@ static void backward_piece(void *context, int piece, int thread)
 void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
                            const lin_segments *segments, int C, int K, int after)
 {
-    conv_job job = {.y = dx, .x = x, .w = w, .dy = dy, .offsets = segments->offsets, .B = segments->B, .C = C, .K = K, .after = after};
+    conv_job job = {
+        .y = dx, .x = x, .w = w, .dy = dy, .offsets = segments->offsets, .B = segments->B, .C = C, .K = K, .after = after};
     int rows = segments->rows;
     // The partial sums [K+1, C] are in the scratch of thread 0, the caller; the work items use none of their own.
     size_t size = ((size_t)K + 1) * (size_t)C, fit = LIN_SCRATCH_BYTES / (sizeof(float) * size);

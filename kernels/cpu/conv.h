@@ -54,13 +54,15 @@ void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const flo
                              int T, int C, int K, int after)
 {
     size_t stride = (size_t)C;
-    const int lag = K - 1 - after, end = first + rows, inner = end < T - after ? end : T - after; // rows lag .. inner-1 have all taps
+    // rows lag .. inner-1 have all taps
+    const int lag = K - 1 - after, end = first + rows, inner = end < T - after ? end : T - after;
     for (int c = 0; c < C; c += LIN_WIDTH) {
         int n = C - c < LIN_WIDTH ? C - c : LIN_WIDTH, t = first;
         vf b = LIN_NAME(columns)(bias + c, n);
         LIN_NAME(fetch_column)(x + c, first, rows, T, stride);
         LIN_NAME(fetch_column_to_write)(y + c, first, rows, T, stride);
-        for (; t < end && t < lag; t++) LIN_NAME(conv_edge_row)(y + c, x + c, w + c, b, tail ? tail + c : NULL, t, T, C, K, after, n);
+        for (; t < end && t < lag; t++)
+            LIN_NAME(conv_edge_row)(y + c, x + c, w + c, b, tail ? tail + c : NULL, t, T, C, K, after, n);
         for (; n == LIN_WIDTH && t + 4 <= inner; t += 4) {
             const float *from = x + (size_t)(t - lag) * stride + c, *taps = w + c;
             vf sum0 = b, sum1 = b, sum2 = b, sum3 = b;
@@ -102,7 +104,8 @@ LIN_INLINE void LIN_NAME(conv_dx_row)(float *dx, const float *dy, const float *w
 }
 
 /* n <= LIN_WIDTH columns of dx for frames t .. end-1 of an utterance of T: dx[t] = dy[t] + sum_j w[j] dy[t+K-1-after-j]. */
-LIN_INLINE void LIN_NAME(conv_dx)(float *dx, const float *dy, const float *w, int t, int end, int T, int C, int K, int after, int n)
+LIN_INLINE void LIN_NAME(conv_dx)(float *dx, const float *dy, const float *w, int t, int end, int T, int C, int K, int after,
+                                  int n)
 {
     size_t stride = (size_t)C;
     const int lag = K - 1 - after;
@@ -155,7 +158,8 @@ LIN_INLINE void LIN_NAME(conv_dw_row)(vf *sums, const float *dy, const float *x,
 
 /* dw[j] of up to 8 consecutive taps over frames t0 .. t1-1 of an utterance of T: += sum_t dy[t] x[t-lag+j]; lag, which may be
  * negative, is K-1-after minus the number of the first tap. */
-LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, int t0, int t1, int T, int lag, int taps, int C, int n)
+LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, int t0, int t1, int T, int lag, int taps, int C,
+                                  int n)
 {
     size_t stride = (size_t)C;
     const int inner = t1 < T + lag - taps + 1 ? t1 : T + lag - taps + 1; // frames lag .. inner-1 have all taps
@@ -182,7 +186,8 @@ LIN_INLINE void LIN_NAME(conv_dw)(float *dw, const float *dy, const float *x, in
     }
 }
 
-/* dx of frames t0 .. t1-1 of an utterance of T frames, and their part of dw and db; pointers are to the start of the utterance. */
+/* dx of frames t0 .. t1-1 of an utterance of T frames, and their part of dw and db;
+ * pointers are to the start of the utterance. */
 void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0,
                                       int t1, int T, int C, int K, int after);
 void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0,

@@ -3,8 +3,8 @@
  *
  * Internal to kernels/cpu/; other code calls through the table of lin_ops_cpu() (kernels/ops.h).
  *
- * Instruction sets. A file of hot loops foo.h is included by three small sources foo_portable.c, foo_avx2.c and foo_avx512.c, which
- * define LIN_SUFFIX and their vectors; foo.c has the threads and picks one at run time:
+ * Instruction sets. A file of hot loops foo.h is included by three small sources foo_portable.c, foo_avx2.c and foo_avx512.c,
+ * which define LIN_SUFFIX and their vectors; foo.c has the threads and picks one at run time:
  *
  *   // foo_avx2.c                                   // foo.c
  *   #define LIN_SUFFIX avx2                          LIN_DISPATCH_DECLARE(void, foo_rows, (float *y, int rows));
@@ -12,10 +12,10 @@
  *   // foo.h
  *   void LIN_NAME(foo_rows)(float *y, int rows) { ... }
  *
- * The Makefile compiles *_avx2.c, *_avx512.c and *_avx512bf16.c for their instruction set with -ffp-contract=fast, and leaves them
- * out if the machine is not an x86-64; *_neonbf16.c likewise for arm64, whose other files have NEON by default. Between instruction
- * sets results may differ in the last bits. Within one they never depend on the number of rows, splits into calls, or number of
- * threads.
+ * The Makefile compiles *_avx2.c, *_avx512.c and *_avx512bf16.c for their instruction set with -ffp-contract=fast, and leaves
+ * them out if the machine is not an x86-64; *_neonbf16.c likewise for arm64, whose other files have NEON by default. Between
+ * instruction sets results may differ in the last bits. Within one they never depend on the number of rows, splits into calls, or
+ * number of threads.
  */
 #ifndef LIN_KERNELS_CPU_CPU_H
 #define LIN_KERNELS_CPU_CPU_H
@@ -26,13 +26,13 @@
 #include "base/pool.h"
 #include "kernels/ops.h"
 
-/* ---- execution context ---------------------------------------------------------------------------------------------------- */
+/* ---- execution context ----------------------------------------------------------------------------------------------------- */
 
 /* Scratch of each thread, 64-byte aligned, not zeroed. A work item owns it while it runs; nothing in it is kept for the next. */
 enum { LIN_SCRATCH_BYTES = 1 << 20 };
 
-/* States that an operation to come will read, which products prefetch beside their sums: `count` floats at states[b] + at, of which
- * `done` are on their way, and those of the utterances after b. */
+/* States that an operation to come will read, which products prefetch beside their sums: `count` floats at states[b] + at, of
+ * which `done` are on their way, and those of the utterances after b. */
 typedef struct lin_expected {
     float *const *states;
     int B, b;
@@ -51,7 +51,7 @@ static inline void *lin_scratch(const lin_exec *exec, int thread)
     return exec->scratch + (size_t)thread * LIN_SCRATCH_BYTES;
 }
 
-/* ---- instruction sets ----------------------------------------------------------------------------------------------------- */
+/* ---- instruction sets ------------------------------------------------------------------------------------------------------ */
 
 typedef enum lin_isa { LIN_ISA_PORTABLE, LIN_ISA_AVX2, LIN_ISA_AVX512 } lin_isa;
 
@@ -67,20 +67,20 @@ lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err);
 #define LIN_NAME(function) LIN_PASTE(function, LIN_SUFFIX)
 
 #if defined(__x86_64__)
-#define LIN_DISPATCH_DECLARE(type, function, arguments)                                                                            \
-    type function##_portable arguments;                                                                                            \
-    type function##_avx2 arguments;                                                                                                \
+#define LIN_DISPATCH_DECLARE(type, function, arguments)                                                                          \
+    type function##_portable arguments;                                                                                          \
+    type function##_avx2 arguments;                                                                                              \
     type function##_avx512 arguments
-#define LIN_DISPATCH(function)                                                                                                     \
-    (lin_cpu_level() == LIN_ISA_AVX512 ? function##_avx512                                                                         \
-     : lin_cpu_level() == LIN_ISA_AVX2 ? function##_avx2                                                                           \
+#define LIN_DISPATCH(function)                                                                                                   \
+    (lin_cpu_level() == LIN_ISA_AVX512 ? function##_avx512                                                                       \
+     : lin_cpu_level() == LIN_ISA_AVX2 ? function##_avx2                                                                         \
                                        : function##_portable)
 #else
 #define LIN_DISPATCH_DECLARE(type, function, arguments) type function##_portable arguments
 #define LIN_DISPATCH(function) (function##_portable)
 #endif
 
-/* ---- the operations, described in kernels/ops_table.h ----------------------------------------------------------------------- */
+/* ---- the operations, described in kernels/ops_table.h ---------------------------------------------------------------------- */
 
 #define LIN_REAL float
 #define LIN_OP(name) lin_cpu_##name
@@ -96,8 +96,8 @@ lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err);
  * in order. */
 size_t lin_cpu_bf16_weight_size(int n, int k);
 void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
-void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
-                                 int k, lin_activation act);
+void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows,
+                                 int n, int k, lin_activation act);
 /* Sums over rows 2t and 2t+1 run in order, 384 rows are summed before they are added to dw; db sums dy as it is, in fp32. */
 void lin_cpu_bf16_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n,
                                          int k);
@@ -108,7 +108,7 @@ void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const 
                                 const float *gates, const float *packed, const lin_segments *segments, int U, int directions);
 #endif
 
-/* ---- shared by elementwise.c and norm.c ------------------------------------------------------------------------------------- */
+/* ---- shared by elementwise.c and norm.c ------------------------------------------------------------------------------------ */
 
 /* A dropout in the form that the loops use. If nothing is dropped: threshold 0, scale 1. */
 typedef struct lin_cpu_mask {

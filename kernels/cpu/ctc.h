@@ -90,7 +90,8 @@ LIN_INLINE void LIN_NAME(put)(float *m, int32_t *e, LIN_NAME(pair) y)
     vistore(e, y.e);
 }
 
-/* e^x as a pair, for x <= 0 or slightly above. Finite x below CTC_NEVER are raised to it, so that no sum of exponents overflows. */
+/* e^x as a pair, for x <= 0 or slightly above. Finite x below CTC_NEVER are raised to it,
+ * so that no sum of exponents overflows. */
 LIN_INLINE LIN_NAME(pair) LIN_NAME(exp_pair)(vf x)
 {
     vf bounded = vblend(vgt(vset((float)CTC_NEVER), x), vset((float)CTC_NEVER), x);
@@ -101,7 +102,8 @@ LIN_INLINE LIN_NAME(pair) LIN_NAME(exp_pair)(vf x)
     r = vfma(k, vset(-0x1.0bfbe8p-15f), r);
     vi whole = (vi)shifted - 0x4B400000;
     vm never = vgt(vset(-3.402823e38f), x), number = veq(x, x);
-    LIN_NAME(pair) y = {vblend(never, (vf){0}, vexp_reduced(r)), viblend(never, viset(CTC_ZERO), viblend(number, whole, (vi){0}))};
+    LIN_NAME(pair)
+    y = {vblend(never, (vf){0}, vexp_reduced(r)), viblend(never, viset(CTC_ZERO), viblend(number, whole, (vi){0}))};
     return y;
 }
 
@@ -122,7 +124,8 @@ static void LIN_NAME(clear_row)(const LIN_NAME(ctc_job) *job, LIN_NAME(ctc_row) 
     }
 }
 
-/* First and one past the last u of the vectors that hold live states of frame t; sets the vectors around them in `row` to zero. */
+/* First and one past the last u of the vectors that hold live states of frame t;
+ * sets the vectors around them in `row` to zero. */
 LIN_INLINE void LIN_NAME(band)(const LIN_NAME(ctc_job) *job, int t, LIN_NAME(ctc_row) row, int *from, int *to)
 {
     int low = job->U - job->T + t, high = job->U < t ? job->U : t;
@@ -158,7 +161,8 @@ static void LIN_NAME(alpha_step)(const LIN_NAME(ctc_job) *job, LIN_NAME(ctc_row)
         LIN_NAME(pair) last = LIN_NAME(get)(before.lm + u - 1, before.le + u - 1);
         LIN_NAME(put)(now.bm + u, now.be + u, LIN_NAME(times)(LIN_NAME(plus)(B, last), blank));
         last.e += viload(job->skip + u);
-        LIN_NAME(put)(now.lm + u, now.le + u, LIN_NAME(times)(LIN_NAME(plus3)(L, B, last), LIN_NAME(label_probability)(job, t, u)));
+        LIN_NAME(put)
+        (now.lm + u, now.le + u, LIN_NAME(times)(LIN_NAME(plus3)(L, B, last), LIN_NAME(label_probability)(job, t, u)));
     }
 }
 

@@ -113,8 +113,8 @@ static float spoken(const lin_acoustics *a, const unsigned char *codes, const fl
 static void add_voices(float *y, const lin_acoustics *a, int t, int first, int n, int D)
 {
     for (int v = 0; v < a->n_voices; v++) {
-        const lin_voice *voice = &a->voices[v];
-        const unsigned char *codes = voice->codes + (size_t)lin_voice_frame(voice, t) * (size_t)D;
+        const lin_acoustics_voice *voice = &a->voices[v];
+        const unsigned char *codes = voice->codes + (size_t)lin_acoustics_voice_frame(voice, t) * (size_t)D;
         for (int i = 0; i < n; i++) y[i] += voice->scale * power_of(codes, voice->steps, first + i, D);
     }
 }
@@ -142,7 +142,8 @@ static void hear(float *x, const lin_gather *item, int T, int D)
             for (int i = 0; i < n; i++) {
                 const int d = first + i;
                 if (noise > 0 || hiss[d] > 0) {
-                    const float root = lin_acoustics_root(a, spread[d], (uint64_t)t * (uint64_t)D + (uint64_t)d), g = root * root * root;
+                    const float root = lin_acoustics_root(a, spread[d], (uint64_t)t * (uint64_t)D + (uint64_t)d),
+                                g = root * root * root;
                     y[i] = pass[d] * (y[i] + noise * shapes[shape * D + d] * g) + hiss[d] * g;
                 } else {
                     y[i] *= pass[d];
@@ -193,7 +194,8 @@ static void carry_piece(void *context, int b, int thread)
 {
     const carry_job *job = context;
     (void)thread;
-    const size_t width = (size_t)job->width, row = width * sizeof(float), have = (size_t)job->have[b], keep = (size_t)job->keep[b];
+    const size_t width = (size_t)job->width, row = width * sizeof(float), have = (size_t)job->have[b],
+                 keep = (size_t)job->keep[b];
     const size_t fresh = (size_t)(job->in_offsets[b + 1] - job->in_offsets[b]);
     float *y = job->y + (size_t)job->out_offsets[b] * width, *tail = have + keep ? job->tails[b] + job->at : NULL;
     if (have) memcpy(y, tail, have * row);

@@ -8,7 +8,7 @@
 
 size_t lin_cpu_weight_size(int n, int k) { return (size_t)lin_round_up(n, LIN_COLUMN_GROUP) * (size_t)k; }
 
-/* ---- packing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct pack_job {
     lin_exec *exec;
@@ -91,7 +91,7 @@ void lin_cpu_weights_pack(lin_exec *exec, float *packed, const float *values, co
     lin_pack_panels(exec, packed, values, items, n_items, lin_panel(), pack_panel, pack_panel_transposed);
 }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct forward_job {
     lin_exec *exec;
@@ -126,7 +126,7 @@ void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const floa
     lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
 }
 
-/* ---- backward: weights ------------------------------------------------------------------------------------------------------ */
+/* ---- backward: weights ----------------------------------------------------------------------------------------------------- */
 
 typedef struct weight_job {
     lin_exec *exec;

@@ -72,15 +72,15 @@ void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const l
 /* A product below this many multiply-adds (30 us on one core of 2024) may be done before another thread wakes up. */
 enum { LIN_THREAD_WORK = 1 << 22 };
 
-/* y [rows, n] = act(x [rows, k] wᵀ + bias) on the calling thread. expected: what to prefetch meanwhile, where nothing that the product
- * itself needs is; may be NULL. */
+/* y [rows, n] = act(x [rows, k] wᵀ + bias) on the calling thread. expected: what to prefetch meanwhile, where nothing that the
+ * product itself needs is; may be NULL. */
 LIN_DISPATCH_DECLARE(void, lin_linear_rows,
-                     (float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, lin_activation act,
-                      lin_expected *expected));
+                     (float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
+                      lin_activation act, lin_expected *expected));
 
 /* y [rows, n] = x [rows, k] wᵀ on the calling thread, the same bits; `backwards`: a few rows pass over the weights from the last
- * column to the first. If weights that do not fit into a cache are read again and again, every other time backwards, then those in
- * the cache are read first, and do not have to be replaced. */
+ * column to the first. If weights that do not fit into a cache are read again and again, every other time backwards, then those
+ * in the cache are read first, and do not have to be replaced. */
 LIN_DISPATCH_DECLARE(void, lin_linear_turned,
                      (float *y, const float *x, const float *packed, int rows, int n, int k, int backwards));
 
@@ -102,8 +102,8 @@ LIN_DISPATCH_DECLARE(void, lin_linear_tile,
 void lin_linear_weight_gradient(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k,
                                 lin_tile_product *product);
 
-/* How to divide `copies` matrices dw [n, k] into tiles, so that the busiest of the threads has the least to do. An element of dw is
- * computed the same way in every tile, so the division does not change it. */
+/* How to divide `copies` matrices dw [n, k] into tiles, so that the busiest of the threads has the least to do. An element of dw
+ * is computed the same way in every tile, so the division does not change it. */
 typedef struct lin_tiling {
     int n_parts, k_parts, tile_n, tile_k;
 } lin_tiling;

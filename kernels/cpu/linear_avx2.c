@@ -33,7 +33,7 @@ typedef __m256 vec;
 
 #include "kernels/cpu/linear_body.h"
 
-/* ---- packing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------------------------------------- */
 
 // 8 rows of w [.., k] from column t on become 8 rows of the panel.
 static inline void transpose_8x8(float *to, size_t width, const float *w, size_t k)
@@ -64,5 +64,6 @@ void lin_pack_rows_avx2(float *to, const float *w, int rows, int k, int width)
         for (int t = 0; t < whole; t += 8)
             transpose_8x8(to + (size_t)t * (size_t)width + c, (size_t)width, w + (size_t)c * (size_t)k + t, (size_t)k);
     for (int t = 0; t < k; t++) // what is left
-        for (int i = t < whole ? c : 0; i < rows; i++) to[(size_t)t * (size_t)width + (size_t)i] = w[(size_t)i * (size_t)k + (size_t)t];
+        for (int i = t < whole ? c : 0; i < rows; i++)
+            to[(size_t)t * (size_t)width + (size_t)i] = w[(size_t)i * (size_t)k + (size_t)t];
 }

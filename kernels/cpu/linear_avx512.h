@@ -1,6 +1,6 @@
 /*
- * linear_avx512.h - vectors and block sizes of the matrix product for AVX-512. Included by linear_avx512.c and linear_avx512bf16.c,
- * which define vec_fma and include linear_body.h.
+ * linear_avx512.h - vectors and block sizes of the matrix product for AVX-512. Included by linear_avx512.c and
+ * linear_avx512bf16.c, which define vec_fma and include linear_body.h.
  */
 #include <immintrin.h>
 

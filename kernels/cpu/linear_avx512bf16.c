@@ -11,7 +11,7 @@
 #define PAIRS 1
 #define vec_fma(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
 
-/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 --------- */
+/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 ------- */
 
 static inline __m512i place_in_pairs(void) // 0, 16, 1, 17, ...
 {
@@ -24,7 +24,10 @@ static inline vec paired(__m512i places, vec even, vec odd)
     return (vec)_mm512_permutexvar_epi16(places, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
 }
 
-static inline __mmask16 first_lanes(int count) { return (__mmask16)(count >= LANES ? 0xFFFFu : count > 0 ? (1u << count) - 1 : 0u); }
+static inline __mmask16 first_lanes(int count)
+{
+    return (__mmask16)(count >= LANES ? 0xFFFFu : count > 0 ? (1u << count) - 1 : 0u);
+}
 
 void lin_bf16_pack_columns_avx512bf16(float *panel, const float *w, int rows, size_t ld, int columns, int width)
 {
@@ -45,8 +48,8 @@ static void pack_x(float *packed, const float *x, int rows, size_t ld, int colum
     lin_bf16_pack_columns_avx512bf16(packed, x, rows, ld, columns, PANEL);
 }
 
-// Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not NULL,
-// += the columns' sums, which are not rounded.
+// Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not
+// NULL, += the columns' sums, which are not rounded.
 static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t ld, int columns)
 {
     const __m512i places = place_in_pairs();
@@ -72,7 +75,7 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
 
 #include "kernels/cpu/linear_body.h"
 
-/* ---- rounding --------------------------------------------------------------------------------------------------------------- */
+/* ---- rounding -------------------------------------------------------------------------------------------------------------- */
 
 void lin_bf16_round_avx512bf16(float *words, const float *x, int rows, int k)
 {
@@ -96,12 +99,13 @@ void lin_bf16_round_avx512bf16(float *words, const float *x, int rows, int k)
     }
 }
 
-/* ---- packing rows of weights ------------------------------------------------------------------------------------------------ */
+/* ---- packing rows of weights ----------------------------------------------------------------------------------------------- */
 
 // Up to 32 floats, the others zero, as 16 words.
 static inline vec words_of(const float *x, int count)
 {
-    const vec low = _mm512_maskz_loadu_ps(first_lanes(count), x), high = _mm512_maskz_loadu_ps(first_lanes(count - LANES), x + LANES);
+    const vec low = _mm512_maskz_loadu_ps(first_lanes(count), x),
+              high = _mm512_maskz_loadu_ps(first_lanes(count - LANES), x + LANES);
     return (vec)_mm512_cvtne2ps_pbh(high, low);
 }
 

@@ -6,7 +6,7 @@
 
 size_t lin_cpu_bf16_weight_size(int n, int k) { return lin_cpu_weight_size(n, lin_bf16_words(k)); }
 
-/* ---- packing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------------------------------------- */
 
 static void pack_panel(float *packed, const float *w, int n, int k, int piece, int whole_panel)
 {
@@ -28,7 +28,7 @@ void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *value
     lin_pack_panels(exec, packed, values, items, n_items, LIN_PANEL, pack_panel, pack_panel_transposed);
 }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct forward_job {
     lin_exec *exec;
@@ -48,8 +48,8 @@ static void forward_piece(void *context, int piece, int thread)
                               lin_bf16_words(job->k), job->act, job->exec->pool ? NULL : &job->exec->expected);
 }
 
-void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
-                                 int k, lin_activation act)
+void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows,
+                                 int n, int k, lin_activation act)
 {
     forward_job job = {exec, y, x, packed, bias, rows, n, k, 64, act};
     const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < 2 * LIN_THREAD_WORK ? 1 : exec->n_threads;

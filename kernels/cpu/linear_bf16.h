@@ -28,11 +28,12 @@ void LIN_BF16(lin_bf16_round)(float *words, const float *x, int rows, int k);
 /* A panel [lin_bf16_words(k), width] of packed weights: a column of it is the words of one of the `rows` rows of w [rows, k]. */
 void LIN_BF16(lin_bf16_pack_rows)(float *panel, const float *w, int rows, int k, int width);
 
-/* A panel [lin_bf16_words(rows), width] whose words are the pairs of rows 2t and 2t+1 of w, in its first `columns` columns; rows of
- * w are ld floats apart. In both panels the other words are 0; width is 16, 32 or 48. */
+/* A panel [lin_bf16_words(rows), width] whose words are the pairs of rows 2t and 2t+1 of w, in its first `columns` columns; rows
+ * of w are ld floats apart. In both panels the other words are 0; width is 16, 32 or 48. */
 void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, size_t ld, int columns, int width);
 
-/* y [rows, n] = act(x wᵀ + bias) on the calling thread; x [rows, words] and the packed weights as above; expected as in linear.h. */
+/* y [rows, n] = act(x wᵀ + bias) on the calling thread; x [rows, words] and the packed weights as above;
+ * expected as in linear.h. */
 void LIN_BF16(lin_linear_rows)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int words,
                                lin_activation act, lin_expected *expected);
 

@@ -2,14 +2,16 @@
  * linear_body.h - the loops of the matrix product, included once per instruction set by linear_<set>.c, which defines
  *
  *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16, neonbf16 (linear_bf16.h)
- *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h), else
- *   0 vec, LANES                     a vector of LANES floats
+ *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h),
+ *                                  else 0
+ *   vec, LANES                     a vector of LANES floats
  *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b if one is NaN)
  *   vec_factor                     vec_set1, or a macro: what vec_fma takes as its a
  *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others are loaded as 0
  *   PANEL                          columns of a whole panel of packed weights: 48, or 24 (linear.h)
  *   MAIN_ROWS                      the most rows of a register block
- *   VECS_AT_ONCE                   {0, for 1 row, for 2, ... for MAIN_ROWS}: the most vectors of a panel per block of so many rows
+ *   VECS_AT_ONCE                   {0, for 1 row, for 2, ... for MAIN_ROWS}: the most vectors of a panel per block of so many
+ *                                  rows
  *   PANELS_AT_ONCE                 {0, for 1 row, ... for MAIN_ROWS - 1}: whole panels per block when only so many rows, or half
  *                                  as many, are left: few rows have too few independent sums in one panel to hide an adder's
  *                                  latency
@@ -34,7 +36,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) ||                      \
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) ||                    \
     __has_feature(undefined_behavior_sanitizer) || __has_feature(coverage_sanitizer)
 #define SANITIZED 1
 #endif
@@ -63,11 +65,11 @@ enum { GROUP_FETCHES = MAIN_ROWS * PANEL / LANES < 24 ? 8 : LINE };
 // Floats of an expected state that each step of a block prefetches: a line every 24 cycles.
 enum { EXPECTED_STEP = MAIN_ROWS * PANEL / LANES < 24 ? LINE / 4 : LINE };
 
-// `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step]; the values of the
-// next R rows are a_next further on. Each step prefetches *ahead and *expected, what a later operation reads, and advances them by
-// their steps; where there is nothing to prefetch they are in the cache, since an address that is not mapped is looked up each time.
-// `once`: there is one group of
-// rows, so no later rows find the weights in the cache; each step prefetches the weights FEW_AHEAD further on instead.
+// `steps` products of R values of a with P panels of V vectors of b. Value r of step t is a[r a_row + t a_step]; the values of
+// the next R rows are a_next further on. Each step prefetches *ahead and *expected, what a later operation reads, and advances
+// them by their steps; where there is nothing to prefetch they are in the cache, since an address that is not mapped is looked up
+// each time. `once`: there is one group of rows, so no later rows find the weights in the cache; each step prefetches the weights
+// FEW_AHEAD further on instead.
 typedef struct operands {
     const float *a, *b, *ahead, *expected;
     size_t a_row, a_step, a_next, b_panel, b_step, ahead_step, expected_step;
@@ -85,7 +87,8 @@ typedef struct result {
 } result;
 
 // `groups` times R rows. R, P, V and `once` are literals at every call, so that the sums live in registers.
-INLINE NO_MEMSET void block(const int R, const int P, const int V, const int once, int groups, const operands *from, const result *to)
+INLINE NO_MEMSET void block(const int R, const int P, const int V, const int once, int groups, const operands *from,
+                            const result *to)
 {
     const float *first = from->a;
     const size_t a_row = from->a_row, a_step = from->a_step, b_panel = from->b_panel, b_step = from->b_step;
@@ -100,8 +103,8 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
             UNROLL
             for (int v = 0; v < P * V; v++) sum[r][v] = vec_set1(0.0f);
         }
-        // Prefetch y so that it is in the cache at the end: in a narrow panel at the beginning, in a wide one a row at a time, since
-        // 24 lines at once would take up all miss buffers, and loads of b would wait for them.
+        // Prefetch y so that it is in the cache at the end: in a narrow panel at the beginning, in a wide one a row at a time,
+        // since 24 lines at once would take up all miss buffers, and loads of b would wait for them.
         const int wide = PANEL != LIN_PANEL_AVX2;
         if (R == MAIN_ROWS && !wide && from->steps >= 64) {
             UNROLL
@@ -172,19 +175,19 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
     }
 }
 
-#define BLOCK_DEFINE(R, P, V)                                                                                                      \
-    static __attribute__((noinline)) NO_MEMSET void block_##R##_##P##_##V(int groups, const operands *from, const result *to)      \
-    {                                                                                                                              \
-        if (FEW_AHEAD && R > 1 && from->once) block(R, P, V, 1, 1, from, to);                                                      \
-        else block(R, P, V, 0, groups, from, to);                                                                                  \
+#define BLOCK_DEFINE(R, P, V)                                                                                                    \
+    static __attribute__((noinline)) NO_MEMSET void block_##R##_##P##_##V(int groups, const operands *from, const result *to)    \
+    {                                                                                                                            \
+        if (FEW_AHEAD && R > 1 && from->once) block(R, P, V, 1, 1, from, to);                                                    \
+        else block(R, P, V, 0, groups, from, to);                                                                                \
     }
 BLOCKS(BLOCK_DEFINE)
 
 static void block_run(int rows, int panels, int vecs, int groups, const operands *from, const result *to)
 {
-#define BLOCK_CASE(R, P, V)                                                                                                        \
-    case (R * 16 + P) * 16 + V:                                                                                                    \
-        block_##R##_##P##_##V(groups, from, to);                                                                                   \
+#define BLOCK_CASE(R, P, V)                                                                                                      \
+    case (R * 16 + P) * 16 + V:                                                                                                  \
+        block_##R##_##P##_##V(groups, from, to);                                                                                 \
         break;
     switch ((rows * 16 + panels) * 16 + vecs) {
         BLOCKS(BLOCK_CASE)
@@ -220,8 +223,8 @@ static void panel_run(int rows, int groups, int width, const operands *all, cons
 
 // `rows` < MAIN_ROWS rows times the panels of columns first .. end-1, several panels at once if the rows alone would not fill the
 // registers.
-static void few_columns(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, int first, int end,
-                        operands from, result to)
+static void few_columns(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, int first,
+                        int end, operands from, result to)
 {
     from.a = x;
     from.once = 1;
@@ -246,7 +249,8 @@ static void few_columns(float *y, const float *x, const float *packed, const flo
     }
 }
 
-static void few_rows(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, operands from, result to)
+static void few_rows(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, operands from,
+                     result to)
 {
     few_columns(y, x, packed, bias, rows, n, k, 0, n, from, to);
 }
@@ -334,7 +338,7 @@ void LIN_NAME(lin_linear_turned)(float *y, const float *x, const float *packed, 
 }
 #endif
 
-/* ---- backward: a rectangle of dw -------------------------------------------------------------------------------------------- */
+/* ---- backward: a rectangle of dw ------------------------------------------------------------------------------------------- */
 
 // A step of a block takes ROWS_A_STEP rows of dy and x. DEPTH rows are summed in registers before they are added to dw: fixed,
 // since the bits of dw depend on it.
@@ -427,7 +431,8 @@ static int pack_cuts(float *packed, const lin_tile *tile, int cut, int first, in
     for (; cut < tile->n_cuts && tile->cuts[cut] <= first + rows; cut++) {
         if (tile->cuts[cut] <= first) continue;
         float *row = packed + (size_t)(tile->cuts[cut] - 1 - first) * MAIN_ROWS;
-        for (int i = tile->n0; i < tile->n1; i += MAIN_ROWS, row += (size_t)rows * MAIN_ROWS) memset(row, 0, MAIN_ROWS * sizeof *row);
+        for (int i = tile->n0; i < tile->n1; i += MAIN_ROWS, row += (size_t)rows * MAIN_ROWS)
+            memset(row, 0, MAIN_ROWS * sizeof *row);
     }
     return cut;
 }
@@ -459,8 +464,8 @@ static const float *look_ahead(lines *next, size_t *ahead_step)
 }
 
 // During panel p of x: the next panel, which may be the first one of the next block of rows, and a share of the next block of dy.
-// More would push out of a second-level cache of 512 KB what this block needs. Only whole blocks are prefetched, so that no address
-// is outside.
+// More would push out of a second-level cache of 512 KB what this block needs. Only whole blocks are prefetched, so that no
+// address is outside.
 static void look_from(lines *next, const lin_tile *tile, const float *x, const float *dy, int p, int panels, int whole, int more)
 {
     const int width = tile->k1 - tile->k0, last = p == panels - 1, lines_of_dy = (tile->n1 - tile->n0) / LINE;
@@ -562,7 +567,8 @@ static __attribute__((noinline)) NO_MEMSET void dw_panel_3(const result *to, con
 }
 #endif
 
-// The tiles of one panel of x; *from and *to advance to the rows that are left over. x is read in place, or where it was copied to.
+// The tiles of one panel of x; *from and *to advance to the rows that are left over.
+// x is read in place, or where it was copied to.
 static void tiles_run(operands *from, result *to, float *copy, int tiles, lines *next)
 {
 #if OWN_TILES

@@ -23,7 +23,8 @@ static inline vec factor(float s)
 
 static inline vec vec_fma(vec a, vec b, vec c)
 {
-    return (vec)vbfdotq_laneq_f32((float32x4_t)c, vreinterpretq_bf16_f32((float32x4_t)b), vreinterpretq_bf16_f32((float32x4_t)a), 0);
+    return (vec)vbfdotq_laneq_f32((float32x4_t)c, vreinterpretq_bf16_f32((float32x4_t)b), vreinterpretq_bf16_f32((float32x4_t)a),
+                                  0);
 }
 
 // Up to four floats, the others zero.
@@ -32,7 +33,7 @@ static inline vec some(const float *p, int count)
     return count >= LANES ? vec_load(p) : count > 0 ? vec_load_part(p, count) : (vec){0};
 }
 
-/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 --------- */
+/* ---- operands of the weight gradient: a word is the pair of an element of row 2t and the one below it, in row 2t + 1 ------- */
 
 static inline vec paired(vec even, vec odd)
 {
@@ -57,8 +58,8 @@ static void pack_x(float *packed, const float *x, int rows, size_t ld, int colum
     lin_bf16_pack_columns_neonbf16(packed, x, rows, ld, columns, PANEL);
 }
 
-// Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not NULL,
-// += the columns' sums, which are not rounded.
+// Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not
+// NULL, += the columns' sums, which are not rounded.
 static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t ld, int columns)
 {
     enum { VECS = MAIN_ROWS / LANES };
@@ -82,7 +83,7 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
 
 #include "kernels/cpu/linear_body.h"
 
-/* ---- rounding --------------------------------------------------------------------------------------------------------------- */
+/* ---- rounding -------------------------------------------------------------------------------------------------------------- */
 
 // Up to eight floats, the others zero, as four words.
 static inline vec words_of(const float *x, int count)
@@ -100,7 +101,7 @@ void lin_bf16_round_neonbf16(float *words, const float *x, int rows, int k)
     }
 }
 
-/* ---- packing rows of weights ------------------------------------------------------------------------------------------------ */
+/* ---- packing rows of weights ----------------------------------------------------------------------------------------------- */
 
 void lin_bf16_pack_rows_neonbf16(float *panel, const float *w, int rows, int k, int width)
 {

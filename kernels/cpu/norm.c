@@ -106,9 +106,9 @@ static void run_backward(lin_exec *exec, norm_job *job, float *dgamma, float *db
     }
 }
 
-void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db, const float *dy,
-                                 const float *more, const float *residual, const float *x, const float *stats, const float *gamma,
-                                 int rows, int C, const lin_dropout *dropout)
+void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
+                                 const float *dy, const float *more, const float *residual, const float *x, const float *stats,
+                                 const float *gamma, int rows, int C, const lin_dropout *dropout)
 {
     norm_job job = {.y = dx, .dropped = dropped, .dy = dy, .more = more, .residual = residual, .x = x, .stats = stats,
                     .gamma = gamma, .rows = rows, .C = C};

@@ -67,8 +67,8 @@ static void adam_piece(void *context, int i, int thread)
                                 job->decay[i] ? job->step->weight_decay : 0, job->step);
 }
 
-void lin_cpu_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors, const double *scale,
-                  const lin_adam_step *step, const lin_tally *tally)
+void lin_cpu_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors,
+                  const double *scale, const lin_adam_step *step, const lin_tally *tally)
 {
     optimizer_job job = {.p = p, .m = m, .v = v, .grad = grad, .offsets = tensors->offsets, .scale = scale};
     job.decay = tensors->decay;

@@ -9,7 +9,8 @@ enum {
 LIN_DISPATCH_DECLARE(void, lin_log_softmax_rows, (float *logp, const float *logits, int rows, int V));
 LIN_DISPATCH_DECLARE(void, lin_softmax_rows, (float *p, const float *logits, int rows, int V));
 LIN_DISPATCH_DECLARE(void, lin_softmax_backward_rows, (float *dlogits, const float *dp, const float *p, int rows, int V));
-LIN_DISPATCH_DECLARE(void, lin_label_smoothing_rows, (float *dlogits, const float *logp, int rows, int V, float keep, float share));
+LIN_DISPATCH_DECLARE(void, lin_label_smoothing_rows,
+                     (float *dlogits, const float *logp, int rows, int V, float keep, float share));
 LIN_DISPATCH_DECLARE(double, lin_cross_entropy_rows,
                      (float *dlogits, const float *logp, const int *targets, int rows, int V, float scale));
 

@@ -6,7 +6,7 @@
 #include <float.h>
 #include <limits.h>
 
-// ---- division of the work
+/* ---- division of the work -------------------------------------------------------------------------------------------------- */
 
 lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes, int most)
 {
@@ -41,7 +41,7 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
     return plan;
 }
 
-// ---- sums of stretches
+/* ---- sums of stretches ----------------------------------------------------------------------------------------------------- */
 
 template <int EP, int SPLIT, int BACKWARD> __global__ void __launch_bounds__(GROUP) stretch_sums(attention_job job)
 {
@@ -121,7 +121,7 @@ void lin_attention_combine(lin_exec *exec, const attention_job &job, const lin_a
     LIN_LAUNCH(exec, combine_sums, dim3(plan.heads, lin_cuda_blocks(n_elements, GROUP)), GROUP, 0, job, plan.EP, order);
 }
 
-// ---- rows
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
 template <int EP> struct forward_sizes {
     enum { group_floats = 5 * sizes<EP>::tile + sizes<EP>::sum_tile };
@@ -266,7 +266,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
         add_dot<EP>(upper, lower, x, sums + EP * sizes<EP>::sum_stride, lane);
         upper = 1 / (quad_sum(upper) + LIN_ATTENTION_EPS);
         lower = 1 / (quad_sum(lower) + LIN_ATTENTION_EPS);
-        store_result<EP>(job, (place.first + tile * TILE + (size_t)part * 16) * width + head, width, out, upper, lower, mine, lane);
+        store_result<EP>(job, (place.first + tile * TILE + (size_t)part * 16) * width + head, width, out, upper, lower, mine,
+                         lane);
     }
     if (state) store_state<EP>(r, state, job.E);
 }
@@ -287,7 +288,7 @@ static void launch_rows_of(lin_exec *exec, const attention_job &job, const lin_a
     else launch_rows<EP, SPLIT, 0>(exec, job, plan);
 }
 
-// ---- few rows of many streams
+/* ---- few rows of many streams ---------------------------------------------------------------------------------------------- */
 
 enum { STEP_WARPS = 4, STEP_ROWS = 4, STEP_MOST = 16 };
 
@@ -370,11 +371,11 @@ __global__ void __launch_bounds__(STEP_WARPS * 32) forward_step(attention_job jo
     state[E * E + lane] = z;
 }
 
-// ---- the operation
+/* ---- the operation --------------------------------------------------------------------------------------------------------- */
 
 // 0 if narrow is wanted and there are no tiles.
-static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, const lin_segments *segments, int H, int E, int causal,
-                   float *const *states, size_t at)
+static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, const lin_segments *segments, int H, int E,
+                   int causal, float *const *states, size_t at)
 {
     if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return 1;
     attention_job job = {};
@@ -416,14 +417,14 @@ static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, con
     return 1;
 }
 
-void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,
-                                float *const *states, size_t at)
+void lin_cuda_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E,
+                                int causal, float *const *states, size_t at)
 {
     forward(exec, y, NULL, qkv, segments, H, E, causal, states, at);
 }
 
-int lin_attention_forward_narrow(lin_exec *exec, float *y, bf16 *narrow_y, const float *qkv, const lin_segments *segments, int H, int E,
-                                 int causal)
+int lin_attention_forward_narrow(lin_exec *exec, float *y, bf16 *narrow_y, const float *qkv, const lin_segments *segments, int H,
+                                 int E, int causal)
 {
     return forward(exec, y, narrow_y, qkv, segments, H, E, causal, NULL, 0);
 }

@@ -6,9 +6,9 @@
  * phi(k_j). All of these are products of 64- and 32-wide matrices, computed by the tensor cores.
  *
  *   block    1 to 4 groups of 4 warps. In each step every group processes the next tile of the block's stretch of rows.
- *   tile     64 rows of one head in shared memory, E padded with zeros to EP (32 or 64). Two kinds: tiles that all warps of a group
- *            read (keys, values) are double-buffered; tiles of which a warp reads only its own 16 rows (queries) are loaded into
- *            registers at once, and their memory is then refilled.
+ *   tile     64 rows of one head in shared memory, E padded with zeros to EP (32 or 64). Two kinds: tiles that all warps of a
+ *            group read (keys, values) are double-buffered; tiles of which a warp reads only its own 16 rows (queries) are loaded
+ *            into registers at once, and their memory is then refilled.
  *   sums     (S, z) [EP+1, EP]. Each group sums its own tile into shared memory; then the threads, each of which owns a few
  *            elements of the running sums, replace these by the sums before each group's tile.
  *   stretch  if utterances are few and long, several blocks share one (utterance, head): first the sums of each stretch, then
@@ -88,7 +88,7 @@ static __device__ __forceinline__ int attention_find(attention_place *p, const a
     return 1;
 }
 
-// ---- elements and products
+/* ---- elements and products ------------------------------------------------------------------------------------------------- */
 
 // eq. 7. The fast exponential has an error of 2^-21 near 0, less than tf32's 2^-11.
 template <int SPLIT> static __device__ __forceinline__ float phi(float x) { return x > 0 ? x + 1 : SPLIT ? expf(x) : __expf(x); }
@@ -103,7 +103,7 @@ static __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// ---- tiles
+/* ---- tiles ----------------------------------------------------------------------------------------------------------------- */
 
 // Starts copying rows 0..n-1 (stride floats apart) of a head to ROWS rows of a tile, by thread `who` of MANY; zeros beyond n and
 // E.
@@ -206,8 +206,8 @@ static __host__ __device__ __forceinline__ constexpr int result_row(int c)
     return ((c >> 1) | (c >> 1 & 2) << 1) ^ (c & 1) << 1;
 }
 
-// Whether the 32 banks are each read once: by the 16 lanes of each half of a warp in multiply_rows, which reads 8 bytes a lane, and
-// by all lanes in load_rows, which reads 4.
+// Whether the 32 banks are each read once: by the 16 lanes of each half of a warp in multiply_rows, which reads 8 bytes a lane,
+// and by all lanes in load_rows, which reads 4.
 template <int EP> constexpr bool no_conflicts()
 {
     unsigned halves[2] = {}, loads[2] = {};
@@ -295,7 +295,8 @@ static __device__ __forceinline__ void add_rows(float (&out)[EP / 8][4], const f
 
 // out += own S.
 template <int EP, int SPLIT>
-static __device__ __forceinline__ void add_sums(float (&out)[EP / 8][4], const float (&own)[EP / 8][4], const float *sums, int lane)
+static __device__ __forceinline__ void add_sums(float (&out)[EP / 8][4], const float (&own)[EP / 8][4], const float *sums,
+                                                int lane)
 {
     const float *at = sums + 2 * (lane & 3) * sizes<EP>::sum_stride + (lane >> 2);
 #pragma unroll
@@ -326,7 +327,8 @@ static __device__ __forceinline__ void add_sums_transposed(float (&out)[EP / 8][
 
 // A lane's part of own . z, for its upper and its lower row.
 template <int EP>
-static __device__ __forceinline__ void add_dot(float &upper, float &lower, const float (&own)[EP / 8][4], const float *z, int lane)
+static __device__ __forceinline__ void add_dot(float &upper, float &lower, const float (&own)[EP / 8][4], const float *z,
+                                               int lane)
 {
 #pragma unroll
     for (int s = 0; s < EP / 8; s++) {
@@ -363,8 +365,8 @@ static __device__ __forceinline__ void store_rows(float *to, size_t stride, cons
 
 // The same as bf16; E is even.
 template <int EP>
-static __device__ __forceinline__ void store_narrow(bf16 *to, size_t stride, const float (&x)[EP / 8][4], float upper, float lower,
-                                                    int n, int E, int lane)
+static __device__ __forceinline__ void store_narrow(bf16 *to, size_t stride, const float (&x)[EP / 8][4], float upper,
+                                                    float lower, int n, int E, int lane)
 {
     const int g = lane >> 2, t = lane & 3;
 #pragma unroll
@@ -383,14 +385,14 @@ static __device__ __forceinline__ void store_narrow(bf16 *to, size_t stride, con
 
 // Writes them where the job wants them, from element `at` on.
 template <int EP>
-static __device__ __forceinline__ void store_result(const attention_job &job, size_t at, size_t stride, const float (&x)[EP / 8][4],
-                                                    float upper, float lower, int n, int lane)
+static __device__ __forceinline__ void store_result(const attention_job &job, size_t at, size_t stride,
+                                                    const float (&x)[EP / 8][4], float upper, float lower, int n, int lane)
 {
     if (job.out) store_rows<EP>(job.out + at, stride, x, upper, lower, n, job.E, job.wide, lane);
     if (job.narrow) store_narrow<EP>(job.narrow + at, stride, x, upper, lower, n, job.E, lane);
 }
 
-// ---- running sums
+/* ---- running sums ---------------------------------------------------------------------------------------------------------- */
 
 // The part of a group's tile that a warp sums: 16 rows of S from `row`, 8-column tiles from `column`, and z of these rows.
 template <int EP> struct partial_sums {
@@ -403,8 +405,8 @@ template <int EP> static __device__ __forceinline__ int sums_column(int warp) { 
 // p += kᵀ v over the 64 rows of two tiles, z += sum of weight[j] k_j (weight NULL: 1). The additions to p are rounded to nearest;
 // the tensor core truncates, and over many tiles that error would accumulate.
 template <int EP, int SPLIT>
-static __device__ __forceinline__ void sum_tile(partial_sums<EP> &p, const float *k, const float *v, const float *weight, int warp,
-                                                int lane)
+static __device__ __forceinline__ void sum_tile(partial_sums<EP> &p, const float *k, const float *v, const float *weight,
+                                                int warp, int lane)
 {
     const int g = lane >> 2, t = lane & 3;
     const float *ka = k + t * sizes<EP>::stride + sums_row<EP>(warp) + g,
@@ -564,7 +566,7 @@ template <int EP> static __device__ __forceinline__ void store_state(const runni
         }
 }
 
-// ---- the walk over a stretch
+/* ---- the walk over a stretch ----------------------------------------------------------------------------------------------- */
 
 // The tile of a group in a step, and its number of rows; 0 if there are no tiles left.
 typedef struct tile_walk {
@@ -602,9 +604,9 @@ typedef struct tile_source {
 // terms [., 2] (NULL: none) holds 1/d_i, by which y_i is multiplied, and c_i, the weight of x_i in z. `tiles` holds two pairs of
 // tiles and `scales` two pairs of 64 floats per group, sums one tile of sums; group_floats is the distance between groups.
 template <int EP, int SPLIT>
-static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *tiles, float *scales, float *sums, int group_floats,
-                                                   tile_source x, tile_source y, tile_source terms, int reverse, int rows, int E,
-                                                   int wide)
+static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *tiles, float *scales, float *sums,
+                                                   int group_floats, tile_source x, tile_source y, tile_source terms, int reverse,
+                                                   int rows, int E, int wide)
 {
     const tile_walk w = walk_of(rows, reverse);
     const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
@@ -641,7 +643,7 @@ static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *t
     __syncthreads();
 }
 
-// ---- sums of several stretches: attention.cu
+/* ---- sums of several stretches: attention.cu ------------------------------------------------------------------------------- */
 
 typedef enum attention_order { ORDER_FORWARD, ORDER_REVERSE, ORDER_TOTAL } attention_order;
 
@@ -668,10 +670,10 @@ void lin_attention_combine(lin_exec *exec, const attention_job &job, const lin_a
 void lin_attention_forward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
 void lin_attention_backward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
 
-// attention_forward without states that writes y as bf16 too, and attention_backward that writes dqkv only as bf16; E is even. 1 if
-// it was done, or failed with an error recorded in exec; 0 if there are no tiles for this E on this GPU.
-int lin_attention_forward_narrow(lin_exec *exec, float *y, bf16 *narrow_y, const float *qkv, const lin_segments *segments, int H, int E,
-                                 int causal);
+// attention_forward without states that writes y as bf16 too, and attention_backward that writes dqkv only as bf16; E is even. 1
+// if it was done, or failed with an error recorded in exec; 0 if there are no tiles for this E on this GPU.
+int lin_attention_forward_narrow(lin_exec *exec, float *y, bf16 *narrow_y, const float *qkv, const lin_segments *segments, int H,
+                                 int E, int causal);
 int lin_attention_backward_narrow(lin_exec *exec, bf16 *dqkv, const float *dy, const float *qkv, const float *y,
                                   const lin_segments *segments, int H, int E, int causal);
 

@@ -6,7 +6,7 @@
 // attention.h describes the division into tiles. The first scan stores 1/d_i and c_i for the second.
 #include "kernels/cuda/attention.h"
 
-// ---- gradients of queries
+/* ---- gradients of queries -------------------------------------------------------------------------------------------------- */
 
 // Tiles of keys and values, twice; the own rows of queries, dy and y.
 template <int EP> struct query_sizes {
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
     }
 }
 
-// ---- gradients of keys and values
+/* ---- gradients of keys and values ------------------------------------------------------------------------------------------ */
 
 // Tiles of queries and G', twice; own rows of keys and values; 1/d and c, twice.
 template <int EP> struct key_sizes {
@@ -280,7 +280,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
     }
 }
 
-// ---- the operation
+/* ---- the operation --------------------------------------------------------------------------------------------------------- */
 
 template <int EP, int SPLIT, int CAUSAL>
 static void run_backward(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan)
@@ -324,7 +324,8 @@ static int backward(lin_exec *exec, float *dqkv, bf16 *narrow, const float *dy, 
     job.H = H;
     job.E = E;
     job.wide = (E == 32 || E == 64) && lin_cuda_aligned(dqkv, dy, qkv, y);
-    const size_t group = (E <= 32 ? (size_t)query_sizes<32>::group_floats : (size_t)query_sizes<64>::group_floats) * sizeof(float);
+    const size_t group =
+        (E <= 32 ? (size_t)query_sizes<32>::group_floats : (size_t)query_sizes<64>::group_floats) * sizeof(float);
     const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, BACKWARD_GROUPS);
     job.stretch = plan.stretch;
     if (plan.groups == 0) {

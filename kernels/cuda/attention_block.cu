@@ -35,7 +35,8 @@ void lin_cuda_attention_block_forward(lin_exec *exec, float *out, float *qkv, fl
 
 void lin_cuda_attention_block_backward(lin_exec *exec, float *dx, float *dwqkv, float *dbqkv, float *dwout, const float *dy,
                                        const float *x, const float *qkv, const float *y, const float *operands, float *d_qkv,
-                                       const float *wqkv, const float *wout, const lin_segments *segments, int H, int E, int causal)
+                                       const float *wqkv, const float *wout, const lin_segments *segments, int H, int E,
+                                       int causal)
 {
     const int rows = segments->rows, C = H * E, narrow = is_narrow(exec, operands, C, E);
     const size_t count = (size_t)rows * (size_t)C;

@@ -181,6 +181,6 @@ void lin_attention_backward_general(lin_exec *exec, const attention_job &job, co
     float *matrices = (float *)lin_cuda_scratch(exec, (blocks * 2 * matrix + terms) * sizeof(float));
     if (!matrices) return;
     with_terms.terms = matrices + blocks * 2 * matrix;
-    LIN_LAUNCH(exec, backward_general, blocks, general_threads(job.E), 6 * row, with_terms, (unsigned)segments->B * (unsigned)job.H,
-               matrices, causal != 0);
+    LIN_LAUNCH(exec, backward_general, blocks, general_threads(job.E), 6 * row, with_terms,
+               (unsigned)segments->B * (unsigned)job.H, matrices, causal != 0);
 }

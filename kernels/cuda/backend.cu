@@ -25,7 +25,7 @@ struct lin_graph {
     int device;
 };
 
-/* ---- errors -------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
 
 static const char *hint_of(cudaError_t error)
 {
@@ -108,7 +108,7 @@ static lin_status report(lin_exec *exec, lin_error *err)
     return status;
 }
 
-/* ---- devices ------------------------------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------------------------------------- */
 
 static int attribute(cudaDeviceAttr name, int device)
 {
@@ -163,7 +163,7 @@ extern "C" int lin_cuda_device(int i, lin_device *device)
     return 1;
 }
 
-/* ---- execution context ---------------------------------------------------------------------------------------------------- */
+/* ---- execution context ----------------------------------------------------------------------------------------------------- */
 
 // Launched once, to check that the build has code for this GPU.
 static __global__ void answer(int *to)
@@ -239,7 +239,8 @@ int lin_cuda_allow_shared(lin_exec *exec, const void *kernel, size_t bytes, cons
     if (bytes > exec->shared_most) return lin_cuda_check(exec, cudaErrorInvalidValue, what);
     for (int i = 0; i < exec->n_allowed; i++)
         if (exec->allowed[i] == kernel) return 1;
-    if (!lin_cuda_check(exec, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)exec->shared_most), what)) {
+    if (!lin_cuda_check(exec, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)exec->shared_most),
+                        what)) {
         return 0;
     }
     if (exec->n_allowed < LIN_CUDA_ALLOWED) exec->allowed[exec->n_allowed++] = kernel;
@@ -370,7 +371,8 @@ static void upload_beside(lin_exec *exec, void *to, const void *from, size_t byt
 static void download(lin_exec *exec, void *to, const void *from, size_t bytes)
 {
     if (!lin_cuda_ready(exec)) return;
-    if (bytes) lin_cuda_check(exec, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, exec->stream), "copying from the GPU");
+    if (bytes)
+        lin_cuda_check(exec, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, exec->stream), "copying from the GPU");
     lin_cuda_check(exec, cudaStreamSynchronize(exec->stream), "waiting for the GPU");
 }
 

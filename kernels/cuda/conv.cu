@@ -45,7 +45,7 @@ static __device__ __forceinline__ float frame(const float *__restrict__ x, const
     return tail ? tail[(size_t)(K - 1 + t) * C] : 0.0f;
 }
 
-/* ---- forward ----------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 // Updates the tail after T more frames of its channel: shifts its last frames up, then appends the newest of x. STEP frames are
 // in flight at once; a row is read before any row at or below it is written.
@@ -116,11 +116,11 @@ void lin_cuda_conv_forward(lin_exec *exec, float *y, const float *x, const float
     LIN_LAUNCH(exec, conv_rows, grid, lanes * (unsigned)s.width, 0, y, x, w, bias, s, tails, at);
 }
 
-/* ---- backward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 // dx of rows t .. t+7: dy plus, in the other direction, w times dy of rows t-after .. t+7+K-1-after.
-static __device__ __forceinline__ void backward_rows(float *dx, const float *__restrict__ dy, const float *__restrict__ taps, int t,
-                                                     int end, int T, size_t C, int K, int after)
+static __device__ __forceinline__ void backward_rows(float *dx, const float *__restrict__ dy, const float *__restrict__ taps,
+                                                     int t, int end, int T, size_t C, int K, int after)
 {
     float sum[STEP], window[2 * STEP]; // window[i]: dy of row t - after + j + i, tap K-1-j
 #pragma unroll

@@ -15,9 +15,9 @@
  *   beta,  frame t not included: B[u] = GB[u] + GL[u]                  L[u] = GL[u] + GB[u+1] + GL[u+1] if it differs
  * with G = beta y of frame t+1. d loss / d logit_v = y_v - sum of alpha beta / p over the states that emit v.
  *
- * The time of ctc_paths is the number of frames times the latency of one. So a thread keeps its positions in registers, neighbours
- * exchange theirs by shuffles, warps by one barrier per frame (none if one warp holds all), and log-probabilities are loaded one
- * stretch ahead. Sequences too long for that use memory (ctc_paths_long).
+ * The time of ctc_paths is the number of frames times the latency of one. So a thread keeps its positions in registers,
+ * neighbours exchange theirs by shuffles, warps by one barrier per frame (none if one warp holds all), and log-probabilities are
+ * loaded one stretch ahead. Sequences too long for that use memory (ctc_paths_long).
  */
 #include <float.h>
 #include <math.h>
@@ -78,7 +78,7 @@ static __device__ __forceinline__ utterance utterance_of(const ctc_job &job, int
     return a;
 }
 
-/* ---- pairs ------------------------------------------------------------------------------------------------------------------- */
+/* ---- pairs ----------------------------------------------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ pair zero_pair(void)
 {
@@ -134,7 +134,7 @@ static __device__ __forceinline__ pair exp_pair(float x)
     return y;
 }
 
-/* ---- shared by both forms of the paths -------------------------------------------------------------------------------------- */
+/* ---- shared by both forms of the paths ------------------------------------------------------------------------------------- */
 
 // The sum of v over the block, in all threads. shared: one int per warp, not otherwise used before the next barrier.
 static __device__ __forceinline__ int block_sum(int v, int *shared)
@@ -210,7 +210,7 @@ static __device__ __forceinline__ pair unpacked(int m, int e)
     return p;
 }
 
-/* ---- along the frames, states in registers ---------------------------------------------------------------------------------- */
+/* ---- along the frames, states in registers --------------------------------------------------------------------------------- */
 
 // Log-probabilities of a stretch of frames: of the blank and of a thread's P labels.
 template <int P> struct stretch_logp {
@@ -405,7 +405,7 @@ template <int P, int MANY> static __global__ void __launch_bounds__(PATH_THREADS
     }
 }
 
-/* ---- along the frames, states in memory ------------------------------------------------------------------------------------- */
+/* ---- along the frames, states in memory ------------------------------------------------------------------------------------ */
 
 // A sequence of any length: the previous frame's states are read from memory. keep: the states of every frame are kept, else two
 // rows.
@@ -477,7 +477,7 @@ static __global__ void __launch_bounds__(LONG_THREADS) ctc_paths_long(ctc_job jo
     report_loss(job, blank, label);
 }
 
-/* ---- the gradient ------------------------------------------------------------------------------------------------------------ */
+/* ---- the gradient ---------------------------------------------------------------------------------------------------------- */
 
 // The share of the paths that are in a state.
 static __device__ __forceinline__ float share(int2 alpha, int2 beta, path_total total)
@@ -527,7 +527,7 @@ static __global__ void ctc_gradient(float *dlogits, ctc_job job, int tiles, cons
     }
 }
 
-/* ---- launching --------------------------------------------------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------------------------------------------------- */
 
 enum { LONG = -1 };
 
@@ -557,8 +557,8 @@ static void launch_paths(lin_exec *exec, const ctc_job &job, int form, int n, in
     else LIN_LAUNCH(exec, (ctc_paths<4, 1>), grid, threads, paths_shared(threads), job);
 }
 
-void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const lin_segments *segments, const int *labels,
-                  const int *label_offsets, int most_labels, int V, const double *scale)
+void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const lin_segments *segments,
+                  const int *labels, const int *label_offsets, int most_labels, int V, const double *scale)
 {
     const int B = segments->B, longest = segments->longest < segments->rows ? segments->longest : segments->rows;
     if (B < 1) return;
@@ -598,7 +598,7 @@ void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *log
     }
 }
 
-/* ---- the sum of the losses --------------------------------------------------------------------------------------------------- */
+/* ---- the sum of the losses ------------------------------------------------------------------------------------------------- */
 
 // One warp, which reads 32 losses at a time and adds them in order.
 static __global__ void tally_up(lin_tally *tally, const double *loss, const int *offsets, const int *label_offsets, int B)

@@ -28,7 +28,7 @@ extern "C" {
 #include "kernels/ops.h"
 }
 
-/* ---- execution context ---------------------------------------------------------------------------------------------------- */
+/* ---- execution context ----------------------------------------------------------------------------------------------------- */
 
 struct lin_cuda_plans; /* for the matrix products: linear.cu */
 
@@ -66,50 +66,50 @@ int lin_cuda_ready(lin_exec *exec);
 /* The most blocks of a kernel that can run at the same time; 0 if the GPU has no cooperative launches. */
 int lin_cuda_resident(lin_exec *exec, const void *kernel, int threads, size_t shared_bytes);
 
-/* Allows a kernel `bytes` of dynamic shared memory, which may be more than 48 KiB: once per exec and kernel, and as much as a block
- * may have, so that no later launch of any exec has to change it. */
+/* Allows a kernel `bytes` of dynamic shared memory, which may be more than 48 KiB: once per exec and kernel, and as much as a
+ * block may have, so that no later launch of any exec has to change it. */
 int lin_cuda_allow_shared(lin_exec *exec, const void *kernel, size_t bytes, const char *what);
-#define LIN_ALLOW_SHARED(exec, kernel, bytes)                                                                                      \
+#define LIN_ALLOW_SHARED(exec, kernel, bytes)                                                                                    \
     lin_cuda_allow_shared(exec, reinterpret_cast<const void *>(kernel), (bytes), "shared memory of " #kernel)
 
-/* grid and block are dim3 or numbers. LIN_LAUNCH_TOGETHER: a cooperative launch, whose blocks run at the same time and may wait for
- * each other (lin_signal, lin_await); at most lin_cuda_resident blocks, and one argument, a structure. */
+/* grid and block are dim3 or numbers. LIN_LAUNCH_TOGETHER: a cooperative launch, whose blocks run at the same time and may wait
+ * for each other (lin_signal, lin_await); at most lin_cuda_resident blocks, and one argument, a structure. */
 #ifdef __CUDACC__
-#define LIN_LAUNCH(exec, kernel, grid, block, shared_bytes, ...)                                                                   \
-    do {                                                                                                                           \
-        if (!lin_cuda_ready(exec)) break;                                                                                          \
-        kernel<<<(grid), (block), (shared_bytes), (exec)->stream>>>(__VA_ARGS__);                                                  \
-        lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                            \
+#define LIN_LAUNCH(exec, kernel, grid, block, shared_bytes, ...)                                                                 \
+    do {                                                                                                                         \
+        if (!lin_cuda_ready(exec)) break;                                                                                        \
+        kernel<<<(grid), (block), (shared_bytes), (exec)->stream>>>(__VA_ARGS__);                                                \
+        lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                          \
     } while (0)
-#define LIN_LAUNCH_TOGETHER(exec, kernel, grid, block, shared_bytes, job)                                                          \
-    do {                                                                                                                           \
-        if (!lin_cuda_ready(exec)) break;                                                                                          \
-        void *arguments[] = {&(job)};                                                                                              \
-        lin_cuda_check(exec,                                                                                                       \
-                       cudaLaunchCooperativeKernel(reinterpret_cast<const void *>(kernel), (grid), (block), arguments,              \
-                                                   (shared_bytes), (exec)->stream),                                                \
-                       "launching " #kernel);                                                                                      \
+#define LIN_LAUNCH_TOGETHER(exec, kernel, grid, block, shared_bytes, job)                                                        \
+    do {                                                                                                                         \
+        if (!lin_cuda_ready(exec)) break;                                                                                        \
+        void *arguments[] = {&(job)};                                                                                            \
+        lin_cuda_check(exec,                                                                                                     \
+                       cudaLaunchCooperativeKernel(reinterpret_cast<const void *>(kernel), (grid), (block), arguments,           \
+                                                   (shared_bytes), (exec)->stream),                                              \
+                       "launching " #kernel);                                                                                    \
     } while (0)
-#define LIN_SHARED(T, name)                                                                                                        \
-    extern __shared__ __align__(16) unsigned char lin_shared_bytes[];                                                              \
+#define LIN_SHARED(T, name)                                                                                                      \
+    extern __shared__ __align__(16) unsigned char lin_shared_bytes[];                                                            \
     T *name = reinterpret_cast<T *>(lin_shared_bytes)
 #else
-#define LIN_LAUNCH(exec, kernel, grid, block, shared_bytes, ...)                                                                   \
-    do {                                                                                                                           \
-        if (!lin_cuda_ready(exec)) break;                                                                                          \
-        emulated_launch((exec)->stream, #kernel, (grid), (block), (shared_bytes), emulated_bind(kernel)(__VA_ARGS__));              \
-        lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                            \
+#define LIN_LAUNCH(exec, kernel, grid, block, shared_bytes, ...)                                                                 \
+    do {                                                                                                                         \
+        if (!lin_cuda_ready(exec)) break;                                                                                        \
+        emulated_launch((exec)->stream, #kernel, (grid), (block), (shared_bytes), emulated_bind(kernel)(__VA_ARGS__));           \
+        lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                          \
     } while (0)
-#define LIN_LAUNCH_TOGETHER(exec, kernel, grid, block, shared_bytes, job)                                                          \
-    do {                                                                                                                           \
-        if (!lin_cuda_ready(exec)) break;                                                                                          \
-        emulated_launch((exec)->stream, #kernel, (grid), (block), (shared_bytes), emulated_bind(kernel)(job), true);                \
-        lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                            \
+#define LIN_LAUNCH_TOGETHER(exec, kernel, grid, block, shared_bytes, job)                                                        \
+    do {                                                                                                                         \
+        if (!lin_cuda_ready(exec)) break;                                                                                        \
+        emulated_launch((exec)->stream, #kernel, (grid), (block), (shared_bytes), emulated_bind(kernel)(job), true);             \
+        lin_cuda_check(exec, cudaGetLastError(), "launching " #kernel);                                                          \
     } while (0)
 #define LIN_SHARED(T, name) T *name = reinterpret_cast<T *>(emulated_shared())
 #endif
 
-/* ---- small helpers -------------------------------------------------------------------------------------------------------- */
+/* ---- small helpers --------------------------------------------------------------------------------------------------------- */
 
 static inline int lin_cuda_aligned(const void *a, const void *b = NULL, const void *c = NULL, const void *d = NULL,
                                    const void *e = NULL)
@@ -192,11 +192,11 @@ void lin_cuda_link_gather(lin_link *link, void *block, size_t bytes);
 void lin_cuda_link_wait(lin_link *link);
 int lin_cuda_link_idle(lin_link *link);
 
-/* ---- the operations, described in kernels/ops_table.h ----------------------------------------------------------------------- */
+/* ---- the operations, described in kernels/ops_table.h ---------------------------------------------------------------------- */
 
 /* backend.cu: context, memory, ordering, graphs; and the table. Exported from liblinnet_cuda.so. */
-extern "C" __attribute__((visibility("default"))) lin_status lin_cuda_open(int device, lin_precision precision, const lin_ops **ops,
-                                                                          lin_error *err);
+extern "C" __attribute__((visibility("default"))) lin_status lin_cuda_open(int device, lin_precision precision,
+                                                                           const lin_ops **ops, lin_error *err);
 extern "C" __attribute__((visibility("default"))) int lin_cuda_device(int i, lin_device *device);
 extern "C" __attribute__((visibility("default"))) int lin_cuda_interface(void); /* LIN_CUDA_INTERFACE of kernels/gpu.h */
 

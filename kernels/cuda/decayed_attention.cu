@@ -1,6 +1,7 @@
 // Linear attention that forgets (kernels/ops_table.h), for heads up to 256 wide. Row after row: the sums of one (utterance, head)
-// are divided by columns; a block has 32 of them, one for each lane, and its 8 warps divide the rows of the matrix, which stays in
-// registers. Rows come in chunks through shared memory, and after each chunk the warps' parts of its results are added, in order.
+// are divided by columns; a block has 32 of them, one for each lane, and its 8 warps divide the rows of the matrix, which stays
+// in registers. Rows come in chunks through shared memory, and after each chunk the warps' parts of its results are added,
+// in order.
 //
 // All passes are one scan, M = a M + x wᵀ, then out = Mᵀ r, with the vectors x, w, r of each row, and G_i = dy_i / den_i,
 // g_i = -(dy_i . y_i) / den_i (kernels/cpu/attention.h):
@@ -8,8 +9,8 @@
 //   dφ(q)     v, φ(k), G         + z g
 //   dφ(k)     G, φ(q), v         + r; from the last row to the first, with the decay of the row after; r = a r + φ(q) g
 //   dv        φ(q), G, φ(k)      likewise
-// One warp for each (utterance, head) computes denominators first, with the sums z of keys; another one the gates' gradients at the
-// end.
+// One warp for each (utterance, head) computes denominators first, with the sums z of keys; another one the gates' gradients at
+// the end.
 #include "kernels/cuda/attention.h"
 
 enum { COLUMNS = 32, WARPS = 8, CHUNK = 8, MOST_WIDTH = 256, MOST_EACH = MOST_WIDTH / 32 };
@@ -102,18 +103,21 @@ static __device__ __forceinline__ decayed_shared decayed_divide(float *at, int E
 
 // Each warp loads a row of the chunk, whose n rows begin at row t of the utterance and go on in its direction.
 template <decayed_pass PASS>
-static __device__ __forceinline__ void load_chunk(const decayed_shared &s, const decayed_job &job, int first, int rows, int h, int t,
-                                                  int n, int column)
+static __device__ __forceinline__ void load_chunk(const decayed_shared &s, const decayed_job &job, int first, int rows, int h,
+                                                  int t, int n, int column)
 {
-    const int f = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, E = job.E, reverse = PASS == PASS_KEYS || PASS == PASS_VALUES;
+    const int f = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, E = job.E,
+              reverse = PASS == PASS_KEYS || PASS == PASS_VALUES;
     if (f >= n) return;
     const int at = reverse ? t - f : t + f;
     const size_t row = (size_t)(first + at), width = (size_t)job.H * (size_t)E, pair = row * (size_t)job.H + (size_t)h;
     const float *q = job.qkv + row * 3 * width + (size_t)h * (size_t)E, *k = q + width, *v = k + width;
     const float *dy = PASS == PASS_Y ? NULL : job.dy + pair * (size_t)E, inverse = job.terms[2 * pair];
     for (int e = lane; e < E; e += 32) {
-        s.x[f * E + e] = PASS == PASS_Y ? phi<1>(k[e]) : PASS == PASS_QUERIES ? v[e] : PASS == PASS_KEYS ? dy[e] * inverse : phi<1>(q[e]);
-        s.r[f * E + e] = PASS == PASS_Y ? phi<1>(q[e]) : PASS == PASS_QUERIES ? dy[e] * inverse : PASS == PASS_KEYS ? v[e] : phi<1>(k[e]);
+        s.x[f * E + e] = PASS == PASS_Y ? phi<1>(k[e]) : PASS == PASS_QUERIES ? v[e] : PASS == PASS_KEYS ? dy[e] * inverse
+            : phi<1>(q[e]);
+        s.r[f * E + e] = PASS == PASS_Y ? phi<1>(q[e]) : PASS == PASS_QUERIES ? dy[e] * inverse : PASS == PASS_KEYS ? v[e]
+            : phi<1>(k[e]);
     }
     const int c = column + lane;
     s.w[f * COLUMNS + lane] = c >= E                 ? 0
@@ -129,8 +133,8 @@ static __device__ __forceinline__ void load_chunk(const decayed_shared &s, const
 
 // The results of a chunk: row f by warp f.
 template <decayed_pass PASS>
-static __device__ __forceinline__ void store_chunk(const decayed_shared &s, const decayed_job &job, int first, int h, int t, int n,
-                                                   int column, float *extra)
+static __device__ __forceinline__ void store_chunk(const decayed_shared &s, const decayed_job &job, int first, int h, int t,
+                                                   int n, int column, float *extra)
 {
     const int f = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, c = column + lane, E = job.E;
     const int reverse = PASS == PASS_KEYS || PASS == PASS_VALUES;
@@ -166,7 +170,8 @@ template <decayed_pass PASS, int EACH> __global__ void __launch_bounds__(32 * WA
         M[i] = state && e < E && c < E ? state[(size_t)e * (size_t)E + (size_t)c] : 0;
     }
     for (int done = 0; done < rows; done += CHUNK) {
-        const int n = rows - done < CHUNK ? rows - done : CHUNK, t = PASS == PASS_KEYS || PASS == PASS_VALUES ? rows - 1 - done : done;
+        const int n = rows - done < CHUNK ? rows - done : CHUNK,
+                  t = PASS == PASS_KEYS || PASS == PASS_VALUES ? rows - 1 - done : done;
         load_chunk<PASS>(s, job, first, rows, h, t, n, column);
         __syncthreads();
         for (int f = 0; f < n; f++) {
@@ -246,7 +251,8 @@ void lin_cuda_decayed_attention_forward(lin_exec *exec, float *y, const float *q
 }
 
 void lin_cuda_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dgates, const float *dy, const float *qkv,
-                                         const float *gates, int constant, const float *y, const lin_segments *segments, int H, int E)
+                                         const float *gates, int constant, const float *y, const lin_segments *segments, int H,
+                                         int E)
 {
     decayed_job job = {};
     job.qkv = qkv;

@@ -1,6 +1,6 @@
-// The feed-forward block in training. What lies between its two products is four times as wide as the rest of the network, so it is
-// kept and moved as bf16 in bf16 precision, together with the operands that the backward pass reads again; and its dropout, its
-// gradient and the sums for the gradient of the bias are one pass each.
+// The feed-forward block in training. What lies between its two products is four times as wide as the rest of the network, so it
+// is kept and moved as bf16 in bf16 precision, together with the operands that the backward pass reads again; and its dropout,
+// its gradient and the sums for the gradient of the bias are one pass each.
 //
 //   hidden    fp32: h [rows, F]    bf16: h [rows, F], x [rows, C]
 //   d_hidden  fp32: dh [rows, F]   bf16: dh [rows, F], dy [rows, C]
@@ -14,7 +14,7 @@ static int is_narrow(const lin_exec *exec, const void *hidden, int C, int F)
     return exec->precision == LIN_PRECISION_BF16 && C % 8 == 0 && F % 8 == 0 && C <= F && lin_cuda_aligned(hidden);
 }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 // h = dropout(relu(h + bias)), eight elements per thread.
 static __global__ void __launch_bounds__(THREADS)
@@ -35,7 +35,8 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             float *x = v + 4 * half;
-            const float4 kept = lin_cuda_drop4(make_float4(x[0], x[1], x[2], x[3]), lin_cuda_bits4(draw, 2 * i + (size_t)half), mask);
+            const float4 kept =
+                lin_cuda_drop4(make_float4(x[0], x[1], x[2], x[3]), lin_cuda_bits4(draw, 2 * i + (size_t)half), mask);
             x[0] = kept.x, x[1] = kept.y, x[2] = kept.z, x[3] = kept.w;
         }
     }
@@ -56,18 +57,19 @@ void lin_cuda_feedforward_forward(lin_exec *exec, float *y, float *hidden, const
     bf16 *h = reinterpret_cast<bf16 *>(hidden), *narrow_x = h + count;
     lin_cuda_narrow(exec, narrow_x, x, rows, C);
     lin_cuda_narrow_forward(exec, h, narrow_x, w1, NULL, rows, F, C, 1);
-    LIN_LAUNCH(exec, activate, lin_cuda_blocks(count / 8, THREADS), THREADS, 0, h, b1, count / 8, F / 8, lin_cuda_mask_of(dropout));
+    LIN_LAUNCH(exec, activate, lin_cuda_blocks(count / 8, THREADS), THREADS, 0, h, b1, count / 8, F / 8,
+               lin_cuda_mask_of(dropout));
     lin_cuda_narrow_forward(exec, y, h, w2, b2, rows, C, F, 0);
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
-// to = from, or, GATED, gate > 0 ? from * scale : 0 (to may be from); partial [slices, n]: the sums of its columns over each slice
-// of rows. n is a multiple of 8.
+// to = from, or, GATED, gate > 0 ? from * scale : 0 (to may be from); partial [slices, n]: the sums of its columns over each
+// slice of rows. n is a multiple of 8.
 template <typename To, typename From, int GATED>
 static __global__ void __launch_bounds__(LIN_SUM_THREADS)
-    pass_and_sum(To *to, const From *from, const To *__restrict__ gate, float *__restrict__ partial, int rows, int n, int rows_each,
-                 float scale)
+    pass_and_sum(To *to, const From *from, const To *__restrict__ gate, float *__restrict__ partial, int rows, int n,
+                 int rows_each, float scale)
 {
     lin_sum_slice<EACH, 1>(partial, rows, n, rows_each, [=](float (&v)[EACH], int row, int column) {
         const size_t at = (size_t)row * (size_t)n + (size_t)column;
@@ -93,8 +95,8 @@ static void run_pass(lin_exec *exec, To *to, float *db, const From *from, const 
 }
 
 void lin_cuda_feedforward_backward(lin_exec *exec, float *dx, float *dw1, float *db1, float *dw2, float *db2, const float *dy,
-                                   const float *x, const float *hidden, float *d_hidden, const float *w1, const float *w2, int rows,
-                                   int C, int F, const lin_dropout *dropout)
+                                   const float *x, const float *hidden, float *d_hidden, const float *w1, const float *w2,
+                                   int rows, int C, int F, const lin_dropout *dropout)
 {
     const size_t count = (size_t)rows * (size_t)F;
     const double scale = dropout->p > 0 ? 1 / (1 - dropout->p) : 1;

@@ -1,6 +1,6 @@
-// Operations on frames before the network: stacking, positions, reading a cache, prepending a stream's kept rows. All of them move
-// memory: each block owns a tile of rows and first finds their utterances; its threads own the columns, four at a time if the
-// addresses allow it.
+// Operations on frames before the network: stacking, positions, reading a cache, prepending a stream's kept rows. All of them
+// move memory: each block owns a tile of rows and first finds their utterances; its threads own the columns, four at a time if
+// the addresses allow it.
 #include "kernels/cuda/segments.h"
 
 #include "kernels/acoustics.h"
@@ -17,7 +17,7 @@ enum {
 
 static int tile_rows(int rows) { return rows < MANY_ROWS ? FEW_ROWS : TILE_ROWS; }
 
-/* ---- stacking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- stacking -------------------------------------------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ float normalised(float x, float mean, float istd) { return (x - mean) * istd; }
 
@@ -54,17 +54,18 @@ void lin_cuda_stack_frames(lin_exec *exec, float *y, const float *x, const float
     const unsigned blocks = lin_cuda_blocks((size_t)out->rows, (size_t)tile);
     const size_t shared = TILE_ROWS * sizeof(int);
     if (D % 4 == 0 && lin_cuda_aligned(y, x, mean, istd))
-        LIN_LAUNCH(exec, (stack_rows<float4>), blocks, FRAMES_THREADS, shared, (float4 *)y, (const float4 *)x, (const float4 *)mean,
-                   (const float4 *)istd, in->offsets, out->offsets, out->B, out->rows, tile, (unsigned)D / 4, stack, ahead);
+        LIN_LAUNCH(exec, (stack_rows<float4>), blocks, FRAMES_THREADS, shared, (float4 *)y, (const float4 *)x,
+                   (const float4 *)mean, (const float4 *)istd, in->offsets, out->offsets, out->B, out->rows, tile,
+                   (unsigned)D / 4, stack, ahead);
     else
         LIN_LAUNCH(exec, (stack_rows<float>), blocks, FRAMES_THREADS, shared, y, x, mean, istd, in->offsets, out->offsets, out->B,
                    out->rows, tile, (unsigned)D, stack, ahead);
 }
 
-/* ---- positions --------------------------------------------------------------------------------------------------------------- */
+/* ---- positions ------------------------------------------------------------------------------------------------------------- */
 
-// A thread owns a pair of columns in TURNS rows. The angle grows by a constant from row to row, so sine and cosine are rotated. In
-// double: an angle reaches 2^24, and its remainder after whole turns needs an error below 1e-7.
+// A thread owns a pair of columns in TURNS rows. The angle grows by a constant from row to row, so sine and cosine are rotated.
+// In double: an angle reaches 2^24, and its remainder after whole turns needs an error below 1e-7.
 static __global__ void add_sinusoid(float *x, const int *offsets, int B, int rows, int C)
 {
     const int row0 = (int)blockIdx.x * TURNS, end = min(row0 + TURNS, min(rows, offsets[B]));
@@ -103,7 +104,7 @@ void lin_cuda_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segment
     LIN_LAUNCH(exec, add_sinusoid, grid, threads, 0, x, segments->offsets, segments->B, segments->rows, C);
 }
 
-/* ---- utterances out of a cache ---------------------------------------------------------------------------------------------- */
+/* ---- utterances out of a cache --------------------------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ int is_masked(const lin_mask *masks, const lin_gather *item, int t, int d)
 {
@@ -185,8 +186,8 @@ static __global__ void hear_utterances(float *x, const lin_gather *items, const 
         before = p;
         float y = a->speech * (p + a->room * late);
         for (int v = 0; v < a->n_voices; v++) {
-            const lin_voice *voice = &a->voices[v];
-            const size_t frame = (size_t)lin_voice_frame(voice, t);
+            const lin_acoustics_voice *voice = &a->voices[v];
+            const size_t frame = (size_t)lin_acoustics_voice_frame(voice, t);
             y += voice->scale * power_of(voice->codes, voice->steps, frame * (size_t)D + (size_t)d, d, D);
         }
         y = pass * (y + noise * shapes[(size_t)shape * (size_t)D] * g) + hiss * g;
@@ -194,7 +195,8 @@ static __global__ void hear_utterances(float *x, const lin_gather *items, const 
     }
 }
 
-void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D)
+void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments,
+                     int D)
 {
     const int rows = segments->rows;
     if (rows < 1 || D < 1) return;
@@ -212,7 +214,7 @@ void lin_cuda_gather(lin_exec *exec, float *x, const lin_gather *items, const li
     LIN_LAUNCH(exec, hear_utterances, grid, 64, 0, x, items, masks, segments->offsets, D);
 }
 
-/* ---- the kept rows of streams ----------------------------------------------------------------------------------------------- */
+/* ---- the kept rows of streams ---------------------------------------------------------------------------------------------- */
 
 // One utterance per group of threads. The new tail is copied from y, so the old one is no longer needed when it is overwritten.
 // PARTS: 1 y, 2 the tails, 3 both, which needs the group's barrier between.
@@ -239,8 +241,8 @@ static __global__ void carry_utterances(float *y, const int *out, const float *x
     }
 }
 
-void lin_cuda_carry(lin_exec *exec, float *y, const lin_segments *out, const float *x, const lin_segments *in, float *const *tails,
-                    size_t at, const int *have, const int *keep, int width)
+void lin_cuda_carry(lin_exec *exec, float *y, const lin_segments *out, const float *x, const lin_segments *in,
+                    float *const *tails, size_t at, const int *have, const int *keep, int width)
 {
     const int B = out->B;
     if (B < 1 || width < 1) return;
@@ -254,9 +256,9 @@ void lin_cuda_carry(lin_exec *exec, float *y, const lin_segments *out, const flo
     } else { // blocks share long ones, and blocks cannot synchronise
         const size_t parts = (most + 16383) / 16384;
         const dim3 grid((unsigned)B, (unsigned)(parts < 1024 ? parts : 1024));
-        LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 1>), grid, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets, tails, at,
-                   have, keep, B, width);
-        LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 2>), grid, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets, tails, at,
-                   have, keep, B, width);
+        LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 1>), grid, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets, tails,
+                   at, have, keep, B, width);
+        LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 2>), grid, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets, tails,
+                   at, have, keep, B, width);
     }
 }

@@ -1,6 +1,6 @@
-// Greedy CTC decoding of many streams (Graves et al. 2006, section 3.2), with the phones, frames and confidences of decoder/greedy.
-// One warp per utterance. First it finds the best labels of up to 32 rows, which are independent; then all lanes process these
-// rows in order, each with the same state.
+// Greedy CTC decoding of many streams (Graves et al. 2006, section 3.2), with the phones, frames and confidences of
+// decoder/greedy. One warp per utterance. First it finds the best labels of up to 32 rows, which are independent; then all lanes
+// process these rows in order, each with the same state.
 #include <math.h>
 
 #include "kernels/cuda/cuda.h"

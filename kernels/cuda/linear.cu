@@ -31,7 +31,7 @@ size_t lin_cuda_weight_size(int n, int k)
     return (size_t)n * ((size_t)k > narrow ? (size_t)k : narrow);
 }
 
-/* ---- packing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct pack_item {
     size_t from, to;
@@ -101,7 +101,7 @@ void lin_cuda_weights_pack(lin_exec *exec, float *packed, const float *values, c
     }
 }
 
-/* ---- activations in bf16 ---------------------------------------------------------------------------------------------------- */
+/* ---- activations in bf16 --------------------------------------------------------------------------------------------------- */
 
 // to [rows, lin_cuda_padded(k)] from x [rows, k]: eight elements per thread.
 static __global__ void __launch_bounds__(CONVERT_THREADS)
@@ -134,7 +134,7 @@ void lin_cuda_narrow(lin_exec *exec, void *to, const float *x, int rows, int k)
                k % 8 == 0 && lin_cuda_aligned(x));
 }
 
-/* ---- plain products --------------------------------------------------------------------------------------------------------- */
+/* ---- plain products -------------------------------------------------------------------------------------------------------- */
 
 // out [rows, columns] = act(sum_t a(i, t) b(j, t) + bias), or += the sum. a(i, t) = a[i ai + t at]; either ai or at is 1, and the
 // tiles are read along that direction; b likewise. Correct for every size and alignment, but slow: used only where cublasLt is
@@ -206,7 +206,7 @@ static void plain_product(lin_exec *exec, D *out, const X *a, const W *b, const 
     LIN_LAUNCH(exec, (plain<D, X, W>), grid, 256, 2 * STEP * (TILE + 1) * sizeof(float), out, a, b, bias, s);
 }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
                              int k, lin_activation act)
@@ -232,8 +232,8 @@ void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const flo
     else plain_product(exec, y, x, packed, bias, &s);
 }
 
-void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float *packed, const float *bias, int rows, int n, int k,
-                             int narrow_y)
+void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float *packed, const float *bias, int rows, int n,
+                             int k, int narrow_y)
 {
     if (rows == 0 || !lin_cuda_ready(exec)) return;
     const lin_cuda_product p = {1, 1, narrow_y, rows, n, k, LIN_LINEAR};
@@ -246,9 +246,10 @@ void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float
     else plain_product(exec, (float *)y, from, w, bias, &s);
 }
 
-/* ---- the gradients of weights and biases ------------------------------------------------------------------------------------ */
+/* ---- the gradients of weights and biases ----------------------------------------------------------------------------------- */
 
-void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k)
+void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n,
+                                     int k)
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
     if (db) lin_cuda_sum_columns(exec, db, dy, rows, n);

@@ -52,8 +52,8 @@ void lin_cuda_narrow(lin_exec *exec, void *to, const float *x, int rows, int k);
 
 // With operands in bf16: y [rows, n] = x [rows, k] wᵀ + bias, or, with narrow_y, y in bf16 and without a bias; packed as
 // weights_pack does it in bf16. n and k are multiples of 8, x and y aligned to 16 bytes.
-void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float *packed, const float *bias, int rows, int n, int k,
-                             int narrow_y);
+void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float *packed, const float *bias, int rows, int n,
+                             int k, int narrow_y);
 // dw [n, k] += dyᵀ x, db [n] += column sums of dy (db may be NULL) with dy [rows, n] and x [rows, k] in bf16, 16-byte aligned.
 void lin_cuda_narrow_backward_weight(lin_exec *exec, float *dw, float *db, const void *dy, const void *x, int rows, int n, int k);
 

@@ -1,8 +1,8 @@
-// Several GPUs, one per process: NCCL moves the data, a kernel adds it in the order of the ranks, so that the bits do not depend on
-// the ways that NCCL finds between the GPUs. On a stream of its own, beside the operations of the exec.
+// Several GPUs, one per process: NCCL moves the data, a kernel adds it in the order of the ranks, so that the bits do not depend
+// on the ways that NCCL finds between the GPUs. On a stream of its own, beside the operations of the exec.
 //
-// NCCL is opened when the first link is made; liblinnet_cuda.so does not depend on it. Its interface, as nccl.h of version 2.7 and
-// newer has it, is repeated here, so that it need not be installed where linnet is built.
+// NCCL is opened when the first link is made; liblinnet_cuda.so does not depend on it. Its interface, as nccl.h of version 2.7
+// and newer has it, is repeated here, so that it need not be installed where linnet is built.
 #include "kernels/cuda/cuda.h"
 
 #include <dlfcn.h>
@@ -47,7 +47,7 @@ struct lin_link {
     int rank, size;
 };
 
-/* ---- NCCL ------------------------------------------------------------------------------------------------------------------- */
+/* ---- NCCL ------------------------------------------------------------------------------------------------------------------ */
 
 static void *open_library(void)
 {
@@ -75,7 +75,8 @@ static void load(void)
     library = open_library();
     if (!library) {
         const char *why = dlerror();
-        snprintf(nccl.why, sizeof nccl.why, "several GPUs need NCCL, which cannot be opened: %.300s; install it (libnccl2) or use --device cpu",
+        snprintf(nccl.why, sizeof nccl.why,
+                 "several GPUs need NCCL, which cannot be opened: %.300s; install it (libnccl2) or use --device cpu",
                  why ? why : "no reason given");
         return;
     }
@@ -93,8 +94,8 @@ static void load(void)
 
 static lin_status fail(const lin_exec *exec, int result, const char *what, lin_error *err)
 {
-    return lin_fail(err, LIN_IO, "GPU %d: %s: NCCL: %s; NCCL_DEBUG=INFO shows more. Each process needs a GPU of its own", exec->device, what,
-                    nccl.error_string(result));
+    return lin_fail(err, LIN_IO, "GPU %d: %s: NCCL: %s; NCCL_DEBUG=INFO shows more. Each process needs a GPU of its own",
+                    exec->device, what, nccl.error_string(result));
 }
 
 static void check(lin_link *link, int result)
@@ -105,7 +106,7 @@ static void check(lin_link *link, int result)
     lin_cuda_check(link->exec, cudaErrorUnknown, what);
 }
 
-/* ---- a link ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a link ---------------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_cuda_link_name(lin_exec *exec, lin_link_name *name, lin_error *err)
 {
@@ -123,7 +124,8 @@ static size_t part_of(const lin_link *link, size_t count, int rank)
     return rank == link->size || at > count ? count : at;
 }
 
-lin_status lin_cuda_link_create(lin_exec *exec, const lin_link_name *name, int rank, int size, size_t most, lin_link **out, lin_error *err)
+lin_status lin_cuda_link_create(lin_exec *exec, const lin_link_name *name, int rank, int size, size_t most, lin_link **out,
+                                lin_error *err)
 {
     *out = NULL;
     lin_link *link = (lin_link *)lin_calloc(1, sizeof *link);
@@ -181,10 +183,11 @@ void lin_cuda_link_destroy(lin_link *link, int lost)
     lin_free(link);
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------------------------------------ */
 
 // own [n] becomes the sum of all ranks' terms: parts [size - 1, n] are those of the others.
-static __global__ void __launch_bounds__(THREADS) add_in_order(float *own, const float *__restrict__ parts, int rank, int size, size_t n)
+static __global__ void __launch_bounds__(THREADS)
+    add_in_order(float *own, const float *__restrict__ parts, int rank, int size, size_t n)
 {
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= n) return;
@@ -215,8 +218,8 @@ void lin_cuda_link_sum(lin_link *link, float *x, size_t count)
     }
     check(link, nccl.group_end());
     if (n) {
-        LIN_LAUNCH(&link->side, add_in_order, lin_cuda_blocks(n, THREADS), THREADS, 0, x + from, (const float *)link->parts, link->rank,
-                   link->size, n);
+        LIN_LAUNCH(&link->side, add_in_order, lin_cuda_blocks(n, THREADS), THREADS, 0, x + from, (const float *)link->parts,
+                   link->rank, link->size, n);
     }
     lin_cuda_check(link->exec, link->side.error, link->side.what);
     check(link, nccl.group_start());

@@ -4,8 +4,8 @@
 // 1,024, are held in registers by 16 or 32 threads each, four neighbouring elements per load and per draw of dropout; all loads
 // of a row start before the first is used. Other shapes and alignments use a warp per row that reads the row three times.
 //
-// The gradients of gamma, beta and the bias before the norm: each block sums its rows in registers, then over its threads in order,
-// and writes one row of partial sums; lin_cuda_fold adds those up in order.
+// The gradients of gamma, beta and the bias before the norm: each block sums its rows in registers, then over its threads in
+// order, and writes one row of partial sums; lin_cuda_fold adds those up in order.
 #include "kernels/cuda/sums.h"
 
 enum {
@@ -52,7 +52,7 @@ static __device__ __forceinline__ float4 load4(const float *x, size_t group, int
     return v;
 }
 
-/* ---- forward, rows in registers --------------------------------------------------------------------------------------------- */
+/* ---- forward, rows in registers -------------------------------------------------------------------------------------------- */
 
 // LANES threads hold a row, GROUPS times four elements each: lane g % LANES has group g of the row. sum, r: NULL if there is
 // nothing to add. sum may be x, or y: then it is not kept.
@@ -109,7 +109,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* ---- forward, any shape ----------------------------------------------------------------------------------------------------- */
+/* ---- forward, any shape ---------------------------------------------------------------------------------------------------- */
 
 // Dropout of one element.
 static __device__ __forceinline__ float drop_one(float v, size_t i, lin_cuda_draw d, lin_cuda_mask m)
@@ -151,9 +151,9 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-#define NORM_ROWS(LANES, GROUPS)                                                                                                   \
-    LIN_LAUNCH(exec, (norm_rows<LANES, GROUPS>), lin_cuda_blocks((size_t)rows, THREADS / LANES), THREADS, 0, sum, y, stats, x, r,  \
-               gamma, beta, rows, C / 4, mask)
+#define NORM_ROWS(LANES, GROUPS)                                                                                                 \
+    LIN_LAUNCH(exec, (norm_rows<LANES, GROUPS>), lin_cuda_blocks((size_t)rows, THREADS / LANES), THREADS, 0, sum, y, stats, x,   \
+               r, gamma, beta, rows, C / 4, mask)
 
 static void forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r, const float *gamma,
                     const float *beta, int rows, int C, lin_cuda_mask mask)
@@ -189,11 +189,11 @@ void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, flo
     forward(exec, sum, y, stats, x, r, gamma, beta, rows, C, lin_cuda_mask_of(dropout));
 }
 
-/* ---- backward, rows in registers --------------------------------------------------------------------------------------------- */
+/* ---- backward, rows in registers ------------------------------------------------------------------------------------------- */
 
-// With h = (x - mean) rstd, u = dy + more and g = u gamma: dx = residual + rstd (g - mean(g) - h mean(g h)); beside is more, or the
-// residual. A block processes every gridDim.x-th group of rows and writes partial [gridDim.x, SUMS C]: its sums of u h, then of u,
-// then, with SUMS = 3, of dropped, or of dx if there is none. dx may be dy or beside.
+// With h = (x - mean) rstd, u = dy + more and g = u gamma: dx = residual + rstd (g - mean(g) - h mean(g h)); beside is more, or
+// the residual. A block processes every gridDim.x-th group of rows and writes partial [gridDim.x, SUMS C]: its sums of u h, then
+// of u, then, with SUMS = 3, of dropped, or of dx if there is none. dx may be dy or beside.
 template <int LANES, int GROUPS, int SUMS>
 static __global__ void __launch_bounds__(THREADS)
     gradient_rows(float *dx, float *dropped, float *__restrict__ partial, const float *dy, const float *beside, int is_more,
@@ -278,12 +278,12 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* ---- backward, any shape ----------------------------------------------------------------------------------------------------- */
+/* ---- backward, any shape --------------------------------------------------------------------------------------------------- */
 
 // partial [slices, 2, C]: for each slice of the rows, the sums of u h and of u.
 static __global__ void __launch_bounds__(LIN_SUM_THREADS)
-    sum_any(float *__restrict__ partial, const float *__restrict__ dy, const float *__restrict__ more, const float *__restrict__ x,
-            const float *__restrict__ stats, int rows, int C, int rows_each)
+    sum_any(float *__restrict__ partial, const float *__restrict__ dy, const float *__restrict__ more,
+            const float *__restrict__ x, const float *__restrict__ stats, int rows, int C, int rows_each)
 {
     lin_sum_slice<1, 2>(partial, rows, C, rows_each, [=](float (&v)[2], int row, int column) {
         const size_t at = (size_t)row * (size_t)C + (size_t)column;
@@ -293,8 +293,9 @@ static __global__ void __launch_bounds__(LIN_SUM_THREADS)
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    gradient_any(float *dx, float *dropped, const float *dy, const float *more, const float *residual, const float *__restrict__ x,
-                 const float *__restrict__ stats, const float *__restrict__ gamma, int rows, int C, lin_cuda_mask mask)
+    gradient_any(float *dx, float *dropped, const float *dy, const float *more, const float *residual,
+                 const float *__restrict__ x, const float *__restrict__ stats, const float *__restrict__ gamma, int rows, int C,
+                 lin_cuda_mask mask)
 {
     const int lane = (int)threadIdx.x % 32, row = (int)(blockIdx.x * WARPS + threadIdx.x / 32);
     if (row >= rows) return;
@@ -318,15 +319,15 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-#define GRADIENT_SUMS(LANES, GROUPS, SUMS)                                                                                         \
-    LIN_LAUNCH(exec, (gradient_rows<LANES, GROUPS, SUMS>), parts, THREADS, (THREADS / LANES) * (size_t)C * sizeof(float), dx,      \
+#define GRADIENT_SUMS(LANES, GROUPS, SUMS)                                                                                       \
+    LIN_LAUNCH(exec, (gradient_rows<LANES, GROUPS, SUMS>), parts, THREADS, (THREADS / LANES) * (size_t)C * sizeof(float), dx,    \
                dropped, partial, dy, beside, more != NULL, x, stats, gamma, rows, C / 4, mask)
-#define GRADIENT_ROWS(LANES, GROUPS)                                                                                               \
-    do {                                                                                                                           \
-        parts = (int)lin_cuda_blocks((size_t)rows, THREADS / LANES);                                                               \
-        if (parts > GRADIENT_BLOCKS) parts = GRADIENT_BLOCKS;                                                                      \
-        if (db) GRADIENT_SUMS(LANES, GROUPS, 3);                                                                                   \
-        else GRADIENT_SUMS(LANES, GROUPS, 2);                                                                                      \
+#define GRADIENT_ROWS(LANES, GROUPS)                                                                                             \
+    do {                                                                                                                         \
+        parts = (int)lin_cuda_blocks((size_t)rows, THREADS / LANES);                                                             \
+        if (parts > GRADIENT_BLOCKS) parts = GRADIENT_BLOCKS;                                                                    \
+        if (db) GRADIENT_SUMS(LANES, GROUPS, 3);                                                                                 \
+        else GRADIENT_SUMS(LANES, GROUPS, 2);                                                                                    \
     } while (0)
 
 void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
@@ -341,8 +342,8 @@ void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, flo
         if (!s.partial) return;
         // Sums first: dx may overwrite dy.
         LIN_LAUNCH(exec, sum_any, s.grid, s.block, s.shared_bytes, s.partial, dy, more, x, stats, rows, C, s.rows_each);
-        LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, more, residual, x, stats,
-                   gamma, rows, C, mask);
+        LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, more, residual, x,
+                   stats, gamma, rows, C, mask);
         lin_cuda_fold(exec, s.partial, s.slices, {dgamma, C}, {dbeta, C});
         if (db) lin_cuda_sum_columns(exec, db, dropped ? dropped : dx, rows, C);
         return;

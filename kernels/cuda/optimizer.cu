@@ -36,12 +36,12 @@ static tensor_list list_from(const lin_tensors *tensors, int first)
 }
 
 // The tensor of a span. A macro, because passing the list to a function would copy it.
-#define TENSOR_OF(list, span, tensor)                                                                                              \
-    int tensor = 0;                                                                                                                \
-    for (int high = (list).n - 1; tensor < high;) {                                                                                \
-        const int middle = (tensor + high) / 2;                                                                                    \
-        if ((list).spans[middle + 1] > (span)) high = middle;                                                                      \
-        else tensor = middle + 1;                                                                                                  \
+#define TENSOR_OF(list, span, tensor)                                                                                            \
+    int tensor = 0;                                                                                                              \
+    for (int high = (list).n - 1; tensor < high;) {                                                                              \
+        const int middle = (tensor + high) / 2;                                                                                  \
+        if ((list).spans[middle + 1] > (span)) high = middle;                                                                    \
+        else tensor = middle + 1;                                                                                                \
     }
 
 static __device__ __forceinline__ double warp_sum(double v)
@@ -68,7 +68,7 @@ static __device__ __forceinline__ size_t unaligned(const float *p, size_t n)
     return head < n ? head : n;
 }
 
-/* ---- norms ------------------------------------------------------------------------------------------------------------------- */
+/* ---- norms ----------------------------------------------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ double square(float x) { return (double)x * (double)x; }
 
@@ -116,7 +116,7 @@ void lin_cuda_sum_squares(lin_exec *exec, double *norms, const float *x, const l
     }
 }
 
-/* ---- clipping ---------------------------------------------------------------------------------------------------------------- */
+/* ---- clipping -------------------------------------------------------------------------------------------------------------- */
 
 // One block. Shared memory: a double and an int per warp.
 static __global__ void clip_tensors(double *scale, lin_tally *tally, const double *norms, int n, double most, int per_tensor)
@@ -159,7 +159,7 @@ void lin_cuda_clip(lin_exec *exec, double *scale, lin_tally *tally, const double
                per_tensor);
 }
 
-/* ---- the step ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the step -------------------------------------------------------------------------------------------------------------- */
 
 // The step for one tensor in single precision, as the CPU does it.
 typedef struct adam_factors {
@@ -228,8 +228,8 @@ static __global__ void adam_spans(float *__restrict__ p, const float *__restrict
     }
 }
 
-void lin_cuda_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors, const double *scale,
-                   const lin_adam_step *step, const lin_tally *tally)
+void lin_cuda_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors,
+                   const double *scale, const lin_adam_step *step, const lin_tally *tally)
 {
     const uintptr_t stand = (uintptr_t)p & 15;
     const int together = ((uintptr_t)grad & 15) == stand && ((uintptr_t)m & 15) == stand && ((uintptr_t)v & 15) == stand;

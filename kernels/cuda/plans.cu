@@ -94,7 +94,7 @@ static void note(lin_exec *exec, cublasStatus_t status, const lin_cuda_product *
     lin_cuda_check(exec, error, what);
 }
 
-/* ---- finding an algorithm ---------------------------------------------------------------------------------------------------- */
+/* ---- finding an algorithm -------------------------------------------------------------------------------------------------- */
 
 // The largest row count of the class: sixteen classes between powers of two, at least 16 rows apart.
 static int rows_of_class(int rows)
@@ -161,7 +161,8 @@ static cublasStatus_t describe(lin_exec *exec, plan *p, const float *bias)
     }
     if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->a, narrow, key->k, key->forward ? key->n : key->rows);
     if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->b, narrow, key->forward ? key->k : key->n, key->rows);
-    if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->d, key->narrow_d, key->forward ? key->n : key->k, key->forward ? key->rows : key->n);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = layout(&p->d, key->narrow_d, key->forward ? key->n : key->k, key->forward ? key->rows : key->n);
     return s;
 }
 
@@ -187,8 +188,8 @@ static cublasStatus_t search(struct lin_cuda_plans *plans, plan *p)
     }
     int count = 0;
     if (s == CUBLAS_STATUS_SUCCESS) {
-        s = cublasLtMatmulAlgoGetHeuristic(plans->handle, p->product, p->a, p->b, p->d, p->d, preference, CANDIDATES, p->candidates,
-                                           &count);
+        s = cublasLtMatmulAlgoGetHeuristic(plans->handle, p->product, p->a, p->b, p->d, p->d, preference, CANDIDATES,
+                                           p->candidates, &count);
     }
     if (preference) cublasLtMatmulPreferenceDestroy(preference);
     for (int i = 0; i < count && s == CUBLAS_STATUS_SUCCESS; i++) {
@@ -226,7 +227,7 @@ static plan *plan_of(lin_exec *exec, const lin_cuda_product *product, const plan
     return p;
 }
 
-/* ---- multiplying ------------------------------------------------------------------------------------------------------------- */
+/* ---- multiplying ----------------------------------------------------------------------------------------------------------- */
 
 typedef struct operands {
     void *d;
@@ -298,7 +299,8 @@ static cublasStatus_t set_rows(plan *p, int rows)
 }
 
 // y = act(y + bias), if the product could not do it itself.
-static __global__ void __launch_bounds__(THREADS) add_bias(float *y, const float *__restrict__ bias, size_t count, int n, int relu)
+static __global__ void __launch_bounds__(THREADS)
+    add_bias(float *y, const float *__restrict__ bias, size_t count, int n, int relu)
 {
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;

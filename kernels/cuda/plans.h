@@ -19,7 +19,8 @@ typedef struct lin_cuda_product {
     lin_activation act;
 } lin_cuda_product;
 
-/* 1 if it was done, or failed with an error recorded in exec; 0 if cublasLt does not support the product. bias [n] may be NULL. */
+/* 1 if it was done, or failed with an error recorded in exec; 0 if cublasLt does not support the product.
+ * bias [n] may be NULL. */
 int lin_cuda_multiply(lin_exec *exec, const lin_cuda_product *product, void *d, const void *a, const void *b, const float *bias);
 
 /* Padded number of columns of a bf16 matrix of k columns. */

@@ -2,7 +2,8 @@
  * ptx.h - instructions without a C++ name: tensor-core products, asynchronous copies, signals between blocks. On the host, where
  * the kernels are tested, the emulation replaces them (tests/emulation).
  *
- * m16n8k8, tf32 operands, fp32 sums (PTX ISA, "Matrix Fragments for mma.m16n8k8"). With g = lane / 4 and t = lane % 4 a lane holds
+ * m16n8k8, tf32 operands, fp32 sums (PTX ISA, "Matrix Fragments for mma.m16n8k8").
+ * With g = lane / 4 and t = lane % 4 a lane holds
  *   a[0] A[g][t]       a[1] A[g+8][t]     a[2] A[g][t+4]     a[3] A[g+8][t+4]      A [16, 8]
  *   b[0] B[t][g]       b[1] B[t+4][g]                                              B [8, 8]
  *   c[0] C[g][2t]      c[1] C[g][2t+1]    c[2] C[g+8][2t]    c[3] C[g+8][2t+1]     C [16, 8]
@@ -52,7 +53,10 @@ __device__ __forceinline__ void lin_copy_async4(void *shared, const void *global
 /* lin_copy_commit ends a group of copies; lin_copy_wait waits until at most N of the latest groups are incomplete. */
 __device__ __forceinline__ void lin_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-template <int N> __device__ __forceinline__ void lin_copy_wait(void) { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+template <int N> __device__ __forceinline__ void lin_copy_wait(void)
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
 
 /* Between the blocks of a cooperative launch (LIN_LAUNCH_TOGETHER). lin_signal adds 1 to *at, after everything that the calling
  * thread has written, and that other threads of its block have written before a barrier that precedes the call, can be seen

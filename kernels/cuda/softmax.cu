@@ -67,7 +67,7 @@ void lin_cuda_log_softmax(lin_exec *exec, float *logp, const float *logits, int 
                    V);
 }
 
-/* ---- softmax, and its gradient: one warp per row ----------------------------------------------------------------------------- */
+/* ---- softmax, and its gradient: one warp per row --------------------------------------------------------------------------- */
 
 static __global__ void exponentials(float *p, const float *logp, size_t count)
 {
@@ -99,10 +99,11 @@ static __global__ void softmax_gradient(float *dlogits, const float *dp, const f
 void lin_cuda_softmax_rows_backward(lin_exec *exec, float *dlogits, const float *dp, const float *p, int rows, int V)
 {
     if (rows < 1 || V < 1) return;
-    LIN_LAUNCH(exec, softmax_gradient, lin_cuda_blocks((size_t)rows, ROWS_THREADS / 32), ROWS_THREADS, 0, dlogits, dp, p, rows, V);
+    LIN_LAUNCH(exec, softmax_gradient, lin_cuda_blocks((size_t)rows, ROWS_THREADS / 32), ROWS_THREADS, 0, dlogits, dp, p, rows,
+               V);
 }
 
-/* ---- label smoothing: one warp per row --------------------------------------------------------------------------------------- */
+/* ---- label smoothing: one warp per row ------------------------------------------------------------------------------------- */
 
 static __global__ void smooth(float *dlogits, const float *__restrict__ logp, int rows, int V, double part, const double *scale)
 {
@@ -120,8 +121,10 @@ static __global__ void smooth(float *dlogits, const float *__restrict__ logp, in
     }
 }
 
-void lin_cuda_label_smoothing(lin_exec *exec, float *dlogits, const float *logp, int rows, int V, double part, const double *scale)
+void lin_cuda_label_smoothing(lin_exec *exec, float *dlogits, const float *logp, int rows, int V, double part,
+                              const double *scale)
 {
     if (rows < 1 || V < 1) return;
-    LIN_LAUNCH(exec, smooth, lin_cuda_blocks((size_t)rows, ROWS_THREADS / 32), ROWS_THREADS, 0, dlogits, logp, rows, V, part, scale);
+    LIN_LAUNCH(exec, smooth, lin_cuda_blocks((size_t)rows, ROWS_THREADS / 32), ROWS_THREADS, 0, dlogits, logp, rows, V, part,
+               scale);
 }

@@ -48,8 +48,8 @@ void lin_cuda_fold(lin_exec *exec, const float *partial, int parts, lin_cuda_tot
 {
     const int width = a.n + b.n + c.n;
     if (parts == 0 || width == 0) return;
-    LIN_LAUNCH(exec, fold, lin_cuda_blocks((size_t)width, FOLD), dim3(FOLD, FOLD), FOLD * (FOLD + 1) * sizeof(float), partial, parts,
-               width, a, b, c);
+    LIN_LAUNCH(exec, fold, lin_cuda_blocks((size_t)width, FOLD), dim3(FOLD, FOLD), FOLD * (FOLD + 1) * sizeof(float), partial,
+               parts, width, a, b, c);
 }
 
 static __global__ void __launch_bounds__(LIN_SUM_THREADS)

@@ -6,8 +6,9 @@
  * registers, and that of conv.cu, whose threads hold a window of rows, have the terms of many sums at hand and make the first
  * stage themselves.
  *
- *   static __global__ void __launch_bounds__(LIN_SUM_THREADS) squares(float *partial, const float *x, int rows, int n, int
- *   rows_each) {
+ *   static __global__ void __launch_bounds__(LIN_SUM_THREADS)
+ *   squares(float *partial, const float *x, int rows, int n, int rows_each)
+ *   {
  *       lin_sum_slice<1, 1>(partial, rows, n, rows_each, [=](float (&v)[1], int row, int column) { ... v[0] = ...; });
  *   }
  *
@@ -40,7 +41,8 @@ typedef struct lin_cuda_total {
 } lin_cuda_total;
 
 /* The second stage: the sums over parts of partial [parts, a.n + b.n + c.n] are added to a, then b, then c. */
-void lin_cuda_fold(lin_exec *exec, const float *partial, int parts, lin_cuda_total a, lin_cuda_total b = {}, lin_cuda_total c = {});
+void lin_cuda_fold(lin_exec *exec, const float *partial, int parts, lin_cuda_total a, lin_cuda_total b = {},
+                   lin_cuda_total c = {});
 
 /* Both stages: to [n] += the column sums of x [rows, n]. */
 void lin_cuda_sum_columns(lin_exec *exec, float *to, const float *x, int rows, int n);

@@ -69,8 +69,8 @@ static void forward_head(double *y, const head *x, int causal, double *state)
         }
 }
 
-void lin_ref_attention_forward(lin_exec *exec, double *y, const double *qkv, const lin_segments *segments, int H, int E, int causal,
-                               double *const *states, size_t at)
+void lin_ref_attention_forward(lin_exec *exec, double *y, const double *qkv, const lin_segments *segments, int H, int E,
+                               int causal, double *const *states, size_t at)
 {
     const int *offsets = segments->offsets;
     for (int b = 0; b < segments->B; b++)

@@ -33,7 +33,8 @@ void lin_ref_softmax_rows_backward(lin_exec *exec, double *dlogits, const double
     }
 }
 
-void lin_ref_label_smoothing(lin_exec *exec, double *dlogits, const double *logp, int rows, int V, double part, const double *scale)
+void lin_ref_label_smoothing(lin_exec *exec, double *dlogits, const double *logp, int rows, int V, double part,
+                             const double *scale)
 {
     (void)exec;
     for (size_t r = 0; r < (size_t)rows; r++) {
@@ -138,8 +139,8 @@ static double ctc_one(lin_exec *exec, double *dlogits, const double *logp, int T
     return total == -INFINITY ? -1 : 0 - total;
 }
 
-void lin_ref_ctc(lin_exec *exec, double *loss, double *dlogits, const double *logp, const lin_segments *segments, const int *labels,
-                 const int *label_offsets, int most_labels, int V, const double *scale)
+void lin_ref_ctc(lin_exec *exec, double *loss, double *dlogits, const double *logp, const lin_segments *segments,
+                 const int *labels, const int *label_offsets, int most_labels, int V, const double *scale)
 {
     (void)most_labels;
     const int *offsets = segments->offsets;

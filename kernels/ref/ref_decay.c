@@ -50,7 +50,8 @@ static double decay_over(const head *x, int from, int i) { return exp(x->sums[i 
 static double weight(const head *x, int i, int j)
 {
     double sum = 0;
-    for (int e = 0; e < x->E; e++) sum += phi(x->q[(size_t)i * x->stride + (size_t)e]) * phi(x->k[(size_t)j * x->stride + (size_t)e]);
+    for (int e = 0; e < x->E; e++)
+        sum += phi(x->q[(size_t)i * x->stride + (size_t)e]) * phi(x->k[(size_t)j * x->stride + (size_t)e]);
     return decay_over(x, j + 1, i) * sum;
 }
 
@@ -132,7 +133,8 @@ static void backward_head(double *dq, const double *dy, const double *y, const h
 }
 
 void lin_ref_decayed_attention_backward(lin_exec *exec, double *dqkv, double *dgates, const double *dy, const double *qkv,
-                                        const double *gates, int constant, const double *y, const lin_segments *segments, int H, int E)
+                                        const double *gates, int constant, const double *y, const lin_segments *segments, int H,
+                                        int E)
 {
     const int *offsets = segments->offsets;
     for (int b = 0; b < segments->B; b++)
@@ -143,7 +145,8 @@ void lin_ref_decayed_attention_backward(lin_exec *exec, double *dqkv, double *dg
             for (int t = 0; t < x.T; t++) {
                 if (x.sums) x.dla[t] = 0;
                 for (int part = 0; part < 3; part++)
-                    for (int e = 0; e < E; e++) dq[(size_t)t * x.stride + (size_t)part * x.stride_y + (size_t)e] = x.sums ? 0 : NAN;
+                    for (int e = 0; e < E; e++)
+                        dq[(size_t)t * x.stride + (size_t)part * x.stride_y + (size_t)e] = x.sums ? 0 : NAN;
             }
             if (x.sums) backward_head(dq, dy + row, y + row, &x);
             for (int t = 0; dgates && t < x.T; t++) {

@@ -52,8 +52,8 @@ void lin_ref_linear_backward_weight(lin_exec *exec, double *dw, double *db, cons
     }
 }
 
-void lin_ref_layer_norm_forward(lin_exec *exec, double *y, double *stats, const double *x, const double *gamma, const double *beta,
-                                int rows, int C)
+void lin_ref_layer_norm_forward(lin_exec *exec, double *y, double *stats, const double *x, const double *gamma,
+                                const double *beta, int rows, int C)
 {
     (void)exec;
     for (size_t r = 0; r < (size_t)rows; r++) {

@@ -44,7 +44,8 @@ static double heard(const lin_gather *item, int t, int d, int D)
     return log(fmax(pass * (speech + noise * g + voices) + hiss * g, (double)LIN_ACOUSTICS_FLOOR));
 }
 
-void lin_ref_gather(lin_exec *exec, double *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D)
+void lin_ref_gather(lin_exec *exec, double *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments,
+                    int D)
 {
     (void)exec;
     for (int b = 0; b < segments->B; b++) {

@@ -6,8 +6,8 @@
  * round. The buckets of the round are stored in lse until then, so the length of an utterance is not limited by scratch.
  *
  * Tiles. A chunk of the sorted frames is divided into tiles of at most LSH_TILE frames, gathered into slots of scratch: queries,
- * which are the keys as well, their transpose, and values. A tile of queries meets the tiles of its chunk and of the one before it,
- * one S = Q Qᵀ after another. Each tile is gathered once per round if the slots hold the tiles of two chunks.
+ * which are the keys as well, their transpose, and values. A tile of queries meets the tiles of its chunk and of the one before
+ * it, one S = Q Qᵀ after another. Each tile is gathered once per round if the slots hold the tiles of two chunks.
  *
  * Forward. The softmax of a frame runs over pairs of tiles and over rounds with a running maximum m and sum l (Milakov &
  * Gimelshein 2018). Between two rounds y and lse hold the state: m = lse, l = 1, sums = y. lse = -inf: no other frame seen yet.
@@ -57,7 +57,7 @@ typedef struct LIN_NAME(tiles) {
     float *sums, *m, *l; // forward: of the tile of queries, [tile, Ep], [lanes], [lanes]
 } LIN_NAME(tiles);
 
-/* ---- sorting ------------------------------------------------------------------------------------------------------------ */
+/* ---- sorting --------------------------------------------------------------------------------------------------------------- */
 
 /* The largest and the smallest projection of a row so far, by lane, and their columns. */
 typedef struct LIN_NAME(extremes) {
@@ -166,7 +166,7 @@ void LIN_NAME(lin_lsh_head_sort)(const lin_lsh_head *h)
     }
 }
 
-/* ---- tiles -------------------------------------------------------------------------------------------------------------- */
+/* ---- tiles ----------------------------------------------------------------------------------------------------------------- */
 
 /* Floats of a slot, and of what all slots share, for tiles of n frames. */
 static size_t LIN_NAME(lsh_slot_size)(int n, int Ep, int backward)
@@ -340,7 +340,7 @@ static void LIN_NAME(lsh_products)(float *S, const float *rows, const float *tra
         .b_stride = lanes, .rows = n, .columns = vround(columns), .inner = t->head->E});
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 // Reads the state of the queries of a tile from y and lse.
 static void LIN_NAME(lsh_resume)(LIN_NAME(tiles) *t, const LIN_NAME(slot) *s, int round)
@@ -374,8 +374,8 @@ static void LIN_NAME(lsh_suspend)(LIN_NAME(tiles) *t, const LIN_NAME(slot) *s, i
     }
 }
 
-// The softmax of rows i .. i+n-1 of S, n <= LIN_WIDTH, of a pair of tiles: S becomes exp(s - m), and the sums so far are scaled to
-// the new m. The largest and the sum of each row are found for all rows at once, by a transpose.
+// The softmax of rows i .. i+n-1 of S, n <= LIN_WIDTH, of a pair of tiles: S becomes exp(s - m), and the sums so far are scaled
+// to the new m. The largest and the sum of each row are found for all rows at once, by a transpose.
 static void LIN_NAME(lsh_softmax)(LIN_NAME(tiles) *t, const LIN_NAME(slot) *queries, const LIN_NAME(slot) *keys, int i, int n)
 {
     const int causal = t->head->causal, lanes = vround(keys->n);
@@ -452,7 +452,7 @@ void LIN_NAME(lin_lsh_head_forward)(const lin_lsh_head *h)
     }
 }
 
-/* ---- backward ----------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 // From S (products) and dS (dy . v) of a pair of tiles: S becomes p, dS becomes dS_ij w_j, and the keys' c grow.
 static void LIN_NAME(lsh_softmax_gradient)(LIN_NAME(tiles) *t, const LIN_NAME(slot) *queries, const LIN_NAME(slot) *keys)

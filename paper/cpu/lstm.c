@@ -110,7 +110,8 @@ static void forward_piece(void *context, int piece, int thread)
     group g;
     group_of(&g, job, piece, 0);
     const size_t d = (size_t)g.direction, rows = (size_t)g.n;
-    float *hs = lin_scratch(job->exec, thread), *cs = hs + rows * width, *sums = cs + rows * width, *room = sums + rows * 4 * width;
+    float *hs = lin_scratch(job->exec, thread), *cs = hs + rows * width, *sums = cs + rows * width,
+          *room = sums + rows * 4 * width;
     for (int i = 0; i < g.n; i++) {
         const float *state = state_of(job, g.utterance[i]);
         for (int part = 0; part < 2; part++) {
@@ -170,7 +171,7 @@ void lin_cpu_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, 
     forward(&job, exec, h, cells, gates, packed, segments, U, directions, states, at);
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 static void backward_piece(void *context, int piece, int thread)
 {
@@ -245,7 +246,7 @@ void lin_cpu_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float
 }
 
 #if LIN_HAS_BF16
-/* ---- weights packed in bf16 ------------------------------------------------------------------------------------------------- */
+/* ---- weights packed in bf16 ------------------------------------------------------------------------------------------------ */
 
 static void product_bf16(float *y, const float *x, float *room, const float *packed, int rows, int n, int k, int s)
 {

@@ -80,7 +80,8 @@ LIN_INLINE void LIN_NAME(lstm_units_backward)(float *dgates, float *kept, float 
 {
     vf i = LIN_NAME(lstm_get)(gates + u, n), f = LIN_NAME(lstm_get)(gates + U + u, n);
     vf g = LIN_NAME(lstm_get)(gates + 2 * U + u, n), o = LIN_NAME(lstm_get)(gates + 3 * U + u, n);
-    vf y = LIN_NAME(lstm_tanh)(LIN_NAME(lstm_get)(c + u, n)), up = LIN_NAME(lstm_get)(dh + u, n) + LIN_NAME(lstm_get)(sums + u, n);
+    vf y = LIN_NAME(lstm_tanh)(LIN_NAME(lstm_get)(c + u, n)),
+       up = LIN_NAME(lstm_get)(dh + u, n) + LIN_NAME(lstm_get)(sums + u, n);
     vf before = c_before ? LIN_NAME(lstm_get)(c_before + u, n) : (vf){0};
     vf d = vfma(up * o, 1.0f - y * y, LIN_NAME(lstm_get)(dc + u, n));
     vf out[4] = {d * g * (i * (1.0f - i)), d * before * (f * (1.0f - f)), d * i * (1.0f - g * g), up * y * (o * (1.0f - o))};

@@ -3,11 +3,12 @@
 
 enum { SMALL = 32768 }; // below this many multiplications per direction, a second thread costs more time than it saves
 
-LIN_DISPATCH_DECLARE(void, lin_mapped_head_forward, (float *y, const float *qkv, const float *omega, int T, const lin_map *map, int H,
-                                                     int E, int causal, float *state, float *scratch));
+LIN_DISPATCH_DECLARE(void, lin_mapped_head_forward,
+                     (float *y, const float *qkv, const float *omega, int T, const lin_map *map, int H, int E, int causal,
+                      float *state, float *scratch));
 LIN_DISPATCH_DECLARE(void, lin_mapped_head_backward,
-                     (float *dqkv, const float *dy, const float *qkv, const float *omega, const float *y, int T, const lin_map *map,
-                      int H, int E, int causal, float *scratch));
+                     (float *dqkv, const float *dy, const float *qkv, const float *omega, const float *y, int T,
+                      const lin_map *map, int H, int E, int causal, float *scratch));
 
 typedef struct mapped_job {
     const lin_exec *exec;
@@ -38,12 +39,14 @@ static void forward_piece(void *context, int piece, int thread)
     const int has_state = job->causal && job->states && job->states[b];
     float *state = has_state ? job->states[b] + job->at + head * (size_t)job->map->D * (E + 1) : NULL;
     if (T > 0)
-        LIN_DISPATCH(lin_mapped_head_forward)(job->y + row * C + head * E, job->qkv + row * 3 * C + head * E, omega_of(job, head), T,
-                                              job->map, job->H, job->E, job->causal, state, lin_scratch(job->exec, thread));
+        LIN_DISPATCH(lin_mapped_head_forward)
+        (job->y + row * C + head * E, job->qkv + row * 3 * C + head * E, omega_of(job, head), T, job->map, job->H, job->E,
+         job->causal, state, lin_scratch(job->exec, thread));
 }
 
-void lin_cpu_mapped_attention_forward(lin_exec *exec, float *y, const float *qkv, const float *omega, const lin_segments *segments,
-                                      const lin_map *map, int H, int E, int causal, float *const *states, size_t at)
+void lin_cpu_mapped_attention_forward(lin_exec *exec, float *y, const float *qkv, const float *omega,
+                                      const lin_segments *segments, const lin_map *map, int H, int E, int causal,
+                                      float *const *states, size_t at)
 {
     mapped_job job = {.exec = exec, .map = map, .y = y, .qkv = qkv, .omega = omega, .offsets = segments->offsets, .H = H, .E = E};
     job.causal = causal;

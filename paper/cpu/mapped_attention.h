@@ -1,6 +1,6 @@
 /*
- * mapped_attention.h - linear attention with other feature maps (lin_map) of one utterance and one head, once per instruction set.
- * mapped_attention.c has the threads.
+ * mapped_attention.h - linear attention with other feature maps (lin_map) of one utterance and one head, once per instruction
+ * set. mapped_attention.c has the threads.
  *
  * As in attention.h, all passes use one kernel, `scan`: for each frame, the outer product of two vectors is added to a matrix M,
  * M += a bᵀ, and a third vector reads it, out += qᵀ M. With y = num / den, G = dy / den and g = -(dy.y) / den:
@@ -17,13 +17,13 @@
  *   elu + 1    E (attention.h)            4 E E            12 E E                   4 E (E + 1)
  * E 32, poly2: D 561, 72 thousand operations forward, 74,052 bytes.
  *
- * φ is computed for a chunk of frames, in scratch. Vectors of a chunk are kept in panels of PANEL elements: element x of frame f is
- * at (x / PANEL * chunk + f) PANEL + x % PANEL, so that the frames which meet one block of M lie side by side, and no two of them
- * share a cache set because D is a power of 2. M is kept in blocks of PANEL x LIN_WIDTH, each of which stays in registers over a
- * chunk; S of a stream stays in its state.
+ * φ is computed for a chunk of frames, in scratch. Vectors of a chunk are kept in panels of PANEL elements: element x of frame f
+ * is at (x / PANEL * chunk + f) PANEL + x % PANEL, so that the frames which meet one block of M lie side by side, and no two of
+ * them share a cache set because D is a power of 2. M is kept in blocks of PANEL x LIN_WIDTH, each of which stays in registers
+ * over a chunk; S of a stream stays in its state.
  * The sums of a frame run in the same order wherever the frame is in its chunk, and M is float in registers and in memory, so
- * splitting the rows into calls changes no bit. A product of the frames of a chunk with one another, φ(q) φ(k), would save nothing:
- * each frame costs D E multiplications for reading S and D E for adding to it in both forms.
+ * splitting the rows into calls changes no bit. A product of the frames of a chunk with one another, φ(q) φ(k), would save
+ * nothing: each frame costs D E multiplications for reading S and D E for adding to it in both forms.
  *
  * Scratch: one matrix at a time, so the backward pass computes φ once for each pass. E up to 64 with D up to 1,024 (random) or
  * E (E + 3) / 2 + 1 (poly2) fit.
@@ -62,11 +62,11 @@ typedef struct LIN_NAME(mapped) {
     float *inverse, *g;    /* [chunk] */
 } LIN_NAME(mapped);
 
-/* ---- the scan ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the scan -------------------------------------------------------------------------------------------------------------- */
 
 /* For n frames: block += a bᵀ if `update`, then out += qᵀ block if `read`. */
-LIN_INLINE void LIN_NAME(mapped_block)(float *block, size_t pitch, const float *a, const float *b, const float *q, float *out, int n, int update,
-                                       int read)
+LIN_INLINE void LIN_NAME(mapped_block)(float *block, size_t pitch, const float *a, const float *b, const float *q, float *out,
+                                       int n, int update, int read)
 {
     vf s[PANEL];
     LIN_UNROLL
@@ -87,8 +87,8 @@ LIN_INLINE void LIN_NAME(mapped_block)(float *block, size_t pitch, const float *
 }
 
 /* The same for M [rows, columns]; a and q have `rows` elements, b and out have `columns`. */
-LIN_INLINE void LIN_NAME(mapped_scan)(const LIN_NAME(mapped) *h, const float *a, const float *b, const float *q, float *out, int n,
-                                      int rows, int columns, int update, int read)
+LIN_INLINE void LIN_NAME(mapped_scan)(const LIN_NAME(mapped) * h, const float *a, const float *b, const float *q, float *out,
+                                      int n, int rows, int columns, int update, int read)
 {
     const int across = columns / LIN_WIDTH, down = rows / PANEL, panel = h->chunk * PANEL;
     for (int i = 0; i < across * down; i++) { // the longer side in the outer loop: its vectors are read once
@@ -99,8 +99,8 @@ LIN_INLINE void LIN_NAME(mapped_scan)(const LIN_NAME(mapped) *h, const float *a,
             LIN_NAME(mapped_block)(h->M + (size_t)r * h->down + (size_t)c * h->across, h->pitch, a + row, b + column, q + row,
                                    out + column, n, update, read);
         else
-            LIN_NAME(mapped_block)(h->rest + c * (PANEL * LIN_WIDTH), LIN_WIDTH, a + row, b + column, q + row, out + column, n, update,
-                                   read);
+            LIN_NAME(mapped_block)
+            (h->rest + c * (PANEL * LIN_WIDTH), LIN_WIDTH, a + row, b + column, q + row, out + column, n, update, read);
     }
 }
 
@@ -110,8 +110,8 @@ static __attribute__((noinline)) void LIN_NAME(mapped_scan_both)(const LIN_NAME(
     LIN_NAME(mapped_scan)(h, a, b, q, out, n, rows, columns, 1, 1);
 }
 
-static __attribute__((noinline)) void LIN_NAME(mapped_scan_update)(const LIN_NAME(mapped) *h, const float *a, const float *b, int n,
-                                                                   int rows, int columns)
+static __attribute__((noinline)) void LIN_NAME(mapped_scan_update)(const LIN_NAME(mapped) * h, const float *a, const float *b,
+                                                                   int n, int rows, int columns)
 {
     LIN_NAME(mapped_scan)(h, a, b, a, h->gf, n, rows, columns, 1, 0);
 }
@@ -128,7 +128,7 @@ LIN_INLINE float *LIN_NAME(mapped_at)(const LIN_NAME(mapped) *h, const float *pa
     return (float *)panels + (size_t)(x / PANEL) * (size_t)(h->chunk * PANEL) + x % PANEL;
 }
 
-/* ---- vectors of a chunk ------------------------------------------------------------------------------------------------------ */
+/* ---- vectors of a chunk ---------------------------------------------------------------------------------------------------- */
 
 LIN_INLINE int LIN_NAME(mapped_least)(int a, int b) { return a < b ? a : b; }
 
@@ -169,7 +169,7 @@ static void LIN_NAME(mapped_put)(const LIN_NAME(mapped) *h, float *x, size_t str
     }
 }
 
-/* ---- the feature maps -------------------------------------------------------------------------------------------------------- */
+/* ---- the feature maps ------------------------------------------------------------------------------------------------------ */
 
 LIN_INLINE float *LIN_NAME(mapped_input)(const LIN_NAME(mapped) *h, const float *u, int f)
 {
@@ -357,7 +357,7 @@ static void LIN_NAME(mapped_pass)(const LIN_NAME(mapped) *h, float *dx, const fl
     LIN_NAME(mapped_put)(h, dx, h->stride, t, step, n, h->oe, NULL);
 }
 
-/* ---- z and r ----------------------------------------------------------------------------------------------------------------- */
+/* ---- z and r --------------------------------------------------------------------------------------------------------------- */
 
 /* inverse[f] = 1 / (φ(q_f) z + eps), with φ(k) of the frames up to f added to z if `keys`; z itself changes if `keep`. */
 static void LIN_NAME(mapped_denominators)(const LIN_NAME(mapped) *h, int n, int keys, int keep)
@@ -377,7 +377,8 @@ static void LIN_NAME(mapped_denominators)(const LIN_NAME(mapped) *h, int n, int 
 }
 
 /* For each frame in turn: z += phi * by (phi NULL: nothing; by NULL: 1), then gf = z * times (NULL: 1), if `start`. */
-static void LIN_NAME(mapped_starts)(const LIN_NAME(mapped) *h, const float *phi, const float *by, const float *times, int n, int start)
+static void LIN_NAME(mapped_starts)(const LIN_NAME(mapped) * h, const float *phi, const float *by, const float *times, int n,
+                                    int start)
 {
     for (int d = 0; d < h->Dp; d += LIN_WIDTH) {
         vf z = vload(h->z + d);
@@ -391,7 +392,7 @@ static void LIN_NAME(mapped_starts)(const LIN_NAME(mapped) *h, const float *phi,
     }
 }
 
-/* ---- scratch and states ------------------------------------------------------------------------------------------------------ */
+/* ---- scratch and states ---------------------------------------------------------------------------------------------------- */
 
 LIN_INLINE float *LIN_NAME(mapped_room)(float **scratch, size_t n)
 {
@@ -401,7 +402,8 @@ LIN_INLINE float *LIN_NAME(mapped_room)(float **scratch, size_t n)
 }
 
 /* Divides the scratch among the arrays of a head, and packs omega. */
-static void LIN_NAME(mapped_lay_out)(LIN_NAME(mapped) *h, int T, int H, int E, const lin_map *map, const float *omega, float *scratch)
+static void LIN_NAME(mapped_lay_out)(LIN_NAME(mapped) * h, int T, int H, int E, const lin_map *map, const float *omega,
+                                     float *scratch)
 {
     const size_t C = (size_t)H * (size_t)E;
     h->T = T;
@@ -421,7 +423,8 @@ static void LIN_NAME(mapped_lay_out)(LIN_NAME(mapped) *h, int T, int H, int E, c
     for (int i = 0; i < 2; i++) h->rows[i] = LIN_NAME(mapped_room)(&scratch, Dp + 2 * PANEL);
     h->columns = LIN_NAME(mapped_room)(&scratch, Dp * wide);
     h->rest = LIN_NAME(mapped_room)(&scratch, PANEL * Ep);
-    const size_t fixed = Dp * (Ep + 3 + wide) + PANEL * Ep + 4 * PANEL + 16 * 16, each = 3 * Dp + 5 * Ep + 2 * PANEL + LIN_WIDTH + 2;
+    const size_t fixed = Dp * (Ep + 3 + wide) + PANEL * Ep + 4 * PANEL + 16 * 16,
+                 each = 3 * Dp + 5 * Ep + 2 * PANEL + LIN_WIDTH + 2;
     h->chunk = LIN_NAME(mapped_least)(MAPPED_CHUNK, (int)((LIN_SCRATCH_BYTES / sizeof(float) - fixed) / each));
     h->chunk = LIN_NAME(mapped_least)(h->chunk, T);
     const size_t n = (size_t)h->chunk;
@@ -502,7 +505,7 @@ static void LIN_NAME(mapped_write_state)(const LIN_NAME(mapped) *h, float *state
     }
 }
 
-/* ---- forward ----------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 static void LIN_NAME(mapped_keys)(const LIN_NAME(mapped) *h, int t, int step, int n)
 {
@@ -547,7 +550,7 @@ void LIN_NAME(lin_mapped_head_forward)(float *y, const float *qkv, const float *
     if (state) LIN_NAME(mapped_write_state)(&h, state);
 }
 
-/* ---- backward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 /* Each of the three passes adds frames to its matrix and reads it for frames: both for a chunk in turn (causal), or all are added
  * first. 1 / den and g of a frame are stored in the first elements of its dv and dk until the passes that write these; each reads
@@ -583,7 +586,8 @@ static void LIN_NAME(mapped_load_read)(const LIN_NAME(mapped) *h, int pass, int 
         LIN_NAME(mapped_queries)(h, t, step, n);
         LIN_NAME(mapped_denominators)(h, n, both, 0);
         for (int f = 0; f < n; f++) {
-            const float *up = h->dy + (size_t)(t + f * step) * h->out_stride, *out = h->y + (size_t)(t + f * step) * h->out_stride;
+            const float *up = h->dy + (size_t)(t + f * step) * h->out_stride,
+                        *out = h->y + (size_t)(t + f * step) * h->out_stride;
             vf sum = {0};
             int e = 0;
             for (; e + LIN_WIDTH <= h->E; e += LIN_WIDTH) sum = vfma(vload(up + e), vload(out + e), sum);
@@ -656,7 +660,8 @@ void LIN_NAME(lin_mapped_head_backward)(float *dqkv, const float *dy, const floa
                                         const lin_map *map, int H, int E, int causal, float *scratch)
 {
     const size_t C = (size_t)H * (size_t)E;
-    LIN_NAME(mapped) h = {.q = qkv, .k = qkv + C, .v = qkv + 2 * C, .dq = dqkv, .dk = dqkv + C, .dv = dqkv + 2 * C, .y = y, .dy = dy};
+    LIN_NAME(mapped)
+    h = {.q = qkv, .k = qkv + C, .v = qkv + 2 * C, .dq = dqkv, .dk = dqkv + C, .dv = dqkv + 2 * C, .y = y, .dy = dy};
     LIN_NAME(mapped_lay_out)(&h, T, H, E, map, omega, scratch);
     LIN_NAME(mapped_backward_pass)(&h, LIN_NAME(PASS_DQ), causal);
     LIN_NAME(mapped_backward_pass)(&h, LIN_NAME(PASS_DK), causal);

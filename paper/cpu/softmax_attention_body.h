@@ -137,7 +137,7 @@ static void LIN_NAME(forward_blocks)(const lin_softmax_head *x, int first, int e
     for (int b = 0; b < n; b++) LIN_NAME(end_block)(&blocks[b], x);
 }
 
-/* ---- a few queries: keys in the lanes ----------------------------------------------------------------------------------- */
+/* ---- a few queries: keys in the lanes -------------------------------------------------------------------------------------- */
 
 // A live stream has some rows at a time, fewer than a vector has lanes. Their scores are computed with the keys in the lanes and
 // their values with the columns of v in the lanes; each sum has the terms and the order of forward_tile, so the bits are the
@@ -263,7 +263,7 @@ void LIN_NAME(lin_softmax_rows_forward)(const lin_softmax_head *head, int first,
     if (few) LIN_NAME(forward_few)(head, end - few, few, scratch);
 }
 
-/* ---- backward ----------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 // A block of queries: transposed in the lanes (q and dy scaled), and by rows of Ep floats.
 typedef struct LIN_NAME(queries) {

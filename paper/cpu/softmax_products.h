@@ -37,7 +37,7 @@ LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
         vstore_n(p + e, v, E - e);
 }
 
-/* ---- products ----------------------------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------------------------------------- */
 
 /* One product. a[r, x] = by_row ? a[r a_stride + x] : a[x a_stride + r]. */
 typedef struct LIN_NAME(product) {
@@ -114,7 +114,7 @@ LIN_INLINE void LIN_NAME(block_columns)(const LIN_NAME(product) *p, int by_row)
 static __attribute__((noinline, unused)) void LIN_NAME(multiply)(const LIN_NAME(product) *p) { LIN_NAME(block_columns)(p, 1); }
 static __attribute__((noinline, unused)) void LIN_NAME(multiply_t)(const LIN_NAME(product) *p) { LIN_NAME(block_columns)(p, 0); }
 
-/* ---- transposes --------------------------------------------------------------------------------------------------------- */
+/* ---- transposes ------------------------------------------------------------------------------------------------------------ */
 
 #if LIN_WIDTH == 16
 #define INTERLEAVE_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
@@ -196,7 +196,7 @@ static __attribute__((noinline, unused)) void LIN_NAME(pack_rows)(float *to, siz
             vstore(to + (size_t)r * pitch + e, LIN_NAME(lanes)(from + (size_t)r * stride, e, E) * factor);
 }
 
-/* ---- powers of two ------------------------------------------------------------------------------------------------------ */
+/* ---- powers of two --------------------------------------------------------------------------------------------------------- */
 
 /* 2^x for x <= 127, relative error below 1.7e-7; exactly 1 for 0, exactly 0 from -127 down; NaN for NaN. */
 LIN_INLINE vf LIN_NAME(power_of_two)(vf x)

@@ -142,7 +142,7 @@ void lin_lsh_sort(lin_exec *exec, int *order, const float *qv, const float *R, c
     LIN_LAUNCH(exec, sort, dim3(heads, rounds), THREADS, (WINDOW + 1) * WARPS * sizeof(int), job);
 }
 
-/* ---- what the passes need of each frame -------------------------------------------------------------------------------- */
+/* ---- what the passes need of each frame ------------------------------------------------------------------------------------ */
 
 static __global__ void __launch_bounds__(THREADS) find_terms(float *terms, lsh_job job, size_t count)
 {

@@ -123,7 +123,8 @@ static __device__ __forceinline__ void load_chunk(const mapped_shared &s, const 
 }
 
 // phi of a chunk's queries and keys; 0 where there is no row, and for features from n on.
-static __device__ __forceinline__ void chunk_features(const mapped_shared &s, const mapped_job &job, int h, int d0, int n, int rows)
+static __device__ __forceinline__ void chunk_features(const mapped_shared &s, const mapped_job &job, int h, int d0, int n,
+                                                      int rows)
 {
     const int d = (int)threadIdx.x % job.slice, parts = MAPPED_THREADS / job.slice, E = job.E;
     const float *omega = job.random && d < n ? job.omega + ((size_t)h * (size_t)job.D + (size_t)(d0 + d)) * (size_t)E : NULL;
@@ -162,8 +163,8 @@ static __device__ __forceinline__ float advance(float element, const float *left
 // out[r, m - m0] = sum_d M[d, m] f[d, r] over the slice, m from m0 to m1 - 1, into the partial sums from element `to` on. Divided
 // over groups of features, summed in order. left, right: the rows by which M advances; store: M is left as it is after the chunk.
 static __device__ __forceinline__ void column_products(const mapped_shared &s, const mapped_job &job, const float *left,
-                                                       const float *right, const float *f, int m0, int m1, int update, int product,
-                                                       int store)
+                                                       const float *right, const float *f, int m0, int m1, int update,
+                                                       int product, int store)
 {
     const int tid = (int)threadIdx.x, wide = job.E + 1, n = m1 - m0, columns = n < MAPPED_THREADS ? n : MAPPED_THREADS;
     const int groups = MAPPED_THREADS / columns, group = tid / columns, each = (job.slice + groups - 1) / groups;
@@ -224,8 +225,8 @@ static __device__ __forceinline__ void finish_rows(const mapped_shared &s, const
 }
 
 // The gradient of x from rho: dx_e = scale sum_d rho_d dphi_d/dx'_e. After a barrier.
-static __device__ __forceinline__ void store_gradients(const mapped_shared &s, const mapped_job &job, const float *x, int h, int d0,
-                                                       int n, float *to, size_t stride, int step, int rows)
+static __device__ __forceinline__ void store_gradients(const mapped_shared &s, const mapped_job &job, const float *x, int h,
+                                                       int d0, int n, float *to, size_t stride, int step, int rows)
 {
     const int E = job.E;
     const float *omega = job.random ? job.omega + ((size_t)h * (size_t)job.D + (size_t)d0) * (size_t)E : NULL;
@@ -256,7 +257,8 @@ template <mapped_pass PASS> __global__ void __launch_bounds__(MAPPED_THREADS) ma
     if (T == 0) return;
     const mapped_shared s = mapped_divide(shared, E, job.slice);
     const float *left = PASS == PASS_KEYS ? s.fq : s.fk, *right = PASS == PASS_KEYS ? s.g : s.v; // M += left rightᵀ
-    const float *f = PASS == PASS_KEYS ? s.fk : s.fq, *other = PASS == PASS_KEYS ? s.v : s.g, *x = PASS == PASS_KEYS ? s.xk : s.xq;
+    const float *f = PASS == PASS_KEYS ? s.fk : s.fq, *other = PASS == PASS_KEYS ? s.v : s.g,
+                *x = PASS == PASS_KEYS ? s.xk : s.xq;
     const size_t width = PASS == PASS_KEYS ? 2 * (size_t)E : (size_t)wide, stride = (size_t)job.H * width;
     float *state = PASS == PASS_FORWARD && job.states && job.states[b]
                        ? job.states[b] + job.at + ((size_t)h * (size_t)job.D + (size_t)d0) * (size_t)wide
@@ -298,7 +300,7 @@ template <mapped_pass PASS> __global__ void __launch_bounds__(MAPPED_THREADS) ma
     for (int i = tid; i < n * wide && state; i += MAPPED_THREADS) state[i] = s.M[i];
 }
 
-// ---- sums over the slices: a thread for each element of out
+/* ---- sums over the slices: a thread for each element of out ---------------------------------------------------------------- */
 
 static __device__ __forceinline__ float sum_slices(const mapped_job &job, size_t element, size_t n)
 {
@@ -336,7 +338,7 @@ static __global__ void __launch_bounds__(MAPPED_THREADS) mapped_summed(mapped_jo
     job.out[row * 3 * width + (e < E ? width + e : width + e + width - E) + h * E] = sum_slices(job, i, 2 * E);
 }
 
-// ---- the operations
+/* ---- the operations -------------------------------------------------------------------------------------------------------- */
 
 static mapped_job mapped_of(const float *qkv, const float *omega, const lin_segments *segments, const lin_map *map, int H, int E,
                             int causal)
@@ -366,8 +368,9 @@ template <mapped_pass PASS> static void run_pass(lin_exec *exec, const mapped_jo
     LIN_LAUNCH(exec, (mapped_rows<PASS>), dim3((unsigned)(job.B * job.H), (unsigned)job.slices), MAPPED_THREADS, bytes, job);
 }
 
-void lin_cuda_mapped_attention_forward(lin_exec *exec, float *y, const float *qkv, const float *omega, const lin_segments *segments,
-                                       const lin_map *map, int H, int E, int causal, float *const *states, size_t at)
+void lin_cuda_mapped_attention_forward(lin_exec *exec, float *y, const float *qkv, const float *omega,
+                                       const lin_segments *segments, const lin_map *map, int H, int E, int causal,
+                                       float *const *states, size_t at)
 {
     if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return;
     mapped_job job = mapped_of(qkv, omega, segments, map, H, E, causal);
@@ -382,7 +385,8 @@ void lin_cuda_mapped_attention_forward(lin_exec *exec, float *y, const float *qk
 }
 
 void lin_cuda_mapped_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *omega,
-                                        const float *y, const lin_segments *segments, const lin_map *map, int H, int E, int causal)
+                                        const float *y, const lin_segments *segments, const lin_map *map, int H, int E,
+                                        int causal)
 {
     if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return;
     mapped_job job = mapped_of(qkv, omega, segments, map, H, E, causal);

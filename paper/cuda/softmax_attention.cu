@@ -32,8 +32,8 @@ template <int EP, int M> static __device__ __forceinline__ void clear_running_ro
     }
 }
 
-// Adds 16 N keys and values, the first of them key j, to the rows from `row` on; keys from `end` on and, causal, those after a row
-// are masked. PART: a row may have seen no key so far; minus infinity minus itself would then be NaN.
+// Adds 16 N keys and values, the first of them key j, to the rows from `row` on; keys from `end` on and, causal, those after a
+// row are masked. PART: a row may have seen no key so far; minus infinity minus itself would then be NaN.
 template <int EP, int SPLIT, int M, int N, int PART>
 static __device__ __forceinline__ void add_keys(running_rows<EP, M> &r, const float (&q)[M][EP / 8][4], const float *keys,
                                                 const float *values, int j, int row, int end, int causal, float scale, int lane)
@@ -102,8 +102,9 @@ static __device__ __forceinline__ void store_own(const running_rows<EP, M> &r, c
     }
 }
 
-// A tile of values that some rows may not see: 0 times NaN or infinity is NaN, so values that are not finite become 0. Returns the
-// first row of the tile with one, TILE if there is none; poison_rows then makes the sums of the rows that see it NaN. A barrier.
+// A tile of values that some rows may not see: 0 times NaN or infinity is NaN, so values that are not finite become 0. Returns
+// the first row of the tile with one, TILE if there is none; poison_rows then makes the sums of the rows that see it NaN.
+// A barrier.
 template <int EP> static __device__ __forceinline__ int clean_values(float *tile, int who)
 {
     enum { step = GROUP / (EP / 4) }; // rows
@@ -180,7 +181,7 @@ template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) sof
     if (row < p.rows) store_own<EP, M>(r, job, p, row, lane);
 }
 
-// ---- few rows of many streams
+/* ---- few rows of many streams ---------------------------------------------------------------------------------------------- */
 
 enum { STEP_ROWS = 16 };
 

@@ -2,13 +2,13 @@
  * softmax_attention.h - device code shared by the forward and backward of softmax attention: places, products, masks.
  *
  * Internal to paper/cuda/softmax_attention*.cu. Tiles, fragments and the two precisions are those of attention.h. A block of 4
- * warps has the same rows (queries, or keys in one of the backward kernels) from begin to end, 16 M of them per warp, in registers;
- * the rows of the other kind pass through shared memory in tiles of 64, two pairs of tiles, of which one is filled while the other
- * is in use. Each operand read from shared memory serves M products; M is 2 where the registers suffice, else 1.
+ * warps has the same rows (queries, or keys in one of the backward kernels) from begin to end, 16 M of them per warp, in
+ * registers; the rows of the other kind pass through shared memory in tiles of 64, two pairs of tiles, of which one is filled
+ * while the other is in use. Each operand read from shared memory serves M products; M is 2 where the registers suffice, else 1.
  *
- * Scores stay raw products q . k; their scale, 1 / sqrt(E) and the base 2 of the exponential, is applied in the subtraction of the
- * maximum, one fused multiply-add. Products of a few tiles' columns are summed by the tensor core, the sums over columns by fp32
- * additions: the tensor core truncates, and over many tiles that error would accumulate.
+ * Scores stay raw products q . k; their scale, 1 / sqrt(E) and the base 2 of the exponential, is applied in the subtraction of
+ * the maximum, one fused multiply-add. Products of a few tiles' columns are summed by the tensor core, the sums over columns by
+ * fp32 additions: the tensor core truncates, and over many tiles that error would accumulate.
  */
 #ifndef LIN_PAPER_CUDA_SOFTMAX_ATTENTION_H
 #define LIN_PAPER_CUDA_SOFTMAX_ATTENTION_H
@@ -71,7 +71,7 @@ static __device__ __forceinline__ float quad_max(float x)
     return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
 
-// ---- own rows
+/* ---- own rows -------------------------------------------------------------------------------------------------------------- */
 
 // M times 16 rows of a head as left operands, as load_own, but from global memory: a warp reads whole sectors of 32 bytes. Rows
 // from n on and columns from E on are 0.
@@ -107,7 +107,7 @@ template <int EP, int SPLIT, int M> static __device__ __forceinline__ void round
     for (int m = 0; m < M; m++) own_operands<EP, SPLIT, 0>(x[m]);
 }
 
-// ---- products
+/* ---- products -------------------------------------------------------------------------------------------------------------- */
 
 // c[m] += a[m] b for M left operands that share the right one.
 template <int SPLIT, int M>
@@ -185,7 +185,7 @@ static __device__ __forceinline__ void add_own(float (&out)[M][EP / 8][4], const
 static __device__ __forceinline__ int row_in(int m, int i, int lane) { return 16 * m + 8 * (i >> 1) + (lane >> 2); }
 static __device__ __forceinline__ int column_in(int h, int i, int lane) { return 8 * h + result_row(2 * (lane & 3) + (i & 1)); }
 
-// ---- tiles
+/* ---- tiles ----------------------------------------------------------------------------------------------------------------- */
 
 // Starts copying frames tile .. tile+63, of which `frames` exist in all, of two matrices.
 template <int EP>
@@ -203,7 +203,7 @@ static inline dim3 lin_softmax_grid(const softmax_job &job, const lin_segments *
     return dim3((unsigned)(job.B * job.H), lin_cuda_blocks((size_t)segments->longest, rows));
 }
 
-// ---- any E: softmax_general.cu
+/* ---- any E: softmax_general.cu --------------------------------------------------------------------------------------------- */
 
 void lin_softmax_forward_general(lin_exec *exec, const softmax_job &job, const lin_segments *segments);
 void lin_softmax_backward_general(lin_exec *exec, const softmax_job &job, const lin_segments *segments);

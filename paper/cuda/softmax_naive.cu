@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(GROUP) naive_product(naive_job job, float *out
                    lane);
 }
 
-// ---- the operations
+/* ---- the operations -------------------------------------------------------------------------------------------------------- */
 
 template <int EP, int SPLIT, int GRADIENT> static void run_tiles(lin_exec *exec, const naive_job &job, unsigned tiles)
 {

@@ -45,7 +45,7 @@ static head head_of(lin_exec *exec, const double *qv, const int *order, const li
     return x;
 }
 
-/* ---- the order ---------------------------------------------------------------------------------------------------------- */
+/* ---- the order ------------------------------------------------------------------------------------------------------------- */
 
 // argmax [q R; -q R] over the first `columns` columns of R [E, rotations].
 static int bucket_of(const double *q, const double *R, int E, int rotations, int columns)
@@ -74,7 +74,7 @@ static void sort_frames(int *order, const head *x, const double *R)
             if ((int)x->sum[t] == bucket) order[n++] = t;
 }
 
-/* ---- the softmax -------------------------------------------------------------------------------------------------------- */
+/* ---- the softmax ----------------------------------------------------------------------------------------------------------- */
 
 static double score(const head *x, int i, int j)
 {
@@ -156,7 +156,7 @@ void lin_ref_lsh_forward(lin_exec *exec, double *y, double *lse, int *order, con
     lin_ref_lsh_attend(exec, y, lse, order, qv, segments, lsh, H, E, causal);
 }
 
-/* ---- the gradient ------------------------------------------------------------------------------------------------------- */
+/* ---- the gradient ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct gradient {
     double *dq, *dv;     // the head's parts of dqv

@@ -42,8 +42,8 @@ static void features(double *phi, const double *x, const head *h)
 }
 
 // Head number `number` of rows first .. end-1 of qkv [rows, 3, H, E]. fq is NULL if memory is short.
-static head head_of(lin_exec *exec, const double *qkv, const double *omega, const lin_map *map, int first, int end, int number, int H,
-                    int E)
+static head head_of(lin_exec *exec, const double *qkv, const double *omega, const lin_map *map, int first, int end, int number,
+                    int H, int E)
 {
     size_t width = (size_t)H * (size_t)E, D = (size_t)map->D, n = (size_t)(end - first) * D;
     head h = {.T = end - first, .E = E, .D = map->D, .kind = map->kind, .stride = 3 * width, .stride_y = width};
@@ -167,7 +167,8 @@ static void backward_head(double *dq, const double *dy, const double *y, const h
 }
 
 void lin_ref_mapped_attention_backward(lin_exec *exec, double *dqkv, const double *dy, const double *qkv, const double *omega,
-                                       const double *y, const lin_segments *segments, const lin_map *map, int H, int E, int causal)
+                                       const double *y, const lin_segments *segments, const lin_map *map, int H, int E,
+                                       int causal)
 {
     const int *offsets = segments->offsets;
     for (int b = 0; b < segments->B; b++)

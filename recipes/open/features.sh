@@ -26,7 +26,7 @@ prepare() { # prepare DATA ROOT CACHE OPTIONS...
   shift 3
   [ ! -f "$cache" ] || return 0
   # exit status 1: some utterances were reported and left out, and the cache was written
-  "$linnet" prepare "$data" --audio-root "$root" --high-hz 5500 --stack 3 --jobs "$threads" --output "$cache" "$@" || [ -f "$cache" ]
+  "$linnet" prepare "$data" --audio-root "$root" --fbank high-hz=5500 --stack 3 --jobs "$threads" --output "$cache" "$@" || [ -f "$cache" ]
 }
 prepare_speech() { # prepare_speech DATA ROOT CACHE: the cache, and another one of the other speeds
   prepare "$1" "$2" "$3" --lexicon "$lexicon" --oov "$work/text/$3.oov"

@@ -15,10 +15,10 @@ flags=" quick reduced " values=" work variants seeds steps length batch drop-ste
 options "$@"
 is_count "$seeds" --seeds
 how=()
-[ -n "$reduced" ] && how=(--length 32 --batch 32 --steps 2000 --drop-step 1500 --log-every 20)
+[ -n "$reduced" ] && how=(--set length=32,batch=32,steps=2000,drop-step=1500,log-every=20)
 [ -n "$quick" ] && how=(--quick)
 for o in steps length batch drop_step; do
-  [ -z "${!o}" ] || { is_count "${!o}" "--${o//_/-}"; how+=("--${o//_/-}" "${!o}"); }
+  [ -z "${!o}" ] || { is_count "${!o}" "--${o//_/-}"; how+=(--set "${o//_/-}=${!o}"); }
 done
 case $precision in auto|fp32|bf16) ;; *) die "--precision is auto, fp32 or bf16, not '$precision'" ;; esac
 [ "$precision" = auto ] || how+=(--precision "$precision")
@@ -35,7 +35,7 @@ done
 LC_ALL=C awk '/^#/ { if (NR == FNR) print; next } FNR < 5 && $1 == "variant" { if (headed++) next } { print }' "${tables[@]}" > "$work/copy.tsv"
 
 note=$(sed -n 's/^# copy task: //p' "${tables[0]}")
-"$linnet" plot "$work/copy.tsv" --x step --y loss --by variant --y-scale log --x-label "step" --y-label "loss (nats per symbol)" \
+"$linnet" plot "$work/copy.tsv" --x step --y loss --by variant --axes y-scale=log --x-label "step" --y-label "loss (nats per symbol)" \
   --title "Copy task" --note "$note$([ "$seeds" -gt 1 ] && echo "; mean and range of $seeds seeds")" -o "$work/loss.svg"
 
 {

@@ -14,13 +14,13 @@ flags=" quick causal " values=" work variants limit-seconds limit-gb device thre
 options "$@"
 
 t=$work/attention.tsv
-"$linnet" bench attention --variants "$variants" ${causal:+--causal} --limit-seconds "$limit_seconds" --limit-gb "$limit_gb" \
+"$linnet" bench attention --variants "$variants" ${causal:+--causal} --set limit-seconds="$limit_seconds",limit-gb="$limit_gb" \
   --device "$device" --threads "$threads" ${quick:+--quick} -o "$t"
 
 note="$(sed -n 's/^# device: //p' "$t"); $(sed -n 's/^# attention, //p' "$t")"
-axes=(--x frames --by variant --x-scale log2 --y-scale log --x-label "sequence length (frames)" --note "$note")
+axes=(--x frames --by variant --axes x-scale=log2,y-scale=log --x-label "sequence length (frames)" --note "$note")
 "$linnet" plot "$t" "${axes[@]}" --y ms --y-label "time of one sequence (ms)" --title "Attention, forward and backward: time" -o "$work/time.svg"
-"$linnet" plot "$t" "${axes[@]}" --y bytes --y-factor 1e-6 --y-label "memory of one sequence (MB)" \
+"$linnet" plot "$t" "${axes[@]}" --y bytes --axes y-factor=1e-6 --y-label "memory of one sequence (MB)" \
   --title "Attention, forward and backward: memory" -o "$work/memory.svg"
 
 {

@@ -17,14 +17,14 @@ options "$@"
 is_count "$stack" --stack
 
 t=$work/latency.tsv
-"$linnet" bench latency --variants "$variants" ${at:+--at "$at"} --stack "$stack" --limit-gb "$limit_gb" --device "$device" \
+"$linnet" bench latency --variants "$variants" ${at:+--set at="$at"} --set stack="$stack",limit-gb="$limit_gb" --device "$device" \
   --threads "$threads" ${quick:+--quick} -o "$t"
 
 note="$(sed -n 's/^# device: //p' "$t"); $(sed -n 's/^# networks/networks/p' "$t")"
-axes=(--x elapsed_s --by variant --x-scale log --y-scale log --x-label "sound so far (s)" --note "$note")
+axes=(--x elapsed_s --by variant --axes x-scale=log,y-scale=log --x-label "sound so far (s)" --note "$note")
 "$linnet" plot "$t" "${axes[@]}" --y ms_per_s --y-label "computing time for 1 s of sound (ms)" --title "Cost of a live stream" \
   -o "$work/cost.svg"
-"$linnet" plot "$t" "${axes[@]}" --y bytes --y-factor 1e-6 --y-label "memory of a stream (MB)" --title "Memory of a live stream" \
+"$linnet" plot "$t" "${axes[@]}" --y bytes --axes y-factor=1e-6 --y-label "memory of a stream (MB)" --title "Memory of a live stream" \
   -o "$work/bytes.svg"
 
 {

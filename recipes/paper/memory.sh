@@ -22,7 +22,7 @@ is_count "$batch" --batch
 for form in one together; do
   streams=1
   [ "$form" = together ] && streams=$batch
-  "$linnet" bench latency --variants "$variants" --at "$at" --stack "$stack" --batch "$streams" --limit-gb "$limit_gb" --device "$device" \
+  "$linnet" bench latency --variants "$variants" --set at="$at",stack="$stack",batch="$streams",limit-gb="$limit_gb" --device "$device" \
     --threads 1 -o "$work/$form.tsv"
 done
 grep -q 'threads*$' "$work/one.tsv" || cores=1

@@ -108,7 +108,7 @@ fi
 if wanted 1; then
   for set in $all_sets; do
     n=$shards; [[ " $decoded " == *" $set "* ]] && n=1
-    prepare_set "$corpus/$set" "$work/features" "$set" "$n" --audio-root "$audio_root" ${lexicon:+--lexicon "$lexicon"} --high-hz "$high_hz" \
+    prepare_set "$corpus/$set" "$work/features" "$set" "$n" --audio-root "$audio_root" ${lexicon:+--lexicon "$lexicon"} --fbank high-hz="$high_hz" \
       --stack "$stack"
   done
   # Without an utterance of a set that is decoded, nothing can be scored.
@@ -216,7 +216,7 @@ words_of() {
   local name=$3/$1.words-$2
   [ -s "$name.score" ] && return
   "$linnet" transcribe -q --data "$corpus/$1" --audio-root "$audio_root" --model "$3/best.safetensors" --words --lm "$words" \
-    --lexicon "$words_lexicon" --no-unknown --lm-weight "$2" --jobs "$threads" --format trn --device "$device" --output "$name.trn"
+    --lexicon "$words_lexicon" --no-unknown --tune lm-weight="$2" --jobs "$threads" --format trn --device "$device" --output "$name.trn"
   speakers_of "$1"
   "$linnet" score "${speakers[@]}" --name WER --ref-format kaldi "$corpus/$1/text" "$name.trn" > "$name.new" && mv "$name.new" "$name.score"
 }
@@ -361,7 +361,7 @@ if wanted 4; then
   "$linnet" plot "$work/curves.tsv" --x epoch --y dev_per --by row --x-label epoch --y-label "dev PER (%)" \
     --title "Training of the paper's models" --note "$form; mean and range of the seeds" -o "$work/curves.svg"
   awk -F'\t' 'NR == 1 || $2 == 1' "$work/curves.tsv" > "$work/curves-seed-1.tsv"
-  "$linnet" plot "$work/curves-seed-1.tsv" --x seconds --x-factor 0.016666667 --y dev_per --by row \
+  "$linnet" plot "$work/curves-seed-1.tsv" --x seconds --axes x-factor=0.016666667 --y dev_per --by row \
     --x-label "training time (min)" --y-label "dev PER (%)" --title "Training of the paper's models" --note "$form; seed 1" \
     -o "$work/time.svg"
   {

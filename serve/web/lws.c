@@ -1,7 +1,7 @@
 // lws.c - serve/web.h over libwebsockets (4.1 or later): liblinnet_web.so.
 //
-// One context with one virtual host, one protocol and one service thread. libwebsockets parses HTTP, frames and TLS; what requests
-// mean is decided by the handlers. HTTP connections are closed after each answer.
+// One context with one virtual host, one protocol and one service thread. libwebsockets parses HTTP, frames and TLS; what
+// requests mean is decided by the handlers. HTTP connections are closed after each answer.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ struct lin_web {
 
 static lin_web *running; // for libwebsockets' log, which has no context
 
-/* ---- requests --------------------------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     enum lws_token_indexes token;
@@ -126,13 +126,14 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
     return fits;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
 static int add(struct lws *wsi, const char *name, const char *value, unsigned char **at, unsigned char *end)
 {
     char colon[64];
     snprintf(colon, sizeof colon, "%s:", name);
-    return lws_add_http_header_by_name(wsi, (const unsigned char *)colon, (const unsigned char *)value, (int)strlen(value), at, end);
+    return lws_add_http_header_by_name(wsi, (const unsigned char *)colon, (const unsigned char *)value, (int)strlen(value), at,
+                                       end);
 }
 
 static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
@@ -211,7 +212,7 @@ static int write_message(lin_web_peer *p)
     return 0;
 }
 
-/* ---- connections that have not asked for anything ---------------------------------------------------------------------------- */
+/* ---- connections that have not asked for anything -------------------------------------------------------------------------- */
 
 static void drop_wsi(struct lws *wsi) { lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC); }
 
@@ -269,7 +270,7 @@ static void closed(lin_web *w)
     if (w->n_connections < w->most_connections / 2) w->is_full = 0;
 }
 
-/* ---- events ----------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------------------------------------- */
 
 // Not 0: refused. A WebSocket's refusal is written at once, a request's when it can be.
 static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket)
@@ -462,7 +463,7 @@ static void on_log(int level, const char *line)
     w->handlers.log(w->handlers.context, w->n_logged < LOG_LINES ? line : "messages of connections are left out for a minute");
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 static void close_web(lin_web *w)
 {
@@ -579,8 +580,8 @@ static void expect(lin_web_peer *p, int seconds)
 
 static const lin_web_transport table = {.name = "libwebsockets " LWS_LIBRARY_VERSION, .open = open_web, .port = port, .run = run,
                                         .wake = wake, .close = close_web, .reply = reply, .want = want, .pause = pause_peer,
-                                        .end = end_peer, .drop = drop, .expect = expect, .make_key = lin_seal_key, .seal = lin_seal,
-                                        .unseal = lin_unseal};
+                                        .end = end_peer, .drop = drop, .expect = expect, .make_key = lin_seal_key,
+                                        .seal = lin_seal, .unseal = lin_unseal};
 
 __attribute__((visibility("default"))) int lin_web_interface(void);
 __attribute__((visibility("default"))) const lin_web_transport *lin_web_get(void);

@@ -1,5 +1,5 @@
-// seal.c - authenticated encryption by OpenSSL, for liblinnet_web.so; see serve/web.h. AES-256-GCM (NIST SP 800-38D): "LNSEAL1", a
-// random nonce of 12 bytes, the encrypted bytes, a tag of 16 bytes. The magic is authenticated too.
+// seal.c - authenticated encryption by OpenSSL, for liblinnet_web.so; see serve/web.h. AES-256-GCM (NIST SP 800-38D): "LNSEAL1",
+// a random nonce of 12 bytes, the encrypted bytes, a tag of 16 bytes. The magic is authenticated too.
 
 #include "serve/web/seal.h"
 
@@ -39,7 +39,8 @@ lin_status lin_unseal(const unsigned char key[32], const unsigned char *sealed, 
 {
     unsigned char tag[TAG];
     int length, rest;
-    if (n < LIN_WEB_SEAL || n > INT_MAX || memcmp(sealed, magic, MAGIC) != 0) return lin_fail(err, LIN_FORMAT, "these bytes are no state");
+    if (n < LIN_WEB_SEAL || n > INT_MAX || memcmp(sealed, magic, MAGIC) != 0)
+        return lin_fail(err, LIN_FORMAT, "these bytes are no state");
     const size_t n_plain = n - LIN_WEB_SEAL;
     const unsigned char *const nonce = sealed + MAGIC, *const body = nonce + NONCE;
     memcpy(tag, body + n_plain, TAG);

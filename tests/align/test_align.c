@@ -114,8 +114,8 @@ static void check_path(const lin_align *a, const lin_path *path, const float *lo
 }
 
 // The report's fit and worst stretch, from the path alone.
-static void check_report(const lin_align_report *report, const lin_align_options *o, const lin_path *path, const float *logp, int T,
-                         int V)
+static void check_report(const lin_align_report *report, const lin_align_options *o, const lin_path *path, const float *logp,
+                         int T, int V)
 {
     static double before[20001]; // log-probability of the path before each row
     const int stretch = (int)(o->stretch_s / o->row_s) < T ? (int)(o->stretch_s / o->row_s) : T;
@@ -130,12 +130,13 @@ static void check_report(const lin_align_report *report, const lin_align_options
     }
     for (int t = 0; t + stretch <= T; t++) worst = fmin(worst, (before[t + stretch] - before[t]) / (stretch * o->row_s));
     const double there = before[report->worst_row + stretch] - before[report->worst_row];
-    test_require(fabs(report->fit - before[T] / path->n_phones) < 1e-9, "fit %g, not %g", report->fit, before[T] / path->n_phones);
+    test_require(fabs(report->fit - before[T] / path->n_phones) < 1e-9, "fit %g, not %g", report->fit,
+                 before[T] / path->n_phones);
     test_require(fabs(report->worst_fit - worst) < 1e-9, "worst %g, not %g", report->worst_fit, worst);
     test_require(fabs(there / (stretch * o->row_s) - worst) < 1e-9, "worst row %lld", (long long)report->worst_row);
 }
 
-// ---- against every sequence of labels -------------------------------------------------------------------------------------------
+/* ---- against every sequence of labels -------------------------------------------------------------------------------------- */
 
 static int is_a_reading(const int *phones, int n, int slot)
 {
@@ -220,7 +221,7 @@ START_TEST(small_cases_against_all_alignments)
 }
 END_TEST
 
-// ---- against the full matrix ----------------------------------------------------------------------------------------------------
+/* ---- against the full matrix ----------------------------------------------------------------------------------------------- */
 
 // D[t][slot][variant][position]: even positions are blanks before a phone, odd ones phones; the blank after the last slot is a
 // slot of its own. Written from the rules, without the graph's tables.
@@ -246,7 +247,8 @@ static double full_matrix(const float *logp, int T, int V)
                     if (t > 0 && w > 0 && p < 2) {
                         for (int u = 0; u < text.n[w - 1]; u++) {
                             const int last = text.length[w - 1][u];
-                            if (p == 0 || label != text.labels[w - 1][u][last - 1]) best = fmax(best, old[w - 1][u][2 * last - 1]);
+                            if (p == 0 || label != text.labels[w - 1][u][last - 1])
+                                best = fmax(best, old[w - 1][u][2 * last - 1]);
                         }
                     }
                     now[w][v][p] = best + (double)y[label];
@@ -292,7 +294,7 @@ START_TEST(large_cases_against_the_full_matrix)
 }
 END_TEST
 
-// ---- a text that is said --------------------------------------------------------------------------------------------------------
+/* ---- a text that is said --------------------------------------------------------------------------------------------------- */
 
 // Rows that contain the text's first pronunciations at known times: each phone for 1 to 3 rows, blanks of 1 to 4 rows between.
 // start [phones]: the first row of each; returns the number of rows.
@@ -436,7 +438,7 @@ START_TEST(phones_that_belong_to_no_word)
 }
 END_TEST
 
-// ---- the beam -------------------------------------------------------------------------------------------------------------------
+/* ---- the beam -------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_beam_that_loses_the_path_is_widened)
 {
@@ -488,7 +490,7 @@ START_TEST(a_beam_that_loses_the_path_is_widened)
     OK(lin_align_create(graph, &o, &a, &err));
     lin_error err = {0};
     lin_status status = lin_align_push(a, logp, T, &err);
-    if (!status) status = lin_align_finish(a, &path, &report, &err);
+    if (status == LIN_OK) status = lin_align_finish(a, &path, &report, &err);
     ck_assert_int_eq(status, LIN_NO_MEMORY);
     ck_assert_msg(strstr(err.message, "align shorter pieces") != NULL, "%s", err.message);
     lin_path_free(&path);
@@ -574,7 +576,7 @@ START_TEST(a_text_that_goes_on_behind_the_sound)
 }
 END_TEST
 
-// ---- impossible input -----------------------------------------------------------------------------------------------------------
+/* ---- impossible input ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(texts_and_rows_that_cannot_match)
 {
@@ -590,7 +592,8 @@ START_TEST(texts_and_rows_that_cannot_match)
     for (int i = 0; i < 8 * V; i++) logp[i] = (float)log(1.0 / V);
     o.row_s = 0.5;
     OK(lin_align_create(graph, &o, &a, &err));
-    FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "its 4 phones need at least 2.50 s (5 rows), the sound has 0.00 s");
+    FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH,
+          "its 4 phones need at least 2.50 s (5 rows), the sound has 0.00 s");
     OK(lin_align_push(a, logp, 4, &err));
     FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "the sound has 2.00 s (4 rows)");
     lin_align_reset(a);
@@ -637,7 +640,8 @@ START_TEST(arguments_out_of_range)
     FAILS(lin_align_graph_add(graph, words, lengths, 2, 1, &err), LIN_INVALID, "pronunciation 1 of slot 2 is empty");
     FAILS(lin_align_graph_phones(graph, labels + 1, 1, &err), LIN_INVALID, "label 5 in slot 2 of the text is none of 1 to 4");
     FAILS(lin_align_graph_phones(graph, labels + 2, 1, &err), LIN_INVALID, "label 0 in slot 2");
-    FAILS(lin_align_graph_add(graph, words, lengths, LIN_ALIGN_PRONUNCIATIONS + 1, 1, &err), LIN_UNSUPPORTED, "251 pronunciations");
+    FAILS(lin_align_graph_add(graph, words, lengths, LIN_ALIGN_PRONUNCIATIONS + 1, 1, &err), LIN_UNSUPPORTED,
+          "251 pronunciations");
     const int steps = graph->n_befores;
     graph->n_befores = 999999999; // as for a text of millions of words with hundreds of pronunciations each
     FAILS(lin_align_graph_add(graph, words, lengths, 1, 1, &err), LIN_UNSUPPORTED, "over 1000000000 steps between");
@@ -673,14 +677,14 @@ static lin_status everything(const float *logp, int T, int V, const lin_align_op
     lin_align *a = NULL;
     lin_path path = {0};
     lin_status status = lin_align_graph_create(V, &graph, NULL);
-    for (int w = 0; w < text.n_slots && !status; w++) {
+    for (int w = 0; w < text.n_slots && status == LIN_OK; w++) {
         const int *pronunciations[MOST_VARIANTS];
         for (int v = 0; v < text.n[w]; v++) pronunciations[v] = text.labels[w][v];
         status = lin_align_graph_add(graph, pronunciations, text.length[w], text.n[w], 1, NULL);
     }
-    if (!status) status = lin_align_create(graph, o, &a, NULL);
-    if (!status) status = lin_align_push(a, logp, T, NULL);
-    if (!status) status = lin_align_finish(a, &path, NULL, NULL);
+    if (status == LIN_OK) status = lin_align_create(graph, o, &a, NULL);
+    if (status == LIN_OK) status = lin_align_push(a, logp, T, NULL);
+    if (status == LIN_OK) status = lin_align_finish(a, &path, NULL, NULL);
     lin_path_free(&path);
     lin_align_destroy(a);
     lin_align_graph_destroy(graph);

@@ -5,11 +5,11 @@
 #include "tests/lexicon/support.h"
 
 // FAILS without a look at memory: what is refused leaves the room it had.
-#define REFUSED(call, want, text)                                                                                                 \
-    do {                                                                                                                          \
-        lin_error err = {0};                                                                                                      \
-        ck_assert_int_eq(call, want);                                                                                             \
-        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                               \
+#define REFUSED(call, want, text)                                                                                                \
+    do {                                                                                                                         \
+        lin_error err = {0};                                                                                                     \
+        ck_assert_int_eq(call, want);                                                                                            \
+        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                              \
     } while (0)
 
 enum { HZ = 50 }; // rows a second, as the test sets row_s
@@ -149,11 +149,12 @@ START_TEST(textgrid_of_an_aligner)
 }
 END_TEST
 
-#define TWO_WORDS(first, second)                                                                                                  \
-    "\"ooTextFile\"\n\"TextGrid\"\n0\n1\n<exists>\n1\n\"IntervalTier\" \"words\" 0 1 2\n0.08 0.4 \"" first "\"\n0.4 0.72 \"" second "\"\n"
+#define TWO_WORDS(first, second)                                                                                                 \
+    "\"ooTextFile\"\n\"TextGrid\"\n0\n1\n<exists>\n1\n\"IntervalTier\" \"words\" 0 1 2\n0.08 0.4 \"" first                       \
+    "\"\n0.4 0.72 \"" second "\"\n"
 
-// The network marks phones eight rows after they were said: the rows of an interval are looked for there. Words are judged together:
-// one that does not fit is no doubt about the text, all of them are.
+// The network marks phones eight rows after they were said: the rows of an interval are looked for there. Words are judged
+// together: one that does not fit is no doubt about the text, all of them are.
 START_TEST(textgrid_of_a_late_network)
 {
     static const char *const grids[] = {TWO_WORDS("hello", "world"), TWO_WORDS("world", "hello")};

@@ -265,7 +265,8 @@ START_TEST(loud_and_silent_stretches)
     const lin_path four = {.phones = said, .n_phones = 4, .words = words, .n_words = 2};
     OK(lin_boundaries_find(b, &four, ROW, seconds_of(500), segments, &err));
     check_rules(&four, 500);
-    test_require(segments[3].end_s - segments[0].start_s < 1, "%g s of phones in silence", segments[3].end_s - segments[0].start_s);
+    test_require(segments[3].end_s - segments[0].start_s < 1, "%g s of phones in silence",
+                 segments[3].end_s - segments[0].start_s);
     end();
 }
 END_TEST

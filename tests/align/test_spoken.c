@@ -4,11 +4,11 @@
 #include "tests/lexicon/support.h"
 
 // FAILS without a look at memory: a text that is refused leaves the room it had.
-#define REFUSED(call, want, text)                                                                                                 \
-    do {                                                                                                                          \
-        lin_error err = {0};                                                                                                      \
-        ck_assert_int_eq(call, want);                                                                                             \
-        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                               \
+#define REFUSED(call, want, text)                                                                                                \
+    do {                                                                                                                         \
+        lin_error err = {0};                                                                                                     \
+        ck_assert_int_eq(call, want);                                                                                            \
+        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                              \
     } while (0)
 
 static lin_phones *phones;
@@ -102,7 +102,7 @@ static lin_status everything(void)
 {
     lin_spoken s = {0};
     lin_status status = words(&s, "hello cats and a world of plays", NULL);
-    if (!status) status = lin_spoken_phones(&s, phones, "HH AH", 5, NULL);
+    if (status == LIN_OK) status = lin_spoken_phones(&s, phones, "HH AH", 5, NULL);
     lin_spoken_free(&s);
     return status;
 }

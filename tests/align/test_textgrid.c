@@ -30,7 +30,7 @@ static void check_grid(const lin_textgrid *g)
     ck_assert_str_eq(lin_textgrid_text(g, g->tiers[0].name), "anna");
     ck_assert(g->tiers[0].n == 3 && g->tiers[1].is_points && g->tiers[1].n == 0 && g->tiers[2].n == 1);
     ck_assert_double_eq(g->end_s, 2.5);
-    const lin_interval *v = &g->intervals[g->tiers[0].first];
+    const lin_textgrid_interval *v = &g->intervals[g->tiers[0].first];
     ck_assert_str_eq(lin_textgrid_text(g, v[0].text), "one \"two\"");
     ck_assert_str_eq(lin_textgrid_text(g, v[1].text), "");
     ck_assert_str_eq(lin_textgrid_text(g, v[2].text), "h\xC3\xA9 llo");
@@ -80,8 +80,10 @@ START_TEST(encodings)
         FAILS(lin_textgrid_parse(bytes, n / 2, "x", &g, &err), LIN_FORMAT, "x:");
     }
     // A surrogate pair, and half of one.
-    static const char pair[] = "\xFF\xFE\"\0o\0o\0T\0e\0x\0t\0F\0i\0l\0e\0\"\0 \0\"\0T\0e\0x\0t\0G\0r\0i\0d\0\"\0 \0""0\0 \0""1\0 \0<\0e\0x\0i\0s\0t\0s\0>\0 \0"
-                               "1\0 \0\"\0I\0n\0t\0e\0r\0v\0a\0l\0T\0i\0e\0r\0\"\0 \0\"\0\x3D\xD8\x26\xDC\x3D\xD8\"\0 \0""0\0 \0""1\0 \0""0\0";
+    static const char pair[] =
+        "\xFF\xFE\"\0o\0o\0T\0e\0x\0t\0F\0i\0l\0e\0\"\0 \0\"\0T\0e\0x\0t\0G\0r\0i\0d\0\"\0 \0""0\0 \0""1\0 \0"
+        "<\0e\0x\0i\0s\0t\0s\0>\0 \0""1\0 \0\"\0I\0n\0t\0e\0r\0v\0a\0l\0T\0i\0e\0r\0\"\0 \0"
+        "\"\0\x3D\xD8\x26\xDC\x3D\xD8\"\0 \0""0\0 \0""1\0 \0""0\0";
     OK(lin_textgrid_parse(pair, sizeof pair - 1, "x", &g, &err));
     ck_assert_str_eq(lin_textgrid_text(&g, g.tiers[0].name), "\xF0\x9F\x90\xA6\xEF\xBF\xBD");
     lin_textgrid_free(&g);

@@ -4,13 +4,11 @@
 //   crowd PORT silent N SECONDS     N connections that send nothing; crowd PORT half N SECONDS: half a request
 //   crowd PORT hostile N SECONDS    N connections that misbehave, each in one of five ways, again and again:
 //                                   half a request and nothing more; a request, or the body of an upload, of one byte a second;
-// frames
-//                                   of random bytes; sound as fast as it is taken, from a client that reads nothing
+//                                   frames of random bytes; sound as fast as it is taken, from a client that reads nothing
 //   crowd PORT speak N SECONDS FILE [CONFIG]
 //                                   N streams of 16 kHz 16-bit speech in pieces of 40 ms, each from another place of the file on,
-// as
-//                                   fast as it is spoken; then the end. CONFIG: the first message of each. Every minute, and in the
-//                                   end, what the streams were told
+//                                   as fast as it is spoken; then the end. CONFIG: the first message of each. Every minute, and
+//                                   in the end, what the streams were told
 //
 // Prints how many could be opened, how often they were opened, and how many are left in the end.
 
@@ -77,7 +75,8 @@ static void say(int fd, const void *bytes, size_t n)
 // -1 if that fails. The request of an idle client is sent, and its answer waited for.
 static int join(connection *c)
 {
-    const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(0x7f000001)};
+    const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+                                        .sin_addr.s_addr = htonl(0x7f000001)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd < 0) return -1;
     char answer[2048] = "";
@@ -136,7 +135,7 @@ static void turn(connection *all, struct pollfd *fds, int n, int hostile)
     }
 }
 
-/* ---- speakers --------------------------------------------------------------------------------------------------------------- */
+/* ---- speakers -------------------------------------------------------------------------------------------------------------- */
 
 static void note(counts *c, double ms)
 {
@@ -301,7 +300,8 @@ static int speakers(connection *all, struct pollfd *fds, int n, double seconds, 
     }
     put_counts("speakers late   ", &late);
     put_counts("latency         ", &latency);
-    printf("partial results  %lld\nutterances       %lld\nended well       %lld of %d; %lld failed\n", partials, finals, ends, n, failures);
+    printf("partial results  %lld\nutterances       %lld\nended well       %lld of %d; %lld failed\n", partials, finals, ends, n,
+           failures);
     for (int i = 0; i < n; i++) free(all[i].heard);
     free(sound);
     return ends == n ? 0 : 1;

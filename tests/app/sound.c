@@ -3,15 +3,16 @@
 //   sound OUT [rate=16000] [channels=1] [seconds=1] [seed=1] [format=s16|f32|raw|au|opus] [bad=nan|inf]
 //         [kind=vowels] [level=-40] [from=SPEECH.raw] [voices=8]
 //
-// kind=vowels: a sequence of vowel-like tones (a buzz through two moving resonances) with noise between them; each channel has its
-// own. The other kinds are sounds without speech, the same in all channels, whose root mean square is at `level` dBFS:
-//   silence, white, pink, brown   digital zeros; Gaussian noise with a power that is constant, falls by 3, falls by 6 dB an octave
+// kind=vowels: a sequence of vowel-like tones (a buzz through two moving resonances) with noise between them; each channel has
+// its own. The other kinds are sounds without speech, the same in all channels, whose root mean square is at `level` dBFS:
+//   silence, white, pink, brown   digital zeros; Gaussian noise with a power that is constant, falls by 3, falls by 6 dB an
+//                                 octave
 //   hum50, hum60                  ten harmonics of the mains, slightly modulated, and hiss 40 dB below
 //   music                         chords, a melody, a bass and drums, 100 beats a minute
 //   keys                          a keyboard: irregular presses and releases, each a click and a thump, over faint noise
 //   room                          noise between pink and brown whose level and colour change within seconds, and a fan
-//   babble                        `voices` voices at once: the speech of `from` (s16le at `rate`) from random places, each with its
-//                                 own speed and pitch (0.85 to 1.2) and level (0 to -6 dB)
+//   babble                        `voices` voices at once: the speech of `from` (s16le at `rate`) from random places, each with
+//                                 its own speed and pitch (0.85 to 1.2) and level (0 to -6 dB)
 // format=raw: s16le without a header. format=opus: Opus in Ogg. format=au: an AU file of 32-bit floats, as ffmpeg writes it to a
 // pipe. bad: the middle sample of an f32 file is NaN or infinite.
 
@@ -76,7 +77,7 @@ static double vowels(const sound *s, uint32_t t, unsigned c, uint64_t *state)
     return 0.12 * buzz * (part % 4 != 0) + 0.01 * noise(state);
 }
 
-/* ---- sounds without speech -------------------------------------------------------------------------------------------------- */
+/* ---- sounds without speech ------------------------------------------------------------------------------------------------- */
 
 // Each fills x [n], which is zero before, at any level; 0 on failure.
 typedef struct place {
@@ -140,7 +141,8 @@ static int hum(place *p, double hz)
     for (size_t i = 0; i < p->n; i++) {
         const double at = (double)i / p->s->rate;
         double y = 0.01 * gauss(p);
-        for (int h = 0; h < 10; h++) y += height[h] * (1 + 0.1 * sin(TURN * 0.11 * (h + 1) * at)) * sin(TURN * hz * (h + 1) * at + phase[h]);
+        for (int h = 0; h < 10; h++)
+            y += height[h] * (1 + 0.1 * sin(TURN * 0.11 * (h + 1) * at)) * sin(TURN * hz * (h + 1) * at + phase[h]);
         p->x[i] = y;
     }
     return 1;
@@ -187,7 +189,8 @@ static int music(place *p)
             note(p, at, root / 2, 0.5, 0.3, 0.4);
         }
         for (int half = 0; half < 2; half++) {
-            if (uniform(p) < 0.7) note(p, at + half * beat / 2, 523.2511 * pow(2, scale[(int)(7 * uniform(p))] / 12.0), 0.3, 0.25, 0.6);
+            if (uniform(p) < 0.7)
+                note(p, at + half * beat / 2, 523.2511 * pow(2, scale[(int)(7 * uniform(p))] / 12.0), 0.3, 0.25, 0.6);
             strike(p, at + half * beat / 2, 5000, 0.1, 0.03, 0);
         }
         strike(p, at, b % 2 ? 1500 : 50, b % 2 ? 0.4 : 0.9, b % 2 ? 0.06 : 0.09, b % 2 == 0);

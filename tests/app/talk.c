@@ -5,18 +5,16 @@
 //   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
 //   talk PORT send FILE [pause=SECONDS rest=FILE]          the bytes of a file, as they are; then a pause of at least so long and
 //                                                          those of another; what comes back until a second of silence after it
-//   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [at=BYTES] [raw=FILE] [chunk=BYTES] [rate=HZ]
-// [wait] [paced] [end=JSON]
-// [state=FILE]
-//             [resume=FILE] [stop=BYTES] [skip=BYTES] [hold=FILE] [mute]
+//   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [at=BYTES] [raw=FILE] [chunk=BYTES]
+//             [rate=HZ] [wait] [paced] [end=JSON] [state=FILE] [resume=FILE] [stop=BYTES] [skip=BYTES] [hold=FILE] [mute]
 //   talk 0 activate PROGRAM ARGUMENTS...                   the program with a listening socket, as systemd gives it
 //
-// stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line, and
-// "closed CODE REASON" in the end, or "refused STATUS". wait: one message is read after each that is sent; paced: as fast as
-// speech. middle: a message in the middle of the file, or before the piece that has byte `at`; until: which waits for a message with
-// this text. state: where binary messages are kept, the last one; resume: the first binary message. skip: these bytes of the file are
-// not sent; stop: leave after so many bytes, without a word. hold: read nothing before this file is there, while a process of its own
-// sends. mute: do not answer pings.
+// stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line,
+// and "closed CODE REASON" in the end, or "refused STATUS". wait: one message is read after each that is sent; paced: as fast as
+// speech. middle: a message in the middle of the file, or before the piece that has byte `at`; until: which waits for a message
+// with this text. state: where binary messages are kept, the last one; resume: the first binary message. skip: these bytes of the
+// file are not sent; stop: leave after so many bytes, without a word. hold: read nothing before this file is there, while a
+// process of its own sends. mute: do not answer pings.
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -70,7 +68,8 @@ static char *read_file(const char *path, size_t *n)
 // room: bytes that are received and not read; 0: as many as usual
 static int join(int port, int room)
 {
-    const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(0x7f000001)};
+    const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+                                        .sin_addr.s_addr = htonl(0x7f000001)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd >= 0 && room) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) die("connect");
@@ -88,7 +87,7 @@ static int give(int fd, const void *bytes, size_t n)
     return 0;
 }
 
-/* ---- HTTP ------------------------------------------------------------------------------------------------------------------- */
+/* ---- HTTP ------------------------------------------------------------------------------------------------------------------ */
 
 static int print_all(int fd)
 {
@@ -131,7 +130,7 @@ static int request(int fd, const options *o, int posts)
     return print_all(fd);
 }
 
-/* ---- WebSocket -------------------------------------------------------------------------------------------------------------- */
+/* ---- WebSocket ------------------------------------------------------------------------------------------------------------- */
 
 static int frame(int fd, int code, const char *bytes, size_t n)
 {
@@ -196,7 +195,8 @@ static int hear(int fd, const options *o)
         if (code == 9 && !o->mute) frame(fd, 10, text, n);
         if (code == 1) printf("%s\n", text);
         if (code == 1 && o->until && strstr(text, o->until)) has_come = 1;
-        if (code == 8) printf("closed %d %s\n", n > 1 ? (unsigned char)text[0] << 8 | (unsigned char)text[1] : 0, n > 2 ? text + 2 : "");
+        if (code == 8)
+            printf("closed %d %s\n", n > 1 ? (unsigned char)text[0] << 8 | (unsigned char)text[1] : 0, n > 2 ? text + 2 : "");
         if (code == 2 && o->state) {
             FILE *f = fopen(o->state, "wb");
             if (!f || fwrite(text, 1, n, f) != n || fclose(f)) die(o->state);
@@ -230,7 +230,10 @@ static int shake_hands(int fd, const options *o)
     return 0;
 }
 
-static void rest(double seconds) { nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL); }
+static void rest(double seconds)
+{
+    nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL);
+}
 
 static int stream(int fd, const options *o)
 {
@@ -252,7 +255,8 @@ static int stream(int fd, const options *o)
     }
     if (open && o->config) frame(fd, 1, o->config, strlen(o->config));
     if (open && state) frame(fd, 2, state, n_resume);
-    const size_t end = o->stop && (size_t)o->stop < n ? (size_t)o->stop : n, chunk = (size_t)o->chunk, middle = o->at ? (size_t)o->at : n / 2;
+    const size_t end = o->stop && (size_t)o->stop < n ? (size_t)o->stop : n, chunk = (size_t)o->chunk,
+                 middle = o->at ? (size_t)o->at : n / 2;
     for (size_t at = (size_t)o->skip; at < end && open; at += chunk) {
         if (o->middle && at < middle && at + chunk >= middle) {
             while (open && o->until && !has_come) open = hear(fd, o) != 0;
@@ -305,9 +309,9 @@ int main(int argc, char **argv)
     if (!strcmp(what, "activate")) return activate(argv + 3);
     for (int i = 4; i < argc; i++) {
         const char *a = argv[i], *equals = strchr(a, '=');
-        const struct { const char *name; const char **text; } texts[] = {
-            {"config", &o.config}, {"middle", &o.middle}, {"until", &o.until}, {"raw", &o.raw}, {"end", &o.end}, {"state", &o.state},
-            {"resume", &o.resume}, {"hold", &o.hold}};
+        const struct { const char *name; const char **text;
+        } texts[] = {{"config", &o.config}, {"middle", &o.middle}, {"until", &o.until},   {"raw", &o.raw},
+                     {"end", &o.end},       {"state", &o.state},   {"resume", &o.resume}, {"hold", &o.hold}};
         const struct { const char *name; long *number; } numbers[] = {
             {"chunk", &o.chunk}, {"rate", &o.rate}, {"stop", &o.stop}, {"skip", &o.skip}, {"at", &o.at}};
         int known = 0;
@@ -318,7 +322,8 @@ int main(int argc, char **argv)
         if (equals && !strncmp(a, "pause=", 6)) o.pause = atof(equals + 1), known = 1;
         if (equals && !strncmp(a, "rest=", 5)) o.rest = equals + 1, known = 1;
         for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < 8; k++) {
-            if (!strncmp(a, texts[k].name, (size_t)(equals - a)) && !texts[k].name[equals - a]) *texts[k].text = equals + 1, known = 1;
+            if (!strncmp(a, texts[k].name, (size_t)(equals - a)) && !texts[k].name[equals - a])
+                *texts[k].text = equals + 1, known = 1;
             if (k < 5 && !strncmp(a, numbers[k].name, (size_t)(equals - a)) && !numbers[k].name[equals - a])
                 *numbers[k].number = atol(equals + 1), known = 1;
         }

@@ -111,7 +111,7 @@ for i in 1 2 3 4; do "$SOUND" "$tmp/data/u$i.wav" seconds=1.5 seed=$((i + 9)); d
 "$LINNET" train "$conf" --train "$tmp/other.lfc" --folder "$tmp/norm" -q --epochs 1
 refused "another normalisation" 1 "has another normalisation of the features than" \
     average "$(e 5)" "$tmp/norm/best.safetensors" -o "$tmp/x.safetensors"
-"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --high-hz 5000 -q -o "$tmp/other.lfc"
+"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --fbank high-hz=5000 -q -o "$tmp/other.lfc"
 "$LINNET" train "$conf" --train "$tmp/other.lfc" --folder "$tmp/features" -q --epochs 1
 refused "other features" 1 "has another filterbank than" average "$(e 5)" "$tmp/features/best.safetensors" -o "$tmp/x.safetensors"
 refused "no such model" 1 "none.safetensors" average "$(e 5)" "$tmp/none.safetensors" -o "$tmp/x.safetensors"

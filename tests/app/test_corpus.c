@@ -52,8 +52,9 @@ START_TEST(names_tell_what_belongs_together)
 {
     test_folder(folder, sizeof folder);
     mkdir(below("s"), 0777);
-    static const char *const files[] = {"s/a.wav", "s/a.txt", "s/a.TextGrid", "s/a-b.wav", "s/a-b.LAB", "s/a.b.flac",
-                                        "s/a.b.txt", "s/a.b.lab", "s/aa.mp3", "s/lost.txt", "s/mute.ogg", "s/a.html", "b.wav", "b.TEXTGRID"};
+    static const char *const files[] = {"s/a.wav",    "s/a.txt",   "s/a.TextGrid", "s/a-b.wav", "s/a-b.LAB",
+                                        "s/a.b.flac", "s/a.b.txt", "s/a.b.lab",    "s/aa.mp3",  "s/lost.txt",
+                                        "s/mute.ogg", "s/a.html",  "b.wav",        "b.TEXTGRID"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) touch(files[i]);
     const char *operands[] = {folder, NULL, NULL};
     lin_inputs in = {0};

@@ -65,7 +65,7 @@ is "a list, in order" "n1 n2 n3 n4 n5 n6 n7 n8 n9" "$(d -j 3 --files-from "$tmp/
 # ---- beams -----------------------------------------------------------------------------------------------------------------------
 
 for b in 1 4 16; do is "a beam of $b where all is clear" "$(d -f ctm "$tmp/hello.npy")" "$(d -b $b -f ctm "$tmp/hello.npy")"; done
-is "options of a beam" "HH AH L OW" "$(d -b 8 --beam-score 20 --beam-labels 5 --skip-blank 0.8 "$tmp/hello.npy")"
+is "options of a beam" "HH AH L OW" "$(d -b 8 --tune beam-score=20,beam-labels=5,skip-blank=0.8 "$tmp/hello.npy")"
 
 # B or P: the matrix prefers P; a language model without P EH prefers B.
 echo "- 3 P:0.5+B:0.45 1 - 2 EH 3 - 2 D 2 - 2" | "$ROWS" "$tmp/bed.npy"
@@ -92,7 +92,7 @@ ngram 2=4
 END
 is "without a language model" "P EH D" "$(d -b 8 "$tmp/bed.npy")"
 is "with one" "B EH D" "$(d --lm "$tmp/phones.arpa" "$tmp/bed.npy" 2> /dev/null)"
-is "with one of no weight" "P EH D" "$(d --lm "$tmp/phones.arpa" --lm-weight 0 "$tmp/bed.npy" 2> /dev/null)"
+is "with one of no weight" "P EH D" "$(d --lm "$tmp/phones.arpa" --tune lm-weight=0 "$tmp/bed.npy" 2> /dev/null)"
 gzip -c "$tmp/phones.arpa" > "$tmp/phones.arpa.gz"
 is "gzip'd" "B EH D" "$(d --lm "$tmp/phones.arpa.gz" "$tmp/bed.npy" 2> /dev/null)"
 tr 'A-Z' 'a-z' < "$tmp/phones.arpa" > "$tmp/small.arpa"
@@ -118,7 +118,7 @@ is "three" 3 "$(printf "%s" "$out" | grep -o "{\"phones\":" | wc -l | tr -d " ")
 
 printf 'bed B EH D\nhead HH EH D\n' > "$tmp/dict"
 is "a phrase" "B EH D" "$(d --phrase bed -l "$tmp/dict" "$tmp/bed.npy")"
-is "of no bonus" "P EH D" "$(d --phrase bed -l "$tmp/dict" --context-bonus 0 "$tmp/bed.npy")"
+is "of no bonus" "P EH D" "$(d --phrase bed -l "$tmp/dict" --tune context-bonus=0 "$tmp/bed.npy")"
 printf '# what is likely here\n\nhead\nbed\t5.5\n' > "$tmp/context"
 is "a list of them" "B EH D" "$(d --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy")"
 printf 'bed\t0.001\n' > "$tmp/context"
@@ -186,13 +186,13 @@ m=$tmp/zoo.npy
 refused "nothing to do" 2 "no MATRIX is given" decode
 refused "output and folder" 2 "exclude each other" decode -o "$tmp/a" --output-dir "$tmp/b" "$m"
 refused "a lexicon for nothing" 2 "--lexicon is for --words" decode -l "$tmp/dict" "$m"
-refused "unknown words without words" 2 "--unknown is for --words" decode --unknown -3 "$m"
+refused "unknown words without words" 2 "--tune unknown is for --words" decode --tune unknown=-3 "$m"
 refused "no unknown words without words" 2 "--no-unknown is for --words" decode --no-unknown "$m"
 refused "a beam of 0 with a model" 2 "--beam 0 excludes" decode -b 0 --lm "$tmp/phones.arpa" "$m"
-refused "a score without a beam" 2 "--beam-score is for --beam or --words" decode --beam-score 9 "$m"
-refused "a bonus without a beam" 2 "--bonus is for --beam or --words" decode --bonus 1 "$m"
-refused "a weight of nothing" 2 "--lm-weight is for --lm" decode -b 3 --lm-weight 2 "$m"
-refused "a bonus of no phrase" 2 "--context-bonus is for --context or --phrase" decode --context-bonus 2 "$m"
+refused "a score without a beam" 2 "--tune beam-score is for --beam or --words" decode --tune beam-score=9 "$m"
+refused "a bonus without a beam" 2 "--tune bonus is for --beam or --words" decode --tune bonus=1 "$m"
+refused "a weight of nothing" 2 "--tune lm-weight is for --lm" decode -b 3 --tune lm-weight=2 "$m"
+refused "a bonus of no phrase" 2 "--tune context-bonus is for --context or --phrase" decode --tune context-bonus=2 "$m"
 refused "more alternatives than hypotheses" 2 "--n-best 9 needs a --beam of 9 or more" decode -b 3 -n 9 "$m"
 refused "alternatives in a format that has none" 2 "--n-best needs --format json" decode -n 3 "$m"
 refused "alternatives in formats that have none" 2 "--n-best needs --format json" \

@@ -1,5 +1,5 @@
 # [native] Which folder may include which, by the table of docs/architecture.md. Also: the library never prints and never exits,
-# all memory is allocated through base/memory.h, and no source file is longer than 1,000 lines.
+# all memory is allocated through base/memory.h, one name for one thing, and the form of the sources.
 . tests/app/common.sh
 
 # includes FOLDER: "file header" of every project header included there
@@ -43,10 +43,65 @@ is "the library never exits" "" "$(calls 'exit|_exit|abort|quick_exit' | grep -v
 is "memory is taken through base/memory.h" "" "$(calls 'malloc|calloc|realloc|strdup|strndup|free' | grep -v '^base/memory.c:')"
 
 sources=$(git ls-files '*.c' '*.h' '*.cu' 2> /dev/null || ls */*.[ch] */*/*.[ch])
-long=
-for f in $sources; do
-    [ -f "$f" ] || continue
-    [ "$(wc -l < "$f")" -le 1000 ] || long="$long $f"
-done
-is "no source is over 1,000 lines" "" "$long"
+product=$(printf '%s\n' $sources | grep -E "^($(echo "$rooms" | tr ' ' '|'))/")
+
+# rule "what" COMMAND "LINES": COMMAND FILES prints what breaks a rule. It prints nothing of the sources, and something of LINES.
+rule() {
+    printf '%s\n' "$3" > "$tmp/bad.c"
+    is "$1" "" "$($2 $sources)"
+    [ -n "$($2 "$tmp/bad.c")" ] || fail "$1: what breaks it is seen" "$3"
+}
+
+# Types of the product: "lin_x FOLDER" for each file that defines one. FOLDER is that of a backend: others define it too.
+types() {
+    grep -HoE '^(typedef )?(struct|union|enum) lin_[a-z0-9_]+ *\{|^typedef [a-z].* \*?lin_[a-z0-9_]+;' "$@" |
+        sed -nE 's/:(typedef )?(struct|union|enum) (lin_[a-z0-9_]+) *\{/ \3/p
+            /:typedef (struct|union|enum) (lin_[a-z0-9_]+) lin_[a-z0-9_]+;/d; s/:typedef .* \*?(lin_[a-z0-9_]+);/ \1/p' |
+        sort -u | awk '{ if (!sub(/\/(ref|cpu|cuda)\/[^\/]*$/, "&", $1)) $1 = ""; sub(/\/[^\/]*$/, "", $1); print $2, $1 }'
+}
+twice() { sort | uniq -d; }
+is "no two types of one name" "" "$(types $product | twice)"
+printf 'typedef struct lin_a {\n' > "$tmp/a.h"
+printf 'struct lin_a {\ntypedef int lin_b;\n' > "$tmp/b.h"
+is "two types of one name are seen" "lin_a " "$(types "$tmp/a.h" "$tmp/b.h" | twice)"
+[ "$(types $product | wc -l)" -gt 300 ] || fail "types were found" "$(types $product | wc -l)"
+
+# Base names: those of the backends are one operation in several.
+bases() { printf '%s\n' "$@" | grep -vE '/(ref|cpu|cuda)/' | sed 's|.*/||'; }
+is "no two sources of one name" "" "$(bases $product | twice)"
+is "two sources of one name are seen" "x.c" "$(bases app/x.c linnet/x.c kernels/cpu/x.c | twice)"
+
+# foreign: of "file header", the headers for one folder only that a file of another folder includes.
+foreign() { awk '$2 ~ /_internal\.h$/ { file = $1; header = $2; sub(/[^\/]*$/, "", file); sub(/[^\/]*$/, "", header); if (file != header) print }'; }
+is "no internal header of another folder" "" "$(for room in $rooms; do includes "$room"; done | foreign)"
+is "an internal header of another folder is seen" "app/x.c decoder/y_internal.h" \
+    "$(printf 'app/x.c decoder/y_internal.h\ndecoder/x.c decoder/y_internal.h\n' | foreign)"
+
+# Tests of the library do not include what is the program's; those of tests/fuzz are of both.
+programs() { grep -HE '^#include "(app|serve)/|^#include "[a-z]*/(cmd|bench)_' "$@"; }
+is "tests of the library do not parse a command line" "" \
+    "$(programs $(printf '%s\n' $sources | grep -E "^tests/($(echo "$rooms" | tr ' ' '|'))/" | grep -vE '^tests/(app|serve)/'))"
+printf '#include "app/options.h"\n' > "$tmp/test_x.c"
+[ -n "$(programs "$tmp/test_x.c")" ] || fail "a test that includes app/ is seen" ""
+
+# These are being rewritten: their form comes afterwards.
+sources=$(printf '%s\n' $sources | grep -vE '^(linnet/(session|lane|engine.*)|model/streams?|serve/serve_voice)\.[ch]$')
+
+# Characters, not bytes: those that continue one in UTF-8 do not count.
+too_wide() { for f in "$@"; do LC_ALL=C tr -d '\200-\277' < "$f" | awk -v f="$f" 'length > 130 { print f ":" NR }'; done; }
+rule "lines of at most 130 columns" too_wide "// $(printf '%130s' x)"
+
+# /* ---- name ---...--- */, to column 130
+marks() {
+    for f in "$@"; do
+        LC_ALL=C tr -d '\200-\277' < "$f" | awk -v f="$f" '/^ *(\/\/|\/\*) ?---/ && !(/^ *\/\* ---- [^-].* -+ \*\/$/ && length == 130) { print f ":" NR }'
+    done
+}
+rule "section marks of one form" marks '// ---- a section ----'
+
+forms() { grep -nE '(if|while) \(([a-z]+(->|\.))?status\)|!status\>|&& status\)|\|\| status\)' "$@" /dev/null | grep -v '[!=]= status'; }
+rule "a status is compared with LIN_OK" forms 'if (status) return status;'
+
+long() { for f in "$@"; do [ "$(wc -l < "$f")" -le 1000 ] || echo "$f"; done; }
+rule "no source is over 1,000 lines" long "$(seq 1001)"
 finish

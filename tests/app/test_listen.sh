@@ -35,7 +35,7 @@ cat "$tmp/twice.raw" > "$tmp/fifo" &
 is "a named pipe" "$two" "$("$LINNET" listen -q --raw --from "$tmp/fifo")"
 run listen -q --no-paced --reset never --raw --from "$tmp/twice.raw"
 is "no resets: together what transcribe says" "$("$LINNET" transcribe -q --raw "$tmp/twice.raw")" "$(echo "$out" | xargs)"
-run listen -q --no-paced --silence-after 0 --longest 0 --raw --from "$tmp/twice.raw"
+run listen -q --no-paced --silence-after 0 --tune longest=0 --raw --from "$tmp/twice.raw"
 is "no endpoints: one line" "$("$LINNET" transcribe -q --raw "$tmp/twice.raw")" "$out"
 run listen -q --no-paced --ipa --from "$speech"
 is "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
@@ -99,13 +99,13 @@ cut -d' ' -f1 "$tmp/dict" | awk '
         print "\n\\end\\"
     }' > "$tmp/arpa"
 words="--words --no-readable --lexicon $tmp/dict --lm $tmp/arpa"
-run listen -q --no-paced $words --silence-after 0 --longest 0 --from "$speech"
+run listen -q --no-paced $words --silence-after 0 --tune longest=0 --from "$speech"
 is "words: status" 0 "$status"
 is "words: quiet" "" "$err"
 is "words: no endpoints: what transcribe says" "$("$LINNET" transcribe -q $words "$speech")" "$out"
 has "words: there are some" "$out" "waa"
 hasnt "words: by the language model" "$out" "other"
-has "words: phrases" "$("$LINNET" listen -q --no-paced $words --phrase other --context-bonus 9 --from "$speech")" "other"
+has "words: phrases" "$("$LINNET" listen -q --no-paced $words --phrase other --tune context-bonus=9 --from "$speech")" "other"
 run listen --no-paced $words --stats --raw --from "$tmp/twice.raw"
 is "words: two sentences, two lines" 2 "$(lines "$out")"
 worded=$out
@@ -137,7 +137,7 @@ fi
 # A resampler from a low rate delays its output the most.
 for rate in 4000 8000 11025 22254 44100 192000; do
     "$SOUND" "$tmp/rate.wav" seconds=3 rate=$rate seed=5
-    run listen -q --no-paced --silence-after 0 --longest 0 --from "$tmp/rate.wav"
+    run listen -q --no-paced --silence-after 0 --tune longest=0 --from "$tmp/rate.wav"
     is "$rate Hz: status" "0 " "$status $err"
     is "$rate Hz: what transcribe says" "$("$LINNET" transcribe -q "$tmp/rate.wav")" "$out"
 done
@@ -146,7 +146,7 @@ is "a beam: status" 0 "$status"
 is "a beam: what transcribe says" "$("$LINNET" transcribe -q --beam 8 "$speech")" "$out"
 is "a beam: revisions, and stable text never changes" "" "$("$LINNET" listen -q --no-paced --beam 8 --json --raw --from "$tmp/twice.raw" | awk "$judge")"
 refused "alternatives that nobody would see" 2 "--n-best needs --json" listen --n-best 3 --from "$speech"
-run listen -q --no-paced $words --n-best 3 --silence-after 0 --longest 0 --json --from "$speech"
+run listen -q --no-paced $words --n-best 3 --silence-after 0 --tune longest=0 --json --from "$speech"
 best=$(printf '%s\n' "$out" | sed -n 's/^{"type":"final".*,"alternatives":\(.*\)}$/\1/p')
 is "alternatives: the best is the result" "$("$LINNET" transcribe -q $words "$speech")" "$(printf '%s\n' "$best" | sed 's/^\[{"text":"\([^"]*\)".*/\1/')"
 is "alternatives: as many" 3 "$(printf '%s\n' "$best" | grep -o '"score":' | wc -l | tr -d ' ')"
@@ -185,11 +185,16 @@ has "phrases change: why not, in JSON" "$(cat "$tmp/talk.json")" '{"type":"conte
 refused "--words without a lexicon" 1 "cannot open $tmp/none.dict" listen -q --words --lexicon "$tmp/none.dict" --lm "$tmp/arpa" --from "$speech"
 refused "--beam 0" 2 "--beam 0 excludes words" listen --words --beam 0 --from "$speech"
 
-refused "--device and --from" 2 "exclude each other" listen --device 1 --from x.wav
+refused "--microphone and --from" 2 "exclude each other" listen --microphone 1 --from x.wav
+# Before 0.3 --device was the microphone, and the processor --network.
+refused "--device as a microphone" 2 "for the microphone use --microphone 'USB'" listen --device USB --from x.wav
+refused "--device as a processor" 1 "cannot open x.wav" listen --device cpu --from x.wav
+hasnt "--device as a processor: no advice" "$err" "--microphone"
+refused "--network" 1 "--network is now --device" listen --network cpu --from x.wav
 refused "--raw alone" 2 "--from is missing" listen --raw
 refused "--channel each" 2 "one channel" listen --channel each --from "$speech"
 refused "--rate" 2 "--rate must be 0 or between 4000 and 192000, not 100" listen --rate 100
-refused "--blank" 2 "the probability of a blank is 0" listen --blank 0 --from "$speech"
+refused "--blank" 2 "the probability of a blank is 0" listen --tune blank=0 --from "$speech"
 refused "no such file" 1 "cannot open $tmp/none.wav: No such file or directory" listen --from "$tmp/none.wav"
 refused "an operand" 2 "unexpected argument" listen "$speech"
 refused "--save where it cannot be" 1 "cannot write $tmp/no/x.wav" listen -q --no-paced --save "$tmp/no/x.wav" --from "$speech"
@@ -319,7 +324,7 @@ run transcribe -q "$tmp/lost.wav"
 is "lost: the recording is complete" "" "$err"
 has "lost: the recording is complete" "$out" "$(echo "$said" | cut -d' ' -f1-4)"
 
-run listen -q --device "no such microphone"
+run listen -q --microphone "no such microphone"
 is "no sound server: status" 1 "$status"
 has "no sound server: reported" "$err" "microphone"
 virtual_mic_stop

@@ -15,7 +15,7 @@ enum { MOST_ROWS = 40, MOST_COLUMNS = 120 };
 
 static char folder[64], sound[128], once[128], linnet[PATH_MAX];
 
-/* ---- a terminal ------------------------------------------------------------------------------------------------------------- */
+/* ---- a terminal ------------------------------------------------------------------------------------------------------------ */
 
 // A character is a byte: the environment says that the terminal has no UTF-8. A narrower window cuts lines that are too long and
 // does not fold them, as in xterm.
@@ -117,7 +117,7 @@ static const char *text_of(const screen *s)
     return text;
 }
 
-/* ---- the program in it ------------------------------------------------------------------------------------------------------ */
+/* ---- the program in it ----------------------------------------------------------------------------------------------------- */
 
 typedef struct session {
     screen screen;
@@ -240,7 +240,7 @@ static void ended_with(session *s, int status)
                   text_of(&s->screen));
 }
 
-/* ---- the expected display --------------------------------------------------------------------------------------------------- */
+/* ---- the expected display -------------------------------------------------------------------------------------------------- */
 
 // The words after the head "[from - to]  " of the last line that has one, joined over the rows indented like it.
 static const char *words_of(const char *text, int *is_final)
@@ -274,7 +274,8 @@ static const char *lines_with(const char *options, const char *path)
 {
     static char text[4096];
     char command[PATH_MAX + 1024];
-    snprintf(command, sizeof command, "\"$LINNET_TESTED\" listen -q --silence-after 0.4 --no-paced %s --raw --from \"$SOUND_TESTED\"", options);
+    snprintf(command, sizeof command,
+             "\"$LINNET_TESTED\" listen -q --silence-after 0.4 --no-paced %s --raw --from \"$SOUND_TESTED\"", options);
     setenv("LINNET_TESTED", linnet, 1);
     setenv("SOUND_TESTED", path, 1);
     FILE *f = popen(command, "r");
@@ -312,7 +313,7 @@ static void setup(void)
 
 static void teardown(void) { test_folder_remove(folder); }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------------------------------------- */
 
 static session s;
 
@@ -513,8 +514,8 @@ END_TEST
 START_TEST(progress_fits)
 {
     static char path[128], output[128];
-    char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--words", "--no-lm", "--beam", "2000", "--beam-score", "18",
-                               "--raw",  path,         "-o", output, NULL};
+    char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--words", "--no-lm", "--beam", "2000", "--tune",
+                               "beam-score=18", "--raw",  path,         "-o", output, NULL};
     const int widths[] = {40, 80, 119, 17};
     snprintf(path, sizeof path, "%s/a-recording-with-a-very-long-name-that-does-not-fit.raw", folder);
     snprintf(output, sizeof output, "%s/out.txt", folder);
@@ -596,9 +597,10 @@ START_TEST(words)
     for (int i = 0; i < (n + 2) / 3; i++) fprintf(a, "-1 waa%c\n", 'a' + i);
     fprintf(a, "\n\\end\\\n");
     fclose(a);
-    snprintf(options, sizeof options, "--words --no-readable --lm-weight 0.3 --bonus 2 --lexicon \"$FOLDER/dict\" --lm \"$FOLDER/arpa\"");
-    char *const arguments[] = {"linnet", "listen", "--words", "--no-readable", "--lm-weight", "0.3", "--bonus", "2", "--lexicon", dict,
-                               "--lm", arpa, "--silence-after", "0.4", "--raw", "--from", once, NULL};
+    snprintf(options, sizeof options,
+             "--words --no-readable --tune lm-weight=0.3,bonus=2 --lexicon \"$FOLDER/dict\" --lm \"$FOLDER/arpa\"");
+    char *const arguments[] = {"linnet", "listen", "--words", "--no-readable", "--tune", "lm-weight=0.3,bonus=2", "--lexicon",
+                               dict, "--lm", arpa, "--silence-after", "0.4", "--raw", "--from", once, NULL};
     snprintf(want, sizeof want, "%s", lines_with(options, once));
     ck_assert_ptr_nonnull(strstr(want, "waaa waab"));
     *strchr(want, '\n') = 0;

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "app/latency.h"
 #include "app/watch.h"
 #include "tests/lexicon/support.h"
 
@@ -28,7 +29,8 @@ START_TEST(as_text)
     r.n_words = p.n_words = 2;
     r.text = p.text = text;
     r.has_words = p.has_words = 1;
-    lin_session_view v = {.utterance = 3, .revision = 4, .settled = &r, .provisional = &p, .incomplete = 1, .old_phones = 1, .old_words = 1,
+    lin_session_view v = {.utterance = 3, .revision = 4, .settled = &r, .provisional = &p, .incomplete = 1, .old_phones = 1,
+                          .old_words = 1,
                        .start_s = 1, .end_s = 1.06, .processed_s = 1.09};
     OK(lin_live_put_text(&out, &names, &r, 0, &err));
     ck_assert_str_eq(out.data, "hello [ah]");
@@ -52,17 +54,19 @@ START_TEST(as_text)
                      "\"phones\":[\"AH\"],\"complete\":false}]}\n");
     lin_buffer_clear(&out);
     lin_live_put_json(&out, &full, &v, "S", "P", NULL, 0.25);
-    ck_assert_ptr_nonnull(strstr(out.data, ",\"new_phones\":[{\"phone\":\"AH\",\"start\":1.030,\"end\":1.060,\"confidence\":0.2500}],"
-                                           "\"partial_phones\":[{\"phone\":\"HH\",\"start\":1.000,"));
+    ck_assert_ptr_nonnull(strstr(out.data,
+                                 ",\"new_phones\":[{\"phone\":\"AH\",\"start\":1.030,\"end\":1.060,\"confidence\":0.2500}],"
+                                 "\"partial_phones\":[{\"phone\":\"HH\",\"start\":1.000,"));
     lin_buffer_clear(&out);
     v.end = LIN_SESSION_AFTER;
     r.n_phones = r.n_words = 1;
     lin_live_put_json(&out, &names, &v, "hello", "", "Hello.", 0.25);
-    ck_assert_str_eq(out.data,
-                     "{\"type\":\"final\",\"utterance\":3,\"revision\":4,\"start\":1.000,\"end\":1.060,\"heard\":1.090,"
-                     "\"latency_ms\":250,\"ended_by\":\"after\",\"text\":\"hello\",\"readable\":\"Hello.\",\"phones\":[{\"phone\":\"HH\","
-                     "\"start\":1.000,\"end\":1.030,\"confidence\":0.5000}],\"words\":[{\"word\":\"hello\",\"known\":true,"
-                     "\"start\":1.000,\"end\":1.030,\"confidence\":0.5000,\"first_phone\":0,\"phones\":[\"HH\"]}]}\n");
+    ck_assert_str_eq(
+        out.data,
+        "{\"type\":\"final\",\"utterance\":3,\"revision\":4,\"start\":1.000,\"end\":1.060,\"heard\":1.090,"
+        "\"latency_ms\":250,\"ended_by\":\"after\",\"text\":\"hello\",\"readable\":\"Hello.\",\"phones\":[{\"phone\":\"HH\","
+        "\"start\":1.000,\"end\":1.030,\"confidence\":0.5000}],\"words\":[{\"word\":\"hello\",\"known\":true,"
+        "\"start\":1.000,\"end\":1.030,\"confidence\":0.5000,\"first_phone\":0,\"phones\":[\"HH\"]}]}\n");
     lin_result alternatives[] = {r, r};
     alternatives[0].n_phones = alternatives[0].n_words = 0;
     alternatives[1].score = -1.5;
@@ -129,12 +133,30 @@ START_TEST(a_file_that_is_watched)
 }
 END_TEST
 
+START_TEST(latencies)
+{
+    static lin_latency l;
+    ck_assert_double_eq(lin_latency_quantile(&l, 0.5), 0);
+    for (int i = 100; i >= 1; i--) lin_latency_add(&l, i * 0.01 - 0.0005);
+    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.5), 0.5, 1e-9);
+    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.95), 0.95, 1e-9);
+    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.99), 0.99, 1e-9);
+    ck_assert_double_eq_tol(lin_latency_quantile(&l, 1), 0.9995, 1e-9);
+    lin_latency_add(&l, -1);
+    lin_latency_add(&l, 1e9);
+    ck_assert_int_eq((int)l.n, 102);
+    ck_assert_double_eq(lin_latency_quantile(&l, 1), 1e9);
+    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0), 0.001, 1e-9);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("app/live_text, app/watch");
     TCase *cases = tcase_create("text");
     tcase_add_test(cases, as_text);
     tcase_add_test(cases, a_file_that_is_watched);
+    tcase_add_test(cases, latencies);
     suite_add_tcase(suite, cases);
     return test_run(suite);
 }

@@ -135,8 +135,8 @@ START_TEST(info_is_whole_or_an_error)
         allocations = 0;
         failing_at = k;
         const int status = info(0, out, sizeof out);
-        test_require(status == LIN_EXIT_OK ? strcmp(out, whole) == 0 : status == LIN_EXIT_FAILED && !*out, "%lu of %lu: %d\n%s", k,
-                     all, status, out);
+        test_require(status == LIN_EXIT_OK ? strcmp(out, whole) == 0 : status == LIN_EXIT_FAILED && !*out, "%lu of %lu: %d\n%s",
+                     k, all, status, out);
     }
     failing_at = 0;
     cJSON_InitHooks(NULL);

@@ -78,7 +78,8 @@ START_TEST(given_names_and_ids)
     test_write_file(list, text, strlen(text));
     ck_assert_int_eq(lin_inputs_add_named(&inputs, "/far/away.wav", "anna/one", &err), LIN_OK);
     ck_assert_msg(lin_inputs_add_data(&inputs, list, NULL, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(lin_mirror_names(&inputs, NULL, &err) == LIN_OK && lin_mirror_check(&inputs, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_mirror_names(&inputs, NULL, &err) == LIN_OK && lin_mirror_check(&inputs, &err) == LIN_OK, "%s",
+                  err.message);
     ck_assert_int_eq(inputs.n, 4);
     ck_assert_str_eq(inputs.items[0].name, "anna/one");
     ck_assert_str_eq(inputs.items[1].name, "x/a");

@@ -43,17 +43,17 @@ ok "lines of other systems, no end of line at the end" cmp "$tmp/b" "$tmp/c"
 
 run ngram count "$tmp/unix"
 has "discounts that cannot be estimated are reported" "$err" \
-    "note: 0, 3, 0 and 0 1-grams with counts 1, 2, 3 and 4 give no discounts; 0.5, 1, 1.5 (--discounts) are used"
-run ngram count "$tmp/unix" --discounts 0.4,0.6,0.8
-has "and can be given" "$err" "0.4, 0.6, 0.8 (--discounts) are used"
+    "note: 0, 3, 0 and 0 1-grams with counts 1, 2, 3 and 4 give no discounts; 0.5, 1, 1.5 (--set discounts) are used"
+run ngram count "$tmp/unix" --set discounts=0.4,0.6,0.8
+has "and can be given" "$err" "0.4, 0.6, 0.8 (--set discounts) are used"
 run ngram count "$tmp/unix" --order 9
 has "an order longer than every sentence is reported" "$err" "note: no n-grams longer than 4 are left; the model has this order"
 has "and lowered" "$out" "ngram 4=2"
 hasnt "not written" "$out" "ngram 5="
-run ngram count -q --min-count 2 "$text"
-has "--min-count N: pairs and longer" "$out" "$(printf 'ngram 1=73\nngram 2=')"
-run ngram count --min-count 3,2 "$text"
-has "--min-count N,N: rare words are <unk>" "$err" "as <unk>): 50 1-grams, 236 2-grams, 223 3-grams"
+run ngram count -q --set min-count=2 "$text"
+has "--set min-count=N: pairs and longer" "$out" "$(printf 'ngram 1=73\nngram 2=')"
+run ngram count --set min-count=3,2 "$text"
+has "--set min-count=N,N: rare words are <unk>" "$err" "as <unk>): 50 1-grams, 236 2-grams, 223 3-grams"
 printf 'w01 0.3\nw02\n\nnever\n<s>\n' > "$tmp/vocabulary"
 run ngram count --vocabulary "$tmp/vocabulary" "$text"
 has "--vocabulary" "$err" "6 1-grams"
@@ -117,13 +117,13 @@ is "prune --packed" "$("$LINNET" ngram info "$tmp/small.arpa" | head -n 4)" "$("
 before=$(wc -c < "$a") after=$(wc -c < "$tmp/small.arpa")
 ok "it is smaller" test "$after" -lt "$before"
 run ngram count -q --entropy 1e-4 "$text" -o "$tmp/b"
-run ngram count -q "$text" --packed --bits 6 -o "$tmp/six.lm"
+run ngram count -q "$text" --packed --set bits=6 -o "$tmp/six.lm"
 ok "--bits: smaller" test "$(wc -c < "$tmp/six.lm")" -lt "$(wc -c < "$tmp/c.lm")"
 probabilities() { "$LINNET" ngram arpa "$1" | awk '/^.3-grams/ { on = 1; next } on && NF > 3 { print $1 }' | sort -u | wc -l; }
 ok "--bits: at most 64 probabilities" test "$(probabilities "$tmp/six.lm")" -le 64
 ok "without it more" test "$(probabilities "$tmp/c.lm")" -gt 64
-run ngram count -q --smoothing absolute "$text" -o "$tmp/absolute"
-is "--smoothing absolute: the same n-grams" "$("$LINNET" ngram info "$a" | head -n 4)" "$("$LINNET" ngram info "$tmp/absolute" | head -n 4)"
+run ngram count -q --set smoothing=absolute "$text" -o "$tmp/absolute"
+is "--set smoothing=absolute: the same n-grams" "$("$LINNET" ngram info "$a" | head -n 4)" "$("$LINNET" ngram info "$tmp/absolute" | head -n 4)"
 ok "with other probabilities" test "$("$LINNET" ngram perplexity "$a" "$heldout" | tail -n 1)" != \
     "$("$LINNET" ngram perplexity "$tmp/absolute" "$heldout" | tail -n 1)"
 is "count --entropy prunes alike" "$("$LINNET" ngram info "$tmp/small.arpa" | head -n 4)" "$("$LINNET" ngram info "$tmp/b" | head -n 4)"
@@ -184,10 +184,10 @@ printf 'no name\n' > "$tmp/bad"
 refused "TRN without a name" 1 "no (name) at the end" ngram count --ids last "$tmp/bad"
 refused "order 0" 2 "order" ngram count --order 0 "$text"
 refused "order 10" 2 "order" ngram count --order 10 "$text"
-refused "least counts that fall" 2 "the least count of 3-grams, 2, is below" ngram count --min-count 1,3,2 "$text"
-refused "rare words without <unk>" 2 "<unk>" ngram count --min-count 2,2 --no-unknown "$text"
-refused "two discounts" 2 "three" ngram count --discounts 1,2 "$text"
-refused "a discount out of range" 2 "is not between 0 and 1" ngram count --discounts 1.5,1,1 "$text"
+refused "least counts that fall" 2 "the least count of 3-grams, 2, is below" ngram count --set min-count=1,3,2 "$text"
+refused "rare words without <unk>" 2 "<unk>" ngram count --set min-count=2,2 --no-unknown "$text"
+refused "two discounts" 2 "three" ngram count --set discounts=1,2 "$text"
+refused "a discount out of range" 2 "is not between 0 and 1" ngram count --set discounts=1.5,1,1 "$text"
 refused "no verb" 2 "count|prune" ngram
 refused "another verb" 2 "'counts' is none of count, prune, pack, arpa, perplexity, info, generate" ngram counts "$text"
 refused "an option of another verb" 2 "--order does not apply to perplexity" ngram perplexity --order 2 "$a" "$heldout"

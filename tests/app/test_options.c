@@ -12,7 +12,9 @@ typedef struct values {
     double number;
     const char *text, *file;
     lin_list files;
-    lin_numbers numbers;
+    lin_numbers numbers, few;
+    double wide;
+    int deep;
 } values;
 
 static const lin_option options[] = {
@@ -24,13 +26,19 @@ static const lin_option options[] = {
      .help = "A number"},
     {.name = "choice", .type = LIN_OPTION_CHOICE, .at = offsetof(values, choice), .text = "two", .choices = "one|two|three",
      .help = "One"},
-    {.name = "number", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, number), .text = "0.5", .min = 0, .max = 1e9,
-     .help = "Real"},
-    {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(values, text), .help = "It's \"a\" -text [x]: .dot"},
+    {.name = "number", .was = "figure", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, number), .text = "0.5", .min = 0,
+     .max = 1e9, .help = "Real"},
+    {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(values, text),
+     .help = "It's \"a\" -text [x]: .dot"},
     {.name = "a-file", .letter = 'o', .type = LIN_OPTION_FILE, .required = 1, .at = offsetof(values, file), .help = "A file"},
     {.name = "files", .type = LIN_OPTION_FILES, .at = offsetof(values, files), .help = "Some files"},
     {.name = "numbers", .type = LIN_OPTION_NUMBERS, .at = offsetof(values, numbers), .text = "1", .min = 0.5, .max = 2,
      .help = "List"},
+    {.name = "set", .type = LIN_OPTION_SETTINGS, .help = "Values"},
+    {.name = "wide", .under = "set", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, wide), .text = "4", .min = -9, .max = 9,
+     .help = "Real"},
+    {.name = "deep", .under = "set", .type = LIN_OPTION_FLAG, .at = offsetof(values, deep), .help = "A flag"},
+    {.name = "few", .under = "set", .type = LIN_OPTION_NUMBERS, .at = offsetof(values, few), .min = -9, .max = 9, .help = "List"},
     {.type = LIN_OPTION_END},
 };
 
@@ -68,6 +76,20 @@ static void teardown(void)
     lin_options_free(&p);
     ck_assert_uint_eq(lin_memory_live(), 0);
 }
+
+START_TEST(old_name)
+{
+    const int row = lin_options_find(&command, "number");
+    ck_assert_int_eq(parse("--number 7 x"), LIN_OK);
+    ck_assert(v.number == 7 && !p.old[row]);
+    ck_assert_int_eq(parse("--figure=8 x"), LIN_OK);
+    ck_assert(v.number == 8 && p.old[row]);
+    ck_assert_int_eq(conf("figure = 9\n"), LIN_OK);
+    ck_assert(v.number == 9 && p.old[row]);
+    ck_assert_int_eq(conf("number = 9\n"), LIN_OK);
+    ck_assert(!p.old[row]);
+}
+END_TEST
 
 START_TEST(defaults)
 {
@@ -112,6 +134,13 @@ END_TEST
 static const struct {
     const char *line, *message;
 } wrong[] = {
+    {"--set wide", "--set wide needs a value: wide=X"},
+    {"--set wid=3", "--set has no 'wid', perhaps wide; --set help lists its names"},
+    {"--set whole=3", "--set has no 'whole'"},
+    {"--set wide=3,", "--set has no ''"},
+    {"--set wide=10", "--set wide must be between -9 and 9, not 10"},
+    {"--set deep=maybe", "--set deep needs yes or no, not 'maybe'"},
+    {"--set", "--set needs a value (NAME=VALUE,...)"},
     {"--whoel 3", "unknown option --whoel; did you mean --whole?"},
     {"--xyzzy", "unknown option --xyzzy"},
     {"-z", "unknown option -z"},
@@ -285,14 +314,15 @@ START_TEST(help_names_every_option)
     for (const lin_option *o = options; o->type != LIN_OPTION_END; o++) {
         if (o->type == LIN_OPTION_HEADING) continue;
         char name[80];
-        snprintf(name, sizeof name, "--%s", o->name);
+        snprintf(name, sizeof name, o->under ? " %s" : "--%s", o->name);
         ck_assert_msg(strstr(text, name) != NULL, "--help lacks %s", name);
     }
     ck_assert_ptr_nonnull(strstr(text, "(default 3)"));
     ck_assert_ptr_nonnull(strstr(text, "(required)"));
     ck_assert_ptr_nonnull(strstr(text, "one|two|three"));
     ck_assert_ptr_nonnull(strstr(text, "--no-on turns it off"));
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) ck_assert_msg(strlen(line) <= 110, "too wide: %s", line);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        ck_assert_msg(strlen(line) <= 110, "too wide: %s", line);
 }
 END_TEST
 
@@ -357,11 +387,30 @@ START_TEST(options_that_write_are_marked)
 }
 END_TEST
 
+// name=value,... of one option; a comma before a digit or a sign belongs to a list of numbers.
+START_TEST(settings)
+{
+    ck_assert_int_eq(parse("--set few=1,-2,3,deep,wide=5 x"), LIN_OK);
+    ck_assert(v.deep == 1 && v.wide == 5 && v.few.count == 3 && v.few.items[1] == -2);
+    ck_assert_ptr_null(p.advice);
+    ck_assert_int_eq(parse("--set=deep --set no-deep,wide=-1"), LIN_OK);
+    ck_assert(v.deep == 0 && v.wide == -1);
+    ck_assert_int_eq(parse("--wide 2 --deep"), LIN_OK);
+    ck_assert(v.wide == 2 && v.deep == 1);
+    ck_assert_str_eq(p.advice, "wide");
+    ck_assert_int_eq(parse("--set help"), LIN_OK);
+    ck_assert(p.help == LIN_HELP_SETTINGS && strcmp(p.settings, "set") == 0);
+    ck_assert_int_eq(conf("wide = 3\nset = deep,few=2\n"), LIN_OK);
+    ck_assert(v.wide == 3 && v.deep == 1 && v.few.items[0] == 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("app/options");
     TCase *tests = tcase_create("options");
     tcase_add_checked_fixture(tests, NULL, teardown);
+    tcase_add_test(tests, old_name);
     tcase_add_test(tests, defaults);
     tcase_add_test(tests, all_forms);
     tcase_add_loop_test(tests, mistakes, 0, (int)(sizeof wrong / sizeof *wrong));
@@ -377,6 +426,7 @@ int main(void)
     tcase_add_test(tests, man_is_safe);
     tcase_add_test(tests, completion_of_unknown_shell);
     tcase_add_test(tests, nearest);
+    tcase_add_test(tests, settings);
     tcase_add_test(tests, options_that_write_are_marked);
     suite_add_tcase(suite, tests);
     return test_run(suite);

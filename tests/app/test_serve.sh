@@ -14,7 +14,7 @@ named=
 
 # ---- files
 
-start words --context-bonus 12
+start words --tune context-bonus=12
 says=$("$LINNET" transcribe --words -q "$speech")
 is "healthz" ok "$(talk get /healthz | tail -n 1)"
 is "readyz" ready "$(talk get /readyz | tail -n 1)"
@@ -118,7 +118,7 @@ is "no page of another server" "refused 403" "$(talk stream /v1/stream header='O
 is "the server's own page" "closed 1000 " "$(talk stream /v1/stream header='Origin: http://localhost' end='{"type":"end"}' | tail -n 1)"
 
 wait $changed $wrong
-"$LINNET" listen --words --no-readable -q --no-paced --raw --from "$tmp/twice.raw" --phrase "young men" --context-bonus 12 > "$tmp/likely"
+"$LINNET" listen --words --no-readable -q --no-paced --raw --from "$tmp/twice.raw" --phrase "young men" --tune context-bonus=12 > "$tmp/likely"
 [ ! -f "$real" ] || hasnt "the phrase changes the second sentence" "$both" "$(tail -n 1 "$tmp/likely")"
 is "stream: phrases that change on the way" "$(printf '%s\n' "$both" | head -n 1; tail -n 1 "$tmp/likely")" "$(texts "$tmp/on-the-way")"
 is "stream: the client is told" '{"type":"context","phrases":1}' "$(grep context "$tmp/on-the-way")"
@@ -159,7 +159,7 @@ stop "words"
 # ---- limits, tokens, stopping
 
 printf '# secrets\nopen sesame\nabc\n' > "$tmp/tokens"
-start limits --no-words --tokens "$tmp/tokens" --max-streams 2 --max-upload 1 --max-files 1 --idle 15 -j 1 --max-per-address 1
+start limits --no-words --tokens "$tmp/tokens" --max-streams 2 --limits max-upload=1,max-files=1,idle=15 -j 1 --limits max-per-address=1
 is "without a token" "refused 401" "$(talk stream /)"
 is "with a wrong one" "refused 401" "$(talk stream '/?access_token=ab')"
 has "files need one too" "$(talk post /v1/audio/transcriptions file=@"$speech")" "HTTP/1.1 401"
@@ -246,7 +246,7 @@ kill "$server"
 
 # ---- a socket that systemd opened: whoever comes before the server is there waits
 
-"$TALK" 0 activate "$LINNET" serve --listen systemd -q --max-lag-ms 0 > "$tmp/activated" 2> "$tmp/activated.log" &
+"$TALK" 0 activate "$LINNET" serve --listen systemd -q --limits max-lag-ms=0 > "$tmp/activated" 2> "$tmp/activated.log" &
 server=$!
 servers="$servers $server"
 log=$tmp/activated.log

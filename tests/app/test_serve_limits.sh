@@ -43,7 +43,7 @@ is "final results are not left out" 0 "$(metric finals_unread_total)"
 stop "slow"
 
 # Who does not read for too long is told why the stream ends, behind all results; who does not read that either is dropped.
-start unread --no-words --n-best 200 --beam 200 -j 1 --max-unread 1
+start unread --no-words --n-best 200 --beam 200 -j 1 --limits max-unread=1
 "$TALK" "$port" stream /v1/stream raw="$tmp/many.raw" end="$end" hold="$tmp/told" > "$tmp/slow" &
 slow=$!
 ok "a result has waited too long" await metric_is 'errors_total{cause="slow"}' 1
@@ -94,7 +94,7 @@ tail -c +25 "$tmp/part.au" > "$tmp/part"
 i=0
 cp "$tmp/part.au" "$tmp/hours.au"
 while [ $((i += 1)) -le 100 ]; do cat "$tmp/part"; done >> "$tmp/hours.au"
-start uploads --no-words --max-sound 3 --max-work 1 --max-per-address 1 -j 1
+start uploads --no-words --limits max-sound=3,max-work=1,max-per-address=1 -j 1
 has "a sound that is short enough" "$(talk post /v1/audio/transcriptions file=@"$tmp/short.wav")" "HTTP/1.1 200"
 answer=$(talk post /v1/audio/transcriptions file=@"$tmp/longer.wav")
 has "a sound that is too long" "$answer" "HTTP/1.1 413"
@@ -118,7 +118,7 @@ ok "a stream is open" await metric_is streams 1
 has "a stream counts for its address: no upload" "$(talk post /v1/audio/transcriptions file=@"$tmp/short.wav")" "HTTP/1.1 429"
 kill $holder
 stop "uploads"
-start work --no-words --max-sound 1000000 --max-work 1 -j 1
+start work --no-words --limits max-sound=1000000,max-work=1 -j 1
 has "a sound that takes too long" "$(talk post /v1/audio/transcriptions file=@"$tmp/hours.au")" '"message":"the sound takes more than 1 s of work"'
 stop "work"
 
@@ -127,7 +127,7 @@ if command -v ffmpeg > /dev/null; then
     ffmpeg -v error -i "$tmp/longer.wav" -c:a libopus "$tmp/whole.mkv" &&
         ffmpeg -v error -i "$tmp/whole.mkv" -c copy -bsf:a 'setts=ts=if(gt(N\,100)\,TS+39600/TB\,TS)' "$tmp/gap.webm" &&
         ffmpeg -v error -f lavfi -i testsrc=size=32x32:rate=1:duration=3 -itsoffset 39600 -i "$tmp/whole.mkv" -map 0:v -map 1:a -c:v libvpx -c:a copy "$tmp/late.webm"
-    LINNET_FFMPEG=ffmpeg start gaps --no-words --max-sound 100 -j 1
+    LINNET_FFMPEG=ffmpeg start gaps --no-words --limits max-sound=100 -j 1
     if [ -s "$tmp/gap.webm" ]; then
         has "11 hours between two timestamps" "$(talk post /v1/audio/transcriptions file=@"$tmp/gap.webm" response_format=verbose_json)" '"duration":4.'
     fi
@@ -142,7 +142,7 @@ fi
 full() {
     log=$tmp/full.log
     : > "$log"
-    (ulimit -n 256; exec "$LINNET" serve --listen 127.0.0.1:0 --no-words --max-streams 400 -j 1 --idle 600 > "$log" 2>&1) &
+    (ulimit -n 256; exec "$LINNET" serve --listen 127.0.0.1:0 --no-words --max-streams 400 -j 1 --limits idle=600 > "$log" 2>&1) &
     server=$!
     servers="$servers $server"
     ok "the server starts" await grep -q http "$log"

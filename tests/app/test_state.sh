@@ -45,16 +45,16 @@ frame=2
 cuts "within a window, a step, a second" 96000 "100 401 1001 50000"
 cuts "at the very end" 96000 "48000 96000"
 # With resets: every 0.6 s, and from the first endpoint on. A cut does not move the resets.
-cuts "resets" 96000 "100 9001 9601 50000 96000" --reset endpoint --longest 0.6
+cuts "resets" 96000 "100 9001 9601 50000 96000" --reset endpoint --tune longest=0.6
 resets=$(cat "$tmp/whole")
-cuts "resets, a beam" 96000 "9601 50000" --reset endpoint --longest 0.6 --beam 4
+cuts "resets, a beam" 96000 "9601 50000" --reset endpoint --tune longest=0.6 --beam 4
 ok "resets change what is recognised" test "$resets" != "$(t -f ctm --reset never - < "$tmp/x.raw" | phones)"
 cuts "no resets" 96000 "50000" --reset never
 ok "in order" cmp "$tmp/whole" "$tmp/cut"
 "$SOUND" "$tmp/x.raw" seconds=3 rate=8000 channels=2 seed=5 format=raw
 frame=4
 cuts "8 kHz, two channels each" 24000 "7 9001 9002" --rate 8000 --channels 2 --channel each
-cuts "8 kHz, two channels each, resets" 24000 "9001 9002" --rate 8000 --channels 2 --channel each --reset endpoint --longest 0.6
+cuts "8 kHz, two channels each, resets" 24000 "9001 9002" --rate 8000 --channels 2 --channel each --reset endpoint --tune longest=0.6
 cuts "8 kHz, two channels mixed" 24000 "9001" --rate 8000 --channels 2
 frame=2
 "$SOUND" "$tmp/x.raw" seconds=12 rate=44100 seed=6 format=raw
@@ -169,7 +169,7 @@ parts() {
     done
 }
 "$SOUND" "$tmp/day.wav" seconds=10 seed=8
-parts "$tmp/day.wav" --reset endpoint --longest 0.6
+parts "$tmp/day.wav" --reset endpoint --tune longest=0.6
 parts "$tmp/day.wav"
 i=$tmp/whole.ctm.snapshots
 # A part that begins with a phoneme shortly before a snapshot needs the snapshot before that one.

@@ -49,10 +49,10 @@ refused "another kind" 1 "it has another shape than this network: network lstm (
 "$LINNET" train "$tmp/lstm.conf" --train "$tmp/set.lfc" --stack 2 --folder "$tmp/lstm" --epochs 1 -q
 run train --train "$tmp/set.lfc" --init "$tmp/lstm/best.safetensors" --folder "$tmp/lstm2" --epochs 1 -q
 is "an LSTM" "0 network = lstm width = 8 layers = 3 stack = 2" "$status $(echo $(grep -E '^(network|layers|width|stack) ' "$tmp/lstm2/train.conf"))"
-"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --high-hz 5000 -q -o "$tmp/other.lfc"
+"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --fbank high-hz=5000 -q -o "$tmp/other.lfc"
 run train --train "$tmp/other.lfc" --init "$tmp/late.safetensors" --folder "$tmp/filter" --epochs 1
 has "another filterbank" "$err" "late.safetensors has another filterbank than $tmp/other.lfc"
-"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --mel-bins 30 -q -o "$tmp/other.lfc"
+"$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --fbank mel-bins=30 -q -o "$tmp/other.lfc"
 refused "other bins" 1 "30 mel bins in the caches (the model: 40)" \
     train --train "$tmp/other.lfc" --init "$tmp/late.safetensors" --folder "$tmp/none"
 

@@ -118,44 +118,44 @@ done
 "$SOUND" "$tmp/long.wav" seconds=70 seed=4
 tail -c +45 "$tmp/long.wav" > "$tmp/long.raw"
 utterances() { sed 's/^\[[^]]*\]  *//' | xargs; }
-anew=$(t --reset endpoint --longest 0.9 "$tmp/long.wav")
-is "--reset endpoint is linnet listen" "$("$LINNET" listen -q --plain --no-paced --longest 0.9 --from "$tmp/long.wav" | utterances)" "$anew"
-is "in a pipe" "$anew" "$(cat "$tmp/long.raw" | t --reset endpoint --longest 0.9 -)"
-t -f ctm --longest 0.9 "$tmp/long.wav" | grep -v '^;;' > "$tmp/auto"
+anew=$(t --reset endpoint --tune longest=0.9 "$tmp/long.wav")
+is "--reset endpoint is linnet listen" "$("$LINNET" listen -q --plain --no-paced --tune longest=0.9 --from "$tmp/long.wav" | utterances)" "$anew"
+is "in a pipe" "$anew" "$(cat "$tmp/long.raw" | t --reset endpoint --tune longest=0.9 -)"
+t -f ctm --tune longest=0.9 "$tmp/long.wav" | grep -v '^;;' > "$tmp/auto"
 t -f ctm --reset never "$tmp/long.wav" | grep -v '^;;' > "$tmp/never"
 for j in 1 2 3; do
-    is "one file by $j threads: the same" "$anew" "$(t -j $j --reset endpoint --longest 0.9 "$tmp/long.wav")"
+    is "one file by $j threads: the same" "$anew" "$(t -j $j --reset endpoint --tune longest=0.9 "$tmp/long.wav")"
 done
 before() { awk '$3 + $4 < 60' "$1"; }
 ok "many phones in a minute" test "$(before "$tmp/never" | wc -l)" -gt 50
 is "for a minute without resets" "$(before "$tmp/never")" "$(before "$tmp/auto")"
 ok "then with resets" sh -c '! cmp -s "$1" "$2"' - "$tmp/auto" "$tmp/never"
-cat "$tmp/long.raw" | t -f ctm --longest 0.9 - | grep -v '^;;' | sed 's/^stdin/long/' > "$tmp/piped"
+cat "$tmp/long.raw" | t -f ctm --tune longest=0.9 - | grep -v '^;;' | sed 's/^stdin/long/' > "$tmp/piped"
 ok "in a pipe from the same place on" cmp "$tmp/auto" "$tmp/piped"
-is "a beam is reset too" "$("$LINNET" listen -q --beam 4 --plain --no-paced --longest 5 --from "$tmp/long.wav" | utterances)" \
-    "$(t --reset endpoint --beam 4 --longest 5 "$tmp/long.wav")"
-run transcribe -q -f json --n-best 3 --reset endpoint --longest 0.9 "$d/s1.wav"
+is "a beam is reset too" "$("$LINNET" listen -q --beam 4 --plain --no-paced --tune longest=5 --from "$tmp/long.wav" | utterances)" \
+    "$(t --reset endpoint --beam 4 --tune longest=5 "$tmp/long.wav")"
+run transcribe -q -f json --n-best 3 --reset endpoint --tune longest=0.9 "$d/s1.wav"
 is "alternatives of all segments" 4 "$(printf '%s' "$out" | grep -o '"phones":' | wc -l | tr -d ' ')"
 # A model that forgets goes on behind endpoints unless it is told not to; the search begins anew there all the same.
 run train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/forgets" --decay gated --decay-half-life-s 0.3,2 -q
 is "a model that forgets" 0 "$status"
 m=$tmp/forgets/best.safetensors
 on=$(t -m "$m" --reset never "$tmp/long.wav")
-is "goes on" "$on" "$(t -m "$m" --longest 0.9 "$tmp/long.wav")"
-is "in linnet listen" "$on" "$("$LINNET" listen -q -m "$m" --plain --no-paced --longest 0.9 --from "$tmp/long.wav" | utterances)"
-anew=$(t -m "$m" --reset endpoint --longest 0.9 "$tmp/long.wav")
+is "goes on" "$on" "$(t -m "$m" --tune longest=0.9 "$tmp/long.wav")"
+is "in linnet listen" "$on" "$("$LINNET" listen -q -m "$m" --plain --no-paced --tune longest=0.9 --from "$tmp/long.wav" | utterances)"
+anew=$(t -m "$m" --reset endpoint --tune longest=0.9 "$tmp/long.wav")
 ok "unless it is told not to" test "$anew" != "$on"
 is "in linnet listen" "$anew" \
-    "$("$LINNET" listen -q -m "$m" --reset endpoint --plain --no-paced --longest 0.9 --from "$tmp/long.wav" | utterances)"
-ok "a search begins anew" test "$(t -m "$m" -f json --n-best 2 --longest 0.9 "$tmp/long.wav")" != \
+    "$("$LINNET" listen -q -m "$m" --reset endpoint --plain --no-paced --tune longest=0.9 --from "$tmp/long.wav" | utterances)"
+ok "a search begins anew" test "$(t -m "$m" -f json --n-best 2 --tune longest=0.9 "$tmp/long.wav")" != \
     "$(t -m "$m" -f json --n-best 2 --reset never "$tmp/long.wav")"
-refused "an endpoint that is none" 2 "endpoints: the probability of a blank" transcribe --blank 0 "$d/s1.wav"
+refused "an endpoint that is none" 2 "endpoints: the probability of a blank" transcribe --tune blank=0 "$d/s1.wav"
 
 # Channels.
-"$LINNET" transcribe -q --channel each --ids --reset endpoint --longest 0.2 "$tmp/stereo.wav" > "$tmp/each"
+"$LINNET" transcribe -q --channel each --ids --reset endpoint --tune longest=0.2 "$tmp/stereo.wav" > "$tmp/each"
 for i in 1 2; do
     is "channel $i alone, with resets" "$(sed -n "s/^stereo-$i //p" "$tmp/each")" \
-        "$(t --channel $i --reset endpoint --longest 0.2 "$tmp/stereo.wav")"
+        "$(t --channel $i --reset endpoint --tune longest=0.2 "$tmp/stereo.wav")"
 done
 "$LINNET" transcribe -q --channel each --ids "$tmp/stereo.wav" > "$tmp/each"
 is "each channel is a line" 2 "$(wc -l < "$tmp/each" | tr -d ' ')"

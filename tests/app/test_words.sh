@@ -77,7 +77,7 @@ has "json: a word" "$out" '{"word":"world","known":true,"start":0.600,"end":0.81
 has "json: phones" "$out" '{"phone":"HH","start":0.300,"end":0.360,'
 has "srt" "$(d $lm -f srt "$tmp/hw.npy")" "hello world"
 has "srt: times" "$(d $lm -f srt "$tmp/hw.npy")" "00:00:00,300 --> "
-has "vtt with the time of each word" "$(d $lm -f vtt --word-times "$tmp/hw.npy")" "<00:00:00.600>"
+has "vtt with the time of each word" "$(d $lm -f vtt --layout word-times "$tmp/hw.npy")" "<00:00:00.600>"
 grid=$(d $lm -f textgrid "$tmp/hw.npy" | tr -d ' ' | tr '\n' ' ')
 has "textgrid: a word" "$grid" 'xmin=0.300 xmax=0.540 text="hello"'
 has "textgrid: a phone" "$grid" 'xmin=0.300 xmax=0.360 text="HH"'
@@ -90,25 +90,25 @@ gzip -c "$tmp/words.dict" > "$tmp/words.dict.gz"
 gzip -c "$tmp/words.arpa" > "$tmp/words.arpa.gz"
 is "both gzip'd" "hello world" "$(d --words --no-readable -l "$tmp/words.dict.gz" --lm "$tmp/words.arpa.gz" "$tmp/hw.npy")"
 is "from the environment" "hello world" "$(LINNET_LEXICON=$tmp/words.dict LINNET_LM=$tmp/words.arpa d --words --no-readable "$tmp/hw.npy")"
-is "a wide beam" "hello world" "$(d $lm -b 4000 --beam-score 0 "$tmp/hw.npy")"
+is "a wide beam" "hello world" "$(d $lm -b 4000 --tune beam-score=0 "$tmp/hw.npy")"
 run decode -q $lm -n 20 -f json "$tmp/th.npy"
 has "alternatives: the best" "$out" '"alternatives":[{"phones":[{"phone":"T"'
 has "alternatives: another word that sounds so" "$out" '"text":"too hello"'
 
 # A word outside the lexicon: its phonemes, marked; with --no-unknown only words of the lexicon.
 echo "- 3 HH 2 AH 2 L 2 OW 2 - 3 Z 2 IY 2 B 2 AH 2 - 4" | "$ROWS" "$tmp/zebra.npy"
-is "a word outside the lexicon" "hello [z_iy_b_ah]" "$(d $lm --unknown -6 "$tmp/zebra.npy")"
+is "a word outside the lexicon" "hello [z_iy_b_ah]" "$(d $lm --tune unknown=-6 "$tmp/zebra.npy")"
 hasnt "--no-unknown" "$(d $lm --no-unknown "$tmp/zebra.npy")" "["
-run decode -q $lm --unknown -6 -f json "$tmp/zebra.npy"
+run decode -q $lm --tune unknown=-6 -f json "$tmp/zebra.npy"
 has "json says so" "$out" '"known":false'
 
 # Phrases: words of the lexicon, and new words given with their pronunciation.
 echo "- 3 HH 2 AH:0.55+AA:0.4 2 L 2 OW 2 - 3" | "$ROWS" "$tmp/doubt.npy"
 is "in doubt" "hello" "$(d $lm "$tmp/doubt.npy")"
-is "a phrase" "hollow" "$(d $lm --phrase hollow --context-bonus 6 "$tmp/doubt.npy")"
+is "a phrase" "hollow" "$(d $lm --phrase hollow --tune context-bonus=6 "$tmp/doubt.npy")"
 printf 'hollow\t6\nhello world\t1\n' > "$tmp/context"
 is "a list of them" "hollow" "$(d $lm --context "$tmp/context" "$tmp/doubt.npy")"
-is "a phrase with accents and punctuation" "hollow" "$(d $lm --phrase "Hóllow," --context-bonus 6 "$tmp/doubt.npy")"
+is "a phrase with accents and punctuation" "hollow" "$(d $lm --phrase "Hóllow," --tune context-bonus=6 "$tmp/doubt.npy")"
 refused "a phrase of no letters" 1 "the phrase '911': '9' at byte 1" decode -q $lm --phrase 911 "$tmp/hw.npy"
 printf 'hollow\n\n12 hollows\n' > "$tmp/context"
 refused "one of a list: where it stands" 1 "context:3: the phrase '12 hollows'" decode -q $lm --context "$tmp/context" "$tmp/hw.npy"
@@ -128,7 +128,7 @@ if [ ! -e share/linnet/english.lm ]; then
 fi
 refused "a model and none" 2 "--lm and --no-lm exclude each other" decode -q $lm --no-lm "$tmp/hw.npy"
 refused "none for phonemes" 2 "--no-lm is for --words" decode -q --no-lm "$tmp/hw.npy"
-refused "a weight of none" 2 "--lm-weight is for --lm" decode -q --words --no-lm -l "$tmp/words.dict" --lm-weight 1 "$tmp/hw.npy"
+refused "a weight of none" 2 "--tune lm-weight is for --lm" decode -q --words --no-lm -l "$tmp/words.dict" --tune lm-weight=1 "$tmp/hw.npy"
 refused "no such lexicon" 1 "cannot open $tmp/none.dict" decode -q --words -l "$tmp/none.dict" "$tmp/hw.npy"
 if [ ! -e /usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict ] && [ ! -e share/linnet/english.dict.gz ]; then
     refused "no lexicon at all" 1 "--words needs a lexicon, and none is installed; name one with --lexicon" \
@@ -148,14 +148,14 @@ refused "no word of the lexicon in the model" 1 "$tmp/words.arpa has no word of 
 run decode --words --no-readable -l "$tmp/more.dict" --lm "$tmp/words.arpa" "$tmp/hw.npy"
 has "words that the model lacks are reported" "$err" "1 of the 6 words of $tmp/more.dict are not in the language model, such as one"
 echo "- 3 W 2 AH 2 N 2 - 2" | "$ROWS" "$tmp/one.npy"
-is "and let in" "one" "$(d --words --no-readable -l "$tmp/more.dict" --lm "$tmp/words.arpa" --all-words "$tmp/one.npy")"
+is "and let in" "one" "$(d --words --no-readable -l "$tmp/more.dict" --lm "$tmp/words.arpa" --tune all-words "$tmp/one.npy")"
 head -c 200 "$tmp/words.arpa" > "$tmp/cut.arpa"
 refused "a model cut short" 1 "$tmp/cut.arpa" decode -q --words -l "$tmp/words.dict" --lm "$tmp/cut.arpa" "$tmp/hw.npy"
 head -c 120 "$tmp/words.arpa.gz" > "$tmp/cut.gz"
 refused "gzip cut short" 1 "$tmp/cut.gz" decode -q --words -l "$tmp/words.dict" --lm "$tmp/cut.gz" "$tmp/hw.npy"
 sed 's/^-1.5 hollow/nan hollow/' "$tmp/words.arpa" > "$tmp/nan.arpa"
 refused "NaN" 1 "$tmp/nan.arpa:" decode -q --words -l "$tmp/words.dict" --lm "$tmp/nan.arpa" "$tmp/hw.npy"
-refused "--unknown and --no-unknown" 2 "exclude each other" decode -q $lm --unknown -3 --no-unknown "$tmp/hw.npy"
+refused "--tune unknown and --no-unknown" 2 "exclude each other" decode -q $lm --tune unknown=-3 --no-unknown "$tmp/hw.npy"
 refused "--words with --beam 0" 2 "--beam 0 excludes words" decode -q $lm --beam 0 "$tmp/hw.npy"
 
 # ---- sound: cuts, states, snapshots, and results while it runs -------------------------------------------------------------------
@@ -169,8 +169,8 @@ tokens() { grep -v '^;;' | cut -d' ' -f2-; }
 part() { tail -c +$(($2 * 2 + 1)) "$1" | head -c $((($3 - $2) * 2)); }
 "$SOUND" "$tmp/s.raw" seconds=6 seed=3 format=raw
 "$SOUND" "$tmp/s.wav" seconds=6 seed=3
-words="--words --no-readable --no-lm -l $tmp/x.dict --unknown -4"
-for how in "--beam 8" "--beam 8 --beam-labels 0 --skip-blank 0" "$words" "$words --phrase xiy"; do
+words="--words --no-readable --no-lm -l $tmp/x.dict --tune unknown=-4"
+for how in "--beam 8" "--beam 8 --tune beam-labels=0,skip-blank=0" "$words" "$words --phrase xiy"; do
     t -f ctm $how "$tmp/s.wav" | tokens > "$tmp/whole"
     ok "$how: there are results" test "$(wc -l < "$tmp/whole")" -gt 5
     t -f ctm $how - < "$tmp/s.raw" | tokens > "$tmp/flowed"
@@ -201,15 +201,15 @@ refused "a state of words for phonemes" 1 "last.bin: it was saved by words searc
 refused "a state of other words" 1 "last.bin: it was saved by another words search" \
     transcribe -q $frames --words -l "$tmp/words.dict" --lm "$tmp/words.arpa" "$tmp/s.raw"
 refused "a state of another beam" 1 "last.bin: it was saved by another words search" \
-    transcribe -q $frames $words -b 100 --bonus 3 "$tmp/s.raw"
+    transcribe -q $frames $words -b 100 --tune bonus=3 "$tmp/s.raw"
 refused "alternatives of a piece" 2 "--n-best needs a whole FILE" transcribe -q $frames $words -n 3 "$tmp/s.raw"
 run info "$tmp/last.bin"
 has "info says by what" "$out" "by:               words"
 t --words --no-readable --no-lm -l "$tmp/x.dict" --no-unknown --channel each --ids "$tmp/s.wav" > "$tmp/each"
 is "each channel" "s $(t --words --no-readable --no-lm -l "$tmp/x.dict" --no-unknown "$tmp/s.wav")" "$(cat "$tmp/each")"
 for how in "--words --no-lm -l $tmp/x.dict" "--words --no-readable --no-lm -l $tmp/x.dict" ""; do
-    t $how --paragraphs --columns 20 "$tmp/s.wav" > "$tmp/pieces"
-    t $how --paragraphs --columns 20 --output-dir "$tmp/in-lines" "$tmp/s.wav"
+    t $how --layout paragraphs,columns=20 "$tmp/s.wav" > "$tmp/pieces"
+    t $how --layout paragraphs,columns=20 --output-dir "$tmp/in-lines" "$tmp/s.wav"
     ok "lines and paragraphs, written in pieces and at once" cmp "$tmp/pieces" "$tmp/in-lines/s.txt"
     ok "several lines, none too long" awk 'length > 20 { bad = 1 } END { exit bad || NR < 2 }' "$tmp/pieces"
 done
@@ -250,7 +250,7 @@ fi
 speech=/usr/share/pocketsphinx/test/data/goforward.raw
 if [ -f $speech ] && [ -f share/linnet/default.safetensors ]; then
     printf 'go G OW\nforward F AO R W ER D\nforty F AO R T IY\nten T EH N\nmeters M IY T ER Z\n' > "$tmp/go.dict"
-    go="-m share/linnet/default.safetensors --words --no-readable -l $tmp/go.dict --lm-weight 1 -f ctm"
+    go="-m share/linnet/default.safetensors --words --no-readable -l $tmp/go.dict --tune lm-weight=1 -f ctm"
     cat > "$tmp/go.arpa" << 'END'
 \data\
 ngram 1=7

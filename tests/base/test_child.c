@@ -1,5 +1,5 @@
-// [native] What a started program may do: descriptors, variables, files, network, memory, time; see base/child.h. The program that
-// is started is a shell, or this one with the name of a task.
+// [native] What a started program may do: descriptors, variables, files, network, memory, time; see base/child.h. The program
+// that is started is a shell, or this one with the name of a task.
 #include "base/child.h"
 
 #include <errno.h>
@@ -146,7 +146,7 @@ START_TEST(all_of_it_is_ended)
 }
 END_TEST
 
-// ---- tasks of the started program ----
+/* ---- tasks of the started program ------------------------------------------------------------------------------------------ */
 
 static int do_task(const char *name)
 {

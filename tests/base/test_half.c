@@ -52,8 +52,8 @@ START_TEST(narrowing_rounds_to_nearest_even)
             const unsigned bit = negative ? 0x8000 : 0;
             test_require(lin_float_to_half(sign * middle) == (bit | even), "the middle above 0x%04X", h);
             test_require(lin_float_to_half(sign * nextafterf(middle, 0)) == (bit | h), "below the middle above 0x%04X", h);
-            test_require(lin_float_to_half(sign * nextafterf(middle, INFINITY)) == (bit | (h + 1)), "above the middle above 0x%04X",
-                         h);
+            test_require(lin_float_to_half(sign * nextafterf(middle, INFINITY)) == (bit | (h + 1)),
+                         "above the middle above 0x%04X", h);
         }
     }
 }

@@ -71,7 +71,8 @@ START_TEST(other_encodings)
 {
     ck_assert_str_eq(ONLY("\xFF\xFEh\0e\0\x01\x03\x3D\xD8\0\xDE"), "hé\U0001F600");
     ck_assert_str_eq(ONLY("\xFE\xFF\0h\xD8\x3D\0i"), "h\uFFFDi");
-    ck_assert_str_eq(ONLY("it\x92s"), "x:1: byte 0x92 is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252 -t UTF-8");
+    ck_assert_str_eq(ONLY("it\x92s"),
+                     "x:1: byte 0x92 is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252 -t UTF-8");
     ck_assert_str_eq(ANY("it\x92s e\u0301"), "it\x92s e\u0301");
     ck_assert_ptr_nonnull(strstr(ONLY("a\nb\xC3"), "x:2: byte 0xc3"));
     ck_assert_ptr_nonnull(strstr(ONLY("h\0i\0"), "iconv -f UTF-16LE"));

@@ -41,7 +41,7 @@ static inline const lin_ops *test_device(lin_precision precision)
     return ops;
 }
 
-/* ---- buffers ------------------------------------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------------------------------------- */
 
 /* The allocator. On a GPU page-locking takes longer than most tests, so blocks are kept, by powers of two. */
 static struct {

@@ -52,7 +52,7 @@ struct device {
 
 } // namespace
 
-/* ---- shared memory and barriers ------------------------------------------------------------------------------------------ */
+/* ---- shared memory and barriers -------------------------------------------------------------------------------------------- */
 
 static __global__ void reverse(float *y, const float *x, int n, int fault)
 {
@@ -164,13 +164,13 @@ int planted_indices(int *y, int gx, int gy, int gz, int bx, int by, int bz)
     device d;
     const size_t n = 6 * (size_t)(gx * gy * gz * bx * by * bz);
     int *dy = d.block(n, (const int *)NULL);
-    LIN_LAUNCH(&d.exec, indices, dim3((unsigned)gx, (unsigned)gy, (unsigned)gz), dim3((unsigned)bx, (unsigned)by, (unsigned)bz), 0,
-               dy);
+    LIN_LAUNCH(&d.exec, indices, dim3((unsigned)gx, (unsigned)gy, (unsigned)gz), dim3((unsigned)bx, (unsigned)by, (unsigned)bz),
+               0, dy);
     d.back(y, dy, n);
     return d.exec.error;
 }
 
-/* ---- warps --------------------------------------------------------------------------------------------------------------- */
+/* ---- warps ----------------------------------------------------------------------------------------------------------------- */
 
 static __global__ void warp(uint32_t *y, int fault)
 {
@@ -241,7 +241,7 @@ int planted_product(float *c, const float *a, const float *b, planted_fault faul
     return d.exec.error;
 }
 
-/* ---- asynchronous copies ------------------------------------------------------------------------------------------------- */
+/* ---- asynchronous copies --------------------------------------------------------------------------------------------------- */
 
 // A block of 32 threads; each copies its part of the first half, then of the second.
 static __global__ void copy_through(float *y, const float *x, const float *elsewhere, int n, int bytes, int fault)
@@ -285,7 +285,7 @@ int planted_copy(float *y, const float *x, int n, int bytes, planted_fault fault
     return d.exec.error;
 }
 
-/* ---- atomics, blocks ----------------------------------------------------------------------------------------------------- */
+/* ---- atomics, blocks ------------------------------------------------------------------------------------------------------- */
 
 static __global__ void atomics(int *counts, int *out, unsigned *done, const int *x, int n)
 {
@@ -366,7 +366,7 @@ int planted_meet(int *y, int n, int threads, int steps, planted_fault fault)
     return d.exec.error;
 }
 
-/* ---- launches, streams, graphs ------------------------------------------------------------------------------------------- */
+/* ---- launches, streams, graphs --------------------------------------------------------------------------------------------- */
 
 static __global__ void nothing(int) {}
 
@@ -503,7 +503,7 @@ int planted_async_copy(int *before, int *after)
     return d.exec.error;
 }
 
-/* ---- cublasLt ------------------------------------------------------------------------------------------------------------ */
+/* ---- cublasLt -------------------------------------------------------------------------------------------------------------- */
 
 int planted_matmul(float *out, const void *a, const void *b, const float *c, const float *bias, int m, int n, int k, int lda,
                    int ldb, int ldd, float alpha, float beta, int flags, int shift)
@@ -512,7 +512,8 @@ int planted_matmul(float *out, const void *a, const void *b, const float *c, con
     const int ta = flags & 1, tb = flags >> 1 & 1, narrow = flags >> 5 & 1;
     const size_t width = narrow ? 2 : 4, na = (size_t)lda * (size_t)(ta ? m : k), nb = (size_t)ldb * (size_t)(tb ? k : n);
     const size_t nd = (size_t)ldd * (size_t)n, off = (size_t)shift * width;
-    unsigned char *da = d.block(na * width + off, (const unsigned char *)NULL), *db = d.block(nb * width, (const unsigned char *)b);
+    unsigned char *da = d.block(na * width + off, (const unsigned char *)NULL),
+                  *db = d.block(nb * width, (const unsigned char *)b);
     float *dd = d.block(nd, c), *dbias = bias ? d.block((size_t)m, bias) : NULL;
     if (d.exec.error != cudaSuccess) return d.exec.error;
     d.check(cudaMemcpyAsync(da + off, a, na * width, cudaMemcpyHostToDevice, d.exec.stream));

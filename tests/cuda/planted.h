@@ -78,8 +78,8 @@ int planted_async_copy(int *before, int *after);
 /* Through cublasLt: D [n, m] = act(alpha op(A) op(B) + beta C + bias), column-major; flags: 1 transpose A, 2 transpose B, 4 bias,
  * 8 relu, 16 tf32, 32 bf16 operands (given as uint16_t). lda, ldb, ldd: leading dimensions; shift: elements by which A is off its
  * alignment. */
-int planted_matmul(float *d, const void *a, const void *b, const float *c, const float *bias, int m, int n, int k, int lda, int ldb,
-                   int ldd, float alpha, float beta, int flags, int shift);
+int planted_matmul(float *d, const void *a, const void *b, const float *c, const float *bias, int m, int n, int k, int lda,
+                   int ldb, int ldd, float alpha, float beta, int flags, int shift);
 
 #ifdef __cplusplus
 }

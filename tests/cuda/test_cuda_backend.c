@@ -93,7 +93,7 @@ static uint64_t run(bench *b, uint64_t key)
     return digest;
 }
 
-/* ---- order and graphs -------------------------------------------------------------------------------------------------------- */
+/* ---- order and graphs ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(fences)
 {
@@ -149,7 +149,8 @@ START_TEST(copies_beside)
         }
     }
     ck_assert_int_eq(b.ops->finish(b.exec, &err), LIN_OK);
-    for (int i = 0; i < ROUNDS * COUNT; i++) test_require(results[i] == 2 * staging[i], "number %d of round %d", i % COUNT, i / COUNT);
+    for (int i = 0; i < ROUNDS * COUNT; i++)
+        test_require(results[i] == 2 * staging[i], "number %d of round %d", i % COUNT, i / COUNT);
     b.ops->staging_destroy(b.exec, staging);
     bench_close(&b);
 }
@@ -177,7 +178,8 @@ START_TEST(graphs)
     ck_assert_uint_ne(want, other);
     float *wide; // more scratch than any before
     ck_assert_int_eq(b.ops->memory_create(b.exec, 3 * 4096 * sizeof(float), (void **)&wide, &err), LIN_OK);
-    b.ops->layer_norm_backward(b.exec, wide, NULL, wide + 4096, wide + 8192, NULL, wide, NULL, NULL, wide, wide, wide, 1, 4096, NULL);
+    b.ops->layer_norm_backward(b.exec, wide, NULL, wide + 4096, wide + 8192, NULL, wide, NULL, NULL, wide, wide, wide, 1, 4096,
+                               NULL);
     for (int i = 0; i < 3; i++) {
         fill(&b, i == 1 ? 8 : 7);
         b.ops->graph_launch(b.exec, empty);
@@ -279,7 +281,7 @@ START_TEST(same_bits)
 }
 END_TEST
 
-/* ---- faults ----------------------------------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(too_much)
 {
@@ -298,9 +300,10 @@ START_TEST(too_much)
     const uint64_t want = run(&b, 7);
     ck_assert_int_eq(b.ops->memory_create(b.exec, more, &block, &err), LIN_NO_MEMORY);
     ck_assert_ptr_null(block);
-    ck_assert_msg(strstr(err.message, ON_GPU ? "GPU 0: out of memory: " : "GPU 0: out of memory: 60.0 MB requested, ") != NULL, "%s",
+    ck_assert_msg(strstr(err.message, ON_GPU ? "GPU 0: out of memory: " : "GPU 0: out of memory: 60.0 MB requested, ") != NULL,
+                  "%s", err.message);
+    ck_assert_msg(strstr(err.message, ON_GPU ? " free; smaller batches" : " of 40.0 MB free; smaller batches") != NULL, "%s",
                   err.message);
-    ck_assert_msg(strstr(err.message, ON_GPU ? " free; smaller batches" : " of 40.0 MB free; smaller batches") != NULL, "%s", err.message);
     ck_assert_uint_eq(run(&b, 7), want);
     bench_close(&b);
 }

@@ -63,7 +63,7 @@ static void check(const char *what, pair p, double tolerance)
     test_buffer_free(p.d);
 }
 
-/* ---- a layer against ref/ ------------------------------------------------------------------------------------------------ */
+/* ---- a layer against ref/ -------------------------------------------------------------------------------------------------- */
 
 static size_t rounded(size_t n) { return (n + 15) / 16 * 16; }
 

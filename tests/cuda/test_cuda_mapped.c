@@ -64,7 +64,7 @@ static void release(const void *buffer)
     test_buffer_free(at.to);
 }
 
-/* ---- the reference ---------------------------------------------------------------------------------------------------------- */
+/* ---- the reference --------------------------------------------------------------------------------------------------------- */
 
 static void features(double *phi, const float *x, const float *omega, const shape *s)
 {
@@ -146,7 +146,7 @@ static void head_answer(double *y, double *dqkv, size_t first, int T, int h, con
     free(fq);
 }
 
-/* ---- the tests -------------------------------------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------------------------------------- */
 
 static const shape shapes[] = {{4, {9, 0, 1, 20}, 2, 5, {LIN_MAP_POLY2, 21}, 0}, {2, {8, 17}, 1, 32, {LIN_MAP_POLY2, 561}, 0},
                                {1, {11}, 2, 1, {LIN_MAP_POLY2, 3}, 0},           {2, {16, 7}, 2, 32, {LIN_MAP_RANDOM, 128}, 0},

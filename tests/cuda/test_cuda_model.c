@@ -8,7 +8,7 @@
 
 static const lin_ops *fp32(void) { return test_device(LIN_PRECISION_FP32); }
 
-/* ---- the network ------------------------------------------------------------------------------------------------------------ */
+/* ---- the network ----------------------------------------------------------------------------------------------------------- */
 
 START_TEST(small_case) { golden_check_case(golden_names[_i], fp32(), 1e-4); }
 END_TEST
@@ -31,7 +31,7 @@ START_TEST(rounded_operands)
 }
 END_TEST
 
-/* ---- whole utterances and single streams ------------------------------------------------------------------------------------ */
+/* ---- whole utterances and single streams ----------------------------------------------------------------------------------- */
 
 START_TEST(an_encoder_equals_the_cpus)
 {
@@ -71,7 +71,7 @@ START_TEST(an_encoder_equals_the_cpus)
 }
 END_TEST
 
-/* ---- many streams ----------------------------------------------------------------------------------------------------------- */
+/* ---- many streams ---------------------------------------------------------------------------------------------------------- */
 
 START_TEST(company)
 {
@@ -145,8 +145,8 @@ START_TEST(sound)
     for (int i = 0; i < SPEAKERS; i++) {
         ck_assert_int_eq(rows[i], want_rows[i]);
         for (int j = 0; j < rows[i] * STREAMS_V; j++)
-            test_require(fabsf(got[i][j] - want[i][j]) < 2e-3f, "speaker %d, number %d is %g, expected %g", i, j, (double)got[i][j],
-                         (double)want[i][j]);
+            test_require(fabsf(got[i][j] - want[i][j]) < 2e-3f, "speaker %d, number %d is %g, expected %g", i, j,
+                         (double)got[i][j], (double)want[i][j]);
     }
     lin_fbank_table_free(&table);
     lin_streams_destroy(streams);
@@ -154,7 +154,7 @@ START_TEST(sound)
 }
 END_TEST
 
-/* ---- training --------------------------------------------------------------------------------------------------------------- */
+/* ---- training -------------------------------------------------------------------------------------------------------------- */
 
 // The program opens the backend as a library; in emulation that of this configuration.
 static void training_set_up(void)
@@ -200,7 +200,8 @@ START_TEST(training_follows_the_cpu_and_repeats_itself)
     ck_assert_int_eq(gpu.last.step, cpu.last.step);
     ck_assert_int_eq(gpu.left_out, 1);
     ck_assert_msg(fabs(gpu.last.loss - cpu.last.loss) < 1e-3 && fabs(gpu.last.dev_loss - cpu.last.dev_loss) < 1e-3,
-                  "loss %g and %g on dev, the CPU's %g and %g", gpu.last.loss, gpu.last.dev_loss, cpu.last.loss, cpu.last.dev_loss);
+                  "loss %g and %g on dev, the CPU's %g and %g", gpu.last.loss, gpu.last.dev_loss, cpu.last.loss,
+                  cpu.last.dev_loss);
     for (size_t i = 0; i < n; i++)
         test_require(fabsf(got[i] - want[i]) < 5e-3f, "weight %zu is %g, the CPU's %g", i, (double)got[i], (double)want[i]);
 

@@ -31,8 +31,8 @@ END_TEST
 // The cases whose sums run over rounded operands. tf32 keeps 10 bits of mantissa, bf16 7.
 static const char *const products[] = {"linear",         "linear_model_shapes", "linear_rows",      "weights_pack", "attention",
                                        "attention_long", "attention_wide",      "attention_extremes", "attention_splits", "lstm",
-                                       "lstm_splits",    "softmax",             "softmax_long",       "softmax_splits",   "feedforward",
-                                       "attention_block"};
+                                       "lstm_splits",    "softmax",             "softmax_long",       "softmax_splits",
+                                       "feedforward", "attention_block"};
 enum { N_PRODUCTS = sizeof products / sizeof *products };
 
 START_TEST(test_tf32) { run(LIN_PRECISION_TF32, 1000, products[_i]); }

@@ -92,7 +92,7 @@ static void segments_free(lin_segments s)
     test_buffer_free(offsets.to);
 }
 
-/* ---- CTC --------------------------------------------------------------------------------------------------------------------- */
+/* ---- CTC ------------------------------------------------------------------------------------------------------------------- */
 
 // room: the bound that the caller gives for the labels and, if it exceeds their number, for the frames.
 static void ctc_of(const int *frames, const int *counts, int B, int V, int room, int gradient)
@@ -146,7 +146,7 @@ START_TEST(ctc_room)
 }
 END_TEST
 
-/* ---- optimiser --------------------------------------------------------------------------------------------------------------- */
+/* ---- optimiser ------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(many_tensors)
 {
@@ -155,8 +155,8 @@ START_TEST(many_tensors)
     unsigned char decay[N];
     double *scale = test_buffer(N, sizeof *scale), *norms = test_buffer(N, sizeof *norms), want[N];
     lin_adam_step *step = test_buffer(1, sizeof *step);
-    *step = (lin_adam_step){.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1, .lr = 0.1, .step_size = 0.2, .v_scale = 2,
-                            .adaptive = 1, .decoupled = 1};
+    *step = (lin_adam_step){.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1, .lr = 0.1, .step_size = 0.2,
+                            .v_scale = 2, .adaptive = 1, .decoupled = 1};
     for (int i = 0; i < N; i++) {
         offsets[i + 1] = offsets[i] + (i % 9 == 4 ? 0 : i % 150 == 7 ? 9000 : (size_t)pick(1, 60));
         decay[i] = i % 3 == 0;
@@ -168,7 +168,8 @@ START_TEST(many_tensors)
     ref->sum_squares(ref_exec, want, g.d, &tensors);
     done();
     for (int i = 0; i < N; i++)
-        ck_assert_msg(fabs(norms[i] - want[i]) <= 1e-12 * want[i], "sum of squares %d is %.17g, expected %.17g", i, norms[i], want[i]);
+        ck_assert_msg(fabs(norms[i] - want[i]) <= 1e-12 * want[i], "sum of squares %d is %.17g, expected %.17g", i, norms[i],
+                      want[i]);
     ops->adam(exec, p.f, g.f, m.f, v.f, &tensors, scale, step, NULL);
     ref->adam(ref_exec, p.d, g.d, m.d, v.d, &tensors, scale, step, NULL);
     check("p", p, 1e-6);
@@ -184,7 +185,7 @@ START_TEST(many_tensors)
 }
 END_TEST
 
-/* ---- carry ------------------------------------------------------------------------------------------------------------------- */
+/* ---- carry ----------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(carry_sizes)
 {
@@ -221,7 +222,7 @@ START_TEST(carry_sizes)
 }
 END_TEST
 
-/* ---- filterbanks ------------------------------------------------------------------------------------------------------------- */
+/* ---- filterbanks ----------------------------------------------------------------------------------------------------------- */
 
 // A table of D triangles over all of the spectrum, a plain window.
 static lin_fbank_table table_of(int n_fft, int window, int hop, int D)
@@ -263,8 +264,8 @@ START_TEST(fbank_sizes)
         ref->fbank(ref_exec, y.d, &out, x.d, &in, &table);
         done();
         for (size_t k = 0; k < y.n; k++)
-            ck_assert_msg(fabs((double)y.f[k] - y.d[k]) < 2e-4, "n_fft %d: energy %zu is %.9g, expected %.9g", n_fft, k, (double)y.f[k],
-                          y.d[k]);
+            ck_assert_msg(fabs((double)y.f[k] - y.d[k]) < 2e-4, "n_fft %d: energy %zu is %.9g, expected %.9g", n_fft, k,
+                          (double)y.f[k], y.d[k]);
         pair_free(x);
         pair_free(y);
         segments_free(in);
@@ -274,7 +275,7 @@ START_TEST(fbank_sizes)
 }
 END_TEST
 
-/* ---- rows in no utterance --------------------------------------------------------------------------------------------------- */
+/* ---- rows in no utterance -------------------------------------------------------------------------------------------------- */
 
 START_TEST(more_rows)
 {

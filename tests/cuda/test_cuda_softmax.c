@@ -66,7 +66,7 @@ static void release(const void *buffer)
     test_buffer_free(at.to);
 }
 
-/* ---- the reference ---------------------------------------------------------------------------------------------------------- */
+/* ---- the reference --------------------------------------------------------------------------------------------------------- */
 
 typedef struct answer {
     double *y, *lse, *dqkv, *p;
@@ -135,7 +135,7 @@ static answer answer_of(const shape *s, const lin_segments *segments, const floa
     return a;
 }
 
-/* ---- the tests -------------------------------------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------------------------------------- */
 
 static void check(const char *what, const shape *s, const float *got, const double *want, size_t n, double tolerance)
 {
@@ -156,7 +156,8 @@ static void run(const shape *s, double tolerance)
     float *qkv = filled(s, rows * 3 * C, s->range), *dy = filled(s, rows * C, 1);
     float *y = test_buffer_shifted(rows * C + 9 * C, sizeof *y, s->shift),
           *lse = test_buffer_shifted(lses + 9, sizeof *lse, s->shift);
-    float *dqkv = test_buffer_shifted(rows * 3 * C, sizeof *dqkv, s->shift), *p = test_buffer_shifted(scores, sizeof *p, s->shift);
+    float *dqkv = test_buffer_shifted(rows * 3 * C, sizeof *dqkv, s->shift),
+          *p = test_buffer_shifted(scores, sizeof *p, s->shift);
     answer a = answer_of(s, &segments, qkv, dy);
     ops->softmax_forward(exec, y, lse, qkv, &more, s->H, s->E, s->causal, NULL, 0);
     ops->softmax_backward(exec, dqkv, dy, qkv, y, lse, &segments, s->H, s->E, s->causal);

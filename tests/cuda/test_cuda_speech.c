@@ -138,8 +138,8 @@ START_TEST(phonemes_of_tf32_are_those_of_fp32)
             largest = fmax(largest, fabs((double)a->confidence - (double)b->confidence));
         }
     }
-    printf("%d phonemes in fp32; tf32: %d differ, %d have other times, confidences differ by at most %.4f\n", phones, differ, moved,
-           largest);
+    printf("%d phonemes in fp32; tf32: %d differ, %d have other times, confidences differ by at most %.4f\n", phones, differ,
+           moved, largest);
     ck_assert_int_gt(phones, 150);          // 24.7 s of speech
     ck_assert_int_le(200 * differ, phones); // one in 200
     ck_assert_int_le(50 * moved, phones);

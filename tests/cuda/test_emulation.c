@@ -8,8 +8,7 @@
 
 enum { ASCENDING = 1, SHUFFLED = 3 };
 
-/* ---- faults that must be detected: a child process that ends with a message
- * --------------------------------------------------------- */
+/* ---- faults that must be detected: a child process that ends with a message ------------------------------------------------ */
 
 static char said[65536];
 
@@ -45,7 +44,7 @@ static void must_say(const char *what)
     ck_assert_msg(strstr(said, what) != NULL, "expected \"%s\" in: %.2000s", what, said);
 }
 
-/* ---- shared memory and barriers ------------------------------------------------------------------------------------------ */
+/* ---- shared memory and barriers -------------------------------------------------------------------------------------------- */
 
 enum { N = 200, BLOCK = 64 };
 
@@ -162,7 +161,7 @@ START_TEST(test_indices)
 }
 END_TEST
 
-/* ---- warps --------------------------------------------------------------------------------------------------------------- */
+/* ---- warps ----------------------------------------------------------------------------------------------------------------- */
 
 static int sums(planted_fault fault, int order)
 {
@@ -296,7 +295,7 @@ START_TEST(test_wrong_products)
 }
 END_TEST
 
-/* ---- asynchronous copies ------------------------------------------------------------------------------------------------- */
+/* ---- asynchronous copies --------------------------------------------------------------------------------------------------- */
 
 static int copied(int bytes, planted_fault fault)
 {
@@ -329,7 +328,7 @@ START_TEST(test_wrong_copies)
 }
 END_TEST
 
-/* ---- atomics, blocks, launches ------------------------------------------------------------------------------------------- */
+/* ---- atomics, blocks, launches --------------------------------------------------------------------------------------------- */
 
 START_TEST(test_atomics)
 {
@@ -440,7 +439,7 @@ START_TEST(test_host_touch)
 }
 END_TEST
 
-/* ---- streams and graphs -------------------------------------------------------------------------------------------------- */
+/* ---- streams and graphs ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_graph)
 {
@@ -471,7 +470,7 @@ START_TEST(test_streams)
 }
 END_TEST
 
-/* ---- faults on demand ---------------------------------------------------------------------------------------------------- */
+/* ---- faults on demand ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(test_fork)
 {
@@ -526,7 +525,7 @@ START_TEST(test_faults)
 }
 END_TEST
 
-/* ---- cublasLt ------------------------------------------------------------------------------------------------------------ */
+/* ---- cublasLt -------------------------------------------------------------------------------------------------------------- */
 
 enum { TRANSPOSE_A = 1, TRANSPOSE_B = 2, BIAS = 4, RELU = 8, TF32 = 16, BF16 = 32, REFUSED = 70000 };
 
@@ -561,8 +560,10 @@ START_TEST(test_matmul)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         const int m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
         const int ra = flags & TRANSPOSE_A ? k : m, rb = flags & TRANSPOSE_B ? n : k;
-        const int lda = flags & BF16 ? (ra + 7) / 8 * 8 : ra + (int)s, ldb = flags & BF16 ? (rb + 7) / 8 * 8 : rb + 1, ldd = m + 3;
-        const size_t na = (size_t)lda * (size_t)(m + k - ra), nb = (size_t)ldb * (size_t)(n + k - rb), nd = (size_t)ldd * (size_t)n;
+        const int lda = flags & BF16 ? (ra + 7) / 8 * 8 : ra + (int)s, ldb = flags & BF16 ? (rb + 7) / 8 * 8 : rb + 1,
+                  ldd = m + 3;
+        const size_t na = (size_t)lda * (size_t)(m + k - ra), nb = (size_t)ldb * (size_t)(n + k - rb),
+                     nd = (size_t)ldd * (size_t)n;
         float *fa = test_buffer(na, 4), *fb = test_buffer(nb, 4), *c = test_buffer(nd, 4), *bias = test_buffer((size_t)m, 4);
         float *a = test_buffer(na, 4), *b = test_buffer(nb, 4), *d = test_buffer(nd, 4);
         double *wa = test_buffer(na, 8), *wb = test_buffer(nb, 8);
@@ -607,7 +608,8 @@ START_TEST(test_matmul_refuses)
     test_fill_f32(c, 64, 1, -1, 1);
     ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 8, 8, 8, 8, 8, 1, 0, 0, 0), 0);
     ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 8, 8, 8, 8, 8, 1, 0, 0, 1), REFUSED); // the search was given 256 bytes
-    ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 7, 8, 7, 8, 8, 1, 0, 0, 0), REFUSED); // a column longer than its distance
+    // a column longer than its distance
+    ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 7, 8, 7, 8, 8, 1, 0, 0, 0), REFUSED);
     ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 4, 4, 4, 4, 8, 8, 1, 0, BF16, 0), 150000);
     emulation_set(EMULATION_REFUSE_PRODUCTS, 1);
     ck_assert_int_eq(planted_matmul(d, a, b, c, NULL, 8, 8, 8, 8, 8, 8, 1, 0, 0, 0), 150000);

@@ -43,7 +43,8 @@ START_TEST(traffic)
         float **block;
         size_t count;
     } blocks[] = {{&x, COUNT}, {&y, COUNT}, {&w, N * K}, {&packed, N * K}};
-    for (int i = 0; i < 4; i++) ck_assert_int_eq(ops->memory_create(exec, blocks[i].count * 4, (void **)blocks[i].block, &err), LIN_OK);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(ops->memory_create(exec, blocks[i].count * 4, (void **)blocks[i].block, &err), LIN_OK);
     ops->copy(exec, y, x, COUNT * sizeof *x);
     ops->add_dropout(exec, y, y, x, COUNT, &none);
     ops->weights_pack(exec, packed, w, &(lin_packing){.n = N, .k = K}, 1);

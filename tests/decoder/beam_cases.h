@@ -9,12 +9,13 @@
 
 enum { MAX_T = 400, MAX_V = 45, MAX_LENGTH = 64 };
 
-SUPPORT const char arpa[] = "\\data\\\nngram 1=6\nngram 2=7\nngram 3=3\n\n\\1-grams:\n-0.7 </s>\n-99 <s> -0.3\n-0.5 A -0.2\n-0.6 B "
-                           "-0.4\n-0.9 C -0.1\n-1.5 <unk> -0.3\n\n\\2-grams:\n-0.3 <s> A -0.1\n-0.4 A B -0.2\n-1.1 A A\n-0.9 B A "
-                           "-0.3\n-0.2 C </s>\n-0.8 B </s>\n-0.5 A C -0.1\n\n\\3-grams:\n-0.1 <s> A B\n-0.6 A B A\n-0.2 B A "
-                           "C\n\n\\end\\\n";
+SUPPORT const char arpa[] =
+    "\\data\\\nngram 1=6\nngram 2=7\nngram 3=3\n\n\\1-grams:\n-0.7 </s>\n-99 <s> -0.3\n-0.5 A -0.2\n-0.6 B "
+    "-0.4\n-0.9 C -0.1\n-1.5 <unk> -0.3\n\n\\2-grams:\n-0.3 <s> A -0.1\n-0.4 A B -0.2\n-1.1 A A\n-0.9 B A "
+    "-0.3\n-0.2 C </s>\n-0.8 B </s>\n-0.5 A C -0.1\n\n\\3-grams:\n-0.1 <s> A B\n-0.6 A B A\n-0.2 B A "
+    "C\n\n\\end\\\n";
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
 // Normalised rows, from flat to peaked.
 SUPPORT void random_rows(float *logp, int T, int V, uint64_t key, double sharpness)

@@ -215,7 +215,7 @@ START_TEST(an_exhaustive_beam_gives_the_sum_over_all_paths)
 }
 END_TEST
 
-/* ---- a plain search: log domain, whole sequences, no shared code ------------------------------------------------------------ */
+/* ---- a plain search: log domain, whole sequences, no shared code ----------------------------------------------------------- */
 
 enum { PLAIN_T = 150, PLAIN_WIDTH = 8 };
 
@@ -377,8 +377,9 @@ static void against_plain(uint64_t seed, const lin_ngram *lm, const lin_context 
             const int settled = s.settled.n_phones;
             const lin_path_phone *p = k < settled ? &s.settled.phones[k] : &s.tail.phones[k - settled];
             test_require(p->label == h->labels[k] && p->start == e->phones[k].start && p->end == e->phones[k].end,
-                         "seed %d, T %d, prefix %d of %d, phone %d of %d: %d %d-%d, expected %d %d-%d", (int)seed, T, i, n, k, e->n,
-                         p->label, (int)p->start, (int)p->end, h->labels[k], (int)e->phones[k].start, (int)e->phones[k].end);
+                         "seed %d, T %d, prefix %d of %d, phone %d of %d: %d %d-%d, expected %d %d-%d", (int)seed, T, i, n, k,
+                         e->n, p->label, (int)p->start, (int)p->end, h->labels[k], (int)e->phones[k].start,
+                         (int)e->phones[k].end);
             ck_assert(fabs((double)p->confidence - exp(e->logp[k] / (double)(p->end - p->start))) < 1e-6);
         }
     }
@@ -534,8 +535,8 @@ START_TEST(rows_that_are_not_normalised)
         OK(lin_beam_finish(m.beam, m.state, NULL, &m.settled, &err));
         ck_assert_int_eq(m.settled.n_phones, s.settled.n_phones);
         for (int k = 0; k < s.settled.n_phones; k++) ck_assert_int_eq(m.settled.phones[k].label, s.settled.phones[k].label);
-        test_require(fabs(m.settled.score - s.settled.score - T * (double)by[i]) < 1e-7, "%g: %.12g, expected %.12g", (double)by[i],
-                     m.settled.score, s.settled.score + T * (double)by[i]);
+        test_require(fabs(m.settled.score - s.settled.score - T * (double)by[i]) < 1e-7, "%g: %.12g, expected %.12g",
+                     (double)by[i], m.settled.score, s.settled.score + T * (double)by[i]);
         end(&m);
     }
     end(&s);

@@ -98,19 +98,19 @@ END_TEST
 static lin_status fill(lin_result *r, int alternatives)
 {
     lin_status status = lin_result_begin(r, "an-id", "speaker", 1, NULL);
-    for (int i = 0; i < 100 && !status; i++) {
+    for (int i = 0; i < 100 && status == LIN_OK; i++) {
         const lin_result before = *r;
         status = lin_result_add_path(r, &path, 0.01, spell, spellings, NULL);
-        if (status) {
+        if (status != LIN_OK) {
             ck_assert(r->n_phones == before.n_phones && r->n_words == before.n_words && r->text_used == before.text_used);
             ck_assert(r->has_words == before.has_words && r->score == before.score);
         }
     }
-    for (int i = 0; i < alternatives && !status; i++) {
+    for (int i = 0; i < alternatives && status == LIN_OK; i++) {
         lin_result *other = lin_result_add_alternative(r);
         if (!other) return LIN_NO_MEMORY;
         ck_assert(other->n_phones == 0 && other->n_words == 0 && !other->has_words && other->n_alternatives == 0);
-        for (int k = 0; k <= i && !status; k++) status = lin_result_add_path(other, &path, 0.02, spell, spellings, NULL);
+        for (int k = 0; k <= i && status == LIN_OK; k++) status = lin_result_add_path(other, &path, 0.02, spell, spellings, NULL);
     }
     return status;
 }
@@ -146,7 +146,7 @@ static lin_status everything(void)
     lin_status status = fill(&r, 3);
     if (status == LIN_OK) {
         status = lin_result_begin(&r, "another", NULL, 1, NULL);
-        if (status) ck_assert(!r.id && !r.speaker && r.n_phones == 0 && r.n_words == 0 && r.n_alternatives == 0);
+        if (status != LIN_OK) ck_assert(!r.id && !r.speaker && r.n_phones == 0 && r.n_words == 0 && r.n_alternatives == 0);
     }
     lin_result_free(&r);
     return status;

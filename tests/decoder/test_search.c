@@ -80,8 +80,8 @@ static void same(const lin_path *got, const lin_path *want)
     }
     for (int i = 0; i < want->n_words; i++) {
         const lin_path_word *a = &got->words[i], *b = &want->words[i];
-        test_require(a->word == b->word && a->first_phone == b->first_phone && a->n_phones == b->n_phones && a->start == b->start &&
-                         a->end == b->end && a->confidence == b->confidence,
+        test_require(a->word == b->word && a->first_phone == b->first_phone && a->n_phones == b->n_phones &&
+                         a->start == b->start && a->end == b->end && a->confidence == b->confidence,
                      "word %d", i);
     }
     test_require(got->score == want->score && got->acoustic == want->acoustic && got->language == want->language, "scores");

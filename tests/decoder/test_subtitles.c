@@ -95,7 +95,8 @@ static int check_cues(const said *words, int n_words, double seconds)
     for (int i = 0; i < n; i++) {
         const cue *c = &cues[i];
         const int first = at;
-        test_require(c->from >= 0 && c->to > c->from && c->to - c->from <= 7000, "cue %d lasts from %ld to %ld", i, c->from, c->to);
+        test_require(c->from >= 0 && c->to > c->from && c->to - c->from <= 7000, "cue %d lasts from %ld to %ld", i, c->from,
+                     c->to);
         test_require(i == 0 || c->from >= cues[i - 1].to, "cues %d and %d overlap", i - 1, i);
         for (int l = 0; l < c->lines; l++) {
             char line[400], *rest = line;
@@ -180,8 +181,8 @@ START_TEST(limits)
         }
         make(words, n, cases[i].seconds);
         const int n_cues = check_cues(words, n, cases[i].seconds);
-        ck_assert_msg(n_cues == cases[i].cues && cues[0].to == cases[i].first_to, "case %zu: %d cues, the first to %ld", i, n_cues,
-                      cues[0].to);
+        ck_assert_msg(n_cues == cases[i].cues && cues[0].to == cases[i].first_to, "case %zu: %d cues, the first to %ld", i,
+                      n_cues, cues[0].to);
     }
 }
 END_TEST
@@ -259,8 +260,8 @@ START_TEST(hostile_times)
         int n = 0;
         for (const char *at = out.data; at && *at; at = strstr(at, "\n\n"), at += at ? 2 : 0, n++) {
             int t[6];
-            ck_assert_int_eq(sscanf(at, "%*d\n%lld:%2d:%2d,%3d --> %lld:%2d:%2d,%3d", &from, &t[0], &t[1], &t[2], &to, &t[3], &t[4],
-                                    &t[5]),
+            ck_assert_int_eq(sscanf(at, "%*d\n%lld:%2d:%2d,%3d --> %lld:%2d:%2d,%3d", &from, &t[0], &t[1], &t[2], &to, &t[3],
+                                    &t[4], &t[5]),
                              8);
             from = ((from * 60 + t[0]) * 60 + t[1]) * 1000 + t[2];
             to = ((to * 60 + t[3]) * 60 + t[4]) * 1000 + t[5];

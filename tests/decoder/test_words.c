@@ -42,7 +42,7 @@ START_TEST(test_truth)
 }
 END_TEST
 
-// ---- streams -----------------------------------------------------------------------------------------------------------------
+/* ---- streams --------------------------------------------------------------------------------------------------------------- */
 
 enum { LONG_T = 400 };
 
@@ -243,7 +243,7 @@ static lin_status push_and_drop(const search *s, const stream *x)
     lin_path path = {0};
     lin_words_reset(s->words, s->state, 0);
     lin_status status = lin_words_push(s->words, s->state, s->context, x->logp, 100, &path, NULL);
-    if (!status) status = lin_words_nbest(s->words, s->state, 0, &path, NULL);
+    if (status == LIN_OK) status = lin_words_nbest(s->words, s->state, 0, &path, NULL);
     lin_path_free(&path);
     return status;
 }
@@ -282,7 +282,7 @@ START_TEST(test_hostile_states)
             }
             lin_error err = {0};
             const lin_status status = lin_words_check(s.words, copy, n, &err);
-            if (status) {
+            if (status != LIN_OK) {
                 ck_assert(status == LIN_FORMAT || status == LIN_MISMATCH);
                 ck_assert_int_eq(err.status, status);
                 refused++;
@@ -317,8 +317,8 @@ static void *on_small_stack(void *context)
     lin_path path = {0};
     o->status = lin_words_push(o->s.words, o->s.state, o->s.context, o->x.logp, LONG_T, &path, NULL);
     o->n = lin_words_hypotheses(o->s.words, o->s.state);
-    if (!o->status) o->status = lin_words_nbest(o->s.words, o->s.state, o->n - 1, &path, NULL);
-    if (!o->status) o->status = lin_words_finish(o->s.words, o->s.state, o->s.context, &path, NULL);
+    if (o->status == LIN_OK) o->status = lin_words_nbest(o->s.words, o->s.state, o->n - 1, &path, NULL);
+    if (o->status == LIN_OK) o->status = lin_words_finish(o->s.words, o->s.state, o->s.context, &path, NULL);
     lin_path_free(&path);
     return NULL;
 }
@@ -415,7 +415,7 @@ START_TEST(test_frames_below_zero)
 }
 END_TEST
 
-// ---- by hand -----------------------------------------------------------------------------------------------------------------
+/* ---- by hand --------------------------------------------------------------------------------------------------------------- */
 
 static const char *hear(search *s, const char *labels, const lin_word_context *context, lin_path *path)
 {

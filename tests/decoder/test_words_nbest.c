@@ -44,7 +44,8 @@ static double share_of(const lin_path *p, int word)
 }
 
 // Recombination may lose sequences and never makes new ones: each listed one exists with its exact score; the best is nearly
-// always right, the best five are mostly those of brute force, and confidences are close to the probabilities among all sequences.
+// always right, the best five are mostly those of brute force,
+// and confidences are close to the probabilities among all sequences.
 START_TEST(test_recombination)
 {
     int right = 0, among = 0, cases = 0, wanted = 0, listed = 0, exact = 0, n_shares = 0;
@@ -234,8 +235,8 @@ START_TEST(test_exact_scores)
 }
 END_TEST
 
-// More rows than are stored for exact scores: silence and settled rows are dropped; if the rest is too long, hypotheses without an
-// exact score are not listed.
+// More rows than are stored for exact scores: silence and settled rows are dropped; if the rest is too long, hypotheses without
+// an exact score are not listed.
 START_TEST(test_more_rows_than_kept)
 {
     enum { ROWS = 9000 };
@@ -272,8 +273,8 @@ START_TEST(test_more_rows_than_kept)
             for (int k = 0; k < p.n_phones; k++) whole.phones[whole.n_phones++] = p.phones[k];
             for (int k = 0; k < tail.n_phones; k++) whole.phones[whole.n_phones++] = tail.phones[k];
             const double exact = path_log(&whole, logp, T, HAND_V, 0);
-            test_require(tail.acoustic < exact + 1e-6 && (i || tail.acoustic > exact - 0.01), "hypothesis %d: %.9g, exact %.9g", i,
-                         tail.acoustic, exact);
+            test_require(tail.acoustic < exact + 1e-6 && (i || tail.acoustic > exact - 0.01), "hypothesis %d: %.9g, exact %.9g",
+                         i, tail.acoustic, exact);
             lin_path_free(&tail);
         }
         lin_path_free(&whole);

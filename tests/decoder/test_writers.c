@@ -106,7 +106,7 @@ START_TEST(the_table)
 }
 END_TEST
 
-// ---- golden files ---------------------------------------------------------------------------------------------------------------
+/* ---- golden files ---------------------------------------------------------------------------------------------------------- */
 
 #define HOSTILE_ID "a,\"b\"\n\tc\xFF (d)"
 #define HOSTILE_SPEAKER " anna \"the first\" "
@@ -250,7 +250,7 @@ START_TEST(what_a_document_cannot_hold)
 }
 END_TEST
 
-// ---- words ----------------------------------------------------------------------------------------------------------------------
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
 // "hello", a word outside the lexicon, "world", over phones of 10 ms.
 static void three_words(const char *last)
@@ -351,7 +351,8 @@ START_TEST(words_that_do_not_fit)
     FAILS(lin_writer_find("json")->write(&result, &o, &out, &err), LIN_INVALID, "phone 0 of an alternative has label 40");
     OK(lin_result_begin(&result, ";;x", NULL, 1, &err));
     o.unit = LIN_UNIT_AUTO;
-    FAILS(lin_writer_find("ctm")->write(&result, &o, &out, &err), LIN_INVALID, "';;x' cannot be written in CTM: ;; begins a comment");
+    FAILS(lin_writer_find("ctm")->write(&result, &o, &out, &err), LIN_INVALID,
+          "';;x' cannot be written in CTM: ;; begins a comment");
     ck_assert_uint_eq(out.n, 0);
     lin_buffer_free(&out);
 }
@@ -370,7 +371,7 @@ START_TEST(phones_of_no_word)
 }
 END_TEST
 
-// ---- unusual results ------------------------------------------------------------------------------------------------------------
+/* ---- unusual results ------------------------------------------------------------------------------------------------------- */
 
 // The intervals of a TextGrid cover 0 to the end without gaps, for any times of the result.
 static void check_grid(const char *text, int n_tiers)
@@ -425,7 +426,8 @@ END_TEST
 START_TEST(odd_text)
 {
     three_words("a\x01\t\r\n\x7f\"b");
-    ck_assert_ptr_nonnull(strstr(written("csv", (lin_writer_options){0}), ",word,\"a\xEF\xBF\xBD\t\r\n\xEF\xBF\xBD\"\"b\",0.050"));
+    ck_assert_ptr_nonnull(
+        strstr(written("csv", (lin_writer_options){0}), ",word,\"a\xEF\xBF\xBD\t\r\n\xEF\xBF\xBD\"\"b\",0.050"));
     ck_assert_ptr_nonnull(strstr(written("textgrid", (lin_writer_options){0}),
                                  "text = \"a\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"\"b\" \n"));
     ck_assert_ptr_nonnull(strstr(written("audacity", (lin_writer_options){0}),
@@ -446,7 +448,7 @@ START_TEST(odd_text)
 }
 END_TEST
 
-// ---- from rows to each format and back ------------------------------------------------------------------------------------------
+/* ---- from rows to each format and back ------------------------------------------------------------------------------------- */
 
 enum { V = 40, ROWS = 900, ONSETS = 12 };
 
@@ -638,14 +640,14 @@ static lin_status write_behind(const lin_writer *w, const lin_result *r, size_t 
     lin_status status = lin_buffer_status(&out, NULL);
     if (status == LIN_OK) {
         status = lin_writer_begin(w, &o, &out, NULL);
-        if (status) ck_assert(out.n == 250 && !out.failed && document.utterances == 0);
+        if (status != LIN_OK) ck_assert(out.n == 250 && !out.failed && document.utterances == 0);
     }
     if (status == LIN_OK) {
         const size_t before = out.n;
         status = w->write(r, &o, &out, NULL);
-        if (status) ck_assert(out.n == before && !out.failed && strlen(out.data) == before);
+        if (status != LIN_OK) ck_assert(out.n == before && !out.failed && strlen(out.data) == before);
         ck_assert_int_eq(document.utterances, status ? 0 : 1);
-        if (status) ck_assert(document.cues == 0 && document.end_ms == 0);
+        if (status != LIN_OK) ck_assert(document.cues == 0 && document.end_ms == 0);
     }
     *n = out.n;
     lin_buffer_free(&out);

@@ -112,8 +112,8 @@ lin_ngram *world_lm(const world *w)
         for (int b = 0; b < n; b++) {
             if (!lm_has(w, b) || w->bi[a][b] >= 1) continue;
             used[1] += snprintf(body[1] + used[1], 200, "%.3f\t%s %s", w->bi[a][b], lm_name(w, a), lm_name(w, b));
-            used[1] +=
-                counts[2] ? snprintf(body[1] + used[1], 200, "\t%.3f\n", w->bi_back[a][b]) : snprintf(body[1] + used[1], 200, "\n");
+            used[1] += counts[2] ? snprintf(body[1] + used[1], 200, "\t%.3f\n", w->bi_back[a][b])
+                                 : snprintf(body[1] + used[1], 200, "\n");
             for (int c = 0; c < n; c++) {
                 if (!lm_has(w, c) || w->tri[a][b][c] >= 1) continue;
                 used[2] += snprintf(body[2] + used[2], 200, "%.3f\t%s %s %s\n", w->tri[a][b][c], lm_name(w, a), lm_name(w, b),

@@ -39,11 +39,11 @@ void draw_rows(float *logp, int T, int V, drawn *d, double sharpness);
 
 void draw_world(world *w, uint64_t seed);
 
-// ---- the language model as ARPA text, and by definition ----------------------------------------------------------------------
+/* ---- the language model as ARPA text, and by definition -------------------------------------------------------------------- */
 
 lin_ngram *world_lm(const world *w);
 
-// ---- all sequences -----------------------------------------------------------------------------------------------------------
+/* ---- all sequences --------------------------------------------------------------------------------------------------------- */
 
 typedef struct sequence {
     int n, words[T_MAX]; // an unknown word is -1 - (its phones as digits)

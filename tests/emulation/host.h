@@ -189,7 +189,7 @@ static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e
     return cudaStreamWaitEvent(stream, event, 0);
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------------------ */
+/* ---- launches -------------------------------------------------------------------------------------------------------------- */
 
 /* A kernel and its arguments, copied at the launch as CUDA does. */
 struct emulated_call {
@@ -200,8 +200,8 @@ struct emulated_call {
 };
 
 /* Queues the launch in the stream; cudaGetLastError reports its error. */
-void emulated_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 block, size_t shared_bytes, const emulated_call &call,
-                      bool together);
+void emulated_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+                      const emulated_call &call, bool together);
 
 template <typename... P> struct emulated_bound {
     void (*kernel)(P...);

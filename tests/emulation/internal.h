@@ -41,7 +41,7 @@ typedef std::lock_guard<std::recursive_mutex> emulated_guard;
 /* Ends the process with a message that names the kernel, the block and the thread. */
 [[noreturn]] void emulated_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- fibres: a stack on which threads run, one after another ------------------------------------------------------------- */
+/* ---- fibres: a stack on which threads run, one after another --------------------------------------------------------------- */
 
 struct emulated_fibre;
 /* An unused fibre; when it is first switched to, it runs emulated_fibre_body. */
@@ -53,7 +53,7 @@ emulated_fibre *emulated_fibre_current(void);
 /* In block.cpp; never returns. */
 void emulated_fibre_body(void);
 
-/* ---- a launch ------------------------------------------------------------------------------------------------------------ */
+/* ---- a launch -------------------------------------------------------------------------------------------------------------- */
 
 struct emulated_grid {
     const char *name;
@@ -72,7 +72,7 @@ bool emulated_together(void);
 /* A thread begins, or has ended: warp.cpp clears its copies. */
 void emulated_copy_reset(int thread);
 
-/* ---- memory (memory.cpp) ------------------------------------------------------------------------------------------------- */
+/* ---- memory (memory.cpp) --------------------------------------------------------------------------------------------------- */
 
 enum emulated_place { EMULATED_PAGEABLE, EMULATED_PINNED, EMULATED_DEVICE };
 /* The place of an address; *left: bytes from there to the end of its block. */
@@ -91,7 +91,7 @@ struct emulated_window {
 unsigned char *emulated_arena(size_t *bytes);
 #define EMULATED_ARENA ((size_t)1 << 38) /* the most */
 
-/* ---- traffic (traffic.cpp) ----------------------------------------------------------------------------------------------- */
+/* ---- traffic (traffic.cpp) ------------------------------------------------------------------------------------------------- */
 
 /* Before a piece of work; false: nothing is counted, and there is no end. */
 bool emulated_traffic_begin(void);
@@ -101,7 +101,7 @@ void emulated_traffic_operations(double count, const char *of);
 /* A page fault: true if it was the first access to a counted page, which is accessible from now on. */
 bool emulated_traffic_fault(void *address, void *context);
 
-/* ---- streams (stream.cpp) ------------------------------------------------------------------------------------------------ */
+/* ---- streams (stream.cpp) -------------------------------------------------------------------------------------------------- */
 
 /* Queues work, or adds it to the graph that is being captured. */
 cudaError_t emulated_queue(cudaStream_t stream, std::function<void()> work);
@@ -113,7 +113,7 @@ void emulated_capture_invalidate(void);
 unsigned long emulated_objects(void);
 unsigned long emulated_products(void); /* cublaslt.cpp */
 
-/* ---- errors and faults (runtime.cpp) ------------------------------------------------------------------------------------- */
+/* ---- errors and faults (runtime.cpp) --------------------------------------------------------------------------------------- */
 
 /* Stores an error for cudaGetLastError and returns it. */
 cudaError_t emulated_error(cudaError_t error);

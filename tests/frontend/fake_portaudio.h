@@ -160,7 +160,8 @@ SUPPORT void fake_devices(const fake_device *devices, int n, int preferred)
 
 SUPPORT int fake_give(const float *samples, int frames, PaStreamCallbackFlags flags)
 {
-    const PaStreamCallbackTimeInfo time = {.currentTime = 1000, .inputBufferAdcTime = 1000 - fake.delay_s - frames / fake.rate_hz};
+    const PaStreamCallbackTimeInfo time = {.currentTime = 1000,
+                                           .inputBufferAdcTime = 1000 - fake.delay_s - frames / fake.rate_hz};
     return fake.callback(samples, NULL, (unsigned long)frames, fake.delay_s > 0 ? &time : NULL, flags, fake.context);
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- bits and numbers ----
+/* ---- bits and numbers ------------------------------------------------------------------------------------------------------ */
 
 static void *must(void *p)
 {
@@ -71,7 +71,7 @@ void bits_align(bits *out, size_t start)
     while ((out->n - start) % 4) put_byte(out, 0);
 }
 
-// ---- one block of one channel ----
+/* ---- one block of one channel ---------------------------------------------------------------------------------------------- */
 
 enum { MOST_LPC = 32, LPC_BITS = 5 };
 
@@ -205,7 +205,7 @@ static void put_block(bits *out, coder *c, channel *k, int n)
     for (int i = 0; i < n; i++) bits_put_var(out, c->best[i], energy);
 }
 
-// ---- a stream ----
+/* ---- a stream -------------------------------------------------------------------------------------------------------------- */
 
 shorten_options shorten_options_default(void)
 {
@@ -293,7 +293,7 @@ void shorten_encode(bits *out, const int16_t *samples, int64_t n, const shorten_
     free(c.residual);
 }
 
-// ---- SPHERE ----
+/* ---- SPHERE ---------------------------------------------------------------------------------------------------------------- */
 
 int ulaw_code(int sample)
 {

@@ -1,14 +1,14 @@
 /*
- * shorten_encoder.h - a simple encoder of shorten and of NIST SPHERE, for tests and for stand-ins of corpora. Simple, not small: it
- * tries the functions on each block and counts bits.
+ * shorten_encoder.h - a simple encoder of shorten and of NIST SPHERE, for tests and for stand-ins of corpora. Simple, not small:
+ * it tries the functions on each block and counts bits.
  *
  *   bits out = {0};
  *   sphere_options o = sphere_options_default();
  *   sphere_encode(&out, samples, n_frames, &o);        // header and samples, in out.data[0 .. out.n)
  *   free(out.data);
  *
- * The format: T. Robinson, SHORTEN: simple lossless and near-lossless waveform compression, CUED/F-INFENG/TR.156, 1994. Numbers are
- * Rice codes: `high` zeros, a one, and n low bits. Threads: any. An allocation that fails ends the program.
+ * The format: T. Robinson, SHORTEN: simple lossless and near-lossless waveform compression, CUED/F-INFENG/TR.156, 1994. Numbers
+ * are Rice codes: `high` zeros, a one, and n low bits. Threads: any. An allocation that fails ends the program.
  */
 #ifndef LIN_TESTS_SHORTEN_ENCODER_H
 #define LIN_TESTS_SHORTEN_ENCODER_H

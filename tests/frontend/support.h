@@ -52,11 +52,11 @@ SUPPORT const char *write_bytes(const char *name, const void *bytes, size_t n)
 }
 
 #define assert_ok(call, err) ck_assert_msg((call) == LIN_OK, "%s", (err).message)
-#define assert_fails(call, wanted, err, text)                                                                                      \
-    do {                                                                                                                           \
-        (err).message[0] = 0;                                                                                                      \
-        ck_assert_int_eq((call), (wanted));                                                                                        \
-        ck_assert_msg(strstr((err).message, (text)) != NULL, "'%s' does not contain '%s'", (err).message, (text));                 \
+#define assert_fails(call, wanted, err, text)                                                                                    \
+    do {                                                                                                                         \
+        (err).message[0] = 0;                                                                                                    \
+        ck_assert_int_eq((call), (wanted));                                                                                      \
+        ck_assert_msg(strstr((err).message, (text)) != NULL, "'%s' does not contain '%s'", (err).message, (text));               \
     } while (0)
 
 #endif

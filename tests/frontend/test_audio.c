@@ -158,7 +158,7 @@ START_TEST(raw_encodings)
 }
 END_TEST
 
-// ---- pipes ----
+/* ---- pipes ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct writer {
     int fd;
@@ -299,7 +299,8 @@ START_TEST(wav_in_a_pipe_is_live)
     ck_assert_int_eq(is.incomplete, 0);
     wav_header(b, 1, 16000, 1, 16, 32000);
     ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 2000, &is, &err), 1000);
-    ck_assert_msg(strstr(is.warning, "a pipe is truncated: it ends after 0.062 s; its header gives 1.000 s") != NULL, "%s", is.warning);
+    ck_assert_msg(strstr(is.warning, "a pipe is truncated: it ends after 0.062 s; its header gives 1.000 s") != NULL, "%s",
+                  is.warning);
     ck_assert_int_eq(is.incomplete, 1);
 }
 END_TEST
@@ -329,7 +330,8 @@ START_TEST(pipes_of_other_things)
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         ck_assert_int_eq(through_pipe(others[i].bytes, others[i].n, 1, x, 6000, &is, &err), -1);
         ck_assert_msg(err.status == LIN_FORMAT && strstr(err.message, others[i].says), "%s", err.message);
-        ck_assert_int_ge(through_pipe(others[i].bytes, others[i].n, 2, x, 6000, &is, &err), 3); // declared to be headerless samples
+        // declared to be headerless samples
+        ck_assert_int_ge(through_pipe(others[i].bytes, others[i].n, 2, x, 6000, &is, &err), 3);
     }
     for (size_t i = 0; i < sizeof b; i++) b[i] = (unsigned char)lin_random_bits(9, i);
     ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 6000, &is, &err), -1);
@@ -341,7 +343,7 @@ START_TEST(pipes_of_other_things)
 }
 END_TEST
 
-// ---- hostile files ----
+/* ---- hostile files --------------------------------------------------------------------------------------------------------- */
 
 static void refused(const char *path, const lin_pcm_format *raw, lin_status wanted, const char *text)
 {
@@ -360,7 +362,8 @@ static void refused(const char *path, const lin_pcm_format *raw, lin_status want
     }
     ck_assert_msg(status == wanted, "%s: %s, '%s'", path, lin_status_name(status), err.message);
     ck_assert_msg(strstr(err.message, text) != NULL, "'%s' does not contain '%s'", err.message, text);
-    ck_assert_msg(strstr(err.message, strcmp(path, "-") == 0 ? "standard input" : path) != NULL, "'%s' names no file", err.message);
+    ck_assert_msg(strstr(err.message, strcmp(path, "-") == 0 ? "standard input" : path) != NULL, "'%s' names no file",
+                  err.message);
     ck_assert_uint_eq(lin_memory_live(), live);
     int again = dup(0);
     close(again);
@@ -541,7 +544,8 @@ START_TEST(lying_and_broken_files)
 }
 END_TEST
 
-// The first frame of an MP3 file may give its length. Where it does not, libsndfile guesses it from the file's size, tags included.
+// The first frame of an MP3 file may give its length. Where it does not, libsndfile guesses it from the file's size,
+// tags included.
 START_TEST(lengths_of_mp3)
 {
     enum { TAG = 4096, ROOM = 10 + TAG + 4 * N };

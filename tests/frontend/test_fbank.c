@@ -166,12 +166,12 @@ START_TEST(configurations_out_of_range)
 {
     lin_error err = {0};
     lin_fbank *fbank;
-#define REFUSED(field, value, text)                                                                                                \
-    do {                                                                                                                           \
-        lin_fbank_config config = lin_fbank_default();                                                                             \
-        config.field = (value);                                                                                                    \
-        assert_fails(lin_fbank_create(&config, &fbank, &err), LIN_INVALID, err, text);                                             \
-        ck_assert_ptr_null(fbank);                                                                                                 \
+#define REFUSED(field, value, text)                                                                                              \
+    do {                                                                                                                         \
+        lin_fbank_config config = lin_fbank_default();                                                                           \
+        config.field = (value);                                                                                                  \
+        assert_fails(lin_fbank_create(&config, &fbank, &err), LIN_INVALID, err, text);                                           \
+        ck_assert_ptr_null(fbank);                                                                                               \
     } while (0)
     REFUSED(sample_hz, 0, "sample_hz");
     REFUSED(sample_hz, (double)NAN, "sample_hz");

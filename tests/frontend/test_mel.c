@@ -33,7 +33,8 @@ START_TEST(the_table_describes_the_filterbank)
     const lin_segments out = {1, n, n, (const int[]){0, n}}, in = {1, N, N, (const int[]){0, N}};
     ref->fbank(exec, want, &out, wide, &in, &table);
     for (int i = 0; i < n * config.mel_bins; i++)
-        ck_assert_msg(fabs((double)frames[i] - want[i]) < 2e-4, "value %d is %g, with the table %g", i, (double)frames[i], want[i]);
+        ck_assert_msg(fabs((double)frames[i] - want[i]) < 2e-4, "value %d is %g, with the table %g", i, (double)frames[i],
+                      want[i]);
     ref->exec_destroy(exec);
     lin_fbank_table_free(&table);
     lin_fbank_destroy(fbank);

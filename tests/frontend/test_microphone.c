@@ -32,7 +32,7 @@ static lin_microphone *open_desk(void)
     return open_with(lin_microphone_options_default());
 }
 
-/* ---- listing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(list)
 {
@@ -146,7 +146,7 @@ START_TEST(choosing)
 }
 END_TEST
 
-/* ---- opening ---------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(own_rate_and_channels)
 {
@@ -337,7 +337,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(what_comes_is_read)
 {
@@ -633,7 +633,7 @@ START_TEST(three_threads)
 }
 END_TEST
 
-/* ---- effects of the sound system on the program ----------------------------------------------------------------------------- */
+/* ---- effects of the sound system on the program ---------------------------------------------------------------------------- */
 
 static lin_status say_something(const lin_portaudio *pa, void *context, lin_error *err)
 {
@@ -708,7 +708,8 @@ START_TEST(a_sound_system_that_hangs)
     sem_init(&undone, 0, 0);
     fake_devices(desk, N_DESK, 2);
     undone_with = LIN_STOPPED;
-    assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err, "has not responded for 0.05 s");
+    assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err,
+                 "has not responded for 0.05 s");
     ck_assert_int_eq(hangs, 1);
     assert_fails(lin_portaudio_run(wait_long, note_undo, &forever, 50, &hangs, &err), LIN_IO, err, "still does not respond");
     ck_assert_int_eq(hangs, 0);

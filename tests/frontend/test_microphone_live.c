@@ -41,7 +41,8 @@ static void assert_silent(void)
 
 static const int rates[] = {16000, 44100, 48000};
 
-// Plays half a second of noise and searches for it in the recording of a device, NULL: the default. 1 if every sample is there, contiguous, with the same bits.
+// Plays half a second of noise and searches for it in the recording of a device, NULL: the default.
+// 1 if every sample is there, contiguous, with the same bits.
 static int heard_what_was_played(int rate, const char *device, uint64_t seed, char *why, size_t capacity)
 {
     enum { MOST = 24000, ROOM = 6 * 48000 };
@@ -90,7 +91,8 @@ static void hears(int rate, const char *device, int default_rate)
     int equal = 0;
     snprintf(line, sizeof line, "virtual_mic_use %d", default_rate);
     ck_assert_int_eq(shell(line), 0);
-    for (uint64_t attempt = 0; attempt < 30 && !equal; attempt++) equal = heard_what_was_played(rate, device, attempt, why, sizeof why);
+    for (uint64_t attempt = 0; attempt < 30 && !equal; attempt++)
+        equal = heard_what_was_played(rate, device, attempt, why, sizeof why);
     ck_assert_msg(equal, "%s", why);
     assert_silent();
 }
@@ -259,7 +261,8 @@ START_TEST(the_server_dies)
     // There is no device left to record from.
     assert_ok(lin_microphone_list(&found, &n, why, sizeof why, &err), err);
     ck_assert_int_eq(n, 0);
-    ck_assert_msg(strncmp(why, "no microphone: the system has no", 31) == 0 || strstr(why, "/dev/snd") || strstr(why, "can record"),
+    ck_assert_msg(strncmp(why, "no microphone: the system has no", 31) == 0 || strstr(why, "/dev/snd") ||
+                      strstr(why, "can record"),
                   "%s", why);
     lin_free(found);
     if (own_descriptors_allowed()) assert_silent();

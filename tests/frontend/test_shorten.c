@@ -58,7 +58,7 @@ static int decode(feed *f, int16_t *samples, int capacity, int *channels, lin_er
     return status == LIN_OK ? done : -1;
 }
 
-// ---- against ffmpeg ----
+/* ---- against ffmpeg -------------------------------------------------------------------------------------------------------- */
 
 // tests/golden/shorten.sh says how these were made: the encoder of these tests, decoded by ffmpeg.
 START_TEST(what_ffmpeg_decodes)
@@ -91,7 +91,7 @@ START_TEST(what_ffmpeg_decodes)
 }
 END_TEST
 
-// ---- every function, version and size ----
+/* ---- every function, version and size -------------------------------------------------------------------------------------- */
 
 // Silence, a loud sine with noise, full scale, low bits that are zero, a constant.
 static void fill(int16_t *x, int n, int channels, uint64_t seed)
@@ -133,8 +133,8 @@ START_TEST(every_function_in_every_version)
         int channels;
         const int got = decode(&f, y, N + 1, &channels, &err);
         test_require(got == n, "version %d, function %d, trial %d: %d frames, %s", version, function, trial, got, err.message);
-        test_require(memcmp(x, y, (size_t)(n * channels) * sizeof *x) == 0, "version %d, function %d, trial %d", version, function,
-                     trial);
+        test_require(memcmp(x, y, (size_t)(n * channels) * sizeof *x) == 0, "version %d, function %d, trial %d", version,
+                     function, trial);
         free(out.data);
     }
 }
@@ -166,7 +166,7 @@ START_TEST(bytes_held)
 }
 END_TEST
 
-// ---- streams written by hand ----
+/* ---- streams written by hand ----------------------------------------------------------------------------------------------- */
 
 // The header of version 2 with blocks of 4, one channel and no means.
 static void begin(bits *out, int type, int block)
@@ -284,9 +284,10 @@ START_TEST(mulaw_codes)
 }
 END_TEST
 
-// ---- hostile streams ----
+/* ---- hostile streams ------------------------------------------------------------------------------------------------------- */
 
-static void put_fields(bits *out, uint32_t type, uint32_t channels, uint32_t block, uint32_t lpc, uint32_t means, uint32_t skipped)
+static void put_fields(bits *out, uint32_t type, uint32_t channels, uint32_t block, uint32_t lpc, uint32_t means,
+                       uint32_t skipped)
 {
     const uint32_t fields[] = {type, channels, block, lpc, means, skipped};
     bits_put_bytes(out, "ajkg\2", 5);

@@ -39,7 +39,8 @@ static float *read_file(const char *path, const lin_pcm_format *raw, const lin_f
     assert_ok(lin_source_open(path, raw, o, &s, &err), err);
     int L = lin_source_lanes(s), capacity = 4000, n, failed = 0;
     ck_assert_int_eq(lin_source_bins(s), D);
-    float *all = lin_calloc((size_t)(L * capacity) * D, sizeof(float)), *block = lin_calloc((size_t)(L * most) * D, sizeof(float));
+    float *all = lin_calloc((size_t)(L * capacity) * D, sizeof(float)),
+          *block = lin_calloc((size_t)(L * most) * D, sizeof(float));
     *T = 0;
     for (uint64_t i = 0;; i++) {
         int ask = 1 + (int)lin_random_below(31, i, (uint32_t)most);

@@ -1,5 +1,5 @@
-// NIST SPHERE: headers of real corpora and broken ones, samples in every coding from files and pipes, and the check of their count
-// and checksum.
+// NIST SPHERE: headers of real corpora and broken ones, samples in every coding from files and pipes, and the check of their
+// count and checksum.
 #include "frontend/sphere.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@ enum { N = 4000 };
 
 static void remove_files(void) { remove_temp_folder(); }
 
-// ---- headers ----
+/* ---- headers --------------------------------------------------------------------------------------------------------------- */
 
 // A header of as many bytes as `length` says, at least 1024.
 static size_t make_header(unsigned char *b, const char *length, const char *fields)
@@ -76,8 +76,9 @@ START_TEST(headers_of_corpora)
         const lin_sphere *want = &cases[i].want;
         ck_assert_msg(parse(cases[i].length, cases[i].fields, &is, &err) == LIN_OK, "case %zu: %s", i, err.message);
         ck_assert_msg(is.header_bytes == want->header_bytes && is.rate_hz == want->rate_hz && is.channels == want->channels &&
-                          is.coding == want->coding && is.sample_bytes == want->sample_bytes && is.big_endian == want->big_endian &&
-                          is.shorten == want->shorten && is.frames == want->frames && is.checksum == want->checksum,
+                          is.coding == want->coding && is.sample_bytes == want->sample_bytes &&
+                          is.big_endian == want->big_endian && is.shorten == want->shorten && is.frames == want->frames &&
+                          is.checksum == want->checksum,
                       "case %zu", i);
     }
 }
@@ -140,12 +141,13 @@ START_TEST(headers_cut_anywhere)
 }
 END_TEST
 
-// ---- sound ----
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 static void fill(int16_t *x, int n, int channels, int is_ulaw)
 {
     for (int i = 0; i < n * channels; i++) {
-        x[i] = (int16_t)lrint(9000 * sin(0.03 * i) + 500 * (2 * lin_random_uniform(4, (uint64_t)i) - 1) + (i % 7 == 0 ? -3000 : 0));
+        x[i] =
+            (int16_t)lrint(9000 * sin(0.03 * i) + 500 * (2 * lin_random_uniform(4, (uint64_t)i) - 1) + (i % 7 == 0 ? -3000 : 0));
         if (is_ulaw) x[i] = (int16_t)ulaw_code(x[i]);
     }
 }
@@ -400,7 +402,8 @@ START_TEST(contradictions)
     assert_fails(lin_audio_open(write_bytes("x.wv1", s.bytes.data, s.bytes.n), NULL, &a, &err), LIN_FORMAT, err,
                  "its compressed samples have 1 channels, its header gives 2");
     at[17] = '0';
-    assert_fails(lin_audio_open(write_bytes("x.wv1", s.bytes.data, s.bytes.n), NULL, &a, &err), LIN_UNSUPPORTED, err, "0 channels");
+    assert_fails(lin_audio_open(write_bytes("x.wv1", s.bytes.data, s.bytes.n), NULL, &a, &err), LIN_UNSUPPORTED, err,
+                 "0 channels");
     at[17] = '1';
     s.bytes.data[1024] = 'A';
     assert_fails(lin_audio_open(write_bytes("x.wv1", s.bytes.data, s.bytes.n), NULL, &a, &err), LIN_FORMAT, err,

@@ -22,7 +22,7 @@ static void try_text(const char *text, size_t n)
     lin_ngram *lm, *again;
     lin_status status = lin_ngram_parse(text, n, "fuzz.arpa", &lm, &err);
     check(status, &err);
-    if (status) return;
+    if (status != LIN_OK) return;
     ngram_ask(lm, 1);
     char *written = NULL;
     size_t n_written;
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t n;
         lin_status status = lin_gzip_expand(data, size, 1 << 20, "fuzz.gz", &text, &n, &err);
         check(status, &err);
-        if (!status) try_text(text, n);
+        if (status == LIN_OK) try_text(text, n);
         lin_free(text);
     } else {
         try_text((const char *)data, size);

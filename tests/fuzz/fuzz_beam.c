@@ -74,7 +74,8 @@ static void look(const lin_beam *beam, const void *state, int finite)
         require(!isnan(tail.score) && (!finite || tail.score <= last + 1e-6));
         last = tail.score;
         for (int k = 0; k < tail.n_phones; k++) {
-            require(tail.phones[k].start < tail.phones[k].end && tail.phones[k].confidence >= 0 && tail.phones[k].confidence <= 1);
+            require(tail.phones[k].start < tail.phones[k].end && tail.phones[k].confidence >= 0 &&
+                    tail.phones[k].confidence <= 1);
             require(!k || tail.phones[k].start >= tail.phones[k - 1].end);
         }
     }
@@ -103,8 +104,8 @@ static void try_search(const lin_beam *beam, int V, feed f, const lin_context *c
             memcpy(b, a, bytes);
             lin_status status = lin_beam_push(beam, a, context, rows, n, &of_a, NULL);
             require(status == LIN_OK || status == LIN_NUMERIC);
-            if (status) require(memcmp(a, b, bytes) == 0);
-            for (int i = 0; !status && i < n; i++)
+            if (status != LIN_OK) require(memcmp(a, b, bytes) == 0);
+            for (int i = 0; status == LIN_OK && i < n; i++)
                 require(lin_beam_push(beam, b, context, rows + i * V, 1, &of_b, NULL) == LIN_OK);
         }
         require(memcmp(a, b, bytes) == 0 && lin_beam_check(beam, a, bytes, NULL) == LIN_OK);

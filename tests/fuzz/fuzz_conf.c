@@ -12,7 +12,7 @@ struct values {
     double number;
     const char *text, *file;
     lin_list files;
-    lin_numbers numbers;
+    lin_numbers numbers, under;
 };
 
 static const lin_option options[] = {
@@ -21,11 +21,15 @@ static const lin_option options[] = {
     {.name = "whole", .type = LIN_OPTION_INT, .at = offsetof(struct values, whole), .text = "3", .min = -10, .max = 1e9,
      .help = "b"},
     {.name = "choice", .type = LIN_OPTION_CHOICE, .at = offsetof(struct values, choice), .choices = "one|two|three", .help = "c"},
-    {.name = "number", .type = LIN_OPTION_DOUBLE, .at = offsetof(struct values, number), .min = -1e300, .max = 1e300, .help = "d"},
+    {.name = "number", .type = LIN_OPTION_DOUBLE, .at = offsetof(struct values, number), .min = -1e300, .max = 1e300,
+     .help = "d"},
     {.name = "text", .type = LIN_OPTION_STRING, .at = offsetof(struct values, text), .help = "e"},
     {.name = "a-file", .type = LIN_OPTION_FILE, .at = offsetof(struct values, file), .help = "f"},
     {.name = "files", .type = LIN_OPTION_FILES, .at = offsetof(struct values, files), .help = "g"},
     {.name = "numbers", .type = LIN_OPTION_NUMBERS, .at = offsetof(struct values, numbers), .min = -1e9, .max = 1e9, .help = "h"},
+    {.name = "set", .type = LIN_OPTION_SETTINGS, .help = "i"},
+    {.name = "under", .under = "set", .type = LIN_OPTION_NUMBERS, .at = offsetof(struct values, under), .min = -9, .max = 9,
+     .help = "j"},
     {.type = LIN_OPTION_END},
 };
 

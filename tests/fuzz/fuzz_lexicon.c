@@ -15,7 +15,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char words[] = "hello HH AH0 L OW1\ncat K AE T\nplay P L EY\nhope HH OW P\ncolor K AH L ER\nhappy HH AE P IY\na AH\na. EY\na.'s EY Z\n";
+static const char words[] =
+    "hello HH AH0 L OW1\ncat K AE T\nplay P L EY\nhope HH OW P\ncolor K AH L ER\nhappy HH AE P IY\na AH\na. EY\na.'s EY Z\n";
 
 // A failure has a message of one printable line.
 static void check(lin_status status, const lin_error *err)
@@ -35,7 +36,7 @@ static void try_phones(const char *text, size_t size)
     if (!list) return;
     lin_status status = lin_phones_create(list, &phones, &err);
     check(status, &err);
-    if (!status) {
+    if (status == LIN_OK) {
         if (lin_phones_count(phones) < 2 || lin_phones_find(phones, "<blank>", 7) != 0) abort();
         if (strcmp(lin_phones_list(phones), list) != 0) abort();
         for (int i = 0; i < lin_phones_count(phones); i++) {
@@ -47,7 +48,8 @@ static void try_phones(const char *text, size_t size)
             n = lin_phones_read(phones, text, size < 40 ? size : 40, read, 3, &mark);
             if (n < 0 || n > 3) abort();
             while (n--)
-                if (read[n].label < 1 || read[n].label >= lin_phones_count(phones) || read[n].stress < -1 || read[n].stress > 2) abort();
+                if (read[n].label < 1 || read[n].label >= lin_phones_count(phones) || read[n].stress < -1 || read[n].stress > 2)
+                    abort();
         }
         lin_phones_destroy(phones);
     }
@@ -61,7 +63,7 @@ static void try_dictionary(const char *text, size_t size, const lin_phones *phon
     lin_dictionary_options options = {.skip_bad = skip_bad};
     lin_status status = lin_dictionary_parse(text, size, "fuzz.dict", phones, &options, &d, &err);
     check(status, &err);
-    if (status) return;
+    if (status != LIN_OK) return;
     for (int i = 0; i < lin_dictionary_count(d); i++) {
         const char *word = lin_dictionary_word(d, i);
         const int *labels;
@@ -83,7 +85,7 @@ static void try_transcript(const char *text, size_t size, const lin_phones *phon
     for (int twice = 0; twice < 2; twice++) {
         lin_status status = lin_transcriber_line(t, text, size, &labels, &n, &err);
         check(status, &err);
-        for (int k = 0; !status && k < n; k++)
+        for (int k = 0; status == LIN_OK && k < n; k++)
             if (labels[k] < 1 || labels[k] >= lin_phones_count(phones)) abort();
     }
     long sum = 0;

@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "base/memory.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 #include "tests/fuzz/ngram_ask.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -13,7 +13,7 @@ static void try_block(const void *bytes, size_t n)
     lin_error err = {0};
     lin_ngram *lm;
     lin_status status = lin_ngram_unpack(bytes, n, "fuzz.lm", &lm, &err);
-    if (status) {
+    if (status != LIN_OK) {
         if ((status != LIN_FORMAT && status != LIN_UNSUPPORTED) || err.status != status || !err.message[0] || lm) abort();
         return;
     }

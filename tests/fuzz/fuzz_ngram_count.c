@@ -1,5 +1,5 @@
-// Language models of any text: counting, smoothing, pruning, packing. The first byte chooses the order and whether there is <unk>,
-// the second the least counts, the third the threshold; a first line that begins with '%' is a vocabulary.
+// Language models of any text: counting, smoothing, pruning, packing. The first byte chooses the order and whether there is
+// <unk>, the second the least counts, the third the threshold; a first line that begins with '%' is a vocabulary.
 
 #include <math.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-// Opus in Ogg on any bytes, cut at a place that the first byte chooses. Checksums of pages are put right, so that what they hold is
-// read too.
+// Opus in Ogg on any bytes, cut at a place that the first byte chooses. Checksums of pages are put right, so that what they hold
+// is read too.
 
 #include <stdint.h>
 #include <stdlib.h>

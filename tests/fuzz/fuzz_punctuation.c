@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "lexicon/punctuation_internal.h"
+#include "lexicon/punctuation_model.h"
 #include "lexicon/readable.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -37,7 +37,7 @@ static void try_model(const void *bytes, size_t n, const uint8_t *text, size_t n
     lin_error err = {0};
     lin_punctuation *p;
     const lin_status status = lin_punctuation_parse(bytes, n, "fuzz", &p, &err);
-    if (status) {
+    if (status != LIN_OK) {
         if ((status != LIN_FORMAT && status != LIN_UNSUPPORTED) || err.status != status || !err.message[0] || p) abort();
         return;
     }

@@ -1,5 +1,5 @@
-// What clients of linnet serve send, on any bytes: messages of both protocols, samples cut anywhere, forms, tokens. The first byte
-// chooses; of a form the first line is the header Content-Type.
+// What clients of linnet serve send, on any bytes: messages of both protocols, samples cut anywhere, forms, tokens. The first
+// byte chooses; of a form the first line is the header Content-Type.
 
 #include <math.h>
 #include <stdint.h>
@@ -17,7 +17,8 @@ static void message(const char *text, size_t n, int vosk)
     lin_message m = lin_message_default(16000);
     const lin_status status = vosk ? lin_message_parse_vosk(text, n, &m, &err) : lin_message_parse(text, n, &m, &err);
     if (status != LIN_OK && (status != err.status || !err.message[0])) abort();
-    if (!(m.rate_hz >= 4000 && m.rate_hz <= 192000) || m.rate_hz != floor(m.rate_hz) || m.channels < 1 || m.channels > 64) abort();
+    if (!(m.rate_hz >= 4000 && m.rate_hz <= 192000) || m.rate_hz != floor(m.rate_hz) || m.channels < 1 || m.channels > 64)
+        abort();
     if (m.n_phrases < 0 || m.n_phrases > LIN_MESSAGE_MOST_PHRASES || !(m.state_s >= 0 && m.state_s <= 3600)) abort();
     for (int i = 0; i < m.n_phrases; i++) {
         if (!m.phrases[i] && status == LIN_OK) abort();
@@ -54,7 +55,8 @@ static void form(const char *text, size_t n)
         const lin_status status = lin_form_parse(type, body, n_body, &f, &err);
         for (int i = 0; i < f.n && status == LIN_OK; i++) {
             const lin_form_part *p = &f.parts[i];
-            if (p->data < body || p->data + p->n > body + n_body || p->name < body || p->name + p->n_name > body + n_body) abort();
+            if (p->data < body || p->data + p->n > body + n_body || p->name < body || p->name + p->n_name > body + n_body)
+                abort();
             if (p->file_name && (p->file_name < body || p->file_name + p->n_file_name > body + n_body)) abort();
         }
         if (status == LIN_OK) lin_form_is(lin_form_find(&f, "file", 0), "x");

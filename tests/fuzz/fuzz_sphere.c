@@ -1,5 +1,5 @@
-// SPHERE headers and shorten. Input: a byte, then if it is odd a stream of shorten, else a SPHERE file in memory. The samples of a
-// stream must not depend on how its bytes are fed.
+// SPHERE headers and shorten. Input: a byte, then if it is odd a stream of shorten, else a SPHERE file in memory. The samples of
+// a stream must not depend on how its bytes are fed.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

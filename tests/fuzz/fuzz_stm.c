@@ -12,11 +12,12 @@ static void cut(const uint8_t *data, size_t size)
     lin_error err = {0};
     if (!behind) return;
     lin_status status = lin_trn_parse(text, (size_t)(behind - text), "x", &as_stm, &tokens, &stm, &err);
-    if (!status) status = lin_trn_parse(behind + 1, size - (size_t)(behind + 1 - text), "y", &as_ctm, &tokens, &ctm, &err);
-    if (!status) status = lin_stm_cut(&stm, "x", &ctm, "y", &err);
-    if (!status) status = lin_stm_rename(&stm, &ctm, &err);
+    if (status == LIN_OK)
+        status = lin_trn_parse(behind + 1, size - (size_t)(behind + 1 - text), "y", &as_ctm, &tokens, &ctm, &err);
+    if (status == LIN_OK) status = lin_stm_cut(&stm, "x", &ctm, "y", &err);
+    if (status == LIN_OK) status = lin_stm_rename(&stm, &ctm, &err);
     check_status(status, &err);
-    if (!status) look_at(&ctm, &tokens);
+    if (status == LIN_OK) look_at(&ctm, &tokens);
     lin_trn_free(&stm);
     lin_trn_free(&ctm);
     lin_symbols_free(&tokens);

@@ -24,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const lin_sweep_line *line = &lines[i];
         if (line->n < 1 || line->n > LIN_SWEEP_WORDS || line->words[line->n] || line->number < 1) abort();
         if (i > 0 && line->number <= line[-1].number) abort();
-        if (strpbrk(line->words[0], "/ #\t") || line->words[0][0] == '-' || line->words[0][0] == '.') abort(); // it names a folder
+        // it names a folder
+        if (strpbrk(line->words[0], "/ #\t") || line->words[0][0] == '-' || line->words[0][0] == '.') abort();
         for (int w = 0; w < line->n; w++)
             if (!line->words[w][0] || strpbrk(line->words[w], " \t\r#")) abort();
         for (int k = 0; k < i; k++)

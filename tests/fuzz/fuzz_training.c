@@ -19,8 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = 0;
     lin_train_counters c;
     if (lin_train_parse_counters(text, &c) &&
-        (c.epoch < 0 || c.batch < 0 || (c.batch > 0 && c.step < 1) || !(c.lr_factor > 0 && c.lr_factor <= 1) || !isfinite(c.loss_sum) ||
-         !isfinite(c.best_per) || !isfinite(c.run_seconds)))
+        (c.epoch < 0 || c.batch < 0 || (c.batch > 0 && c.step < 1) || !(c.lr_factor > 0 && c.lr_factor <= 1) ||
+         !isfinite(c.loss_sum) || !isfinite(c.best_per) || !isfinite(c.run_seconds)))
         abort();
     char *svg = lin_curves_svg("", text); // a title of any bytes
     if (!svg || !strstr(svg, "</svg>")) abort();

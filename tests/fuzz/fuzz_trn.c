@@ -31,7 +31,7 @@ static void try_score(const char *ref, size_t n_ref, const char *hyp, size_t n_h
     lin_score_counts c, sum = {0};
     lin_status status = lin_score_texts(ref, n_ref, "ref", hyp, n_hyp, "hyp", options, &score, &err);
     check(status, &err);
-    if (status) return;
+    if (status != LIN_OK) return;
     for (int i = 0; i < lin_score_speakers(score); i++) {
         lin_score_speaker(score, i, &c);
         check_counts(&c);
@@ -43,7 +43,8 @@ static void try_score(const char *ref, size_t n_ref, const char *hyp, size_t n_h
     check_counts(&c);
     if (sum.sub != c.sub || sum.del != c.del || sum.ins != c.ins) abort();
     lin_score_report report = {.score = score, .measure = "PER", .utterances = 1, .alignments = 1, .confusions = 5};
-    if (lin_score_text(&report, &out, &err) || lin_score_json(&report, &out, &err) || lin_score_html(&report, &out, &err)) abort();
+    if (lin_score_text(&report, &out, &err) || lin_score_json(&report, &out, &err) || lin_score_html(&report, &out, &err))
+        abort();
     lin_buffer_free(&out);
     lin_score_destroy(score);
 }
@@ -64,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         options.hyp_format = options.ref_format;
         lin_status status = lin_score_texts(text, size - 1, "x", text, size - 1, "x", &options, &score, &err);
         check(status, &err);
-        if (!status) {
+        if (status == LIN_OK) {
             lin_score_counts c = lin_score_total(score);
             if (c.sub || c.del || c.ins) abort();
             lin_score_destroy(score);

@@ -1,8 +1,8 @@
 // Every writer on a result of any strings and times: the output follows the rules of its format.
 //
 // Bytes: options; bits 0-1 unit, 2 ipa, 3 ids, 4 times of words, 5 words were looked for, 6 an alternative. Then id and speaker,
-// each up to a NUL, and tokens: a byte whose lowest bit says phone (its label) or word (its spelling up to a NUL), then two floats,
-// its times.
+// each up to a NUL, and tokens: a byte whose lowest bit says phone (its label) or word (its spelling up to a NUL), then two
+// floats, its times.
 
 #include <cJSON.h>
 #include <math.h>
@@ -72,7 +72,7 @@ static void add_token(lin_result *r, bytes *b, int with_words)
     }
 }
 
-// ---- the rules of each format -------------------------------------------------------------------------------------------------
+/* ---- the rules of each format ---------------------------------------------------------------------------------------------- */
 
 static void must(int condition)
 {

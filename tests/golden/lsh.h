@@ -270,8 +270,8 @@ static const struct {
     const int *offsets, *order;
     const double *qv, *R, *dy, *y, *lse, *dqv;
 } lsh_golden[] = {
-    {3, 2, 3, 2, 2, 2, 0,
-     lsh_full_offsets, lsh_full_order, lsh_full_qv, lsh_full_R, lsh_full_dy, lsh_full_y, lsh_full_lse, lsh_full_dqv},
-    {2, 1, 5, 3, 3, 4, 1,
-     lsh_causal_offsets, lsh_causal_order, lsh_causal_qv, lsh_causal_R, lsh_causal_dy, lsh_causal_y, lsh_causal_lse, lsh_causal_dqv},
+    {3, 2, 3, 2, 2, 2, 0, lsh_full_offsets, lsh_full_order, lsh_full_qv, lsh_full_R, lsh_full_dy, lsh_full_y, lsh_full_lse,
+     lsh_full_dqv},
+    {2, 1, 5, 3, 3, 4, 1, lsh_causal_offsets, lsh_causal_order, lsh_causal_qv, lsh_causal_R, lsh_causal_dy, lsh_causal_y,
+     lsh_causal_lse, lsh_causal_dqv},
 };

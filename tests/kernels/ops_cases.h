@@ -42,7 +42,8 @@ enum { OPS_MAX_CASES = 64 };
 int ops_case_count(void);
 const char *ops_case_name(int number);
 
-/* Runs all cases (or options->only) and writes a digest for each; returns how many ran. A failure ends the test with a message. */
+/* Runs all cases (or options->only) and writes a digest for each; returns how many ran.
+ * A failure ends the test with a message. */
 int ops_run_cases(const lin_ops *ops, const ops_options *options, ops_digest *digests);
 
 #endif

@@ -24,7 +24,8 @@ static void check_shape(ops_context *c, const ops_layout *layout, shape s, doubl
     if (!c->options->digest_only) {
         c->ref->decayed_attention_forward(c->ref_exec, y.d, qkv.d, gates.d, s.constant, &segments, H, E, NULL, 0);
         c->ref->decayed_attention_backward(c->ref_exec, dqkv.d, dgates.d, dy.d, qkv.d, gates.d, s.constant, y.d, &segments, H, E);
-        c->ref->decayed_attention_forward(c->ref_exec, carried.d, qkv.d, gates.d, s.constant, &segments, H, E, states.d, states.at);
+        c->ref->decayed_attention_forward(c->ref_exec, carried.d, qkv.d, gates.d, s.constant, &segments, H, E, states.d,
+                                          states.at);
     }
     const double decays = segments.longest * 0x1p-25; // a is rounded to fp32: so far off is the product of a over an utterance
     ops_check(c, "y", y, 4e-6 + decays);

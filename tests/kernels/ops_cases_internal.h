@@ -38,7 +38,7 @@ typedef struct ops_context {
 
 typedef void (*ops_case)(ops_context *c);
 
-/* ---- random shapes and operands --------------------------------------------------------------------------------------------- */
+/* ---- random shapes and operands -------------------------------------------------------------------------------------------- */
 
 uint64_t ops_next_key(ops_context *c);
 
@@ -79,7 +79,7 @@ pair ops_packed(ops_context *c, int n, int k);
 /* To be called after changing an input by hand. */
 void ops_widen(pair p);
 
-/* ---- checks ----------------------------------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------------------------------------- */
 
 void ops_digest_bytes(ops_context *c, const void *bytes, size_t n);
 
@@ -100,7 +100,7 @@ void ops_end_buffers(ops_context *c, int first);
 /* Ends one shape. */
 void ops_end(ops_context *c);
 
-/* ---- utterances of unequal lengths ------------------------------------------------------------------------------------------ */
+/* ---- utterances of unequal lengths ----------------------------------------------------------------------------------------- */
 
 enum { OPS_MAX_B = 8 };
 
@@ -118,7 +118,7 @@ lin_segments ops_segments(ops_context *c, const ops_layout *layout);
 /* Too large for a quick run. */
 int ops_too_large(const ops_context *c, const ops_layout *layout);
 
-/* ---- ops_cases_layers.c ---- */
+/* ---- ops_cases_layers.c ---------------------------------------------------------------------------------------------------- */
 
 enum { OPS_N_ROWS = 9 };
 extern const int ops_rows[OPS_N_ROWS];
@@ -139,7 +139,7 @@ void ops_case_dropout_rule(ops_context *c);
 void ops_case_stack_frames(ops_context *c);
 void ops_case_sinusoid(ops_context *c);
 
-/* ---- ops_cases_sequence.c ---- */
+/* ---- ops_cases_sequence.c -------------------------------------------------------------------------------------------------- */
 
 size_t ops_state_at(ops_context *c);
 
@@ -177,37 +177,37 @@ void ops_case_ctc_crowded(ops_context *c);
 void ops_case_cross_entropy(ops_context *c);
 void ops_case_not_a_number(ops_context *c);
 
-/* ---- ops_cases_lstm.c ---- */
+/* ---- ops_cases_lstm.c ------------------------------------------------------------------------------------------------------ */
 
 void ops_case_lstm(ops_context *c);
 void ops_case_lstm_large(ops_context *c);
 void ops_case_lstm_alone(ops_context *c);
 void ops_case_lstm_splits(ops_context *c);
 
-/* ---- ops_cases_softmax.c ---- */
+/* ---- ops_cases_softmax.c --------------------------------------------------------------------------------------------------- */
 
 void ops_case_softmax(ops_context *c);
 void ops_case_softmax_long(ops_context *c);
 void ops_case_softmax_splits(ops_context *c);
 
-/* ---- ops_cases_lsh.c ---- */
+/* ---- ops_cases_lsh.c ------------------------------------------------------------------------------------------------------- */
 
 void ops_case_lsh(ops_context *c);
 
-/* ---- ops_cases_mapped.c ---- */
+/* ---- ops_cases_mapped.c ---------------------------------------------------------------------------------------------------- */
 
 void ops_case_mapped(ops_context *c);
 void ops_case_mapped_long(ops_context *c);
 void ops_case_mapped_splits(ops_context *c);
 
-/* ---- ops_cases_decay.c ---- */
+/* ---- ops_cases_decay.c ----------------------------------------------------------------------------------------------------- */
 
 void ops_case_decayed(ops_context *c);
 void ops_case_decayed_long(ops_context *c);
 void ops_case_decayed_extremes(ops_context *c);
 void ops_case_decayed_splits(ops_context *c);
 
-/* ---- ops_cases_streams.c ---- */
+/* ---- ops_cases_streams.c --------------------------------------------------------------------------------------------------- */
 
 void ops_case_memory(ops_context *c);
 void ops_case_graph(ops_context *c);
@@ -217,7 +217,7 @@ void ops_case_fbank(ops_context *c);
 void ops_case_rows_of_nobody(ops_context *c);
 void ops_case_greedy(ops_context *c);
 
-/* ---- ops_cases_training.c ---- */
+/* ---- ops_cases_training.c -------------------------------------------------------------------------------------------------- */
 
 void ops_case_tally_losses(ops_context *c);
 void ops_case_clip(ops_context *c);

@@ -4,7 +4,7 @@
 
 const int ops_rows[OPS_N_ROWS] = {0, 1, 2, 7, 8, 9, 17, 49, 65};
 
-/* ---- linear ----------------------------------------------------------------------------------------------------------------- */
+/* ---- linear ---------------------------------------------------------------------------------------------------------------- */
 
 void ops_pack(ops_context *c, pair packed, pair w, int n, int k, int transposed)
 {
@@ -190,7 +190,7 @@ void ops_case_weights_pack_half(ops_context *c)
     ops_end(c);
 }
 
-/* ---- layer norm ------------------------------------------------------------------------------------------------------------- */
+/* ---- layer norm ------------------------------------------------------------------------------------------------------------ */
 
 static void ops_norm_shape(ops_context *c, int rows, int C, double lo, double hi, double tolerance)
 {
@@ -205,8 +205,8 @@ static void ops_norm_shape(ops_context *c, int rows, int C, double lo, double hi
                                 NULL);
     if (!c->options->digest_only) {
         c->ref->layer_norm_forward(c->ref_exec, y.d, stats.d, x.d, gamma.d, beta.d, rows, C);
-        c->ref->layer_norm_backward(c->ref_exec, dx.d, NULL, dgamma.d, dbeta.d, db.d, dy.d, NULL, NULL, x.d, stats.d, gamma.d, rows,
-                                    C, NULL);
+        c->ref->layer_norm_backward(c->ref_exec, dx.d, NULL, dgamma.d, dbeta.d, db.d, dy.d, NULL, NULL, x.d, stats.d, gamma.d,
+                                    rows, C, NULL);
     }
     ops_check_same(c, "y without stats", plain.f, y.f, n, tolerance);
     ops_check(c, "y", y, tolerance);
@@ -220,8 +220,8 @@ static void ops_norm_shape(ops_context *c, int rows, int C, double lo, double hi
     // dx may alias dy; the gradients of gamma and beta are added once more.
     pair alias = ops_inout(c, n, 0, 0), dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0);
     for (size_t i = 0; i < n; i++) alias.f[i] = dy.f[i];
-    c->ops->layer_norm_backward(c->exec, alias.f, NULL, dgamma2.f, dbeta2.f, NULL, alias.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C,
-                                NULL);
+    c->ops->layer_norm_backward(c->exec, alias.f, NULL, dgamma2.f, dbeta2.f, NULL, alias.f, NULL, NULL, x.f, stats.f, gamma.f,
+                                rows, C, NULL);
     ops_check_same(c, "dx in place of dy", alias.f, dx.f, n, tolerance);
     ops_end(c);
 }
@@ -261,7 +261,8 @@ static void ops_block_end_shape(ops_context *c, int rows, int C, double rate)
 {
     size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
     pair x = ops_in(c, n, -2, 3), r = ops_in(c, n, -1, 1), gamma = ops_in(c, nc, 0.5, 1.5), beta = ops_in(c, nc, -1, 1);
-    pair sum = ops_out(c, n), y = ops_out(c, n), stats = ops_out(c, 2 * R), in_place = ops_inout(c, n, 0, 0), again = ops_out(c, n);
+    pair sum = ops_out(c, n), y = ops_out(c, n), stats = ops_out(c, 2 * R), in_place = ops_inout(c, n, 0, 0),
+         again = ops_out(c, n);
     pair chain = ops_out(c, n), chain_y = ops_out(c, n), chain_stats = ops_out(c, 2 * R), alone = ops_out(c, n);
     const lin_dropout d = ops_dropout(c, rate);
     const double tolerance = C == 2 ? 1e-4 : 2e-6;
@@ -303,7 +304,8 @@ static void ops_block_end_backward_shape(ops_context *c, int rows, int C, double
     pair beta = ops_in(c, nc, 0, 0), y = ops_out(c, n), stats = ops_inout(c, 2 * R, 0, 0);
     pair dx = ops_out(c, n), dropped = ops_out(c, n), dgamma = ops_inout(c, nc, -1, 1), dbeta = ops_inout(c, nc, -1, 1);
     pair bare = ops_out(c, n), want = ops_out(c, n), over_dy = ops_inout(c, n, 0, 0), over_residual = ops_inout(c, n, 0, 0);
-    pair dropped2 = ops_out(c, n), dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0), db = ops_inout(c, nc, -1, 1);
+    pair dropped2 = ops_out(c, n), dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0),
+         db = ops_inout(c, nc, -1, 1);
     const lin_dropout d = ops_dropout(c, rate);
     const lin_ops *ops = c->ops;
     ops_say(c, "layer_norm_backward with residual, rows %d C %d p %g", rows, C, rate);
@@ -312,10 +314,10 @@ static void ops_block_end_backward_shape(ops_context *c, int rows, int C, double
     ops_widen(stats);
     for (size_t i = 0; i < n; i++) over_dy.f[i] = dy.f[i];
     for (size_t i = 0; i < n; i++) over_residual.f[i] = residual.f[i];
-    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, db.f, dy.f, NULL, residual.f, x.f, stats.f, gamma.f, rows, C,
-                             &d);
-    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, db.d, dy.d, NULL, residual.d, x.d, stats.d, gamma.d,
-                                rows, C, &d);
+    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, db.f, dy.f, NULL, residual.f, x.f, stats.f, gamma.f,
+                             rows, C, &d);
+    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, db.d, dy.d, NULL, residual.d, x.d, stats.d,
+                                gamma.d, rows, C, &d);
     double steepest = 1; // as in ops_norm_shape
     for (size_t r = 0; r < R; r++) steepest = fmax(steepest, stats.d[2 * r + 1]);
     ops_check_scaled(c, "dx", dx, 2e-6, steepest);
@@ -324,7 +326,8 @@ static void ops_block_end_backward_shape(ops_context *c, int rows, int C, double
     ops_check_scaled(c, "dbeta", dbeta, 2e-6, 1);
     ops_check_scaled(c, "db", db, 2e-6, steepest);
     // The operations that these are: the norm's gradient, a sum, a dropout.
-    ops->layer_norm_backward(c->exec, bare.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C, NULL);
+    ops->layer_norm_backward(c->exec, bare.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C,
+                             NULL);
     ops_done(c);
     for (size_t i = 0; i < n; i++) want.f[i] = residual.f[i] + bare.f[i];
     ops_check_same(c, "dx, by its parts", dx.f, want.f, n, 2e-6 * steepest);
@@ -361,10 +364,10 @@ static void ops_norm_more_shape(ops_context *c, int rows, int C, double rate)
         over_more.f[i] = more.f[i];
         both.f[i] = dy.f[i] + more.f[i];
     }
-    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, db.f, dy.f, more.f, NULL, x.f, stats.f, gamma.f, rows, C,
-                             &d);
-    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, db.d, dy.d, more.d, NULL, x.d, stats.d, gamma.d, rows,
-                                C, &d);
+    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, db.f, dy.f, more.f, NULL, x.f, stats.f, gamma.f, rows,
+                             C, &d);
+    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, db.d, dy.d, more.d, NULL, x.d, stats.d, gamma.d,
+                                rows, C, &d);
     double steepest = 1; // as in ops_norm_shape
     for (size_t r = 0; r < R; r++) steepest = fmax(steepest, stats.d[2 * r + 1]);
     ops_check_scaled(c, "dx", dx, 4e-6, steepest);
@@ -373,17 +376,18 @@ static void ops_norm_more_shape(ops_context *c, int rows, int C, double rate)
     ops_check_scaled(c, "dbeta", dbeta, 4e-6, 1);
     ops_check_scaled(c, "db", db, 4e-6, steepest);
     // The operations that these are: a sum, the norm's gradient.
-    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, NULL, over_dy.f, more.f, NULL, x.f, stats.f, gamma.f,
-                             rows, C, &d);
-    ops->layer_norm_backward(c->exec, want.f, NULL, dgamma3.f, dbeta3.f, NULL, both.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C, &d);
+    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, NULL, over_dy.f, more.f, NULL, x.f, stats.f,
+                             gamma.f, rows, C, &d);
+    ops->layer_norm_backward(c->exec, want.f, NULL, dgamma3.f, dbeta3.f, NULL, both.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C,
+                             &d);
     ops_done(c);
     ops_check_same(c, "dx, by its parts", dx.f, want.f, n, 2e-6 * steepest);
     ops_check_same(c, "dx in place of dy", over_dy.f, dx.f, n, 2e-6);
     ops_check_same(c, "dropped, dx in place of dy", dropped2.f, dropped.f, n, 2e-6);
     ops_check_same(c, "dgamma, by its parts", dgamma2.f, dgamma3.f, nc, 2e-6 * steepest);
     ops_check_same(c, "dbeta, by its parts", dbeta2.f, dbeta3.f, nc, 2e-6);
-    ops->layer_norm_backward(c->exec, over_more.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, over_more.f, NULL, x.f, stats.f, gamma.f, rows,
-                             C, &d);
+    ops->layer_norm_backward(c->exec, over_more.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, over_more.f, NULL, x.f, stats.f,
+                             gamma.f, rows, C, &d);
     ops_check_same(c, "dx in place of more", over_more.f, dx.f, n, 2e-6);
     ops_end(c);
 }
@@ -403,7 +407,7 @@ void ops_case_block_end_backward(ops_context *c)
     if (!c->options->quick) ops_block_end_backward_shape(c, 701, 35, 0.1); // blocks of rows that begin anywhere in a vector
 }
 
-/* ---- the feed-forward block ------------------------------------------------------------------------------------------------- */
+/* ---- the feed-forward block ------------------------------------------------------------------------------------------------ */
 
 // The block's own operations against those that it consists of. Biases keep the inner sums away from 0, so that rounded operands
 // pass the same elements as ref/.
@@ -428,7 +432,8 @@ static void ops_feedforward_shape(ops_context *c, int rows, int C, int F, double
     ops_pack(c, t1, w1, F, C, 1);
     ops_pack(c, t2, w2, C, F, 1);
     ops->feedforward_forward(c->exec, y.f, hidden.f, x.f, p1.f, b1.f, p2.f, b2.f, rows, C, F, &d);
-    ops->feedforward_backward(c->exec, dx.f, dw1.f, db1.f, dw2.f, db2.f, dy.f, x.f, hidden.f, d_hidden.f, t1.f, t2.f, rows, C, F, &d);
+    ops->feedforward_backward(c->exec, dx.f, dw1.f, db1.f, dw2.f, db2.f, dy.f, x.f, hidden.f, d_hidden.f, t1.f, t2.f, rows, C, F,
+                              &d);
     ref->linear_forward(c->ref_exec, hidden.d, x.d, p1.d, b1.d, rows, F, C, LIN_RELU);
     ref->dropout(c->ref_exec, hidden.d, hidden.d, wide, &d);
     ref->linear_forward(c->ref_exec, y.d, hidden.d, p2.d, b2.d, rows, C, F, LIN_LINEAR);
@@ -448,14 +453,15 @@ static void ops_feedforward_shape(ops_context *c, int rows, int C, int F, double
 
 void ops_case_feedforward(ops_context *c)
 {
-    static const int shapes[][3] = {{0, 8, 16}, {1, 8, 8}, {9, 16, 48}, {65, 24, 264}, {130, 48, 192}, {17, 5, 7}, {33, 12, 20}, {7, 16, 8}};
+    static const int shapes[][3] = {{0, 8, 16},     {1, 8, 8},  {9, 16, 48},  {65, 24, 264},
+                                    {130, 48, 192}, {17, 5, 7}, {33, 12, 20}, {7, 16, 8}};
     if (!c->ops->feedforward_forward) return; // the network calls the operations it consists of
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int p = 0; p < 2; p++) ops_feedforward_shape(c, shapes[i][0], shapes[i][1], shapes[i][2], ops_rates[p]);
     if (!c->options->quick) ops_feedforward_shape(c, 1000, 192, 768, 0.1);
 }
 
-/* ---- element by element ----------------------------------------------------------------------------------------------------- */
+/* ---- element by element ---------------------------------------------------------------------------------------------------- */
 
 void ops_case_elementwise(ops_context *c)
 {
@@ -511,22 +517,22 @@ void ops_case_dropout_rule(ops_context *c)
         for (size_t i = 0; i < N; i++) {
             const size_t at = i + (size_t)(d.width * d.key[1]);
             uint64_t bits = lin_random_bits(key, at >> 2);
-            const unsigned lanes[4] = {(unsigned)(bits & 0xFFFF), (unsigned)(bits >> 16 & 0xFFFF), (unsigned)(bits >> 32 & 0xFFFF),
-                                       (unsigned)(bits >> 48)};
+            const unsigned lanes[4] = {(unsigned)(bits & 0xFFFF), (unsigned)(bits >> 16 & 0xFFFF),
+                                       (unsigned)(bits >> 32 & 0xFFFF), (unsigned)(bits >> 48)};
             double want = lanes[at & 3] >= threshold ? 1 / (1 - rates[p]) : 0;
             kept += want > 0;
             test_require(fabs((double)y.f[i] - want) <= 1e-6 * want, "%s: element %zu is %g, the rule says %g", c->what, i,
                          (double)y.f[i], want);
         }
-        ck_assert_msg(fabs(kept / (double)N - expected) <= 5 * sqrt(expected * (1 - expected) / (double)N), "%s: %g kept", c->what,
-                      kept / (double)N);
+        ck_assert_msg(fabs(kept / (double)N - expected) <= 5 * sqrt(expected * (1 - expected) / (double)N), "%s: %g kept",
+                      c->what, kept / (double)N);
         ops_check_same(c, "again, as its backward", backward.f, y.f, N, 1e-6);
         ops_check_same(c, "add_dropout to zeros", added.f, y.f, N, 1e-6);
         ops_end(c);
     }
 }
 
-/* ---- frames ----------------------------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------------------------------------- */
 
 void ops_case_stack_frames(ops_context *c)
 {

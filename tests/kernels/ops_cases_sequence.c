@@ -1,7 +1,7 @@
 // Cases of ops_cases.h for the operations along an utterance: convolution, attention, CTC.
 #include "tests/kernels/ops_cases_internal.h"
 
-/* ---- shared by convolution and attention: a state per utterance, passed from call to call ----------------------------------- */
+/* ---- shared by convolution and attention: a state per utterance, passed from call to call ---------------------------------- */
 
 /* States of an utterance begin so many elements into their blocks. */
 size_t ops_state_at(ops_context *c) { return (size_t)(ops_pick(c, 0, 2) * 12 + ops_pick(c, 0, 1)); }
@@ -75,7 +75,7 @@ ops_states ops_some_states(ops_context *c, int B, size_t count, double lo, doubl
     return s;
 }
 
-/* ---- convolution ------------------------------------------------------------------------------------------------------------ */
+/* ---- convolution ----------------------------------------------------------------------------------------------------------- */
 
 static void ops_conv_shape(ops_context *c, const ops_layout *layout, int C, int K, int after)
 {
@@ -83,7 +83,8 @@ static void ops_conv_shape(ops_context *c, const ops_layout *layout, int C, int 
     int B = layout->B;
     size_t n = (size_t)segments.rows * (size_t)C, nw = (size_t)(K * C), nc = (size_t)C;
     pair x = ops_in(c, n, -1, 1), w = ops_in(c, nw, -1, 1), bias = ops_in(c, nc, -1, 1), dy = ops_in(c, n, -1, 1);
-    pair y = ops_out(c, n), carried = ops_out(c, n), dx = ops_out(c, n), dw = ops_inout(c, nw, -1, 1), db = ops_inout(c, nc, -1, 1);
+    pair y = ops_out(c, n), carried = ops_out(c, n), dx = ops_out(c, n), dw = ops_inout(c, nw, -1, 1),
+         db = ops_inout(c, nc, -1, 1);
     const ops_states tails = ops_some_states(c, B, (size_t)((K - 1) * C), -1, 1);
     c->ops->conv_forward(c->exec, y.f, x.f, w.f, bias.f, &segments, C, K, after, NULL, 0);
     c->ops->conv_forward(c->exec, carried.f, x.f, w.f, bias.f, &segments, C, K, 0, tails.f, tails.at);
@@ -146,7 +147,7 @@ void ops_case_conv_splits(ops_context *c)
             }
 }
 
-/* ---- attention -------------------------------------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------------------------------------- */
 
 static void ops_attention_shape(ops_context *c, const ops_layout *layout, int H, int E, int causal, double lo, double hi)
 {
@@ -260,12 +261,12 @@ void ops_case_attention_splits(ops_context *c)
                 if (ops_thin(c, 11) || (c->options->quick && (l == OPS_N_LAYOUTS || ops_too_large(c, &ops_layouts[l])))) continue;
                 size_t width = (size_t)(shapes[s].H * shapes[s].E);
                 ops_say(c, "attention_forward in pieces up to %d, layout %d H %d E %d", longest, l, shapes[s].H, shapes[s].E);
-                ops_check_splits(c, ops_attention_call, &shapes[s], l < OPS_N_LAYOUTS ? &ops_layouts[l] : &longer, 3 * width, width,
-                                 width * (size_t)(shapes[s].E + 1), longest, 4e-6);
+                ops_check_splits(c, ops_attention_call, &shapes[s], l < OPS_N_LAYOUTS ? &ops_layouts[l] : &longer, 3 * width,
+                                 width, width * (size_t)(shapes[s].E + 1), longest, 4e-6);
             }
 }
 
-/* ---- the attention block ---------------------------------------------------------------------------------------------------- */
+/* ---- the attention block --------------------------------------------------------------------------------------------------- */
 
 // The block's own operations against those that it consists of.
 static void ops_attention_block_shape(ops_context *c, const ops_layout *layout, int H, int E, int causal)
@@ -289,10 +290,10 @@ static void ops_attention_block_shape(ops_context *c, const ops_layout *layout, 
     ops_pack(c, p2, wout, C, C, 0);
     ops_pack(c, t1, wqkv, 3 * C, C, 1);
     ops_pack(c, t2, wout, C, C, 1);
-    ops->attention_block_forward(c->exec, out.f, qkv.f, y.f, narrow ? operands.f : NULL, x.f, p1.f, bqkv.f, p2.f, bout.f, &segments, H,
-                                 E, causal);
-    ops->attention_block_backward(c->exec, dx.f, dwqkv.f, dbqkv.f, dwout.f, dy.f, x.f, qkv.f, y.f, narrow ? operands.f : NULL, d_qkv.f,
-                                  t1.f, t2.f, &segments, H, E, causal);
+    ops->attention_block_forward(c->exec, out.f, qkv.f, y.f, narrow ? operands.f : NULL, x.f, p1.f, bqkv.f, p2.f, bout.f,
+                                 &segments, H, E, causal);
+    ops->attention_block_backward(c->exec, dx.f, dwqkv.f, dbqkv.f, dwout.f, dy.f, x.f, qkv.f, y.f, narrow ? operands.f : NULL,
+                                  d_qkv.f, t1.f, t2.f, &segments, H, E, causal);
     ref->linear_forward(c->ref_exec, qkv.d, x.d, p1.d, bqkv.d, rows, 3 * C, C, LIN_LINEAR);
     ref->attention_forward(c->ref_exec, y.d, qkv.d, &segments, H, E, causal, NULL, 0);
     ref->linear_forward(c->ref_exec, out.d, y.d, p2.d, bout.d, rows, C, C, LIN_LINEAR);
@@ -325,7 +326,7 @@ void ops_case_attention_block(ops_context *c)
     }
 }
 
-/* ---- log-softmax and CTC ---------------------------------------------------------------------------------------------------- */
+/* ---- log-softmax and CTC --------------------------------------------------------------------------------------------------- */
 
 void ops_case_log_softmax(ops_context *c)
 {
@@ -562,7 +563,7 @@ void ops_case_ctc_crowded(ops_context *c)
     }
 }
 
-/* ---- a NaN propagates only within its utterance: training finds it in the loss and can name the utterance ------------------- */
+/* ---- a NaN propagates only within its utterance: training finds it in the loss and can name the utterance ------------------ */
 
 static void ops_cross_entropy_shape(ops_context *c, const ops_layout *layout, int V, double spread)
 {
@@ -572,7 +573,8 @@ static void ops_cross_entropy_shape(ops_context *c, const ops_layout *layout, in
     const size_t B = (size_t)layout->B;
     double scale = 0.5, *on_device = ops_block(c, 1, sizeof scale, &scale), *loss = ops_block(c, B, sizeof *loss, NULL),
            *alone = ops_block(c, B, sizeof *loss, NULL), *want = ops_block(c, B, sizeof *loss, NULL);
-    pair logp = ops_log_probabilities(c, segments.rows, V, spread), dlogits = ops_out(c, logp.n), alias = ops_inout(c, logp.n, 0, 0);
+    pair logp = ops_log_probabilities(c, segments.rows, V, spread), dlogits = ops_out(c, logp.n),
+         alias = ops_inout(c, logp.n, 0, 0);
     ops_say(c, "cross_entropy B %d rows %d V %d spread %g", layout->B, segments.rows, V, spread);
     if (logp.n) memcpy(alias.f, logp.f, logp.n * sizeof *logp.f);
     c->ops->cross_entropy(c->exec, loss, dlogits.f, logp.f, &segments, targets, V, on_device);

@@ -6,7 +6,7 @@
 #include "decoder/greedy.h"
 #include "kernels/acoustics.h"
 
-/* ---- memory and order ------------------------------------------------------------------------------------------------------- */
+/* ---- memory and order ------------------------------------------------------------------------------------------------------ */
 
 static void *ops_memory(ops_context *c, size_t bytes, int staging)
 {
@@ -22,8 +22,8 @@ static void ops_expect_bytes(ops_context *c, const char *name, const void *got, 
 {
     ops_digest_bytes(c, got, n);
     for (size_t i = 0; i < n; i++)
-        test_require(((const unsigned char *)got)[i] == ((const unsigned char *)want)[i], "%s: %s, byte %zu of %zu", c->what, name,
-                     i, n);
+        test_require(((const unsigned char *)got)[i] == ((const unsigned char *)want)[i], "%s: %s, byte %zu of %zu", c->what,
+                     name, i, n);
 }
 
 void ops_case_memory(ops_context *c)
@@ -145,7 +145,7 @@ void ops_case_graph(ops_context *c)
     ops_done(c);
 }
 
-/* ---- features from a cache -------------------------------------------------------------------------------------------------- */
+/* ---- features from a cache ------------------------------------------------------------------------------------------------- */
 
 /* Random acoustics with some parts missing, and a voice that is shorter than the utterance or longer. */
 static const lin_acoustics *ops_acoustics(ops_context *c, int D, const float *steps)
@@ -174,7 +174,8 @@ static const lin_acoustics *ops_acoustics(ops_context *c, int D, const float *st
                        .bins = ops_block(c, (size_t)(LIN_ACOUSTICS_ROWS * D), sizeof *bins, bins),
                        .key = ops_next_key(c)};
     const unsigned char *voice = ops_block(c, (size_t)(VOICE * D), 1, codes);
-    for (int v = 0; v < a.n_voices; v++) a.voices[v] = (lin_voice){voice, steps, VOICE - v, ops_pick(c, 0, VOICE - v - 1), 0.1f};
+    for (int v = 0; v < a.n_voices; v++)
+        a.voices[v] = (lin_acoustics_voice){voice, steps, VOICE - v, ops_pick(c, 0, VOICE - v - 1), 0.1f};
     return ops_block(c, 1, sizeof a, &a);
 }
 
@@ -247,7 +248,7 @@ void ops_case_gather(ops_context *c)
     if (!c->options->quick) ops_gather_shape(c, &longer, 40);
 }
 
-/* ---- the kept rows of streams ----------------------------------------------------------------------------------------------- */
+/* ---- the kept rows of streams ---------------------------------------------------------------------------------------------- */
 
 /* Streams of numbered rows, cut into random pieces, each call keeping a random number of them for the next. */
 static void ops_carry_shape(ops_context *c, int B, int width, int most_kept, int most_new)
@@ -296,7 +297,8 @@ static void ops_carry_shape(ops_context *c, int B, int width, int most_kept, int
                 const float want = all[b].f[(size_t)(seen[b] - kept[b]) * W + i];
                 test_require(y[(size_t)out.offsets[b] * W + i] == want, "%s: element %zu of utterance %d is %g, expected %g",
                              c->what, i, b, (double)y[(size_t)out.offsets[b] * W + i], (double)want);
-                test_require(y_d[(size_t)out.offsets[b] * W + i] == (double)want, "%s: ref/ is wrong at %zu of %d", c->what, i, b);
+                test_require(y_d[(size_t)out.offsets[b] * W + i] == (double)want, "%s: ref/ is wrong at %zu of %d", c->what, i,
+                             b);
             }
             seen[b] += fresh[b];
             kept[b] = keep[b];
@@ -325,7 +327,7 @@ void ops_case_carry(ops_context *c)
     ops_carry_shape(c, 0, 4, 1, 1);
 }
 
-/* ---- sound into features ---------------------------------------------------------------------------------------------------- */
+/* ---- sound into features --------------------------------------------------------------------------------------------------- */
 
 /* Frames of noise, of a tone in noise, of silence; triangles of any shape. */
 static void ops_fbank_shape(ops_context *c, int window, int hop, int n_fft, int D, const ops_layout *layout)
@@ -343,7 +345,8 @@ static void ops_fbank_shape(ops_context *c, int window, int hop, int n_fft, int 
             if (b % 3 == 1) x.f[i] += (float)(0.7 * sin(0.3 * i));
             if (b % 3 == 2) x.f[i] = 0;
         }
-    for (int i = 0; i < window; i++) shape.f[i] = (float)(32768 * pow(0.5 - 0.5 * cos(6.283185307179586 * i / (window - 1)), 0.85));
+    for (int i = 0; i < window; i++)
+        shape.f[i] = (float)(32768 * pow(0.5 - 0.5 * cos(6.283185307179586 * i / (window - 1)), 0.85));
     for (int d = 0; d < D; d++) {
         from[d] = d * (n_fft / 2) / (D + 1);
         to[d] = (d + 2) * (n_fft / 2) / (D + 1) + 1;
@@ -384,7 +387,7 @@ void ops_case_fbank(ops_context *c)
     ops_fbank_shape(c, 400, 160, 512, 80, &longer);
 }
 
-/* ---- rows in no utterance --------------------------------------------------------------------------------------------------- */
+/* ---- rows in no utterance -------------------------------------------------------------------------------------------------- */
 
 /* If one graph serves batches of different sizes, there are rows beyond those of all utterances, with arbitrary contents: the
  * results of the other rows must not change. */
@@ -439,7 +442,7 @@ void ops_case_rows_of_nobody(ops_context *c)
     }
 }
 
-/* ---- greedy decoding -------------------------------------------------------------------------------------------------------- */
+/* ---- greedy decoding ------------------------------------------------------------------------------------------------------- */
 
 static void ops_check_phone(ops_context *c, int b, const lin_phone *got, const lin_greedy_phone *want)
 {
@@ -527,8 +530,8 @@ static void ops_greedy_shape(ops_context *c, int B, int V, int longest, int brok
             const lin_run *got = &runs[slots[b]];
             test_require(got->label == streams[b].label && got->emitted == streams[b].emitted && got->start == streams[b].start &&
                              got->frame == streams[b].frame && fabs(got->sum_logp - streams[b].sum_logp) <= 1e-9,
-                         "%s: the run of stream %d is %d from %lld to %lld, expected %d from %lld to %lld", c->what, b, got->label,
-                         (long long)got->start, (long long)got->frame, streams[b].label, (long long)streams[b].start,
+                         "%s: the run of stream %d is %d from %lld to %lld, expected %d from %lld to %lld", c->what, b,
+                         got->label, (long long)got->start, (long long)got->frame, streams[b].label, (long long)streams[b].start,
                          (long long)streams[b].frame);
             test_require(memcmp(got, &runs_ref[slots[b]], sizeof *got) == 0 || !c->options->bit_exact, "%s: ref/ has another run",
                          c->what);

@@ -2,7 +2,7 @@
 // optimiser.
 #include "tests/kernels/ops_cases_internal.h"
 
-/* ---- losses ----------------------------------------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------------------------------------- */
 
 static void ops_check_tally(ops_context *c, const lin_tally *got, const lin_tally *want)
 {
@@ -77,7 +77,7 @@ void ops_case_tally_losses(ops_context *c)
     ops_tally_shape(c, 0, 0, -1);
 }
 
-/* ---- clipping --------------------------------------------------------------------------------------------------------------- */
+/* ---- clipping -------------------------------------------------------------------------------------------------------------- */
 
 /* `zeros`: of the norms, every third is 0. most is given as a share of what decides: the norm of all, or 1. */
 static void ops_clip_shape(ops_context *c, int n, double most, int per_tensor)
@@ -151,7 +151,7 @@ void ops_case_clip(ops_context *c)
         }
 }
 
-/* ---- optimiser -------------------------------------------------------------------------------------------------------------- */
+/* ---- optimiser ------------------------------------------------------------------------------------------------------------- */
 
 void ops_case_optimiser(ops_context *c)
 {
@@ -195,8 +195,8 @@ void ops_case_optimiser(ops_context *c)
         c->ref->sum_squares(c->ref_exec, want, p.d, &tensors);
         ops_digest_bytes(c, norms, sizeof want);
         for (int i = 0; i < N_TENSORS; i++)
-            ck_assert_msg(fabs(norms[i] - want[i]) <= 1e-12 * want[i], "%s: sum of squares %d is %.17g, expected %.17g", c->what, i,
-                          norms[i], want[i]);
+            ck_assert_msg(fabs(norms[i] - want[i]) <= 1e-12 * want[i], "%s: sum of squares %d is %.17g, expected %.17g", c->what,
+                          i, norms[i], want[i]);
         ops_end(c);
     }
 }

@@ -19,7 +19,8 @@ static int open_bf16(void)
     const lin_status status = lin_backend_open("cpu", LIN_PRECISION_BF16, &ops, &err);
     if (status == LIN_OK) return 1;
     ck_assert_int_eq(status, LIN_UNSUPPORTED);
-    ck_assert_msg(strstr(err.message, "this processor has no ") && strstr(err.message, "; use --precision fp32"), "%s", err.message);
+    ck_assert_msg(strstr(err.message, "this processor has no ") && strstr(err.message, "; use --precision fp32"), "%s",
+                  err.message);
     ck_assert_ptr_null(ops);
     return 0;
 }
@@ -72,7 +73,8 @@ static float *pack(lin_exec *exec, const float *w, int n, int k, int transposed)
     // No element of a weight in -1..1 has all its exponent bits set, in either half of a word.
     for (size_t i = 0; i < size; i++) {
         const uint32_t word = bits_of(packed[i]);
-        if ((word & 0x7F80) == 0x7F80 || (word >> 16 & 0x7F80) == 0x7F80) ck_abort_msg("packing left word %zu of %d x %d", i, n, k);
+        if ((word & 0x7F80) == 0x7F80 || (word >> 16 & 0x7F80) == 0x7F80)
+            ck_abort_msg("packing left word %zu of %d x %d", i, n, k);
     }
     return packed;
 }
@@ -83,7 +85,7 @@ static void release(float *const *buffers, size_t n)
 }
 #define RELEASE(...) release((float *const[]){__VA_ARGS__}, sizeof((float *const[]){__VA_ARGS__}) / sizeof(float *))
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(the_table)
 {
@@ -168,13 +170,14 @@ START_TEST(training_refuses)
 }
 END_TEST
 
-/* ---- rounding --------------------------------------------------------------------------------------------------------------- */
+/* ---- rounding -------------------------------------------------------------------------------------------------------------- */
 
-// Bits on both sides of every place where rounding decides: below a half, a half under an even and an odd neighbour, above a half,
-// a carry into the exponent; then throughout the normal numbers whose rounded value is finite.
+// Bits on both sides of every place where rounding decides: below a half, a half under an even and an odd neighbour, above a
+// half, a carry into the exponent; then throughout the normal numbers whose rounded value is finite.
 static int rounding_inputs(float *x, int most)
 {
-    static const uint32_t low[] = {0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF}, high[] = {0x3F80, 0x3F81, 0x3FFF, 0x0080, 0x7F7E, 0x4242};
+    static const uint32_t low[] = {0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF},
+                          high[] = {0x3F80, 0x3F81, 0x3FFF, 0x0080, 0x7F7E, 0x4242};
     int n = 0;
     for (size_t h = 0; h < sizeof high / sizeof *high; h++)
         for (size_t l = 0; l < sizeof low / sizeof *low; l++)
@@ -247,7 +250,7 @@ START_TEST(not_numbers_are_not_hidden)
 }
 END_TEST
 
-/* ---- products --------------------------------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct shape {
     int rows, n, k;
@@ -275,7 +278,8 @@ static double *naive(const float *x, const float *w, const float *bias, shape s,
         for (int i = 0; i < s.n; i++) {
             const double *a = xr + size_of(r, s.k);
             double sum = 0;
-            for (int t = 0; t < s.k; t++) sum += a[t] * wr[transposed ? size_of(t, s.n) + (size_t)i : size_of(i, s.k) + (size_t)t];
+            for (int t = 0; t < s.k; t++)
+                sum += a[t] * wr[transposed ? size_of(t, s.n) + (size_t)i : size_of(i, s.k) + (size_t)t];
             if (bias) sum += (double)bias[i];
             y[size_of(r, s.n) + (size_t)i] = act == LIN_RELU && sum < 0 ? 0 : sum;
         }
@@ -315,7 +319,7 @@ START_TEST(forward_equals_double_sums_of_rounded_operands)
 }
 END_TEST
 
-/* ---- the gradient of weights ------------------------------------------------------------------------------------------------- */
+/* ---- the gradient of weights ----------------------------------------------------------------------------------------------- */
 
 // Odd and even numbers of rows around the 384 that are summed at once; n around 8, 16 and 192, k around 16, 48 and 384.
 static const shape gradients[] = {
@@ -407,7 +411,8 @@ START_TEST(bits_do_not_depend_on_rows_or_threads)
     lin_exec *execs[] = {exec_of(1), exec_of(2), exec_of(3)};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
         const shape s = wide[i];
-        float *x = random_matrix(s.rows, s.k, 10 + i), *w = random_matrix(s.n, s.k, 20 + i), *bias = random_matrix(1, s.n, 30 + i);
+        float *x = random_matrix(s.rows, s.k, 10 + i), *w = random_matrix(s.n, s.k, 20 + i),
+              *bias = random_matrix(1, s.n, 30 + i);
         float *packed = pack(execs[0], w, s.n, s.k, 0), *other = pack(execs[2], w, s.n, s.k, 0);
         test_same_f32("packed with other threads", other, packed, ops->weight_size(s.n, s.k));
         float *whole = test_buffer(size_of(s.rows, s.n), sizeof *whole), *part = test_buffer(size_of(s.rows, s.n), sizeof *part);
@@ -449,7 +454,7 @@ START_TEST(cases_of_all_backends)
 }
 END_TEST
 
-/* ---- a network -------------------------------------------------------------------------------------------------------------- */
+/* ---- a network ------------------------------------------------------------------------------------------------------------- */
 
 enum { D = 9, V = 7, FRAMES = 300 };
 

@@ -71,8 +71,8 @@ static void ctc_case(int T, int U, int V, int with_ref)
         ck_assert_msg(fabs(loss - want_loss) < 1e-6 * want_loss, "%d frames, %d labels: loss %.9g, expected %.9g", T, U, loss,
                       want_loss);
         for (size_t i = 0; i < n; i++)
-            test_require(fabs((double)gradient[i] - want[i]) < 2e-5, "%d frames, %d labels: gradient %zu is %g, expected %g", T, U,
-                         i, (double)gradient[i], want[i]);
+            test_require(fabs((double)gradient[i] - want[i]) < 2e-5, "%d frames, %d labels: gradient %zu is %g, expected %g", T,
+                         U, i, (double)gradient[i], want[i]);
         test_buffer_free(wide);
         test_buffer_free(want);
     }

@@ -59,11 +59,12 @@ static const char *ask(question q, const char *const *settings)
     close(ends[0]);
     int status = 0;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0 && got == sizeof answer, "the child ended with status %x", status);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0 && got == sizeof answer, "the child ended with status %x",
+                  status);
     return answer;
 }
 
-/* ---- questions --------------------------------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------------------------------------- */
 
 // "auto CPU-OR-GPU; cuda STATUS MESSAGE"
 static void who(char *answer, size_t capacity)
@@ -74,7 +75,8 @@ static void who(char *answer, size_t capacity)
     lin_status status = lin_backend_open("cuda", LIN_PRECISION_TF32, &ops, &err);
     if ((status == LIN_OK) != (ops != NULL) || first != LIN_OK)
         snprintf(answer, capacity, "a table without LIN_OK, or the reverse");
-    else snprintf(answer, capacity, "auto %s; cuda %s %s", automatic->name, lin_status_name(status), ops ? ops->name : err.message);
+    else snprintf(answer, capacity, "auto %s; cuda %s %s", automatic->name, lin_status_name(status),
+                  ops ? ops->name : err.message);
 }
 
 static void open_three(char *answer, size_t capacity)
@@ -158,7 +160,7 @@ static void threads(char *answer, size_t capacity)
     snprintf(answer, capacity, "%d of %d", yes, N);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
 #define ASK(q, ...) ask(q, (const char *const[]){__VA_ARGS__, NULL})
 

@@ -119,7 +119,8 @@ START_TEST(bits_do_not_depend_on_rows_or_threads)
     lin_exec *execs[] = {exec_of(1), exec_of(2), exec_of(3)};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
         const shape s = wide[i];
-        float *x = random_matrix(s.rows, s.k, 10 + i), *w = random_matrix(s.n, s.k, 20 + i), *bias = random_matrix(1, s.n, 30 + i);
+        float *x = random_matrix(s.rows, s.k, 10 + i), *w = random_matrix(s.n, s.k, 20 + i),
+              *bias = random_matrix(1, s.n, 30 + i);
         float *packed = pack(execs[0], w, s.n, s.k, 0);
         float *whole = test_buffer(size_of(s.rows, s.n), sizeof *whole), *part = test_buffer(size_of(s.rows, s.n), sizeof *part);
         ops->linear_forward(execs[0], whole, x, packed, bias, s.rows, s.n, s.k, LIN_RELU);

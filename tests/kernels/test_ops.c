@@ -166,7 +166,8 @@ START_TEST(log_softmax)
 }
 END_TEST
 
-// Kingma & Ba 2015, algorithm 1, with its own bias corrections; L2 decay in the gradient, or decoupled (Loshchilov & Hutter 2019).
+// Kingma & Ba 2015, algorithm 1, with its own bias corrections;
+// L2 decay in the gradient, or decoupled (Loshchilov & Hutter 2019).
 START_TEST(adam)
 {
     enum { N = 5, STEPS = 6 };
@@ -279,7 +280,8 @@ START_TEST(gather)
 }
 END_TEST
 
-// Powers 1, 2, 4 of one bin, in a room, with a voice of powers 8, 16 from its second frame on; the third frame is below the floor.
+// Powers 1, 2, 4 of one bin, in a room, with a voice of powers 8, 16 from its second frame on;
+// the third frame is below the floor.
 START_TEST(gather_with_acoustics)
 {
     const int offsets[] = {0, 3};

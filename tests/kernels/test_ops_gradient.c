@@ -67,7 +67,7 @@ static void away_from_zero(double *x, size_t n)
         if (fabs(x[i]) < 0.01) x[i] = x[i] < 0 ? x[i] - 0.02 : x[i] + 0.02;
 }
 
-/* ---- linear ----------------------------------------------------------------------------------------------------------------- */
+/* ---- linear ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct linear_case {
     int rows, n, k;
@@ -148,7 +148,7 @@ START_TEST(relu_and_its_dropout)
 }
 END_TEST
 
-/* ---- layer norm ------------------------------------------------------------------------------------------------------------- */
+/* ---- layer norm ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct norm_case {
     int rows, C;
@@ -175,13 +175,15 @@ START_TEST(layer_norm)
         c.weights = filled(n, 300 + s, -1, 1);
         double y[MANY], stats[64], dx[MANY], dgamma[64] = {0}, dbeta[64] = {0};
         ops->layer_norm_forward(exec, y, stats, c.x, c.gamma, c.beta, c.rows, c.C);
-        ops->layer_norm_backward(exec, dx, NULL, dgamma, dbeta, NULL, c.weights, NULL, NULL, c.x, stats, c.gamma, c.rows, c.C, NULL);
+        ops->layer_norm_backward(exec, dx, NULL, dgamma, dbeta, NULL, c.weights, NULL, NULL, c.x, stats, c.gamma, c.rows, c.C,
+                                 NULL);
         check_gradient("layer_norm dx", norm_loss, &c, c.x, dx, n);
         check_gradient("layer_norm dgamma", norm_loss, &c, c.gamma, dgamma, C);
         check_gradient("layer_norm dbeta", norm_loss, &c, c.beta, dbeta, C);
         double part[MANY], other[MANY], dgamma2[MANY] = {0}, dbeta2[MANY] = {0}; // the gradient of y in two parts
         for (size_t i = 0; i < n; i++) part[i] = c.weights[i] - (other[i] = (double)i - 7);
-        ops->layer_norm_backward(exec, dx, NULL, dgamma2, dbeta2, NULL, part, other, NULL, c.x, stats, c.gamma, c.rows, c.C, NULL);
+        ops->layer_norm_backward(exec, dx, NULL, dgamma2, dbeta2, NULL, part, other, NULL, c.x, stats, c.gamma, c.rows, c.C,
+                                 NULL);
         check_gradient("layer_norm dx, more", norm_loss, &c, c.x, dx, n);
         check_gradient("layer_norm dgamma, more", norm_loss, &c, c.gamma, dgamma2, C);
         check_gradient("layer_norm dbeta, more", norm_loss, &c, c.beta, dbeta2, C);
@@ -191,7 +193,7 @@ START_TEST(layer_norm)
 }
 END_TEST
 
-/* ---- dropout: linear, so its backward is itself ----------------------------------------------------------------------------- */
+/* ---- dropout: linear, so its backward is itself ---------------------------------------------------------------------------- */
 
 typedef struct dropout_case {
     double *x, *r, *weights, p;
@@ -227,7 +229,7 @@ START_TEST(dropout)
 }
 END_TEST
 
-/* ---- the end of a block: norm(x + dropout(r)), and the operations beside it ------------------------------------------------- */
+/* ---- the end of a block: norm(x + dropout(r)), and the operations beside it ------------------------------------------------ */
 
 typedef struct block_case {
     int rows, C;
@@ -258,7 +260,8 @@ START_TEST(block_end)
         double sum[35], y[35], stats[10], dx[35], dr[35], dgamma[7] = {0}, dbeta[7] = {0};
         const lin_dropout d = dropout_of(c.p);
         ops->add_dropout_norm_forward(exec, sum, y, stats, c.x, c.r, c.gamma, c.beta, c.rows, c.C, &d);
-        ops->layer_norm_backward(exec, dx, dr, dgamma, dbeta, NULL, c.weights, NULL, c.beside, sum, stats, c.gamma, c.rows, c.C, &d);
+        ops->layer_norm_backward(exec, dx, dr, dgamma, dbeta, NULL, c.weights, NULL, c.beside, sum, stats, c.gamma, c.rows, c.C,
+                                 &d);
         check_gradient("block_end dx", block_loss, &c, c.x, dx, n);
         check_gradient("block_end dr", block_loss, &c, c.r, dr, n);
         check_gradient("block_end dgamma", block_loss, &c, c.gamma, dgamma, C);
@@ -269,7 +272,7 @@ START_TEST(block_end)
 }
 END_TEST
 
-/* ---- convolution ------------------------------------------------------------------------------------------------------------ */
+/* ---- convolution ----------------------------------------------------------------------------------------------------------- */
 
 static const int offsets[] = {0, 5, 5, 6, 13}; // four utterances, one of them empty
 enum { B = 4, ROWS = 13 };
@@ -310,7 +313,7 @@ START_TEST(conv)
 }
 END_TEST
 
-/* ---- attention -------------------------------------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct attention_case {
     int H, E, causal;
@@ -364,7 +367,7 @@ START_TEST(attention_by_hand)
 }
 END_TEST
 
-/* ---- attention that forgets -------------------------------------------------------------------------------------------------- */
+/* ---- attention that forgets ------------------------------------------------------------------------------------------------ */
 
 typedef struct decayed_case {
     int H, E, constant;
@@ -432,7 +435,7 @@ START_TEST(decayed_attention_by_hand)
 }
 END_TEST
 
-/* ---- CTC through log_softmax ------------------------------------------------------------------------------------------------ */
+/* ---- CTC through log_softmax ----------------------------------------------------------------------------------------------- */
 
 enum { V = 4 };
 
@@ -465,7 +468,7 @@ START_TEST(ctc)
 }
 END_TEST
 
-/* ---- softmax ---------------------------------------------------------------------------------------------------------------- */
+/* ---- softmax --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct softmax_case {
     double *logits, *weights;
@@ -492,7 +495,7 @@ START_TEST(softmax_rows)
 }
 END_TEST
 
-/* ---- label smoothing, beside a loss that is a weighted sum of logp ----------------------------------------------------------- */
+/* ---- label smoothing, beside a loss that is a weighted sum of logp --------------------------------------------------------- */
 
 enum { SMOOTHED = 20 }; // per cent
 
@@ -524,7 +527,7 @@ START_TEST(label_smoothing)
 }
 END_TEST
 
-/* ---- cross entropy through log_softmax --------------------------------------------------------------------------------------- */
+/* ---- cross entropy through log_softmax ------------------------------------------------------------------------------------- */
 
 typedef struct entropy_case {
     double *logits;

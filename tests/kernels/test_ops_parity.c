@@ -5,7 +5,8 @@
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};
 
-// A sanitizer runs the cases once, with three threads: another number could differ only in bits, which the release build compares.
+// A sanitizer runs the cases once, with three threads: another number could differ only in bits,
+// which the release build compares.
 enum { ALL_SHAPES = !TEST_ASAN };
 
 static const ops_options plain = {.n_threads = 1, .tolerance = 1, .bit_exact = 1};

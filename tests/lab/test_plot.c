@@ -43,8 +43,8 @@ START_TEST(steps)
             for (int j = 0; j < 8; j++) {
                 a = (lin_plot_axis){.from = bad[i], .to = bad[j], .log = logs[l]};
                 lin_plot_fit(&a, 5);
-                ck_assert_msg(a.from < a.to && isfinite(a.from) && isfinite(a.to) && (!a.log || a.from > 0), "%g %g, log %d: %g %g",
-                              bad[i], bad[j], a.log, a.from, a.to);
+                ck_assert_msg(a.from < a.to && isfinite(a.from) && isfinite(a.to) && (!a.log || a.from > 0),
+                              "%g %g, log %d: %g %g", bad[i], bad[j], a.log, a.from, a.to);
             }
 }
 END_TEST
@@ -84,7 +84,8 @@ START_TEST(a_chart)
     static const char *const parts[] = {">A &amp; B</text>",   ">note</text>", ">N (frames)</text>", ">ms</text>",
                                         ">a &lt;b&gt;</text>", ">512</text>",  ">1,024</text>",      ">65,536</text>",
                                         ">100</text>",         "</svg>\n"};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) ck_assert_msg(strstr(out.data, parts[i]) != NULL, "no %s", parts[i]);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        ck_assert_msg(strstr(out.data, parts[i]) != NULL, "no %s", parts[i]);
     ck_assert_int_eq(count(out.data, "<polyline"), 2);
     ck_assert_int_eq(count(out.data, "<circle"), 4); // three points and the key
     lin_buffer_free(&out);

@@ -50,7 +50,8 @@ START_TEST(test_frequencies)
         }
         for (int w = 0; w < 6; w++) {
             const double p = (of ? after_b : after_a)[w], off = count[w] - N * p, allowed = 5 * sqrt(N * p * (1 - p));
-            ck_assert_msg(fabs(off) <= allowed, "behind %s: %s came %d times, expected %.0f", words[of], words[w], count[w], N * p);
+            ck_assert_msg(fabs(off) <= allowed, "behind %s: %s came %d times, expected %.0f", words[of], words[w], count[w],
+                          N * p);
         }
     }
     lin_ngram_sampler_destroy(sampler);

@@ -42,7 +42,8 @@ lin_ngram *model_parse(const model *m);
 
 int word_in(const lin_ngram *lm, const model *m, int w);
 
-/* A random walk through the model: every score of lm equals that of the list, within `tolerance` (natural logarithm) per score. */
+/* A random walk through the model: every score of lm equals that of the list,
+ * within `tolerance` (natural logarithm) per score. */
 void walk_compare(const lin_ngram *lm, model *m, int steps, double tolerance);
 
 #endif

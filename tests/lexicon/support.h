@@ -14,39 +14,39 @@
 
 // Runs `call` (a lin_status) with the first, second, ... allocation failing until it succeeds. Each failed call must return
 // LIN_NO_MEMORY and leak nothing. `undo` runs after the success.
-#define FAIL_EVERY_ALLOCATION(call, undo)                                                                                          \
-    do {                                                                                                                           \
-        unsigned long live_ = lin_memory_live(), k_ = 0;                                                                           \
-        for (lin_status status_ = LIN_NO_MEMORY; status_ != LIN_OK;) {                                                             \
-            lin_memory_fail_at(++k_);                                                                                              \
-            status_ = (call);                                                                                                      \
-            lin_memory_fail_at(0);                                                                                                 \
-            ck_assert_msg(status_ == LIN_OK || status_ == LIN_NO_MEMORY, "allocation %lu failed: %s", k_,                          \
-                          lin_status_name(status_));                                                                               \
-            if (status_ != LIN_OK) ck_assert_msg(lin_memory_live() == live_, "allocation %lu failed and left a block", k_);        \
-        }                                                                                                                          \
-        ck_assert_msg(k_ > 1, "nothing was allocated");                                                                            \
-        undo;                                                                                                                      \
-        ck_assert_uint_eq(lin_memory_live(), live_);                                                                               \
+#define FAIL_EVERY_ALLOCATION(call, undo)                                                                                        \
+    do {                                                                                                                         \
+        unsigned long live_ = lin_memory_live(), k_ = 0;                                                                         \
+        for (lin_status status_ = LIN_NO_MEMORY; status_ != LIN_OK;) {                                                           \
+            lin_memory_fail_at(++k_);                                                                                            \
+            status_ = (call);                                                                                                    \
+            lin_memory_fail_at(0);                                                                                               \
+            ck_assert_msg(status_ == LIN_OK || status_ == LIN_NO_MEMORY, "allocation %lu failed: %s", k_,                        \
+                          lin_status_name(status_));                                                                             \
+            if (status_ != LIN_OK) ck_assert_msg(lin_memory_live() == live_, "allocation %lu failed and left a block", k_);      \
+        }                                                                                                                        \
+        ck_assert_msg(k_ > 1, "nothing was allocated");                                                                          \
+        undo;                                                                                                                    \
+        ck_assert_uint_eq(lin_memory_live(), live_);                                                                             \
     } while (0)
 
-#define OK(call)                                                                                                                   \
-    do {                                                                                                                           \
-        lin_error err = {0};                                                                                                       \
-        lin_status status_ = (call);                                                                                               \
-        ck_assert_msg(status_ == LIN_OK, "%s: %s", lin_status_name(status_), err.message);                                         \
+#define OK(call)                                                                                                                 \
+    do {                                                                                                                         \
+        lin_error err = {0};                                                                                                     \
+        lin_status status_ = (call);                                                                                             \
+        ck_assert_msg(status_ == LIN_OK, "%s: %s", lin_status_name(status_), err.message);                                       \
     } while (0)
 
 // The call fails with this status; its message contains this text, is one line and has no full stop.
-#define FAILS(call, want, text)                                                                                                    \
-    do {                                                                                                                           \
-        lin_error err = {0};                                                                                                       \
-        unsigned long live_ = lin_memory_live();                                                                                   \
-        lin_status status_ = (call);                                                                                               \
-        ck_assert_msg(status_ == (want), "%s instead of %s: %s", lin_status_name(status_), lin_status_name(want), err.message);    \
-        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                                \
-        ck_assert_msg(!strpbrk(err.message, "\n\r\x1b") && err.message[strlen(err.message) - 1] != '.', "'%s'", err.message);      \
-        ck_assert_uint_eq(lin_memory_live(), live_);                                                                               \
+#define FAILS(call, want, text)                                                                                                  \
+    do {                                                                                                                         \
+        lin_error err = {0};                                                                                                     \
+        unsigned long live_ = lin_memory_live();                                                                                 \
+        lin_status status_ = (call);                                                                                             \
+        ck_assert_msg(status_ == (want), "%s instead of %s: %s", lin_status_name(status_), lin_status_name(want), err.message);  \
+        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                              \
+        ck_assert_msg(!strpbrk(err.message, "\n\r\x1b") && err.message[strlen(err.message) - 1] != '.', "'%s'", err.message);    \
+        ck_assert_uint_eq(lin_memory_live(), live_);                                                                             \
     } while (0)
 
 SUPPORT const char small_dictionary[] = ";;; a comment\n"

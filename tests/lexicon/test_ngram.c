@@ -13,7 +13,7 @@ static lin_ngram *parse(const char *text)
     return lm;
 }
 
-// ---- random models --------------------------------------------------------------------------------------------------------------
+/* ---- random models --------------------------------------------------------------------------------------------------------- */
 
 START_TEST(scores_are_those_of_the_definition)
 {
@@ -90,7 +90,7 @@ START_TEST(probabilities_sum_to_one_where_they_should)
 }
 END_TEST
 
-// ---- KenLM ----------------------------------------------------------------------------------------------------------------------
+/* ---- KenLM ----------------------------------------------------------------------------------------------------------------- */
 
 // tests/golden/ngram_scores.txt: "FILE WORD..." and below it the log10 of each word and of </s>, by KenLM.
 START_TEST(scores_are_those_of_kenlm)
@@ -137,11 +137,12 @@ START_TEST(scores_are_those_of_kenlm)
 }
 END_TEST
 
-// ---- words and odd models -------------------------------------------------------------------------------------------------------
+/* ---- words and odd models -------------------------------------------------------------------------------------------------- */
 
 START_TEST(words)
 {
-    lin_ngram *lm = parse("\\data\\\nngram 1=6\n\\1-grams:\n-1 to\n-1 tomato\n-1 \xC3\xA9t\xC3\xA9\n-1 T\n-1 tom\n-1 '\n\\end\\\n");
+    lin_ngram *lm =
+        parse("\\data\\\nngram 1=6\n\\1-grams:\n-1 to\n-1 tomato\n-1 \xC3\xA9t\xC3\xA9\n-1 T\n-1 tom\n-1 '\n\\end\\\n");
     const char *const in_order[] = {"'", "T", "to", "tom", "tomato", "\xC3\xA9t\xC3\xA9"};
     ck_assert_int_eq(lin_ngram_words(lm), 6);
     for (int i = 0; i < 6; i++) {

@@ -2,7 +2,7 @@
 #include <locale.h>
 
 #include "base/textfile.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 #include "tests/lexicon/random_model.h"
 
 static void teardown(void) { ck_assert_uint_eq(lin_memory_live(), 0); }
@@ -15,7 +15,7 @@ static lin_status parse(const char *text, lin_ngram **lm, lin_error *err)
 // Line 1 is \data\, 5 the heading of the 1-grams, 6 and 7 "a" and "b", 8 that of the 2-grams, 9 "a b".
 static const char good[] = "\\data\\\nngram 1=2\nngram 2=1\n\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n\\end\\\n";
 
-// ---- refused --------------------------------------------------------------------------------------------------------------------
+/* ---- refused --------------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *from, *to; // changed in the good text
@@ -147,7 +147,7 @@ START_TEST(cut_anywhere)
 }
 END_TEST
 
-// ---- unusual but valid ----------------------------------------------------------------------------------------------------------
+/* ---- unusual but valid ----------------------------------------------------------------------------------------------------- */
 
 static void says(const char *text, const char *word, double logp10)
 {
@@ -197,7 +197,7 @@ START_TEST(odd_but_good)
 }
 END_TEST
 
-// ---- written and read -----------------------------------------------------------------------------------------------------------
+/* ---- written and read ------------------------------------------------------------------------------------------------------ */
 
 static char *written(const lin_ngram *lm, size_t *n)
 {

@@ -5,7 +5,7 @@
 
 #include "base/map.h"
 #include "learn/ngram_draft.h"
-#include "lexicon/ngram_internal.h"
+#include "lexicon/ngram_block.h"
 #include "tests/lexicon/random_model.h"
 
 static char folder[256], path[300];
@@ -22,7 +22,7 @@ static void teardown(void)
     ck_assert_uint_eq(lin_memory_live(), 0);
 }
 
-// ---- files ----------------------------------------------------------------------------------------------------------------------
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(written_and_mapped)
 {
@@ -99,7 +99,8 @@ START_TEST(every_wrapping)
     } contents[] = {{text, n}, {lm->bytes, lm->size}};
     for (int i = 0; i < 2; i++) {
         gzFile file = gzopen(path, "wb");
-        ck_assert(file && gzwrite(file, contents[i].bytes, (unsigned)contents[i].n) == (int)contents[i].n && gzclose(file) == Z_OK);
+        ck_assert(file && gzwrite(file, contents[i].bytes, (unsigned)contents[i].n) == (int)contents[i].n &&
+                  gzclose(file) == Z_OK);
         OK(lin_ngram_open(path, &other, &err));
         ck_assert_uint_eq(lin_ngram_fingerprint(other), lin_ngram_fingerprint(lm));
         lin_ngram_destroy(other);
@@ -125,7 +126,7 @@ START_TEST(every_wrapping)
 }
 END_TEST
 
-// ---- damage ---------------------------------------------------------------------------------------------------------------------
+/* ---- damage ---------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(cut_and_flipped)
 {
@@ -226,7 +227,7 @@ START_TEST(deceit)
 }
 END_TEST
 
-// ---- code books -----------------------------------------------------------------------------------------------------------------
+/* ---- code books ------------------------------------------------------------------------------------------------------------ */
 
 static float unigram_of(int w) { return (float)((w ? -2.5 - w * 0.001 : LIN_NGRAM_NEVER) * log(10)); }
 

@@ -40,10 +40,13 @@ static const char *const table[][2] = {
     {"a thousand and one", "1,001"}, {"a million and a half", "a million and a half"},
     {"twenty one thousand three hundred and forty", "21,340"}, {"five hundred and twelve thousand", "512,000"},
     // small numbers and words that only look like numbers
-    {"one", "one"}, {"nine men", "nine men"}, {"zero", "zero"}, {"a hundred", "a hundred"}, {"hundreds of men", "hundreds of men"},
+    {"one", "one"}, {"nine men", "nine men"}, {"zero", "zero"}, {"a hundred", "a hundred"},
+    {"hundreds of men", "hundreds of men"},
     {"a thousand", "a thousand"}, {"and", "and"}, {"the point is", "the point is"}, {"half past ten", "half past 10"},
-    {"one third", "one third"}, {"two thirds", "two thirds"}, {"i am", "i am"}, {"a dollar", "a dollar"}, {"one by one", "one by one"},
-    {"per cent", "per cent"}, {"oh no", "oh no"}, {"a penny", "a penny"}, {"one two", "one two"}, {"seven and twenty", "seven and 20"},
+    {"one third", "one third"}, {"two thirds", "two thirds"}, {"i am", "i am"}, {"a dollar", "a dollar"},
+    {"one by one", "one by one"},
+    {"per cent", "per cent"}, {"oh no", "oh no"}, {"a penny", "a penny"}, {"one two", "one two"},
+    {"seven and twenty", "seven and 20"},
     // ordinals
     {"first", "first"}, {"the ninth", "the ninth"}, {"tenth", "10th"}, {"twenty first", "21st"}, {"thirty second", "32nd"},
     {"forty third", "43rd"}, {"eleventh", "11th"}, {"twelfth", "12th"}, {"hundred", "hundred"}, {"two hundredth", "200th"},
@@ -51,7 +54,8 @@ static const char *const table[][2] = {
     {"the twenty first century", "the 21st century"}, {"twentieth", "20th"},
     // years
     {"nineteen eighty four", "1984"}, {"eighteen fifteen", "1815"}, {"nineteen oh five", "1905"}, {"twenty twenty", "2020"},
-    {"ten sixty six", "1066"}, {"nineteen hundred", "1900"}, {"eighteen hundred and twelve", "1812"}, {"two thousand and five", "2005"},
+    {"ten sixty six", "1066"}, {"nineteen hundred", "1900"}, {"eighteen hundred and twelve", "1812"},
+    {"two thousand and five", "2005"},
     {"two thousand nineteen", "2019"}, {"two thousand", "2,000"}, {"nineteen eighties", "1980s"}, {"eighteen hundreds", "1800s"},
     // decimals
     {"three point one four", "3.14"}, {"zero point five", "0.5"}, {"twenty three point oh five", "23.05"},
@@ -59,9 +63,11 @@ static const char *const table[][2] = {
     // percent and money
     {"five percent", "5%"}, {"twenty five per cent", "25%"}, {"zero point five percent", "0.5%"}, {"one dollar", "$1"},
     {"five dollars", "$5"}, {"two dollars and fifty cents", "$2.50"}, {"two dollars fifty", "$2.50"},
-    {"ten dollars and five cents", "$10.05"}, {"fifty cents", "50 cents"}, {"five cents", "5 cents"}, {"two million dollars", "$2 million"},
+    {"ten dollars and five cents", "$10.05"}, {"fifty cents", "50 cents"}, {"five cents", "5 cents"},
+    {"two million dollars", "$2 million"},
     {"two point five million dollars", "$2.5 million"}, {"three thousand dollars", "$3,000"}, {"twenty pounds", "\xC2\xA3" "20"},
-    {"two pounds fifty pence", "\xC2\xA3" "2.50"}, {"ten pounds of flour", "10 pounds of flour"}, {"eleven euros", "\xE2\x82\xAC" "11"},
+    {"two pounds fifty pence", "\xC2\xA3" "2.50"}, {"ten pounds of flour", "10 pounds of flour"},
+    {"eleven euros", "\xE2\x82\xAC" "11"},
     {"five dollars and a half", "$5 and a half"}, {"six dollars and twenty men", "$6 and 20 men"},
     // times
     {"ten thirty am", "10:30 am"}, {"five pm", "5 pm"}, {"ten oh five p m", "10:05 pm"}, {"twelve fifteen", "12:15"},
@@ -81,13 +87,15 @@ START_TEST(tables)
 }
 END_TEST
 
-static const char *const ones[] = {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"};
+static const char *const ones[] = {"zero",     "one",     "two",     "three",     "four",     "five",    "six",
+                                   "seven",    "eight",   "nine",    "ten",       "eleven",   "twelve",  "thirteen",
+                                   "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"};
 static const char *const tens[] = {"", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"};
 
 static void spell(lin_buffer *out, long long n, int with_and)
 {
-    static const struct { long long value; const char *word; } scales[] = {{1000000000, "billion"}, {1000000, "million"}, {1000, "thousand"}, {100, "hundred"}};
+    static const struct { long long value; const char *word; } scales[] =
+        {{1000000000, "billion"}, {1000000, "million"}, {1000, "thousand"}, {100, "hundred"}};
     for (int i = 0; i < 4; i++) {
         const long long rest = n % scales[i].value;
         if (n < scales[i].value) continue;
@@ -119,7 +127,8 @@ START_TEST(round_trips)
             spell(&words, n, with_and);
             if (n > 2000 && n < 2100) lin_buffer_integer(&want, n); // a year
             else group(&want, n);
-            ck_assert_msg(strcmp(digits_of(words.data), want.data) == 0, "'%s' is %s, not %s", words.data, digits_of(words.data), want.data);
+            ck_assert_msg(strcmp(digits_of(words.data), want.data) == 0, "'%s' is %s, not %s", words.data, digits_of(words.data),
+                          want.data);
         }
     }
     lin_buffer_free(&words);

@@ -100,12 +100,16 @@ START_TEST(ipa_is_read)
         ck_assert_str_eq(lin_phones_cmu(p, i), lin_phones_name(p, i));
     }
     static const char *const cases[][2] = {
-        {"ah0", "AH0"}, {"Ow1", "OW1"}, {"hh", "HH"}, {"hʌloʊ", "HH AH L OW"}, {"həˈloʊ", "HH AH L OW1"}, {"ˈt͡ʃɪəɹ", "CH IH1 AH R"},
-        {"t͜ʃ", "CH"}, {"ʧ", "CH"}, {"d͡ʒ", "JH"}, {"ʤ", "JH"}, {"g", "G"}, {"ɡ", "G"}, {"r", "R"}, {"ɹ", "R"}, {"ɚ", "ER"}, {"ɝ", "ER"},
-        {"ɜː", "ER"}, {"ə˞", "ER"}, {"iː", "IY"}, {"uˑ", "UW"}, {"kʰ", "K"}, {"tʲ", "T"}, {"t̪", "T"}, {"aɪ̯", "AY"}, {"aj", "AY"}, {"ɾ", "T"},
+        {"ah0", "AH0"}, {"Ow1", "OW1"}, {"hh", "HH"}, {"hʌloʊ", "HH AH L OW"}, {"həˈloʊ", "HH AH L OW1"},
+        {"ˈt͡ʃɪəɹ", "CH IH1 AH R"},
+        {"t͜ʃ", "CH"}, {"ʧ", "CH"}, {"d͡ʒ", "JH"}, {"ʤ", "JH"}, {"g", "G"}, {"ɡ", "G"}, {"r", "R"}, {"ɹ", "R"}, {"ɚ", "ER"},
+        {"ɝ", "ER"},
+        {"ɜː", "ER"}, {"ə˞", "ER"}, {"iː", "IY"}, {"uˑ", "UW"}, {"kʰ", "K"}, {"tʲ", "T"}, {"t̪", "T"}, {"aɪ̯", "AY"},
+        {"aj", "AY"}, {"ɾ", "T"},
         {"bʌtn̩", "B AH T AH N"}, {"ˈɹɪðm̩", "R IH1 DH AH M"}, {"ˌʌn.ˈdu", "AH2 N D UW1"}, {"ɫ̩", "AH L"}, {"'hæt", "HH AE1 T"},
         {"\u1EBD", "EH"}, {"e\u0303", "EH"}, {"\u00E7", "HH"}, {"əʊ", "OW"}, {"e", "EH"}, {"ˈˌɑ", "AA2"},
-        {"", ""}, {"hat", ""}, {"world", ""}, {"ˈ", ""}, {"qʌ", ""}, {"AH3", ""}, {"<blank>", ""}, {"ʌ<", ""}, {"\xCA", ""}, {"̩", ""}};
+        {"", ""}, {"hat", ""}, {"world", ""}, {"ˈ", ""}, {"qʌ", ""}, {"AH3", ""}, {"<blank>", ""}, {"ʌ<", ""}, {"\xCA", ""},
+        {"̩", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) ck_assert_str_eq(read_as(p, cases[i][0]), cases[i][1]);
     char many[600] = "";
     for (int i = 0; i < 65; i++) strcat(many, "ʌ");
@@ -118,7 +122,8 @@ START_TEST(ipa_is_read)
     ck_assert_int_eq(mark, 1);
     ck_assert_int_eq(lin_phones_read(p, "oʊ", strlen("oʊ"), one, 2, &mark), 1);
     ck_assert(one[0].stress == 1 && mark == 0);
-    ck_assert(lin_phones_is_vowel(p, 1) && !lin_phones_is_vowel(p, 39) && !lin_phones_is_vowel(p, 0) && !lin_phones_is_vowel(p, 40));
+    ck_assert(lin_phones_is_vowel(p, 1) && !lin_phones_is_vowel(p, 39) && !lin_phones_is_vowel(p, 0) &&
+              !lin_phones_is_vowel(p, 40));
     lin_phones_destroy(p);
 }
 END_TEST

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "learn/punctuation_learn.h"
 #include "lexicon/prose.h"
-#include "lexicon/punctuation_internal.h"
+#include "lexicon/punctuation_model.h"
 #include "lexicon/readable.h"
 #include "tests/lexicon/support.h"
 
@@ -81,7 +81,8 @@ static lin_buffer book(void)
     return text;
 }
 
-static const lin_punctuation_learn_options small = {.mark_slots = 2000, .capital_slots = 1000, .bits = 16, .passes = 3, .rate = 0.2};
+static const lin_punctuation_learn_options small = {
+    .mark_slots = 2000, .capital_slots = 1000, .bits = 16, .passes = 3, .rate = 0.2};
 
 static lin_punctuation *model(void)
 {
@@ -121,7 +122,8 @@ static const char *readable_of(const lin_punctuation *p, const char *text, int e
 }
 
 static const char *const readable_table[][2] = {
-    {"he went to london and she stayed at home what did he want", "He went to London, and she stayed at home. What did he want? "},
+    {"he went to london and she stayed at home what did he want",
+     "He went to London, and she stayed at home. What did he want? "},
     {"what did she say she saw london", "What did she say? She saw London. "},
     {"i saw twenty three dogs", "I saw 23 dogs. "},
     {"nineteen eighty four", "1984. "},
@@ -173,7 +175,8 @@ START_TEST(numbers_in_pieces)
 {
     lin_punctuation *p = model();
     char all[256];
-    snprintf(all, sizeof all, "%s", readable_of(p, "at five thirty he went one twenty five and two hundred and six dogs", 100, 0.1));
+    snprintf(all, sizeof all, "%s",
+             readable_of(p, "at five thirty he went one twenty five and two hundred and six dogs", 100, 0.1));
     ck_assert_ptr_nonnull(strstr(all, "At 5:30 "));
     ck_assert_ptr_nonnull(strstr(all, "one twenty five"));
     ck_assert_ptr_nonnull(strstr(all, "206 dogs"));
@@ -224,7 +227,8 @@ START_TEST(damaged)
         ck_assert_ptr_null(q);
         file.data[i] = (char)(file.data[i] ^ 4);
     }
-    for (size_t n = 0; n < file.n; n += n < 100 ? 1 : 331) ck_assert(lin_punctuation_parse(file.data, n, "short", &q, &why) == LIN_FORMAT);
+    for (size_t n = 0; n < file.n; n += n < 100 ? 1 : 331)
+        ck_assert(lin_punctuation_parse(file.data, n, "short", &q, &why) == LIN_FORMAT);
     lin_buffer_free(&file);
     lin_punctuation_destroy(p);
 }

@@ -214,10 +214,12 @@ END_TEST
 
 START_TEST(marks_are_no_words)
 {
-    static const char *const marks[] = {"[laughs]", "<noise>", "(coughs)", "(laughing)", "(clears throat)", "{sigh}", "*Laughter*",
-                                        "&=laughs", "[\xE7\xAC\x91]", "[00:01:12]", "<unk>", "(Music, loud)", "[he said (so)]"};
+    static const char *const marks[] = {"[laughs]", "<noise>",       "(coughs)",      "(laughing)",     "(clears throat)",
+                                        "{sigh}",   "*Laughter*",    "&=laughs",      "[\xE7\xAC\x91]", "[00:01:12]",
+                                        "<unk>",    "(Music, loud)", "[he said (so)]"};
     static const char *const others[] = {"", "(you)", "(or so I think)", "[", "[]", "[no end", "[line\nend]",
-                                         "(coughs and then it goes on)", "(noisome)", "*really*", "& x", "&=", "a[b]", "[a [b]", "(music2)", "<<a>"};
+                                         "(coughs and then it goes on)", "(noisome)", "*really*", "& x", "&=", "a[b]", "[a [b]",
+                                         "(music2)", "<<a>"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         char more[64];
         snprintf(more, sizeof more, "%s) x]", marks[i]);
@@ -347,7 +349,7 @@ static lin_status whole(lin_g2p *g)
         used += (size_t)sprintf(text + used, "hello cats cat-%.*ss ", 1 + i % 26, "bcdfghjklmnpqrstvwxzbcdfgh");
     }
     lin_status status = lin_transcriber_create(phones, dictionary, g, &t, NULL);
-    if (status) return status;
+    if (status != LIN_OK) return status;
     status = lin_transcriber_line(t, text, used, &labels, &n, NULL);
     if (status == LIN_UNSUPPORTED) status = LIN_OK; // reached the words that need the rules
     lin_transcriber_destroy(t);

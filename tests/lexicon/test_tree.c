@@ -203,7 +203,8 @@ START_TEST(test_bad)
     lin_dictionary *d;
     OK(lin_phones_create(NULL, &phones, &err));
     FAILS(lin_dictionary_parse("a AH\nb\n", 7, "x.dict", phones, NULL, &d, &err), LIN_FORMAT, "x.dict:2: 'b' has no phones");
-    FAILS(lin_dictionary_parse("a AH\nb QQ\n", 10, "x.dict", phones, NULL, &d, &err), LIN_FORMAT, "x.dict:2: 'QQ' is not a phone");
+    FAILS(lin_dictionary_parse("a AH\nb QQ\n", 10, "x.dict", phones, NULL, &d, &err), LIN_FORMAT,
+          "x.dict:2: 'QQ' is not a phone");
     lin_phones_destroy(phones);
 }
 END_TEST
@@ -338,7 +339,8 @@ START_TEST(test_forged)
             const uint32_t kind = lin_random_below(seed, 3 * k + 1, 4);
             uint32_t value;
             memcpy(&value, bytes + at, 4);
-            value = kind == 0 ? value + 1 : kind == 1 ? value - 1 : kind == 2 ? UINT32_MAX : lin_random_below(seed, 3 * k + 2, 1000);
+            value = kind == 0 ? value + 1 : kind == 1 ? value - 1 : kind == 2 ? UINT32_MAX
+                    : lin_random_below(seed, 3 * k + 2, 1000);
             memcpy(bytes + at, &value, 4);
         }
         const uint64_t sum = lin_tree_sum(bytes, n);
@@ -373,7 +375,8 @@ static lin_status open_forged(unsigned char *bytes, size_t n, int V, const lin_n
     return status;
 }
 
-// Every number of the header, and of an end and a node, is checked against the rest of the file, the phones and the language model.
+// Every number of the header, and of an end and a node, is checked against the rest of the file,
+// the phones and the language model.
 START_TEST(test_forged_numbers)
 {
     static const struct {
@@ -424,7 +427,8 @@ START_TEST(test_forged_numbers)
         size_t at;
         int32_t value;
     } wrong[] = {{ends + 4, lin_ngram_words(lm)}, {ends + 4, -2}, {ends, lin_tree_words(t)},
-                 {nodes + 16 + 12, V}, {nodes + 16 + 12, 0}, {nodes + 16 + 8, 0x7fc00000}, {nodes + 16 + 8, 0x7f800000}, {nodes + 16 + 8, -8388608}, {nodes + 16 + 4, 1}};
+                 {nodes + 16 + 12, V}, {nodes + 16 + 12, 0}, {nodes + 16 + 8, 0x7fc00000}, {nodes + 16 + 8, 0x7f800000},
+                 {nodes + 16 + 8, -8388608}, {nodes + 16 + 4, 1}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         int32_t value;
         memcpy(&value, bytes + wrong[i].at, 4);

@@ -17,9 +17,11 @@ void api_setup(void)
         double buzz = 0;
         for (int h = 1; h * pitch < 3500 && within < 25600; h++) {
             const double hz = h * pitch;
-            buzz += (exp(-pow((hz - f1) / 120, 2)) + 0.6 * exp(-pow((hz - f2) / 160, 2)) + 0.01) * sin(6.283185307179586 * hz * at);
+            buzz +=
+                (exp(-pow((hz - f1) / 120, 2)) + 0.6 * exp(-pow((hz - f2) / 160, 2)) + 0.01) * sin(6.283185307179586 * hz * at);
         }
-        const double noise = lin_random_uniform(5, (uint64_t)t) - 0.5, before = t ? lin_random_uniform(5, (uint64_t)t - 1) - 0.5 : 0;
+        const double noise = lin_random_uniform(5, (uint64_t)t) - 0.5,
+                     before = t ? lin_random_uniform(5, (uint64_t)t - 1) - 0.5 : 0;
         const int hiss = within < 25600 && vowel % 4 == 0;
         sound_16[t] = (int16_t)lrint(3000 * buzz * (vowel % 4 != 0) + 2000 * (noise - before) * hiss + 130 * noise);
         sound[t] = (float)sound_16[t] / 32768;

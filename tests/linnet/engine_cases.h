@@ -21,7 +21,7 @@ enum { D = 8, V = 5, MOST_EVENTS = 4000, RATE = 16000 };
         test_require((call) == LIN_OK, "%s: %s", #call, ok_err.message);       \
     } while (0)
 
-/* ---- a model, sound, and what comes of it without an engine ----------------------------------------------------------------- */
+/* ---- a model, sound, and what comes of it without an engine ---------------------------------------------------------------- */
 
 /* The judge is on the CPU. Where the engine is elsewhere, confidences may differ by so much. */
 static lin_encoder *judge;
@@ -218,7 +218,7 @@ static inline void compare(const char *what, const notes *got, const notes *want
     test_require(got->n == want->n, "%s: %d events, expected %d", what, got->n, want->n);
 }
 
-/* ---- streams pushed from several threads ------------------------------------------------------------------------------------ */
+/* ---- streams pushed from several threads ----------------------------------------------------------------------------------- */
 
 enum { N = 12, PRODUCERS = 3 };
 

@@ -15,10 +15,10 @@ static lin_recognizer recognizer;
 static float *features; // [n_features, D]
 static int n_features, D;
 
-#define require_ok(call)                                                                                                           \
-    do {                                                                                                                           \
-        const lin_status done = (call);                                                                                            \
-        ck_assert_msg(done == LIN_OK, "%s: %s", lin_status_name(done), err.message);                                               \
+#define require_ok(call)                                                                                                         \
+    do {                                                                                                                         \
+        const lin_status done = (call);                                                                                          \
+        ck_assert_msg(done == LIN_OK, "%s: %s", lin_status_name(done), err.message);                                             \
     } while (0)
 
 // 1.6 s of vowels and hisses, then 1.2 s of faint noise, three times.
@@ -33,8 +33,10 @@ static void make_sound(float *x)
             const double hz = h * pitch, a = exp(-pow((hz - f1) / 120, 2)) + 0.6 * exp(-pow((hz - f2) / 160, 2)) + 0.01;
             buzz += a * sin(6.283185307179586 * hz * at);
         }
-        const double noise = lin_random_uniform(5, (uint64_t)t) - 0.5, before = t ? lin_random_uniform(5, (uint64_t)t - 1) - 0.5 : 0;
-        x[t] = (float)(0.12 * buzz * (vowel % 4 != 0) + 0.06 * (noise - before) * (within < 25600 && vowel % 4 == 0) + 0.004 * noise);
+        const double noise = lin_random_uniform(5, (uint64_t)t) - 0.5,
+                     before = t ? lin_random_uniform(5, (uint64_t)t - 1) - 0.5 : 0;
+        x[t] = (float)(0.12 * buzz * (vowel % 4 != 0) + 0.06 * (noise - before) * (within < 25600 && vowel % 4 == 0) +
+                       0.004 * noise);
     }
 }
 

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "tests/linnet/api_sound.h"
 
-// ---- sessions -------------------------------------------------------------------------------------------------------------------
+/* ---- sessions -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct transcript {
     char text[4096]; // of utterances that ended, a line each
@@ -241,7 +241,7 @@ START_TEST(nothing_is_allocated_while_sound_streams)
 }
 END_TEST
 
-// ---- engines --------------------------------------------------------------------------------------------------------------------
+/* ---- engines --------------------------------------------------------------------------------------------------------------- */
 
 enum { STREAMS = 6 };
 
@@ -316,7 +316,8 @@ START_TEST(engines)
     }
     linnet_engine_stats stats = {.size = sizeof stats};
     require_ok(linnet_engine_measure(e, &stats, &err));
-    ck_assert(stats.open == STREAMS && stats.streams == STREAMS && stats.stream_bytes > 1000 && stats.lost == 0 && stats.missed == 0);
+    ck_assert(stats.open == STREAMS && stats.streams == STREAMS && stats.stream_bytes > 1000 && stats.lost == 0 &&
+              stats.missed == 0);
     stats.size = 0;
     require_fails(LINNET_INVALID, linnet_engine_measure(e, &stats, &err));
     // What fits the queue now is taken.
@@ -473,7 +474,7 @@ START_TEST(engine_with_a_callback)
 }
 END_TEST
 
-// ---- memory ---------------------------------------------------------------------------------------------------------------------
+/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
 
 static linnet_status whole_path(linnet_decoder *d)
 {
@@ -481,8 +482,8 @@ static linnet_status whole_path(linnet_decoder *d)
     linnet_result *r = NULL, *copy = NULL;
     char *text = NULL;
     linnet_status status = linnet_decode(model, &s, d, &r, &err);
-    if (!status) status = linnet_result_copy(r, &copy, &err);
-    if (!status) status = linnet_result_format(copy, "json", NULL, &text, NULL, &err);
+    if (status == LINNET_OK) status = linnet_result_copy(r, &copy, &err);
+    if (status == LINNET_OK) status = linnet_result_format(copy, "json", NULL, &text, NULL, &err);
     linnet_free(text);
     linnet_result_destroy(copy);
     linnet_result_destroy(r);
@@ -500,12 +501,12 @@ static linnet_status session_path(linnet_decoder *d)
     o.can_save = 1;
     o.silence_after_s = 0.4;
     linnet_status status = linnet_session_create(model, &o, &s, &err);
-    if (!status) status = linnet_session_push(s, sound, N, &err);
-    while (!status && linnet_session_next(s)) continue;
-    if (!status) status = linnet_session_save(s, &bytes, &n, &err);
-    if (!status) status = linnet_session_load(s, bytes, n, &err);
-    if (!status) status = linnet_session_fork(s, &copy, &err);
-    if (!status) status = linnet_session_finish(copy, &err);
+    if (status == LINNET_OK) status = linnet_session_push(s, sound, N, &err);
+    while (status == LINNET_OK && linnet_session_next(s)) continue;
+    if (status == LINNET_OK) status = linnet_session_save(s, &bytes, &n, &err);
+    if (status == LINNET_OK) status = linnet_session_load(s, bytes, n, &err);
+    if (status == LINNET_OK) status = linnet_session_fork(s, &copy, &err);
+    if (status == LINNET_OK) status = linnet_session_finish(copy, &err);
     linnet_free(bytes);
     linnet_session_destroy(s);
     linnet_session_destroy(copy);

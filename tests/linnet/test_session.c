@@ -1,14 +1,14 @@
-// The growing result: any split of the sound, endpoints that reset and that do not, what is settled stays, look-ahead is not lost.
+// The growing result: any split of the sound, endpoints that reset and that do not, what is settled stays,
+// look-ahead is not lost.
 #include "linnet/session.h"
 
-#include "app/latency.h"
 #include "decoder/greedy.h"
 #include "model/stream.h"
 #include "tests/linnet/session_sound.h"
 
 enum { MOST_PHONES = 400, MOST_ENDS = 512 };
 
-/* ---- what is shown ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------------------------------------- */
 
 typedef struct shown {
     lin_result_phone phones[MOST_PHONES], growing[MOST_PHONES];
@@ -114,8 +114,8 @@ static int decode(int from, int until, lin_result_phone *phones)
     lin_greedy_reset(&greedy, recognizer.V, from / stack, 0);
     require_ok(lin_greedy_push(&greedy, logp, n + more, found, rows, &n_phones, &err));
     lin_greedy_finish(&greedy, found + n_phones, &last);
-    require_ok(lin_result_add_path(&result, &(lin_path){.phones = found, .n_phones = n_phones + last}, recognizer.row_seconds, NULL,
-                                   NULL, &err));
+    require_ok(lin_result_add_path(&result, &(lin_path){.phones = found, .n_phones = n_phones + last}, recognizer.row_seconds,
+                                   NULL, NULL, &err));
     ck_assert_int_lt(result.n_phones, MOST_PHONES);
     if (result.n_phones) memcpy(phones, result.phones, (size_t)result.n_phones * sizeof *phones);
     const int count = result.n_phones;
@@ -127,7 +127,7 @@ static int decode(int from, int until, lin_result_phone *phones)
     return count;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------------------------------------- */
 
 static shown a, b;
 
@@ -191,7 +191,8 @@ START_TEST(with_resets_each_utterance_begins_anew)
         lin_session_destroy(session);
         ck_assert_int_ge(a.ends, 3);
         for (int u = 0; u < a.ends; u++) {
-            // Where utterances without a phone lie between, the beginning is not known: only the rules by length make none unseen.
+            // Where utterances without a phone lie between,
+            // the beginning is not known: only the rules by length make none unseen.
             const double begin = u ? a.ended_at[u - 1] : 0;
             const double length = a.ended_at[u] - begin;
             if (i > 0 && length > longest[i] + 0.001) continue;
@@ -346,24 +347,7 @@ START_TEST(construction_latency)
 }
 END_TEST
 
-START_TEST(latencies)
-{
-    static lin_latency l;
-    ck_assert_double_eq(lin_latency_quantile(&l, 0.5), 0);
-    for (int i = 100; i >= 1; i--) lin_latency_add(&l, i * 0.01 - 0.0005);
-    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.5), 0.5, 1e-9);
-    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.95), 0.95, 1e-9);
-    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.99), 0.99, 1e-9);
-    ck_assert_double_eq_tol(lin_latency_quantile(&l, 1), 0.9995, 1e-9);
-    lin_latency_add(&l, -1);
-    lin_latency_add(&l, 1e9);
-    ck_assert_int_eq((int)l.n, 102);
-    ck_assert_double_eq(lin_latency_quantile(&l, 1), 1e9);
-    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0), 0.001, 1e-9);
-}
-END_TEST
-
-/* ---- sound, saved and forked sessions --------------------------------------------------------------------------------------- */
+/* ---- sound, saved and forked sessions -------------------------------------------------------------------------------------- */
 
 static lin_session_options of_sound(int rate_hz, int channels)
 {
@@ -583,7 +567,6 @@ int main(void)
     tcase_add_test(cases, nothing_is_allocated_on_the_way);
     tcase_add_test(cases, failures);
     tcase_add_test(cases, construction_latency);
-    tcase_add_test(cases, latencies);
     tcase_add_test(cases, sound_gives_what_its_frames_give);
     tcase_add_test(cases, saved_and_loaded);
     tcase_add_test(cases, forked);

@@ -1,16 +1,8 @@
-// States of streams that were forged: every number of a saved session replaced, with a checksum that fits. Loading refuses it, or the
-// session goes on without a step outside its memory, which the address sanitizer would see.
-#include "app/decoding_options.h"
+// States of streams that were forged: every number of a saved session replaced, with a checksum that fits. Loading refuses it, or
+// the session goes on without a step outside its memory, which the address sanitizer would see.
 #include "base/rng.h"
 #include "linnet/session.h"
 #include "tests/linnet/session_sound.h"
-
-typedef struct values {
-    lin_decoding_values decoding;
-} values;
-
-static const lin_option rows[] = {LIN_DECODING_ROWS(values, decoding), {.type = LIN_OPTION_END}};
-static const lin_command command = {.name = "test", .operands = "", .options = rows, .values_size = sizeof(values)};
 
 enum { TRIALS = TEST_ASAN ? 40 : 100, CUT = 30000, MORE = 8000 };
 
@@ -36,22 +28,15 @@ static lin_session *create(const lin_decoding *decoding, double *sum)
     return session;
 }
 
-static void forge(const char *options)
+static void forge(lin_decoding_values values)
 {
-    char text[200], *argv[12];
-    int argc = 0, refused = 0;
-    values v;
-    lin_parsed parsed;
+    int refused = 0;
     lin_decoding decoding;
     lin_error err = {0};
     lin_state good = {0};
     double sum = 0;
     static float sound[SAMPLES];
-    snprintf(text, sizeof text, "%s", options);
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
-    require_ok(lin_options_begin(&command, &v, &parsed, &err));
-    require_ok(lin_options_command_line(&parsed, argc, argv, &err));
-    require_ok(lin_decoding_open(&decoding, &v.decoding, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
+    require_ok(lin_decoding_open(&decoding, &values, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
     make_sound(sound);
     lin_session *session = create(&decoding, &sum);
     require_ok(lin_session_push(session, sound, CUT, &err));
@@ -63,7 +48,8 @@ static void forge(const char *options)
     for (uint64_t trial = 0; trial < TRIALS; trial++) {
         lin_state state = {0}, forged = good;
         memcpy(bytes, good.bytes, good.n);
-        // Small numbers are at the beginning of the header and of each part; most of the rest are samples, scores and the network's sums.
+        // Small numbers are at the beginning of the header and of each part;
+        // most of the rest are samples, scores and the network's sums.
         const int32_t others[] = {0, 1, -1, 2, 1000, 1 << 20, INT32_MAX, INT32_MIN, 0x7fc00000, 0x7f800000};
         const uint32_t kind = lin_random_below(trial, 0, 12);
         size_t at = lin_random_below(trial, 1, (uint32_t)(good.n / 4)) * (size_t)4;
@@ -92,16 +78,15 @@ static void forge(const char *options)
     free(bytes);
     lin_state_free(&good);
     lin_decoding_close(&decoding);
-    lin_options_free(&parsed);
 }
 
-START_TEST(greedy) { forge(""); }
+START_TEST(greedy) { forge((lin_decoding_values){.n_best = 1}); }
 END_TEST
 
-START_TEST(beam) { forge("--beam 8"); }
+START_TEST(beam) { forge((lin_decoding_values){.n_best = 1, .beam = 8}); }
 END_TEST
 
-START_TEST(words) { forge("--words --beam 64"); }
+START_TEST(words) { forge((lin_decoding_values){.n_best = 1, .words = 1, .beam = 64}); }
 END_TEST
 
 int main(void)

@@ -1,6 +1,5 @@
 // The growing result of beams and words: any split of the sound, what is settled stays, endpoints end the search, guesses and
 // incomplete words, alternatives, phrases that change on the way, nothing allocated.
-#include "app/decoding_options.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -20,7 +19,7 @@ static char folder[256], dict[300], arpa[300], phones_arpa[300], list[300], neve
 static float *logp; // [n_rows, V], of all the sound at once
 static int n_rows, V;
 
-/* ---- a lexicon of what is said ---------------------------------------------------------------------------------------------- */
+/* ---- a lexicon of what is said --------------------------------------------------------------------------------------------- */
 
 // The names of the phones first .. first+n-1 that greedy decoding finds.
 static void put_phones(FILE *f, const lin_greedy_phone *phones, int n)
@@ -108,65 +107,32 @@ static void end(void)
     teardown();
 }
 
-/* ---- searches --------------------------------------------------------------------------------------------------------------- */
+/* ---- searches -------------------------------------------------------------------------------------------------------------- */
 
-typedef struct values {
-    lin_decoding_values decoding;
-} values;
-
-static const lin_option rows[] = {LIN_DECODING_ROWS(values, decoding), {.type = LIN_OPTION_END}};
-static const lin_command command = {.name = "test", .operands = "", .options = rows, .values_size = sizeof(values)};
-
-typedef struct opened {
-    values v;
-    lin_parsed parsed;
-    lin_decoding decoding;
-} opened;
-
-static const char *name_of_file(char letter)
+// What is 0 is not given, and has its default. The decoding reads its phrases again: the values stay until the next one.
+static void open_search(lin_decoding *decoding, lin_decoding_values given)
 {
-    switch (letter) {
-    case 'd': return dict;
-    case 'a': return arpa;
-    case 'p': return phones_arpa;
-    case 'n': return never_dict;
-    case 'm': return never_arpa;
-    default: return list;
-    }
-}
-
-// With %d, %a and the like for the names of files.
-static void open_search(opened *o, const char *line)
-{
+    static lin_decoding_values v;
+    v = given;
+    const struct { lin_given which; int is; } fields[] = {
+        {LIN_GIVEN_BEAM, v.beam != 0}, {LIN_GIVEN_SCORE, v.beam_score != 0}, {LIN_GIVEN_LM, v.lm != NULL},
+        {LIN_GIVEN_LM_WEIGHT, v.lm_weight != 0}, {LIN_GIVEN_BONUS, v.bonus != 0}, {LIN_GIVEN_LEXICON, v.lexicon != NULL},
+        {LIN_GIVEN_NO_UNKNOWN, v.no_unknown}, {LIN_GIVEN_CONTEXT, v.context != NULL},
+    };
+    const lin_decoding_values defaults = lin_decoding_default();
     lin_error err = {0};
-    static char text[2048];
-    char *argv[32];
-    int argc = 0;
-    text[0] = 0;
-    for (const char *c = line; *c; c++) {
-        const size_t n = strlen(text);
-        if (*c != '%') snprintf(text + n, sizeof text - n, "%c", *c);
-        else snprintf(text + n, sizeof text - n, "%s", name_of_file(*++c));
-    }
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
-    require_ok(lin_options_begin(&command, &o->v, &o->parsed, &err));
-    require_ok(lin_options_command_line(&o->parsed, argc, argv, &err));
-    ck_assert_int_eq(lin_decoding_check(&o->parsed, &o->v.decoding, 0), 0);
-    require_ok(lin_decoding_open(&o->decoding, &o->v.decoding, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
-}
-
-static void close_search(opened *o)
-{
-    lin_decoding_close(&o->decoding);
-    lin_options_free(&o->parsed);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) v.given |= (unsigned)fields[i].is << fields[i].which;
+    if (!v.n_best) v.n_best = defaults.n_best;
+    v.context_bonus = defaults.context_bonus;
+    require_ok(lin_decoding_open(decoding, &v, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
 }
 
 // A narrow beam: some words are settled while others are said.
-#define WORDS "--words --lexicon %d --lm %a --lm-weight 0.2 --bonus 2 --beam 40 --beam-score 4"
-static const char words_line[] = WORDS, beam_line[] = "--beam 8 --lm %p";
-static const char *const lines[] = {beam_line, words_line, "--beam 8 --lm %p --n-best 4", WORDS " --n-best 3"};
+#define WORDS .words = 1, .lexicon = dict, .lm = arpa, .lm_weight = 0.2, .bonus = 2, .beam = 40, .beam_score = 4
+#define BEAM .beam = 8, .lm = phones_arpa
+static const lin_decoding_values lines[] = {{BEAM}, {WORDS}, {BEAM, .n_best = 4}, {WORDS, .n_best = 3}};
 
-/* ---- what is shown ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------------------------------------- */
 
 typedef struct word {
     char text[32];
@@ -329,16 +295,16 @@ static void same(const heard *a, const heard *b)
     }
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------------------------------------- */
 
 static heard a, b;
-static opened search;
+static lin_decoding search;
 
 START_TEST(any_split_gives_the_same)
 {
     lin_session_options o = lin_session_options_default();
     open_search(&search, lines[_i]);
-    o.decoding = &search.decoding;
+    o.decoding = &search;
     const int splits = TEST_ASAN ? 1 : 3, from = TEST_ASAN ? 1 : 0;
     for (o.resets = from; o.resets < 2; o.resets++) {
         listen_to(&o, n_features, 1, &a);
@@ -351,11 +317,12 @@ START_TEST(any_split_gives_the_same)
             if (i == 0 && _i == 1) ck_assert(b.n_words > 4 && b.settled_early > 0 && b.guesses > 0 && b.incomplete > 0);
         }
     }
-    close_search(&search);
+    lin_decoding_close(&search);
 }
 END_TEST
 
-// Of what one network makes of all the sound, each utterance is what a new search finds in its rows; in all of them, if none ends.
+// Of what one network makes of all the sound, each utterance is what a new search finds in its rows;
+// in all of them, if none ends.
 START_TEST(each_utterance_is_a_search_of_its_own)
 {
     lin_error err = {0};
@@ -363,9 +330,9 @@ START_TEST(each_utterance_is_a_search_of_its_own)
     lin_decoder d = {0};
     lin_result want = {0};
     open_search(&search, lines[_i]);
-    o.decoding = &search.decoding;
+    o.decoding = &search;
     o.resets = 0;
-    require_ok(lin_decoder_create(&d, &search.decoding, &err));
+    require_ok(lin_decoder_create(&d, &search, &err));
     const double longest[] = {0, 0.6, 0.09}; // 20 rows, 3 rows
     for (int k = 0; k < 3; k++) {
         if (TEST_ASAN && k == 1) continue;
@@ -381,7 +348,8 @@ START_TEST(each_utterance_is_a_search_of_its_own)
             require_ok(lin_decoder_finish(&d, &want, &err));
             while (utterance < a.ends && a.ended_at[utterance] < (from + n - 0.5) * recognizer.row_seconds) utterance++;
             const int told = utterance < a.ends && a.ended_at[utterance] < (from + n + 0.5) * recognizer.row_seconds;
-            const int phones_at = utterance ? a.phones_at[utterance - 1] : 0, words_at = utterance ? a.words_at[utterance - 1] : 0;
+            const int phones_at = utterance ? a.phones_at[utterance - 1] : 0,
+                      words_at = utterance ? a.words_at[utterance - 1] : 0;
             ck_assert_int_eq(told ? a.phones_at[utterance] - phones_at : 0, want.n_phones);
             ck_assert_int_eq(told ? a.words_at[utterance] - words_at : 0, want.n_words);
             if (told) ck_assert(a.alternatives[utterance] == hash_of(&want));
@@ -393,7 +361,7 @@ START_TEST(each_utterance_is_a_search_of_its_own)
     }
     lin_decoder_free(&d);
     lin_result_free(&want);
-    close_search(&search);
+    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -440,8 +408,8 @@ START_TEST(a_phone_that_an_end_cuts)
     float *bias = recognizer.model->values + params->table[params->output[1]].offset + 5;
     *bias += 1000;
     require_ok(lin_encoder_create(recognizer.model, lin_ops_cpu(), &deaf.encoder, &err));
-    open_search(&search, "--beam 4");
-    o.decoding = &search.decoding;
+    open_search(&search, (lin_decoding_values){.beam = 4});
+    o.decoding = &search;
     o.rules.longest_s = 0.06; // two rows
     for (o.resets = 0; o.resets < 2; o.resets++) {
         recognizer = deaf;
@@ -450,7 +418,7 @@ START_TEST(a_phone_that_an_end_cuts)
         ck_assert_int_eq(a.n_phones, (n_rows + 1) / 2);
         for (int i = 0; i < a.n_phones; i++) ck_assert_int_eq(a.phones[i].label, 5);
     }
-    close_search(&search);
+    lin_decoding_close(&search);
     lin_encoder_destroy(deaf.encoder);
     *bias -= 1000;
 }
@@ -461,10 +429,11 @@ END_TEST
 START_TEST(guesses_that_are_dropped)
 {
     lin_session_options o = lin_session_options_default();
-    open_search(&search, "--words --lexicon %n --lm %m --no-unknown --lm-weight 0.2 --bonus 2 --beam-score 50");
-    o.decoding = &search.decoding;
+    open_search(&search, (lin_decoding_values){.words = 1, .lexicon = never_dict, .lm = never_arpa, .no_unknown = 1,
+                                               .lm_weight = 0.2, .bonus = 2, .beam_score = 50});
+    o.decoding = &search;
     listen_to(&o, 9, 3, &a);
-    close_search(&search);
+    lin_decoding_close(&search);
     ck_assert_int_eq(a.n_words, 0);
     ck_assert_int_gt(a.incomplete, 0);
     ck_assert_int_gt(a.ends, 0);
@@ -476,7 +445,7 @@ START_TEST(nothing_is_allocated_on_the_way)
 {
     lin_session_options o = lin_session_options_default();
     open_search(&search, lines[_i]);
-    o.decoding = &search.decoding;
+    o.decoding = &search;
     lin_session *session = create(&o, &a);
     for (int k = 0; k < 2; k++) feed(session, 0, n_features, 4, 1);
     const unsigned long before = lin_memory_count();
@@ -485,7 +454,7 @@ START_TEST(nothing_is_allocated_on_the_way)
     ck_assert_uint_eq(lin_memory_count(), before);
     ck_assert(_i % 2 == 0 || a.n_words > words);
     lin_session_destroy(session);
-    close_search(&search);
+    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -494,9 +463,10 @@ START_TEST(failures)
     lin_error err = {0};
     lin_session_options o = lin_session_options_default();
     lin_session *session;
-    open_search(&search, words_line);
-    o.decoding = &search.decoding;
-    FAIL_EVERY_ALLOCATION(lin_session_create(&recognizer, &o, &(lin_session_sink){&a, hear}, &session, NULL), lin_session_destroy(session));
+    open_search(&search, (lin_decoding_values){WORDS});
+    o.decoding = &search;
+    FAIL_EVERY_ALLOCATION(lin_session_create(&recognizer, &o, &(lin_session_sink){&a, hear}, &session, NULL),
+                          lin_session_destroy(session));
     // On the way: any allocation may fail, and the next call goes on or fails again, and nothing is lost to the heap.
     const unsigned long blocks = lin_memory_live();
     for (unsigned long k = 1; k < 40; k++) {
@@ -514,11 +484,11 @@ START_TEST(failures)
             break;
         }
     }
-    close_search(&search);
+    lin_decoding_close(&search);
 }
 END_TEST
 
-/* ---- phrases that change ---------------------------------------------------------------------------------------------------- */
+/* ---- phrases that change --------------------------------------------------------------------------------------------------- */
 
 // All homophones, with so much of a bonus; and a word outside the lexicon.
 static void write_list(const char *bonus)
@@ -548,8 +518,8 @@ START_TEST(phrases_change_on_the_way)
     lin_session_options o = lin_session_options_default();
     int n;
     write_list("-5");
-    open_search(&search, WORDS " --context %l");
-    o.decoding = &search.decoding;
+    open_search(&search, (lin_decoding_values){WORDS, .context = list});
+    o.decoding = &search;
     if (_i) o.rules = (lin_endpoint_options){.blank = 0.8}; // one utterance
     listen_to(&o, 20, 5, &a);
     ck_assert_int_eq(begins_with(&a, 0, a.n_words, 'z'), 0);
@@ -561,7 +531,7 @@ START_TEST(phrases_change_on_the_way)
     const double at_s = half * 0.01;
     ck_assert_int_gt(settled, 2);
     write_list("20");
-    require_ok(lin_decoding_reread(&search.decoding, &n, &err));
+    require_ok(lin_decoding_reread(&search, &n, &err));
     ck_assert_int_gt(n, 8);
     feed(session, half, n_features, 20, 6);
     require_ok(lin_session_finish(session, &err));
@@ -574,7 +544,7 @@ START_TEST(phrases_change_on_the_way)
         ck_assert_int_eq(b.words[i].text[0], 'z');
     }
     ck_assert_int_gt(later, 3);
-    close_search(&search);
+    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -585,8 +555,8 @@ START_TEST(phrases_of_phones_change_on_the_way)
     lin_session_options o = lin_session_options_default();
     int n;
     write_list("0.1");
-    open_search(&search, "--beam 8 --lexicon %d --context %l");
-    o.decoding = &search.decoding;
+    open_search(&search, (lin_decoding_values){.beam = 8, .lexicon = dict, .context = list});
+    o.decoding = &search;
     listen_to(&o, 20, 5, &a);
     lin_session *session = create(&o, &b);
     const int half = n_features / 2;
@@ -594,7 +564,7 @@ START_TEST(phrases_of_phones_change_on_the_way)
     const int settled = b.n_phones + b.growing_phones;
     write_list("-90");
     const unsigned long blocks = lin_memory_live();
-    require_ok(lin_decoding_reread(&search.decoding, &n, &err));
+    require_ok(lin_decoding_reread(&search, &n, &err));
     ck_assert_uint_eq(lin_memory_live(), blocks);
     feed(session, half, n_features, 20, 6);
     require_ok(lin_session_finish(session, &err));
@@ -603,7 +573,7 @@ START_TEST(phrases_of_phones_change_on_the_way)
     for (int i = 0; i < settled; i++) same_phone(&b.phones[i], &a.phones[i]);
     for (int i = settled; i < a.n_phones && i < b.n_phones; i++) differ |= a.phones[i].label != b.phones[i].label;
     ck_assert(differ);
-    close_search(&search);
+    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -614,27 +584,27 @@ START_TEST(phrases_that_cannot_be_read)
     lin_session_options o = lin_session_options_default();
     int n;
     write_list("20");
-    open_search(&search, WORDS " --context %l");
-    o.decoding = &search.decoding;
-    const lin_search_context before = search.decoding.context;
+    open_search(&search, (lin_decoding_values){WORDS, .context = list});
+    o.decoding = &search;
+    const lin_search_context before = search.context;
     test_write_file(list, "zaa\tmuch\n", 9);
-    ck_assert_int_eq(lin_decoding_reread(&search.decoding, &n, &err), LIN_FORMAT);
+    ck_assert_int_eq(lin_decoding_reread(&search, &n, &err), LIN_FORMAT);
     ck_assert_msg(strstr(err.message, "list:1: 'much' after the tab") != NULL, "%s", err.message);
-    ck_assert_ptr_eq(search.decoding.context.words, before.words);
+    ck_assert_ptr_eq(search.context.words, before.words);
     remove(list);
-    ck_assert_int_eq(lin_decoding_reread(&search.decoding, &n, &err), LIN_IO);
-    ck_assert_ptr_eq(search.decoding.context.words, before.words);
+    ck_assert_int_eq(lin_decoding_reread(&search, &n, &err), LIN_IO);
+    ck_assert_ptr_eq(search.context.words, before.words);
     listen_to(&o, 20, 5, &a);
     ck_assert_int_gt(begins_with(&a, 0, a.n_words, 'z'), 4);
     write_list("20");
     for (unsigned long k = 1, session = lin_memory_live();; k++) {
         lin_memory_fail_at(k);
-        const lin_status status = lin_decoding_reread(&search.decoding, &n, NULL);
+        const lin_status status = lin_decoding_reread(&search, &n, NULL);
         lin_memory_fail_at(0);
         ck_assert_uint_eq(lin_memory_live(), session); // as many blocks in the place of the old ones
         if (status == LIN_OK) break;
         ck_assert_int_eq(status, LIN_NO_MEMORY);
-        ck_assert_ptr_eq(search.decoding.context.words, before.words);
+        ck_assert_ptr_eq(search.context.words, before.words);
     }
     // A list to and fro at every chunk, with and without words of its own.
     lin_session *session = create(&o, &a);
@@ -642,23 +612,23 @@ START_TEST(phrases_that_cannot_be_read)
         test_write_file(list, "# none\n", 7);
         if (k % 3 == 1) write_list("30");
         if (k % 3 == 2) test_write_file(list, "frbz plgh\t25\n", 13);
-        require_ok(lin_decoding_reread(&search.decoding, &n, &err));
+        require_ok(lin_decoding_reread(&search, &n, &err));
         ck_assert_int_eq(n == 0, k % 3 == 0);
         feed(session, at, at + 9, 9, (uint64_t)at);
     }
     require_ok(lin_session_finish(session, &err));
     lin_session_destroy(session);
     ck_assert_int_gt(a.n_words, 4);
-    close_search(&search);
+    lin_decoding_close(&search);
     // Greedy decoding has no phrases.
-    open_search(&search, "");
-    require_ok(lin_decoding_reread(&search.decoding, &n, &err));
+    open_search(&search, (lin_decoding_values){0});
+    require_ok(lin_decoding_reread(&search, &n, &err));
     ck_assert_int_eq(n, 0);
-    close_search(&search);
+    lin_decoding_close(&search);
 }
 END_TEST
 
-/* ---- many streams ----------------------------------------------------------------------------------------------------------- */
+/* ---- many streams ---------------------------------------------------------------------------------------------------------- */
 
 enum { STREAMS = TEST_ASAN ? 4 : 6, PUSHERS = 2 };
 
@@ -765,8 +735,8 @@ enum { LARGEST_CHUNK = TEST_ASAN ? 1 : 8, FIRST_KIND = TEST_ASAN ? 3 : 0 };
 // An engine gives what one session for each stream gives: beams, words, phrases and alternatives.
 START_TEST(many_streams_are_sessions)
 {
-    static const char *const kinds[] = {"", "--beam 8 --lm %p", "--beam 8 --lm %p --n-best 4 --context %l", WORDS " --context %l",
-                                        WORDS " --n-best 3"};
+    static const lin_decoding_values kinds[] = {{0}, {BEAM}, {BEAM, .n_best = 4, .context = list}, {WORDS, .context = list},
+                                                {WORDS, .n_best = 3}};
     static heard alone[STREAMS], together[STREAMS];
     lin_error err = {0};
     lin_session_options o = lin_session_options_default();
@@ -774,7 +744,7 @@ START_TEST(many_streams_are_sessions)
     make_sound(sound);
     write_list("12");
     open_search(&search, kinds[_i]);
-    o.decoding = &search.decoding;
+    o.decoding = &search;
     o.rate_hz = RATE;
     o.channels = 1;
     o.resets = _i != 1;
@@ -795,7 +765,7 @@ START_TEST(many_streams_are_sessions)
             same(&together[i], &alone[i]);
         }
     }
-    close_search(&search);
+    lin_decoding_close(&search);
     lin_free(sound);
 }
 END_TEST
@@ -803,7 +773,8 @@ END_TEST
 static void push_part(lin_engine *engine, lin_engine_id id, int from, int to)
 {
     lin_error err = {0};
-    for (int at = from; at < to; at += 1000) require_ok(lin_engine_push(engine, id, sound + at, to - at < 1000 ? to - at : 1000, &err));
+    for (int at = from; at < to; at += 1000)
+        require_ok(lin_engine_push(engine, id, sound + at, to - at < 1000 ? to - at : 1000, &err));
 }
 
 static heard three[3];
@@ -818,7 +789,7 @@ static void on_view_of_three(void *context, lin_engine_id id, void *user, const 
 // Streams of one engine with phrases of their own: one without, one from its beginning on, one from the middle of its sound on.
 START_TEST(phrases_of_one_stream)
 {
-    static const char *const kinds[] = {WORDS, WORDS " --n-best 2"};
+    static const lin_decoding_values kinds[] = {{WORDS}, {WORDS, .n_best = 2}};
     lin_error err = {0};
     lin_session_options o = lin_session_options_default();
     lin_phrase phrases[64];
@@ -830,22 +801,22 @@ START_TEST(phrases_of_one_stream)
     sound = lin_alloc(SAMPLES, sizeof *sound);
     make_sound(sound);
     open_search(&search, kinds[_i]);
-    o.decoding = &search.decoding;
+    o.decoding = &search;
     o.rate_hz = RATE;
     o.channels = 1;
     for (; n < 26; n++) {
         snprintf(texts[n], sizeof texts[n], "z%ca", 'a' + n);
         phrases[n] = (lin_phrase){texts[n], 20};
     }
-    while (n > 0 && lin_decoding_make_phrases(&search.decoding, phrases, n, &made, NULL) != LIN_OK) n--; // the lexicon is shorter
+    while (n > 0 && lin_decoding_make_phrases(&search, phrases, n, &made, NULL) != LIN_OK) n--; // the lexicon is shorter
     ck_assert_int_gt(n, 3);
-    lin_decoding own = search.decoding;
+    lin_decoding own = search;
     own.context = (lin_search_context){.phones = made.phones, .words = made.words};
     lin_engine_options e = lin_engine_default(3);
     e.queue_s = 10;
     e.endpoints = e.reset_at_endpoint = 1;
     e.endpoint = o.rules;
-    e.decoding = &search.decoding;
+    e.decoding = &search;
     e.show = on_view_of_three;
     e.deliver = on_events;
     n_finished = n_endpoints = n_settled = 0;
@@ -865,7 +836,7 @@ START_TEST(phrases_of_one_stream)
     wait_for(&n_finished, 3);
     for (int i = 0; i < 2; i++) {
         memset(&a, 0, sizeof a);
-        o.decoding = i ? &own : &search.decoding;
+        o.decoding = i ? &own : &search;
         lin_session *session = create(&o, &a);
         require_ok(lin_session_push(session, sound, SAMPLES, &err));
         require_ok(lin_session_finish(session, &err));
@@ -893,7 +864,7 @@ START_TEST(phrases_of_one_stream)
     ck_assert_int_eq(lin_engine_set_phrases(engine, ids[1], &made, &err), LIN_INVALID);
     lin_engine_destroy(engine);
     lin_phrases_free(&made);
-    close_search(&search);
+    lin_decoding_close(&search);
     lin_free(sound);
 }
 END_TEST

@@ -190,8 +190,9 @@ static inline golden_device golden_begin(const golden_case *g, const lin_real_op
         .istd = golden_place(&t, g->istd, D * sizeof *g->istd)};
     for (int b = 0; b < B; b++)
         if (g->label_counts[b] > t.most_labels) t.most_labels = g->label_counts[b];
-    ck_assert_msg(lin_weights_create(ops, t.exec, &g->config, &g->params, t.values, NULL, for_training, &t.weights, &err) == LIN_OK, "%s",
-                  err.message);
+    ck_assert_msg(lin_weights_create(ops, t.exec, &g->config, &g->params, t.values, NULL, for_training, &t.weights, &err) ==
+                      LIN_OK,
+                  "%s", err.message);
     ck_assert_msg(lin_activations_create(ops, t.exec, &g->config, rows, 0, for_training, &t.activations, &err) == LIN_OK, "%s",
                   err.message);
     return t;
@@ -261,12 +262,12 @@ static inline void golden_near(const char *folder, const char *what, const lin_r
                                double tolerance)
 {
     for (size_t i = 0; i < n; i++)
-        ck_assert_msg(fabs((double)got[i] - want[i]) <= tolerance, "%s: %s %zu of %zu is %.12g, expected %.12g", folder, what, i, n,
-                      (double)got[i], want[i]);
+        ck_assert_msg(fabs((double)got[i] - want[i]) <= tolerance, "%s: %s %zu of %zu is %.12g, expected %.12g", folder, what, i,
+                      n, (double)got[i], want[i]);
 }
 
-/* One small configuration: log-probabilities and losses within `tolerance`, and every tensor's gradient within `tolerance` of that
- * tensor's largest element, so that a small gradient (of a norm's bias, say) is not hidden by a large one. */
+/* One small configuration: log-probabilities and losses within `tolerance`, and every tensor's gradient within `tolerance` of
+ * that tensor's largest element, so that a small gradient (of a norm's bias, say) is not hidden by a large one. */
 static inline void golden_check_case(const char *name, const lin_real_ops *ops, double tolerance)
 {
     char folder[128];

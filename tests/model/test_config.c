@@ -153,11 +153,12 @@ START_TEST(decays_belong_to_one_kind_of_attention)
         if (i == 2) c.feature_map = LIN_MAP_POLY2;
         if (i == 3) c.attention = LIN_ATTENTION_SOFTMAX;
         if (i == 4)
-            c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 1, .width = 4, .mel_bins = 3, .outputs = 4, .stack = 1, .causal = 1,
-                             .decay = LIN_DECAY_FIXED};
+            c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 1, .width = 4, .mel_bins = 3, .outputs = 4, .stack = 1,
+                             .causal = 1, .decay = LIN_DECAY_FIXED};
         const lin_status status = lin_config_check(&c, &err);
         ck_assert_msg(status == (i ? LIN_INVALID : LIN_OK), "case %d: %s", i, err.message);
-        if (i > 0 && i < 5) ck_assert_ptr_nonnull(strstr(err.message, "only causal linear attention with feature_map = elu has it"));
+        if (i > 0 && i < 5)
+            ck_assert_ptr_nonnull(strstr(err.message, "only causal linear attention with feature_map = elu has it"));
         if (i >= 5) ck_assert_ptr_nonnull(strstr(err.message, "decay is "));
     }
     lin_config a = conv_config(), b = a;
@@ -201,7 +202,8 @@ START_TEST(initial_decays_are_spread)
                 for (int j = 0; j < weight->n * weight->k; j++) ck_assert(values[weight->offset + (size_t)j] == 0);
             }
             lin_params_init_decay(&p, values, 7, 7);
-            const double all = pow(1 / (1 + exp(-(double)values[p.table[p.layers[8].decay[1]].offset + (size_t)(H - 1)])), 7.0 / 16);
+            const double all =
+                pow(1 / (1 + exp(-(double)values[p.table[p.layers[8].decay[1]].offset + (size_t)(H - 1)])), 7.0 / 16);
             ck_assert_double_eq_tol(all, 0.5, 1e-6);
             test_guards(values, "lin_params_init");
             test_buffer_free(values);

@@ -100,7 +100,8 @@ static void refused(const void *bytes, size_t n, lin_status status, const char *
     test_write_file(damaged, bytes, n);
     ck_assert_int_eq(lin_model_open(damaged, &opened, &same), got);
     ck_assert_ptr_null(opened);
-    ck_assert_msg(strncmp(same.message, damaged, strlen(damaged)) == 0 && strcmp(same.message + strlen(damaged), err.message + 1) == 0,
+    ck_assert_msg(strncmp(same.message, damaged, strlen(damaged)) == 0 &&
+                      strcmp(same.message + strlen(damaged), err.message + 1) == 0,
                   "\"%s\", in a file \"%s\"", err.message, same.message);
     ck_assert_msg(got == status && strstr(err.message, message), "expected %s \"%s\", got %s \"%s\"", lin_status_name(status),
                   message, lin_status_name(got), err.message);
@@ -123,7 +124,7 @@ static void same_model(const lin_model *a, const lin_model *b)
     ck_assert_uint_eq(a->fingerprint, b->fingerprint);
 }
 
-// ---- round trips ----------------------------------------------------------------------------------------------------------------
+/* ---- round trips ----------------------------------------------------------------------------------------------------------- */
 
 START_TEST(floats_come_back_to_the_bit)
 {
@@ -353,7 +354,7 @@ START_TEST(decays_come_back)
 }
 END_TEST
 
-// ---- damage ---------------------------------------------------------------------------------------------------------------------
+/* ---- damage ---------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(damaged_headers_are_refused)
 {
@@ -363,11 +364,16 @@ START_TEST(damaged_headers_are_refused)
     } cases[] = {
         {"\"shape\":[2,2]", "\"shape\":[4,1]", "tensor input.weight has the shape [4, 1]; the configuration requires [2, 2]",
          LIN_FORMAT},
-        {"\"shape\":[2,2]", "\"shape\":[4]", "tensor input.weight has the shape [4]; the configuration requires [2, 2]", LIN_FORMAT},
-        {"\"shape\":[2,2]", "\"shape\":[2,3]", "tensor input.weight needs 24 bytes for its shape and type but has 16", LIN_FORMAT},
-        {"\"shape\":[2,2]", "\"shape\":[-2,-2]", "the shape of tensor input.weight has values that are not whole numbers", LIN_FORMAT},
-        {"\"shape\":[2,2]", "\"shape\":[1.5,2]", "the shape of tensor input.weight has values that are not whole numbers", LIN_FORMAT},
-        {"\"shape\":[2,2]", "\"shape\":[4611686018427387905,4]", "the shape of tensor input.weight has values that are not", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[4]", "tensor input.weight has the shape [4]; the configuration requires [2, 2]",
+         LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[2,3]", "tensor input.weight needs 24 bytes for its shape and type but has 16",
+         LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[-2,-2]", "the shape of tensor input.weight has values that are not whole numbers",
+         LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[1.5,2]", "the shape of tensor input.weight has values that are not whole numbers",
+         LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[4611686018427387905,4]", "the shape of tensor input.weight has values that are not",
+         LIN_FORMAT},
         {"\"shape\":[2,2]", "\"shape\":[4503599627370496,4503599627370496]", "tensor input.weight is too large", LIN_FORMAT},
         {"\"shape\":[2,2]", "\"shape\":[1,1,1,2,2]", "tensor input.weight has more than 4 dimensions", LIN_FORMAT},
         {"\"shape\":[2,2]", "\"shape\":\"2,2\"", "tensor input.weight has no dtype, shape or data_offsets", LIN_FORMAT},
@@ -378,8 +384,10 @@ START_TEST(damaged_headers_are_refused)
         {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"F64\",\"shape\":[2,2]", "tensor input.weight needs 32 bytes",
          LIN_FORMAT},
         {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"I\\n\",\"shape\":[2,2]", "(text of severa", LIN_UNSUPPORTED},
-        {"\"data_offsets\":[16,32]", "\"data_offsets\":[12,28]", "tensor input.weight overlaps another one at byte 12", LIN_FORMAT},
-        {"\"data_offsets\":[32,40]", "\"data_offsets\":[36,44]", "tensor input.bias leaves a gap before it at byte 36", LIN_FORMAT},
+        {"\"data_offsets\":[16,32]", "\"data_offsets\":[12,28]", "tensor input.weight overlaps another one at byte 12",
+         LIN_FORMAT},
+        {"\"data_offsets\":[32,40]", "\"data_offsets\":[36,44]", "tensor input.bias leaves a gap before it at byte 36",
+         LIN_FORMAT},
         {"\"data_offsets\":[16,32]", "\"data_offsets\":[32,16]", "are not two whole numbers in rising order", LIN_FORMAT},
         {"\"data_offsets\":[16,32]", "\"data_offsets\":[16,900000]", "tensor input.weight ends at byte 900000 of the data",
          LIN_FORMAT},
@@ -430,8 +438,8 @@ START_TEST(damaged_headers_are_refused)
         {"<blank> AA", "<blank>  AA", "phones: name 2 is empty", LIN_FORMAT},
         {"<blank> AA", "<blank> A\\nA", "phones: byte 9 is not UTF-8 text", LIN_FORMAT},
         {"{\\\"data\\\":", "{\\\"data\\\"", "provenance is not JSON", LIN_FORMAT},
-        {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"often\",", "decay is \"often\"; this program supports none, fixed and gated",
-         LIN_UNSUPPORTED},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"often\",",
+         "decay is \"often\"; this program supports none, fixed and gated", LIN_UNSUPPORTED},
         {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"gated\",", "tensor layers.0.decay.weight is missing", LIN_FORMAT},
         {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"fixed\",", "tensor layers.0.decay.bias is missing", LIN_FORMAT},
         {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"none\",", "the checksum of the file is wrong", LIN_FORMAT},
@@ -586,7 +594,7 @@ START_TEST(the_checksum_is_of_the_contents)
 }
 END_TEST
 
-// ---- saving ---------------------------------------------------------------------------------------------------------------------
+/* ---- saving ---------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(what_cannot_be_saved_is_refused)
 {

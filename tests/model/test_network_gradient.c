@@ -15,7 +15,8 @@ typedef struct problem {
     lin_weights *weights;
     lin_activations *activations;
     lin_batch batch;
-    double *values, *gradients, features[MAX_ROWS * D], mean[D], istd[D], logp[MAX_ROWS * V], dlogits[MAX_ROWS * V], inner_dlogits[2][MAX_ROWS * V];
+    double *values, *gradients, features[MAX_ROWS * D], mean[D], istd[D], logp[MAX_ROWS * V], dlogits[MAX_ROWS * V],
+        inner_dlogits[2][MAX_ROWS * V];
     lin_inner inner[2];
     int in_offsets[B + 1], offsets[B + 1], labels[8], label_offsets[B + 1];
     uint64_t key;
@@ -44,19 +45,24 @@ static const struct {
     double dropout;
     enum { LINEAR, SOFTMAX, NAIVE, LSH, POLY2, RANDOM, LSTM, FIXED, GATED, CONDITION } variant;
 } cases[] = {{LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0, LINEAR},     {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0, LINEAR},
-             {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 2, 0.2, LINEAR},   {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.3, LINEAR},
-             {LIN_NORM_POST, LIN_POSITIONS_SINUSOID, 0, 2, 0, 0, LINEAR}, {LIN_NORM_PRE, LIN_POSITIONS_SINUSOID, 1, 1, 0, 0.1, LINEAR},
+             {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 2, 0.2, LINEAR},
+             {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.3, LINEAR},
+             {LIN_NORM_POST, LIN_POSITIONS_SINUSOID, 0, 2, 0, 0, LINEAR},
+             {LIN_NORM_PRE, LIN_POSITIONS_SINUSOID, 1, 1, 0, 0.1, LINEAR},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, SOFTMAX},  {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, SOFTMAX},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, NAIVE},    {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, NAIVE},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, LSH},      {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, LSH},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, POLY2},    {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, POLY2},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, RANDOM},   {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, RANDOM},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 1, 1, 0.2, LSTM},     {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 2, 0, 0, LSTM},
-             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, LINEAR},    {LIN_NORM_PRE, LIN_POSITIONS_CENTRED_CONV, 0, 1, 0, 0, LINEAR},
+             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, LINEAR},
+             {LIN_NORM_PRE, LIN_POSITIONS_CENTRED_CONV, 0, 1, 0, 0, LINEAR},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0, FIXED},
-             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0.1, FIXED},     {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 0, 0.2, GATED},
+             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0.1, FIXED},
+             {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 0, 0.2, GATED},
              {LIN_NORM_PRE, LIN_POSITIONS_NONE, 1, 1, 0, 0, GATED},       {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, GATED},
-             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, CONDITION}, {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, CONDITION},
+             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, CONDITION},
+             {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, CONDITION},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 2, 1, 0, CONDITION}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
@@ -158,8 +164,8 @@ START_TEST(gradient_equals_finite_differences)
             const double below = loss(&p);
             *x = kept;
             const double want = (above - below) / (2 * h), got = p.gradients[tensor->offset + j];
-            ck_assert_msg(fabs(got - want) <= 2e-7 * largest + 1e-8, "%s[%zu]: gradient %.9g, finite difference %.9g", tensor->name,
-                          j, got, want);
+            ck_assert_msg(fabs(got - want) <= 2e-7 * largest + 1e-8, "%s[%zu]: gradient %.9g, finite difference %.9g",
+                          tensor->name, j, got, want);
         }
     }
     lin_activations_destroy(p.activations);

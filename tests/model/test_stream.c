@@ -62,7 +62,8 @@ static fixture make(lin_config config)
     lin_error err = {0};
     const lin_features features = lin_features_default();
     ck_assert_msg(lin_model_create(&config, &features, NULL, 5, &f.model, &err) == LIN_OK, "%s", err.message);
-    for (int l = 0; l < config.layers && config.decay == LIN_DECAY_GATED; l++) { // 0 at first: the gates would not depend on the input
+    // 0 at first: the gates would not depend on the input
+    for (int l = 0; l < config.layers && config.decay == LIN_DECAY_GATED; l++) {
         const lin_param *weight = &f.model->params.table[f.model->params.layers[l].decay[0]];
         test_fill_f32(f.model->values + weight->offset, (size_t)(weight->n * weight->k), 50 + (uint64_t)l, -2, 2);
     }
@@ -177,10 +178,12 @@ START_TEST(the_last_frames_are_fed_and_finished)
         feed_pieces(&f, s, 0, from[i], 30, 7, got, &n);
         const float *rest = f.features + (size_t)from[i] * D;
         if (f.rows > n) {
-            ck_assert_int_eq(lin_stream_feed_last(s, f.worker, rest, FRAMES - from[i], got, f.rows - n - 1, &out, &err), LIN_TOO_SMALL);
+            ck_assert_int_eq(lin_stream_feed_last(s, f.worker, rest, FRAMES - from[i], got, f.rows - n - 1, &out, &err),
+                             LIN_TOO_SMALL);
             ck_assert_int_eq((int)lin_stream_frames_in(s), from[i]);
         }
-        ck_assert_msg(lin_stream_feed_last(s, f.worker, rest, FRAMES - from[i], got + (size_t)n * V, f.rows - n, &out, &err) == LIN_OK,
+        ck_assert_msg(lin_stream_feed_last(s, f.worker, rest, FRAMES - from[i], got + (size_t)n * V, f.rows - n, &out, &err) ==
+                          LIN_OK,
                       "%s", err.message);
         ck_assert_int_eq(n + out, f.rows);
         ck_assert_int_eq((int)lin_stream_frames_in(s), FRAMES);
@@ -210,7 +213,8 @@ START_TEST(utterances_together_give_the_bits_of_each_alone)
     ck_assert(lin_encoder_run(f.worker, f.features, offsets, N, together, &err) == LIN_OK);
     for (int b = 0, row = 0; b < N; b++) {
         const int pair[] = {0, lengths[b]};
-        ck_assert(lin_encoder_run(f.worker, f.features + (size_t)offsets[b] * D, pair, 1, alone + (size_t)row * V, &err) == LIN_OK);
+        ck_assert(lin_encoder_run(f.worker, f.features + (size_t)offsets[b] * D, pair, 1, alone + (size_t)row * V, &err) ==
+                  LIN_OK);
         row += lin_config_frames_out(&f.model->config, lengths[b]);
     }
     test_same_f32("a batch", together, alone, (size_t)rows * V);
@@ -395,7 +399,8 @@ START_TEST(softmax_grows_and_says_so)
     n = 0;
     feed_pieces(&f, fresh, 0, 250, 100, 1, got, &n);
     lin_memory_fail_at(1);
-    ck_assert_int_eq(lin_stream_feed(fresh, f.worker, f.features + 250 * D, 50, got + 250 * V, 50, &(int){0}, &err), LIN_NO_MEMORY);
+    ck_assert_int_eq(lin_stream_feed(fresh, f.worker, f.features + 250 * D, 50, got + 250 * V, 50, &(int){0}, &err),
+                     LIN_NO_MEMORY);
     lin_memory_fail_at(0);
     lin_stream_destroy(fresh);
     lin_stream_destroy(s);

@@ -5,8 +5,10 @@
 static const struct {
     int stack, ahead, conv_layers, batch;
     streams_kind kind;
-} shapes[] = {{1, 0, 0, 0, STREAMS_LINEAR}, {1, 2, 3, 4, STREAMS_LINEAR}, {3, 4, 1, 0, STREAMS_LINEAR}, {2, 1, 0, 1, STREAMS_LINEAR},
-              {1, 0, 0, 0, STREAMS_POLY2},  {2, 1, 1, 4, STREAMS_POLY2},  {1, 0, 0, 0, STREAMS_LSTM},   {3, 2, 0, 3, STREAMS_LSTM}};
+} shapes[] = {{1, 0, 0, 0, STREAMS_LINEAR}, {1, 2, 3, 4, STREAMS_LINEAR}, {3, 4, 1, 0, STREAMS_LINEAR},
+              {2, 1, 0, 1, STREAMS_LINEAR},
+              {1, 0, 0, 0, STREAMS_POLY2},  {2, 1, 1, 4, STREAMS_POLY2},  {1, 0, 0, 0, STREAMS_LSTM},
+              {3, 2, 0, 3, STREAMS_LSTM}};
 
 START_TEST(company)
 {
@@ -67,7 +69,8 @@ START_TEST(softmax_runs_alone)
     lin_error why = {0};
     lin_streams *streams;
     streams_begin(&w, lin_ops_cpu(), 1, 0, 0, STREAMS_SOFTMAX);
-    ck_assert_int_eq(lin_streams_create(w.encoder, &(lin_streams_options){.capacity = 1, .longest = 1}, &streams, &why), LIN_UNSUPPORTED);
+    ck_assert_int_eq(lin_streams_create(w.encoder, &(lin_streams_options){.capacity = 1, .longest = 1}, &streams, &why),
+                     LIN_UNSUPPORTED);
     ck_assert_msg(strstr(why.message, "streams grow"), "%s", why.message);
     streams_end(&w);
 }

@@ -29,8 +29,10 @@ static void check_order(ops_context *c, const int *order, const ops_layout *layo
 static void check_shape(ops_context *c, const ops_layout *layout, lin_lsh lsh, int H, int E, int causal)
 {
     const lin_segments segments = ops_segments(c, layout);
-    const size_t rows = (size_t)segments.rows, heads = rows * (size_t)H, n = heads * (size_t)E, orders = heads * (size_t)lsh.rounds;
-    pair qv = ops_in(c, 2 * n, -2, 2), dy = ops_in(c, n, -1, 1), y = ops_out(c, n), lse = ops_out(c, heads), dqv = ops_out(c, 2 * n);
+    const size_t rows = (size_t)segments.rows, heads = rows * (size_t)H, n = heads * (size_t)E,
+                 orders = heads * (size_t)lsh.rounds;
+    pair qv = ops_in(c, 2 * n, -2, 2), dy = ops_in(c, n, -1, 1), y = ops_out(c, n), lse = ops_out(c, heads),
+         dqv = ops_out(c, 2 * n);
     pair R = ops_in(c, (size_t)lsh.rounds * (size_t)(H * E) * (size_t)lsh.rotations, -1.5, 1.5);
     int *order = ops_block(c, orders, sizeof *order, NULL);
     ops_say(c, "lsh attention B %d rows %d H %d E %d rounds %d chunk %d rotations %d causal %d", layout->B, segments.rows, H, E,

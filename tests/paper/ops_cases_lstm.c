@@ -145,8 +145,8 @@ void ops_case_lstm_alone(ops_context *c)
                     const lin_segments one = ops_segments_of(c, &ops_layouts[i].lengths[b], 1);
                     const size_t at = (size_t)s.offsets[b] * row;
                     c->ops->lstm_forward(c->exec, h.f + at, cells.f + at, gates.f + 4 * at, l.packed.f, &one, U, D, NULL, 0);
-                    c->ops->lstm_backward(c->exec, dgates.f + 4 * at, l.dR.f, l.dh.f + at, h.f + at, cells.f + at, gates.f + 4 * at,
-                                          l.packed_dx.f, &one, U, D);
+                    c->ops->lstm_backward(c->exec, dgates.f + 4 * at, l.dR.f, l.dh.f + at, h.f + at, cells.f + at,
+                                          gates.f + 4 * at, l.packed_dx.f, &one, U, D);
                 }
                 ops_check_same(c, "h", h.f, l.h.f, l.n, 3e-6);
                 ops_check_same(c, "cells", cells.f, l.cells.f, l.n, 3e-6);

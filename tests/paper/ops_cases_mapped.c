@@ -45,8 +45,8 @@ static void check_shape(ops_context *c, const ops_layout *layout, mapped_shape s
          carried = ops_out(c, n), dqkv = ops_out(c, 3 * n);
     const ops_states states = ops_some_states(c, layout->B, (size_t)H * (size_t)D * (size_t)(E + 1), 0, 0);
     for (int b = 0; b < layout->B; b++) fill_state(c, states.of[b], states.at, &s, omega);
-    ops_say(c, "mapped attention kind %d B %d rows %d H %d E %d D %d causal %d in %g..%g", (int)s.map.kind, layout->B, segments.rows, H,
-            E, D, s.causal, lo, hi);
+    ops_say(c, "mapped attention kind %d B %d rows %d H %d E %d D %d causal %d in %g..%g", (int)s.map.kind, layout->B,
+            segments.rows, H, E, D, s.causal, lo, hi);
     c->ops->mapped_attention_forward(c->exec, y.f, qkv.f, omega.f, &segments, &s.map, H, E, s.causal, NULL, 0);
     c->ops->mapped_attention_backward(c->exec, dqkv.f, dy.f, qkv.f, omega.f, y.f, &segments, &s.map, H, E, s.causal);
     if (s.causal)
@@ -55,7 +55,8 @@ static void check_shape(ops_context *c, const ops_layout *layout, mapped_shape s
         c->ref->mapped_attention_forward(c->ref_exec, y.d, qkv.d, omega.d, &segments, &s.map, H, E, s.causal, NULL, 0);
         c->ref->mapped_attention_backward(c->ref_exec, dqkv.d, dy.d, qkv.d, omega.d, y.d, &segments, &s.map, H, E, s.causal);
         if (s.causal)
-            c->ref->mapped_attention_forward(c->ref_exec, carried.d, qkv.d, omega.d, &segments, &s.map, H, E, 1, states.d, states.at);
+            c->ref->mapped_attention_forward(c->ref_exec, carried.d, qkv.d, omega.d, &segments, &s.map, H, E, 1, states.d,
+                                             states.at);
     }
     ops_check(c, "y", y, 2e-5);
     ops_check(c, "dqkv", dqkv, 1e-4);
@@ -90,8 +91,8 @@ void ops_case_mapped_long(ops_context *c)
     }
 }
 
-static void mapped_call(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments, float *const *carry,
-                        size_t at)
+static void mapped_call(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
+                        float *const *carry, size_t at)
 {
     const mapped_shape *s = shape;
     c->ops->mapped_attention_forward(c->exec, y, x, s->omega, segments, &s->map, s->H, s->E, 1, carry, at);
@@ -109,8 +110,8 @@ void ops_case_mapped_splits(ops_context *c)
                 mapped_shape s = shapes[i];
                 s.omega = omega_for(c, &s).f;
                 const size_t width = (size_t)(s.H * s.E), state = (size_t)s.H * (size_t)s.map.D * (size_t)(s.E + 1);
-                ops_say(c, "mapped_attention_forward kind %d in pieces up to %d, layout %d H %d E %d", (int)s.map.kind, longest, l, s.H,
-                        s.E);
+                ops_say(c, "mapped_attention_forward kind %d in pieces up to %d, layout %d H %d E %d", (int)s.map.kind, longest,
+                        l, s.H, s.E);
                 ops_check_splits(c, mapped_call, &s, &ops_layouts[l], 3 * width, width, state, longest, 2e-5);
             }
 }

@@ -35,7 +35,7 @@ static void teardown(void)
     ck_assert_int_eq(lin_cpu_select(NULL, NULL), LIN_OK);
 }
 
-/* ---- cases -------------------------------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------------------------------------- */
 
 static double *widened(const float *from, size_t n)
 {
@@ -164,7 +164,7 @@ static void run_cpu(lsh_case *c, int n_threads)
     ops->exec_destroy(exec);
 }
 
-/* ---- ref/ --------------------------------------------------------------------------------------------------------------- */
+/* ---- ref/ ------------------------------------------------------------------------------------------------------------------ */
 
 // The definition by counting: n[i, j], how often query i sees key j, then one softmax with weights n.
 static void by_counting(const lsh_case *c, const int *order, int b, int h, double *y, double *lse)
@@ -258,7 +258,7 @@ START_TEST(ref_gradient)
 }
 END_TEST
 
-/* ---- the CPU against ref/ ----------------------------------------------------------------------------------------------- */
+/* ---- the CPU against ref/ -------------------------------------------------------------------------------------------------- */
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};
 
@@ -348,7 +348,7 @@ START_TEST(cpu_long)
 }
 END_TEST
 
-/* ---- golden values ------------------------------------------------------------------------------------------------------ */
+/* ---- golden values --------------------------------------------------------------------------------------------------------- */
 
 static void narrow(float *to, const double *from, size_t n)
 {
@@ -380,7 +380,7 @@ START_TEST(golden)
 }
 END_TEST
 
-/* ---- properties --------------------------------------------------------------------------------------------------------- */
+/* ---- properties ------------------------------------------------------------------------------------------------------------ */
 
 // The outputs of the CPU, to be compared with those of another run.
 static lsh_case outputs_of(lsh_case *c, int n_threads)

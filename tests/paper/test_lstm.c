@@ -42,7 +42,7 @@ static lin_segments segments_of(int *offsets, const int *lengths, int B)
     return s;
 }
 
-/* ---- ref/ against finite differences ---------------------------------------------------------------------------------------- */
+/* ---- ref/ against finite differences --------------------------------------------------------------------------------------- */
 
 enum { MOST_B = 4 };
 
@@ -127,7 +127,7 @@ START_TEST(gradient)
 }
 END_TEST
 
-/* ---- torch.nn.LSTM ---------------------------------------------------------------------------------------------------------- */
+/* ---- torch.nn.LSTM --------------------------------------------------------------------------------------------------------- */
 
 #define REAL double
 #define OPS lin_ops_f64
@@ -152,7 +152,7 @@ START_TEST(golden_cpu)
 }
 END_TEST
 
-/* ---- activations ------------------------------------------------------------------------------------------------------------ */
+/* ---- activations ----------------------------------------------------------------------------------------------------------- */
 
 // Without recurrence: the gates of one unit over their whole range, tanh with a relative error near 0.
 START_TEST(activations)
@@ -176,14 +176,15 @@ START_TEST(activations)
         const double x = (double)gates[4 * i], sigmoid = 1 / (1 + exp(-x)), y = tanh(x);
         float *a = gates + 4 * i;
         ops->lstm_forward(exec, h + i, cells + i, a, packed, &(lin_segments){1, 1, 1, offset}, 1, 1, NULL, 0);
-        test_require(fabs((double)a[0] - sigmoid) <= 1e-7 && (double)a[0] <= 1, "sigmoid of %g is %.9g, not %.9g", x, (double)a[0],
-                     sigmoid);
+        test_require(fabs((double)a[0] - sigmoid) <= 1e-7 && (double)a[0] <= 1, "sigmoid of %g is %.9g, not %.9g", x,
+                     (double)a[0], sigmoid);
         test_require(a[0] == a[1] && a[0] == a[3], "gates of %g differ", x);
         test_require(fabs((double)a[2] - y) <= 4e-7 * fabs(y) + 1e-37, "tanh of %g is %.9g, not %.9g", x, (double)a[2], y);
         const double c = (double)a[0] * (double)a[2];
-        test_require(fabs((double)cells[i] - c) <= 1e-7 * fabs(c) + 1e-37, "the cell of %g is %.9g, not %.9g", x, (double)cells[i],
-                     c);
-        test_require(fabs((double)h[i] - (double)a[3] * tanh((double)cells[i])) <= 6e-7 * fabs((double)h[i]) + 1e-37, "h of %g", x);
+        test_require(fabs((double)cells[i] - c) <= 1e-7 * fabs(c) + 1e-37, "the cell of %g is %.9g, not %.9g", x,
+                     (double)cells[i], c);
+        test_require(fabs((double)h[i] - (double)a[3] * tanh((double)cells[i])) <= 6e-7 * fabs((double)h[i]) + 1e-37, "h of %g",
+                     x);
     }
     float *all[] = {gates, h, cells, packed};
     for (size_t i = 0; i < 4; i++) test_guards(all[i], "lstm"), test_buffer_free(all[i]);
@@ -191,7 +192,7 @@ START_TEST(activations)
 }
 END_TEST
 
-/* ---- wide layers and many utterances ---------------------------------------------------------------------------------------- */
+/* ---- wide layers and many utterances --------------------------------------------------------------------------------------- */
 
 typedef struct batch {
     const lin_ops *ops;

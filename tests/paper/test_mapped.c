@@ -37,7 +37,7 @@ static double *filled(size_t n, uint64_t key, double lo, double hi)
     return x;
 }
 
-/* ---- ref/ ------------------------------------------------------------------------------------------------------------------- */
+/* ---- ref/ ------------------------------------------------------------------------------------------------------------------ */
 
 static double dot(const double *a, const double *b, int n)
 {
@@ -179,15 +179,16 @@ START_TEST(gradient_of_ref)
             largest = fmax(largest, fabs(numeric[i]));
         }
         for (int i = 0; i < N; i++)
-            test_require(fabs(dqkv[i] - numeric[i]) <= 1e-8 * largest, "kind %d causal %d: element %d is %.12g, by differences %.12g",
-                         (int)map.kind, causal, i, dqkv[i], numeric[i]);
+            test_require(fabs(dqkv[i] - numeric[i]) <= 1e-8 * largest,
+                         "kind %d causal %d: element %d is %.12g, by differences %.12g", (int)map.kind, causal, i, dqkv[i],
+                         numeric[i]);
         double *buffers[] = {qkv, omega, weights};
         for (int i = 0; i < 3; i++) test_buffer_free(buffers[i]);
     }
 }
 END_TEST
 
-/* ---- PyTorch ---------------------------------------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------------------------------------- */
 
 static float *golden_file(const char *path, size_t rows, int width)
 {
@@ -232,7 +233,7 @@ START_TEST(golden)
 }
 END_TEST
 
-/* ---- the CPU ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the CPU --------------------------------------------------------------------------------------------------------------- */
 
 /* One head of the CPU's input, its results, and ref/'s. */
 typedef struct head_case {
@@ -337,7 +338,8 @@ START_TEST(large_inputs)
             if (lin_cpu_select(isas[i], NULL) != LIN_OK) continue;
             ck_assert_int_eq(lin_ops_cpu()->exec_create(lin_ops_cpu(), 1, &exec, NULL), LIN_OK);
             run_case(&c, lin_ops_cpu(), exec);
-            for (int e = 0; e < 50 * 16; e++) test_require(isfinite(c.y[e]), "%s, form %d: y %d is %g", isas[i], form, e, (double)c.y[e]);
+            for (int e = 0; e < 50 * 16; e++)
+                test_require(isfinite(c.y[e]), "%s, form %d: y %d is %g", isas[i], form, e, (double)c.y[e]);
             for (int e = 0; e < 3 * 50 * 16; e++)
                 test_require(isfinite(c.dqkv[e]), "%s, form %d: dqkv %d is %g", isas[i], form, e, (double)c.dqkv[e]);
             lin_ops_cpu()->exec_destroy(exec);
@@ -360,7 +362,8 @@ START_TEST(a_stream_gives_the_bits_of_the_batch)
         ck_assert_int_eq(lin_ops_cpu()->exec_create(lin_ops_cpu(), 1, &exec, NULL), LIN_OK);
         head_case c = make_case(map, T, E, 1, 1);
         run_case(&c, lin_ops_cpu(), exec);
-        float *whole = test_buffer(count, sizeof *whole), *state = test_buffer(count, sizeof *state), *table[] = {whole}, y[T * E];
+        float *whole = test_buffer(count, sizeof *whole), *state = test_buffer(count, sizeof *state), *table[] = {whole},
+              y[T * E];
         const int offsets[] = {0, T};
         const lin_segments all = segments_of(offsets, 1);
         memset(whole, 0, count * sizeof *whole);
@@ -372,7 +375,8 @@ START_TEST(a_stream_gives_the_bits_of_the_batch)
             for (int t = 0; t < T; t += at_once) {
                 const int piece_offsets[] = {0, T - t < at_once ? T - t : at_once};
                 const lin_segments piece = segments_of(piece_offsets, 1);
-                lin_ops_cpu()->mapped_attention_forward(exec, y + t * E, c.qkv + t * 3 * E, c.omega, &piece, &map, 1, E, 1, table, 0);
+                lin_ops_cpu()->mapped_attention_forward(exec, y + t * E, c.qkv + t * 3 * E, c.omega, &piece, &map, 1, E, 1, table,
+                                                        0);
             }
             test_same_f32("y of the stream", y, c.y, T * E);
             test_same_f32("state of the stream", state, whole, count);
@@ -410,7 +414,7 @@ START_TEST(not_a_number)
 }
 END_TEST
 
-/* ---- random features are softmax attention in the mean ----------------------------------------------------------------------- */
+/* ---- random features are softmax attention in the mean --------------------------------------------------------------------- */
 
 // Root mean square difference from softmax attention over some draws of D features, for values of about 1.
 static double distance_from_softmax(int D)

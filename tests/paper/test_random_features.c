@@ -31,7 +31,8 @@ START_TEST(orthogonal_blocks)
                 for (int other = d / E * E; other < d; other++) {
                     const float *before = omega + (h * D + other) * E;
                     const double cosine = dot(row, before, E) / sqrt(dot(row, row, E) * dot(before, before, E));
-                    test_require(fabs(cosine) < 1e-6, "H %d D %d E %d: rows %d and %d have the cosine %g", H, D, E, d, other, cosine);
+                    test_require(fabs(cosine) < 1e-6, "H %d D %d E %d: rows %d and %d have the cosine %g", H, D, E, d, other,
+                                 cosine);
                 }
             }
         test_buffer_free(omega);
@@ -39,8 +40,8 @@ START_TEST(orthogonal_blocks)
 }
 END_TEST
 
-// Moments of rows over many draws: mean 0, covariance 1, |row|^2 with the mean E and variance 2 E of chi squared; within 5 standard
-// errors.
+// Moments of rows over many draws: mean 0, covariance 1, |row|^2 with the mean E and variance 2 E of chi squared; within 5
+// standard errors.
 START_TEST(rows_are_gaussian_in_length_and_direction)
 {
     enum { H = 500, D = 8, E = 4, N = H * D };
@@ -61,7 +62,8 @@ START_TEST(rows_are_gaussian_in_length_and_direction)
     for (int a = 0; a < E; a++) {
         ck_assert_msg(fabs(sum[a]) < 5 * sqrt(1.0 / N), "mean of element %d is %g", a, sum[a]);
         for (int b = 0; b < E; b++)
-            ck_assert_msg(fabs(product[a][b] - (a == b)) < 5 * sqrt((1.0 + (a == b)) / N), "covariance %d %d is %g", a, b, product[a][b]);
+            ck_assert_msg(fabs(product[a][b] - (a == b)) < 5 * sqrt((1.0 + (a == b)) / N), "covariance %d %d is %g", a, b,
+                          product[a][b]);
     }
     test_buffer_free(omega);
 }

@@ -2,8 +2,8 @@
 //
 //   pcm IN OUT
 //
-// OUT: headerless s16le, 16 kHz, the first channel of IN. 16-bit samples at 16 kHz pass through unchanged; louder ones are clipped.
-// Exit status: 1 if IN cannot be read, 3 if OUT cannot be written.
+// OUT: headerless s16le, 16 kHz, the first channel of IN. 16-bit samples at 16 kHz pass through unchanged; louder ones are
+// clipped. Exit status: 1 if IN cannot be read, 3 if OUT cannot be written.
 
 #include <math.h>
 #include <stdint.h>

@@ -61,20 +61,20 @@ has "copy: other sizes" "$(cat "$tmp/sizes/RESULTS.md")" "at most 10 long, 3 seq
 declines "copy: no precision" "--precision is auto, fp32 or bf16, not 'half'" copy --work "$tmp/copy" --precision half
 declines "copy: no seeds" "--seeds is a number from 1 up, not '0'" copy --work "$tmp/copy" --seeds 0
 # Enough steps: a guess has a loss of ln 2 = 0.69.
-run bench copy --variants linear --symbols 2 --length 8 --batch 16 --layers 2 --heads 2 --head-width 16 --steps 300 --drop-step 300 --lr 3e-3 --log-every 100 --device cpu
+run bench copy --variants linear --set symbols=2,length=8,batch=16,layers=2,heads=2,head-width=16,steps=300,drop-step=300,log-every=100 --lr 3e-3 --device cpu
 ok "copy is learnt: the loss falls below 0.15" awk '$1 == "linear" { last = $4 } END { exit !(last < 0.15) }' "$tmp/.out"
 first=$(grep -v '^#' "$tmp/.out" | cut -f1-5)
-run bench copy --variants linear --symbols 2 --length 8 --batch 16 --layers 2 --heads 2 --head-width 16 --steps 300 --drop-step 300 --lr 3e-3 --log-every 100 --device cpu --threads 1
+run bench copy --variants linear --set symbols=2,length=8,batch=16,layers=2,heads=2,head-width=16,steps=300,drop-step=300,log-every=100 --lr 3e-3 --device cpu --threads 1
 is "copy: the same numbers with one thread" "$first" "$(grep -v '^#' "$tmp/.out" | cut -f1-5)"
 emulated=$(dirname "$LINNET")/emulated
 if [ -f "$emulated/liblinnet_cuda.so" ]; then
-    few() { "$LINNET" bench copy --quick --variants linear,softmax --heads 2 --layers 1 --steps 3 --log-every 1 --device "$1" | grep -v '^#' | cut -f1-4; }
+    few() { "$LINNET" bench copy --quick --variants linear,softmax --set heads=2,layers=1,steps=3,log-every=1 --device "$1" | grep -v '^#' | cut -f1-4; }
     few cpu > "$tmp/cpu.tsv"
     LINNET_CUDA_LIBRARY=$emulated/liblinnet_cuda.so LINNET_CUDA_DRIVER=$emulated/libcuda.so.1 few cuda > "$tmp/cuda.tsv"
     ok "copy: the losses of the CPU on an emulated GPU" awk 'NR == FNR { cpu[FNR] = $4; next } FNR > 1 { d = $4 - cpu[FNR]; if (d * d > 1e-8) bad = 1; n++ }
         END { exit bad || n != 6 }' "$tmp/cpu.tsv" "$tmp/cuda.tsv"
 fi
-refused "copy: too short" 2 "--length is 4 or more" bench copy --length 3
+refused "copy: too short" 2 "--set length is 4 or more" bench copy --set length=3
 
 # ---- latency and memory of streams -----------------------------------------------------------------------------------------------
 
@@ -84,9 +84,9 @@ for f in latency.tsv cost.svg bytes.svg RESULTS.md; do ok "latency writes $f" te
 has "latency: results" "$(cat "$tmp/latency/RESULTS.md")" "| elapsed_s | linear | softmax | lstm |"
 is "latency: bytes of linear, softmax and LSTM streams after 10 s" "228096 4617216 7680" \
     "$(awk -F'\t' '$2 == 10 { printf "%s%s", s, $9; s = " " }' "$tmp/latency/latency.tsv")"
-run bench latency --variants softmax --at 1,3600 --limit-gb 0.1 --device cpu
+run bench latency --variants softmax --set at=1,3600,limit-gb=0.1 --device cpu
 has "latency: what does not fit is left out and named" "$err" "softmax after 3600 s is left out: needs "
-run bench latency --variants softmax --at 700 --stack 1 --limit-gb 0.5 --device cpu
+run bench latency --variants softmax --set at=700,stack=1,limit-gb=0.5 --device cpu
 has "latency: a cache that does not fit has all layers in the same memory" "$(tail -n 1 "$tmp/.out" | cut -f 9-11)" "967680000	1	-"
 refused "latency: lsh" 2 "lsh-4 has LSH attention" bench latency --variants lsh-4
 recipe memory --work "$tmp/memory" --quick --stack 3 --batch 3 --memory-gb 10 --cores 4 --device cpu

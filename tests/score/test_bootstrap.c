@@ -52,7 +52,7 @@ START_TEST(all_samples_of_three)
     qsort(rates, 27, sizeof *rates, by_value);
     qsort(differences, 27, sizeof *differences, by_value);
     lin_bootstrap_options o = options(27, 0);
-    lin_interval v;
+    lin_bootstrap_interval v;
     lin_difference d;
     o.random = every_sample;
     OK(lin_bootstrap_rate(a, 3, &o, &v, &err));
@@ -81,7 +81,7 @@ START_TEST(large_samples_are_normal)
         errors += (double)units[i].errors;
     }
     lin_bootstrap_options o = options(4000, 11);
-    lin_interval v;
+    lin_bootstrap_interval v;
     OK(lin_bootstrap_rate(units, N, &o, &v, &err));
     double rate = errors / N, half = 1.6449 * sqrt(rate * (1 - rate) / N);
     ck_assert_double_eq_tol(v.low, rate - half, 0.08 * half);
@@ -118,16 +118,17 @@ START_TEST(grouped_draws_are_plain_ones)
             better += plain[1][r] < 0;
         }
         const lin_bootstrap_options o = options(RESAMPLES, 3);
-        lin_interval v, again;
+        lin_bootstrap_interval v, again;
         lin_difference d;
         OK(lin_bootstrap_rate(a, N, &o, &v, &err));
         OK(lin_bootstrap_rate(a, N, &o, &again, &err));
         ck_assert(v.low == again.low && v.high == again.high);
         OK(lin_bootstrap_difference(a, b, N, &o, &d, &err));
-        const lin_interval drawn_together[2] = {v, d.interval};
+        const lin_bootstrap_interval drawn_together[2] = {v, d.interval};
         for (int i = 0; i < 2; i++) {
             qsort(plain[i], RESAMPLES, sizeof(double), by_value);
-            const double low = plain[i][RESAMPLES / 20], high = plain[i][RESAMPLES - 1 - RESAMPLES / 20], off = 0.06 * (high - low);
+            const double low = plain[i][RESAMPLES / 20], high = plain[i][RESAMPLES - 1 - RESAMPLES / 20],
+                         off = 0.06 * (high - low);
             ck_assert_double_eq_tol(drawn_together[i].low, low, off);
             ck_assert_double_eq_tol(drawn_together[i].high, high, off);
         }
@@ -151,7 +152,7 @@ START_TEST(a_million_units)
     lin_bootstrap_options o = options(1000, 1);
     o.random = counted;
     n_counted = 0;
-    lin_interval v;
+    lin_bootstrap_interval v;
     OK(lin_bootstrap_rate(units, N, &o, &v, &err));
     ck_assert_uint_lt(n_counted, 100000); // of 1,000,000,000
     const double mean = errors / N, half = 1.6449 * sqrt((squares / N - mean * mean) / N) / 10;
@@ -165,7 +166,7 @@ START_TEST(seeds_and_edges)
 {
     static const lin_bootstrap_unit units[] = {{1, 9}, {5, 11}, {2, 7}, {0, 0}, {3, 8}}, silent[] = {{2, 0}, {0, 0}};
     lin_bootstrap_options o = options(200, 1), other = options(200, 2), one = options(1, 1);
-    lin_interval a, b, c;
+    lin_bootstrap_interval a, b, c;
     lin_difference d;
     OK(lin_bootstrap_rate(units, 5, &o, &a, &err));
     OK(lin_bootstrap_rate(units, 5, &o, &b, &err));

@@ -135,8 +135,9 @@ START_TEST(notes)
     lin_buffer_free(&out);
     lin_score_destroy(s);
     static const char ref[] = "u-1 x y", hyp[] = "u-1 y z";
-    FAIL_EVERY_ALLOCATION(lin_score_texts(ref, sizeof ref - 1, "r", hyp, sizeof hyp - 1, "h", &(lin_score_options){.map = map}, &s,
-                                          NULL), lin_score_destroy(s));
+    FAIL_EVERY_ALLOCATION(lin_score_texts(ref, sizeof ref - 1, "r", hyp, sizeof hyp - 1, "h", &(lin_score_options){.map = map},
+                                          &s, NULL),
+                          lin_score_destroy(s));
     lin_phone_map_destroy(map);
 }
 END_TEST
@@ -202,7 +203,8 @@ START_TEST(json_report)
     ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(item, "interval")), 2);
     item = cJSON_GetObjectItem(json, "bootstrap");
     ck_assert_double_eq(number(item, "resamples"), 200);
-    ck_assert_double_eq_tol(cJSON_GetArrayItem(cJSON_GetObjectItem(item, "over_speakers"), 1)->valuedouble, v.speakers.high, 1e-6);
+    ck_assert_double_eq_tol(cJSON_GetArrayItem(cJSON_GetObjectItem(item, "over_speakers"), 1)->valuedouble, v.speakers.high,
+                            1e-6);
     item = cJSON_GetObjectItem(json, "against");
     ck_assert_double_eq_tol(number(item, "difference"), 5 / 11.0, 1e-6);
     ck_assert_double_eq(number(item, "worse_utterances"), 3);
@@ -350,7 +352,8 @@ START_TEST(html_report)
                           .other_name = "<o>"};
     OK(lin_score_html(&r, &out, &err));
     check_html(out.data);
-    const char *const parts[] = {"<title>PER 75.00 %: h&amp;p</title>", "&lt;ref&gt;", "Against &lt;o&gt;", "&lt;i&gt;a&lt;/i&gt;",
+    const char *const parts[] = {"<title>PER 75.00 %: h&amp;p</title>", "&lt;ref&gt;", "Against &lt;o&gt;",
+                                 "&lt;i&gt;a&lt;/i&gt;",
                                  "&amp;amp;", "&quot;q&quot;", "it&#39;s", "&lt;script&gt;", "u&lt;b&gt;-1", "a\xEF\xBF\xBD",
                                  "over 3 utterances", "recognised as", " deleted: ", " inserted: ", "style=\"width:100.00%\""};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) ck_assert_msg(strstr(out.data, parts[i]) != NULL, "%s", parts[i]);
@@ -386,7 +389,7 @@ START_TEST(html_of_a_long_utterance)
 }
 END_TEST
 
-// ---- two systems ----------------------------------------------------------------------------------------------------------------
+/* ---- two systems ----------------------------------------------------------------------------------------------------------- */
 
 START_TEST(matched_pairs_are_sc_stats)
 {
@@ -471,7 +474,7 @@ START_TEST(intervals_of_speakers)
     lin_score *s = score(some_ref, some_hyp, NULL);
     lin_score_intervals v, w;
     static const lin_bootstrap_unit second[] = {{1, 2}, {0, 2}};
-    lin_interval want;
+    lin_bootstrap_interval want;
     OK(lin_score_bootstrap(s, &draws, 1, &v, &err));
     OK(lin_bootstrap_rate(second, 2, &draws, &want, &err));
     ck_assert(v.by_speaker[1].low == want.low && v.by_speaker[1].high == want.high && v.by_speaker[1].units == 2);

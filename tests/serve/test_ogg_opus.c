@@ -21,7 +21,7 @@ static float got[MOST];
 static double want[MOST];
 static lin_error failure;
 
-// ---- libsndfile, on memory
+/* ---- libsndfile, on memory ------------------------------------------------------------------------------------------------- */
 
 static sf_count_t at;
 
@@ -75,7 +75,8 @@ static int make(bytes *to, int rate, int channels, int n)
     static float frames[2 * MOST];
     const int read = (int)sf_readf_float(f, frames, MOST);
     sf_close(f);
-    for (int i = 0; i < read; i++) want[i] = channels == 1 ? (double)frames[i] : ((double)frames[2 * i] + (double)frames[2 * i + 1]) / 2;
+    for (int i = 0; i < read; i++)
+        want[i] = channels == 1 ? (double)frames[i] : ((double)frames[2 * i] + (double)frames[2 * i + 1]) / 2;
     return read;
 }
 
@@ -225,7 +226,8 @@ START_TEST(loud_packets)
             data[n + 18] = (unsigned char)(k + 2);
             data[n + 26] = 1;
             data[n + 27] = 250;
-            for (size_t i = 0; i < 250; i++) data[n + 28 + i] = (unsigned char)lin_random_below(trial, 1000 * (uint64_t)k + i, 256);
+            for (size_t i = 0; i < 250; i++)
+                data[n + 28 + i] = (unsigned char)lin_random_below(trial, 1000 * (uint64_t)k + i, 256);
             data[n + 28] &= 0xfc; // one frame a packet
         }
         test_ogg_checksums(data, n);

@@ -11,8 +11,9 @@ static lin_error failure;
 START_TEST(vosk_messages)
 {
     lin_message m = lin_message_default(16000);
-    static const char config[] = "{ \"config\" : { \"sample_rate\" : 8000, \"words\": 0, \"max_alternatives\": 3, \"model\": \"x\", "
-                                 "\"phrase_list\": [\"zero one\", \"[unk]\", \"two\"] } }";
+    static const char config[] =
+        "{ \"config\" : { \"sample_rate\" : 8000, \"words\": 0, \"max_alternatives\": 3, \"model\": \"x\", "
+        "\"phrase_list\": [\"zero one\", \"[unk]\", \"two\"] } }";
     OK(lin_message_parse_vosk(config, sizeof config - 1, &m, &failure));
     ck_assert_int_eq(m.kind, LIN_MESSAGE_CONFIG);
     ck_assert_double_eq(m.rate_hz, 8000);
@@ -50,7 +51,8 @@ START_TEST(own_messages)
     ck_assert_int_eq(m.kind, LIN_MESSAGE_EOF);
     ck_assert_int_eq(lin_message_parse("{\"type\":\"end_utterance\"}", 24, &m, &failure), LIN_OK);
     ck_assert_int_eq(m.kind, LIN_MESSAGE_END_UTTERANCE);
-    static const char opus[] = "{\"type\":\"config\",\"format\":\"ogg_opus\"}", mp3[] = "{\"type\":\"config\",\"format\":\"mp3\"}";
+    static const char opus[] = "{\"type\":\"config\",\"format\":\"ogg_opus\"}",
+                      mp3[] = "{\"type\":\"config\",\"format\":\"mp3\"}";
     ck_assert_int_eq(lin_message_parse(opus, sizeof opus - 1, &m, &failure), LIN_OK);
     ck_assert_int_eq(m.format, LIN_SAMPLES_OPUS);
     ck_assert_int_eq(lin_message_parse(mp3, sizeof mp3 - 1, &m, &failure), LIN_INVALID);
@@ -83,7 +85,8 @@ START_TEST(samples)
         for (size_t step = 1; step < 9; step++) {
             size_t made = 0;
             for (size_t at = 0; at < 64; at += step)
-                made += lin_samples_take((lin_sample_format)format, bytes + at, 64 - at < step ? 64 - at : step, &rest, cut + made);
+                made +=
+                    lin_samples_take((lin_sample_format)format, bytes + at, 64 - at < step ? 64 - at : step, &rest, cut + made);
             ck_assert_uint_eq(made, n);
             ck_assert_mem_eq(cut, whole, n * sizeof *cut);
         }
@@ -102,9 +105,10 @@ START_TEST(samples)
 END_TEST
 
 static const char type[] = "multipart/form-data; boundary=\"AaB03x\"";
-static const char body[] = "preamble\r\n--AaB03x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n"
-                           "--AaB03x\r\ncontent-type: audio/wav\r\nContent-Disposition: form-data; filename=\"a;name=b.wav\"; name=file\r\n"
-                           "\r\nRI\r\n--AaB03FF\r\n\r\n--AaB03x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n\r\n--AaB03x--\r\n";
+static const char body[] =
+    "preamble\r\n--AaB03x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n"
+    "--AaB03x\r\ncontent-type: audio/wav\r\nContent-Disposition: form-data; filename=\"a;name=b.wav\"; name=file\r\n"
+    "\r\nRI\r\n--AaB03FF\r\n\r\n--AaB03x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n\r\n--AaB03x--\r\n";
 
 START_TEST(forms)
 {
@@ -138,7 +142,8 @@ START_TEST(secrets)
     const size_t n = sizeof list - 1;
     ck_assert_int_eq(lin_token_known(list, n, "second", 6), 1);
     ck_assert_int_eq(lin_token_known(list, n, "third", 5), 1);
-    static const char *const wrong[] = {"", "sec", "secon", "secondx", "seconD", "# tokens", "thirdthird", "first\n", "tokens", "s"};
+    static const char *const wrong[] = {"",         "sec",        "secon",   "secondx", "seconD",
+                                        "# tokens", "thirdthird", "first\n", "tokens",  "s"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         ck_assert_msg(!lin_token_known(list, n, wrong[i], strlen(wrong[i])), "%s", wrong[i]);
     ck_assert_int_eq(lin_token_known("", 0, "x", 1), 0);
@@ -204,7 +209,8 @@ START_TEST(answers)
     ck_assert_int_eq(lin_openai_put_verbose(&out, &words, &r, &how, &failure), LIN_OK);
     ck_assert_str_eq(out.data,
                      "{\"task\":\"transcribe\",\"language\":\"en\",\"duration\":2.500,\"text\":\"one two\",\"words\":["
-                     "{\"word\":\"one\",\"start\":0.100,\"end\":0.400},{\"word\":\"[ah]\",\"start\":1.400,\"end\":1.600}],\"segments\":["
+                     "{\"word\":\"one\",\"start\":0.100,\"end\":0.400},{\"word\":\"[ah]\",\"start\":1.400,\"end\":1.600}],"
+                     "\"segments\":["
                      "{\"id\":0,\"seek\":0,\"start\":0.100,\"end\":0.400,\"text\":\"one\",\"tokens\":[],\"temperature\":0.0,"
                      "\"avg_logprob\":-0.6931,\"compression_ratio\":1.0,\"no_speech_prob\":0.0},"
                      "{\"id\":1,\"seek\":0,\"start\":1.400,\"end\":1.600,\"text\":\"[ah]\",\"tokens\":[],\"temperature\":0.0,"
@@ -219,7 +225,8 @@ START_TEST(answers)
     ck_assert_ptr_nonnull(strstr(out.data, "{\"conf\":0.250000,\"end\":0.400,\"start\":0.200,\"word\":\"AE\"}"));
     lin_buffer_clear(&out);
     lin_openai_put_error(&out, 429, "too \"many\"");
-    ck_assert_str_eq(out.data, "{\"error\":{\"message\":\"too \\\"many\\\"\",\"type\":\"rate_limit_error\",\"param\":null,\"code\":null}}");
+    ck_assert_str_eq(out.data,
+                     "{\"error\":{\"message\":\"too \\\"many\\\"\",\"type\":\"rate_limit_error\",\"param\":null,\"code\":null}}");
     lin_buffer_free(&out);
     lin_phones_destroy(set);
 }

@@ -95,7 +95,8 @@ static void tell(lin_comm *comm, void *context)
     // ranks 1 and 3 fail: all have the failure of rank 1
     lin_status status = comm->rank % 2 ? lin_fail(&err, LIN_FORMAT, "rank %d fails", comm->rank) : LIN_OK;
     ck_assert_int_eq(lin_comm_agree(comm, status, &err), LIN_FORMAT);
-    ck_assert_msg(strstr(err.message, "process 1, on ") == err.message && strstr(err.message, ": rank 1 fails"), "%s", err.message);
+    ck_assert_msg(strstr(err.message, "process 1, on ") == err.message && strstr(err.message, ": rank 1 fails"), "%s",
+                  err.message);
     ck_assert_int_eq(comm->agreed, 1);
     // all fail: the message of rank 0 as it is
     status = lin_fail(&err, LIN_NUMERIC, "rank %d fails", comm->rank);
@@ -133,7 +134,8 @@ static void wait_in_vain(lin_comm *comm, void *context)
     if (strcmp(how, "asked") == 0 && comm->rank != 0) return;
     ck_assert(lin_comm_start_sum(comm, &sum, 0, x, 64, &err) == LIN_OK);
     const lin_status status = comm->rank == 0 ? lin_comm_finish(comm, &sum, &err) : lin_comm_max(comm, &value, &err);
-    const char *part = strcmp(how, "patience") == 0 ? "for 0 s" : strcmp(how, "ended") == 0 ? "process 1 of this run" : "did not answer";
+    const char *part = strcmp(how, "patience") == 0 ? "for 0 s" : strcmp(how, "ended") == 0 ? "process 1 of this run"
+                       : "did not answer";
     ck_assert_int_eq(status, strcmp(how, "asked") == 0 ? LIN_STOPPED : LIN_IO);
     ck_assert_msg(strstr(err.message, part) != NULL, "%s: %s", how, err.message);
     ck_assert_int_eq(comm->lost, 1);
@@ -164,8 +166,8 @@ static void meet_other_versions(lin_comm *comm, void *context)
     lin_free(comm->peers);
     comm->peers = NULL;
     ck_assert_int_eq(lin_comm_meet(comm, comm->rank == 2 ? "0.3" : "0.2", &err), LIN_MISMATCH);
-    ck_assert_msg(strstr(err.message, "process 2") && strstr(err.message, "is version 0.3") && strstr(err.message, "is 0.2"), "%s",
-                  err.message);
+    ck_assert_msg(strstr(err.message, "process 2") && strstr(err.message, "is version 0.3") && strstr(err.message, "is 0.2"),
+                  "%s", err.message);
     ck_assert_int_eq(comm->agreed, 1);
 }
 

@@ -83,7 +83,7 @@ static unsigned char *read_all(size_t *n)
     return bytes;
 }
 
-// ---- round trips ----------------------------------------------------------------------------------------------------------------
+/* ---- round trips ----------------------------------------------------------------------------------------------------------- */
 
 START_TEST(everything_comes_back)
 {
@@ -264,7 +264,7 @@ START_TEST(an_empty_set_is_a_set)
 }
 END_TEST
 
-// ---- bad utterances -------------------------------------------------------------------------------------------------------------
+/* ---- bad utterances -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(bad_utterances_are_left_out)
 {
@@ -295,7 +295,8 @@ START_TEST(bad_utterances_are_left_out)
                  {"a", "s", 2, 1, 60001, LIN_NUMERIC, "a: feature 3 of frame 1 is 60001"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bad[D + 3] = cases[i].value;
-        const lin_status status = lin_dataset_add(writer, cases[i].id, cases[i].speaker, bad, cases[i].T, &cases[i].label, 1, &err);
+        const lin_status status =
+            lin_dataset_add(writer, cases[i].id, cases[i].speaker, bad, cases[i].T, &cases[i].label, 1, &err);
         ck_assert_msg(status == cases[i].status && strstr(err.message, cases[i].message), "case %zu: %s", i, err.message);
     }
     bad[D + 3] = 0;
@@ -325,7 +326,7 @@ START_TEST(bad_parameters_are_refused)
 }
 END_TEST
 
-// ---- damage ---------------------------------------------------------------------------------------------------------------------
+/* ---- damage ---------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(no_part_of_a_set_is_a_set)
 {
@@ -455,7 +456,7 @@ START_TEST(files_of_another_kind_are_refused)
 }
 END_TEST
 
-// ---- the disk -------------------------------------------------------------------------------------------------------------------
+/* ---- the disk -------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(abort_and_failure_leave_the_old_file)
 {

@@ -48,7 +48,8 @@ static void one_rank(lin_comm *comm, void *context)
     ck_assert(lin_dataset_open(dev_path, &dev, &err) == LIN_OK);
     lin_train_hooks hooks = {&m->watches[r], on_progress, on_note, on_left_out, on_stop};
     if (m->spoils && r == m->other_rank) hooks = (lin_train_hooks){.context = model, .stop = spoil};
-    m->status[r] = lin_train(&o, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, &m->errors[r]);
+    m->status[r] =
+        lin_train(&o, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, &m->errors[r]);
     if (r == 0) m->n = model->params.n_elements;
     m->values[r] = malloc(model->params.n_elements * sizeof(float));
     ck_assert(m->values[r] != NULL);
@@ -70,7 +71,8 @@ static void run_team(team *m, int size, lin_status want)
     test_world *world = test_world_create(size);
     test_world_run(world, one_rank, m);
     for (int r = 0; r < size; r++) {
-        ck_assert_msg(m->status[r] == want, "rank %d of %d: %s: %s", r, size, lin_status_name(m->status[r]), m->errors[r].message);
+        ck_assert_msg(m->status[r] == want, "rank %d of %d: %s: %s", r, size, lin_status_name(m->status[r]),
+                      m->errors[r].message);
         if (want == LIN_OK || want == LIN_STOPPED) test_same_f32("on another rank", m->values[r], m->values[0], m->n);
         if (want != LIN_OK) ck_assert_str_eq(m->errors[r].message, m->errors[0].message);
         if (r) ck_assert(m->watches[r].left_out == 0 && m->watches[r].last.n_batches == 0); // rank 0 alone reports
@@ -125,7 +127,8 @@ START_TEST(several_processes_train_as_one)
     team m = new_team("whole", run);
     if (_i == N_VARIANTS + 1) m.options.augment = some_acoustics(0.2);
     m.config = variant(_i % N_VARIANTS);
-    if (_i == N_VARIANTS) { // the sums of the output's gradients begin only after the inner layer's loss, and after the last batch
+    // the sums of the output's gradients begin only after the inner layer's loss, and after the last batch
+    if (_i == N_VARIANTS) {
         m.config.layers = 3;
         m.options.accumulate = 2;
         m.options.layer_drop = 0.3;
@@ -162,8 +165,8 @@ START_TEST(several_processes_train_as_one)
         check_close(name, m.values[0], one, n, 2e-5 * moved);
         ck_assert_msg(fabs(m.watches[0].last.loss - w.last.loss) < 1e-5 * w.last.loss, "loss %.9g, of one process %.9g",
                       m.watches[0].last.loss, w.last.loss);
-        ck_assert_msg(fabs(m.watches[0].last.dev_loss - w.last.dev_loss) < 1e-3 * w.last.dev_loss, "dev loss %.9g, of one process %.9g",
-                      m.watches[0].last.dev_loss, w.last.dev_loss);
+        ck_assert_msg(fabs(m.watches[0].last.dev_loss - w.last.dev_loss) < 1e-3 * w.last.dev_loss,
+                      "dev loss %.9g, of one process %.9g", m.watches[0].last.dev_loss, w.last.dev_loss);
         ck_assert(m.watches[0].left_out == 1);
         clear(&m);
     }

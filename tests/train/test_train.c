@@ -94,7 +94,8 @@ START_TEST(stopped_and_resumed_gives_the_same_bits)
     lin_status status = train(&o, &(watch){.stop_after = 3}, NULL, &err);
     ck_assert_int_eq(status, LIN_STOPPED);
     o.resume = 1;
-    for (int stop = 7; (status = train(&o, &(watch){.stop_after = stop}, &resumed, &err)) == LIN_STOPPED; stop += 5) free(resumed);
+    for (int stop = 7; (status = train(&o, &(watch){.stop_after = stop}, &resumed, &err)) == LIN_STOPPED; stop += 5)
+        free(resumed);
     ck_assert_msg(status == LIN_OK, "%s", err.message);
     test_same_f32("after resuming", resumed, whole, n);
     free(resumed);
@@ -111,7 +112,8 @@ START_TEST(stopped_and_resumed_gives_the_same_bits)
 }
 END_TEST
 
-// Augmented utterances, and noise without labels: the same bits on any number of threads and after a stop, and the task is learnt.
+// Augmented utterances, and noise without labels: the same bits on any number of threads and after a stop,
+// and the task is learnt.
 START_TEST(acoustics_repeat_and_resume)
 {
     char run[300];
@@ -212,7 +214,8 @@ static lin_config variant(int i)
 }
 enum { N_VARIANTS = 11 };
 
-// Every variant learns the task, with the same bits if it is stopped, and on any number of threads; and none resumes another's run.
+// Every variant learns the task, with the same bits if it is stopped, and on any number of threads;
+// and none resumes another's run.
 START_TEST(variants_learn_and_resume)
 {
     char run[300];
@@ -507,7 +510,8 @@ START_TEST(absurd_checkpoints_are_refused)
                  {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5", "no training run writes the counters"},
                  {"-3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
                  {"3 2000000000000 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
-                 {"3 2 0 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"}, // batches without a step
+                 // batches without a step
+                 {"3 2 0 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
                  {"3 2 9 1e30 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
                  {"3 2 9 0 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
                  {"3 2 9 nan 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
@@ -605,7 +609,8 @@ START_TEST(curves)
               strstr(svg, "nan") == NULL);
     lin_free(svg);
     svg = lin_curves_svg(head, "\xFF");
-    ck_assert(strstr(svg, "Training of \xEF\xBF\xBD</text>") != NULL && strstr(svg, "best") == NULL && strstr(svg, "nan") == NULL);
+    ck_assert(strstr(svg, "Training of \xEF\xBF\xBD</text>") != NULL && strstr(svg, "best") == NULL &&
+              strstr(svg, "nan") == NULL);
     lin_free(svg);
     // numbers that no run writes
     snprintf(log, sizeof log, "%s1e300\t5\t3\t-1\t-1\t0.001\n1\t5\t1e-320\t-1\t-1\t1e-310\n2\t5\t1e300\t1\t1\t1\n", head);
@@ -621,8 +626,8 @@ START_TEST(curves)
 }
 END_TEST
 
-// The model that a run begins with has a line of its own, and keeps its emission delay, also when the run is resumed; a warm-up that
-// is longer than half of the run is noted; a log of linnet 0.2 becomes one in per cent.
+// The model that a run begins with has a line of its own, and keeps its emission delay, also when the run is resumed; a warm-up
+// that is longer than half of the run is noted; a log of linnet 0.2 becomes one in per cent.
 static int delay_of(const char *run, const char *name)
 {
     char path[400];
@@ -678,7 +683,8 @@ START_TEST(from_a_model)
     ck_assert_str_eq(w.note, "");
     ck_assert_int_eq(delay_of(run, "checkpoint"), 98);
     ck_assert(lin_text_read(path, &text, &n, &err) == LIN_OK);
-    ck_assert_msg(strstr(text, "\tdev_per_percent\t") && strstr(text, "1\t4\t3\t3.5\t98.7654\t0.001\t1\t1\t1\n2\t8\t3\t3.5\t-1.000000\t"),
+    ck_assert_msg(strstr(text, "\tdev_per_percent\t") &&
+                      strstr(text, "1\t4\t3\t3.5\t98.7654\t0.001\t1\t1\t1\n2\t8\t3\t3.5\t-1.000000\t"),
                   "%s", text);
     ck_assert(strstr(text, "\n3\t") != NULL);
     lin_free(text);

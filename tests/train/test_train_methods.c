@@ -1,4 +1,5 @@
-// Methods of training: averaged weights, accumulated gradients, layers left out, losses of inner layers, restarts of the schedule.
+// Methods of training: averaged weights, accumulated gradients, layers left out, losses of inner layers,
+// restarts of the schedule.
 #include "kernels/ops.h"
 #include "model/encoder.h"
 #include "tests/train/train_support.h"
@@ -14,7 +15,8 @@ typedef struct plan_of_run {
 static int stop_at_once(void *context) { return ((const plan_of_run *)context)->one_step; }
 static void remember(void *context, const lin_train_progress *p) { ((plan_of_run *)context)->last = *p; }
 
-static lin_status run_from(plan_of_run *r, lin_config config, const lin_train_options *o, float **values, size_t *n, lin_error *err)
+static lin_status run_from(plan_of_run *r, lin_config config, const lin_train_options *o, float **values, size_t *n,
+                           lin_error *err)
 {
     lin_model *model;
     lin_dataset *set, *dev;
@@ -63,7 +65,7 @@ static void check_close(const char *what, const float *got, const float *want, s
     if (getenv("TEST_VERBOSE")) fprintf(stderr, "%s: %g\n", what, worst);
 }
 
-/* ---- averaged weights ------------------------------------------------------------------------------------------------------- */
+/* ---- averaged weights ------------------------------------------------------------------------------------------------------ */
 
 // After each step the average is that of the weights so far, computed here in double; 1e-6 is the rounding of weights near 1.
 START_TEST(an_average_of_all_steps)
@@ -89,7 +91,8 @@ START_TEST(an_average_of_all_steps)
         float *got = read_values(run, "checkpoint.safetensors", 1, n);
         for (size_t i = 0; i < n; i++) {
             want[i] = keeps * want[i] + (1 - keeps) * (double)values[i];
-            ck_assert_msg(fabs(want[i] - (double)got[i]) < 1e-6, "step %d, weight %zu: %.9g, not %.9g", step, i, (double)got[i], want[i]);
+            ck_assert_msg(fabs(want[i] - (double)got[i]) < 1e-6, "step %d, weight %zu: %.9g, not %.9g", step, i, (double)got[i],
+                          want[i]);
         }
         free(got);
         free(values);
@@ -139,7 +142,7 @@ START_TEST(the_average_is_measured_and_saved)
 }
 END_TEST
 
-/* ---- accumulated gradients -------------------------------------------------------------------------------------------------- */
+/* ---- accumulated gradients ------------------------------------------------------------------------------------------------- */
 
 // Equal utterances: a batch of any of them, in any order, is the same batch, so that dropout, whose masks belong to places in the
 // batch, is the same too.
@@ -159,8 +162,8 @@ static void write_equal_utterances(const char *path, int n)
     ck_assert(lin_dataset_finish(writer, &err) == LIN_OK);
 }
 
-// Several batches of a step, and one batch of all their utterances: the same step up to rounding. With SGD with momentum (the first
-// steps of RAdam) weights differ as little as gradients. _i 1: with dropout, on equal utterances.
+// Several batches of a step, and one batch of all their utterances: the same step up to rounding. With SGD with momentum (the
+// first steps of RAdam) weights differ as little as gradients. _i 1: with dropout, on equal utterances.
 START_TEST(accumulated_batches_are_one_batch)
 {
     char run[300];
@@ -228,7 +231,7 @@ START_TEST(the_batch_at_fault)
 }
 END_TEST
 
-/* ---- layers left out, inner losses ------------------------------------------------------------------------------------------ */
+/* ---- layers left out, inner losses ----------------------------------------------------------------------------------------- */
 
 // Without weight decay, a step changes the layers that are not left out, and only those.
 START_TEST(layers_left_out)
@@ -268,10 +271,12 @@ START_TEST(layers_left_out)
         ck_assert(memcmp(values + at, model->values + at, 16 * sizeof *values) != 0);
         free(values);
     }
-    for (int l = 0; l < 2; l++) ck_assert_msg(changed[l] > 4 && changed[l] < 20, "layer %d changed in %d of %d steps", l, changed[l], steps);
+    for (int l = 0; l < 2; l++)
+        ck_assert_msg(changed[l] > 4 && changed[l] < 20, "layer %d changed in %d of %d steps", l, changed[l], steps);
     lin_model_destroy(model);
     // not of an LSTM, which has no path around a layer
-    const lin_config lstm = {.network = LIN_NETWORK_LSTM, .layers = 2, .width = 20, .mel_bins = D, .outputs = V, .stack = STACK, .causal = 1};
+    const lin_config lstm = {
+        .network = LIN_NETWORK_LSTM, .layers = 2, .width = 20, .mel_bins = D, .outputs = V, .stack = STACK, .causal = 1};
     lin_train_options o = quick_options(run);
     o.layer_drop = 0.1;
     ck_assert_int_eq(train_network(lstm, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
@@ -381,7 +386,7 @@ START_TEST(smoothed_labels)
 }
 END_TEST
 
-/* ---- joined utterances ------------------------------------------------------------------------------------------------------ */
+/* ---- joined utterances ----------------------------------------------------------------------------------------------------- */
 
 enum { JOINED = 3 };
 
@@ -422,8 +427,8 @@ static double loss_of_order(const lin_model *model, const lin_dataset *set, cons
     return sum / n_labels;
 }
 
-// With join_part 1 the network hears all utterances of a batch as one sound, and each has its own loss: in the order of the set, or
-// in that of the plan, the longest first.
+// With join_part 1 the network hears all utterances of a batch as one sound, and each has its own loss: in the order of the set,
+// or in that of the plan, the longest first.
 START_TEST(joined_utterances)
 {
     char run[300], path[400];
@@ -459,7 +464,8 @@ START_TEST(joined_utterances)
         o.join_part = 1;
         o.augment = (lin_augment_options){0};
         ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
-        ck_assert_msg(lin_train(&o, model, (const lin_dataset *const[]){set}, 1, NULL, 0, &hooks, &err) == LIN_OK, "%s", err.message);
+        ck_assert_msg(lin_train(&o, model, (const lin_dataset *const[]){set}, 1, NULL, 0, &hooks, &err) == LIN_OK, "%s",
+                      err.message);
         int which = 0;
         while (which < 2 && fabs(loss_of_order(model, set, orders[which]) - r.last.loss) > 1e-5) which++;
         ck_assert_msg(which < 2, "a loss of %.7f; in order it is %.7f, by length %.7f", r.last.loss,
@@ -478,7 +484,7 @@ START_TEST(joined_utterances)
 }
 END_TEST
 
-/* ---- all together ----------------------------------------------------------------------------------------------------------- */
+/* ---- all together ---------------------------------------------------------------------------------------------------------- */
 
 static lin_train_options all_options(const char *run)
 {
@@ -511,7 +517,8 @@ START_TEST(stopped_and_resumed_gives_the_same_bits)
     ck_assert_int_eq(status, LIN_STOPPED);
     o.resume = 1;
     int parts = 1;
-    for (int stop = 3; (status = train_network(config, &o, &(watch){.stop_after = stop}, &resumed, NULL, &err)) == LIN_STOPPED; stop += 2)
+    for (int stop = 3; (status = train_network(config, &o, &(watch){.stop_after = stop}, &resumed, NULL, &err)) == LIN_STOPPED;
+         stop += 2)
         free(resumed), parts++;
     ck_assert_msg(status == LIN_OK, "%s", err.message);
     ck_assert_int_gt(parts, 2);
@@ -534,7 +541,7 @@ START_TEST(stopped_and_resumed_gives_the_same_bits)
 }
 END_TEST
 
-/* ---- a finished run goes on ------------------------------------------------------------------------------------------------- */
+/* ---- a finished run goes on ------------------------------------------------------------------------------------------------ */
 
 START_TEST(the_cosine_starts_again)
 {
@@ -577,7 +584,8 @@ START_TEST(the_cosine_starts_again)
     o.epochs = 4;
     ck_assert(train(&o, &w, NULL, &err) == LIN_OK);
     ck_assert_str_eq(w.note, "");
-    ck_assert_double_eq_tol(w.last.lr, o.lr * 0.5 * (1 + cos(acos(-1) * (3 + (w.last.n_batches - 1.0) / w.last.n_batches) / 4)), 1e-12);
+    ck_assert_double_eq_tol(w.last.lr, o.lr * 0.5 * (1 + cos(acos(-1) * (3 + (w.last.n_batches - 1.0) / w.last.n_batches) / 4)),
+                            1e-12);
     free(whole);
     free(parts);
 }

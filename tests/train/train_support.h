@@ -32,9 +32,9 @@ static inline void write_set(const char *path, int n, int wordless, uint64_t key
             labels[i] = 1 + (int)lin_random_below(key + 1, (uint64_t)(u * 10 + i), V - 1);
             for (int t = 0; t < 8; t++, T++)
                 for (int d = 0; d < D; d++)
-                    x[T * D + d] =
-                        (float)(lin_random_uniform(key + 2, (uint64_t)((u * 80 + T) * D + d)) + (d == labels[i] && t < 5 ? 4 : 0)) +
-                        (u >= n && d == D - 1 ? 4 : 0);
+                    x[T * D + d] = (float)(lin_random_uniform(key + 2, (uint64_t)((u * 80 + T) * D + d)) +
+                                           (d == labels[i] && t < 5 ? 4 : 0)) +
+                                   (u >= n && d == D - 1 ? 4 : 0);
         }
         char id[32];
         snprintf(id, sizeof id, "spk%d-utt%03d", u % 3, u);
@@ -58,7 +58,7 @@ static inline void set_up(void)
 
 static inline void tear_down(void) { test_folder_remove(folder); }
 
-/* ---- one run ---------------------------------------------------------------------------------------------------------------- */
+/* ---- one run --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct watch {
     lin_train_progress last;

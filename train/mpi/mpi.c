@@ -1,5 +1,5 @@
-// mpi.c - the MPI transport of train/comm.h: liblinnet_mpi.so, compiled against the MPI library that is installed and opened only by
-// a process that mpirun or srun started. The program itself does not depend on MPI, whose libraries have different binary
+// mpi.c - the MPI transport of train/comm.h: liblinnet_mpi.so, compiled against the MPI library that is installed and opened only
+// by a process that mpirun or srun started. The program itself does not depend on MPI, whose libraries have different binary
 // interfaces.
 
 #include <mpi.h>
@@ -30,9 +30,9 @@ static lin_status fail(lin_error *err, int code, const char *what)
     return lin_fail(err, LIN_IO, "MPI: %s: %.*s", what, n, text);
 }
 
-static size_t pieces_of(const lin_message *m) { return (m->bytes + MOST_BYTES - 1) / MOST_BYTES; }
+static size_t pieces_of(const lin_comm_message *m) { return (m->bytes + MOST_BYTES - 1) / MOST_BYTES; }
 
-static lin_status start(lin_comm *comm, int tag, const lin_message *messages, int n, void **out, lin_error *err)
+static lin_status start(lin_comm *comm, int tag, const lin_comm_message *messages, int n, void **out, lin_error *err)
 {
     (void)comm;
     size_t pieces = 0;
@@ -43,7 +43,7 @@ static lin_status start(lin_comm *comm, int tag, const lin_message *messages, in
     int code = MPI_SUCCESS;
     for (int sends = 0; sends < 2; sends++) // receives first, so that arriving data has its place
         for (int i = 0; i < n; i++) {
-            const lin_message *m = &messages[i];
+            const lin_comm_message *m = &messages[i];
             for (size_t at = 0; m->receives != sends && at < m->bytes && code == MPI_SUCCESS; at += MOST_BYTES) {
                 const int bytes = (int)(m->bytes - at < MOST_BYTES ? m->bytes - at : MOST_BYTES);
                 char *data = (char *)m->data + at;

@@ -31,7 +31,7 @@
 #define __shared__ only_dynamic_shared_memory_see_LIN_SHARED
 constexpr int warpSize = 32;
 
-/* ---- types --------------------------------------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------------------------------------- */
 
 #define EMULATED_VECTORS(T, name, a2, a4)                                     \
     struct alignas(a2) name##2 { T x, y; };                                   \
@@ -61,7 +61,7 @@ struct dim3 {
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
-/* ---- functions of the emulation for kernels (block.cpp, warp.cpp) --------------------------------------------- */
+/* ---- functions of the emulation for kernels (block.cpp, warp.cpp) ---------------------------------------------------------- */
 
 /* The place in the sources where a thread waits: the caller's file and line, as the value of a default argument. */
 #define EMULATED_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
@@ -74,11 +74,13 @@ int emulated_barrier(int predicate, const char *what, const char *file, int line
 
 /* A collective of the lanes in mask: each passes its own `argument`, the last to arrive runs `complete` for all. */
 typedef void (*emulated_completion)(void *const *arguments, unsigned lanes);
-void emulated_collective(unsigned mask, void *argument, emulated_completion complete, const char *what, const char *file, int line);
+void emulated_collective(unsigned mask, void *argument, emulated_completion complete, const char *what, const char *file,
+                         int line);
 
 /* A word from another lane of the segment of `width` lanes. */
 enum emulated_source { EMULATED_FROM_LANE, EMULATED_FROM_UP, EMULATED_FROM_DOWN, EMULATED_FROM_XOR };
-uint64_t emulated_shuffle(unsigned mask, uint64_t word, emulated_source source, int operand, int width, const char *file, int line);
+uint64_t emulated_shuffle(unsigned mask, uint64_t word, emulated_source source, int operand, int width, const char *file,
+                          int line);
 
 /* The lanes of mask whose predicate is true. */
 unsigned emulated_ballot(unsigned mask, int predicate, const char *what, const char *file, int line);
@@ -96,12 +98,18 @@ void emulated_copy_wait(int groups_left);
 /* ptx.h: waits until another block of a cooperative launch has raised *at to `value`. */
 void emulated_await(const unsigned *at, unsigned value, EMULATED_HERE);
 
-/* ---- barriers ------------------------------------------------------------------------------------------------------------ */
+/* ---- barriers -------------------------------------------------------------------------------------------------------------- */
 
 static inline void __syncthreads(EMULATED_HERE) { emulated_barrier(0, "__syncthreads", file, line); }
-static inline int __syncthreads_count(int p, EMULATED_HERE) { return emulated_barrier(p != 0, "__syncthreads_count", file, line); }
+static inline int __syncthreads_count(int p, EMULATED_HERE)
+{
+    return emulated_barrier(p != 0, "__syncthreads_count", file, line);
+}
 static inline int __syncthreads_or(int p, EMULATED_HERE) { return emulated_barrier(p != 0, "__syncthreads_or", file, line) != 0; }
-static inline int __syncthreads_and(int p, EMULATED_HERE) { return emulated_barrier(p == 0, "__syncthreads_and", file, line) == 0; }
+static inline int __syncthreads_and(int p, EMULATED_HERE)
+{
+    return emulated_barrier(p == 0, "__syncthreads_and", file, line) == 0;
+}
 static inline void __syncwarp(unsigned mask = 0xffffffffu, EMULATED_HERE)
 {
     emulated_collective(mask, NULL, NULL, "__syncwarp", file, line);
@@ -109,7 +117,7 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu, EMULATED_HERE)
 static inline void __threadfence(void) {}
 static inline void __threadfence_block(void) {}
 
-/* ---- warp collectives ---------------------------------------------------------------------------------------------------- */
+/* ---- warp collectives ------------------------------------------------------------------------------------------------------ */
 
 template <typename T> static inline T emulated_shuffle_of(unsigned mask, T value, emulated_source source, int operand, int width,
                                                           const char *file, int line)
@@ -165,7 +173,7 @@ EMULATED_REDUCE(__reduce_or_sync, unsigned, EMULATED_OR)
 EMULATED_REDUCE(__reduce_xor_sync, unsigned, EMULATED_XOR)
 #undef EMULATED_REDUCE
 
-/* ---- atomics: on integers only, because sums of floats would depend on the order ----------------------------------------- */
+/* ---- atomics: on integers only, because sums of floats would depend on the order ------------------------------------------- */
 
 #define EMULATED_ATOMICS(T)                                                                                                  \
     static inline T emulated_set(T *at, T value)                                                                             \
@@ -189,7 +197,7 @@ EMULATED_ATOMICS(unsigned long long)
 
 static inline unsigned atomicInc(unsigned *at, unsigned most) { return emulated_set(at, *at >= most ? 0 : *at + 1); }
 
-/* ---- loads and stores that bypass a cache -------------------------------------------------------------------------------- */
+/* ---- loads and stores that bypass a cache ---------------------------------------------------------------------------------- */
 
 template <typename T> static inline T __ldg(const T *at) { return *at; }
 template <typename T> static inline T __ldcg(const T *at) { return *at; }
@@ -199,7 +207,7 @@ template <typename T> static inline void __stcg(T *at, T value) { *at = value; }
 template <typename T> static inline void __stcs(T *at, T value) { *at = value; }
 template <typename T> static inline void __stwt(T *at, T value) { *at = value; }
 
-/* ---- mathematics --------------------------------------------------------------------------------------------------------- */
+/* ---- mathematics ----------------------------------------------------------------------------------------------------------- */
 
 template <typename To, typename From> static inline To emulated_bits(From from)
 {

@@ -1,11 +1,11 @@
 /*
- * punctuation_internal.h - the features and the bytes of a punctuation model, for lexicon/punctuation.c and punctuation_learn.c.
+ * punctuation_model.h - the features and the bytes of a punctuation model, for lexicon/punctuation.c and punctuation_learn.c.
  *
  * The file: a header, then n_marks slots of {key / n_marks, weights of comma, full stop, question mark}, then n_capitals slots of
  * {key / n_capitals, weight}. A byte each; weights are signed and times the scale of the header.
  */
-#ifndef LIN_LEXICON_PUNCTUATION_INTERNAL_H
-#define LIN_LEXICON_PUNCTUATION_INTERNAL_H
+#ifndef LIN_LEXICON_PUNCTUATION_MODEL_H
+#define LIN_LEXICON_PUNCTUATION_MODEL_H
 
 #include "lexicon/punctuation.h"
 

@@ -1,8 +1,8 @@
 /*
- * phones.h - the names of a model's outputs: one text, separated by single spaces, blank first.
+ * phone_names.h - the names of a model's outputs: one text, separated by single spaces, blank first.
  */
-#ifndef LIN_MODEL_PHONES_H
-#define LIN_MODEL_PHONES_H
+#ifndef LIN_MODEL_PHONE_NAMES_H
+#define LIN_MODEL_PHONE_NAMES_H
 
 #include "base/status.h"
 

@@ -111,7 +111,8 @@ START_TEST(searches_by_their_options)
         for (const char *c = lines[i]; *c; c++) {
             const size_t n = strlen(line);
             if (*c != '%') snprintf(line + n, sizeof line - n, "%c", *c);
-            else snprintf(line + n, sizeof line - n, "%s", *++c == 'd' ? dict : *c == 'a' ? arpa : *c == 'p' ? phones_arpa : list);
+            else
+                snprintf(line + n, sizeof line - n, "%s", *++c == 'd' ? dict : *c == 'a' ? arpa : *c == 'p' ? phones_arpa : list);
         }
         values v;
         lin_parsed parsed;
@@ -372,7 +373,7 @@ START_TEST(nothing_is_allocated_while_results_flow)
 }
 END_TEST
 
-/* ---- states ----------------------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------------------------------------- */
 
 static const lin_state_about about = {.model = 5, .rate_hz = 16000, .channels = 2, .channel = LIN_CHANNEL_EACH, .lanes = 2,
                                       .samples = 100, .frames = 9, .rows = 3, .row_seconds = 0.03};

@@ -1,6 +1,6 @@
-// front.c - options of the front end, and the bridge between frontend/ and model/; see front.h.
+// front_options.c - options of the front end; see front_options.h.
 
-#include "app/front.h"
+#include "app/front_options.h"
 
 #include <limits.h>
 #include <math.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "app/spans.h"
-#include "base/memory.h"
 
 lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * ngram_internal.h - the representation of an n-gram model, shared by its reader, builder, file and queries, and by the code that
+ * ngram_block.h - the representation of an n-gram model, shared by its reader, builder, file and queries, and by the code that
  * estimates and prunes models.
  *
  * A model is one block of bytes, which is also its file (docs/formats.md): a header, the words in order of their bytes, and for
@@ -19,8 +19,8 @@
  * gives wrong scores, but no read out of bounds and no endless loop. Opening checks the conditions for this (the size is that of
  * the header's counts, the last word ends, code books hold numbers) and a checksum against damage.
  */
-#ifndef LIN_LEXICON_NGRAM_INTERNAL_H
-#define LIN_LEXICON_NGRAM_INTERNAL_H
+#ifndef LIN_LEXICON_NGRAM_BLOCK_H
+#define LIN_LEXICON_NGRAM_BLOCK_H
 
 #include <string.h>
 
@@ -64,7 +64,7 @@ struct lin_ngram {
     lin_ngram_state begin;
 };
 
-// ---- bits -----------------------------------------------------------------------------------------------------------------------
+/* ---- bits ------------------------------------------------------------------------------------------------------------------ */
 
 // Fields of up to 57 bits at any bit position; 8 bytes of padding follow each section.
 static inline uint64_t lin_ngram_bits(const unsigned char *base, uint64_t at, unsigned width)
@@ -104,7 +104,7 @@ static inline uint32_t lin_ngram_u32(const unsigned char *bytes)
     return value;
 }
 
-// ---- nodes ----------------------------------------------------------------------------------------------------------------------
+/* ---- nodes ----------------------------------------------------------------------------------------------------------------- */
 
 // A gram of level k by its index. 12 bytes for each 64 grams: the number of inner nodes before, and a bit for each gram.
 static inline int lin_ngram_is_inner(const lin_ngram *lm, int k, uint32_t place, lin_ngram_state *state)
@@ -176,7 +176,7 @@ static inline lin_ngram_state lin_ngram_link(const lin_ngram *lm, int k, lin_ngr
 // The gram (state, word) of level k + 1, where the state is of level k; 0: there is none. The word is in range.
 int lin_ngram_child(const lin_ngram *lm, int k, lin_ngram_state state, uint32_t word, uint32_t *place);
 
-// ---- making ---------------------------------------------------------------------------------------------------------------------
+/* ---- making ---------------------------------------------------------------------------------------------------------------- */
 
 // The n-grams of one order as read, unsorted. Word numbers, `order` in a row. Natural logarithms.
 typedef struct lin_ngram_table {

@@ -1,6 +1,6 @@
-// phones.c - splitting the text of a model's phones; see phones.h.
+// phone_names.c - splitting the text of a model's phones; see phone_names.h.
 
-#include "model/phones.h"
+#include "model/phone_names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,8 @@ lin_status lin_phones_split(const char *phones, int *count, char ***names, lin_e
         if (end) name = 0;
         n += phones[i] == ' ';
     }
-    if (n < 2 || n > 65536) return lin_fail(err, LIN_INVALID, "phones: %zu names; there must be 2 to 65536, the blank's first", n);
+    if (n < 2 || n > 65536)
+        return lin_fail(err, LIN_INVALID, "phones: %zu names; there must be 2 to 65536, the blank's first", n);
     char **block = lin_alloc(1, n * sizeof *block + length + 1);
     if (!block) return lin_no_memory(err, "the phones", length);
     char *text = (char *)(block + n);

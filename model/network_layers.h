@@ -1,6 +1,6 @@
-/* network_internal.h - shared by network.c, transformer.c and lstm.c: weights, activations, and linear layers on them. */
-#ifndef LIN_MODEL_NETWORK_INTERNAL_H
-#define LIN_MODEL_NETWORK_INTERNAL_H
+/* network_layers.h - shared by network.c, transformer.c and lstm.c: weights, activations, and linear layers on them. */
+#ifndef LIN_MODEL_NETWORK_LAYERS_H
+#define LIN_MODEL_NETWORK_LAYERS_H
 
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
-// Drawn acoustics: noise has the statistics of noise in the filterbank and reaches its ratio to speech, rooms their reverberation,
-// bands their edges; parts are those asked for; all is a function of the key.
+// Drawn acoustics: noise has the statistics of noise in the filterbank and reaches its ratio to speech, rooms their
+// reverberation, bands their edges; parts are those asked for; all is a function of the key.
 #include "kernels/ops.h"
 #include "tests/frontend/support.h"
 #include "train/augment.h"
@@ -109,7 +109,8 @@ START_TEST(noise_reaches_its_ratio)
         ck_assert(draw(table, T, 1000, key));
         ck_assert(a.speech == 1 && a.room == 0 && a.n_voices == 0 && bins[0] == 1 && bins[D] == 0);
         const double power = noise_power(T);
-        ck_assert_msg(power > 80 && power < 125, "key %llu: the noise has a power of %g, not 100", (unsigned long long)key, power);
+        ck_assert_msg(power > 80 && power < 125, "key %llu: the noise has a power of %g, not 100", (unsigned long long)key,
+                      power);
         low = 0;
         for (int d = 0; d < D / 4; d++) low += (double)bins[4 * D + d];
         centre += low / KEYS;
@@ -278,8 +279,8 @@ END_TEST
 START_TEST(parts_are_those_asked_for)
 {
     enum { MANY = 4000 };
-    const lin_augment_options o = {.noise_part = 0.3, .babble_part = 0.2, .room_part = 0.4, .band_part = 0.1, .silence_part = 0.25,
-                                     .snr_low_db = 5, .snr_high_db = 30};
+    const lin_augment_options o = {.noise_part = 0.3, .babble_part = 0.2, .room_part = 0.4, .band_part = 0.1,
+                                   .silence_part = 0.25, .snr_low_db = 5, .snr_high_db = 30};
     lin_acoustics_table *table = table_of(&o);
     int silent = 0, noise = 0, babble = 0, room = 0, band = 0, clean = 0;
     for (uint64_t key = 0; key < MANY; key++) {
@@ -303,11 +304,11 @@ START_TEST(parts_are_those_asked_for)
         const char *name;
         int got;
         double want;
-    } counts[] = {{"silent", silent, 0.25}, {"noise", noise, 0.75 * 0.3}, {"babble", babble, 0.75 * 0.2}, {"room", room, 0.75 * 0.4},
-                  {"band", band, 0.1}, {"clean", clean, 0.75 * 0.7 * 0.8 * 0.6 * 0.9}};
+    } counts[] = {{"silent", silent, 0.25},   {"noise", noise, 0.75 * 0.3}, {"babble", babble, 0.75 * 0.2},
+                  {"room", room, 0.75 * 0.4}, {"band", band, 0.1},          {"clean", clean, 0.75 * 0.7 * 0.8 * 0.6 * 0.9}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        ck_assert_msg(fabs(counts[i].got - MANY * counts[i].want) < 0.03 * MANY, "%s: %d of %d, not %g", counts[i].name, counts[i].got,
-                      MANY, MANY * counts[i].want);
+        ck_assert_msg(fabs(counts[i].got - MANY * counts[i].want) < 0.03 * MANY, "%s: %d of %d, not %g", counts[i].name,
+                      counts[i].got, MANY, MANY * counts[i].want);
     lin_acoustics_destroy(table);
     table = table_of(&(lin_augment_options){0});
     for (uint64_t key = 0; key < KEYS; key++) ck_assert(!draw(table, T, 1, key) && !lin_acoustics_silent(table, key));
@@ -387,7 +388,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("train/acoustics");
+    Suite *suite = suite_create("train/augment_acoustics");
     TCase *cases = tcase_create("acoustics");
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, noise_is_noise_in_the_filterbank);
