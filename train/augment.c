@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "frontend/mel.h"
+#include "kernels/acoustics.h"
 
 #define PI 3.14159265358979323846
 

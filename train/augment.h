@@ -26,7 +26,7 @@
 #define LIN_TRAIN_AUGMENT_H
 
 #include "frontend/fbank.h"
-#include "kernels/acoustics.h"
+#include "kernels/ops.h"
 
 enum { LIN_AUGMENT_MOST = 100 }; /* masks of a kind */
 

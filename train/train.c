@@ -140,50 +140,6 @@ static lin_status fetch_model(lin_train_run *r, int with_moments, lin_error *err
     return r->device.ops->finish(r->device.exec, err);
 }
 
-// Fills all [ranks, dev.n]: each process the utterances of its batches, then all from all.
-static lin_status measure(lin_train_run *r, const lin_batches *plan, lin_train_measured *all, lin_error *err)
-{
-    const int ranks = lin_train_ranks(&r->parallel), rank = lin_train_rank(&r->parallel), n = r->data.dev.n;
-    lin_status status = LIN_OK;
-    for (int i = rank; i < plan->n_batches && status == LIN_OK; i += ranks) {
-        const int at = plan->offsets[i];
-        status = lin_train_measure(r, plan->items + at, plan->offsets[i + 1] - at, all + (size_t)rank * (size_t)n + at, err);
-    }
-    status = lin_comm_agree(r->parallel.comm, status, err);
-    return status == LIN_OK ? lin_comm_gather(r->parallel.comm, all, (size_t)n * sizeof *all, err) : status;
-}
-
-static lin_status evaluate(lin_train_run *r, lin_train_progress *p, lin_error *err)
-{
-    const lin_train_list *dev = &r->data.dev;
-    p->dev_loss = p->dev_per = -1;
-    if (dev->n == 0) return LIN_OK;
-    const size_t ranks = (size_t)lin_train_ranks(&r->parallel), n = (size_t)dev->n;
-    lin_batches plan;
-    lin_train_measured *all = lin_calloc(ranks * n, sizeof *all);
-    if (!all) return lin_no_memory(err, "the development set's results", ranks * n * sizeof *all);
-    lin_status status = lin_train_plan(&r->data, -1, (int)ranks, &plan, err);
-    if (r->device.averaged) lin_weights_pack(r->device.averaged, r->device.exec);
-    if (status == LIN_OK) status = measure(r, &plan, all, err);
-    double loss = 0;
-    long long labels = 0, loss_labels = 0, wrong = 0;
-    for (int i = 0; i < plan.n_batches && status == LIN_OK; i++)
-        for (int at = plan.offsets[i]; at < plan.offsets[i + 1]; at++) {
-            const lin_train_measured *m = all + ((size_t)i % ranks) * n + at;
-            const int U = dev->items[plan.items[at]].n_labels;
-            labels += U;
-            wrong += m->wrong;
-            if (m->loss < 0) continue;
-            loss += m->loss;
-            loss_labels += U;
-        }
-    lin_batches_free(&plan);
-    lin_free(all);
-    p->dev_loss = loss_labels ? loss / (double)loss_labels : -1;
-    p->dev_per = labels ? (double)wrong / (double)labels : -1;
-    return status;
-}
-
 /* ---- the run --------------------------------------------------------------------------------------------------------------- */
 
 static void fill_progress(const lin_train_run *r, const lin_batches *plan, lin_train_progress *p)
@@ -268,7 +224,7 @@ static lin_status end_epoch(lin_train_run *r, const lin_batches *plan, lin_train
     lin_status status = LIN_OK;
     // verify that the training data are those that were opened, even if a mapped file is overwritten
     for (int i = 0; i < r->data.train.n_sets && status == LIN_OK; i++) status = lin_dataset_verify(r->data.train.sets[i], err);
-    if (status == LIN_OK) status = evaluate(r, p, err);
+    if (status == LIN_OK) status = lin_train_evaluate(r, p, err);
     if (status == LIN_OK && r->parallel.comm) {
         status = lin_comm_agree(r->parallel.comm, fetch_model(r, 0, err), err);
         if (status == LIN_OK) status = lin_parallel_compare(&r->parallel, r->model, c->epoch, err);
@@ -406,7 +362,7 @@ static lin_status run_epoch(lin_train_run *r, lin_train_progress *p, double *sav
 // The model before the first step: a line of epoch 0. It is no candidate for best.safetensors, which is of this run.
 static lin_status measure_first(lin_train_run *r, lin_train_progress *p, lin_error *err)
 {
-    lin_status status = evaluate(r, p, err);
+    lin_status status = lin_train_evaluate(r, p, err);
     if (status != LIN_OK) return status;
     p->epoch = -1;
     p->epochs = r->options->epochs;

@@ -216,13 +216,9 @@ void lin_train_device_free(lin_train_device *device, const lin_train_data *data)
  * taken if run->parallel.status says so. */
 void lin_train_step(lin_train_run *run, const lin_batches *plan, int from, int to, double lr);
 
-/* What one process measured of an utterance of the development list; loss -1: none. */
-typedef struct lin_train_measured {
-    double loss;
-    long long wrong;
-} lin_train_measured;
-/* Of utterances picked[n]; with the averaged weights, if there are any, as they were packed last. */
-lin_status lin_train_measure(lin_train_run *run, const int *picked, int n, lin_train_measured *measured, lin_error *err);
+/* Measures the development set, if there is one, for the progress: dev_loss and dev_per, the same on all processes. With the
+ * averaged weights, if there are any. */
+lin_status lin_train_evaluate(lin_train_run *run, lin_train_progress *progress, lin_error *err);
 
 /* ---- train_files.c --------------------------------------------------------------------------------------------------------- */
 

@@ -422,10 +422,16 @@ void lin_train_step(lin_train_run *r, const lin_batches *plan, int from, int to,
 
 /* ---- measuring ------------------------------------------------------------------------------------------------------------- */
 
+// What one process measured of an utterance of the development list; loss -1: none.
+typedef struct measured {
+    double loss;
+    long long wrong;
+} measured;
+
 typedef struct measuring {
     const lin_train_run *run;
     const int *picked, *offsets;
-    lin_train_measured *measured;
+    measured *of;
 } measuring;
 
 static void count_wrong(void *context, int b, int thread)
@@ -435,11 +441,10 @@ static void count_wrong(void *context, int b, int thread)
     const lin_train_item *it = &m->run->data.dev.items[m->picked[b]];
     const int V = m->run->model->config.outputs;
     const float *logp = m->run->device.host_logp + (size_t)m->offsets[b] * (size_t)V;
-    m->measured[b] =
-        (lin_train_measured){m->run->device.host_losses[b], lin_edit_greedy(logp, it->rows, V, it->labels, it->n_labels)};
+    m->of[b] = (measured){m->run->device.host_losses[b], lin_edit_greedy(logp, it->rows, V, it->labels, it->n_labels)};
 }
 
-lin_status lin_train_measure(lin_train_run *r, const int *picked, int n, lin_train_measured *measured, lin_error *err)
+static lin_status measure_batch(lin_train_run *r, const int *picked, int n, measured *of, lin_error *err)
 {
     lin_train_device *v = &r->device;
     const lin_ops *ops = v->ops;
@@ -456,7 +461,51 @@ lin_status lin_train_measure(lin_train_run *r, const int *picked, int n, lin_tra
     if (!ops->on_host)
         ops->download(v->exec, v->host_logp, v->logp, (size_t)host.offsets[n] * (size_t)c->outputs * sizeof *v->logp);
     lin_status status = ops->finish(v->exec, err);
-    measuring m = {r, picked, host.offsets, measured};
+    measuring m = {r, picked, host.offsets, of};
     if (status == LIN_OK) lin_pool_run(r->device.pool, n, count_wrong, &m);
+    return status;
+}
+
+// Fills all [ranks, dev.n]: each process the utterances of its batches, then all from all.
+static lin_status measure(lin_train_run *r, const lin_batches *plan, measured *all, lin_error *err)
+{
+    const int ranks = lin_train_ranks(&r->parallel), rank = lin_train_rank(&r->parallel), n = r->data.dev.n;
+    lin_status status = LIN_OK;
+    for (int i = rank; i < plan->n_batches && status == LIN_OK; i += ranks) {
+        const int at = plan->offsets[i];
+        status = measure_batch(r, plan->items + at, plan->offsets[i + 1] - at, all + (size_t)rank * (size_t)n + at, err);
+    }
+    status = lin_comm_agree(r->parallel.comm, status, err);
+    return status == LIN_OK ? lin_comm_gather(r->parallel.comm, all, (size_t)n * sizeof *all, err) : status;
+}
+
+lin_status lin_train_evaluate(lin_train_run *r, lin_train_progress *p, lin_error *err)
+{
+    const lin_train_list *dev = &r->data.dev;
+    p->dev_loss = p->dev_per = -1;
+    if (dev->n == 0) return LIN_OK;
+    const size_t ranks = (size_t)lin_train_ranks(&r->parallel), n = (size_t)dev->n;
+    lin_batches plan;
+    measured *all = lin_calloc(ranks * n, sizeof *all);
+    if (!all) return lin_no_memory(err, "the development set's results", ranks * n * sizeof *all);
+    lin_status status = lin_train_plan(&r->data, -1, (int)ranks, &plan, err);
+    if (r->device.averaged) lin_weights_pack(r->device.averaged, r->device.exec);
+    if (status == LIN_OK) status = measure(r, &plan, all, err);
+    double loss = 0;
+    long long labels = 0, loss_labels = 0, wrong = 0;
+    for (int i = 0; i < plan.n_batches && status == LIN_OK; i++)
+        for (int at = plan.offsets[i]; at < plan.offsets[i + 1]; at++) {
+            const measured *m = all + ((size_t)i % ranks) * n + at;
+            const int U = dev->items[plan.items[at]].n_labels;
+            labels += U;
+            wrong += m->wrong;
+            if (m->loss < 0) continue;
+            loss += m->loss;
+            loss_labels += U;
+        }
+    lin_batches_free(&plan);
+    lin_free(all);
+    p->dev_loss = loss_labels ? loss / (double)loss_labels : -1;
+    p->dev_per = labels ? (double)wrong / (double)labels : -1;
     return status;
 }

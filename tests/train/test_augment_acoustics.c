@@ -1,6 +1,6 @@
 // Drawn acoustics: noise has the statistics of noise in the filterbank and reaches its ratio to speech, rooms their
 // reverberation, bands their edges; parts are those asked for; all is a function of the key.
-#include "kernels/ops.h"
+#include "kernels/acoustics.h"
 #include "tests/frontend/support.h"
 #include "train/augment.h"
 
