@@ -5,19 +5,18 @@
 #include <math.h>
 #include <string.h>
 
-#include "align/boundaries_table.h"
 #include "base/memory.h"
 
 enum {
-    CEPSTRA = LIN_BOUNDARIES_CEPSTRA,
+    CEPSTRA = 12,
     STATIC = CEPSTRA + 1,    // and the energy
     DIMENSIONS = 2 * STATIC, // and the differences of both
-    STATES = LIN_BOUNDARIES_STATES,
+    STATES = 3,
     PHONES = LIN_PHONES_DEFAULT_COUNT - 1, // phones of the table, in the default order
     KINDS = (PHONES + 1) * STATES + 1,     // states of all phones, of any other phone, and silence
     SILENCE = KINDS - 1,                   // the first of several models of it
-    SILENCES = LIN_BOUNDARIES_SILENCES,
-    BINS = LIN_BOUNDARIES_BINS,
+    SILENCES = 4,
+    BINS = 40,
     SLOPE = 2,    // frames on either side of a difference
     BLOCK = 1000, // frames with the same normalisation
     LEVELS = 500  // of energies from LOWEST on, 0.1 each
@@ -44,6 +43,11 @@ enum {
 #define PHONES_PAUSE 0.25 // and without words
 #define QUIET_BEFORE 0.3  // seconds before a phone's rows,
 #define QUIET_BEHIND 0.35 // and after those of the last phone: sound beyond these is part of no phone
+
+// 1000 times the means of three states of each phoneme of CMUdict and of silences, relative to speech, and 1000 / the deviations.
+static const int16_t table[PHONES * STATES + SILENCES][2][DIMENSIONS] = {
+#include "align/boundaries.inc"
+};
 
 typedef struct gaussian {
     float mean[DIMENSIONS], scale[DIMENSIONS]; // scale: 1 / standard deviation
@@ -128,8 +132,8 @@ static void make_models(lin_boundaries *b)
     for (int m = 0; m < PHONES * STATES + SILENCES; m++) {
         gaussian *g = &b->models[m < PHONES * STATES ? m : m + STATES];
         for (int d = 0; d < DIMENSIONS; d++) {
-            g->mean[d] = (float)lin_boundaries_means[m][d] / 1000;
-            g->scale[d] = (float)lin_boundaries_scales[m][d] / 1000;
+            g->mean[d] = (float)table[m][0][d] / 1000;
+            g->scale[d] = (float)table[m][1][d] / 1000;
         }
         finish_model(g);
     }

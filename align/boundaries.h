@@ -5,7 +5,7 @@
  * A CTC path marks a phone by one or two rows, somewhere after its middle (Graves et al. 2006: the loss requires no more).
  * This module keeps the order of the phones and aligns the sound again: Viterbi's algorithm over a chain of hidden Markov states,
  * three for each phone (Rabiner 1989, section V), with optional silence between words, one frame per step. A state's frames have
- * a diagonal Gaussian over 12 cepstra, the energy, and the differences of both (align/boundaries_table.h, made from recorded
+ * a diagonal Gaussian over 12 cepstra, the energy, and the differences of both (align/boundaries.inc, made from recorded
  * speech by tools/boundaries_table.py). A phone is searched only near its rows, so the work is linear in the sound's length: at
  * first from 250 ms before the rows of the phone before it to 60 ms after those of the next; then, when the mean lag of the rows
  * is known, within 40 ms around that lag.

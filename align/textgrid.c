@@ -220,18 +220,6 @@ lin_status lin_textgrid_parse(const char *bytes, size_t n, const char *name, lin
     return status;
 }
 
-lin_status lin_textgrid_read(const char *path, lin_textgrid *grid, lin_error *err)
-{
-    char *bytes;
-    size_t n;
-    *grid = (lin_textgrid){0};
-    lin_status status = lin_text_read(path, &bytes, &n, err);
-    if (status != LIN_OK) return status;
-    status = lin_textgrid_parse(bytes, n, path, grid, err);
-    lin_free(bytes);
-    return status;
-}
-
 /* ---- choice of tiers ------------------------------------------------------------------------------------------------------- */
 
 static int has_label(const lin_textgrid *g, const lin_textgrid_interval *v)

@@ -7,7 +7,7 @@
  * The chronological and the binary form are not supported.
  *
  *   lin_textgrid grid;
- *   lin_textgrid_read("x.TextGrid", &grid, &err);
+ *   lin_textgrid_parse(bytes, n, "x.TextGrid", &grid, &err);
  *   lin_textgrid_choose(&grid);                                          // marks the tiers of utterances
  *   ... grid.tiers[t].chosen, grid.intervals[grid.tiers[t].first + i] ...
  *   lin_textgrid_free(&grid);
@@ -46,9 +46,8 @@ typedef struct lin_textgrid {
     size_t text_used, text_capacity;
 } lin_textgrid;
 
-/* On failure *grid is empty. LIN_IO; LIN_FORMAT with name:line for another kind of file, a cut file, times that are not
+/* On failure *grid is empty. LIN_FORMAT with name:line for another kind of file, a cut file, times that are not
  * numbers, decrease or overlap, or more than LIN_TEXTGRID_TIERS tiers; LIN_NO_MEMORY. */
-lin_status lin_textgrid_read(const char *path, lin_textgrid *grid, lin_error *err);
 lin_status lin_textgrid_parse(const char *bytes, size_t n, const char *name, lin_textgrid *grid, lin_error *err);
 
 /*

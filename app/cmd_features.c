@@ -75,9 +75,9 @@ static lin_status copy_frames(lin_source *source, lin_npy_writer *out, lin_error
 }
 
 // incomplete: some of the sound is missing.
-static lin_status features(const features_values *v, int channel, lin_part part, const char *path, int *incomplete,
-                           lin_error *err)
+static lin_status features(const void *values, int channel, lin_part part, const char *path, int *incomplete, lin_error *err)
 {
+    const features_values *v = values;
     lin_feature_options how = lin_feature_options_default();
     lin_pcm_format raw;
     lin_source *source;
@@ -99,27 +99,21 @@ static lin_status features(const features_values *v, int channel, lin_part part,
     return status;
 }
 
-// One matrix is one channel.
-static int read_channel(const lin_parsed *parsed, const lin_input_values *input, int *channel, lin_part *part)
-{
-    lin_error err = {0};
-    if (lin_input_part(input, part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (lin_input_channel(input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel each gives several matrices; use mix or a number");
-    return LIN_EXIT_OK;
-}
+typedef lin_status (*making)(const void *values, int channel, lin_part part, const char *path, int *incomplete, lin_error *err);
 
-static int run_features(lin_parsed *parsed)
+static int run(const lin_parsed *parsed, const lin_input_values *input, making make)
 {
-    const features_values *v = parsed->values;
     lin_error err = {0};
     lin_part part;
-    int channel, wrong = read_channel(parsed, &v->input, &channel, &part);
-    if (wrong) return wrong;
-    int incomplete = 0;
-    if (features(v, channel, part, parsed->operands.items[0], &incomplete, &err) != LIN_OK) return lin_give_up(&err);
+    int channel, incomplete = 0;
+    if (lin_input_part(input, &part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (lin_input_channel(input, &channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel each gives several matrices; use mix or a number");
+    if (make(parsed->values, channel, part, parsed->operands.items[0], &incomplete, &err) != LIN_OK) return lin_give_up(&err);
     return incomplete ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
+
+static int run_features(lin_parsed *parsed) { return run(parsed, &((const features_values *)parsed->values)->input, features); }
 
 const lin_command lin_command_features = {
     .name = "features",
@@ -161,9 +155,9 @@ static lin_status take_rows(void *context, int lane, const float *logp, int n, l
     return lin_npy_append(*(lin_npy_writer **)context, logp, (size_t)n, err);
 }
 
-static lin_status posteriors(const posteriors_values *v, int channel, lin_part part, const char *path, int *incomplete,
-                             lin_error *err)
+static lin_status posteriors(const void *values, int channel, lin_part part, const char *path, int *incomplete, lin_error *err)
 {
+    const posteriors_values *v = values;
     lin_recognizer recognizer;
     lin_pcm_format raw;
     lin_npy_writer *out = NULL;
@@ -187,14 +181,7 @@ static lin_status posteriors(const posteriors_values *v, int channel, lin_part p
 
 static int run_posteriors(lin_parsed *parsed)
 {
-    const posteriors_values *v = parsed->values;
-    lin_error err = {0};
-    lin_part part;
-    int channel, wrong = read_channel(parsed, &v->input, &channel, &part);
-    if (wrong) return wrong;
-    int incomplete = 0;
-    if (posteriors(v, channel, part, parsed->operands.items[0], &incomplete, &err) != LIN_OK) return lin_give_up(&err);
-    return incomplete ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+    return run(parsed, &((const posteriors_values *)parsed->values)->input, posteriors);
 }
 
 const lin_command lin_command_posteriors = {

@@ -182,17 +182,17 @@ static void measure(listening *l, const lin_session_view *view)
 {
     // What comes out because the sound has ended, or a key was pressed, has not waited as long as it would have.
     const int natural = !l->finishing && (view->end == LIN_SESSION_OPEN || view->end == LIN_SESSION_AFTER);
-    if (natural && view->revision == 1) lin_latency_add(&l->stats.first, since(l, view->start_s));
+    if (natural && view->revision == 1) lin_lags_add(&l->stats.first, since(l, view->start_s));
     for (int i = view->old_phones; i < view->settled->n_phones; i++) {
         l->stats.phones++;
-        if (natural) lin_latency_add(&l->stats.phone, since(l, view->settled->phones[i].end_s));
+        if (natural) lin_lags_add(&l->stats.phone, since(l, view->settled->phones[i].end_s));
     }
     for (int i = view->old_words; i < view->settled->n_words; i++) {
         l->stats.words++;
-        if (natural) lin_latency_add(&l->stats.word, since(l, view->settled->words[i].end_s));
+        if (natural) lin_lags_add(&l->stats.word, since(l, view->settled->words[i].end_s));
     }
     if (view->end == LIN_SESSION_OPEN) return;
-    if (natural) lin_latency_add(&l->stats.final, since(l, view->end_s));
+    if (natural) lin_lags_add(&l->stats.final, since(l, view->end_s));
     l->stats.utterances++;
 }
 
@@ -278,11 +278,11 @@ static void put_status(listening *l)
         lin_buffer_text(s, columns < 60 ? "  only zeros" : "  only zeros: is it muted?");
         fit_part(l, from, &room);
     }
-    const lin_latency *latency = l->stats.has_words ? &l->stats.word : &l->stats.phone;
+    const lin_lags *latency = l->stats.has_words ? &l->stats.word : &l->stats.phone;
     if (latency->n) {
         from = s->n;
         lin_buffer_text(s, "  latency ");
-        lin_buffer_fixed(s, lin_latency_quantile(latency, 0.5) * 1e3, 0);
+        lin_buffer_fixed(s, lin_lags_quantile(latency, 0.5) * 1e3, 0);
         lin_buffer_text(s, " ms");
         fit_part(l, from, &room);
     }

@@ -263,9 +263,3 @@ void lin_progress_end(lin_progress *progress)
     clear_line();
     pthread_mutex_unlock(&terminal);
 }
-
-const char *lin_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}

@@ -91,7 +91,4 @@ void lin_progress_of(lin_progress *progress, double fraction, const char *fmt, .
 /* Removes the line. */
 void lin_progress_end(lin_progress *progress);
 
-/* The last part of a path. */
-const char *lin_base_name(const char *path);
-
 #endif

@@ -6,7 +6,7 @@
 
 #include "decoder/writers.h"
 
-static const char *name_of(const lin_live_words *w, int label)
+const char *lin_live_phone(const lin_live_words *w, int label)
 {
     const char *name = w->ipa ? lin_phones_ipa(w->phones, label) : lin_phones_name(w->phones, label);
     return name ? name : "?";
@@ -76,7 +76,7 @@ static void put_phone_list(lin_buffer *out, const char *key, const lin_live_word
     for (int i = from; i < result->n_phones; i++) {
         const lin_result_phone *p = &result->phones[i];
         lin_buffer_text(out, i > from ? ",{" : "{");
-        lin_buffer_member_text(out, "phone", name_of(words, p->label));
+        lin_buffer_member_text(out, "phone", lin_live_phone(words, p->label));
         lin_buffer_member_fixed(out, "start", p->start_s, 3);
         lin_buffer_member_fixed(out, "end", p->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
@@ -104,7 +104,7 @@ static void put_word_list(lin_buffer *out, const char *key, const lin_live_words
         lin_buffer_member_integer(out, "first_phone", before + w->first_phone);
         lin_buffer_key(out, "phones");
         for (int p = 0; p < w->n_phones; p++) {
-            const char *name = name_of(words, result->phones[w->first_phone + p].label);
+            const char *name = lin_live_phone(words, result->phones[w->first_phone + p].label);
             lin_buffer_char(out, p ? ',' : '[');
             lin_buffer_json(out, name, strlen(name));
         }
@@ -217,16 +217,16 @@ void lin_live_put_lost(lin_buffer *out, const lin_microphone_report *report, int
     lin_buffer_text(out, "}\n");
 }
 
-static void put_latency(lin_buffer *out, const char *name, const lin_latency *l)
+static void put_latency(lin_buffer *out, const char *name, const lin_lags *l)
 {
     lin_buffer_key(out, name);
     lin_buffer_char(out, '{');
     lin_buffer_member_integer(out, "count", l->n);
     if (l->n) {
-        lin_buffer_member_fixed(out, "p50", lin_latency_quantile(l, 0.5) * 1e3, 0);
-        lin_buffer_member_fixed(out, "p95", lin_latency_quantile(l, 0.95) * 1e3, 0);
-        lin_buffer_member_fixed(out, "p99", lin_latency_quantile(l, 0.99) * 1e3, 0);
-        lin_buffer_member_fixed(out, "largest", l->largest_s * 1e3, 0);
+        lin_buffer_member_fixed(out, "p50", lin_lags_quantile(l, 0.5) * 1e3, 0);
+        lin_buffer_member_fixed(out, "p95", lin_lags_quantile(l, 0.95) * 1e3, 0);
+        lin_buffer_member_fixed(out, "p99", lin_lags_quantile(l, 0.99) * 1e3, 0);
+        lin_buffer_member_fixed(out, "largest", l->most_s * 1e3, 0);
     }
     lin_buffer_char(out, '}');
 }
@@ -293,7 +293,7 @@ void lin_live_put_summary(lin_buffer *out, const lin_live_stats *s)
 
 enum { LABEL = 38 }; // columns of the words before the numbers
 
-static void put_latency_line(lin_buffer *out, const char *what, const lin_latency *l)
+static void put_latency_line(lin_buffer *out, const char *what, const lin_lags *l)
 {
     const double quantiles[] = {0.5, 0.95, 0.99};
     const size_t from = out->n;
@@ -305,11 +305,11 @@ static void put_latency_line(lin_buffer *out, const char *what, const lin_latenc
     }
     for (int i = 0; i < 3; i++) {
         const size_t number = out->n;
-        lin_buffer_fixed(out, lin_latency_quantile(l, quantiles[i]) * 1e3, 0);
+        lin_buffer_fixed(out, lin_lags_quantile(l, quantiles[i]) * 1e3, 0);
         lin_buffer_pad(out, number, 8, 1);
     }
     const size_t number = out->n;
-    lin_buffer_fixed(out, l->largest_s * 1e3, 0);
+    lin_buffer_fixed(out, l->most_s * 1e3, 0);
     lin_buffer_pad(out, number, 8, 1);
     const size_t count = out->n;
     lin_buffer_integer(out, l->n);

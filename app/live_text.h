@@ -6,10 +6,10 @@
 #ifndef LIN_APP_LIVE_TEXT_H
 #define LIN_APP_LIVE_TEXT_H
 
-#include "app/latency.h"
 #include "base/buffer.h"
 #include "frontend/microphone.h"
 #include "lexicon/punctuation.h"
+#include "linnet/lags.h"
 #include "linnet/session.h"
 
 /* How phones are written. */
@@ -21,6 +21,9 @@ typedef struct lin_live_words {
     int partial_phones; /* JSON of a growing utterance has new_phones and partial_phones too */
 } lin_live_words;
 
+/* "?" for no label of them. */
+const char *lin_live_phone(const lin_live_words *words, int label);
+
 /* What happened in all. */
 typedef struct lin_live_stats {
     double seconds; /* of sound, silence before the first sample left out */
@@ -30,10 +33,10 @@ typedef struct lin_live_stats {
     int has_words; /* words are looked for */
     lin_microphone_report report;
     lin_session_delay construction;
-    lin_latency phone; /* from the end of a phone until it was settled */
-    lin_latency word;  /* from the end of a word until it was settled */
-    lin_latency first; /* from the beginning of an utterance's first phone until something was shown */
-    lin_latency final; /* from the end of its last phone until the utterance was ended by the silence after it */
+    lin_lags phone; /* from the end of a phone until it was settled */
+    lin_lags word;  /* from the end of a word until it was settled */
+    lin_lags first; /* from the beginning of an utterance's first phone until something was shown */
+    lin_lags final; /* from the end of its last phone until the utterance was ended by the silence after it */
 } lin_live_stats;
 
 /* "P P P", or words where they are looked for, as linnet transcribe writes them; one outside the lexicon "[hh_ah]", and an

@@ -50,7 +50,7 @@ static lin_status refuse(lin_file_writer *w, const char *what, int error, lin_er
 
 /* ---- the target ------------------------------------------------------------------------------------------------------------ */
 
-static const char *base_of(const char *path)
+const char *lin_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -60,7 +60,7 @@ static const char *base_of(const char *path)
 static int folder_of(const char *path, char folder[PATH_MAX])
 {
     char part[PATH_MAX];
-    const size_t n = (size_t)(base_of(path) - path);
+    const size_t n = (size_t)(lin_base_name(path) - path);
     if (n >= sizeof part) return 0;
     memcpy(part, path, n);
     part[n] = 0;
@@ -99,7 +99,7 @@ static int follow(const char *path, char *target, size_t capacity, int *is_open)
         if (has_folder && is_planted(folder, &st)) return EACCES;
         const ssize_t n = readlink(target, link, sizeof link - 1);
         if (n < 0) return errno;
-        const size_t before = *link == '/' ? 0 : (size_t)(base_of(target) - target);
+        const size_t before = *link == '/' ? 0 : (size_t)(lin_base_name(target) - target);
         if (before + (size_t)n >= capacity) return ENAMETOOLONG;
         memcpy(target + before, link, (size_t)n);
         target[before + (size_t)n] = 0;
@@ -112,7 +112,7 @@ static int open_in_place(const char *target)
 {
     char folder[PATH_MAX], own[PATH_MAX], *end;
     if (folder_of(target, folder) && realpath("/proc/self/fd", own) && strcmp(folder, own) == 0) {
-        const long fd = strtol(base_of(target), &end, 10);
+        const long fd = strtol(lin_base_name(target), &end, 10);
         if (*end || fd < 0 || fd > INT_MAX) {
             errno = ENOENT;
             return -1;
@@ -127,7 +127,7 @@ static int open_in_place(const char *target)
 // NULL if memory is short. First numbered names, so that stale files are found; then names that cannot be guessed.
 static void name_temporary(const lin_file_writer *w, int attempt, char *name, size_t capacity)
 {
-    const char *base = base_of(w->target);
+    const char *base = lin_base_name(w->target);
     size_t n = strlen(base);
     if (n > LONGEST_BASE) {
         for (n = LONGEST_BASE; n && ((unsigned char)base[n] & 0xC0) == 0x80;) n--; // no partial character

@@ -62,6 +62,9 @@ lin_status lin_file_keep(lin_file_writer *writer, char *name, size_t capacity, l
 /* Writes a whole small file at once, atomically: configurations, curves. */
 lin_status lin_file_write_all(const char *path, const void *bytes, size_t n_bytes, lin_error *err);
 
+/* The last part of a path. */
+const char *lin_base_name(const char *path);
+
 /* A file without a name, to be written and read, in *folder: $TMPDIR or /tmp. It goes with its descriptor, also if the process is
  * killed. -1 with errno. */
 int lin_file_open_unnamed(const char **folder);

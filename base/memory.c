@@ -191,8 +191,6 @@ void *lin_arena_take(lin_arena *arena, size_t count, size_t size)
     return piece;
 }
 
-void lin_arena_reset(lin_arena *arena) { arena->used = 0; }
-
 void lin_arena_free(lin_arena *arena)
 {
     lin_free(arena->base);

@@ -134,19 +134,6 @@ lin_status lin_npy_keep(lin_npy_writer *w, char *name, size_t capacity, lin_erro
     return status;
 }
 
-lin_status lin_npy_write(const char *path, const float *rows, size_t T, int D, lin_error *err)
-{
-    lin_npy_writer *w;
-    lin_status status = lin_npy_create(path, D, &w, err);
-    if (status != LIN_OK) return status;
-    status = lin_npy_append(w, rows, T, err);
-    if (status != LIN_OK) {
-        lin_npy_abandon(w);
-        return status;
-    }
-    return lin_npy_close(w, err);
-}
-
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 // The header is a Python dictionary literal of three entries. `at` never passes `end`.

@@ -38,9 +38,6 @@ lin_status lin_npy_keep(lin_npy_writer *writer, char *name, size_t capacity, lin
 /* Removes the unfinished file and frees the writer. Accepts NULL. */
 void lin_npy_abandon(lin_npy_writer *writer);
 
-/* The whole matrix at once: create, append, close. */
-lin_status lin_npy_write(const char *path, const float *rows, size_t T, int D, lin_error *err);
-
 /* Reads a matrix; a vector of T elements gives D = 1. The caller frees *rows with lin_free. On failure *rows is NULL. */
 lin_status lin_npy_read(const char *path, float **rows, size_t *T, int *D, lin_error *err);
 

@@ -62,6 +62,13 @@ int lin_system_library(char *path, size_t capacity)
     return 1;
 }
 
+int lin_system_symbol(void *library, const char *name, void *function)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
 const char *lin_system_plugin(const char *variable, const char *name, char *path, size_t capacity)
 {
     char program[PATH_MAX];

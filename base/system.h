@@ -29,6 +29,10 @@ int lin_system_library(char *path, size_t capacity);
  */
 const char *lin_system_plugin(const char *variable, const char *name, char *path, size_t capacity);
 
+/* Writes a function of an open library to *function, a pointer to it; 0 if there is none. ISO C has no cast from an object
+ * pointer to a function pointer. */
+int lin_system_symbol(void *library, const char *name, void *function);
+
 /* Two descriptors that a started program does not inherit. 0, or -1 with errno. */
 int lin_system_pipe(int ends[2]);
 

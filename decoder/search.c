@@ -84,73 +84,38 @@ static lin_status greedy_check(const lin_search *s, const void *state, size_t n,
     return LIN_OK;
 }
 
-/* ---- beams over phones ----------------------------------------------------------------------------------------------------- */
+/* ---- beams over phones, and words ------------------------------------------------------------------------------------------ */
 
-static size_t beam_bytes(const lin_search *s) { return lin_beam_bytes(s->of); }
+// From lin_beam_* and lin_words_*, over their object; part: theirs of the context.
+#define FUNCTIONS(name, part)                                                                                                    \
+    static size_t name##_bytes(const lin_search *s) { return lin_##name##_bytes(s->of); }                                        \
+    static void name##_reset(const lin_search *s, void *state, int64_t first_frame, int carry)                                   \
+    {                                                                                                                            \
+        (void)carry;                                                                                                             \
+        lin_##name##_reset(s->of, state, first_frame);                                                                           \
+    }                                                                                                                            \
+    static lin_status name##_push(const lin_search *s, void *state, const lin_search_context *context, const float *logp, int n, \
+                                  lin_path *settled, lin_error *err)                                                             \
+    {                                                                                                                            \
+        return lin_##name##_push(s->of, state, context ? context->part : NULL, logp, n, settled, err);                           \
+    }                                                                                                                            \
+    static int name##_hypotheses(const lin_search *s, void *state) { return lin_##name##_hypotheses(s->of, state); }             \
+    static lin_status name##_nbest(const lin_search *s, void *state, int which, lin_path *tail, lin_error *err)                  \
+    {                                                                                                                            \
+        return lin_##name##_nbest(s->of, state, which, tail, err);                                                               \
+    }                                                                                                                            \
+    static lin_status name##_finish(const lin_search *s, void *state, const lin_search_context *context, lin_path *settled,      \
+                                    lin_error *err)                                                                              \
+    {                                                                                                                            \
+        return lin_##name##_finish(s->of, state, context ? context->part : NULL, settled, err);                                  \
+    }                                                                                                                            \
+    static lin_status name##_check(const lin_search *s, const void *state, size_t n, lin_error *err)                             \
+    {                                                                                                                            \
+        return lin_##name##_check(s->of, state, n, err);                                                                         \
+    }
 
-static void beam_reset(const lin_search *s, void *state, int64_t first_frame, int carry)
-{
-    (void)carry;
-    lin_beam_reset(s->of, state, first_frame);
-}
-
-static lin_status beam_push(const lin_search *s, void *state, const lin_search_context *context, const float *logp, int n,
-                            lin_path *settled, lin_error *err)
-{
-    return lin_beam_push(s->of, state, context ? context->phones : NULL, logp, n, settled, err);
-}
-
-static int beam_hypotheses(const lin_search *s, void *state) { return lin_beam_hypotheses(s->of, state); }
-
-static lin_status beam_nbest(const lin_search *s, void *state, int which, lin_path *tail, lin_error *err)
-{
-    return lin_beam_nbest(s->of, state, which, tail, err);
-}
-
-static lin_status beam_finish(const lin_search *s, void *state, const lin_search_context *context, lin_path *settled,
-                              lin_error *err)
-{
-    return lin_beam_finish(s->of, state, context ? context->phones : NULL, settled, err);
-}
-
-static lin_status beam_check(const lin_search *s, const void *state, size_t n, lin_error *err)
-{
-    return lin_beam_check(s->of, state, n, err);
-}
-
-/* ---- words ----------------------------------------------------------------------------------------------------------------- */
-
-static size_t words_bytes(const lin_search *s) { return lin_words_bytes(s->of); }
-
-static void words_reset(const lin_search *s, void *state, int64_t first_frame, int carry)
-{
-    (void)carry;
-    lin_words_reset(s->of, state, first_frame);
-}
-
-static lin_status words_push(const lin_search *s, void *state, const lin_search_context *context, const float *logp, int n,
-                             lin_path *settled, lin_error *err)
-{
-    return lin_words_push(s->of, state, context ? context->words : NULL, logp, n, settled, err);
-}
-
-static int words_hypotheses(const lin_search *s, void *state) { return lin_words_hypotheses(s->of, state); }
-
-static lin_status words_nbest(const lin_search *s, void *state, int which, lin_path *tail, lin_error *err)
-{
-    return lin_words_nbest(s->of, state, which, tail, err);
-}
-
-static lin_status words_finish(const lin_search *s, void *state, const lin_search_context *context, lin_path *settled,
-                               lin_error *err)
-{
-    return lin_words_finish(s->of, state, context ? context->words : NULL, settled, err);
-}
-
-static lin_status words_check(const lin_search *s, const void *state, size_t n, lin_error *err)
-{
-    return lin_words_check(s->of, state, n, err);
-}
+FUNCTIONS(beam, phones)
+FUNCTIONS(words, words)
 
 /* ---- all of them ----------------------------------------------------------------------------------------------------------- */
 

@@ -134,22 +134,14 @@ static void on_jack_message(const char *text)
 
 /* ---- the library ----------------------------------------------------------------------------------------------------------- */
 
-// Looks up a function of a library. ISO C has no cast from an object pointer to a function pointer, so the bytes are copied.
-static int find(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 // ALSA and JACK are dependencies of PortAudio: dlsym searches them too.
 static void silence(void *library)
 {
     int (*alsa)(void (*)(const char *, int, const char *, int, const char *, ...));
     void (*jack)(void (*)(const char *));
-    if (find(library, "snd_lib_error_set_handler", &alsa)) alsa(on_alsa_error);
-    if (find(library, "jack_set_error_function", &jack)) jack(on_jack_message);
-    if (find(library, "jack_set_info_function", &jack)) jack(on_jack_message);
+    if (lin_system_symbol(library, "snd_lib_error_set_handler", &alsa)) alsa(on_alsa_error);
+    if (lin_system_symbol(library, "jack_set_error_function", &jack)) jack(on_jack_message);
+    if (lin_system_symbol(library, "jack_set_info_function", &jack)) jack(on_jack_message);
 }
 
 static lin_portaudio loaded;
@@ -170,7 +162,7 @@ static lin_status load(lin_error *err)
     }
     const char *missing = NULL;
 #define FIND(member, symbol, result, parameters)                                                                                 \
-    if (!missing && !find(library, symbol, &loaded.member)) missing = symbol;
+    if (!missing && !lin_system_symbol(library, symbol, &loaded.member)) missing = symbol;
     LIN_PORTAUDIO_FUNCTIONS(FIND)
 #undef FIND
     if (missing) {

@@ -42,14 +42,6 @@ LIN_PRINTF(1, 2) static int refuse(const char *fmt, ...)
     return 0;
 }
 
-// Looks up a function of a library. ISO C has no cast from an object pointer to a function pointer, so the bytes are copied.
-static int find(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static const char *reason(void)
 {
     const char *text = dlerror();
@@ -62,7 +54,7 @@ static const char *driver_says(void *driver, int result, char *text, size_t capa
 {
     int (*error_string)(int, const char **);
     const char *message = NULL;
-    if (find(driver, "cuGetErrorString", &error_string) && error_string(result, &message) == DRIVER_OK && message) {
+    if (lin_system_symbol(driver, "cuGetErrorString", &error_string) && error_string(result, &message) == DRIVER_OK && message) {
         snprintf(text, capacity, "%s", message);
     } else {
         snprintf(text, capacity, "error %d", result);
@@ -78,8 +70,8 @@ static int ask_driver(void)
     int (*init)(unsigned), (*version)(int *), (*count)(int *);
     void *driver = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!driver) return refuse("no NVIDIA driver on this machine (%s)", reason());
-    if (!find(driver, "cuInit", &init) || !find(driver, "cuDriverGetVersion", &version) ||
-        !find(driver, "cuDeviceGetCount", &count)) {
+    if (!lin_system_symbol(driver, "cuInit", &init) || !lin_system_symbol(driver, "cuDriverGetVersion", &version) ||
+        !lin_system_symbol(driver, "cuDeviceGetCount", &count)) {
         return refuse("%s is not an NVIDIA driver: %s", name, reason());
     }
     // Checked before cuInit: the version needs no GPU, and an old driver is the more useful explanation.
@@ -123,8 +115,8 @@ static int open_library(void)
                       there ? "put the folder of the CUDA toolkit's libraries into LD_LIBRARY_PATH"
                             : "build it with make where nvcc is installed");
     }
-    if (!find(library, "lin_cuda_open", &gpu.open) || !find(library, "lin_cuda_device", &gpu.device) ||
-        !find(library, "lin_cuda_interface", &interface)) {
+    if (!lin_system_symbol(library, "lin_cuda_open", &gpu.open) || !lin_system_symbol(library, "lin_cuda_device", &gpu.device) ||
+        !lin_system_symbol(library, "lin_cuda_interface", &interface)) {
         return refuse("%s is not a CUDA backend of linnet: %s", path, reason());
     }
     if (interface() != LIN_CUDA_INTERFACE) return refuse("%s was built for another version of linnet: build both together", path);

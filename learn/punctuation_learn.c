@@ -27,7 +27,7 @@ typedef struct sample {
 
 typedef struct table {
     uint32_t slots;
-    int classes, per_slot;
+    int classes;
     uint32_t *counts; // [2^bits, classes]
     int64_t total[CLASSES];
     unsigned char *check; // [slots]

@@ -106,7 +106,7 @@ typedef struct array_job {
     const linnet_sound *sound;
     float *rows; // [n, columns]
     size_t n, capacity, columns; // capacity: floats
-    int frames_only, stopped;
+    int stopped;
 } array_job;
 
 static lin_status append(array_job *job, const float *rows, int n, lin_error *err)

@@ -408,5 +408,3 @@ void lin_datadir_destroy(lin_datadir *dir)
 int lin_datadir_count(const lin_datadir *dir) { return dir->count; }
 
 const lin_utterance *lin_datadir_at(const lin_datadir *dir, int i) { return &dir->utterances[i]; }
-
-int lin_datadir_find(const lin_datadir *dir, const char *id) { return lin_symbols_find(&dir->names, id, strlen(id)); }

@@ -53,7 +53,5 @@ void lin_datadir_destroy(lin_datadir *dir);
 
 int lin_datadir_count(const lin_datadir *dir);
 const lin_utterance *lin_datadir_at(const lin_datadir *dir, int i);
-/* Index of an utterance by its name (hash lookup); -1 if there is none. */
-int lin_datadir_find(const lin_datadir *dir, const char *id);
 
 #endif

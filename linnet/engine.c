@@ -11,7 +11,7 @@
 #include "frontend/mix.h"
 #include "linnet/engine_internal.h"
 
-enum { MOST_CAPACITY = 1 << 20, MOST_SHARDS = 1024, MOST_CHUNK = 32, FEWEST_RESULTS = 16, BLOCK = 1024 };
+enum { MOST_CAPACITY = 1 << 20, MOST_SHARDS = 1024, MOST_CHUNK = 32, BLOCK = 1024 };
 
 _Thread_local int lin_engine_own_thread;
 
@@ -23,11 +23,10 @@ lin_engine_options lin_engine_default(int capacity)
                                 .max_wait_ms = 100,
                                 .gather_ms = 5,
                                 .queue_s = 1,
-                                .results = 64,
                                 .endpoint = lin_endpoint_default()};
 }
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 // Frames that so many samples complete.
 static int64_t frames_of(const lin_engine *e, int64_t samples)
@@ -91,7 +90,7 @@ lin_status lin_place_flush(const lin_engine *e, lin_place *p, lin_error *err)
     return LIN_OK;
 }
 
-/* ---- lists ------------------------------------------------------------------------------------------------------------------ */
+/* ---- lists ----------------------------------------------------------------------------------------------------------------- */
 
 static void unlist(lin_place_list *list, lin_place *p)
 {
@@ -123,7 +122,7 @@ void lin_place_enlist(const lin_engine *e, lin_place *p, double now)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- places ----------------------------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------------------------------------- */
 
 void lin_place_new_segment(lin_place *p, int64_t origin)
 {
@@ -136,9 +135,9 @@ void lin_place_new_segment(lin_place *p, int64_t origin)
 static void begin_life(lin_place *p)
 {
     p->life++;
-    p->released = p->written = p->lost = p->lost_told = p->lost_at = p->missed = 0;
+    p->released = p->written = p->lost = p->lost_told = p->lost_at = 0;
     p->ending = p->flushed = p->ended = p->failed = 0;
-    p->n_marks = p->n_events = 0;
+    p->n_marks = 0;
     lin_place_new_segment(p, 0);
     p->anew = 1;
 }
@@ -305,8 +304,8 @@ static lin_status lose(lin_engine *e, lin_place *p, int n, lin_error *err)
     pthread_mutex_lock(&e->lock);
     e->lost += n;
     pthread_mutex_unlock(&e->lock);
-    return lin_fail(err, LIN_TOO_SMALL, "%d samples do not fit the stream's queue of %g s: %lld lost so far", n, e->options.queue_s,
-                    (long long)p->lost);
+    return lin_fail(err, LIN_TOO_SMALL, "%d samples do not fit the stream's queue of %g s: %lld lost so far", n,
+                    e->options.queue_s, (long long)p->lost);
 }
 
 // Whether it takes sound.
@@ -363,25 +362,7 @@ lin_status lin_engine_room(lin_engine *e, lin_engine_id id, int *samples, double
     return status;
 }
 
-lin_status lin_engine_poll(lin_engine *e, lin_engine_id id, lin_engine_event *events, int capacity, int *n, lin_error *err)
-{
-    *n = 0;
-    lin_place *p = find(e, id, err);
-    if (!p) return LIN_INVALID;
-    while (*n < capacity && p->n_events) {
-        events[(*n)++] = p->events[p->first_event];
-        p->first_event = (p->first_event + 1) % e->options.results;
-        p->n_events--;
-    }
-    if (*n) {
-        events[0].missed = p->missed;
-        p->missed = 0;
-    }
-    pthread_mutex_unlock(&p->lock);
-    return LIN_OK;
-}
-
-/* ---- what it did ------------------------------------------------------------------------------------------------------------ */
+/* ---- what it did ----------------------------------------------------------------------------------------------------------- */
 
 void lin_engine_stats_get(lin_engine *e, lin_engine_stats *stats)
 {
@@ -394,7 +375,6 @@ void lin_engine_stats_get(lin_engine *e, lin_engine_stats *stats)
         sum.ticks += c->ticks;
         sum.chunks += c->chunks;
         sum.rows += c->rows;
-        sum.missed += c->missed;
         sum.sound_s += c->sound_s;
         sum.network_s += c->network_s;
         sum.results_s += c->results_s;
@@ -404,7 +384,6 @@ void lin_engine_stats_get(lin_engine *e, lin_engine_stats *stats)
     stats->ticks = sum.ticks;
     stats->chunks = sum.chunks;
     stats->rows = sum.rows;
-    stats->missed_events = sum.missed;
     stats->sound_s = sum.sound_s;
     stats->network_s = sum.network_s;
     stats->results_s = sum.results_s;
@@ -433,7 +412,7 @@ void lin_engine_stats_reset(lin_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* ---- creation --------------------------------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_options(const lin_engine_options *o, lin_error *err)
 {
@@ -450,8 +429,6 @@ static lin_status check_options(const lin_engine_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "waiting %g ms for other streams; 0 to 1000 are possible", o->gather_ms);
     if (!(o->queue_s >= 0.5 && o->queue_s <= 60))
         return lin_fail(err, LIN_INVALID, "a queue of %g s of sound; 0.5 to 60 are possible", o->queue_s);
-    if (!o->deliver && o->results < FEWEST_RESULTS)
-        return lin_fail(err, LIN_INVALID, "a queue of %d results; at least %d", o->results, (int)FEWEST_RESULTS);
     return o->endpoints ? lin_endpoint_check(&o->endpoint, err) : LIN_OK;
 }
 
@@ -476,7 +453,6 @@ static void measure(lin_engine *e)
     e->most_rows = lin_config_frames_out(c, most_window);
     e->loud_rows = o->endpoints && o->endpoint.loud_db > 0 ? most_window / c->stack + 2 : 0;
     e->ring_samples = (int)ceil(o->queue_s * e->rate_hz) + (e->keeps ? most_window + c->stack : e->longest) * e->hop + e->window;
-    if (o->deliver) o->results = 0;
     if (!o->threads) o->threads = lin_cores();
     if (!o->shards) o->shards = e->on_sound ? 1 : o->threads;
     if (o->threads != o->shards || o->shards > lin_cores()) o->pins = 0;
@@ -486,8 +462,7 @@ static void measure(lin_engine *e)
 static lin_status make_places(lin_engine *e, lin_error *err)
 {
     const size_t n = (size_t)e->options.capacity, ring = ((size_t)e->ring_samples * sizeof(float) + 63) / 64 * 64,
-                 loudness = ((size_t)e->loud_rows * sizeof(double) + 63) / 64 * 64,
-                 results = ((size_t)e->options.results * sizeof(lin_engine_event) + 63) / 64 * 64, each = ring + loudness + results;
+                 loudness = ((size_t)e->loud_rows * sizeof(double) + 63) / 64 * 64, each = ring + loudness;
     e->bytes_each = sizeof(lin_place) + each;
     e->places = lin_calloc(n, sizeof *e->places);
     e->memory = lin_calloc(n, each);
@@ -500,7 +475,6 @@ static lin_status make_places(lin_engine *e, lin_error *err)
         p->number = (int)i;
         p->ring = (float *)(void *)base;
         p->loudness = loudness ? (double *)(void *)(base + ring) : NULL;
-        p->events = results ? (lin_engine_event *)(void *)(base + ring + loudness) : NULL;
     }
     return LIN_OK;
 }
@@ -544,7 +518,8 @@ static lin_status make_shards(lin_engine *e, lin_error *err)
     return status;
 }
 
-lin_status lin_engine_create(const lin_recognizer *recognizer, const lin_engine_options *options, lin_engine **out, lin_error *err)
+lin_status lin_engine_create(const lin_recognizer *recognizer, const lin_engine_options *options, lin_engine **out,
+                             lin_error *err)
 {
     *out = NULL;
     lin_status status = check_options(options, err);

@@ -3,14 +3,15 @@
  *
  * Pipeline: sound -> frontend/resample, frontend/fbank -> model/streams -> linnet/utterances -> [events, views].
  * Each stream has a place with memory of its own, taken when the engine is created: a bounded queue of sound, the network's state
- * (Katharopoulos et al. 2020, eq. 16-20: it never grows), its utterances, a bounded queue of events. The places are divided among
- * shards, one thread each (a GPU: one shard). A shard's thread takes what is ready of its streams, advances all of them in one tick
- * (model/streams.h), delivers the results and begins again: the more streams there are, the larger and cheaper the ticks become.
+ * (Katharopoulos et al. 2020, eq. 16-20: it never grows), its utterances. The places are divided among
+ * shards, one thread each (a GPU: one shard). A shard's thread takes what is ready of its streams, advances all of them in one
+ * tick (model/streams.h), delivers the results and begins again: the more streams there are,
+ * the larger and cheaper the ticks become.
  *
  *   lin_engine_options options = lin_engine_default(400);
  *   options.decoding = &decoding;                                       // else: greedy
  *   options.show = on_view;                                             // phones, words, alternatives of each utterance
- *   options.deliver = on_events;                                          // phones, ends, losses; else: lin_engine_poll
+ *   options.deliver = on_events;                                          // phones, ends, losses
  *   lin_engine_create(&recognizer, &options, &engine, &err);
  *   lin_engine_open(engine, 16000, 1, user, &id, &err);                 // for every speaker that comes
  *   lin_engine_push(engine, id, samples, n, &err);                      // as sound comes, in any pieces
@@ -18,13 +19,12 @@
  *   lin_engine_close(engine, id);
  *   lin_engine_destroy(engine);
  *
- * A stream gives what a lin_session with the same options gives for its sound, whatever the other streams are and however the sound
- * is cut: on a CPU the same bits (views may come at other moments). An overflow affects only the stream that caused it: sound that
- * does not fit its queue, and events that are not polled in time, are counted and dropped. A stream without sound costs its memory
- * only.
- * Threads: all functions but create and destroy may be called from any thread at any time; callbacks of one stream never run at the
- * same time. After creation nothing is allocated, except by opening a stream whose sound must be resampled, and for utterances
- * longer than all before: by searches other than greedy, and where views are wanted.
+ * A stream gives what a lin_session with the same options gives for its sound, whatever the other streams are and however the
+ * sound is cut: on a CPU the same bits (views may come at other moments). An overflow affects only the stream that caused it:
+ * sound that does not fit its queue is counted and dropped. A stream without sound costs its memory only.
+ * Threads: all functions but create and destroy may be called from any thread at any time; callbacks of one stream never run at
+ * the same time. After creation nothing is allocated, except by opening a stream whose sound must be resampled, and for
+ * utterances longer than all before: by searches other than greedy, and where views are wanted.
  */
 #ifndef LIN_LINNET_ENGINE_H
 #define LIN_LINNET_ENGINE_H
@@ -54,11 +54,10 @@ typedef struct lin_engine_event {
     lin_endpoint_rule rule;
     lin_status status;
     long long lost;
-    long long missed; /* polled events: so many before this one did not fit the queue of results */
 } lin_engine_event;
 
 /* Events [n] of one stream, n > 0, in order, on one of the engine's threads, no lock held: it may call anything here but destroy.
- * It delays the other streams of its shard: if it would block, poll instead. */
+ * It delays the other streams of its shard: it must not block. */
 typedef void (*lin_engine_deliver)(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n);
 
 /* A view of one stream's utterance (linnet/utterances.h), on one of the engine's threads as events are; those before it have been
@@ -76,18 +75,17 @@ typedef struct lin_engine_options {
                            does not wait where there is little to do */
     int exact;          /* on a GPU, products in the recogniser's precision; 0: those of an fp32 recogniser are tf32 */
     double queue_s;     /* of sound that a stream's queue holds, 0.5 to 60 */
-    int results;        /* that a stream's queue holds, where they are polled; at least 16 */
     int endpoints;      /* look for them */
     lin_endpoint_options endpoint;
     int reset_at_endpoint; /* the network forgets the past behind each; else it is carried on */
     const lin_decoding *decoding; /* how rows become phones or words; must outlive the engine, its context too. NULL: greedy */
     lin_engine_show show;   /* NULL: no views */
-    lin_engine_deliver deliver; /* NULL: events are polled */
+    lin_engine_deliver deliver; /* NULL: events are dropped */
     void *context;          /* of both */
 } lin_engine_options;
 
 /* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more frames and 5 ms for more streams, 1 s of sound,
- * 64 results, no endpoints. */
+ * no endpoints. */
 lin_engine_options lin_engine_default(int capacity);
 
 /* Takes all memory and starts the threads. The recogniser must outlive the engine. LIN_INVALID for options out of range,
@@ -98,8 +96,8 @@ lin_status lin_engine_create(const lin_recognizer *recognizer, const lin_engine_
 /* Waits for the tick in progress; what is queued is dropped. No other call may be in progress or follow. NULL is allowed. */
 void lin_engine_destroy(lin_engine *engine);
 
-/* A new stream; `channels` are mixed down. LIN_TOO_SMALL if all places are taken, LIN_UNSUPPORTED for a rate or number of channels
- * outside those of frontend/audio.h. */
+/* A new stream; `channels` are mixed down. LIN_TOO_SMALL if all places are taken, LIN_UNSUPPORTED for a rate or number of
+ * channels outside those of frontend/audio.h. */
 lin_status lin_engine_open(lin_engine *engine, int rate_hz, int channels, void *user, lin_engine_id *id, lin_error *err);
 
 /*
@@ -116,22 +114,19 @@ lin_status lin_engine_set_phrases(lin_engine *engine, lin_engine_id id, const li
 lin_status lin_engine_push(lin_engine *engine, lin_engine_id id, const float *samples, int n, lin_error *err);
 
 /* How many samples of every channel fit the queue now, and how many seconds of sound are queued and not decoded yet, look-ahead
- * among them: for owners that can wait instead of losing sound. LIN_INVALID for a stream that is not open (both 0), or finished, or
- * failed. */
+ * among them: for owners that can wait instead of losing sound. LIN_INVALID for a stream that is not open (both 0), or finished,
+ * or failed. */
 lin_status lin_engine_room(lin_engine *engine, lin_engine_id id, int *samples, double *waiting_s, lin_error *err);
 
-/* The sound has ended: what is queued is decoded, then LIN_ENGINE_FINISHED is delivered. Only reset, poll and close may follow. */
+/* The sound has ended: what is queued is decoded, then LIN_ENGINE_FINISHED is delivered. Only reset and close may follow. */
 lin_status lin_engine_finish(lin_engine *engine, lin_engine_id id, lin_error *err);
 
-/* As newly opened: what is queued, of sound and of results, is dropped, and no event of the sound before comes after the return
+/* As newly opened: what is queued is dropped, and no event of the sound before comes after the return
  * (except to a callback that resets a stream itself). */
 lin_status lin_engine_reset(lin_engine *engine, lin_engine_id id, lin_error *err);
 
 /* Gives the place back. No event comes after the return, with the same exception. An id that is not open is ignored. */
 void lin_engine_close(lin_engine *engine, lin_engine_id id);
-
-/* The oldest results, up to `capacity`; *n may be 0. Where the queue was full the oldest made room: see `missed`. */
-lin_status lin_engine_poll(lin_engine *engine, lin_engine_id id, lin_engine_event *events, int capacity, int *n, lin_error *err);
 
 typedef struct lin_engine_stats {
     int open, capacity, shards;
@@ -141,7 +136,7 @@ typedef struct lin_engine_stats {
     double lag_p50_ms, lag_p95_ms, lag_p99_ms, lag_most_ms; /* from the push that completed a row's sound to the delivery of the
                                                                row's results, to 2 % */
     double sound_s, network_s, results_s; /* time of all shards together in filterbanks, network, decoding and delivery */
-    long long lost_samples, missed_events, refused; /* refused: openings beyond the capacity */
+    long long lost_samples, refused; /* refused: openings beyond the capacity */
 } lin_engine_stats;
 
 void lin_engine_stats_get(lin_engine *engine, lin_engine_stats *stats);

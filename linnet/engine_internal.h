@@ -56,11 +56,6 @@ typedef struct lin_place {
     int anew;                   /* they begin with a new stream */
     double *loudness; /* [loud_rows] sums (frontend/loudness.h), by row of the segment modulo loud_rows; NULL where not needed */
 
-    /* results that wait to be polled */
-    lin_engine_event *events; /* [results] */
-    int first_event, n_events;
-    int64_t missed;
-
     /* lists, under the shard's lock */
     lin_listed listed;
     struct lin_place *before, *behind;
@@ -73,7 +68,7 @@ typedef struct lin_place_list {
 } lin_place_list;
 
 typedef struct lin_shard_counts {
-    long long ticks, chunks, rows, missed;
+    long long ticks, chunks, rows;
     double sound_s, network_s, results_s;
     lin_lags lags;
 } lin_shard_counts;
@@ -111,7 +106,7 @@ typedef struct lin_shard {
     double *times;            /* [most_rows]: when the sound of each row was there */
     double *db;               /* [most_rows]: loudness of the rows */
     lin_engine_event *events; /* [most_events], of the stream whose results are delivered, not yet given to its owner */
-    int n_events, most_events, missed;
+    int n_events, most_events;
     unsigned long life; /* of that stream; once its place has another one, nothing more of it is delivered */
     lin_path_phone *phones; /* [most_rows + 1] */
 
@@ -133,7 +128,7 @@ struct lin_engine {
     lin_place *places; /* [capacity] */
     lin_shard *shards;
     int n_shards;
-    void *memory; /* rings, energies, results */
+    void *memory; /* rings, energies */
     size_t bytes_each;
 
     pthread_mutex_t lock; /* of what follows */

@@ -1,4 +1,5 @@
-// engine_shard.c - one of an engine's threads: takes what is ready, moves it on in one tick, hands the results over; see engine.h.
+// engine_shard.c - one of an engine's threads: takes what is ready, moves it on in one tick, hands the results over;
+// see engine.h.
 
 #include <math.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 // Streams of a tick: enough for the weights, which are read once a tick, to cost little; few enough for a tick to be short.
 enum { HOST_BATCH = 128, DEVICE_BATCH = 16384, ENOUGH_ROWS = 128 };
 
-/* ---- what is ready ---------------------------------------------------------------------------------------------------------- */
+/* ---- what is ready --------------------------------------------------------------------------------------------------------- */
 
 static lin_place *pop(lin_place_list *list)
 {
@@ -53,7 +54,7 @@ static int take(lin_shard *s)
     return n;
 }
 
-/* ---- sound ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 static void read_ring(const lin_engine *e, const lin_place *p, int64_t from, int n, float *to)
 {
@@ -97,7 +98,8 @@ static int bring(lin_shard *s, lin_place *p, lin_entry *entry, int *n, float *to
     const lin_engine *e = s->engine;
     if (!p->open || p->ended || p->failed) return 0;
     if (p->ending && lin_place_flush(e, p, NULL) != LIN_OK) p->flushed = 1; // its last milliseconds are lost to lack of memory
-    const int64_t fresh = lin_place_new_frames(e, p), behind = p->written - p->origin - p->samples, rest = behind > 0 ? behind : 0;
+    const int64_t fresh = lin_place_new_frames(e, p), behind = p->written - p->origin - p->samples,
+                  rest = behind > 0 ? behind : 0;
     int64_t frames = fresh < e->longest ? fresh : e->longest, samples = 0;
     if (e->on_sound) {
         samples = rest < e->longest * e->hop ? rest : (int64_t)e->longest * e->hop;
@@ -147,7 +149,7 @@ static int gather(lin_shard *s, int n)
     return m;
 }
 
-/* ---- results ---------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 // Loudness of row `row` of the segment, in decibels; unknown for a last row that lacks frames.
 static double loudness(const lin_engine *e, const lin_place *p, int64_t row)
@@ -165,21 +167,6 @@ static double row_time(const lin_engine *e, lin_place *p, int64_t row)
         p->n_marks--;
     }
     return p->n_marks ? p->marks[p->first_mark].time : p->ended_at;
-}
-
-// Events to the queue of a locked stream, the oldest making room.
-static void queue_events(lin_shard *s, lin_place *p)
-{
-    const lin_engine *e = s->engine;
-    for (int i = 0; i < s->n_events; i++) {
-        if (p->n_events == e->options.results) {
-            p->first_event = (p->first_event + 1) % e->options.results;
-            p->n_events--;
-            p->missed++;
-            s->missed++;
-        }
-        p->events[(p->first_event + p->n_events++) % e->options.results] = s->events[i];
-    }
 }
 
 // The owner's callbacks run with the stream unlocked: meanwhile it may be reset, or closed and opened again. LIN_STOPPED if so.
@@ -203,7 +190,6 @@ static lin_status flush(lin_shard *s, lin_place *p)
 {
     lin_status status = LIN_OK;
     if (s->n_events && s->engine->options.deliver) status = call(s, p, NULL);
-    else if (s->n_events) queue_events(s, p);
     s->n_events = 0;
     return status;
 }
@@ -351,7 +337,7 @@ static void deliver(lin_shard *s, int n, const lin_tick_results *results, lin_st
         lin_place *p = s->entries[i].place;
         int rows = 0;
         s->life = s->entries[i].life;
-        s->n_events = s->missed = 0;
+        s->n_events = 0;
         pthread_mutex_lock(&p->lock);
         if (p->life != s->life) { // closed or reset meanwhile
             pthread_mutex_unlock(&p->lock);
@@ -365,12 +351,11 @@ static void deliver(lin_shard *s, int n, const lin_tick_results *results, lin_st
         pthread_mutex_lock(&s->counting);
         for (int r = 0; r < rows; r++) lin_lags_add(&s->counts_now.lags, now - s->times[r]);
         s->counts_now.rows += rows;
-        s->counts_now.missed += s->missed;
         pthread_mutex_unlock(&s->counting);
     }
 }
 
-/* ---- the thread ------------------------------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------------------------------------ */
 
 static void *run(void *argument)
 {
@@ -443,8 +428,8 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
     s->most_events = (int)(3 * rows + 4);
     s->events = lin_calloc((size_t)s->most_events, sizeof *s->events);
     s->phones = lin_calloc(rows + 1, sizeof *s->phones);
-    if (!s->free || !s->sound || !s->taken || !s->entries || !s->slots || !s->counts || !s->last || !s->times || !s->db || !s->events ||
-        !s->phones)
+    if (!s->free || !s->sound || !s->taken || !s->entries || !s->slots || !s->counts || !s->last || !s->times || !s->db ||
+        !s->events || !s->phones)
         return lin_no_memory(err, "a shard", batch * (sizeof *s->taken + sizeof *s->entries + 2 * sizeof *s->slots + 1));
     return LIN_OK;
 }
@@ -475,6 +460,7 @@ void lin_shard_destroy(lin_shard *s)
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->counting);
-    void *const blocks[] = {s->free, s->sound, s->taken, s->entries, s->slots, s->counts, s->last, s->times, s->db, s->events, s->phones};
+    void *const blocks[] = {s->free, s->sound, s->taken, s->entries, s->slots, s->counts,
+                            s->last, s->times, s->db,    s->events,  s->phones};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }

@@ -13,7 +13,7 @@
 enum { LIN_LAGS = 32 * 28 };
 
 typedef struct lin_lags {
-    long long counts[LIN_LAGS];
+    long long n, counts[LIN_LAGS];
     double most_s;
 } lin_lags;
 
@@ -23,7 +23,7 @@ void lin_lags_add(lin_lags *lags, double seconds);
 /* Adds others to these. */
 void lin_lags_merge(lin_lags *lags, const lin_lags *others);
 
-/* The delay that the share q of all do not exceed; 0 where there is none. */
+/* The delay that the share q of all do not exceed, at most 2 % too large; 0 where there is none. */
 double lin_lags_quantile(const lin_lags *lags, double q);
 
 #endif

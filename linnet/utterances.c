@@ -319,8 +319,6 @@ lin_status lin_utterances_end(lin_utterances *u, lin_error *err)
 
 lin_status lin_utterances_finish(lin_utterances *u, lin_error *err) { return end_utterance(u, LIN_SESSION_STOPPED, err); }
 
-int64_t lin_utterances_rows(const lin_utterances *u) { return u->row; }
-
 const lin_reset_options *lin_utterances_ends(const lin_utterances *u) { return &u->options.ends; }
 
 int lin_utterances_may_reset(const lin_utterances *u, int rows)

@@ -122,7 +122,6 @@ lin_status lin_utterances_end(lin_utterances *u, lin_error *err);
 /* The sound has ended: the last utterance, or the whole result. Only begin and destroy may follow. */
 lin_status lin_utterances_finish(lin_utterances *u, lin_error *err);
 
-int64_t lin_utterances_rows(const lin_utterances *u);
 const lin_reset_options *lin_utterances_ends(const lin_utterances *u);
 /* 1 if one of the next `rows` rows may be an endpoint that resets the network. */
 int lin_utterances_may_reset(const lin_utterances *u, int rows);

@@ -20,11 +20,10 @@ static void put_token(lin_buffer *out, const char *text, size_t width, int is_wr
     blanks(out, width - lin_utf8_count(text) + 1);
 }
 
-static const char *token_of(const lin_score *s, int token) { return token < 0 ? NULL : lin_score_token(s, token, NULL); }
-
 static size_t column(const lin_score *s, const lin_score_pair *p)
 {
-    size_t ref = p->ref < 0 ? 0 : lin_utf8_count(token_of(s, p->ref)), hyp = p->hyp < 0 ? 0 : lin_utf8_count(token_of(s, p->hyp));
+    const size_t ref = p->ref < 0 ? 0 : lin_utf8_count(lin_score_token_of(s, p->ref)),
+                 hyp = p->hyp < 0 ? 0 : lin_utf8_count(lin_score_token_of(s, p->hyp));
     return ref > hyp ? ref : hyp;
 }
 
@@ -48,9 +47,9 @@ void lin_score_align(const lin_score_report *r, int u, lin_buffer *out)
         return;
     }
     lin_buffer_text(out, "\nREF:  ");
-    for (int i = 0; i < n; i++) put_token(out, token_of(s, p[i].ref), column(s, &p[i]), !p[i].is_right, !r->keep_case);
+    for (int i = 0; i < n; i++) put_token(out, lin_score_token_of(s, p[i].ref), column(s, &p[i]), !p[i].is_right, !r->keep_case);
     lin_buffer_text(out, "\nHYP:  ");
-    for (int i = 0; i < n; i++) put_token(out, token_of(s, p[i].hyp), column(s, &p[i]), !p[i].is_right, !r->keep_case);
+    for (int i = 0; i < n; i++) put_token(out, lin_score_token_of(s, p[i].hyp), column(s, &p[i]), !p[i].is_right, !r->keep_case);
     lin_buffer_text(out, "\nEval: ");
     for (int i = 0; i < n; i++) {
         lin_buffer_char(out, p[i].is_right ? ' ' : p[i].ref < 0 ? 'I' : p[i].hyp < 0 ? 'D' : 'S');

@@ -64,8 +64,6 @@ static void put(lin_buffer *out, const char *form, ...)
     va_end(args);
 }
 
-static double percent(long long part, long long whole) { return whole ? 100.0 * (double)part / (double)whole : 0; }
-
 static const char *name_of(const lin_score *s, int token) { return token < 0 ? "–" : lin_score_token(s, token, NULL); }
 
 static void put_interval(lin_buffer *out, const lin_bootstrap_interval *v, const char *units)
@@ -101,11 +99,11 @@ static void head(const lin_score_report *r, lin_buffer *out)
             (long long)r->intervals->seed);
     }
     put(out, "<div class=\"cards\"><div><b>%d</b>tokens in %d utterances</div>", c.n_ref, c.utterances);
-    put(out, "<div><b>%2 %</b>%d correct</div><div><b>%2 %</b>%d substitutions</div>", percent(c.correct, c.n_ref), c.correct,
-        percent(c.sub, c.n_ref), c.sub);
-    put(out, "<div><b>%2 %</b>%d deletions</div><div><b>%2 %</b>%d insertions</div>", percent(c.del, c.n_ref), c.del,
-        percent(c.ins, c.n_ref), c.ins);
-    put(out, "<div><b>%2 %</b>%d utterances with errors</div></div>\n", percent(c.wrong, c.utterances), c.wrong);
+    put(out, "<div><b>%2 %</b>%d correct</div><div><b>%2 %</b>%d substitutions</div>", lin_score_percent(c.correct, c.n_ref),
+        c.correct, lin_score_percent(c.sub, c.n_ref), c.sub);
+    put(out, "<div><b>%2 %</b>%d deletions</div><div><b>%2 %</b>%d insertions</div>", lin_score_percent(c.del, c.n_ref), c.del,
+        lin_score_percent(c.ins, c.n_ref), c.ins);
+    put(out, "<div><b>%2 %</b>%d utterances with errors</div></div>\n", lin_score_percent(c.wrong, c.utterances), c.wrong);
 }
 
 static void compared(const lin_score_report *r, lin_buffer *out)
@@ -151,8 +149,8 @@ static void speakers(const lin_score_report *r, lin_buffer *out)
         r->measure);
     for (int i = 0; i < shown; i++) {
         const char *name = lin_score_speaker(r->score, i, &c);
-        put(out, "<tr><td>%h<td>%d<td>%d<td>%2<td>%2<td>%2<td>%2", name, c.utterances, c.n_ref, percent(c.sub, c.n_ref),
-            percent(c.del, c.n_ref), percent(c.ins, c.n_ref), 100 * lin_score_rate(&c));
+        put(out, "<tr><td>%h<td>%d<td>%d<td>%2<td>%2<td>%2<td>%2", name, c.utterances, c.n_ref, lin_score_percent(c.sub, c.n_ref),
+            lin_score_percent(c.del, c.n_ref), lin_score_percent(c.ins, c.n_ref), 100 * lin_score_rate(&c));
         bar(out, lin_score_rate(&c), r->intervals && r->intervals->by_speaker ? &r->intervals->by_speaker[i] : NULL, largest);
         put(out, "</tr>\n");
     }
@@ -176,7 +174,7 @@ static void matrix_cell(const lin_score *s, const lin_score_matrix *m, int i, in
 {
     const long long count = m->counts[(size_t)i * ((size_t)m->n + 1) + (size_t)j];
     const long long x = MARGIN + CELL * j, y = MARGIN + CELL * i, size = CELL;
-    const double share = percent(count, total);
+    const double share = lin_score_percent(count, total);
     put(out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill-opacity=\"%2\"><title>", i == j ? "g" : "b", x,
         y, size, size, fmin(1, 0.1 + 0.09 * sqrt(share))); // the root keeps rare confusions visible
     if (i == m->n) put(out, "%h inserted", name_of(s, m->tokens[j]));

@@ -62,8 +62,6 @@ static void json_utterances(const lin_score_report *r, lin_buffer *out)
     lin_buffer_char(out, ']');
 }
 
-static const char *token_of(const lin_score *s, int token) { return token < 0 ? NULL : lin_score_token(s, token, NULL); }
-
 static void json_confusions(const lin_score_report *r, lin_buffer *out)
 {
     int n, max = r->confusions ? r->confusions : MAX_CONFUSIONS;
@@ -71,8 +69,8 @@ static void json_confusions(const lin_score_report *r, lin_buffer *out)
     lin_buffer_text(out, ",\n\"confusions\":[");
     for (int i = 0; i < n && i < max; i++) {
         json_next(out, i);
-        lin_buffer_member_text(out, "ref", token_of(r->score, c[i].ref));
-        lin_buffer_member_text(out, "hyp", token_of(r->score, c[i].hyp));
+        lin_buffer_member_text(out, "ref", lin_score_token_of(r->score, c[i].ref));
+        lin_buffer_member_text(out, "hyp", lin_score_token_of(r->score, c[i].hyp));
         lin_buffer_member_integer(out, "count", c[i].count);
         lin_buffer_char(out, '}');
     }
@@ -101,7 +99,7 @@ static lin_status json_matrix(const lin_score_report *r, lin_buffer *out, lin_er
     }
     lin_buffer_text(out, "],\n\"matrix\":{\"tokens\":[");
     for (int i = 0; i < m.n; i++) {
-        const char *name = token_of(r->score, m.tokens[i]);
+        const char *name = lin_score_token_of(r->score, m.tokens[i]);
         if (i) lin_buffer_char(out, ',');
         lin_buffer_json(out, name, strlen(name));
     }

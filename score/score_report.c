@@ -4,6 +4,7 @@
 #include "score/score_report.h"
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/utf8.h"
 
 enum { NAME_WIDTH = 24, COLUMN = 9 };
 
@@ -21,8 +22,6 @@ static void title(lin_buffer *out, const char *text)
     lin_buffer_pad(out, from, COLUMN, 1);
 }
 
-static double percent(long long part, long long whole) { return whole ? 100.0 * (double)part / (double)whole : 0; }
-
 static void row(lin_buffer *out, const char *name, const lin_score_counts *c)
 {
     size_t from = out->n;
@@ -30,12 +29,12 @@ static void row(lin_buffer *out, const char *name, const lin_score_counts *c)
     lin_buffer_pad(out, from, NAME_WIDTH, 0);
     cell(out, (double)c->utterances, 0);
     cell(out, (double)c->n_ref, 0);
-    cell(out, percent(c->correct, c->n_ref), 2);
-    cell(out, percent(c->sub, c->n_ref), 2);
-    cell(out, percent(c->del, c->n_ref), 2);
-    cell(out, percent(c->ins, c->n_ref), 2);
+    cell(out, lin_score_percent(c->correct, c->n_ref), 2);
+    cell(out, lin_score_percent(c->sub, c->n_ref), 2);
+    cell(out, lin_score_percent(c->del, c->n_ref), 2);
+    cell(out, lin_score_percent(c->ins, c->n_ref), 2);
     cell(out, 100 * lin_score_rate(c), 2);
-    cell(out, percent(c->wrong, c->utterances), 2);
+    cell(out, lin_score_percent(c->wrong, c->utterances), 2);
     lin_buffer_char(out, '\n');
 }
 
@@ -104,7 +103,7 @@ static void header(lin_buffer *out, const char *first, const char *what)
 static void list_row(lin_buffer *out, const lin_score *s, long long count, long long of, int a, const char *between, int b)
 {
     cell(out, (double)count, 0);
-    cell(out, percent(count, of), 2);
+    cell(out, lin_score_percent(count, of), 2);
     lin_buffer_text(out, "  ");
     if (a >= 0) lin_buffer_text(out, lin_score_token(s, a, NULL));
     lin_buffer_text(out, between);
@@ -253,4 +252,38 @@ lin_status lin_score_text(const lin_score_report *r, lin_buffer *out, lin_error 
     if (r->comparison) compared(r, out);
     errors_of(out, r->measure, &total); // the last line, which scripts read
     return lin_buffer_status(out, err);
+}
+
+/* ---- what an error rate is called, by the tokens of the reference ---------------------------------------------------------- */
+
+// Of TIMIT and of other toolkits, besides what lin_phones_read knows.
+static const char *const others[] = {"bcl", "dcl", "gcl", "kcl", "pcl", "tcl",  "vcl", "cl", "epi", "pau",
+                                     "h#",  "q",   "ax",  "ix",  "axr", "ax-h", "ux",  "nx", "dx",  "eng",
+                                     "em",  "en",  "el",  "hv",  "sil", "spn",  "nsn", "sp"};
+
+static int is_phone(const lin_phones *phones, const char *token)
+{
+    lin_phone_read read;
+    int stress = 0;
+    if (lin_phones_read(phones, token, strlen(token), &read, 1, &stress) == 1) return 1;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (!strcmp(token, others[i])) return 1;
+    }
+    return 0;
+}
+
+const char *lin_score_measure(const lin_score *score, const lin_phones *phones)
+{
+    long long n = 0, n_phones = 0, n_sure = 0, n_long = 0;
+    for (int i = 0; i < lin_score_tokens(score); i++) {
+        lin_score_token_counts c;
+        const char *token = lin_score_token(score, i, &c);
+        const int phone = is_phone(phones, token);
+        n += c.n_ref;
+        n_phones += phone ? c.n_ref : 0;
+        n_sure += phone && strlen(token) > 1 ? c.n_ref : 0; // "b" may be a letter
+        n_long += !phone && (int)lin_utf8_count(token) > 2 ? c.n_ref : 0;
+    }
+    if (n && n_sure && n_phones >= n - n / 10) return "PER";
+    return n_long > n / 2 ? "WER" : "ER";
 }

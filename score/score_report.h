@@ -50,6 +50,16 @@ const char *lin_score_measure(const lin_score *score, const lin_phones *phones);
 
 /* ---- what the reports share (score_tables.c) ------------------------------------------------------------------------------- */
 
+static inline double lin_score_percent(long long part, long long whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+/* NULL for -1. */
+static inline const char *lin_score_token_of(const lin_score *s, int token)
+{
+    return token < 0 ? NULL : lin_score_token(s, token, NULL);
+}
+
 /* The level of an interval in per cent, without digits behind the point where it needs none: "95", "99.90". */
 void lin_score_put_level(lin_buffer *out, double level);
 

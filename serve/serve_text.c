@@ -302,12 +302,6 @@ int lin_form_is(const lin_form_part *part, const char *text)
 
 /* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
-static const char *phone_name(const lin_live_words *w, int label)
-{
-    const char *name = w->ipa ? lin_phones_ipa(w->phones, label) : lin_phones_name(w->phones, label);
-    return name ? name : "?";
-}
-
 // Word number i as it is written: outside the lexicon as its phones, "[hh_ah]".
 static void put_word(lin_buffer *out, const lin_live_words *words, const lin_result *r, int i)
 {
@@ -319,7 +313,7 @@ static void put_word(lin_buffer *out, const lin_live_words *words, const lin_res
     }
     for (int p = 0; p < w->n_phones; p++) {
         lin_buffer_char(out, p ? '_' : '[');
-        for (const char *c = phone_name(words, r->phones[w->first_phone + p].label); *c; c++)
+        for (const char *c = lin_live_phone(words, r->phones[w->first_phone + p].label); *c; c++)
             lin_buffer_char(out, *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c);
     }
     lin_buffer_text(out, w->n_phones ? "]" : "[]");
@@ -338,7 +332,7 @@ static void item_text(lin_buffer *text, const lin_live_words *words, const lin_r
 {
     lin_buffer_clear(text);
     if (r->has_words) put_word(text, words, r, i);
-    else lin_buffer_text(text, phone_name(words, r->phones[i].label));
+    else lin_buffer_text(text, lin_live_phone(words, r->phones[i].label));
 }
 
 static double item_start(const lin_result *r, int i) { return r->has_words ? r->words[i].start_s : r->phones[i].start_s; }

@@ -10,13 +10,6 @@
 
 #define LIBRARY "liblinnet_web.so"
 
-static int find(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 lin_status lin_web_load(const lin_web_transport **transport, lin_error *err)
 {
     char found[PATH_MAX + 64];
@@ -31,7 +24,7 @@ lin_status lin_web_load(const lin_web_transport **transport, lin_error *err)
                         there ? "install libwebsockets"
                               : "install libwebsockets (Debian: libwebsockets-dev) and build linnet again, with make");
     }
-    if (!find(library, "lin_web_interface", &interface) || !find(library, "lin_web_get", &get))
+    if (!lin_system_symbol(library, "lin_web_interface", &interface) || !lin_system_symbol(library, "lin_web_get", &get))
         return lin_fail(err, LIN_UNSUPPORTED, "%s is not a network library of linnet", path);
     if (interface() != LIN_WEB_INTERFACE)
         return lin_fail(err, LIN_UNSUPPORTED, "%s was built for another version of linnet: build both together", path);

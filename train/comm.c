@@ -426,13 +426,6 @@ static int started_together(void)
     return getenv("PMIX_RANK") && number_of("SLURM_STEP_NUM_TASKS") > 1 ? number_of("SLURM_STEP_NUM_TASKS") : 1;
 }
 
-static int find(void *library, const char *name, void *function)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static lin_status open_mpi(int n, lin_comm **comm, lin_error *err)
 {
     char found[PATH_MAX + 64];
@@ -449,7 +442,7 @@ static lin_status open_mpi(int n, lin_comm **comm, lin_error *err)
                         there ? "install the MPI library that it was built with, or build linnet again with this one"
                               : "build linnet where MPI is installed (mpicc), with make");
     }
-    if (!find(library, "lin_mpi_open", &open) || !find(library, "lin_mpi_interface", &interface))
+    if (!lin_system_symbol(library, "lin_mpi_open", &open) || !lin_system_symbol(library, "lin_mpi_interface", &interface))
         return lin_fail(err, LIN_UNSUPPORTED, "%s is not an MPI transport of linnet", path);
     if (interface() != LIN_MPI_INTERFACE)
         return lin_fail(err, LIN_UNSUPPORTED, "%s was built for another version of linnet: build both together", path);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Softmax attention of one layer of the paper's network (6 heads of width 32) in PyTorch, forward and backward, causal and full.
 
-    torch_attention.py [--threads N] [--repeats N] [--cpu-time] [T ...]        one line per run: `torch NAME VALUE`
+    torch_attention.py [--threads N] [--repeats N] [T ...]        one line per run: `torch NAME VALUE`
 
 softmax: scaled_dot_product_attention, given q, k and v both as views of the projection's output, as a network has them, and as
 contiguous copies; the faster of the two counts. naive: two matrix products and torch.softmax, with all scores in memory.
@@ -30,7 +30,7 @@ def naive(q, k, v, causal):
 
 def clock(run, options):
     """Seconds of each repeat, after two that do not count; short runs are repeated within it."""
-    now = time.thread_time if options.cpu_time else time.perf_counter
+    now = time.perf_counter
     run()
     start = now()
     run()
@@ -71,10 +71,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--cpu-time", action="store_true", help="one thread, in processor time")
     parser.add_argument("T", type=int, nargs="*", default=[800, 2400])
     options = parser.parse_args()
-    torch.set_num_threads(1 if options.cpu_time else options.threads)
+    torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     for T in options.T:
         for causal in (True, False):

@@ -79,13 +79,8 @@ const lin_ops *lin_ops_cpu(void)
         .exec_destroy = exec_destroy,
         LIN_HOST_MEMORY,
         LIN_OPERATIONS(ENTRY)
-        LIN_TASK_OPERATIONS(ENTRY)
-        LIN_LSTM_OPERATIONS(ENTRY)
-        LIN_LSH_OPERATIONS(ENTRY)
-        LIN_SOFTMAX_OPERATIONS(ENTRY)
-        LIN_MAPPED_OPERATIONS(ENTRY)
-        LIN_DECAYED_OPERATIONS(ENTRY)
-        LIN_HINT_OPERATIONS(ENTRY)
+        LIN_RIVAL_OPERATIONS(ENTRY)
+        .expect_states = lin_cpu_expect_states,
     };
     return &table;
 }

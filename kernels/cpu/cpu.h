@@ -25,6 +25,7 @@
 
 #include "base/pool.h"
 #include "kernels/ops.h"
+#include "kernels/ops_functions.h"
 
 /* ---- execution context ----------------------------------------------------------------------------------------------------- */
 
@@ -82,9 +83,9 @@ lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err);
 
 /* ---- the operations, described in kernels/ops_table.h ---------------------------------------------------------------------- */
 
-#define LIN_REAL float
-#define LIN_OP(name) lin_cpu_##name
-#include "kernels/ops_functions.h"
+#define DECLARE(name) __typeof__(*((lin_ops *)0)->name) lin_cpu_##name;
+LIN_ALL_OPERATIONS(DECLARE)
+#undef DECLARE
 
 #if defined(__x86_64__) || defined(__aarch64__)
 #define LIN_HAS_BF16 1

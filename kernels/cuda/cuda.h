@@ -26,6 +26,7 @@
 extern "C" {
 #include "base/rng.h"
 #include "kernels/ops.h"
+#include "kernels/ops_functions.h"
 }
 
 /* ---- execution context ----------------------------------------------------------------------------------------------------- */
@@ -200,9 +201,9 @@ extern "C" __attribute__((visibility("default"))) lin_status lin_cuda_open(int d
 extern "C" __attribute__((visibility("default"))) int lin_cuda_device(int i, lin_device *device);
 extern "C" __attribute__((visibility("default"))) int lin_cuda_interface(void); /* LIN_CUDA_INTERFACE of kernels/gpu.h */
 
-#define LIN_REAL float
-#define LIN_OP(name) lin_cuda_##name
-#include "kernels/ops_functions.h"
+#define DECLARE(name) __typeof__(*((lin_ops *)0)->name) lin_cuda_##name;
+LIN_ALL_OPERATIONS(DECLARE)
+#undef DECLARE
 
 /* linear.cu */
 lin_status lin_cuda_plans_create(lin_exec *exec, lin_error *err);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "kernels/ops.h"
+#include "kernels/ops_functions.h"
 
 /* The exec of this backend: scratch for attention and CTC, grown on demand. */
 struct lin_exec {
@@ -21,9 +22,9 @@ struct lin_exec {
 /* `count` doubles that are valid until the next call, or NULL if memory is short. */
 double *lin_ref_scratch(lin_exec *exec, size_t count);
 
-#define LIN_REAL double
-#define LIN_OP(name) lin_ref_##name
-#include "kernels/ops_functions.h"
+#define DECLARE(name) __typeof__(*((lin_ops_f64 *)0)->name) lin_ref_##name;
+LIN_ALL_OPERATIONS(DECLARE)
+#undef DECLARE
 
 /* y and lse of lsh_forward for a given order: backends in float, whose order may differ where two projections are nearly equal,
  * are compared with their own order. */

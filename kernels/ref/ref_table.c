@@ -4,6 +4,16 @@
 #include "kernels/host.h"
 #include "kernels/ref/ref.h"
 
+double *lin_ref_scratch(lin_exec *exec, size_t count)
+{
+    if (count > exec->scratch_count || !exec->scratch) {
+        lin_free(exec->scratch);
+        exec->scratch = lin_alloc(count, sizeof(double));
+        exec->scratch_count = exec->scratch ? count : 0;
+    }
+    return exec->scratch;
+}
+
 static lin_status exec_create(const lin_ops_f64 *ops, int n_threads, lin_exec **out, lin_error *err)
 {
     (void)ops;
@@ -34,12 +44,7 @@ const lin_ops_f64 *lin_ops_ref(void)
         .exec_destroy = exec_destroy,
         LIN_HOST_MEMORY,
         LIN_OPERATIONS(ENTRY)
-        LIN_TASK_OPERATIONS(ENTRY)
-        LIN_LSTM_OPERATIONS(ENTRY)
-        LIN_LSH_OPERATIONS(ENTRY)
-        LIN_SOFTMAX_OPERATIONS(ENTRY)
-        LIN_MAPPED_OPERATIONS(ENTRY)
-        LIN_DECAYED_OPERATIONS(ENTRY)
+        LIN_RIVAL_OPERATIONS(ENTRY)
         .fbank = lin_ref_fbank,
     };
     return &table;

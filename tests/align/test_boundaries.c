@@ -3,13 +3,16 @@
 
 #include <math.h>
 
-#include "align/boundaries_table.h"
 #include "base/rng.h"
 #include "decoder/result.h"
 #include "tests/lexicon/support.h"
 
-enum { D = 40, T_MAX = 40000, N_MAX = 4000, SILENT = 117 };
+enum { D = 40, T_MAX = 40000, N_MAX = 4000, SILENT = 117, CEPSTRA = 12, STATES = 3 };
 static const double ROW = 0.03, HOP = 0.01;
+
+static const int16_t table[][2][2 * (CEPSTRA + 1)] = {
+#include "align/boundaries.inc"
+};
 
 static lin_phones *phones;
 static lin_boundaries *b;
@@ -41,18 +44,18 @@ static void plant(int from, int to, int row, double level, double noise)
         double energy = 0;
         for (int d = 0; d < D; d++) {
             double sum = 0;
-            for (int k = 0; k < LIN_BOUNDARIES_CEPSTRA; k++)
-                sum += (double)lin_boundaries_means[row][k] / 1000 * sqrt(2.0 / D) * cos(M_PI * (k + 1) * (d + 0.5) / D);
+            for (int k = 0; k < CEPSTRA; k++)
+                sum += (double)table[row][0][k] / 1000 * sqrt(2.0 / D) * cos(M_PI * (k + 1) * (d + 0.5) / D);
             sum += noise * (lin_random_uniform(9, (uint64_t)(t * D + d)) - 0.5);
             energy += exp(sum) / D;
             x[d] = (float)sum;
         }
-        const double shift = level + (double)lin_boundaries_means[row][LIN_BOUNDARIES_CEPSTRA] / 1000 - log(energy);
+        const double shift = level + (double)table[row][0][CEPSTRA] / 1000 - log(energy);
         for (int d = 0; d < D; d++) x[d] += (float)shift;
     }
 }
 
-static int row_of(int label) { return (label - 1) * LIN_BOUNDARIES_STATES + 1; }
+static int row_of(int label) { return (label - 1) * STATES + 1; }
 
 // All three states of a phone.
 static void plant_phone(int from, int to, int label, double level)

@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include "app/latency.h"
 #include "app/watch.h"
 #include "tests/lexicon/support.h"
 
@@ -133,30 +132,12 @@ START_TEST(a_file_that_is_watched)
 }
 END_TEST
 
-START_TEST(latencies)
-{
-    static lin_latency l;
-    ck_assert_double_eq(lin_latency_quantile(&l, 0.5), 0);
-    for (int i = 100; i >= 1; i--) lin_latency_add(&l, i * 0.01 - 0.0005);
-    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.5), 0.5, 1e-9);
-    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.95), 0.95, 1e-9);
-    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0.99), 0.99, 1e-9);
-    ck_assert_double_eq_tol(lin_latency_quantile(&l, 1), 0.9995, 1e-9);
-    lin_latency_add(&l, -1);
-    lin_latency_add(&l, 1e9);
-    ck_assert_int_eq((int)l.n, 102);
-    ck_assert_double_eq(lin_latency_quantile(&l, 1), 1e9);
-    ck_assert_double_eq_tol(lin_latency_quantile(&l, 0), 0.001, 1e-9);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("app/live_text, app/watch");
     TCase *cases = tcase_create("text");
     tcase_add_test(cases, as_text);
     tcase_add_test(cases, a_file_that_is_watched);
-    tcase_add_test(cases, latencies);
     suite_add_tcase(suite, cases);
     return test_run(suite);
 }

@@ -25,6 +25,19 @@ static void assert_fails(lin_status status, lin_status wanted, const lin_error *
     ck_assert_msg(strstr(err->message, text) != NULL, "'%s' does not contain '%s'", err->message, text);
 }
 
+static lin_status write_whole(const char *to, const float *rows, size_t T, int D, lin_error *err)
+{
+    lin_npy_writer *w;
+    lin_status status = lin_npy_create(to, D, &w, err);
+    if (status != LIN_OK) return status;
+    status = lin_npy_append(w, rows, T, err);
+    if (status != LIN_OK) {
+        lin_npy_abandon(w);
+        return status;
+    }
+    return lin_npy_close(w, err);
+}
+
 static size_t load(unsigned char *b, size_t size)
 {
     FILE *f = fopen(path, "rb");
@@ -74,7 +87,7 @@ START_TEST(written_and_read)
     ck_assert_int_eq(memcmp(b + 10, head + 10, strlen(head + 10)), 0);
     ck_assert_int_eq(b[127], '\n');
     // No rows at all.
-    assert_ok(lin_npy_write(path, x, 0, 40, &err), err);
+    assert_ok(write_whole(path, x, 0, 40, &err), err);
     assert_ok(lin_npy_read(path, &y, &T, &D, &err), err);
     ck_assert_uint_eq(T, 0);
     ck_assert_int_eq(D, 40);
@@ -104,7 +117,7 @@ START_TEST(unfinished_and_impossible)
         assert_fails(lin_npy_close(w, &err), LIN_IO, &err, "No space left");
         ck_assert_int_eq(access("/dev/full", F_OK), 0);
     }
-    assert_ok(lin_npy_write("/dev/null", x, 1, 2, &err), err);
+    assert_ok(write_whole("/dev/null", x, 1, 2, &err), err);
     struct stat st;
     ck_assert_int_eq(stat("/dev/null", &st), 0);
     ck_assert(S_ISCHR(st.st_mode));
@@ -187,7 +200,7 @@ START_TEST(truncated_and_flipped)
     float x[20] = {0};
     unsigned char b[300], c[300];
     lin_error err = {0};
-    assert_ok(lin_npy_write(path, x, 5, 4, &err), err);
+    assert_ok(write_whole(path, x, 5, 4, &err), err);
     size_t n = load(b, sizeof b);
     for (size_t k = 0; k < n; k++) {
         lin_status status = read_bytes(b, k, &err);
@@ -222,13 +235,13 @@ START_TEST(every_allocation_may_fail)
     int D;
     for (unsigned long k = 1; k <= 6; k++) {
         lin_memory_fail_at(k);
-        ck_assert_int_eq(lin_npy_write(path, x, 2, 2, NULL), LIN_NO_MEMORY);
+        ck_assert_int_eq(write_whole(path, x, 2, 2, NULL), LIN_NO_MEMORY);
         lin_memory_fail_at(0);
         ck_assert_uint_eq(lin_memory_live(), live);
         ck_assert(!exists("x.npy") && !exists("x.npy.linnet-0.tmp"));
     }
     lin_memory_fail_at(7);
-    ck_assert_int_eq(lin_npy_write(path, x, 2, 2, NULL), LIN_OK);
+    ck_assert_int_eq(write_whole(path, x, 2, 2, NULL), LIN_OK);
     for (unsigned long k = 1; k <= 2; k++) {
         lin_memory_fail_at(k);
         ck_assert_int_eq(lin_npy_read(path, &y, &T, &D, NULL), LIN_NO_MEMORY);

@@ -120,9 +120,9 @@ static inline void end(lin_recognizer *r)
 }
 
 typedef struct notes {
-    int n, failed;
-    atomic_int ends; /* all before it may be read once it is seen */
-    long long lost, missed;
+    int n;
+    atomic_int ends, failed; /* all before them may be read once one is seen */
+    long long lost;
     lin_engine_event events[MOST_EVENTS];
 } notes;
 
@@ -130,7 +130,6 @@ static inline void note(notes *to, const lin_engine_event *events, int n)
 {
     for (int i = 0; i < n; i++) {
         test_require(to->n < MOST_EVENTS && !to->ends, "events behind the last, or too many");
-        to->missed += events[i].missed;
         if (events[i].kind == LIN_ENGINE_LOST) to->lost += events[i].lost;
         else to->events[to->n++] = events[i];
         to->ends += events[i].kind == LIN_ENGINE_FINISHED;
@@ -227,7 +226,6 @@ typedef struct group {
     voice voices[N];
     lin_engine_id ids[N];
     notes got[N], want[N];
-    int polls;
 } group;
 
 static inline void collect(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
@@ -239,6 +237,11 @@ static inline void collect(void *context, lin_engine_id id, void *user, const li
 }
 
 static inline void pause_ms(int ms) { usleep((useconds_t)ms * 1000); }
+
+static inline void wait_for_end(notes *got)
+{
+    while (!got->ends && !got->failed) pause_ms(1);
+}
 
 static inline void push_all(lin_engine *engine, lin_engine_id id, const voice *v, int from, int n)
 {
@@ -278,27 +281,12 @@ static inline void *produce(void *argument)
     return NULL;
 }
 
-static inline void poll_all(group *c)
-{
-    for (int left = N; left; pause_ms(2)) {
-        left = N;
-        for (int i = 0; i < N; i++) {
-            lin_engine_event events[7];
-            int n;
-            ok(lin_engine_poll(c->engine, c->ids[i], events, 7, &n, err));
-            note(&c->got[i], events, n);
-            left -= c->got[i].ends;
-        }
-    }
-}
-
 static inline void run_group(lin_recognizer *r, lin_engine_options *o, group *c)
 {
     static const int rates[] = {16000, 16000, 8000, 44100, 48000, 16000}, channels[] = {1, 2, 1, 2, 1, 1};
     pthread_t threads[PRODUCERS];
     producer producers[PRODUCERS];
     memset(c, 0, sizeof *c);
-    o->deliver = c->polls ? NULL : o->deliver;
     o->context = c;
     ok(lin_engine_create(r, o, &c->engine, err));
     for (int i = 0; i < N; i++) {
@@ -311,10 +299,8 @@ static inline void run_group(lin_recognizer *r, lin_engine_options *o, group *c)
         producers[i] = (producer){c, i};
         ck_assert_int_eq(pthread_create(&threads[i], NULL, produce, &producers[i]), 0);
     }
-    if (!o->deliver) poll_all(c);
     for (int i = 0; i < PRODUCERS; i++) pthread_join(threads[i], NULL);
-    for (int i = 0; i < N && o->deliver; i++)
-        while (!c->got[i].ends) pause_ms(1);
+    for (int i = 0; i < N; i++) wait_for_end(&c->got[i]);
     lin_engine_destroy(c->engine);
 }
 
