@@ -2,7 +2,7 @@
  * acoustics.h - the acoustics in which training hears an utterance: gain, another voice, a room, noise, voices behind, a limited
  * band.
  *
- * Pipeline: train/draw_acoustics draws them -> train/train_acoustics -> the operation gather applies them, before normalisation.
+ * Pipeline: train/augment draws them -> the operation gather applies them, before normalisation.
  * Powers of sounds that do not depend on each other add on average (E |X + N|^2 = |X|^2 + E |N|^2), so everything works on the
  * powers of the mel bins, the exponentials of the features. For frame t and bin d of an utterance with the features x(t):
  *

@@ -1,28 +1,76 @@
 /*
- * augment.h - SpecAugment (Park et al. 2019, section 2): masks bands of bins and stretches of frames during training.
+ * augment.h - draws the acoustics in which training hears an utterance (level, tilt, size of the speaker, room, noise, voices
+ * behind, a limited band), and the parts of it that are masked.
  *
- * A pure function of the matrix, the options and the key: the trainer calls it with lin_random_key(seed, step, utterance) and
- * gets the same masks after a resume, with any number of threads. There is no time warping, which the paper found least useful.
+ * Pipeline: [this] -> train/train_data -> the operation gather, which applies them (kernels/acoustics.h has the equations).
+ * Pure functions of the options, the length and power of the utterance, and the key: the trainer calls them with a key for (seed,
+ * epoch, utterance) and gets the same after a resume, on any number of threads and on any device.
+ *
+ *   lin_acoustics_table *table;
+ *   lin_acoustics_create(&options, &fbank_config, &table, &err);
+ *   if (lin_acoustics_draw(table, T, power, key, &a, bins)) hear it in a; else as it was recorded
+ *   lin_acoustics_destroy(table);
+ *
+ * Speakers differ in the length of their vocal tract, which scales the frequencies of all formants (vocal tract length
+ * perturbation, Jaitly and Hinton 2013): bins below four fifths of the highest frequency are heard at `factor` times theirs,
+ * those above on the straight line from there to the highest one.
+ *
+ * Noise is one of: a power law between white and brown, the long-term spectrum of speech, mains hum at 50 or 60 Hz with
+ * harmonics, chords that change and fade, bursts that fade. Its level moves; in each bin its power varies from frame to frame as
+ * that of noise does in this filterbank (neighbouring frames are independent, which those of real noise nearly are).
+ *
+ * Masks are SpecAugment (Park et al. 2019, section 2): bands of bins and stretches of frames. There is no time warping, which the
+ * paper found least useful.
  */
 #ifndef LIN_TRAIN_AUGMENT_H
 #define LIN_TRAIN_AUGMENT_H
 
-#include <stdint.h>
-
+#include "frontend/fbank.h"
 #include "kernels/ops.h"
 
 enum { LIN_AUGMENT_MOST = 100 }; /* masks of a kind */
 
 typedef struct lin_augment_options {
-    int freq_masks;   /* m_F, number of masked bands */
-    int freq_width;   /* F: a band has 0..F bins, uniformly */
-    int time_masks;   /* m_T */
-    int time_width;   /* T: a stretch has 0..T frames, uniformly */
-    double time_part; /* p: a stretch is at most this part of the utterance's frames */
+    double gain_db;      /* the level changes by up to this, up or down, uniformly; 0: not at all */
+    double tilt_db;      /* the highest bin changes by up to this against the lowest one, those between in proportion */
+    double warp;         /* frequencies are scaled by a factor that is uniform in 1 - warp to 1 + warp */
+    double noise_part;   /* probability of noise in an utterance; of the others below likewise */
+    double babble_part;  /* of other voices: three to six utterances of the training set at once */
+    double snr_low_db;   /* of noise and of voices, uniform between the two */
+    double snr_high_db;
+    double band_part;    /* nothing above 3.4, 4, 5.5 or 7 kHz, as far as the filterbank reaches; in half: nothing below 300 Hz */
+    double room_part;    /* reverberation of 0.15 to 0.9 s */
+    double silence_part; /* noise alone, 0 to 60 dB below the utterance, which is replaced */
+    int freq_masks;      /* m_F, number of masked bands */
+    int freq_width;      /* F: a band has 0..F bins, uniformly */
+    int time_masks;      /* m_T */
+    int time_width;      /* T: a stretch has 0..T frames, uniformly */
+    double time_part;    /* p: a stretch is at most this part of the utterance's frames */
 } lin_augment_options;
 
-/* LIN_INVALID, with the name of the field, for negative numbers, more than 100 masks, or a part outside 0 to 1. */
+typedef struct lin_acoustics_table lin_acoustics_table;
+
+/* LIN_INVALID, with the name of the field, for a probability or part outside 0 to 1, a gain or tilt outside 0 to 60 dB, a warp
+ * outside 0 to 0.5, a ratio of signal to noise outside -30 to 100 dB or with low above high, more than LIN_AUGMENT_MOST masks. */
 lin_status lin_augment_check(const lin_augment_options *options, lin_error *err);
+
+/* Whether the acoustics of any utterance are changed. */
+int lin_acoustics_any(const lin_augment_options *options);
+
+/* Errors of lin_augment_check and lin_fbank_check, or LIN_NO_MEMORY. */
+lin_status lin_acoustics_create(const lin_augment_options *options, const lin_fbank_config *config, lin_acoustics_table **table,
+                                lin_error *err);
+void lin_acoustics_destroy(lin_acoustics_table *table);
+
+/*
+ * Draws the acoustics of an utterance of T >= 1 frames with the mean power `power` (the sum over the bins). Returns 0 if it is
+ * heard as it was recorded; else *a is complete but for a->bins and the utterances of its voices, whose scale is the mean power
+ * that each shall have, and bins [LIN_ACOUSTICS_ROWS, D] are what a->bins shall point to.
+ */
+int lin_acoustics_draw(const lin_acoustics_table *table, int T, float power, uint64_t key, lin_acoustics *a, float *bins);
+
+/* Whether lin_acoustics_draw with this key gives noise alone. */
+int lin_acoustics_silent(const lin_acoustics_table *table, uint64_t key);
 
 /* Chooses the masked parts of an utterance [T, D]: freq_masks + time_masks of them, some empty. Returns their number. */
 int lin_augment_masks(int T, int D, const lin_augment_options *options, uint64_t key, lin_mask *masks);

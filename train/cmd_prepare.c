@@ -3,12 +3,18 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/front_options.h"
 #include "app/guard.h"
-#include "train/prepare.h"
+#include "base/memory.h"
+#include "base/ordered.h"
+#include "linnet/datadir.h"
+#include "linnet/wording.h"
+#include "train/batches.h"
+#include "train/dataset.h"
 
 typedef struct prepare_values {
     const char *lexicon, *output, *audio_root, *oov;
@@ -18,8 +24,7 @@ typedef struct prepare_values {
 } prepare_values;
 
 static const lin_option options[] = {
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, lexicon),
-     .value = "DICT",
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, lexicon), .value = "DICT",
      .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with "
              "the program"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(prepare_values, output),
@@ -49,64 +54,264 @@ static const lin_option options[] = {
 /* A dictionary that lacks more of the words than this is most often one of another language. */
 static const double MOST_UNKNOWN = 0.2;
 
-typedef struct prepare_job {
+// Labels of one utterance, made before any sound is read.
+typedef struct labelled {
+    int *labels;
+    int n;
+    int use; // 0: its transcript cannot be used
+} labelled;
+
+typedef struct slot {
+    lin_status status;
+    lin_error error;
+    lin_audio_format format; // with the warning about the sound
+    lin_matrix frames;
+} slot;
+
+typedef struct counts {
+    int added, left_out, failed, incomplete; // utterances at a speed; incomplete: part of their sound is missing
+    long long frames, labels;
+} counts;
+
+// Work items are (utterance, speed) in the order of the file.
+typedef struct preparation {
     const prepare_values *v;
+    const char *source; // stored in the cache: the data that it was made from
+    lin_fbank_config fbank;
     lin_datadir *dir;
     lin_wording wording;
-    lin_prepare_options how;
-    lin_prepare_counts counts;
+    counts counts;
+    labelled *labels;
+    lin_dataset_writer *writer;
+    int n_items, n_slots;
+    slot *slots;
     lin_progress progress;
-} prepare_job;
+} preparation;
 
-static double hours(const prepare_job *job, const lin_prepare_counts *counts)
+static int speeds(const preparation *p) { return p->v->speed.count; }
+
+static double speed_of(const preparation *p, int item) { return p->v->speed.items[item % speeds(p)]; }
+
+static double hours(const preparation *p) { return (double)p->counts.frames * p->fbank.hop_ms / 3.6e6; }
+
+static void work(void *context, int item, int slot_number, int thread)
 {
-    return (double)counts->frames * job->how.fbank.hop_ms / 3.6e6;
+    preparation *p = context;
+    (void)thread;
+    slot *s = &p->slots[slot_number];
+    const lin_utterance *u = lin_datadir_at(p->dir, item / speeds(p));
+    lin_feature_options how = lin_feature_options_default();
+    how.fbank = p->fbank;
+    how.speed = speed_of(p, item);
+    s->error = (lin_error){0};
+    s->format = (lin_audio_format){0};
+    s->frames.rows = 0;
+    s->status = LIN_OK;
+    if (p->labels[item / speeds(p)].use) {
+        s->status = lin_front_read_all(u->audio, NULL, &how, &s->frames, &s->format, &s->error);
+    }
 }
 
-static void progress(void *context, int done, int all, const lin_prepare_counts *counts)
+// Labels of every utterance. A transcript that cannot be pronounced is reported here and its utterance left out.
+static lin_status label_all(preparation *p, lin_error *err)
 {
-    prepare_job *job = context;
-    lin_progress_of(&job->progress, (double)done / all, "%d of %d utterances, %.2f h, %s", done, all, hours(job, counts),
-                    job->v->output);
+    int n = lin_datadir_count(p->dir);
+    p->labels = lin_calloc((size_t)n, sizeof *p->labels);
+    if (!p->labels) return lin_no_memory(err, "labels", (size_t)n * sizeof *p->labels);
+    for (int i = 0; i < n; i++) {
+        const lin_utterance *u = lin_datadir_at(p->dir, i);
+        if (p->v->no_speech) {
+            p->labels[i].use = 1;
+            continue;
+        }
+        const int *labels;
+        int count;
+        lin_error inner = {0};
+        lin_status status = lin_transcriber_line(p->wording.transcriber, u->text, strlen(u->text), &labels, &count, &inner);
+        if (status == LIN_NO_MEMORY || status == LIN_UNSUPPORTED) return lin_fail_at(err, lin_fail_as(err, &inner), "%s", u->id);
+        if (status != LIN_OK || count == 0) {
+            lin_complain("%s: %s; left out", u->id,
+                     status == LIN_OK ? "its transcript is empty" : inner.message);
+            p->counts.failed += status != LIN_OK;
+            p->counts.left_out += status == LIN_OK;
+            continue;
+        }
+        int *copy = lin_alloc((size_t)count, sizeof *copy);
+        if (!copy) return lin_no_memory(err, "labels", (size_t)count * sizeof *copy);
+        memcpy(copy, labels, (size_t)count * sizeof *copy);
+        p->labels[i] = (labelled){copy, count, 1};
+    }
+    return LIN_OK;
 }
 
-static lin_status write_unknown(const prepare_job *job, lin_error *err)
+// With too many unknown words the dictionary is hardly one of this language.
+static lin_status check_words(const preparation *p, lin_error *err)
+{
+    const lin_transcriber *t = p->wording.transcriber;
+    const long words = lin_transcriber_words(t), unknown = lin_transcriber_unknown_words(t);
+    lin_buffer some = {0};
+    if (p->v->allow_oov || (double)unknown <= MOST_UNKNOWN * (double)words) return LIN_OK;
+    lin_status status = LIN_OK;
+    for (int i = 0; i < 3 && i < lin_transcriber_unknown_count(t); i++)
+        lin_buffer_format(&some, "%s%s", i ? ", " : "", lin_transcriber_unknown(t, i).word);
+    status = lin_buffer_status(&some, err);
+    if (status == LIN_OK)
+        status = lin_fail(err, LIN_MISMATCH,
+                          "%s: %ld of %ld words (%.1f %%) are not in the dictionary, among them %s; is it one of this language? "
+                          "--lexicon names another, --oov lists the words, --allow-oov takes them as letter-to-sound rules have "
+                          "them",
+                          p->source, unknown, words, 100.0 * (double)unknown / (double)words, some.data);
+    lin_buffer_free(&some);
+    return status;
+}
+
+// Files that do not exist are reported together: most often all are missing, because the folder of their paths is another one.
+static lin_status check_files(preparation *p, lin_error *err)
+{
+    const int n = lin_datadir_count(p->dir);
+    int missing = 0, first = -1;
+    for (int i = 0; i < n; i++) {
+        if (access(lin_datadir_at(p->dir, i)->audio, F_OK) == 0) continue;
+        if (missing++ == 0) first = i;
+        p->counts.failed += p->labels[i].use * speeds(p);
+        p->labels[i].use = 0;
+    }
+    if (missing == 0) return LIN_OK;
+    static const char hint[] = "--audio-root names the folder that their paths are relative to";
+    const lin_utterance *u = lin_datadir_at(p->dir, first);
+    if (missing == n)
+        return lin_fail(err, LIN_IO, "%s: none of its %d sound files exists, the first is %s; %s", p->source, n, u->audio, hint);
+    lin_complain("%s: %d of %d sound files do not exist and are left out, the first is %s (%s); %s", p->source, missing, n,
+             u->audio, u->id, hint);
+    return LIN_OK;
+}
+
+static void speed_name(char *out, size_t size, double speed, const char *name)
+{
+    if (speed > 1 - 1e-9 && speed < 1 + 1e-9) {
+        snprintf(out, size, "%s", name);
+    } else {
+        snprintf(out, size, "sp%g-%s", speed, name);
+    }
+}
+
+// Writes a finished item to the cache; LIN_OK also if it was reported and left out.
+static lin_status write_item(preparation *p, slot *s, int item, lin_error *err)
+{
+    const lin_utterance *u = lin_datadir_at(p->dir, item / speeds(p));
+    const labelled *l = &p->labels[item / speeds(p)];
+    char id[512], speaker[512];
+    double speed = speed_of(p, item);
+    if (!l->use) return LIN_OK;
+    speed_name(id, sizeof id, speed, u->id);
+    speed_name(speaker, sizeof speaker, speed, u->speaker);
+    if (s->status == LIN_NO_MEMORY) {
+        *err = s->error;
+        return s->status;
+    }
+    if (s->format.warning[0]) lin_complain("%s: %s", id, s->format.warning);
+    if (s->status != LIN_OK) {
+        lin_complain("%s: %s; left out", id, s->error.message);
+        p->counts.failed++;
+        return LIN_OK;
+    }
+    const int stack = p->v->stack;
+    const int steps = (s->frames.rows + stack - 1) / stack, needed = lin_ctc_frames_needed(l->labels, l->n);
+    if (s->frames.rows < 1 || steps < needed) {
+        lin_complain("%s: %d frames are too few for %d phones (%d steps of %d needed); left out", id, s->frames.rows, l->n,
+                     needed, stack);
+        p->counts.left_out++;
+        return LIN_OK;
+    }
+    lin_status status = lin_dataset_add(p->writer, id, speaker, s->frames.data, s->frames.rows, l->labels, l->n, err);
+    if (status == LIN_INVALID || status == LIN_NUMERIC) {
+        lin_complain("%s: %s; left out", id, err->message);
+        p->counts.failed++;
+        return LIN_OK;
+    }
+    if (status != LIN_OK) return status;
+    p->counts.added++;
+    p->counts.incomplete += s->format.incomplete;
+    p->counts.frames += s->frames.rows;
+    p->counts.labels += l->n;
+    return LIN_OK;
+}
+
+static lin_status take(void *context, int item, int slot_number, lin_error *err)
+{
+    preparation *p = context;
+    lin_status status = write_item(p, &p->slots[slot_number], item, err);
+    if (status == LIN_OK && lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted; nothing was written");
+    lin_progress_of(&p->progress, (item + 1.0) / p->n_items, "%d of %d utterances, %.2f h, %s", item + 1, p->n_items, hours(p),
+                    p->v->output);
+    return status;
+}
+
+static lin_status run_threads(preparation *p, lin_error *err)
+{
+    const int n_threads = lin_ordered_threads(p->v->jobs, p->n_items);
+    p->n_slots = lin_ordered_slots(n_threads);
+    p->slots = lin_calloc((size_t)p->n_slots, sizeof *p->slots);
+    if (!p->slots) return lin_no_memory(err, "threads", (size_t)p->n_slots * sizeof *p->slots);
+    return lin_ordered_run(&(lin_ordered){p->n_items, n_threads, p, work, take}, err);
+}
+
+static lin_status write_cache(preparation *p, lin_error *err)
+{
+    const lin_features features = lin_fbank_to_model(&p->fbank);
+    lin_status status = lin_dataset_create(p->v->output, p->fbank.mel_bins, &features, lin_phones_list(p->wording.phones),
+                                           p->source, &p->writer, err);
+    if (status != LIN_OK) return status;
+    lin_progress_begin(&p->progress, p->v->quiet);
+    status = run_threads(p, err);
+    if (status == LIN_OK && p->counts.added == 0)
+        status = lin_fail(err, LIN_INVALID, "%s: no utterance is left; no cache was written", p->source);
+    if (status == LIN_OK) status = lin_dataset_finish(p->writer, err);
+    else lin_dataset_abort(p->writer);
+    lin_progress_end(&p->progress);
+    return status;
+}
+
+static lin_status write_unknown(const preparation *p, lin_error *err)
 {
     lin_buffer text = {0};
-    lin_status status = lin_wording_unknown(&job->wording, INT_MAX, "", &text, err);
-    if (status == LIN_OK) status = lin_output_write(job->v->oov, 0, &text, err);
+    lin_status status = lin_wording_unknown(&p->wording, INT_MAX, "", &text, err);
+    if (status == LIN_OK) status = lin_output_write(p->v->oov, 0, &text, err);
     lin_buffer_free(&text);
     return status;
 }
 
-static lin_status prepare(prepare_job *job, const char *path, lin_error *err)
+static lin_status prepare(preparation *p, const char *path, lin_error *err)
 {
-    const prepare_values *v = job->v;
-    lin_status status = lin_fbank_check(&job->how.fbank, err);
-    if (status == LIN_OK) status = lin_datadir_load(path, v->audio_root, !v->no_speech, &job->dir, err);
-    for (int i = 0; status == LIN_OK && i < lin_datadir_count(job->dir); i++)
-        status = lin_guard_reads(lin_datadir_at(job->dir, i)->audio, err);
+    const prepare_values *v = p->v;
+    const lin_warnings warnings = lin_complaints(0);
+    lin_status status = lin_fbank_check(&p->fbank, err);
+    if (status == LIN_OK) status = lin_datadir_load(path, v->audio_root, !v->no_speech, &p->dir, err);
+    for (int i = 0; status == LIN_OK && i < lin_datadir_count(p->dir); i++)
+        status = lin_guard_reads(lin_datadir_at(p->dir, i)->audio, err);
     if (status == LIN_OK) status = lin_guard_writes(v->output, err);
     if (status == LIN_OK && v->oov) status = lin_guard_writes(v->oov, err);
-    if (status == LIN_OK) status = lin_wording_open(&job->wording, v->lexicon, &job->how.warnings, err);
+    if (status == LIN_OK) status = lin_wording_open(&p->wording, v->lexicon, &warnings, err);
     if (status != LIN_OK) return status;
-    lin_progress_begin(&job->progress, v->quiet);
-    status = lin_prepare(job->dir, &job->wording, v->output, &job->how, &job->counts, err);
-    lin_progress_end(&job->progress);
-    if (status == LIN_MISMATCH && v->oov) write_unknown(job, &(lin_error){0}); // too many: the list helps
-    return status == LIN_OK && v->oov ? write_unknown(job, err) : status;
+    p->n_items = lin_datadir_count(p->dir) * speeds(p);
+    status = label_all(p, err);
+    if (status == LIN_OK) status = check_words(p, err);
+    if (status == LIN_OK) status = check_files(p, err);
+    if (status == LIN_OK) status = write_cache(p, err);
+    if (status == LIN_MISMATCH && v->oov) write_unknown(p, &(lin_error){0}); // too many: the list helps
+    return status == LIN_OK && v->oov ? write_unknown(p, err) : status;
 }
 
-static void summary(const prepare_job *job)
+static void summary(const preparation *p)
 {
-    const lin_transcriber *t = job->wording.transcriber;
-    const lin_prepare_counts *n = &job->counts;
+    const lin_transcriber *t = p->wording.transcriber;
+    const counts *n = &p->counts;
     const long words = lin_transcriber_words(t), unknown = lin_transcriber_unknown_words(t);
     lin_complain(
         "%s: %d utterances, %.2f hours, %lld phones; %d left out, %d failed, %d incomplete; %ld of %ld words (%.2f %%, %d "
         "distinct) are not in the dictionary; %.1f s",
-        job->v->output, n->added, hours(job, n), n->labels, n->left_out, n->failed, n->incomplete, unknown, words,
-        words ? 100.0 * (double)unknown / (double)words : 0.0, lin_transcriber_unknown_count(t), lin_now() - job->progress.begun);
+        p->v->output, n->added, hours(p), n->labels, n->left_out, n->failed, n->incomplete, unknown, words,
+        words ? 100.0 * (double)unknown / (double)words : 0.0, lin_transcriber_unknown_count(t), lin_now() - p->progress.begun);
     const char *first_mark;
     const long marks = lin_transcriber_marks(t, &first_mark);
     lin_complain_of_marks(marks, first_mark);
@@ -115,31 +320,22 @@ static void summary(const prepare_job *job)
 static int run(lin_parsed *parsed)
 {
     const prepare_values *v = parsed->values;
-    prepare_job job = {.v = v};
     lin_error err = {0};
-    const char *path = parsed->operands.items[0];
-    char trimmed[4096];
+    char path[4096];
     // "dir/" and "dir" are the same set.
-    snprintf(trimmed, sizeof trimmed, "%s", path);
-    for (size_t n = strlen(trimmed); n > 1 && trimmed[n - 1] == '/'; n--) trimmed[n - 1] = 0;
-    job.how = (lin_prepare_options){.fbank = lin_fbank_from_values(&v->fbank),
-                                    .speeds = v->speed.items,
-                                    .n_speeds = v->speed.count,
-                                    .stack = v->stack,
-                                    .no_speech = v->no_speech,
-                                    .most_unknown = v->allow_oov ? 0 : MOST_UNKNOWN,
-                                    .source = lin_base_name(trimmed),
-                                    .jobs = v->jobs,
-                                    .warnings = lin_complaints(0),
-                                    .stop = &lin_interrupted,
-                                    .progress = progress,
-                                    .context = &job};
-    const lin_status status = prepare(&job, trimmed, &err);
-    if (status == LIN_OK && !v->quiet) summary(&job);
-    if (job.wording.phones) lin_wording_close(&job.wording);
-    lin_datadir_destroy(job.dir);
+    snprintf(path, sizeof path, "%s", parsed->operands.items[0]);
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = 0;
+    preparation p = {.v = v, .source = lin_base_name(path), .fbank = lin_fbank_from_values(&v->fbank)};
+    const lin_status status = prepare(&p, path, &err);
+    if (status == LIN_OK && !v->quiet) summary(&p);
+    for (int i = 0; i < p.n_slots && p.slots; i++) lin_matrix_free(&p.slots[i].frames);
+    for (int i = 0; p.labels && i < lin_datadir_count(p.dir); i++) lin_free(p.labels[i].labels);
+    lin_free(p.slots);
+    lin_free(p.labels);
+    if (p.wording.phones) lin_wording_close(&p.wording);
+    lin_datadir_destroy(p.dir);
     if (status != LIN_OK) return lin_give_up(&err);
-    return job.counts.failed + job.counts.incomplete > 0 ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+    return p.counts.failed + p.counts.incomplete > 0 ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
 const lin_command lin_command_prepare = {

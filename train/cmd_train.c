@@ -13,488 +13,19 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "linnet/front.h"
 #include "model/model_file.h"
-#include "score/edit.h"
-#include "train/draw_acoustics.h"
-#include "train/augment.h"
+#include "train/cmd_train_options.h"
 #include "train/cmd_train_sweep.h"
-#include "train/comm.h"
-#include "train/train.h"
-
-typedef struct train_values {
-    lin_list train, dev;
-    const char *folder, *init, *name, *license, *device, *sweep;
-    lin_numbers sweep_seeds;
-    int resume, new_data, quiet, half;
-    // network
-    int normalize, layers, heads, head_width, feedforward, stack, ahead, positions, conv_kernel, conv_layers, norm, direction;
-    int network, attention, feature_map, features, decay, lsh_rounds, lsh_chunk, width;
-    lin_numbers decay_half_life_s;
-    int condition_every;
-    double dropout, layer_drop, join_part, inter_ctc_weight, label_smoothing;
-    lin_numbers inter_ctc_layers;
-    // learning
-    int epochs, batch_frames, accumulate, keep, max_frames, warmup_steps, schedule, patience, optimizer, clip, decay_all, seed,
-        threads, precision;
-    double lr, min_lr, beta1, beta2, eps, weight_decay, clip_norm, ema, checkpoint_minutes, patience_minutes;
-    // augmentation
-    int freq_masks, freq_width, time_masks, time_width;
-    double time_part;
-    lin_acoustics_options acoustics;
-} train_values;
-
-#define AT(field) offsetof(train_values, field)
-static const lin_option options[] = {
-    {.type = LIN_OPTION_HEADING, .help = "Data"},
-    {.name = "train", .type = LIN_OPTION_FILES, .required = 1, .at = AT(train),
-     .help = "Feature cache to train on; may be repeated"},
-    {.name = "dev", .type = LIN_OPTION_FILES, .at = AT(dev),
-     .help = "Feature cache to evaluate on after each epoch; may be repeated"},
-    {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, .at = AT(folder),
-     .help = "Folder of the run: log.tsv, curves.svg, checkpoint and best model; created if missing"},
-    {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(resume),
-     .help = "Resume from the folder's checkpoint, with the same bits as an uninterrupted run"},
-    {.name = "new-data", .type = LIN_OPTION_FLAG, .at = AT(new_data),
-     .help = "With --resume, --train may name other caches than before: the epoch that the run was in starts again"},
-    {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init),
-     .help = "Start with the weights, normalisation and emission delay of this model; network options that are not given are "
-             "the model's. Given ones may differ in direction, taps of the convolutions, decays, conditions, and wider heads and "
-             "feed-forward. The dev caches are first scored with it: epoch 0 in log.tsv"},
-    {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, stored in its file"},
-    {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, stored in its file"},
-    {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(half), .help = "Store the best model in half precision: half the size"},
-    {.name = "keep", .type = LIN_OPTION_INT, .at = AT(keep), .text = "0", .min = 0, .max = 100000,
-     .help = "Also keep the models of so many last epochs, as epoch-N.safetensors, for linnet average"},
-    {.name = "sweep", .type = LIN_OPTION_FILE, .at = AT(sweep),
-     .help = "A run for each line of this file, a name and options (ema --ema 0.999), in folder/NAME.SEED; results.tsv in the "
-             "folder, also printed, compares them (PER in per cent). The same command again goes on where it stopped"},
-    {.name = "sweep-seeds", .type = LIN_OPTION_NUMBERS, .at = AT(sweep_seeds), .min = 0, .max = 2147483647, .value = "N,N,...",
-     .help = "Seeds of each run of a sweep, in place of the one of --seed (1,2,3)"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
-
-    {.type = LIN_OPTION_HEADING, .help = "Network (the defaults are the paper's)"},
-    {.name = "network", .type = LIN_OPTION_CHOICE, .at = AT(network), .text = "transformer", .choices = "transformer|lstm",
-     .help = "A transformer, or an LSTM, in both directions if bidirectional"},
-    {.name = "attention", .type = LIN_OPTION_CHOICE, .at = AT(attention), .text = "linear",
-     .choices = "linear|softmax|softmax-naive|lsh",
-     .help = "Attention of a transformer: linear; softmax, in tiles or with all scores in memory as the paper timed it; lsh is "
-             "the Reformer's"},
-    {.name = "feature-map", .type = LIN_OPTION_CHOICE, .at = AT(feature_map), .text = "elu", .choices = "elu|poly2|random",
-     .help = "Feature map of linear attention: elu + 1, all products of degree 2, or random features of the softmax kernel"},
-    {.name = "features", .type = LIN_OPTION_INT, .at = AT(features), .text = "128", .min = 1, .max = 1024,
-     .help = "Number of random features of each head, for feature-map = random"},
-    {.name = "decay", .type = LIN_OPTION_CHOICE, .at = AT(decay), .text = "none", .choices = "none|fixed|gated",
-     .help = "Forgetting in causal linear attention (elu): at each step the sums of a head are multiplied by a decay, a constant "
-             "or a function of the input"},
-    {.name = "decay-half-life-s", .type = LIN_OPTION_NUMBERS, .at = AT(decay_half_life_s), .text = "0.5,60", .min = 0.01,
-     .max = 1e6,
-     .value = "LOW,HIGH", .help = "Seconds in which the sums of the first and the last head of a layer halve, when training "
-                                  "begins"},
-    {.name = "lsh-rounds", .type = LIN_OPTION_INT, .at = AT(lsh_rounds), .text = "4", .min = 1, .max = 16,
-     .help = "Rounds of hashing, for attention = lsh"},
-    {.name = "lsh-chunk", .type = LIN_OPTION_INT, .at = AT(lsh_chunk), .text = "32", .min = 1, .max = 1024,
-     .help = "Frames of a chunk, for attention = lsh"},
-    {.name = "width", .type = LIN_OPTION_INT, .at = AT(width), .text = "320", .min = 1, .max = 1024,
-     .help = "Units of an LSTM in each direction"},
-    {.name = "layers", .type = LIN_OPTION_INT, .at = AT(layers), .text = "9", .min = 1, .max = 64,
-     .help = "Layers; if not given, an LSTM has 3"},
-    {.name = "heads", .type = LIN_OPTION_INT, .at = AT(heads), .text = "6", .min = 1, .max = 64, .help = "Attention heads"},
-    {.name = "head-width", .type = LIN_OPTION_INT, .at = AT(head_width), .text = "32", .min = 1, .max = 256,
-     .help = "Width of a head"},
-    {.name = "feedforward", .type = LIN_OPTION_INT, .at = AT(feedforward), .text = "768", .min = 1, .max = 65536,
-     .help = "Width of the feed-forward blocks"},
-    {.name = "stack", .type = LIN_OPTION_INT, .at = AT(stack), .text = "1", .min = 1, .max = 16,
-     .help = "Frames per step of the network"},
-    {.name = "ahead", .type = LIN_OPTION_INT, .at = AT(ahead), .text = "0", .min = 0, .max = 64,
-     .help = "Frames of look-ahead of each step; each adds one hop of latency"},
-    {.name = "direction", .type = LIN_OPTION_CHOICE, .at = AT(direction), .text = "causal", .choices = "bidirectional|causal",
-     .help = "A causal model can stream"},
-    {.name = "norm", .type = LIN_OPTION_CHOICE, .at = AT(norm), .text = "post", .choices = "post|pre",
-     .help = "Layer norm after (the paper) or before each block"},
-    {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(positions), .text = "none",
-     .choices = "none|sinusoid|conv|centred-conv",
-     .help = "How the network represents the order of frames; sinusoid and centred-conv cannot stream"},
-    {.name = "conv-kernel", .type = LIN_OPTION_INT, .at = AT(conv_kernel), .text = "0", .min = 0, .max = 63,
-     .help = "Taps of the convolution, for positions = conv; of centred-conv half of them reach later frames"},
-    {.name = "conv-layers", .type = LIN_OPTION_INT, .at = AT(conv_layers), .text = "0", .min = 0, .max = 64,
-     .help = "Number of layers, from the first, that begin with a convolution"},
-    {.name = "normalize", .type = LIN_OPTION_CHOICE, .at = AT(normalize), .text = "global", .choices = "global|speaker",
-     .help = "Mean and deviation of the training set, or of each speaker, as in Kaldi's recipes; speaker cannot stream"},
-    {.name = "dropout", .type = LIN_OPTION_DOUBLE, .at = AT(dropout), .text = "0.1", .min = 0, .max = 0.9,
-     .help = "Share of values dropped in training"},
-
-    {.name = "layer-drop", .type = LIN_OPTION_DOUBLE, .at = AT(layer_drop), .text = "0", .min = 0, .max = 0.9,
-     .help = "Share of the layers of a transformer left out in each step of training (0.1)"},
-    {.name = "join-part", .type = LIN_OPTION_DOUBLE, .at = AT(join_part), .text = "0", .min = 0, .max = 1,
-     .help = "Share of the utterances that continue the one before in the batch, as in one stream (0.75); for causal networks"},
-    {.name = "condition-every", .type = LIN_OPTION_INT, .at = AT(condition_every), .text = "0", .min = 0, .max = 63,
-     .help = "After every N layers of a transformer but the last, add a projection of its own prediction there to its sum "
-             "(self-conditioning); if inter-ctc-layers is not given, these layers have CTC losses (3)"},
-    {.name = "inter-ctc-layers", .type = LIN_OPTION_NUMBERS, .at = AT(inter_ctc_layers), .min = 1, .max = 63, .value = "N,N,...",
-     .help = "Also train the outputs of the first N layers of a transformer with CTC losses (3,6)"},
-    {.name = "inter-ctc-weight", .type = LIN_OPTION_DOUBLE, .at = AT(inter_ctc_weight), .text = "0.3", .min = 0, .max = 0.99,
-     .help = "Share of the mean of these losses in the whole loss"},
-    {.name = "label-smoothing", .type = LIN_OPTION_DOUBLE, .at = AT(label_smoothing), .text = "0", .min = 0, .max = 0.99,
-     .help = "Share of the divergence of each frame's prediction from a uniform one in the loss (0.05)"},
-
-    {.type = LIN_OPTION_HEADING, .help = "Learning"},
-    {.name = "epochs", .type = LIN_OPTION_INT, .at = AT(epochs), .text = "40", .min = 1, .max = 100000,
-     .help = "Passes over the data"},
-    {.name = "batch-frames", .type = LIN_OPTION_INT, .at = AT(batch_frames), .text = "16000", .min = 1, .max = 10000000,
-     .help = "Maximum frames in a batch"},
-    {.name = "accumulate", .type = LIN_OPTION_INT, .at = AT(accumulate), .text = "1", .min = 1, .max = 4096,
-     .help = "Batches of a step, as one batch that needs the memory of one of them"},
-    {.name = "max-frames", .type = LIN_OPTION_INT, .at = AT(max_frames), .text = "2400", .min = 1, .max = 1000000,
-     .help = "Longer utterances are left out"},
-    {.name = "optimizer", .type = LIN_OPTION_CHOICE, .at = AT(optimizer), .text = "radam", .choices = "adam|radam",
-     .help = "The optimiser; RAdam is the paper's"},
-    {.name = "lr", .type = LIN_OPTION_DOUBLE, .at = AT(lr), .text = "1e-4", .min = 0, .max = 1, .help = "Learning rate"},
-    {.name = "warmup-steps", .type = LIN_OPTION_INT, .at = AT(warmup_steps), .text = "0", .min = 0, .max = 10000000,
-     .help = "Steps over which the learning rate rises"},
-    {.name = "schedule", .type = LIN_OPTION_CHOICE, .at = AT(schedule), .text = "plateau", .choices = "plateau|cosine|constant",
-     .help = "plateau: halved when dev PER stops falling (the paper); cosine: falls to 0 at the last epoch"},
-    {.name = "patience", .type = LIN_OPTION_INT, .at = AT(patience), .text = "2", .min = 1, .max = 1000,
-     .help = "Epochs without a better dev PER before the rate is halved; five times as many while it is 95 % or more"},
-    {.name = "min-lr", .type = LIN_OPTION_DOUBLE, .at = AT(min_lr), .text = "1e-6", .min = 0, .max = 1,
-     .help = "The plateau schedule stops below this rate"},
-    {.name = "beta1", .type = LIN_OPTION_DOUBLE, .at = AT(beta1), .text = "0.9", .min = 0, .max = 0.9999,
-     .help = "Decay of the first moment"},
-    {.name = "beta2", .type = LIN_OPTION_DOUBLE, .at = AT(beta2), .text = "0.999", .min = 0, .max = 0.999999,
-     .help = "Decay of the second moment"},
-    {.name = "eps", .type = LIN_OPTION_DOUBLE, .at = AT(eps), .text = "1e-8", .min = 0, .max = 1,
-     .help = "Added to the root of the second moment"},
-    {.name = "weight-decay", .type = LIN_OPTION_DOUBLE, .at = AT(weight_decay), .text = "0.01", .min = 0, .max = 1,
-     .help = "Decoupled weight decay, of matrices, with decay-all of everything"},
-    {.name = "decay-all", .type = LIN_OPTION_FLAG, .at = AT(decay_all),
-     .help = "Apply weight decay to biases and norms too; if not given, with optimizer = radam, as its published code does"},
-    {.name = "clip-norm", .type = LIN_OPTION_DOUBLE, .at = AT(clip_norm), .text = "1", .min = 0, .max = 1e9,
-     .help = "Scale gradients down to this norm; 0: never"},
-    {.name = "clip", .type = LIN_OPTION_CHOICE, .at = AT(clip), .text = "tensor", .choices = "global|tensor",
-     .help = "Norm of all gradients together, or of each tensor (the paper's library)"},
-    {.name = "ema", .type = LIN_OPTION_DOUBLE, .at = AT(ema), .text = "0", .min = 0, .max = 0.999999,
-     .help = "Measure and save an exponential moving average of the weights that keeps this share of itself at each step "
-             "(0.999); 0: none"},
-    {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .min = 0, .max = 2147483647,
-     .help = "The same seed gives the same model"},
-    {.name = "threads", .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .min = 0, .max = 1024,
-     .help = "Threads of each process, 0: one per core; they do not change the result"},
-    {.name = "device", .type = LIN_OPTION_STRING, .at = AT(device), .text = "auto", .value = "auto|cpu|cuda[:N]",
-     .help = "Device for the network"},
-    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(precision), .text = "tf32", .choices = "fp32|tf32|bf16",
-     .help = "Precision of matrix products (sums are always fp32); on a CPU tf32 is fp32, bf16 needs AVX512-BF16 or arm64 with "
-             "BF16"},
-    {.name = "patience-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(patience_minutes), .text = "10", .min = 0, .max = 1e6,
-     .help = "With several processes (mpirun, srun): end the run if nothing comes from another one for so long; 0: never"},
-    {.name = "checkpoint-minutes", .type = LIN_OPTION_DOUBLE, .at = AT(checkpoint_minutes), .text = "5", .min = 0, .max = 1e6,
-     .help = "Minutes between checkpoints; each epoch also ends with one"},
-
-    {.type = LIN_OPTION_HEADING, .help = "Augmentation: acoustics (docs/training.md)"},
-    {.name = "gain-db", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.gain_db), .text = "0", .min = 0, .max = 60,
-     .help = "The level of each utterance changes by up to this, up or down"},
-    {.name = "tilt-db", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.tilt_db), .text = "0", .min = 0, .max = 60,
-     .help = "The highest bin changes by up to this against the lowest, those between in proportion"},
-    {.name = "warp", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.warp), .text = "0", .min = 0, .max = 0.5,
-     .help = "Frequencies are scaled by 1 - X to 1 + X, as by another length of the vocal tract"},
-    {.name = "noise-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.noise_part), .text = "0", .min = 0, .max = 1,
-     .help = "Part of the utterances with noise: of a random colour, hum, chords, bursts"},
-    {.name = "babble-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.babble_part), .text = "0", .min = 0, .max = 1,
-     .help = "Part with three to six other utterances behind"},
-    {.name = "snr-low-db", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.snr_low_db), .text = "5", .min = -30, .max = 100,
-     .help = "Lowest ratio of speech to noise or babble"},
-    {.name = "snr-high-db", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.snr_high_db), .text = "30", .min = -30, .max = 100,
-     .help = "Highest ratio"},
-    {.name = "room-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.room_part), .text = "0", .min = 0, .max = 1,
-     .help = "Part with reverberation, of 0.15 to 0.9 s"},
-    {.name = "band-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.band_part), .text = "0", .min = 0, .max = 1,
-     .help = "Part with a limited band, as of a telephone"},
-    {.name = "silence-part", .type = LIN_OPTION_DOUBLE, .at = AT(acoustics.silence_part), .text = "0", .min = 0, .max = 1,
-     .help = "Part replaced by noise alone, in which nothing is to be recognised"},
-
-    {.type = LIN_OPTION_HEADING, .help = "Augmentation: masks (SpecAugment)"},
-    {.name = "freq-masks", .type = LIN_OPTION_INT, .at = AT(freq_masks), .text = "0", .min = 0, .max = 100,
-     .help = "Frequency bands masked in each utterance"},
-    {.name = "freq-width", .type = LIN_OPTION_INT, .at = AT(freq_width), .text = "8", .min = 0, .max = 512,
-     .help = "Maximum bins of a band"},
-    {.name = "time-masks", .type = LIN_OPTION_INT, .at = AT(time_masks), .text = "0", .min = 0, .max = 100,
-     .help = "Time segments masked in each utterance"},
-    {.name = "time-width", .type = LIN_OPTION_INT, .at = AT(time_width), .text = "30", .min = 0, .max = 100000,
-     .help = "Maximum frames of a segment"},
-    {.name = "time-part", .type = LIN_OPTION_DOUBLE, .at = AT(time_part), .text = "0.1", .min = 0, .max = 1,
-     .help = "Maximum part of the utterance that a segment covers"},
-    {.type = LIN_OPTION_END},
-};
-#undef AT
-
-/* ---- from options to the library's structs --------------------------------------------------------------------------------- */
-
-// Options of a variant, and whether this network is of it.
-typedef struct variant_option {
-    const char *name, *variant;
-    size_t at;
-    int applies;
-} variant_option;
-
-// Refuses options that this network does not have, unless they have their default values, as in the train.conf of a run.
-static lin_status check_variant(lin_parsed *parsed, lin_error *err)
-{
-    train_values *v = parsed->values, defaults;
-    lin_parsed unset;
-    const int lstm = v->network == LIN_NETWORK_LSTM, transformer = !lstm, lsh = transformer && v->attention == LIN_ATTENTION_LSH,
-              linear = transformer && v->attention == LIN_ATTENTION_LINEAR;
-    static const char *const of_transformer = "network = transformer";
-    const variant_option list[] = {{"attention", of_transformer, offsetof(train_values, attention), transformer},
-                                   {"heads", of_transformer, offsetof(train_values, heads), transformer},
-                                   {"head-width", of_transformer, offsetof(train_values, head_width), transformer},
-                                   {"feedforward", of_transformer, offsetof(train_values, feedforward), transformer},
-                                   {"condition-every", of_transformer, offsetof(train_values, condition_every), transformer},
-                                   {"norm", of_transformer, offsetof(train_values, norm), transformer},
-                                   {"positions", of_transformer, offsetof(train_values, positions), transformer},
-                                   {"conv-kernel", of_transformer, offsetof(train_values, conv_kernel), transformer},
-                                   {"conv-layers", of_transformer, offsetof(train_values, conv_layers), transformer},
-                                   {"feature-map", "attention = linear", offsetof(train_values, feature_map), linear},
-                                   {"features", "feature-map = random", offsetof(train_values, features),
-                                    linear && v->feature_map == LIN_MAP_RANDOM},
-                                   {"decay", "causal linear attention with feature-map = elu", offsetof(train_values, decay),
-                                    linear && v->feature_map == LIN_MAP_ELU && v->direction},
-                                   {"lsh-rounds", "attention = lsh", offsetof(train_values, lsh_rounds), lsh},
-                                   {"lsh-chunk", "attention = lsh", offsetof(train_values, lsh_chunk), lsh},
-                                   {"width", "network = lstm", offsetof(train_values, width), lstm}};
-    lin_status status = lin_options_begin(parsed->command, &defaults, &unset, err);
-    for (size_t i = 0; i < sizeof list / sizeof *list && status == LIN_OK; i++) {
-        int *value = (int *)(void *)((unsigned char *)v + list[i].at);
-        const int *usual = (const int *)(const void *)((const unsigned char *)&defaults + list[i].at);
-        if (!list[i].applies && *value != *usual)
-            status = lin_fail(err, LIN_INVALID, "%s belongs to %s, which this network has not; leave it out", list[i].name,
-                              list[i].variant);
-    }
-    lin_options_free(&unset);
-    const int row = lin_options_find(parsed->command, "layers");
-    if (lstm && parsed->from[row] == LIN_FROM_DEFAULT) v->layers = 3;
-    return status;
-}
-
-// The options that describe the network, and the fields of a configuration that hold them.
-static const struct {
-    const char *name;
-    size_t field;
-} network_options[] = {{"network", offsetof(lin_config, network)},
-                       {"attention", offsetof(lin_config, attention)},
-                       {"feature-map", offsetof(lin_config, feature_map)},
-                       {"features", offsetof(lin_config, features)},
-                       {"direction", offsetof(lin_config, causal)},
-                       {"decay", offsetof(lin_config, decay)},
-                       {"lsh-rounds", offsetof(lin_config, lsh_rounds)},
-                       {"lsh-chunk", offsetof(lin_config, lsh_chunk)},
-                       {"width", offsetof(lin_config, width)},
-                       {"layers", offsetof(lin_config, layers)},
-                       {"heads", offsetof(lin_config, heads)},
-                       {"head-width", offsetof(lin_config, head_width)},
-                       {"feedforward", offsetof(lin_config, feedforward)},
-                       {"stack", offsetof(lin_config, stack)},
-                       {"ahead", offsetof(lin_config, ahead)},
-                       {"norm", offsetof(lin_config, norm)},
-                       {"positions", offsetof(lin_config, positions)},
-                       {"conv-kernel", offsetof(lin_config, conv_kernel)},
-                       {"conv-layers", offsetof(lin_config, conv_layers)},
-                       {"condition-every", offsetof(lin_config, condition_every)}};
-enum { N_NETWORK_OPTIONS = sizeof network_options / sizeof *network_options };
-
-static int field_of(const lin_config *c, int i)
-{
-    int value;
-    memcpy(&value, (const char *)c + network_options[i].field, sizeof value);
-    return value;
-}
-
-static void adopt(lin_parsed *parsed, const char *name, int value)
-{
-    const int row = lin_options_find(parsed->command, name);
-    if (parsed->from[row] != LIN_FROM_DEFAULT) return;
-    memcpy((char *)parsed->values + parsed->command->options[row].at, &value, sizeof value);
-    parsed->from[row] = LIN_FROM_FILE;
-}
-
-// Fills in options that were not given. Weight decay is that of the optimiser's published code. The network is that of the model
-// that the run begins with: the checkpoint's if it is resumed, else that of --init. A checkpoint that cannot be read is not
-// reported here: lin_train does it.
-static lin_status complete(lin_parsed *parsed, lin_error *err)
-{
-    const train_values *v = parsed->values;
-    char path[4096];
-    lin_model *from = NULL;
-    adopt(parsed, "decay-all", v->optimizer == LIN_RADAM);
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
-    if (v->resume && lin_model_load(path, &from, &(lin_error){0}) != LIN_OK) from = NULL;
-    if (!from && v->init) {
-        const lin_status status = lin_model_load(v->init, &from, err);
-        if (status != LIN_OK) return status;
-    }
-    if (!from) return LIN_OK;
-    adopt(parsed, "network", (int)from->config.network);
-    // another kind has other options; it is refused when its weights are to be copied
-    for (int i = 0; i < N_NETWORK_OPTIONS && v->network == (int)from->config.network; i++) {
-        const int value = field_of(&from->config, i);
-        const lin_option *o = &parsed->command->options[lin_options_find(parsed->command, network_options[i].name)];
-        if (value == 0 && o->min > 0) continue;                                 // it belongs to another variant
-        if (o->at == offsetof(train_values, decay) && !v->direction) continue; // nothing is forgotten in both directions
-        adopt(parsed, o->name, value);
-    }
-    adopt(parsed, "normalize", from->speaker_norm);
-    lin_model_destroy(from);
-    return LIN_OK;
-}
-
-static void add_value(lin_buffer *out, const lin_command *command, int i, int value)
-{
-    const lin_option *o = &command->options[lin_options_find(command, network_options[i].name)];
-    const char *word = o->type == LIN_OPTION_CHOICE ? o->choices : NULL;
-    for (int k = value; k > 0 && word; k--) word = strchr(word, '|') + 1;
-    if (word) lin_buffer_format(out, "%.*s", (int)strcspn(word, "|"), word);
-    else lin_buffer_format(out, "%d", value);
-}
-
-// "stack 1 (the model: 3), ahead 0 (the model: 12)"; NULL if nothing differs, or memory is short. Released with lin_free.
-static char *differences(const lin_command *command, const lin_config *own, const lin_config *models)
-{
-    lin_buffer out = {0};
-    for (int i = 0; i < N_NETWORK_OPTIONS; i++) {
-        if (field_of(own, i) == field_of(models, i)) continue;
-        lin_buffer_format(&out, "%s%s ", out.n ? ", " : "", network_options[i].name);
-        add_value(&out, command, i, field_of(own, i));
-        lin_buffer_text(&out, " (the model: ");
-        add_value(&out, command, i, field_of(models, i));
-        lin_buffer_text(&out, ")");
-        if (own->network != models->network) break; // its other options are others
-    }
-    if (own->mel_bins != models->mel_bins)
-        lin_buffer_format(&out, "%s%d mel bins in the caches (the model: %d)", out.n ? ", " : "", own->mel_bins,
-                          models->mel_bins);
-    if (lin_buffer_status(&out, NULL) != LIN_OK) lin_buffer_free(&out);
-    return out.data;
-}
-
-static lin_config network_of(const train_values *v, int mel_bins, int outputs)
-{
-    if (v->network == LIN_NETWORK_LSTM)
-        return (lin_config){.network = LIN_NETWORK_LSTM,
-                            .layers = v->layers,
-                            .width = v->width,
-                            .mel_bins = mel_bins,
-                            .outputs = outputs,
-                            .stack = v->stack,
-                            .ahead = v->ahead,
-                            .causal = v->direction,
-                            .dropout = v->dropout};
-    const int lsh = v->attention == LIN_ATTENTION_LSH;
-    return (lin_config){.attention = (lin_attention_kind)v->attention,
-                        .feature_map = (lin_map_kind)v->feature_map,
-                        .features = v->feature_map == LIN_MAP_RANDOM ? v->features : 0,
-                        .decay = (lin_decay_kind)v->decay,
-                        .lsh_rounds = lsh ? v->lsh_rounds : 0,
-                        .lsh_chunk = lsh ? v->lsh_chunk : 0,
-                        .layers = v->layers,
-                        .heads = v->heads,
-                        .head_width = v->head_width,
-                        .feedforward = v->feedforward,
-                        .mel_bins = mel_bins,
-                        .outputs = outputs,
-                        .stack = v->stack,
-                        .ahead = v->ahead,
-                        .positions = (lin_positions)v->positions,
-                        .conv_kernel = v->conv_kernel,
-                        .conv_layers = v->conv_layers,
-                        .norm = (lin_norm)v->norm,
-                        .condition_every = v->condition_every,
-                        .causal = v->direction,
-                        .dropout = v->dropout};
-}
-
-static lin_train_options learning_of(const train_values *v)
-{
-    return (lin_train_options){.folder = v->folder,
-                               .device = v->device,
-                               .precision = (lin_precision)v->precision,
-                               .resume = v->resume,
-                               .measures_first = v->init != NULL,
-                               .new_data = v->new_data,
-                               .epochs = v->epochs,
-                               .batch_frames = v->batch_frames,
-                               .accumulate = v->accumulate,
-                               .layer_drop = v->layer_drop,
-                               .join_part = v->join_part,
-                               .inner_weight = v->inter_ctc_weight,
-                               .label_smoothing = v->label_smoothing,
-                               .keep = v->keep,
-                               .max_frames = v->max_frames,
-                               .lr = v->lr,
-                               .warmup_steps = v->warmup_steps,
-                               .schedule = (lin_schedule)v->schedule,
-                               .patience = v->patience,
-                               .min_lr = v->min_lr,
-                               .optimizer = {.kind = (lin_optimizer_kind)v->optimizer,
-                                             .beta1 = v->beta1,
-                                             .beta2 = v->beta2,
-                                             .eps = v->eps,
-                                             .weight_decay = v->weight_decay,
-                                             .decay_vectors = v->decay_all,
-                                             .clip_norm = v->clip_norm,
-                                             .clip = (lin_clip)v->clip,
-                                             .average = v->ema},
-                               .seed = (unsigned long long)v->seed,
-                               .threads = v->threads,
-                               .checkpoint_s = 60 * v->checkpoint_minutes,
-                               .half = v->half,
-                               .speaker_norm = v->normalize};
-}
-
-static lin_status inner_layers_of(const train_values *v, lin_train_options *o, lin_error *err)
-{
-    const lin_numbers *layers = &v->inter_ctc_layers;
-    if (layers->count > LIN_TRAIN_INNER)
-        return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %d layers; at most %d are possible", layers->count,
-                        LIN_TRAIN_INNER);
-    for (int i = 0; i < layers->count; i++) {
-        o->inner_layers[i] = (int)layers->items[i];
-        if (o->inner_layers[i] != layers->items[i])
-            return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %g, which is not a number of layers", layers->items[i]);
-    }
-    o->n_inner = layers->count;
-    if (!o->n_inner && v->condition_every)
-        for (int l = v->condition_every; l < v->layers && o->n_inner < LIN_TRAIN_INNER; l += v->condition_every)
-            o->inner_layers[o->n_inner++] = l;
-    return LIN_OK;
-}
 
 /* ---- hooks ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct watcher {
-    const train_values *v;
-    lin_augment_options augment;
-    lin_acoustics_table *acoustics; // NULL: none
+    const lin_train_values *v;
     lin_progress progress;
     double printed; // seconds of the run at the last line, if standard error is not a terminal
 } watcher;
 
 enum { LINE_EVERY_S = 60 };
-
-static int masks(void *context, int T, int D, uint64_t key, lin_mask *chosen)
-{
-    return lin_augment_masks(T, D, &((const watcher *)context)->augment, key, chosen);
-}
-
-static int acoustics(void *context, int T, float power, uint64_t key, lin_acoustics *a, float *bins)
-{
-    return lin_acoustics_draw(((const watcher *)context)->acoustics, T, power, key, a, bins);
-}
-
-static int silent(void *context, uint64_t key) { return lin_acoustics_silent(((const watcher *)context)->acoustics, key); }
-
-static int errors(void *context, const float *logp, int T, int V, const int *labels, int U)
-{
-    (void)context;
-    return lin_edit_greedy(logp, T, V, labels, U);
-}
 
 static void print_time(char *text, size_t size, double seconds)
 {
@@ -581,7 +112,7 @@ static void close_sets(sets *s)
 // differs from its default.
 static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *train, lin_error *err)
 {
-    const train_values *v = parsed->values;
+    const lin_train_values *v = parsed->values;
     cJSON *root = cJSON_CreateObject(), *data = cJSON_AddArrayToObject(root, "trained_on");
     int good = data != NULL;
     for (int i = 0; i < train->n; i++) {
@@ -592,7 +123,7 @@ static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *
         if (!cJSON_AddItemToArray(data, set)) cJSON_Delete(set);
     }
     cJSON *settings = cJSON_AddObjectToObject(root, "options");
-    for (const lin_option *o = options; o->type != LIN_OPTION_END; o++) {
+    for (const lin_option *o = lin_train_rows; o->type != LIN_OPTION_END; o++) {
         const void *at = (const char *)parsed->values + o->at;
         if (o->type == LIN_OPTION_INT) good = good && cJSON_AddNumberToObject(settings, o->name, *(const int *)at);
         if (o->type == LIN_OPTION_DOUBLE) good = good && cJSON_AddNumberToObject(settings, o->name, *(const double *)at);
@@ -603,11 +134,10 @@ static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *
             if (!cJSON_AddItemToObject(settings, o->name, array)) cJSON_Delete(array), good = 0;
         }
         if (o->type == LIN_OPTION_CHOICE) {
-            const char *word = o->choices;
-            for (int i = *(const int *)at; i > 0 && word; i--) word = strchr(word, '|') + 1;
-            char text[32];
-            snprintf(text, sizeof text, "%.*s", (int)strcspn(word, "|"), word);
-            good = good && cJSON_AddStringToObject(settings, o->name, text);
+            lin_buffer word = {0};
+            lin_train_put_value(&word, o, *(const int *)at);
+            good = good && word.data && cJSON_AddStringToObject(settings, o->name, word.data);
+            lin_buffer_free(&word);
         }
     }
     good = good && lin_provenance_add(root, model->provenance);
@@ -620,7 +150,7 @@ static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *
 }
 
 // Half-lives in seconds, as steps of the network.
-static lin_status init_decay(const train_values *v, lin_model *model, lin_error *err)
+static lin_status init_decay(const lin_train_values *v, lin_model *model, lin_error *err)
 {
     const lin_numbers *range = &v->decay_half_life_s;
     const double step_s = model->config.stack * model->features.hop_ms / 1000;
@@ -631,11 +161,11 @@ static lin_status init_decay(const train_values *v, lin_model *model, lin_error 
 }
 
 // The provenance of the run so far. A checkpoint that cannot be read is not reported here: lin_train does it.
-static lin_status resume_provenance(const train_values *v, lin_model *model, lin_error *err)
+static lin_status resume_provenance(const lin_train_values *v, lin_model *model, lin_error *err)
 {
     char path[4096];
     lin_model *from;
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->learning.folder);
     if (lin_model_load(path, &from, &(lin_error){0}) != LIN_OK) return LIN_OK;
     const lin_status status = lin_model_label(model, NULL, NULL, from->provenance, err);
     lin_model_destroy(from);
@@ -646,19 +176,19 @@ static lin_status resume_provenance(const train_values *v, lin_model *model, lin
 static lin_status make_model(const lin_parsed *parsed, const sets *train, int first_process, lin_model **model, int *keeps_norm,
                              lin_error *err)
 {
-    const train_values *v = parsed->values;
+    const lin_train_values *v = parsed->values;
     const lin_dataset *first = train->items[0];
-    const lin_config config = network_of(v, lin_dataset_mel_bins(first), lin_dataset_outputs(first));
+    const lin_config config = lin_train_network(v, first);
     lin_status status = lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first),
                                          (uint64_t)v->seed, model, err);
-    if (status == LIN_OK && v->decay) status = init_decay(v, *model, err);
-    if (status == LIN_OK && v->resume) return resume_provenance(v, *model, err);
+    if (status == LIN_OK && config.decay) status = init_decay(v, *model, err);
+    if (status == LIN_OK && v->learning.resume) return resume_provenance(v, *model, err);
     if (status != LIN_OK || !v->init) return status;
     lin_model *from;
     status = lin_model_load(v->init, &from, err);
     if (status != LIN_OK) return status;
     lin_error why;
-    char *differ = differences(parsed->command, &config, &from->config);
+    char *differ = lin_train_differences(&config, &from->config);
     status = lin_model_copy_weights(*model, from, &why);
     if (status != LIN_OK)
         lin_fail(err, status, "--init %s cannot be used: %s%s%s", v->init, why.message, differ ? ": " : "", differ ? differ : "");
@@ -680,27 +210,19 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     return status;
 }
 
-// The table of the acoustics to train in; NULL if the options change no utterance.
-static lin_status make_acoustics(const train_values *v, const lin_dataset *set, lin_acoustics_table **table, lin_error *err)
-{
-    const lin_fbank_config fbank = lin_fbank_from_model(lin_dataset_feature_parameters(set), lin_dataset_mel_bins(set));
-    if (!lin_acoustics_any(&v->acoustics)) return LIN_OK;
-    return lin_acoustics_create(&v->acoustics, &fbank, table, err);
-}
-
 // Refuses a folder that already contains a run: its checkpoint may be days of work.
-static lin_status check_folder(const train_values *v, lin_error *err)
+static lin_status check_folder(const lin_train_values *v, lin_error *err)
 {
     char path[4096];
     static const char *const written[] = {"train.conf", "best.safetensors", "log.tsv", "curves.svg"};
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->folder);
-    if (v->resume) return LIN_OK;
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->learning.folder);
+    if (v->learning.resume) return LIN_OK;
     if (access(path, F_OK) == 0)
         return lin_fail(err, LIN_INVALID, "%s already contains a run; resume it with --resume, or name another --folder",
-                        v->folder);
+                        v->learning.folder);
     lin_status status = LIN_OK;
     for (size_t i = 0; i < sizeof written / sizeof *written && status == LIN_OK; i++) {
-        snprintf(path, sizeof path, "%s/%s", v->folder, written[i]);
+        snprintf(path, sizeof path, "%s/%s", v->learning.folder, written[i]);
         status = lin_guard_writes(path, err);
     }
     return status;
@@ -709,9 +231,9 @@ static lin_status check_folder(const train_values *v, lin_error *err)
 // Writes the options to the folder, in the form that `linnet train` reads.
 static lin_status keep_options(const lin_parsed *parsed, lin_error *err)
 {
-    const train_values *v = parsed->values;
+    const lin_train_values *v = parsed->values;
     char path[4096], *text;
-    snprintf(path, sizeof path, "%s/train.conf", v->folder);
+    snprintf(path, sizeof path, "%s/train.conf", v->learning.folder);
     lin_status status = lin_options_text(parsed, LIN_FROM_DEFAULT, &text, err);
     if (status != LIN_OK) return status;
     status = lin_file_write_all(path, text, strlen(text), err);
@@ -729,33 +251,43 @@ static void report_threads(const lin_comm *comm, int threads)
                 : "");
 }
 
-// Connects to the processes that mpirun or srun started with this one, and gives each its share of the cores, or its own GPU.
-static lin_status join(const train_values *v, lin_train_options *learning, char device[32], lin_error *err)
+// Connects to the processes that mpirun or srun started with this one; NULL if there are none.
+static lin_status join(const lin_train_values *v, lin_comm **comm, lin_error *err)
 {
-    lin_comm *comm;
-    lin_status status = lin_comm_open(LIN_VERSION, &comm, err);
-    if (status != LIN_OK || !comm) return status;
-    comm->patience_s = 60 * v->patience_minutes;
-    comm->interrupted = asked_to_stop;
-    learning->comm = comm;
-    if (!v->threads) learning->threads = lin_comm_threads(comm);
-    if (strcmp(v->device, "cuda") == 0 || (strcmp(v->device, "auto") == 0 && !*lin_device_why_none(NULL, NULL))) {
+    const lin_status status = lin_comm_open(LIN_VERSION, comm, err);
+    if (!*comm) return status;
+    (*comm)->patience_s = 60 * v->patience_minutes;
+    (*comm)->interrupted = asked_to_stop;
+    return status;
+}
+
+// The options of this process: of several each has its share of the cores, or its own GPU, whose name is then in `device`.
+static lin_status learning_of(const lin_train_values *v, lin_comm *comm, char device[32], lin_train_options *o, lin_error *err)
+{
+    *o = v->learning;
+    o->comm = comm;
+    o->seed = (unsigned long long)v->seed;
+    o->checkpoint_s = 60 * v->checkpoint_minutes;
+    o->measures_first = v->init != NULL;
+    if (comm && !o->threads) o->threads = lin_comm_threads(comm);
+    if (comm && (strcmp(o->device, "cuda") == 0 || (strcmp(o->device, "auto") == 0 && !*lin_device_why_none(NULL, NULL)))) {
         lin_device gpu;
         int n = 0;
         while (lin_device_get(n, &gpu)) n++;
         snprintf(device, 32, "cuda:%d", n ? comm->local_rank % n : 0);
-        learning->device = device;
+        o->device = device;
     }
-    if (lin_comm_first(comm) && !v->quiet && strncmp(learning->device, "cuda", 4) != 0) report_threads(comm, learning->threads);
-    return LIN_OK;
+    if (comm && lin_comm_first(comm) && !v->quiet && strncmp(o->device, "cuda", 4) != 0) report_threads(comm, o->threads);
+    return lin_train_inner_layers(v, o, err);
 }
 
 // The folder, locked; its options are written down.
 static lin_status open_folder(const lin_parsed *parsed, int *lock, lin_error *err)
 {
-    const train_values *v = parsed->values;
-    lin_status status = lin_make_folders(v->folder, strlen(v->folder), err);
-    if (status == LIN_OK) status = lin_train_lock(v->folder, lock, err);
+    const lin_train_values *v = parsed->values;
+    const char *folder = v->learning.folder;
+    lin_status status = lin_make_folders(folder, strlen(folder), err);
+    if (status == LIN_OK) status = lin_train_lock(folder, lock, err);
     if (status == LIN_OK) status = check_folder(v, err); // again, now that the lock is held
     if (status == LIN_OK) status = keep_options(parsed, err);
     return status;
@@ -763,50 +295,32 @@ static lin_status open_folder(const lin_parsed *parsed, int *lock, lin_error *er
 
 static int run_one(lin_parsed *parsed)
 {
-    const train_values *v = parsed->values;
+    const lin_train_values *v = parsed->values;
     lin_error err = {0};
-    watcher w = {.v = v,
-                 .augment = {.freq_masks = v->freq_masks,
-                             .freq_width = v->freq_width,
-                             .time_masks = v->time_masks,
-                             .time_width = v->time_width,
-                             .time_part = v->time_part}};
+    watcher w = {.v = v};
     sets train = {0}, dev = {0};
     lin_model *model = NULL;
-    lin_train_options learning = learning_of(v);
+    lin_train_options learning = {0};
+    lin_comm *comm = NULL;
     int lock = -1;
     char device[32];
-    lin_status status = join(v, &learning, device, &err);
-    lin_comm *comm = learning.comm;
+    lin_status status = join(v, &comm, &err);
     const int first = lin_comm_first(comm);
-    if (status == LIN_OK) status = complete(parsed, &err);
-    learning.speaker_norm = v->normalize;
-    learning.optimizer.decay_vectors = v->decay_all;
-    if (status == LIN_OK) status = check_variant(parsed, &err);
-    if (status == LIN_OK) status = inner_layers_of(v, &learning, &err);
-    if (status == LIN_OK) status = lin_augment_check(&w.augment, &err);
-    if (status == LIN_OK) status = lin_acoustics_check(&v->acoustics, &err);
+    if (status == LIN_OK) status = lin_train_complete(parsed, &err);
+    if (status == LIN_OK) status = lin_train_check_network(parsed, &err);
+    if (status == LIN_OK) status = learning_of(v, comm, device, &learning, &err);
+    if (status == LIN_OK) status = lin_augment_check(&learning.augment, &err);
     if (status == LIN_OK && first) status = check_folder(v, &err);
-    if (status == LIN_OK && v->resume && v->init && !v->quiet && first)
+    if (status == LIN_OK && learning.resume && v->init && !v->quiet && first)
         lin_complain("--init is ignored: --resume uses the weights of the checkpoint");
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
     if (status == LIN_OK) status = make_model(parsed, &train, first, &model, &learning.keeps_norm, &err);
-    if (status == LIN_OK) status = make_acoustics(v, train.items[0], &w.acoustics, &err);
     if (status == LIN_OK) status = label(model, parsed, &train, &err);
     if (status == LIN_OK && first) status = open_folder(parsed, &lock, &err);
     status = lin_comm_agree(comm, status, &err);
     if (status == LIN_OK) {
-        const lin_train_hooks hooks = {.context = &w,
-                                       .masks = masks,
-                                       .most_masks = w.augment.freq_masks + w.augment.time_masks,
-                                       .acoustics = w.acoustics ? acoustics : NULL,
-                                       .silent = w.acoustics ? silent : NULL,
-                                       .errors = errors,
-                                       .progress = progress,
-                                       .note = note,
-                                       .left_out = left_out,
-                                       .stop = stop};
+        const lin_train_hooks hooks = {&w, progress, note, left_out, stop};
         lin_progress_begin(&w.progress, v->quiet || !first);
         status = lin_train(&learning, model, (const lin_dataset *const *)train.items, train.n,
                            (const lin_dataset *const *)dev.items, dev.n, &hooks, &err);
@@ -816,7 +330,6 @@ static int run_one(lin_parsed *parsed)
     int exit_status = status == LIN_STOPPED ? LIN_EXIT_INTERRUPTED : status == LIN_OK ? LIN_EXIT_OK : LIN_EXIT_FAILED;
     if (status != LIN_OK && (!known || lin_comm_speaks(comm))) exit_status = lin_give_up(&err);
     lin_train_unlock(lock);
-    lin_acoustics_destroy(w.acoustics);
     lin_model_destroy(model);
     close_sets(&train);
     close_sets(&dev);
@@ -826,7 +339,7 @@ static int run_one(lin_parsed *parsed)
 
 static int run(lin_parsed *parsed)
 {
-    train_values *v = parsed->values;
+    lin_train_values *v = parsed->values;
     lin_error err = {0};
     if (!v->sweep && v->sweep_seeds.count) return lin_misuse(parsed, "--sweep-seeds belongs to --sweep");
     if (!v->sweep) return run_one(parsed);
@@ -842,7 +355,7 @@ static int run(lin_parsed *parsed)
     const lin_numbers seeds = v->sweep_seeds;
     v->sweep = NULL;
     v->sweep_seeds = (lin_numbers){NULL, 0};
-    return lin_train_sweep(parsed, table, &seeds, v->folder, complete, run_one);
+    return lin_train_sweep(parsed, table, &seeds, v->learning.folder, lin_train_complete, run_one);
 }
 
 const lin_command lin_command_train = {
@@ -858,8 +371,8 @@ const lin_command lin_command_train = {
                 "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal --resume\n"
                 "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/sweep --sweep table.txt\n"
                 "  mpirun -np 4 linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal",
-    .options = options,
-    .values_size = sizeof(train_values),
+    .options = lin_train_rows,
+    .values_size = sizeof(lin_train_values),
     .min_operands = 0,
     .max_operands = 1,
     .conf_operand = 1,

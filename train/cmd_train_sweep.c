@@ -18,6 +18,7 @@ typedef struct sweep {
     const char *table, *folder;
     const lin_numbers *seeds; // of each line
     char *text;               // the options of `all` that were given, as a configuration file
+    char *words;              // the table, cut into words
     lin_status (*complete)(lin_parsed *parsed, lin_error *err);
     lin_sweep_line *lines;
     int n;
@@ -31,68 +32,35 @@ static int good_name(const char *name)
     return *name != '.' && *name != '-' && strlen(name) < 100 && name[strspn(name, allowed)] == 0;
 }
 
-static lin_status split(lin_sweep_line *to, lin_error *err)
-{
-    char *rest = to->text;
-    rest[strcspn(rest, "#")] = 0;
-    for (char *word; (word = strtok_r(rest, " \t\r", &rest)); to->n++) {
-        if (to->n == LIN_SWEEP_WORDS) return lin_fail(err, LIN_INVALID, "more than %d words", LIN_SWEEP_WORDS);
-        to->words[to->n] = word;
-    }
-    if (to->n > 0 && !good_name(to->words[0]))
-        return lin_fail(err, LIN_INVALID, "'%.60s' cannot be the name of a run: letters, digits and _.+-, beginning with a "
-                        "letter or digit, fewer than 100", to->words[0]);
-    return LIN_OK;
-}
-
-// One line of the file; an empty one is not kept.
-static lin_status add_line(const char *file, const lin_lines *from, lin_sweep_line *lines, int *count, lin_error *err)
-{
-    lin_sweep_line *to = &lines[*count];
-    *to = (lin_sweep_line){.text = lin_text_copy(from->text, from->n), .number = from->number};
-    if (!to->text) return lin_no_memory(err, file, from->n);
-    ++*count;
-    const lin_status status = split(to, err);
-    if (status != LIN_OK) return lin_fail_at(err, status, "%s:%d", file, from->number);
-    if (to->n == 0) {
-        lin_free(lines[--*count].text);
-        return LIN_OK;
-    }
-    for (int i = 0; i < *count - 1; i++)
-        if (strcmp(lines[i].words[0], to->words[0]) == 0)
-            return lin_fail(err, LIN_INVALID, "%s:%d: two runs named %s", file, from->number, to->words[0]);
-    return LIN_OK;
-}
-
-lin_status lin_sweep_parse(const char *file, const char *text, size_t n, lin_sweep_line **lines, int *count, lin_error *err)
+lin_status lin_sweep_parse(const char *file, char *text, size_t n, lin_sweep_line **lines, int *count, lin_error *err)
 {
     size_t most = 1;
     for (size_t i = 0; i < n; i++) most += text[i] == '\n';
     *count = 0;
     *lines = lin_calloc(most, sizeof **lines);
     if (!*lines) return lin_no_memory(err, file, most * sizeof **lines);
-    lin_status status = LIN_OK;
-    lin_lines from = {0};
-    lin_lines_begin(&from, text, n);
-    while (status == LIN_OK && lin_lines_next(&from)) status = add_line(file, &from, *lines, count, err);
-    return status == LIN_OK && *count == 0 ? lin_fail(err, LIN_INVALID, "%s has no runs", file) : status;
-}
-
-void lin_sweep_lines_free(lin_sweep_line *lines, int count)
-{
-    for (int i = 0; i < count; i++) lin_free(lines[i].text);
-    lin_free(lines);
-}
-
-static lin_status read_table(sweep *s, lin_error *err)
-{
-    char *text;
-    size_t n;
-    lin_status status = lin_text_read(s->table, &text, &n, err);
-    if (status != LIN_OK) return status;
-    status = lin_sweep_parse(s->table, text, n, &s->lines, &s->n, err);
-    lin_free(text);
-    return status;
+    if (strlen(text) < n) return lin_fail(err, LIN_INVALID, "%s is not a text file", file);
+    text += lin_text_mark(text, n);
+    int number = 1;
+    for (char *line; (line = strsep(&text, "\n")); number++) {
+        lin_sweep_line *to = &(*lines)[*count];
+        *to = (lin_sweep_line){.number = number};
+        line[strcspn(line, "#")] = 0;
+        for (char *word; (word = strtok_r(line, " \t\r", &line)); to->words[to->n++] = word)
+            if (to->n == LIN_SWEEP_WORDS)
+                return lin_fail(err, LIN_INVALID, "%s:%d: more than %d words", file, number, LIN_SWEEP_WORDS);
+        if (to->n == 0) continue;
+        if (!good_name(to->words[0]))
+            return lin_fail(err, LIN_INVALID,
+                            "%s:%d: '%.60s' cannot be the name of a run: letters, digits and _.+-, beginning with a "
+                            "letter or digit, fewer than 100",
+                            file, number, to->words[0]);
+        for (int i = 0; i < *count; i++)
+            if (strcmp((*lines)[i].words[0], to->words[0]) == 0)
+                return lin_fail(err, LIN_INVALID, "%s:%d: two runs named %s", file, number, to->words[0]);
+        ++*count;
+    }
+    return *count == 0 ? lin_fail(err, LIN_INVALID, "%s has no runs", file) : LIN_OK;
 }
 
 /* ---- the options of a run -------------------------------------------------------------------------------------------------- */
@@ -299,15 +267,18 @@ int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers 
             return lin_misuse(all, "--sweep-seeds: %g is not a whole number", seeds->items[i]);
     sweep s = {.all = all, .table = table, .folder = folder, .seeds = seeds->count ? seeds : &just_one, .complete = complete};
     int exit_status = LIN_EXIT_OK;
+    size_t n;
     lin_status status = lin_options_text(all, LIN_FROM_FILE, &s.text, &err);
-    if (status == LIN_OK) status = read_table(&s, &err);
+    if (status == LIN_OK) status = lin_text_read(table, &s.words, &n, &err);
+    if (status == LIN_OK) status = lin_sweep_parse(table, s.words, n, &s.lines, &s.n, &err);
     if (status == LIN_OK) status = check_lines(&s, &err);
     if (status == LIN_OK) status = lin_make_folders(folder, strlen(folder), &err);
     for (int i = 0; i < s.n && status == LIN_OK; i++)
         for (int k = 0; k < s.seeds->count && status == LIN_OK && exit_status == LIN_EXIT_OK; k++)
             status = one(&s, &s.lines[i], (int)s.seeds->items[k], run, &exit_status, &err);
     if (status == LIN_OK && exit_status == LIN_EXIT_OK) status = results(&s, 1, &err);
-    lin_sweep_lines_free(s.lines, s.n);
+    lin_free(s.lines);
+    lin_free(s.words);
     lin_free(s.text);
     return status == LIN_OK ? exit_status : lin_give_up(&err);
 }

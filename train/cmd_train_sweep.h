@@ -20,15 +20,14 @@
  * as a command line that ends with NULL. */
 enum { LIN_SWEEP_WORDS = 64 };
 typedef struct lin_sweep_line {
-    char *text; // of the words
     char *words[LIN_SWEEP_WORDS + 1];
     int n, number; // of the words, 1 at least; of the line in the file
 } lin_sweep_line;
 
-/* The lines of a table that are not empty; text [n], `file` names it in messages. LIN_INVALID (a bad name, one name twice, too
- * many words, no line at all), LIN_NO_MEMORY. The caller frees *lines [*count] in any case. */
-lin_status lin_sweep_parse(const char *file, const char *text, size_t n, lin_sweep_line **lines, int *count, lin_error *err);
-void lin_sweep_lines_free(lin_sweep_line *lines, int count);
+/* The lines of a table that are not empty. text [n], with a NUL behind it, is cut into their words and outlives them; `file`
+ * names it in messages. LIN_INVALID (a bad name, one name twice, too many words, no line at all), LIN_NO_MEMORY. The caller
+ * releases *lines [*count] with lin_free in any case. */
+lin_status lin_sweep_parse(const char *file, char *text, size_t n, lin_sweep_line **lines, int *count, lin_error *err);
 
 /* Runs `run`, which returns the program's exit status, for each line of the file `table` and each seed, with the options of `all`
  * where the line says nothing; all->values has the folder of the sweep and no table. seeds may be empty: the seed of `all`. The

@@ -1,12 +1,16 @@
-// comm.c - what several processes do together, on a transport that moves bytes between two; see comm.h.
+// comm.c - what several processes do together, on a transport that moves bytes between two; whether mpirun or srun started this
+// one with others, and dlopen of the MPI transport; see comm.h.
 
 #include "train/comm.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +19,7 @@
 #include "base/cores.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/system.h"
 
 enum {
     TAG_CONTROL = LIN_COMM_TAGS, // everything that waits; sums have their own tag and the one above it
@@ -124,6 +129,14 @@ static lin_status exchange(lin_comm *comm, const lin_comm_message *messages, int
     return status == LIN_OK ? wait_for(comm, transfer, err) : status;
 }
 
+// What is received from another process and what is sent to it; returns where the next messages belong.
+static lin_comm_message *add_pair(lin_comm_message *to, int peer, void *in, size_t in_bytes, void *out, size_t out_bytes)
+{
+    *to++ = (lin_comm_message){.peer = peer, .receives = 1, .data = in, .bytes = in_bytes};
+    *to++ = (lin_comm_message){.peer = peer, .data = out, .bytes = out_bytes};
+    return to;
+}
+
 /* ---- waiting for all ------------------------------------------------------------------------------------------------------- */
 
 lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error *err)
@@ -132,14 +145,11 @@ lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error 
     const size_t n = 2 * (size_t)comm->size;
     lin_comm_message *messages = lin_alloc(n, sizeof *messages);
     if (!messages) return lin_no_memory(err, "messages", n * sizeof *messages);
-    unsigned char *at = block;
-    int used = 0;
-    for (int r = 0; r < comm->size; r++) {
-        if (r == comm->rank) continue;
-        messages[used++] = (lin_comm_message){.peer = r, .receives = 1, .data = at + (size_t)r * bytes, .bytes = bytes};
-        messages[used++] = (lin_comm_message){.peer = r, .data = at + (size_t)comm->rank * bytes, .bytes = bytes};
-    }
-    const lin_status status = exchange(comm, messages, used, err);
+    unsigned char *at = block, *own = at + (size_t)comm->rank * bytes;
+    lin_comm_message *next = messages;
+    for (int r = 0; r < comm->size; r++)
+        if (r != comm->rank) next = add_pair(next, r, at + (size_t)r * bytes, bytes, own, bytes);
+    const lin_status status = exchange(comm, messages, (int)(next - messages), err);
     lin_free(messages);
     return status;
 }
@@ -222,18 +232,18 @@ lin_status lin_comm_start_sum(lin_comm *comm, lin_comm_sum *sum, int tag, float 
     lin_status status = make_room(comm, sum, count, err);
     if (status != LIN_OK) return status;
     const size_t mine = part_count(comm, count, comm->rank);
-    int used = 0, other = 0;
+    float *part = sum->parts;
+    lin_comm_message *next = sum->messages;
     for (int r = 0; r < comm->size; r++) {
         if (r == comm->rank) continue;
-        sum->messages[used++] = (lin_comm_message){
-            .peer = r, .receives = 1, .data = sum->parts + (size_t)other++ * mine, .bytes = mine * sizeof *x};
-        sum->messages[used++] = (lin_comm_message){
-            .peer = r, .data = x + lin_comm_part(comm, count, r), .bytes = part_count(comm, count, r) * sizeof *x};
+        float *theirs = x + lin_comm_part(comm, count, r);
+        next = add_pair(next, r, part, mine * sizeof *x, theirs, part_count(comm, count, r) * sizeof *x);
+        part += mine;
     }
     sum->x = x;
     sum->count = count;
     sum->tag = tag;
-    status = start(comm, tag, sum->messages, used, &sum->transfer, err);
+    status = start(comm, tag, sum->messages, (int)(next - sum->messages), &sum->transfer, err);
     sum->phase = status == LIN_OK;
     return status;
 }
@@ -257,19 +267,15 @@ static void add_parts(const lin_comm *comm, const lin_comm_sum *sum)
 
 static lin_status start_sums(lin_comm *comm, lin_comm_sum *sum, lin_error *err)
 {
-    int used = 0;
     float *own = sum->x + lin_comm_part(comm, sum->count, comm->rank);
     const size_t mine = part_count(comm, sum->count, comm->rank) * sizeof *own;
+    lin_comm_message *next = sum->messages;
     for (int r = 0; r < comm->size; r++) {
-        if (r == comm->rank) continue;
-        sum->messages[used++] = (lin_comm_message){.peer = r,
-                                              .receives = 1,
-                                              .data = sum->x + lin_comm_part(comm, sum->count, r),
-                                              .bytes = part_count(comm, sum->count, r) * sizeof *own};
-        sum->messages[used++] = (lin_comm_message){.peer = r, .data = own, .bytes = mine};
+        float *part = sum->x + lin_comm_part(comm, sum->count, r);
+        if (r != comm->rank) next = add_pair(next, r, part, part_count(comm, sum->count, r) * sizeof *part, own, mine);
     }
     sum->phase = 2;
-    return start(comm, LIN_COMM_TAGS + 1 + sum->tag, sum->messages, used, &sum->transfer, err);
+    return start(comm, LIN_COMM_TAGS + 1 + sum->tag, sum->messages, (int)(next - sum->messages), &sum->transfer, err);
 }
 
 // After the transfer of a phase has ended.
@@ -399,4 +405,77 @@ void lin_comm_close(lin_comm *comm, int failed)
     lin_free(comm->peers);
     comm->peers = NULL;
     comm->transport->close(comm, (failed && !comm->agreed) || comm->lost);
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
+
+static const char library_name[] = "liblinnet_mpi.so";
+
+static int number_of(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : 0;
+}
+
+// Processes that were started together; 1 if this one was started alone. How each launcher tells it to an MPI program: Open MPI's
+// mpirun; MPICH's and Intel's mpirun, and srun --mpi=pmi2; srun --mpi=pmix.
+static int started_together(void)
+{
+    const int n = number_of("OMPI_COMM_WORLD_SIZE"), pmi = number_of("PMI_SIZE");
+    if (n > 1 || pmi > 1) return n > pmi ? n : pmi;
+    return getenv("PMIX_RANK") && number_of("SLURM_STEP_NUM_TASKS") > 1 ? number_of("SLURM_STEP_NUM_TASKS") : 1;
+}
+
+static lin_status open_mpi(int n, lin_comm **comm, lin_error *err)
+{
+    char found[PATH_MAX + 64];
+    int (*interface)(void);
+    lin_status (*open)(lin_comm **, lin_error *);
+    const char *path = lin_system_plugin("LINNET_MPI_LIBRARY", library_name, found, sizeof found), *slash = strchr(path, '/');
+    const int there = slash && access(path, F_OK) == 0;
+    // Global: some MPI libraries load parts of themselves that look for the others' names.
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!library) {
+        const char *why = dlerror();
+        return lin_fail(err, LIN_UNSUPPORTED, "%d processes were started together, but %s cannot be opened: %s; %s", n,
+                        library_name, why ? why : "no reason given",
+                        there ? "install the MPI library that it was built with, or build linnet again with this one"
+                              : "build linnet where MPI is installed (mpicc), with make");
+    }
+    if (!lin_system_symbol(library, "lin_mpi_open", &open) || !lin_system_symbol(library, "lin_mpi_interface", &interface))
+        return lin_fail(err, LIN_UNSUPPORTED, "%s is not an MPI transport of linnet", path);
+    if (interface() != LIN_MPI_INTERFACE)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s was built for another version of linnet: build both together", path);
+    lin_status status = open(comm, err);
+    if (status != LIN_OK) return status;
+    if ((*comm)->size == n) return LIN_OK;
+    status = lin_fail(err, LIN_UNSUPPORTED,
+                      "the launcher started %d processes, but MPI connects %d: it is the launcher of another MPI library than "
+                      "the one linnet was built with (%s)",
+                      n, (*comm)->size, (*comm)->transport->name);
+    lin_comm_close(*comm, 0);
+    *comm = NULL;
+    return status;
+}
+
+lin_status lin_comm_open(const char *version, lin_comm **comm, lin_error *err)
+{
+    *comm = NULL;
+    const int n = started_together();
+    if (n < 2) {
+        if (number_of("SLURM_STEP_NUM_TASKS") > 1 && getenv("SLURM_PROCID"))
+            return lin_fail(err, LIN_UNSUPPORTED,
+                            "srun started %d tasks without connecting them; use srun --mpi=pmix (srun --mpi=list shows what "
+                            "there is), or one task",
+                            number_of("SLURM_STEP_NUM_TASKS"));
+        return LIN_OK;
+    }
+    lin_status status = open_mpi(n, comm, err);
+    if (status != LIN_OK) return status;
+    status = lin_comm_meet(*comm, version, err);
+    if (status != LIN_OK) {
+        lin_comm_close(*comm, 1);
+        *comm = NULL;
+    }
+    return status;
 }

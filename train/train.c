@@ -5,12 +5,10 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "model/model_file.h"
 #include "train/train_internal.h"
 
@@ -37,124 +35,87 @@ lin_train_options lin_train_default(void)
                                .checkpoint_s = 300};
 }
 
-static uint64_t hash_items(const lin_train_list *list)
-{
-    uint64_t h = (uint64_t)list->n;
-    for (int i = 0; i < list->n; i++) {
-        h = lin_mix64(h + (uint64_t)lin_dataset_frames(list->items[i].set, list->items[i].index));
-        h = lin_mix64(h + (uint64_t)list->items[i].n_labels);
-    }
-    return h;
-}
-
-// Hash of the sets' contents: lin_dataset_fingerprint of each, in order. 0 for none.
-static uint64_t hash_sets(const lin_dataset *const *sets, int n_sets)
-{
-    uint64_t h = 0;
-    for (int s = 0; s < n_sets; s++) h = lin_mix64(h + lin_dataset_fingerprint(sets[s])) | 1;
-    return h;
-}
-
 // Reports one sentence to the user.
-static void note(const lin_trainer *t, const char *format, ...)
+static void note(const lin_train_run *r, const char *format, ...)
 {
     char text[512];
     va_list arguments;
-    if (!t->hooks->note) return;
+    if (!r->hooks->note) return;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    t->hooks->note(t->hooks->context, text);
-}
-
-static int in_order(const void *a, const void *b)
-{
-    const int x = *(const int *)a, y = *(const int *)b;
-    return (x > y) - (x < y);
-}
-
-// The plan of an epoch; epoch -1: of the development set, whose batches are those of one process.
-static lin_status plan_epoch(lin_trainer *t, const lin_train_list *list, int epoch, lin_batches *plan, lin_error *err)
-{
-    const int whole = t->options->batch_frames, share = whole / lin_train_ranks(t);
-    const lin_status status =
-        lin_batches_plan(list->frames, list->n, epoch >= 0 ? whole : share > 1 ? share : 1, t->options->seed, epoch, plan, err);
-    if (status != LIN_OK || list != &t->train || t->options->join_part <= 0) return status;
-    const uint64_t key = lin_random_key(lin_random_key(t->options->seed, LIN_TRAIN_KEY_ORDER), (uint64_t)epoch);
-    for (int b = 0; b < plan->n_batches; b++)
-        if (lin_random_uniform(key, (uint64_t)b) < 0.5)
-            qsort(plan->items + plan->offsets[b], (size_t)(plan->offsets[b + 1] - plan->offsets[b]), sizeof *plan->items,
-                  in_order);
-    return LIN_OK;
+    r->hooks->note(r->hooks->context, text);
 }
 
 /* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
-static double learning_rate(const lin_trainer *t, const lin_batches *plan)
+static double learning_rate(const lin_train_run *r, const lin_batches *plan)
 {
-    const lin_train_options *o = t->options;
-    double lr = o->lr * t->counters.lr_factor;
+    const lin_train_options *o = r->options;
+    double lr = o->lr * r->counters.lr_factor;
     if (o->schedule == LIN_SCHEDULE_COSINE) {
-        const double from = (double)t->counters.arc_begin,
-                     at = (double)t->counters.epoch + (double)t->counters.batch / plan->n_batches;
+        const double from = (double)r->counters.arc_begin,
+                     at = (double)r->counters.epoch + (double)r->counters.batch / plan->n_batches;
         const double done = (at - from) / (o->epochs - from);
         lr *= 0.5 * (1 + cos(acos(-1) * done));
     }
-    if (t->counters.step < o->warmup_steps) lr *= (double)(t->counters.step + 1) / (o->warmup_steps + 1);
+    if (r->counters.step < o->warmup_steps) lr *= (double)(r->counters.step + 1) / (o->warmup_steps + 1);
     return lr;
 }
 
 // Whether the step was taken: not if the other processes are lost.
-static int train_batch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p)
+static int train_batch(lin_train_run *r, const lin_batches *plan, lin_train_progress *p)
 {
-    const lin_train_counters before = t->counters;
-    const int from = (int)before.batch, left = plan->n_batches - from, most = lin_train_step_batches(t),
-              n = most < left ? most : left;
-    p->lr = learning_rate(t, plan);
-    lin_train_step(t, plan, from, from + n, p->lr);
-    if (t->parallel.status != LIN_OK) {
-        t->counters = before;
-        t->optimizer->step--;
+    const lin_train_counters before = r->counters;
+    const int from = (int)before.batch, left = plan->n_batches - from, most = lin_train_step_batches(r->options);
+    const int n = most < left ? most : left;
+    p->lr = learning_rate(r, plan);
+    lin_train_step(r, plan, from, from + n, p->lr);
+    if (r->parallel.status != LIN_OK) {
+        r->counters = before;
+        r->optimizer->step--;
         return 0;
     }
-    t->step_from = from;
-    t->counters.step++;
-    t->counters.batch += n;
+    r->step_from = from;
+    r->counters.step++;
+    r->counters.batch += n;
     return 1;
 }
 
 // The tally starts from the counters: at an epoch's first step, or when a run is resumed.
-static void begin_tally(lin_trainer *t)
+static void begin_tally(lin_train_run *r)
 {
-    const lin_tally tally = {.loss = t->counters.loss_sum, .steps = t->counters.step};
-    t->ops->upload(t->exec, t->tally, &tally, sizeof tally);
+    const lin_tally tally = {.loss = r->counters.loss_sum, .steps = r->counters.step};
+    r->device.ops->upload(r->device.exec, r->device.tally, &tally, sizeof tally);
 }
 
 // The utterance of a loss, or the first of the step of a gradient.
-static const lin_train_item *item_at_fault(const lin_trainer *t, const lin_batches *plan, const lin_tally *tally)
+static const lin_train_item *item_at_fault(const lin_train_run *r, const lin_batches *plan, const lin_tally *tally)
 {
-    const int batches = lin_train_step_batches(t), part = tally->bad == LIN_BAD_LOSS ? tally->bad_index / t->max_items : 0;
-    const long long batch = t->step_from - (t->counters.step - 1 - tally->steps) * batches + part % batches;
+    const int batches = lin_train_step_batches(r->options);
+    const int part = tally->bad == LIN_BAD_LOSS ? tally->bad_index / r->device.most.items : 0;
+    const long long batch = r->step_from - (r->counters.step - 1 - tally->steps) * batches + part % batches;
     const int first = plan->offsets[batch], n = plan->offsets[batch + 1] - first;
     int which = 0;
     if (tally->bad == LIN_BAD_LOSS)
-        which = lin_train_cut(t, &t->train, plan->items + first, n, part / batches).from + tally->bad_index % t->max_items;
-    return &t->train.items[plan->items[first + which]];
+        which = lin_train_cut(&r->data, plan->items + first, n, part / batches, lin_train_ranks(&r->parallel)).from +
+                tally->bad_index % r->device.most.items;
+    return &r->data.train.items[plan->items[first + which]];
 }
 
 // Waits for the steps in progress and reads their totals. LIN_NUMERIC names the first fault.
-static lin_status look(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, lin_error *err)
+static lin_status look(lin_train_run *r, const lin_batches *plan, lin_train_progress *p, lin_error *err)
 {
     lin_tally tally;
-    const lin_status settled = lin_parallel_settle(t, err);
+    const lin_status settled = lin_parallel_settle(&r->parallel, err);
     if (settled != LIN_OK) return settled;
-    t->ops->download(t->exec, &tally, t->tally, sizeof tally);
-    lin_status status = t->ops->finish(t->exec, err);
+    r->device.ops->download(r->device.exec, &tally, r->device.tally, sizeof tally);
+    lin_status status = r->device.ops->finish(r->device.exec, err);
     if (status != LIN_OK) return status;
-    t->counters.loss_sum = tally.loss;
+    r->counters.loss_sum = tally.loss;
     p->gradient_norm = tally.norm;
     if (tally.bad == LIN_BAD_NOTHING) return LIN_OK;
-    const lin_train_item *it = item_at_fault(t, plan, &tally);
+    const lin_train_item *it = item_at_fault(r, plan, &tally);
     const char *id = lin_dataset_id(it->set, it->index);
     if (tally.bad == LIN_BAD_LOSS) {
         char labels[96] = "";
@@ -163,82 +124,29 @@ static lin_status look(lin_trainer *t, const lin_batches *plan, lin_train_progre
         return lin_fail(
             err, LIN_NUMERIC,
             "epoch %lld, step %lld: the loss of utterance %s in %s is not finite; lower the learning rate or check its sound%s",
-            t->counters.epoch + 1, (long long)tally.steps, id, lin_dataset_path(it->set), labels);
+            r->counters.epoch + 1, (long long)tally.steps, id, lin_dataset_path(it->set), labels);
     }
     return lin_fail(err, LIN_NUMERIC,
                     "epoch %lld, step %lld: the gradient of %s is not finite, in the step that begins with utterance %s",
-                    t->counters.epoch + 1, (long long)tally.steps, t->model->params.table[tally.bad_index].name, id);
+                    r->counters.epoch + 1, (long long)tally.steps, r->model->params.table[tally.bad_index].name, id);
 }
 
 // Copies the weights, and for a checkpoint the moments, to the host. After look no step is in progress.
-static lin_status fetch_model(lin_trainer *t, int with_moments, lin_error *err)
+static lin_status fetch_model(lin_train_run *r, int with_moments, lin_error *err)
 {
-    if (t->ops->on_host) return LIN_OK;
-    t->ops->download(t->exec, t->model->values, t->values, t->model->params.n_elements * sizeof(float));
-    if (with_moments || t->optimizer->average) lin_optimizer_fetch(t->optimizer, t->exec);
-    return t->ops->finish(t->exec, err);
-}
-
-// What one process measured of an utterance of the development set; loss -1: none.
-typedef struct measured {
-    double loss;
-    long long wrong;
-} measured;
-
-// Fills measured [ranks, dev.n]: each process the utterances of its batches, then all from all.
-static lin_status measure(lin_trainer *t, const lin_batches *plan, measured *all, lin_error *err)
-{
-    const int ranks = lin_train_ranks(t), rank = lin_train_rank(t);
-    measured *own = all + (size_t)rank * (size_t)t->dev.n;
-    lin_status status = LIN_OK;
-    for (int i = rank; i < plan->n_batches && status == LIN_OK; i += ranks) {
-        const int at = plan->offsets[i], n = plan->offsets[i + 1] - at;
-        status = lin_train_measure(t, plan->items + at, n, err);
-        for (int b = 0; b < n && status == LIN_OK; b++)
-            own[at + b] = (measured){t->host_losses[b], t->hooks->errors ? t->wrong[b] : 0};
-    }
-    status = lin_comm_agree(t->parallel.comm, status, err);
-    return status == LIN_OK ? lin_comm_gather(t->parallel.comm, all, (size_t)t->dev.n * sizeof *all, err) : status;
-}
-
-static lin_status evaluate(lin_trainer *t, lin_train_progress *p, lin_error *err)
-{
-    p->dev_loss = p->dev_per = -1;
-    if (t->dev.n == 0) return LIN_OK;
-    const size_t ranks = (size_t)lin_train_ranks(t);
-    lin_batches plan;
-    measured *all = lin_calloc(ranks * (size_t)t->dev.n, sizeof *all);
-    if (!all) return lin_no_memory(err, "the development set's results", ranks * (size_t)t->dev.n * sizeof *all);
-    lin_status status = plan_epoch(t, &t->dev, -1, &plan, err);
-    if (t->averaged) lin_weights_pack(t->averaged, t->exec);
-    if (status == LIN_OK) status = measure(t, &plan, all, err);
-    double loss = 0;
-    long long labels = 0, loss_labels = 0, wrong = 0;
-    for (int i = 0; i < plan.n_batches && status == LIN_OK; i++)
-        for (int at = plan.offsets[i]; at < plan.offsets[i + 1]; at++) {
-            const measured *m = all + ((size_t)i % ranks) * (size_t)t->dev.n + at;
-            const int U = t->dev.items[plan.items[at]].n_labels;
-            labels += U;
-            wrong += m->wrong;
-            if (m->loss >= 0) {
-                loss += m->loss;
-                loss_labels += U;
-            }
-        }
-    lin_batches_free(&plan);
-    lin_free(all);
-    p->dev_loss = loss_labels ? loss / (double)loss_labels : -1;
-    p->dev_per = t->hooks->errors && labels ? (double)wrong / (double)labels : -1;
-    return status;
+    if (r->device.ops->on_host) return LIN_OK;
+    r->device.ops->download(r->device.exec, r->model->values, r->device.values, r->model->params.n_elements * sizeof(float));
+    if (with_moments || r->optimizer->average) lin_optimizer_fetch(r->optimizer, r->device.exec);
+    return r->device.ops->finish(r->device.exec, err);
 }
 
 /* ---- the run --------------------------------------------------------------------------------------------------------------- */
 
-static void fill_progress(const lin_trainer *t, const lin_batches *plan, lin_train_progress *p)
+static void fill_progress(const lin_train_run *r, const lin_batches *plan, lin_train_progress *p)
 {
-    const lin_train_counters *c = &t->counters;
+    const lin_train_counters *c = &r->counters;
     p->epoch = (int)c->epoch;
-    p->epochs = t->options->epochs;
+    p->epochs = r->options->epochs;
     p->batch = (int)c->batch;
     p->n_batches = plan->n_batches;
     p->step = c->step;
@@ -252,14 +160,14 @@ static void fill_progress(const lin_trainer *t, const lin_batches *plan, lin_tra
 
 // Whether a resumed epoch has completed the first batches of this plan: its frames and labels add up to the same counts, but for
 // labels of utterances that were replaced by noise.
-static int goes_on(const lin_trainer *t, const lin_batches *plan)
+static int goes_on(const lin_train_run *r, const lin_batches *plan)
 {
-    const lin_train_counters *c = &t->counters;
+    const lin_train_counters *c = &r->counters;
     if (c->batch > plan->n_batches) return 0;
     long long frames = 0, labels = 0;
     for (int i = 0; i < plan->offsets[c->batch]; i++) {
-        frames += t->train.items[plan->items[i]].frames;
-        labels += t->train.items[plan->items[i]].n_labels;
+        frames += r->data.train.items[plan->items[i]].frames;
+        labels += r->data.train.items[plan->items[i]].n_labels;
     }
     return frames == c->frame_sum && labels >= c->label_sum;
 }
@@ -271,245 +179,245 @@ static void clear_sums(lin_train_counters *c)
     c->label_sum = c->frame_sum = 0;
 }
 
-static int wants_stop(const lin_trainer *t) { return t->hooks->stop && t->hooks->stop(t->hooks->context); }
+static int wants_stop(const lin_train_run *r) { return r->hooks->stop && r->hooks->stop(r->hooks->context); }
 
 // Epochs without progress before the rate is halved. Before a CTC network recognises anything its outputs are blanks, and its
 // error rate says nothing: that phase may take five times as long.
-static int patience_of(const lin_trainer *t, double dev_per)
+static int patience_of(const lin_train_run *r, double dev_per)
 {
-    return dev_per >= 0.95 ? 5 * t->options->patience : t->options->patience;
+    return dev_per >= 0.95 ? 5 * r->options->patience : r->options->patience;
 }
 
 // Saves the model, with the averaged weights if there are any, in the run's folder.
-static lin_status save_model(lin_trainer *t, const char *name, lin_error *err)
+static lin_status save_model(lin_train_run *r, const char *name, lin_error *err)
 {
     char path[4096];
-    if (lin_train_rank(t) != 0) return LIN_OK;
-    const int n = snprintf(path, sizeof path, "%s/%s", t->options->folder, name);
-    if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the path of the run's folder is too long");
-    lin_status status = fetch_model(t, 0, err);
+    if (lin_train_rank(&r->parallel) != 0) return LIN_OK;
+    lin_status status = lin_train_path(r->options, name, path, err);
+    if (status == LIN_OK) status = fetch_model(r, 0, err);
     if (status != LIN_OK) return status;
-    lin_model best = *t->model;
-    if (t->optimizer->average) best.values = t->optimizer->average;
+    lin_model best = *r->model;
+    if (r->optimizer->average) best.values = r->optimizer->average;
     lin_model_seal(&best);
-    return lin_model_save(&best, path, t->options->half ? LIN_F16 : LIN_F32, err);
+    return lin_model_save(&best, path, r->options->half ? LIN_F16 : LIN_F32, err);
 }
 
 // Saves the model of an epoch among the last ones, and removes the oldest.
-static lin_status keep_model(lin_trainer *t, lin_error *err)
+static lin_status keep_model(lin_train_run *r, lin_error *err)
 {
-    const long long epoch = t->counters.epoch + 1;
+    const long long epoch = r->counters.epoch + 1;
     char name[64], old[4096];
-    if (t->options->keep < 1 || lin_train_rank(t) != 0) return LIN_OK;
+    if (r->options->keep < 1 || lin_train_rank(&r->parallel) != 0) return LIN_OK;
     snprintf(name, sizeof name, "epoch-%lld.safetensors", epoch);
-    const lin_status status = save_model(t, name, err);
-    if (status != LIN_OK || epoch <= t->options->keep) return status;
-    const int n = snprintf(old, sizeof old, "%s/epoch-%lld.safetensors", t->options->folder, epoch - t->options->keep);
-    if (n > 0 && (size_t)n < sizeof old) remove(old); // missing: the run kept fewer before
+    const lin_status status = save_model(r, name, err);
+    if (status != LIN_OK || epoch <= r->options->keep) return status;
+    snprintf(name, sizeof name, "epoch-%lld.safetensors", epoch - r->options->keep);
+    if (lin_train_path(r->options, name, old, err) == LIN_OK) remove(old); // missing: the run kept fewer before
     return LIN_OK;
 }
 
 // Between two epochs: measures, adapts the rate, keeps the best model, writes the log.
-static lin_status end_epoch(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, lin_error *err)
+static lin_status end_epoch(lin_train_run *r, const lin_batches *plan, lin_train_progress *p, lin_error *err)
 {
-    lin_train_counters *c = &t->counters;
+    lin_train_counters *c = &r->counters;
     const double begin = lin_now();
     lin_status status = LIN_OK;
     // verify that the training data are those that were opened, even if a mapped file is overwritten
-    for (int i = 0; i < t->n_sets && status == LIN_OK; i++) status = lin_dataset_verify(t->sets[i], err);
-    if (status == LIN_OK) status = evaluate(t, p, err);
-    if (status == LIN_OK && t->parallel.comm) {
-        status = lin_comm_agree(t->parallel.comm, fetch_model(t, 0, err), err);
-        if (status == LIN_OK) status = lin_parallel_compare(t, err);
+    for (int i = 0; i < r->data.train.n_sets && status == LIN_OK; i++) status = lin_dataset_verify(r->data.train.sets[i], err);
+    if (status == LIN_OK) status = lin_train_evaluate(r, p, err);
+    if (status == LIN_OK && r->parallel.comm) {
+        status = lin_comm_agree(r->parallel.comm, fetch_model(r, 0, err), err);
+        if (status == LIN_OK) status = lin_parallel_compare(&r->parallel, r->model, c->epoch, err);
     }
     if (status != LIN_OK) return status;
     const double judged = p->dev_per >= 0 ? p->dev_per : p->dev_loss >= 0 ? p->dev_loss : p->loss;
     if (c->best_per < 0 || judged < c->best_per) {
         c->best_per = judged;
         c->epochs_since_best = 0;
-        status = save_model(t, "best.safetensors", err);
+        status = save_model(r, "best.safetensors", err);
         if (status != LIN_OK) return status;
     } else {
         c->epochs_since_best++;
-        if (t->options->schedule == LIN_SCHEDULE_PLATEAU && c->epochs_since_best >= patience_of(t, p->dev_per)) {
+        if (r->options->schedule == LIN_SCHEDULE_PLATEAU && c->epochs_since_best >= patience_of(r, p->dev_per)) {
             c->lr_factor /= 2;
             c->epochs_since_best = 0;
         }
     }
-    status = keep_model(t, err);
+    status = keep_model(r, err);
     if (status != LIN_OK) return status;
     c->run_seconds += lin_now() - begin;
-    fill_progress(t, plan, p);
-    if (lin_train_rank(t) == 0) status = lin_train_log(t->options, p, err);
+    fill_progress(r, plan, p);
+    if (lin_train_rank(&r->parallel) == 0) status = lin_train_log(r->options, p, err);
     if (status != LIN_OK) return status;
-    if (t->hooks->progress) t->hooks->progress(t->hooks->context, p);
+    if (r->hooks->progress) r->hooks->progress(r->hooks->context, p);
     c->epoch++;
     clear_sums(c);
     return LIN_OK;
 }
 
-static lin_status save(lin_trainer *t, lin_error *err)
+static lin_status save(lin_train_run *r, lin_error *err)
 {
-    if (lin_train_rank(t) != 0) return LIN_OK;
-    lin_status status = fetch_model(t, 1, err);
-    return status == LIN_OK ? lin_train_save(t->options, t->model, t->optimizer, &t->counters, err) : status;
+    if (lin_train_rank(&r->parallel) != 0) return LIN_OK;
+    lin_status status = fetch_model(r, 1, err);
+    return status == LIN_OK ? lin_train_save(r->options, r->model, r->optimizer, &r->counters, err) : status;
 }
 
 // After a step. Whether the run is to stop, here or on another process; *status becomes that of all. Without others, what it is
 // told.
-static int agree_to_stop(lin_trainer *t, int stop, lin_status *status, lin_error *err)
+static int agree_to_stop(lin_train_run *r, int stop, lin_status *status, lin_error *err)
 {
     enum { STOP = 1, FAILED = 2 };
-    if (!t->parallel.comm) return stop;
+    if (!r->parallel.comm) return stop;
     int most = *status != LIN_OK ? FAILED : stop ? STOP : 0;
     lin_error why = {0};
-    const lin_status sent = lin_comm_max(t->parallel.comm, &most, &why);
+    const lin_status sent = lin_comm_max(r->parallel.comm, &most, &why);
     if (sent != LIN_OK) {
         *status = lin_fail_as(err, &why);
     } else if (most == FAILED) {
-        *status = lin_comm_agree(t->parallel.comm, *status, err);
+        *status = lin_comm_agree(r->parallel.comm, *status, err);
     }
     return most != 0;
 }
 
 // After a failure, at any place between two steps: if the others are lost, rank 0 of a run on CPUs still has the state after the
 // last complete step. (On a GPU it is behind a sum that does not end.)
-static lin_status save_what_is_left(lin_trainer *t, lin_status status, lin_error *err)
+static lin_status save_what_is_left(lin_train_run *r, lin_status status, lin_error *err)
 {
     lin_error failed = {0}, own = {0};
     if (!err) err = &own;
     const lin_error copy = *err, *why = &copy;
-    if (status == LIN_OK || !t->parallel.comm || !t->parallel.comm->lost) return status;
-    if (lin_train_rank(t) != 0 || !t->ops->on_host || t->counters.step == 0)
+    if (status == LIN_OK || !r->parallel.comm || !r->parallel.comm->lost) return status;
+    if (lin_train_rank(&r->parallel) != 0 || !r->device.ops->on_host || r->counters.step == 0)
         return lin_fail(err, why->status, "%s; resume from the last checkpoint with --resume, on any number of processes",
                         why->message);
-    if (save(t, &failed) != LIN_OK) return lin_fail(err, why->status, "%s, and %s", why->message, failed.message);
+    if (save(r, &failed) != LIN_OK) return lin_fail(err, why->status, "%s, and %s", why->message, failed.message);
     return lin_fail(err, why->status,
                     "%s; the state after step %lld is saved: continue with --resume, on any number of processes", why->message,
-                    t->counters.step);
+                    r->counters.step);
 }
 
 // The batches of an epoch that are left. *stopped: the run is to end.
-static lin_status run_batches(lin_trainer *t, const lin_batches *plan, lin_train_progress *p, double *saved, int *stopped,
+static lin_status run_batches(lin_train_run *r, const lin_batches *plan, lin_train_progress *p, double *saved, int *stopped,
                               lin_error *err)
 {
-    lin_train_counters *c = &t->counters;
+    lin_train_counters *c = &r->counters;
     lin_status status = LIN_OK;
     double looked = lin_now();
     *stopped = 0;
     // with others, a failure of this process alone is first told to them
-    while ((status == LIN_OK || t->parallel.comm) && !*stopped && c->batch < plan->n_batches) {
+    while ((status == LIN_OK || r->parallel.comm) && !*stopped && c->batch < plan->n_batches) {
         const double begin = lin_now();
-        if (!train_batch(t, plan, p)) return lin_fail_as(err, &t->parallel.err);
-        *stopped = agree_to_stop(t, wants_stop(t), &status, err);
-        if (t->parallel.comm && t->parallel.comm->lost) break;
-        const int due = *stopped || c->batch == plan->n_batches || begin - *saved > t->options->checkpoint_s;
-        const int looks = due || t->ops->on_host || begin - looked > LOOK_EVERY_S;
-        if (looks && status == LIN_OK) status = look(t, plan, p, err);
+        if (!train_batch(r, plan, p)) return lin_fail_as(err, &r->parallel.err);
+        *stopped = agree_to_stop(r, wants_stop(r), &status, err);
+        if (r->parallel.comm && r->parallel.comm->lost) break;
+        const int due = *stopped || c->batch == plan->n_batches || begin - *saved > r->options->checkpoint_s;
+        const int looks = due || r->device.ops->on_host || begin - looked > LOOK_EVERY_S;
+        if (looks && status == LIN_OK) status = look(r, plan, p, err);
         const double end = lin_now();
         c->epoch_seconds += end - begin;
         c->run_seconds += end - begin;
         if (!looks || status != LIN_OK) continue;
         looked = end;
-        fill_progress(t, plan, p);
-        if (t->hooks->progress && c->batch < plan->n_batches) t->hooks->progress(t->hooks->context, p);
+        fill_progress(r, plan, p);
+        if (r->hooks->progress && c->batch < plan->n_batches) r->hooks->progress(r->hooks->context, p);
         if (c->batch < plan->n_batches && due) {
-            status = save(t, err);
+            status = save(r, err);
             *saved = end;
         }
     }
     // the others were lost after a step that was taken, whose totals have not been read
-    if (t->parallel.comm && t->parallel.comm->lost && t->ops->on_host) look(t, plan, p, NULL);
-    return lin_comm_agree(t->parallel.comm, status, err);
+    if (r->parallel.comm && r->parallel.comm->lost && r->device.ops->on_host) look(r, plan, p, NULL);
+    return lin_comm_agree(r->parallel.comm, status, err);
 }
 
-static lin_status run_epoch(lin_trainer *t, lin_train_progress *p, double *saved, lin_error *err)
+static lin_status run_epoch(lin_train_run *r, lin_train_progress *p, double *saved, lin_error *err)
 {
-    lin_train_counters *c = &t->counters;
+    lin_train_counters *c = &r->counters;
     lin_batches plan;
     int stopped = 0;
-    lin_status status = plan_epoch(t, &t->train, (int)c->epoch, &plan, err);
+    lin_status status = lin_train_plan(&r->data, (int)c->epoch, lin_train_ranks(&r->parallel), &plan, err);
     if (status != LIN_OK) return status;
-    if (!goes_on(t, &plan)) {
-        note(t,
+    if (!goes_on(r, &plan)) {
+        note(r,
              "the checkpoint was saved within epoch %lld with other batches than these options give (--batch-frames?); that "
              "epoch starts again from its first batch",
              c->epoch + 1);
         clear_sums(c);
     }
-    begin_tally(t);
-    status = run_batches(t, &plan, p, saved, &stopped, err);
+    begin_tally(r);
+    status = run_batches(r, &plan, p, saved, &stopped, err);
     if (status == LIN_OK && c->batch == plan.n_batches) {
-        status = end_epoch(t, &plan, p, err);
-        if (status == LIN_OK) status = save(t, err);
-        status = lin_comm_agree(t->parallel.comm, status, err);
+        status = end_epoch(r, &plan, p, err);
+        if (status == LIN_OK) status = save(r, err);
+        status = lin_comm_agree(r->parallel.comm, status, err);
         *saved = lin_now();
     }
     lin_batches_free(&plan);
     if (status == LIN_OK && stopped)
         status = lin_fail(err, LIN_STOPPED, "stopped after step %lld; continue with --resume", c->step);
-    if (status == LIN_STOPPED && t->parallel.comm && !t->parallel.comm->lost) t->parallel.comm->agreed = 1;
+    if (status == LIN_STOPPED && r->parallel.comm && !r->parallel.comm->lost) r->parallel.comm->agreed = 1;
     return status;
 }
 
 // The model before the first step: a line of epoch 0. It is no candidate for best.safetensors, which is of this run.
-static lin_status measure_first(lin_trainer *t, lin_train_progress *p, lin_error *err)
+static lin_status measure_first(lin_train_run *r, lin_train_progress *p, lin_error *err)
 {
-    lin_status status = evaluate(t, p, err);
+    lin_status status = lin_train_evaluate(r, p, err);
     if (status != LIN_OK) return status;
     p->epoch = -1;
-    p->epochs = t->options->epochs;
+    p->epochs = r->options->epochs;
     p->loss = -1;
-    if (lin_train_rank(t) == 0) status = lin_train_log(t->options, p, err);
-    if (status == LIN_OK && t->hooks->progress) t->hooks->progress(t->hooks->context, p);
-    return lin_comm_agree(t->parallel.comm, status, err);
+    if (lin_train_rank(&r->parallel) == 0) status = lin_train_log(r->options, p, err);
+    if (status == LIN_OK && r->hooks->progress) r->hooks->progress(r->hooks->context, p);
+    return lin_comm_agree(r->parallel.comm, status, err);
 }
 
 // A rate that still rises in the second half of the run is hardly meant.
-static lin_status check_warmup(lin_trainer *t, lin_error *err)
+static lin_status check_warmup(lin_train_run *r, lin_error *err)
 {
-    const lin_train_options *o = t->options;
-    const lin_train_counters *c = &t->counters;
-    const int each = lin_train_step_batches(t);
+    const lin_train_options *o = r->options;
+    const lin_train_counters *c = &r->counters;
+    const int each = lin_train_step_batches(r->options);
     lin_batches plan;
     if (o->warmup_steps == 0 || c->epoch >= o->epochs) return LIN_OK;
-    const lin_status status = plan_epoch(t, &t->train, (int)c->epoch, &plan, err);
+    const lin_status status = lin_train_plan(&r->data, (int)c->epoch, lin_train_ranks(&r->parallel), &plan, err);
     if (status != LIN_OK) return status;
     const long long steps = (long long)((plan.n_batches + each - 1) / each) * o->epochs;
     lin_batches_free(&plan);
     if (2LL * o->warmup_steps > steps)
-        note(t, "the learning rate rises for %d steps (--warmup-steps), more than half of the run, which has about %lld in %d "
-                "epoch%s",
+        note(r,
+             "the learning rate rises for %d steps (--warmup-steps), more than half of the run, which has about %lld in %d "
+             "epoch%s",
              o->warmup_steps, steps, o->epochs, o->epochs == 1 ? "" : "s");
     return LIN_OK;
 }
 
-static lin_status run(lin_trainer *t, lin_error *err)
+static lin_status run(lin_train_run *r, lin_error *err)
 {
-    const lin_train_options *o = t->options;
-    lin_train_counters *c = &t->counters;
+    const lin_train_options *o = r->options;
+    lin_train_counters *c = &r->counters;
     lin_train_progress p = {.dev_loss = -1, .dev_per = -1, .best_per = -1};
     double saved = lin_now();
     double first = -1;
-    lin_status status = check_warmup(t, err);
-    if (status == LIN_OK && o->measures_first && !o->resume && t->dev.n > 0) {
-        status = measure_first(t, &p, err);
+    lin_status status = check_warmup(r, err);
+    if (status == LIN_OK && o->measures_first && !o->resume && r->data.dev.n > 0) {
+        status = measure_first(r, &p, err);
         first = p.dev_per;
     }
     if (o->resume && c->epoch >= o->epochs)
-        note(t, "%s has completed %lld epochs and %d are requested: nothing to do", o->folder, c->epoch, o->epochs);
+        note(r, "%s has completed %lld epochs and %d are requested: nothing to do", o->folder, c->epoch, o->epochs);
     while (status == LIN_OK && c->epoch < o->epochs) {
         if (o->schedule == LIN_SCHEDULE_PLATEAU && o->lr * c->lr_factor < o->min_lr) break;
-        status = run_epoch(t, &p, &saved, err);
+        status = run_epoch(r, &p, &saved, err);
     }
-    status = save_what_is_left(t, status, err);
+    status = save_what_is_left(r, status, err);
     if (status == LIN_OK && first >= 0 && c->best_per > first)
-        note(t, "no epoch has a lower dev PER than the model that the run began with (%.2f %%)", 100 * first);
-    if (status == LIN_OK || (status == LIN_STOPPED && !(t->parallel.comm && t->parallel.comm->lost))) {
-        lin_status fetched = fetch_model(t, 0, err);
+        note(r, "no epoch has a lower dev PER than the model that the run began with (%.2f %%)", 100 * first);
+    if (status == LIN_OK || (status == LIN_STOPPED && !(r->parallel.comm && r->parallel.comm->lost))) {
+        lin_status fetched = fetch_model(r, 0, err);
         if (fetched != LIN_OK) status = fetched;
     }
-    lin_model_seal(t->model);
+    lin_model_seal(r->model);
     return status;
 }
 
@@ -532,7 +440,7 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "join_part is %g; must be 0 to 1", o->join_part);
     if (!(o->lr > 0 && o->lr <= 1))
         return lin_fail(err, LIN_INVALID, "the learning rate is %g; must be above 0 and at most 1", o->lr);
-    return LIN_OK;
+    return lin_augment_check(&o->augment, err);
 }
 
 static lin_status check_network(const lin_train_options *o, const lin_config *c, lin_error *err)
@@ -551,35 +459,35 @@ static lin_status check_network(const lin_train_options *o, const lin_config *c,
 }
 
 // Counters of a new run, or those of the checkpoint, with its model and moments.
-static lin_status load(lin_trainer *t, lin_error *err)
+static lin_status load(lin_train_run *r, lin_error *err)
 {
-    const lin_train_options *o = t->options;
-    lin_train_counters *c = &t->counters;
-    lin_status status = lin_train_load(o, t->model, t->optimizer, c, err);
+    const lin_train_options *o = r->options;
+    lin_train_counters *c = &r->counters;
+    lin_status status = lin_train_load(o, r->model, r->optimizer, c, err);
     if (status != LIN_OK) return status;
     const char *other = c->seed != o->seed                       ? "with another --seed"
-                        : c->data != t->data                     ? "with other utterances, or another order of them"
-                        : c->content && c->content != t->content ? "with other features or phones"
+                        : c->data != r->data.lengths                    ? "with other utterances, or another order of them"
+                        : c->content && c->content != r->data.content ? "with other features or phones"
                                                                  : NULL;
     if (other && !(o->new_data && c->seed == o->seed))
         return lin_fail(err, LIN_MISMATCH,
                         "%s/checkpoint.safetensors is of a run %s; resume with the options and data of that run", o->folder,
                         other);
     if (other) {
-        if (c->batch) note(t, "the run goes on %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
+        if (c->batch) note(r, "the run goes on %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
         clear_sums(c);
     }
-    c->data = t->data;
-    if (c->dev && c->dev != t->dev_content && c->best_per >= 0) {
-        note(t, "the development set has changed; the best model is determined again");
+    c->data = r->data.lengths;
+    if (c->dev && c->dev != r->data.dev_content && c->best_per >= 0) {
+        note(r, "the development set has changed; the best model is determined again");
         c->best_per = -1;
         c->epochs_since_best = 0;
     }
-    c->content = t->content;
-    c->dev = t->dev_content;
+    c->content = r->data.content;
+    c->dev = r->data.dev_content;
     // a warm restart (Loshchilov & Hutter 2017)
     if (o->schedule == LIN_SCHEDULE_COSINE && c->arc_end && c->epoch == c->arc_end && o->epochs > c->epoch) {
-        note(t, "the cosine schedule was complete after epoch %lld: it starts again at the full rate and ends with epoch %d",
+        note(r, "the cosine schedule was complete after epoch %lld: it starts again at the full rate and ends with epoch %d",
              c->epoch, o->epochs);
         c->arc_begin = c->epoch;
     }
@@ -588,76 +496,72 @@ static lin_status load(lin_trainer *t, lin_error *err)
 }
 
 // The model before the first step: of one process, or of all.
-static lin_status begin(lin_trainer *t, const lin_dataset *const *sets, int n_sets, lin_error *err)
+static lin_status begin(lin_train_run *r, lin_error *err)
 {
-    const lin_train_options *o = t->options;
-    lin_model *m = t->model;
+    const lin_train_options *o = r->options;
+    lin_model *m = r->model;
     lin_status status = LIN_OK;
-    t->counters = (lin_train_counters){
-        .lr_factor = 1, .best_per = -1, .seed = o->seed, .data = t->data, .content = t->content, .dev = t->dev_content,
-        .arc_end = o->epochs};
+    r->counters = (lin_train_counters){.lr_factor = 1,
+                                       .best_per = -1,
+                                       .seed = o->seed,
+                                       .data = r->data.lengths,
+                                       .content = r->data.content,
+                                       .dev = r->data.dev_content,
+                                       .arc_end = o->epochs};
     if (o->resume) {
-        if (lin_train_rank(t) == 0) status = load(t, err);
+        if (lin_train_rank(&r->parallel) == 0) status = load(r, err);
     } else {
         m->speaker_norm = o->speaker_norm;
         if (o->speaker_norm) {
             for (int d = 0; d < m->config.mel_bins; d++) m->mean[d] = 0, m->istd[d] = 1;
-        } else if (!o->keeps_norm && lin_train_rank(t) == 0) {
-            status = lin_dataset_norm(sets, n_sets, m->mean, m->istd, err);
+        } else if (!o->keeps_norm && lin_train_rank(&r->parallel) == 0) {
+            status = lin_dataset_norm(r->data.train.sets, r->data.train.n_sets, m->mean, m->istd, err);
         }
     }
-    status = lin_comm_agree(t->parallel.comm, status, err);
-    if (status == LIN_OK) status = lin_parallel_share(t, err);
-    if (status == LIN_OK && t->optimizer->average && !o->resume)
-        memcpy(t->optimizer->average, m->values, m->params.n_elements * sizeof *m->values);
-    if (status == LIN_OK && (o->resume || t->optimizer->average)) lin_optimizer_place(t->optimizer, t->exec);
+    status = lin_comm_agree(r->parallel.comm, status, err);
+    if (status == LIN_OK) status = lin_parallel_share(&r->parallel, o, m, r->optimizer, &r->counters, err);
+    if (status == LIN_OK && r->optimizer->average && !o->resume)
+        memcpy(r->optimizer->average, m->values, m->params.n_elements * sizeof *m->values);
+    if (status == LIN_OK && (o->resume || r->optimizer->average)) lin_optimizer_place(r->optimizer, r->device.exec);
     return status;
 }
 
-static lin_status set_up(lin_trainer *t, const lin_dataset *const *sets, int n_sets, const lin_dataset *const *dev_sets,
-                         int n_dev_sets, lin_error *err)
+static lin_status set_up(lin_train_run *r, lin_error *err)
 {
-    const lin_train_options *o = t->options;
-    lin_model *m = t->model;
-    lin_status status = check_options(o, err);
+    const lin_train_options *o = r->options;
+    lin_model *m = r->model;
+    lin_train_device *v = &r->device;
+    lin_train_parallel *p = &r->parallel;
+    lin_status status = lin_comm_agree(o->comm, lin_backend_open(o->device, o->precision, &v->ops, err), err);
+    if (status != LIN_OK) return status;
+    p->ops = v->ops;
+    status = check_options(o, err);
     if (status == LIN_OK) status = check_network(o, &m->config, err);
-    if (status == LIN_OK) status = lin_train_collect(t, sets, n_sets, 1, &t->train, err);
-    if (status == LIN_OK && n_dev_sets > 0) status = lin_train_collect(t, dev_sets, n_dev_sets, 0, &t->dev, err);
-    if (status == LIN_OK) status = lin_pool_create(o->threads, &t->pool, err);
-    if (status == LIN_OK) status = t->ops->exec_create(t->ops, o->threads, &t->exec, err);
-    if (status == LIN_OK) status = lin_optimizer_create(t->ops, t->exec, &m->params, &o->optimizer, &t->optimizer, err);
-    if (status == LIN_OK) status = lin_parallel_create(t, err);
+    if (status == LIN_OK) status = lin_train_data_open(&r->data, r->hooks, err);
+    if (status == LIN_OK) status = lin_pool_create(o->threads, &v->pool, err);
+    if (status == LIN_OK) status = v->ops->exec_create(v->ops, o->threads, &v->exec, err);
+    if (status == LIN_OK) status = lin_optimizer_create(v->ops, v->exec, &m->params, &o->optimizer, &r->optimizer, err);
+    if (status == LIN_OK) status = lin_parallel_create(p, o, m, err);
     status = lin_comm_agree(o->comm, status, err);
+    if (status == LIN_OK) status = lin_parallel_check(p, &r->data, err);
+    if (status == LIN_OK) status = begin(r, err);
+    if (status == LIN_OK) status = lin_parallel_link(p, v->exec, err);
     if (status != LIN_OK) return status;
-    t->data = hash_items(&t->train);
-    t->content = hash_sets(sets, n_sets);
-    t->dev_content = hash_sets(dev_sets, n_dev_sets);
-    status = lin_parallel_check(t, err);
-    if (status == LIN_OK) status = begin(t, sets, n_sets, err);
-    if (status == LIN_OK) status = lin_parallel_link(t, err);
-    if (status != LIN_OK) return status;
-    status = lin_train_place(t, sets, n_sets, &t->train, err);
-    if (status == LIN_OK && n_dev_sets > 0) status = lin_train_place(t, dev_sets, n_dev_sets, &t->dev, err);
-    if (status == LIN_OK) status = lin_train_make_buffers(t, err);
-    if (status == LIN_OK)
-        status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->values, NULL, 1, &t->weights, err);
-    if (status == LIN_OK && t->optimizer->average)
-        status = lin_weights_create(t->ops, t->exec, &m->config, &m->params, t->optimizer->device + 2 * m->params.n_elements,
-                                    NULL, 0, &t->averaged, err);
+    status = lin_train_data_place(&r->data, v->ops, v->exec, v->pool, err);
+    if (status == LIN_OK) status = lin_train_device_create(v, &r->data, lin_train_ranks(p), m, r->optimizer, err);
+    p->gradients = v->gradients;
     return lin_comm_agree(o->comm, status, err);
 }
 
-static void tear_down(lin_trainer *t)
+static void tear_down(lin_train_run *r)
 {
-    lin_parallel_destroy(t);
-    lin_weights_destroy(t->weights);
-    lin_weights_destroy(t->averaged);
-    lin_train_free_buffers(t);
-    lin_train_list_free(t, &t->train);
-    lin_train_list_free(t, &t->dev);
-    lin_optimizer_destroy(t->optimizer);
-    if (t->exec) t->ops->exec_destroy(t->exec);
-    lin_pool_destroy(t->pool);
+    lin_train_device *v = &r->device;
+    lin_parallel_destroy(&r->parallel);
+    lin_train_device_free(v, &r->data);
+    lin_train_data_free(&r->data, v->ops, v->exec);
+    lin_optimizer_destroy(r->optimizer);
+    if (v->exec) v->ops->exec_destroy(v->exec);
+    lin_pool_destroy(v->pool);
 }
 
 lin_status lin_train(const lin_train_options *options, lin_model *model, const lin_dataset *const *sets, int n_sets,
@@ -666,11 +570,11 @@ lin_status lin_train(const lin_train_options *options, lin_model *model, const l
     lin_train_hooks used = {0};
     if (hooks) used = *hooks;
     if (!lin_comm_first(options->comm)) used.progress = NULL, used.note = NULL, used.left_out = NULL; // rank 0 reports
-    lin_trainer t = {.options = options, .hooks = &used, .model = model, .sets = sets, .n_sets = n_sets};
-    lin_status status = lin_backend_open(options->device, options->precision, &t.ops, err);
-    status = lin_comm_agree(options->comm, status, err);
-    if (status == LIN_OK) status = set_up(&t, sets, n_sets, dev_sets, n_dev_sets, err);
-    if (status == LIN_OK) status = run(&t, err);
-    tear_down(&t);
+    lin_train_run r = {.options = options, .hooks = &used, .model = model, .parallel.comm = options->comm};
+    r.data = (lin_train_data){.options = options, .model = model, .train = {.sets = sets, .n_sets = n_sets},
+                              .dev = {.sets = dev_sets, .n_sets = n_dev_sets}};
+    lin_status status = set_up(&r, err);
+    if (status == LIN_OK) status = run(&r, err);
+    tear_down(&r);
     return status;
 }

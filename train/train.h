@@ -23,13 +23,13 @@
  * same number of processes, and can be resumed on another number. Rank 0 alone reads the checkpoint, writes files and calls the
  * hooks that report; the development set is divided among all. If another process ends, lin_train fails with the reason, after
  * rank 0 has saved the state after the last complete step (on a GPU the last checkpoint remains).
- * Decoding and augmentation are in other folders, so they are passed as hooks: masks, and the acoustics of each utterance
- * (kernels/acoustics.h), which are applied on the fly on any device.
+ * Masks and acoustics (train/augment.h) are drawn for each utterance in each epoch and applied on the fly, on any device.
  */
 #ifndef LIN_TRAIN_TRAIN_H
 #define LIN_TRAIN_TRAIN_H
 
 #include "model/model.h"
+#include "train/augment.h"
 #include "train/comm.h"
 #include "train/dataset.h"
 #include "train/optimizer.h"
@@ -58,6 +58,7 @@ typedef struct lin_train_options {
     int patience;            /* epochs, for the plateau schedule; five times as many while the dev PER is 95 % or more */
     double min_lr;           /* the plateau schedule ends the run below this */
     lin_optimizer_options optimizer;
+    lin_augment_options augment; /* all 0: the utterances are heard as they are */
     unsigned long long seed;
     int threads;             /* 0: one per core */
     lin_comm *comm;          /* NULL: this process alone; else each process of it calls lin_train with the same options, data and
@@ -104,21 +105,6 @@ typedef struct lin_train_progress {
 /* All optional; context goes to each. */
 typedef struct lin_train_hooks {
     void *context;
-        /* Chooses the masked parts of an utterance [T, D]: at most most_masks masks; returns their number. Must depend only on
-         * its arguments. */
-    int (*masks)(void *context, int T, int D, uint64_t key, lin_mask *masks);
-    int most_masks;
-        /*
-         * Draws the acoustics of an utterance of T frames whose features have the mean power `power` (the sum over the bins of
-         * their exponentials, mean over the frames): a, but its pointers, and bins [LIN_ACOUSTICS_ROWS, D]. The trainer fills the
-         * voices with other utterances; in the scale of each the hook leaves the power that it shall have. Returns 0 to hear the
-         * utterance as it was recorded. Must depend only on its arguments, like the next one.
-         */
-    int (*acoustics)(void *context, int T, float power, uint64_t key, lin_acoustics *a, float *bins);
-        /* Whether the acoustics of this key are without speech: CTC then expects no label in the utterance. */
-    int (*silent)(void *context, uint64_t key);
-        /* Edit distance between labels [U] and the labels decoded from logp [T, V]. Called from several threads at once. */
-    int (*errors)(void *context, const float *logp, int T, int V, const int *labels, int U);
     void (*progress)(void *context, const lin_train_progress *progress);
         /* A notice for the user that does not end the run, as one sentence. */
     void (*note)(void *context, const char *text);

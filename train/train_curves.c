@@ -8,45 +8,33 @@
 #include "train/train_internal.h"
 
 // One finished epoch, or epoch 0: the model that the run began with. Values that were not measured are negative.
+enum { LOSS, DEV_LOSS, DEV_PER, LR, COLUMNS };
 typedef struct point {
-    double epoch, loss, dev_loss, dev_per, lr;
+    double epoch, values[COLUMNS];
 } point;
 
 enum { WIDTH = 760, HEIGHT = 480, LEFT = 74, RIGHT = 70, TOP = 84, MAIN = 232, GAP = 34, RATE = 62 };
 
 static const char blue[] = "#1f5fa8", red[] = "#b8401c", green[] = "#3d7a2e";
 
-static double value_of(const point *p, int column)
-{
-    const double values[] = {p->loss, p->dev_loss, p->dev_per, p->lr};
-    return values[column];
-}
-
 static double most_of(const point *points, size_t n, int column)
 {
     double most = 0;
-    for (size_t i = 0; i < n; i++) most = fmax(most, value_of(&points[i], column));
+    for (size_t i = 0; i < n; i++) most = fmax(most, points[i].values[column]);
     return most;
-}
-
-// Points of one column in lin_plot form; NULL: no memory.
-static lin_plot_point *column_of(const point *points, size_t n, int column)
-{
-    lin_plot_point *column_points = lin_alloc(n, sizeof *column_points);
-    for (size_t i = 0; column_points && i < n; i++) {
-        const double value = value_of(&points[i], column), y = value >= 0 ? value : NAN;
-        column_points[i] = (lin_plot_point){.x = points[i].epoch, .y = y, .low = y, .high = y};
-    }
-    return column_points;
 }
 
 static lin_status curve(lin_buffer *out, const lin_plot_panel *p, const point *points, size_t n, int column,
                         const lin_plot_style *style)
 {
-    lin_plot_point *values = column_of(points, n, column);
-    if (!values) return LIN_NO_MEMORY;
-    lin_plot_curve(out, p, values, (int)n, style);
-    lin_free(values);
+    lin_plot_point *places = lin_alloc(n, sizeof *places);
+    if (!places) return LIN_NO_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        const double value = points[i].values[column], y = value >= 0 ? value : NAN;
+        places[i] = (lin_plot_point){.x = points[i].epoch, .y = y, .low = y, .high = y};
+    }
+    lin_plot_curve(out, p, places, (int)n, style);
+    lin_free(places);
     return LIN_OK;
 }
 
@@ -54,9 +42,9 @@ static lin_status curve(lin_buffer *out, const lin_plot_panel *p, const point *p
 static size_t best_of(const point *points, size_t n, int *column)
 {
     size_t best = n > 1 && points[0].epoch < 1;
-    *column = most_of(points, n, 2) > 0 ? 2 : most_of(points, n, 1) > 0 ? 1 : 0;
+    *column = most_of(points, n, DEV_PER) > 0 ? 2 : most_of(points, n, DEV_LOSS) > 0 ? 1 : 0;
     for (size_t i = best + 1; i < n; i++) {
-        const double value = value_of(&points[i], *column), before = value_of(&points[best], *column);
+        const double value = points[i].values[*column], before = points[best].values[*column];
         if (value >= 0 && (value < before || before < 0)) best = i;
     }
     return best;
@@ -64,7 +52,7 @@ static size_t best_of(const point *points, size_t n, int *column)
 
 static void put_best(lin_buffer *out, const lin_plot_panel *p, const point *best, int column, const char *color)
 {
-    const double x = lin_plot_x(p, best->epoch), y = lin_plot_y(p, value_of(best, column));
+    const double x = lin_plot_x(p, best->epoch), y = lin_plot_y(p, best->values[column]);
     lin_buffer_format(out, "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#888\" stroke-dasharray=\"2 3\"/>\n", x, p->y, p->y + p->h);
     lin_buffer_format(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"6\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.8\"/>\n", x, y,
                       color);
@@ -79,7 +67,7 @@ static void put_head(lin_buffer *out, const char *title, const point *best, size
     lin_buffer_html(out, title, strlen(title));
     lin_buffer_text(out, "</text>\n");
     if (n == 0) return; // epochs, without epoch 0
-    snprintf(value, sizeof value, names[column], value_of(best, column));
+    snprintf(value, sizeof value, names[column], best->values[column]);
     lin_buffer_format(out, "<text x=\"%d\" y=\"48\" fill=\"#555\">%zu epoch%s; best %s, epoch %.0f</text>\n", LEFT, n,
                       n == 1 ? "" : "s", value, best->epoch);
 }
@@ -95,21 +83,21 @@ static lin_status draw(lin_buffer *out, const char *title, const point *points, 
     static const lin_plot_style training = {.color = blue}, dev = {.color = blue, .dashes = "5 3", .hollow = 1},
                                 errors = {.color = red}, lr = {.color = green};
     int column;
-    const point none = {1, -1, -1, -1, -1}, *best = n ? &points[best_of(points, n, &column)] : &none;
+    const point none = {1, {-1, -1, -1, -1}}, *best = n ? &points[best_of(points, n, &column)] : &none;
     const size_t epochs = n - (n && points[0].epoch < 1);
-    if (!n) column = 0;
+    if (!n) column = LOSS;
     put_head(out, title, best, epochs, column);
     lin_plot_panel p = {.x = LEFT, .y = TOP, .w = WIDTH - LEFT - RIGHT, .h = MAIN};
     p.across = (lin_plot_axis){.from = n ? points[0].epoch : 1, .to = n ? points[n - 1].epoch : 2, .whole = 1};
     p.across.to = fmax(p.across.to, p.across.from + 1);
     p.across.step = fmax(1, lin_plot_step(p.across.to - p.across.from + 1, 8));
-    const double dev_loss = most_of(points, n, 1), per = most_of(points, n, 2);
+    const double dev_loss = most_of(points, n, DEV_LOSS), per = most_of(points, n, DEV_PER);
     lin_plot_panel right = p, rate = p;
     rate.y = TOP + MAIN + GAP;
     rate.h = RATE;
-    fit(&p, fmax(most_of(points, n, 0), dev_loss), 5);
+    fit(&p, fmax(most_of(points, n, LOSS), dev_loss), 5);
     fit(&right, per, 5);
-    fit(&rate, most_of(points, n, 3), 2);
+    fit(&rate, most_of(points, n, LR), 2);
     lin_plot_axis_y(out, &p, LIN_PLOT_LEFT, blue, "loss (nats per phoneme)");
     if (per > 0) lin_plot_axis_y(out, &right, LIN_PLOT_RIGHT, red, "dev PER (%)");
     lin_plot_axis_y(out, &rate, LIN_PLOT_LEFT, green, "learning rate");
@@ -119,11 +107,11 @@ static lin_status draw(lin_buffer *out, const char *title, const point *points, 
     if (dev_loss > 0) lin_plot_key(out, LEFT + 130, 66, "dev loss", &dev);
     if (per > 0) lin_plot_key(out, LEFT + 232, 66, "dev PER", &errors);
     lin_plot_key(out, LEFT + 332, 66, "learning rate", &lr);
-    if (epochs) put_best(out, column == 2 ? &right : &p, best, column, column == 2 ? red : blue);
-    lin_status status = curve(out, &p, points, n, 0, &training);
-    if (status == LIN_OK && dev_loss > 0) status = curve(out, &p, points, n, 1, &dev);
-    if (status == LIN_OK && per > 0) status = curve(out, &right, points, n, 2, &errors);
-    if (status == LIN_OK) status = curve(out, &rate, points, n, 3, &lr);
+    if (epochs) put_best(out, column == DEV_PER ? &right : &p, best, column, column == DEV_PER ? red : blue);
+    lin_status status = curve(out, &p, points, n, LOSS, &training);
+    if (status == LIN_OK && dev_loss > 0) status = curve(out, &p, points, n, DEV_LOSS, &dev);
+    if (status == LIN_OK && per > 0) status = curve(out, &right, points, n, DEV_PER, &errors);
+    if (status == LIN_OK) status = curve(out, &rate, points, n, LR, &lr);
     lin_plot_end(out);
     return status;
 }
@@ -131,9 +119,8 @@ static lin_status draw(lin_buffer *out, const char *title, const point *points, 
 // Rejects values that no run writes, which would give unbounded axes.
 static int drawable(const point *p)
 {
-    const double values[] = {p->loss, p->dev_loss, p->dev_per, p->lr};
-    for (int i = 0; i < 4; i++)
-        if (!(fabs(values[i]) <= 1e9)) return 0;
+    for (int i = 0; i < COLUMNS; i++)
+        if (!(fabs(p->values[i]) <= 1e9)) return 0;
     return p->epoch >= 0 && p->epoch <= 1e9;
 }
 
@@ -145,7 +132,8 @@ char *lin_curves_svg(const char *log, const char *title)
     lin_status status = LIN_OK;
     for (const char *line = strchr(log, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
         point p;
-        if (sscanf(line + 1, "%lf %*f %lf %lf %lf %lf", &p.epoch, &p.loss, &p.dev_loss, &p.dev_per, &p.lr) != 5) continue;
+        if (sscanf(line + 1, "%lf %*f %lf %lf %lf %lf", &p.epoch, &p.values[LOSS], &p.values[DEV_LOSS], &p.values[DEV_PER],
+                   &p.values[LR]) != 5) continue;
         if (!drawable(&p) || (n && p.epoch <= points[n - 1].epoch)) continue;
         status = lin_grow(&points, &capacity, n + 1, sizeof *points, "the training curves", NULL);
         if (status != LIN_OK) break;

@@ -9,17 +9,18 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/file.h"
-#include "base/map.h"
 #include "base/memory.h"
+#include "base/textfile.h"
 #include "base/utf8.h"
 #include "model/model_file.h"
 #include "train/train_internal.h"
 
-static lin_status path_in(const lin_train_options *o, const char *name, char *path, size_t size, lin_error *err)
+lin_status lin_train_path(const lin_train_options *o, const char *name, char path[4096], lin_error *err)
 {
-    const int n = snprintf(path, size, "%s/%s", o->folder, name);
-    return n < 0 || (size_t)n >= size ? lin_fail(err, LIN_INVALID, "the path of the run's folder is too long") : LIN_OK;
+    const int n = snprintf(path, 4096, "%s/%s", o->folder, name);
+    return n < 0 || n >= 4096 ? lin_fail(err, LIN_INVALID, "the path of the run's folder is too long") : LIN_OK;
 }
 
 static const char remedy[] = "use an older copy of it, or start a new run from best.safetensors (--init) in another folder";
@@ -39,7 +40,7 @@ lin_status lin_train_lock(const char *folder, int *lock, lin_error *err)
     char path[4096], text[128], host[80] = "";
     *lock = -1;
     const lin_train_options named = {.folder = folder};
-    lin_status status = path_in(&named, "lock", path, sizeof path, err);
+    lin_status status = lin_train_path(&named, "lock", path, err);
     if (status != LIN_OK) return status;
     const int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0) return lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(errno));
@@ -116,7 +117,7 @@ lin_status lin_train_save(const lin_train_options *o, const lin_model *model, co
                           const lin_train_counters *c, lin_error *err)
 {
     char path[4096], counters[512];
-    lin_status status = path_in(o, "checkpoint.safetensors", path, sizeof path, err);
+    lin_status status = lin_train_path(o, "checkpoint.safetensors", path, err);
     if (status != LIN_OK) return status;
     format_counters(c, counters, sizeof counters);
     lin_tensor tensors[] = {
@@ -131,7 +132,7 @@ lin_status lin_train_save(const lin_train_options *o, const lin_model *model, co
 lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_optimizer *opt, lin_train_counters *c, lin_error *err)
 {
     char path[4096];
-    lin_status status = path_in(o, "checkpoint.safetensors", path, sizeof path, err);
+    lin_status status = lin_train_path(o, "checkpoint.safetensors", path, err);
     if (status != LIN_OK) return status;
     lin_model *saved;
     lin_extras extras;
@@ -181,77 +182,46 @@ static const char log_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per_perce
 // Up to linnet 0.2 the PER was a part of 1, under another name.
 static const char old_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\t";
 
-// Appends a line; of an old log its PER, the fifth field, becomes per cent. `to` has room for EXTRA more bytes than the line.
-enum { EXTRA = 16 };
-static size_t copy_line(char *to, const char *line, size_t length, int old)
+// Appends the lines of log.tsv for epochs up to `epoch`; in those of an old log the PER, the fifth field, becomes per cent.
+static lin_status keep_lines(const char *path, int epoch, lin_buffer *out, lin_error *err)
 {
-    size_t at = 0, end;
-    for (int field = 0; field < 4 && at < length; at++) field += line[at] == '\t';
-    for (end = at; end < length && line[end] != '\t' && line[end] != '\n'; end++) continue;
-    char value[32] = "";
-    if (end - at < sizeof value) memcpy(value, line + at, end - at);
-    const double per = strtod(value, NULL);
-    if (!old || !(per > 0 && per < 1e6)) return memcpy(to, line, length), length;
-    memcpy(to, line, at);
-    const size_t n = at + (size_t)sprintf(to + at, "%.4f", 100 * per);
-    memcpy(to + n, line + end, length - end);
-    return n + length - end;
-}
-
-// The lines of log.tsv for epochs before `epoch`, with the header; *text is released with lin_free.
-static lin_status kept_lines(const char *path, int epoch, size_t room, char **text, lin_error *err)
-{
-    lin_file_map map = {0};
-    FILE *exists = epoch >= 0 ? fopen(path, "r") : NULL;
-    if (exists) {
-        fclose(exists);
-        lin_status status = lin_file_map_open(path, &map, err);
-        if (status != LIN_OK) return status;
+    char *text;
+    size_t n;
+    if (epoch < 0 || access(path, F_OK) != 0) return LIN_OK;
+    const lin_status status = lin_text_read(path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    const int old = strncmp(text, old_head, sizeof old_head - 1) == 0;
+    for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) { // the last line may be incomplete
+        if (*line < '0' || *line > '9' || strtol(line, NULL, 10) > epoch) continue;  // the header, or a later epoch
+        const char *per = line;
+        for (int tabs = 0; tabs < 4 && per < end; per++) tabs += *per == '\t';
+        const double value = old && *per >= '0' && *per <= '9' ? strtod(per, NULL) : -1;
+        const char *rest = value > 0 && value < 1e6 ? per + strcspn(per, "\t\n") : per;
+        lin_buffer_bytes(out, line, (size_t)(per - line));
+        if (rest > per) lin_buffer_format(out, "%.4f", 100 * value);
+        lin_buffer_bytes(out, rest, (size_t)(end + 1 - rest));
     }
-    const int old = map.size > sizeof old_head && memcmp(map.bytes, old_head, sizeof old_head - 1) == 0;
-    size_t lines = 0;
-    for (size_t i = 0; old && i < map.size; i++) lines += ((const char *)map.bytes)[i] == '\n';
-    char *kept = lin_alloc(map.size + lines * EXTRA + sizeof log_head + room, 1);
-    if (!kept) {
-        if (exists) lin_file_map_close(&map);
-        return lin_no_memory(err, "the training log", map.size);
-    }
-    size_t n = sizeof log_head - 1;
-    memcpy(kept, log_head, n);
-    const char *line = (const char *)map.bytes;
-    for (size_t left = map.size; left > 0;) {
-        const char *end = memchr(line, '\n', left);
-        const size_t length = end ? (size_t)(end - line) + 1 : left;
-        char number[16] = {0};
-        memcpy(number, line, length < 15 ? length : 15);
-        const long e = strtol(number, NULL, 10);
-        if (end && *number >= '0' && *number <= '9' && e <= epoch) n += copy_line(kept + n, line, length, old); // not the header
-        line += length;
-        left -= length;
-    }
-    kept[n] = 0;
-    if (exists) lin_file_map_close(&map);
-    *text = kept;
+    lin_free(text);
     return LIN_OK;
 }
 
 lin_status lin_train_log(const lin_train_options *o, const lin_train_progress *p, lin_error *err)
 {
-    char path[4096], *text = NULL;
-    enum { ROOM = 512 };
-    lin_status status = path_in(o, "log.tsv", path, sizeof path, err);
-    if (status == LIN_OK) status = kept_lines(path, p->epoch, ROOM, &text, err);
-    if (status != LIN_OK) return status;
-    const size_t n = strlen(text);
-    snprintf(text + n, ROOM, "%d\t%lld\t%.6f\t%.6f\t%.4f\t%.4g\t%.4g\t%.0f\t%.1f\n", p->epoch + 1, p->step, p->loss, p->dev_loss,
-             p->dev_per < 0 ? -1 : 100 * p->dev_per, p->lr, p->gradient_norm, p->frames_per_s, p->seconds);
-    status = lin_file_write_all(path, text, strlen(text), err);
-    if (status == LIN_OK) status = path_in(o, "curves.svg", path, sizeof path, err);
+    char path[4096];
+    lin_buffer out = {0};
+    lin_status status = lin_train_path(o, "log.tsv", path, err);
+    lin_buffer_text(&out, log_head);
+    if (status == LIN_OK) status = keep_lines(path, p->epoch, &out, err);
+    lin_buffer_format(&out, "%d\t%lld\t%.6f\t%.6f\t%.4f\t%.4g\t%.4g\t%.0f\t%.1f\n", p->epoch + 1, p->step, p->loss, p->dev_loss,
+                      p->dev_per < 0 ? -1 : 100 * p->dev_per, p->lr, p->gradient_norm, p->frames_per_s, p->seconds);
+    if (status == LIN_OK) status = lin_buffer_status(&out, err);
+    if (status == LIN_OK) status = lin_file_write_all(path, out.data, out.n, err);
+    if (status == LIN_OK) status = lin_train_path(o, "curves.svg", path, err);
     if (status == LIN_OK) {
-        char *svg = lin_curves_svg(text, o->folder);
+        char *svg = lin_curves_svg(out.data, o->folder);
         status = svg ? lin_file_write_all(path, svg, strlen(svg), err) : lin_no_memory(err, "the training curves", 1);
         lin_free(svg);
     }
-    lin_free(text);
+    lin_buffer_free(&out);
     return status;
 }

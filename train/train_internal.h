@@ -1,5 +1,14 @@
-/* train_internal.h - shared by train.c (the run), train_batch.c (data, batches, one step), train_acoustics.c (augmentation of a
- * batch), train_parallel.c (several processes), train_files.c (the folder of a run) and train_curves.c (its plot). */
+/*
+ * train_internal.h - the parts of a training run. Each gets what it needs, and knows nothing of those below it in this table:
+ *
+ *   lin_train_data      train_data.c      the utterances, their order in an epoch, what is drawn for each of them
+ *   lin_train_parallel  train_parallel.c  the other processes of the run, and the sum of the gradients
+ *   lin_train_device    train_step.c      the network and its buffers in the backend's memory
+ *   lin_train_run       train.c           all of these, with the model, the optimiser and the counters: epochs of steps
+ *
+ * A step (train_step.c) runs through all of them. train_files.c writes and reads the folder of a run, train_curves.c draws its
+ * plot.
+ */
 #ifndef LIN_TRAIN_TRAIN_INTERNAL_H
 #define LIN_TRAIN_TRAIN_INTERNAL_H
 
@@ -43,11 +52,40 @@ typedef struct lin_train_list {
     lin_train_item *items;
     int *frames; // the same lengths again, for the plan
     int n;
+    const lin_dataset *const *sets;
+    int n_sets;
     void **blocks; // the backend's copies: bytes of each set
-    int n_blocks;
     float *steps, *norms; // of all items; of all speakers, or one for all: mean and istd [2, D] each
-    float *powers;        // of all items: the sum over the bins, mean over the frames; NULL if there is no hook that needs it
+    float *powers;        // of all items: the sum over the bins, mean over the frames; NULL if no acoustics need it
 } lin_train_list;
+
+typedef struct lin_train_data {
+    const lin_train_options *options;
+    const lin_model *model;
+    lin_train_list train, dev;
+    lin_acoustics_table *acoustics; // NULL: utterances are heard as they were recorded
+    int epoch;                      // of the last plan; what is drawn depends on it
+    uint64_t lengths, content, dev_content; // of the sets as they are; those in the counters are of the checkpoint
+} lin_train_data;
+
+/* Gradients that are complete, and summed over the processes, at once: those of some layers. */
+typedef struct lin_train_bucket {
+    size_t from, to; // elements
+    int layer;       // the lowest; -1: the input, complete at the end of the backward pass
+    lin_comm_sum sum;
+} lin_train_bucket;
+
+/* The other processes of the run; comm is NULL, and nothing else is set, if there are none. */
+typedef struct lin_train_parallel {
+    lin_comm *comm;
+    const lin_ops *ops;
+    float *gradients;          // in the backend's memory, from the first step on
+    lin_link *link;            // between GPUs; NULL on CPUs
+    lin_train_bucket *buckets; // in the order in which the backward pass completes them
+    int n_buckets, n_started;
+    lin_status status; // of the step: not LIN_OK if the others are lost
+    lin_error err;
+} lin_train_parallel;
 
 /* The data of a batch, in one block that is filled on the host and uploaded. */
 typedef struct lin_train_block {
@@ -58,7 +96,7 @@ typedef struct lin_train_block {
     lin_acoustics *acoustics; // and the bins of each
     float *bins;
     uint64_t *key; // and the number of rows before the own part of the batch
-    int *all_offsets, *all_label_offsets; // of all parts of a step, max_items utterances each, if there are several
+    int *all_offsets, *all_label_offsets; // of all parts of a step, most.items utterances each, if there are several
     double *scale; // of the loss, and of each loss of an inner layer
     lin_adam_step *adam; // of the weights, and of their average
 } lin_train_block;
@@ -70,130 +108,126 @@ typedef struct lin_train_shape {
     int longest, longest_joined; // rows of an utterance, and of a sequence
 } lin_train_shape;
 
+/* Those of the largest batch, and the multiples to which they are rounded. */
+typedef struct lin_train_sizes {
+    int items, frames, rows, longest_rows, labels, labels_of_one;
+    int item_quantum, row_quantum, longest_quantum;
+} lin_train_sizes;
+
 enum { LIN_TRAIN_BLOCKS = 4 };
 
-/* Gradients that are complete, and summed over the processes, at once: those of some layers. */
-typedef struct lin_train_bucket {
-    size_t from, to; // elements
-    int layer;       // the lowest; -1: the input, complete at the end of the backward pass
-    lin_comm_sum sum;
-} lin_train_bucket;
-
-/* The other processes of the run; all 0 if there are none. */
-typedef struct lin_train_parallel {
-    lin_comm *comm;
-    lin_link *link;            // between GPUs; NULL on CPUs
-    lin_train_bucket *buckets; // in the order in which the backward pass completes them
-    int n_buckets, n_started;
-    lin_status status; // of the step: not LIN_OK if the others are lost
-    lin_error err;
-} lin_train_parallel;
-
-typedef struct lin_trainer {
-    const lin_train_options *options;
-    const lin_train_hooks *hooks;
-    lin_model *model;
+typedef struct lin_train_device {
     const lin_ops *ops;
     lin_exec *exec;
-    lin_pool *pool;
+    lin_pool *pool; // of the host
     lin_weights *weights, *averaged; // averaged: those of the optimiser's average, packed to measure; NULL if there is none
     lin_activations *activations;
-    lin_optimizer *optimizer;
-    lin_train_list train, dev;
-    const lin_dataset *const *sets; // the training sets
-    int n_sets;
-    lin_train_counters counters;
-    uint64_t data, content, dev_content; // of the sets as they are; those in the counters are of the checkpoint
+    lin_graphs graphs;
+    lin_train_sizes most;
+    int parts; // of a step: one for each of its batches on each process; 0: a step is one batch of one process
     // in the backend's memory
     float *values, *gradients, *features, *zeros, *ones, *logp, *dlogits;
     double *losses, *inner_losses; // inner_losses: only because ctc writes them
     lin_tally *tally;
-    lin_train_block device;
-    void *device_bytes;
-    // on the host: blocks that are filled while earlier ones are in use, and the results of evaluation
+    lin_train_block block;
+    void *device_bytes; // of the block
+    // on the host: blocks that are filled while earlier ones are in use, and the results of measuring
     void *host_bytes[LIN_TRAIN_BLOCKS];
     size_t block_bytes;
     int n_blocks;
-    unsigned filled;     // blocks so far
-    long long step_from; // the first batch of the last step
+    unsigned filled; // blocks so far
     float *host_logp;
     double *host_losses;
-    int *wrong;
-    // the largest batch
-    int max_frames, max_rows, longest_rows, max_items, max_labels, most_labels, row_quantum, item_quantum, longest_quantum;
-    lin_graphs graphs;
+} lin_train_device;
+
+typedef struct lin_train_run {
+    const lin_train_options *options;
+    const lin_train_hooks *hooks;
+    lin_model *model;
+    lin_optimizer *optimizer;
+    lin_train_counters counters;
+    long long step_from; // the first batch of the last step
+    lin_train_data data;
     lin_train_parallel parallel;
-} lin_trainer;
+    lin_train_device device;
+} lin_train_run;
 
-/* ---- train_batch.c --------------------------------------------------------------------------------------------------------- */
+/* Batches of a step. Part r * batches + k of the step is that of process r in batch k. */
+static inline int lin_train_step_batches(const lin_train_options *o) { return o->accumulate > 1 ? o->accumulate : 1; }
 
-/* All usable utterances of the sets; in training, those without a CTC path are reported and left out. */
-lin_status lin_train_collect(lin_trainer *t, const lin_dataset *const *sets, int n_sets, int for_training, lin_train_list *list,
-                             lin_error *err);
-/* Copies their bytes and normalisation to the backend's memory: once, before the first batch. */
-lin_status lin_train_place(lin_trainer *t, const lin_dataset *const *sets, int n_sets, lin_train_list *list, lin_error *err);
-void lin_train_list_free(lin_trainer *t, lin_train_list *list);
+/* ---- train_data.c ---------------------------------------------------------------------------------------------------------- */
 
-/* Buffers for the largest batch of any epoch. */
-lin_status lin_train_make_buffers(lin_trainer *t, lin_error *err);
-void lin_train_free_buffers(lin_trainer *t);
+/* Finds all usable utterances of the lists' sets; in training, those without a CTC path are reported and left out. options, model
+ * and the sets are set before. */
+lin_status lin_train_data_open(lin_train_data *data, const lin_train_hooks *hooks, lin_error *err);
+/* Copies their bytes and normalisation, which the model has by now, to the backend's memory. */
+lin_status lin_train_data_place(lin_train_data *data, const lin_ops *ops, lin_exec *exec, lin_pool *pool, lin_error *err);
+void lin_train_data_free(lin_train_data *data, const lin_ops *ops, lin_exec *exec);
 
-/* Batches of a step, and the parts of which it consists: part r * batches + k is that of process r in batch k. */
-static inline int lin_train_step_batches(const lin_trainer *t) { return t->options->accumulate > 1 ? t->options->accumulate : 1; }
-/* Starts one step on batches from .. to-1 of the plan, of each of which this process computes its part; does not wait for it. Not
- * taken if t->parallel.status says so. */
-void lin_train_step(lin_trainer *t, const lin_batches *plan, int from, int to, double lr);
-/* Losses of utterances of the development list, and errors if there is a hook for them: t->host_losses, t->wrong [n]. With the
- * averaged weights, if there are any, as they were packed last. */
-lin_status lin_train_measure(lin_trainer *t, const int *picked, int n, lin_error *err);
+/* The batches of an epoch of the training list; epoch -1: of the development list, each of one process. */
+lin_status lin_train_plan(lin_train_data *data, int epoch, int ranks, lin_batches *plan, lin_error *err);
 
-/* Whether an utterance of the training list continues the sequence of the one before it in its batch; the first of a part never
- * does. */
-int lin_train_continues(const lin_trainer *t, int item);
-
-/* ---- train_acoustics.c ----------------------------------------------------------------------------------------------------- */
-
-/* The power of each utterance of the training list, if there is a hook for acoustics; steps [n, 2, D], on the host. */
-lin_status lin_train_find_powers(lin_trainer *t, lin_train_list *list, const float *steps, lin_error *err);
-/* Labels of an utterance of the training list in this epoch: none if it is replaced by noise. */
-int lin_train_labels(const lin_trainer *t, int item);
-/* Draws the acoustics of the b-th utterance of a batch, which is that item of the training list. */
-void lin_train_draw_acoustics(lin_trainer *t, lin_train_block *host, int b, int item);
-
-/* ---- train_parallel.c ------------------------------------------------------------------------------------------------------ */
-
-static inline int lin_train_ranks(const lin_trainer *t) { return t->parallel.comm ? t->parallel.comm->size : 1; }
-static inline int lin_train_rank(const lin_trainer *t) { return t->parallel.comm ? t->parallel.comm->rank : 0; }
-
-/* The part of a batch that a process computes, by frames: utterances picked[from .. to-1]. A part may be empty. */
+/* The part of a batch of the training list that a process computes, by frames: utterances picked[from .. to-1]. May be empty. */
 typedef struct lin_train_part {
     int from, to;
 } lin_train_part;
-lin_train_part lin_train_cut(const lin_trainer *t, const lin_train_list *list, const int *picked, int n, int rank);
+lin_train_part lin_train_cut(const lin_train_data *data, const int *picked, int n, int rank, int ranks);
 
-lin_status lin_parallel_create(lin_trainer *t, lin_error *err);
+/* Of an utterance of the training list, in this epoch: whether it continues the sequence of the one before it in its batch (the
+ * first of a part never does); the number of its labels, none if it is replaced by noise. */
+int lin_train_continues(const lin_train_data *data, int item);
+int lin_train_labels(const lin_train_data *data, int item);
+/* Draws its masks, whose number is returned; and its acoustics but for the pointer to their bins, 0: as it was recorded. */
+int lin_train_draw_masks(const lin_train_data *data, int item, lin_mask *masks);
+int lin_train_draw_acoustics(const lin_train_data *data, int item, lin_acoustics *acoustics, float *bins);
+
+/* ---- train_parallel.c ------------------------------------------------------------------------------------------------------ */
+
+static inline int lin_train_ranks(const lin_train_parallel *p) { return p->comm ? p->comm->size : 1; }
+static inline int lin_train_rank(const lin_train_parallel *p) { return p->comm ? p->comm->rank : 0; }
+
+lin_status lin_parallel_create(lin_train_parallel *parallel, const lin_train_options *options, const lin_model *model,
+                               lin_error *err);
 /* Connects the GPUs, after all processes have been found to train the same. */
-lin_status lin_parallel_link(lin_trainer *t, lin_error *err);
+lin_status lin_parallel_link(lin_train_parallel *parallel, lin_exec *exec, lin_error *err);
 /* Waits until the GPU has done its steps, or the other processes are lost. */
-lin_status lin_parallel_settle(lin_trainer *t, lin_error *err);
-void lin_parallel_destroy(lin_trainer *t);
+lin_status lin_parallel_settle(lin_train_parallel *parallel, lin_error *err);
+void lin_parallel_destroy(lin_train_parallel *parallel);
 /* Refuses processes that differ in what must be equal, and gives all of them rank 0's model, moments and counters. */
-lin_status lin_parallel_check(lin_trainer *t, lin_error *err);
-lin_status lin_parallel_share(lin_trainer *t, lin_error *err);
-/* LIN_NUMERIC if the processes' weights, on the host, are not the same bits. */
-lin_status lin_parallel_compare(lin_trainer *t, lin_error *err);
-/* Within a step: begin, then `layer` (a lin_batch.layer_done; context: t) during the backward pass, then end, which fills the
- * losses of all parts and returns whether the gradients are those of the whole batch. The reason why not is in t->parallel. */
-void lin_parallel_begin(lin_trainer *t);
+lin_status lin_parallel_check(lin_train_parallel *parallel, const lin_train_data *data, lin_error *err);
+lin_status lin_parallel_share(lin_train_parallel *parallel, const lin_train_options *options, lin_model *model,
+                              lin_optimizer *optimizer, lin_train_counters *counters, lin_error *err);
+/* After an epoch: LIN_NUMERIC if the processes' weights, on the host, are not the same bits. */
+lin_status lin_parallel_compare(lin_train_parallel *parallel, const lin_model *model, long long epoch, lin_error *err);
+/* Within a step: `layer` (a lin_batch.layer_done; context: parallel) during the backward pass, then end, which fills the losses
+ * of all parts, `own` bytes of each process, and returns whether the gradients are those of the whole batch; status says why
+ * not. */
 void lin_parallel_layer(void *context, int layer);
-int lin_parallel_end(lin_trainer *t);
+int lin_parallel_end(lin_train_parallel *parallel, double *losses, size_t own);
+
+/* ---- train_step.c ---------------------------------------------------------------------------------------------------------- */
+
+/* Buffers for the largest batch of any epoch, the weights and the average. ops, exec and pool are set before. */
+lin_status lin_train_device_create(lin_train_device *device, const lin_train_data *data, int ranks, lin_model *model,
+                                   const lin_optimizer *optimizer, lin_error *err);
+void lin_train_device_free(lin_train_device *device, const lin_train_data *data);
+
+/* Starts one step on batches from .. to-1 of the plan, of each of which this process computes its part; does not wait for it. Not
+ * taken if run->parallel.status says so. */
+void lin_train_step(lin_train_run *run, const lin_batches *plan, int from, int to, double lr);
+
+/* Measures the development set, if there is one, for the progress: dev_loss and dev_per, the same on all processes. With the
+ * averaged weights, if there are any. */
+lin_status lin_train_evaluate(lin_train_run *run, lin_train_progress *progress, lin_error *err);
 
 /* ---- train_files.c --------------------------------------------------------------------------------------------------------- */
 
+/* The path of a file of the run's folder. LIN_INVALID if it is too long. */
+lin_status lin_train_path(const lin_train_options *options, const char *name, char path[4096], lin_error *err);
+
 lin_status lin_train_save(const lin_train_options *options, const lin_model *model, const lin_optimizer *optimizer,
                           const lin_train_counters *counters, lin_error *err);
-/* Reads the counters from a checkpoint's text; returns 0 if no run can have written them. Declared for the
- * fuzz target. */
+/* Reads the counters from a checkpoint's text; returns 0 if no run can have written them. Declared for the fuzz target. */
 int lin_train_parse_counters(const char *text, lin_train_counters *counters);
 /* Loads a model and an optimiser of the same shape; an average that the checkpoint lacks begins with its weights. LIN_FORMAT if a
  * moment is not a number or the counters are not those of a run; LIN_MISMATCH if the checkpoint is of another run. */

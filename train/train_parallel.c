@@ -1,5 +1,5 @@
-// train_parallel.c - a training run on several processes: who computes which part of a batch, the sum of the gradients during the
-// backward pass, and the checks that all processes train the same model. See train.h.
+// train_parallel.c - a training run on several processes: the sum of the gradients during the backward pass, and the checks that
+// all processes train the same model. See train.h.
 
 #include <stdio.h>
 #include <string.h>
@@ -10,98 +10,74 @@
 
 enum { BUCKET = 65536 }; // the fewest elements of a bucket but the last: 256 KB, more than the latency of a network costs
 
-/* ---- parts ----------------------------------------------------------------------------------------------------------------- */
-
-// An utterance belongs to the part in which its middle lies when the batch's frames are cut into equal parts, and one that
-// continues a sequence to that of the sequence.
-lin_train_part lin_train_cut(const lin_trainer *t, const lin_train_list *list, const int *picked, int n, int rank)
-{
-    const int ranks = lin_train_ranks(t);
-    int64_t total = 0, before = 0;
-    lin_train_part part = {0, 0};
-    int owner = 0;
-    for (int i = 0; i < n; i++) total += list->frames[picked[i]];
-    for (int i = 0; i < n; i++) {
-        const int64_t middle = 2 * before + list->frames[picked[i]];
-        if (i == 0 || !lin_train_continues(t, picked[i])) owner = (int)(middle * ranks / (2 * total));
-        part.from += owner < rank;
-        part.to += owner <= rank;
-        before += list->frames[picked[i]];
-    }
-    return part;
-}
-
 /* ---- buckets --------------------------------------------------------------------------------------------------------------- */
 
 // Where the gradients of a layer begin; those of the layers above follow them.
-static size_t begin_of(const lin_trainer *t, int layer)
+static size_t begin_of(const lin_model *m, int layer)
 {
-    const lin_param_layer *p = &t->model->params.layers[layer];
+    const lin_param_layer *p = &m->params.layers[layer];
     const int first = p->gates[0] >= 0 ? p->gates[0] : p->conv[0] >= 0 ? p->conv[0] : p->qkv[0];
-    return t->model->params.table[first].offset;
+    return m->params.table[first].offset;
 }
 
 // The layer with which the first bucket is complete, which has the last norm and the output: these get gradients from inner
 // losses and conditions too.
-static int complete(const lin_trainer *t, int layer)
+static int complete(const lin_train_options *o, const lin_config *c, int layer)
 {
-    const int every = t->model->config.condition_every;
+    const int every = c->condition_every;
     if (every && every < layer) layer = every;
-    for (int i = 0; i < t->options->n_inner; i++)
-        if (t->options->inner_layers[i] < layer) layer = t->options->inner_layers[i];
+    for (int i = 0; i < o->n_inner; i++)
+        if (o->inner_layers[i] < layer) layer = o->inner_layers[i];
     return layer;
 }
 
-lin_status lin_parallel_create(lin_trainer *t, lin_error *err)
+lin_status lin_parallel_create(lin_train_parallel *p, const lin_train_options *o, const lin_model *m, lin_error *err)
 {
-    lin_train_parallel *p = &t->parallel;
-    const int layers = t->model->config.layers;
-    p->comm = t->options->comm;
+    const int layers = m->config.layers;
     if (!p->comm) return LIN_OK;
     p->buckets = lin_calloc((size_t)layers + 1, sizeof *p->buckets);
     if (!p->buckets) return lin_no_memory(err, "the sums of gradients", ((size_t)layers + 1) * sizeof *p->buckets);
-    size_t end = t->model->params.n_elements;
+    size_t end = m->params.n_elements;
     for (int l = layers - 1; l >= 0; l--) {
-        const size_t begin = begin_of(t, l);
+        const size_t begin = begin_of(m, l);
         if (end - begin < BUCKET) continue;
-        p->buckets[p->n_buckets++] = (lin_train_bucket){.from = begin, .to = end, .layer = p->n_buckets ? l : complete(t, l)};
+        p->buckets[p->n_buckets++] =
+            (lin_train_bucket){.from = begin, .to = end, .layer = p->n_buckets ? l : complete(o, &m->config, l)};
         end = begin;
     }
     if (end > 0) p->buckets[p->n_buckets++] = (lin_train_bucket){.to = end, .layer = -1};
     return LIN_OK;
 }
 
-lin_status lin_parallel_link(lin_trainer *t, lin_error *err)
+lin_status lin_parallel_link(lin_train_parallel *p, lin_exec *exec, lin_error *err)
 {
-    lin_train_parallel *p = &t->parallel;
     lin_link_name name;
     size_t most = 0;
-    if (!p->comm || t->ops->on_host) return LIN_OK;
+    if (!p->comm || p->ops->on_host) return LIN_OK;
     for (int i = 0; i < p->n_buckets; i++)
         if (p->buckets[i].to - p->buckets[i].from > most) most = p->buckets[i].to - p->buckets[i].from;
     // each makes a name, so that one that cannot says so before the others wait for it
-    lin_status status = lin_comm_agree(p->comm, t->ops->link_name(t->exec, &name, err), err);
+    lin_status status = lin_comm_agree(p->comm, p->ops->link_name(exec, &name, err), err);
     if (status == LIN_OK) status = lin_comm_broadcast(p->comm, &name, sizeof name, err);
     if (status != LIN_OK) return status;
-    status = t->ops->link_create(t->exec, &name, p->comm->rank, p->comm->size, most, &p->link, err);
+    status = p->ops->link_create(exec, &name, p->comm->rank, p->comm->size, most, &p->link, err);
     return lin_comm_agree(p->comm, status, err);
 }
 
 static int is_idle(void *context)
 {
-    const lin_trainer *t = context;
-    return t->ops->link_idle(t->parallel.link);
+    const lin_train_parallel *p = context;
+    return p->ops->link_idle(p->link);
 }
 
-lin_status lin_parallel_settle(lin_trainer *t, lin_error *err)
+lin_status lin_parallel_settle(lin_train_parallel *p, lin_error *err)
 {
-    return t->parallel.link ? lin_comm_wait_until(t->parallel.comm, is_idle, t, err) : LIN_OK;
+    return p->link ? lin_comm_wait_until(p->comm, is_idle, p, err) : LIN_OK;
 }
 
-void lin_parallel_destroy(lin_trainer *t)
+void lin_parallel_destroy(lin_train_parallel *p)
 {
-    lin_train_parallel *p = &t->parallel;
-    if (p->link) t->ops->link_destroy(p->link, p->comm->lost);
+    if (p->link) p->ops->link_destroy(p->link, p->comm->lost);
     for (int i = 0; i < p->n_buckets; i++) lin_comm_sum_free(&p->buckets[i].sum);
     lin_free(p->buckets);
     *p = (lin_train_parallel){0};
@@ -109,38 +85,29 @@ void lin_parallel_destroy(lin_trainer *t)
 
 /* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
-void lin_parallel_begin(lin_trainer *t)
-{
-    t->parallel.n_started = 0;
-    t->parallel.status = LIN_OK;
-}
-
 // Starts the sums of the buckets that are complete down to this layer, and moves those that run.
 void lin_parallel_layer(void *context, int layer)
 {
-    lin_trainer *t = context;
-    lin_train_parallel *p = &t->parallel;
+    lin_train_parallel *p = context;
     while (p->status == LIN_OK && p->n_started < p->n_buckets && p->buckets[p->n_started].layer >= layer) {
         lin_train_bucket *b = &p->buckets[p->n_started];
-        if (p->link) t->ops->link_sum(p->link, t->gradients + b->from, b->to - b->from);
-        else p->status = lin_comm_start_sum(p->comm, &b->sum, p->n_started, t->gradients + b->from, b->to - b->from, &p->err);
+        if (p->link) p->ops->link_sum(p->link, p->gradients + b->from, b->to - b->from);
+        else p->status = lin_comm_start_sum(p->comm, &b->sum, p->n_started, p->gradients + b->from, b->to - b->from, &p->err);
         if (p->status == LIN_OK) p->n_started++;
     }
     for (int i = 0; i < p->n_started && p->status == LIN_OK && !p->link; i++)
         p->status = lin_comm_advance(p->comm, &p->buckets[i].sum, NULL, &p->err);
 }
 
-int lin_parallel_end(lin_trainer *t)
+int lin_parallel_end(lin_train_parallel *p, double *losses, size_t own)
 {
-    lin_train_parallel *p = &t->parallel;
-    const size_t own = (size_t)(lin_train_step_batches(t) * t->max_items) * sizeof *t->losses;
-    lin_parallel_layer(t, -1);
+    lin_parallel_layer(p, -1);
     if (p->link) {
-        t->ops->link_gather(p->link, t->losses, own);
-        t->ops->link_wait(p->link);
+        p->ops->link_gather(p->link, losses, own);
+        p->ops->link_wait(p->link);
         return 1;
     }
-    if (p->status == LIN_OK) p->status = lin_comm_gather(p->comm, t->losses, own, &p->err);
+    if (p->status == LIN_OK) p->status = lin_comm_gather(p->comm, losses, own, &p->err);
     for (int i = 0; i < p->n_started && p->status == LIN_OK; i++)
         p->status = lin_comm_finish(p->comm, &p->buckets[i].sum, &p->err);
     return p->status == LIN_OK;
@@ -164,7 +131,8 @@ static uint64_t hash_options(const lin_train_options *o)
         o->join_part, (double)o->schedule, o->patience,   o->min_lr,  o->new_data,     (double)o->seed,   o->speaker_norm,
         o->resume,    (double)p->kind,     p->beta1,      p->beta2,   p->eps,          p->weight_decay,   p->decay_vectors,
         p->clip_norm, (double)p->clip,     p->average,    o->n_inner, o->inner_weight, o->label_smoothing};
-    return lin_hash(o->inner_layers, (size_t)o->n_inner * sizeof *o->inner_layers, lin_hash(values, sizeof values, 0));
+    const uint64_t hash = lin_hash(&o->augment, sizeof o->augment, lin_hash(values, sizeof values, 0));
+    return lin_hash(o->inner_layers, (size_t)o->n_inner * sizeof *o->inner_layers, hash);
 }
 
 static uint64_t hash_network(const lin_model *m)
@@ -179,31 +147,31 @@ static uint64_t hash_network(const lin_model *m)
     return lin_hash(m->phones, strlen(m->phones), hash);
 }
 
-static void describe_arithmetic(const lin_trainer *t, char *text, size_t size)
+static void describe_arithmetic(const lin_ops *ops, char *text, size_t size)
 {
     static const char *const precisions[] = {"fp32", "tf32", "bf16"};
     lin_device device;
-    if (t->ops->on_host)
-        snprintf(text, size, "a CPU with %s in %s", lin_cpu_isa(), t->ops->precision == LIN_PRECISION_BF16 ? "bf16" : "fp32");
-    else if (lin_device_get(t->ops->device, &device))
+    if (ops->on_host)
+        snprintf(text, size, "a CPU with %s in %s", lin_cpu_isa(), ops->precision == LIN_PRECISION_BF16 ? "bf16" : "fp32");
+    else if (lin_device_get(ops->device, &device))
         snprintf(text, size, "a GPU of compute capability %d.%d with %d multiprocessors in %s", device.major, device.minor,
-                 device.multiprocessors, precisions[t->ops->precision]);
-    else snprintf(text, size, "%s", t->ops->name);
+                 device.multiprocessors, precisions[ops->precision]);
+    else snprintf(text, size, "%s", ops->name);
 }
 
-lin_status lin_parallel_check(lin_trainer *t, lin_error *err)
+lin_status lin_parallel_check(lin_train_parallel *p, const lin_train_data *data, lin_error *err)
 {
     static const char *const what[CHECKS] = {"trains another network", "has other training options", "has other training data",
                                              "has another development set"};
-    lin_comm *comm = t->parallel.comm;
+    lin_comm *comm = p->comm;
     if (!comm) return LIN_OK;
     lin_train_same *all = lin_calloc((size_t)comm->size, sizeof *all), *own = &all[comm->rank];
     if (!all) return lin_no_memory(err, "messages", (size_t)comm->size * sizeof *all);
-    own->hashes[0] = hash_network(t->model);
-    own->hashes[1] = hash_options(t->options);
-    own->hashes[2] = lin_mix64(t->data + lin_mix64(t->content));
-    own->hashes[3] = t->dev_content;
-    describe_arithmetic(t, own->arithmetic, sizeof own->arithmetic);
+    own->hashes[0] = hash_network(data->model);
+    own->hashes[1] = hash_options(data->options);
+    own->hashes[2] = lin_mix64(data->lengths + lin_mix64(data->content));
+    own->hashes[3] = data->dev_content;
+    describe_arithmetic(p->ops, own->arithmetic, sizeof own->arithmetic);
     lin_status status = lin_comm_gather(comm, all, sizeof *all, err);
     for (int r = 1; r < comm->size && status == LIN_OK; r++) {
         for (int i = 0; i < CHECKS && status == LIN_OK; i++)
@@ -214,52 +182,51 @@ lin_status lin_parallel_check(lin_trainer *t, lin_error *err)
                              r, comm->peers[r].host, what[i], comm->peers[0].host);
         all[r].arithmetic[sizeof all[r].arithmetic - 1] = all[0].arithmetic[sizeof all[0].arithmetic - 1] = 0;
         if (status == LIN_OK && strcmp(all[r].arithmetic, all[0].arithmetic) != 0)
-            status = lin_fail(
-                err, LIN_MISMATCH,
-                "process %d, on %s, computes on %s, and process 0, on %s, on %s, which give other bits; use machines of one "
-                "kind%s",
-                r, comm->peers[r].host, all[r].arithmetic, comm->peers[0].host, all[0].arithmetic,
-                t->ops->on_host ? ", or set LINNET_ISA=avx2 for all" : "");
+            status = lin_fail(err, LIN_MISMATCH,
+                              "process %d, on %s, computes on %s, and process 0, on %s, on %s, which give other bits; use "
+                              "machines of one kind%s",
+                              r, comm->peers[r].host, all[r].arithmetic, comm->peers[0].host, all[0].arithmetic,
+                              p->ops->on_host ? ", or set LINNET_ISA=avx2 for all" : "");
     }
     comm->agreed = status != LIN_OK && !comm->lost; // all have compared the same records
     lin_free(all);
     return status;
 }
 
-lin_status lin_parallel_share(lin_trainer *t, lin_error *err)
+lin_status lin_parallel_share(lin_train_parallel *p, const lin_train_options *options, lin_model *m, lin_optimizer *optimizer,
+                              lin_train_counters *counters, lin_error *err)
 {
-    lin_comm *comm = t->parallel.comm;
-    lin_model *m = t->model;
+    lin_comm *comm = p->comm;
     const size_t n = m->params.n_elements * sizeof(float), D = (size_t)m->config.mel_bins * sizeof(float);
     if (!comm) return LIN_OK;
     lin_status status = lin_comm_broadcast(comm, m->values, n, err);
     if (status == LIN_OK) status = lin_comm_broadcast(comm, m->mean, D, err);
     if (status == LIN_OK) status = lin_comm_broadcast(comm, m->istd, D, err);
-    if (status != LIN_OK || !t->options->resume) return status;
-    status = lin_comm_broadcast(comm, t->optimizer->m, n, err);
-    if (status == LIN_OK) status = lin_comm_broadcast(comm, t->optimizer->v, n, err);
-    if (status == LIN_OK && t->optimizer->average) status = lin_comm_broadcast(comm, t->optimizer->average, n, err);
-    if (status == LIN_OK) status = lin_comm_broadcast(comm, &t->counters, sizeof t->counters, err);
-    t->optimizer->step = t->counters.step;
-    m->speaker_norm = t->options->speaker_norm;
+    if (status != LIN_OK || !options->resume) return status;
+    status = lin_comm_broadcast(comm, optimizer->m, n, err);
+    if (status == LIN_OK) status = lin_comm_broadcast(comm, optimizer->v, n, err);
+    if (status == LIN_OK && optimizer->average) status = lin_comm_broadcast(comm, optimizer->average, n, err);
+    if (status == LIN_OK) status = lin_comm_broadcast(comm, counters, sizeof *counters, err);
+    optimizer->step = counters->step;
+    m->speaker_norm = options->speaker_norm;
     return status;
 }
 
-lin_status lin_parallel_compare(lin_trainer *t, lin_error *err)
+lin_status lin_parallel_compare(lin_train_parallel *p, const lin_model *model, long long epoch, lin_error *err)
 {
-    lin_comm *comm = t->parallel.comm;
+    lin_comm *comm = p->comm;
     if (!comm) return LIN_OK;
     uint64_t *all = lin_calloc((size_t)comm->size, sizeof *all);
     if (!all) return lin_no_memory(err, "messages", (size_t)comm->size * sizeof *all);
-    all[comm->rank] = lin_hash(t->model->values, t->model->params.n_elements * sizeof(float), 0);
+    all[comm->rank] = lin_hash(model->values, model->params.n_elements * sizeof(float), 0);
     lin_status status = lin_comm_gather(comm, all, sizeof *all, err);
     for (int r = 1; r < comm->size && status == LIN_OK; r++) {
         if (all[r] == all[0]) continue;
-        status =
-            lin_fail(err, LIN_NUMERIC,
-                     "after epoch %lld the weights of process %d, on %s, are not those of process 0: a processor or GPU computes "
-                     "wrongly, or the machines have other mathematical libraries; the last checkpoint is of the epoch before",
-                     t->counters.epoch + 1, r, comm->peers[r].host);
+        status = lin_fail(err, LIN_NUMERIC,
+                          "after epoch %lld the weights of process %d, on %s, are not those of process 0: a processor or GPU "
+                          "computes wrongly, or the machines have other mathematical libraries; the last checkpoint is of the "
+                          "epoch before",
+                          epoch + 1, r, comm->peers[r].host);
         comm->agreed = 1;
     }
     lin_free(all);

@@ -170,7 +170,7 @@ static void training_set_up(void)
 #endif
 }
 
-static const lin_acoustics_table *acoustics; // of the runs; NULL: none
+static int augmented; // the runs
 
 static float *trained(const char *name, const char *device, int stop_after, int resume, watch *w, lin_status want)
 {
@@ -183,9 +183,8 @@ static float *trained(const char *name, const char *device, int stop_after, int 
     o.precision = LIN_PRECISION_FP32;
     o.epochs = 3;
     o.resume = resume;
-    o.join_part = acoustics ? 0.6 : 0;
+    if (augmented) o.augment = some_acoustics(0.2), o.join_part = 0.6;
     w->stop_after = stop_after;
-    w->acoustics = acoustics;
     const lin_status status = train(&o, w, &values, &err);
     ck_assert_msg(status == want, "%s on %s: %s", name, device, err.message);
     return values;
@@ -194,8 +193,7 @@ static float *trained(const char *name, const char *device, int stop_after, int 
 // The features as they are, or augmented, with utterances that continue others.
 START_TEST(training_follows_the_cpu_and_repeats_itself)
 {
-    lin_acoustics_table *table = _i ? some_acoustics(0.2) : NULL;
-    acoustics = table;
+    augmented = _i;
     watch cpu = {0}, gpu = {0}, other = {0};
     float *want = trained("whole", "cpu", 0, 0, &cpu, LIN_OK), *got = trained("gpu", "cuda", 0, 0, &gpu, LIN_OK);
     const size_t n = n_elements();
@@ -217,7 +215,6 @@ START_TEST(training_follows_the_cpu_and_repeats_itself)
     free(again);
     free(want);
     free(got);
-    lin_acoustics_destroy(table);
 }
 END_TEST
 

@@ -11,14 +11,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const unsigned long live = lin_memory_live();
-    char *text = malloc(size + !size);
+    char *text = malloc(size + 1);
     if (!text) return 0;
     if (size) memcpy(text, data, size);
+    text[size] = 0;
     lin_sweep_line *lines;
     int n;
     lin_error err = {0};
     const lin_status status = lin_sweep_parse("table", text, size, &lines, &n, &err);
-    free(text); // the lines do not need it
     if (status != LIN_OK && !err.message[0]) abort();
     for (int i = 0; status == LIN_OK && i < n; i++) {
         const lin_sweep_line *line = &lines[i];
@@ -32,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (strcmp(lines[k].words[0], line->words[0]) == 0) abort();
     }
     if (status == LIN_OK && n == 0) abort();
-    lin_sweep_lines_free(lines, n);
+    lin_free(lines);
+    free(text);
     if (lin_memory_live() != live) abort();
     return 0;
 }

@@ -12,8 +12,8 @@ typedef struct team {
     lin_train_options options;
     int other_rank; // with other_seed, or another set; -1: none
     unsigned long long other_seed;
+    double other_gain_db;
     int nan;        // the weights begin with a NaN
-    const lin_acoustics_table *acoustics;
     int spoils;     // a weight of other_rank changes by itself, as in faulty memory
     watch watches[MOST];
     float *values[MOST];
@@ -38,25 +38,16 @@ static void one_rank(lin_comm *comm, void *context)
     lin_train_options o = m->options;
     const lin_features features = lin_features_default();
     o.comm = comm;
-    m->watches[r].acoustics = m->acoustics;
     comm->patience_s = 50;
     if (r == m->other_rank && m->other_seed) o.seed = m->other_seed;
+    if (r == m->other_rank) o.augment.gain_db += m->other_gain_db;
     ck_assert_msg(lin_model_create(&m->config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK, "%s", err.message);
     if (m->nan) model->values[model->params.table[model->params.output[0]].offset] = NAN;
-    ck_assert(lin_dataset_open(r == m->other_rank && !m->other_seed && !m->spoils ? dev_path : train_path, &set, &err) == LIN_OK);
+    const int other_set = r == m->other_rank && !m->other_seed && m->other_gain_db <= 0 && !m->spoils;
+    ck_assert(lin_dataset_open(other_set ? dev_path : train_path, &set, &err) == LIN_OK);
     ck_assert(lin_dataset_open(dev_path, &dev, &err) == LIN_OK);
-    lin_train_hooks hooks = {.context = &m->watches[r],
-                                   .masks = hide_one,
-                                   .most_masks = 1,
-                                   .acoustics = m->acoustics ? draw_acoustics : NULL,
-                                   .silent = m->acoustics ? draw_silent : NULL,
-                                   .errors = greedy_errors,
-                                   .progress = on_progress,
-                                   .note = on_note,
-                                   .left_out = on_left_out,
-                                   .stop = on_stop};
-    if (m->spoils && r == m->other_rank)
-        hooks.stop = spoil, hooks.context = model, hooks.progress = NULL, hooks.note = NULL, hooks.left_out = NULL;
+    lin_train_hooks hooks = {&m->watches[r], on_progress, on_note, on_left_out, on_stop};
+    if (m->spoils && r == m->other_rank) hooks = (lin_train_hooks){.context = model, .stop = spoil};
     m->status[r] =
         lin_train(&o, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, &m->errors[r]);
     if (r == 0) m->n = model->params.n_elements;
@@ -134,12 +125,10 @@ START_TEST(several_processes_train_as_one)
 {
     char run[300];
     team m = new_team("whole", run);
-    lin_acoustics_table *acoustics = _i == N_VARIANTS + 1 ? some_acoustics(0.2) : NULL;
+    if (_i == N_VARIANTS + 1) m.options.augment = some_acoustics(0.2);
     m.config = variant(_i % N_VARIANTS);
-    if (TEST_LACKS(&m.config)) return;
-    m.acoustics = acoustics;
-    if (_i == N_VARIANTS) { // the sums of the output's gradients begin only after the inner layer's loss, and after the last
-                            // batch
+    // the sums of the output's gradients begin only after the inner layer's loss, and after the last batch
+    if (_i == N_VARIANTS) {
         m.config.layers = 3;
         m.options.accumulate = 2;
         m.options.layer_drop = 0.3;
@@ -154,7 +143,7 @@ START_TEST(several_processes_train_as_one)
     m.options.lr = 0.05;
     m.options.schedule = LIN_SCHEDULE_CONSTANT;
     float *one;
-    watch w = {.acoustics = acoustics};
+    watch w = {0};
     lin_error err = {0};
     size_t n;
     ck_assert_msg(train_network(m.config, &m.options, &w, &one, &n, &err) == LIN_OK, "%s", err.message);
@@ -182,7 +171,6 @@ START_TEST(several_processes_train_as_one)
         clear(&m);
     }
     free(one);
-    lin_acoustics_destroy(acoustics);
 }
 END_TEST
 
@@ -250,6 +238,11 @@ START_TEST(what_differs_is_refused)
                   m.errors[0].message);
     clear(&m);
     m.other_seed = 0;
+    m.other_gain_db = 1;
+    run_team(&m, 3, LIN_MISMATCH);
+    ck_assert_msg(strstr(m.errors[0].message, "other training options"), "%s", m.errors[0].message);
+    clear(&m);
+    m.other_gain_db = 0;
     m.other_rank = 1;
     run_team(&m, 3, LIN_MISMATCH);
     ck_assert_msg(strstr(m.errors[0].message, "process 1, on ") && strstr(m.errors[0].message, "other training data"), "%s",
@@ -325,17 +318,15 @@ START_TEST(parts_of_a_batch)
             total += frames[picked[i]];
             if (frames[picked[i]] > longest) longest = frames[picked[i]];
         }
-        lin_comm comm = {.size = ranks};
         const lin_train_options options = {.seed = 3, .join_part = round % 2 ? 0.5 : 0};
-        const lin_trainer t = {.options = &options, .parallel = {.comm = &comm}};
-        const lin_train_list list = {.frames = frames, .n = n};
+        const lin_train_data data = {.options = &options, .train = {.frames = frames, .n = n}};
         for (int r = 0; r < ranks; r++) {
-            const lin_train_part part = lin_train_cut(&t, &list, picked, n, r);
+            const lin_train_part part = lin_train_cut(&data, picked, n, r, ranks);
             int own = 0;
             for (int i = part.from; i < part.to; i++) own += frames[picked[i]];
             ck_assert_int_eq(part.from, next);
             ck_assert_int_ge(part.to, part.from);
-            if (part.from > 0 && part.from < n) ck_assert(!lin_train_continues(&t, picked[part.from]));
+            if (part.from > 0 && part.from < n) ck_assert(!lin_train_continues(&data, picked[part.from]));
             const int most = options.join_part > 0 ? total : total / ranks + longest;
             ck_assert_msg(own <= most, "%d of %d frames for rank %d of %d", own, total, r, ranks);
             next = part.to;

@@ -119,22 +119,23 @@ START_TEST(acoustics_repeat_and_resume)
     char run[300];
     lin_error err = {0};
     float *plain, *whole, *again;
-    lin_acoustics_table *table = some_acoustics(0.2);
-    watch w = {.acoustics = table};
+    watch w = {0};
     run_folder(run, sizeof run, "whole");
     lin_train_options o = quick_options(run);
     ck_assert(train(&o, &(watch){0}, &plain, &err) == LIN_OK);
     const size_t n = n_elements();
     run_folder(run, sizeof run, "whole-heard");
     o = quick_options(run);
+    o.augment = some_acoustics(0.2);
     ck_assert_msg(train(&o, &w, &whole, &err) == LIN_OK, "%s", err.message);
     ck_assert(memcmp(plain, whole, n * sizeof *whole) != 0);
     run_folder(run, sizeof run, "stopped-heard");
     o = quick_options(run);
+    o.augment = some_acoustics(0.2);
     o.threads = 1;
-    ck_assert_int_eq(train(&o, &(watch){.acoustics = table, .stop_after = 6}, NULL, &err), LIN_STOPPED);
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = 6}, NULL, &err), LIN_STOPPED);
     o.resume = 1;
-    w = (watch){.acoustics = table};
+    w = (watch){0};
     ck_assert_msg(train(&o, &w, &again, &err) == LIN_OK, "%s", err.message);
     ck_assert_str_eq(w.note, ""); // the epoch does not start again for the labels that were not counted
     test_same_f32("after resuming", again, whole, n);
@@ -143,11 +144,11 @@ START_TEST(acoustics_repeat_and_resume)
     free(plain);
     run_folder(run, sizeof run, "learnt");
     o = quick_options(run);
+    o.augment = some_acoustics(0.2);
     o.epochs = TEST_ASAN ? 5 : 2 * EPOCHS;
     o.checkpoint_s = 1e9;
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
     ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.25, "PER %g after %lld steps", w.last.dev_per, w.last.step);
-    lin_acoustics_destroy(table);
 }
 END_TEST
 
@@ -156,15 +157,14 @@ START_TEST(nothing_but_silence)
 {
     char run[300];
     lin_error err = {0};
-    lin_acoustics_table *table = some_acoustics(1);
-    watch w = {.acoustics = table};
+    watch w = {0};
     run_folder(run, sizeof run, "silence");
     lin_train_options o = quick_options(run);
+    o.augment = some_acoustics(1);
     o.epochs = 10;
     o.checkpoint_s = 1e9;
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
     ck_assert_msg(w.last.dev_per > 0.99 && w.last.loss == 0, "PER %g, loss %g", w.last.dev_per, w.last.loss);
-    lin_acoustics_destroy(table);
 }
 END_TEST
 

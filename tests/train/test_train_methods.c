@@ -25,9 +25,11 @@ static lin_status run_from(plan_of_run *r, lin_config config, const lin_train_op
     ck_assert(lin_dataset_open(train_path, &set, err) == LIN_OK && lin_dataset_open(dev_path, &dev, err) == LIN_OK);
     *n = model->params.n_elements;
     if (r->first) memcpy(model->values, r->first, *n * sizeof(float));
-    const lin_train_hooks hooks = {.context = r, .errors = greedy_errors, .stop = stop_at_once, .progress = remember};
+    const lin_train_hooks hooks = {.context = r, .stop = stop_at_once, .progress = remember};
+    lin_train_options plain = *o;
+    plain.augment = (lin_augment_options){0};
     const lin_status status =
-        lin_train(o, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, err);
+        lin_train(&plain, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, err);
     *values = malloc(*n * sizeof(float));
     ck_assert(*values != NULL);
     memcpy(*values, model->values, *n * sizeof(float));
@@ -460,6 +462,7 @@ START_TEST(joined_utterances)
         o.lr = 1e-12;
         o.seed = (unsigned)seed;
         o.join_part = 1;
+        o.augment = (lin_augment_options){0};
         ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
         ck_assert_msg(lin_train(&o, model, (const lin_dataset *const[]){set}, 1, NULL, 0, &hooks, &err) == LIN_OK, "%s",
                       err.message);

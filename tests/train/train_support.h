@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "model/model_file.h"
 #include "tests/support.h"
-#include "train/draw_acoustics.h"
 #include "train/train.h"
 
 enum { D = 6, V = 5, UTTERANCES = 40, STACK = 2, EPOCHS = 40 };
@@ -62,38 +61,11 @@ static inline void tear_down(void) { test_folder_remove(folder); }
 /* ---- one run --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct watch {
-    const lin_acoustics_table *acoustics; // NULL: none
     lin_train_progress last;
     int left_out, stop_after; // steps; 0: never
     int delay_ms;             // of the model that the run begins with
     char note[512];           // all of them
 } watch;
-
-static inline int greedy_errors(void *context, const float *logp, int T, int n, const int *labels, int U)
-{
-    (void)context;
-    int hyp[256], H = 0, before = 0;
-    for (int t = 0; t < T; t++) {
-        int best = 0;
-        for (int v = 1; v < n; v++)
-            if (logp[t * n + v] > logp[t * n + best]) best = v;
-        if (best && best != before && H < 256) hyp[H++] = best;
-        before = best;
-    }
-    int row[257];
-    for (int j = 0; j <= H; j++) row[j] = j;
-    for (int i = 1; i <= U; i++) {
-        int corner = row[0];
-        row[0] = i;
-        for (int j = 1; j <= H; j++) {
-            const int above = row[j], same = corner + (labels[i - 1] != hyp[j - 1]);
-            row[j] = same < above + 1 ? same : above + 1;
-            if (row[j - 1] + 1 < row[j]) row[j] = row[j - 1] + 1;
-            corner = above;
-        }
-    }
-    return row[H];
-}
 
 static inline void on_progress(void *context, const lin_train_progress *p) { ((watch *)context)->last = *p; }
 
@@ -117,35 +89,11 @@ static inline int on_stop(void *context)
     return w->stop_after && w->last.step >= w->stop_after;
 }
 
-static inline int hide_one(void *context, int T, int Dx, uint64_t key, lin_mask *masks) // an augmentation that depends on its key
+// Some of everything, for the features of write_set.
+static inline lin_augment_options some_acoustics(double silence_part)
 {
-    (void)context;
-    const int t = (int)lin_random_below(key, 0, (uint32_t)T), d = (int)lin_random_below(key, 1, (uint32_t)Dx);
-    *masks = (lin_mask){t, t + 1, d, d + 1};
-    return 1;
-}
-
-static inline int draw_acoustics(void *context, int T, float power, uint64_t key, lin_acoustics *a, float *bins)
-{
-    return lin_acoustics_draw(((const watch *)context)->acoustics, T, power, key, a, bins);
-}
-
-static inline int draw_silent(void *context, uint64_t key)
-{
-    return lin_acoustics_silent(((const watch *)context)->acoustics, key);
-}
-
-// Some of everything, for the features of write_set; the caller destroys it.
-static inline lin_acoustics_table *some_acoustics(double silence_part)
-{
-    lin_acoustics_table *table;
-    lin_error err = {0};
-    lin_fbank_config fbank = lin_fbank_default();
-    fbank.mel_bins = D;
-    const lin_acoustics_options o = {.gain_db = 1, .noise_part = 0.3, .babble_part = 0.2, .snr_low_db = 15, .snr_high_db = 30,
-                                     .band_part = 0.1, .room_part = 0.1, .silence_part = silence_part};
-    ck_assert_msg(lin_acoustics_create(&o, &fbank, &table, &err) == LIN_OK, "%s", err.message);
-    return table;
+    return (lin_augment_options){.gain_db = 1, .noise_part = 0.3, .babble_part = 0.2, .snr_low_db = 15, .snr_high_db = 30,
+                                 .band_part = 0.1, .room_part = 0.1, .silence_part = silence_part};
 }
 
 static inline lin_train_options quick_options(const char *run)
@@ -161,6 +109,7 @@ static inline lin_train_options quick_options(const char *run)
     o.threads = 2;
     o.checkpoint_s = 0; // after every step
     o.optimizer.kind = LIN_ADAM;
+    o.augment = (lin_augment_options){.time_masks = 1, .time_width = 1, .time_part = 1}; // some that depends on its key
     return o;
 }
 
@@ -191,16 +140,7 @@ static inline lin_status train_network(lin_config config, const lin_train_option
     model->delay_ms = w->delay_ms;
     ck_assert_msg(lin_dataset_open(train_path, &set, err) == LIN_OK, "%s", err->message);
     ck_assert_msg(lin_dataset_open(dev_path, &dev, err) == LIN_OK, "%s", err->message);
-    const lin_train_hooks hooks = {.context = w,
-                                   .masks = hide_one,
-                                   .most_masks = 1,
-                                   .acoustics = w->acoustics ? draw_acoustics : NULL,
-                                   .silent = w->acoustics ? draw_silent : NULL,
-                                   .errors = greedy_errors,
-                                   .progress = on_progress,
-                                   .note = on_note,
-                                   .left_out = on_left_out,
-                                   .stop = on_stop};
+    const lin_train_hooks hooks = {w, on_progress, on_note, on_left_out, on_stop};
     const lin_status status =
         lin_train(options, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, err);
     if (n) *n = model->params.n_elements;

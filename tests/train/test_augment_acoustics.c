@@ -1,15 +1,15 @@
 // Drawn acoustics: noise has the statistics of noise in the filterbank and reaches its ratio to speech, rooms their
 // reverberation, bands their edges; parts are those asked for; all is a function of the key.
-#include "kernels/ops.h"
+#include "kernels/acoustics.h"
 #include "tests/frontend/support.h"
-#include "train/draw_acoustics.h"
+#include "train/augment.h"
 
 enum { D = 40, T = 400, KEYS = 400 };
 
 static lin_acoustics a;
 static float bins[LIN_ACOUSTICS_ROWS * D];
 
-static lin_acoustics_table *table_of(const lin_acoustics_options *o)
+static lin_acoustics_table *table_of(const lin_augment_options *o)
 {
     lin_acoustics_table *table;
     lin_error err = {0};
@@ -83,7 +83,7 @@ START_TEST(noise_is_noise_in_the_filterbank)
     lin_fbank_destroy(fbank);
     ck_assert_int_ge(n, FRAMES);
     const moments want = moments_of(real, FRAMES);
-    lin_acoustics_table *table = table_of(&(lin_acoustics_options){.band_part = 1});
+    lin_acoustics_table *table = table_of(&(lin_augment_options){.band_part = 1});
     ck_assert(draw(table, FRAMES, 1, 1));
     for (int t = 0; t < FRAMES; t++)
         for (int d = 0; d < D; d++)
@@ -103,7 +103,7 @@ END_TEST
 
 START_TEST(noise_reaches_its_ratio)
 {
-    lin_acoustics_table *table = table_of(&(lin_acoustics_options){.noise_part = 1, .snr_low_db = 10, .snr_high_db = 10});
+    lin_acoustics_table *table = table_of(&(lin_augment_options){.noise_part = 1, .snr_low_db = 10, .snr_high_db = 10});
     double low = 0, centre = 0, most = 0, least = 1;
     for (uint64_t key = 0; key < KEYS; key++) {
         ck_assert(draw(table, T, 1000, key));
@@ -120,7 +120,7 @@ START_TEST(noise_reaches_its_ratio)
     // some is low, some is high: the share of the lowest quarter of the bins
     ck_assert_msg(least < 0.01 && most > 0.8 && centre > 0.05 && centre < 0.5, "%g to %g, %g on average", least, most, centre);
     lin_acoustics_destroy(table);
-    table = table_of(&(lin_acoustics_options){.noise_part = 1, .snr_low_db = 0, .snr_high_db = 20});
+    table = table_of(&(lin_augment_options){.noise_part = 1, .snr_low_db = 0, .snr_high_db = 20});
     int of[4] = {0};
     for (uint64_t key = 0; key < KEYS; key++) {
         ck_assert(draw(table, T, 1000, key));
@@ -135,7 +135,7 @@ END_TEST
 
 START_TEST(babble_reaches_its_ratio)
 {
-    lin_acoustics_table *table = table_of(&(lin_acoustics_options){.babble_part = 1, .snr_low_db = 20, .snr_high_db = 20});
+    lin_acoustics_table *table = table_of(&(lin_augment_options){.babble_part = 1, .snr_low_db = 20, .snr_high_db = 20});
     int seen[LIN_ACOUSTICS_VOICES + 1] = {0};
     for (uint64_t key = 0; key < KEYS; key++) {
         ck_assert(draw(table, T, 1000, key));
@@ -169,7 +169,7 @@ START_TEST(rooms_reverberate)
     lin_exec *exec;
     lin_error err = {0};
     assert_ok(ops->exec_create(ops, 1, &exec, &err), err);
-    lin_acoustics_table *table = table_of(&(lin_acoustics_options){.room_part = 1});
+    lin_acoustics_table *table = table_of(&(lin_augment_options){.room_part = 1});
     double shortest = 9, longest = 0;
     for (uint64_t key = 0; key < 60; key++) {
         ck_assert(draw(table, LENGTH, 1, key));
@@ -191,7 +191,7 @@ END_TEST
 // Whole bins pass or nearly nothing does, with the edge at most two bins wide; the upper ends are the four that are documented.
 START_TEST(bands_have_edges)
 {
-    lin_acoustics_table *table = table_of(&(lin_acoustics_options){.band_part = 1});
+    lin_acoustics_table *table = table_of(&(lin_augment_options){.band_part = 1});
     int ends[D + 1] = {0}, low = 0, kinds = 0;
     for (uint64_t key = 0; key < KEYS; key++) {
         ck_assert(draw(table, T, 1, key));
@@ -215,7 +215,7 @@ END_TEST
 
 START_TEST(gain_is_a_factor)
 {
-    lin_acoustics_table *table = table_of(&(lin_acoustics_options){.gain_db = 10});
+    lin_acoustics_table *table = table_of(&(lin_augment_options){.gain_db = 10});
     double least = 1, most = 1;
     for (uint64_t key = 0; key < KEYS; key++) {
         ck_assert(draw(table, T, 1, key));
@@ -232,7 +232,7 @@ END_TEST
 // The logarithm of pass is a straight line through the middle of the bins, of up to 8 dB from end to end.
 START_TEST(tilt_is_a_line)
 {
-    lin_acoustics_table *table = table_of(&(lin_acoustics_options){.tilt_db = 8});
+    lin_acoustics_table *table = table_of(&(lin_augment_options){.tilt_db = 8});
     double least = 0, most = 0;
     for (uint64_t key = 0; key < KEYS; key++) {
         ck_assert(draw(table, T, 1, key));
@@ -249,7 +249,7 @@ END_TEST
 // A tone at f is heard at f times the factor; the upper end stays where it was.
 START_TEST(frequencies_are_scaled)
 {
-    lin_acoustics_table *table = table_of(&(lin_acoustics_options){.warp = 0.2});
+    lin_acoustics_table *table = table_of(&(lin_augment_options){.warp = 0.2});
     const double low = 1127 * log(1 + 20 / 700.0), step = (1127 * log(1 + 8000 / 700.0) - low) / (D + 1);
     double least = 1, most = 1;
     for (uint64_t key = 0; key < KEYS; key++) {
@@ -269,7 +269,7 @@ START_TEST(frequencies_are_scaled)
     }
     ck_assert_msg(least > 0.799 && least < 0.82 && most > 1.18 && most < 1.201, "%g to %g", least, most);
     lin_acoustics_destroy(table);
-    table = table_of(&(lin_acoustics_options){.gain_db = 1});
+    table = table_of(&(lin_augment_options){.gain_db = 1});
     ck_assert(draw(table, T, 1, 1));
     for (int d = 0; d < D; d++) ck_assert(bins[3 * D + d] == (float)d);
     lin_acoustics_destroy(table);
@@ -279,8 +279,8 @@ END_TEST
 START_TEST(parts_are_those_asked_for)
 {
     enum { MANY = 4000 };
-    const lin_acoustics_options o = {.noise_part = 0.3, .babble_part = 0.2, .room_part = 0.4, .band_part = 0.1,
-                                     .silence_part = 0.25, .snr_low_db = 5, .snr_high_db = 30};
+    const lin_augment_options o = {.noise_part = 0.3, .babble_part = 0.2, .room_part = 0.4, .band_part = 0.1,
+                                   .silence_part = 0.25, .snr_low_db = 5, .snr_high_db = 30};
     lin_acoustics_table *table = table_of(&o);
     int silent = 0, noise = 0, babble = 0, room = 0, band = 0, clean = 0;
     for (uint64_t key = 0; key < MANY; key++) {
@@ -310,7 +310,7 @@ START_TEST(parts_are_those_asked_for)
         ck_assert_msg(fabs(counts[i].got - MANY * counts[i].want) < 0.03 * MANY, "%s: %d of %d, not %g", counts[i].name,
                       counts[i].got, MANY, MANY * counts[i].want);
     lin_acoustics_destroy(table);
-    table = table_of(&(lin_acoustics_options){0});
+    table = table_of(&(lin_augment_options){0});
     for (uint64_t key = 0; key < KEYS; key++) ck_assert(!draw(table, T, 1, key) && !lin_acoustics_silent(table, key));
     lin_acoustics_destroy(table);
 }
@@ -319,7 +319,7 @@ END_TEST
 START_TEST(a_function_of_the_key)
 {
     static float first[LIN_ACOUSTICS_ROWS * D];
-    const lin_acoustics_options o = {.gain_db = 3, .tilt_db = 6, .warp = 0.1, .noise_part = 1, .room_part = 1, .band_part = 1,
+    const lin_augment_options o = {.gain_db = 3, .tilt_db = 6, .warp = 0.1, .noise_part = 1, .room_part = 1, .band_part = 1,
                                      .snr_high_db = 30};
     lin_acoustics_table *table = table_of(&o), *other = table_of(&o);
     for (uint64_t key = 0; key < 50; key++) {
@@ -338,7 +338,7 @@ START_TEST(a_function_of_the_key)
 }
 END_TEST
 
-static lin_status create_once(const lin_acoustics_options *o)
+static lin_status create_once(const lin_augment_options *o)
 {
     lin_acoustics_table *table;
     const lin_fbank_config config = lin_fbank_default();
@@ -350,28 +350,28 @@ static lin_status create_once(const lin_acoustics_options *o)
 START_TEST(bad_options_and_no_memory)
 {
     lin_error err = {0};
-    lin_acoustics_options o = {.snr_low_db = 5, .snr_high_db = 30};
-    assert_ok(lin_acoustics_check(&o, &err), err);
+    lin_augment_options o = {.snr_low_db = 5, .snr_high_db = 30};
+    assert_ok(lin_augment_check(&o, &err), err);
     ck_assert(!lin_acoustics_any(&o));
     o.gain_db = -1;
-    assert_fails(lin_acoustics_check(&o, &err), LIN_INVALID, err, "gain_db");
+    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "gain_db");
     o.gain_db = 0;
     o.warp = 0.6;
-    assert_fails(lin_acoustics_check(&o, &err), LIN_INVALID, err, "warp");
+    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "warp");
     o.warp = 0.1;
     ck_assert(lin_acoustics_any(&o));
     o.tilt_db = 61;
-    assert_fails(lin_acoustics_check(&o, &err), LIN_INVALID, err, "tilt_db");
+    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "tilt_db");
     o.tilt_db = 1;
     o.gain_db = 3;
     ck_assert(lin_acoustics_any(&o));
     o.snr_low_db = 31;
-    assert_fails(lin_acoustics_check(&o, &err), LIN_INVALID, err, "snr_low_db");
+    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "snr_low_db");
     o.silence_part = 1.1;
-    assert_fails(lin_acoustics_check(&o, &err), LIN_INVALID, err, "silence_part");
+    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "silence_part");
     o.noise_part = NAN;
-    assert_fails(lin_acoustics_check(&o, &err), LIN_INVALID, err, "noise_part");
-    o = (lin_acoustics_options){.gain_db = 1};
+    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "noise_part");
+    o = (lin_augment_options){.gain_db = 1};
     const unsigned long live = lin_memory_live();
     lin_status status = LIN_NO_MEMORY;
     unsigned long k = 0;
@@ -388,7 +388,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("train/draw_acoustics");
+    Suite *suite = suite_create("train/augment_acoustics");
     TCase *cases = tcase_create("acoustics");
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, noise_is_noise_in_the_filterbank);

@@ -1,0 +1,303 @@
+// train_data.c - the utterances of a run: where they are, their order in an epoch, the part of each process, and what is drawn
+// for each of them. See train.h.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/rng.h"
+#include "kernels/acoustics.h"
+#include "linnet/front.h"
+#include "train/train_internal.h"
+
+/* ---- collecting ------------------------------------------------------------------------------------------------------------ */
+
+// NULL if the utterance can be used.
+static const char *why_not(const lin_train_data *d, const lin_train_item *it, int for_training)
+{
+    if (it->frames < 1) return "it is shorter than a row of the network";
+    if (!for_training) return NULL;
+    if (it->frames > d->options->max_frames) return "it is longer than max_frames";
+    return lin_ctc_frames_needed(it->labels, it->n_labels) > it->rows ? "CTC has no path: too few frames for its phonemes" : NULL;
+}
+
+static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_train_hooks *hooks, lin_error *err)
+{
+    const lin_config *c = &d->model->config;
+    const int for_training = list == &d->train;
+    size_t total = 0;
+    long long labels = 0;
+    for (int s = 0; s < list->n_sets; s++) total += (size_t)lin_dataset_count(list->sets[s]);
+    list->items = lin_calloc(total, sizeof *list->items);
+    list->frames = lin_calloc(total, sizeof *list->frames);
+    if (!list->items || !list->frames) return lin_no_memory(err, "the list of utterances", total * sizeof *list->items);
+    for (int s = 0; s < list->n_sets; s++) {
+        const lin_dataset *set = list->sets[s];
+        if (lin_dataset_mel_bins(set) != c->mel_bins || lin_dataset_outputs(set) != c->outputs ||
+            strcmp(lin_dataset_phones(set), d->model->phones) != 0)
+            return lin_fail(err, LIN_MISMATCH, "%s has other features or phones than the model", lin_dataset_path(set));
+        for (int i = 0; i < lin_dataset_count(set); i++) {
+            lin_train_item it = {.set = set, .index = i, .frames = lin_dataset_frames(set, i)};
+            it.labels = lin_dataset_labels(set, i, &it.n_labels);
+            // an utterance that another may follow ends with a whole row
+            if (for_training && d->options->join_part > 0) it.frames -= it.frames % c->stack;
+            it.rows = lin_config_frames_out(c, it.frames);
+            const char *why = why_not(d, &it, for_training);
+            if (why && hooks->left_out) hooks->left_out(hooks->context, lin_dataset_path(set), lin_dataset_id(set, i), why);
+            if (why) continue;
+            labels += it.n_labels;
+            list->items[list->n] = it;
+            list->frames[list->n++] = it.frames;
+        }
+    }
+    const char *use = for_training ? "train on" : "measure on";
+    if (list->n == 0) return lin_fail(err, LIN_INVALID, "no utterance to %s", use);
+    if (labels == 0) return lin_fail(err, LIN_INVALID, "nobody speaks in the sets to %s: they have no phonemes", use);
+    return LIN_OK;
+}
+
+// Hash of the sets' contents: lin_dataset_fingerprint of each, in order. 0 for none.
+static uint64_t hash_sets(const lin_train_list *list)
+{
+    uint64_t h = 0;
+    for (int s = 0; s < list->n_sets; s++) h = lin_mix64(h + lin_dataset_fingerprint(list->sets[s])) | 1;
+    return h;
+}
+
+lin_status lin_train_data_open(lin_train_data *d, const lin_train_hooks *hooks, lin_error *err)
+{
+    lin_status status = collect(d, &d->train, hooks, err);
+    if (status == LIN_OK && d->dev.n_sets > 0) status = collect(d, &d->dev, hooks, err);
+    if (status == LIN_OK && lin_acoustics_any(&d->options->augment)) {
+        const lin_fbank_config fbank =
+            lin_fbank_from_model(lin_dataset_feature_parameters(d->train.sets[0]), d->model->config.mel_bins);
+        status = lin_acoustics_create(&d->options->augment, &fbank, &d->acoustics, err);
+    }
+    d->lengths = (uint64_t)d->train.n;
+    for (int i = 0; i < d->train.n; i++) {
+        const lin_train_item *it = &d->train.items[i];
+        d->lengths = lin_mix64(d->lengths + (uint64_t)lin_dataset_frames(it->set, it->index));
+        d->lengths = lin_mix64(d->lengths + (uint64_t)it->n_labels);
+    }
+    d->content = hash_sets(&d->train);
+    d->dev_content = hash_sets(&d->dev);
+    return status;
+}
+
+/* ---- in the backend's memory ----------------------------------------------------------------------------------------------- */
+
+// A block of the backend's memory with the n floats at `from`, which are freed; on a CPU the block is `from` itself.
+static lin_status place_floats(const lin_ops *ops, lin_exec *exec, float *from, size_t n, float **device, lin_error *err)
+{
+    *device = NULL;
+    if (!from) return lin_no_memory(err, "the data's normalisation", n * sizeof *from);
+    if (ops->on_host) {
+        *device = from;
+        return LIN_OK;
+    }
+    lin_status status = ops->memory_create(exec, n * sizeof *from, (void **)device, err);
+    if (status == LIN_OK) ops->upload(exec, *device, from, n * sizeof *from);
+    if (status == LIN_OK) status = ops->finish(exec, err);
+    lin_free(from);
+    return status;
+}
+
+// Mean and istd [2, D] of each speaker, or one for all.
+static float *norms_of(const lin_train_data *d, const lin_train_list *list, size_t *n)
+{
+    const size_t D = (size_t)d->model->config.mel_bins;
+    const int by_speaker = d->options->speaker_norm;
+    size_t count = by_speaker ? 0 : 1;
+    for (int s = 0; s < list->n_sets && by_speaker; s++) count += (size_t)lin_dataset_n_speakers(list->sets[s]);
+    *n = count * 2 * D;
+    float *norms = lin_alloc(*n, sizeof *norms), *next = norms;
+    if (norms && !by_speaker) {
+        memcpy(norms, d->model->mean, D * sizeof *norms);
+        memcpy(norms + D, d->model->istd, D * sizeof *norms);
+    }
+    for (int s = 0; norms && by_speaker && s < list->n_sets; s++)
+        for (int i = 0; i < lin_dataset_n_speakers(list->sets[s]); i++, next += 2 * D)
+            lin_dataset_speaker_norm(list->sets[s], i, next, next + D);
+    return norms;
+}
+
+typedef struct powers_job {
+    const lin_train_list *list;
+    const float *steps;
+    int D;
+} powers_job;
+
+static void power_of_utterance(void *context, int i, int thread)
+{
+    const powers_job *job = context;
+    const lin_train_item *it = &job->list->items[i];
+    const int D = job->D;
+    const unsigned char *codes = lin_dataset_codes(it->set, it->index);
+    const float *steps = job->steps + (size_t)i * 2 * (size_t)D;
+    double sum = 0;
+    (void)thread;
+    for (int t = 0; t < it->frames; t++, codes += D)
+        for (int d = 0; d < D; d++) {
+            const float feature = steps[d] + steps[D + d] * (float)codes[d];
+            sum += (double)expf(feature < LIN_ACOUSTICS_MOST ? feature : LIN_ACOUSTICS_MOST);
+        }
+    job->list->powers[i] = (float)(sum / it->frames);
+}
+
+static lin_status find_powers(lin_train_list *list, const float *steps, int D, lin_pool *pool, lin_error *err)
+{
+    list->powers = lin_calloc((size_t)list->n, sizeof *list->powers);
+    if (!list->powers) return lin_no_memory(err, "the power of each utterance", (size_t)list->n * sizeof *list->powers);
+    powers_job job = {list, steps, D};
+    lin_pool_run(pool, list->n, power_of_utterance, &job);
+    return LIN_OK;
+}
+
+static lin_status place(lin_train_data *d, lin_train_list *list, const lin_ops *ops, lin_exec *exec, lin_pool *pool,
+                        lin_error *err)
+{
+    const size_t D = (size_t)d->model->config.mel_bins, n_steps = (size_t)list->n * 2 * D;
+    size_t n_norms, at = 0;
+    float *norms = norms_of(d, list, &n_norms), *steps = lin_alloc(n_steps, sizeof *steps);
+    lin_status status = LIN_OK;
+    for (int i = 0; steps && i < list->n; i++)
+        lin_dataset_steps(list->items[i].set, list->items[i].index, steps + (size_t)i * 2 * D);
+    if (steps && list == &d->train && d->acoustics) status = find_powers(list, steps, (int)D, pool, err);
+    // both are placed in any case, so that they are freed
+    const lin_status placed = place_floats(ops, exec, norms, n_norms, &list->norms, err);
+    const lin_status placed_too = place_floats(ops, exec, steps, n_steps, &list->steps, err);
+    if (status == LIN_OK) status = placed != LIN_OK ? placed : placed_too;
+    if (status != LIN_OK) return status;
+    list->blocks = lin_calloc((size_t)list->n_sets, sizeof *list->blocks);
+    if (!list->blocks) return lin_no_memory(err, "the list of sets", (size_t)list->n_sets * sizeof *list->blocks);
+    const float *speakers = list->norms;
+    for (int s = 0; s < list->n_sets; s++) {
+        const lin_dataset *set = list->sets[s];
+        size_t bytes;
+        const unsigned char *body = lin_dataset_body(set, &bytes), *device = body;
+        if (!ops->on_host) {
+            status = ops->memory_create(exec, bytes, &list->blocks[s], err);
+            if (status != LIN_OK) return status;
+            ops->upload(exec, list->blocks[s], body, bytes);
+            device = list->blocks[s];
+        }
+        for (; at < (size_t)list->n && list->items[at].set == set; at++) { // the list is in the order of the sets
+            lin_train_item *it = &list->items[at];
+            const float *norm = speakers + (d->options->speaker_norm ? (size_t)lin_dataset_speaker(set, it->index) * 2 * D : 0);
+            it->gather = (lin_gather){.codes = device + (lin_dataset_codes(set, it->index) - body),
+                                      .steps = list->steps + at * 2 * D,
+                                      .mean = norm,
+                                      .istd = norm + D};
+        }
+        if (d->options->speaker_norm) speakers += (size_t)lin_dataset_n_speakers(set) * 2 * D;
+    }
+    return ops->finish(exec, err);
+}
+
+lin_status lin_train_data_place(lin_train_data *d, const lin_ops *ops, lin_exec *exec, lin_pool *pool, lin_error *err)
+{
+    const lin_status status = place(d, &d->train, ops, exec, pool, err);
+    return status == LIN_OK && d->dev.n > 0 ? place(d, &d->dev, ops, exec, pool, err) : status;
+}
+
+void lin_train_data_free(lin_train_data *d, const lin_ops *ops, lin_exec *exec)
+{
+    lin_train_list *const lists[] = {&d->train, &d->dev};
+    for (int l = 0; l < 2; l++) {
+        lin_train_list *list = lists[l];
+        for (int s = 0; list->blocks && s < list->n_sets; s++) ops->memory_destroy(exec, list->blocks[s]);
+        if (exec) ops->memory_destroy(exec, list->steps);
+        if (exec) ops->memory_destroy(exec, list->norms);
+        void *const blocks[] = {list->items, list->frames, list->blocks, list->powers};
+        for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
+    }
+    lin_acoustics_destroy(d->acoustics);
+}
+
+/* ---- an epoch -------------------------------------------------------------------------------------------------------------- */
+
+static int in_order(const void *a, const void *b)
+{
+    const int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+lin_status lin_train_plan(lin_train_data *d, int epoch, int ranks, lin_batches *plan, lin_error *err)
+{
+    const lin_train_list *list = epoch >= 0 ? &d->train : &d->dev;
+    const int whole = d->options->batch_frames, share = whole / ranks;
+    const lin_status status =
+        lin_batches_plan(list->frames, list->n, epoch >= 0 ? whole : share > 1 ? share : 1, d->options->seed, epoch, plan, err);
+    if (status != LIN_OK || epoch < 0) return status;
+    d->epoch = epoch;
+    if (d->options->join_part <= 0) return LIN_OK;
+    const uint64_t key = lin_random_key(lin_random_key(d->options->seed, LIN_TRAIN_KEY_ORDER), (uint64_t)epoch);
+    for (int b = 0; b < plan->n_batches; b++)
+        if (lin_random_uniform(key, (uint64_t)b) < 0.5)
+            qsort(plan->items + plan->offsets[b], (size_t)(plan->offsets[b + 1] - plan->offsets[b]), sizeof *plan->items,
+                  in_order);
+    return LIN_OK;
+}
+
+// An utterance belongs to the part in which its middle lies when the batch's frames are cut into equal parts, and one that
+// continues a sequence to that of the sequence.
+lin_train_part lin_train_cut(const lin_train_data *d, const int *picked, int n, int rank, int ranks)
+{
+    const int *frames = d->train.frames;
+    int64_t total = 0, before = 0;
+    lin_train_part part = {0, 0};
+    int owner = 0;
+    for (int i = 0; i < n; i++) total += frames[picked[i]];
+    for (int i = 0; i < n; i++) {
+        const int64_t middle = 2 * before + frames[picked[i]];
+        if (i == 0 || !lin_train_continues(d, picked[i])) owner = (int)(middle * ranks / (2 * total));
+        part.from += owner < rank;
+        part.to += owner <= rank;
+        before += frames[picked[i]];
+    }
+    return part;
+}
+
+/* ---- what is drawn --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t key_of(const lin_train_data *d, uint64_t purpose)
+{
+    return lin_random_key(lin_random_key(d->options->seed, purpose), (uint64_t)d->epoch);
+}
+
+int lin_train_continues(const lin_train_data *d, int item)
+{
+    return d->options->join_part > 0 && lin_random_uniform(key_of(d, LIN_TRAIN_KEY_JOIN), (uint64_t)item) < d->options->join_part;
+}
+
+int lin_train_labels(const lin_train_data *d, int item)
+{
+    const uint64_t key = lin_random_key(key_of(d, LIN_TRAIN_KEY_ACOUSTICS), (uint64_t)item);
+    return d->acoustics && lin_acoustics_silent(d->acoustics, key) ? 0 : d->train.items[item].n_labels;
+}
+
+int lin_train_draw_masks(const lin_train_data *d, int item, lin_mask *masks)
+{
+    return lin_augment_masks(d->train.items[item].frames, d->model->config.mel_bins, &d->options->augment,
+                             lin_random_key(key_of(d, LIN_TRAIN_KEY_MASKS), (uint64_t)item), masks);
+}
+
+int lin_train_draw_acoustics(const lin_train_data *d, int item, lin_acoustics *a, float *bins)
+{
+    const lin_train_list *list = &d->train;
+    uint64_t key = lin_random_key(key_of(d, LIN_TRAIN_KEY_ACOUSTICS), (uint64_t)item);
+    if (!d->acoustics || !lin_acoustics_draw(d->acoustics, list->items[item].frames, list->powers[item], key, a, bins)) return 0;
+    key = lin_random_key(key, LIN_TRAIN_KEY_ACOUSTICS);
+    for (int v = 0; v < a->n_voices; v++) { // another utterance in each, from a random frame on
+        int other = item;
+        if (list->n > 1) other = (int)lin_random_below(key, 2 * (uint64_t)v, (uint32_t)list->n - 1);
+        other += list->n > 1 && other >= item;
+        const lin_train_item *it = &list->items[other];
+        a->voices[v] = (lin_acoustics_voice){.codes = it->gather.codes,
+                                   .steps = it->gather.steps,
+                                   .frames = it->frames,
+                                   .first = (int)lin_random_below(key, 2 * (uint64_t)v + 1, (uint32_t)it->frames),
+                                   .scale = a->voices[v].scale / fmaxf(list->powers[other], LIN_ACOUSTICS_FLOOR)};
+    }
+    return 1;
+}
