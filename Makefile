@@ -42,8 +42,8 @@ endif
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion
 WERROR ?= $(if $(filter-out release,$(CONFIG)),-Werror)
 CPPFLAGS += -I. -D_GNU_SOURCE
-CFLAGS_release := -O3 -g
-CFLAGS_arm64 := -O3 -g
+CFLAGS_release := -O3 -g1
+CFLAGS_arm64 := $(CFLAGS_release)
 # Sizes in files have 64 bits: those of the folder that make wasm builds fit 32.
 CFLAGS_emscripten := -O3 -msimd128 -fno-pic -Wno-shorten-64-to-32
 CFLAGS_asan := -O1 -g1 -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined
@@ -211,7 +211,7 @@ endif
 $B/flags: FORCE
 	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512bf16) avx2: $(ISA_avx2) $(DEFAULT_PREFIX) \
-		$(CXX) $(CXXFLAGS) $(OPUS)'
+		$(CFLAGS_tests) $(CXX) $(CXXFLAGS) $(OPUS)'
 
 # The place of installation, compiled into two objects: another PREFIX compiles only these and links.
 $B/prefix: FORCE
@@ -232,9 +232,16 @@ $O/base/system.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"'
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
 $O/serve/ogg_opus.o: ISA := $(if $(OPUS),-DLIN_OPUS $(shell pkg-config --cflags $(OPUS) | sed 's/-I/-isystem /g'))
 
-# The unrolled register blocks take a sanitizer minutes to instrument and tests ten times as long. In asan-kernels they are instrumented.
-ifneq ($(filter fuzz asan,$(CONFIG)),)
-$O/kernels/cpu/%.o $O/paper/cpu/%.o: PLAIN := -fno-sanitize=all -O3 $(if $(filter fuzz,$(CONFIG)),-O1 -Wno-pass-failed)
+# The unrolled register blocks take a sanitizer minutes to instrument and tests ten times as long: asan has those of the release.
+BLOCKS := $(filter kernels/cpu/% paper/cpu/%,$(LIB_SRC))
+ifeq ($(CONFIG),fuzz)
+$(BLOCKS:%.c=$O/%.o): PLAIN := -fno-sanitize=all -O1 -Wno-pass-failed
+else ifeq ($(CONFIG),asan)
+LIB_OBJ := $(filter-out $(BLOCKS:%.c=$O/%.o),$(LIB_OBJ)) $(BLOCKS:%.c=build/release/obj/%.o)
+$(BLOCKS:%.c=build/release/obj/%.o): release-blocks
+	@:
+release-blocks:
+	+@$(MAKE) -s --no-print-directory CONFIG=release $(BLOCKS:%.c=build/release/obj/%.o)
 endif
 
 # $(call compile,WHAT,COMMAND), $(call link,COMMAND,LIBRARIES), $(archive): the target from its prerequisites.
@@ -289,6 +296,6 @@ $B/liblinnet_web.so: serve/web/lws.c serve/web/seal.c serve/web/seal.h base/memo
 
 FORCE:
 
-.PHONY: all help found deps demo bench bench-programs clean install install-files uninstall FORCE
+.PHONY: release-blocks all help found deps demo bench bench-programs clean install install-files uninstall FORCE
 .SECONDARY:
 -include $(shell find $B build/cuda build/gpu -name '*.d' 2>/dev/null)

@@ -54,6 +54,7 @@ static inline double lin_score_percent(long long part, long long whole)
 {
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
+
 /* NULL for -1. */
 static inline const char *lin_score_token_of(const lin_score *s, int token)
 {

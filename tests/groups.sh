@@ -2,7 +2,9 @@
 # groups.sh - the groups of tests that make check leaves out, and whether they have to run: they cover only a part of the sources.
 #
 #   groups.sh changed GROUP    succeeds if the files that this group covers are not those of .ci/passed, or if in doubt
-#   groups.sh passed GROUP     writes to .ci/passed that the group (all: each) passes with the files as they are; commit it
+#   groups.sh lines GROUP      prints the lines of .ci/passed for the group (all: each) with the files as they are now
+#   groups.sh passed FILE      writes these lines to .ci/passed; commit it. FILE is from before the run: a file that was edited
+#                              meanwhile may not have been tested
 #
 # A line of .ci/passed: the group, a hash of the contents of its files, of the compiler's version and of the machine's kind.
 cd "$(dirname "$0")/.." || exit 2
@@ -29,12 +31,16 @@ changed)
     git rev-parse --git-dir > /dev/null 2>&1 || exit 0
     now=$(hash "$2") || exit 2
     ! grep -qF "$2 $now" .ci/passed 2> /dev/null ;;
-passed)
+lines)
     git rev-parse --git-dir > /dev/null 2>&1 || exit 0
     groups=$2
     [ "$2" != all ] || groups='cuda variants'
     for g in $groups; do
-        { grep -v "^$g " .ci/passed 2> /dev/null; echo "$g $(hash "$g")"; } | sort > .ci/passed.new && mv .ci/passed.new .ci/passed
+        now=$(hash "$g") || exit 2
+        echo "$g $now"
     done ;;
-*) echo 'groups.sh changed|passed GROUP' >&2; exit 2 ;;
+passed)
+    [ -s "$2" ] || exit 0
+    cat "$2" .ci/passed 2> /dev/null | sort -s -u -k 1,1 > .ci/passed.new && mv .ci/passed.new .ci/passed ;;
+*) echo 'groups.sh changed|lines GROUP, groups.sh passed FILE' >&2; exit 2 ;;
 esac

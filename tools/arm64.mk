@@ -14,9 +14,4 @@ arm64-tests: $(filter-out %.sh,$(ARM64_RUN)) $(TEST_TOOLS) $B/linnet
 	@tools/arm64.sh wrap $(CURDIR)/build/arm64 linnet $(TEST_TOOLS:$B/%=%)
 	@tests/run.sh '$(TEST_JOBS)' $(ARM64_RUN)
 
-# gcc 12 for arm64 ends with an internal error when it vectorises some maxima in tests.
-ifneq ($(filter aarch64 arm64,$(ARCH)),)
-$O/tests/%.o: PLAIN := -fno-tree-vectorize
-endif
-
 .PHONY: check-arm64 arm64 arm64-tests

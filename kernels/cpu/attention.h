@@ -78,15 +78,6 @@ LIN_INLINE void LIN_NAME(fetch)(LIN_NAME(ahead) * next, const float *x, size_t s
     next->step[next->count++] = (ptrdiff_t)stride * direction;
 }
 
-// The LIN_WIDTH lanes from e of a vector of E floats; 0 past its end.
-LIN_INLINE vf LIN_NAME(lanes)(const float *p, int e, int E) { return E - e >= LIN_WIDTH ? vload(p + e) : vload_n(p + e, E - e); }
-
-LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
-{
-    if (E - e >= LIN_WIDTH) vstore(p + e, v);
-    else vstore_n(p + e, v, E - e);
-}
-
 // R rows and V vectors of columns: S, b and out begin at the columns, a and q at the rows. R and V are literals at every call. Of
 // the last vector of a row of S only `lanes` floats are its own. Block `number` of a scan fetches the lines from FETCHED number
 // on, and, if not NULL, what is to be scanned after this S.

@@ -190,4 +190,13 @@ LIN_INLINE vf vexp(vf x)
     return vblend(vgt(vset(-86.6f), x), (vf){0}, y);
 }
 
+// The LIN_WIDTH lanes from e of a vector of E floats; 0 past its end.
+LIN_INLINE vf LIN_NAME(lanes)(const float *p, int e, int E) { return E - e >= LIN_WIDTH ? vload(p + e) : vload_n(p + e, E - e); }
+
+LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
+{
+    if (E - e >= LIN_WIDTH) vstore(p + e, v);
+    else vstore_n(p + e, v, E - e);
+}
+
 #endif

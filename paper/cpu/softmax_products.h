@@ -26,17 +26,6 @@
 
 LIN_INLINE int LIN_NAME(least)(int a, int b) { return a < b ? a : b; }
 
-// The LIN_WIDTH lanes from e of a vector of E floats; 0 past its end.
-LIN_INLINE vf LIN_NAME(lanes)(const float *p, int e, int E) { return E - e >= LIN_WIDTH ? vload(p + e) : vload_n(p + e, E - e); }
-
-LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
-{
-    if (E - e >= LIN_WIDTH)
-        vstore(p + e, v);
-    else
-        vstore_n(p + e, v, E - e);
-}
-
 /* ---- products -------------------------------------------------------------------------------------------------------------- */
 
 /* One product. a[r, x] = by_row ? a[r a_stride + x] : a[x a_stride + r]. */

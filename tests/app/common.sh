@@ -46,6 +46,8 @@ await() {
 }
 # catches PID: this process has installed its handler of SIGTERM. runs_no_more PID: it has ended.
 catches() { grep -q '^SigCgt:.*[4-7c-f]...$' "/proc/$1/status"; }
+# What a stand-in for a program that hangs does: the time limit of `timeout`, which runs it and waits for it, is over.
+over='until grep -q "^State:.S" /proc/$PPID/status; do :; done; kill -ALRM $PPID'
 runs_no_more() { ! kill -0 "$1"; }
 
 run() {

@@ -23,15 +23,14 @@ start() {
     "$LINNET" serve --listen 127.0.0.1:0 --limits max-lag-ms=0 "$@" > "$log" 2>&1 &
     server=$!
     servers="$servers $server"
-    port=
-    for i in $(seq 6000); do
-        port=$(sed -n 's,.*http[s]*://127.0.0.1:\([0-9]*\)/.*,\1,p' "$log")
-        [ -z "$port" ] || return 0
-        kill -0 $server 2> /dev/null || break
-        sleep 0.05
-    done
+    await listens_or_ended
+    [ -z "$port" ] || return 0
     fail "the server starts" "$(cat "$log")"
     finish
+}
+listens_or_ended() {
+    port=$(sed -n 's,.*http[s]*://127.0.0.1:\([0-9]*\)/.*,\1,p' "$log")
+    [ -n "$port" ] || runs_no_more "$server"
 }
 talk() { "$TALK" "$port" "$@" 2>&1; }
 metric() { talk get /metrics | sed -n "s/^linnet_$1 \([0-9.]*\)\$/\1/p"; }

@@ -5,16 +5,17 @@
 //   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
 //   talk PORT send FILE [pause=SECONDS rest=FILE]          the bytes of a file, as they are; then a pause of at least so long and
 //                                                          those of another; what comes back until a second of silence after it
-//   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [at=BYTES] [raw=FILE] [chunk=BYTES]
-//             [rate=HZ] [wait] [paced] [end=JSON] [state=FILE] [resume=FILE] [stop=BYTES] [skip=BYTES] [hold=FILE] [mute]
+//   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [answer=TEXT] [at=BYTES] [raw=FILE]
+//             [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON] [state=FILE] [resume=FILE] [stop=BYTES] [skip=BYTES]
+//             [hold=FILE] [mute]
 //   talk 0 activate PROGRAM ARGUMENTS...                   the program with a listening socket, as systemd gives it
 //
 // stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line,
 // and "closed CODE REASON" in the end, or "refused STATUS". wait: one message is read after each that is sent; paced: as fast as
 // speech. middle: a message in the middle of the file, or before the piece that has byte `at`; until: which waits for a message
-// with this text. state: where binary messages are kept, the last one; resume: the first binary message. skip: these bytes of the
-// file are not sent; stop: leave after so many bytes, without a word. hold: read nothing before this file is there, while a
-// process of its own sends. mute: do not answer pings.
+// with this text; answer: nothing more is sent before one with that text. state: where binary messages are kept, the last one;
+// resume: the first binary message. skip: these bytes of the file are not sent; stop: leave after so many bytes, without a word.
+// hold: read nothing before this file is there, while a process of its own sends. mute: do not answer pings.
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,7 +33,7 @@
 #include <unistd.h>
 
 typedef struct options {
-    const char *path, *config, *middle, *until, *raw, *end, *state, *resume, *hold, *rest;
+    const char *path, *config, *middle, *until, *answer, *raw, *end, *state, *resume, *hold, *rest;
     const char *headers[16], *fields[16];
     int n_headers, n_fields, wait, paced, mute;
     double pause;
@@ -168,7 +169,7 @@ static int take(int fd, void *bytes, size_t n)
     return 0;
 }
 
-static int has_come; // the text of until=
+static int has_come, has_answer; // the texts of until= and answer=
 
 // The next message: 1 a text, 2 a binary one, 0: the end.
 static int hear(int fd, const options *o)
@@ -195,6 +196,7 @@ static int hear(int fd, const options *o)
         if (code == 9 && !o->mute) frame(fd, 10, text, n);
         if (code == 1) printf("%s\n", text);
         if (code == 1 && o->until && strstr(text, o->until)) has_come = 1;
+        if (code == 1 && o->answer && strstr(text, o->answer)) has_answer = 1;
         if (code == 8)
             printf("closed %d %s\n", n > 1 ? (unsigned char)text[0] << 8 | (unsigned char)text[1] : 0, n > 2 ? text + 2 : "");
         if (code == 2 && o->state) {
@@ -261,6 +263,7 @@ static int stream(int fd, const options *o)
         if (o->middle && at < middle && at + chunk >= middle) {
             while (open && o->until && !has_come) open = hear(fd, o) != 0;
             frame(fd, 1, o->middle, strlen(o->middle));
+            while (open && o->answer && !has_answer) open = hear(fd, o) != 0;
         }
         if (frame(fd, 2, sound + at, end - at < chunk ? end - at : chunk)) break;
         if (o->wait) open = hear(fd, o) != 0;
@@ -310,8 +313,8 @@ int main(int argc, char **argv)
     for (int i = 4; i < argc; i++) {
         const char *a = argv[i], *equals = strchr(a, '=');
         const struct { const char *name; const char **text;
-        } texts[] = {{"config", &o.config}, {"middle", &o.middle}, {"until", &o.until},   {"raw", &o.raw},
-                     {"end", &o.end},       {"state", &o.state},   {"resume", &o.resume}, {"hold", &o.hold}};
+        } texts[] = {{"config", &o.config}, {"middle", &o.middle}, {"until", &o.until}, {"answer", &o.answer}, {"raw", &o.raw},
+                     {"end", &o.end}, {"state", &o.state}, {"resume", &o.resume}, {"hold", &o.hold}};
         const struct { const char *name; long *number; } numbers[] = {
             {"chunk", &o.chunk}, {"rate", &o.rate}, {"stop", &o.stop}, {"skip", &o.skip}, {"at", &o.at}};
         int known = 0;
@@ -321,7 +324,7 @@ int main(int argc, char **argv)
         if (equals && !strncmp(a, "header=", 7) && o.n_headers < 16) o.headers[o.n_headers++] = equals + 1, known = 1;
         if (equals && !strncmp(a, "pause=", 6)) o.pause = atof(equals + 1), known = 1;
         if (equals && !strncmp(a, "rest=", 5)) o.rest = equals + 1, known = 1;
-        for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < 8; k++) {
+        for (size_t k = 0; !strcmp(what, "stream") && equals && !known && k < sizeof texts / sizeof *texts; k++) {
             if (!strncmp(a, texts[k].name, (size_t)(equals - a)) && !texts[k].name[equals - a])
                 *texts[k].text = equals + 1, known = 1;
             if (k < 5 && !strncmp(a, numbers[k].name, (size_t)(equals - a)) && !numbers[k].name[equals - a])

@@ -21,7 +21,7 @@ lines() { echo "$out" | grep -c "$1"; }
 # ---- the tests --------------------------------------------------------------------------------------------------------------
 
 pretend "$tmp/bin/compute-sanitizer" 'exit 0'
-pretend "$tmp/tree/$programs/test_dies" 'echo "ok 1 - a.c:group:first: Passed"; echo "# the second"; exec sleep 60'
+pretend "$tmp/tree/$programs/test_dies" 'echo "ok 1 - a.c:group:first: Passed"; echo "# the second"; '"$over"'; exec sleep 60'
 pretend "$tmp/tree/$programs/test_silent" 'exit 1'
 pretend "$tmp/tree/$programs/test_passes" 'echo "ok 1 - a.c:group:last: Passed"; echo "1..1"'
 export CASE_PATIENCE=0.1
@@ -35,9 +35,7 @@ is "a case that hangs is one failure" 1 "$(lines '^FAILED  *test_gpu_cases hangs
 is "and the next one runs" 1 "$(lines '^ok  *test_gpu_cases passes ')"
 has "the summary" "$out" "5 passed, 3 failed"
 
-export PROGRAM_SECONDS=1
 check $programs/test_dies $programs/test_silent $programs/test_passes
-unset PROGRAM_SECONDS
 is "a program that is cut: what it had done" 1 "$(lines '^ok  *test_dies first ')"
 is "and which case was running" 1 "$(lines '^FAILED  *test_dies (the second): did not reach its end')"
 is "a program that does not start" 1 "$(lines '^FAILED  *test_silent: did not reach its end')"
@@ -83,12 +81,12 @@ has "the operations that were named" "$out" "on test_cuda_ops"
 pretend "$tmp/tree/$programs/test_picks" 'echo "ok 1 - a.c:g:other: Passed"; echo "# asked"; echo "ok 2 - a.c:g:this: Passed"; echo "1..2"'
 LINNET_TEST_CASE=asked check $programs/test_picks
 has "one case: what the program passed over is not counted" "$out" "1 passed, 0 failed"
-export SANITIZER_SECONDS=1
 sanitized "cut by its time" 0 "nothing found until then" '
 trap "echo ========= Error: process did not terminate successfully; exit 1" TERM
 echo "========= COMPUTE-SANITIZER"
-sleep 60 & wait'
+sleep 60 & '"$over"'; wait'
 sanitized "cut after it found something" 1 "Invalid __shared__ read" '
 echo "========= Invalid __shared__ read of size 4 bytes"
+'"$over"'
 exec sleep 60'
 finish

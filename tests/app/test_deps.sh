@@ -1,4 +1,4 @@
-# [native] tools/deps.sh on a fake Debian: it installs only what is missing, as root or through sudo, or prints what to do.
+# [native release] tools/deps.sh on a fake Debian: it installs only what is missing, as root or through sudo, or prints what to do.
 . tests/app/common.sh
 
 deps=$PWD/tools/deps.sh

@@ -11,7 +11,7 @@ pretend "$kit/bin/linnet" 'case $1 in info) echo "cuda:0:           Toy GPU, com
 pretend "$kit/bin/bench_gpu" 'case $1 in
 table) cat "$2"/*.jsonl ;;
 peak) echo run >> "$0.runs"; echo "{\"part\": \"peak\", \"who\": \"toy\", \"what\": \"bf16\", \"value\": 1}" ;;
-ctc) echo "{\"part\": \"ctc\"}"; exec sleep 60 ;;
+ctc) echo "{\"part\": \"ctc\"}"; '"$over"'; exec sleep 60 ;;
 *) echo "toy error" >&2; exit 3 ;;
 esac'
 pretend "$kit/bin/gpu_limits" 'echo "{\"part\": \"peak\"}"'
@@ -30,14 +30,14 @@ is "smoke and limits: exit status" 0 "$status"
 has "the device is named" "$(cat "$tmp/out/README.md")" "Toy GPU"
 for case in linear attention graph; do has "smoke $case" "$(cat "$tmp/out/raw/01-smoke-$case.jsonl")" "1 passed, 0 failed"; done
 has "the limits" "$(cat "$tmp/out/results.json")" '"value": 1}'
-kit --seconds 500 --stage limits
+kit --stage limits
 is "a stage that is named runs again" 2 "$(runs)"
 kit --stage check
 is "a case that fails: exit status" 1 "$status"
 has "and which" "$(cat "$tmp/out/results.json")" "row 3 differs"
 rm "$kit/tests/test_cuda_bad"
-pretend "$kit/tests/test_cuda_hangs" 'echo "# the case"; exec sleep 1234.'$$
-kit --seconds 18 --stage check
+pretend "$kit/tests/test_cuda_hangs" 'echo "# the case"; '"$over"'; exec sleep 1234.'$$
+kit --stage check
 has "a program that hangs" "$(cat "$tmp/out/results.json")" "test_cuda_hangs (the case): did not reach its end"
 is "does not take the GPU into the next stage" 0 "$(pgrep -fc "sleep 1234.$$")"
 is "and runs again" 1 "$([ -f "$tmp/out/raw/02-check-test_cuda_hangs.done" ]; echo $?)"
@@ -48,15 +48,15 @@ has "says why" "$(cat "$tmp/out/results.json")" "ended with status 3"
 has "in its last words" "$(cat "$tmp/out/results.json")" "toy error"
 
 rm -rf "$tmp/out" "$kit/bin/bench_gpu.runs"
-kit --seconds 28 --stage ctc
+kit --stage ctc
 has "a part that is cut" "$(cat "$tmp/out/raw"/99-left-out-50-ctc-linnet.jsonl)" "stopped after"
 has "keeps what it had" "$(cat "$tmp/out/results.json")" '"part": "ctc"'
 kit --seconds 1
 has "no time" "$(cat "$tmp/out/raw"/99-left-out-01-smoke-linear.jsonl)" "the time was over"
 pretend "$kit/bin/bench_gpu" 'case $1 in table) cat "$2"/*.jsonl ;; peak) echo run >> "$0.runs" ;; *) exit 3 ;; esac'
-kit --seconds 400
+kit --seconds 100000
 is "continued: exit status" 0 "$status"
-kit --seconds 400
+kit --seconds 100000
 is "what is complete does not run again" 1 "$(runs)"
 hasnt "what was left out for want of time has run" "$(cat "$tmp/out/results.json")" "the time was over"
 has "no caches, no model" "$(cat "$tmp/out/results.json")" "the kit has no caches of speech"

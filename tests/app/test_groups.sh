@@ -17,7 +17,8 @@ is "either of two tags" "tests/app/test_two.sh tests/cuda/test_one.c" "$(tests/t
 ok "no repository: in doubt, the group runs" tests/groups.sh changed cuda
 git init -q . && git add -A
 ok "a group that never ran" tests/groups.sh changed cuda
-ok "all passed" tests/groups.sh passed all
+passed() { tests/groups.sh lines "$1" > "$tmp/lines" && tests/groups.sh passed "$tmp/lines"; }
+ok "all passed" passed all
 is "it is written down" "cuda variants" "$(cut -d ' ' -f 1 .ci/passed | xargs)"
 unchanged() { ! tests/groups.sh changed "$1"; }
 ok "nothing changed" unchanged cuda
@@ -25,8 +26,9 @@ echo 'int z;' >> app/y.c
 ok "a file that the group does not cover" unchanged cuda
 echo 'int z;' >> kernels/x.c
 ok "a file that it covers" tests/groups.sh changed cuda
-tests/groups.sh passed cuda
+passed cuda
 ok "passed again" unchanged cuda
+is "one line for each group" "cuda variants" "$(cut -d ' ' -f 1 .ci/passed | xargs)"
 ok "another group knows nothing of it" tests/groups.sh changed variants
 echo > kernels/new.c
 ok "a new file that git does not know" tests/groups.sh changed cuda
@@ -36,5 +38,22 @@ ok "a test of the group" tests/groups.sh changed cuda
 run() { tests/groups.sh "$@" > "$tmp/.out" 2> "$tmp/.err"; status=$?; }
 run changed nonsense
 is "a group that does not exist" 2 "$status"
+
+# make check-cuda writes it down, with stand-ins for everything that builds or runs: MEANWHILE is done during the tests.
+mkdir tools
+printf '#!/bin/sh\n:\n' | tee tools/deps.sh > tools/record.sh
+printf '#!/bin/sh\neval "$MEANWHILE"\n' > tests/run.sh
+chmod +x tools/* tests/run.sh
+cp "$OLDPWD/tests/tests.mk" tests
+printf 'O := build/release/obj\nB := build/release\nCONFIG := release\nTEST_JOBS := 1\nall:\ninclude tests/tests.mk\nbuild/%%:\n\t@:\n' > Makefile
+check() { MEANWHILE=$1; shift; export MEANWHILE; MAKEFLAGS='' ${MAKE:-make} -r check-cuda "$@" > "$tmp/.out" 2>&1; }
+ok "half of the check" check : CHECK_ASAN=no
+ok "is not written down" tests/groups.sh changed cuda
+is "a check that fails" 2 "$(check false; echo $?)"
+ok "is not written down either" tests/groups.sh changed cuda
+ok "a file is edited while the tests run" check 'echo >> kernels/x.c'
+ok "the group has to run again" tests/groups.sh changed cuda
+ok "both halves of the check" check :
+ok "are written down" unchanged cuda
 cd "$OLDPWD" || exit 1
 finish

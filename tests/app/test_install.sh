@@ -1,4 +1,4 @@
-# [slow native] make install: the files it installs, and that it does not build again what is built. With a fake compiler, in a
+# [slow native release] make install: the files it installs, and that it does not build again what is built. With a fake compiler, in a
 # tree of links.
 . tests/app/common.sh
 

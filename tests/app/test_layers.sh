@@ -1,5 +1,5 @@
-# [native] Which folder may include which, by the table of docs/architecture.md. Also: the library never prints and never exits,
-# all memory is allocated through base/memory.h, one name for one thing, and the form of the sources.
+# [native release] Which folder may include which, by the table of docs/architecture.md. Also: the library never prints and never
+# exits, all memory is allocated through base/memory.h, one name for one thing, and the form of the sources.
 . tests/app/common.sh
 
 # includes FOLDER: "file header" of every project header included there

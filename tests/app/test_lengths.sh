@@ -2,6 +2,7 @@
 # {shorter, longer, joined, unknown length} x {file, pipe, upload}: all of the sound is read, or the status is 1 and a warning says
 # what is missing.
 . tests/app/common.sh
+CONFIG=${CONFIG:-release}
 
 make_model || { fail "a small model"; finish; }
 export LINNET_MODEL=$tmp/model.safetensors
@@ -49,12 +50,13 @@ all() {
 # table FORMAT [JOINED]: the files FORMAT.two and FORMAT.one are there
 table() {
     size=$(wc -c < "$tmp/$1.two")
-    all "$1, as it is" "$tmp/$1.two" 2
+    [ "$CONFIG" = asan ] || all "$1, as it is" "$tmp/$1.two" 2
     # The end is missing. A stream of frames without a length does not tell.
     head -c $((size * 6 / 10)) "$tmp/$1.two" > "$tmp/cut"
     case $1 in mp3-plain|aac|ts|flv-live|webm-live) ;; *) all "$1, shorter" "$tmp/cut" less ;; esac
     cat "$tmp/$1.two" "$tmp/$1.one" > "$tmp/joined"
     all "$1, joined" "$tmp/joined" "${2:-3}"
+    [ "$CONFIG" != asan ] || return 0 # the two rows that read most like others
     { cat "$tmp/$1.two"; printf 'TAG%0125d' 0; head -c 3000 /dev/zero; } > "$tmp/tagged"
     all "$1, with a tag and padding after it" "$tmp/tagged" 2
 }

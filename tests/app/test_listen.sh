@@ -42,6 +42,7 @@ is "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
 run listen -q --no-paced --phones ipa --from "$speech"
 is "--phones ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
 "$SOUND" "$tmp/short.wav" seconds=1.5 seed=6
+# Both are lower bounds: a busy machine only takes longer.
 begin=$(date +%s%N)
 run listen --stats --from "$tmp/short.wav"
 took=$((($(date +%s%N) - begin) / 1000000))
@@ -253,7 +254,7 @@ recorded() {
     pid48000=$pid
     for rate in 16000 44100 48000; do virtual_mic_play "$speech" $rate & eval "player$rate=\$!"; done
     for rate in 16000 44100 48000; do eval "wait \$player$rate"; done
-    sleep 0.4
+    sleep 0.4 # the end of the sound is on its way; an attempt that is cut here fails, and another follows
     for rate in 16000 44100 48000; do
         eval "pid=\$pid$rate"
         kill -INT "$pid"

@@ -106,8 +106,8 @@ if grep -q 'these bytes are no Ogg' "$LINNET"; then
 fi
 has "stream: phrases of its own" "$(talk stream /v1/stream config='{"type":"config","phrases":["ill disposed"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" "ill disposed"
 has "stream: a phrase that cannot be" "$(talk stream /v1/stream config='{"type":"config","phrases":["!!"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
-second=$(($(wc -c < "$tmp/speech.raw") + 38400)) # the phrases come when the first sentence is final and before the second one is sent
-talk stream /v1/stream middle='{"type":"phrases","phrases":["young men"]}' until='"type":"final"' at=$second raw="$tmp/twice.raw" end='{"type":"end"}' > "$tmp/on-the-way" &
+second=$(($(wc -c < "$tmp/speech.raw") + 38400)) # the phrases come when the first sentence is final; the second one is sent when they are there
+talk stream /v1/stream middle='{"type":"phrases","phrases":["young men"]}' until='"type":"final"' answer='"type":"context"' at=$second raw="$tmp/twice.raw" end='{"type":"end"}' > "$tmp/on-the-way" &
 changed=$!
 talk stream /v1/stream middle='{"type":"phrases","phrases":["!!"]}' until='"type":"final"' at=$second raw="$tmp/twice.raw" end='{"type":"end"}' > "$tmp/bad-on-the-way" &
 wrong=$!
@@ -122,6 +122,9 @@ wait $changed $wrong
 [ ! -f "$real" ] || hasnt "the phrase changes the second sentence" "$both" "$(tail -n 1 "$tmp/likely")"
 is "stream: phrases that change on the way" "$(printf '%s\n' "$both" | head -n 1; tail -n 1 "$tmp/likely")" "$(texts "$tmp/on-the-way")"
 is "stream: the client is told" '{"type":"context","phrases":1}' "$(grep context "$tmp/on-the-way")"
+head -c 20 "$tmp/speech.raw" > "$tmp/little.raw"
+is "stream: they are answered also if the end comes with them" '{"type":"context","phrases":1}' \
+    "$(talk stream /v1/stream middle='{"type":"phrases","phrases":["young men"]}' chunk=10 at=15 raw="$tmp/little.raw" end='{"type":"end"}' | grep context)"
 is "stream: phrases on the way that cannot be: those before remain" "$both" "$(texts "$tmp/bad-on-the-way")"
 has "stream: why" "$(grep context "$tmp/bad-on-the-way")" '{"type":"context","phrases":0,"message":"'
 

@@ -49,7 +49,8 @@ slow=$!
 ok "a result has waited too long" await metric_is 'errors_total{cause="slow"}' 1
 : > "$tmp/told"
 wait $slow
-has "the client is told" "$(tail -n 2 "$tmp/slow")" '{"type":"error","message":"the results are read too slowly: one has waited for 1 s"}'
+# A result that is decided meanwhile may come behind it.
+has "the client is told" "$(grep '"type":"error"' "$tmp/slow")" '{"type":"error","message":"the results are read too slowly: one has waited for 1 s"}'
 is "and left" "closed 1008 the results are read too slowly: one has waited for 1 s" "$(tail -n 1 "$tmp/slow")"
 is "nothing of what was decided before is lost" 0 "$(metric finals_unread_total)"
 finals "$tmp/fast" > "$tmp/fast-finals"

@@ -1,14 +1,12 @@
 // base/unicode.c: composed letters against Python's unicodedata, invisible characters, UTF-16, other encodings, failing memory.
 //
-//   test_unicode [FILE]     FILE (default tests/golden/unicode.txt) is what tests/golden/unicode.py makes
+//   test_unicode [FOLDER]     FOLDER (default tests/golden) holds the unicode.txt that tests/golden/unicode.py makes
 #include "base/unicode.h"
 
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "base/utf8.h"
 #include "tests/lexicon/support.h"
-
-static const char *golden = "tests/golden/unicode.txt";
 
 // The clean text, valid until the next call; the message of a failure.
 static const char *clean(const char *text, size_t n, lin_unicode_rule rule)
@@ -38,7 +36,7 @@ START_TEST(composed_as_by_python)
     char *text;
     size_t n;
     int lines = 0;
-    OK(lin_text_read(golden, &text, &n, &err));
+    OK(lin_text_read(golden_path("unicode.txt"), &text, &n, &err));
     lin_lines line;
     lin_lines_begin(&line, text, n);
     while (lin_lines_next(&line)) {
@@ -96,7 +94,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    if (argc > 1) golden = argv[1];
+    if (argc > 1) golden_folder = argv[1];
     Suite *suite = suite_create("unicode");
     TCase *tests = tcase_create("all");
     tcase_add_test(tests, composed_as_by_python);

@@ -1,6 +1,5 @@
 /*
- * linear_cases.h - what the tests of the CPU's matrix product share, in fp32 and in bf16: shapes, naive sums,
- * and that of the bits.
+ * linear_cases.h - what the tests of the CPU's matrix product share, in fp32 and in bf16: shapes, sums, and that of the bits.
  *
  * The includer defines, before its tests, `rounded_operand` and `pack`.
  */
@@ -20,8 +19,7 @@ typedef struct shape {
     int rows, n, k;
 } shape;
 
-// One, odd, one more and one less than each block: 4 or 8 rows, 16, 32, 48 and 64 columns, 64 and 256 rows at once;
-// k odd and even.
+// One, odd, one more and one less than each block: 4 or 8 rows, 16, 32, 48 and 64 columns, 64 and 256 rows; k odd and even.
 static const shape shapes[] = {
     {1, 1, 1},     {1, 40, 192},  {2, 3, 5},     {3, 15, 7},     {4, 16, 9},    {5, 17, 1},    {6, 31, 33},   {7, 32, 2},
     {8, 33, 64},   {9, 47, 65},   {10, 48, 31},  {11, 49, 3},    {12, 63, 16},  {13, 64, 17},  {1, 65, 20},   {2, 79, 21},

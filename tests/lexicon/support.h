@@ -49,6 +49,18 @@
         ck_assert_uint_eq(lin_memory_live(), live_);                                                                             \
     } while (0)
 
+// A file of tests/golden, or of the folder that a test program is given.
+SUPPORT const char *golden_folder = "tests/golden";
+
+SUPPORT const char *golden_path(const char *name)
+{
+    static char paths[4][512];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", golden_folder, name);
+    return path;
+}
+
 SUPPORT const char small_dictionary[] = ";;; a comment\n"
                                         "hello  HH AH0 L OW1\n"
                                         "hello(2)  HH EH0 L OW1\n"

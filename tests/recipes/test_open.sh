@@ -150,28 +150,22 @@ fi
 
 l="$tmp/long"
 { cat "$tmp/stream.conf"; printf 'keep = 10\nema = 0.9\nseed = 3\n'; } > "$tmp/long.conf"
-within() { # "what" COMMAND...: until COMMAND succeeds, at most five minutes
-    what=$1 k=0
-    shift
-    while [ $k -lt 1500 ] && ! "$@"; do k=$((k + 1)); sleep 0.2; done
-    ok "$what" test $k -lt 1500
-}
 epochs() { [ -f "$1/log.tsv" ] && grep -q "^$2	" "$1/log.tsv"; } # FOLDER N
 fingerprint() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/'; }
 recipe long --output "$l" --corpus "$c" --more "$tmp/train_more" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --conf "$tmp/long.conf" --epochs 30 --init none --precision fp32
 is "long: status" 0 "$status"
 has "long: all speech at all speeds, but the acted one" "$(tr '\n' ' ' < "$l/sets")" "quiet train_cv train_cv_sp train_games train_more train_more_sp train_native train_native_sp"
-within "long: it trains to its end" epochs "$l/train" 30
+ok "long: it trains to its end" await epochs "$l/train" 30
 # The same run where the folder was moved to, ended on the way and resumed.
 mkdir "$tmp/moved" && cp -r "$l"/program "$l"/long.conf "$l"/sets "$l"/features "$tmp/moved"
 recipe long --output "$tmp/moved" --precision fp32
-within "long, moved: it trains" epochs "$tmp/moved/train" 1
+ok "long, moved: it trains" await epochs "$tmp/moved/train" 1
 recipe long --output "$tmp/moved" --stop
 is "long, stopped: status" 0 "$status"
 ok "long, stopped: a checkpoint" test -s "$tmp/moved/train/checkpoint.safetensors"
 ok "long, stopped: no process" test ! -f "$tmp/moved/pid"
 recipe long --output "$tmp/moved" --precision fp32
-within "long, again: it trains to its end" epochs "$tmp/moved/train" 30
+ok "long, again: it trains to its end" await epochs "$tmp/moved/train" 30
 is "long, again: the bits of one run" "$(fingerprint "$l/train/epoch-30.safetensors")" "$(fingerprint "$tmp/moved/train/epoch-30.safetensors")"
 recipe long --output "$tmp/moved" --corpus "$c" --more "$tmp/train_other" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --precision fp32
 is "long, another set: status" 0 "$status"
@@ -182,7 +176,7 @@ is "long, average: status" 0 "$status"
 ok "long, average: a model" test -s "$l/average.safetensors"
 recipe long --output "$l" --anneal 2 --precision fp32
 is "long, anneal: status" 0 "$status"
-within "long, anneal: a run of its own" epochs "$l/anneal-30-2" 2
+ok "long, anneal: a run of its own" await epochs "$l/anneal-30-2" 2
 recipe long --output "$l" --stop
 hasnt "long, anneal: no other speeds" "$(cat "$l/anneal-30-2/train.conf")" "_sp.lfc"
 ok "long, anneal: a model" test -s "$l/anneal-30-2/best.safetensors"

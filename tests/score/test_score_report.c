@@ -508,7 +508,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    if (argc > 1) golden = argv[1];
+    if (argc > 1) golden_folder = argv[1];
     Suite *suite = suite_create("score_report");
     TCase *tc = tcase_create("score_report");
     tcase_add_test(tc, alignments_are_sclites);
