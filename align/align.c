@@ -2,6 +2,7 @@
 
 #include "align/align.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -163,6 +164,7 @@ int64_t lin_align_rows(const lin_align *a) { return a->T; }
 
 const float *lin_align_row(const lin_align *a, int64_t row)
 {
+    assert(row >= 0 && row < a->T);
     return a->blocks[row / BLOCK_ROWS] + (size_t)(row % BLOCK_ROWS) * (size_t)a->V;
 }
 
@@ -257,9 +259,11 @@ static lin_status keep(lin_align *a, double behind, lin_error *err)
 // Predecessors of a state have smaller numbers, so the states are updated in place from the last one down.
 static double advance(lin_align *a, const float *row)
 {
+    assert(a->lo >= 0 && a->lo < a->hi && a->hi <= a->graph->n_states); // a path is alive
     const lin_align_graph *g = a->graph;
     const lin_align_state *states = g->states;
     const int hi = states[a->hi - 1].reach;
+    assert(hi >= a->hi && hi <= g->n_states); // states are reached from smaller ones
     double most = -INFINITY;
     for (int s = hi - 1; s >= a->lo; s--) {
         double best = a->scores[s];
@@ -283,6 +287,7 @@ static double advance(lin_align *a, const float *row)
 
 static double begin(lin_align *a, const float *row)
 {
+    assert(a->done == 0 && a->lo == a->hi);
     const lin_align_graph *g = a->graph;
     double most = (double)row[0];
     a->lo = 0;
@@ -361,6 +366,7 @@ static void roll_back(lin_align *a, int64_t row)
     drop_checkpoints(a, n);
     for (int s = a->lo; s < a->hi; s++) a->scores[s] = -INFINITY;
     const checkpoint none = {0}, *c = n ? &a->checkpoints[n - 1] : &none;
+    assert(c->done <= a->done && c->lo <= c->hi && c->total <= a->total); // backwards only
     if (n) memcpy(a->scores + c->lo, c->scores, (size_t)(c->hi - c->lo) * sizeof *c->scores);
     a->done = c->done;
     a->greedy = c->greedy;
@@ -442,6 +448,7 @@ lin_status lin_align_push(lin_align *a, const float *logp, int n_frames, lin_err
 static int choice_at(const lin_align *a, int64_t t, int s)
 {
     const kept_row *row = &a->kept[t];
+    assert(t >= 0 && t < a->done && s >= row->lo);
     const int i = s - row->lo, per_byte = 8 / a->bits;
     const unsigned char packed = a->bytes[row->block][row->offset + i / per_byte];
     return packed >> i % per_byte * a->bits & ((1 << a->bits) - 1);

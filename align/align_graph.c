@@ -2,6 +2,7 @@
 
 #include "align/align_graph.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -86,6 +87,7 @@ static lin_status check(const lin_align_graph *g, const int *const *pronunciatio
 
 static void add_before(lin_align_graph *g, int before)
 {
+    assert(g->n_befores < g->befores_capacity && before >= 0 && before < g->n_states);
     g->befores[g->n_befores++] = before;
     if (g->states[before].reach < g->n_states) g->states[before].reach = g->n_states;
 }
@@ -93,6 +95,7 @@ static void add_before(lin_align_graph *g, int before)
 // A state without predecessors; add_before adds them. The memory is reserved.
 static int add_state(lin_align_graph *g, int label, int slot, int which)
 {
+    assert(g->n_states + 1 < g->states_capacity && label >= 0 && label < g->V);
     const int s = g->n_states++;
     const int last = g->n_befores - g->states[s - 1].before;
     if (last > g->most_befores) g->most_befores = last;

@@ -2,6 +2,7 @@
 
 #include "align/goodness.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stddef.h>
 
@@ -74,6 +75,7 @@ static void add(log_sum *all, double logp)
 
 static lin_goodness judge(const region *r, int V, int label)
 {
+    assert(r->from >= 0 && r->from < r->to && label > 0 && label < V && r->before < V && r->after < V);
     double most = -INFINITY, own = -INFINITY;
     log_sum all = {.most = -INFINITY};
     lin_goodness g = {.heard = label};

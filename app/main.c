@@ -110,7 +110,10 @@ static lin_status read_options(const lin_command *command, void *values, lin_par
     }
     for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
         const lin_option *o = &command->options[i];
-        if (parsed->old[i]) lin_complain("--%s is now --%s; the old name will go in the next version", o->was, o->name);
+        if (!parsed->old[i]) continue;
+        const char *value = o->under && o->type != LIN_OPTION_FLAG ? "=..." : "";
+        lin_complain("--%s is now --%s%s%s%s; the old name will go in the next version", o->under ? o->name : o->was,
+                     o->under ? o->under : "", o->under ? " " : "", o->name, value);
     }
     if (status == LIN_OK) status = lin_options_finish(parsed, err);
     return status;
@@ -143,11 +146,6 @@ static int run_command(const lin_command *command, int argc, char **argv)
     } else if (lin_guard_command(&parsed, &err) != LIN_OK) {
         exit_status = err.status == LIN_INVALID ? lin_misuse(&parsed, "%s", err.message) : lin_give_up(&err);
     } else {
-        if (parsed.advice) {
-            const lin_option *o = &command->options[lin_options_find(command, parsed.advice)];
-            lin_complain("--%s is now --%s %s%s; the old form goes in the next version", o->name, o->under, o->name,
-                         o->type == LIN_OPTION_FLAG ? "" : "=...");
-        }
         exit_status = command->run(&parsed);
     }
     lin_guard_free();

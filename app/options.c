@@ -307,7 +307,8 @@ static lin_status long_option(lin_parsed *p, char **argv, int left, int *used, l
         return unknown(p->command, label, name, err);
     }
     snprintf(label, sizeof label, "--%s", name);
-    if (p->command->options[row].under && !p->advice) p->advice = p->command->options[row].name;
+    const lin_option *o = &p->command->options[row];
+    p->old[row] |= o->under || (o->was && strcmp(o->was, name + 3 * off) == 0);
     if (p->command->options[row].type == LIN_OPTION_FLAG) {
         if (equals && off) return lin_fail(err, LIN_INVALID, "%s takes no value", label);
         return lin_option_set(p, row, label, equals ? equals + 1 : off ? "no" : "yes", LIN_FROM_COMMAND_LINE, err);

@@ -94,9 +94,8 @@ typedef struct lin_parsed {
     lin_list operands;
     int help;             /* 0, or LIN_HELP_TEXT, LIN_HELP_MAN, LIN_HELP_SETTINGS: asked for, nothing else was checked */
     const char *settings; /* LIN_HELP_SETTINGS: of this option */
-    const char *advice;   /* NULL, or the first option that was given by itself and is under another */
     unsigned char from[LIN_MAX_OPTIONS]; /* by row of the table */
-    unsigned char old[LIN_MAX_OPTIONS];  /* 1: given by the name that it had */
+    unsigned char old[LIN_MAX_OPTIONS];  /* 1: given by the name that it had, or by its own though it is under another */
     void **owned;
     int n_owned, owned_capacity;
 } lin_parsed;

@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -12,8 +13,15 @@
 #include "base/textfile.h"
 #include "base/utf8.h"
 
+// What every function finds and leaves: text within its memory, and room for a NUL behind it.
+static int holds(const lin_buffer *b)
+{
+    return b->failed || (b->data ? b->n < b->capacity : b->n == 0 && b->capacity == 0);
+}
+
 static int make_room(lin_buffer *b, size_t n)
 {
+    assert(holds(b));
     if (b->failed) return 0;
     if (n > SIZE_MAX / 4 - b->n) b->failed = n;
     else if (lin_grow(&b->data, &b->capacity, b->n + n + 1, 1, "output", NULL)) b->failed = b->n + n + 1;
@@ -162,6 +170,7 @@ lin_status lin_buffer_status(const lin_buffer *b, lin_error *err)
 
 lin_status lin_buffer_write(const lin_buffer *b, FILE *file, const char *name, lin_error *err)
 {
+    assert(holds(b));
     lin_status status = lin_buffer_status(b, err);
     if (status != LIN_OK) return status;
     if (fwrite(b->data ? b->data : "", 1, b->n, file) != b->n || fflush(file)) {

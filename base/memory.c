@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -126,6 +127,7 @@ lin_status lin_grow(void *array, size_t *capacity, size_t need, size_t size, con
     if (need <= *capacity) return LIN_OK;
     const size_t want = need < SIZE_MAX / 2 - 64 ? need * 2 + 64 : need;
     memcpy(&block, array, sizeof block); // whatever the type of its elements
+    assert(size > 0 && (block || *capacity == 0)); // the capacity is that of this array
     block = lin_resize(block, want, size);
     if (!block) return lin_no_memory(err, what, want * size);
     memcpy(array, &block, sizeof block);
@@ -183,6 +185,7 @@ lin_status lin_arena_init(lin_arena *arena, size_t size, lin_error *err)
 
 void *lin_arena_take(lin_arena *arena, size_t count, size_t size)
 {
+    assert(arena->used <= arena->size);
     if (size && count > SIZE_MAX / 2 / size) return NULL;
     size_t bytes = (count * size + LINE - 1) / LINE * LINE;
     if (bytes > arena->size - arena->used) return NULL;

@@ -2,6 +2,7 @@
 
 #include "base/ordered.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 #include "base/cores.h"
@@ -86,6 +87,7 @@ static lin_status run_here(const lin_ordered *ordered, lin_error *err)
 
 lin_status lin_ordered_run(const lin_ordered *ordered, lin_error *err)
 {
+    assert(ordered->n_threads >= 1 && ordered->work && ordered->take);
     if (ordered->n_threads == 1) return run_here(ordered, err);
     ring r = {.todo = ordered, .n_slots = lin_ordered_slots(ordered->n_threads)};
     ring_thread *threads = lin_calloc((size_t)ordered->n_threads, sizeof *threads);

@@ -2,6 +2,7 @@
 
 #include "base/pool.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -128,6 +129,7 @@ int lin_pool_threads(const lin_pool *pool) { return pool ? pool->n_threads : 1; 
 
 void lin_pool_run(lin_pool *pool, int n_pieces, lin_pool_work work, void *context)
 {
+    assert(n_pieces >= 0 && work);
     const place *here = inside;
     while (pool && here && here->pool != pool) here = here->outer;
     if (!pool || pool->n_threads == 1 || n_pieces <= 1 || here) {

@@ -2,6 +2,7 @@
 
 #include "base/symbols.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -9,6 +10,12 @@
 #include "base/memory.h"
 
 static uint32_t hash_of(const char *text, size_t n) { return (uint32_t)lin_mix64(lin_fnv(LIN_FNV_START, text, n)); }
+
+// The search for a free slot ends because at least half of them are free.
+static int holds(const lin_symbols *s)
+{
+    return s->n <= s->capacity && 2 * (size_t)s->capacity <= s->n_slots && s->text_used <= s->text_capacity;
+}
 
 static size_t find_slot(const lin_symbols *s, const char *text, size_t n, uint32_t hash)
 {
@@ -63,6 +70,7 @@ lin_status lin_symbols_reserve(lin_symbols *s, int n, size_t bytes, lin_error *e
 
 lin_status lin_symbols_add(lin_symbols *s, const char *text, size_t n, int *index, lin_error *err)
 {
+    assert(holds(s));
     if (n > UINT32_MAX / 2) return lin_fail(err, LIN_INVALID, "a string of %zu bytes is too long", n);
     uint32_t hash = hash_of(text, n);
     if (s->n_slots) {
@@ -78,6 +86,7 @@ lin_status lin_symbols_add(lin_symbols *s, const char *text, size_t n, int *inde
         lin_status status = lin_symbols_reserve(s, want, bytes, err);
         if (status != LIN_OK) return status;
     }
+    assert(holds(s) && s->n < s->capacity && n < s->text_capacity - s->text_used);
     size_t at = find_slot(s, text, n, hash);
     s->items[s->n] = (lin_symbol){.offset = s->text_used, .n = (uint32_t)n, .hash = hash};
     if (n) memcpy(s->text + s->text_used, text, n);

@@ -2,6 +2,7 @@
 
 #include "decoder/beam.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -175,6 +176,14 @@ void lin_beam_reset(const lin_beam *beam, void *state, int64_t first_frame)
     for (size_t i = 0; i < (size_t)beam->options.width * (size_t)beam->V; i++) v.gains[i] = -1;
 }
 
+// Of a state that lin_beam_reset began, or lin_beam_check found good.
+static int holds(const lin_beam_view *v)
+{
+    const lin_beam_state *s = v->state;
+    return s->fingerprint == v->beam->fingerprint && s->n_hyps >= 1 && s->n_hyps <= v->beam->options.width && s->node_root >= 0 &&
+           s->node_root < v->beam->n_nodes && s->trace_root >= 0 && s->trace_root < v->beam->n_traces;
+}
+
 static lin_status not_finished(const lin_beam_state *s, lin_error *err)
 {
     return s->finished ? lin_fail(err, LIN_INVALID, "beam search: the segment was ended; reset the state first") : LIN_OK;
@@ -184,6 +193,7 @@ lin_status lin_beam_push(const lin_beam *beam, void *state, const lin_context *c
                          lin_path *settled, lin_error *err)
 {
     lin_beam_view v = lin_beam_view_of(beam, context, state);
+    assert(holds(&v));
     lin_status status = not_finished(v.state, err);
     if (status != LIN_OK) return status;
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "beam search of %d frames", n_frames);
@@ -218,6 +228,7 @@ static void list_tail(const lin_beam_view *v, const lin_beam_hyp *h, lin_path *p
 lin_status lin_beam_nbest(const lin_beam *beam, const void *state, int which, lin_path *tail, lin_error *err)
 {
     const lin_beam_view v = look(beam, state);
+    assert(holds(&v));
     if (which < 0 || which >= v.state->n_hyps) {
         return lin_fail(err, LIN_INVALID, "hypothesis %d does not exist: there are %d", which, v.state->n_hyps);
     }
@@ -231,6 +242,7 @@ lin_status lin_beam_finish(const lin_beam *beam, void *state, const lin_context 
 {
     (void)context; // its unfinished phrases are part of the state
     lin_beam_view v = lin_beam_view_of(beam, NULL, state);
+    assert(holds(&v));
     lin_status status = not_finished(v.state, err);
     if (status == LIN_OK && settled) status = lin_path_reserve(settled, beam->options.longest, 0, err);
     if (status != LIN_OK) return status;

@@ -1,5 +1,6 @@
 // beam_trees.c - the tree of prefixes, and the trace-backs that hypotheses share; see beam_internal.h.
 
+#include <assert.h>
 #include <math.h>
 
 #include "decoder/beam_internal.h"
@@ -35,6 +36,7 @@ int32_t lin_beam_child(const lin_beam_view *v, int32_t parent, int32_t label)
 int32_t lin_beam_add_child(lin_beam_view *v, int32_t parent, int32_t label)
 {
     int32_t at = v->state->node_free;
+    assert(at >= 0 && at < v->beam->n_nodes && v->nodes[at].parent == LIN_BEAM_FREE); // lay_out reckoned with the worst case
     lin_beam_node *node = &v->nodes[at], *above = &v->nodes[parent];
     v->state->node_free = node->next;
     *node = (lin_beam_node){.parent = parent, .first = LIN_BEAM_NONE, .next = above->first, .label = label, .hyp = LIN_BEAM_NONE};
@@ -80,6 +82,7 @@ void lin_beam_hold_trace(lin_beam_view *v, int32_t trace) { v->traces[trace].ref
 int32_t lin_beam_add_trace(lin_beam_view *v, int32_t parent, int32_t label, int64_t start, int64_t end, double sum)
 {
     int32_t at = v->state->trace_free;
+    assert(at >= 0 && at < v->beam->n_traces && v->traces[at].parent == LIN_BEAM_FREE);
     v->state->trace_free = v->traces[at].refs;
     v->traces[at] = (lin_beam_trace){.start = start, .end = end, .sum = sum, .parent = parent, .label = label};
     v->traces[at].depth = v->traces[parent].depth + 1;
@@ -117,6 +120,7 @@ lin_path_phone lin_beam_phone(int label, double sum, int64_t start, int64_t end)
 void lin_beam_list(const lin_beam_view *v, int32_t trace, lin_path *path)
 {
     const int32_t root = v->state->trace_root, above = v->traces[root].depth;
+    assert(v->traces[trace].depth - above <= path->phones_capacity - path->n_phones); // the caller has made room
     lin_path_phone *phones = path->phones + path->n_phones;
     path->n_phones += v->traces[trace].depth - above;
     for (; trace != root; trace = v->traces[trace].parent) {

@@ -2,6 +2,7 @@
 
 #include "decoder/context.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -173,6 +174,7 @@ lin_status lin_context_create(const int *const *phrases, const int *lengths, con
         for (int i = 0; i < n; i++)
             if (!kept || !same_tokens(&sorted[kept - 1], &sorted[i])) sorted[kept++] = sorted[i];
         grow(c, spans, sorted, kept);
+        assert((size_t)c->n_nodes <= most);
         c->id = identity(sorted, kept);
         *context = c;
     } else {

@@ -2,6 +2,7 @@
 
 #include "decoder/endpoint.h"
 
+#include <assert.h>
 #include <math.h>
 
 static const double QUIETEST_RISES_DB_S = 1;
@@ -31,6 +32,7 @@ void lin_endpoint_begin_utterance(lin_endpoint *e) { e->silent_s = e->spoken_s =
 
 void lin_endpoint_reset(lin_endpoint *e, const lin_endpoint_options *options, double row_s)
 {
+    assert(row_s > 0);
     *e = (lin_endpoint){.options = *options, .row_s = row_s};
 }
 

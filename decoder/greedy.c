@@ -2,6 +2,7 @@
 
 #include "decoder/greedy.h"
 
+#include <assert.h>
 #include <math.h>
 
 void lin_greedy_reset(lin_greedy *g, int n_outputs, int64_t first_frame, int carry)
@@ -10,9 +11,16 @@ void lin_greedy_reset(lin_greedy *g, int n_outputs, int64_t first_frame, int car
     *g = (lin_greedy){.n_outputs = n_outputs, .label = label, .emitted = label > 0, .start = first_frame, .frame = first_frame};
 }
 
+// Of a state that lin_greedy_reset began, or that was checked (decoder/search.c) after it was loaded.
+static int holds(const lin_greedy *g)
+{
+    return g->n_outputs >= 1 && g->label >= -1 && g->label < g->n_outputs && g->start <= g->frame;
+}
+
 int lin_greedy_pending(const lin_greedy *g, lin_greedy_phone *phone)
 {
     if (g->label <= 0 || g->emitted) return 0;
+    assert(g->start < g->frame); // a run has a frame at least
     double mean = g->sum_logp / (double)(g->frame - g->start);
     float confidence = (float)exp(mean < 0 ? mean : 0);
     *phone = (lin_greedy_phone){.label = g->label, .confidence = confidence, .start = g->start, .end = g->frame};
@@ -40,6 +48,7 @@ lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, 
     if (capacity < n_frames) {
         return lin_fail(err, LIN_TOO_SMALL, "room for %d phones, but %d frames may give as many phones", capacity, n_frames);
     }
+    assert(holds(&g));
     for (int t = 0; t < n_frames; t++) {
         const float *row = logp + (int64_t)t * g.n_outputs;
         int label = best_of(row, g.n_outputs);

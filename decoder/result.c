@@ -2,6 +2,7 @@
 
 #include "decoder/result.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -34,8 +35,15 @@ lin_status lin_result_begin(lin_result *r, const char *id, const char *speaker, 
     return LIN_OK;
 }
 
+static int holds(const lin_result *r)
+{
+    return r->n_phones >= 0 && r->n_phones <= r->capacity && r->n_words >= 0 && r->n_words <= r->words_capacity &&
+           r->text_used <= r->text_capacity;
+}
+
 static lin_status room(lin_result *r, int phones, int words, size_t bytes, lin_error *err)
 {
+    assert(holds(r));
     lin_status status = lin_grow_int(&r->phones, &r->capacity, (int64_t)r->n_phones + phones, sizeof *r->phones, "a result", err);
     if (status == LIN_OK)
         status = lin_grow_int(&r->words, &r->words_capacity, (int64_t)r->n_words + words, sizeof *r->words, "a result", err);
@@ -115,6 +123,7 @@ void lin_result_shift(lin_result *r, double seconds)
 
 lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *err)
 {
+    assert(r != more && holds(more));
     lin_status status = room(r, more->n_phones, more->n_words, more->text_used, err);
     if (status != LIN_OK) return status;
     if (more->n_phones) memcpy(r->phones + r->n_phones, more->phones, (size_t)more->n_phones * sizeof *r->phones);

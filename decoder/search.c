@@ -78,7 +78,7 @@ static lin_status greedy_check(const lin_search *s, const void *state, size_t n,
         return lin_fail(err, LIN_MISMATCH, "a decoder state of %zu bytes, but greedy decoding has %zu", n, sizeof *g);
     }
     if (g->n_outputs != s->V || g->label < -1 || g->label >= s->V || g->emitted < 0 || g->emitted > 1 || g->start < 0 ||
-        g->frame < g->start || !isfinite(g->sum_logp)) {
+        g->frame < g->start || (g->label > 0 && !g->emitted && g->frame == g->start) || !isfinite(g->sum_logp)) {
         return lin_fail(err, LIN_FORMAT, "the decoder state is damaged");
     }
     return LIN_OK;

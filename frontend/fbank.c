@@ -2,6 +2,7 @@
 
 #include "frontend/fbank.h"
 
+#include <assert.h>
 #include <kiss_fftr.h>
 #include <math.h>
 #include <stdint.h>
@@ -139,6 +140,12 @@ static void compute_frame(lin_fbank *f, const float *x, float *frame)
     }
 }
 
+// Samples are either held or skipped, and a full window is computed at once.
+static int holds(const lin_fbank *f)
+{
+    return f->held >= 0 && f->held < f->window && f->skip >= 0 && f->skip <= f->hop;
+}
+
 int lin_fbank_frames_out(const lin_fbank *f, int n)
 {
     long long total = (long long)f->held + n - f->skip;
@@ -153,6 +160,7 @@ lin_status lin_fbank_push(lin_fbank *f, const float *samples, int n, float *fram
     if (capacity < expected)
         return lin_fail(err, LIN_TOO_SMALL, "filterbank: %d samples give %d frames, but there is room for %d", n, expected,
                         capacity);
+    assert(holds(f));
     int done = 0;
     for (int at = 0; at < n;) {
         if (f->skip) {
@@ -173,6 +181,7 @@ lin_status lin_fbank_push(lin_fbank *f, const float *samples, int n, float *fram
         f->held = keep;
         f->skip = f->hop > f->window ? f->hop - f->window : 0;
     }
+    assert(holds(f) && done == expected);
     *n_out = done;
     return LIN_OK;
 }

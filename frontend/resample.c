@@ -2,6 +2,7 @@
 
 #include "frontend/resample.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <soxr.h>
@@ -91,6 +92,7 @@ void lin_resampler_rates(const lin_resampler *r, double *in_hz, double *out_hz)
 // Returns libsoxr's output, n samples in r->output, except those that were returned before.
 static lin_status give(lin_resampler *r, size_t n, float *out, int capacity, int *got, lin_error *err)
 {
+    assert(n <= (size_t)r->room && capacity >= *got);
     const int64_t before = r->given - r->made;
     const size_t skip = before <= 0 ? 0 : (uint64_t)before < n ? (size_t)before : n;
     if (n - skip > (size_t)(capacity - *got))

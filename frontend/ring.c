@@ -2,6 +2,7 @@
 
 #include "frontend/ring.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -59,6 +60,7 @@ size_t lin_ring_write(lin_ring *ring, const float *samples, size_t n)
         ring->seen_taken = atomic_load_explicit(&ring->taken, memory_order_acquire);
         room = ring->capacity - (size_t)(written - ring->seen_taken);
     }
+    assert(room <= ring->capacity); // the consumer is never ahead of the producer
     const size_t fits = n < room ? n : room, width = ring->width;
     const size_t place = (size_t)written & (ring->capacity - 1), to_end = ring->capacity - place;
     const size_t first = fits < to_end ? fits : to_end;
@@ -85,6 +87,7 @@ size_t lin_ring_read(lin_ring *ring, float *samples, size_t n)
     if (n == 0) return 0;
     const uint64_t taken = atomic_load_explicit(&ring->taken, memory_order_relaxed);
     const size_t take = available(ring, taken, n), width = ring->width;
+    assert(take <= ring->capacity);
     const size_t place = (size_t)taken & (ring->capacity - 1), to_end = ring->capacity - place;
     const size_t first = take < to_end ? take : to_end;
     memcpy(samples, ring->frames + place * width, first * width * sizeof *samples);

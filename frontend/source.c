@@ -2,6 +2,7 @@
 
 #include "frontend/source.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <math.h>
 #include <string.h>
@@ -339,6 +340,7 @@ int lin_source_bins(const lin_source *s) { return s->features->bins; }
 // Refills the empty buffer of frames from the next block of sound, or the last.
 static lin_status refill(lin_source *s, lin_error *err)
 {
+    assert(s->at == s->held && !s->ended); // nothing that was computed is dropped
     int n = 0;
     lin_status status = LIN_OK;
     const int64_t left = s->stop < 0 ? BLOCK : s->stop - lin_audio_position(s->audio);

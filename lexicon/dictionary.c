@@ -2,6 +2,7 @@
 
 #include "lexicon/dictionary.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -110,6 +111,7 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
     char shown[LIN_QUOTE];
     int word, before = d->words.n, n = 0;
     lin_status status;
+    assert(e->n_word > 0 && e->n_word <= LIN_WORD_MAX && e->n_labels > 0 && e->n_labels <= LIN_PRONUNCIATION_MAX);
     if ((status = lin_grow(&d->items, &d->items_capacity, d->n_items + 1, sizeof *d->items, "a dictionary", err))) return status;
     if ((status = lin_grow(&d->first, &d->first_capacity, (size_t)before + 1, sizeof *d->first, "a dictionary", err)))
         return status;

@@ -2,6 +2,7 @@
 
 #include "lexicon/tree.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,7 @@ static lin_status make_nodes(lin_tree *t, item *items, lin_error *err)
         return lin_no_memory(err, "a lexicon's tree", bytes);
     }
     t->n_nodes = build(t, items, through, &n_ends);
+    assert((size_t)t->n_nodes == n && n_ends == t->n_ends); // as many as were counted, so the arrays are full
     t->nodes[t->n_nodes] = (lin_tree_node){.child = (uint32_t)t->n_nodes, .end = (uint32_t)n_ends};
     lin_free(through);
     return LIN_OK;

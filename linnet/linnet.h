@@ -63,9 +63,9 @@ extern "C" {
 #endif
 
 #define LINNET_VERSION_MAJOR 0
-#define LINNET_VERSION_MINOR 2
+#define LINNET_VERSION_MINOR 3
 #define LINNET_VERSION_PATCH 0
-#define LINNET_VERSION "0.2.0"
+#define LINNET_VERSION "0.3.0"
 /* Of the shared library: liblinnet.so.1. Rises when programs must be compiled again. */
 #define LINNET_ABI 1
 
@@ -75,7 +75,7 @@ extern "C" {
 #define LINNET_API
 #endif
 
-/* Version of the library that runs, "0.2.0"; LINNET_VERSION is that of the header. */
+/* Version of the library that runs, "0.3.0"; LINNET_VERSION is that of the header. */
 LINNET_API const char *linnet_version(void);
 
 /* ---- errors ---------------------------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 
 #include "score/bootstrap.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -33,6 +34,7 @@ static int by_value(const void *x, const void *y)
 // Between the two nearest of the sorted values, as numpy.quantile does by default.
 static double quantile(const double *sorted, int n, double p)
 {
+    assert(n >= 1 && p >= 0 && p <= 1);
     double at = p * (n - 1);
     int below = (int)floor(at);
     if (below >= n - 1) return sorted[n - 1];

@@ -2,6 +2,7 @@
 
 #include "score/edit.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -68,6 +69,9 @@ lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_e
     counts->del = (gaps + n - m) / 2;
     counts->ins = gaps - counts->del;
     counts->correct = n - counts->sub - counts->del;
+    // Every label of the reference is in one of three, and every label of the hypothesis.
+    assert((gaps + n - m) % 2 == 0 && counts->del >= 0 && counts->ins >= 0 && counts->correct >= 0);
+    assert(counts->correct + counts->sub + counts->ins == m);
     if (row != small) lin_free(row);
     return LIN_OK;
 }
@@ -148,6 +152,7 @@ lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, s
         steps[x] = steps[y];
         steps[y] = step;
     }
+    assert(i == 0 && j == 0 && k <= n + m); // the path is whole
     free_blocks(&b);
     *n_steps = k;
     return LIN_OK;

@@ -1,6 +1,8 @@
 // Linear attention: one work item per utterance and head.
 #include "kernels/cpu/cpu.h"
 
+#include <assert.h>
+
 enum {
     SMALL = 2048, // below this many values, starting a second thread costs more time than it saves
     AHEAD = 2,    // work items
@@ -84,6 +86,8 @@ static void forward_piece(void *context, int piece, int thread)
 
 static void run(lin_exec *exec, const lin_segments *segments, lin_pool_work piece, attention_job *job)
 {
+    assert(lin_segments_hold(segments) && job->H > 0 && job->E > 0);
+    assert(!job->states || job->causal); // sums over all frames of an utterance cannot be continued
     const int small = (size_t)segments->rows * (size_t)(job->H * job->E) < SMALL;
     job->exec = exec;
     job->offsets = segments->offsets;

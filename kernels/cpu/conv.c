@@ -1,5 +1,6 @@
 // Depthwise convolution with residual. Forward: one work item per utterance. Backward: blocks of rows whose boundaries
 // depend only on the number of rows, each with its own sums for w and b.
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
@@ -49,6 +50,8 @@ static void forward_piece(void *context, int b, int thread)
 void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float *w, const float *bias,
                           const lin_segments *segments, int C, int K, int after, float *const *tails, size_t at)
 {
+    assert(lin_segments_hold(segments) && C > 0 && K >= 1 && after >= 0 && after < K);
+    assert(!tails || after == 0); // a tail has earlier frames; later ones are not there yet
     conv_job job = {.y = y, .x = x, .w = w, .bias = bias, .offsets = segments->offsets, .C = C, .K = K, .after = after};
     job.tails = tails;
     job.at = at;
@@ -84,6 +87,7 @@ static void backward_piece(void *context, int piece, int thread)
 void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
                            const lin_segments *segments, int C, int K, int after)
 {
+    assert(lin_segments_hold(segments) && C > 0 && K >= 1 && after >= 0 && after < K);
     conv_job job = {
         .y = dx, .x = x, .w = w, .dy = dy, .offsets = segments->offsets, .B = segments->B, .C = C, .K = K, .after = after};
     int rows = segments->rows;

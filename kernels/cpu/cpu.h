@@ -20,6 +20,7 @@
 #ifndef LIN_KERNELS_CPU_CPU_H
 #define LIN_KERNELS_CPU_CPU_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,7 +50,14 @@ struct lin_exec {
 
 static inline void *lin_scratch(const lin_exec *exec, int thread)
 {
+    assert(thread >= 0 && thread < exec->n_threads);
     return exec->scratch + (size_t)thread * LIN_SCRATCH_BYTES;
+}
+
+/* What holds of the rows of a batch (kernels/ops.h): the first begins at 0, the last ends within `rows`. */
+static inline int lin_segments_hold(const lin_segments *s)
+{
+    return s->B >= 0 && s->rows >= 0 && s->offsets && s->offsets[0] == 0 && s->offsets[s->B] <= s->rows;
 }
 
 /* ---- instruction sets ------------------------------------------------------------------------------------------------------ */

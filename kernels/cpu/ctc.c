@@ -1,4 +1,5 @@
 // CTC: one work item per utterance; and the sum of its losses.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -77,6 +78,7 @@ static void utterance_piece(void *context, int b, int thread)
 void lin_cpu_ctc(lin_exec *exec, double *loss, float *dlogits, const float *logp, const lin_segments *segments, const int *labels,
                  const int *label_offsets, int most_labels, int V, const double *scale)
 {
+    assert(lin_segments_hold(segments) && V > 0 && label_offsets && (!dlogits || (scale && dlogits != logp)));
     (void)most_labels;
     ctc_job job = {exec, loss, dlogits ? *scale : 0, dlogits, logp, segments->offsets, labels, label_offsets, V};
     lin_pool_run(exec->pool, segments->B, utterance_piece, &job);

@@ -1,4 +1,5 @@
 // Operations that treat every element alike: spans of elements, divided among the threads.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -53,6 +54,7 @@ void lin_cpu_relu_backward(lin_exec *exec, float *dx, const float *dy, const flo
 lin_cpu_mask lin_cpu_mask_of(const lin_dropout *dropout)
 {
     if (!dropout || !(dropout->p > 0)) return (lin_cpu_mask){.scale = 1};
+    assert(dropout->key && dropout->p <= 1);
     lin_cpu_mask mask = {.drops = 1, .scale = (float)(1 / (1 - dropout->p)), .key = lin_random_key(*dropout->key, dropout->site)};
     if (dropout->width) mask.first = (size_t)(dropout->key[1] * dropout->width);
     double threshold = floor(dropout->p * 65536 + 0.5);

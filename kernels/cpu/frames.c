@@ -1,4 +1,5 @@
 // Operations on the frames of an utterance: one work item per utterance.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ static void stack_piece(void *context, int b, int thread)
 void lin_cpu_stack_frames(lin_exec *exec, float *y, const float *x, const float *mean, const float *istd, const lin_segments *in,
                           const lin_segments *out, int D, int stack, int ahead)
 {
+    assert(lin_segments_hold(in) && lin_segments_hold(out) && in->B == out->B && D > 0 && stack >= 1 && ahead >= 0);
     frames_job job = {y, x, mean, istd, in->offsets, out->offsets, D, stack, stack + ahead};
     int small = (size_t)out->rows * (size_t)job.span * (size_t)D < SMALL;
     lin_pool_run(small ? NULL : exec->pool, in->B, stack_piece, &job);
@@ -81,6 +83,7 @@ static void sinusoid_piece(void *context, int b, int thread)
 
 void lin_cpu_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C)
 {
+    assert(lin_segments_hold(segments) && C > 0);
     sinusoid_job job = {x, segments->offsets, C};
     int small = (size_t)segments->rows * (size_t)C < SMALL;
     lin_pool_run(small ? NULL : exec->pool, segments->B, sinusoid_piece, &job);
@@ -176,6 +179,7 @@ static void gather_piece(void *context, int b, int thread)
 
 void lin_cpu_gather(lin_exec *exec, float *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments, int D)
 {
+    assert(lin_segments_hold(segments) && D > 0);
     gather_job job = {x, items, masks, segments->offsets, D};
     int small = (size_t)segments->rows * (size_t)D < SMALL;
     lin_pool_run(small ? NULL : exec->pool, segments->B, gather_piece, &job);
@@ -197,6 +201,7 @@ static void carry_piece(void *context, int b, int thread)
     const size_t width = (size_t)job->width, row = width * sizeof(float), have = (size_t)job->have[b],
                  keep = (size_t)job->keep[b];
     const size_t fresh = (size_t)(job->in_offsets[b + 1] - job->in_offsets[b]);
+    assert(keep <= have + fresh);
     float *y = job->y + (size_t)job->out_offsets[b] * width, *tail = have + keep ? job->tails[b] + job->at : NULL;
     if (have) memcpy(y, tail, have * row);
     if (fresh) memcpy(y + have * width, job->x + (size_t)job->in_offsets[b] * width, fresh * row);
@@ -206,6 +211,7 @@ static void carry_piece(void *context, int b, int thread)
 void lin_cpu_carry(lin_exec *exec, float *y, const lin_segments *out, const float *x, const lin_segments *in, float *const *tails,
                    size_t at, const int *have, const int *keep, int width)
 {
+    assert(lin_segments_hold(in) && lin_segments_hold(out) && in->B == out->B && width > 0);
     carry_job job = {y, x, tails, in->offsets, out->offsets, have, keep, at, width};
     int small = (size_t)out->rows * (size_t)width < SMALL;
     lin_pool_run(small ? NULL : exec->pool, out->B, carry_piece, &job);

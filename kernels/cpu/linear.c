@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/linear.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/half.h"
@@ -80,6 +81,9 @@ void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const l
     size_t work = 0;
     int panels = 0;
     for (int i = 0; i < n_items; i++) {
+        const lin_packing *item = &items[i];
+        assert(item->n > 0 && item->k > 0 && item->to % 16 == 0);
+        assert(!item->half || (!item->transposed && item->k <= LIN_HALF_COLUMNS)); // widened rows fit the scratch
         work += (size_t)items[i].n * (size_t)items[i].k;
         panels += lin_item_panels(&items[i], panel);
     }
@@ -119,6 +123,7 @@ void lin_cpu_expect_states(lin_exec *exec, float *const *states, int B, size_t a
 void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
                             int k, lin_activation act)
 {
+    assert(rows >= 0 && n > 0 && k > 0 && (y != x || rows == 0)); // y is written while x is read
     forward_job job = {exec, y, x, packed, bias, rows, n, k, 64, act};
     const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < LIN_THREAD_WORK ? 1 : exec->n_threads;
     // At most 64 rows, whose x stays in the second-level cache during all panels; fewer if the threads' shares would be uneven.
@@ -174,12 +179,14 @@ lin_tiling lin_linear_tiling(int n, int k, int copies, int threads)
             cut = (lin_tiling){n_parts, k_parts, tile_n, tile_k};
         }
     }
+    assert(best >= 0); // some tile fits the scratch, whatever n and k are
     return cut;
 }
 
 void lin_linear_weight_gradient(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k,
                                 lin_tile_product *product)
 {
+    assert(rows >= 0 && n > 0 && k > 0);
     weight_job job = {.exec = exec, .dw = dw, .db = db, .dy = dy, .x = x, .rows = rows, .n = n, .k = k, .product = product};
     const int threads = (size_t)rows * (size_t)n * (size_t)k < LIN_THREAD_WORK ? 1 : exec->n_threads;
     job.tiling = lin_linear_tiling(n, k, 1, threads);

@@ -2,6 +2,8 @@
 // boundaries depend only on the number of rows.
 #include "kernels/cpu/cpu.h"
 
+#include <assert.h>
+
 enum {
     BLOCK_ROWS = 64,    // rows of a work item, forward; backward, rows done at once, so that dropout finds them in the cache
     SMALL = 16384,      // below this many elements, starting a second thread costs more time than it saves
@@ -38,6 +40,7 @@ static void forward_piece(void *context, int piece, int thread)
 
 static void run_forward(lin_exec *exec, norm_job *job)
 {
+    assert(job->rows >= 0 && job->C > 0);
     int small = (size_t)job->rows * (size_t)job->C < SMALL;
     lin_pool_run(small ? NULL : exec->pool, (job->rows + BLOCK_ROWS - 1) / BLOCK_ROWS, forward_piece, job);
 }
@@ -110,6 +113,8 @@ void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, floa
                                  const float *dy, const float *more, const float *residual, const float *x, const float *stats,
                                  const float *gamma, int rows, int C, const lin_dropout *dropout)
 {
+    assert(rows >= 0 && C > 0);
+    assert(!more || !residual); // there is one second way around the norm
     norm_job job = {.y = dx, .dropped = dropped, .dy = dy, .more = more, .residual = residual, .x = x, .stats = stats,
                     .gamma = gamma, .rows = rows, .C = C};
     if (dropped) job.mask = lin_cpu_mask_of(dropout);

@@ -46,6 +46,7 @@ printf '#!/bin/sh\neval "$MEANWHILE"\n' > tests/run.sh
 chmod +x tools/* tests/run.sh
 cp "$OLDPWD/tests/tests.mk" tests
 printf 'O := build/release/obj\nB := build/release\nCONFIG := release\nTEST_JOBS := 1\nall:\ninclude tests/tests.mk\nbuild/%%:\n\t@:\n' > Makefile
+unset CHECK_ASAN
 check() { MEANWHILE=$1; shift; export MEANWHILE; MAKEFLAGS='' ${MAKE:-make} -r check-cuda "$@" > "$tmp/.out" 2>&1; }
 ok "half of the check" check : CHECK_ASAN=no
 ok "is not written down" tests/groups.sh changed cuda

@@ -40,6 +40,12 @@ calls() { grep -nE "(^|[^A-Za-z0-9_>.])($1) *\(" $library | grep -vE ':[0-9]+: *
 is "the library never prints" "" "$(calls 'printf|puts|putchar|perror|fputs *\(.*std(out|err)|fprintf *\( *std(out|err)|vprintf')"
 # A child that could not become another program ends.
 is "the library never exits" "" "$(calls 'exit|_exit|abort|quick_exit' | grep -v '^base/child.c:')"
+# Assertions state what callers inside the library guarantee (docs/contract.md); they are the exception. With NDEBUG they are gone.
+effects() { grep -nE 'assert\(.*(\+\+|--|[^=!<>]=[^=])' "$@" | grep -v 'static_assert\|_Static_assert'; }
+is "no assertion has an effect" "" "$(effects $library)"
+printf 'assert(n-- > 0);\nassert((x = f()));\nassert(n >= 1 && a == b);\n' > "$tmp/effects.c"
+is "an effect is seen" 2 "$(effects "$tmp/effects.c" | wc -l | tr -d ' ')"
+is "assertions are on in all builds" "" "$(grep -n 'DNDEBUG' Makefile */*.mk)"
 is "memory is taken through base/memory.h" "" "$(calls 'malloc|calloc|realloc|strdup|strndup|free' | grep -v '^base/memory.c:')"
 
 sources=$(git ls-files '*.c' '*.h' '*.cu' 2> /dev/null || ls */*.[ch] */*/*.[ch])

@@ -392,12 +392,12 @@ START_TEST(settings)
 {
     ck_assert_int_eq(parse("--set few=1,-2,3,deep,wide=5 x"), LIN_OK);
     ck_assert(v.deep == 1 && v.wide == 5 && v.few.count == 3 && v.few.items[1] == -2);
-    ck_assert_ptr_null(p.advice);
+    ck_assert(!p.old[lin_options_find(&command, "wide")]);
     ck_assert_int_eq(parse("--set=deep --set no-deep,wide=-1"), LIN_OK);
     ck_assert(v.deep == 0 && v.wide == -1);
     ck_assert_int_eq(parse("--wide 2 --deep"), LIN_OK);
     ck_assert(v.wide == 2 && v.deep == 1);
-    ck_assert_str_eq(p.advice, "wide");
+    ck_assert(p.old[lin_options_find(&command, "wide")]);
     ck_assert_int_eq(parse("--set help"), LIN_OK);
     ck_assert(p.help == LIN_HELP_SETTINGS && strcmp(p.settings, "set") == 0);
     ck_assert_int_eq(conf("wide = 3\nset = deep,few=2\n"), LIN_OK);

@@ -347,6 +347,8 @@ START_TEST(states_of_something_else_and_rows_that_are_none)
     ck_assert_int_eq(lin_search_check(s, &g, sizeof g, NULL), LIN_FORMAT);
     g = good, g.start = 10;
     ck_assert_int_eq(lin_search_check(s, &g, sizeof g, NULL), LIN_FORMAT);
+    g = good, g.start = 9; // an open run without a frame
+    ck_assert_int_eq(lin_search_check(s, &g, sizeof g, NULL), LIN_FORMAT);
     g = good, g.sum_logp = NAN;
     ck_assert_int_eq(lin_search_check(s, &g, sizeof g, NULL), LIN_FORMAT);
     lin_path_free(&path);
