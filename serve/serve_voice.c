@@ -131,7 +131,9 @@ static void work_on(lin_voices *vs, lin_voice *v)
     v->id = id;
     v->over = first && status != LIN_OK;
     v->ready = !v->over;
-    if (first && v->ready && v->ending) lin_engine_finish(vs->engine, id, NULL);
+    if (!v->ready || !v->ending || v->wanted) return;
+    v->ending = 0;
+    lin_engine_finish(vs->engine, id, NULL);
 }
 
 // Locked.
@@ -304,10 +306,10 @@ lin_status lin_voice_reset(lin_voice *v, lin_error *err) { return lin_engine_res
 lin_status lin_voice_finish(lin_voice *v, lin_error *err)
 {
     pthread_mutex_lock(&v->voices->lock);
-    const int ready = v->ready; // else when it is
-    v->ending = 1;
+    const int now = v->ready && !v->wanted && !v->working; // else behind its phrases, which are to be answered
+    v->ending = !now;
     pthread_mutex_unlock(&v->voices->lock);
-    return ready ? lin_engine_finish(v->voices->engine, v->id, err) : LIN_OK;
+    return now ? lin_engine_finish(v->voices->engine, v->id, err) : LIN_OK;
 }
 
 lin_status lin_voice_set_phrases(lin_voice *v, char *const *phrases, int n, lin_error *err)
