@@ -34,7 +34,7 @@ while [ $round -lt "$rounds" ]; do
     echo "round $round of $rounds" >&2
     for length in ${lengths:-800 2400}; do
         for causal in causal ''; do
-            build/release/linnet bench attention --threads "$threads" --heads 6 --head-width 32 --lengths "$length" --rows "$length" \
+            build/release/linnet bench attention --threads "$threads" --set heads=6,head-width=32,lengths="$length",rows="$length" \
                 --variants linear,softmax,softmax-naive ${causal:+--causal} |
                 awk -v of="${causal:-full}_${length}_ms" '/^(linear|softmax)/ {
                     sub("softmax-naive", "naive", $1)

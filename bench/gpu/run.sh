@@ -375,7 +375,7 @@ if stage train; then
     [ -z "$quick" ] || some=0.001
     timeout 60 "$bench" cache --hours $some --file "$work/some.lfc" 2> /dev/null
     small= epochs="60 $((2 + 280 / (1 + $(du -cm "$here"/caches/train_*.lfc 2> /dev/null | tail -n 1 | cut -f 1))))"
-    [ -z "$quick" ] || small="--layers 4 --heads 2 --head-width 8 --feedforward 16 --conv-layers 4" epochs="1 1"
+    [ -z "$quick" ] || small="--layers 4 --set heads=2,head-width=8,feedforward=16,conv-layers=4" epochs="1 1"
     # The same run twice: the same bytes. In synthetic features there is nothing to learn.
     for run in 1 2; do
         due 70-train-same-$run 60 || continue

@@ -84,7 +84,7 @@ if [ -n "$anneal" ]; then
   [ ! -f "$work/train/log.tsv" ] || done=$(sed 1d "$work/train/log.tsv" | tail -n 1 | cut -f 1)
   folder=$work/anneal-${done:-0}-$anneal
   [ -f "$folder.safetensors" ] || "$work/program" average "$work/train/checkpoint.safetensors" --ema -o "$folder.safetensors"
-  train "$folder" "$(grep -v '_sp$' "$work/sets")" "$folder.safetensors" --epochs "$anneal" --warmup-steps 0 \
+  train "$folder" "$(grep -v '_sp$' "$work/sets")" "$folder.safetensors" --epochs "$anneal" --set warmup-steps=0 \
     --lr "$(awk '$1 == "lr" { print $3 / 2 }' "$work/long.conf")"
 elif running; then
   echo "long.sh: process $(cat "$work/pid") is training; messages are in $work/log"

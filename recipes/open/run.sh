@@ -34,7 +34,7 @@ accent_sets="quiet train_native $more_sets train_cv train_stories train_read tra
 # The last trainings of both models: these, the sets of --more, and in the very last one the guessed ones.
 final_sets="quiet train_native train_native_sp train_librispeech train_librispeech_sp train_nonnative train_nonnative_sp train_cv
   train_common_voice train_stories train_read"
-warped=(--warp 0.1 --tilt-db 6) wide=(--head-width 40 --feedforward 960) # of the last trainings
+warped=(--set warp=0.1,tilt-db=6) wide=(--set head-width=40,feedforward=960) # of the last trainings
 test_sets="test_native"
 options "$@"
 if wanted 1 || wanted 5 || wanted 6; then need_corpus $train_sets $dev_sets $test_sets; fi
@@ -83,26 +83,26 @@ if wanted 3; then
     --lr 4e-4
   "$linnet" average "$work"/train-{alone,joined}/checkpoint.safetensors --half -o "$work/joined.safetensors"
   training "$stream_conf" "$work/train-quiet" "$last_sets" --init "$work/joined.safetensors" --epochs 1 --join-part 0.5 \
-    --silence-part 0.04 --seed 13
+    --set silence-part=0.04 --seed 13
   training "$stream_conf" "$work/train-more" "quiet $(both "$train_sets $more_sets")" --init "$work/train-quiet/best.safetensors" \
-    --lr 4e-4 --epochs 1 --join-part 0.5 --silence-part 0.04 --seed 14
+    --lr 4e-4 --epochs 1 --join-part 0.5 --set silence-part=0.04 --seed 14
   # Two parts of that and one of what these two began with, which hears accents better; then without the acted and guessed sets (LOG.md).
   "$linnet" average "$work/train-more/best.safetensors" "$work/train-more/best.safetensors" "$work/joined.safetensors" --half \
     -o "$work/more.safetensors"
   training "$stream_conf" "$work/train-accents" "$accent_sets" --init "$work/more.safetensors" \
-    --lr 2e-4 --epochs 1 --join-part 0.5 --silence-part 0.04 --seed 15
+    --lr 2e-4 --epochs 1 --join-part 0.5 --set silence-part=0.04 --seed 15
   training "$stream_conf" "$work/train-final" "$final_sets" --init "$work/train-accents/best.safetensors" \
-    --lr 4e-4 --epochs 1 --join-part 0.5 --silence-part 0.04 --seed 16
+    --lr 4e-4 --epochs 1 --join-part 0.5 --set silence-part=0.04 --seed 16
   training "$stream_conf" "$work/train-last" "$final_sets train_pseudo" --init "$work/train-final/best.safetensors" \
-    --lr 6e-4 --epochs 2 --join-part 0.5 --silence-part 0.04 --seed 17
+    --lr 6e-4 --epochs 2 --join-part 0.5 --set silence-part=0.04 --seed 17
   training "$stream_conf" "$work/train-longer" "$final_sets train_pseudo" --init "$work/train-last/best.safetensors" \
-    --lr 6e-4 --epochs 3 --join-part 0.5 --silence-part 0.04 --seed 18
+    --lr 6e-4 --epochs 3 --join-part 0.5 --set silence-part=0.04 --seed 18
   # Other vocal tracts and microphones; then wider heads, which begin as the same function.
   training "$stream_conf" "$work/train-warped" "$final_sets train_pseudo" --init "$work/train-longer/best.safetensors" \
-    --lr 5e-4 --epochs 2 --join-part 0.5 --silence-part 0.04 --seed 19 "${warped[@]}"
+    --lr 5e-4 --epochs 2 --join-part 0.5 --set silence-part=0.04 --seed 19 "${warped[@]}"
   "$linnet" average "$work"/train-{longer,warped}/best.safetensors --half -o "$work/warped.safetensors"
   training "$stream_conf" "$work/train-wide" "$final_sets train_pseudo" --init "$work/warped.safetensors" \
-    --lr 8e-4 --epochs 4 --join-part 0.5 --silence-part 0.04 --seed 21 "${warped[@]}" "${wide[@]}"
+    --lr 8e-4 --epochs 4 --join-part 0.5 --set silence-part=0.04 --seed 21 "${warped[@]}" "${wide[@]}"
   # the emission delay: bench/boundaries.py --transcribe
   "$linnet" average "$work/train-wide/best.safetensors" --half --delay-ms 98 -o "$work/stream.safetensors"
 fi
@@ -112,21 +112,21 @@ if wanted 4; then
   echo "== stage 4: the offline model"
   training "$offline_conf" "$work/train-offline" "$train_sets" --init "$work/train-again/best.safetensors"
   training "$offline_conf" "$work/train-offline-again" "$(sped "$train_sets")" --init "$work/train-offline/best.safetensors" \
-    --lr 6e-4 --warmup-steps 150 --epochs 2
+    --lr 6e-4 --set warmup-steps=150 --epochs 2
   training "$offline_conf" "$work/train-offline-third" "$(both "$train_sets")" --init "$work/train-offline-again/best.safetensors" \
-    --lr 6e-4 --warmup-steps 150 --epochs 2 --seed 3
+    --lr 6e-4 --set warmup-steps=150 --epochs 2 --seed 3
   training "$offline_conf" "$work/train-offline-quiet" "quiet $(both "$train_sets")" --init "$work/train-offline-third/best.safetensors" \
-    --lr 4e-4 --epochs 1 --silence-part 0.04 --seed 13
+    --lr 4e-4 --epochs 1 --set silence-part=0.04 --seed 13
   training "$offline_conf" "$work/train-offline-last" "$last_sets" --init "$work/train-offline-quiet/best.safetensors" \
-    --lr 6e-4 --epochs 1 --silence-part 0.04 --seed 13
+    --lr 6e-4 --epochs 1 --set silence-part=0.04 --seed 13
   training "$offline_conf" "$work/train-offline-final" "$final_sets" --init "$work/train-offline-last/best.safetensors" \
-    --lr 5e-4 --epochs 1 --silence-part 0.04 --seed 16
+    --lr 5e-4 --epochs 1 --set silence-part=0.04 --seed 16
   training "$offline_conf" "$work/train-offline-end" "$final_sets train_pseudo" --init "$work/train-offline-final/best.safetensors" \
-    --lr 6e-4 --epochs 2 --silence-part 0.04 --seed 17
+    --lr 6e-4 --epochs 2 --set silence-part=0.04 --seed 17
   training "$offline_conf" "$work/train-offline-longer" "$final_sets train_pseudo" --init "$work/train-offline-end/best.safetensors" \
-    --lr 6e-4 --epochs 2 --silence-part 0.04 --seed 18
+    --lr 6e-4 --epochs 2 --set silence-part=0.04 --seed 18
   training "$offline_conf" "$work/train-offline-wide" "$final_sets train_pseudo" --init "$work/train-offline-longer/best.safetensors" \
-    --lr 8e-4 --warmup-steps 150 --epochs 3 --silence-part 0.04 --seed 22 "${warped[@]}" "${wide[@]}"
+    --lr 8e-4 --set warmup-steps=150 --epochs 3 --set silence-part=0.04 --seed 22 "${warped[@]}" "${wide[@]}"
   "$linnet" average "$work/train-offline-wide/best.safetensors" --half --delay-ms 94 -o "$work/offline.safetensors"
 fi
 

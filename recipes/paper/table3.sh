@@ -48,7 +48,7 @@ case $normalize_forwards in speaker|global) ;; *) die "--normalize-forwards is s
 case $schedule in plateau|cosine) ;; *) die "--schedule is plateau or cosine, not '$schedule'" ;; esac
 case $positions in sinusoid|conv) ;; *) die "--positions is sinusoid or conv, not '$positions'" ;; esac
 case $precision in fp32|tf32|bf16) ;; *) die "--precision is fp32, tf32 or bf16, not '$precision'" ;; esac
-[ -z "$augment" ] || masks=(--freq-masks 2 --freq-width 7 --time-masks 2 --time-width 25 --time-part 0.05)
+[ -z "$augment" ] || masks=(--set freq-masks=2,freq-width=7,time-masks=2,time-width=25,time-part=0.05)
 [ -z "$words" ] || [ -f "$words" ] || die "$words does not exist"
 [ -z "$words" ] || [ -f "$words_lexicon" ] || die "--words needs the pronunciations of its words: --words-lexicon FILE"
 all_sets="${train//,/ } $dev ${test//,/ }" decoded="$dev ${test//,/ }" first_test=${test%%,*}
@@ -57,15 +57,15 @@ all_sets="${train//,/ } $dev ${test//,/ }" decoded="$dev ${test//,/ }" first_tes
 
 # Sinusoids cannot stream, so networks that read forwards have convolutions of 9 frames.
 whole=(--direction bidirectional --positions sinusoid)
-[ "$positions" = sinusoid ] || whole=(--direction bidirectional --positions centred-conv --conv-kernel 9 --conv-layers 9)
-forwards=(--direction causal --positions conv --conv-kernel 9 --conv-layers 9)
-lstm=(--network lstm --layers 3 --width 320 --optimizer adam)
-transformer=(--layers 9 --heads 6 --head-width 32 --feedforward 768 --optimizer radam)
+[ "$positions" = sinusoid ] || whole=(--direction bidirectional --positions centred-conv --set conv-kernel=9,conv-layers=9)
+forwards=(--direction causal --positions conv --set conv-kernel=9,conv-layers=9)
+lstm=(--network lstm --layers 3 --set width=320,optimizer=adam)
+transformer=(--layers 9 --set heads=6,head-width=32,feedforward=768,optimizer=radam)
 if [ -n "$quick" ]; then
-  lstm=(--network lstm --layers 1 --width 8 --optimizer adam)
-  transformer=(--layers 1 --heads 2 --head-width 4 --feedforward 8 --optimizer radam)
-  forwards=(--direction causal --positions conv --conv-kernel 3 --conv-layers 1)
-  [ "$positions" = sinusoid ] || whole=(--direction bidirectional --positions centred-conv --conv-kernel 3 --conv-layers 1)
+  lstm=(--network lstm --layers 1 --set width=8,optimizer=adam)
+  transformer=(--layers 1 --set heads=2,head-width=4,feedforward=8,optimizer=radam)
+  forwards=(--direction causal --positions conv --set conv-kernel=3,conv-layers=1)
+  [ "$positions" = sinusoid ] || whole=(--direction bidirectional --positions centred-conv --set conv-kernel=3,conv-layers=1)
   grid=${grid%%,*} grid_lstm=${grid_lstm%%,*}
 fi
 
@@ -78,7 +78,7 @@ network() {
     linear) network=("${transformer[@]}" "${whole[@]}") ;;
     softmax|softmax-naive) network=("${transformer[@]}" "${whole[@]}" --attention "$1") ;;
     lsh-[1-9]|lsh-1[0-6]) network=("${transformer[@]}" "${whole[@]}" --attention lsh --lsh-rounds "${1#lsh-}") ;;
-    poly2|random) network=("${transformer[@]}" "${whole[@]}" --feature-map "$1") ;;
+    poly2|random) network=("${transformer[@]}" "${whole[@]}" --set feature-map="$1") ;;
     softmax-causal) network=("${transformer[@]}" "${forwards[@]}" --attention softmax) ;;
     causal-[0-9]|causal-[1-5][0-9]|causal-6[0-4]) network=("${transformer[@]}" "${forwards[@]}" --ahead "${1#causal-}") ;;
     *) die "there is no row '$1'; --help lists them" ;;
@@ -140,9 +140,9 @@ train_one() {
   [ -f "$folder/checkpoint.safetensors" ] && resume=--resume
   echo "== $1, rate $2, seed $3"
   # shellcheck disable=SC2086 # a command of several words
-  $launch "$linnet" train "${data[@]}" --folder "$folder" "${network[@]}" --stack "$stack" --normalize "$normalize" \
-    --norm post --dropout 0.1 --lr "$2" --min-lr "$(LC_ALL=C awk -v lr="$2" 'BEGIN { print lr / 20 }')" --schedule "$schedule" --patience "$patience" \
-    --epochs "$epochs" --batch-frames "$batch_frames" --max-frames "$max_frames" --seed "$3" --name "table3 $1" --device "$device" \
+  $launch "$linnet" train "${data[@]}" --folder "$folder" "${network[@]}" --stack "$stack" --set normalize="$normalize" \
+    --set norm=post,dropout=0.1 --lr "$2" --set min-lr="$(LC_ALL=C awk -v lr="$2" 'BEGIN { print lr / 20 }')" --schedule "$schedule" --set patience="$patience" \
+    --epochs "$epochs" --batch-frames "$batch_frames" --set max-frames="$max_frames" --seed "$3" --name "table3 $1" --device "$device" \
     --precision "$precision" ${masks[@]+"${masks[@]}"} --threads "$threads" $resume || { [ $? -ne 130 ] || exit 130; return 1; }
   touch "$folder/done"
 }

@@ -122,7 +122,7 @@ ok "nothing was written" test ! -e "$tmp/x.safetensors"
 
 # ---- the other methods of linnet train ---------------------------------------------------------------------------------------------
 
-all="--ema 0.9 --accumulate 2 --layer-drop 0.2 --inter-ctc-layers 1 --inter-ctc-weight 0.4 --label-smoothing 0.1 --batch-frames 200 --epochs 2"
+all="--ema 0.9 --set accumulate=2,layer-drop=0.2,inter-ctc-layers=1,inter-ctc-weight=0.4,label-smoothing=0.1 --batch-frames 200 --epochs 2"
 run train "$conf" --train "$set" --dev "$set" --folder "$tmp/all" -q $all
 is "all methods together: status" 0 "$status"
 run train "$tmp/all/train.conf" --folder "$tmp/all2" -q
@@ -130,6 +130,6 @@ is "from its train.conf: status" 0 "$status"
 ok "from its train.conf: the same model" cmp "$tmp/all/best.safetensors" "$tmp/all2/best.safetensors"
 run info --json "$tmp/all/best.safetensors"
 has "they are in the provenance" "$(echo "$out" | tr -d ' \n')" '"inter-ctc-layers":[1]'
-refused "a layer that is not inner" 1 "layer 2 of 2" train "$conf" --train "$set" --folder "$tmp/none" -q --inter-ctc-layers 1,2
-refused "half a layer" 1 "1.5" train "$conf" --train "$set" --folder "$tmp/none" -q --inter-ctc-layers 1.5
+refused "a layer that is not inner" 1 "layer 2 of 2" train "$conf" --train "$set" --folder "$tmp/none" -q --set inter-ctc-layers=1,2
+refused "half a layer" 1 "1.5" train "$conf" --train "$set" --folder "$tmp/none" -q --set inter-ctc-layers=1.5
 finish

@@ -157,7 +157,7 @@ ok "a log, curves and the configuration are there" test -s "$tmp/a/log.tsv" -a -
 
 # ---- a model normalised by speaker: a single file uses its own mean, a data directory the mean of each speaker ------------------------
 
-train --folder "$tmp/sp" --epochs 1 --normalize speaker 2> "$tmp/.log" || fail "train --normalize speaker" "$(cat "$tmp/.log")"
+train --folder "$tmp/sp" --epochs 1 --set normalize=speaker 2> "$tmp/.log" || fail "train --set normalize=speaker" "$(cat "$tmp/.log")"
 run info "$tmp/sp/best.safetensors"
 has "info says so" "$out" "by speaker"
 hasnt "such a model cannot stream" "$out" "attention state"

@@ -11,7 +11,7 @@ base
 
 ema --ema 0.9 # averaged
  # nothing
-drop  --layer-drop 0.3 --lr 2e-3
+drop  --set layer-drop=0.3 --lr 2e-3
 T
 
 sweep --sweep-seeds 1,2 --epochs 1
@@ -26,7 +26,7 @@ hasnt "a run is no sweep" "$(cat "$tmp/sweep/drop.2/train.conf")" "sweep ="
 ok "a comment is no option" grep -q '	--ema 0.9$' "$tmp/sweep/results.tsv"
 
 # a run is what linnet train makes with the same options
-run train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" --folder "$tmp/alone" --epochs 1 --layer-drop 0.3 \
+run train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" --folder "$tmp/alone" --epochs 1 --set layer-drop=0.3 \
     --lr 2e-3 --seed 2 -q
 ok "the same model" cmp "$tmp/alone/best.safetensors" "$tmp/sweep/drop.2/best.safetensors"
 
@@ -34,7 +34,7 @@ ok "the same model" cmp "$tmp/alone/best.safetensors" "$tmp/sweep/drop.2/best.sa
 cp "$tmp/sweep/results.tsv" "$tmp/first.tsv"
 before=$(ls -l --time-style=full-iso "$tmp/sweep/base.1")
 rm "$tmp/sweep/ema.1/finished"
-echo 'more --dropout 0' >> "$tmp/table"
+echo 'more --set dropout=0' >> "$tmp/table"
 sweep --sweep-seeds 1,2 --epochs 1
 is "again: status" 0 "$status"
 is "again: finished runs stay" "$before" "$(ls -l --time-style=full-iso "$tmp/sweep/base.1")"

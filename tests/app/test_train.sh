@@ -34,7 +34,7 @@ mv "$tmp/moved.safetensors" "$tmp/late.safetensors"
 is "and in a mean" 98 "$(delay "$tmp/mean.safetensors")"
 
 # options that differ
-run train $from --folder "$tmp/wide" --epochs 1 --feedforward 48
+run train $from --folder "$tmp/wide" --epochs 1 --set feedforward=48
 is "wider: status" 0 "$status"
 has "wider: what differs is named" "$err" \
     "this network differs from that of $tmp/late.safetensors: feedforward 48 (the model: 32); what that model lacks"
@@ -51,18 +51,18 @@ refused "other bins" 1 "30 mel bins in the caches (the model: 40)" \
     train --train "$tmp/other.lfc" --init "$tmp/late.safetensors" --folder "$tmp/none"
 
 # a warm-up that is longer than half of the run
-run train $from --folder "$tmp/warm" --epochs 2 --warmup-steps 50
+run train $from --folder "$tmp/warm" --epochs 2 --set warmup-steps=50
 has "a long warm-up" "$err" "the learning rate rises for 50 steps (--warmup-steps), more than half of the run, which has about 2 in 2 epochs"
 
 # weight decay is that of the optimiser's published code
 decays() { to=$tmp/$1; shift; "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$to" --epochs 1 -q "$@"; grep '^decay-all' "$to/train.conf"; }
 is "RAdam: of all" "decay-all = yes" "$(decays radam)"
-is "Adam: of matrices" "decay-all = no" "$(decays adam --optimizer adam)"
-is "or as it is given" "decay-all = no decay-all = yes" "$(echo $(decays radam-not --no-decay-all; decays adam-all --optimizer adam --decay-all))"
+is "Adam: of matrices" "decay-all = no" "$(decays adam --set optimizer=adam)"
+is "or as it is given" "decay-all = no decay-all = yes" "$(echo $(decays radam-not --set no-decay-all; decays adam-all --set optimizer=adam,decay-all))"
 is "which makes a difference" "1" "$(cmp -s "$tmp/radam/best.safetensors" "$tmp/radam-not/best.safetensors"; echo $?)"
 
 # a sweep: options of a line, and those of the model
-printf 'base\nwide --feedforward 48\n' > "$tmp/table"
+printf 'base\nwide --set feedforward=48\n' > "$tmp/table"
 sweep() { run train $from --folder "$tmp/sweep" --sweep "$tmp/table" --epochs 1 -q; }
 sweep
 is "a sweep: status" 0 "$status"

@@ -137,7 +137,7 @@ is "a beam is reset too" "$("$LINNET" listen -q --beam 4 --plain --no-paced --tu
 run transcribe -q -f json --n-best 3 --reset endpoint --tune longest=0.9 "$d/s1.wav"
 is "alternatives of all segments" 4 "$(printf '%s' "$out" | grep -o '"phones":' | wc -l | tr -d ' ')"
 # A model that forgets goes on behind endpoints unless it is told not to; the search begins anew there all the same.
-run train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/forgets" --decay gated --decay-half-life-s 0.3,2 -q
+run train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/forgets" --decay gated --set decay-half-life-s=0.3,2 -q
 is "a model that forgets" 0 "$status"
 m=$tmp/forgets/best.safetensors
 on=$(t -m "$m" --reset never "$tmp/long.wav")

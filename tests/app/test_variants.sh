@@ -52,28 +52,28 @@ variant softmax transformer "softmax" --attention softmax --direction causal
 streams softmax
 variant softmax2 transformer "softmax" --attention softmax --direction bidirectional --positions sinusoid
 variant naive transformer "softmax-naive" --attention softmax-naive --direction bidirectional
-variant lsh transformer "lsh-2" --attention lsh --lsh-rounds 2 --lsh-chunk 8 --direction bidirectional
-variant poly2 transformer "linear poly2" --feature-map poly2
+variant lsh transformer "lsh-2" --attention lsh --set lsh-rounds=2,lsh-chunk=8 --direction bidirectional
+variant poly2 transformer "linear poly2" --set feature-map=poly2
 streams poly2
-variant random transformer "linear random-24" --feature-map random --features 24
+variant random transformer "linear random-24" --set feature-map=random,features=24
 streams random
-variant fixed transformer "linear, decay fixed" --decay fixed --decay-half-life-s 0.1,2
+variant fixed transformer "linear, decay fixed" --decay fixed --set decay-half-life-s=0.1,2
 streams fixed
 variant gated transformer "linear, decay gated" --decay gated
 streams gated
 variant plain transformer "2 heads of 8"
-variant condition transformer "on its own prediction after every 1 layer" --condition-every 1 --init "$tmp/v/plain/best.safetensors"
+variant condition transformer "on its own prediction after every 1 layer" --set condition-every=1 --init "$tmp/v/plain/best.safetensors"
 streams condition
 # a run with decays begins with the weights of one without
 run train "$tmp/v/transformer.conf" --train "$tmp/set.lfc" --folder "$tmp/v/tuned" --decay gated \
-    --decay-half-life-s 2,20 --init "$tmp/v/plain/best.safetensors"
+    --set decay-half-life-s=2,20 --init "$tmp/v/plain/best.safetensors"
 is "decays added: trained" 0 "$status"
 has "decays added: said" "$err" "decay gated (the model: none); what that model lacks begins with its initial values"
-variant lstm lstm "LSTM, 2 layers of 24 units, causal" --network lstm --width 24
+variant lstm lstm "LSTM, 2 layers of 24 units, causal" --network lstm --set width=24
 streams lstm
-variant bilstm lstm "LSTM, 2 layers of 24 units in each direction, bidirectional" --network lstm --width 24 --direction bidirectional
+variant bilstm lstm "LSTM, 2 layers of 24 units in each direction, bidirectional" --network lstm --set width=24 --direction bidirectional
 variant centred transformer "centred depthwise convolution of 9 taps in 2 layers" --direction bidirectional --ahead 2 \
-    --positions centred-conv --conv-kernel 9 --conv-layers 2 --init "$tmp/model.safetensors"
+    --positions centred-conv --set conv-kernel=9,conv-layers=2 --init "$tmp/model.safetensors"
 
 # A long sound is divided where the model needs whole utterances; no row is lost.
 "$SOUND" "$tmp/v/long.wav" seconds=100 seed=4
@@ -92,39 +92,39 @@ is "an LSTM" "0 network = lstm width = 8 layers = 3 stack = 2" \
 # ---- refused with one sentence --------------------------------------------------------------------------------------------------
 
 train="--train $tmp/set.lfc --folder $tmp/v/none -q"
-refused "an LSTM with heads" 1 "heads belongs to network = transformer" train "$tmp/v/lstm.conf" $train --network lstm --heads 2
+refused "an LSTM with heads" 1 "heads belongs to network = transformer" train "$tmp/v/lstm.conf" $train --network lstm --set heads=2
 refused "an LSTM with attention" 1 "attention belongs to network = transformer" train "$tmp/v/lstm.conf" $train --network lstm --attention lsh
 refused "an LSTM from a transformer" 1 "it has another shape than this network: network lstm (the model: transformer)" \
     train "$tmp/v/short.conf" $train --init "$tmp/model.safetensors"
-refused "layers of an LSTM" 1 "no path around them" train "$tmp/v/lstm.conf" $train --network lstm --layer-drop 0.1
-refused "rounds without lsh" 1 "lsh-rounds belongs to attention = lsh" train "$tmp/v/transformer.conf" $train --lsh-rounds 2
+refused "layers of an LSTM" 1 "no path around them" train "$tmp/v/lstm.conf" $train --network lstm --set layer-drop=0.1
+refused "rounds without lsh" 1 "lsh-rounds belongs to attention = lsh" train "$tmp/v/transformer.conf" $train --set lsh-rounds=2
 refused "a feature map of softmax" 1 "feature-map belongs to attention = linear" \
-    train "$tmp/v/transformer.conf" $train --attention softmax --feature-map poly2
-refused "features without random" 1 "features belongs to feature-map = random" train "$tmp/v/transformer.conf" $train --features 9
+    train "$tmp/v/transformer.conf" $train --attention softmax --set feature-map=poly2
+refused "features without random" 1 "features belongs to feature-map = random" train "$tmp/v/transformer.conf" $train --set features=9
 refused "decays of softmax" 1 "decay belongs to causal linear attention with feature-map = elu" \
     train "$tmp/v/transformer.conf" $train --attention softmax --decay gated
 refused "decays in both directions" 1 "decay belongs to causal linear attention with feature-map = elu" \
     train "$tmp/v/transformer.conf" $train --direction bidirectional --decay fixed
 refused "decays of poly2" 1 "decay belongs to causal linear attention with feature-map = elu" \
-    train "$tmp/v/transformer.conf" $train --feature-map poly2 --decay fixed
+    train "$tmp/v/transformer.conf" $train --set feature-map=poly2 --decay fixed
 refused "half-lives in falling order" 1 "decay-half-life-s must be two numbers, the lower one first" \
-    train "$tmp/v/transformer.conf" $train --decay gated --decay-half-life-s 60,1
+    train "$tmp/v/transformer.conf" $train --decay gated --set decay-half-life-s=60,1
 refused "one half-life" 1 "decay-half-life-s must be two numbers" \
-    train "$tmp/v/transformer.conf" $train --decay gated --decay-half-life-s 60
+    train "$tmp/v/transformer.conf" $train --decay gated --set decay-half-life-s=60
 refused "weights of another kind of decay" 1 "it has another shape than this network" \
     train "$tmp/v/transformer.conf" $train --init "$tmp/v/gated/best.safetensors" --decay fixed
 has "what differs" "$err" "decay fixed (the model: gated)"
-refused "a transformer with a width" 1 "width belongs to network = lstm" train "$tmp/v/transformer.conf" $train --width 9
+refused "a transformer with a width" 1 "width belongs to network = lstm" train "$tmp/v/transformer.conf" $train --set width=9
 refused "later frames in a causal network" 1 "reads later frames" \
-    train "$tmp/v/transformer.conf" $train --positions centred-conv --conv-kernel 5 --conv-layers 2
+    train "$tmp/v/transformer.conf" $train --positions centred-conv --set conv-kernel=5,conv-layers=2
 refused "weights of another shape" 1 "has another shape than this network: layers 3 (the model: 2)" \
     train "$tmp/v/transformer.conf" $train --init "$tmp/model.safetensors" --layers 3
 refused "taps that are too few" 1 "8 taps do not reach" train "$tmp/v/transformer.conf" $train --init "$tmp/model.safetensors" \
-    --direction bidirectional --ahead 2 --positions centred-conv --conv-kernel 8 --conv-layers 2
+    --direction bidirectional --ahead 2 --positions centred-conv --set conv-kernel=8,conv-layers=2
 refused "two models" 1 "--offline and --model name two models" transcribe --offline -m "$tmp/model.safetensors" "$wav"
-refused "a chunk of 0" 2 "lsh-chunk" train "$tmp/v/transformer.conf" $train --attention lsh --lsh-chunk 0
+refused "a chunk of 0" 2 "lsh-chunk" train "$tmp/v/transformer.conf" $train --attention lsh --set lsh-chunk=0
 refused "too many features" 1 "head_width 60 gives 1891 features" \
-    train "$tmp/v/transformer.conf" $train --feature-map poly2 --head-width 60
+    train "$tmp/v/transformer.conf" $train --set feature-map=poly2,head-width=60
 refused "another variant's checkpoint" 1 "holds a network of kind softmax, not lsh-4" \
     train "$tmp/v/transformer.conf" --train "$tmp/set.lfc" --folder "$tmp/v/softmax2" -q --resume --attention lsh \
     --direction bidirectional --positions sinusoid
