@@ -105,15 +105,9 @@ APP_LIBS := $(if $(OPUS),$(shell pkg-config --libs $(OPUS)))
 ROOMS := base kernels kernels/ref kernels/cpu frontend lexicon model decoder align linnet app serve \
 	train learn score lab paper paper/ref paper/cpu
 ROOM_SRC := $(filter-out $(if $(NO_PAPER),paper/%),$(wildcard $(ROOMS:%=%/*.c)))
-APP_SRC := $(filter app/% serve/%,$(ROOM_SRC)) $(foreach s,$(ROOM_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s))
-APP_SRC := $(sort $(APP_SRC))
-LIB_SRC := $(filter-out $(APP_SRC),$(ROOM_SRC))
-ifneq ($(ARCH),x86_64)
-LIB_SRC := $(filter-out %_avx2.c %_avx512.c %_avx512bf16.c,$(LIB_SRC))
-endif
-ifneq ($(filter-out aarch64 arm64,$(ARCH)),)
-LIB_SRC := $(filter-out %_neonbf16.c,$(LIB_SRC))
-endif
+APP_SRC := $(sort $(filter app/% serve/%,$(ROOM_SRC)) $(foreach s,$(ROOM_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s)))
+OTHER_ISA := $(if $(filter x86_64,$(ARCH)),,%_avx2.c %_avx512.c %_avx512bf16.c) $(if $(filter aarch64 arm64,$(ARCH)),,%_neonbf16.c)
+LIB_SRC := $(filter-out $(APP_SRC) $(OTHER_ISA),$(ROOM_SRC))
 BENCH_SRC := $(filter-out $(if $(NO_PAPER),bench/bench_lstm.c),$(wildcard bench/bench_*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$O/%.o)
 APP_OBJ := $(APP_SRC:%.c=$O/%.o)
