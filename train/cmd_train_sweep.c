@@ -1,4 +1,4 @@
-// train_sweep.c - linnet train --sweep.
+// cmd_train_sweep.c - linnet train --sweep.
 
 #include "train/cmd_train_sweep.h"
 

@@ -1,5 +1,5 @@
 /*
- * train_sweep.h - linnet train --sweep: runs over a table of options, one after the other, and one table of their results.
+ * cmd_train_sweep.h - linnet train --sweep: runs over a table of options, one after the other, and one table of their results.
  *
  * Each line of the table is a name and the options of that run, as on the command line; '#' begins a comment:
  *
