@@ -203,8 +203,10 @@ static int pump(lin_client *c)
         const size_t n = have < (size_t)room ? have : (size_t)room;
         if (n == 0) return 0;
         const int over = lin_outbox_take_sound(c->out, (double)n / c->config.rate_hz); // before results of it can come
-        if (over || lin_voice_push(in->voice, in->held + in->at_held, (int)n, &err) != LIN_OK) {
-            if (!over) give_up(c, 1011, err.message);
+        const lin_status status = over ? LIN_OK : lin_voice_push(in->voice, in->held + in->at_held, (int)n, &err);
+        if (over || status != LIN_OK) {
+            // Of a stream that has failed meanwhile (LIN_INVALID) the end says why; it is on its way.
+            if (!over && status != LIN_INVALID) give_up(c, 1011, err.message);
             in->at_held = in->n_held = in->end_at = 0;
             return 1;
         }
