@@ -214,6 +214,8 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
     }
     put_features(r, &m->features, m->config.mel_bins);
     put_text(r, "normalization", "normalised", m->speaker_norm ? "by speaker" : "by the training set's mean and deviation");
+    if (m->features.level_db > 0 || r->json)
+        put_number(r, "level_db", "level", m->features.level_db, 4, " dB: the running level to which speech is brought");
     if (m->delay_ms || r->json)
         put_integer(r, "emission_delay_ms", "times", m->delay_ms, " ms earlier than the network's output (emission delay)");
     put_phones(r, m->phones);

@@ -32,6 +32,8 @@ struct lin_fbank {
     triangle *triangles;    // [bins]
     float *weights;
     kiss_fftr_cfg plan;
+    double level_db;
+    lin_fbank_level level;
     lin_arena arena;
 };
 
@@ -60,6 +62,7 @@ lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_erro
     f->hop = lin_mel_samples(c, c->hop_ms);
     f->fft = lin_mel_transform(c);
     f->preemphasis = c->preemphasis;
+    f->level_db = c->level_db;
 
     // A line is under at most two triangles, and the number of each triangle's weights is rounded up to LANES.
     size_t n_weights = (size_t)f->fft + (size_t)f->bins * LANES;
@@ -121,6 +124,24 @@ static void shape_window(lin_fbank *f, const float *restrict x)
     for (int k = 1; k < n; k++) y[k] = (float)(((double)x[k] - a * (double)x[k - 1] - offset) * w[k]);
 }
 
+float lin_fbank_gain(lin_fbank_level *l, double level_db, double energy)
+{
+    const double first = 10, silence = 75, over = 15, rise = 0.05, fall = 0.01, loose = 4, most = 40;
+    const float db = (float)fmax(10 * log10(energy + 1e-30), level_db - silence);
+    if (!l->begun) *l = (lin_fbank_level){.speech = (float)(level_db - first), .lowest = db, .drop = 0.5F, .begun = 1};
+    l->lowest = fminf(db, l->lowest + 0.02F);
+    if (db > l->lowest + (float)over) {
+        if (db > l->speech) {
+            l->speech += (float)rise * (db - l->speech);
+        } else {
+            l->speech = fmaxf(db, l->speech - (float)fall - l->drop);
+        }
+        l->drop *= 0.98F;
+    }
+    const double away = level_db - (double)l->speech, by = fmin(fmax(fabs(away) - loose, 0), most);
+    return (float)pow(10, (away < 0 ? -by : by) / 10);
+}
+
 static void compute_frame(lin_fbank *f, const float *x, float *frame)
 {
     shape_window(f, x);
@@ -129,13 +150,19 @@ static void compute_frame(lin_fbank *f, const float *x, float *frame)
     float *restrict power = f->power;
     const kiss_fft_cpx *restrict s = f->spectrum;
     for (int i = 0; i < lines; i++) power[i] = s[i].r * s[i].r + s[i].i * s[i].i;
+    double sum = 0;
     for (int b = 0; b < f->bins; b++) {
         const triangle *t = &f->triangles[b];
         const float *restrict w = f->weights + t->offset, *restrict p = power + t->first;
         float part[LANES] = {0};
         for (int i = 0; i < t->count; i += LANES)
             for (int l = 0; l < LANES; l++) part[l] += w[i + l] * p[i + l];
-        float energy = sum_lanes(part);
+        frame[b] = sum_lanes(part);
+        sum += (double)frame[b];
+    }
+    const float gain = f->level_db > 0 ? lin_fbank_gain(&f->level, f->level_db, sum) : 1;
+    for (int b = 0; b < f->bins; b++) {
+        const float energy = gain * frame[b];
         frame[b] = logf(energy > LIN_MEL_FLOOR ? energy : LIN_MEL_FLOOR);
     }
 }
@@ -190,15 +217,32 @@ void lin_fbank_reset(lin_fbank *f)
 {
     f->held = 0;
     f->skip = 0;
+    f->level = (lin_fbank_level){0};
 }
 
-size_t lin_fbank_state_bytes(const lin_fbank *f) { return 2 * sizeof(int32_t) + (size_t)f->held * sizeof(float); }
+// The level is in the state only where there is one.
+static size_t level_bytes(const lin_fbank *f) { return f->level_db > 0 ? 4 * sizeof(float) : 0; }
+
+size_t lin_fbank_state_bytes(const lin_fbank *f)
+{
+    return 2 * sizeof(int32_t) + (size_t)f->held * sizeof(float) + level_bytes(f);
+}
 
 void lin_fbank_save(const lin_fbank *f, void *bytes)
 {
     const int32_t counts[2] = {f->held, f->skip};
     memcpy(bytes, counts, sizeof counts);
     memcpy((unsigned char *)bytes + sizeof counts, f->samples, (size_t)f->held * sizeof(float));
+    const float level[4] = {f->level.speech, f->level.lowest, f->level.drop, (float)f->level.begun};
+    memcpy((unsigned char *)bytes + sizeof counts + (size_t)f->held * sizeof(float), level, level_bytes(f));
+}
+
+// Whether a running level can be this one.
+static int is_level(const float level[4], double level_db)
+{
+    for (int i = 0; i < 4; i++)
+        if (!(fabsf(level[i]) <= 400)) return 0;
+    return (level[3] == 0 || level[3] == 1) && level[2] >= 0 && level[2] <= 0.5F && (double)level[1] >= level_db - 76;
 }
 
 lin_status lin_fbank_load(lin_fbank *f, const void *bytes, size_t n_bytes, lin_error *err)
@@ -206,10 +250,15 @@ lin_status lin_fbank_load(lin_fbank *f, const void *bytes, size_t n_bytes, lin_e
     int32_t counts[2] = {-1, -1};
     if (n_bytes >= sizeof counts) memcpy(counts, bytes, sizeof counts);
     if (counts[0] < 0 || counts[0] >= f->window || counts[1] < 0 || counts[1] > f->hop ||
-        n_bytes != sizeof counts + (size_t)counts[0] * sizeof(float))
+        n_bytes != sizeof counts + (size_t)counts[0] * sizeof(float) + level_bytes(f))
         return lin_fail(err, LIN_FORMAT, "the state of a filterbank was saved with other windows");
+    float level[4] = {0};
+    memcpy(level, (const unsigned char *)bytes + n_bytes - level_bytes(f), level_bytes(f));
+    if (level[3] != 0 && !is_level(level, f->level_db))
+        return lin_fail(err, LIN_FORMAT, "the state of a filterbank has a level that no sound gives");
     f->held = counts[0];
     f->skip = counts[1];
+    f->level = level[3] != 0 ? (lin_fbank_level){level[0], level[1], level[2], 1} : (lin_fbank_level){0};
     memcpy(f->samples, (const unsigned char *)bytes + sizeof counts, (size_t)f->held * sizeof(float));
     return LIN_OK;
 }

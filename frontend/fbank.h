@@ -31,6 +31,7 @@ typedef struct lin_fbank_config {
     double low_hz;      /* 20: lower edge of the first triangle */
     double high_hz;     /* upper edge of the last triangle; 0 or less is counted from half the sample rate */
     double preemphasis; /* 0.97 */
+    double level_db;    /* the level to which speech is brought (below), 1 to 150; 0: sound stays as loud as it is */
 } lin_fbank_config;
 
 typedef struct lin_fbank lin_fbank;
@@ -71,6 +72,33 @@ lin_status lin_fbank_load(lin_fbank *fbank, const void *bytes, size_t n_bytes, l
 
 /* Accepts NULL. */
 void lin_fbank_destroy(lin_fbank *fbank);
+
+/* ---- level ----------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * What a network hears does not depend on how loud speech was recorded: with level_db the energies of each frame, before their
+ * floor, are multiplied by a gain that brings the running level of speech to level_db, in dB of the sum of a frame's energies.
+ * Causal: a frame's gain depends on this frame and those before it, so any split gives the same bits.
+ *
+ * With L the level of a frame, at least 75 dB below level_db, S that of speech, at first 10 dB below level_db, and F the lowest
+ * level of late, at first L:
+ *
+ *   F = min(L, F + 0.02 dB)
+ *   if L > F + 15 dB, the frame is one of speech:  S += (L - S) / 20               where L > S
+ *                                                  S = max(L, S - 0.01 dB - q)     else; then q = 0.98 q, at first 0.5 dB
+ *   gain: level_db - S, made smaller by 4 dB (0 within 4 dB), from -40 to 40 dB
+ *
+ * So a stream may begin at any level, and noise where nobody has spoken yet becomes at most 6 dB louder.
+ */
+
+/* The state of the level, in dB. */
+typedef struct lin_fbank_level {
+    float speech, lowest, drop; /* S, F, q */
+    int begun;                  /* 0: before the first frame */
+} lin_fbank_level;
+
+/* The factor for the energies of a frame whose sum is `energy`, 0 or more. */
+float lin_fbank_gain(lin_fbank_level *level, double level_db, double energy);
 
 /* ---- loudness -------------------------------------------------------------------------------------------------------------- */
 

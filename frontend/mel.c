@@ -83,6 +83,8 @@ lin_status lin_fbank_check(const lin_fbank_config *c, lin_error *err)
                         c->high_hz, c->sample_hz / 2);
     if (!(c->preemphasis >= 0 && c->preemphasis <= 1))
         return lin_fail(err, LIN_INVALID, "filterbank: preemphasis is %g; must be 0 to 1", c->preemphasis);
+    if (!(c->level_db >= 0 && c->level_db <= 150) || (c->level_db > 0 && c->level_db < 1))
+        return lin_fail(err, LIN_INVALID, "filterbank: level_db is %g; must be 1 to 150, or 0", c->level_db);
     int fft = lin_mel_transform(c), first;
     for (int b = 0; b < c->mel_bins; b++)
         if (!lin_mel_triangle(c, fft, b, &first, NULL))

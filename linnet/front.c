@@ -17,6 +17,7 @@ lin_fbank_config lin_fbank_from_model(const lin_features *features, int mel_bins
     c.low_hz = features->low_hz;
     c.high_hz = features->high_hz;
     c.preemphasis = features->preemphasis;
+    c.level_db = features->level_db;
     return c;
 }
 
@@ -29,6 +30,7 @@ lin_features lin_fbank_to_model(const lin_fbank_config *config)
     f.low_hz = config->low_hz;
     f.high_hz = config->high_hz;
     f.preemphasis = config->preemphasis;
+    f.level_db = config->level_db;
     return f;
 }
 

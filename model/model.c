@@ -34,6 +34,8 @@ lin_status lin_features_check(const lin_features *f, lin_error *err)
     if (!(high > f->low_hz && high <= nyquist))
         return lin_fail(err, LIN_INVALID, "features: high_hz is %g; must be above low_hz, %g, and at most %g", f->high_hz,
                         f->low_hz, nyquist);
+    if (!(f->level_db >= 0 && f->level_db <= 150) || (f->level_db > 0 && f->level_db < 1))
+        return lin_fail(err, LIN_INVALID, "features: level_db is %g; must be 1 to 150, or 0", f->level_db);
     if (!(f->preemphasis >= 0 && f->preemphasis <= 1))
         return lin_fail(err, LIN_INVALID, "features: preemphasis is %g; must be 0 to 1", f->preemphasis);
     return LIN_OK;
@@ -252,6 +254,7 @@ static uint64_t hash_kind(const lin_model *m)
     hash = lin_hash(m->phones, strlen(m->phones), hash);
     hash = lin_hash(m->mean, D * sizeof *m->mean, hash);
     hash = lin_hash(m->istd, D * sizeof *m->istd, hash);
+    if (f->level_db > 0) hash = lin_hash(&f->level_db, sizeof f->level_db, hash);
     if (m->speaker_norm) hash = lin_hash(&m->speaker_norm, sizeof m->speaker_norm, hash);
     const int32_t variant[] = {(int)c->network, (int)c->attention, (int)c->feature_map, c->features, c->lsh_rounds,
                                c->lsh_chunk,    c->width};

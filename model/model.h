@@ -31,6 +31,7 @@ typedef struct lin_features {
     double low_hz;      /* lower edge of the lowest mel filter, 0..sample_hz/2 */
     double high_hz;     /* upper edge of the highest: above low_hz up to sample_hz/2; 0 or below: sample_hz/2 + high_hz (Kaldi) */
     double preemphasis; /* 0..1 */
+    double level_db;    /* running level of speech (frontend/fbank.h), 1 to 150; 0: none. Caches of features have none */
 } lin_features;
 
 /* Kaldi's defaults: 16 kHz, 25 ms, 10 ms, 20 Hz, 0 (the Nyquist frequency), 0.97. */
@@ -39,7 +40,7 @@ lin_features lin_features_default(void);
 /* LIN_INVALID, with the name and range of the wrong parameter. */
 lin_status lin_features_check(const lin_features *features, lin_error *err);
 
-/* 1 if all parameters are equal. */
+/* 1 if all parameters but level_db are equal: a cache can be used. */
 int lin_features_equal(const lin_features *a, const lin_features *b);
 
 typedef struct lin_model {

@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/textfile.h"
 #include "base/utf8.h"
 #include "kernels/ops.h"
 
@@ -24,6 +25,7 @@ static const char version[] = "2", first_version[] = "1", mean_name[] = "feature
 
 // The key "variant" is there only if it differs from the paper's network, whose files have had no such key.
 static const char variant_key[] = "variant", decay_key[] = "decay", condition_key[] = "condition_every",
+                  level_key[] = "level_db",
                   delay_key[] = "emission_delay_ms"; // the last three: only if there is one
 static const char *const norm_names[] = {"post", "pre", NULL};
 
@@ -84,7 +86,7 @@ static const lin_json_field feature_fields[] = {{"type", LIN_JSON_FIXED, 0, fixe
 enum { N_FEATURES = sizeof feature_fields / sizeof *feature_fields };
 
 static const char *const normalizations[] = {"global", "speaker"};
-enum { N_TEXTS = 15 }; // texts of the metadata at most, without the trainer's
+enum { N_TEXTS = 16 }; // texts of the metadata at most, without the trainer's
 
 /* ---- loading --------------------------------------------------------------------------------------------------------------- */
 
@@ -122,6 +124,15 @@ static lin_status read_number(const lin_safetensors *st, const char *file, const
     return lin_fail(err, LIN_FORMAT, "%s: %s is \"%.32s\"; must be a number from 1 to %d", file, key, lin_utf8_line(text), most);
 }
 
+// Not among the features: files of before have none, and readers of before would refuse it there.
+static lin_status read_level(const lin_safetensors *st, const char *file, double *level_db, lin_error *err)
+{
+    const char *text = lin_safetensors_text(st, level_key);
+    *level_db = 0;
+    if (!text || (lin_text_number(text, strlen(text), level_db) && *level_db >= 1 && *level_db <= 150)) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "%s: %s is \"%.32s\"; must be a number from 1 to 150", file, level_key, lin_utf8_line(text));
+}
+
 static lin_status read_metadata(const lin_safetensors *st, const char *file, lin_config *config, lin_features *features,
                                 const char **phones, lin_error *err)
 {
@@ -150,6 +161,7 @@ static lin_status read_metadata(const lin_safetensors *st, const char *file, lin
     if (status == LIN_OK) status = need_text(st, "features", file, &text, err);
     snprintf(name, sizeof name, "%.*s: features", (int)sizeof name - 16, file);
     if (status == LIN_OK) status = lin_json_read(text, name, feature_fields, N_FEATURES, features, err);
+    if (status == LIN_OK) status = read_level(st, file, &features->level_db, err);
     if (status == LIN_OK) status = need_text(st, "phones", file, phones, err);
     return status;
 }
@@ -566,13 +578,13 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
 {
     const int n_extra = extras ? extras->n_tensors : 0, n_extra_texts = extras ? extras->n_texts : 0;
     const int plain = lin_config_is_plain(&m->config);
-    int n_own = N_TEXTS - 4; // and those that only some networks have
+    int n_own = N_TEXTS - 5; // and those that only some networks have
     const size_t n_tensors = (size_t)(m->params.n_tensors + 2 + n_extra);
     lin_json_field fields[VARIANT_FIELDS];
     list_variant(fields);
     char *variant = plain ? NULL : lin_json_write(fields, VARIANT_FIELDS, &m->config);
     char *config = lin_json_write(config_fields, N_CONFIG, &m->config);
-    char *features = lin_json_write(feature_fields, N_FEATURES, &m->features), hex[17], sum[17], every[16], delay[16];
+    char *features = lin_json_write(feature_fields, N_FEATURES, &m->features), hex[17], sum[17], every[16], delay[16], level[32];
     lin_tensor *tensors = lin_calloc(n_tensors, sizeof *tensors), *t = tensors;
     lin_text *texts = lin_calloc((size_t)(N_TEXTS + n_extra_texts), sizeof *texts);
     lin_status status;
@@ -592,6 +604,8 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
         if (!plain) texts[n_own++] = (lin_text){variant_key, variant};
         if (m->config.decay) texts[n_own++] = (lin_text){decay_key, lin_decay_names[m->config.decay]};
         if (m->config.condition_every) texts[n_own++] = (lin_text){condition_key, every};
+        snprintf(level, sizeof level, "%.17g", m->features.level_db);
+        if (m->features.level_db > 0) texts[n_own++] = (lin_text){level_key, level};
         if (m->delay_ms) texts[n_own++] = (lin_text){delay_key, delay};
         if (n_extra_texts) memcpy(texts + n_own, extras->texts, (size_t)n_extra_texts * sizeof *texts);
         const size_t D = (size_t)m->config.mel_bins, n_texts = (size_t)(n_own + n_extra_texts);

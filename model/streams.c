@@ -152,7 +152,7 @@ static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_er
     return s->ops->finish(s->exec, err);
 }
 
-int lin_streams_take_sound(const lin_encoder *e) { return e->ops->fbank != NULL; }
+int lin_streams_take_sound(const lin_encoder *e) { return e->ops->fbank != NULL && !(e->model->features.level_db > 0); }
 
 static lin_status check_options(const lin_encoder *e, const lin_streams_options *o, lin_error *err)
 {

@@ -36,7 +36,7 @@ typedef struct lin_streams_options {
     int threads;  /* of a CPU, which work together on each tick; 0: one per core */
 } lin_streams_options;
 
-/* 1 if streams of this encoder accept sound. */
+/* 1 if streams of this encoder accept sound: not of a model with a running level, which only the host computes. */
 int lin_streams_take_sound(const lin_encoder *encoder);
 
 lin_status lin_streams_create(const lin_encoder *encoder, const lin_streams_options *options, lin_streams **streams,

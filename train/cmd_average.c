@@ -13,6 +13,7 @@
 typedef struct average_values {
     const char *output, *name, *license;
     int half, ema, delay_ms;
+    double level_db;
 } average_values;
 
 static const lin_option options[] = {
@@ -25,6 +26,9 @@ static const lin_option options[] = {
     {.name = "delay-ms", .type = LIN_OPTION_INT, .at = offsetof(average_values, delay_ms), .text = "-1", .min = -1, .max = 1000,
      .value = "MS", .help = "Emission delay of the model, stored in its file: transcripts give times that much earlier; -1: that "
                             "of the first model that has one"},
+    {.name = "level-db", .type = LIN_OPTION_DOUBLE, .at = offsetof(average_values, level_db), .text = "-1", .min = -1, .max = 150,
+     .help = "The running level to which the model brings speech, so that its results do not depend on how loud it was recorded "
+             "(docs/models.md: 103 for the shipped ones); 0: none; if not given, the first model's"},
     {.name = "ema", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, ema),
      .help = "Of a checkpoint of linnet train --ema take the moving average, which best.safetensors has after an epoch"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, half),
@@ -84,8 +88,8 @@ static lin_status add(const char *path, const char *first_path, const average_va
 // The first model's provenance with the sets of the others, and the number of models.
 static lin_status label(lin_model *model, const average_values *v, int n, cJSON *provenance, lin_error *err)
 {
-    cJSON_DeleteItemFromObject(provenance, "averaged");
-    char *json = cJSON_AddNumberToObject(provenance, "averaged", n) ? cJSON_PrintUnformatted(provenance) : NULL;
+    if (n > 1) cJSON_DeleteItemFromObject(provenance, "averaged");
+    char *json = n == 1 || cJSON_AddNumberToObject(provenance, "averaged", n) ? cJSON_PrintUnformatted(provenance) : NULL;
     if (!json) return lin_no_memory(err, "the model's provenance", 1);
     const lin_status status = lin_model_label(model, v->name, v->license, json, err);
     cJSON_free(json);
@@ -103,6 +107,7 @@ static int run(lin_parsed *parsed)
     int moving = 0;
     lin_status status = LIN_OK;
     for (int i = 0; i < paths->count && status == LIN_OK; i++) status = lin_guard_reads(paths->items[i], &err);
+    if (v->level_db > 0 && v->level_db < 1) return lin_misuse(parsed, "--level-db is 1 to 150, or 0");
     if (status == LIN_OK) status = lin_guard_writes(v->output, &err);
     if (status == LIN_OK) status = lin_model_load(paths->items[0], &model, &err);
     const size_t n = model ? model->params.n_elements : 0;
@@ -121,6 +126,7 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) {
         for (size_t i = 0; i < n; i++) model->values[i] = (float)(sums[i] / paths->count);
         if (v->delay_ms >= 0) model->delay_ms = v->delay_ms;
+        if (v->level_db >= 0) model->features.level_db = v->level_db;
         lin_model_seal(model);
         status = lin_model_save(model, v->output, v->half ? LIN_F16 : LIN_F32, &err);
     }

@@ -200,6 +200,7 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
         lin_complain("%s has another filterbank than %s: prepare the caches with the model's (linnet info names it)", v->init,
                      lin_dataset_path(first));
     (*model)->delay_ms = from->delay_ms;
+    (*model)->features.level_db = from->features.level_db;
     *keeps_norm = status == LIN_OK && !from->speaker_norm;
     if (*keeps_norm) {
         memcpy((*model)->mean, from->mean, (size_t)config.mel_bins * sizeof *from->mean);

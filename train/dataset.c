@@ -58,7 +58,7 @@ static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size
     set->D = (int)D;
     set->V = (int)V;
     set->features = (lin_features){hz > INT_MAX ? 0 : (int)hz, lin_get_f64(f),      lin_get_f64(f + 8),
-                                   lin_get_f64(f + 16),        lin_get_f64(f + 24), lin_get_f64(f + 32)};
+                                   lin_get_f64(f + 16),        lin_get_f64(f + 24), lin_get_f64(f + 32), 0};
     lin_error inner = {0};
     if (lin_features_check(&set->features, &inner) != LIN_OK) return damaged(set, inner.message, err);
     const uint64_t count = lin_get_u64(bytes + LIN_AT_COUNT);

@@ -169,6 +169,7 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
         memcpy(model->istd, saved->istd, D * sizeof(float));
         model->speaker_norm = saved->speaker_norm;
         model->delay_ms = saved->delay_ms;
+        model->features.level_db = saved->features.level_db;
         opt->step = c->step;
     }
     lin_extras_free(&extras);

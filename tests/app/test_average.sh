@@ -64,6 +64,21 @@ run train "$conf" --train "$tmp/two.lfc" --folder "$tmp/other" -q --epochs 2 --r
 is "a resumed run too" "0 trained_on two also_trained_on data" "$status $(sets "$tmp/other/checkpoint.safetensors")"
 is "weights of the same sets name them once" "trained_on data" "$(sets "$(e 5)" | sed 's/ also.*//')"
 
+# ---- the running level ---------------------------------------------------------------------------------------------------------------
+
+run average "$(e 5)" -o "$tmp/level.safetensors" --level-db 103
+is "--level-db: status" 0 "$status"
+run info --json "$tmp/level.safetensors"
+has "info names the level" "$out" '"level_db": 103'
+"$LINNET" average "$tmp/level.safetensors" -o "$tmp/again.safetensors"
+run info --json "$tmp/again.safetensors"
+has "it stays" "$out" '"level_db": 103'
+"$LINNET" average "$tmp/level.safetensors" --level-db 0 -o "$tmp/none.safetensors"
+run info --json "$tmp/none.safetensors"
+has "0: none" "$out" '"level_db": 0'
+is "and the model of before" "$("$LINNET" info --json "$(e 5)" | grep -o '"fingerprint": "[0-9a-f]*"')" "$(grep -o '"fingerprint": "[0-9a-f]*"' <<< "$out")"
+refused "--level-db: out of range" 2 "--level-db" average "$(e 5)" -o "$tmp/x.safetensors" --level-db 0.5
+
 # ---- the emission delay ----------------------------------------------------------------------------------------------------------
 
 run average "$(e 5)" -o "$tmp/late.safetensors" --delay-ms 70

@@ -54,6 +54,105 @@ START_TEST(golden_values)
 }
 END_TEST
 
+// A quiet speaker, a loud one and another: the golden signal three times, against the level in double precision.
+START_TEST(golden_level)
+{
+    const double scale[] = {0.05, 1, 1.0 / 3};
+    lin_error err = {0};
+    lin_fbank_config config = lin_fbank_default();
+    float *signal, *golden;
+    size_t n, golden_T;
+    int one, D, T;
+    config.level_db = 100;
+    assert_ok(lin_npy_read("tests/golden/fbank_signal.npy", &signal, &n, &one, &err), err);
+    assert_ok(lin_npy_read("tests/golden/fbank_level.npy", &golden, &golden_T, &D, &err), err);
+    float *x = lin_alloc(3 * n, sizeof *x);
+    for (size_t i = 0; i < 3 * n; i++) x[i] = (float)((double)signal[i % n] * scale[i / n]);
+    float *frames = whole(&config, x, (int)(3 * n), &T);
+    ck_assert_uint_eq((size_t)T, golden_T);
+    for (int i = 0; i < T * D; i++)
+        ck_assert_msg(fabs((double)frames[i] - (double)golden[i]) < 5e-3, "frame %d: %g, golden %g", i / D, (double)frames[i],
+                      (double)golden[i]);
+    lin_free(frames);
+    lin_free(x);
+    lin_free(signal);
+    lin_free(golden);
+}
+END_TEST
+
+// Sounds like words: bursts over a faint noise, 30 dB quieter to 10 dB louder: after two seconds the features are the same within
+// the range in which a level is left alone.
+START_TEST(a_level_makes_features_independent_of_gain)
+{
+    enum { N = 6 * 16000, D = 40 };
+    static float x[N], y[N];
+    const double gains_db[] = {-30, -12, 10};
+    lin_fbank_config config = lin_fbank_default();
+    int T;
+    config.level_db = 100;
+    fill_tone(x, N, 16000, 300, 0.2, 0.05);
+    for (int i = 0; i < N; i++)
+        if (i / 4000 % 3 == 2) x[i] *= 0.01F; // pauses
+    float *want = whole(&config, x, N, &T);
+    for (int g = 0; g < 3; g++) {
+        for (int i = 0; i < N; i++) y[i] = (float)((double)x[i] * pow(10, gains_db[g] / 20));
+        float *got = whole(&config, y, N, &T);
+        double worst = 0;
+        for (int t = 200; t < T; t++)
+            for (int d = 0; d < D; d++) worst = fmax(worst, fabs((double)(got[t * D + d] - want[t * D + d])));
+        ck_assert_msg(worst < 8.5 / 10 * log(10), "%g dB: features differ by %g", gains_db[g], worst); // within 4 dB on both sides
+        lin_free(got);
+    }
+    lin_free(want);
+}
+END_TEST
+
+// Saved anywhere, and loaded: the same bits. States of another level are refused, and forged ones.
+START_TEST(a_level_is_saved_and_loaded)
+{
+    enum { N = 20000, D = 40 };
+    static float x[N], frames[130 * D];
+    unsigned char state[4096];
+    lin_error err = {0};
+    lin_fbank_config config = lin_fbank_default();
+    lin_fbank *a, *b, *plain;
+    int T, got, more;
+    fill_tone(x, N, 16000, 440, 0.3, 0.1);
+    for (int i = 4000; i < 9000; i++) x[i] *= 0.02F;
+    assert_ok(lin_fbank_create(&config, &plain, &err), err);
+    config.level_db = 95;
+    float *want = whole(&config, x, N, &T);
+    assert_ok(lin_fbank_create(&config, &a, &err), err);
+    assert_ok(lin_fbank_create(&config, &b, &err), err);
+    const int cuts[] = {0, 100, 399, 400, 5000, 12345};
+    for (int c = 0; c < 6; c++) {
+        lin_fbank_reset(a);
+        assert_ok(lin_fbank_push(a, x, cuts[c], frames, 130, &got, &err), err);
+        const size_t n = lin_fbank_state_bytes(a);
+        ck_assert(n <= sizeof state);
+        lin_fbank_save(a, state);
+        assert_ok(lin_fbank_load(b, state, n, &err), err);
+        assert_ok(lin_fbank_push(b, x + cuts[c], N - cuts[c], frames + got * D, 130 - got, &more, &err), err);
+        ck_assert_int_eq(got + more, T);
+        ck_assert_int_eq(memcmp(frames, want, (size_t)T * D * sizeof *want), 0);
+        ck_assert_int_eq(lin_fbank_load(plain, state, n, &err), LIN_FORMAT);
+        const float wrong[] = {NAN, 1e9F, -1};
+        for (int f = 0; f < 4 && cuts[c] >= 400; f++)
+            for (int w = 0; w < 3; w++) {
+                unsigned char forged[4096];
+                memcpy(forged, state, n);
+                memcpy(forged + n - (size_t)(4 - f) * sizeof(float), &wrong[w], sizeof(float));
+                if (f < 2 && w == 2) continue; // a level of -1 dB is one
+                ck_assert_int_eq(lin_fbank_load(b, forged, n, &err), LIN_FORMAT);
+            }
+    }
+    lin_fbank_destroy(a);
+    lin_fbank_destroy(b);
+    lin_fbank_destroy(plain);
+    lin_free(want);
+}
+END_TEST
+
 START_TEST(any_split_gives_the_same_bits)
 {
     enum { N = 20011 };
@@ -61,10 +160,11 @@ START_TEST(any_split_gives_the_same_bits)
     fill_tone(x, N, 16000, 440, 0.4, 0.1);
     lin_error err = {0};
     // Overlapping windows, windows end to end, and gaps between windows.
-    const double hops_ms[] = {10, 25, 31};
-    for (int c = 0; c < 3; c++) {
+    const double hops_ms[] = {10, 25, 31, 10};
+    for (int c = 0; c < 4; c++) {
         lin_fbank_config config = lin_fbank_default();
         config.hop_ms = hops_ms[c];
+        config.level_db = c == 3 ? 100 : 0;
         int T, D = config.mel_bins;
         float *expected = whole(&config, x, N, &T);
         ck_assert_int_eq(T, 1 + (N - 400) / (int)(hops_ms[c] * 16));
@@ -222,6 +322,9 @@ int main(void)
     TCase *cases = tcase_create("fbank");
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, golden_values);
+    tcase_add_test(cases, golden_level);
+    tcase_add_test(cases, a_level_makes_features_independent_of_gain);
+    tcase_add_test(cases, a_level_is_saved_and_loaded);
     tcase_add_test(cases, any_split_gives_the_same_bits);
     tcase_add_test(cases, too_small_changes_nothing);
     tcase_add_test(cases, reset_forgets_a_gap);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Golden log-mel filterbanks, in double precision, written directly from Kaldi's definition; needs only NumPy.
 
-    python3 tests/golden/fbank.py        # writes fbank_{signal,default,5500,wide}.npy into its folder
+    python3 tests/golden/fbank.py        # writes fbank_{signal,default,5500,wide,level}.npy into its folder
 
 The signal is 0.6 s at 16 kHz: a gliding pulse train through three resonators, a burst of noise, a loud low tone under a
 faint high one, a constant offset, and digital silence, rounded to 16 bits, so that every float holds it exactly.
@@ -47,7 +47,7 @@ def mel(hz):
     return 1127.0 * np.log(1.0 + hz / 700.0)
 
 
-def fbank(x, bins=40, low=20.0, high=0.0, window_ms=25.0, hop_ms=10.0, preemphasis=0.97):
+def energies(x, bins=40, low=20.0, high=0.0, window_ms=25.0, hop_ms=10.0, preemphasis=0.97):
     """x: samples in the range of 16-bit integers -> [T, bins] in double."""
     length, hop = int(RATE * 0.001 * window_ms), int(RATE * 0.001 * hop_ms)
     size = 1
@@ -71,8 +71,31 @@ def fbank(x, bins=40, low=20.0, high=0.0, window_ms=25.0, hop_ms=10.0, preemphas
         s = s - s.mean()
         emphasised = np.concatenate(([s[0] - preemphasis * s[0]], s[1:] - preemphasis * s[:-1]))
         power = np.abs(np.fft.rfft(emphasised * povey, size)) ** 2
-        frames.append(np.log(np.maximum(triangles @ power, np.finfo(np.float32).eps)))
+        frames.append(triangles @ power)
     return np.array(frames)
+
+
+def logarithm(x):
+    return np.log(np.maximum(x, np.finfo(np.float32).eps))
+
+
+def fbank(x, **options):
+    return logarithm(energies(x, **options))
+
+
+def levelled(frames, level_db):
+    """energies [T, bins] -> the same with a running level (frontend/fbank.h), in double."""
+    out, speech, lowest, drop = [], level_db - 10.0, None, 0.5
+    for frame in frames:
+        db = max(10 * np.log10(frame.sum() + 1e-30), level_db - 75)
+        lowest = db if lowest is None else min(db, lowest + 0.02)
+        if db > lowest + 15:
+            speech = speech + (db - speech) / 20 if db > speech else max(db, speech - 0.01 - drop)
+            drop *= 0.98
+        away = level_db - speech
+        gain = np.sign(away) * min(max(abs(away) - 4, 0), 40)
+        out.append(frame * 10 ** (gain / 10))
+    return np.array(out)
 
 
 def save(name, x):
@@ -84,4 +107,6 @@ if __name__ == "__main__":
     save("fbank_signal.npy", x / 32768.0)
     save("fbank_default.npy", fbank(x))
     save("fbank_5500.npy", fbank(x, high=5500.0))
+    three = np.concatenate((x / 20, x, x / 3))  # a quiet speaker, a loud one, another
+    save("fbank_level.npy", logarithm(levelled(energies(three), 100.0)))
     save("fbank_wide.npy", fbank(x, bins=23, low=64.0, high=-400.0, window_ms=40.0, hop_ms=12.5, preemphasis=0.9))

@@ -27,7 +27,7 @@ static void leave(void) { test_folder_remove(folder); }
 static lin_model *small_model(void)
 {
     lin_config c = lin_config_default(V);
-    const lin_features f = {16000, 25, 10, 20, -400.125, 0.97};
+    const lin_features f = {16000, 25, 10, 20, -400.125, 0.97, 0};
     lin_model *model;
     lin_error err = {0};
     c.layers = c.heads = 1;
@@ -208,13 +208,14 @@ START_TEST(every_configuration_comes_back)
             c.stack = 1 + other * 3;
             c.ahead = other * 2;
             c.dropout = other ? 1.0 / 3 : 0;
-            const lin_features f = {8000, 24.999999999999996, 1.0 / 3, 0, 3999.5, 0};
+            const lin_features f = {8000, 24.999999999999996, 1.0 / 3, 0, 3999.5, 0, 61.125};
             lin_model *model, *back;
             lin_error err = {0};
             ck_assert_msg(lin_model_create(&c, &f, NULL, 1, &model, &err) == LIN_OK, "%s", err.message);
             ck_assert_msg(lin_model_save(model, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
             ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
             same_model(back, model);
+            ck_assert(back->features.level_db == f.level_db);
             lin_model_destroy(back);
             lin_model_destroy(model);
         }

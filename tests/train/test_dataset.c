@@ -49,7 +49,7 @@ static lin_dataset_writer *begin(const char *names)
 {
     lin_dataset_writer *writer;
     lin_error err = {0};
-    const lin_features f = {16000, 25, 10, 20, 5500, 0.97};
+    const lin_features f = {16000, 25, 10, 20, 5500, 0.97, 0};
     ck_assert_msg(lin_dataset_create(path, D, &f, names, "made up", &writer, &err) == LIN_OK, "%s", err.message);
     return writer;
 }
