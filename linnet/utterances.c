@@ -256,7 +256,6 @@ static lin_status end_utterance(lin_utterances *u, lin_session_end end, lin_erro
         if (status == LIN_OK) status = tell_settled(u, err);
         if (status == LIN_OK) status = show(u, end, err);
     }
-    if (status == LIN_OK && u->sink.ended) status = u->sink.ended(u->sink.context, end, u->row, err);
     if (status != LIN_OK) return status;
     if (u->revision) u->utterance++;
     if (!u->whole) lin_search_reset(&d->decoding->search, d->state, u->row, carry);

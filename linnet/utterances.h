@@ -73,8 +73,6 @@ typedef struct lin_utterances_sink {
     /* After every push: what has settled since the last call, maybe nothing; the result is cleared afterwards. Not with
      * alternatives, nor together with show. */
     lin_status (*settled)(void *context, lin_result *result, lin_error *err);
-    /* An utterance has ended before row number `row` of the stream, with or without phones. Comes after the others. */
-    lin_status (*ended)(void *context, lin_session_end end, int64_t row, lin_error *err);
     /* Rows [n, V] as they come, which are then not decoded: nothing else is called. */
     lin_status (*rows)(void *context, const float *logp, int n, lin_error *err);
 } lin_utterances_sink;

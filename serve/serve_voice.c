@@ -40,32 +40,17 @@ struct lin_voices {
 
 /* ---- what the engine gives ------------------------------------------------------------------------------------------------- */
 
-static void show(void *context, lin_engine_id id, void *user, const lin_session_view *view)
+static void take(void *context, const lin_engine_event *event)
 {
-    const lin_voices *vs = context;
-    (void)id;
-    vs->o.sink.show(((lin_voice *)user)->user, view);
-}
-
-static void take_state(void *context, lin_engine_id id, void *user, const void *state, size_t n, double seconds)
-{
-    const lin_voices *vs = context;
-    (void)id;
-    vs->o.sink.saved(((lin_voice *)user)->user, state, n, seconds);
-}
-
-static void take_events(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
-{
-    const lin_voices *vs = context;
-    const lin_voice *v = user;
+    const lin_voice_sink *sink = &((const lin_voices *)context)->o.sink;
+    void *user = ((const lin_voice *)event->user)->user;
     lin_error err = {0};
-    (void)id;
-    for (int i = 0; i < n; i++) {
-        if (events[i].kind == LIN_ENGINE_FINISHED) vs->o.sink.ended(v->user, events[i].end_s, NULL);
-        if (events[i].kind != LIN_ENGINE_FAILED) continue;
-        lin_fail(&err, events[i].status, "the stream failed: %s", events[i].message);
-        vs->o.sink.ended(v->user, events[i].end_s, &err);
-    }
+    if (event->kind == LIN_ENGINE_VIEW) sink->show(user, event->view);
+    if (event->kind == LIN_ENGINE_SAVED) sink->saved(user, event->state, event->n_state, event->time_s);
+    if (event->kind == LIN_ENGINE_FINISHED) sink->ended(user, event->time_s, NULL);
+    if (event->kind != LIN_ENGINE_FAILED) return;
+    lin_fail(&err, event->status, "the stream failed: %s", event->message);
+    sink->ended(user, 0, &err);
 }
 
 /* ---- what takes long ------------------------------------------------------------------------------------------------------- */
@@ -186,13 +171,11 @@ lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voi
     lin_engine_options how = lin_engine_default(options->capacity);
     how.threads = options->threads;
     how.queue_s = QUEUE_S;
-    how.endpoints = how.saves = 1;
+    how.endpoints = how.views = how.saves = 1;
     how.reset_at_endpoint = options->resets;
     how.endpoint = options->rules;
     how.decoding = options->decoding;
-    how.show = show;
-    how.deliver = take_events;
-    how.keep = take_state;
+    how.deliver = take;
     how.context = vs;
     lin_status status = lin_engine_create(options->recognizer, &how, &vs->engine, err);
     const int n = options->threads ? options->threads : lin_cores();
