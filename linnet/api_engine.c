@@ -127,7 +127,7 @@ static void take(void *context, const lin_engine_event *event)
 {
     linnet_engine *e = context;
     const lin_session_view *view = event->view;
-    const int grows = view && view->end == LIN_SESSION_OPEN;
+    const int grows = view && view->end == LINNET_GROWS;
     if (grows && !e->options.growing) return;
     pthread_mutex_lock(&e->lock);
     item **latest = latest_of(e, event->stream), *it = view ? *latest : NULL;

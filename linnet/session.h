@@ -29,7 +29,7 @@
 #include "linnet/state.h"
 #include "linnet/utterances.h"
 
-/* Why an utterance ended, and the view of one: linnet/utterances.h (lin_session_end, lin_session_view). */
+/* The view of an utterance: linnet/utterances.h (lin_session_view). */
 
 typedef struct lin_session_options {
     int rate_hz, channels;      /* of the sound that is pushed, as in frontend/audio.h */

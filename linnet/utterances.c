@@ -28,12 +28,6 @@ struct lin_utterances {
     double shown_start_s;
 };
 
-const char *lin_session_end_name(lin_session_end end)
-{
-    static const char *const names[] = {"", "before", "after", "longest", "asked", "stopped"};
-    return names[end];
-}
-
 /* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
 static double row_seconds(const lin_utterances *u) { return u->decoder.decoding->row_seconds; }
@@ -158,16 +152,16 @@ static void drop_provisional(lin_utterances *u)
 }
 
 // Tells the sink how the utterance stands, if there is anything in it.
-static lin_status show(lin_utterances *u, lin_session_end end, lin_error *err)
+static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
 {
     const lin_result *r = &u->settled, *p = &u->provisional;
     uint64_t hash = 0;
     lin_status status = LIN_OK;
     if (!u->sink.show || u->whole) return LIN_OK;
-    if (end == LIN_SESSION_OPEN) status = make_provisional(u, &hash, err);
+    if (end == LINNET_GROWS) status = make_provisional(u, &hash, err);
     else drop_provisional(u);
     if (status != LIN_OK) return status;
-    if (end == LIN_SESSION_OPEN && r->n_phones == u->shown_phones && hash == u->shown_provisional) return LIN_OK;
+    if (end == LINNET_GROWS && r->n_phones == u->shown_phones && hash == u->shown_provisional) return LIN_OK;
     if (p->n_phones == 0 && r->n_phones == 0 && u->revision == 0) return LIN_OK;
     // Where no phone is left, the utterance is where it last was.
     const lin_result *front = r->n_phones ? r : p, *back = p->n_phones ? p : r;
@@ -190,7 +184,7 @@ static lin_status show(lin_utterances *u, lin_session_end end, lin_error *err)
     return u->sink.show(u->sink.context, &v, err);
 }
 
-lin_status lin_utterances_show(lin_utterances *u, lin_error *err) { return show(u, LIN_SESSION_OPEN, err); }
+lin_status lin_utterances_show(lin_utterances *u, lin_error *err) { return show(u, LINNET_GROWS, err); }
 
 /* ---- results --------------------------------------------------------------------------------------------------------------- */
 
@@ -240,16 +234,16 @@ static lin_status take_rows(lin_utterances *u, const float *logp, int n, lin_err
 }
 
 // The utterance ends behind the last row that was decoded.
-static lin_status end_utterance(lin_utterances *u, lin_session_end end, lin_error *err)
+static lin_status end_utterance(lin_utterances *u, linnet_end end, lin_error *err)
 {
     lin_decoder *d = &u->decoder;
     // After a reset a first phone equal to the last one is a new one. Carried on, a phone that the end has cut in two stays one.
     const int carry = !u->options.ends.resets;
     lin_status status;
     if (u->whole) {
-        status = end == LIN_SESSION_STOPPED ? lin_joined_finish(&u->joined, d, u->whole, err)
+        status = end == LINNET_FINISHED ? lin_joined_finish(&u->joined, d, u->whole, err)
                                             : lin_joined_endpoint(&u->joined, d, u->row, carry, u->whole, err);
-        if (status == LIN_OK && end != LIN_SESSION_STOPPED) status = tell_settled(u, err);
+        if (status == LIN_OK && end != LINNET_FINISHED) status = tell_settled(u, err);
     } else {
         if (d->decoding->n_best > 1) lin_result_clear(&u->settled); // all of it comes once more
         status = lin_decoder_finish(d, &u->settled, err);
@@ -297,7 +291,7 @@ lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, cons
         *taken += most;
         if (status != LIN_OK || rule == LIN_ENDPOINT_NONE) continue;
         *reset = u->options.ends.resets;
-        status = end_utterance(u, LIN_SESSION_BEFORE + (rule - LIN_ENDPOINT_BEFORE), err);
+        status = end_utterance(u, LINNET_BEFORE + (rule - LIN_ENDPOINT_BEFORE), err);
     }
     return status;
 }
@@ -315,12 +309,12 @@ lin_status lin_utterances_add(lin_utterances *u, const lin_path_phone *phones, i
 
 lin_status lin_utterances_end(lin_utterances *u, lin_error *err)
 {
-    lin_status status = end_utterance(u, LIN_SESSION_ASKED, err);
+    lin_status status = end_utterance(u, LINNET_ASKED, err);
     lin_endpoint_begin_utterance(&u->endpoint);
     return status;
 }
 
-lin_status lin_utterances_finish(lin_utterances *u, lin_error *err) { return end_utterance(u, LIN_SESSION_STOPPED, err); }
+lin_status lin_utterances_finish(lin_utterances *u, lin_error *err) { return end_utterance(u, LINNET_FINISHED, err); }
 
 const lin_reset_options *lin_utterances_ends(const lin_utterances *u) { return &u->options.ends; }
 

@@ -163,7 +163,7 @@ static void show_vosk(lin_outbox *o, const lin_session_view *view)
 {
     const lin_serve *s = o->client->serve;
     lin_buffer_clear(&o->partial);
-    if (view->end != LIN_SESSION_OPEN) {
+    if (view->end != LINNET_GROWS) {
         keep_said(o, view);
         return;
     }
@@ -181,7 +181,7 @@ static void show_vosk(lin_outbox *o, const lin_session_view *view)
 static int show_stream(lin_outbox *o, const lin_session_view *view)
 {
     const lin_serve *s = o->client->serve;
-    const int final = view->end != LIN_SESSION_OPEN;
+    const int final = view->end != LINNET_GROWS;
     if (!final && !o->client->config.partials) return 1;
     if (!final && o->n_queued > QUEUED_PARTIALS) return 0;
     lin_session_view now = *view;
@@ -215,14 +215,14 @@ static void show(void *user, const lin_session_view *view)
     lin_outbox *o = user;
     lin_serve *s = o->client->serve;
     pthread_mutex_lock(&o->lock);
-    o->growing = view->end == LIN_SESSION_OPEN;
+    o->growing = view->end == LINNET_GROWS;
     o->n_final += !o->growing;
     int shown = 1;
     if (o->client->kind == LIN_CLIENT_VOSK) show_vosk(o, view);
     else shown = show_stream(o, view);
     pthread_mutex_unlock(&o->lock);
     if (!shown) lin_serve_count(s, &s->counts.partials_dropped);
-    if (view->end != LIN_SESSION_OPEN) lin_serve_count(s, &s->counts.utterances);
+    if (view->end != LINNET_GROWS) lin_serve_count(s, &s->counts.utterances);
     lin_serve_touch(o->client);
 }
 

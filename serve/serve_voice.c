@@ -75,9 +75,9 @@ static lin_status copy_texts(char *const *texts, int n, char ***copy, lin_error 
 static lin_status use_phrases(lin_voice *v, lin_engine_id id, char *const *texts, int n, lin_error *err)
 {
     lin_phrases made = {NULL, NULL};
-    lin_phrase *list = lin_calloc((size_t)n + 1, sizeof *list);
+    linnet_phrase *list = lin_calloc((size_t)n + 1, sizeof *list);
     if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
-    for (int i = 0; i < n; i++) list[i] = (lin_phrase){texts[i], v->about.bonus};
+    for (int i = 0; i < n; i++) list[i] = (linnet_phrase){texts[i], v->about.bonus};
     lin_status status = lin_decoding_make_phrases(v->voices->o.decoding, list, n, &made, err);
     lin_free(list);
     if (status == LIN_OK) status = lin_engine_set_phrases(v->voices->engine, id, n ? &made : NULL, err);

@@ -155,7 +155,7 @@ static inline void note(notes *to, const lin_engine_event *event)
     const lin_session_view *view = event->view;
     if (event->kind == LIN_ENGINE_SETTLED) note_phones(to, event->settled, 0);
     if (view) note_phones(to, view->settled, view->old_phones);
-    if (view && view->end != LIN_SESSION_OPEN && view->end != LIN_SESSION_STOPPED && view->settled->n_phones)
+    if (view && view->end != LINNET_GROWS && view->end != LINNET_FINISHED && view->settled->n_phones)
         add_note(to, (noted){.kind = UTTERANCE_END, .end = view->end, .end_s = event->time_s});
     to->lost += event->lost;
     if (event->kind == LIN_ENGINE_FINISHED || event->kind == LIN_ENGINE_FAILED)
@@ -209,7 +209,7 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
             lin_greedy_finish(&greedy, &phone, &n_phones);
             if (n_phones) note_phone(r, want, &phone);
             if (want->n && want->events[want->n - 1].kind == PHONE)
-                add_note(want, (noted){.kind = UTTERANCE_END, .end = LIN_SESSION_BEFORE + (int)(rule - LIN_ENDPOINT_BEFORE),
+                add_note(want, (noted){.kind = UTTERANCE_END, .end = LINNET_BEFORE + (int)(rule - LIN_ENDPOINT_BEFORE),
                                        .end_s = (double)(row + 1) * r->row_seconds});
             again = o->reset_at_endpoint;
             lin_greedy_reset(&greedy, V, row + 1, 1);

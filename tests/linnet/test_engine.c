@@ -47,14 +47,14 @@ START_TEST(endpoints)
     o.reset_at_endpoint = _i % 2;
     o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
     run_group(&r, &o, &together);
-    int ends[LIN_SESSION_STOPPED] = {0}, repeats = 0;
+    int ends[LINNET_FINISHED] = {0}, repeats = 0;
     for (int i = 0; i < N; i++) {
         for (int k = 0; k < together.got[i].n; k++) ends[together.got[i].events[k].end]++;
         repeats += repeated(&together.want[i]);
     }
     judge_group(&together);
-    ck_assert_int_gt(ends[LIN_SESSION_AFTER], 3);
-    ck_assert_int_gt(ends[LIN_SESSION_LONGEST], 3);
+    ck_assert_int_gt(ends[LINNET_AFTER], 3);
+    ck_assert_int_gt(ends[LINNET_LONGEST], 3);
     if (o.reset_at_endpoint) ck_assert_int_gt(repeats, 0);
     else ck_assert_int_eq(repeats, 0);
     end(&r);

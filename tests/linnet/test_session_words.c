@@ -208,7 +208,7 @@ static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
     (void)err;
     heard *h = context;
     const lin_result *r = v->settled, *p = v->provisional;
-    const int final = v->end != LIN_SESSION_OPEN, last = p->n_words - 1;
+    const int final = v->end != LINNET_GROWS, last = p->n_words - 1;
     h->views++;
     ck_assert_int_eq(v->utterance, h->ends + 1);
     ck_assert_int_eq(v->revision, ++h->revision);
@@ -778,7 +778,7 @@ START_TEST(phrases_of_one_stream)
     static const lin_decoding_values kinds[] = {{WORDS}, {WORDS, .n_best = 2}};
     lin_error err = {0};
     lin_session_options o = options_of_sound();
-    lin_phrase phrases[64];
+    linnet_phrase phrases[64];
     char texts[64][4];
     lin_phrases made, empty = {NULL, NULL};
     lin_engine *engine;
@@ -792,7 +792,7 @@ START_TEST(phrases_of_one_stream)
     o.channels = 1;
     for (; n < 26; n++) {
         snprintf(texts[n], sizeof texts[n], "z%ca", 'a' + n);
-        phrases[n] = (lin_phrase){texts[n], 20};
+        phrases[n] = (linnet_phrase){texts[n], 20};
     }
     while (n > 0 && lin_decoding_make_phrases(&search, phrases, n, &made, NULL) != LIN_OK) n--; // the lexicon is shorter
     ck_assert_int_gt(n, 3);
