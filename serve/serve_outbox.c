@@ -210,9 +210,8 @@ static int show_stream(lin_outbox *o, const lin_session_view *view)
     return 1;
 }
 
-static void show(void *user, const lin_session_view *view)
+void lin_outbox_show(lin_outbox *o, const lin_session_view *view)
 {
-    lin_outbox *o = user;
     lin_serve *s = o->client->serve;
     pthread_mutex_lock(&o->lock);
     o->growing = view->end == LINNET_GROWS;
@@ -227,9 +226,8 @@ static void show(void *user, const lin_session_view *view)
 }
 
 // A text message that says what the binary one behind it is.
-static void take_state(void *user, const void *bytes, size_t n, double seconds)
+void lin_outbox_state(lin_outbox *o, const void *bytes, size_t n, double seconds)
 {
-    lin_outbox *o = user;
     lin_serve *s = o->client->serve;
     unsigned char *sealed = lin_alloc(n + LIN_WEB_SEAL, 1);
     const int done = sealed && s->transport->seal(s->state_key, bytes, n, sealed, NULL) == LIN_OK;
@@ -250,9 +248,8 @@ static void take_state(void *user, const void *bytes, size_t n, double seconds)
     lin_serve_touch(o->client);
 }
 
-static void take_phrases(void *user, int n, const lin_error *err)
+void lin_outbox_phrases(lin_outbox *o, int n, const lin_error *err)
 {
-    lin_outbox *o = user;
     pthread_mutex_lock(&o->lock);
     lin_buffer_clear(&o->out);
     lin_live_put_context(&o->out, n, err ? err->message : "");
@@ -262,9 +259,8 @@ static void take_phrases(void *user, int n, const lin_error *err)
     lin_serve_touch(o->client);
 }
 
-static void ended(void *user, double seconds, const lin_error *err)
+void lin_outbox_ended(lin_outbox *o, double seconds, const lin_error *err)
 {
-    lin_outbox *o = user;
     pthread_mutex_lock(&o->lock);
     o->ended = 1;
     o->seconds = seconds;
@@ -272,8 +268,6 @@ static void ended(void *user, double seconds, const lin_error *err)
     pthread_mutex_unlock(&o->lock);
     lin_serve_touch(o->client);
 }
-
-const lin_voice_sink lin_outbox_sink = {show, take_state, take_phrases, ended};
 
 /* ---- the server's thread --------------------------------------------------------------------------------------------------- */
 

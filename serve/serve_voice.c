@@ -7,12 +7,13 @@
 
 #include "base/cores.h"
 #include "base/memory.h"
+#include "serve/serve.h"
 
 enum { QUEUE_S = 2 };
 
 struct lin_voice {
     lin_voices *voices;
-    void *user;
+    lin_outbox *out;
     lin_voice_about about;
     void *state;    // that it goes on from, until it is open
     lin_voice *next; // in the queue of those that have work
@@ -42,15 +43,15 @@ struct lin_voices {
 
 static void take(void *context, const lin_engine_event *event)
 {
-    const lin_voice_sink *sink = &((const lin_voices *)context)->o.sink;
-    void *user = ((const lin_voice *)event->user)->user;
+    lin_outbox *out = ((const lin_voice *)event->user)->out;
     lin_error err = {0};
-    if (event->kind == LIN_ENGINE_VIEW) sink->show(user, event->view);
-    if (event->kind == LIN_ENGINE_SAVED) sink->saved(user, event->state, event->n_state, event->time_s);
-    if (event->kind == LIN_ENGINE_FINISHED) sink->ended(user, event->time_s, NULL);
+    (void)context;
+    if (event->kind == LIN_ENGINE_VIEW) lin_outbox_show(out, event->view);
+    if (event->kind == LIN_ENGINE_SAVED) lin_outbox_state(out, event->state, event->n_state, event->time_s);
+    if (event->kind == LIN_ENGINE_FINISHED) lin_outbox_ended(out, event->time_s, NULL);
     if (event->kind != LIN_ENGINE_FAILED) return;
     lin_fail(&err, event->status, "the stream failed: %s", event->message);
-    sink->ended(user, 0, &err);
+    lin_outbox_ended(out, 0, &err);
 }
 
 /* ---- what takes long ------------------------------------------------------------------------------------------------------- */
@@ -110,8 +111,8 @@ static void work_on(lin_voices *vs, lin_voice *v)
     lin_status status = id ? LIN_OK : open_stream(v, &id, &err);
     if (status == LIN_OK && wanted) status = use_phrases(v, id, wanted, n_wanted, &err);
     free_texts(wanted, n_wanted);
-    if (!first) vs->o.sink.phrases(v->user, v->n_own, status == LIN_OK ? NULL : &err);
-    else if (status != LIN_OK) vs->o.sink.ended(v->user, 0, &err);
+    if (!first) lin_outbox_phrases(v->out, v->n_own, status == LIN_OK ? NULL : &err);
+    else if (status != LIN_OK) lin_outbox_ended(v->out, 0, &err);
     pthread_mutex_lock(&vs->lock);
     v->id = id;
     v->over = first && status != LIN_OK;
@@ -176,7 +177,6 @@ lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voi
     how.endpoint = options->rules;
     how.decoding = options->decoding;
     how.deliver = take;
-    how.context = vs;
     lin_status status = lin_engine_create(options->recognizer, &how, &vs->engine, err);
     const int n = options->threads ? options->threads : lin_cores();
     if (status == LIN_OK) vs->threads = lin_calloc((size_t)n, sizeof *vs->threads);
@@ -218,7 +218,7 @@ static void free_voice(lin_voice *v)
     lin_free(v);
 }
 
-lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, void *user, lin_voice **voice, lin_error *err)
+lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, lin_outbox *out, lin_voice **voice, lin_error *err)
 {
     *voice = NULL;
     if (vs->open >= vs->o.capacity) return lin_fail(err, LIN_TOO_SMALL, "all %d streams are taken", vs->o.capacity);
@@ -227,7 +227,7 @@ lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, void *us
     lin_voice *v = lin_calloc(1, sizeof *v);
     if (!v) return lin_no_memory(err, "a stream", sizeof *v);
     v->voices = vs;
-    v->user = user;
+    v->out = out;
     v->about = *about;
     const int later = about->n_phrases || about->state_s > 0 || about->state;
     if (about->state && !(v->state = lin_alloc(about->n_state, 1))) status = lin_no_memory(err, "a state", about->n_state);

@@ -51,7 +51,11 @@ START_TEST(an_encoder_equals_the_cpus)
     int n, left;
     streams_ok(lin_stream_create(w.encoder, &stream, err));
     streams_ok(lin_stream_feed(stream, worker, w.features[2], 10, logp, STREAMS_FRAMES, &n, err));
-    streams_ok(lin_stream_fork(stream, &fork, err));
+    void *image = malloc(lin_stream_image_bytes(stream));
+    streams_ok(lin_stream_create(w.encoder, &fork, err));
+    streams_ok(lin_stream_save(stream, image, lin_stream_image_bytes(stream), err));
+    streams_ok(lin_stream_load(fork, image, lin_stream_image_bytes(stream), err));
+    free(image);
     const int done = n;
     for (int i = 10; i < STREAMS_FRAMES; i++) {
         int more;
