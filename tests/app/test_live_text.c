@@ -132,12 +132,4 @@ START_TEST(a_file_that_is_watched)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("app/live_text, app/inputs");
-    TCase *cases = tcase_create("text");
-    tcase_add_test(cases, as_text);
-    tcase_add_test(cases, a_file_that_is_watched);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("app/live_text, app/inputs", TEST(as_text), TEST(a_file_that_is_watched))

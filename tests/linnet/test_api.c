@@ -502,25 +502,7 @@ START_TEST(threads_share_model_and_decoder)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("linnet.h");
-    TCase *cases = tcase_create("api");
-    tcase_set_timeout(cases, 240);
-    tcase_add_checked_fixture(cases, api_setup, api_teardown);
-    tcase_add_test(cases, versions_and_names);
-    tcase_add_test(cases, models);
-    tcase_add_test(cases, a_folder_comes_before_the_installed_files);
-    tcase_add_test(cases, options_can_grow);
-    tcase_add_test(cases, warnings_go_to_the_callback);
-    tcase_add_test(cases, decoders);
-    tcase_add_test(cases, results);
-    tcase_add_test(cases, words_and_alternatives);
-    tcase_add_test(cases, arrays);
-    tcase_add_test(cases, bad_sounds);
-    tcase_add_test(cases, model_of_whole_utterances);
-    tcase_add_test(cases, alignment);
-    tcase_add_test(cases, threads_share_model_and_decoder);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h", TEST(versions_and_names), TEST(models),
+               TEST(a_folder_comes_before_the_installed_files), TEST(options_can_grow), TEST(warnings_go_to_the_callback),
+               TEST(decoders), TEST(results), TEST(words_and_alternatives), TEST(arrays), TEST(bad_sounds),
+               TEST(model_of_whole_utterances), TEST(alignment), TEST(threads_share_model_and_decoder))

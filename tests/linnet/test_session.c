@@ -310,20 +310,7 @@ START_TEST(failures)
     ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_INVALID);
     ck_assert_ptr_null(session);
     o = options_of_sound();
-    const unsigned long before = lin_memory_live();
-    int k = 1;
-    for (;; k++) {
-        lin_memory_fail_at((unsigned long)k);
-        status = lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = &a, .show = hear}, &session, &err);
-        lin_memory_fail_at(0);
-        if (status == LIN_OK) break;
-        ck_assert_int_eq(status, LIN_NO_MEMORY);
-        ck_assert_ptr_null(session);
-        ck_assert_uint_eq(lin_memory_live(), before);
-    }
-    ck_assert_int_gt(k, 4);
-    lin_session_destroy(session);
-    ck_assert_uint_eq(lin_memory_live(), before);
+    FAIL_EVERY_ALLOCATION_OF(session, lin_session_create(&recognizer, &o, &sink, &session, &err), lin_session_destroy(session));
 }
 END_TEST
 

@@ -517,23 +517,9 @@ START_TEST(a_failed_allocation_is_an_error)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("model/stream");
-    TCase *tests = tcase_create("stream");
-    tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, any_split_gives_the_bits_of_the_batch, 0, SHAPES);
-    tcase_add_loop_test(tests, the_last_frames_are_fed_and_finished, 0, SHAPES);
-    tcase_add_loop_test(tests, utterances_together_give_the_bits_of_each_alone, 0, VARIANTS);
-    tcase_add_loop_test(tests, threads_do_not_change_the_bits, 0, SHAPES);
-    tcase_add_loop_test(tests, saved_loaded_and_forked_at_any_moment, 0, VARIANTS);
-    tcase_add_loop_test(tests, damaged_images_are_refused, 0, VARIANTS);
-    tcase_add_loop_test(tests, streaming_allocates_nothing, 0, VARIANTS);
-    tcase_add_test(tests, softmax_grows_and_says_so);
-    tcase_add_test(tests, what_cannot_stream_says_why);
-    tcase_add_test(tests, misuse_is_answered);
-    tcase_add_test(tests, the_papers_network_costs_228096_bytes);
-    tcase_add_test(tests, a_failed_allocation_is_an_error);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("model/stream", TESTS(any_split_gives_the_bits_of_the_batch, 0, SHAPES),
+          TESTS(the_last_frames_are_fed_and_finished, 0, SHAPES),
+          TESTS(utterances_together_give_the_bits_of_each_alone, 0, VARIANTS), TESTS(threads_do_not_change_the_bits, 0, SHAPES),
+          TESTS(saved_loaded_and_forked_at_any_moment, 0, VARIANTS), TESTS(damaged_images_are_refused, 0, VARIANTS),
+          TESTS(streaming_allocates_nothing, 0, VARIANTS), TEST(softmax_grows_and_says_so), TEST(what_cannot_stream_says_why),
+          TEST(misuse_is_answered), TEST(the_papers_network_costs_228096_bytes), TEST(a_failed_allocation_is_an_error))

@@ -98,38 +98,13 @@ START_TEST(creation_without_memory)
 {
     static streams_world w;
     streams_begin(&w, lin_ops_cpu(), 1, 0, 0, STREAMS_LINEAR);
-    const unsigned long live = lin_memory_live();
     const lin_streams_options o = {.capacity = 2, .longest = 2, .decodes = 1};
-    for (unsigned long k = 1;; k++) {
-        lin_streams *streams;
-        lin_memory_fail_at(k);
-        const lin_status status = lin_streams_create(w.encoder, &o, &streams, NULL);
-        lin_memory_fail_at(0);
-        if (status == LIN_OK) {
-            ck_assert_uint_gt(k, 10);
-            lin_streams_destroy(streams);
-            break;
-        }
-        ck_assert_int_eq(status, LIN_NO_MEMORY);
-        ck_assert_ptr_null(streams);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
+    lin_streams *streams;
+    FAIL_EVERY_ALLOCATION_OF(streams, lin_streams_create(w.encoder, &o, &streams, NULL), lin_streams_destroy(streams));
     streams_end(&w);
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("model/streams");
-    TCase *tests = tcase_create("cpu");
-    tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, company, 0, TEST_PAPER ? (int)(sizeof shapes / sizeof *shapes) : 4);
-    tcase_add_loop_test(tests, phones, 0, STREAMS_KINDS);
-    tcase_add_loop_test(tests, moved, 0, STREAMS_KINDS);
-    tcase_add_test(tests, softmax_runs_alone);
-    tcase_add_test(tests, refusals);
-    tcase_add_test(tests, a_tick_allocates_nothing);
-    tcase_add_test(tests, creation_without_memory);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("model/streams", TESTS(company, 0, TEST_PAPER ? (int)(sizeof shapes / sizeof *shapes) : 4),
+          TESTS(phones, 0, STREAMS_KINDS), TESTS(moved, 0, STREAMS_KINDS), TEST(softmax_runs_alone), TEST(refusals),
+          TEST(a_tick_allocates_nothing), TEST(creation_without_memory))
