@@ -346,25 +346,15 @@ static lin_status copy_path(lin_path *to, const lin_path *from, lin_error *err)
     lin_path_clear(to);
     lin_status status = lin_path_reserve(to, from->n_phones, from->n_words, err);
     if (status != LIN_OK) return status;
-    lin_path_phone *phones = to->phones;
-    lin_path_word *words = to->words;
-    const int phones_capacity = to->phones_capacity, words_capacity = to->words_capacity;
-    if (from->n_phones) memcpy(phones, from->phones, (size_t)from->n_phones * sizeof *phones);
-    if (from->n_words) memcpy(words, from->words, (size_t)from->n_words * sizeof *words);
+    const lin_path room = *to;
     *to = *from;
-    to->phones = phones;
-    to->words = words;
-    to->phones_capacity = phones_capacity;
-    to->words_capacity = words_capacity;
+    to->phones = room.phones;
+    to->words = room.words;
+    to->phones_capacity = room.phones_capacity;
+    to->words_capacity = room.words_capacity;
+    if (from->n_phones) memcpy(to->phones, from->phones, (size_t)from->n_phones * sizeof *to->phones);
+    if (from->n_words) memcpy(to->words, from->words, (size_t)from->n_words * sizeof *to->words);
     return LIN_OK;
-}
-
-static lin_status copy_result(lin_result *to, const lin_result *from, lin_error *err)
-{
-    lin_result_clear(to);
-    lin_status status = lin_result_append(to, from, err);
-    to->seconds = from->seconds;
-    return status;
 }
 
 lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, lin_error *err)
@@ -380,7 +370,9 @@ lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, li
     u->shown_words = from->shown_words;
     u->shown_provisional = from->shown_provisional;
     u->shown_start_s = from->shown_start_s;
+    lin_result_clear(&u->settled);
+    lin_result_clear(&u->provisional);
     lin_status status = copy_path(&u->decoder.path, &from->decoder.path, err);
-    if (status == LIN_OK) status = copy_result(&u->settled, &from->settled, err);
-    return status == LIN_OK ? copy_result(&u->provisional, &from->provisional, err) : status;
+    if (status == LIN_OK) status = lin_result_follow(&u->settled, &from->settled, err);
+    return status == LIN_OK ? lin_result_follow(&u->provisional, &from->provisional, err) : status;
 }
