@@ -362,7 +362,6 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
     lin_status status = lin_streams_create(e->recognizer->encoder, &options, &s->streams, err);
     if (status == LIN_OK && !e->on_sound) status = lin_fbank_create(&e->fbank, &s->fbank, err);
     if (status == LIN_OK && e->options.saves) status = lin_stream_create(e->recognizer->encoder, &s->stream, err);
-    for (int i = 0, slot; i < s->capacity && status == LIN_OK; i++) status = lin_streams_open(s->streams, &slot, err);
     if (status != LIN_OK) return status;
     s->free = lin_calloc((size_t)s->capacity, sizeof *s->free);
     s->taken = lin_calloc(batch, sizeof *s->taken);

@@ -121,7 +121,7 @@ START_TEST(sound)
     }
     const lin_streams_options o = {.capacity = SPEAKERS, .batch = 2, .longest = STREAMS_LONGEST, .fbank = &table, .exact = 1};
     streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
-    for (int i = 0; i < SPEAKERS; i++) streams_ok(lin_streams_open(streams, &slots[i], err));
+    for (int i = 0; i < SPEAKERS; i++) slots[i] = i;
     for (uint64_t tick = 0; fed[0] < SAMPLES || fed[1] < SAMPLES || fed[2] < SAMPLES; tick++) {
         int counts[SPEAKERS], who[SPEAKERS], tick_slots[SPEAKERS], n = 0, total = 0;
         unsigned char last[SPEAKERS];

@@ -458,7 +458,7 @@ START_TEST(company_changes_no_bit)
     ck_assert_msg(lin_streams_create(bf.encoder, &options, &streams, &err) == LIN_OK, "%s", err.message);
     int slots[N], counts[N], fed[N] = {0}, had[N] = {0};
     unsigned char last[N];
-    for (int i = 0; i < N; i++) ck_assert_int_eq(lin_streams_open(streams, &slots[i], &err), LIN_OK);
+    for (int i = 0; i < N; i++) slots[i] = i;
     for (int tick = 0, busy = 1; busy; tick++) {
         float *input = lin_streams_input(streams);
         int n = 0, of[N], of_slots[N];
