@@ -342,6 +342,38 @@ START_TEST(from_within_a_callback)
 }
 END_TEST
 
+static void close_itself(void *context, const lin_engine_event *event)
+{
+    self *s = context;
+    test_require(!atomic_load(&s->closed), "an event after closing");
+    lin_engine_close(s->engine, event->stream);
+    atomic_store(&s->closed, 1);
+}
+
+// The tick that settles its first phones also has the loss of sound to tell: nobody is told.
+START_TEST(closed_by_its_first_event)
+{
+    lin_recognizer r;
+    lin_engine_id id;
+    begin(&r, &shapes[0]);
+    voice v = speak(3, RATE, 1, 0.5), much = speak(4, RATE, 1, 3);
+    self s = {.v = &v};
+    lin_engine_options o = lin_engine_default(1);
+    o.deliver = close_itself;
+    o.context = &s;
+    o.chunk_frames = 32;
+    ok(lin_engine_create(&r, &o, &s.engine, err));
+    ok(lin_engine_open(s.engine, RATE, 1, NULL, &id, err));
+    ck_assert_int_eq(lin_engine_push(s.engine, id, much.samples, much.n, NULL), LIN_TOO_SMALL);
+    ok(lin_engine_push(s.engine, id, v.samples, v.n, err));
+    while (!atomic_load(&s.closed)) pause_ms(1);
+    lin_engine_destroy(s.engine); // when the tick is over
+    free(v.samples);
+    free(much.samples);
+    end(&r);
+}
+END_TEST
+
 /* ---- memory ---------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(nothing_is_allocated)
@@ -535,6 +567,7 @@ int main(void)
     tcase_add_test(single, failure);
     tcase_add_loop_test(single, no_event_after_reset_or_close, 0, 2);
     tcase_add_test(single, from_within_a_callback);
+    tcase_add_test(single, closed_by_its_first_event);
     tcase_add_test(single, nothing_is_allocated);
     tcase_add_test(single, without_memory);
     tcase_add_test(heavy, load);
