@@ -181,7 +181,7 @@ static double since(const listening *l, double at) { return lin_now() - (l->capt
 static void measure(listening *l, const lin_session_view *view)
 {
     // What comes out because the sound has ended, or a key was pressed, has not waited as long as it would have.
-    const int natural = !l->finishing && (view->end == LIN_SESSION_OPEN || view->end == LIN_SESSION_AFTER);
+    const int natural = !l->finishing && (view->end == LINNET_GROWS || view->end == LINNET_AFTER);
     if (natural && view->revision == 1) lin_lags_add(&l->stats.first, since(l, view->start_s));
     for (int i = view->old_phones; i < view->settled->n_phones; i++) {
         l->stats.phones++;
@@ -191,7 +191,7 @@ static void measure(listening *l, const lin_session_view *view)
         l->stats.words++;
         if (natural) lin_lags_add(&l->stats.word, since(l, view->settled->words[i].end_s));
     }
-    if (view->end == LIN_SESSION_OPEN) return;
+    if (view->end == LINNET_GROWS) return;
     if (natural) lin_lags_add(&l->stats.final, since(l, view->end_s));
     l->stats.utterances++;
 }
@@ -200,7 +200,7 @@ static void measure(listening *l, const lin_session_view *view)
 static lin_status show(void *context, const lin_session_view *view, lin_error *err)
 {
     listening *l = context;
-    const int is_final = view->end != LIN_SESSION_OPEN;
+    const int is_final = view->end != LINNET_GROWS;
     measure(l, view);
     lin_buffer_clear(&l->settled);
     lin_buffer_clear(&l->open);

@@ -61,7 +61,7 @@ void lin_live_put_head(lin_buffer *out, const lin_session_view *view)
     const size_t width = out->n - from;
     lin_buffer_text(out, " - ");
     const size_t to = out->n;
-    if (view->end != LIN_SESSION_OPEN) lin_live_put_time(out, view->end_s);
+    if (view->end != LINNET_GROWS) lin_live_put_time(out, view->end_s);
     lin_buffer_pad(out, to, width, 1);
     lin_buffer_text(out, "]  ");
 }
@@ -143,7 +143,8 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
 void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const char *settled,
                        const char *partial, const char *readable, double latency_s)
 {
-    const int is_final = view->end != LIN_SESSION_OPEN;
+    static const char *const ends[] = {"", "before", "after", "longest", "asked", "stopped"}; // linnet_end
+    const int is_final = view->end != LINNET_GROWS;
     lin_buffer_text(out, is_final ? "{\"type\":\"final\"" : "{\"type\":\"partial\"");
     lin_buffer_member_integer(out, "utterance", view->utterance);
     lin_buffer_member_integer(out, "revision", view->revision);
@@ -152,7 +153,7 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
     lin_buffer_member_fixed(out, "heard", view->processed_s, 3);
     lin_buffer_member_fixed(out, "latency_ms", latency_s * 1e3, 0);
     if (is_final) {
-        lin_buffer_member_text(out, "ended_by", lin_session_end_name(view->end));
+        lin_buffer_member_text(out, "ended_by", ends[view->end]);
         lin_buffer_member_text(out, "text", settled);
         if (readable) lin_buffer_member_text(out, "readable", readable);
         put_phone_list(out, "phones", words, view->settled, 0);

@@ -9,6 +9,9 @@
 #include "model/model_file.h"
 #include "model/streams.h"
 
+/* Of earlier versions, whose slots had to be opened. */
+extern lin_status lin_streams_open(lin_streams *streams, int *slot, lin_error *err) __attribute__((weak));
+
 static lin_streams *all;
 static int n_streams, n_tick, n_rows, *slots, *used, *counts, first, outputs;
 
@@ -49,7 +52,10 @@ void side_open(int streams, int tick, int rows, const char *model_file)
     used = lin_calloc((size_t)streams, sizeof *used);
     counts = lin_calloc((size_t)streams, sizeof *counts);
     if (!slots || !used || !counts) exit(1);
-    for (int i = 0; i < streams; i++) must(lin_streams_open(all, &slots[i], &err), &err);
+    for (int i = 0; i < streams; i++) {
+        slots[i] = i;
+        if (lin_streams_open) must(lin_streams_open(all, &slots[i], &err), &err);
+    }
     float *input = lin_streams_input(all);
     for (int i = 0; i < n_tick * rows * config.mel_bins; i++) input[i] = (float)(6 * lin_random_uniform(2, (uint64_t)i) - 3);
 }

@@ -166,12 +166,11 @@ static void *produce(void *context)
     }
 }
 
-static void on_events(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+static void on_event(void *context, const lin_engine_event *event)
 {
     (void)context;
-    (void)id;
-    long long *phones = user; // of this stream: its events never come at once
-    for (int i = 0; i < n; i++) *phones += events[i].kind == LIN_ENGINE_PHONE;
+    long long *phones = event->user; // of this stream: its events never come at once
+    if (event->kind == LIN_ENGINE_SETTLED) *phones += event->settled->n_phones;
 }
 
 static lin_status say(const bench *b, lin_engine *engine, const lin_engine_id *ids, trial *t, lin_error *err)
@@ -215,7 +214,7 @@ static lin_status try(const bench *b, int streams, trial *t, lin_error *err)
     o.shards = v->shards;
     o.pins = v->pins;
     o.exact = v->model.precision == LIN_MODEL_FP32;
-    o.deliver = on_events;
+    o.deliver = on_event;
     o.endpoints = o.reset_at_endpoint = v->endpoints;
     lin_engine *engine;
     lin_status status = lin_engine_create(b->recognizer, &o, &engine, err);

@@ -64,9 +64,6 @@ linnet_decoder *lin_api_keep_decoder(linnet_decoder *decoder);
  * the decoder must be kept. LIN_MISMATCH for a decoder of another model. */
 lin_status lin_api_decoding(const linnet_model *model, const linnet_decoder *decoder, lin_decoding *decoding, lin_error *err);
 
-/* lin_decoding_make_phrases, of a caller's. */
-lin_status lin_api_phrases(const lin_decoding *decoding, const linnet_phrase *phrases, int n, lin_phrases *made, lin_error *err);
-
 /* A caller's sound with its defaults, and what it is for linnet/file_session. LIN_INVALID. */
 lin_status lin_api_sound(const linnet_sound *given, linnet_sound *taken, lin_sound *sound, lin_error *err);
 
@@ -79,9 +76,7 @@ struct linnet_result {
     int n_phones, phones_capacity;
     linnet_word *words;
     int n_words, words_capacity;
-    lin_buffer marks;        /* spellings of words outside the lexicon, each with its NUL */
-    size_t *mark;            /* [words_capacity] where in it; SIZE_MAX: the word is known */
-    int mark_capacity;
+    lin_buffer marks; /* spellings of words outside the lexicon, each with its NUL */
     linnet_result **alternatives;
     int n_alternatives;
     lin_buffer text, readable;
@@ -109,26 +104,5 @@ void lin_api_utterance_release(linnet_utterance *seen);
 /* Brings it up to a view, of which it is a copy of an earlier one of the same utterance, or of another, or empty. On failure it
  * is empty. Allocates only what is larger than all before. */
 lin_status lin_api_utterance_show(linnet_utterance *seen, const lin_session_view *view, lin_error *err);
-
-/* ---- utterances that wait until the caller asks for them ------------------------------------------------------------------- */
-
-typedef struct lin_api_views {
-    linnet_model *model;
-    linnet_utterance *open;     /* the one that grows, made when it is first needed */
-    int changed;                /* since it was asked for */
-    linnet_utterance **ended;   /* [n]: first n_ended that wait, the first `next` of them seen; then those that are used again */
-    int n_ended, next, n, capacity;
-} lin_api_views;
-
-/* One of lin_session_view more. Allocates only what is larger than all before. */
-lin_status lin_api_views_show(lin_api_views *views, const lin_session_view *view, lin_error *err);
-
-/* The next that was not seen, NULL if there is none; valid until recycle, which comes before the next show. */
-const linnet_utterance *lin_api_views_next(lin_api_views *views);
-void lin_api_views_recycle(lin_api_views *views);
-
-/* Drops all that waits; and the memory. */
-void lin_api_views_clear(lin_api_views *views);
-void lin_api_views_free(lin_api_views *views);
 
 #endif

@@ -66,21 +66,6 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     return LIN_OK;
 }
 
-_Static_assert(sizeof(linnet_phrase) == sizeof(lin_phrase) && offsetof(linnet_phrase, bonus) == offsetof(lin_phrase, bonus),
-               "the public phrase is the internal one");
-
-lin_status lin_api_phrases(const lin_decoding *decoding, const linnet_phrase *phrases, int n, lin_phrases *made, lin_error *err)
-{
-    *made = (lin_phrases){NULL, NULL};
-    if (n < 0 || (n > 0 && !phrases)) return lin_fail(err, LIN_INVALID, "%d phrases", n);
-    lin_phrase *list = lin_alloc((size_t)n, sizeof *list);
-    if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
-    for (int i = 0; i < n; i++) list[i] = (lin_phrase){phrases[i].text, phrases[i].bonus};
-    const lin_status status = lin_decoding_make_phrases(decoding, list, n, made, err);
-    lin_free(list);
-    return status;
-}
-
 static lin_status create(linnet_model *model, const linnet_decoder_options *given, linnet_decoder **decoder, lin_error *err)
 {
     linnet_decoder_options o = defaults;
@@ -97,7 +82,7 @@ static lin_status create(linnet_model *model, const linnet_decoder_options *give
     if (status == LIN_OK)
         status = lin_decoding_open(&d->decoding, &d->values, model->r.phones, model->r.row_seconds, model->r.delay_s,
                                    &model->r.warnings, err);
-    if (status == LIN_OK) status = lin_api_phrases(&d->decoding, o.phrases, o.n_phrases, &d->phrases, err);
+    if (status == LIN_OK) status = lin_decoding_make_phrases(&d->decoding, o.phrases, o.n_phrases, &d->phrases, err);
     if (status == LIN_OK) d->decoding.context = (lin_search_context){.phones = d->phrases.phones, .words = d->phrases.words};
     if (status == LIN_OK) *decoder = d;
     else linnet_decoder_destroy(d);

@@ -19,16 +19,6 @@ typedef struct item {
     struct item *next;
 } item;
 
-// What belongs to one open stream.
-typedef struct stream {
-    struct linnet_engine *engine;
-    linnet_stream id;
-    void *user;
-    int closed, busy; // busy: its events are being told
-    item *latest; // waits, is of this stream's last utterance, and that still grows: overwritten by what follows
-    struct stream *next;
-} stream;
-
 struct linnet_engine {
     linnet_model *model;
     linnet_decoder *decoder;
@@ -37,9 +27,9 @@ struct linnet_engine {
     lin_engine *engine;
     pthread_mutex_t lock; // of all below
     pthread_cond_t ready;
-    stream *streams; // open
-    int64_t missed;  // events for which there was no memory
+    int64_t missed; // events for which there was no memory
     item *first, **last, *spare, *taken; // events that wait; room; what linnet_engine_next returned
+    item **latest; // [streams], by place: waits, and is of an utterance that still grows: overwritten by what follows
 };
 
 static const linnet_engine_options defaults = {.streams = 64, .endpoints = 1, .silence_before_s = 5, .silence_after_s = 0.8,
@@ -89,37 +79,40 @@ static void append_item(linnet_engine *e, item *it)
     pthread_cond_signal(&e->ready);
 }
 
+static item **latest_of(const linnet_engine *e, linnet_stream id) { return &e->latest[(uint32_t)id]; }
+
+// It is no longer overwritten.
+static void settle_item(const linnet_engine *e, const item *it)
+{
+    item **latest = latest_of(e, it->event.stream);
+    if (*latest == it) *latest = NULL;
+}
+
 // Of a stream that is closed or reset.
 static void drop_items(linnet_engine *e, linnet_stream id)
 {
+    pthread_mutex_lock(&e->lock);
     item *it = e->first;
     e->first = NULL;
     e->last = &e->first;
     while (it) {
         item *next = it->next;
-        if (it->event.stream == id) give_item(e, it);
-        else append_item(e, it);
+        if (it->event.stream == id) {
+            settle_item(e, it);
+            give_item(e, it);
+        } else {
+            append_item(e, it);
+        }
         it = next;
     }
+    pthread_mutex_unlock(&e->lock);
 }
 
 /* ---- events, on a thread of the engine ------------------------------------------------------------------------------------- */
 
-static item *new_event(stream *s, linnet_event_kind kind, double time_s)
+// Where there is a callback it is called without the lock.
+static void deliver(linnet_engine *e, item *it)
 {
-    item *it;
-    if (take_item(s->engine, &it, NULL) != LIN_OK) {
-        s->engine->missed++;
-        return NULL;
-    }
-    it->event = (linnet_event){.kind = kind, .stream = s->id, .user = s->user, .time_s = time_s};
-    return it;
-}
-
-// The engine is locked; where there is a callback it is called without the lock.
-static void deliver(stream *s, item *it)
-{
-    linnet_engine *e = s->engine;
     if (!e->options.event) {
         append_item(e, it);
         return;
@@ -130,76 +123,31 @@ static void deliver(stream *s, item *it)
     give_item(e, it);
 }
 
-static void show(stream *s, const lin_session_view *v)
+static void take(void *context, const lin_engine_event *event)
 {
-    linnet_engine *e = s->engine;
-    const int ended = v->end != LIN_SESSION_OPEN;
-    if (!ended && !e->options.growing) return;
-    item *it = s->latest;
-    if (it && it->seen.number == v->utterance) {
-        if (lin_api_utterance_show(&it->seen, v, NULL) != LIN_OK) e->missed++;
-        it->event.time_s = v->processed_s;
-    } else {
-        it = new_event(s, LINNET_UTTERANCE, v->processed_s);
-        if (!it) return;
-        it->event.utterance = &it->seen;
-        if (lin_api_utterance_show(&it->seen, v, NULL) != LIN_OK) {
-            e->missed++;
-            give_item(e, it);
-            return;
-        }
-        s->latest = e->options.event ? NULL : it;
-        deliver(s, it);
+    linnet_engine *e = context;
+    const lin_session_view *view = event->view;
+    const int grows = view && view->end == LINNET_GROWS;
+    if (grows && !e->options.growing) return;
+    pthread_mutex_lock(&e->lock);
+    item **latest = latest_of(e, event->stream), *it = view ? *latest : NULL;
+    const int waits = it && it->seen.number == view->utterance;
+    lin_status status = waits ? LIN_OK : take_item(e, &it, NULL);
+    if (status == LIN_OK) {
+        it->event = (linnet_event){.kind = (linnet_event_kind)event->kind,
+                                   .stream = event->stream,
+                                   .user = event->user,
+                                   .utterance = view ? &it->seen : NULL,
+                                   .time_s = event->time_s,
+                                   .lost = event->lost,
+                                   .status = (linnet_status)event->status};
+        if (view) status = lin_api_utterance_show(&it->seen, view, NULL);
+        if (status != LIN_OK && !waits) give_item(e, it);
     }
-    if (ended) s->latest = NULL;
-}
-
-static void tell(stream *s, linnet_event_kind kind, const lin_engine_event *event)
-{
-    item *it = new_event(s, kind, event->end_s);
-    if (!it) return;
-    it->event.lost = event->lost;
-    it->event.status = (linnet_status)event->status;
-    deliver(s, it);
-}
-
-// Events of a stream begin: 0, and nothing is locked, if it is closed.
-static int begin(stream *s, lin_engine_id id)
-{
-    pthread_mutex_lock(&s->engine->lock);
-    s->busy = 1;
-    s->id = id; // may be known here before lin_engine_open has returned
-    return !s->closed;
-}
-
-static void end(stream *s)
-{
-    s->busy = 0;
-    const int orphan = s->closed == 2; // closed by its own event
-    pthread_mutex_unlock(&s->engine->lock);
-    if (orphan) lin_free(s);
-}
-
-static void take_view(void *context, lin_engine_id id, void *user, const lin_session_view *view)
-{
-    (void)context;
-    if (begin(user, id)) show(user, view);
-    end(user);
-}
-
-static void take_events(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
-{
-    stream *s = user;
-    int open = begin(s, id);
-    (void)context;
-    for (int i = 0; i < n && open; i++) {
-        const lin_engine_kind kind = events[i].kind;
-        if (kind == LIN_ENGINE_LOST) tell(s, LINNET_LOST, &events[i]);
-        if (kind == LIN_ENGINE_FAILED) tell(s, LINNET_FAILED, &events[i]);
-        if (kind == LIN_ENGINE_FINISHED) tell(s, LINNET_ENDED, &events[i]);
-        open = !s->closed;
-    }
-    end(s);
+    e->missed += status != LIN_OK;
+    if (view) *latest = grows && status == LIN_OK && !e->options.event ? it : NULL;
+    if (status == LIN_OK && !waits) deliver(e, it);
+    pthread_mutex_unlock(&e->lock);
 }
 
 /* ---- engines --------------------------------------------------------------------------------------------------------------- */
@@ -231,10 +179,12 @@ static lin_status create(linnet_model *model, const linnet_engine_options *given
     how.endpoint.longest_s = o.longest_s;
     how.reset_at_endpoint = o.reset_at_endpoints < 0 ? !model->r.forgets : o.reset_at_endpoints;
     how.decoding = &e->decoding;
-    how.show = take_view;
-    how.deliver = take_events;
+    how.views = 1;
+    how.deliver = take;
     how.context = e;
     if (status == LIN_OK) status = lin_engine_create(&model->r, &how, &e->engine, err);
+    if (status == LIN_OK && !(e->latest = lin_calloc((size_t)o.streams, sizeof *e->latest)))
+        status = lin_no_memory(err, "streams", (size_t)o.streams * sizeof *e->latest);
     if (status == LIN_OK) *engine = e;
     else linnet_engine_destroy(e);
     return status;
@@ -260,14 +210,10 @@ void linnet_engine_destroy(linnet_engine *e)
 {
     if (!e) return;
     lin_engine_destroy(e->engine); // no event comes afterwards
-    while (e->streams) {
-        stream *s = e->streams;
-        e->streams = s->next;
-        lin_free(s);
-    }
     free_items(e->first);
     free_items(e->spare);
     free_item(e->taken);
+    lin_free(e->latest);
     pthread_cond_destroy(&e->ready);
     pthread_mutex_destroy(&e->lock);
     linnet_decoder_destroy(e->decoder);
@@ -275,45 +221,10 @@ void linnet_engine_destroy(linnet_engine *e)
     lin_free(e);
 }
 
-static void unlink_stream(linnet_engine *e, const stream *s)
-{
-    stream **at = &e->streams;
-    while (*at != s) at = &(*at)->next;
-    *at = s->next;
-}
-
-// NULL if it is not open.
-static stream *find_stream(const linnet_engine *e, linnet_stream id)
-{
-    stream *s = e->streams;
-    while (s && s->id != id) s = s->next;
-    return s;
-}
-
-static lin_status open_stream(linnet_engine *e, int rate_hz, int channels, void *user, linnet_stream *id, lin_error *err)
-{
-    *id = 0;
-    stream *s = lin_calloc(1, sizeof *s);
-    if (!s) return lin_no_memory(err, "a stream", sizeof *s);
-    s->engine = e;
-    s->user = user;
-    pthread_mutex_lock(&e->lock);
-    s->next = e->streams;
-    e->streams = s;
-    pthread_mutex_unlock(&e->lock);
-    const lin_status status = lin_engine_open(e->engine, rate_hz, channels, s, id, err);
-    pthread_mutex_lock(&e->lock);
-    s->id = *id;
-    if (status != LIN_OK) unlink_stream(e, s);
-    pthread_mutex_unlock(&e->lock);
-    if (status != LIN_OK) lin_free(s);
-    return status;
-}
-
 linnet_status linnet_engine_open(linnet_engine *e, int rate_hz, int channels, void *user, linnet_stream *id, linnet_error *err)
 {
     lin_error why = {0};
-    return lin_api_end(open_stream(e, rate_hz, channels, user, id, &why), &why, err);
+    return lin_api_end(lin_engine_open(e->engine, rate_hz, channels, user, id, &why), &why, err);
 }
 
 linnet_status linnet_engine_push(linnet_engine *e, linnet_stream id, const float *samples, size_t n, linnet_error *err)
@@ -346,31 +257,14 @@ linnet_status linnet_engine_reset(linnet_engine *e, linnet_stream id, linnet_err
 {
     lin_error why = {0};
     const lin_status status = lin_engine_reset(e->engine, id, &why);
-    pthread_mutex_lock(&e->lock);
     if (status == LIN_OK) drop_items(e, id);
-    stream *s = status == LIN_OK ? find_stream(e, id) : NULL;
-    if (s) s->latest = NULL;
-    pthread_mutex_unlock(&e->lock);
     return lin_api_end(status, &why, err);
 }
 
 void linnet_engine_close(linnet_engine *e, linnet_stream id)
 {
-    pthread_mutex_lock(&e->lock);
-    stream *s = id ? find_stream(e, id) : NULL; // 0: one that is being opened
-    if (s) {
-        unlink_stream(e, s);
-        s->closed = 1;
-    }
-    pthread_mutex_unlock(&e->lock);
-    if (!s) return;
-    lin_engine_close(e->engine, id); // waits for events that are being told, but for those of this thread
-    pthread_mutex_lock(&e->lock);
+    lin_engine_close(e->engine, id); // waits for an event that is being told, but for one of this thread
     drop_items(e, id);
-    const int busy = s->busy;
-    if (busy) s->closed = 2;
-    pthread_mutex_unlock(&e->lock);
-    if (!busy) lin_free(s);
 }
 
 const linnet_event *linnet_engine_next(linnet_engine *e, double wait_s)
@@ -385,9 +279,7 @@ const linnet_event *linnet_engine_next(linnet_engine *e, double wait_s)
         e->first = it->next;
         if (!e->first) e->last = &e->first;
         e->taken = it;
-        for (stream *s = e->streams; s; s = s->next) {
-            if (s->latest == it) s->latest = NULL;
-        }
+        settle_item(e, it);
     }
     pthread_mutex_unlock(&e->lock);
     return it ? &it->event : NULL;

@@ -34,7 +34,6 @@ static void hide(linnet_result *r)
 {
     r->n_phones = r->n_words = 0;
     r->has_text = r->has_readable = 0;
-    lin_buffer_clear(&r->marks);
     drop_alternatives(r);
 }
 
@@ -51,7 +50,6 @@ void linnet_result_destroy(linnet_result *r)
     lin_result_free(&r->result);
     lin_free(r->phones);
     lin_free(r->words);
-    lin_free(r->mark);
     lin_buffer_free(&r->marks);
     lin_buffer_free(&r->text);
     lin_buffer_free(&r->readable);
@@ -73,39 +71,35 @@ static linnet_phone phone_of(const linnet_result *r, const lin_result_phone *p)
                           .said = p->heard == LIN_RESULT_NOTHING ? "" : p->heard > 0 ? info->phones[p->heard] : NULL};
 }
 
-// Words outside the lexicon are spelled by their phones, as in the formats that are text.
-static void spell_mark(linnet_result *r, int i)
+// All of them, as their spellings may have moved. Words outside the lexicon are spelled by their phones, as in the formats that
+// are text.
+static lin_status show_words(linnet_result *r, lin_error *err)
 {
     const lin_writer_options options = {.phones = r->model->r.phones};
     const lin_tokens tokens = lin_tokens_only(&r->result, &options, 1);
-    r->mark[i] = SIZE_MAX;
-    if (r->result.words[i].known) return;
-    r->mark[i] = r->marks.n;
-    lin_token_spell(&tokens, i, &r->marks);
-    lin_buffer_char(&r->marks, '\0');
-}
-
-static lin_status show_words(linnet_result *r, lin_error *err)
-{
     const int n = r->result.n_words;
-    lin_status status = lin_grow_int(&r->words, &r->words_capacity, n, sizeof *r->words, "a result", err);
-    if (status == LIN_OK) status = lin_grow_int(&r->mark, &r->mark_capacity, n, sizeof *r->mark, "a result", err);
-    if (status != LIN_OK) return status;
-    for (int i = r->n_words; i < n; i++) spell_mark(r, i);
-    status = lin_buffer_status(&r->marks, err);
-    if (status != LIN_OK) return status;
-    for (int i = 0; i < n; i++) { // all of them: their spellings may have moved
+    lin_buffer_clear(&r->marks);
+    for (int i = 0; i < n; i++) {
+        if (r->result.words[i].known) continue;
+        lin_token_spell(&tokens, i, &r->marks);
+        lin_buffer_char(&r->marks, '\0');
+    }
+    lin_status status = lin_buffer_status(&r->marks, err);
+    if (status == LIN_OK) status = lin_grow_int(&r->words, &r->words_capacity, n, sizeof *r->words, "a result", err);
+    const char *mark = r->marks.data;
+    for (int i = 0; i < n && status == LIN_OK; i++) {
         const lin_result_word *w = &r->result.words[i];
-        r->words[i] = (linnet_word){.text = w->known ? lin_result_word_text(&r->result, i) : r->marks.data + r->mark[i],
+        r->words[i] = (linnet_word){.text = w->known ? lin_result_word_text(&r->result, i) : mark,
                                     .known = w->known,
                                     .first_phone = w->first_phone,
                                     .n_phones = w->n_phones,
                                     .confidence = w->confidence,
                                     .start_s = w->start_s,
                                     .end_s = w->end_s};
+        if (!w->known) mark += strlen(mark) + 1;
     }
-    r->n_words = n;
-    return LIN_OK;
+    if (status == LIN_OK) r->n_words = n;
+    return status;
 }
 
 static lin_status show_alternatives(linnet_result *r, lin_error *err)

@@ -8,11 +8,6 @@
 #include "linnet/api.h"
 #include "linnet/session.h"
 
-_Static_assert((int)LINNET_GROWS == (int)LIN_SESSION_OPEN && (int)LINNET_BEFORE == (int)LIN_SESSION_BEFORE &&
-                   (int)LINNET_AFTER == (int)LIN_SESSION_AFTER && (int)LINNET_LONGEST == (int)LIN_SESSION_LONGEST &&
-                   (int)LINNET_ASKED == (int)LIN_SESSION_ASKED && (int)LINNET_FINISHED == (int)LIN_SESSION_STOPPED,
-               "the public ends are the internal ones");
-
 // Phrases of a session, which its forks share.
 typedef struct own_phrases {
     atomic_int owners;
@@ -26,7 +21,8 @@ struct linnet_session {
     lin_decoding decoding;
     own_phrases *phrases; // NULL: the decoder's
     lin_session *session;
-    lin_api_views views;
+    linnet_utterance *seen; // [n]: n_ended that wait, the first `next` of them seen; one that grows; then those for later use
+    int n_ended, next, changed, n, capacity; // changed: the one that grows, since it was asked for
     float *block; // [BLOCK, channels], of 16-bit samples
 };
 
@@ -60,7 +56,7 @@ void lin_api_utterance_release(linnet_utterance *seen)
 
 lin_status lin_api_utterance_show(linnet_utterance *seen, const lin_session_view *view, lin_error *err)
 {
-    const int ended = view->end != LIN_SESSION_OPEN;
+    const int ended = view->end != LINNET_GROWS;
     // The same utterance only grows; with alternatives its final form is decoded anew.
     if (seen->number != view->utterance || (ended && view->settled->n_alternatives)) lin_api_result_clear(seen->settled);
     lin_api_result_clear(seen->provisional);
@@ -71,7 +67,7 @@ lin_status lin_api_utterance_show(linnet_utterance *seen, const lin_session_view
         return status;
     }
     seen->number = view->utterance;
-    seen->end = (linnet_end)view->end;
+    seen->end = view->end;
     seen->incomplete = view->incomplete;
     seen->start_s = view->start_s;
     seen->end_s = view->end_s;
@@ -79,85 +75,59 @@ lin_status lin_api_utterance_show(linnet_utterance *seen, const lin_session_view
     return LIN_OK;
 }
 
-static void free_view(linnet_utterance *view)
+static void free_views(linnet_session *s)
 {
-    if (!view) return;
-    lin_api_utterance_release(view);
-    lin_free(view);
+    for (int i = 0; i < s->n; i++) lin_api_utterance_release(&s->seen[i]);
+    lin_free(s->seen);
 }
 
-static lin_status make_view(lin_api_views *v, linnet_utterance **view, lin_error *err)
+static void drop_views(linnet_session *s)
 {
-    linnet_utterance *made = lin_calloc(1, sizeof *made);
-    *view = NULL;
-    if (!made) return lin_no_memory(err, "an utterance", sizeof *made);
-    lin_status status = lin_api_utterance_create(v->model, made, err);
-    if (status == LIN_OK) *view = made;
-    else lin_free(made);
+    s->n_ended = s->next = s->changed = 0;
+    if (s->n) lin_api_utterance_clear(&s->seen[0]);
+}
+
+// seen[n_ended] is there.
+static lin_status make_view(linnet_session *s, lin_error *err)
+{
+    if (s->n_ended < s->n) return LIN_OK;
+    lin_status status = lin_grow_int(&s->seen, &s->capacity, (int64_t)s->n + 1, sizeof *s->seen, "utterances", err);
+    if (status == LIN_OK) status = lin_api_utterance_create(s->model, &s->seen[s->n], err);
+    if (status == LIN_OK) s->n++;
     return status;
 }
 
-void lin_api_views_free(lin_api_views *v)
+static lin_status show(void *context, const lin_session_view *view, lin_error *err)
 {
-    for (int i = 0; i < v->n; i++) free_view(v->ended[i]);
-    free_view(v->open);
-    lin_free(v->ended);
-    *v = (lin_api_views){.model = v->model};
-}
-
-void lin_api_views_clear(lin_api_views *v)
-{
-    v->n_ended = v->next = v->changed = 0;
-    if (v->open) lin_api_utterance_clear(v->open);
-}
-
-// ended [n] are views, of which the first n_ended wait and the others are used again.
-static lin_status put_ended(lin_api_views *v, lin_error *err)
-{
-    linnet_utterance *fresh;
-    if (v->n_ended < v->n) {
-        fresh = v->ended[v->n_ended];
-    } else {
-        lin_status status = lin_grow_int(&v->ended, &v->capacity, (int64_t)v->n + 1, sizeof *v->ended, "utterances", err);
-        if (status == LIN_OK) status = make_view(v, &fresh, err);
-        if (status != LIN_OK) return status;
-        v->n++;
-    }
-    lin_api_utterance_clear(fresh);
-    v->ended[v->n_ended++] = v->open;
-    v->open = fresh;
-    v->changed = 0;
+    linnet_session *s = context;
+    lin_status status = make_view(s, err);
+    if (status == LIN_OK) status = lin_api_utterance_show(&s->seen[s->n_ended], view, err);
+    if (status != LIN_OK) return status;
+    s->changed = view->end == LINNET_GROWS;
+    if (s->changed) return LIN_OK;
+    s->n_ended++;
+    if (s->n_ended < s->n) lin_api_utterance_clear(&s->seen[s->n_ended]);
     return LIN_OK;
 }
 
-lin_status lin_api_views_show(lin_api_views *v, const lin_session_view *view, lin_error *err)
+// Those that the caller has seen go behind the others.
+static void recycle(linnet_session *s)
 {
-    lin_status status = v->open ? LIN_OK : make_view(v, &v->open, err);
-    if (status != LIN_OK) return status;
-    status = lin_api_utterance_show(v->open, view, err);
-    if (status != LIN_OK) return status;
-    v->changed = 1;
-    return view->end != LIN_SESSION_OPEN ? put_ended(v, err) : LIN_OK;
-}
-
-void lin_api_views_recycle(lin_api_views *v)
-{
-    if (!v->next) return;
-    for (int i = 0; i + v->next < v->n; i++) { // those that were seen go behind the others
-        linnet_utterance *seen = v->ended[i];
-        v->ended[i] = v->ended[i + v->next];
-        v->ended[i + v->next] = seen;
+    for (int i = 0; s->next && i + s->next < s->n; i++) {
+        const linnet_utterance old = s->seen[i];
+        s->seen[i] = s->seen[i + s->next];
+        s->seen[i + s->next] = old;
     }
-    v->n_ended -= v->next;
-    v->next = 0;
+    s->n_ended -= s->next;
+    s->next = 0;
 }
 
-const linnet_utterance *lin_api_views_next(lin_api_views *v)
+const linnet_utterance *linnet_session_next(linnet_session *s)
 {
-    if (v->next < v->n_ended) return v->ended[v->next++];
-    if (!v->changed) return NULL;
-    v->changed = 0;
-    return v->open;
+    if (s->next < s->n_ended) return &s->seen[s->next++];
+    if (!s->changed) return NULL;
+    s->changed = 0;
+    return &s->seen[s->n_ended];
 }
 
 /* ---- sessions -------------------------------------------------------------------------------------------------------------- */
@@ -177,18 +147,13 @@ static void drop_phrases(own_phrases *p)
     lin_free(p);
 }
 
-static lin_status show(void *context, const lin_session_view *view, lin_error *err)
-{
-    return lin_api_views_show(&((linnet_session *)context)->views, view, err);
-}
-
 // A session without the one inside.
 static lin_status create_shell(linnet_model *model, const linnet_session_options *o, linnet_session **session, lin_error *err)
 {
     linnet_session *s = lin_calloc(1, sizeof *s);
     *session = NULL;
     if (!s) return lin_no_memory(err, "a session", sizeof *s);
-    s->model = s->views.model = lin_api_keep_model(model);
+    s->model = lin_api_keep_model(model);
     s->decoder = lin_api_keep_decoder(o->decoder);
     s->options = *o;
     if (!s->options.rate_hz) s->options.rate_hz = model->info.sample_hz;
@@ -236,7 +201,7 @@ void linnet_session_destroy(linnet_session *s)
 {
     if (!s) return;
     lin_session_destroy(s->session);
-    lin_api_views_free(&s->views);
+    free_views(s);
     drop_phrases(s->phrases);
     lin_free(s->block);
     linnet_decoder_destroy(s->decoder);
@@ -248,7 +213,7 @@ static lin_status push(linnet_session *s, const float *samples, size_t n, lin_er
 {
     if (n && !samples) return lin_fail(err, LIN_INVALID, "there are no samples");
     if (n > INT_MAX) return lin_fail(err, LIN_INVALID, "%zu samples are too many for one call; the limit is %d", n, INT_MAX);
-    lin_api_views_recycle(&s->views);
+    recycle(s);
     return lin_session_push(s->session, samples, (int)n, err);
 }
 
@@ -265,7 +230,7 @@ static lin_status push_int16(linnet_session *s, const int16_t *samples, size_t n
     if (!s->block) s->block = lin_alloc(BLOCK * channels, sizeof *s->block);
     if (!s->block) return lin_no_memory(err, "samples", BLOCK * channels * sizeof *s->block);
     lin_status status = n ? LIN_OK : push(s, s->block, 0, err);
-    lin_api_views_recycle(&s->views);
+    recycle(s);
     for (size_t done = 0; done < n && status == LIN_OK;) {
         const size_t piece = n - done < BLOCK ? n - done : BLOCK;
         for (size_t i = 0; i < piece * channels; i++) s->block[i] = (float)samples[done * channels + i] / 32768;
@@ -281,26 +246,24 @@ linnet_status linnet_session_push_int16(linnet_session *s, const int16_t *sample
     return lin_api_end(push_int16(s, samples, n, &why), &why, err);
 }
 
-const linnet_utterance *linnet_session_next(linnet_session *s) { return lin_api_views_next(&s->views); }
-
 linnet_status linnet_session_end_utterance(linnet_session *s, linnet_error *err)
 {
     lin_error why = {0};
-    lin_api_views_recycle(&s->views);
+    recycle(s);
     return lin_api_end(lin_session_end_utterance(s->session, &why), &why, err);
 }
 
 linnet_status linnet_session_finish(linnet_session *s, linnet_error *err)
 {
     lin_error why = {0};
-    lin_api_views_recycle(&s->views);
+    recycle(s);
     return lin_api_end(lin_session_finish(s->session, &why), &why, err);
 }
 
 linnet_status linnet_session_reset(linnet_session *s, linnet_error *err)
 {
     lin_error why = {0};
-    lin_api_views_clear(&s->views);
+    drop_views(s);
     return lin_api_end(lin_session_reset(s->session, &why), &why, err);
 }
 
@@ -311,7 +274,7 @@ static lin_status set_phrases(linnet_session *s, const linnet_phrase *phrases, i
     own_phrases *p = lin_calloc(1, sizeof *p);
     if (!p) return lin_no_memory(err, "phrases", sizeof *p);
     atomic_init(&p->owners, 1);
-    lin_status status = lin_api_phrases(&s->decoding, phrases, n, &p->made, err);
+    lin_status status = lin_decoding_make_phrases(&s->decoding, phrases, n, &p->made, err);
     if (status != LIN_OK) {
         drop_phrases(p);
         return status;
@@ -354,7 +317,7 @@ linnet_status linnet_session_load(linnet_session *s, const void *bytes, size_t n
 {
     lin_error why = {0};
     lin_state state = {0};
-    lin_api_views_clear(&s->views);
+    drop_views(s);
     lin_status status = bytes ? lin_state_parse(bytes, n, "the saved session", &state, &why)
                               : lin_fail(&why, LIN_INVALID, "there is no saved session");
     if (status == LIN_OK) status = lin_session_load(s->session, &state, &why);

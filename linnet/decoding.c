@@ -92,10 +92,17 @@ void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
 
 double lin_decoding_seconds(const lin_decoding *d, int64_t row) { return earlier(d, (double)row * d->row_seconds); }
 
+static const char *spell(const void *context, int word)
+{
+    const lin_decoding *d = context;
+    return lin_words_text(d->search.of, d->context.words, word);
+}
+
 lin_status lin_decoding_add(const lin_decoding *d, const lin_path *path, lin_result *result, lin_error *err)
 {
+    const lin_result_speller speller = d->search.kind == LIN_SEARCH_WORDS ? spell : NULL;
     const int phones = result->n_phones, words = result->n_words;
-    lin_status status = lin_result_add_path(result, path, d->row_seconds, lin_decoding_speller(d), d, err);
+    lin_status status = lin_result_add_path(result, path, d->row_seconds, speller, d, err);
     for (int i = phones; i < result->n_phones && d->delay_s > 0; i++) {
         lin_result_phone *p = &result->phones[i];
         p->start_s = earlier(d, p->start_s);
@@ -145,14 +152,9 @@ lin_status lin_decoder_push(lin_decoder *d, const float *logp, int n, lin_error 
     return status;
 }
 
-static lin_status add(const lin_decoder *d, const lin_path *path, lin_result *result, lin_error *err)
-{
-    return lin_decoding_add(d->decoding, path, result, err);
-}
-
 lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)
 {
-    lin_status status = add(d, &d->path, result, err);
+    lin_status status = lin_decoding_add(d->decoding, &d->path, result, err);
     if (status == LIN_OK) lin_path_clear(&d->path);
     return status;
 }
@@ -162,8 +164,8 @@ static lin_status add_hypothesis(lin_decoder *d, int which, lin_result *result, 
 {
     lin_status status = lin_search_nbest(&d->decoding->search, d->state, which, &d->tail, err);
     if (status == LIN_OK) keep_part(d, &d->tail, 0, 0);
-    if (status == LIN_OK) status = add(d, &d->path, result, err);
-    return status == LIN_OK ? add(d, &d->tail, result, err) : status;
+    if (status == LIN_OK) status = lin_decoding_add(d->decoding, &d->path, result, err);
+    return status == LIN_OK ? lin_decoding_add(d->decoding, &d->tail, result, err) : status;
 }
 
 lin_status lin_decoder_finish(lin_decoder *d, lin_result *result, lin_error *err)

@@ -21,6 +21,7 @@
 #include "decoder/result.h"
 #include "decoder/search.h"
 #include "lexicon/phones.h"
+#include "linnet/linnet.h"
 #include "linnet/warnings.h"
 
 /* Options of which it matters whether they were given: bits of lin_decoding_values.given. */
@@ -95,28 +96,20 @@ lin_status lin_decoding_reread(lin_decoding *decoding, int *n_phrases, lin_error
 
 /*
  * Phrases for a single stream: copy the lin_decoding and set its context from them; they must live as long as it is used. n = 0
- * gives none. LIN_UNSUPPORTED for greedy decoding; LIN_INVALID for a phrase without words or pronunciation. Opens the
- * lexicon again. On failure *phrases is empty. Any thread.
+ * gives none. LIN_UNSUPPORTED for greedy decoding; LIN_INVALID for a phrase without words or pronunciation, and for n < 0.
+ * Opens the lexicon again. On failure *phrases is empty. Any thread.
  */
-typedef struct lin_phrase {
-    const char *text;
-    double bonus; /* natural logarithm */
-} lin_phrase;
-
 typedef struct lin_phrases {
     lin_context *phones;
     lin_word_context *words;
 } lin_phrases;
 
-lin_status lin_decoding_make_phrases(const lin_decoding *decoding, const lin_phrase *list, int n, lin_phrases *phrases,
+lin_status lin_decoding_make_phrases(const lin_decoding *decoding, const linnet_phrase *list, int n, lin_phrases *phrases,
                                      lin_error *err);
 void lin_phrases_free(lin_phrases *phrases);
 
 /* Words that can be recognised; 0 without a word search. */
 int lin_decoding_vocabulary(const lin_decoding *decoding);
-
-/* Spells words of paths: a lin_result_speller for a lin_decoding; NULL without a word search. */
-lin_result_speller lin_decoding_speller(const lin_decoding *decoding);
 
 /* When the sound of a row was, in seconds. */
 double lin_decoding_seconds(const lin_decoding *decoding, int64_t row);

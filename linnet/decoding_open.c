@@ -491,12 +491,14 @@ lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
     return LIN_OK;
 }
 
-lin_status lin_decoding_make_phrases(const lin_decoding *d, const lin_phrase *list, int n, lin_phrases *phrases, lin_error *err)
+lin_status lin_decoding_make_phrases(const lin_decoding *d, const linnet_phrase *list, int n, lin_phrases *phrases,
+                                     lin_error *err)
 {
     *phrases = (lin_phrases){NULL, NULL};
+    if (n < 0 || (n > 0 && !list)) return lin_fail(err, LIN_INVALID, "%d phrases", n);
     if (n > 0 && !d->parts)
         return lin_fail(err, LIN_UNSUPPORTED, "greedy decoding does not use phrases: decode with a beam or to words");
-    if (n <= 0) return LIN_OK;
+    if (n == 0) return LIN_OK;
     parts p = *d->parts; // shares the open files
     p.phones_context = NULL;
     p.words_context = NULL;
@@ -524,11 +526,3 @@ void lin_phrases_free(lin_phrases *phrases)
 }
 
 int lin_decoding_vocabulary(const lin_decoding *d) { return d->parts && d->parts->tree ? lin_tree_words(d->parts->tree) : 0; }
-
-static const char *spell(const void *context, int word)
-{
-    const lin_decoding *d = context;
-    return lin_words_text(d->search.of, d->context.words, word);
-}
-
-lin_result_speller lin_decoding_speller(const lin_decoding *d) { return d->search.kind == LIN_SEARCH_WORDS ? spell : NULL; }

@@ -9,8 +9,8 @@
  *
  *   lin_engine_options options = lin_engine_default(400);
  *   options.decoding = &decoding;                                       // else: greedy
- *   options.show = on_view;                                             // phones, words, alternatives of each utterance
- *   options.deliver = on_events;                                          // phones, ends, losses
+ *   options.views = 1;                                                  // phones, words, alternatives of each utterance
+ *   options.deliver = on_event;                                         // views, losses, the end
  *   lin_engine_create(&recognizer, &options, &engine, &err);
  *   lin_engine_open(engine, 16000, 1, user, &id, &err);                 // for every speaker that comes
  *   lin_engine_push(engine, id, samples, n, &err);                      // as sound comes, in any pieces
@@ -31,41 +31,39 @@
 #include <stdint.h>
 
 #include "decoder/endpoint.h"
+#include "linnet/linnet.h"
 #include "linnet/recognizer.h"
 #include "linnet/utterances.h"
 
 typedef struct lin_engine lin_engine;
-typedef uint64_t lin_engine_id; /* of one stream from its opening to its closing; never used twice, never 0 */
+/* One stream from its opening to its closing; never used twice, never 0. Its lower 32 bits are the place that the stream has
+ * meanwhile: 0 to capacity - 1. */
+typedef uint64_t lin_engine_id;
 
 typedef enum lin_engine_kind {
-    LIN_ENGINE_PHONE,    /* label, confidence, start_s, end_s; not where views are wanted, which have them */
-    LIN_ENGINE_ENDPOINT, /* an utterance ended at end_s by `rule`; the phones before it are complete */
-    LIN_ENGINE_LOST,     /* at end_s `lost` samples of every channel did not fit the queue; times go on as if they had not been */
-    LIN_ENGINE_FINISHED, /* everything before lin_engine_finish is decoded: end_s of sound */
-    LIN_ENGINE_FAILED    /* `status` and `message`: nothing more is decoded before a reset */
+    LIN_ENGINE_VIEW = LINNET_UTTERANCE, /* `view`: of an utterance that has changed or ended */
+    LIN_ENGINE_LOST = LINNET_LOST,      /* at time_s `lost` samples of every channel did not fit the queue; times go on as if they
+                                           had not been */
+    LIN_ENGINE_FINISHED = LINNET_ENDED, /* everything before lin_engine_finish is decoded: time_s of sound */
+    LIN_ENGINE_FAILED = LINNET_FAILED,  /* `status` and `message`: nothing more is decoded before a reset */
+    LIN_ENGINE_SETTLED,                 /* `settled`: more phones are certain; only where views are not wanted */
+    LIN_ENGINE_SAVED                    /* `state` [n_state] bytes (linnet/state.h): the stream as it stands at time_s */
 } lin_engine_kind;
 
+/* What it points to is valid during the call. */
 typedef struct lin_engine_event {
     lin_engine_kind kind;
-    int label;               /* 1 .. V-1 */
-    float confidence;
-    double start_s, end_s;   /* seconds of sound since opening or reset */
-    lin_endpoint_rule rule;
+    lin_engine_id stream;
+    void *user;    /* as given when the stream was opened */
+    double time_s; /* seconds of sound since opening or reset */
+    const lin_session_view *view;
+    const lin_result *settled;
+    const void *state;
+    size_t n_state;
     lin_status status;
-    const char *message;     /* valid during the call */
+    const char *message;
     long long lost;
 } lin_engine_event;
-
-/* Events [n] of one stream, n > 0, in order, on one of the engine's threads, no lock held: it may call anything here but destroy.
- * It delays the other streams of its shard: it must not block. */
-typedef void (*lin_engine_deliver)(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n);
-
-/* A view of one stream's utterance (linnet/utterances.h), on one of the engine's threads as events are; those before it have been
- * delivered. Views of a tick come together, one for each change of an utterance in it. */
-typedef void (*lin_engine_show)(void *context, lin_engine_id id, void *user, const lin_session_view *view);
-
-/* A stream as it stands at `seconds` of its sound, state [n] bytes (linnet/state.h); on one of the engine's threads. */
-typedef void (*lin_engine_keep)(void *context, lin_engine_id id, void *user, const void *state, size_t n, double seconds);
 
 typedef struct lin_engine_options {
     int capacity;       /* streams at most */
@@ -82,11 +80,12 @@ typedef struct lin_engine_options {
     lin_endpoint_options endpoint;
     int reset_at_endpoint; /* the network forgets the past behind each; else it is carried on */
     const lin_decoding *decoding; /* how rows become phones or words; must outlive the engine, its context too. NULL: greedy */
-    lin_engine_show show;   /* NULL: no views */
-    lin_engine_deliver deliver; /* NULL: events are dropped */
-    lin_engine_keep keep;   /* NULL: streams cannot be saved */
-    int saves;              /* streams can be saved and loaded: on a GPU, frames are then made on the host */
-    void *context;          /* of all three */
+    int views;          /* each change of an utterance is shown, after every tick */
+    int saves;          /* streams can be saved and loaded: on a GPU, frames are then made on the host */
+    /* Events of a stream in order, on one of the engine's threads, no lock held: it may call anything here but destroy. It delays
+     * the other streams of its shard: it must not block. NULL: events are dropped. */
+    void (*deliver)(void *context, const lin_engine_event *event);
+    void *context;
 } lin_engine_options;
 
 /* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more frames and 5 ms for more streams, 1 s of sound,
@@ -108,7 +107,7 @@ lin_status lin_engine_open(lin_engine *engine, int rate_hz, int channels, void *
 typedef struct lin_engine_stream {
     int rate_hz, channels;
     void *user;
-    double save_s;          /* options.keep is called about every so many seconds of sound; 0: never */
+    double save_s;          /* LIN_ENGINE_SAVED comes about every so many seconds of sound; 0: never */
     const void *state;      /* [n_state] bytes, copied: it goes on there, and fails if they are of something else; NULL: new */
     size_t n_state;
 } lin_engine_stream;

@@ -103,9 +103,7 @@ typedef struct lin_shard {
     int *slots, *counts;
     unsigned char *last;
     double *times;            /* [most_rows]: when the sound of each row was there */
-    lin_engine_event *events; /* [most_events], of the stream whose results are delivered, not yet given to its owner */
-    int n_events, most_events;
-    unsigned long life; /* of that stream; once its place has another one, nothing more of it is delivered */
+    unsigned long life; /* of the stream whose results are delivered; once its place has another one, nothing more of it is */
     lin_path_phone *phones; /* [most_rows + 1] */
 
     pthread_mutex_t counting;

@@ -67,82 +67,38 @@ static double row_time(const lin_engine *e, lin_place *p, int64_t row, int64_t g
 }
 
 // The owner's callbacks run with the stream unlocked: meanwhile it may be reset, or closed and opened again. LIN_STOPPED if so.
-static lin_status call(lin_shard *s, lin_place *p, const lin_session_view *view, int keeps)
+static lin_status tell(lin_place *p, lin_engine_event event)
 {
+    const lin_shard *s = p->shard;
     const lin_engine_options *o = &s->engine->options;
-    const lin_engine_id id = (uint64_t)p->generation << 32 | (uint32_t)p->number;
-    void *user = p->user;
-    const double seconds = p->saved_at;
+    if (!o->deliver) return LIN_OK;
+    event.stream = (uint64_t)p->generation << 32 | (uint32_t)p->number;
+    event.user = p->user;
     p->delivering = 1;
     pthread_mutex_unlock(&p->lock);
-    if (keeps) o->keep(o->context, id, user, s->saving.bytes, s->saving.n, seconds);
-    else if (view) o->show(o->context, id, user, view);
-    else o->deliver(o->context, id, user, s->events, s->n_events);
+    o->deliver(o->context, &event);
     pthread_mutex_lock(&p->lock);
     p->delivering = 0;
     pthread_cond_broadcast(&p->settled);
     return p->life == s->life ? LIN_OK : LIN_STOPPED;
 }
 
-// What waits in s->events to the owner of a locked stream.
-static lin_status flush(lin_shard *s, lin_place *p)
-{
-    lin_status status = LIN_OK;
-    if (s->n_events && s->engine->options.deliver) status = call(s, p, NULL, 0);
-    s->n_events = 0;
-    return status;
-}
-
-static lin_status add_event(lin_shard *s, lin_place *p, const lin_engine_event *event)
-{
-    lin_status status = s->n_events == s->most_events ? flush(s, p) : LIN_OK;
-    if (status == LIN_OK) s->events[s->n_events++] = *event;
-    return status;
-}
-
 static lin_status take_settled(void *context, lin_result *result, lin_error *err)
 {
-    lin_place *p = context;
-    lin_status status = LIN_OK;
     (void)err;
-    for (int i = 0; i < result->n_phones && status == LIN_OK; i++) {
-        const lin_result_phone *phone = &result->phones[i];
-        status = add_event(p->shard, p,
-                           &(lin_engine_event){.kind = LIN_ENGINE_PHONE,
-                                               .label = phone->label,
-                                               .confidence = phone->confidence,
-                                               .start_s = phone->start_s,
-                                               .end_s = phone->end_s});
-    }
-    return status;
+    return result->n_phones ? tell(context, (lin_engine_event){.kind = LIN_ENGINE_SETTLED, .settled = result}) : LIN_OK;
 }
 
 static lin_status take_view(void *context, const lin_session_view *view, lin_error *err)
 {
-    lin_place *p = context;
     (void)err;
-    lin_status status = flush(p->shard, p);
-    return status == LIN_OK ? call(p->shard, p, view, 0) : status;
-}
-
-static lin_status take_end(void *context, lin_session_end end, int64_t row, lin_error *err)
-{
-    lin_place *p = context;
-    const lin_engine *e = p->shard->engine;
-    (void)err;
-    if (end == LIN_SESSION_STOPPED) return LIN_OK;
-    return add_event(p->shard, p,
-                     &(lin_engine_event){.kind = LIN_ENGINE_ENDPOINT,
-                                         .rule = end == LIN_SESSION_ASKED ? LIN_ENDPOINT_NONE
-                                                                          : LIN_ENDPOINT_BEFORE + (end - LIN_SESSION_BEFORE),
-                                         .end_s = (double)row * e->recognizer->row_seconds});
+    return tell(context, (lin_engine_event){.kind = LIN_ENGINE_VIEW, .view = view, .time_s = view->processed_s});
 }
 
 lin_utterances_sink lin_place_sink(lin_place *p)
 {
-    const int shows = p->shard->engine->options.show != NULL;
-    return (lin_utterances_sink){
-        .context = p, .show = shows ? take_view : NULL, .settled = shows ? NULL : take_settled, .ended = take_end};
+    const int shows = p->shard->engine->options.views;
+    return (lin_utterances_sink){.context = p, .show = shows ? take_view : NULL, .settled = shows ? NULL : take_settled};
 }
 
 // The rows of a stream become results; *counted of them: those behind an endpoint that resets the network do not count.
@@ -188,7 +144,7 @@ static lin_status end_utterance(lin_place *p, lin_error *err)
 static lin_status save(lin_shard *s, lin_place *p, lin_error *err)
 {
     const double seconds = lin_session_seconds(p->session);
-    if (!s->engine->options.keep || p->save_s <= 0 || seconds - p->saved_at < p->save_s) return LIN_OK;
+    if (p->save_s <= 0 || seconds - p->saved_at < p->save_s) return LIN_OK;
     if (p->restart || p->session->finished) return LIN_OK; // the slot is behind the lane; there is no more sound
     p->saved_at = seconds;
     lin_lane_lend(p->session->lane, s->stream);
@@ -197,7 +153,8 @@ static lin_status save(lin_shard *s, lin_place *p, lin_error *err)
     lin_lane_lend(p->session->lane, NULL);
     if (status != LIN_OK) return status;
     lin_state_seal(&s->saving);
-    return call(s, p, NULL, 1);
+    return tell(p, (lin_engine_event){
+                       .kind = LIN_ENGINE_SAVED, .state = s->saving.bytes, .n_state = s->saving.n, .time_s = seconds});
 }
 
 static double seconds_at(const lin_place *p, int64_t sample) { return (double)(p->earlier + sample) / p->rate_hz; }
@@ -212,16 +169,15 @@ static lin_status end_stream(lin_shard *s, lin_place *p, int decoded, lin_error 
     if (status == LIN_OK) status = lin_utterances_finish(p->session->utterances, err);
     if (status != LIN_OK) return status;
     p->ended = 1;
-    return add_event(s, p, &(lin_engine_event){.kind = LIN_ENGINE_FINISHED, .end_s = seconds_at(p, p->written)});
+    return tell(p, (lin_engine_event){.kind = LIN_ENGINE_FINISHED, .time_s = seconds_at(p, p->written)});
 }
 
-static lin_status tell_of_loss(lin_shard *s, lin_place *p)
+static lin_status tell_of_loss(lin_place *p)
 {
-    if (p->lost == p->lost_told) return LIN_OK;
-    const lin_engine_event lost = {
-        .kind = LIN_ENGINE_LOST, .lost = p->lost - p->lost_told, .end_s = seconds_at(p, p->lost_at)};
+    const int64_t lost = p->lost - p->lost_told;
     p->lost_told = p->lost;
-    return add_event(s, p, &lost);
+    if (!lost) return LIN_OK;
+    return tell(p, (lin_engine_event){.kind = LIN_ENGINE_LOST, .lost = lost, .time_s = seconds_at(p, p->lost_at)});
 }
 
 // What entry i of the tick gave, for its stream, which is locked. LIN_STOPPED if the stream is another one since a callback.
@@ -234,7 +190,7 @@ static lin_status take_results(lin_shard *s, int i, const lin_tick_results *resu
     lin_status status =
         decoded ? add_phones(s, p, results->phones + from, results->n_phones[i], rows, counted, err)
                 : decode_rows(s, p, results->logp + (size_t)from * (size_t)e->V, rows, counted, err);
-    if (status == LIN_OK && e->options.show) status = lin_utterances_show(p->session->utterances, err);
+    if (status == LIN_OK && e->options.views) status = lin_utterances_show(p->session->utterances, err);
     // Where the network is reset on the last rows, what lies behind them is processed once more.
     if (status == LIN_OK && entry->ends_utterance && !p->restart) status = end_utterance(p, err);
     if (status == LIN_OK) status = save(s, p, err);
@@ -242,14 +198,12 @@ static lin_status take_results(lin_shard *s, int i, const lin_tick_results *resu
     return status;
 }
 
-static void finish_entry(lin_shard *s, lin_place *p, lin_status status, const lin_error *err)
+static void finish_entry(const lin_shard *s, lin_place *p, lin_status status, const lin_error *err)
 {
-    if (status == LIN_STOPPED || tell_of_loss(s, p) != LIN_OK) return;
+    if (status == LIN_STOPPED || tell_of_loss(p) != LIN_OK) return;
     const lin_engine_event failed = {.kind = LIN_ENGINE_FAILED, .status = status, .message = err->message};
     p->failed = status != LIN_OK;
-    if (p->failed && add_event(s, p, &failed) != LIN_OK) return;
-    lin_place_enlist(s->engine, p, lin_now());
-    flush(s, p);
+    if (!p->failed || tell(p, failed) == LIN_OK) lin_place_enlist(s->engine, p, lin_now());
 }
 
 // The results of a tick of n streams to their owners.
@@ -259,7 +213,6 @@ static void deliver(lin_shard *s, int n, const lin_tick_results *results, lin_st
         lin_place *p = s->entries[i].place;
         int rows = 0;
         s->life = s->entries[i].life;
-        s->n_events = 0;
         pthread_mutex_lock(&p->lock);
         if (p->life != s->life) { // closed or reset meanwhile
             pthread_mutex_unlock(&p->lock);
@@ -317,7 +270,6 @@ static int bring(lin_shard *s, lin_place *p, lin_entry *entry, int *n, float *to
     const lin_status status = hear(s, p, &err);
     if (status != LIN_OK) {
         s->life = p->life;
-        s->n_events = 0;
         finish_entry(s, p, status, &err);
         return 0;
     }
@@ -404,13 +356,12 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
                                          .batch = most,
                                          .longest = e->longest,
                                          .fbank = e->on_sound ? &e->table : NULL,
-                                         .decodes = e->on_sound && !e->options.endpoints && !e->options.show && is_greedy(e),
+                                         .decodes = e->on_sound && !e->options.endpoints && !e->options.views && is_greedy(e),
                                          .exact = e->options.exact,
                                          .threads = n_threads};
     lin_status status = lin_streams_create(e->recognizer->encoder, &options, &s->streams, err);
     if (status == LIN_OK && !e->on_sound) status = lin_fbank_create(&e->fbank, &s->fbank, err);
     if (status == LIN_OK && e->options.saves) status = lin_stream_create(e->recognizer->encoder, &s->stream, err);
-    for (int i = 0, slot; i < s->capacity && status == LIN_OK; i++) status = lin_streams_open(s->streams, &slot, err);
     if (status != LIN_OK) return status;
     s->free = lin_calloc((size_t)s->capacity, sizeof *s->free);
     s->taken = lin_calloc(batch, sizeof *s->taken);
@@ -419,11 +370,8 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
     s->counts = lin_calloc(batch, sizeof *s->counts);
     s->last = lin_calloc(batch, 1);
     s->times = lin_calloc(rows, sizeof *s->times);
-    s->most_events = (int)(3 * rows + 4);
-    s->events = lin_calloc((size_t)s->most_events, sizeof *s->events);
     s->phones = lin_calloc(rows + 1, sizeof *s->phones);
-    if (!s->free || !s->taken || !s->entries || !s->slots || !s->counts || !s->last || !s->times || !s->events ||
-        !s->phones)
+    if (!s->free || !s->taken || !s->entries || !s->slots || !s->counts || !s->last || !s->times || !s->phones)
         return lin_no_memory(err, "a shard", batch * (sizeof *s->taken + sizeof *s->entries + 2 * sizeof *s->slots + 1));
     return LIN_OK;
 }
@@ -456,6 +404,6 @@ void lin_shard_destroy(lin_shard *s)
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->counting);
-    void *const blocks[] = {s->free, s->taken, s->entries, s->slots, s->counts, s->last, s->times, s->events, s->phones};
+    void *const blocks[] = {s->free, s->taken, s->entries, s->slots, s->counts, s->last, s->times, s->phones};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }

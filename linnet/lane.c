@@ -110,19 +110,6 @@ lin_stream *lin_lane_stream(const lin_lane *l) { return l->stream; }
 
 void lin_lane_lend(lin_lane *l, lin_stream *stream) { l->stream = stream; }
 
-lin_status lin_lane_go_on(lin_lane *l, int64_t frames, int64_t rows, int was_reset, lin_error *err)
-{
-    const lin_config *c = &l->r->model->config;
-    const float *waiting = lin_stream_waiting(l->stream, &l->n);
-    const int64_t before = frames - lin_stream_frames_in(l->stream); // the last reset, a whole number of rows
-    if (before < 0 || before % c->stack || rows * c->stack + l->n != frames || (before && !was_reset))
-        return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
-    memcpy(l->units, waiting, (size_t)l->n * (size_t)c->mel_bins * sizeof *waiting);
-    l->fed = l->n;
-    l->row = rows;
-    return LIN_OK;
-}
-
 /* ---- units ----------------------------------------------------------------------------------------------------------------- */
 
 static float *unit(const lin_lane *l, int i) { return l->units + (size_t)i * (size_t)l->width; }
@@ -275,6 +262,21 @@ lin_status lin_lane_save(const lin_lane *l, lin_utterances *u, lin_state *state,
     return status;
 }
 
+// With the network's stream, which was loaded, behind so many frames and rows; was_reset: the network may have been reset since
+// the stream began.
+static lin_status go_on(lin_lane *l, int64_t frames, int64_t rows, int was_reset, lin_error *err)
+{
+    const lin_config *c = &l->r->model->config;
+    const float *waiting = lin_stream_waiting(l->stream, &l->n);
+    const int64_t before = frames - lin_stream_frames_in(l->stream); // the last reset, a whole number of rows
+    if (before < 0 || before % c->stack || rows * c->stack + l->n != frames || (before && !was_reset))
+        return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
+    memcpy(l->units, waiting, (size_t)l->n * (size_t)c->mel_bins * sizeof *waiting);
+    l->fed = l->n;
+    l->row = rows;
+    return LIN_OK;
+}
+
 lin_status lin_lane_load(lin_lane *l, lin_utterances *u, const lin_state *state, int i, const lin_reset_options *ends,
                          lin_error *err)
 {
@@ -283,7 +285,7 @@ lin_status lin_lane_load(lin_lane *l, lin_utterances *u, const lin_state *state,
     lin_status status = lin_stream_load(l->stream, lin_state_image(state, i), state->sizes.image, err);
     if (status == LIN_OK) status = lin_state_get_decoder(state, i, lin_utterances_search(u), lin_utterances_decoder(u), err);
     if (status == LIN_OK && ends) status = lin_state_get_endpoint(state, i, ends, &endpoint, err);
-    if (status == LIN_OK) status = lin_lane_go_on(l, about->frames, about->rows, about->resets, err);
+    if (status == LIN_OK) status = go_on(l, about->frames, about->rows, about->resets, err);
     if (status == LIN_OK) lin_utterances_go_on(u, about->rows, &endpoint);
     return status;
 }

@@ -91,10 +91,8 @@ void lin_lane_pass(lin_lane *lane, int rows);
 int64_t lin_lane_frames(const lin_lane *lane);
 int64_t lin_lane_rows(const lin_lane *lane);
 
-/* The network's stream between two calls, to be saved. After it is loaded lin_lane_go_on continues with it behind so many frames
- * and rows; was_reset: 1 if the network may have been reset since the stream began. LIN_FORMAT: these contradict each other. */
+/* The network's stream between two calls, to be saved. */
 lin_stream *lin_lane_stream(const lin_lane *lane);
-lin_status lin_lane_go_on(lin_lane *lane, int64_t frames, int64_t rows, int was_reset, lin_error *err);
 
 /* A lane whose network is elsewhere is saved from, and loaded into, a stream that it is lent: NULL takes it back. */
 void lin_lane_lend(lin_lane *lane, lin_stream *stream);
@@ -102,7 +100,7 @@ void lin_lane_lend(lin_lane *lane, lin_stream *stream);
 /*
  * Lane number i of a saved stream, network and decoding: into a state that lin_state_begin made, and from one. ends: when the
  * loaded stream has endpoints, which the state must agree with; NULL: its endpoint is left as it is. Errors of lin_stream_load,
- * lin_state_get_decoder, lin_state_get_endpoint and lin_lane_go_on.
+ * lin_state_get_decoder and lin_state_get_endpoint; LIN_FORMAT where the parts contradict each other.
  */
 lin_status lin_lane_save(const lin_lane *lane, lin_utterances *utterances, lin_state *state, int i, lin_error *err);
 lin_status lin_lane_load(lin_lane *lane, lin_utterances *utterances, const lin_state *state, int i, const lin_reset_options *ends,

@@ -65,20 +65,15 @@ lin_status lin_session_create(const lin_recognizer *recognizer, const lin_sessio
     if (!s) return lin_no_memory(err, "a session", sizeof *s);
     s->r = recognizer;
     s->options = *options;
-    s->worker = options->worker;
-    const lin_utterances_options how = {.decoding = options->decoding,
-                                        .ends = {.endpoints = options->endpoints,
-                                                 .rules = options->rules,
-                                                 .resets = options->resets,
-                                                 .from_s = options->from_s}};
+    const lin_utterances_options how = {
+        .decoding = options->decoding,
+        .ends = {.endpoints = options->endpoints, .rules = options->rules, .resets = options->resets}};
     lin_status status = lin_utterances_create(recognizer, &how, sink, &s->utterances, err);
     if (status == LIN_OK)
         status = options->apart ? lin_lane_create_apart(recognizer, 1, options->takes_sound ? hop_of(s) : 0, &s->lane, err)
                                 : lin_lane_create(recognizer, &s->lane, err);
-    if (status == LIN_OK && !s->worker && !options->apart) {
-        status = lin_worker_create(recognizer->encoder, options->threads, &s->own_worker, err);
-        s->worker = s->own_worker;
-    }
+    if (status == LIN_OK && !options->apart)
+        status = lin_worker_create(recognizer->encoder, options->threads, &s->worker, err);
     if (status == LIN_OK) status = lin_session_tune(s, options->rate_hz, options->saves, err);
     if (status != LIN_OK) {
         lin_session_destroy(s);
@@ -94,7 +89,7 @@ void lin_session_destroy(lin_session *s)
     if (!s) return;
     lin_utterances_destroy(s->utterances);
     lin_lane_destroy(s->lane);
-    if (s->own_worker) lin_worker_destroy(s->own_worker);
+    if (s->worker) lin_worker_destroy(s->worker);
     lin_extractor_destroy(s->features);
     lin_free(s);
 }
@@ -199,7 +194,7 @@ typedef struct front_counts {
 } front_counts;
 
 // Endpoints that do not reset the network are those that reset it never.
-static double resets_from(const lin_session *s) { return s->options.resets ? s->options.from_s : INFINITY; }
+static double resets_from(const lin_session *s) { return s->options.resets ? 0 : INFINITY; }
 
 static lin_status check_savable(const lin_session *s, lin_error *err)
 {

@@ -29,7 +29,7 @@
 #include "linnet/state.h"
 #include "linnet/utterances.h"
 
-/* Why an utterance ended, and the view of one: linnet/utterances.h (lin_session_end, lin_session_view). */
+/* The view of an utterance: linnet/utterances.h (lin_session_view). */
 
 typedef struct lin_session_options {
     int rate_hz, channels;      /* of the sound that is pushed, as in frontend/audio.h */
@@ -37,12 +37,10 @@ typedef struct lin_session_options {
     int endpoints;              /* 0: the rules are not looked at */
     int resets;                 /* 1: the network is reset at endpoints */
     lin_endpoint_options rules; /* all three 0: one utterance without end */
-    double from_s;              /* endpoints before this time are ignored */
     /* How rows become phones or words; must outlive the session. NULL: greedy. Its context may be replaced between calls, but not
      * with alternatives (n_best over 1), which are given when an utterance has ended. */
     const lin_decoding *decoding;
-    lin_worker *worker;         /* what the network runs on, shared by sessions of one thread; NULL: one of its own ... */
-    int threads;                /* ... with so many threads; 0: one per core */
+    int threads;                /* of the network; 0: one per core */
     int saves;                  /* 1: it can be saved and forked: remembers sound that is resampled, creation may take a second */
     /* Of streams of linnet/engine, whose network is elsewhere and is given so many frames at once; 0: it is the session's own.
      * takes_sound: that network makes the frames. beside: of lin_feature_options. */
@@ -92,8 +90,7 @@ lin_status lin_session_reset(lin_session *session, lin_error *err);
 lin_status lin_session_save(lin_session *session, lin_state *state, lin_error *err);
 lin_status lin_session_load(lin_session *session, const lin_state *state, lin_error *err);
 
-/* A second session that goes on from the same point, with its own sink; it has all that was shown. A worker that was given in the
- * options is shared by both. Needs options.saves. */
+/* A second session that goes on from the same point, with its own sink; it has all that was shown. Needs options.saves. */
 lin_status lin_session_fork(lin_session *session, const lin_utterances_sink *sink, lin_session **copy, lin_error *err);
 
 /* Another copy of its decoding from now on, with the same search; it must outlive the session. A fork has that of its

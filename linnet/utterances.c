@@ -28,12 +28,6 @@ struct lin_utterances {
     double shown_start_s;
 };
 
-const char *lin_session_end_name(lin_session_end end)
-{
-    static const char *const names[] = {"", "before", "after", "longest", "asked", "stopped"};
-    return names[end];
-}
-
 /* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
 static double row_seconds(const lin_utterances *u) { return u->decoder.decoding->row_seconds; }
@@ -158,16 +152,16 @@ static void drop_provisional(lin_utterances *u)
 }
 
 // Tells the sink how the utterance stands, if there is anything in it.
-static lin_status show(lin_utterances *u, lin_session_end end, lin_error *err)
+static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
 {
     const lin_result *r = &u->settled, *p = &u->provisional;
     uint64_t hash = 0;
     lin_status status = LIN_OK;
     if (!u->sink.show || u->whole) return LIN_OK;
-    if (end == LIN_SESSION_OPEN) status = make_provisional(u, &hash, err);
+    if (end == LINNET_GROWS) status = make_provisional(u, &hash, err);
     else drop_provisional(u);
     if (status != LIN_OK) return status;
-    if (end == LIN_SESSION_OPEN && r->n_phones == u->shown_phones && hash == u->shown_provisional) return LIN_OK;
+    if (end == LINNET_GROWS && r->n_phones == u->shown_phones && hash == u->shown_provisional) return LIN_OK;
     if (p->n_phones == 0 && r->n_phones == 0 && u->revision == 0) return LIN_OK;
     // Where no phone is left, the utterance is where it last was.
     const lin_result *front = r->n_phones ? r : p, *back = p->n_phones ? p : r;
@@ -190,7 +184,7 @@ static lin_status show(lin_utterances *u, lin_session_end end, lin_error *err)
     return u->sink.show(u->sink.context, &v, err);
 }
 
-lin_status lin_utterances_show(lin_utterances *u, lin_error *err) { return show(u, LIN_SESSION_OPEN, err); }
+lin_status lin_utterances_show(lin_utterances *u, lin_error *err) { return show(u, LINNET_GROWS, err); }
 
 /* ---- results --------------------------------------------------------------------------------------------------------------- */
 
@@ -240,23 +234,22 @@ static lin_status take_rows(lin_utterances *u, const float *logp, int n, lin_err
 }
 
 // The utterance ends behind the last row that was decoded.
-static lin_status end_utterance(lin_utterances *u, lin_session_end end, lin_error *err)
+static lin_status end_utterance(lin_utterances *u, linnet_end end, lin_error *err)
 {
     lin_decoder *d = &u->decoder;
     // After a reset a first phone equal to the last one is a new one. Carried on, a phone that the end has cut in two stays one.
     const int carry = !u->options.ends.resets;
     lin_status status;
     if (u->whole) {
-        status = end == LIN_SESSION_STOPPED ? lin_joined_finish(&u->joined, d, u->whole, err)
+        status = end == LINNET_FINISHED ? lin_joined_finish(&u->joined, d, u->whole, err)
                                             : lin_joined_endpoint(&u->joined, d, u->row, carry, u->whole, err);
-        if (status == LIN_OK && end != LIN_SESSION_STOPPED) status = tell_settled(u, err);
+        if (status == LIN_OK && end != LINNET_FINISHED) status = tell_settled(u, err);
     } else {
         if (d->decoding->n_best > 1) lin_result_clear(&u->settled); // all of it comes once more
         status = lin_decoder_finish(d, &u->settled, err);
         if (status == LIN_OK) status = tell_settled(u, err);
         if (status == LIN_OK) status = show(u, end, err);
     }
-    if (status == LIN_OK && u->sink.ended) status = u->sink.ended(u->sink.context, end, u->row, err);
     if (status != LIN_OK) return status;
     if (u->revision) u->utterance++;
     if (!u->whole) lin_search_reset(&d->decoding->search, d->state, u->row, carry);
@@ -298,7 +291,7 @@ lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, cons
         *taken += most;
         if (status != LIN_OK || rule == LIN_ENDPOINT_NONE) continue;
         *reset = u->options.ends.resets;
-        status = end_utterance(u, LIN_SESSION_BEFORE + (rule - LIN_ENDPOINT_BEFORE), err);
+        status = end_utterance(u, LINNET_BEFORE + (rule - LIN_ENDPOINT_BEFORE), err);
     }
     return status;
 }
@@ -316,12 +309,12 @@ lin_status lin_utterances_add(lin_utterances *u, const lin_path_phone *phones, i
 
 lin_status lin_utterances_end(lin_utterances *u, lin_error *err)
 {
-    lin_status status = end_utterance(u, LIN_SESSION_ASKED, err);
+    lin_status status = end_utterance(u, LINNET_ASKED, err);
     lin_endpoint_begin_utterance(&u->endpoint);
     return status;
 }
 
-lin_status lin_utterances_finish(lin_utterances *u, lin_error *err) { return end_utterance(u, LIN_SESSION_STOPPED, err); }
+lin_status lin_utterances_finish(lin_utterances *u, lin_error *err) { return end_utterance(u, LINNET_FINISHED, err); }
 
 const lin_reset_options *lin_utterances_ends(const lin_utterances *u) { return &u->options.ends; }
 
@@ -353,25 +346,15 @@ static lin_status copy_path(lin_path *to, const lin_path *from, lin_error *err)
     lin_path_clear(to);
     lin_status status = lin_path_reserve(to, from->n_phones, from->n_words, err);
     if (status != LIN_OK) return status;
-    lin_path_phone *phones = to->phones;
-    lin_path_word *words = to->words;
-    const int phones_capacity = to->phones_capacity, words_capacity = to->words_capacity;
-    if (from->n_phones) memcpy(phones, from->phones, (size_t)from->n_phones * sizeof *phones);
-    if (from->n_words) memcpy(words, from->words, (size_t)from->n_words * sizeof *words);
+    const lin_path room = *to;
     *to = *from;
-    to->phones = phones;
-    to->words = words;
-    to->phones_capacity = phones_capacity;
-    to->words_capacity = words_capacity;
+    to->phones = room.phones;
+    to->words = room.words;
+    to->phones_capacity = room.phones_capacity;
+    to->words_capacity = room.words_capacity;
+    if (from->n_phones) memcpy(to->phones, from->phones, (size_t)from->n_phones * sizeof *to->phones);
+    if (from->n_words) memcpy(to->words, from->words, (size_t)from->n_words * sizeof *to->words);
     return LIN_OK;
-}
-
-static lin_status copy_result(lin_result *to, const lin_result *from, lin_error *err)
-{
-    lin_result_clear(to);
-    lin_status status = lin_result_append(to, from, err);
-    to->seconds = from->seconds;
-    return status;
 }
 
 lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, lin_error *err)
@@ -387,7 +370,9 @@ lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, li
     u->shown_words = from->shown_words;
     u->shown_provisional = from->shown_provisional;
     u->shown_start_s = from->shown_start_s;
+    lin_result_clear(&u->settled);
+    lin_result_clear(&u->provisional);
     lin_status status = copy_path(&u->decoder.path, &from->decoder.path, err);
-    if (status == LIN_OK) status = copy_result(&u->settled, &from->settled, err);
-    return status == LIN_OK ? copy_result(&u->provisional, &from->provisional, err) : status;
+    if (status == LIN_OK) status = lin_result_follow(&u->settled, &from->settled, err);
+    return status == LIN_OK ? lin_result_follow(&u->provisional, &from->provisional, err) : status;
 }

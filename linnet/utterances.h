@@ -26,19 +26,6 @@
 
 struct lin_recognizer; /* linnet/recognizer.h */
 
-/* Why an utterance ended. */
-typedef enum lin_session_end {
-    LIN_SESSION_OPEN,    /* it has not */
-    LIN_SESSION_BEFORE,  /* the rules of decoder/endpoint.h */
-    LIN_SESSION_AFTER,
-    LIN_SESSION_LONGEST,
-    LIN_SESSION_ASKED,   /* lin_session_end_utterance */
-    LIN_SESSION_STOPPED  /* lin_session_finish: the sound has ended */
-} lin_session_end;
-
-/* "", "before", "after", "longest", "asked", "stopped". */
-const char *lin_session_end_name(lin_session_end end);
-
 /* An utterance as it stands. Valid during the call that is given it. */
 typedef struct lin_session_view {
     int utterance;                 /* 1, 2, ...: those with something to show */
@@ -49,7 +36,7 @@ typedef struct lin_session_view {
     int old_phones, old_words;     /* settled ones that the view before had */
     double start_s, end_s;         /* of the first and the last phone, provisional ones included */
     double processed_s;            /* sound up to here is decoded; the rest waits for look-ahead */
-    lin_session_end end;           /* LIN_SESSION_OPEN, or this is the final view of the utterance */
+    linnet_end end;           /* LINNET_GROWS, or this is the final view of the utterance */
 } lin_session_view;
 
 /* When utterances end, and what is reset there. */
@@ -73,8 +60,6 @@ typedef struct lin_utterances_sink {
     /* After every push: what has settled since the last call, maybe nothing; the result is cleared afterwards. Not with
      * alternatives, nor together with show. */
     lin_status (*settled)(void *context, lin_result *result, lin_error *err);
-    /* An utterance has ended before row number `row` of the stream, with or without phones. Comes after the others. */
-    lin_status (*ended)(void *context, lin_session_end end, int64_t row, lin_error *err);
     /* Rows [n, V] as they come, which are then not decoded: nothing else is called. */
     lin_status (*rows)(void *context, const float *logp, int n, lin_error *err);
 } lin_utterances_sink;

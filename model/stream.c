@@ -31,12 +31,6 @@ size_t lin_stream_state_bytes(const lin_encoder *e)
     return sizeof(lin_stream) + (lin_stream_floats(e) + cache) * sizeof(float);
 }
 
-size_t lin_stream_bytes(const lin_stream *s)
-{
-    const size_t cache = lin_config_cache_count(&s->encoder->model->config) * (size_t)s->cache.capacity;
-    return sizeof *s + (lin_stream_floats(s->encoder) + cache) * sizeof(float);
-}
-
 lin_status lin_stream_check(const lin_encoder *e, lin_error *err)
 {
     const lin_config *c = &e->model->config;
@@ -334,24 +328,5 @@ lin_status lin_stream_load(lin_stream *s, const void *image, size_t size, lin_er
     if (rows) copy_rows(e, e->ops->upload, s->cache.kv, (size_t)s->cache.capacity, floats + lin_stream_floats(e), rows, rows);
     s->cache.n = (int)rows;
     s->at = (lin_stream_place){.frames_in = header.frames_in, .waiting = header.waiting, .finished = header.finished != 0};
-    return e->ops->finish(e->exec, err);
-}
-
-lin_status lin_stream_fork(const lin_stream *s, lin_stream **copy, lin_error *err)
-{
-    const lin_encoder *e = s->encoder;
-    lin_status status = lin_stream_create(e, copy, err);
-    if (status == LIN_OK) status = reserve(*copy, s->cache.n, err);
-    if (status != LIN_OK) {
-        lin_stream_destroy(*copy);
-        *copy = NULL;
-        return status;
-    }
-    memcpy((*copy)->state, s->state, lin_stream_floats(e) * sizeof(float));
-    if (s->cache.n)
-        copy_rows(e, e->ops->copy, (*copy)->cache.kv, (size_t)(*copy)->cache.capacity, s->cache.kv, (size_t)s->cache.capacity,
-                  (size_t)s->cache.n);
-    (*copy)->cache.n = s->cache.n;
-    (*copy)->at = s->at;
     return e->ops->finish(e->exec, err);
 }

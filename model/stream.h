@@ -28,8 +28,6 @@ void lin_stream_destroy(lin_stream *stream);
 /* Bytes of the sums S and z (an LSTM's h and c), and of a whole new stream (with convolution and stacking tails and counters). */
 size_t lin_stream_attention_bytes(const lin_encoder *encoder);
 size_t lin_stream_state_bytes(const lin_encoder *encoder);
-/* The same of a stream now: with softmax attention it grows, as the cache of keys and values doubles when it is full. */
-size_t lin_stream_bytes(const lin_stream *stream);
 
 /* Output frames that the next feed of n_frames would write; and that finish would write now. */
 int lin_stream_frames_out(const lin_stream *stream, int n_frames);
@@ -71,8 +69,5 @@ const float *lin_stream_waiting(const lin_stream *stream, int *n);
 size_t lin_stream_image_bytes(const lin_stream *stream);
 lin_status lin_stream_save(const lin_stream *stream, void *image, size_t capacity, lin_error *err);
 lin_status lin_stream_load(lin_stream *stream, const void *image, size_t size, lin_error *err);
-
-/* A copy of the stream in its present state. */
-lin_status lin_stream_fork(const lin_stream *stream, lin_stream **copy, lin_error *err);
 
 #endif

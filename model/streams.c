@@ -14,7 +14,6 @@ enum { DEFAULT_BATCH = 16384, MOST_FRAMES = 64, BLOCK_READ = 0, INPUT_READ = 1 /
 
 /* The host's record of a stream. */
 typedef struct slot_state {
-    int open;
     int samples; // waiting for a whole window
     lin_stream_place at;
     long long tick; // of its last tick
@@ -44,7 +43,6 @@ struct lin_streams {
     lin_fbank_table fbank;                    // arrays in the backend's memory
     size_t stride, at_frames, at_samples;     // floats of a stream, and the offsets of its parts in them
     slot_state *slots;
-    int *free_slots, n_free;
     long long ticks;
     lin_activations *activations;
     lin_graphs graphs;
@@ -112,6 +110,16 @@ static lin_status stage(lin_streams *s, void *host, size_t count, size_t size, l
     return s->ops->staging_create(s->exec, count * size, host, err);
 }
 
+static float *state_of(const lin_streams *s, int slot) { return s->states + (size_t)slot * s->stride; }
+
+static void clear(lin_streams *s, int slot)
+{
+    s->slots[slot].samples = 0;
+    s->slots[slot].at = (lin_stream_place){0};
+    s->ops->zero(s->exec, state_of(s, slot), s->stride * sizeof(float));
+    if (s->decodes) s->ops->upload(s->exec, &s->runs[slot], &new_run, sizeof new_run);
+}
+
 static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_error *err)
 {
     const lin_config *c = &s->encoder->model->config;
@@ -144,11 +152,9 @@ static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_er
     if (status != LIN_OK) return status;
     lay_out(s, s->device_bytes, &s->device);
     s->slots = lin_calloc(capacity, sizeof *s->slots);
-    s->free_slots = lin_calloc(capacity, sizeof *s->free_slots);
     s->offsets = lin_calloc(capacity + 1, sizeof *s->offsets);
-    if (!s->slots || !s->free_slots || !s->offsets)
-        return lin_no_memory(err, "a table of streams", capacity * sizeof *s->slots);
-    for (int i = 0; i < s->capacity; i++) s->free_slots[s->n_free++] = s->capacity - 1 - i;
+    if (!s->slots || !s->offsets) return lin_no_memory(err, "a table of streams", capacity * sizeof *s->slots);
+    for (int i = 0; i < s->capacity; i++) clear(s, i);
     return s->ops->finish(s->exec, err);
 }
 
@@ -233,7 +239,6 @@ void lin_streams_destroy(lin_streams *s)
         ops->exec_destroy(s->exec);
     }
     lin_free(s->slots);
-    lin_free(s->free_slots);
     lin_free(s->offsets);
     lin_free(s);
 }
@@ -244,36 +249,9 @@ float *lin_streams_input(lin_streams *s) { return s->host_input; }
 
 /* ---- slots ----------------------------------------------------------------------------------------------------------------- */
 
-static float *state_of(const lin_streams *s, int slot) { return s->states + (size_t)slot * s->stride; }
-
 static lin_status check_slot(const lin_streams *s, int slot, lin_error *err)
 {
-    if (slot >= 0 && slot < s->capacity && s->slots[slot].open) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "there is no open stream %d", slot);
-}
-
-static void clear(lin_streams *s, int slot)
-{
-    s->slots[slot].samples = 0;
-    s->slots[slot].at = (lin_stream_place){0};
-    s->ops->zero(s->exec, state_of(s, slot), s->stride * sizeof(float));
-    if (s->decodes) s->ops->upload(s->exec, &s->runs[slot], &new_run, sizeof new_run);
-}
-
-lin_status lin_streams_open(lin_streams *s, int *slot, lin_error *err)
-{
-    if (s->n_free == 0) return lin_fail(err, LIN_TOO_SMALL, "all %d streams are taken", s->capacity);
-    *slot = s->free_slots[--s->n_free];
-    s->slots[*slot] = (slot_state){.open = 1};
-    clear(s, *slot);
-    return LIN_OK;
-}
-
-void lin_streams_close(lin_streams *s, int slot)
-{
-    if (check_slot(s, slot, NULL) != LIN_OK) return;
-    s->slots[slot].open = 0;
-    s->free_slots[s->n_free++] = slot;
+    return slot >= 0 && slot < s->capacity ? LIN_OK : lin_fail(err, LIN_INVALID, "there is no stream %d", slot);
 }
 
 lin_status lin_streams_reset(lin_streams *s, int slot, lin_error *err)

@@ -8,11 +8,10 @@
  *
  *   lin_streams_options o = {.capacity = 50000, .longest = 4, .fbank = &table, .decodes = 1};
  *   lin_streams_create(encoder, &o, &streams, &err);
- *   lin_streams_open(streams, &slot, &err);                            // for every new speaker
+ *   lin_streams_reset(streams, slot, &err);                            // for every new speaker: slot 0 to capacity - 1
  *   float *input = lin_streams_input(streams);                         // every 40 ms: the new sound of all of them
  *   lin_streams_tick(streams, &(lin_tick){.n = n, .slots = slots, .counts = counts, .input = input}, &results, &err);
  *   for (i < n) use(results.phones + results.offsets[i], results.n_phones[i]);
- *   lin_streams_close(streams, slot);
  *
  * A stream gives the results of lin_stream, for any other streams in the batch: on a CPU the same bits, on a GPU, if exact,
  * within 1e-4. In tf32 the phones of speech are nearly always the same (tests/cuda/test_cuda_speech.c counts). Threads: one at a
@@ -26,7 +25,7 @@
 typedef struct lin_streams lin_streams;
 
 typedef struct lin_streams_options {
-    int capacity; /* the most open streams */
+    int capacity; /* streams, in slots 0 to capacity - 1 */
     int batch;    /* streams of one pass; a larger tick takes several passes. 0: 16384 */
     int longest;  /* the most frames of one stream per tick, 1 to 64; for sound, that many hops */
     const lin_fbank_table *fbank; /* input is sound in -1..1 at the model's rate; its arrays on the host; LIN_UNSUPPORTED on a
@@ -46,13 +45,10 @@ void lin_streams_destroy(lin_streams *streams);
 /* Bytes of the backend's memory per stream. */
 size_t lin_streams_bytes_each(const lin_streams *streams);
 
-/* Opens a new stream; LIN_TOO_SMALL if all slots are in use. Closing frees its slot. */
-lin_status lin_streams_open(lin_streams *streams, int *slot, lin_error *err);
-void lin_streams_close(lin_streams *streams, int slot);
-/* Returns the stream to its initial state. */
+/* Returns a stream to its initial state, which all have after creation. */
 lin_status lin_streams_reset(lin_streams *streams, int slot, lin_error *err);
 
-/* The input of one tick. Slots are open ones, each at most once. */
+/* The input of one tick, each slot at most once. */
 typedef struct lin_tick {
     int n;
     const int *slots;          /* [n] */
@@ -73,7 +69,7 @@ typedef struct lin_tick_results {
 /* Memory for the input of one tick, [capacity, longest frames (, D)], which avoids a copy on the host. */
 float *lin_streams_input(lin_streams *streams);
 
-/* LIN_INVALID, with nothing changed, for a slot that is not open, is repeated or is finished, or a count out of range. Allocates
+/* LIN_INVALID, with nothing changed, for a slot that is not there, is repeated or is finished, or a count out of range. Allocates
  * nothing. Any other failure is one of the device: the contents of the streams are then invalid. */
 lin_status lin_streams_tick(lin_streams *streams, const lin_tick *tick, lin_tick_results *results, lin_error *err);
 

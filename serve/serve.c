@@ -479,7 +479,7 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
                                 .partial_phones = 1};
     const lin_voices_options o = {.recognizer = &s->recognizer, .decoding = &s->decoding, .rules = v->endpoints.rules,
                                   .resets = lin_endpoint_resets(&v->endpoints, &s->recognizer), .capacity = v->max_streams,
-                                  .threads = v->threads, .sink = lin_outbox_sink};
+                                  .threads = v->threads};
     if (status == LIN_OK) status = lin_voices_create(&o, &s->voices, err);
     return status == LIN_OK ? lin_files_create(s, err) : status;
 }

@@ -129,9 +129,15 @@ void lin_serve_stream_free(lin_client *client);
 
 /* ---- serve/serve_outbox.c: what waits to be sent to a WebSocket ------------------------------------------------------------ */
 
-extern const lin_voice_sink lin_outbox_sink; /* its user is the outbox */
 lin_outbox *lin_outbox_create(lin_client *client); /* NULL: out of memory */
 void lin_outbox_destroy(lin_outbox *outbox); /* after lin_voice_close: nothing comes any more; NULL is fine */
+
+/* On the threads that decode: a view; the stream as bytes (linnet/state.h) at `seconds` of its sound; n phrases count from now
+ * on, or err says why the ones before remain; all sound is decoded, or err says what failed, the last call. */
+void lin_outbox_show(lin_outbox *outbox, const lin_session_view *view);
+void lin_outbox_state(lin_outbox *outbox, const void *bytes, size_t n, double seconds);
+void lin_outbox_phrases(lin_outbox *outbox, int n, const lin_error *err);
+void lin_outbox_ended(lin_outbox *outbox, double seconds, const lin_error *err);
 
 typedef struct lin_outbox_view {
     double waits_since; /* the message that waits longest; 0: none waits */

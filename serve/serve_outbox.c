@@ -163,7 +163,7 @@ static void show_vosk(lin_outbox *o, const lin_session_view *view)
 {
     const lin_serve *s = o->client->serve;
     lin_buffer_clear(&o->partial);
-    if (view->end != LIN_SESSION_OPEN) {
+    if (view->end != LINNET_GROWS) {
         keep_said(o, view);
         return;
     }
@@ -181,7 +181,7 @@ static void show_vosk(lin_outbox *o, const lin_session_view *view)
 static int show_stream(lin_outbox *o, const lin_session_view *view)
 {
     const lin_serve *s = o->client->serve;
-    const int final = view->end != LIN_SESSION_OPEN;
+    const int final = view->end != LINNET_GROWS;
     if (!final && !o->client->config.partials) return 1;
     if (!final && o->n_queued > QUEUED_PARTIALS) return 0;
     lin_session_view now = *view;
@@ -210,26 +210,24 @@ static int show_stream(lin_outbox *o, const lin_session_view *view)
     return 1;
 }
 
-static void show(void *user, const lin_session_view *view)
+void lin_outbox_show(lin_outbox *o, const lin_session_view *view)
 {
-    lin_outbox *o = user;
     lin_serve *s = o->client->serve;
     pthread_mutex_lock(&o->lock);
-    o->growing = view->end == LIN_SESSION_OPEN;
+    o->growing = view->end == LINNET_GROWS;
     o->n_final += !o->growing;
     int shown = 1;
     if (o->client->kind == LIN_CLIENT_VOSK) show_vosk(o, view);
     else shown = show_stream(o, view);
     pthread_mutex_unlock(&o->lock);
     if (!shown) lin_serve_count(s, &s->counts.partials_dropped);
-    if (view->end != LIN_SESSION_OPEN) lin_serve_count(s, &s->counts.utterances);
+    if (view->end != LINNET_GROWS) lin_serve_count(s, &s->counts.utterances);
     lin_serve_touch(o->client);
 }
 
 // A text message that says what the binary one behind it is.
-static void take_state(void *user, const void *bytes, size_t n, double seconds)
+void lin_outbox_state(lin_outbox *o, const void *bytes, size_t n, double seconds)
 {
-    lin_outbox *o = user;
     lin_serve *s = o->client->serve;
     unsigned char *sealed = lin_alloc(n + LIN_WEB_SEAL, 1);
     const int done = sealed && s->transport->seal(s->state_key, bytes, n, sealed, NULL) == LIN_OK;
@@ -250,9 +248,8 @@ static void take_state(void *user, const void *bytes, size_t n, double seconds)
     lin_serve_touch(o->client);
 }
 
-static void take_phrases(void *user, int n, const lin_error *err)
+void lin_outbox_phrases(lin_outbox *o, int n, const lin_error *err)
 {
-    lin_outbox *o = user;
     pthread_mutex_lock(&o->lock);
     lin_buffer_clear(&o->out);
     lin_live_put_context(&o->out, n, err ? err->message : "");
@@ -262,9 +259,8 @@ static void take_phrases(void *user, int n, const lin_error *err)
     lin_serve_touch(o->client);
 }
 
-static void ended(void *user, double seconds, const lin_error *err)
+void lin_outbox_ended(lin_outbox *o, double seconds, const lin_error *err)
 {
-    lin_outbox *o = user;
     pthread_mutex_lock(&o->lock);
     o->ended = 1;
     o->seconds = seconds;
@@ -272,8 +268,6 @@ static void ended(void *user, double seconds, const lin_error *err)
     pthread_mutex_unlock(&o->lock);
     lin_serve_touch(o->client);
 }
-
-const lin_voice_sink lin_outbox_sink = {show, take_state, take_phrases, ended};
 
 /* ---- the server's thread --------------------------------------------------------------------------------------------------- */
 

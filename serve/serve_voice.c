@@ -7,12 +7,13 @@
 
 #include "base/cores.h"
 #include "base/memory.h"
+#include "serve/serve.h"
 
 enum { QUEUE_S = 2 };
 
 struct lin_voice {
     lin_voices *voices;
-    void *user;
+    lin_outbox *out;
     lin_voice_about about;
     void *state;    // that it goes on from, until it is open
     lin_voice *next; // in the queue of those that have work
@@ -40,32 +41,17 @@ struct lin_voices {
 
 /* ---- what the engine gives ------------------------------------------------------------------------------------------------- */
 
-static void show(void *context, lin_engine_id id, void *user, const lin_session_view *view)
+static void take(void *context, const lin_engine_event *event)
 {
-    const lin_voices *vs = context;
-    (void)id;
-    vs->o.sink.show(((lin_voice *)user)->user, view);
-}
-
-static void take_state(void *context, lin_engine_id id, void *user, const void *state, size_t n, double seconds)
-{
-    const lin_voices *vs = context;
-    (void)id;
-    vs->o.sink.saved(((lin_voice *)user)->user, state, n, seconds);
-}
-
-static void take_events(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
-{
-    const lin_voices *vs = context;
-    const lin_voice *v = user;
+    lin_outbox *out = ((const lin_voice *)event->user)->out;
     lin_error err = {0};
-    (void)id;
-    for (int i = 0; i < n; i++) {
-        if (events[i].kind == LIN_ENGINE_FINISHED) vs->o.sink.ended(v->user, events[i].end_s, NULL);
-        if (events[i].kind != LIN_ENGINE_FAILED) continue;
-        lin_fail(&err, events[i].status, "the stream failed: %s", events[i].message);
-        vs->o.sink.ended(v->user, events[i].end_s, &err);
-    }
+    (void)context;
+    if (event->kind == LIN_ENGINE_VIEW) lin_outbox_show(out, event->view);
+    if (event->kind == LIN_ENGINE_SAVED) lin_outbox_state(out, event->state, event->n_state, event->time_s);
+    if (event->kind == LIN_ENGINE_FINISHED) lin_outbox_ended(out, event->time_s, NULL);
+    if (event->kind != LIN_ENGINE_FAILED) return;
+    lin_fail(&err, event->status, "the stream failed: %s", event->message);
+    lin_outbox_ended(out, 0, &err);
 }
 
 /* ---- what takes long ------------------------------------------------------------------------------------------------------- */
@@ -90,9 +76,9 @@ static lin_status copy_texts(char *const *texts, int n, char ***copy, lin_error 
 static lin_status use_phrases(lin_voice *v, lin_engine_id id, char *const *texts, int n, lin_error *err)
 {
     lin_phrases made = {NULL, NULL};
-    lin_phrase *list = lin_calloc((size_t)n + 1, sizeof *list);
+    linnet_phrase *list = lin_calloc((size_t)n + 1, sizeof *list);
     if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
-    for (int i = 0; i < n; i++) list[i] = (lin_phrase){texts[i], v->about.bonus};
+    for (int i = 0; i < n; i++) list[i] = (linnet_phrase){texts[i], v->about.bonus};
     lin_status status = lin_decoding_make_phrases(v->voices->o.decoding, list, n, &made, err);
     lin_free(list);
     if (status == LIN_OK) status = lin_engine_set_phrases(v->voices->engine, id, n ? &made : NULL, err);
@@ -125,8 +111,8 @@ static void work_on(lin_voices *vs, lin_voice *v)
     lin_status status = id ? LIN_OK : open_stream(v, &id, &err);
     if (status == LIN_OK && wanted) status = use_phrases(v, id, wanted, n_wanted, &err);
     free_texts(wanted, n_wanted);
-    if (!first) vs->o.sink.phrases(v->user, v->n_own, status == LIN_OK ? NULL : &err);
-    else if (status != LIN_OK) vs->o.sink.ended(v->user, 0, &err);
+    if (!first) lin_outbox_phrases(v->out, v->n_own, status == LIN_OK ? NULL : &err);
+    else if (status != LIN_OK) lin_outbox_ended(v->out, 0, &err);
     pthread_mutex_lock(&vs->lock);
     v->id = id;
     v->over = first && status != LIN_OK;
@@ -186,14 +172,11 @@ lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voi
     lin_engine_options how = lin_engine_default(options->capacity);
     how.threads = options->threads;
     how.queue_s = QUEUE_S;
-    how.endpoints = how.saves = 1;
+    how.endpoints = how.views = how.saves = 1;
     how.reset_at_endpoint = options->resets;
     how.endpoint = options->rules;
     how.decoding = options->decoding;
-    how.show = show;
-    how.deliver = take_events;
-    how.keep = take_state;
-    how.context = vs;
+    how.deliver = take;
     lin_status status = lin_engine_create(options->recognizer, &how, &vs->engine, err);
     const int n = options->threads ? options->threads : lin_cores();
     if (status == LIN_OK) vs->threads = lin_calloc((size_t)n, sizeof *vs->threads);
@@ -235,7 +218,7 @@ static void free_voice(lin_voice *v)
     lin_free(v);
 }
 
-lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, void *user, lin_voice **voice, lin_error *err)
+lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, lin_outbox *out, lin_voice **voice, lin_error *err)
 {
     *voice = NULL;
     if (vs->open >= vs->o.capacity) return lin_fail(err, LIN_TOO_SMALL, "all %d streams are taken", vs->o.capacity);
@@ -244,7 +227,7 @@ lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, void *us
     lin_voice *v = lin_calloc(1, sizeof *v);
     if (!v) return lin_no_memory(err, "a stream", sizeof *v);
     v->voices = vs;
-    v->user = user;
+    v->out = out;
     v->about = *about;
     const int later = about->n_phrases || about->state_s > 0 || about->state;
     if (about->state && !(v->state = lin_alloc(about->n_state, 1))) status = lin_no_memory(err, "a state", about->n_state);

@@ -6,15 +6,15 @@
  * goes on from a state is opened. Until that is done a voice is not ready, and takes no sound.
  *
  *   lin_voices_create(&options, &voices, &err);
- *   lin_voice_open(voices, &about, user, &voice, &err);          // LIN_TOO_SMALL: all places are taken
+ *   lin_voice_open(voices, &about, outbox, &voice, &err);        // LIN_TOO_SMALL: all places are taken
  *   if (lin_voice_ready(voice)) lin_voice_room(voice, &n, &waiting_s);       // then push at most n samples
  *   lin_voice_push(voice, samples, n, &err);
- *   lin_voice_finish(voice, &err);                               // `ended` comes last
- *   lin_voice_close(voice);                                      // no call of the sink comes afterwards
+ *   lin_voice_finish(voice, &err);                               // lin_outbox_ended comes last
+ *   lin_voice_close(voice);                                      // nothing comes to the outbox afterwards
  *   lin_voices_destroy(voices);
  *
- * Threads: the sink is called on other threads, one call at a time for each voice, and must not call these functions; a voice
- * belongs to one thread otherwise.
+ * Threads: views, states and ends go to the voice's outbox (serve/serve_outbox.c) on other threads, one at a time for each
+ * voice; a voice belongs to one thread otherwise.
  */
 #ifndef LIN_SERVE_SERVE_VOICE_H
 #define LIN_SERVE_SERVE_VOICE_H
@@ -25,15 +25,7 @@
 typedef struct lin_voices lin_voices;
 typedef struct lin_voice lin_voice;
 
-typedef struct lin_voice_sink {
-    void (*show)(void *user, const lin_session_view *view);
-    /* The stream as bytes (linnet/state.h) at `seconds` of its sound. */
-    void (*saved)(void *user, const void *bytes, size_t n, double seconds);
-    /* The phrases of lin_voice_set_phrases count from now on, n of them; or err says why not, and those before remain. */
-    void (*phrases)(void *user, int n, const lin_error *err);
-    /* All sound before lin_voice_finish is decoded; or it failed, and err says why. The last call. */
-    void (*ended)(void *user, double seconds, const lin_error *err);
-} lin_voice_sink;
+struct lin_outbox; /* serve/serve.h */
 
 typedef struct lin_voices_options {
     const lin_recognizer *recognizer;
@@ -42,7 +34,6 @@ typedef struct lin_voices_options {
     int resets;   /* 1: endpoints reset the network */
     int capacity; /* streams at most */
     int threads;  /* of the engine, and as many for what takes long; 0: one per core */
-    lin_voice_sink sink;
 } lin_voices_options;
 
 typedef struct lin_voice_about {
@@ -50,7 +41,7 @@ typedef struct lin_voice_about {
     char *const *phrases; /* [n_phrases], copied; n_phrases 0: those of the decoding */
     int n_phrases;
     double bonus;    /* of each phrase, later ones too */
-    double state_s;  /* the sink gets the state every so many seconds of sound; 0: never */
+    double state_s;  /* the outbox gets the state every so many seconds of sound; 0: never */
     const void *state; /* [n_state], copied: go on with this stream; NULL: a new one */
     size_t n_state;
 } lin_voice_about;
@@ -62,10 +53,11 @@ void lin_voices_destroy(lin_voices *voices); /* all voices are closed before; NU
 /* For its statistics. */
 lin_engine *lin_voices_engine(const lin_voices *voices);
 
-lin_status lin_voice_open(lin_voices *voices, const lin_voice_about *about, void *user, lin_voice **voice, lin_error *err);
+lin_status lin_voice_open(lin_voices *voices, const lin_voice_about *about, struct lin_outbox *outbox, lin_voice **voice,
+                          lin_error *err);
 void lin_voice_close(lin_voice *voice); /* NULL is allowed */
 
-/* 0: not yet, or never if it cannot be opened, which `ended` tells. */
+/* 0: not yet, or never if it cannot be opened, which lin_outbox_ended tells. */
 int lin_voice_ready(lin_voice *voice);
 
 /* Of a voice that is ready: as lin_engine_room, lin_engine_push, lin_engine_end_utterance, lin_engine_reset. */

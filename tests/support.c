@@ -159,7 +159,7 @@ void test_write_file(const char *path, const void *bytes, size_t n)
 }
 
 // Check's limit of 4 seconds of wall time for each test is too short on a loaded machine or under a sanitizer.
-__attribute__((constructor)) static void test_patience(void) { setenv("CK_DEFAULT_TIMEOUT", "120", 0); }
+__attribute__((constructor)) static void test_patience(void) { setenv("CK_DEFAULT_TIMEOUT", "300", 0); }
 
 int test_run(Suite *suite)
 {
@@ -168,4 +168,14 @@ int test_run(Suite *suite)
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int test_all(const char *name, void (*setup)(void), void (*teardown)(void), const test_entry *tests, size_t n)
+{
+    Suite *suite = suite_create(name);
+    TCase *cases = tcase_create(name);
+    tcase_add_checked_fixture(cases, setup, teardown);
+    for (size_t i = 0; i < n; i++) tcase_add_loop_test(cases, tests[i].test, tests[i].from, tests[i].to);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
 }

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/rng.h"
 
 // 1 under AddressSanitizer, else 0: loops that take long there run a part of their cases.
@@ -100,8 +101,56 @@ int test_folder_entries(const char *path);
 /* Writes a whole file. */
 void test_write_file(const char *path, const void *bytes, size_t n);
 
+/* ---- failing allocations --------------------------------------------------------------------------------------------------- */
+
+/*
+ * Runs `call` (a lin_status) with the first, second, ... allocation failing until it succeeds. Each failed call must return
+ * LIN_NO_MEMORY, leak nothing and, in the second form, leave `object` NULL. `undo` runs after the success.
+ */
+#define FAIL_EVERY_ALLOCATION(call, undo) FAIL_EVERY_ALLOCATION_OF(NULL, call, undo)
+#define FAIL_EVERY_ALLOCATION_OF(object, call, undo)                                                                             \
+    do {                                                                                                                         \
+        unsigned long live_ = lin_memory_live(), k_ = 0;                                                                         \
+        for (lin_status status_ = LIN_NO_MEMORY; status_ != LIN_OK;) {                                                           \
+            lin_memory_fail_at(++k_);                                                                                            \
+            status_ = (call);                                                                                                    \
+            lin_memory_fail_at(0);                                                                                               \
+            if (status_ == LIN_OK) break;                                                                                        \
+            ck_assert_msg(status_ == LIN_NO_MEMORY, "allocation %lu failed: %s", k_, lin_status_name(status_));                  \
+            ck_assert_msg(lin_memory_live() == live_, "allocation %lu failed and left a block", k_);                             \
+            ck_assert_msg(!(object), "allocation %lu failed and left a pointer", k_);                                            \
+        }                                                                                                                        \
+        ck_assert_msg(k_ > 1, "nothing was allocated");                                                                          \
+        undo;                                                                                                                    \
+        ck_assert_uint_eq(lin_memory_live(), live_);                                                                             \
+    } while (0)
+
 /* ---- the main function of a test program ----------------------------------------------------------------------------------- */
 
+/*
+ * The main function of most test programs, with the name of the suite and its tests in order; the second form runs setup before
+ * and teardown after each test (NULL: nothing).
+ *
+ *   TEST_MAIN("decoder/rows", TEST(one), TESTS(for_each_row, 0, 4))       // the second with _i = 0, 1, 2, 3
+ */
+#define TEST_MAIN(name, ...) TEST_MAIN_WITH(NULL, NULL, name, __VA_ARGS__)
+#define TEST_MAIN_WITH(setup, teardown, name, ...)                                                                               \
+    int main(void)                                                                                                               \
+    {                                                                                                                            \
+        const test_entry tests[] = {__VA_ARGS__};                                                                                \
+        return test_all(name, setup, teardown, tests, sizeof tests / sizeof *tests);                                             \
+    }
+#define TEST(test) {test, 0, 1}
+#define TESTS(test, from, to) {test, from, to}
+
+typedef struct test_entry {
+    const TTest *test;
+    int from, to;
+} test_entry;
+
+int test_all(const char *name, void (*setup)(void), void (*teardown)(void), const test_entry *tests, size_t n);
+
+/* For programs whose tests need more: the exit status. */
 int test_run(Suite *suite);
 
 #endif

@@ -708,21 +708,8 @@ START_TEST(memory_that_is_short)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("align");
-    TCase *tc = tcase_create("align");
-    tcase_add_test(tc, small_cases_against_all_alignments);
-    tcase_add_test(tc, large_cases_against_the_full_matrix);
-    tcase_add_test(tc, times_are_those_of_the_signal);
-    tcase_add_test(tc, any_split_gives_the_same_bits);
-    tcase_add_test(tc, phones_that_belong_to_no_word);
-    tcase_add_test(tc, a_beam_that_loses_the_path_is_widened);
-    tcase_add_test(tc, a_stretch_that_does_not_fit_is_tried_with_a_wider_beam);
-    tcase_add_test(tc, a_text_that_goes_on_behind_the_sound);
-    tcase_add_test(tc, texts_and_rows_that_cannot_match);
-    tcase_add_test(tc, arguments_out_of_range);
-    tcase_add_test(tc, memory_that_is_short);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("align", TEST(small_cases_against_all_alignments), TEST(large_cases_against_the_full_matrix),
+          TEST(times_are_those_of_the_signal), TEST(any_split_gives_the_same_bits), TEST(phones_that_belong_to_no_word),
+          TEST(a_beam_that_loses_the_path_is_widened), TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam),
+          TEST(a_text_that_goes_on_behind_the_sound), TEST(texts_and_rows_that_cannot_match), TEST(arguments_out_of_range),
+          TEST(memory_that_is_short))

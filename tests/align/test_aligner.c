@@ -266,17 +266,5 @@ START_TEST(memory_runs_out)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("aligner");
-    TCase *tc = tcase_create("aligner");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, words_and_phones);
-    tcase_add_test(tc, textgrid);
-    tcase_add_test(tc, textgrid_of_an_aligner);
-    tcase_add_test(tc, textgrid_of_a_late_network);
-    tcase_add_test(tc, what_cannot_be_aligned);
-    tcase_add_test(tc, memory_runs_out);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "aligner", TEST(words_and_phones), TEST(textgrid), TEST(textgrid_of_an_aligner),
+               TEST(textgrid_of_a_late_network), TEST(what_cannot_be_aligned), TEST(memory_runs_out))

@@ -418,21 +418,7 @@ START_TEST(memory_that_is_not_there)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("boundaries");
-    TCase *tc = tcase_create("boundaries");
-    tcase_set_timeout(tc, 120);
-    tcase_add_test(tc, planted_onsets_are_found);
-    tcase_add_test(tc, words_have_the_ends_of_their_phones);
-    tcase_add_test(tc, any_pieces_and_any_filterbank);
-    tcase_add_test(tc, phones_that_the_table_lacks);
-    tcase_add_test(tc, loud_and_silent_stretches);
-    tcase_add_test(tc, long_sound_and_its_changes_of_level);
-    tcase_add_test(tc, rows_decide_where_the_sound_does_not);
-    tcase_add_test(tc, little_sound);
-    tcase_add_test(tc, what_is_refused);
-    tcase_add_test(tc, memory_that_is_not_there);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("boundaries", TEST(planted_onsets_are_found), TEST(words_have_the_ends_of_their_phones),
+          TEST(any_pieces_and_any_filterbank), TEST(phones_that_the_table_lacks), TEST(loud_and_silent_stretches),
+          TEST(long_sound_and_its_changes_of_level), TEST(rows_decide_where_the_sound_does_not), TEST(little_sound),
+          TEST(what_is_refused), TEST(memory_that_is_not_there))

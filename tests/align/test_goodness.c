@@ -199,14 +199,5 @@ START_TEST(paths_that_are_none)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("goodness");
-    TCase *tc = tcase_create("goodness");
-    tcase_add_test(tc, against_all_alignments_with_the_neighbours);
-    tcase_add_test(tc, what_was_said_otherwise_is_found);
-    tcase_add_test(tc, long_runs_and_impossible_labels);
-    tcase_add_test(tc, paths_that_are_none);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("goodness", TEST(against_all_alignments_with_the_neighbours), TEST(what_was_said_otherwise_is_found),
+          TEST(long_runs_and_impossible_labels), TEST(paths_that_are_none))

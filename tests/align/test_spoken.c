@@ -115,14 +115,5 @@ START_TEST(memory_that_is_short)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("spoken");
-    TCase *tc = tcase_create("spoken");
-    tcase_add_test(tc, words_with_all_pronunciations_as_they_are_written);
-    tcase_add_test(tc, words_that_nobody_can_pronounce_are_named);
-    tcase_add_test(tc, phones_in_any_case);
-    tcase_add_test(tc, memory_that_is_short);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("spoken", TEST(words_with_all_pronunciations_as_they_are_written), TEST(words_that_nobody_can_pronounce_are_named),
+          TEST(phones_in_any_case), TEST(memory_that_is_short))

@@ -144,14 +144,4 @@ START_TEST(tiers_of_utterances)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("textgrid");
-    TCase *tc = tcase_create("textgrid");
-    tcase_add_test(tc, both_forms);
-    tcase_add_test(tc, encodings);
-    tcase_add_test(tc, what_is_no_textgrid);
-    tcase_add_test(tc, tiers_of_utterances);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("textgrid", TEST(both_forms), TEST(encodings), TEST(what_is_no_textgrid), TEST(tiers_of_utterances))

@@ -82,11 +82,4 @@ START_TEST(names_tell_what_belongs_together)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("corpus");
-    TCase *tc = tcase_create("corpus");
-    tcase_add_test(tc, names_tell_what_belongs_together);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("corpus", TEST(names_tell_what_belongs_together))

@@ -57,7 +57,7 @@ START_TEST(as_text)
                                  ",\"new_phones\":[{\"phone\":\"AH\",\"start\":1.030,\"end\":1.060,\"confidence\":0.2500}],"
                                  "\"partial_phones\":[{\"phone\":\"HH\",\"start\":1.000,"));
     lin_buffer_clear(&out);
-    v.end = LIN_SESSION_AFTER;
+    v.end = LINNET_AFTER;
     r.n_phones = r.n_words = 1;
     lin_live_put_json(&out, &names, &v, "hello", "", "Hello.", 0.25);
     ck_assert_str_eq(
@@ -132,12 +132,4 @@ START_TEST(a_file_that_is_watched)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("app/live_text, app/inputs");
-    TCase *cases = tcase_create("text");
-    tcase_add_test(cases, as_text);
-    tcase_add_test(cases, a_file_that_is_watched);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("app/live_text, app/inputs", TEST(as_text), TEST(a_file_that_is_watched))

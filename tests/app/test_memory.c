@@ -143,15 +143,5 @@ START_TEST(info_is_whole_or_an_error)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("app/memory");
-    TCase *cases = tcase_create("memory");
-    tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, NULL, remove_files);
-    tcase_add_test(cases, lines_are_read);
-    tcase_add_test(cases, a_line_without_memory_is_no_end);
-    tcase_add_test(cases, info_is_whole_or_an_error);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(NULL, remove_files, "app/memory", TEST(lines_are_read), TEST(a_line_without_memory_is_no_end),
+               TEST(info_is_whole_or_an_error))

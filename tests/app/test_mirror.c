@@ -140,17 +140,5 @@ START_TEST(folders_are_made)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("app/mirror");
-    TCase *cases = tcase_create("mirror");
-    tcase_add_checked_fixture(cases, NULL, teardown);
-    tcase_add_test(cases, folders_are_mirrored);
-    tcase_add_test(cases, names_below_a_root);
-    tcase_add_test(cases, given_names_and_ids);
-    tcase_add_test(cases, one_name_twice);
-    tcase_add_test(cases, every_allocation_may_fail);
-    tcase_add_test(cases, folders_are_made);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(NULL, teardown, "app/mirror", TEST(folders_are_mirrored), TEST(names_below_a_root), TEST(given_names_and_ids),
+               TEST(one_name_twice), TEST(every_allocation_may_fail), TEST(folders_are_made))

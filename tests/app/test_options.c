@@ -405,29 +405,9 @@ START_TEST(settings)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("app/options");
-    TCase *tests = tcase_create("options");
-    tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_test(tests, old_name);
-    tcase_add_test(tests, defaults);
-    tcase_add_test(tests, all_forms);
-    tcase_add_loop_test(tests, mistakes, 0, (int)(sizeof wrong / sizeof *wrong));
-    tcase_add_test(tests, completeness);
-    tcase_add_test(tests, conf_values);
-    tcase_add_test(tests, conf_and_command_line);
-    tcase_add_loop_test(tests, conf_mistakes, 0, (int)(sizeof wrong_conf / sizeof *wrong_conf));
-    tcase_add_test(tests, conf_limits);
-    tcase_add_test(tests, text_reads_back);
-    tcase_add_test(tests, failing_memory);
-    tcase_add_test(tests, help_names_every_option);
-    tcase_add_test(tests, documentation_is_where_it_is);
-    tcase_add_test(tests, man_is_safe);
-    tcase_add_test(tests, completion_of_unknown_shell);
-    tcase_add_test(tests, nearest);
-    tcase_add_test(tests, settings);
-    tcase_add_test(tests, options_that_write_are_marked);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(NULL, teardown, "app/options", TEST(old_name), TEST(defaults), TEST(all_forms),
+               TESTS(mistakes, 0, (int)(sizeof wrong / sizeof *wrong)), TEST(completeness), TEST(conf_values),
+               TEST(conf_and_command_line), TESTS(conf_mistakes, 0, (int)(sizeof wrong_conf / sizeof *wrong_conf)),
+               TEST(conf_limits), TEST(text_reads_back), TEST(failing_memory), TEST(help_names_every_option),
+               TEST(documentation_is_where_it_is), TEST(man_is_safe), TEST(completion_of_unknown_shell), TEST(nearest),
+               TEST(settings), TEST(options_that_write_are_marked))

@@ -62,13 +62,4 @@ START_TEST(a_pinned_thread_has_one_core)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("clock");
-    TCase *tests = tcase_create("clock");
-    tcase_add_test(tests, time_passes);
-    tcase_add_test(tests, cores_are_counted);
-    tcase_add_test(tests, a_pinned_thread_has_one_core);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("clock", TEST(time_passes), TEST(cores_are_counted), TEST(a_pinned_thread_has_one_core))

@@ -428,25 +428,9 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("base/file");
-    TCase *cases = tcase_create("file");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, the_old_file_stays_until_the_new_one_is_whole);
-    tcase_add_test(cases, permissions_and_links);
-    tcase_add_test(cases, links_that_others_planted);
-    tcase_add_test(cases, a_file_without_a_name);
-    tcase_add_test(cases, names_of_others_are_left_alone);
-    tcase_add_test(cases, what_a_killed_process_left);
-    tcase_add_test(cases, a_second_writer_is_refused);
-    tcase_add_test(cases, writers_at_once);
-    tcase_add_test(cases, what_is_no_regular_file_is_written_in_place);
-    tcase_add_test(cases, what_was_put_there_meanwhile_is_not_replaced);
-    tcase_add_test(cases, a_part_is_kept_beside_it);
-    tcase_add_test(cases, a_limit_of_sizes_leaves_the_old_file);
-    tcase_add_test(cases, long_names);
-    tcase_add_test(cases, every_allocation_may_fail);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "base/file", TEST(the_old_file_stays_until_the_new_one_is_whole), TEST(permissions_and_links),
+               TEST(links_that_others_planted), TEST(a_file_without_a_name), TEST(names_of_others_are_left_alone),
+               TEST(what_a_killed_process_left), TEST(a_second_writer_is_refused), TEST(writers_at_once),
+               TEST(what_is_no_regular_file_is_written_in_place), TEST(what_was_put_there_meanwhile_is_not_replaced),
+               TEST(a_part_is_kept_beside_it), TEST(a_limit_of_sizes_leaves_the_old_file), TEST(long_names),
+               TEST(every_allocation_may_fail))

@@ -166,17 +166,5 @@ START_TEST(readers_of_text)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("gzip");
-    TCase *tests = tcase_create("gzip");
-    tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_test(tests, comes_out_as_it_went_in);
-    tcase_add_test(tests, members_and_padding);
-    tcase_add_test(tests, cut_and_damaged);
-    tcase_add_test(tests, bomb);
-    tcase_add_test(tests, every_allocation_fails);
-    tcase_add_test(tests, readers_of_text);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(NULL, teardown, "gzip", TEST(comes_out_as_it_went_in), TEST(members_and_padding), TEST(cut_and_damaged),
+               TEST(bomb), TEST(every_allocation_fails), TEST(readers_of_text))

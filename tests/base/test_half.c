@@ -96,15 +96,5 @@ START_TEST(what_is_not_finite_is_found)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("base/half");
-    TCase *tests = tcase_create("half");
-    tcase_add_test(tests, widening_is_exact);
-    tcase_add_test(tests, narrowing_returns_every_half);
-    tcase_add_test(tests, narrowing_rounds_to_nearest_even);
-    tcase_add_test(tests, narrowing_at_the_ends);
-    tcase_add_test(tests, what_is_not_finite_is_found);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("base/half", TEST(widening_is_exact), TEST(narrowing_returns_every_half), TEST(narrowing_rounds_to_nearest_even),
+          TEST(narrowing_at_the_ends), TEST(what_is_not_finite_is_found))

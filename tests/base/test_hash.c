@@ -32,12 +32,4 @@ START_TEST(parts_give_the_hash_of_the_whole)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("base/hash");
-    TCase *tests = tcase_create("hash");
-    tcase_add_test(tests, known_answers);
-    tcase_add_test(tests, parts_give_the_hash_of_the_whole);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("base/hash", TEST(known_answers), TEST(parts_give_the_hash_of_the_whole))

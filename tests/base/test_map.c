@@ -83,14 +83,4 @@ START_TEST(what_cannot_be_mapped)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("base/map");
-    TCase *tests = tcase_create("map");
-    tcase_add_checked_fixture(tests, begin, end);
-    tcase_add_test(tests, an_address_has_a_file);
-    tcase_add_test(tests, long_paths_and_many_files);
-    tcase_add_test(tests, what_cannot_be_mapped);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(begin, end, "base/map", TEST(an_address_has_a_file), TEST(long_paths_and_many_files), TEST(what_cannot_be_mapped))

@@ -1,10 +1,10 @@
 // base/memory.c: alignment, sizes, counting and the failure of the k-th allocation; arenas.
-#include <check.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "tests/support.h"
 
 static int aligned(const void *block) { return (uintptr_t)block % 64 == 0; }
 
@@ -216,25 +216,6 @@ START_TEST(arena_without_memory)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("memory");
-    TCase *tests = tcase_create("memory");
-    tcase_add_test(tests, blocks_are_aligned_and_whole);
-    tcase_add_test(tests, calloc_is_zero);
-    tcase_add_test(tests, large_blocks);
-    tcase_add_test(tests, overflow_is_refused);
-    tcase_add_test(tests, arrays_grow);
-    tcase_add_test(tests, resize_keeps_the_smaller_part);
-    tcase_add_test(tests, strdup_copies);
-    tcase_add_test(tests, kth_allocation_fails);
-    tcase_add_test(tests, message_names_size_and_purpose);
-    tcase_add_test(tests, arena_hands_out_aligned_pieces);
-    tcase_add_test(tests, arena_without_memory);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+TEST_MAIN("base/memory", TEST(blocks_are_aligned_and_whole), TEST(calloc_is_zero), TEST(large_blocks), TEST(overflow_is_refused),
+          TEST(arrays_grow), TEST(resize_keeps_the_smaller_part), TEST(strdup_copies), TEST(kth_allocation_fails),
+          TEST(message_names_size_and_purpose), TEST(arena_hands_out_aligned_pieces), TEST(arena_without_memory))

@@ -252,16 +252,5 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("base/npy");
-    TCase *cases = tcase_create("npy");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, written_and_read);
-    tcase_add_test(cases, unfinished_and_impossible);
-    tcase_add_test(cases, headers);
-    tcase_add_test(cases, truncated_and_flipped);
-    tcase_add_test(cases, every_allocation_may_fail);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "base/npy", TEST(written_and_read), TEST(unfinished_and_impossible), TEST(headers),
+               TEST(truncated_and_flipped), TEST(every_allocation_may_fail))

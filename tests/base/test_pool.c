@@ -1,11 +1,11 @@
 // base/pool.c: every piece exactly once, thread numbers that never meet, runs inside runs, and pools inside pools.
-#include <check.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "tests/support.h"
 
 enum { MOST_PIECES = 1000, MOST_THREADS = 8 };
 
@@ -203,43 +203,12 @@ END_TEST
 
 START_TEST(failed_allocations_leak_nothing)
 {
-    unsigned long live = lin_memory_live();
-    for (unsigned long k = 1;; k++) {
-        lin_pool *pool;
-        lin_error err = {0};
-        lin_memory_fail_at(k);
-        lin_status status = lin_pool_create(3, &pool, &err);
-        lin_memory_fail_at(0);
-        if (status == LIN_OK) {
-            ck_assert_uint_gt(k, 1);
-            lin_pool_destroy(pool);
-            break;
-        }
-        ck_assert_int_eq(status, LIN_NO_MEMORY);
-        ck_assert_ptr_null(pool);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
-    ck_assert_uint_eq(lin_memory_live(), live);
+    lin_pool *pool;
+    FAIL_EVERY_ALLOCATION_OF(pool, lin_pool_create(3, &pool, NULL), lin_pool_destroy(pool));
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("pool");
-    TCase *tests = tcase_create("pool");
-    tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, every_piece_once, 1, MOST_THREADS + 1);
-    tcase_add_loop_test(tests, many_short_runs, 1, MOST_THREADS + 1);
-    tcase_add_loop_test(tests, nested_runs_stay_on_their_thread, 1, MOST_THREADS + 1);
-    tcase_add_loop_test(tests, pieces_wait_for_those_before, 1, MOST_THREADS + 1);
-    tcase_add_test(tests, pools_inside_pools);
-    tcase_add_test(tests, null_pool_runs_in_order);
-    tcase_add_test(tests, bad_counts_are_refused);
-    tcase_add_test(tests, failed_allocations_leak_nothing);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+TEST_MAIN("base/pool", TESTS(every_piece_once, 1, MOST_THREADS + 1), TESTS(many_short_runs, 1, MOST_THREADS + 1),
+          TESTS(nested_runs_stay_on_their_thread, 1, MOST_THREADS + 1), TESTS(pieces_wait_for_those_before, 1, MOST_THREADS + 1),
+          TEST(pools_inside_pools), TEST(null_pool_runs_in_order), TEST(bad_counts_are_refused),
+          TEST(failed_allocations_leak_nothing))

@@ -87,16 +87,5 @@ START_TEST(derived_keys_are_independent)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("rng");
-    TCase *tests = tcase_create("rng");
-    tcase_add_test(tests, known_answers);
-    tcase_add_test(tests, known_chain);
-    tcase_add_test(tests, every_bit_is_even);
-    tcase_add_test(tests, uniform_is_uniform);
-    tcase_add_test(tests, below_reaches_every_value);
-    tcase_add_test(tests, derived_keys_are_independent);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("rng", TEST(known_answers), TEST(known_chain), TEST(every_bit_is_even), TEST(uniform_is_uniform),
+          TEST(below_reaches_every_value), TEST(derived_keys_are_independent))

@@ -70,16 +70,5 @@ START_TEST(names_are_distinct)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("status");
-    TCase *tests = tcase_create("status");
-    tcase_add_test(tests, fail_fills_and_returns);
-    tcase_add_test(tests, fail_without_an_error);
-    tcase_add_test(tests, fail_cuts_a_long_message);
-    tcase_add_test(tests, fail_may_quote_the_old_message);
-    tcase_add_test(tests, places_go_before_the_message);
-    tcase_add_test(tests, names_are_distinct);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("status", TEST(fail_fills_and_returns), TEST(fail_without_an_error), TEST(fail_cuts_a_long_message),
+          TEST(fail_may_quote_the_old_message), TEST(places_go_before_the_message), TEST(names_are_distinct))

@@ -84,14 +84,4 @@ START_TEST(a_condition_waits_until)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("system");
-    TCase *all = tcase_create("all");
-    tcase_add_test(all, own_path);
-    tcase_add_test(all, a_pipe_is_not_inherited);
-    tcase_add_test(all, an_event_ends_a_wait);
-    tcase_add_test(all, a_condition_waits_until);
-    suite_add_tcase(suite, all);
-    return test_run(suite);
-}
+TEST_MAIN("system", TEST(own_path), TEST(a_pipe_is_not_inherited), TEST(an_event_ends_a_wait), TEST(a_condition_waits_until))

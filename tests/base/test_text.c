@@ -100,17 +100,5 @@ START_TEST(known_hashes)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("base/text");
-    TCase *tests = tcase_create("text");
-    tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, every_character_there_and_back);
-    tcase_add_test(tests, nothing_else_is_well_formed);
-    tcase_add_test(tests, the_first_bad_byte);
-    tcase_add_test(tests, fields_between_white_space);
-    tcase_add_test(tests, text_grows);
-    tcase_add_test(tests, known_hashes);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("base/text", TEST(every_character_there_and_back), TEST(nothing_else_is_well_formed), TEST(the_first_bad_byte),
+          TEST(fields_between_white_space), TEST(text_grows), TEST(known_hashes))

@@ -27,11 +27,4 @@ START_TEST(as_if_alone)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cuda engine");
-    TCase *many = tcase_create("many");
-    tcase_add_loop_test(many, as_if_alone, 0, (int)(sizeof shapes / sizeof *shapes));
-    suite_add_tcase(suite, many);
-    return test_run(suite);
-}
+TEST_MAIN("cuda engine", TESTS(as_if_alone, 0, (int)(sizeof shapes / sizeof *shapes)))

@@ -1,59 +1,8 @@
 // [cuda] LSH attention of the CUDA backend against ref/: the order, one softmax over all rounds, its gradient; chunks of all
 // lengths, frames that are alone, more buckets than are counted at once.
-#include "base/rng.h"
-#include "tests/cuda/device.h"
+#include "tests/cuda/pairs.h"
 
-static const lin_ops *ops;
-static const lin_ops_f64 *ref;
-static lin_exec *exec, *ref_exec;
-static uint64_t counter;
-
-static void setup(lin_precision precision)
-{
-    test_device_memory();
-    ops = test_device(precision);
-    ref = lin_ops_ref();
-    ck_assert_int_eq(ops->exec_create(ops, 1, &exec, NULL), LIN_OK);
-    ck_assert_int_eq(ref->exec_create(ref, 1, &ref_exec, NULL), LIN_OK);
-    counter = 0;
-}
-
-static void teardown(void)
-{
-    ops->exec_destroy(exec);
-    ref->exec_destroy(ref_exec);
-    test_device_memory_end();
-}
-
-typedef struct pair {
-    float *f;
-    double *d;
-    size_t n;
-} pair;
-
-static pair pair_of(size_t n, double range, int shift)
-{
-    pair p = {test_buffer_shifted(n, sizeof(float), (size_t)shift), test_buffer(n, sizeof(double)), n};
-    for (size_t i = 0; i < n && range > 0; i++) {
-        p.f[i] = (float)(range * (2 * lin_random_uniform(2020, counter++) - 1));
-        p.d[i] = (double)p.f[i];
-    }
-    return p;
-}
-
-static void check(const char *what, pair p, double tolerance)
-{
-    lin_error err = {0};
-    ck_assert_msg(ops->finish(exec, &err) == LIN_OK, "%s", err.message);
-    test_guards(p.f, what);
-    test_close_scaled_f32(what, p.f, p.d, p.n, tolerance, 1);
-}
-
-static void pair_free(pair p)
-{
-    test_buffer_free(p.f);
-    test_buffer_free(p.d);
-}
+static pair pair_of(size_t n, double range, int shift) { return pair_in(n, -range, range, shift); }
 
 typedef struct shape {
     int B, lengths[6], H, E, causal;
@@ -65,14 +14,7 @@ typedef struct shape {
 static void compare(const shape *s, double tolerance)
 {
     char what[160];
-    int *offsets = test_buffer((size_t)s->B + 1, sizeof *offsets);
-    lin_segments segments = {.B = s->B, .offsets = offsets};
-    offsets[0] = 0;
-    for (int b = 0; b < s->B; b++) {
-        offsets[b + 1] = offsets[b] + s->lengths[b];
-        if (s->lengths[b] > segments.longest) segments.longest = s->lengths[b];
-    }
-    segments.rows = offsets[s->B];
+    const lin_segments segments = segments_of(s->lengths, s->B);
     const size_t rows = (size_t)segments.rows, n = rows * (size_t)(s->H * s->E), n_order = (size_t)(s->lsh.rounds * s->H) * rows;
     pair qv = pair_of(2 * n, s->range, s->shift), dy = pair_of(n, 1, s->shift), y = pair_of(n, 0, s->shift),
          lse = pair_of(rows * (size_t)s->H, 0, s->shift), dqv = pair_of(2 * n, 0, s->shift),
@@ -102,7 +44,7 @@ static void compare(const shape *s, double tolerance)
     pair_free(R);
     test_buffer_free(order);
     test_buffer_free(order_ref);
-    test_buffer_free(offsets);
+    segments_free(segments);
 }
 
 static const shape shapes[] = {
@@ -128,37 +70,27 @@ enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
 START_TEST(fp32)
 {
-    setup(LIN_PRECISION_FP32);
+    begin(LIN_PRECISION_FP32, 2020);
     compare(&shapes[_i], 4e-6);
-    teardown();
+    end();
 }
 END_TEST
 
 START_TEST(tf32)
 {
-    setup(LIN_PRECISION_TF32);
+    begin(LIN_PRECISION_TF32, 2020);
     compare(&shapes[_i], 4e-3);
-    teardown();
+    end();
 }
 END_TEST
 
 START_TEST(many_buckets)
 {
     const shape many = {1, {2300}, 1, 2, 0, {1, 1, 1100}, 1, 0};
-    setup(LIN_PRECISION_FP32);
+    begin(LIN_PRECISION_FP32, 2020);
     compare(&many, 4e-6);
-    teardown();
+    end();
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cuda_lsh");
-    TCase *cases = tcase_create("lsh");
-    tcase_set_timeout(cases, 240);
-    tcase_add_loop_test(cases, fp32, 0, N_SHAPES);
-    tcase_add_loop_test(cases, tf32, 0, N_SHAPES);
-    tcase_add_test(cases, many_buckets);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("cuda_lsh", TESTS(fp32, 0, N_SHAPES), TESTS(tf32, 0, N_SHAPES), TEST(many_buckets))

@@ -1,66 +1,12 @@
 // [cuda] The LSTM of the CUDA backend against ref/, where the shapes of ops_cases.h do not reach: batches of several tiles,
 // widths in every form of the kernels, one launch for all steps and one for each, the three precisions, a graph.
-#include "base/rng.h"
-#include "tests/cuda/device.h"
+#include "tests/cuda/pairs.h"
 
-static const lin_ops *ops;
-static const lin_ops_f64 *ref;
-static lin_exec *exec, *ref_exec;
-static uint64_t counter;
-
-static void setup(lin_precision precision)
-{
-    test_device_memory();
-    ops = test_device(precision);
-    ref = lin_ops_ref();
-    ck_assert_int_eq(ops->exec_create(ops, 1, &exec, NULL), LIN_OK);
-    ck_assert_int_eq(ref->exec_create(ref, 1, &ref_exec, NULL), LIN_OK);
-    counter = 0;
-}
-
-static void teardown(void)
-{
-    ops->exec_destroy(exec);
-    ref->exec_destroy(ref_exec);
-    test_device_memory_end();
-}
-
-static void done(void)
-{
-    lin_error err = {0};
-    ck_assert_msg(ops->finish(exec, &err) == LIN_OK, "%s", err.message);
-}
-
-static double uniform(double lo, double hi) { return lo + (hi - lo) * lin_random_uniform(1997, counter++); }
-
-// The same numbers for the backend and, wider, for ref/.
-typedef struct pair {
-    float *f;
-    double *d;
-    size_t n;
-} pair;
-
-static pair pair_of(size_t n, double range, int shift)
-{
-    pair p = {test_buffer_shifted(n, sizeof(float), (size_t)shift), test_buffer(n, sizeof(double)), n};
-    for (size_t i = 0; i < n && range > 0; i++) {
-        p.f[i] = (float)uniform(-range, range);
-        p.d[i] = (double)p.f[i];
-    }
-    return p;
-}
+static pair pair_of(size_t n, double range, int shift) { return pair_in(n, -range, range, shift); }
 
 static void widen(pair p)
 {
     for (size_t i = 0; i < p.n; i++) p.d[i] = (double)p.f[i];
-}
-
-static void check(const char *what, pair p, double tolerance)
-{
-    test_guards(p.f, what);
-    test_close_scaled_f32(what, p.f, p.d, p.n, tolerance, 1);
-    test_buffer_free(p.f);
-    test_buffer_free(p.d);
 }
 
 /* ---- a layer against ref/ -------------------------------------------------------------------------------------------------- */
@@ -85,30 +31,9 @@ static pair pack(pair R, int U, int directions, int transposed)
     return packed;
 }
 
-static void pair_free(pair p)
-{
-    test_buffer_free(p.f);
-    test_buffer_free(p.d);
-}
-
-static lin_segments segments_of(const int *counts, int B, int **offsets)
-{
-    lin_segments s = {.B = B};
-    *offsets = test_buffer((size_t)B + 1, sizeof **offsets);
-    (*offsets)[0] = 0;
-    for (int b = 0; b < B; b++) {
-        (*offsets)[b + 1] = (*offsets)[b] + counts[b];
-        if (counts[b] > s.longest) s.longest = counts[b];
-    }
-    s.rows = (*offsets)[B];
-    s.offsets = *offsets;
-    return s;
-}
-
 static void compare(const int *counts, int B, int U, int directions, int shift, double tolerance)
 {
-    int *offsets;
-    const lin_segments segments = segments_of(counts, B, &offsets);
+    const lin_segments segments = segments_of(counts, B);
     const size_t units = (size_t)(segments.rows * directions * U), weights = (size_t)(directions * 4 * U * U);
     pair R = pair_of(weights, 2 / sqrt(U), shift), gates = pair_of(4 * units, 2, shift), h = pair_of(units, 0, shift),
          cells = pair_of(units, 0, shift), dh = pair_of(units, 1, shift), dgates = pair_of(4 * units, 0, shift),
@@ -132,9 +57,9 @@ static void compare(const int *counts, int B, int U, int directions, int shift, 
     check("gates", gates, 0);
     check("R", R, 0);
     check("dh", dh, 0);
-    pair_free(packed);
-    pair_free(transposed);
-    test_buffer_free(offsets);
+    pair *const all[] = {&dgates, &dR, &h, &cells, &gates, &R, &dh, &packed, &transposed};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) pair_free(*all[i]);
+    segments_free(segments);
 }
 
 static const int many[] = {2, 1, 3, 0, 2, 2, 2, 1, 2, 2, 4, 2, 0, 1, 2, 2, 2, 3, 1}; // two tiles of utterances
@@ -154,25 +79,25 @@ static void compare_all(double tolerance)
 
 START_TEST(fp32)
 {
-    setup(LIN_PRECISION_FP32);
+    begin(LIN_PRECISION_FP32, 1997);
     compare_all(2e-6);
-    teardown();
+    end();
 }
 END_TEST
 
 START_TEST(tf32)
 {
-    setup(LIN_PRECISION_TF32);
+    begin(LIN_PRECISION_TF32, 1997);
     compare_all(2e-3);
-    teardown();
+    end();
 }
 END_TEST
 
 START_TEST(bf16)
 {
-    setup(LIN_PRECISION_BF16);
+    begin(LIN_PRECISION_BF16, 1997);
     compare_all(2e-2);
-    teardown();
+    end();
 }
 END_TEST
 
@@ -181,10 +106,10 @@ END_TEST
 START_TEST(wide)
 {
     const int counts[] = {2, 3}, widths[] = {200, 321, 514};
-    setup(LIN_PRECISION_FP32);
+    begin(LIN_PRECISION_FP32, 1997);
     for (int w = 0; w < 3; w++) compare(counts, 2, widths[w], w == 0 ? 2 : 1, 0, 4e-6);
     compare(many, 19, 100, 2, 0, 4e-6);
-    teardown();
+    end();
 }
 END_TEST
 
@@ -192,10 +117,9 @@ END_TEST
 START_TEST(graph)
 {
     const int counts[] = {4, 0, 7}, B = 3, U = 17, D = 2;
-    setup(LIN_PRECISION_FP32);
-    int *offsets;
+    begin(LIN_PRECISION_FP32, 1997);
     lin_graph *recorded = NULL;
-    const lin_segments segments = segments_of(counts, B, &offsets);
+    const lin_segments segments = segments_of(counts, B);
     const size_t units = (size_t)(segments.rows * D * U), bytes = 4 * units * sizeof(float);
     pair R = pair_of((size_t)(D * 4 * U * U), 0.5, 0), input = pair_of(4 * units, 2, 0), gates = pair_of(4 * units, 0, 0),
          h = pair_of(units, 0, 0), cells = pair_of(units, 0, 0), packed = pack(R, U, D, 0);
@@ -219,21 +143,9 @@ START_TEST(graph)
     pair_free(h);
     pair_free(cells);
     pair_free(packed);
-    test_buffer_free(offsets);
-    teardown();
+    segments_free(segments);
+    end();
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cuda_lstm");
-    TCase *cases = tcase_create("lstm");
-    tcase_set_timeout(cases, 240);
-    tcase_add_test(cases, fp32);
-    tcase_add_test(cases, tf32);
-    tcase_add_test(cases, bf16);
-    tcase_add_test(cases, wide);
-    tcase_add_test(cases, graph);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("cuda_lstm", TEST(fp32), TEST(tf32), TEST(bf16), TEST(wide), TEST(graph))

@@ -42,28 +42,6 @@ static float *filled(size_t n, double range)
     return x;
 }
 
-static lin_segments segments_of(const int *lengths, int B)
-{
-    int *offsets = test_buffer((size_t)B + 1, sizeof *offsets);
-    lin_segments s = {.B = B, .offsets = offsets};
-    offsets[0] = 0;
-    for (int b = 0; b < B; b++) {
-        offsets[b + 1] = offsets[b] + lengths[b];
-        if (lengths[b] > s.longest) s.longest = lengths[b];
-    }
-    s.rows = offsets[B];
-    return s;
-}
-
-static void release(const void *buffer)
-{
-    union {
-        const void *from;
-        void *to;
-    } at = {buffer};
-    test_buffer_free(at.to);
-}
-
 /* ---- the reference --------------------------------------------------------------------------------------------------------- */
 
 static void features(double *phi, const float *x, const float *omega, const shape *s)
@@ -170,7 +148,7 @@ static void run_pieces(const shape *s, const float *qkv, const float *omega, con
         done();
         test_close_scaled_f32("y of a piece", out, y + (size_t)t * C, (size_t)piece * C, 2e-5, 0.1);
         test_buffer_free(out);
-        release(segments.offsets);
+        segments_free(segments);
     }
     double sum = 0;
     for (size_t d = 0; d < (size_t)s->map.D; d++) {
@@ -217,18 +195,9 @@ START_TEST(against_sums)
         float *const buffers[] = {qkv, dy, omega, y, dqkv};
         for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) test_buffer_free(buffers[i]);
         free(want);
-        release(segments.offsets);
+        segments_free(segments);
     }
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cuda_mapped");
-    TCase *cases = tcase_create("attention");
-    tcase_set_timeout(cases, 240);
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_loop_test(cases, against_sums, 0, N_SHAPES);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "cuda_mapped", TESTS(against_sums, 0, N_SHAPES))

@@ -51,7 +51,11 @@ START_TEST(an_encoder_equals_the_cpus)
     int n, left;
     streams_ok(lin_stream_create(w.encoder, &stream, err));
     streams_ok(lin_stream_feed(stream, worker, w.features[2], 10, logp, STREAMS_FRAMES, &n, err));
-    streams_ok(lin_stream_fork(stream, &fork, err));
+    void *image = malloc(lin_stream_image_bytes(stream));
+    streams_ok(lin_stream_create(w.encoder, &fork, err));
+    streams_ok(lin_stream_save(stream, image, lin_stream_image_bytes(stream), err));
+    streams_ok(lin_stream_load(fork, image, lin_stream_image_bytes(stream), err));
+    free(image);
     const int done = n;
     for (int i = 10; i < STREAMS_FRAMES; i++) {
         int more;
@@ -117,7 +121,7 @@ START_TEST(sound)
     }
     const lin_streams_options o = {.capacity = SPEAKERS, .batch = 2, .longest = STREAMS_LONGEST, .fbank = &table, .exact = 1};
     streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
-    for (int i = 0; i < SPEAKERS; i++) streams_ok(lin_streams_open(streams, &slots[i], err));
+    for (int i = 0; i < SPEAKERS; i++) slots[i] = i;
     for (uint64_t tick = 0; fed[0] < SAMPLES || fed[1] < SAMPLES || fed[2] < SAMPLES; tick++) {
         int counts[SPEAKERS], who[SPEAKERS], tick_slots[SPEAKERS], n = 0, total = 0;
         unsigned char last[SPEAKERS];

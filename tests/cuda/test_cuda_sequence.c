@@ -1,70 +1,14 @@
 // [cuda] Forms of the CUDA backend's sequence operations that the shapes of ops_cases.h do not cover: label sequences of a
 // thousand, more tensors than a launch lists, every kind of carry, transforms of all sizes, and rows in no utterance.
-#include "base/rng.h"
-#include "tests/cuda/device.h"
+#include "tests/cuda/pairs.h"
 
 enum { MOST_B = 64 };
 
-static const lin_ops *ops;
-static const lin_ops_f64 *ref;
-static lin_exec *exec, *ref_exec;
-static uint64_t counter;
+static void setup(void) { begin(LIN_PRECISION_FP32, 1707); }
 
-static void setup(void)
-{
-    test_device_memory();
-    ops = test_device(LIN_PRECISION_FP32);
-    ref = lin_ops_ref();
-    ck_assert_int_eq(ops->exec_create(ops, 1, &exec, NULL), LIN_OK);
-    ck_assert_int_eq(ref->exec_create(ref, 1, &ref_exec, NULL), LIN_OK);
-    counter = 0;
-}
+static int pick(int lo, int hi) { return lo + (int)lin_random_below(key, counter++, (uint32_t)(hi - lo + 1)); }
 
-static void teardown(void)
-{
-    ops->exec_destroy(exec);
-    ref->exec_destroy(ref_exec);
-    test_device_memory_end();
-}
-
-static void done(void)
-{
-    lin_error err = {0};
-    ck_assert_msg(ops->finish(exec, &err) == LIN_OK, "%s", err.message);
-}
-
-static double uniform(double lo, double hi) { return lo + (hi - lo) * lin_random_uniform(1707, counter++); }
-static int pick(int lo, int hi) { return lo + (int)lin_random_below(1707, counter++, (uint32_t)(hi - lo + 1)); }
-
-// The same numbers for the backend and, wider, for ref/. Buffers of the backend are one element off the 64-byte line.
-typedef struct pair {
-    float *f;
-    double *d;
-    size_t n;
-} pair;
-
-static pair pair_of(size_t n, double lo, double hi)
-{
-    pair p = {test_buffer_shifted(n, sizeof(float), 1), test_buffer(n, sizeof(double)), n};
-    for (size_t i = 0; i < n; i++) {
-        p.f[i] = (float)uniform(lo, hi);
-        p.d[i] = (double)p.f[i];
-    }
-    return p;
-}
-
-static void check(const char *what, pair p, double tolerance)
-{
-    done();
-    test_guards(p.f, what);
-    test_close_scaled_f32(what, p.f, p.d, p.n, tolerance, 1);
-}
-
-static void pair_free(pair p)
-{
-    test_buffer_free(p.f);
-    test_buffer_free(p.d);
-}
+static pair pair_of(size_t n, double lo, double hi) { return pair_in(n, lo, hi, 1); }
 
 static int *counts_to_offsets(const int *counts, int B)
 {
@@ -72,24 +16,6 @@ static int *counts_to_offsets(const int *counts, int B)
     offsets[0] = 0;
     for (int b = 0; b < B; b++) offsets[b + 1] = offsets[b] + counts[b];
     return offsets;
-}
-
-static lin_segments segments_of(const int *counts, int B)
-{
-    lin_segments s = {.B = B, .offsets = counts_to_offsets(counts, B)};
-    for (int b = 0; b < B; b++)
-        if (counts[b] > s.longest) s.longest = counts[b];
-    s.rows = s.offsets[B];
-    return s;
-}
-
-static void segments_free(lin_segments s)
-{
-    union {
-        const int *from;
-        void *to;
-    } offsets = {s.offsets};
-    test_buffer_free(offsets.to);
 }
 
 /* ---- CTC ------------------------------------------------------------------------------------------------------------------- */
@@ -324,18 +250,5 @@ START_TEST(more_rows)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cuda_sequence");
-    TCase *cases = tcase_create("forms");
-    tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, ctc_many_labels);
-    tcase_add_test(cases, ctc_room);
-    tcase_add_test(cases, many_tensors);
-    tcase_add_test(cases, carry_sizes);
-    tcase_add_test(cases, fbank_sizes);
-    tcase_add_test(cases, more_rows);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, end, "cuda_sequence", TEST(ctc_many_labels), TEST(ctc_room), TEST(many_tensors), TEST(carry_sizes),
+               TEST(fbank_sizes), TEST(more_rows))

@@ -44,28 +44,6 @@ static float *filled(const shape *s, size_t n, double range)
     return x;
 }
 
-static lin_segments segments_of(const int *lengths, int B)
-{
-    int *offsets = test_buffer((size_t)B + 1, sizeof *offsets);
-    lin_segments s = {.B = B, .offsets = offsets};
-    offsets[0] = 0;
-    for (int b = 0; b < B; b++) {
-        offsets[b + 1] = offsets[b] + lengths[b];
-        if (lengths[b] > s.longest) s.longest = lengths[b];
-    }
-    s.rows = offsets[B];
-    return s;
-}
-
-static void release(const void *buffer)
-{
-    union {
-        const void *from;
-        void *to;
-    } at = {buffer};
-    test_buffer_free(at.to);
-}
-
 /* ---- the reference --------------------------------------------------------------------------------------------------------- */
 
 typedef struct answer {
@@ -181,7 +159,7 @@ static void run(const shape *s, double tolerance)
     answer_free(a);
     float *const buffers[] = {qkv, dy, y, lse, dqkv, p};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) test_buffer_free(buffers[i]);
-    release(segments.offsets);
+    segments_free(segments);
 }
 
 static const shape shapes[] = {{4, {33, 0, 1, 17}, 2, 32, 0, 1, 0}, {1, {150}, 1, 32, 0, 2, 0}, {2, {65, 129}, 2, 7, 0, 2, 1},
@@ -250,7 +228,7 @@ static void caches_of(int H, int E, size_t shift)
         check("y of a piece", &s, y, a.y + at * C, n * C, 5e-6);
         test_close_scaled_f32("y without a cache", y + n * C, a.y + T * C, ALONE * C, 5e-6, 0.1);
         caches[0].n += pieces[i];
-        release(segments.offsets);
+        segments_free(segments);
     }
     test_guards(kv, "cache");
     for (size_t t = 0; t < T; t++)
@@ -262,7 +240,7 @@ static void caches_of(int H, int E, size_t shift)
     float *const buffers[] = {qkv, x, dy, kv, y};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) test_buffer_free(buffers[i]);
     test_buffer_free(caches);
-    release(whole.offsets);
+    segments_free(whole);
 }
 
 START_TEST(caches)
@@ -296,7 +274,7 @@ static void spoiled(int T, int victim, int E, double value)
     }
     test_buffer_free(qkv);
     test_buffer_free(y);
-    release(segments.offsets);
+    segments_free(segments);
 }
 
 START_TEST(not_a_number)
@@ -343,23 +321,11 @@ START_TEST(graph)
     float *const buffers[] = {qkv, x, y, dy, kv};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) test_buffer_free(buffers[i]);
     test_buffer_free(cache);
-    release(whole.offsets);
-    release(piece.offsets);
+    segments_free(whole);
+    segments_free(piece);
     end();
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cuda_softmax");
-    TCase *cases = tcase_create("attention");
-    tcase_set_timeout(cases, 240);
-    tcase_add_loop_test(cases, fp32, 0, N_SHAPES);
-    tcase_add_loop_test(cases, tf32, 0, N_SHAPES);
-    tcase_add_test(cases, many);
-    tcase_add_test(cases, caches);
-    tcase_add_test(cases, graph);
-    tcase_add_loop_test(cases, not_a_number, 0, 2);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("cuda_softmax", TESTS(fp32, 0, N_SHAPES), TESTS(tf32, 0, N_SHAPES), TEST(many), TEST(caches), TEST(graph),
+          TESTS(not_a_number, 0, 2))

@@ -62,7 +62,7 @@ static void hear(const lin_ops *ops, int exact, heard *h)
     ok(lin_fbank_table_create(&config, &table, &err), &err);
     const lin_streams_options o = {.capacity = FILES, .longest = CHUNK, .fbank = &table, .decodes = 1, .exact = exact};
     ok(lin_streams_create(encoder, &o, &streams, &err), &err);
-    for (int i = 0; i < FILES; i++) ok(lin_streams_open(streams, &slots[i], &err), &err);
+    for (int i = 0; i < FILES; i++) slots[i] = i;
     while (going) {
         int who[FILES], tick_slots[FILES], counts[FILES], n = 0, total = 0;
         unsigned char last[FILES];

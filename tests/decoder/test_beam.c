@@ -543,18 +543,6 @@ START_TEST(rows_that_are_not_normalised)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("beam");
-    TCase *tests = tcase_create("beam");
-    tcase_add_test(tests, width_one_is_greedy);
-    tcase_add_test(tests, an_exhaustive_beam_gives_the_sum_over_all_paths);
-    tcase_add_test(tests, a_plain_search_finds_the_same);
-    tcase_add_test(tests, times_are_those_of_the_best_path);
-    tcase_add_test(tests, known_onsets);
-    tcase_add_test(tests, skipped_frames_are_only_blank);
-    tcase_add_test(tests, ties_among_labels);
-    tcase_add_test(tests, rows_that_are_not_normalised);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("beam", TEST(width_one_is_greedy), TEST(an_exhaustive_beam_gives_the_sum_over_all_paths),
+          TEST(a_plain_search_finds_the_same), TEST(times_are_those_of_the_best_path), TEST(known_onsets),
+          TEST(skipped_frames_are_only_blank), TEST(ties_among_labels), TEST(rows_that_are_not_normalised))

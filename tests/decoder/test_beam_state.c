@@ -489,19 +489,6 @@ START_TEST(bad_options)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("beam_state");
-    TCase *tests = tcase_create("beam_state");
-    tcase_add_test(tests, any_split_fork_or_saved_state_goes_on_alike);
-    tcase_add_test(tests, a_million_frames);
-    tcase_add_test(tests, phrases_may_change_between_pushes);
-    tcase_add_test(tests, nothing_stays_of_old_phrases);
-    tcase_add_test(tests, bad_rows_change_nothing);
-    tcase_add_test(tests, strange_rows);
-    tcase_add_test(tests, damaged_states);
-    tcase_add_test(tests, every_field_is_looked_at);
-    tcase_add_test(tests, bad_options);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("beam_state", TEST(any_split_fork_or_saved_state_goes_on_alike), TEST(a_million_frames),
+          TEST(phrases_may_change_between_pushes), TEST(nothing_stays_of_old_phrases), TEST(bad_rows_change_nothing),
+          TEST(strange_rows), TEST(damaged_states), TEST(every_field_is_looked_at), TEST(bad_options))

@@ -166,15 +166,5 @@ START_TEST(bad_phrases)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("context");
-    TCase *tests = tcase_create("context");
-    tcase_add_test(tests, every_occurrence_counts);
-    tcase_add_test(tests, taken_back_to_the_bit);
-    tcase_add_test(tests, states_from_elsewhere_are_harmless);
-    tcase_add_test(tests, identity);
-    tcase_add_test(tests, bad_phrases);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("context", TEST(every_occurrence_counts), TEST(taken_back_to_the_bit), TEST(states_from_elsewhere_are_harmless),
+          TEST(identity), TEST(bad_phrases))

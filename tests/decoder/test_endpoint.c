@@ -110,16 +110,5 @@ START_TEST(bad_options)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("decoder/endpoint");
-    TCase *tests = tcase_create("endpoint");
-    tcase_add_test(tests, silence_before_speech);
-    tcase_add_test(tests, silence_after_speech);
-    tcase_add_test(tests, the_longest_utterance);
-    tcase_add_test(tests, rules_can_be_off);
-    tcase_add_test(tests, loudness);
-    tcase_add_test(tests, bad_options);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("decoder/endpoint", TEST(silence_before_speech), TEST(silence_after_speech), TEST(the_longest_utterance),
+          TEST(rules_can_be_off), TEST(loudness), TEST(bad_options))

@@ -223,16 +223,5 @@ START_TEST(errors_of_an_utterance)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("greedy");
-    TCase *tc = tcase_create("greedy");
-    tcase_add_test(tc, any_split_gives_the_batch_result);
-    tcase_add_test(tc, runs_and_blanks);
-    tcase_add_test(tc, endpoints);
-    tcase_add_test(tc, confidence_is_a_probability);
-    tcase_add_test(tc, bad_rows_change_nothing);
-    tcase_add_test(tc, errors_of_an_utterance);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("greedy", TEST(any_split_gives_the_batch_result), TEST(runs_and_blanks), TEST(endpoints),
+          TEST(confidence_is_a_probability), TEST(bad_rows_change_nothing), TEST(errors_of_an_utterance))

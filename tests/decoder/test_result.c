@@ -155,15 +155,5 @@ static lin_status everything(void)
 START_TEST(out_of_memory) { FAIL_EVERY_ALLOCATION(everything(), (void)0); }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("result");
-    TCase *tc = tcase_create("result");
-    tcase_add_test(tc, phones_and_words);
-    tcase_add_test(tc, words_looked_for);
-    tcase_add_test(tc, what_is_refused);
-    tcase_add_test(tc, alternatives);
-    tcase_add_test(tc, out_of_memory);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("result", TEST(phones_and_words), TEST(words_looked_for), TEST(what_is_refused), TEST(alternatives),
+          TEST(out_of_memory))

@@ -65,13 +65,4 @@ START_TEST(numbers_for_a_search)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("rows");
-    TCase *tests = tcase_create("rows");
-    tcase_add_test(tests, log_probabilities_pass);
-    tcase_add_test(tests, others_are_named_by_row_and_kind);
-    tcase_add_test(tests, numbers_for_a_search);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("rows", TEST(log_probabilities_pass), TEST(others_are_named_by_row_and_kind), TEST(numbers_for_a_search))

@@ -356,16 +356,6 @@ START_TEST(states_of_something_else_and_rows_that_are_none)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("search");
-    TCase *tests = tcase_create("search");
-    tcase_add_test(tests, each_kind_is_what_it_stands_for);
-    tcase_add_test(tests, any_split_and_any_copy_of_the_state_gives_the_same);
-    tcase_add_test(tests, the_best_hypothesis_at_the_end_is_the_rest);
-    tcase_add_test(tests, frames_are_counted_on_and_a_carried_phone_is_given_once);
-    tcase_add_test(tests, nothing_is_allocated_while_streaming);
-    tcase_add_test(tests, states_of_something_else_and_rows_that_are_none);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("search", TEST(each_kind_is_what_it_stands_for), TEST(any_split_and_any_copy_of_the_state_gives_the_same),
+          TEST(the_best_hypothesis_at_the_end_is_the_rest), TEST(frames_are_counted_on_and_a_carried_phone_is_given_once),
+          TEST(nothing_is_allocated_while_streaming), TEST(states_of_something_else_and_rows_that_are_none))

@@ -300,17 +300,5 @@ START_TEST(web)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("subtitles");
-    TCase *tc = tcase_create("subtitles");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, random_speech);
-    tcase_add_test(tc, limits);
-    tcase_add_test(tc, cuts);
-    tcase_add_test(tc, long_words);
-    tcase_add_test(tc, hostile_times);
-    tcase_add_test(tc, web);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "subtitles", TEST(random_speech), TEST(limits), TEST(cuts), TEST(long_words), TEST(hostile_times),
+               TEST(web))

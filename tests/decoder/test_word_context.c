@@ -211,16 +211,5 @@ START_TEST(test_bad)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("decoder/word_context");
-    TCase *cases = tcase_create("all");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, test_phrases);
-    tcase_add_test(cases, test_new_words);
-    tcase_add_test(cases, test_change);
-    tcase_add_test(cases, test_room);
-    tcase_add_test(cases, test_bad);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "decoder/word_context", TEST(test_phrases), TEST(test_new_words), TEST(test_change),
+               TEST(test_room), TEST(test_bad))

@@ -285,16 +285,5 @@ START_TEST(test_more_rows_than_kept)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("decoder/words_nbest");
-    TCase *brute = tcase_create("brute force");
-    tcase_add_checked_fixture(brute, setup, teardown);
-    tcase_add_test(brute, test_recombination);
-    tcase_add_test(brute, test_confidence_beside_unknown);
-    tcase_add_test(brute, test_impossible_alternatives);
-    tcase_add_test(brute, test_exact_scores);
-    tcase_add_test(brute, test_more_rows_than_kept);
-    suite_add_tcase(suite, brute);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "decoder/words_nbest", TEST(test_recombination), TEST(test_confidence_beside_unknown),
+               TEST(test_impossible_alternatives), TEST(test_exact_scores), TEST(test_more_rows_than_kept))

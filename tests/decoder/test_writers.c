@@ -676,27 +676,7 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("writers");
-    TCase *tc = tcase_create("writers");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, formats);
-    tcase_add_test(tc, the_table);
-    tcase_add_loop_test(tc, golden, 0, sizeof goldens / sizeof *goldens);
-    tcase_add_test(tc, documents);
-    tcase_add_test(tc, what_a_document_cannot_hold);
-    tcase_add_test(tc, words);
-    tcase_add_test(tc, words_that_do_not_fit);
-    tcase_add_test(tc, times_come_through);
-    tcase_add_test(tc, json_of_any_id);
-    tcase_add_test(tc, what_a_format_cannot_hold);
-    tcase_add_test(tc, numbers);
-    tcase_add_test(tc, files);
-    tcase_add_loop_test(tc, out_of_memory, 0, N_WRITERS);
-    tcase_add_test(tc, odd_times);
-    tcase_add_test(tc, odd_text);
-    tcase_add_test(tc, phones_of_no_word);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "writers", TEST(formats), TEST(the_table), TESTS(golden, 0, sizeof goldens / sizeof *goldens),
+               TEST(documents), TEST(what_a_document_cannot_hold), TEST(words), TEST(words_that_do_not_fit),
+               TEST(times_come_through), TEST(json_of_any_id), TEST(what_a_format_cannot_hold), TEST(numbers), TEST(files),
+               TESTS(out_of_memory, 0, N_WRITERS), TEST(odd_times), TEST(odd_text), TEST(phones_of_no_word))

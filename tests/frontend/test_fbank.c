@@ -297,40 +297,11 @@ START_TEST(every_allocation_may_fail)
 {
     lin_fbank_config config = lin_fbank_default();
     lin_error err = {0};
-    unsigned long live = lin_memory_live(), k = 1;
-    for (;; k++) {
-        lin_fbank *fbank;
-        lin_memory_fail_at(k);
-        lin_status status = lin_fbank_create(&config, &fbank, &err);
-        lin_memory_fail_at(0);
-        if (status == LIN_OK) {
-            lin_fbank_destroy(fbank);
-            break;
-        }
-        ck_assert_int_eq(status, LIN_NO_MEMORY);
-        ck_assert_ptr_null(fbank);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
-    ck_assert_uint_gt(k, 1);
-    ck_assert_uint_eq(lin_memory_live(), live);
+    lin_fbank *fbank;
+    FAIL_EVERY_ALLOCATION_OF(fbank, lin_fbank_create(&config, &fbank, &err), lin_fbank_destroy(fbank));
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("frontend/fbank");
-    TCase *cases = tcase_create("fbank");
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, golden_values);
-    tcase_add_test(cases, golden_level);
-    tcase_add_test(cases, a_level_makes_features_independent_of_gain);
-    tcase_add_test(cases, a_level_is_saved_and_loaded);
-    tcase_add_test(cases, any_split_gives_the_same_bits);
-    tcase_add_test(cases, too_small_changes_nothing);
-    tcase_add_test(cases, reset_forgets_a_gap);
-    tcase_add_test(cases, edges);
-    tcase_add_test(cases, configurations_out_of_range);
-    tcase_add_test(cases, every_allocation_may_fail);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("frontend/fbank", TEST(golden_values), TEST(golden_level), TEST(a_level_makes_features_independent_of_gain),
+          TEST(a_level_is_saved_and_loaded), TEST(any_split_gives_the_same_bits), TEST(too_small_changes_nothing),
+          TEST(reset_forgets_a_gap), TEST(edges), TEST(configurations_out_of_range), TEST(every_allocation_may_fail))

@@ -750,31 +750,8 @@ START_TEST(closing_does_not_hang)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("frontend/microphone");
-    TCase *cases = tcase_create("microphone");
-    tcase_add_test(cases, list);
-    tcase_add_test(cases, list_of_none);
-    tcase_add_test(cases, without_portaudio);
-    tcase_add_test(cases, choosing);
-    tcase_add_test(cases, own_rate_and_channels);
-    tcase_add_test(cases, a_rate_that_is_none);
-    tcase_add_test(cases, rates_beyond_reason);
-    tcase_add_test(cases, refusals);
-    tcase_add_test(cases, misuse);
-    tcase_add_test(cases, every_allocation_may_fail);
-    tcase_add_test(cases, what_comes_is_read);
-    tcase_add_test(cases, everything_is_counted);
-    tcase_add_test(cases, age_of_what_was_read);
-    tcase_add_test(cases, waiting);
-    tcase_add_test(cases, stalled_and_back);
-    tcase_add_test(cases, lost);
-    tcase_add_test(cases, nothing_is_allocated_while_streaming);
-    tcase_add_test(cases, three_threads);
-    tcase_add_test(cases, noise_is_kept_off_the_screen);
-    tcase_add_test(cases, a_sound_system_that_hangs);
-    tcase_add_test(cases, closing_does_not_hang);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("frontend/microphone", TEST(list), TEST(list_of_none), TEST(without_portaudio), TEST(choosing),
+          TEST(own_rate_and_channels), TEST(a_rate_that_is_none), TEST(rates_beyond_reason), TEST(refusals), TEST(misuse),
+          TEST(every_allocation_may_fail), TEST(what_comes_is_read), TEST(everything_is_counted), TEST(age_of_what_was_read),
+          TEST(waiting), TEST(stalled_and_back), TEST(lost), TEST(nothing_is_allocated_while_streaming), TEST(three_threads),
+          TEST(noise_is_kept_off_the_screen), TEST(a_sound_system_that_hangs), TEST(closing_does_not_hang))

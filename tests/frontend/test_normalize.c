@@ -83,25 +83,9 @@ END_TEST
 
 START_TEST(every_allocation_may_fail)
 {
-    unsigned long live = lin_memory_live();
-    for (unsigned long k = 1; k <= 2; k++) {
-        lin_moments *a;
-        lin_memory_fail_at(k);
-        ck_assert_int_eq(lin_moments_create(40, &a, NULL), LIN_NO_MEMORY);
-        lin_memory_fail_at(0);
-        ck_assert_ptr_null(a);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
+    lin_moments *a;
+    FAIL_EVERY_ALLOCATION_OF(a, lin_moments_create(40, &a, NULL), lin_moments_destroy(a));
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("frontend/normalize");
-    TCase *cases = tcase_create("normalize");
-    tcase_add_test(cases, statistics);
-    tcase_add_test(cases, bad_input);
-    tcase_add_test(cases, every_allocation_may_fail);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("frontend/normalize", TEST(statistics), TEST(bad_input), TEST(every_allocation_may_fail))

@@ -124,34 +124,10 @@ START_TEST(every_allocation_may_fail)
 {
     lin_error err = {0};
     lin_recording *r;
-    const unsigned long live = lin_memory_live();
     const char *path = temp_path("memory.wav");
-    for (unsigned long k = 1;; k++) {
-        lin_memory_fail_at(k);
-        lin_status status = lin_recording_create(path, 16000, 1, &r, &err);
-        lin_memory_fail_at(0);
-        if (status == LIN_OK) {
-            ck_assert_uint_eq(k, 8);
-            break;
-        }
-        ck_assert_int_eq(status, LIN_NO_MEMORY);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
-    assert_ok(lin_recording_close(r, &err), err);
-    ck_assert_uint_eq(lin_memory_live(), live);
+    FAIL_EVERY_ALLOCATION(lin_recording_create(path, 16000, 1, &r, &err), assert_ok(lin_recording_close(r, &err), err));
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("frontend/recording");
-    TCase *cases = tcase_create("recording");
-    tcase_add_checked_fixture(cases, NULL, remove_files);
-    tcase_add_loop_test(cases, what_was_written_is_read, 0, 4);
-    tcase_add_test(cases, the_header_keeps_up);
-    tcase_add_test(cases, equal_sound_equal_files);
-    tcase_add_test(cases, what_cannot_be_written);
-    tcase_add_test(cases, every_allocation_may_fail);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(NULL, remove_files, "frontend/recording", TESTS(what_was_written_is_read, 0, 4), TEST(the_header_keeps_up),
+               TEST(equal_sound_equal_files), TEST(what_cannot_be_written), TEST(every_allocation_may_fail))

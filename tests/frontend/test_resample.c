@@ -178,37 +178,11 @@ END_TEST
 START_TEST(every_allocation_may_fail)
 {
     lin_error err = {0};
-    unsigned long live = lin_memory_live(), k = 1;
-    for (;; k++) {
-        lin_resampler *r;
-        lin_memory_fail_at(k);
-        lin_status status = lin_resampler_create(8000, 16000, &r, &err);
-        lin_memory_fail_at(0);
-        if (status == LIN_OK) {
-            lin_resampler_destroy(r);
-            break;
-        }
-        ck_assert_int_eq(status, LIN_NO_MEMORY);
-        ck_assert_ptr_null(r);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
-    ck_assert_uint_gt(k, 2);
-    ck_assert_uint_eq(lin_memory_live(), live);
+    lin_resampler *r;
+    FAIL_EVERY_ALLOCATION_OF(r, lin_resampler_create(8000, 16000, &r, &err), lin_resampler_destroy(r));
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("frontend/resample");
-    TCase *cases = tcase_create("resample");
-    tcase_set_timeout(cases, 120);
-    tcase_add_loop_test(cases, any_split_gives_the_same_bits, 0, N_RATES);
-    tcase_add_loop_test(cases, tone_is_kept, 0, N_RATES);
-    tcase_add_test(cases, above_nyquist_is_removed);
-    tcase_add_test(cases, equal_rates_pass_through);
-    tcase_add_test(cases, misuse);
-    tcase_add_test(cases, nothing_is_allocated_while_streaming);
-    tcase_add_test(cases, every_allocation_may_fail);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("frontend/resample", TESTS(any_split_gives_the_same_bits, 0, N_RATES), TESTS(tone_is_kept, 0, N_RATES),
+          TEST(above_nyquist_is_removed), TEST(equal_rates_pass_through), TEST(misuse),
+          TEST(nothing_is_allocated_while_streaming), TEST(every_allocation_may_fail))

@@ -200,35 +200,11 @@ END_TEST
 START_TEST(every_allocation_may_fail)
 {
     lin_error err = {0};
-    const unsigned long live = lin_memory_live();
-    for (unsigned long k = 1;; k++) {
-        lin_ring *ring;
-        lin_memory_fail_at(k);
-        const lin_status status = lin_ring_create(100, 2, &ring, &err);
-        lin_memory_fail_at(0);
-        if (status == LIN_OK) {
-            ck_assert_uint_eq(k, 3);
-            lin_ring_destroy(ring);
-            break;
-        }
-        ck_assert_int_eq(status, LIN_NO_MEMORY);
-        ck_assert_ptr_null(ring);
-    }
-    ck_assert_uint_eq(lin_memory_live(), live);
+    lin_ring *ring;
+    FAIL_EVERY_ALLOCATION_OF(ring, lin_ring_create(100, 2, &ring, &err), lin_ring_destroy(ring));
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("frontend/ring");
-    TCase *cases = tcase_create("ring");
-    tcase_add_test(cases, capacity_is_the_next_power_of_two);
-    tcase_add_test(cases, misuse);
-    tcase_add_test(cases, full_and_empty);
-    tcase_add_test(cases, behaves_like_a_queue);
-    tcase_add_test(cases, nothing_is_lost_between_threads);
-    tcase_add_test(cases, what_is_lost_between_threads_is_counted);
-    tcase_add_test(cases, every_allocation_may_fail);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("frontend/ring", TEST(capacity_is_the_next_power_of_two), TEST(misuse), TEST(full_and_empty),
+          TEST(behaves_like_a_queue), TEST(nothing_is_lost_between_threads), TEST(what_is_lost_between_threads_is_counted),
+          TEST(every_allocation_may_fail))

@@ -231,18 +231,6 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("frontend/save");
-    TCase *t = tcase_create("all");
-    tcase_set_timeout(t, 120);
-    tcase_add_loop_test(t, any_cut_gives_the_same_bits, 0, N_RATES);
-    tcase_add_test(t, any_cut_of_several_channels);
-    tcase_add_test(t, it_can_be_saved_at_any_moment);
-    tcase_add_test(t, the_past_is_bounded);
-    tcase_add_test(t, periods);
-    tcase_add_test(t, what_is_no_state_is_refused);
-    tcase_add_test(t, every_allocation_may_fail);
-    suite_add_tcase(s, t);
-    return test_run(s);
-}
+TEST_MAIN("frontend/save", TESTS(any_cut_gives_the_same_bits, 0, N_RATES), TEST(any_cut_of_several_channels),
+          TEST(it_can_be_saved_at_any_moment), TEST(the_past_is_bounded), TEST(periods), TEST(what_is_no_state_is_refused),
+          TEST(every_allocation_may_fail))

@@ -553,44 +553,12 @@ START_TEST(errors_of_the_reader)
     ck_assert_str_eq(err.message, "the disk is broken");
     lin_shorten_close(s);
     lin_shorten_close(NULL);
-    // Every allocation may fail.
-    for (unsigned long k = 1;; k++) {
-        f.at = 0;
-        const unsigned long live = lin_memory_live();
-        lin_memory_fail_at(k);
-        status = lin_shorten_open(give, &f, &s, &err);
-        lin_memory_fail_at(0);
-        if (status == LIN_OK) {
-            lin_shorten_close(s);
-            ck_assert_uint_gt(k, 2);
-            break;
-        }
-        ck_assert_int_eq(status, LIN_NO_MEMORY);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
+    FAIL_EVERY_ALLOCATION((f.at = 0, lin_shorten_open(give, &f, &s, &err)), lin_shorten_close(s));
     free(out.data);
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("frontend/shorten");
-    TCase *cases = tcase_create("shorten");
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, what_ffmpeg_decodes);
-    tcase_add_loop_test(cases, every_function_in_every_version, 0, 18);
-    tcase_add_test(cases, bytes_held);
-    tcase_add_test(cases, shifts_and_clips);
-    tcase_add_test(cases, rounded_means);
-    tcase_add_test(cases, mulaw_ranks);
-    tcase_add_test(cases, mulaw_codes);
-    tcase_add_test(cases, refused_headers);
-    tcase_add_test(cases, refused_streams);
-    tcase_add_test(cases, channels_that_do_not_match);
-    tcase_add_test(cases, endless_zeros);
-    tcase_add_test(cases, cut_at_any_byte);
-    tcase_add_test(cases, flipped_bits);
-    tcase_add_test(cases, errors_of_the_reader);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("frontend/shorten", TEST(what_ffmpeg_decodes), TESTS(every_function_in_every_version, 0, 18), TEST(bytes_held),
+          TEST(shifts_and_clips), TEST(rounded_means), TEST(mulaw_ranks), TEST(mulaw_codes), TEST(refused_headers),
+          TEST(refused_streams), TEST(channels_that_do_not_match), TEST(endless_zeros), TEST(cut_at_any_byte), TEST(flipped_bits),
+          TEST(errors_of_the_reader))

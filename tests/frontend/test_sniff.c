@@ -165,16 +165,5 @@ END_TEST
 
 static void remove_files(void) { remove_temp_folder(); }
 
-int main(void)
-{
-    Suite *suite = suite_create("frontend/sniff");
-    TCase *cases = tcase_create("sniff");
-    tcase_add_checked_fixture(cases, NULL, remove_files);
-    tcase_add_test(cases, signatures);
-    tcase_add_test(cases, frames_without_a_file);
-    tcase_add_test(cases, samples_are_no_file);
-    tcase_add_test(cases, wav_headers);
-    tcase_add_test(cases, claims);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(NULL, remove_files, "frontend/sniff", TEST(signatures), TEST(frames_without_a_file), TEST(samples_are_no_file),
+               TEST(wav_headers), TEST(claims))

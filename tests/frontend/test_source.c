@@ -335,19 +335,6 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("frontend/source");
-    TCase *cases = tcase_create("source");
-    tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, NULL, remove_files);
-    tcase_add_loop_test(cases, tone_at_every_rate, 0, N_RATES);
-    tcase_add_loop_test(cases, pushed_and_pulled_are_the_same_bits, 0, N_RATES);
-    tcase_add_test(cases, channels);
-    tcase_add_test(cases, speed);
-    tcase_add_test(cases, live_pipe);
-    tcase_add_test(cases, short_and_bad_sound);
-    tcase_add_test(cases, every_allocation_may_fail);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(NULL, remove_files, "frontend/source", TESTS(tone_at_every_rate, 0, N_RATES),
+               TESTS(pushed_and_pulled_are_the_same_bits, 0, N_RATES), TEST(channels), TEST(speed), TEST(live_pipe),
+               TEST(short_and_bad_sound), TEST(every_allocation_may_fail))

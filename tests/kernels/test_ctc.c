@@ -174,15 +174,5 @@ START_TEST(extremes)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ctc");
-    TCase *tests = tcase_create("ctc");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, every_short_sequence);
-    tcase_add_test(tests, random_sequences);
-    tcase_add_test(tests, batch_of_unequal_utterances);
-    tcase_add_test(tests, extremes);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "ctc", TEST(every_short_sequence), TEST(random_sequences), TEST(batch_of_unequal_utterances),
+               TEST(extremes))

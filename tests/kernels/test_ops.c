@@ -425,31 +425,8 @@ START_TEST(zero_rows)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ops");
-    TCase *tests = tcase_create("ref");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, linear);
-    tcase_add_test(tests, layer_norm);
-    tcase_add_test(tests, stack_frames);
-    tcase_add_test(tests, sinusoid);
-    tcase_add_test(tests, conv);
-    tcase_add_test(tests, attention_is_a_recurrence);
-    tcase_add_test(tests, last_frame_of_both_forms_agrees);
-    tcase_add_test(tests, log_softmax);
-    tcase_add_test(tests, adam);
-    tcase_add_test(tests, adam_without_adaptation);
-    tcase_add_test(tests, sum_squares);
-    tcase_add_test(tests, clip);
-    tcase_add_test(tests, tally_losses);
-    tcase_add_test(tests, gather);
-    tcase_add_test(tests, gather_with_acoustics);
-    tcase_add_test(tests, gather_at_other_frequencies);
-    tcase_add_test(tests, carry);
-    tcase_add_test(tests, greedy);
-    tcase_add_test(tests, fbank);
-    tcase_add_test(tests, zero_rows);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "ops", TEST(linear), TEST(layer_norm), TEST(stack_frames), TEST(sinusoid), TEST(conv),
+               TEST(attention_is_a_recurrence), TEST(last_frame_of_both_forms_agrees), TEST(log_softmax), TEST(adam),
+               TEST(adam_without_adaptation), TEST(sum_squares), TEST(clip), TEST(tally_losses), TEST(gather),
+               TEST(gather_with_acoustics), TEST(gather_at_other_frequencies), TEST(carry), TEST(greedy), TEST(fbank),
+               TEST(zero_rows))

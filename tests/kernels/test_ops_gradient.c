@@ -593,26 +593,7 @@ START_TEST(nothing_is_leaked)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ops_gradient");
-    TCase *tests = tcase_create("gradient");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, linear);
-    tcase_add_test(tests, relu_and_its_dropout);
-    tcase_add_test(tests, layer_norm);
-    tcase_add_test(tests, dropout);
-    tcase_add_test(tests, block_end);
-    tcase_add_test(tests, conv);
-    tcase_add_test(tests, attention);
-    tcase_add_test(tests, attention_by_hand);
-    tcase_add_test(tests, decayed_attention);
-    tcase_add_test(tests, decayed_attention_by_hand);
-    tcase_add_test(tests, ctc);
-    tcase_add_test(tests, softmax_rows);
-    tcase_add_test(tests, label_smoothing);
-    tcase_add_test(tests, cross_entropy);
-    tcase_add_test(tests, nothing_is_leaked);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "ops_gradient", TEST(linear), TEST(relu_and_its_dropout), TEST(layer_norm), TEST(dropout),
+               TEST(block_end), TEST(conv), TEST(attention), TEST(attention_by_hand), TEST(decayed_attention),
+               TEST(decayed_attention_by_hand), TEST(ctc), TEST(softmax_rows), TEST(label_smoothing), TEST(cross_entropy),
+               TEST(nothing_is_leaked))

@@ -65,65 +65,14 @@ END_TEST
 
 START_TEST(executor_without_memory)
 {
-    unsigned long live = lin_memory_live();
-    for (int n_threads = 1; n_threads <= 3; n_threads++)
-        for (unsigned long k = 1;; k++) {
-            lin_exec *exec = NULL;
-            lin_error err = {0};
-            lin_memory_fail_at(k);
-            lin_status status = lin_ops_cpu()->exec_create(lin_ops_cpu(), n_threads, &exec, &err);
-            lin_memory_fail_at(0);
-            ck_assert_uint_lt(k, 100);
-            if (status == LIN_OK) {
-                lin_ops_cpu()->exec_destroy(exec);
-                break;
-            }
-            ck_assert_int_eq(status, LIN_NO_MEMORY);
-            ck_assert_ptr_null(exec);
-            ck_assert(err.message[0] != '\0');
-            ck_assert_uint_eq(lin_memory_live(), live);
-        }
-    ck_assert_uint_eq(lin_memory_live(), live);
+    const lin_ops *ops = lin_ops_cpu();
     lin_exec *exec = NULL;
+    for (int threads = 1; threads <= 3; threads++)
+        FAIL_EVERY_ALLOCATION_OF(exec, ops->exec_create(ops, threads, &exec, NULL), ops->exec_destroy(exec));
     ck_assert_int_eq(lin_ops_cpu()->exec_create(lin_ops_cpu(), -1, &exec, NULL), LIN_INVALID);
     lin_ops_cpu()->exec_destroy(NULL);
 }
 END_TEST
 
-START_TEST(unknown_instruction_set)
-{
-    lin_error err = {0};
-    ck_assert_int_ne(lin_cpu_select("mmx", &err), LIN_OK);
-    ck_assert(strstr(err.message, "mmx") != NULL);
-    ck_assert_int_eq(lin_cpu_select(NULL, &err), LIN_OK);
-    ck_assert(lin_cpu_isa()[0] != '\0');
-}
-END_TEST
-
-START_TEST(backends_by_name)
-{
-    lin_error err = {0};
-    const lin_ops *ops = NULL;
-    ck_assert_int_eq(lin_backend_open("cpu", LIN_PRECISION_FP32, &ops, &err), LIN_OK);
-    ck_assert_ptr_eq(ops, lin_ops_cpu());
-    ck_assert_int_eq(lin_backend_open("auto", LIN_PRECISION_FP32, &ops, &err), LIN_OK);
-    ck_assert_ptr_nonnull(ops);
-    ck_assert_int_ne(lin_backend_open("abacus", LIN_PRECISION_FP32, &ops, &err), LIN_OK);
-    ck_assert(strstr(err.message, "abacus") != NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("ops_parity");
-    TCase *tests = tcase_create("cpu");
-    tcase_set_timeout(tests, 300); // sanitizers are slow
-    tcase_add_loop_test(tests, against_ref, 0, (int)(sizeof isas / sizeof *isas));
-    tcase_add_test(tests, nothing_is_allocated);
-    tcase_add_test(tests, other_options);
-    tcase_add_test(tests, executor_without_memory);
-    tcase_add_test(tests, unknown_instruction_set);
-    tcase_add_test(tests, backends_by_name);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("ops_parity", TESTS(against_ref, 0, (int)(sizeof isas / sizeof *isas)), TEST(nothing_is_allocated), TEST(other_options),
+          TEST(executor_without_memory))

@@ -121,14 +121,4 @@ START_TEST(hostile)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("lab/plot");
-    TCase *tests = tcase_create("plot");
-    tcase_add_test(tests, steps);
-    tcase_add_test(tests, places);
-    tcase_add_test(tests, a_chart);
-    tcase_add_test(tests, hostile);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("lab/plot", TEST(steps), TEST(places), TEST(a_chart), TEST(hostile))

@@ -428,22 +428,6 @@ START_TEST(failing_allocations)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("kneser_ney");
-    TCase *tests = tcase_create("all");
-    tcase_add_test(tests, golden_probabilities);
-    tcase_add_test(tests, counts_by_hand);
-    tcase_add_test(tests, order_of_lines_does_not_matter);
-    tcase_add_test(tests, orders_that_do_not_exist);
-    tcase_add_test(tests, unknown_words);
-    tcase_add_test(tests, perplexity_of_unknown_words);
-    tcase_add_test(tests, bad_options);
-    tcase_add_test(tests, bad_lines);
-    tcase_add_test(tests, bad_words);
-    tcase_add_test(tests, bad_files);
-    tcase_add_test(tests, numbers_in_arpa);
-    tcase_add_test(tests, failing_allocations);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("kneser_ney", TEST(golden_probabilities), TEST(counts_by_hand), TEST(order_of_lines_does_not_matter),
+          TEST(orders_that_do_not_exist), TEST(unknown_words), TEST(perplexity_of_unknown_words), TEST(bad_options),
+          TEST(bad_lines), TEST(bad_words), TEST(bad_files), TEST(numbers_in_arpa), TEST(failing_allocations))

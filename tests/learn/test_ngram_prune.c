@@ -124,14 +124,4 @@ START_TEST(failing_allocations)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ngram_prune");
-    TCase *tests = tcase_create("all");
-    tcase_add_test(tests, golden_pruned);
-    tcase_add_test(tests, all_thresholds);
-    tcase_add_test(tests, models_of_others);
-    tcase_add_test(tests, failing_allocations);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("ngram_prune", TEST(golden_pruned), TEST(all_thresholds), TEST(models_of_others), TEST(failing_allocations))

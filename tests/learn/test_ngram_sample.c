@@ -126,14 +126,7 @@ START_TEST(test_no_memory_and_no_end)
     lin_ngram *lm;
     lin_ngram_sampler *sampler;
     ck_assert_int_eq(lin_ngram_parse(model, strlen(model), "test.arpa", &lm, &err), LIN_OK);
-    const unsigned long live = lin_memory_live();
-    for (unsigned long k = 1; k <= 3; k++) {
-        lin_memory_fail_at(k);
-        ck_assert_int_eq(lin_ngram_sampler_create(lm, &sampler, &err), LIN_NO_MEMORY);
-        ck_assert_ptr_null(sampler);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
-    lin_memory_fail_at(0);
+    FAIL_EVERY_ALLOCATION_OF(sampler, lin_ngram_sampler_create(lm, &sampler, &err), lin_ngram_sampler_destroy(sampler));
     lin_ngram_destroy(lm);
     ck_assert_int_eq(lin_ngram_parse(endless, strlen(endless), "test.arpa", &lm, &err), LIN_OK);
     ck_assert_int_eq(lin_ngram_sampler_create(lm, &sampler, &err), LIN_UNSUPPORTED);
@@ -142,14 +135,5 @@ START_TEST(test_no_memory_and_no_end)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ngram_sample");
-    TCase *tests = tcase_create("ngram_sample");
-    tcase_add_test(tests, test_frequencies);
-    tcase_add_test(tests, test_sentences_begin_and_end);
-    tcase_add_test(tests, test_probabilities_that_do_not_add_up);
-    tcase_add_test(tests, test_no_memory_and_no_end);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("ngram_sample", TEST(test_frequencies), TEST(test_sentences_begin_and_end), TEST(test_probabilities_that_do_not_add_up),
+          TEST(test_no_memory_and_no_end))

@@ -12,24 +12,6 @@
 
 #define SUPPORT __attribute__((unused)) static
 
-// Runs `call` (a lin_status) with the first, second, ... allocation failing until it succeeds. Each failed call must return
-// LIN_NO_MEMORY and leak nothing. `undo` runs after the success.
-#define FAIL_EVERY_ALLOCATION(call, undo)                                                                                        \
-    do {                                                                                                                         \
-        unsigned long live_ = lin_memory_live(), k_ = 0;                                                                         \
-        for (lin_status status_ = LIN_NO_MEMORY; status_ != LIN_OK;) {                                                           \
-            lin_memory_fail_at(++k_);                                                                                            \
-            status_ = (call);                                                                                                    \
-            lin_memory_fail_at(0);                                                                                               \
-            ck_assert_msg(status_ == LIN_OK || status_ == LIN_NO_MEMORY, "allocation %lu failed: %s", k_,                        \
-                          lin_status_name(status_));                                                                             \
-            if (status_ != LIN_OK) ck_assert_msg(lin_memory_live() == live_, "allocation %lu failed and left a block", k_);      \
-        }                                                                                                                        \
-        ck_assert_msg(k_ > 1, "nothing was allocated");                                                                          \
-        undo;                                                                                                                    \
-        ck_assert_uint_eq(lin_memory_live(), live_);                                                                             \
-    } while (0)
-
 #define OK(call)                                                                                                                 \
     do {                                                                                                                         \
         lin_error err = {0};                                                                                                     \

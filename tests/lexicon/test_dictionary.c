@@ -282,24 +282,7 @@ START_TEST(out_of_memory_while_growing)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("dictionary");
-    TCase *tc = tcase_create("dictionary");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, both_spellings);
-    tcase_add_test(tc, odd_but_good_lines);
-    tcase_add_test(tc, stress_is_kept_where_the_set_has_it);
-    tcase_add_test(tc, phones_in_the_ipa);
-    tcase_add_test(tc, probabilities_are_passed_over);
-    tcase_add_test(tc, bad_lines_are_named);
-    tcase_add_test(tc, long_things);
-    tcase_add_test(tc, junk_is_refused);
-    tcase_add_test(tc, bad_lines_can_be_skipped);
-    tcase_add_test(tc, many_short_words);
-    tcase_add_test(tc, many_pronunciations);
-    tcase_add_test(tc, files);
-    tcase_add_test(tc, out_of_memory_while_growing);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "dictionary", TEST(both_spellings), TEST(odd_but_good_lines),
+               TEST(stress_is_kept_where_the_set_has_it), TEST(phones_in_the_ipa), TEST(probabilities_are_passed_over),
+               TEST(bad_lines_are_named), TEST(long_things), TEST(junk_is_refused), TEST(bad_lines_can_be_skipped),
+               TEST(many_short_words), TEST(many_pronunciations), TEST(files), TEST(out_of_memory_while_growing))

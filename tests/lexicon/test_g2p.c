@@ -257,16 +257,5 @@ START_TEST(bad_input)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("g2p");
-    TCase *tc = tcase_create("g2p");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, likelihood_of_all_alignments);
-    tcase_add_test(tc, best_of_all_sequences);
-    tcase_add_test(tc, best_of_all_spellings);
-    tcase_add_test(tc, held_out_words);
-    tcase_add_test(tc, bad_input);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "g2p", TEST(likelihood_of_all_alignments), TEST(best_of_all_sequences),
+               TEST(best_of_all_spellings), TEST(held_out_words), TEST(bad_input))

@@ -258,21 +258,7 @@ START_TEST(pairs)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ngram");
-    TCase *tests = tcase_create("ngram");
-    tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_test(tests, scores_are_those_of_the_definition);
-    tcase_add_test(tests, states_are_minimal);
-    tcase_add_test(tests, probabilities_sum_to_one_where_they_should);
-    tcase_add_test(tests, scores_are_those_of_kenlm);
-    tcase_add_test(tests, words);
-    tcase_add_test(tests, without_special_words);
-    tcase_add_test(tests, the_highest_order);
-    tcase_add_test(tests, an_order_without_ngrams);
-    tcase_add_test(tests, queries_allocate_nothing);
-    tcase_add_test(tests, pairs);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(NULL, teardown, "ngram", TEST(scores_are_those_of_the_definition), TEST(states_are_minimal),
+               TEST(probabilities_sum_to_one_where_they_should), TEST(scores_are_those_of_kenlm), TEST(words),
+               TEST(without_special_words), TEST(the_highest_order), TEST(an_order_without_ngrams),
+               TEST(queries_allocate_nothing), TEST(pairs))

@@ -292,20 +292,6 @@ START_TEST(every_allocation_fails)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ngram_arpa");
-    TCase *tests = tcase_create("ngram_arpa");
-    tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_loop_test(tests, malformed, 0, (int)(sizeof bad / sizeof *bad));
-    tcase_add_test(tests, back_off_of_the_highest_order);
-    tcase_add_test(tests, order_too_high);
-    tcase_add_test(tests, cut_anywhere);
-    tcase_add_test(tests, odd_but_good);
-    tcase_add_test(tests, reads_back_equal);
-    tcase_add_test(tests, written_text);
-    tcase_add_test(tests, any_order_of_lines);
-    tcase_add_test(tests, every_allocation_fails);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(NULL, teardown, "ngram_arpa", TESTS(malformed, 0, (int)(sizeof bad / sizeof *bad)),
+               TEST(back_off_of_the_highest_order), TEST(order_too_high), TEST(cut_anywhere), TEST(odd_but_good),
+               TEST(reads_back_equal), TEST(written_text), TEST(any_order_of_lines), TEST(every_allocation_fails))

@@ -317,19 +317,6 @@ START_TEST(more_numbers_than_codes)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ngram_pack");
-    TCase *tests = tcase_create("ngram_pack");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, written_and_mapped);
-    tcase_add_test(tests, permissions_are_those_of_a_new_file);
-    tcase_add_test(tests, files_that_cannot_be_written);
-    tcase_add_test(tests, every_wrapping);
-    tcase_add_test(tests, cut_and_flipped);
-    tcase_add_test(tests, deceit);
-    tcase_add_test(tests, fewer_bits);
-    tcase_add_test(tests, more_numbers_than_codes);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "ngram_pack", TEST(written_and_mapped), TEST(permissions_are_those_of_a_new_file),
+               TEST(files_that_cannot_be_written), TEST(every_wrapping), TEST(cut_and_flipped), TEST(deceit), TEST(fewer_bits),
+               TEST(more_numbers_than_codes))

@@ -154,13 +154,4 @@ START_TEST(years_round_trip)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("numbers");
-    TCase *tests = tcase_create("all");
-    tcase_add_loop_test(tests, tables, 0, sizeof table / sizeof *table);
-    tcase_add_test(tests, round_trips);
-    tcase_add_test(tests, years_round_trip);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("numbers", TESTS(tables, 0, sizeof table / sizeof *table), TEST(round_trips), TEST(years_round_trip))

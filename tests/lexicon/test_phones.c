@@ -265,21 +265,6 @@ START_TEST(files)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("phones");
-    TCase *tc = tcase_create("phones");
-    tcase_add_test(tc, default_set);
-    tcase_add_test(tc, set_from_a_list);
-    tcase_add_test(tc, bad_sets);
-    tcase_add_test(tc, ipa_is_read);
-    tcase_add_test(tc, sets_in_the_ipa);
-    tcase_add_test(tc, out_of_memory);
-    tcase_add_test(tc, symbols_are_numbered);
-    tcase_add_test(tc, symbols_survive_failures);
-    tcase_add_test(tc, numbers);
-    tcase_add_test(tc, lines_and_fields);
-    tcase_add_test(tc, files);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("phones", TEST(default_set), TEST(set_from_a_list), TEST(bad_sets), TEST(ipa_is_read), TEST(sets_in_the_ipa),
+          TEST(out_of_memory), TEST(symbols_are_numbered), TEST(symbols_survive_failures), TEST(numbers), TEST(lines_and_fields),
+          TEST(files))

@@ -258,19 +258,6 @@ START_TEST(failing_allocations)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("readable");
-    TCase *tests = tcase_create("all");
-    tcase_add_loop_test(tests, prose, 0, sizeof prose_table / sizeof *prose_table);
-    tcase_add_test(tests, paragraphs);
-    tcase_add_loop_test(tests, readable, 0, sizeof readable_table / sizeof *readable_table);
-    tcase_add_test(tests, pauses_end_texts);
-    tcase_add_test(tests, numbers_in_pieces);
-    tcase_add_test(tests, same_bytes_and_back);
-    tcase_add_test(tests, damaged);
-    tcase_add_test(tests, bad_options);
-    tcase_add_test(tests, failing_allocations);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("readable", TESTS(prose, 0, sizeof prose_table / sizeof *prose_table), TEST(paragraphs),
+          TESTS(readable, 0, sizeof readable_table / sizeof *readable_table), TEST(pauses_end_texts), TEST(numbers_in_pieces),
+          TEST(same_bytes_and_back), TEST(damaged), TEST(bad_options), TEST(failing_allocations))

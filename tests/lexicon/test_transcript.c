@@ -363,23 +363,6 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("transcript");
-    TCase *tc = tcase_create("transcript");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, quotes_keep_utf8);
-    tcase_add_test(tc, derived_words);
-    tcase_add_test(tc, without_rules_the_word_is_named);
-    tcase_add_test(tc, hostile_words);
-    tcase_add_test(tc, letter_to_sound_rules);
-    tcase_add_test(tc, text_to_labels);
-    tcase_add_test(tc, unknown_words_are_listed_once);
-    tcase_add_test(tc, marks_are_no_words);
-    tcase_add_test(tc, spelled_letters);
-    tcase_add_test(tc, words_one_by_one);
-    tcase_add_test(tc, bad_text);
-    tcase_add_test(tc, out_of_memory);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "transcript", TEST(quotes_keep_utf8), TEST(derived_words), TEST(without_rules_the_word_is_named),
+               TEST(hostile_words), TEST(letter_to_sound_rules), TEST(text_to_labels), TEST(unknown_words_are_listed_once),
+               TEST(marks_are_no_words), TEST(spelled_letters), TEST(words_one_by_one), TEST(bad_text), TEST(out_of_memory))

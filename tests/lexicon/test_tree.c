@@ -468,18 +468,5 @@ START_TEST(test_large)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("lexicon/tree");
-    TCase *cases = tcase_create("all");
-    tcase_add_test(cases, test_random);
-    tcase_add_test(cases, test_language_model);
-    tcase_add_test(cases, test_fingerprint);
-    tcase_add_test(cases, test_bad);
-    tcase_add_test(cases, test_packed);
-    tcase_add_test(cases, test_forged);
-    tcase_add_test(cases, test_forged_numbers);
-    tcase_add_test(cases, test_large);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("lexicon/tree", TEST(test_random), TEST(test_language_model), TEST(test_fingerprint), TEST(test_bad), TEST(test_packed),
+          TEST(test_forged), TEST(test_forged_numbers), TEST(test_large))

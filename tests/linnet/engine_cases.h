@@ -119,29 +119,53 @@ static inline void end(lin_recognizer *r)
     lin_model_destroy(r->model);
 }
 
+enum { PHONE = 100, UTTERANCE_END, END = LIN_ENGINE_FINISHED, FAILURE = LIN_ENGINE_FAILED };
+
+typedef struct noted {
+    int kind, label, end, status;
+    float confidence;
+    double start_s, end_s;
+} noted;
+
 typedef struct notes {
     int n;
     atomic_int ends, failed; /* all before them may be read once one is seen */
     long long lost;
-    lin_engine_event events[MOST_EVENTS];
+    noted events[MOST_EVENTS];
 } notes;
 
-static inline void note(notes *to, const lin_engine_event *events, int n)
+static inline void add_note(notes *to, noted event)
 {
-    for (int i = 0; i < n; i++) {
-        test_require(to->n < MOST_EVENTS && !to->ends, "events behind the last, or too many");
-        if (events[i].kind == LIN_ENGINE_LOST) to->lost += events[i].lost;
-        else to->events[to->n++] = events[i];
-        to->ends += events[i].kind == LIN_ENGINE_FINISHED;
-        to->failed += events[i].kind == LIN_ENGINE_FAILED;
-    }
+    test_require(to->n < MOST_EVENTS && !to->ends, "events behind the last, or too many");
+    to->events[to->n++] = event;
+    to->ends += event.kind == END;
+    to->failed += event.kind == FAILURE;
+}
+
+static inline void note_phones(notes *to, const lin_result *result, int from)
+{
+    for (const lin_result_phone *p = result->phones + from; p < result->phones + result->n_phones; p++)
+        add_note(to, (noted){.kind = PHONE, .label = p->label, .confidence = p->confidence, .start_s = p->start_s,
+                             .end_s = p->end_s});
+}
+
+// Utterances without phones are shown or not: their ends do not count.
+static inline void note(notes *to, const lin_engine_event *event)
+{
+    const lin_session_view *view = event->view;
+    if (event->kind == LIN_ENGINE_SETTLED) note_phones(to, event->settled, 0);
+    if (view) note_phones(to, view->settled, view->old_phones);
+    if (view && view->end != LINNET_GROWS && view->end != LINNET_FINISHED && view->settled->n_phones)
+        add_note(to, (noted){.kind = UTTERANCE_END, .end = view->end, .end_s = event->time_s});
+    to->lost += event->lost;
+    if (event->kind == LIN_ENGINE_FINISHED || event->kind == LIN_ENGINE_FAILED)
+        add_note(to, (noted){.kind = event->kind, .end_s = event->time_s, .status = event->status});
 }
 
 static inline void note_phone(const lin_recognizer *r, notes *to, const lin_greedy_phone *p)
 {
-    const lin_engine_event e = {.kind = LIN_ENGINE_PHONE, .label = p->label, .confidence = p->confidence,
-                                .start_s = (double)p->start * r->row_seconds, .end_s = (double)p->end * r->row_seconds};
-    note(to, &e, 1);
+    add_note(to, (noted){.kind = PHONE, .label = p->label, .confidence = p->confidence,
+                         .start_s = (double)p->start * r->row_seconds, .end_s = (double)p->end * r->row_seconds});
 }
 
 // Offline: all features at once, then one stream, greedy decoding and endpoints, and after an endpoint with a reset a new stream.
@@ -184,8 +208,9 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
             if (!rule) continue;
             lin_greedy_finish(&greedy, &phone, &n_phones);
             if (n_phones) note_phone(r, want, &phone);
-            const double end_s = (double)(row + 1) * r->row_seconds;
-            note(want, &(lin_engine_event){.kind = LIN_ENGINE_ENDPOINT, .rule = rule, .end_s = end_s}, 1);
+            if (want->n && want->events[want->n - 1].kind == PHONE)
+                add_note(want, (noted){.kind = UTTERANCE_END, .end = LINNET_BEFORE + (int)(rule - LIN_ENDPOINT_BEFORE),
+                                       .end_s = (double)(row + 1) * r->row_seconds});
             again = o->reset_at_endpoint;
             lin_greedy_reset(&greedy, V, row + 1, 1);
         }
@@ -194,7 +219,7 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
         lin_greedy_finish(&greedy, &phone, &n_phones);
         if (n_phones) note_phone(r, want, &phone);
     }
-    note(want, &(lin_engine_event){.kind = LIN_ENGINE_FINISHED, .end_s = (double)v->n / v->rate}, 1);
+    add_note(want, (noted){.kind = END, .end_s = (double)v->n / v->rate});
     lin_worker_destroy(worker);
     lin_extractor_destroy(extractor);
     free(frames);
@@ -204,15 +229,15 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
 static inline void compare(const char *what, const notes *got, const notes *want)
 {
     for (int i = 0; i < got->n && i < want->n; i++) {
-        const lin_engine_event *g = &got->events[i], *w = &want->events[i];
-        test_require(g->kind == w->kind && g->label == w->label && g->rule == w->rule && g->start_s == w->start_s &&
+        const noted *g = &got->events[i], *w = &want->events[i];
+        test_require(g->kind == w->kind && g->label == w->label && g->end == w->end && g->start_s == w->start_s &&
                          (memcmp(&g->confidence, &w->confidence, sizeof g->confidence) == 0 ||
                           fabs((double)g->confidence - (double)w->confidence) < slack) &&
-                         fabs(g->end_s - w->end_s) < (g->kind == LIN_ENGINE_FINISHED ? 0.01 : 1e-12),
-                     "%s: event %d of %d is %d, label %d, rule %d, %.3f..%.3f s (%a);"
-                     " expected %d, label %d, rule %d, %.3f..%.3f s (%a)",
-                     what, i, want->n, (int)g->kind, g->label, (int)g->rule, g->start_s, g->end_s, (double)g->confidence,
-                     (int)w->kind, w->label, (int)w->rule, w->start_s, w->end_s, (double)w->confidence);
+                         fabs(g->end_s - w->end_s) < (g->kind == END ? 0.01 : 1e-12),
+                     "%s: event %d of %d is %d, label %d, end %d, %.3f..%.3f s (%a);"
+                     " expected %d, label %d, end %d, %.3f..%.3f s (%a)",
+                     what, i, want->n, g->kind, g->label, g->end, g->start_s, g->end_s, (double)g->confidence, w->kind, w->label,
+                     w->end, w->start_s, w->end_s, (double)w->confidence);
     }
     test_require(got->n == want->n, "%s: %d events, expected %d", what, got->n, want->n);
 }
@@ -228,12 +253,12 @@ typedef struct group {
     notes got[N], want[N];
 } group;
 
-static inline void collect(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+static inline void collect(void *context, const lin_engine_event *event)
 {
     group *c = context;
-    const int i = (int)((notes *)user - c->got);
-    test_require(id == c->ids[i], "events of one stream for the owner of another");
-    note(user, events, n);
+    const int i = (int)((notes *)event->user - c->got);
+    test_require(event->stream == c->ids[i], "an event of one stream for the owner of another");
+    note(event->user, event);
 }
 
 static inline void pause_ms(int ms) { usleep((useconds_t)ms * 1000); }
@@ -288,6 +313,7 @@ static inline void run_group(lin_recognizer *r, lin_engine_options *o, group *c)
     producer producers[PRODUCERS];
     memset(c, 0, sizeof *c);
     o->context = c;
+    o->views = o->endpoints;
     ok(lin_engine_create(r, o, &c->engine, err));
     for (int i = 0; i < N; i++) {
         const double seconds = i == 5 ? 0.01 : i == 11 ? 0 : seconds_each - 0.1 * i;

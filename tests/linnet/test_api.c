@@ -295,6 +295,39 @@ START_TEST(words_and_alternatives)
 }
 END_TEST
 
+START_TEST(words_outside_the_lexicon)
+{
+    const linnet_sound s = in_memory();
+    linnet_decoder_options o;
+    linnet_decoder *d;
+    linnet_result *r;
+    char *text, folder[200], lexicon[256];
+    size_t n;
+    int unknown = 0;
+    test_folder(folder, sizeof folder);
+    snprintf(lexicon, sizeof lexicon, "%s/small.dict", folder);
+    test_write_file(lexicon, "ZEBRA  Z IY1 B R AH0\n", 21);
+    linnet_decoder_options_init(&o, sizeof o);
+    o.words = 1;
+    o.lexicon = lexicon;
+    o.no_lm = 1;
+    o.unknown = 0;
+    o.bonus = 2;
+    require_ok(linnet_decoder_create(model, &o, &d, &err));
+    require_ok(linnet_decode(model, &s, d, &r, &err));
+    for (int i = 0; i < linnet_result_words(r); i++) unknown += !linnet_result_word(r, i)->known;
+    ck_assert_int_ge(unknown, 2);
+    require_ok(linnet_result_format(r, "text", NULL, &text, &n, &err)); // which spells them by itself
+    ck_assert_int_eq(text[n - 1], '\n');
+    text[n - 1] = 0;
+    ck_assert_str_eq(linnet_result_text(r), text);
+    linnet_free(text);
+    linnet_result_destroy(r);
+    linnet_decoder_destroy(d);
+    test_folder_remove(folder);
+}
+END_TEST
+
 static int stop_at_once(void *context, double seconds, double duration)
 {
     ck_assert(seconds >= 0 && duration == SECONDS);
@@ -502,25 +535,7 @@ START_TEST(threads_share_model_and_decoder)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("linnet.h");
-    TCase *cases = tcase_create("api");
-    tcase_set_timeout(cases, 240);
-    tcase_add_checked_fixture(cases, api_setup, api_teardown);
-    tcase_add_test(cases, versions_and_names);
-    tcase_add_test(cases, models);
-    tcase_add_test(cases, a_folder_comes_before_the_installed_files);
-    tcase_add_test(cases, options_can_grow);
-    tcase_add_test(cases, warnings_go_to_the_callback);
-    tcase_add_test(cases, decoders);
-    tcase_add_test(cases, results);
-    tcase_add_test(cases, words_and_alternatives);
-    tcase_add_test(cases, arrays);
-    tcase_add_test(cases, bad_sounds);
-    tcase_add_test(cases, model_of_whole_utterances);
-    tcase_add_test(cases, alignment);
-    tcase_add_test(cases, threads_share_model_and_decoder);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h", TEST(versions_and_names), TEST(models),
+               TEST(a_folder_comes_before_the_installed_files), TEST(options_can_grow), TEST(warnings_go_to_the_callback),
+               TEST(decoders), TEST(results), TEST(words_and_alternatives), TEST(words_outside_the_lexicon), TEST(arrays),
+               TEST(bad_sounds), TEST(model_of_whole_utterances), TEST(alignment), TEST(threads_share_model_and_decoder))

@@ -545,23 +545,7 @@ done:
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("linnet.h, streams");
-    TCase *cases = tcase_create("api");
-    tcase_set_timeout(cases, 240);
-    tcase_add_checked_fixture(cases, api_setup, api_teardown);
-    tcase_add_test(cases, sessions);
-    tcase_add_test(cases, resets);
-    tcase_add_test(cases, session_options);
-    tcase_add_test(cases, saved_and_forked);
-    tcase_add_test(cases, phrases_of_a_session);
-    tcase_add_test(cases, nothing_is_allocated_while_sound_streams);
-    tcase_add_test(cases, engines);
-    tcase_add_test(cases, engine_opened_by_many);
-    tcase_add_test(cases, engine_with_words);
-    tcase_add_test(cases, engine_with_a_callback);
-    tcase_add_loop_test(cases, every_allocation_may_fail, 0, 4);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h, streams", TEST(sessions), TEST(resets), TEST(session_options),
+               TEST(saved_and_forked), TEST(phrases_of_a_session), TEST(nothing_is_allocated_while_sound_streams), TEST(engines),
+               TEST(engine_opened_by_many), TEST(engine_with_words), TEST(engine_with_a_callback),
+               TESTS(every_allocation_may_fail, 0, 4))

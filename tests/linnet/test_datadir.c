@@ -243,18 +243,9 @@ END_TEST
 
 START_TEST(a_failed_allocation_is_an_error)
 {
-    const unsigned long live = lin_memory_live();
-    int succeeded = 0;
-    for (unsigned long k = 1; !succeeded; k++) {
-        lin_datadir *dir;
-        lin_memory_fail_at(k);
-        const lin_status status = parse("a a.wav\nb b.wav\n", "a A\nb B\n", "a s\nb t\n", 1, &dir, NULL);
-        lin_memory_fail_at(0);
-        succeeded = status == LIN_OK;
-        if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
-        lin_datadir_destroy(dir);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
+    lin_datadir *dir;
+    FAIL_EVERY_ALLOCATION_OF(dir, parse("a a.wav\nb b.wav\n", "a A\nb B\n", "a s\nb t\n", 1, &dir, NULL),
+                             lin_datadir_destroy(dir));
     char top[256];
     test_folder(top, sizeof top);
     put(top, "wav.scp", "a audio/a.wav\n");
@@ -263,34 +254,12 @@ START_TEST(a_failed_allocation_is_an_error)
     for (int list = 0; list < 2; list++) {
         char path[300];
         snprintf(path, sizeof path, "%s/%s", top, list ? "list" : ".");
-        succeeded = 0;
-        for (unsigned long k = 1; !succeeded; k++) {
-            lin_datadir *dir;
-            lin_memory_fail_at(k);
-            const lin_status status = lin_datadir_load(path, NULL, 1, &dir, NULL);
-            lin_memory_fail_at(0);
-            succeeded = status == LIN_OK;
-            if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
-            lin_datadir_destroy(dir);
-            ck_assert_uint_eq(lin_memory_live(), live);
-        }
+        FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, NULL, 1, &dir, NULL), lin_datadir_destroy(dir));
     }
     test_folder_remove(top);
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("linnet/datadir");
-    TCase *tests = tcase_create("datadir");
-    tcase_add_test(tests, a_directory_is_read);
-    tcase_add_test(tests, text_and_speakers_may_be_missing);
-    tcase_add_test(tests, bad_directories_are_refused);
-    tcase_add_test(tests, nul_bytes_and_long_lines_are_refused);
-    tcase_add_test(tests, a_list_is_read);
-    tcase_add_test(tests, paths_are_relative_to_the_corpus);
-    tcase_add_test(tests, many_names_are_found);
-    tcase_add_test(tests, a_failed_allocation_is_an_error);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("linnet/datadir", TEST(a_directory_is_read), TEST(text_and_speakers_may_be_missing), TEST(bad_directories_are_refused),
+          TEST(nul_bytes_and_long_lines_are_refused), TEST(a_list_is_read), TEST(paths_are_relative_to_the_corpus),
+          TEST(many_names_are_found), TEST(a_failed_allocation_is_an_error))

@@ -29,9 +29,8 @@ static int repeated(const notes *n)
 {
     int count = 0;
     for (int i = 1; i + 1 < n->n; i++)
-        count += n->events[i].kind == LIN_ENGINE_ENDPOINT && n->events[i - 1].kind == LIN_ENGINE_PHONE &&
-                 n->events[i + 1].kind == LIN_ENGINE_PHONE && n->events[i - 1].label == n->events[i + 1].label &&
-                 n->events[i + 1].start_s == n->events[i - 1].end_s;
+        count += n->events[i].kind == UTTERANCE_END && n->events[i - 1].kind == PHONE && n->events[i + 1].kind == PHONE &&
+                 n->events[i - 1].label == n->events[i + 1].label && n->events[i + 1].start_s == n->events[i - 1].end_s;
     return count;
 }
 
@@ -48,14 +47,14 @@ START_TEST(endpoints)
     o.reset_at_endpoint = _i % 2;
     o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
     run_group(&r, &o, &together);
-    int rules[4] = {0}, repeats = 0;
+    int ends[LINNET_FINISHED] = {0}, repeats = 0;
     for (int i = 0; i < N; i++) {
-        for (int k = 0; k < together.got[i].n; k++) rules[together.got[i].events[k].rule]++;
+        for (int k = 0; k < together.got[i].n; k++) ends[together.got[i].events[k].end]++;
         repeats += repeated(&together.want[i]);
     }
     judge_group(&together);
-    ck_assert_int_gt(rules[LIN_ENDPOINT_AFTER], 3);
-    ck_assert_int_gt(rules[LIN_ENDPOINT_LONGEST], 3);
+    ck_assert_int_gt(ends[LINNET_AFTER], 3);
+    ck_assert_int_gt(ends[LINNET_LONGEST], 3);
     if (o.reset_at_endpoint) ck_assert_int_gt(repeats, 0);
     else ck_assert_int_eq(repeats, 0);
     end(&r);
@@ -64,11 +63,10 @@ END_TEST
 
 /* ---- each pays for itself -------------------------------------------------------------------------------------------------- */
 
-static void note_for(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+static void note_for(void *context, const lin_engine_event *event)
 {
     (void)context;
-    (void)id;
-    note(user, events, n);
+    note(event->user, event);
 }
 
 // got: where note_for puts its events.
@@ -242,13 +240,11 @@ END_TEST
 
 static atomic_int inside;
 
-static void note_slowly(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+static void note_slowly(void *context, const lin_engine_event *event)
 {
-    (void)context;
-    (void)id;
     atomic_store(&inside, 1);
     usleep(400);
-    note(user, events, n);
+    note_for(context, event);
     atomic_store(&inside, 0);
 }
 
@@ -305,13 +301,13 @@ typedef struct self {
 } self;
 
 // An owner that in its callback pushes more, resets at the first end, and closes at the second.
-static void serve_itself(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+static void serve_itself(void *context, const lin_engine_event *event)
 {
     self *s = context;
-    (void)user;
+    const lin_engine_id id = event->stream;
     atomic_fetch_add(&s->calls, 1);
     test_require(!atomic_load(&s->closed), "an event after closing");
-    if (events[n - 1].kind != LIN_ENGINE_FINISHED) return;
+    if (event->kind != LIN_ENGINE_FINISHED) return;
     if (atomic_load(&s->calls) > 1000) {
         lin_engine_close(s->engine, id);
         atomic_store(&s->closed, 1);
@@ -342,6 +338,38 @@ START_TEST(from_within_a_callback)
     ck_assert_int_eq(lin_engine_push(s.engine, id, v.samples, 1, NULL), LIN_INVALID);
     lin_engine_destroy(s.engine);
     free(v.samples);
+    end(&r);
+}
+END_TEST
+
+static void close_itself(void *context, const lin_engine_event *event)
+{
+    self *s = context;
+    test_require(!atomic_load(&s->closed), "an event after closing");
+    lin_engine_close(s->engine, event->stream);
+    atomic_store(&s->closed, 1);
+}
+
+// The tick that settles its first phones also has the loss of sound to tell: nobody is told.
+START_TEST(closed_by_its_first_event)
+{
+    lin_recognizer r;
+    lin_engine_id id;
+    begin(&r, &shapes[0]);
+    voice v = speak(3, RATE, 1, 0.5), much = speak(4, RATE, 1, 3);
+    self s = {.v = &v};
+    lin_engine_options o = lin_engine_default(1);
+    o.deliver = close_itself;
+    o.context = &s;
+    o.chunk_frames = 32;
+    ok(lin_engine_create(&r, &o, &s.engine, err));
+    ok(lin_engine_open(s.engine, RATE, 1, NULL, &id, err));
+    ck_assert_int_eq(lin_engine_push(s.engine, id, much.samples, much.n, NULL), LIN_TOO_SMALL);
+    ok(lin_engine_push(s.engine, id, v.samples, v.n, err));
+    while (!atomic_load(&s.closed)) pause_ms(1);
+    lin_engine_destroy(s.engine); // when the tick is over
+    free(v.samples);
+    free(much.samples);
     end(&r);
 }
 END_TEST
@@ -433,17 +461,15 @@ static struct {
     atomic_llong pushes, resets, closings, refused;
 } crowd;
 
-static void crowd_deliver(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
+static void crowd_deliver(void *context, const lin_engine_event *event)
 {
-    (void)context;
-    (void)id;
-    if (user == &crowd.got) {
-        note(user, events, n);
+    if (event->user == &crowd.got) {
+        note_for(context, event);
         return;
     }
-    member *m = user; // freed when its stream is closed
+    member *m = event->user; // freed when its stream is closed
     test_require(!atomic_exchange(&m->inside, 1), "two calls for one stream at once");
-    m->events += n;
+    m->events++;
     atomic_store(&m->inside, 0);
 }
 
@@ -490,6 +516,7 @@ START_TEST(load)
     begin(&r, &shapes[1]);
     lin_engine_options o = lin_engine_default(CROWD + 1);
     o.deliver = crowd_deliver;
+    o.views = 1;
     o.shards = o.threads = 2;
     o.endpoints = o.reset_at_endpoint = 1;
     o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
@@ -540,6 +567,7 @@ int main(void)
     tcase_add_test(single, failure);
     tcase_add_loop_test(single, no_event_after_reset_or_close, 0, 2);
     tcase_add_test(single, from_within_a_callback);
+    tcase_add_test(single, closed_by_its_first_event);
     tcase_add_test(single, nothing_is_allocated);
     tcase_add_test(single, without_memory);
     tcase_add_test(heavy, load);

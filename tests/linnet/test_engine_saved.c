@@ -27,7 +27,7 @@ static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
 {
     heard *h = context;
     (void)err;
-    if (v->end == LIN_SESSION_OPEN || v->settled->n_phones == 0) return LIN_OK; // an empty one is shown or not
+    if (v->end == LINNET_GROWS || v->settled->n_phones == 0) return LIN_OK; // an empty one is shown or not
     test_require(h->n + v->settled->n_phones <= MOST_PHONES && h->ends < MOST_ENDS, "too many results");
     memcpy(h->phones + h->n, v->settled->phones, (size_t)v->settled->n_phones * sizeof *h->phones);
     h->first[h->ends] = h->n;
@@ -36,32 +36,24 @@ static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
     return LIN_OK;
 }
 
-static void on_view(void *context, lin_engine_id id, void *user, const lin_session_view *view)
+static void keep_state(heard *h, const lin_engine_event *event)
 {
-    (void)context, (void)id;
-    hear(user, view, NULL);
-}
-
-static void on_events(void *context, lin_engine_id id, void *user, const lin_engine_event *events, int n)
-{
-    heard *h = user;
-    (void)context, (void)id;
-    for (int i = 0; i < n; i++) {
-        if (events[i].kind == LIN_ENGINE_FAILED) snprintf(h->failure, sizeof h->failure, "%s", events[i].message);
-        h->end_s = events[i].end_s;
-        h->over |= events[i].kind == LIN_ENGINE_FAILED || events[i].kind == LIN_ENGINE_FINISHED;
-    }
-}
-
-static void on_state(void *context, lin_engine_id id, void *user, const void *state, size_t n, double seconds)
-{
-    heard *h = user;
-    (void)context, (void)id;
     test_require(h->n_states < MOST_STATES, "too many states");
-    void *copy = h->states[h->n_states] = malloc(n);
-    memcpy(copy, state, n);
-    h->sizes[h->n_states] = n;
-    h->seconds[h->n_states++] = seconds;
+    void *copy = h->states[h->n_states] = malloc(event->n_state);
+    memcpy(copy, event->state, event->n_state);
+    h->sizes[h->n_states] = event->n_state;
+    h->seconds[h->n_states++] = event->time_s;
+}
+
+static void on_event(void *context, const lin_engine_event *event)
+{
+    heard *h = event->user;
+    (void)context;
+    if (event->view) hear(h, event->view, NULL);
+    if (event->kind == LIN_ENGINE_SAVED) keep_state(h, event);
+    if (event->kind == LIN_ENGINE_FAILED) snprintf(h->failure, sizeof h->failure, "%s", event->message);
+    h->end_s = event->time_s;
+    h->over |= event->kind == LIN_ENGINE_FAILED || event->kind == LIN_ENGINE_FINISHED;
 }
 
 static void same(const heard *got, const heard *want, int ends)
@@ -101,12 +93,10 @@ static lin_engine *make_engine(int resets)
     lin_engine *e;
     lin_engine_options o = lin_engine_default(4);
     o.queue_s = 40;
-    o.endpoints = o.saves = 1;
+    o.endpoints = o.views = o.saves = 1;
     o.threads = o.shards = 2;
     o.reset_at_endpoint = resets;
-    o.show = on_view;
-    o.deliver = on_events;
-    o.keep = on_state;
+    o.deliver = on_event;
     require_ok(lin_engine_create(&recognizer, &o, &e, &err));
     return e;
 }
@@ -144,7 +134,7 @@ START_TEST(utterances_end_on_request)
     wait_for(&got);
     same(&got, &want, 1);
     int asked = 0;
-    for (int i = 0; i < want.ends; i++) asked += want.ended_by[i] == LIN_SESSION_ASKED;
+    for (int i = 0; i < want.ends; i++) asked += want.ended_by[i] == LINNET_ASKED;
     if (rate == RATE) ck_assert_int_ge(asked, 2); // at others it is less like speech
     lin_engine_destroy(e);
     lin_session_destroy(s);

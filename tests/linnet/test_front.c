@@ -73,14 +73,5 @@ START_TEST(equal_and_bad_values_are_cut_too)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("linnet/front");
-    TCase *tests = tcase_create("division");
-    tcase_add_test(tests, an_utterance_of_36_s_stays_whole);
-    tcase_add_test(tests, cuts_are_in_the_quietest_place);
-    tcase_add_test(tests, all_of_a_sound_is_divided);
-    tcase_add_test(tests, equal_and_bad_values_are_cut_too);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("linnet/front", TEST(an_utterance_of_36_s_stays_whole), TEST(cuts_are_in_the_quietest_place),
+          TEST(all_of_a_sound_is_divided), TEST(equal_and_bad_values_are_cut_too))

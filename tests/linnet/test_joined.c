@@ -145,13 +145,5 @@ START_TEST(alternatives_are_the_best_of_all_combinations)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("joined");
-    TCase *tests = tcase_create("joined");
-    tcase_add_test(tests, segments_are_joined_to_one_result);
-    tcase_add_test(tests, an_equal_phone_behind_an_endpoint_is_a_new_one);
-    tcase_add_test(tests, alternatives_are_the_best_of_all_combinations);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("joined", TEST(segments_are_joined_to_one_result), TEST(an_equal_phone_behind_an_endpoint_is_a_new_one),
+          TEST(alternatives_are_the_best_of_all_combinations))

@@ -71,13 +71,4 @@ START_TEST(a_flipped_bit_of_an_index_is_found)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("linnet/snapshots");
-    TCase *tests = tcase_create("snapshots");
-    tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, a_flipped_bit_of_a_state_is_found);
-    tcase_add_test(tests, a_flipped_bit_of_an_index_is_found);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("linnet/snapshots", TEST(a_flipped_bit_of_a_state_is_found), TEST(a_flipped_bit_of_an_index_is_found))

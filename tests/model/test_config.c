@@ -233,34 +233,11 @@ END_TEST
 START_TEST(a_failed_allocation_is_an_error)
 {
     const lin_config c = conv_config();
-    const unsigned long live = lin_memory_live();
-    int succeeded = 0;
-    for (unsigned long k = 1; !succeeded; k++) {
-        lin_params p;
-        lin_memory_fail_at(k);
-        const lin_status status = lin_params_create(&c, &p, NULL);
-        lin_memory_fail_at(0);
-        succeeded = status == LIN_OK;
-        if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
-        lin_params_free(&p);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
+    lin_params p;
+    FAIL_EVERY_ALLOCATION(lin_params_create(&c, &p, NULL), lin_params_free(&p));
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("model/config");
-    TCase *tests = tcase_create("config");
-    tcase_add_test(tests, the_default_is_the_papers);
-    tcase_add_test(tests, output_frames_are_rounded_up);
-    tcase_add_test(tests, every_field_has_its_range);
-    tcase_add_test(tests, parameters_lie_end_to_end);
-    tcase_add_test(tests, initial_values_follow_the_seed);
-    tcase_add_test(tests, decays_belong_to_one_kind_of_attention);
-    tcase_add_test(tests, rivals_need_the_paper);
-    tcase_add_test(tests, initial_decays_are_spread);
-    tcase_add_test(tests, a_failed_allocation_is_an_error);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("model/config", TEST(the_default_is_the_papers), TEST(output_frames_are_rounded_up), TEST(every_field_has_its_range),
+          TEST(parameters_lie_end_to_end), TEST(initial_values_follow_the_seed), TEST(decays_belong_to_one_kind_of_attention),
+          TEST(rivals_need_the_paper), TEST(initial_decays_are_spread), TEST(a_failed_allocation_is_an_error))

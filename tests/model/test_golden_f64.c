@@ -14,13 +14,4 @@ END_TEST
 START_TEST(default_network) { golden_check_default(lin_ops_ref(), 1e-9); }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("model/golden_f64");
-    TCase *tests = tcase_create("golden");
-    tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, small_case, 0, GOLDEN_CASES);
-    tcase_add_test(tests, default_network);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("model/golden_f64", TESTS(small_case, 0, GOLDEN_CASES), TEST(default_network))

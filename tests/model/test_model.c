@@ -244,16 +244,6 @@ START_TEST(other_networks_are_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("model/model");
-    TCase *tests = tcase_create("weights");
-    tcase_add_test(tests, weights_of_the_same_network_are_copied);
-    tcase_add_test(tests, taps_keep_their_distance_in_time);
-    tcase_add_test(tests, hidden_units_are_added);
-    tcase_add_test(tests, an_opened_model_computes_the_same);
-    tcase_add_test(tests, heads_grow_wider);
-    tcase_add_test(tests, other_networks_are_refused);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("model/model", TEST(weights_of_the_same_network_are_copied), TEST(taps_keep_their_distance_in_time),
+          TEST(hidden_units_are_added), TEST(an_opened_model_computes_the_same), TEST(heads_grow_wider),
+          TEST(other_networks_are_refused))

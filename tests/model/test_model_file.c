@@ -737,32 +737,11 @@ START_TEST(a_failed_allocation_is_an_error)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("model/model_file");
-    TCase *tests = tcase_create("model_file");
-    tcase_set_timeout(tests, 120);
-    tcase_add_checked_fixture(tests, enter, leave);
-    tcase_add_test(tests, floats_come_back_to_the_bit);
-    tcase_add_test(tests, halves_come_back_rounded);
-    tcase_add_test(tests, an_opened_model_is_the_loaded_one);
-    tcase_add_test(tests, every_configuration_comes_back);
-    tcase_add_test(tests, extras_come_back_to_the_bit);
-    tcase_add_test(tests, the_fingerprint_covers_what_counts);
-    tcase_add_test(tests, decays_come_back);
-    tcase_add_test(tests, damaged_headers_are_refused);
-    tcase_add_test(tests, lying_header_lengths_are_refused);
-    tcase_add_test(tests, foreign_files_are_refused);
-    tcase_add_test(tests, a_swarm_of_values_is_refused);
-    tcase_add_test(tests, weights_that_are_no_numbers_are_refused);
-    tcase_add_test(tests, no_part_of_a_file_is_a_model);
-    tcase_add_loop_test(tests, any_flipped_bit_is_found, 0, 2);
-    tcase_add_test(tests, the_checksum_is_of_the_contents);
-    tcase_add_test(tests, what_cannot_be_saved_is_refused);
-    tcase_add_test(tests, a_full_disk_leaves_the_old_file);
-    tcase_add_test(tests, folders_that_take_no_file_are_named);
-    tcase_add_test(tests, threads_load_at_once);
-    tcase_add_test(tests, a_failed_allocation_is_an_error);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(enter, leave, "model/model_file", TEST(floats_come_back_to_the_bit), TEST(halves_come_back_rounded),
+               TEST(an_opened_model_is_the_loaded_one), TEST(every_configuration_comes_back), TEST(extras_come_back_to_the_bit),
+               TEST(the_fingerprint_covers_what_counts), TEST(decays_come_back), TEST(damaged_headers_are_refused),
+               TEST(lying_header_lengths_are_refused), TEST(foreign_files_are_refused), TEST(a_swarm_of_values_is_refused),
+               TEST(weights_that_are_no_numbers_are_refused), TEST(no_part_of_a_file_is_a_model),
+               TESTS(any_flipped_bit_is_found, 0, 2), TEST(the_checksum_is_of_the_contents),
+               TEST(what_cannot_be_saved_is_refused), TEST(a_full_disk_leaves_the_old_file),
+               TEST(folders_that_take_no_file_are_named), TEST(threads_load_at_once), TEST(a_failed_allocation_is_an_error))

@@ -181,12 +181,4 @@ START_TEST(gradient_equals_finite_differences)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("model/network_gradient");
-    TCase *tests = tcase_create("gradient");
-    tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, gradient_equals_finite_differences, 0, N_CASES + (int)(sizeof more / sizeof *more));
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("model/network_gradient", TESTS(gradient_equals_finite_differences, 0, N_CASES + (int)(sizeof more / sizeof *more)))

@@ -348,18 +348,5 @@ START_TEST(bf16)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("lstm");
-    TCase *tests = tcase_create("lstm");
-    tcase_set_timeout(tests, 300); // sanitizers are slow
-    tcase_add_test(tests, gradient);
-    tcase_add_loop_test(tests, golden_ref, 0, 2);
-    tcase_add_loop_test(tests, golden_cpu, 0, 2 * ISAS);
-    tcase_add_loop_test(tests, activations, 0, ISAS);
-    tcase_add_loop_test(tests, large, 0, ISAS);
-    tcase_add_loop_test(tests, not_a_number, 0, ISAS);
-    tcase_add_test(tests, bf16);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("lstm", TEST(gradient), TESTS(golden_ref, 0, 2), TESTS(golden_cpu, 0, 2 * ISAS), TESTS(activations, 0, ISAS),
+          TESTS(large, 0, ISAS), TESTS(not_a_number, 0, ISAS), TEST(bf16))

@@ -448,21 +448,6 @@ START_TEST(random_features_approach_softmax)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("mapped");
-    TCase *tests = tcase_create("mapped");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, ref_is_a_recurrence);
-    tcase_add_test(tests, poly2_by_hand);
-    tcase_add_test(tests, gradient_of_ref);
-    tcase_add_test(tests, golden);
-    tcase_add_test(tests, lengths);
-    tcase_add_test(tests, large_inputs);
-    tcase_add_test(tests, not_a_number);
-    tcase_add_test(tests, a_stream_gives_the_bits_of_the_batch);
-    tcase_add_test(tests, random_features_approach_softmax);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "mapped", TEST(ref_is_a_recurrence), TEST(poly2_by_hand), TEST(gradient_of_ref), TEST(golden),
+               TEST(lengths), TEST(large_inputs), TEST(not_a_number), TEST(a_stream_gives_the_bits_of_the_batch),
+               TEST(random_features_approach_softmax))

@@ -81,13 +81,5 @@ START_TEST(one_draw_per_seed_and_head)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("random_features");
-    TCase *tests = tcase_create("random_features");
-    tcase_add_test(tests, orthogonal_blocks);
-    tcase_add_test(tests, rows_are_gaussian_in_length_and_direction);
-    tcase_add_test(tests, one_draw_per_seed_and_head);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("random_features", TEST(orthogonal_blocks), TEST(rows_are_gaussian_in_length_and_direction),
+          TEST(one_draw_per_seed_and_head))

@@ -475,21 +475,6 @@ START_TEST(golden)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("softmax");
-    TCase *tests = tcase_create("softmax");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, by_hand);
-    tcase_add_test(tests, gradient_of_ref);
-    tcase_add_test(tests, cache_of_ref);
-    tcase_add_test(tests, golden);
-    tcase_add_loop_test(tests, against_ref, 0, 2);
-    tcase_add_loop_test(tests, long_utterances, 0, 2);
-    tcase_add_loop_test(tests, large_scores, 0, 3);
-    tcase_add_loop_test(tests, splits, 0, 3);
-    tcase_add_loop_test(tests, long_stays_in_memory, 0, 3);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "softmax", TEST(by_hand), TEST(gradient_of_ref), TEST(cache_of_ref), TEST(golden),
+               TESTS(against_ref, 0, 2), TESTS(long_utterances, 0, 2), TESTS(large_scores, 0, 3), TESTS(splits, 0, 3),
+               TESTS(long_stays_in_memory, 0, 3))

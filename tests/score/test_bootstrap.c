@@ -198,15 +198,5 @@ START_TEST(seeds_and_edges)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("bootstrap");
-    TCase *tc = tcase_create("bootstrap");
-    tcase_add_test(tc, all_samples_of_three);
-    tcase_add_test(tc, large_samples_are_normal);
-    tcase_add_test(tc, grouped_draws_are_plain_ones);
-    tcase_add_test(tc, a_million_units);
-    tcase_add_test(tc, seeds_and_edges);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("bootstrap", TEST(all_samples_of_three), TEST(large_samples_are_normal), TEST(grouped_draws_are_plain_ones),
+          TEST(a_million_units), TEST(seeds_and_edges))

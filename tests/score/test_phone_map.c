@@ -128,15 +128,5 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("phone_map");
-    TCase *tc = tcase_create("phone_map");
-    tcase_add_test(tc, two_columns);
-    tcase_add_test(tc, last_of_three_columns);
-    tcase_add_test(tc, timit_is_39_phones);
-    tcase_add_test(tc, bad_maps);
-    tcase_add_test(tc, out_of_memory);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("phone_map", TEST(two_columns), TEST(last_of_three_columns), TEST(timit_is_39_phones), TEST(bad_maps),
+          TEST(out_of_memory))

@@ -153,16 +153,5 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("trn_json");
-    TCase *tc = tcase_create("trn_json");
-    tcase_add_test(tc, phones_words_and_text);
-    tcase_add_test(tc, reads_what_the_writer_writes);
-    tcase_add_test(tc, maps);
-    tcase_add_test(tc, bad_objects);
-    tcase_add_test(tc, hostile_lines);
-    tcase_add_test(tc, out_of_memory);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("trn_json", TEST(phones_words_and_text), TEST(reads_what_the_writer_writes), TEST(maps), TEST(bad_objects),
+          TEST(hostile_lines), TEST(out_of_memory))

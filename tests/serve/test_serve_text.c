@@ -232,16 +232,4 @@ START_TEST(answers)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("serve/serve_text");
-    TCase *cases = tcase_create("text");
-    tcase_add_test(cases, vosk_messages);
-    tcase_add_test(cases, own_messages);
-    tcase_add_test(cases, samples);
-    tcase_add_test(cases, forms);
-    tcase_add_test(cases, secrets);
-    tcase_add_test(cases, answers);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("serve/serve_text", TEST(vosk_messages), TEST(own_messages), TEST(samples), TEST(forms), TEST(secrets), TEST(answers))

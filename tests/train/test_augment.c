@@ -113,13 +113,4 @@ START_TEST(edges)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("train/augment");
-    TCase *cases = tcase_create("augment");
-    tcase_add_test(cases, masks_are_bands_and_stretches);
-    tcase_add_test(cases, a_function_of_the_key);
-    tcase_add_test(cases, edges);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("train/augment", TEST(masks_are_bands_and_stretches), TEST(a_function_of_the_key), TEST(edges))

@@ -386,22 +386,7 @@ START_TEST(bad_options_and_no_memory)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("train/augment_acoustics");
-    TCase *cases = tcase_create("acoustics");
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, noise_is_noise_in_the_filterbank);
-    tcase_add_test(cases, noise_reaches_its_ratio);
-    tcase_add_test(cases, babble_reaches_its_ratio);
-    tcase_add_test(cases, rooms_reverberate);
-    tcase_add_test(cases, bands_have_edges);
-    tcase_add_test(cases, gain_is_a_factor);
-    tcase_add_test(cases, tilt_is_a_line);
-    tcase_add_test(cases, frequencies_are_scaled);
-    tcase_add_test(cases, parts_are_those_asked_for);
-    tcase_add_test(cases, a_function_of_the_key);
-    tcase_add_test(cases, bad_options_and_no_memory);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("train/augment_acoustics", TEST(noise_is_noise_in_the_filterbank), TEST(noise_reaches_its_ratio),
+          TEST(babble_reaches_its_ratio), TEST(rooms_reverberate), TEST(bands_have_edges), TEST(gain_is_a_factor),
+          TEST(tilt_is_a_line), TEST(frequencies_are_scaled), TEST(parts_are_those_asked_for), TEST(a_function_of_the_key),
+          TEST(bad_options_and_no_memory))

@@ -182,34 +182,12 @@ END_TEST
 START_TEST(a_failed_allocation_is_an_error)
 {
     draw_lengths();
-    const unsigned long live = lin_memory_live();
-    int succeeded = 0;
-    for (unsigned long k = 1; !succeeded; k++) {
-        lin_batches plan;
-        lin_memory_fail_at(k);
-        const lin_status status = lin_batches_plan(frames, N, MOST, 1, 0, &plan, NULL);
-        lin_memory_fail_at(0);
-        succeeded = status == LIN_OK;
-        if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
-        lin_batches_free(&plan);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
+    lin_batches plan;
+    FAIL_EVERY_ALLOCATION(lin_batches_plan(frames, N, MOST, 1, 0, &plan, NULL), lin_batches_free(&plan));
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("train/batches");
-    TCase *tests = tcase_create("batches");
-    tcase_add_test(tests, each_utterance_once_and_no_batch_too_large);
-    tcase_add_test(tests, a_function_of_seed_and_epoch);
-    tcase_add_test(tests, an_epoch_has_batches_of_its_own);
-    tcase_add_test(tests, batches_are_alike_within_and_mixed_among);
-    tcase_add_test(tests, evaluation_goes_from_long_to_short);
-    tcase_add_test(tests, too_long_ones_are_alone_and_counted);
-    tcase_add_test(tests, nonsense_is_refused);
-    tcase_add_test(tests, ctc_needs_a_blank_between_equals);
-    tcase_add_test(tests, a_failed_allocation_is_an_error);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("train/batches", TEST(each_utterance_once_and_no_batch_too_large), TEST(a_function_of_seed_and_epoch),
+          TEST(an_epoch_has_batches_of_its_own), TEST(batches_are_alike_within_and_mixed_among),
+          TEST(evaluation_goes_from_long_to_short), TEST(too_long_ones_are_alone_and_counted), TEST(nonsense_is_refused),
+          TEST(ctc_needs_a_blank_between_equals), TEST(a_failed_allocation_is_an_error))

@@ -207,16 +207,5 @@ START_TEST(alone)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("comm");
-    TCase *t = tcase_create("comm");
-    tcase_set_timeout(t, 120);
-    tcase_add_test(t, sums_have_the_order_of_the_ranks);
-    tcase_add_test(t, all_learn_the_same);
-    tcase_add_loop_test(t, a_wait_ends, 0, 3);
-    tcase_add_test(t, other_versions_are_refused);
-    tcase_add_test(t, alone);
-    suite_add_tcase(s, t);
-    return test_run(s);
-}
+TEST_MAIN("comm", TEST(sums_have_the_order_of_the_ranks), TEST(all_learn_the_same), TESTS(a_wait_ends, 0, 3),
+          TEST(other_versions_are_refused), TEST(alone))

@@ -544,42 +544,15 @@ START_TEST(a_failed_allocation_is_an_error)
         ck_assert_msg(lin_memory_live() == live, "allocation %lu: a leak", k);
         ck_assert(succeeded == (access(path, F_OK) == 0));
     }
-    succeeded = 0;
-    for (unsigned long k = 1; !succeeded; k++) {
-        lin_dataset *set;
-        lin_memory_fail_at(k);
-        const lin_status status = lin_dataset_open(path, &set, &err);
-        lin_memory_fail_at(0);
-        succeeded = status == LIN_OK;
-        if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
-        lin_dataset_close(set);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
+    lin_dataset *set;
+    FAIL_EVERY_ALLOCATION_OF(set, lin_dataset_open(path, &set, &err), lin_dataset_close(set));
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("train/dataset");
-    TCase *tests = tcase_create("dataset");
-    tcase_set_timeout(tests, 120);
-    tcase_add_checked_fixture(tests, enter, leave);
-    tcase_add_test(tests, everything_comes_back);
-    tcase_add_test(tests, values_are_within_half_a_step);
-    tcase_add_test(tests, means_and_deviations_are_those_of_the_originals);
-    tcase_add_test(tests, sets_that_differ_are_not_mixed);
-    tcase_add_test(tests, many_phones_take_two_bytes);
-    tcase_add_test(tests, sixteen_hours_take_less_than_235_megabytes);
-    tcase_add_test(tests, an_empty_set_is_a_set);
-    tcase_add_test(tests, bad_utterances_are_left_out);
-    tcase_add_test(tests, bad_parameters_are_refused);
-    tcase_add_test(tests, no_part_of_a_set_is_a_set);
-    tcase_add_test(tests, any_flipped_bit_is_found);
-    tcase_add_test(tests, forged_values_are_refused);
-    tcase_add_test(tests, files_of_another_kind_are_refused);
-    tcase_add_test(tests, abort_and_failure_leave_the_old_file);
-    tcase_add_test(tests, a_set_is_written_by_one_at_a_time);
-    tcase_add_test(tests, a_failed_allocation_is_an_error);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(enter, leave, "train/dataset", TEST(everything_comes_back), TEST(values_are_within_half_a_step),
+               TEST(means_and_deviations_are_those_of_the_originals), TEST(sets_that_differ_are_not_mixed),
+               TEST(many_phones_take_two_bytes), TEST(sixteen_hours_take_less_than_235_megabytes), TEST(an_empty_set_is_a_set),
+               TEST(bad_utterances_are_left_out), TEST(bad_parameters_are_refused), TEST(no_part_of_a_set_is_a_set),
+               TEST(any_flipped_bit_is_found), TEST(forged_values_are_refused), TEST(files_of_another_kind_are_refused),
+               TEST(abort_and_failure_leave_the_old_file), TEST(a_set_is_written_by_one_at_a_time),
+               TEST(a_failed_allocation_is_an_error))

@@ -337,18 +337,6 @@ START_TEST(parts_of_a_batch)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("model/parallel");
-    TCase *t = tcase_create("parallel");
-    tcase_set_timeout(t, 120);
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, parts_of_a_batch);
-    tcase_add_loop_test(t, several_processes_train_as_one, 0, N_VARIANTS + 2);
-    tcase_add_test(t, the_same_number_gives_the_same_bits);
-    tcase_add_test(t, resumed_on_another_number);
-    tcase_add_test(t, what_differs_is_refused);
-    tcase_add_loop_test(t, a_process_ends, 0, 3);
-    suite_add_tcase(s, t);
-    return test_run(s);
-}
+TEST_MAIN_WITH(set_up, tear_down, "model/parallel", TEST(parts_of_a_batch),
+               TESTS(several_processes_train_as_one, 0, N_VARIANTS + 2), TEST(the_same_number_gives_the_same_bits),
+               TEST(resumed_on_another_number), TEST(what_differs_is_refused), TESTS(a_process_ends, 0, 3))

@@ -707,29 +707,10 @@ START_TEST(bad_options_are_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("train/train");
-    TCase *tests = tcase_create("train");
-    tcase_set_timeout(tests, 120);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, it_learns_and_repeats_itself);
-    tcase_add_test(tests, stopped_and_resumed_gives_the_same_bits);
-    tcase_add_test(tests, acoustics_repeat_and_resume);
-    tcase_add_test(tests, nothing_but_silence);
-    tcase_add_test(tests, sounds_without_speech);
-    tcase_add_loop_test(tests, variants_learn_and_resume, 0, N_VARIANTS);
-    tcase_add_loop_test(tests, bf16_learns_and_resumes, 0, N_VARIANTS + 1);
-    tcase_add_test(tests, resumed_with_other_options);
-    tcase_add_test(tests, one_trainer_a_folder);
-    tcase_add_test(tests, killed_at_random_moments_gives_the_same_bits);
-    tcase_add_test(tests, nan_stops_with_the_name_of_an_utterance);
-    tcase_add_test(tests, the_plateau_schedule_ends);
-    tcase_add_test(tests, normalised_by_speaker);
-    tcase_add_test(tests, absurd_checkpoints_are_refused);
-    tcase_add_test(tests, curves);
-    tcase_add_test(tests, from_a_model);
-    tcase_add_test(tests, bad_options_are_refused);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(set_up, tear_down, "train/train", TEST(it_learns_and_repeats_itself),
+               TEST(stopped_and_resumed_gives_the_same_bits), TEST(acoustics_repeat_and_resume), TEST(nothing_but_silence),
+               TEST(sounds_without_speech), TESTS(variants_learn_and_resume, 0, N_VARIANTS),
+               TESTS(bf16_learns_and_resumes, 0, N_VARIANTS + 1), TEST(resumed_with_other_options), TEST(one_trainer_a_folder),
+               TEST(killed_at_random_moments_gives_the_same_bits), TEST(nan_stops_with_the_name_of_an_utterance),
+               TEST(the_plateau_schedule_ends), TEST(normalised_by_speaker), TEST(absurd_checkpoints_are_refused), TEST(curves),
+               TEST(from_a_model), TEST(bad_options_are_refused))

@@ -591,22 +591,7 @@ START_TEST(the_cosine_starts_again)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("model/train_methods");
-    TCase *tests = tcase_create("methods");
-    tcase_set_timeout(tests, 120);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, an_average_of_all_steps);
-    tcase_add_test(tests, the_average_is_measured_and_saved);
-    tcase_add_loop_test(tests, accumulated_batches_are_one_batch, 0, 2);
-    tcase_add_test(tests, the_batch_at_fault);
-    tcase_add_test(tests, layers_left_out);
-    tcase_add_test(tests, inner_losses);
-    tcase_add_test(tests, smoothed_labels);
-    tcase_add_test(tests, joined_utterances);
-    tcase_add_test(tests, stopped_and_resumed_gives_the_same_bits);
-    tcase_add_test(tests, the_cosine_starts_again);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(set_up, tear_down, "model/train_methods", TEST(an_average_of_all_steps), TEST(the_average_is_measured_and_saved),
+               TESTS(accumulated_batches_are_one_batch, 0, 2), TEST(the_batch_at_fault), TEST(layers_left_out),
+               TEST(inner_losses), TEST(smoothed_labels), TEST(joined_utterances), TEST(stopped_and_resumed_gives_the_same_bits),
+               TEST(the_cosine_starts_again))
