@@ -81,7 +81,7 @@ const lin_option lin_train_rows[] = {
      .help = "Layer norm after (the paper) or before each block"},
     {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(network.positions), .text = "none",
      .choices = "none|sinusoid|conv|centred-conv",
-     .help = "How the network represents the order of frames; sinusoid and centred-conv cannot stream"},
+     .help = "How the network represents the order of frames; centred-conv cannot stream"},
     {.name = "conv-kernel", .under = "set", .type = LIN_OPTION_INT, .at = AT(network.conv_kernel), .text = "0", .min = 0,
      .max = 63, .help = "Taps of the convolution, for positions = conv; of centred-conv half of them reach later frames"},
     {.name = "conv-layers", .under = "set", .type = LIN_OPTION_INT, .at = AT(network.conv_layers), .text = "0", .min = 0,
