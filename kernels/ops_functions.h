@@ -26,7 +26,7 @@
 #else
 #define LIN_RIVAL_OPERATIONS(X)                                                                                                  \
     X(softmax_forward) X(softmax_backward) X(softmax_scores) X(softmax_naive_forward) X(softmax_naive_backward)                  \
-    X(lsh_forward) X(lsh_backward) X(mapped_attention_forward) X(mapped_attention_backward) X(lstm_forward) X(lstm_backward)                  \
+    X(lsh_forward) X(lsh_backward) X(mapped_attention_forward) X(mapped_attention_backward) X(lstm_forward) X(lstm_backward)     \
     X(mixture)
 #endif
 

@@ -138,7 +138,8 @@ typedef struct LIN_OPS {
      * integer, 0..n-1 (others are taken as the nearest of these). */
     void (*embed_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *table, int rows, int D, int n, int C);
     /* dtable [n, C] += the rows of dy, each at its token, in their order. */
-    void (*embed_backward)(lin_exec *exec, LIN_REAL *dtable, const LIN_REAL *dy, const LIN_REAL *x, int rows, int D, int n, int C);
+    void (*embed_backward)(lin_exec *exec, LIN_REAL *dtable, const LIN_REAL *dy, const LIN_REAL *x, int rows, int D, int n,
+                           int C);
 
     /* ---- depthwise convolution with residual ------------------------------------------------------------------------------- */
 
@@ -291,9 +292,9 @@ typedef struct LIN_OPS {
     void (*cross_entropy)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
                           const int *targets, int V, const double *scale);
     /* The same of a density: x [rows, 3 M] holds the logits, the means and the log scales of M logistics (Salimans et al. 2017; a
-     * log scale below -7 counts as -7), targets [rows] are values 0..255, or -1. The probability of value v is that of the mixture
-     * between (v - 1/2) / 127.5 - 1 and (v + 1/2) / 127.5 - 1, for 0 and 255 to the end. dx (written) = *scale * d loss / d x; NULL
-     * for the loss alone; it may alias x. */
+     * log scale below -7 counts as -7), targets [rows] are values 0..255, or -1. The probability of value v is that of the
+     * mixture between (v - 1/2) / 127.5 - 1 and (v + 1/2) / 127.5 - 1, for 0 and 255 to the end. dx (written) = *scale * d loss /
+     * d x; NULL for the loss alone; it may alias x. */
     void (*mixture)(lin_exec *exec, double *loss, LIN_REAL *dx, const LIN_REAL *x, const lin_segments *segments,
                     const int *targets, int M, const double *scale);
     /* tally->loss += the losses, in order, of utterances with no more labels than frames; a negative or non-finite one sets

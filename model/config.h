@@ -67,9 +67,10 @@ typedef struct lin_config {
     int condition_every; /* 0..L-1: the network's own prediction is added to its sum after so many layers, and again; 0: never */
     int causal;      /* 1: streams; 0: bidirectional, whole utterances only */
     double dropout;  /* [0, 1), in training */
-    int tokens;      /* 0: features; else the rows of the embedding table, 1..65536: the number of a token is the sum of the D values
-                        of its frame, stack is 1 and ahead 0 */
-    int mixture;     /* M, of a network of tokens: outputs = 3 M, the logits, means and log scales of M logistics; 0: log-softmax */
+    int tokens;      /* 0: features; else the rows of the embedding table, 1..65536: the number of a token is the sum of the D
+                        values of its frame, stack is 1 and ahead 0 */
+    int mixture;     /* M, of a network of tokens: outputs = 3 M, the logits, means and log scales of M logistics; 0:
+                        log-softmax */
     /* The variant; all 0: linear attention with elu + 1. Fields of other variants are 0, for an LSTM also heads, head_width and
      * feedforward. */
     lin_network_kind network;

@@ -23,7 +23,8 @@ static const char version[] = "2", first_version[] = "1", mean_name[] = "feature
 /* ---- the JSON values of the metadata --------------------------------------------------------------------------------------- */
 
 // The key "variant" is there only if it differs from the paper's network, whose files have had no such key.
-static const char variant_key[] = "variant", decay_key[] = "decay", condition_key[] = "condition_every", tokens_key[] = "tokens", mixture_key[] = "mixture",
+static const char variant_key[] = "variant", decay_key[] = "decay", condition_key[] = "condition_every", tokens_key[] = "tokens",
+                  mixture_key[] = "mixture",
                   delay_key[] = "emission_delay_ms"; // the last three: only if there is one
 static const char *const norm_names[] = {"post", "pre", NULL};
 
@@ -574,7 +575,8 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
     list_variant(fields);
     char *variant = plain ? NULL : lin_json_write(fields, VARIANT_FIELDS, &m->config);
     char *config = lin_json_write(config_fields, N_CONFIG, &m->config);
-    char *features = lin_json_write(feature_fields, N_FEATURES, &m->features), hex[17], sum[17], every[16], delay[16], tokens[16], mixture[16];
+    char *features = lin_json_write(feature_fields, N_FEATURES, &m->features), hex[17], sum[17], every[16], delay[16], tokens[16],
+         mixture[16];
     lin_tensor *tensors = lin_calloc(n_tensors, sizeof *tensors), *t = tensors;
     lin_text *texts = lin_calloc((size_t)(N_TEXTS + n_extra_texts), sizeof *texts);
     lin_status status;

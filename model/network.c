@@ -191,8 +191,8 @@ void lin_layer_embed_backward(const lin_weights *w, lin_exec *exec, lin_real *gr
                               const lin_batch *batch)
 {
     const lin_config *c = &w->config;
-    w->ops->embed_backward(exec, lin_gradient(w, gradients, w->params->embedding), dy, batch->features, batch->in.rows, c->mel_bins,
-                           c->tokens, lin_config_width(c));
+    w->ops->embed_backward(exec, lin_gradient(w, gradients, w->params->embedding), dy, batch->features, batch->in.rows,
+                           c->mel_bins, c->tokens, lin_config_width(c));
 }
 
 // before, mine: number of layers that the previous rows have completed, and that these have; NULL: there is no other chunk.

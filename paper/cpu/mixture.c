@@ -25,7 +25,8 @@ static void mixture_piece(void *context, int b, int thread)
     double loss = 0;
     for (int t = job->offsets[b]; t < job->offsets[b + 1]; t++) {
         float *to = job->dx ? job->dx + (size_t)t * width : NULL;
-        if (job->targets[t] >= 0) loss += lin_mixture_row_float(to, job->x + (size_t)t * width, job->M, job->targets[t], job->scale);
+        if (job->targets[t] >= 0)
+            loss += lin_mixture_row_float(to, job->x + (size_t)t * width, job->M, job->targets[t], job->scale);
         else if (to) memset(to, 0, width * sizeof *to);
     }
     job->loss[b] = loss;

@@ -51,7 +51,8 @@ static const struct {
     lin_positions positions;
     int causal, stack, ahead;
     double dropout;
-    enum { LINEAR, SOFTMAX, NAIVE, LSH, POLY2, RANDOM, LSTM, FIXED, GATED, CONDITION, KIND = 15, OF_TOKENS = 16, MIXTURE = 32 } variant;
+    enum { LINEAR, SOFTMAX, NAIVE, LSH, POLY2, RANDOM, LSTM, FIXED, GATED, CONDITION, KIND = 15, OF_TOKENS = 16,
+           MIXTURE = 32 } variant;
 } cases[] = {{LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0, LINEAR},     {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0, LINEAR},
              {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 2, 0.2, LINEAR},
              {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.3, LINEAR},
