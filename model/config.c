@@ -9,6 +9,12 @@
 #include "base/rng.h"
 #include "model/kinds.h"
 
+#ifdef LIN_NO_PAPER
+enum { HAS_PAPER = 0 };
+#else
+enum { HAS_PAPER = 1 };
+#endif
+
 lin_config lin_config_default(int outputs)
 {
     return (lin_config){.layers = 9,
@@ -90,7 +96,7 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         if (status != LIN_OK) return status;
     }
     const lin_attention *attention = lin_attention_of(c);
-    if (!lin_network_of(c) || !attention) {
+    if (!lin_network_of(c) || !attention || (c->mixture && !HAS_PAPER)) {
         char variant[64];
         lin_config_variant(c, variant, sizeof variant);
         return lin_fail(err, LIN_UNSUPPORTED, LIN_WITHOUT_PAPER ", which has networks of this kind (%s)", variant);
