@@ -328,7 +328,6 @@ rates_tried() {
   done
 }
 
-# every_set KIND: a table of the scores of all sets, of phonemes (score) or of words (words)
 # The two bar plots of the paper's talk: error and speed of each row, relative to softmax.
 bars() {
   LC_ALL=C awk -F'\t' 'FNR == 1 { next }
@@ -342,6 +341,7 @@ bars() {
     --note "$form; mean and range of the seeds" -o "$work/speed.svg"
 }
 
+# every_set KIND: a table of the scores of all sets, of phonemes (score) or of words (words)
 every_set() {
   local row rate seed folder set
   echo "| row | seed | set | utterances | ${2} % | 95 % interval |$([ "$1" = score ] || echo " weight |")"

@@ -110,7 +110,7 @@ table3() {
 }
 table3 --rows bilstm,softmax,lsh-4,linear,causal-3 --seeds 2
 is "table3: status" 0 "$status"
-for f in runs.tsv curves.tsv curves.svg time.svg RESULTS.md; do ok "table3 writes $f" test -s "$tmp/table3/$f"; done
+for f in runs.tsv curves.tsv curves.svg time.svg error.svg speed.svg RESULTS.md; do ok "table3 writes $f" test -s "$tmp/table3/$f"; done
 is "table3: runs" "10" "$(tail -n +2 "$tmp/table3/runs.tsv" | wc -l | tr -d ' ')"
 ok "table3: every cell of every run is a number" awk -F'\t' 'NR > 1 { for (i = 2; i <= 13; i++) if ($i !~ /^[0-9.e-]+$/ || $i == "-") bad = 1 } END { exit bad || NR < 11 }' \
     "$tmp/table3/runs.tsv"
