@@ -24,6 +24,9 @@ const lin_command *const lin_commands[] = {
     &lin_command_readable,
     &lin_command_info,
     &lin_command_bench,
+#ifndef LIN_NO_PAPER
+    &lin_command_generate,
+#endif
     &lin_command_plot,
     &lin_command_devices,
     &lin_command_completion,

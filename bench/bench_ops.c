@@ -65,7 +65,7 @@ static void stack_frames(void)
 {
     ops->stack_frames(exec, buffer[1], buffer[0], vectors[0], vectors[1], &segments, &segments, D, 1, 0);
 }
-static void sinusoid(void) { ops->add_sinusoid(exec, buffer[1], &segments, C); }
+static void sinusoid(void) { ops->add_sinusoid(exec, buffer[1], &segments, C, NULL, 0); }
 static void conv_forward(void)
 {
     ops->conv_forward(exec, buffer[1], buffer[0], buffer[4], vectors[1], &segments, C, K, 0,

@@ -15,7 +15,8 @@
 #define LIN_OPERATIONS(X)                                                                                                        \
     X(weight_size) X(weights_pack) X(linear_forward) X(linear_backward_weight) X(layer_norm_forward)                             \
     X(add_dropout_norm_forward) X(layer_norm_backward) X(dropout) X(add_dropout) X(relu_backward) X(stack_frames)                \
-    X(add_sinusoid) X(conv_forward) X(conv_backward) X(attention_forward) X(attention_backward) X(decayed_attention_forward)     \
+    X(add_sinusoid) X(embed_forward) X(embed_backward) X(conv_forward) X(conv_backward) X(attention_forward)                     \
+    X(attention_backward) X(decayed_attention_forward)                                                                           \
     X(decayed_attention_backward) X(log_softmax) X(softmax_rows) X(softmax_rows_backward) X(ctc) X(label_smoothing)              \
     X(cross_entropy) X(tally_losses) X(sum_squares) X(clip) X(adam) X(gather) X(carry) X(greedy)
 
@@ -25,7 +26,8 @@
 #else
 #define LIN_RIVAL_OPERATIONS(X)                                                                                                  \
     X(softmax_forward) X(softmax_backward) X(softmax_scores) X(softmax_naive_forward) X(softmax_naive_backward)                  \
-    X(lsh_forward) X(lsh_backward) X(mapped_attention_forward) X(mapped_attention_backward) X(lstm_forward) X(lstm_backward)
+    X(lsh_forward) X(lsh_backward) X(mapped_attention_forward) X(mapped_attention_backward) X(lstm_forward) X(lstm_backward)     \
+    X(mixture)
 #endif
 
 /* Those that only CUDA has. */

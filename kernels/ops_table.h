@@ -130,8 +130,16 @@ typedef struct LIN_OPS {
     void (*stack_frames)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *mean, const LIN_REAL *istd,
                          const lin_segments *in, const lin_segments *out, int D, int stack, int ahead);
     /* x += sinusoidal positions (Vaswani et al. 2017): for i < C/2, x[t,2i] += sin(a), x[t,2i+1] += cos(a), a = t / 10000^(2i/C),
-     * t counted from the start of each utterance. */
-    void (*add_sinusoid)(lin_exec *exec, LIN_REAL *x, const lin_segments *segments, int C);
+     * t counted from the start of each utterance; from the number of rows before it in states[b][at], where states and states[b]
+     * are not NULL, to which its rows are then added. Any split of the rows into calls gives the same result (CPU: the same
+     * bits), up to 2^24 rows: there the count stays. */
+    void (*add_sinusoid)(lin_exec *exec, LIN_REAL *x, const lin_segments *segments, int C, LIN_REAL *const *states, size_t at);
+    /* y [rows, C]: rows of table [n, C]. The number of a row's token is the sum of its D values in x [rows, D], to the nearest
+     * integer, 0..n-1 (others are taken as the nearest of these). */
+    void (*embed_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *table, int rows, int D, int n, int C);
+    /* dtable [n, C] += the rows of dy, each at its token, in their order. */
+    void (*embed_backward)(lin_exec *exec, LIN_REAL *dtable, const LIN_REAL *dy, const LIN_REAL *x, int rows, int D, int n,
+                           int C);
 
     /* ---- depthwise convolution with residual ------------------------------------------------------------------------------- */
 
@@ -283,6 +291,12 @@ typedef struct LIN_OPS {
      * loss alone. It may alias logp. */
     void (*cross_entropy)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
                           const int *targets, int V, const double *scale);
+    /* The same of a density: x [rows, 3 M] holds the logits, the means and the log scales of M logistics (Salimans et al. 2017; a
+     * log scale below -7 counts as -7), targets [rows] are values 0..255, or -1. The probability of value v is that of the
+     * mixture between (v - 1/2) / 127.5 - 1 and (v + 1/2) / 127.5 - 1, for 0 and 255 to the end. dx (written) = *scale * d loss /
+     * d x; NULL for the loss alone; it may alias x. */
+    void (*mixture)(lin_exec *exec, double *loss, LIN_REAL *dx, const LIN_REAL *x, const lin_segments *segments,
+                    const int *targets, int M, const double *scale);
     /* tally->loss += the losses, in order, of utterances with no more labels than frames; a negative or non-finite one sets
      * tally->bad. */
     void (*tally_losses)(lin_exec *exec, lin_tally *tally, const double *loss, const lin_segments *segments,

@@ -24,6 +24,7 @@ int lin_bench_streams(const lin_parsed *parsed);
 /* In paper/, as all below. */
 int lin_bench_attention(const lin_parsed *parsed);
 int lin_bench_copy(const lin_parsed *parsed);
+int lin_bench_generate(const lin_parsed *parsed);
 int lin_bench_latency(const lin_parsed *parsed);
 
 /* ---- variants of the network (bench_variants.c) ---------------------------------------------------------------------------- */

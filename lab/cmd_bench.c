@@ -39,7 +39,8 @@ static const lin_option options[] = {
     {.name = "causal", .type = LIN_OPTION_FLAG, .at = AT(causal),
      .help = "attention: each frame sees only itself and earlier ones"},
     {.name = "lengths", .under = "set", .type = LIN_OPTION_NUMBERS, .at = AT(lengths), .min = 1, .max = 1048576,
-     .help = "attention: lengths of the sequences in frames; if not given, 512, 1024, ... 65536"},
+     .help = "attention: lengths of the sequences in frames; if not given, 512, 1024, ... 65536. generate: values of an image; "
+             "784,3072"},
     {.name = "rows", .under = "set", .type = LIN_OPTION_INT, .at = AT(rows), .text = "0", .max = 16777216,
      .help = "attention: frames of all sequences together; 0: 16384 on a CPU, 65536 on a GPU"},
     {.name = "heads", .under = "set", .type = LIN_OPTION_INT, .at = AT(heads), .text = "0", .max = 64, .help = "Heads; 0: 8"},
@@ -56,9 +57,10 @@ static const lin_option options[] = {
     {.name = "symbols", .under = "set", .type = LIN_OPTION_INT, .at = AT(symbols), .text = "10", .min = 1, .max = 500,
      .help = "copy: different symbols"},
     {.name = "batch", .under = "set", .type = LIN_OPTION_INT, .at = AT(batch), .text = "0", .max = 4096,
-     .help = "copy: sequences of an update; 0: 64. latency: streams at once; 0: 1"},
+     .help = "copy: sequences of an update; 0: 64. latency: streams at once; 0: 1. "
+             "generate: images at once; 0: 64 on a CPU, 10,000 on a GPU, or what fits"},
     {.name = "layers", .under = "set", .type = LIN_OPTION_INT, .at = AT(layers), .text = "0", .max = 64,
-     .help = "copy: layers; 0: 4"},
+     .help = "copy: layers; 0: 4. generate: 0: 8, and 16 from 3,072 values on"},
     {.name = "lr", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(lr), .text = "1e-3", .min = 0, .max = 1,
      .help = "copy: learning rate"},
     {.name = "drop-step", .under = "set", .type = LIN_OPTION_INT, .at = AT(drop_step), .text = "0", .max = 10000000,
@@ -97,6 +99,8 @@ static const struct verb {
      "threads device precision output quick variants steps length symbols batch layers heads head-width lr drop-step log-every "
      "seed ",
      0, PAPER(lin_bench_copy)},
+    {"generate", "threads device precision output quick variants lengths batch layers heads head-width limit-gb ", 0,
+     PAPER(lin_bench_generate)},
     {"latency", "threads device precision output quick variants at stack chunk batch limit-gb ", 0, PAPER(lin_bench_latency)},
 };
 
@@ -122,12 +126,12 @@ static int run(lin_parsed *parsed)
             return lin_misuse(parsed, "unexpected argument '%.200s'", operands[1 + verbs[i].max_operands]);
         return verbs[i].run(parsed);
     }
-    return lin_misuse(parsed, "there is no benchmark '%.60s'; use streams, attention, copy or latency", operands[0]);
+    return lin_misuse(parsed, "there is no benchmark '%.60s'; use streams, attention, copy, generate or latency", operands[0]);
 }
 
 const lin_command lin_command_bench = {
     .name = "bench",
-    .operands = "streams|attention|copy|latency [FILE]",
+    .operands = "streams|attention|copy|generate|latency [FILE]",
     .summary = "measure this machine, and run the paper's experiments",
     .description =
         "streams [FILE] finds how many live streams this machine sustains. It simulates them in real time: each sends "
@@ -140,6 +144,8 @@ const lin_command lin_command_bench = {
         "out and named.\n\n"
         "copy trains each variant on the paper's copy task (figure 2): a causal network repeats a sequence of symbols after "
         "a separator. The table has the mean loss of every 50 updates, in nats per symbol.\n\n"
+        "generate measures how many images each network generates in a second at the paper's sizes (tables 1 and 2), with a state "
+        "and with everything computed again for each value.\n\n"
         "latency measures what one more chunk of a live stream costs after a second, a minute, ten hours, for linear "
         "attention, softmax attention that keeps keys and values, and an LSTM, on one thread unless --threads says "
         "otherwise.",

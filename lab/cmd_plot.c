@@ -23,7 +23,8 @@ typedef struct plot_values {
 static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
      .help = "The SVG file to write; if not given, standard output"},
-    {.name = "x", .type = LIN_OPTION_STRING, .required = 1, .at = AT(x), .value = "COLUMN", .help = "Name of the column of x"},
+    {.name = "x", .type = LIN_OPTION_STRING, .at = AT(x), .value = "COLUMN",
+     .help = "Name of the column of x; if not given, a bar for each text of --by, the mean of its y"},
     {.name = "y", .type = LIN_OPTION_STRING, .required = 1, .at = AT(y), .value = "COLUMN", .help = "Name of the column of y"},
     {.name = "by", .type = LIN_OPTION_STRING, .at = AT(by), .value = "COLUMN",
      .help = "One curve for each text of this column, in order of first appearance"},
@@ -142,6 +143,7 @@ static lin_status add_row(plot *p, const char *path, const lin_lines *line, cons
     if (status == LIN_OK) status = number(path, line, cells, n, at[Y], v->y_factor, &point.y, err);
     if (status == LIN_OK) status = number(path, line, cells, n, at[LOW], v->y_factor, &point.low, err);
     if (status == LIN_OK) status = number(path, line, cells, n, at[HIGH], v->y_factor, &point.high, err);
+    if (!v->x) point.x = 0;
     if (status != LIN_OK || isnan(point.x) || isnan(point.y)) return status;
     const cell name = at[BY] >= 0 && at[BY] < n ? cells[at[BY]] : (cell){v->y, strlen(v->y)};
     status = curve_named(p, &name, &c, err);
@@ -211,8 +213,8 @@ static lin_status draw(plot *p, lin_error *err)
         settle(&p->curves[i], v->low || v->high);
         series[i] = (lin_chart_series){.name = p->curves[i].name, .points = p->curves[i].points, .n = (int)p->curves[i].n};
     }
-    const lin_chart chart = {.title = v->title, .note = v->note, .series = series, .n_series = p->n_curves,
-                             .x = axis_of(v->x_label, v->x, v->x_scale, &v->x_range),
+    const lin_chart chart = {.title = v->title, .note = v->note, .series = series, .n_series = p->n_curves, .bars = !v->x,
+                             .x = axis_of(v->x_label, v->x ? v->x : "", v->x_scale, &v->x_range),
                              .y = axis_of(v->y_label, v->y, v->y_scale, &v->y_range)};
     lin_chart_svg(&chart, &out);
     lin_status status = lin_buffer_status(&out, err);

@@ -272,7 +272,7 @@ static lin_plot_axis axis_of(const lin_chart *chart, const lin_chart_axis *a, in
             if (p->x != floor(p->x)) axis.whole = 0;
             if (up && p->low < p->high) widen(p->low, a->log, &axis.from, &axis.to), widen(p->high, a->log, &axis.from, &axis.to);
         }
-    if (up && !a->log && axis.from > 0 && axis.from < 0.5 * axis.to) axis.from = 0;
+    if (up && !a->log && axis.from > 0 && (chart->bars || axis.from < 0.5 * axis.to)) axis.from = 0;
     if (a->has_from) axis.from = a->from;
     if (a->has_to) axis.to = a->to;
     const lin_plot_axis given = axis;
@@ -317,18 +317,36 @@ static int note_size(const char *note)
     return n <= 104 ? 12 : n <= 125 ? 10 : n <= 156 ? 8 : 7;
 }
 
+// Bar i of n, its error bar and its value above it.
+static void put_column(lin_buffer *out, const lin_plot_panel *p, int i, int n, const lin_plot_point *at, const char *color)
+{
+    lin_plot_point middle = *at;
+    middle.x = i + 0.5;
+    if (!usable(&p->up, at->y)) return;
+    const double base = p->up.log || p->up.from > 0 ? p->up.from : fmin(0, p->up.to),
+                 top = fmax(p->y, fmin(p->y + p->h, lin_plot_y(p, at->y))), foot = lin_plot_y(p, base), wide = 0.6 * p->w / n;
+    lin_buffer_format(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n",
+                      lin_plot_x(p, middle.x) - wide / 2, fmin(top, foot), wide, fabs(foot - top), color);
+    put_bar(out, p, &middle, "#222");
+    open_text(out, lin_plot_x(p, middle.x), fmin(top, at->low < at->high ? lin_plot_y(p, at->high) : top) - 6, "middle", "#222");
+    put_number(out, at->y);
+    lin_buffer_text(out, "</text>\n");
+}
+
 void lin_chart_svg(const lin_chart *chart, lin_buffer *out)
 {
     const double legend = chart->n_series ? legend_width(chart) : 24;
     lin_plot_panel p = {.x = LEFT, .y = TOP, .w = WIDTH - LEFT - legend, .h = HEIGHT - TOP - BOTTOM};
-    p.across = axis_of(chart, &chart->x, 0, 8);
+    p.across = chart->bars ? (lin_plot_axis){.from = 0, .to = fmax(1, chart->n_series)} : axis_of(chart, &chart->x, 0, 8);
     p.up = axis_of(chart, &chart->y, 1, 6);
     lin_plot_begin(out, WIDTH, HEIGHT, chart->title);
     lin_plot_text(out, LEFT, 28, 16, "start", "#222", chart->title);
     if (chart->note) lin_plot_text(out, LEFT, 47, note_size(chart->note), "start", "#555", chart->note);
     lin_plot_axis_y(out, &p, LIN_PLOT_LEFT, "#222", chart->y.label);
-    lin_plot_axis_x(out, &p, 1, chart->x.label);
-    for (int i = chart->n_series - 1; i >= 0; i--) { // the first one on top
+    if (!chart->bars) lin_plot_axis_x(out, &p, 1, chart->x.label);
+    for (int i = 0; i < chart->n_series && chart->bars; i++)
+        if (chart->series[i].n) put_column(out, &p, i, chart->n_series, chart->series[i].points, style_of(i).color);
+    for (int i = chart->n_series - 1; i >= 0 && !chart->bars; i--) { // the first one on top
         const lin_plot_style style = style_of(i);
         lin_plot_curve(out, &p, chart->series[i].points, chart->series[i].n, &style);
     }

@@ -108,6 +108,7 @@ typedef struct lin_chart {
     lin_chart_axis x, y;
     const lin_chart_series *series; /* at most 32 have styles of their own */
     int n_series;
+    int bars; /* 1: each series is one bar, from 0 or the lower end of the axis to its first point; x is not used */
 } lin_chart;
 
 /* Appends the whole drawing, 760 x 480. Any values are allowed: what cannot be drawn is left out. */

@@ -9,6 +9,12 @@
 #include "base/rng.h"
 #include "model/kinds.h"
 
+#ifdef LIN_NO_PAPER
+enum { HAS_PAPER = 0 };
+#else
+enum { HAS_PAPER = 1 };
+#endif
+
 lin_config lin_config_default(int outputs)
 {
     return (lin_config){.layers = 9,
@@ -82,13 +88,15 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         {"conv_layers", c->conv_layers, conv ? 1 : 0, conv ? c->layers : 0, transformer},
         {"norm", (int)c->norm, LIN_NORM_POST, LIN_NORM_PRE, transformer},
         {"condition_every", c->condition_every, 0, c->layers - 1, transformer},
-        {"causal", c->causal, 0, 1, NULL}};
+        {"causal", c->causal, 0, 1, NULL},
+        {"tokens", c->tokens, 0, 65536, NULL},
+        {"mixture", c->mixture, 0, 64, c->tokens ? NULL : "a network of tokens"}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         const lin_status status = check_range(&ranges[i], err);
         if (status != LIN_OK) return status;
     }
     const lin_attention *attention = lin_attention_of(c);
-    if (!lin_network_of(c) || !attention) {
+    if (!lin_network_of(c) || !attention || (c->mixture && !HAS_PAPER)) {
         char variant[64];
         lin_config_variant(c, variant, sizeof variant);
         return lin_fail(err, LIN_UNSUPPORTED, LIN_WITHOUT_PAPER ", which has networks of this kind (%s)", variant);
@@ -100,6 +108,11 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
             err, LIN_INVALID,
             "network configuration: the convolution of positions = centred-conv reads later frames, which a causal network "
             "does not; use conv, or direction = bidirectional");
+    if (c->tokens && (c->stack != 1 || c->ahead))
+        return lin_fail(err, LIN_INVALID, "network configuration: tokens come one by one: stack is 1 and ahead 0");
+    if (c->mixture && c->outputs != 3 * c->mixture)
+        return lin_fail(err, LIN_INVALID, "network configuration: a mixture of %d has %d outputs, not %d", c->mixture,
+                        3 * c->mixture, c->outputs);
     if (!(c->dropout >= 0 && c->dropout < 1))
         return lin_fail(err, LIN_INVALID, "network configuration: dropout is %g; must be at least 0 and below 1", c->dropout);
     return LIN_OK;
@@ -119,7 +132,7 @@ int lin_config_same_shape(const lin_config *a, const lin_config *b)
            a->norm == b->norm && a->causal == b->causal && a->network == b->network && a->attention == b->attention &&
            a->feature_map == b->feature_map && a->features == b->features && a->lsh_rounds == b->lsh_rounds &&
            a->lsh_chunk == b->lsh_chunk && a->width == b->width && a->decay == b->decay &&
-           a->condition_every == b->condition_every;
+           a->condition_every == b->condition_every && a->tokens == b->tokens && a->mixture == b->mixture;
 }
 
 void lin_config_variant(const lin_config *c, char *text, size_t size)
@@ -136,8 +149,6 @@ void lin_config_variant(const lin_config *c, char *text, size_t size)
 const char *lin_config_why_not_stream(const lin_config *c)
 {
     if (!c->causal) return "is bidirectional: it needs whole utterances and cannot stream";
-    if (c->positions == LIN_POSITIONS_SINUSOID && !lin_attention_of(c)->whole)
-        return "counts positions from the start (sinusoid): it needs whole utterances and cannot stream";
     return lin_attention_of(c)->whole;
 }
 
@@ -165,7 +176,7 @@ lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
 {
     static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1},
                                          {-1, -1}, -1,       {-1, -1}, {-1, -1}, -1};
-    *p = (lin_params){.input = {-1, -1}, .norm = {-1, -1}, .condition = {-1, -1}};
+    *p = (lin_params){.embedding = -1, .input = {-1, -1}, .norm = {-1, -1}, .condition = {-1, -1}};
     lin_status status = lin_config_check(c, err);
     if (status != LIN_OK) return status;
     const size_t n = 8 + (size_t)c->layers * 17;
@@ -176,6 +187,10 @@ lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
         return lin_no_memory(err, "the table of parameters", n * sizeof *p->table);
     }
     for (int l = 0; l < c->layers; l++) p->layers[l] = none;
+    if (c->tokens) {
+        p->embedding = lin_params_add(p, c->tokens, lin_config_width(c), 1, -1, "embedding.weight");
+        p->table[p->embedding].parts = 0; // read row by row, not packed for products
+    }
     lin_network_of(c)->parameters(c, p);
     lin_params_add_pair(p, p->output, c->outputs, lin_config_width(c), -1, "output");
     return LIN_OK;

@@ -11,6 +11,11 @@
  *           x += W_c softmax(output(x))
  *   output  LN, linear -> V, log-softmax
  *
+ * Or the input is a sequence of tokens, and a causal network predicts the next one (an autoregressive network; section 4.2):
+ *
+ *   input   row of an embedding table -> C, plus positions
+ *   output  as above; or the parameters of a mixture of discretised logistics (Salimans et al. 2017) over LIN_LEVELS values
+ *
  * The variants that the paper compares, and who can stream:
  *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal. Causal with
  *                  elu + 1 it may forget: its sums are multiplied at each step by a decay, one constant a head (fixed) or from
@@ -44,7 +49,7 @@ typedef enum lin_decay_kind { LIN_DECAY_NONE, LIN_DECAY_FIXED, LIN_DECAY_GATED }
 /* What a program built with PAPER=0 says of what it lacks. */
 #define LIN_WITHOUT_PAPER "this program was built without the paper's comparison (PAPER=0)"
 
-enum { LIN_MOST_FEATURES = 1024 };
+enum { LIN_MOST_FEATURES = 1024, LIN_LEVELS = 256 };
 
 typedef struct lin_config {
     int layers;      /* L, 1..64 */
@@ -62,6 +67,10 @@ typedef struct lin_config {
     int condition_every; /* 0..L-1: the network's own prediction is added to its sum after so many layers, and again; 0: never */
     int causal;      /* 1: streams; 0: bidirectional, whole utterances only */
     double dropout;  /* [0, 1), in training */
+    int tokens;      /* 0: features; else the rows of the embedding table, 1..65536: the number of a token is the sum of the D
+                        values of its frame, stack is 1 and ahead 0 */
+    int mixture;     /* M, of a network of tokens: outputs = 3 M, the logits, means and log scales of M logistics; 0:
+                        log-softmax */
     /* The variant; all 0: linear attention with elu + 1. Fields of other variants are 0, for an LSTM also heads, head_width and
      * feedforward. */
     lin_network_kind network;
@@ -119,7 +128,14 @@ static inline int lin_config_width(const lin_config *c)
     return c->network == LIN_NETWORK_LSTM ? lin_config_directions(c) * c->width : c->heads * c->head_width;
 }
 
-static inline int lin_config_input_width(const lin_config *c) { return (c->stack + c->ahead) * c->mel_bins; }
+/* Of what the first layer, or the linear layer before it, reads. */
+static inline int lin_config_input_width(const lin_config *c)
+{
+    return c->tokens ? lin_config_width(c) : (c->stack + c->ahead) * c->mel_bins;
+}
+
+/* The values that a row can have: outputs, or those of a mixture. */
+static inline int lin_config_symbols(const lin_config *c) { return c->mixture ? LIN_LEVELS : c->outputs; }
 
 /* Output frames of an utterance of n_frames: ceil(n_frames / stack). */
 static inline int lin_config_frames_out(const lin_config *c, int n_frames) { return (n_frames + c->stack - 1) / c->stack; }
@@ -158,12 +174,13 @@ typedef struct lin_params {
     size_t n_elements;
     lin_param *table;
     lin_param_layer *layers;
-    int input[2], norm[2], condition[2], output[2]; /* -1 for what the network lacks */
+    int embedding, input[2], norm[2], condition[2], output[2]; /* -1 for what the network lacks */
 } lin_params;
 
 /*
  * Names and shapes, in order:
- *   input.weight [C, (s+R) D]  input.bias [C]
+ *   embedding.weight [tokens, C]                  (tokens > 0, an LSTM too)
+ *   input.weight [C, (s+R) D]  input.bias [C]     (tokens = 0)
  *   layers.i.conv.weight [K, C]  .conv.bias [C]   (i < conv_layers)
  *   layers.i.qkv.weight [3C, C]  .qkv.bias [3C]   rows: q of all heads, then k, then v; lsh: qv [2C, C], q, then v
  *   layers.i.omega [H D, E]                       (random features: drawn once, not trained)

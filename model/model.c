@@ -47,12 +47,12 @@ int lin_features_equal(const lin_features *a, const lin_features *b)
            a->high_hz == b->high_hz && a->preemphasis == b->preemphasis;
 }
 
-// "<blank> 1 2 ... V-1"
-static char *numbered_phones(int V)
+// "<blank> 1 2 ... V-1", or another first one
+static char *numbered_phones(const char *first, int V)
 {
     const size_t size = 8 + (size_t)V * 6;
     char *text = lin_alloc(size, 1);
-    size_t at = text ? (size_t)snprintf(text, size, "<blank>") : 0;
+    size_t at = text ? (size_t)snprintf(text, size, "%s", first) : 0;
     for (int i = 1; text && i < V; i++) at += (size_t)snprintf(text + at, size - at, " %d", i);
     return text;
 }
@@ -67,7 +67,7 @@ static lin_status fill(lin_model *m, const char *phones, int with_halves, lin_er
     m->halves = with_halves ? lin_calloc((size_t)m->params.n_tensors, sizeof *m->halves) : NULL;
     m->mean = lin_calloc(D, sizeof *m->mean);
     m->istd = lin_alloc(D, sizeof *m->istd);
-    m->phones = phones ? lin_strdup(phones) : numbered_phones(m->config.outputs);
+    m->phones = phones ? lin_strdup(phones) : numbered_phones(m->config.tokens ? "0" : "<blank>", lin_config_symbols(&m->config));
     m->name = lin_strdup("");
     m->license = lin_strdup("");
     m->provenance = lin_strdup("");
@@ -77,8 +77,9 @@ static lin_status fill(lin_model *m, const char *phones, int with_halves, lin_er
     int count;
     status = lin_phones_split(m->phones, &count, &m->phone, err);
     if (status != LIN_OK) return status;
-    if (count != m->config.outputs)
-        return lin_fail(err, LIN_INVALID, "phones: %d names, but the network has %d outputs", count, m->config.outputs);
+    if (count != lin_config_symbols(&m->config))
+        return lin_fail(err, LIN_INVALID, "phones: %d names, but the network has %d outputs", count,
+                        lin_config_symbols(&m->config));
     for (size_t d = 0; d < D; d++) m->istd[d] = 1;
     return LIN_OK;
 }
@@ -263,6 +264,8 @@ static uint64_t hash_kind(const lin_model *m)
     if (decay) hash = lin_hash(&decay, sizeof decay, hash);
     const int32_t condition[] = {c->condition_every, 1}; // not as long as a decay
     if (c->condition_every) hash = lin_hash(condition, sizeof condition, hash);
+    const int32_t tokens[] = {c->tokens, c->mixture, 1};
+    if (c->tokens) hash = lin_hash(tokens, sizeof tokens, hash);
     return hash;
 }
 

@@ -65,7 +65,8 @@ typedef struct lin_model {
 
 /*
  * A model with the random weights of lin_params_init(seed), mean 0 and istd 1, no name, licence or provenance.
- *   phones  V names separated by spaces, blank first, each at most 63 bytes, all different; NULL: "<blank> 1 2 ..."
+ *   phones  V names separated by spaces, blank first, each at most 63 bytes, all different; NULL: "<blank> 1 2 ...". Of a network
+ *           of tokens those of lin_config_symbols, none of them a blank; NULL: "0 1 2 ..."
  * LIN_INVALID for a bad configuration, feature parameter or phone list; LIN_NO_MEMORY. On failure *model is NULL.
  */
 lin_status lin_model_create(const lin_config *config, const lin_features *features, const char *phones, uint64_t seed,

@@ -24,9 +24,9 @@ static const char version[] = "2", first_version[] = "1", mean_name[] = "feature
 /* ---- the JSON values of the metadata --------------------------------------------------------------------------------------- */
 
 // The key "variant" is there only if it differs from the paper's network, whose files have had no such key.
-static const char variant_key[] = "variant", decay_key[] = "decay", condition_key[] = "condition_every",
-                  level_key[] = "level_db",
-                  delay_key[] = "emission_delay_ms"; // the last three: only if there is one
+static const char variant_key[] = "variant", decay_key[] = "decay", condition_key[] = "condition_every", tokens_key[] = "tokens",
+                  mixture_key[] = "mixture", level_key[] = "level_db",
+                  delay_key[] = "emission_delay_ms"; // all: only where there is one
 static const char *const norm_names[] = {"post", "pre", NULL};
 
 // An enum is read and written as an int.
@@ -86,7 +86,7 @@ static const lin_json_field feature_fields[] = {{"type", LIN_JSON_FIXED, 0, fixe
 enum { N_FEATURES = sizeof feature_fields / sizeof *feature_fields };
 
 static const char *const normalizations[] = {"global", "speaker"};
-enum { N_TEXTS = 16 }; // texts of the metadata at most, without the trainer's
+enum { N_TEXTS = 18 }; // texts of the metadata at most, without the trainer's
 
 /* ---- loading --------------------------------------------------------------------------------------------------------------- */
 
@@ -120,7 +120,7 @@ static lin_status read_number(const lin_safetensors *st, const char *file, const
     if (!text) return LIN_OK;
     const size_t digits = strspn(text, "0123456789");
     *value = atoi(text);
-    if (digits > 0 && digits < 5 && !text[digits] && *value > 0 && *value <= most) return LIN_OK;
+    if (digits > 0 && digits < 6 && !text[digits] && *value > 0 && *value <= most) return LIN_OK;
     return lin_fail(err, LIN_FORMAT, "%s: %s is \"%.32s\"; must be a number from 1 to %d", file, key, lin_utf8_line(text), most);
 }
 
@@ -158,6 +158,8 @@ static lin_status read_metadata(const lin_safetensors *st, const char *file, lin
     }
     if (status == LIN_OK) status = read_decay(st, file, &config->decay, err);
     if (status == LIN_OK) status = read_number(st, file, condition_key, 63, &config->condition_every, err);
+    if (status == LIN_OK) status = read_number(st, file, tokens_key, 65536, &config->tokens, err);
+    if (status == LIN_OK) status = read_number(st, file, mixture_key, 64, &config->mixture, err);
     if (status == LIN_OK) status = need_text(st, "features", file, &text, err);
     snprintf(name, sizeof name, "%.*s: features", (int)sizeof name - 16, file);
     if (status == LIN_OK) status = lin_json_read(text, name, feature_fields, N_FEATURES, features, err);
@@ -578,13 +580,14 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
 {
     const int n_extra = extras ? extras->n_tensors : 0, n_extra_texts = extras ? extras->n_texts : 0;
     const int plain = lin_config_is_plain(&m->config);
-    int n_own = N_TEXTS - 5; // and those that only some networks have
+    int n_own = N_TEXTS - 7; // and those that only some networks have
     const size_t n_tensors = (size_t)(m->params.n_tensors + 2 + n_extra);
     lin_json_field fields[VARIANT_FIELDS];
     list_variant(fields);
     char *variant = plain ? NULL : lin_json_write(fields, VARIANT_FIELDS, &m->config);
     char *config = lin_json_write(config_fields, N_CONFIG, &m->config);
-    char *features = lin_json_write(feature_fields, N_FEATURES, &m->features), hex[17], sum[17], every[16], delay[16], level[32];
+    char *features = lin_json_write(feature_fields, N_FEATURES, &m->features), hex[17], sum[17], every[16], delay[16], tokens[16],
+         mixture[16], level[32];
     lin_tensor *tensors = lin_calloc(n_tensors, sizeof *tensors), *t = tensors;
     lin_text *texts = lin_calloc((size_t)(N_TEXTS + n_extra_texts), sizeof *texts);
     lin_status status;
@@ -601,11 +604,15 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
         memcpy(texts, own, (size_t)n_own * sizeof *own);
         snprintf(every, sizeof every, "%d", m->config.condition_every);
         snprintf(delay, sizeof delay, "%d", m->delay_ms);
+        snprintf(tokens, sizeof tokens, "%d", m->config.tokens);
+        snprintf(mixture, sizeof mixture, "%d", m->config.mixture);
         if (!plain) texts[n_own++] = (lin_text){variant_key, variant};
         if (m->config.decay) texts[n_own++] = (lin_text){decay_key, lin_decay_names[m->config.decay]};
         if (m->config.condition_every) texts[n_own++] = (lin_text){condition_key, every};
         snprintf(level, sizeof level, "%.17g", m->features.level_db);
         if (m->features.level_db > 0) texts[n_own++] = (lin_text){level_key, level};
+        if (m->config.tokens) texts[n_own++] = (lin_text){tokens_key, tokens};
+        if (m->config.mixture) texts[n_own++] = (lin_text){mixture_key, mixture};
         if (m->delay_ms) texts[n_own++] = (lin_text){delay_key, delay};
         if (n_extra_texts) memcpy(texts + n_own, extras->texts, (size_t)n_extra_texts * sizeof *texts);
         const size_t D = (size_t)m->config.mel_bins, n_texts = (size_t)(n_own + n_extra_texts);

@@ -19,7 +19,11 @@ const lin_network *lin_network_of(const lin_config *c)
 
 static size_t tail_count(const lin_config *c) { return (size_t)(c->conv_kernel - 1) * (size_t)lin_config_width(c); }
 
-size_t lin_config_state_count(const lin_config *c) { return lin_state_offset(c, c->layers); }
+// A causal network with sinusoids counts its rows behind the layers' states.
+size_t lin_config_state_count(const lin_config *c)
+{
+    return lin_state_offset(c, c->layers) + (c->causal && c->positions == LIN_POSITIONS_SINUSOID);
+}
 
 size_t lin_config_cache_count(const lin_config *c)
 {
@@ -176,6 +180,21 @@ void lin_layer_linear(const lin_weights *w, lin_exec *exec, lin_real *y, const l
     w->ops->linear_forward(exec, y, x, w->packed + w->forward_offset[pair[0]], lin_value(w, pair[1]), rows, t->n, t->k, act);
 }
 
+void lin_layer_embed(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_batch *batch)
+{
+    const lin_config *c = &w->config;
+    w->ops->embed_forward(exec, y, batch->features, lin_value(w, w->params->embedding), batch->in.rows, c->mel_bins, c->tokens,
+                          lin_config_width(c));
+}
+
+void lin_layer_embed_backward(const lin_weights *w, lin_exec *exec, lin_real *gradients, const lin_real *dy,
+                              const lin_batch *batch)
+{
+    const lin_config *c = &w->config;
+    w->ops->embed_backward(exec, lin_gradient(w, gradients, w->params->embedding), dy, batch->features, batch->in.rows,
+                           c->mel_bins, c->tokens, lin_config_width(c));
+}
+
 // before, mine: number of layers that the previous rows have completed, and that these have; NULL: there is no other chunk.
 static void forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *logp,
                     const atomic_int *before, atomic_int *mine)
@@ -184,11 +203,12 @@ static void forward(const lin_weights *w, lin_activations *a, lin_exec *exec, co
     const lin_real_ops *ops = w->ops;
     const int rows = batch->out.rows;
     if (rows == 0) return;
-    ops->stack_frames(exec, a->stacked, batch->features, batch->mean, batch->istd, &batch->in, &batch->out, c->mel_bins, c->stack,
-                      c->ahead);
+    if (!c->tokens)
+        ops->stack_frames(exec, a->stacked, batch->features, batch->mean, batch->istd, &batch->in, &batch->out, c->mel_bins,
+                          c->stack, c->ahead);
     const lin_real *x = lin_network_of(c)->forward(w, a, exec, batch, before, mine);
     lin_layer_linear(w, exec, logp, x, w->params->output, rows, LIN_LINEAR);
-    ops->log_softmax(exec, logp, logp, rows, c->outputs);
+    if (!c->mixture) ops->log_softmax(exec, logp, logp, rows, c->outputs);
 }
 
 void lin_network_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *logp)

@@ -77,6 +77,11 @@ void lin_layer_linear_backward(const lin_weights *w, lin_exec *exec, lin_real *d
 void lin_layer_weight_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
                                const lin_real *x, const int pair[2], int rows);
 
+/* Of a network of tokens: y [rows, C] = the rows of the embedding table, and its gradient from dy. */
+void lin_layer_embed(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_batch *batch);
+void lin_layer_embed_backward(const lin_weights *w, lin_exec *exec, lin_real *gradients, const lin_real *dy,
+                              const lin_batch *batch);
+
 /* Whether the backend has this network's attention blocks as one operation, in training. */
 static inline int lin_has_attention_block(const lin_real_ops *ops, const lin_config *c)
 {

@@ -150,7 +150,7 @@ static void transformer_parameters(const lin_config *c, lin_params *p)
 {
     const int C = lin_config_width(c);
     const lin_attention *attention = lin_attention_of(c);
-    lin_params_add_pair(p, p->input, C, lin_config_input_width(c), -1, "input");
+    if (!c->tokens) lin_params_add_pair(p, p->input, C, lin_config_input_width(c), -1, "input");
     for (int l = 0; l < c->layers; l++) {
         lin_param_layer *layer = &p->layers[l];
         if (l < c->conv_layers) {
@@ -318,8 +318,12 @@ static const lin_real *transformer_forward(const lin_weights *w, lin_activations
     const lin_config *c = &w->config;
     const int rows = batch->out.rows;
     expect(w, exec, batch, 0);
-    lin_layer_linear(w, exec, a->layers[0].x0, a->stacked, w->params->input, rows, LIN_LINEAR);
-    if (c->positions == LIN_POSITIONS_SINUSOID) w->ops->add_sinusoid(exec, a->layers[0].x0, &batch->out, lin_config_width(c));
+    if (c->tokens) lin_layer_embed(w, exec, a->layers[0].x0, batch);
+    else lin_layer_linear(w, exec, a->layers[0].x0, a->stacked, w->params->input, rows, LIN_LINEAR);
+    if (before && c->positions == LIN_POSITIONS_SINUSOID) lin_pool_wait(before, 1); // the previous rows are counted
+    if (c->positions == LIN_POSITIONS_SINUSOID)
+        w->ops->add_sinusoid(exec, a->layers[0].x0, &batch->out, lin_config_width(c), c->causal ? batch->states : NULL,
+                             lin_state_offset(c, c->layers));
     for (int l = 0; l < c->layers; l++) {
         const lin_layer_values *v = &a->layers[a->for_training ? l : 0];
         const lin_layer_values *next = l + 1 == c->layers ? NULL : &a->layers[a->for_training ? l + 1 : 0];
@@ -480,7 +484,8 @@ static void transformer_backward(const lin_weights *w, lin_activations *a, lin_e
         if (batch->layer_done) batch->layer_done(batch->layer_context, l);
     }
     add_more(w, a, exec, rows);
-    lin_layer_linear_backward(w, exec, NULL, gradients, a->d_x, a->stacked, w->params->input, rows);
+    if (c->tokens) lin_layer_embed_backward(w, exec, gradients, a->d_x, batch);
+    else lin_layer_linear_backward(w, exec, NULL, gradients, a->d_x, a->stacked, w->params->input, rows);
 }
 
 const lin_network lin_network_transformer = {.state = state_count, .parameters = transformer_parameters,

@@ -52,6 +52,7 @@ static const lin_real *lstm_forward(const lin_weights *w, lin_activations *a, li
     const lin_config *c = &w->config;
     const int rows = batch->out.rows, U = c->width, directions = lin_config_directions(c);
     const lin_real *x = a->stacked;
+    if (c->tokens) lin_layer_embed(w, exec, a->stacked, batch);
     for (int l = 0; l < c->layers; l++) {
         const lin_layer_values *v = &a->layers[a->for_training ? l : l % 2];
         const lin_dropout dropout = lin_dropout_of(w, batch, l, LIN_SITE_HIDDEN);
@@ -79,9 +80,10 @@ static void lstm_backward(const lin_weights *w, lin_activations *a, lin_exec *ex
         if (drops(w, batch, l)) w->ops->dropout(exec, d, d, (size_t)rows * (size_t)lin_config_width(c), &dropout);
         w->ops->lstm_backward(exec, a->d_hidden, lin_gradient(w, gradients, p->recurrent), d, v->y, v->cells, v->gates,
                               recurrent_of(w, l, 1), &batch->out, U, directions);
-        lin_layer_linear_backward(w, exec, below ? d : NULL, gradients, a->d_hidden, x, p->gates, rows);
+        lin_layer_linear_backward(w, exec, below || c->tokens ? d : NULL, gradients, a->d_hidden, x, p->gates, rows);
         if (batch->layer_done) batch->layer_done(batch->layer_context, l);
     }
+    if (c->tokens) lin_layer_embed_backward(w, exec, gradients, d, batch);
 }
 
 const lin_network lin_network_lstm = {

@@ -1,5 +1,6 @@
 // cmd_train.c - linnet train: a model from feature caches.
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ typedef struct watcher {
     const lin_train_values *v;
     lin_progress progress;
     double printed; // seconds of the run at the last line, if standard error is not a terminal
+    int tokens;     // losses are compared, not error rates
 } watcher;
 
 enum { LINE_EVERY_S = 60 };
@@ -40,14 +42,17 @@ static void progress(void *context, const lin_train_progress *p)
     char left[32];
     print_time(left, sizeof left, p->seconds_left);
     if (p->epoch < 0) {
-        if (!w->v->quiet) fprintf(stderr, "before training  dev loss %.4f  dev PER %.2f %%\n", p->dev_loss, 100 * p->dev_per);
+        if (!w->v->quiet)
+            fprintf(stderr, "before training  dev loss %.4f  dev %s %.2f %%\n", p->dev_loss, w->tokens ? "errors" : "PER",
+                    100 * p->dev_per);
         return;
     }
     if (p->batch < p->n_batches) {
-        char line[256];
-        snprintf(line, sizeof line, "epoch %d/%d  %3d %%  loss %.3f  %.0f frames/s  lr %.2g  best dev PER %.2f %%  %s left",
-                 p->epoch + 1, p->epochs, 100 * p->batch / p->n_batches, p->loss, p->frames_per_s, p->lr,
-                 p->best_per < 0 ? 100.0 : 100 * p->best_per, left);
+        char line[256], best[64];
+        if (w->tokens) snprintf(best, sizeof best, "loss %.4f", p->best_per < 0 ? NAN : p->best_per);
+        else snprintf(best, sizeof best, "PER %.2f %%", p->best_per < 0 ? 100.0 : 100 * p->best_per);
+        snprintf(line, sizeof line, "epoch %d/%d  %3d %%  loss %.3f  %.0f frames/s  lr %.2g  best dev %s  %s left", p->epoch + 1,
+                 p->epochs, 100 * p->batch / p->n_batches, p->loss, p->frames_per_s, p->lr, best, left);
         lin_progress_show(&w->progress, "%s", line);
         if (!w->progress.shown && !w->v->quiet && p->seconds - w->printed > LINE_EVERY_S) {
             fprintf(stderr, "%s\n", line);
@@ -58,10 +63,15 @@ static void progress(void *context, const lin_train_progress *p)
     lin_progress_end(&w->progress);
     if (w->v->quiet) return;
     fprintf(stderr, "epoch %d/%d  loss %.4f  ", p->epoch + 1, p->epochs, p->loss);
-    if (p->dev_per >= 0)
+    if (w->tokens && p->dev_loss >= 0)
+        fprintf(stderr, "dev loss %.4f, %.4f bits%s  ", p->dev_loss, p->dev_loss / log(2),
+                p->dev_loss <= p->best_per ? " (best)" : "");
+    else if (p->dev_per >= 0)
         fprintf(stderr, "dev loss %.4f  dev PER %.2f %%%s  ", p->dev_loss, 100 * p->dev_per,
                 p->dev_per <= p->best_per ? " (best)" : "");
-    fprintf(stderr, "lr %.2g  %.0f frames/s (%.0f x real time)  %s left\n", p->lr, p->frames_per_s, p->frames_per_s / 100, left);
+    fprintf(stderr, "lr %.2g  %.0f %s/s", p->lr, p->frames_per_s, w->tokens ? "tokens" : "frames");
+    if (!w->tokens) fprintf(stderr, " (%.0f x real time)", p->frames_per_s / 100);
+    fprintf(stderr, "  %s left\n", left);
 }
 
 static void left_out(void *context, const char *set, const char *id, const char *why)
@@ -317,6 +327,7 @@ static int run_one(lin_parsed *parsed)
     if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
     if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
     if (status == LIN_OK) status = make_model(parsed, &train, first, &model, &learning.keeps_norm, &err);
+    w.tokens = status == LIN_OK && model->config.tokens;
     if (status == LIN_OK) status = label(model, parsed, &train, &err);
     if (status == LIN_OK && first) status = open_folder(parsed, &lock, &err);
     status = lin_comm_agree(comm, status, &err);

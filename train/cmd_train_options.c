@@ -81,11 +81,13 @@ const lin_option lin_train_rows[] = {
      .help = "Layer norm after (the paper) or before each block"},
     {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(network.positions), .text = "none",
      .choices = "none|sinusoid|conv|centred-conv",
-     .help = "How the network represents the order of frames; sinusoid and centred-conv cannot stream"},
+     .help = "How the network represents the order of frames; centred-conv cannot stream"},
     {.name = "conv-kernel", .under = "set", .type = LIN_OPTION_INT, .at = AT(network.conv_kernel), .text = "0", .min = 0,
      .max = 63, .help = "Taps of the convolution, for positions = conv; of centred-conv half of them reach later frames"},
     {.name = "conv-layers", .under = "set", .type = LIN_OPTION_INT, .at = AT(network.conv_layers), .text = "0", .min = 0,
      .max = 64, .help = "Number of layers, from the first, that begin with a convolution"},
+    {.name = "mixture", .under = "set", .type = LIN_OPTION_INT, .at = AT(network.mixture), .text = "0", .min = 0, .max = 64,
+     .help = "Of a set of tokens with 256 values: predict a mixture of so many logistics (10 in the paper); 0: a softmax"},
     {.name = "normalize", .under = "set", .type = LIN_OPTION_CHOICE, .at = AT(learning.speaker_norm), .text = "global",
      .choices = "global|speaker",
      .help = "Mean and deviation of the training set, or of each speaker, as in Kaldi's recipes; speaker cannot stream"},
@@ -258,7 +260,9 @@ lin_config lin_train_network(const lin_train_values *v, const lin_dataset *set)
         if (of_network(o) && lacks(&v->network, o))
             memset((char *)&config + (o->at - offsetof(lin_train_values, network)), 0, sizeof(int));
     config.mel_bins = lin_dataset_mel_bins(set);
-    config.outputs = lin_dataset_outputs(set);
+    config.tokens = lin_dataset_tokens(set);
+    if (!config.tokens) config.mixture = 0;
+    config.outputs = config.mixture ? 3 * config.mixture : lin_dataset_outputs(set);
     return config;
 }
 

@@ -24,7 +24,7 @@ struct lin_dataset {
     lin_file_map map; // size 0 if the caller owns the bytes
     char *path;
     lin_features features;
-    int D, V, count, n_speakers;
+    int D, V, tokens, count, n_speakers;
     uint64_t frames, n_labels;
     const unsigned char *body, *steps, *label_bytes, *sums, *speakers; // in the file
     uint64_t body_hash;
@@ -57,6 +57,10 @@ static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size
     if (D < 1 || D > 512 || V < 2 || V > 65536) return damaged(set, "the numbers of mel bins and phones are out of range", err);
     set->D = (int)D;
     set->V = (int)V;
+    const uint32_t tokens = lin_get_u32(bytes + LIN_AT_TOKENS);
+    if (tokens > 65536 || (tokens && (D != (tokens > 256 ? 2 : 1) || V > 65535)))
+        return damaged(set, "its number of tokens is out of range", err);
+    set->tokens = (int)tokens;
     set->features = (lin_features){hz > INT_MAX ? 0 : (int)hz, lin_get_f64(f),      lin_get_f64(f + 8),
                                    lin_get_f64(f + 16),        lin_get_f64(f + 24), lin_get_f64(f + 32), 0};
     lin_error inner = {0};
@@ -66,8 +70,7 @@ static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size
     set->frames = lin_get_u64(bytes + LIN_AT_FRAMES);
     set->n_labels = lin_get_u64(bytes + LIN_AT_LABELS);
     // counts above the number of bytes are impossible, and with smaller ones no product here can overflow
-    if (count > INT_MAX / 4 || n_speakers > count || count > n || set->frames > n || set->n_labels > n ||
-        lin_get_u32(bytes + 92) != 0)
+    if (count > INT_MAX / 4 || n_speakers > count || count > n || set->frames > n || set->n_labels > n)
         return damaged(set, "its header gives larger counts than the file can hold", err);
     set->count = (int)count;
     set->n_speakers = (int)n_speakers;
@@ -87,7 +90,7 @@ static lin_status read_layout(lin_dataset *set, const unsigned char *bytes, size
     const size_t parts[] = {8,
                             count * LIN_DATASET_ENTRY,
                             count * 4 * D,
-                            (size_t)set->n_labels * lin_dataset_label_bytes(set->V),
+                            (size_t)set->n_labels * lin_dataset_label_bytes(set->V, set->tokens),
                             16 * D,
                             (size_t)set->n_speakers * lin_dataset_speaker_bytes(set->D)};
     size_t fixed = 0;
@@ -158,17 +161,19 @@ static lin_status read_index(lin_dataset *set, const unsigned char *index, lin_e
                        name = lin_get_u32(index + 12);
         if (T < 1 || T > INT_MAX || U > INT_MAX || s >= (uint32_t)set->n_speakers || !is_name(set, name))
             return damaged(set, "an entry of its index is out of range", err);
+        if (set->tokens && U != T) return damaged(set, "a sequence has another number of targets than of tokens", err);
         set->utterances[i] = (utterance){(size_t)frames * (size_t)set->D, (size_t)labels, (int)T, (int)U, (int)s, name};
         frames += T;
         labels += U;
     }
     if (frames != set->frames || labels != set->n_labels)
         return damaged(set, "the totals of its index differ from its header", err);
-    const size_t size = lin_dataset_label_bytes(set->V);
+    const size_t size = lin_dataset_label_bytes(set->V, set->tokens);
     for (size_t i = 0; i < (size_t)set->n_labels; i++) {
         const unsigned char *p = set->label_bytes + i * size;
-        set->labels[i] = size == 1 ? p[0] : p[0] | p[1] << 8;
-        if (set->labels[i] < 1 || set->labels[i] >= set->V) return damaged(set, "a label is out of range", err);
+        set->labels[i] = (size == 1 ? p[0] : p[0] | p[1] << 8) - (set->tokens > 0);
+        if (set->labels[i] < (set->tokens ? -1 : 1) || set->labels[i] >= set->V)
+            return damaged(set, "a label is out of range", err);
     }
     const size_t D = (size_t)set->D;
     for (size_t i = 0; i < (size_t)set->count * 2 * D; i++) {
@@ -248,7 +253,7 @@ lin_status lin_dataset_verify(const lin_dataset *set, lin_error *err)
 uint64_t lin_dataset_fingerprint(const lin_dataset *set)
 {
     const uint64_t hash = lin_hash(set->steps, (size_t)set->count * 4 * (size_t)set->D, set->body_hash);
-    return lin_hash(set->label_bytes, (size_t)set->n_labels * lin_dataset_label_bytes(set->V), hash);
+    return lin_hash(set->label_bytes, (size_t)set->n_labels * lin_dataset_label_bytes(set->V, set->tokens), hash);
 }
 
 /* ---- queries --------------------------------------------------------------------------------------------------------------- */
@@ -260,6 +265,8 @@ const char *lin_dataset_source(const lin_dataset *set) { return set->names + str
 int lin_dataset_mel_bins(const lin_dataset *set) { return set->D; }
 
 int lin_dataset_outputs(const lin_dataset *set) { return set->V; }
+
+int lin_dataset_tokens(const lin_dataset *set) { return set->tokens; }
 
 const char *lin_dataset_phones(const lin_dataset *set) { return set->names; }
 

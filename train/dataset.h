@@ -10,6 +10,10 @@
  *   for each utterance: lin_dataset_add(writer, id, speaker, fbank, T, labels, U, &err);
  *   lin_dataset_finish(writer, &err);                             or lin_dataset_abort(writer)
  *
+ * A set may hold sequences of tokens instead, each token with a target (or none), for a network of tokens (model/config.h):
+ *
+ *   lin_dataset_create_tokens("train.lds", 256, names, "images", &writer, &err);    lin_dataset_add_tokens(writer, id, tokens, targets, T, &err);
+ *
  *   lin_dataset_open("train.lds", &set, &err);
  *   lin_dataset_features(set, i, x);                              x [lin_dataset_frames(set, i), D]
  *   lin_dataset_close(set);
@@ -48,6 +52,17 @@ lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features
 lin_status lin_dataset_add(lin_dataset_writer *writer, const char *id, const char *speaker, const float *features, int T,
                            const int *labels, int U, lin_error *err);
 
+/*
+ * The same for sequences of tokens.
+ *   tokens   the number of different ones, 1..65536
+ *   symbols  names of the V values that a target can have, 2..65535, as in lin_model_create
+ * Add: tokens [T], each 0..tokens-1; targets [T], each 0..V-1, or -1 for a row that does not count.
+ */
+lin_status lin_dataset_create_tokens(const char *path, int tokens, const char *symbols, const char *source,
+                                     lin_dataset_writer **writer, lin_error *err);
+lin_status lin_dataset_add_tokens(lin_dataset_writer *writer, const char *id, const int *tokens, const int *targets, int T,
+                                  lin_error *err);
+
 /* Both free the writer. After abort or a failed finish, an existing file at the path is unchanged. Abort accepts NULL. */
 lin_status lin_dataset_finish(lin_dataset_writer *writer, lin_error *err);
 void lin_dataset_abort(lin_dataset_writer *writer);
@@ -69,6 +84,7 @@ const char *lin_dataset_path(const lin_dataset *set);
 const char *lin_dataset_source(const lin_dataset *set);
 int lin_dataset_mel_bins(const lin_dataset *set);            /* D */
 int lin_dataset_outputs(const lin_dataset *set);             /* V */
+int lin_dataset_tokens(const lin_dataset *set);              /* different tokens; 0: it holds features */
 const char *lin_dataset_phones(const lin_dataset *set);      /* names separated by spaces, blank first */
 const lin_features *lin_dataset_feature_parameters(const lin_dataset *set);
 int lin_dataset_count(const lin_dataset *set);               /* utterances */
@@ -78,7 +94,7 @@ int64_t lin_dataset_total_labels(const lin_dataset *set);
 /* For utterance 0 <= i < count. */
 const char *lin_dataset_id(const lin_dataset *set, int i);
 int lin_dataset_frames(const lin_dataset *set, int i);       /* T >= 1 */
-const int *lin_dataset_labels(const lin_dataset *set, int i, int *U); /* [U], owned by the set */
+const int *lin_dataset_labels(const lin_dataset *set, int i, int *U); /* [U], owned by the set; of tokens [T], -1 for none */
 int lin_dataset_speaker(const lin_dataset *set, int i);      /* index of the speaker */
 
 /* The stored form: the codes [T, D] of utterance i, within the block of all codes; and the minimum and step of each bin,

@@ -24,7 +24,7 @@ typedef struct bytes {
 struct lin_dataset_writer {
     lin_file_writer *file;
     char *path, *phones, *source;
-    int D, V, count;
+    int D, V, count, tokens;
     lin_features features;
     uint64_t frames, labels, body_hash;
     lin_symbols names;        // of utterances
@@ -52,8 +52,8 @@ static int reserve(bytes *b, size_t n)
     return lin_grow(&b->at, &b->room, b->used + n, 1, "a data set", NULL) == LIN_OK;
 }
 
-lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features *features, const char *phones,
-                              const char *source, lin_dataset_writer **writer, lin_error *err)
+static lin_status create(const char *path, int mel_bins, int tokens, const lin_features *features, const char *phones,
+                         const char *source, lin_dataset_writer **writer, lin_error *err)
 {
     static const unsigned char header[LIN_DATASET_HEADER]; // written by finish
     *writer = NULL;
@@ -71,6 +71,7 @@ lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features
     if (!w) return lin_no_memory(err, "a data set", sizeof *w);
     w->D = mel_bins;
     w->V = V;
+    w->tokens = tokens;
     w->features = *features;
     w->path = lin_strdup(path);
     w->phones = lin_strdup(phones);
@@ -88,6 +89,22 @@ lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features
     return status;
 }
 
+lin_status lin_dataset_create(const char *path, int mel_bins, const lin_features *features, const char *phones,
+                              const char *source, lin_dataset_writer **writer, lin_error *err)
+{
+    return create(path, mel_bins, 0, features, phones, source, writer, err);
+}
+
+lin_status lin_dataset_create_tokens(const char *path, int tokens, const char *symbols, const char *source,
+                                     lin_dataset_writer **writer, lin_error *err)
+{
+    const lin_features unused = lin_features_default();
+    *writer = NULL;
+    if (tokens < 1 || tokens > 65536)
+        return lin_fail(err, LIN_INVALID, "%s: %d different tokens; must be 1 to 65536", path, tokens);
+    return create(path, tokens > 256 ? 2 : 1, tokens, &unused, symbols, source, writer, err);
+}
+
 /* ---- adding ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status check_name(const char *what, const char *name, lin_error *err)
@@ -99,17 +116,22 @@ static lin_status check_name(const char *what, const char *name, lin_error *err)
     return LIN_OK;
 }
 
-static lin_status check_utterance(const lin_dataset_writer *w, const char *id, const char *speaker, const float *features, int T,
-                                  const int *labels, int U, lin_error *err)
+static lin_status check_utterance(const lin_dataset_writer *w, const char *id, const char *speaker, const float *features,
+                                  const int *tokens, int T, const int *labels, int U, lin_error *err)
 {
+    const int least = tokens ? -1 : 1;
     lin_status status = check_name("an utterance", id, err);
     if (status == LIN_OK) status = check_name("a speaker", speaker, err);
     if (status != LIN_OK) return status;
     if (lin_symbols_find(&w->names, id, strlen(id)) >= 0) return lin_fail(err, LIN_INVALID, "%s is in the data set already", id);
     if (T < 1 || U < 0) return lin_fail(err, LIN_INVALID, "%s: %d frames and %d labels; must have at least 1 frame", id, T, U);
     for (int u = 0; u < U; u++)
-        if (labels[u] < 1 || labels[u] >= w->V)
-            return lin_fail(err, LIN_INVALID, "%s: label %d is %d; must be 1 to %d", id, u, labels[u], w->V - 1);
+        if (labels[u] < least || labels[u] >= w->V)
+            return lin_fail(err, LIN_INVALID, "%s: label %d is %d; must be %d to %d", id, u, labels[u], least, w->V - 1);
+    for (int t = 0; tokens && t < T; t++)
+        if (tokens[t] < 0 || tokens[t] >= w->tokens)
+            return lin_fail(err, LIN_INVALID, "%s: token %d is %d; must be 0 to %d", id, t, tokens[t], w->tokens - 1);
+    if (tokens) return LIN_OK;
     const size_t D = (size_t)w->D, count = (size_t)T * D;
     for (size_t i = 0; i < count; i++)
         if (!(fabsf(features[i]) <= 60000.0F))
@@ -178,13 +200,24 @@ static void sum_up(const lin_dataset_writer *w, int speaker, const float *featur
     }
 }
 
-lin_status lin_dataset_add(lin_dataset_writer *w, const char *id, const char *speaker, const float *features, int T,
-                           const int *labels, int U, lin_error *err)
+// The codes and steps of a sequence of tokens: nothing is rounded.
+static void put_tokens(const int *tokens, size_t T, size_t D, unsigned char *codes, unsigned char *steps)
+{
+    static const uint16_t step[2] = {0x3C00, 0x5C00}; // 1 and 256
+    for (size_t d = 0; d < D; d++) {
+        put_half(steps + 2 * d, 0);
+        put_half(steps + 2 * (D + d), step[d]);
+        for (size_t t = 0; t < T; t++) codes[t * D + d] = (unsigned char)(tokens[t] >> (8 * d));
+    }
+}
+
+static lin_status add(lin_dataset_writer *w, const char *id, const char *speaker, const float *features, const int *tokens, int T,
+                      const int *labels, int U, lin_error *err)
 {
     if (w->failed) return lin_fail(err, LIN_INVALID, "%s: nothing can be added after a failure", w->path);
-    lin_status status = check_utterance(w, id, speaker, features, T, labels, U, err);
+    lin_status status = check_utterance(w, id, speaker, features, tokens, T, labels, U, err);
     if (status != LIN_OK) return status;
-    const size_t D = (size_t)w->D, frames = (size_t)T, size = lin_dataset_label_bytes(w->V);
+    const size_t D = (size_t)w->D, frames = (size_t)T, size = lin_dataset_label_bytes(w->V, w->tokens);
     w->failed = 1; // until everything succeeds
     w->codes.used = 0;
     if (w->count == INT_MAX / 4 || !reserve(&w->index, LIN_DATASET_ENTRY) || !reserve(&w->steps, 4 * D) ||
@@ -199,13 +232,16 @@ lin_status lin_dataset_add(lin_dataset_writer *w, const char *id, const char *sp
         w->speaker_frames[s] = 0;
     }
     unsigned char *steps = w->steps.at + w->steps.used, *entry = w->index.at + w->index.used;
-    for (size_t d = 0; d < D; d++) quantise(features + d, frames, D, w->codes.at + d, steps + 2 * d, steps + 2 * (D + d));
+    if (tokens) put_tokens(tokens, frames, D, w->codes.at, steps);
+    for (size_t d = 0; d < D && !tokens; d++)
+        quantise(features + d, frames, D, w->codes.at + d, steps + 2 * d, steps + 2 * (D + d));
     status = lin_file_write(w->file, w->codes.at, frames * D, err);
     if (status != LIN_OK) return status;
     w->body_hash = lin_hash(w->codes.at, frames * D, w->body_hash);
-    sum_up(w, s, features, frames);
+    if (!tokens) sum_up(w, s, features, frames);
     for (int u = 0; u < U; u++)
-        for (size_t b = 0; b < size; b++) w->label_bytes.at[w->label_bytes.used++] = (unsigned char)(labels[u] >> (8 * b));
+        for (size_t b = 0; b < size; b++)
+            w->label_bytes.at[w->label_bytes.used++] = (unsigned char)((labels[u] + (tokens != NULL)) >> (8 * b));
     lin_put_u32(entry, (uint32_t)T);
     lin_put_u32(entry + 4, (uint32_t)U);
     lin_put_u32(entry + 8, (uint32_t)s);
@@ -217,6 +253,18 @@ lin_status lin_dataset_add(lin_dataset_writer *w, const char *id, const char *sp
     w->count++;
     w->failed = 0;
     return LIN_OK;
+}
+
+lin_status lin_dataset_add(lin_dataset_writer *w, const char *id, const char *speaker, const float *features, int T,
+                           const int *labels, int U, lin_error *err)
+{
+    return add(w, id, speaker, features, NULL, T, labels, U, err);
+}
+
+lin_status lin_dataset_add_tokens(lin_dataset_writer *w, const char *id, const int *tokens, const int *targets, int T,
+                                  lin_error *err)
+{
+    return add(w, id, "-", NULL, tokens, T, targets, T, err);
 }
 
 /* ---- finishing ------------------------------------------------------------------------------------------------------------- */
@@ -277,6 +325,7 @@ static void make_header(const lin_dataset_writer *w, const unsigned char *block,
     lin_put_u64(header + LIN_AT_FRAMES, w->frames);
     lin_put_u64(header + LIN_AT_LABELS, w->labels);
     lin_put_u32(header + LIN_AT_SPEAKERS, (uint32_t)w->speakers.n);
+    lin_put_u32(header + LIN_AT_TOKENS, (uint32_t)w->tokens);
     lin_put_u64(header + LIN_AT_TAIL, LIN_DATASET_HEADER + w->frames * (uint64_t)w->D);
     lin_put_u64(header + LIN_AT_TAIL_BYTES, size);
     lin_put_u64(header + LIN_AT_TAIL_HASH, lin_hash(block, size, 0));

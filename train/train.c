@@ -185,7 +185,13 @@ static int wants_stop(const lin_train_run *r) { return r->hooks->stop && r->hook
 // error rate says nothing: that phase may take five times as long.
 static int patience_of(const lin_train_run *r, double dev_per)
 {
-    return dev_per >= 0.95 ? 5 * r->options->patience : r->options->patience;
+    return dev_per >= 0.95 && !r->model->config.tokens ? 5 * r->options->patience : r->options->patience;
+}
+
+// By what epochs are compared: the dev PER; for tokens, or without it, a loss.
+static double judged(const lin_train_run *r, const lin_train_progress *p)
+{
+    return p->dev_per >= 0 && !r->model->config.tokens ? p->dev_per : p->dev_loss >= 0 ? p->dev_loss : p->loss;
 }
 
 // Saves the model, with the averaged weights if there are any, in the run's folder.
@@ -230,9 +236,8 @@ static lin_status end_epoch(lin_train_run *r, const lin_batches *plan, lin_train
         if (status == LIN_OK) status = lin_parallel_compare(&r->parallel, r->model, c->epoch, err);
     }
     if (status != LIN_OK) return status;
-    const double judged = p->dev_per >= 0 ? p->dev_per : p->dev_loss >= 0 ? p->dev_loss : p->loss;
-    if (c->best_per < 0 || judged < c->best_per) {
-        c->best_per = judged;
+    if (c->best_per < 0 || judged(r, p) < c->best_per) {
+        c->best_per = judged(r, p);
         c->epochs_since_best = 0;
         status = save_model(r, "best.safetensors", err);
         if (status != LIN_OK) return status;
@@ -402,7 +407,7 @@ static lin_status run(lin_train_run *r, lin_error *err)
     lin_status status = check_warmup(r, err);
     if (status == LIN_OK && o->measures_first && !o->resume && r->data.dev.n > 0) {
         status = measure_first(r, &p, err);
-        first = p.dev_per;
+        first = judged(r, &p);
     }
     if (o->resume && c->epoch >= o->epochs)
         note(r, "%s has completed %lld epochs and %d are requested: nothing to do", o->folder, c->epoch, o->epochs);
@@ -412,7 +417,7 @@ static lin_status run(lin_train_run *r, lin_error *err)
     }
     status = save_what_is_left(r, status, err);
     if (status == LIN_OK && first >= 0 && c->best_per > first)
-        note(r, "no epoch has a lower dev PER than the model that the run began with (%.2f %%)", 100 * first);
+        note(r, "no epoch is better on the development set than the model that the run began with");
     if (status == LIN_OK || (status == LIN_STOPPED && !(r->parallel.comm && r->parallel.comm->lost))) {
         lin_status fetched = fetch_model(r, 0, err);
         if (fetched != LIN_OK) status = fetched;
@@ -446,6 +451,11 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
 static lin_status check_network(const lin_train_options *o, const lin_config *c, lin_error *err)
 {
     const int lstm = c->network == LIN_NETWORK_LSTM;
+    if (c->tokens && (o->speaker_norm || o->n_inner || o->label_smoothing > 0 || o->augment.freq_masks || o->augment.time_masks ||
+                      lin_acoustics_any(&o->augment)))
+        return lin_fail(
+            err, LIN_INVALID,
+            "these sets hold tokens: speakers, masks, acoustics, label smoothing and losses of inner layers are for speech");
     if (lstm && o->layer_drop > 0)
         return lin_fail(err, LIN_INVALID, "the layers of an LSTM cannot be left out: it has no path around them");
     if (!c->causal && o->join_part > 0)
@@ -514,7 +524,7 @@ static lin_status begin(lin_train_run *r, lin_error *err)
         m->speaker_norm = o->speaker_norm;
         if (o->speaker_norm) {
             for (int d = 0; d < m->config.mel_bins; d++) m->mean[d] = 0, m->istd[d] = 1;
-        } else if (!o->keeps_norm && lin_train_rank(&r->parallel) == 0) {
+        } else if (!o->keeps_norm && !m->config.tokens && lin_train_rank(&r->parallel) == 0) {
             status = lin_dataset_norm(r->data.train.sets, r->data.train.n_sets, m->mean, m->istd, err);
         }
     }

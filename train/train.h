@@ -95,8 +95,9 @@ typedef struct lin_train_progress {
     int batch, n_batches;       /* of this epoch; batch == n_batches: the epoch is over and the dev values are new */
     long long step;
     double loss;                /* nats per label, of this epoch so far */
-    double dev_loss, dev_per;   /* per label, and 0..1; negative while unknown */
-    double best_per;            /* negative while unknown */
+    double dev_loss, dev_per;   /* per label, and 0..1; negative while unknown; of tokens: the share whose target is not the most
+                                   probable one */
+    double best_per;            /* negative while unknown; of tokens the best dev loss */
     double lr, gradient_norm;
     double frames_per_s;        /* 10 ms frames trained per second, this epoch */
     double seconds, seconds_left; /* of the whole run */

@@ -18,6 +18,7 @@ static const char *why_not(const lin_train_data *d, const lin_train_item *it, in
     if (it->frames < 1) return "it is shorter than a row of the network";
     if (!for_training) return NULL;
     if (it->frames > d->options->max_frames) return "it is longer than max_frames";
+    if (d->model->config.tokens) return NULL;
     return lin_ctc_frames_needed(it->labels, it->n_labels) > it->rows ? "CTC has no path: too few frames for its phonemes" : NULL;
 }
 
@@ -33,19 +34,21 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
     if (!list->items || !list->frames) return lin_no_memory(err, "the list of utterances", total * sizeof *list->items);
     for (int s = 0; s < list->n_sets; s++) {
         const lin_dataset *set = list->sets[s];
-        if (lin_dataset_mel_bins(set) != c->mel_bins || lin_dataset_outputs(set) != c->outputs ||
+        if (lin_dataset_mel_bins(set) != c->mel_bins || lin_dataset_outputs(set) != lin_config_symbols(c) ||
+            lin_dataset_tokens(set) != c->tokens ||
             strcmp(lin_dataset_phones(set), d->model->phones) != 0)
             return lin_fail(err, LIN_MISMATCH, "%s has other features or phones than the model", lin_dataset_path(set));
         for (int i = 0; i < lin_dataset_count(set); i++) {
             lin_train_item it = {.set = set, .index = i, .frames = lin_dataset_frames(set, i)};
             it.labels = lin_dataset_labels(set, i, &it.n_labels);
+            for (int u = 0; u < it.n_labels; u++) it.counted += it.labels[u] >= 0;
             // an utterance that another may follow ends with a whole row
             if (for_training && d->options->join_part > 0) it.frames -= it.frames % c->stack;
             it.rows = lin_config_frames_out(c, it.frames);
             const char *why = why_not(d, &it, for_training);
             if (why && hooks->left_out) hooks->left_out(hooks->context, lin_dataset_path(set), lin_dataset_id(set, i), why);
             if (why) continue;
-            labels += it.n_labels;
+            labels += it.counted;
             list->items[list->n] = it;
             list->frames[list->n++] = it.frames;
         }
@@ -273,7 +276,7 @@ int lin_train_continues(const lin_train_data *d, int item)
 int lin_train_labels(const lin_train_data *d, int item)
 {
     const uint64_t key = lin_random_key(key_of(d, LIN_TRAIN_KEY_ACOUSTICS), (uint64_t)item);
-    return d->acoustics && lin_acoustics_silent(d->acoustics, key) ? 0 : d->train.items[item].n_labels;
+    return d->acoustics && lin_acoustics_silent(d->acoustics, key) ? 0 : d->train.items[item].counted;
 }
 
 int lin_train_draw_masks(const lin_train_data *d, int item, lin_mask *masks)

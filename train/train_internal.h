@@ -44,7 +44,7 @@ typedef struct lin_train_item {
     int index; // in its set
     int frames, rows;
     const int *labels;
-    int n_labels;
+    int n_labels, counted; // counted: labels that the loss is of: all, but for tokens without a target
     lin_gather gather; // where its bytes are in the backend's memory; no masks
 } lin_train_item;
 
@@ -174,7 +174,7 @@ typedef struct lin_train_part {
 lin_train_part lin_train_cut(const lin_train_data *data, const int *picked, int n, int rank, int ranks);
 
 /* Of an utterance of the training list, in this epoch: whether it continues the sequence of the one before it in its batch (the
- * first of a part never does); the number of its labels, none if it is replaced by noise. */
+ * first of a part never does); the number of its labels that count, none if it is replaced by noise. */
 int lin_train_continues(const lin_train_data *data, int item);
 int lin_train_labels(const lin_train_data *data, int item);
 /* Draws its masks, whose number is returned; and its acoustics but for the pointer to their bins, 0: as it was recorded. */

@@ -79,6 +79,7 @@ static lin_train_sizes find_bounds(const lin_train_data *d, int ranks, int on_ho
     s.longest_rows = round_up(s.longest_rows > s.row_quantum ? s.longest_rows : s.row_quantum, s.longest_quantum);
     s.frames = s.rows * c->stack;
     s.items = round_up(s.items + 1, s.item_quantum);
+    if (c->tokens) s.labels = s.rows; // those without an utterance have no target
     return s;
 }
 
@@ -167,14 +168,15 @@ void lin_train_device_free(lin_train_device *v, const lin_train_data *d)
 
 // Rounds the sizes up and adds padding utterances: the first gets all padding rows, with more labels than frames, so that CTC
 // gives it neither loss nor gradient.
-static void pad(const lin_train_device *v, int stack, lin_train_block *host, lin_train_shape *shape)
+static void pad(const lin_train_device *v, const lin_config *c, lin_train_block *host, lin_train_shape *shape)
 {
     const int n = shape->B;
     lin_train_shape s = *shape;
     if (v->ops->on_host) return;
     s.rows = round_up(s.rows, v->most.row_quantum);
-    s.in_rows = s.rows * stack;
+    s.in_rows = s.rows * c->stack;
     s.B = round_up(n + 1, v->most.item_quantum);
+    for (int i = host->offsets[n]; i < s.rows && c->tokens; i++) host->labels[i] = -1;
     const int over = s.rows - host->offsets[n];
     s.longest = round_up(over > s.longest ? over : s.longest, v->most.longest_quantum);
     s.longest_joined = round_up(over > s.longest_joined ? over : s.longest_joined, v->most.longest_quantum);
@@ -214,7 +216,7 @@ static lin_train_shape assemble(const lin_train_device *v, const lin_train_data 
     lin_train_shape s = {.B = n};
     for (int b = 0; b < n; b++) {
         const lin_train_item *it = &list->items[picked[b]];
-        const int n_labels = for_training ? lin_train_labels(d, picked[b]) : it->n_labels;
+        const int n_labels = for_training && !lin_train_labels(d, picked[b]) ? 0 : it->n_labels;
         if (b == 0 || !for_training || !lin_train_continues(d, picked[b])) s.sequences++;
         host->in_offsets[b + 1] = host->in_offsets[b] + it->frames;
         host->offsets[b + 1] = host->offsets[b] + it->rows;
@@ -230,7 +232,7 @@ static lin_train_shape assemble(const lin_train_device *v, const lin_train_data 
     }
     s.rows = host->offsets[n];
     s.in_rows = host->in_offsets[n];
-    pad(v, d->model->config.stack, host, &s);
+    pad(v, &d->model->config, host, &s);
     return s;
 }
 
@@ -277,11 +279,20 @@ typedef struct asked {
     uint64_t skipped; // layers
 } asked;
 
-// The CTC losses of v->logp, and their gradients.
-static void compute_ctc(lin_train_device *v, double *losses, float *dlogits, const lin_segments *rows, int V, double smoothing,
-                        const double *scale)
+// The losses of v->logp, and their gradients: CTC, or of each token's target.
+static void compute_loss(lin_train_device *v, double *losses, float *dlogits, const lin_segments *rows, const lin_config *c,
+                         double smoothing, const double *scale)
 {
     const lin_train_block *block = &v->block;
+    const int V = c->outputs;
+    if (c->mixture) {
+        v->ops->mixture(v->exec, losses, dlogits, v->logp, rows, block->labels, c->mixture, scale);
+        return;
+    }
+    if (c->tokens) {
+        v->ops->cross_entropy(v->exec, losses, dlogits, v->logp, rows, block->labels, V, scale);
+        return;
+    }
     v->ops->ctc(v->exec, losses, dlogits, v->logp, rows, block->labels, block->label_offsets, v->most.labels_of_one, V, scale);
     if (smoothing > 0) v->ops->label_smoothing(v->exec, dlogits, v->logp, rows->rows, V, smoothing, scale);
 }
@@ -306,13 +317,13 @@ static void compute(void *context)
     batch.n_inner = o->n_inner;
     lin_network_forward(v->weights, v->activations, v->exec, &batch, v->logp);
     const int part = lin_train_rank(&r->parallel) * lin_train_step_batches(o) + a->number;
-    compute_ctc(v, v->losses + (size_t)part * (size_t)v->most.items, v->dlogits, &rows, c->outputs, o->label_smoothing,
+    compute_loss(v, v->losses + (size_t)part * (size_t)v->most.items, v->dlogits, &rows, c, o->label_smoothing,
                 v->block.scale);
     for (int i = 0; i < o->n_inner; i++) {
         float *dlogits = v->dlogits + (size_t)(1 + i) * (size_t)v->most.rows * (size_t)c->outputs;
         inner[i] = (lin_inner){.layer = o->inner_layers[i], .dlogits = dlogits};
         lin_network_inner(v->weights, v->activations, v->exec, &batch, inner[i].layer, v->logp);
-        compute_ctc(v, v->inner_losses, dlogits, &rows, c->outputs, o->label_smoothing, v->block.scale + 1);
+        compute_loss(v, v->inner_losses, dlogits, &rows, c, o->label_smoothing, v->block.scale + 1);
     }
     if (a->number == 0) ops->zero(v->exec, v->gradients, r->model->params.n_elements * sizeof *v->gradients);
     lin_network_backward(v->weights, v->activations, v->exec, &batch, v->dlogits, v->gradients);
@@ -395,12 +406,16 @@ void lin_train_step(lin_train_run *r, const lin_batches *plan, int from, int to,
                    skipped = draw_skipped(r);
     const double inner = o->n_inner ? o->inner_weight : 0;
     int rows = 0, before = 0;
+    long long labels = 0;
     for (int i = plan->offsets[from]; i < plan->offsets[to]; i++) {
         const lin_train_item *it = &r->data.train.items[plan->items[i]];
         rows += it->rows;
-        r->counters.label_sum += lin_train_labels(&r->data, plan->items[i]);
+        labels += lin_train_labels(&r->data, plan->items[i]);
         r->counters.frame_sum += it->frames;
     }
+    r->counters.label_sum += labels;
+    // per frame, so that batches of long and of short utterances weigh the same; of tokens per target
+    const double each = 1.0 / (r->model->config.tokens ? (double)(labels ? labels : 1) : rows);
     r->parallel.n_started = 0;
     r->parallel.status = LIN_OK;
     for (int k = from; k < to; k++) {
@@ -411,8 +426,8 @@ void lin_train_step(lin_train_run *r, const lin_batches *plan, int from, int to,
         a.shape = fill(r, &host, plan->items + first, plan->offsets[k + 1] - first, &before);
         if (r->device.parts) a.all_rows = place_parts(r, &host, plan, from, to);
         host.key[0] = key;
-        host.scale[0] = (1.0 - inner) / rows; // per frame, so that batches of long and of short utterances weigh the same
-        host.scale[1] = o->n_inner ? inner / o->n_inner / rows : 0;
+        host.scale[0] = (1.0 - inner) * each;
+        host.scale[1] = o->n_inner ? inner / o->n_inner * each : 0;
         host.adam[0] = lin_optimizer_scalars(&o->optimizer, step, lr);
         host.adam[1] = lin_optimizer_average_scalars(&o->optimizer, step);
         send(&r->device, block);
@@ -434,14 +449,29 @@ typedef struct measuring {
     measured *of;
 } measuring;
 
+// Tokens whose target is not the most probable one; 0 for densities.
+static long long wrong_tokens(const float *logp, const lin_train_item *it, const lin_config *c)
+{
+    long long wrong = 0;
+    for (int r = 0; r < it->rows && !c->mixture; r++, logp += c->outputs) {
+        int best = 0;
+        for (int v = 1; v < c->outputs; v++)
+            if (logp[v] > logp[best]) best = v;
+        wrong += it->labels[r] >= 0 && it->labels[r] != best;
+    }
+    return wrong;
+}
+
 static void count_wrong(void *context, int b, int thread)
 {
     (void)thread;
     const measuring *m = context;
     const lin_train_item *it = &m->run->data.dev.items[m->picked[b]];
-    const int V = m->run->model->config.outputs;
-    const float *logp = m->run->device.host_logp + (size_t)m->offsets[b] * (size_t)V;
-    m->of[b] = (measured){m->run->device.host_losses[b], lin_edit_greedy(logp, it->rows, V, it->labels, it->n_labels)};
+    const lin_config *c = &m->run->model->config;
+    const float *logp = m->run->device.host_logp + (size_t)m->offsets[b] * (size_t)c->outputs;
+    m->of[b] =
+        (measured){m->run->device.host_losses[b],
+                   c->tokens ? wrong_tokens(logp, it, c) : lin_edit_greedy(logp, it->rows, c->outputs, it->labels, it->n_labels)};
 }
 
 static lin_status measure_batch(lin_train_run *r, const int *picked, int n, measured *of, lin_error *err)
@@ -456,7 +486,7 @@ static lin_status measure_batch(lin_train_run *r, const int *picked, int n, meas
     send(v, block);
     const lin_batch batch = gather(v, &shape, c->mel_bins, &rows);
     lin_network_forward(v->averaged ? v->averaged : v->weights, v->activations, v->exec, &batch, v->logp);
-    compute_ctc(v, v->losses, NULL, &rows, c->outputs, 0, NULL);
+    compute_loss(v, v->losses, NULL, &rows, c, 0, NULL);
     ops->download(v->exec, v->host_losses, v->losses, (size_t)n * sizeof *v->losses);
     if (!ops->on_host)
         ops->download(v->exec, v->host_logp, v->logp, (size_t)host.offsets[n] * (size_t)c->outputs * sizeof *v->logp);
@@ -496,7 +526,7 @@ lin_status lin_train_evaluate(lin_train_run *r, lin_train_progress *p, lin_error
     for (int i = 0; i < plan.n_batches && status == LIN_OK; i++)
         for (int at = plan.offsets[i]; at < plan.offsets[i + 1]; at++) {
             const measured *m = all + ((size_t)i % ranks) * n + at;
-            const int U = dev->items[plan.items[at]].n_labels;
+            const int U = dev->items[plan.items[at]].counted;
             labels += U;
             wrong += m->wrong;
             if (m->loss < 0) continue;
@@ -506,6 +536,6 @@ lin_status lin_train_evaluate(lin_train_run *r, lin_train_progress *p, lin_error
     lin_batches_free(&plan);
     lin_free(all);
     p->dev_loss = loss_labels ? loss / (double)loss_labels : -1;
-    p->dev_per = labels ? (double)wrong / (double)labels : -1;
+    p->dev_per = labels && !r->model->config.mixture ? (double)wrong / (double)labels : -1;
     return status;
 }

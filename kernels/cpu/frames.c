@@ -7,7 +7,7 @@
 #include "kernels/cpu/cpu.h"
 
 enum {
-    COLUMNS = 64,  // bins whose late energy is kept on the stack
+    COLUMNS = 64,  // bins whose late energy is kept on the stack; columns of an embedding that a thread adds
     SMALL = 16384, // below this many elements, starting a second thread costs more time than it saves
     PAIRS = 64,    // column pairs of one tile of sinusoids
     TURNS = 64,    // rows after which sine and cosine are computed directly again
@@ -51,18 +51,21 @@ typedef struct sinusoid_job {
     float *x;
     const int *offsets;
     int C;
+    float *const *states;
+    size_t at;
 } sinusoid_job;
 
 // One utterance. The angles grow by a constant from row to row, so sine and cosine are rotated (in double). Every TURNS rows,
-// counted from the start of the utterance, they are computed directly again.
+// counted from the start of the utterance, they are computed directly again; rows that earlier calls had are passed over.
 static void sinusoid_piece(void *context, int b, int thread)
 {
     const sinusoid_job *job = context;
     (void)thread;
     size_t C = (size_t)job->C;
-    float *x = job->x + (size_t)job->offsets[b] * C;
-    int T = job->offsets[b + 1] - job->offsets[b];
-    for (int first = 0; first < job->C / 2; first += PAIRS) {
+    float *before = job->states && job->states[b] ? job->states[b] + job->at : NULL;
+    const long begin = before ? (long)*before : 0, end = begin + job->offsets[b + 1] - job->offsets[b];
+    float *x = job->x + (size_t)job->offsets[b] * C, passed[2 * PAIRS];
+    for (int first = 0; first < job->C / 2 && begin < end; first += PAIRS) {
         int pairs = job->C / 2 - first < PAIRS ? job->C / 2 - first : PAIRS;
         double w[PAIRS], ws[PAIRS], wc[PAIRS], s[PAIRS], c[PAIRS];
         for (int i = 0; i < pairs; i++) {
@@ -70,23 +73,70 @@ static void sinusoid_piece(void *context, int b, int thread)
             ws[i] = sin(w[i]);
             wc[i] = cos(w[i]);
         }
-        for (int t = 0; t < T; t += TURNS) {
+        for (long t = begin / TURNS * TURNS, next; t < end; t = next) {
+            next = t + TURNS < end ? t + TURNS : end;
             for (int i = 0; i < pairs; i++) {
-                s[i] = sin(t * w[i]);
-                c[i] = cos(t * w[i]);
+                s[i] = sin((double)t * w[i]);
+                c[i] = cos((double)t * w[i]);
             }
-            LIN_DISPATCH(lin_sinusoid_rows)(x + (size_t)t * C + 2 * first, T - t < TURNS ? T - t : TURNS, job->C, pairs, s, c, ws,
-                                            wc);
+            for (; t < begin; t++) {
+                memset(passed, 0, sizeof passed);
+                LIN_DISPATCH(lin_sinusoid_rows)(passed, 1, 2 * pairs, pairs, s, c, ws, wc);
+            }
+            LIN_DISPATCH(lin_sinusoid_rows)
+            (x + (size_t)(t - begin) * C + 2 * first, (int)(next - t), job->C, pairs, s, c, ws, wc);
         }
+    }
+    if (before) *before = (float)end;
+}
+
+void lin_cpu_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C, float *const *states, size_t at)
+{
+    assert(lin_segments_hold(segments) && C > 0);
+    sinusoid_job job = {x, segments->offsets, C, states, at};
+    int small = (size_t)segments->rows * (size_t)C < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, segments->B, sinusoid_piece, &job);
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct embed_job {
+    float *dtable;
+    const float *dy, *x;
+    int rows, D, n, C;
+} embed_job;
+
+static size_t token_of(const float *x, int D, int n)
+{
+    float sum = 0;
+    for (int d = 0; d < D; d++) sum += x[d];
+    return (size_t)fminf(fmaxf(floorf(sum + 0.5F), 0), (float)(n - 1));
+}
+
+void lin_cpu_embed_forward(lin_exec *exec, float *y, const float *x, const float *table, int rows, int D, int n, int C)
+{
+    (void)exec; // copies: one thread has the memory's whole speed
+    for (int r = 0; r < rows; r++, x += D, y += C) memcpy(y, table + token_of(x, D, n) * (size_t)C, (size_t)C * sizeof *y);
+}
+
+// A thread has some columns of all rows, so that sums are in the order of the rows.
+static void embed_piece(void *context, int piece, int thread)
+{
+    const embed_job *job = context;
+    (void)thread;
+    const int from = piece * COLUMNS, to = from + COLUMNS < job->C ? from + COLUMNS : job->C;
+    for (int r = 0; r < job->rows; r++) {
+        const float *dy = job->dy + (size_t)r * (size_t)job->C;
+        float *sum = job->dtable + token_of(job->x + (size_t)r * (size_t)job->D, job->D, job->n) * (size_t)job->C;
+        for (int c = from; c < to; c++) sum[c] += dy[c];
     }
 }
 
-void lin_cpu_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C)
+void lin_cpu_embed_backward(lin_exec *exec, float *dtable, const float *dy, const float *x, int rows, int D, int n, int C)
 {
-    assert(lin_segments_hold(segments) && C > 0);
-    sinusoid_job job = {x, segments->offsets, C};
-    int small = (size_t)segments->rows * (size_t)C < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, segments->B, sinusoid_piece, &job);
+    embed_job job = {dtable, dy, x, rows, D, n, C};
+    const int small = (size_t)rows * (size_t)C < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, (C + COLUMNS - 1) / COLUMNS, embed_piece, &job);
 }
 
 typedef struct gather_job {

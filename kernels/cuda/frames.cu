@@ -64,9 +64,15 @@ void lin_cuda_stack_frames(lin_exec *exec, float *y, const float *x, const float
 
 /* ---- positions ------------------------------------------------------------------------------------------------------------- */
 
+// Rows before an utterance's first, in states[b][at].
+static __device__ __forceinline__ double rows_before(float *const *states, size_t at, int b)
+{
+    return states && states[b] ? (double)states[b][at] : 0;
+}
+
 // A thread owns a pair of columns in TURNS rows. The angle grows by a constant from row to row, so sine and cosine are rotated.
 // In double: an angle reaches 2^24, and its remainder after whole turns needs an error below 1e-7.
-static __global__ void add_sinusoid(float *x, const int *offsets, int B, int rows, int C)
+static __global__ void add_sinusoid(float *x, const int *offsets, int B, int rows, int C, float *const *states, size_t at)
 {
     const int row0 = (int)blockIdx.x * TURNS, end = min(row0 + TURNS, min(rows, offsets[B]));
     const int pair = (int)(blockIdx.y * blockDim.x + threadIdx.x);
@@ -75,7 +81,7 @@ static __global__ void add_sinusoid(float *x, const int *offsets, int B, int row
     if (pair >= C / 2) return;
     // Angles in half turns: w / pi, with w = 10000^(-2 pair / C).
     const double step = exp2(-2.0 * pair / C * 13.287712379549449) * 0.31830988618379067;
-    const double phase = (double)(row0 - offsets[b]) * step;
+    double phase = (row0 - offsets[b] + rows_before(states, at, b)) * step;
     double s, c, step_s, step_c;
     sincospi(phase - 2 * rint(phase / 2), &s, &c);
     sincospi(step, &step_s, &step_c);
@@ -84,24 +90,71 @@ static __global__ void add_sinusoid(float *x, const int *offsets, int B, int row
         if (row == next) { // the next utterance that has rows begins
             do next = offsets[++b + 1];
             while (row == next);
-            s = 0;
-            c = 1;
+            phase = rows_before(states, at, b) * step;
+            sincospi(phase - 2 * rint(phase / 2), &s, &c);
         }
-        float *at = x + (size_t)row * (size_t)C + 2 * (size_t)pair;
-        at[0] += (float)s;
-        at[1] += (float)c;
+        float *to = x + (size_t)row * (size_t)C + 2 * (size_t)pair;
+        to[0] += (float)s;
+        to[1] += (float)c;
         const double turned = s * step_c + c * step_s;
         c = c * step_c - s * step_s;
         s = turned;
     }
 }
 
-void lin_cuda_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C)
+static __global__ void count_rows(float *const *states, size_t at, const int *offsets, int B)
+{
+    const int b = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (b < B && states[b]) states[b][at] += (float)(offsets[b + 1] - offsets[b]);
+}
+
+void lin_cuda_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C, float *const *states, size_t at)
 {
     if (segments->rows < 1 || C < 2) return;
     const unsigned pairs = (unsigned)C / 2, threads = pairs < 128 ? (pairs + 31) / 32 * 32 : 128;
     const dim3 grid(lin_cuda_blocks((size_t)segments->rows, TURNS), lin_cuda_blocks(pairs, threads));
-    LIN_LAUNCH(exec, add_sinusoid, grid, threads, 0, x, segments->offsets, segments->B, segments->rows, C);
+    LIN_LAUNCH(exec, add_sinusoid, grid, threads, 0, x, segments->offsets, segments->B, segments->rows, C, states, at);
+    if (states)
+        LIN_LAUNCH(exec, count_rows, lin_cuda_blocks((size_t)segments->B, 128), 128, 0, states, at, segments->offsets, segments->B);
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ int token_of(const float *x, int D, int n)
+{
+    float sum = 0;
+    for (int d = 0; d < D; d++) sum += x[d];
+    return (int)fminf(fmaxf(floorf(sum + 0.5f), 0.0f), (float)(n - 1));
+}
+
+static __global__ void embed(float *y, const float *x, const float *table, size_t count, int D, int n, int C)
+{
+    const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, row = i / (size_t)C;
+    if (i < count) y[i] = table[(size_t)token_of(x + row * (size_t)D, D, n) * (size_t)C + (i - row * (size_t)C)];
+}
+
+// A block per token and tile of columns: its rows are added in their order, so that the sum is the same each time.
+static __global__ void embed_gradient(float *dtable, const float *dy, const float *x, int rows, int D, int n, int C)
+{
+    const int token = (int)blockIdx.x, c = (int)(blockIdx.y * blockDim.x + threadIdx.x);
+    float sum = 0;
+    if (c >= C) return;
+    for (int r = 0; r < rows; r++)
+        if (token_of(x + (size_t)r * (size_t)D, D, n) == token) sum += dy[(size_t)r * (size_t)C + (size_t)c];
+    dtable[(size_t)token * (size_t)C + (size_t)c] += sum;
+}
+
+void lin_cuda_embed_forward(lin_exec *exec, float *y, const float *x, const float *table, int rows, int D, int n, int C)
+{
+    const size_t count = (size_t)rows * (size_t)C;
+    if (count) LIN_LAUNCH(exec, embed, lin_cuda_blocks(count, 256), 256, 0, y, x, table, count, D, n, C);
+}
+
+void lin_cuda_embed_backward(lin_exec *exec, float *dtable, const float *dy, const float *x, int rows, int D, int n, int C)
+{
+    if (rows < 1) return;
+    const dim3 grid((unsigned)n, lin_cuda_blocks((size_t)C, 128));
+    LIN_LAUNCH(exec, embed_gradient, grid, 128, 0, dtable, dy, x, rows, D, n, C);
 }
 
 /* ---- utterances out of a cache --------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 // Linear layers, layer norm, dropout and the other operations between the linear layers.
 #include <math.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "kernels/ref/ref.h"
@@ -160,17 +161,44 @@ void lin_ref_stack_frames(lin_exec *exec, double *y, const double *x, const doub
     }
 }
 
-void lin_ref_add_sinusoid(lin_exec *exec, double *x, const lin_segments *segments, int C)
+void lin_ref_add_sinusoid(lin_exec *exec, double *x, const lin_segments *segments, int C, double *const *states, size_t at)
 {
     (void)exec;
     const int *offsets = segments->offsets;
-    for (int b = 0; b < segments->B; b++)
-        for (int t = 0; t < offsets[b + 1] - offsets[b]; t++) {
+    for (int b = 0; b < segments->B; b++) {
+        double *before = states && states[b] ? states[b] + at : NULL;
+        const double first = before ? *before : 0;
+        const int T = offsets[b + 1] - offsets[b];
+        for (int t = 0; t < T; t++) {
             double *row = x + (size_t)(offsets[b] + t) * (size_t)C;
             for (int i = 0; i < C / 2; i++) {
-                double a = t / pow(10000, 2.0 * i / C);
+                double a = (first + t) / pow(10000, 2.0 * i / C);
                 row[2 * i] += sin(a);
                 row[2 * i + 1] += cos(a);
             }
         }
+        if (before) *before += T;
+    }
+}
+
+static size_t token_of(const double *x, int D, int n)
+{
+    double sum = 0;
+    for (int d = 0; d < D; d++) sum += x[d];
+    return (size_t)fmin(fmax(floor(sum + 0.5), 0), n - 1);
+}
+
+void lin_ref_embed_forward(lin_exec *exec, double *y, const double *x, const double *table, int rows, int D, int n, int C)
+{
+    (void)exec;
+    for (int r = 0; r < rows; r++, x += D, y += C) memcpy(y, table + token_of(x, D, n) * (size_t)C, (size_t)C * sizeof *y);
+}
+
+void lin_ref_embed_backward(lin_exec *exec, double *dtable, const double *dy, const double *x, int rows, int D, int n, int C)
+{
+    (void)exec;
+    for (int r = 0; r < rows; r++, x += D, dy += C) {
+        double *to = dtable + token_of(x, D, n) * (size_t)C;
+        for (int c = 0; c < C; c++) to[c] += dy[c];
+    }
 }

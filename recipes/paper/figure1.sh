@@ -9,7 +9,7 @@
 # most 1,024 frames.
 . "$(dirname "$0")/../common.sh"
 
-work=exp/paper/figure1 variants=linear,softmax,softmax-naive,lsh-1,lsh-4,poly2,random causal= limit_seconds=60 limit_gb=0
+work=exp/paper/figure1 variants=linear,softmax,softmax-naive,lsh-1,lsh-4,lsh-8,poly2,random causal= limit_seconds=60 limit_gb=0
 flags=" quick causal " values=" work variants limit-seconds limit-gb device threads linnet "
 options "$@"
 

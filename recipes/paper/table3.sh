@@ -55,7 +55,7 @@ all_sets="${train//,/ } $dev ${test//,/ }" decoded="$dev ${test//,/ }" first_tes
 
 # ---- rows ------------------------------------------------------------------------------------------------------------------------
 
-# Sinusoids cannot stream, so networks that read forwards have convolutions of 9 frames.
+# Sinusoids know no longest utterance, so networks that read forwards have convolutions of 9 frames.
 whole=(--direction bidirectional --positions sinusoid)
 [ "$positions" = sinusoid ] || whole=(--direction bidirectional --positions centred-conv --set conv-kernel=9,conv-layers=9)
 forwards=(--direction causal --positions conv --set conv-kernel=9,conv-layers=9)
@@ -328,6 +328,19 @@ rates_tried() {
   done
 }
 
+# The two bar plots of the paper's talk: error and speed of each row, relative to softmax.
+bars() {
+  LC_ALL=C awk -F'\t' 'FNR == 1 { next }
+    NR == FNR { if ($1 == "softmax" && $4 != "-") { per += $4; s += $10; n++ } next }
+    FNR == 2 { print "row\terror\tspeed" }
+    n && $4 != "-" && $10 > 0 { printf "%s\t%.4f\t%.4f\n", $1, $4 * n / per, s / n / $10 }' "$work/runs.tsv" "$work/runs.tsv" > "$work/bars.tsv"
+  [ -s "$work/bars.tsv" ] || return 0
+  "$linnet" plot "$work/bars.tsv" --y error --by row --y-label "dev PER relative to softmax" --title "Error relative to softmax" \
+    --note "$form; mean and range of the seeds" -o "$work/error.svg"
+  "$linnet" plot "$work/bars.tsv" --y speed --by row --y-label "speed relative to softmax" --title "Speed of training relative to softmax" \
+    --note "$form; mean and range of the seeds" -o "$work/speed.svg"
+}
+
 # every_set KIND: a table of the scores of all sets, of phonemes (score) or of words (words)
 every_set() {
   local row rate seed folder set
@@ -364,6 +377,7 @@ if wanted 4; then
   "$linnet" plot "$work/curves-seed-1.tsv" --x seconds --axes x-factor=0.016666667 --y dev_per --by row \
     --x-label "training time (min)" --y-label "dev PER (%)" --title "Training of the paper's models" --note "$form; seed 1" \
     -o "$work/time.svg"
+  bars
   {
     head_of_results "${title:-Phoneme error rate and time per epoch (table 3)}"
     echo "Training data: $form. Dev set: $dev. Test set: $first_test. Greedy decoding. Features up to $hz Hz, normalised by speaker$forwards."
@@ -386,6 +400,7 @@ if wanted 4; then
     echo
     echo "![error rate against training time](time.svg)"
     echo
+    if [ -s "$work/bars.tsv" ]; then echo "![error relative to softmax](error.svg) ![speed relative to softmax](speed.svg)"; echo; fi
     echo "## Rates tried"
     echo
     rates_tried
@@ -402,7 +417,7 @@ if wanted 4; then
     echo "- Transformers have 9 layers, 6 heads of 32 and a feed-forward width of 768; the LSTMs have 3 layers of 320 units, as in the paper."
     if [ "$positions" = sinusoid ]; then
       echo "- Transformers that see whole utterances have sinusoidal positions; causal-R and softmax-causal have convolutions of 9 frames instead,"
-      echo "  since sinusoids cannot stream."
+      echo "  which know no longest utterance."
     else
       echo "- All transformers have convolutions of 9 frames before each layer instead of sinusoidal positions: centred ones where whole utterances"
       echo "  are seen, of the frames so far in causal-R and softmax-causal. The paper does not name its positions."

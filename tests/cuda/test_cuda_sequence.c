@@ -217,8 +217,8 @@ START_TEST(more_rows)
              istd = pair_of(D, 1, 2);
         ops->stack_frames(exec, y.f, x.f, mean.f, istd.f, &s, &more, D, 1, 1);
         ref->stack_frames(ref_exec, y.d, x.d, mean.d, istd.d, &s, &s, D, 1, 1);
-        ops->add_sinusoid(exec, z.f, &more, D);
-        ref->add_sinusoid(ref_exec, z.d, &s, D);
+        ops->add_sinusoid(exec, z.f, &more, D, NULL, 0);
+        ref->add_sinusoid(ref_exec, z.d, &s, D, NULL, 0);
         y.n = 2 * n;
         z.n = n;
         check("stacked", y, 1e-6);

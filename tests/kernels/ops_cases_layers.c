@@ -569,8 +569,8 @@ void ops_case_sinusoid(ops_context *c)
             const lin_segments segments = ops_segments(c, layout);
             pair x = ops_inout(c, (size_t)(segments.rows * C), -1, 1);
             ops_say(c, "add_sinusoid layout %d C %d", l, C);
-            c->ops->add_sinusoid(c->exec, x.f, &segments, C);
-            c->ref->add_sinusoid(c->ref_exec, x.d, &segments, C);
+            c->ops->add_sinusoid(c->exec, x.f, &segments, C, NULL, 0);
+            c->ref->add_sinusoid(c->ref_exec, x.d, &segments, C, NULL, 0);
             ops_check(c, "x", x, 1e-6);
             ops_end(c);
         }

@@ -418,7 +418,7 @@ static void ops_nobody_shape(ops_context *c, const ops_layout *layout, int more)
         float *const *tail_list = ops_block(c, (size_t)layout->B, sizeof **tails, tails[side]);
         for (size_t i = 0; i < y[side][0].n && i < rows * C; i++) y[side][0].f[i] = x.f[i];
         ops_say(c, "%d rows and %d in no utterance", own.rows, more * side);
-        ops->add_sinusoid(c->exec, y[side][0].f, s, C);
+        ops->add_sinusoid(c->exec, y[side][0].f, s, C, NULL, 0);
         ops->stack_frames(c->exec, y[side][1].f, x.f, bias.f, istd.f, s, s, C, 1, 1);
         ops->conv_forward(c->exec, y[side][2].f, x.f, w.f, bias.f, s, C, K, 0, tail_list, 0);
         ops->attention_forward(c->exec, y[side][3].f, qkv.f, s, H, E, 1, state_list, 0);

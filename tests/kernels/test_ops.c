@@ -72,7 +72,7 @@ START_TEST(sinusoid)
     double x[15] = {0};
     const double a = pow(10000, -2.0 / 5); // C = 5: angle of the second pair per frame; the fifth channel has no partner
     const double want[15] = {0, 1, 0, 1, 0, sin(1), cos(1), sin(a), cos(a), 0, 0, 1, 0, 1, 0};
-    ops->add_sinusoid(exec, x, &segments, 5);
+    ops->add_sinusoid(exec, x, &segments, 5, NULL, 0);
     test_close_f64("x", x, want, 15, 1e-15);
 }
 END_TEST

@@ -9,7 +9,7 @@
 
 #include "tests/support.h"
 
-enum { D = 3, V = 4, B = 3, MAX_ROWS = 40 };
+enum { D = 3, V = 4, B = 3, MAX_ROWS = 40, MIXED = 2, TOKENS = 5, WIDEST = 3 * MIXED > V ? 3 * MIXED : V };
 
 typedef struct problem {
     lin_config config;
@@ -18,8 +18,9 @@ typedef struct problem {
     lin_weights *weights;
     lin_activations *activations;
     lin_batch batch;
-    double *values, *gradients, features[MAX_ROWS * D], mean[D], istd[D], logp[MAX_ROWS * V], dlogits[MAX_ROWS * V],
+    double *values, *gradients, features[MAX_ROWS * D], mean[D], istd[D], logp[MAX_ROWS * WIDEST], dlogits[MAX_ROWS * WIDEST],
         inner_dlogits[2][MAX_ROWS * V];
+    int targets[MAX_ROWS];
     lin_inner inner[2];
     int in_offsets[B + 1], offsets[B + 1], labels[8], label_offsets[B + 1];
     uint64_t key;
@@ -30,7 +31,11 @@ static double loss(problem *p)
     double each[B], sum = 0, scale = 1;
     lin_weights_pack(p->weights, p->exec);
     lin_network_forward(p->weights, p->activations, p->exec, &p->batch, p->logp);
-    lin_ops_ref()->ctc(p->exec, each, p->dlogits, p->logp, &p->batch.out, p->labels, p->label_offsets, 3, V, &scale);
+    if (p->config.mixture)
+        lin_ops_ref()->mixture(p->exec, each, p->dlogits, p->logp, &p->batch.out, p->targets, MIXED, &scale);
+    else if (p->config.tokens)
+        lin_ops_ref()->cross_entropy(p->exec, each, p->dlogits, p->logp, &p->batch.out, p->targets, V, &scale);
+    else lin_ops_ref()->ctc(p->exec, each, p->dlogits, p->logp, &p->batch.out, p->labels, p->label_offsets, 3, V, &scale);
     for (int b = 0; b < B; b++) sum += each[b];
     for (int i = 0; i < p->batch.n_inner; i++) {
         scale = 0.3 + i;
@@ -46,7 +51,8 @@ static const struct {
     lin_positions positions;
     int causal, stack, ahead;
     double dropout;
-    enum { LINEAR, SOFTMAX, NAIVE, LSH, POLY2, RANDOM, LSTM, FIXED, GATED, CONDITION } variant;
+    enum { LINEAR, SOFTMAX, NAIVE, LSH, POLY2, RANDOM, LSTM, FIXED, GATED, CONDITION, KIND = 15, OF_TOKENS = 16,
+           MIXTURE = 32 } variant;
 } cases[] = {{LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0, LINEAR},     {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0, LINEAR},
              {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 2, 0.2, LINEAR},
              {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.3, LINEAR},
@@ -66,7 +72,12 @@ static const struct {
              {LIN_NORM_PRE, LIN_POSITIONS_NONE, 1, 1, 0, 0, GATED},       {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, GATED},
              {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, CONDITION},
              {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.1, CONDITION},
-             {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 2, 1, 0, CONDITION}};
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 2, 1, 0, CONDITION},
+             {LIN_NORM_POST, LIN_POSITIONS_SINUSOID, 1, 1, 0, 0.1, LINEAR | OF_TOKENS},
+             {LIN_NORM_PRE, LIN_POSITIONS_SINUSOID, 0, 1, 0, 0, SOFTMAX | OF_TOKENS},
+             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, GATED | OF_TOKENS | MIXTURE},
+             {LIN_NORM_POST, LIN_POSITIONS_SINUSOID, 1, 1, 0, 0.1, LSH | OF_TOKENS | MIXTURE},
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0.1, LSTM | OF_TOKENS}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 // Three layers of one of these cases, with losses of layer `inner` and of the one above (0: none), without the layers of a mask.
@@ -117,7 +128,9 @@ START_TEST(gradient_equals_finite_differences)
         p.config.conv_kernel = 3;
         p.config.conv_layers = 1;
     }
-    vary(&p.config, cases[of].variant);
+    vary(&p.config, cases[of].variant & KIND);
+    if (cases[of].variant & OF_TOKENS) p.config.tokens = TOKENS, p.config.mel_bins = 2;
+    if (cases[of].variant & MIXTURE) p.config.mixture = MIXED, p.config.outputs = 3 * MIXED;
     if (TEST_LACKS(&p.config)) return;
     ck_assert_msg(lin_params_create(&p.config, &p.params, &err) == LIN_OK, "%s", err.message);
     const size_t n = p.params.n_elements;
@@ -126,6 +139,12 @@ START_TEST(gradient_equals_finite_differences)
     test_fill_f64(p.values, n, 21, -0.7, 0.7);
     memset(p.gradients, 0, n * sizeof *p.gradients);
     test_fill_f64(p.features, MAX_ROWS * D, 22, -1, 1);
+    for (int r = 0; r < MAX_ROWS; r++) {
+        const int token = r * 7 % 11 % TOKENS;
+        if (p.config.tokens) p.features[2 * r] = token / 2, p.features[2 * r + 1] = token - token / 2;
+        p.targets[r] = r % 5 == 3 ? -1 : p.config.mixture ? r * 37 % 256 : r % V;
+        if (p.config.mixture && r % 9 == 1) p.targets[r] = r % 2 ? 255 : 0;
+    }
     test_fill_f64(p.mean, D, 23, -0.2, 0.2);
     test_fill_f64(p.istd, D, 24, 0.5, 1.5);
     for (int b = 0; b < B; b++) {

@@ -88,6 +88,10 @@ run bench latency --variants softmax --set at=1,3600,limit-gb=0.1 --device cpu
 has "latency: what does not fit is left out and named" "$err" "softmax after 3600 s is left out: needs "
 run bench latency --variants softmax --set at=700,stack=1,limit-gb=0.5 --device cpu
 has "latency: a cache that does not fit has all layers in the same memory" "$(tail -n 1 "$tmp/.out" | cut -f 9-11)" "967680000	1	-"
+run bench generate --quick --variants linear,softmax,lsh-1,lstm --set heads=2,layers=1,batch=3 --device cpu
+is "generate: which ways each network has" "softmax again 1,softmax again 3,softmax state 1,softmax state 3,lsh-1 again 1,lsh-1 again 3,linear state 1,linear state 3,lstm state 1,lstm state 3," \
+    "$(grep -v '^#' "$tmp/.out" | awk -F'\t' 'NR > 1 && $5 > 0 { printf "%s %s %s,", $1, $2, $4 }')"
+refused "generate: too short" 2 "an image has 64 values or more" bench generate --set lengths=63
 refused "latency: lsh" 2 "lsh-4 has LSH attention" bench latency --variants lsh-4
 recipe memory --work "$tmp/memory" --quick --stack 3 --batch 3 --memory-gb 10 --cores 4 --device cpu
 is "memory: status" 0 "$status"
@@ -106,7 +110,7 @@ table3() {
 }
 table3 --rows bilstm,softmax,lsh-4,linear,causal-3 --seeds 2
 is "table3: status" 0 "$status"
-for f in runs.tsv curves.tsv curves.svg time.svg RESULTS.md; do ok "table3 writes $f" test -s "$tmp/table3/$f"; done
+for f in runs.tsv curves.tsv curves.svg time.svg error.svg speed.svg RESULTS.md; do ok "table3 writes $f" test -s "$tmp/table3/$f"; done
 is "table3: runs" "10" "$(tail -n +2 "$tmp/table3/runs.tsv" | wc -l | tr -d ' ')"
 ok "table3: every cell of every run is a number" awk -F'\t' 'NR > 1 { for (i = 2; i <= 13; i++) if ($i !~ /^[0-9.e-]+$/ || $i == "-") bad = 1 } END { exit bad || NR < 11 }' \
     "$tmp/table3/runs.tsv"

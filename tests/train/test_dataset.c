@@ -399,7 +399,8 @@ START_TEST(forged_values_are_refused)
                  {LIN_AT_LABELS, 8, UINT64_MAX, "larger counts", LIN_FORMAT},
                  {LIN_AT_SPEAKERS, 4, N + 1, "larger counts", LIN_FORMAT},
                  {LIN_AT_SPEAKERS, 4, 2, "", LIN_FORMAT},
-                 {LIN_AT_SPEAKERS + 4, 4, 1, "larger counts", LIN_FORMAT},
+                 {LIN_AT_TOKENS, 4, 1, "its number of tokens is out of range", LIN_FORMAT}, // D is not 1
+                 {LIN_AT_TOKENS, 4, 65537, "its number of tokens is out of range", LIN_FORMAT},
                  {LIN_AT_TAIL, 8, UINT64_MAX, "truncated or damaged", LIN_FORMAT},
                  {LIN_AT_TAIL, 8, tail + 1, "truncated or damaged", LIN_FORMAT},
                  {LIN_AT_TAIL_BYTES, 8, UINT64_MAX, "truncated or damaged", LIN_FORMAT},
@@ -549,9 +550,51 @@ START_TEST(a_failed_allocation_is_an_error)
 }
 END_TEST
 
+// Sequences of tokens, in one byte each or in two, with targets of which some are missing.
+START_TEST(tokens_come_back)
+{
+    static const struct {
+        int tokens, V, top; // top: the highest target
+    } kinds[] = {{1, 2, 1}, {256, 255, 254}, {256, 256, 255}, {257, 256, 255}, {40000, 300, 299}};
+    enum { T = 9 };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        lin_dataset_writer *writer;
+        lin_dataset *set;
+        lin_error err = {0};
+        char names[4096] = "v";
+        int tokens[T], targets[T], n;
+        float x[2 * T];
+        for (int v = 1; v < kinds[k].V; v++) snprintf(names + strlen(names), sizeof names - strlen(names), " %d", v);
+        for (int t = 0; t < T; t++) tokens[t] = t == 3 ? kinds[k].tokens - 1 : t * 131 % kinds[k].tokens;
+        for (int t = 0; t < T; t++) targets[t] = t % 4 == 1 ? -1 : t == 2 ? kinds[k].top : t % kinds[k].V;
+        ck_assert_msg(lin_dataset_create_tokens(path, kinds[k].tokens, names, "made up", &writer, &err) == LIN_OK, "%s",
+                      err.message);
+        tokens[0] = kinds[k].tokens;
+        ck_assert_int_eq(lin_dataset_add_tokens(writer, "bad", tokens, targets, T, &err), LIN_INVALID);
+        tokens[0] = 0;
+        targets[0] = kinds[k].V;
+        ck_assert_int_eq(lin_dataset_add_tokens(writer, "bad", tokens, targets, T, &err), LIN_INVALID);
+        targets[0] = 0;
+        ck_assert_msg(lin_dataset_add_tokens(writer, "a", tokens, targets, T, &err) == LIN_OK, "%s", err.message);
+        ck_assert_int_eq(lin_dataset_finish(writer, &err), LIN_OK);
+        ck_assert_msg(lin_dataset_open(path, &set, &err) == LIN_OK, "%s", err.message);
+        ck_assert_int_eq(lin_dataset_tokens(set), kinds[k].tokens);
+        const int D_ = lin_dataset_mel_bins(set), *got = lin_dataset_labels(set, 0, &n);
+        ck_assert_int_eq(D_, kinds[k].tokens > 256 ? 2 : 1);
+        ck_assert_int_eq(n, T);
+        lin_dataset_features(set, 0, x);
+        for (int t = 0; t < T; t++) {
+            ck_assert_int_eq(got[t], targets[t]);
+            ck_assert_int_eq((int)x[D_ * t] + (D_ > 1 ? (int)x[D_ * t + 1] : 0), tokens[t]);
+        }
+        lin_dataset_close(set);
+    }
+}
+END_TEST
+
 TEST_MAIN_WITH(enter, leave, "train/dataset", TEST(everything_comes_back), TEST(values_are_within_half_a_step),
                TEST(means_and_deviations_are_those_of_the_originals), TEST(sets_that_differ_are_not_mixed),
-               TEST(many_phones_take_two_bytes), TEST(sixteen_hours_take_less_than_235_megabytes), TEST(an_empty_set_is_a_set),
+               TEST(many_phones_take_two_bytes), TEST(sixteen_hours_take_less_than_235_megabytes), TEST(an_empty_set_is_a_set), TEST(tokens_come_back),
                TEST(bad_utterances_are_left_out), TEST(bad_parameters_are_refused), TEST(no_part_of_a_set_is_a_set),
                TEST(any_flipped_bit_is_found), TEST(forged_values_are_refused), TEST(files_of_another_kind_are_refused),
                TEST(abort_and_failure_leave_the_old_file), TEST(a_set_is_written_by_one_at_a_time),

@@ -1,0 +1,274 @@
+// cmd_generate.c - linnet generate: sequences from an autoregressive network, as text or as a picture.
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/guard.h"
+#include "app/model_options.h"
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "model/generate.h"
+#include "model/model_file.h"
+#include "paper/png.h"
+#include "train/dataset.h"
+
+typedef struct generate_values {
+    lin_model_values model; // device and precision
+    const char *output, *data, *image;
+    int count, length, given, first, seed, threads, again, batch, quiet;
+    double temperature;
+} generate_values;
+
+#define AT(field) offsetof(generate_values, field)
+static const lin_option options[] = {
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
+     .help = "File for the sequences; if not given, standard output. Of images a PNG file"},
+    {.name = "count", .letter = 'n', .type = LIN_OPTION_INT, .at = AT(count), .text = "16", .min = 1, .max = 1000000,
+     .help = "Number of sequences"},
+    {.name = "length", .type = LIN_OPTION_INT, .at = AT(length), .text = "128", .min = 2, .max = 1048576,
+     .help = "Tokens of a sequence; of an image all its values"},
+    {.name = "image", .type = LIN_OPTION_STRING, .at = AT(image), .value = "WIDTHxHEIGHT[x3]",
+     .help = "The sequences are images of this size, grey, or with three values a pixel (28x28, 32x32x3)"},
+    {.name = "data", .type = LIN_OPTION_FILE, .at = AT(data),
+     .help = "A set of sequences (linnet paper) whose first tokens are given, to be completed; the picture has the given part, the "
+             "completion and the original beside each other"},
+    {.name = "given", .type = LIN_OPTION_INT, .at = AT(given), .text = "0", .max = 1048576,
+     .help = "Tokens of each sequence of --data that are given; 0: half of them"},
+    {.name = "first", .type = LIN_OPTION_INT, .at = AT(first), .text = "0", .max = 65535,
+     .help = "Without --data: the token with which each sequence begins"},
+    {.name = "temperature", .type = LIN_OPTION_DOUBLE, .at = AT(temperature), .text = "1", .max = 100,
+     .help = "Below 1 likelier tokens are preferred; 0: only the likeliest"},
+    {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .max = 2147483647,
+     .help = "The same seed gives the same sequences, for any --batch and --threads"},
+    {.name = "batch", .type = LIN_OPTION_INT, .at = AT(batch), .text = "0", .max = 1000000,
+     .help = "Sequences at once; 0: all, or what 1 GB holds"},
+    {.name = "again", .type = LIN_OPTION_FLAG, .at = AT(again),
+     .help = "Compute everything again for each token, as the paper timed softmax and LSH, instead of keeping a state"},
+    {.name = "threads", .letter = 't', .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .max = 1024,
+     .help = "CPU threads; 0: one per core"},
+    {.name = "device", .type = LIN_OPTION_STRING, .at = AT(model.device), .text = "auto", .value = "auto|cpu|cuda[:N]",
+     .help = "Device for the network"},
+    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(model.precision), .text = "auto", .choices = "auto|fp32|bf16",
+     .help = "Precision of the network's matrix products; auto: fp32"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
+    {.type = LIN_OPTION_END},
+};
+#undef AT
+
+// What is generated: the options, and what follows from them.
+typedef struct work {
+    const generate_values *v;
+    const lin_model *model;
+    int width, height, channels; // of an image; 0: text
+    int length, given;
+    lin_dataset *data;
+    int *tokens, *originals; // [count, length]; originals: NULL without --data
+    lin_progress progress;
+    int done; // sequences of earlier batches
+} work;
+
+/* ---- input ----------------------------------------------------------------------------------------------------------------- */
+
+static lin_status read_image(work *w, lin_error *err)
+{
+    char end;
+    const char *text = w->v->image;
+    if (!text) return LIN_OK;
+    w->channels = 1;
+    const int n = sscanf(text, "%5dx%5dx%5d%c", &w->width, &w->height, &w->channels, &end);
+    if ((n != 2 && n != 3) || w->width < 1 || w->height < 1 || (w->channels != 1 && w->channels != 3) ||
+        (long)w->width * w->height > 1 << 20)
+        return lin_fail(err, LIN_INVALID, "--image %.40s: must be WIDTHxHEIGHT or WIDTHxHEIGHTx3, as 28x28 or 32x32x3", text);
+    w->length = w->width * w->height * w->channels;
+    return LIN_OK;
+}
+
+// The tokens of sequence i of the set: those of its rows, and the last target, which no row has as its input.
+static lin_status read_sequence(const work *w, int i, int *to, lin_error *err)
+{
+    const int T = lin_dataset_frames(w->data, i), D = lin_dataset_mel_bins(w->data);
+    int n;
+    const int *targets = lin_dataset_labels(w->data, i, &n);
+    if (T + 1 < w->length)
+        return lin_fail(err, LIN_INVALID, "%s: sequence %s has %d tokens, not %d", w->v->data, lin_dataset_id(w->data, i), T + 1,
+                        w->length);
+    float *x = lin_alloc((size_t)T * (size_t)D, sizeof *x);
+    if (!x) return lin_no_memory(err, "a sequence", (size_t)T * (size_t)D * sizeof *x);
+    lin_dataset_features(w->data, i, x);
+    for (int t = 0; t < w->length; t++) {
+        to[t] = t < T ? 0 : targets[T - 1];
+        for (int d = 0; d < D && t < T; d++) to[t] += (int)x[t * D + d];
+    }
+    lin_free(x);
+    return LIN_OK;
+}
+
+static lin_status make_prompts(work *w, lin_error *err)
+{
+    const generate_values *v = w->v;
+    const size_t count = (size_t)v->count, length = (size_t)w->length;
+    lin_status status = LIN_OK;
+    w->tokens = lin_calloc(count * length, sizeof *w->tokens);
+    w->originals = v->data ? lin_calloc(count * length, sizeof *w->originals) : NULL;
+    if (!w->tokens || (v->data && !w->originals)) return lin_no_memory(err, "sequences", count * length * sizeof *w->tokens);
+    w->given = v->data ? (v->given ? v->given : w->length / 2) : 1;
+    if (w->given < 1 || w->given >= w->length)
+        return lin_fail(err, LIN_INVALID, "--given %d: a sequence has %d tokens", w->given, w->length);
+    for (size_t i = 0; i < count && !v->data; i++) w->tokens[i * length] = v->first;
+    if (!v->data) return LIN_OK;
+    status = lin_dataset_open(v->data, &w->data, err);
+    if (status != LIN_OK) return status;
+    if (lin_dataset_tokens(w->data) != w->model->config.tokens)
+        return lin_fail(err, LIN_MISMATCH, "%s does not hold tokens of this model", v->data);
+    if (lin_dataset_count(w->data) < v->count)
+        return lin_fail(err, LIN_INVALID, "%s has %d sequences; --count asks for %d", v->data, lin_dataset_count(w->data), v->count);
+    for (size_t i = 0; i < count && status == LIN_OK; i++)
+        status = read_sequence(w, (int)i, w->originals + i * length, err);
+    if (status == LIN_OK) memcpy(w->tokens, w->originals, count * length * sizeof *w->tokens);
+    return status;
+}
+
+/* ---- drawing --------------------------------------------------------------------------------------------------------------- */
+
+static int stop(void *context, int done)
+{
+    work *w = context;
+    const double all = (double)w->v->count * w->length, part = w->v->batch;
+    lin_progress_of(&w->progress, (w->done * (double)w->length + done * part) / all, "%d tokens", done);
+    return lin_interrupted != 0;
+}
+
+static int batch_of(const generate_values *v, const work *w)
+{
+    const lin_config *c = &w->model->config;
+    const double each = 4.0 * ((double)lin_config_state_count(c) + (double)lin_config_cache_count(c) * w->length +
+                               (v->again || lin_config_why_not_stream(c) ? 16.0 * lin_config_width(c) * w->length : 0)) + 1;
+    const double most = 1e9 / each;
+    return v->batch ? v->batch : most < 1 ? 1 : most < v->count ? (int)most : v->count;
+}
+
+static lin_status draw_all(work *w, const lin_encoder *encoder, int batch, lin_error *err)
+{
+    const generate_values *v = w->v;
+    lin_status status = LIN_OK;
+    for (w->done = 0; w->done < v->count && status == LIN_OK; w->done += batch) {
+        const lin_generate_options o = {.seed = (uint64_t)v->seed, .first = (uint64_t)w->done, .temperature = v->temperature,
+                                        .again = v->again, .threads = v->threads, .stop = stop, .context = w};
+        const int n = batch < v->count - w->done ? batch : v->count - w->done;
+        lin_generator *g;
+        status = lin_generator_create(encoder, &o, n, w->length, &g, err);
+        if (status != LIN_OK) return status;
+        status = lin_generator_run(g, w->tokens + (size_t)w->done * (size_t)w->length, w->given, w->length, err);
+        lin_generator_destroy(g);
+    }
+    return status;
+}
+
+/* ---- output ---------------------------------------------------------------------------------------------------------------- */
+
+static lin_status write_text(const work *w, lin_error *err)
+{
+    lin_buffer out = {0};
+    const int symbols = lin_config_symbols(&w->model->config);
+    for (int i = 0; i < w->v->count; i++)
+        for (int t = 0; t < w->length; t++) {
+            const int token = w->tokens[(size_t)i * (size_t)w->length + (size_t)t];
+            if (token < symbols) lin_buffer_text(&out, w->model->phone[token]);
+            else lin_buffer_format(&out, "<%d>", token);
+            lin_buffer_text(&out, t + 1 < w->length ? " " : "\n");
+        }
+    lin_status status = lin_buffer_status(&out, err);
+    if (status == LIN_OK && w->v->output) status = lin_file_write_all(w->v->output, out.data, out.n, err);
+    else if (status == LIN_OK && fwrite(out.data, 1, out.n, stdout) != out.n)
+        status = lin_fail(err, LIN_IO, "cannot write to standard output");
+    lin_buffer_free(&out);
+    return status;
+}
+
+// One image at column x, row y of the picture. Values from `known` on are grey.
+static void paste(const work *w, unsigned char *pixels, size_t stride, size_t x, size_t y, const int *image, int known)
+{
+    const size_t row = (size_t)(w->width * w->channels);
+    for (int i = 0; i < w->length; i++)
+        pixels[(y + (size_t)i / row) * stride + x * (size_t)w->channels + (size_t)i % row] =
+            (unsigned char)(i < known ? image[i] : 128);
+}
+
+static lin_status write_picture(const work *w, lin_error *err)
+{
+    enum { GAP = 2 };
+    const int count = w->v->count, parts = w->originals ? 3 : 1, across = (int)ceil(sqrt((double)count / parts)),
+              down = (count + across - 1) / across;
+    const size_t width = (size_t)(across * (parts * (w->width + GAP)) + GAP), height = (size_t)(down * (w->height + GAP) + GAP),
+                 stride = width * (size_t)w->channels;
+    unsigned char *pixels = lin_alloc(stride * height, 1);
+    if (!pixels) return lin_no_memory(err, "a picture", stride * height);
+    memset(pixels, 255, stride * height);
+    for (int i = 0; i < count; i++) {
+        const int *image = w->tokens + (size_t)i * (size_t)w->length;
+        const size_t y = (size_t)(i / across * (w->height + GAP) + GAP);
+        for (int p = 0; p < parts; p++) {
+            const size_t x = (size_t)((i % across * parts + p) * (w->width + GAP) + GAP);
+            const int occluded = parts == 3 && p == 0;
+            paste(w, pixels, stride, x, y, p == 2 ? w->originals + (size_t)i * (size_t)w->length : image,
+                  occluded ? w->given : w->length);
+        }
+    }
+    const lin_status status = lin_png_write(w->v->output, pixels, (int)width, (int)height, w->channels, err);
+    lin_free(pixels);
+    return status;
+}
+
+static int run(lin_parsed *parsed)
+{
+    generate_values *v = parsed->values;
+    work w = {.v = v, .length = v->length};
+    lin_error err = {0};
+    lin_model *model = NULL;
+    lin_encoder *encoder = NULL;
+    const lin_ops *ops;
+    lin_status status = read_image(&w, &err);
+    if (status != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (v->image && !v->output) return lin_misuse(parsed, "--image makes a picture: give its file with --output");
+    if (v->output) status = lin_guard_writes(v->output, &err);
+    if (status == LIN_OK) status = lin_model_load(parsed->operands.items[0], &model, &err);
+    w.model = model;
+    if (status == LIN_OK && v->image && lin_config_symbols(&model->config) > 256)
+        status = lin_fail(&err, LIN_INVALID, "%s has more than 256 values: they are not those of pixels", parsed->operands.items[0]);
+    if (status == LIN_OK) status = make_prompts(&w, &err);
+    if (status == LIN_OK) status = lin_backend_open(v->model.device, lin_model_precision(&v->model), &ops, &err);
+    if (status == LIN_OK) status = lin_encoder_create(model, ops, &encoder, &err);
+    if (status == LIN_OK) {
+        v->batch = batch_of(v, &w);
+        lin_progress_begin(&w.progress, v->quiet);
+        status = draw_all(&w, encoder, v->batch, &err);
+        lin_progress_end(&w.progress);
+    }
+    if (status == LIN_OK) status = v->image ? write_picture(&w, &err) : write_text(&w, &err);
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+    lin_dataset_close(w.data);
+    lin_free(w.tokens);
+    lin_free(w.originals);
+    return status == LIN_OK ? LIN_EXIT_OK : status == LIN_STOPPED ? LIN_EXIT_INTERRUPTED : lin_give_up(&err);
+}
+
+const lin_command lin_command_generate = {
+    .name = "generate",
+    .operands = "MODEL",
+    .summary = "draw sequences or images from an autoregressive network",
+    .description = "MODEL is a causal network of tokens (linnet train on a set of linnet paper). Each next token is drawn from what "
+                   "the network predicts after those before it. With linear attention a sequence has a state of constant size, so "
+                   "a token costs the same at any place, and thousands of sequences are drawn at once.",
+    .examples = "  linnet generate mnist.safetensors --image 28x28 -n 64 -o samples.png\n"
+                "  linnet generate mnist.safetensors --image 28x28 -n 16 --data test.lfc -o completions.png",
+    .options = options,
+    .values_size = sizeof(generate_values),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};
