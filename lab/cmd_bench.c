@@ -104,14 +104,6 @@ static const struct verb {
     {"latency", "threads device precision output quick variants at stack chunk batch limit-gb ", 0, PAPER(lin_bench_latency)},
 };
 
-static int lists(const char *list, const char *name)
-{
-    const size_t n = strlen(name);
-    for (const char *at = list; (at = strstr(at, name)); at += n)
-        if ((at == list || at[-1] == ' ') && at[n] == ' ') return 1;
-    return 0;
-}
-
 static int run(lin_parsed *parsed)
 {
     const char *const *operands = parsed->operands.items;
@@ -120,7 +112,7 @@ static int run(lin_parsed *parsed)
         if (!verbs[i].run) return lin_misuse(parsed, "there is no benchmark '%s': %s", verbs[i].name, LIN_WITHOUT_PAPER);
         for (int j = 0; options[j].type != LIN_OPTION_END; j++)
             if (options[j].type != LIN_OPTION_HEADING && parsed->from[j] != LIN_FROM_DEFAULT &&
-                !lists(verbs[i].options, options[j].name))
+                !lin_lists(verbs[i].options, options[j].name))
                 return lin_misuse(parsed, "--%s does not apply to %s", options[j].name, verbs[i].name);
         if (parsed->operands.count > 1 + verbs[i].max_operands)
             return lin_misuse(parsed, "unexpected argument '%.200s'", operands[1 + verbs[i].max_operands]);
