@@ -26,8 +26,8 @@ static const lin_option options[] = {
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
 
     {.type = LIN_OPTION_HEADING, .help = "Files (images, text)"},
-    {.name = "range", .type = LIN_OPTION_STRING, .at = AT(range), .value = "FIRST:LAST",
-     .help = "Images or lines FIRST to LAST of all files together, counted from 1; if not given, all"},
+    {.name = "range", .type = LIN_OPTION_STRING, .at = AT(range), .value = "FIRST:[LAST]",
+     .help = "Images or lines FIRST to LAST of all files together, counted from 1; FIRST: goes to the end. If not given, all"},
     {.name = "labels", .type = LIN_OPTION_FILE, .at = AT(labels), .value = "FILE|own",
      .help = "images: one target, the class, at the last value. An IDX file with the labels of all images, or own: those inside "
              "CIFAR-10's batches"},
@@ -46,8 +46,8 @@ static const lin_option options[] = {
      .help = "listops: minimum tokens of an expression"},
     {.name = "most", .type = LIN_OPTION_INT, .at = AT(most), .text = "0", .max = 1000000,
      .help = "listops: maximum tokens of an expression; 0: 2,000. text: bytes of a line that are kept; 0: 4,000"},
-    {.name = "depth", .type = LIN_OPTION_INT, .at = AT(depth), .text = "10", .min = 1, .max = 100,
-     .help = "listops: maximum lists within each other"},
+    {.name = "depth", .type = LIN_OPTION_INT, .at = AT(depth), .text = "10", .min = 2, .max = 100,
+     .help = "listops: maximum levels, the last of them digits"},
     {.name = "arguments", .type = LIN_OPTION_INT, .at = AT(arguments), .text = "10", .min = 2, .max = 64,
      .help = "listops: maximum arguments of a list"},
     {.name = "distractors", .type = LIN_OPTION_INT, .at = AT(distractors), .text = "6", .max = 100,
@@ -308,14 +308,16 @@ static const struct kind {
     {"pathfinder", "count seed length distractors ", 0, run_pathfinder},
 };
 
-// FIRST:LAST; 0 if it is not of this form.
+// FIRST:LAST or FIRST: to the end; 0 if it is not of this form.
 static int read_range(const char *text, work *w)
 {
     char *end;
-    const long first = strtol(text, &end, 10), last = *end == ':' ? strtol(end + 1, &end, 10) : 0;
+    const long first = strtol(text, &end, 10);
+    const int open = strcmp(end, ":") == 0;
+    const long last = *end == ':' && lin_is_digit(end[1]) ? strtol(end + 1, &end, 10) : 0;
     w->first = (int)first;
     w->last = (int)last;
-    return lin_is_digit(text[0]) && !*end && end[-1] != ':' && first >= 1 && last >= first && last <= INT_MAX;
+    return lin_is_digit(text[0]) && first >= 1 && first <= INT_MAX && (open || (!*end && last >= first && last <= INT_MAX));
 }
 
 static int run(lin_parsed *parsed)

@@ -62,7 +62,7 @@ static int value_of(int operator, int *values, int n)
 static int expression(listing *l, int depth)
 {
     int values[MOST_ARGUMENTS];
-    if (depth > 0 && (depth >= l->how->depth || draw(l, 4) > 0)) {
+    if (depth > 0 && (depth + 1 >= l->how->depth || draw(l, 4) > 0)) {
         const int digit = draw(l, 10);
         put(l, digit);
         return digit;
@@ -76,7 +76,7 @@ static int expression(listing *l, int depth)
 
 lin_status lin_listops_make(const lin_listops *how, uint64_t key, int *tokens, int *T, int *value, lin_error *err)
 {
-    assert(how->least >= 1 && how->most >= how->least && how->depth >= 1 && how->arguments >= 2 &&
+    assert(how->least >= 1 && how->most >= how->least && how->depth >= 2 && how->arguments >= 2 &&
            how->arguments <= MOST_ARGUMENTS);
     for (uint64_t tried = 0; tried < TRIES; tried++) {
         listing l = {.how = how, .key = lin_random_key(key, tried), .tokens = tokens};
@@ -87,7 +87,7 @@ lin_status lin_listops_make(const lin_listops *how, uint64_t key, int *tokens, i
         return LIN_OK;
     }
     return lin_fail(err, LIN_INVALID,
-                    "none of %d lists had %d to %d tokens, with at most %d arguments and %d lists within each other; widen the "
+                    "none of %d lists had %d to %d tokens, with at most %d arguments in %d levels; widen the "
                     "range, or change these",
                     TRIES, how->least, how->most, how->arguments, how->depth);
 }

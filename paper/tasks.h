@@ -38,7 +38,7 @@ enum { LIN_LISTOPS_MIN = 10, LIN_LISTOPS_MAX, LIN_LISTOPS_MED, LIN_LISTOPS_SM, L
 
 typedef struct lin_listops {
     int least, most; /* tokens of the expression, without ASK; the arena: 500 and 2,000 */
-    int depth;       /* the most lists within each other: 10 */
+    int depth;       /* levels of the tree, with that of the digits, 2 or more: 10 */
     int arguments;   /* the most of a list, 2 or more: 10 */
 } lin_listops;
 

@@ -13,6 +13,8 @@ is "images: status" 0 "$status"
 has "images: 3 of 4 values have a next one" "$err" "a.lfc: 3 sequences, 9 tokens"
 run paper images "$tmp/images" "$tmp/images" --range 3:5 -o "$tmp/b.lfc"
 has "images: a range over two files" "$err" "b.lfc: 3 sequences, 9 tokens"
+run paper images "$tmp/images" --range 2: -o "$tmp/b.lfc"
+has "images: a range to the end" "$err" "b.lfc: 2 sequences, 6 tokens"
 run paper images "$tmp/images" --labels "$tmp/labels" -o "$tmp/c.lfc"
 has "images: with classes all values are tokens" "$err" "c.lfc: 3 sequences, 12 tokens"
 gzip -c "$tmp/images" > "$tmp/images.gz"
@@ -51,10 +53,11 @@ refused "no output" 2 "--output" paper copy
 refused "no file" 2 "images: the FILE is missing" paper images -o "$tmp/x"
 refused "a file where there is none" 2 "unexpected argument" paper copy "$tmp/text" -o "$tmp/x"
 refused "an option of another kind" 2 "--least does not apply to copy" paper copy --least 4 -o "$tmp/x"
-for range in 0:3 3 3: 4:3 a:b 1:99999999999999999999; do
+for range in 0:3 3 :3 4:3 a:b 3:b 3:4:5 1:99999999999999999999; do
     refused "--range $range" 2 "--range is FIRST:LAST" paper images "$tmp/images" --range $range -o "$tmp/x"
 done
 refused "a range that is not there" 1 "--range 2:4: there are 3 images" paper images "$tmp/images" --range 2:4 -o "$tmp/x"
+refused "a range behind the end" 1 "--range 4:: there are 3 images" paper images "$tmp/images" --range 4: -o "$tmp/x"
 refused "a range of text" 1 "--range 2:9: there are 3 lines" paper text "$tmp/text" --range 2:9 -o "$tmp/x"
 refused "no images" 1 "neither an IDX file of images" paper images "$tmp/text" -o "$tmp/x"
 refused "images of two sizes" 1 "images of 32 x 32 with 3 colour(s), but those of" paper images "$tmp/images" "$tmp/batch" -o "$tmp/x"
