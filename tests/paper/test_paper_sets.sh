@@ -36,6 +36,11 @@ for kind in copy listops pathfinder; do
     ok "$kind: another seed" test "$(cksum < "$tmp/$kind.lfc")" != "$(cksum < "$tmp/again.lfc")"
 done
 
+run info "$tmp/listops.lfc"
+has "info: what it is" "$out" "set of tokens"
+has "info: one target each" "$(printf '%s\n' "$out" | tr -s ' ')" "targets: 5"
+json "info --json" info --json "$tmp/copy.lfc"
+
 # The trainer takes them: targets of every value, and of the last one alone. It learns what a key says.
 small="--layers 1 --set heads=2,head-width=8,feedforward=32 --positions sinusoid --device cpu --epochs 2"
 for set in a f; do

@@ -172,7 +172,8 @@ START_TEST(a_number_of_utterances_and_parts)
         ck_assert_int_eq(plan.offsets[b + 1] - plan.offsets[b], ITEMS);
         longest_first += frames[picked[0]] >= frames[picked[1]] && frames[picked[1]] >= frames[picked[2]];
     }
-    test_require(longest_first < plan.n_batches / 3, "%d batches of %d are in the order of lengths", longest_first, plan.n_batches);
+    test_require(longest_first < plan.n_batches / 3, "%d batches of %d are in the order of lengths", longest_first,
+                 plan.n_batches);
     for (int k = 0; k < PARTS; k++) {
         ck_assert(lin_batches_plan(frames, N, 100 * MOST, ITEMS, 5, 1, &again, &err) == LIN_OK);
         ck_assert(lin_batches_keep(&again, k, PARTS, &err) == LIN_OK);
