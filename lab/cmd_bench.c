@@ -33,7 +33,7 @@ static const lin_option options[] = {
      .help = "Detect endpoints, and reset the network at each"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = AT(json), .help = "Write one JSON object"},
 
-    {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, latency)"},
+    {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, generate, latency)"},
     {.name = "variants", .type = LIN_OPTION_STRING, .at = AT(variants), .value = "LIST",
      .help = "Comma-separated: linear, softmax, softmax-naive, lsh-N (rounds), poly2, random-N (features), lstm"},
     {.name = "causal", .type = LIN_OPTION_FLAG, .at = AT(causal),

@@ -100,10 +100,11 @@ declines "lra: no batches" "--cifar DIR needs data_batch_1.bin" lra --work "$tmp
 
 recipe images --work "$tmp/images" --quick --device cpu --variants linear,lsh-1
 is "images: status" 0 "$status"
-for f in bits.tsv epochs-mnist.svg time-mnist.svg RESULTS.md; do ok "images writes $f" test -s "$tmp/images/$f"; done
+for f in bits.tsv epochs-mnist.svg time-mnist.svg samples-mnist.png completions-mnist.png generate.tsv RESULTS.md; do ok "images writes $f" test -s "$tmp/images/$f"; done
 is "images: bits are the loss by ln 2" "$(awk -F'\t' 'NR > 1 { printf "%.4f ", $4 / log(2) }' "$tmp/images/mnist-linear/log.tsv")" \
     "$(awk -F'\t' '$2 == "linear" { printf "%.4f ", $4 }' "$tmp/images/bits.tsv")"
 has "images: results" "$(cat "$tmp/images/RESULTS.md")" "| linear | 2 |"
+has "images: images per second" "$(cat "$tmp/images/RESULTS.md")" "| linear | with a state | 64 | 1 |"
 recipe images --work "$tmp/cifar-images" --quick --device cpu --variants linear --cifar "$tmp/cifar"
 is "images: CIFAR-10: status" 0 "$status"
 has "images: CIFAR-10" "$(cat "$tmp/cifar-images/RESULTS.md")" "| 3.40 |"
