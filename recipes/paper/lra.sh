@@ -11,6 +11,7 @@
 # the folder cifar-10-batches-bin, as 1,024 grey values with 10 classes.
 # Full: 4 layers, 4 heads of 64, feed-forward 1024, 96,000 lists and 160,000 images, 32 sequences a step, for a GPU. --reduced, for two
 # cores: 2 layers, 2 heads of 32, feed-forward 128, 2,000 sequences of 500 to 1,000 tokens, and 3,000 images. --quick: some seconds.
+# Speed and memory also of softmax-naive, which stores all scores as the arena's Transformer does.
 # Writes WORK/sets, WORK/TASK-VARIANT, the training runs, accuracy.tsv, speed.tsv and RESULTS.md. What is there is not computed again.
 . "$(dirname "$0")/../common.sh"
 
@@ -106,18 +107,25 @@ random_text() {
 }
 
 if [[ ,$tasks, = *,speed,* ]]; then
+  timed=${variants//,/ }
+  [[ " $timed " != *" softmax "* || " $timed " = *" softmax-naive "* ]] || timed="softmax-naive $timed"
   for length in $lengths; do
     [ -s "$work/sets/$length.tsv" ] || random_text "$length" $((speed_batch * speed_steps)) > "$work/sets/$length.tsv"
     tokens_set "$work/sets/$length.lfc" text "$work/sets/$length.tsv" --most 65536
-    for variant in ${variants//,/ }; do
+    for variant in $timed; do
       run=$work/speed/$variant-$length
       [ ! -s "$run.tsv" ] || continue
       tokens_network "$variant"
+      rm -rf "$run" # of a run that was interrupted
       mkdir -p "$work/speed"
       echo "== $run"
       most_memory "$linnet" train --train "$work/sets/$length.lfc" --direction bidirectional "${network[@]}" \
         --set "batch-sequences=$speed_batch,max-frames=$length" --batch-frames $((speed_batch * length)) --epochs 1 --schedule constant \
-        --device "$device" --threads "$threads" --folder "$run" -q
+        --device "$device" --threads "$threads" --folder "$run" -q || {
+        [ $? != 130 ] || exit 130
+        printf '%s\t%s\t-\t-\n' "$variant" "$length" > "$run.tsv" # too little memory
+        continue
+      }
       LC_ALL=C awk -F'\t' -v variant="$variant" -v n="$length" -v rows=$((speed_batch * length)) -v bytes="$most" '
         { rate = $8 } END { printf "%s\t%s\t%.4g\t%s\n", variant, n, rate / rows, bytes }' "$run/log.tsv" > "$run.new"
       mv "$run.new" "$run.tsv"
@@ -125,7 +133,7 @@ if [[ ,$tasks, = *,speed,* ]]; then
   done
   {
     printf 'variant\ttokens\tsteps_per_s\tbytes\n'
-    for variant in ${variants//,/ }; do for length in $lengths; do cat "$work/speed/$variant-$length.tsv"; done; done
+    for variant in $timed; do for length in $lengths; do cat "$work/speed/$variant-$length.tsv"; done; done
   } > "$work/speed.tsv"
 fi
 
@@ -174,7 +182,7 @@ arena_speed='| *arena: Transformer* | 8.1 | 4.9 | 2.3 | 1.4 | 0.85 | 2.65 | 5.51
           printf "| %s |", order[i]
           for (j = 1; j <= m; j++) {
             base = s["softmax", at[j]]
-            ratio = base > 0 && order[i] != "softmax" ? sprintf(" (%.1fx)", s[order[i], at[j]] / base) : ""
+            ratio = base > 0 && s[order[i], at[j]] > 0 && order[i] != "softmax" ? sprintf(" (%.1fx)", s[order[i], at[j]] / base) : ""
             printf " %s%s |", s[order[i], at[j]], ratio
           }
           for (j = 1; j <= m; j++) if (b[order[i], at[j]] == "-") printf " - |"; else printf " %.3g |", b[order[i], at[j]] / 1e9
@@ -184,7 +192,8 @@ arena_speed='| *arena: Transformer* | 8.1 | 4.9 | 2.3 | 1.4 | 0.85 | 2.65 | 5.51
     [ "$lengths" != "1024 2048 3072 4096" ] || echo "$arena_speed"
     echo
     echo "$speed_batch sequences of random bytes a step, of all the same length, as a classification; one epoch of $speed_steps steps. Memory: the most"
-    echo "that the process had at once. The arena's numbers: 32 sequences, on 16 TPU v3 chips, memory of one of them. (x): ratio to softmax."
+    echo "that the process had at once. softmax is computed in tiles; softmax-naive stores all scores, as the"
+    echo "arena's Transformer. The arena's numbers: 32 sequences, on 16 TPU v3 chips, memory of one of them. (x): ratio to softmax."
   fi
 } > "$work/RESULTS.md"
 echo "$work/RESULTS.md"
