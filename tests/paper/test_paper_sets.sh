@@ -53,6 +53,16 @@ run train --train "$tmp/copy.lfc" --folder "$tmp/copy" --layers 2 --set heads=2,
     --positions sinusoid --device cpu --epochs 30 --set batch-sequences=16 --lr 3e-3 --schedule constant -q
 ok "copy is learnt: a guess has a loss of ln 2" awk -F'\t' 'END { exit !($3 < 0.15) }' "$tmp/copy/log.tsv"
 
+awk 'BEGIN { srand(1); for (i = 0; i < 120; i++) { s = ""; for (t = 0; t < 9; t++) s = s sprintf("%c", 99 + int(20 * rand()))
+    print i % 2 "\t" substr(s, 1, i % 7) (i % 2 ? "a" : "b") substr(s, i % 7 + 1) } }' > "$tmp/letters"
+run paper text "$tmp/letters" --range 1:100 -q -o "$tmp/train.lfc"
+run paper text "$tmp/letters" --range 101: -q -o "$tmp/dev.lfc"
+for direction in causal bidirectional; do
+    run train --train "$tmp/train.lfc" --dev "$tmp/dev.lfc" --folder "$tmp/$direction" --direction $direction --layers 1 --epochs 20 --positions sinusoid \
+        --set heads=2,head-width=16,feedforward=64,dropout=0,norm=pre,batch-sequences=10 --lr 3e-3 --schedule constant --device cpu -q
+    ok "$direction: the class of a text by one of its letters, in any place" awk -F'\t' 'END { exit !($5 <= 10) }' "$tmp/$direction/log.tsv"
+done
+
 refused "no kind" 2 "'nonsense' is none of images, text, copy" paper nonsense -o "$tmp/x"
 refused "no output" 2 "--output" paper copy
 refused "no file" 2 "images: the FILE is missing" paper images -o "$tmp/x"
