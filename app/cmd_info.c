@@ -230,11 +230,28 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
     return status;
 }
 
+static void report_tokens(report *r, const lin_dataset *set)
+{
+    long long targets = 0;
+    for (int i = 0, n; i < lin_dataset_count(set); i++) {
+        const int *labels = lin_dataset_labels(set, i, &n);
+        for (int t = 0; t < n; t++) targets += labels[t] >= 0;
+    }
+    put_text(r, "kind", "kind", "set of tokens");
+    put_text(r, "source", "source", lin_dataset_source(set));
+    put_integer(r, "sequences", "sequences", lin_dataset_count(set), "");
+    put_integer(r, "tokens", "tokens", lin_dataset_total_frames(set), "");
+    put_integer(r, "different_tokens", "different tokens", lin_dataset_tokens(set), "");
+    put_integer(r, "targets", "targets", targets, "");
+    put_integer(r, "symbols", "symbols", lin_dataset_outputs(set), "");
+}
+
 static lin_status report_cache(report *r, const char *path, lin_error *err)
 {
     lin_dataset *set;
     lin_status status = lin_dataset_open(path, &set, err);
-    if (status == LIN_OK) {
+    if (status == LIN_OK && lin_dataset_tokens(set)) report_tokens(r, set);
+    else if (status == LIN_OK) {
         const lin_features *f = lin_dataset_feature_parameters(set);
         put_text(r, "kind", "kind", "feature cache");
         put_text(r, "source", "source", lin_dataset_source(set));

@@ -26,6 +26,7 @@ const lin_command *const lin_commands[] = {
     &lin_command_bench,
 #ifndef LIN_NO_PAPER
     &lin_command_generate,
+    &lin_command_paper,
 #endif
     &lin_command_plot,
     &lin_command_devices,

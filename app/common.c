@@ -82,6 +82,14 @@ int lin_misuse(const lin_parsed *parsed, const char *fmt, ...)
     return LIN_EXIT_USAGE;
 }
 
+int lin_lists(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at += n)
+        if ((at == list || at[-1] == ' ') && at[n] == ' ') return 1;
+    return 0;
+}
+
 lin_status lin_make_folders(const char *path, size_t n, lin_error *err)
 {
     char part[PATH_MAX];

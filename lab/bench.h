@@ -9,21 +9,20 @@
 
 typedef struct lin_bench_values {
     lin_model_values model;
-    int threads, quick, seed;
+    int threads, quick;
     // streams
     int streams, find, paper, shards, pins, json, endpoints;
     double seconds, chunk_ms;
     // the paper's experiments
     const char *variants, *output;
     lin_numbers lengths, times;
-    int heads, head_width, layers, causal, rows, steps, length, symbols, batch, log_every, drop_step, stack, chunk;
-    double limit_s, limit_gb, lr;
+    int heads, head_width, layers, causal, rows, batch, stack, chunk;
+    double limit_s, limit_gb;
 } lin_bench_values;
 
 int lin_bench_streams(const lin_parsed *parsed);
 /* In paper/, as all below. */
 int lin_bench_attention(const lin_parsed *parsed);
-int lin_bench_copy(const lin_parsed *parsed);
 int lin_bench_generate(const lin_parsed *parsed);
 int lin_bench_latency(const lin_parsed *parsed);
 

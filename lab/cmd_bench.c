@@ -33,7 +33,7 @@ static const lin_option options[] = {
      .help = "Detect endpoints, and reset the network at each"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = AT(json), .help = "Write one JSON object"},
 
-    {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, copy, latency)"},
+    {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, generate, latency)"},
     {.name = "variants", .type = LIN_OPTION_STRING, .at = AT(variants), .value = "LIST",
      .help = "Comma-separated: linear, softmax, softmax-naive, lsh-N (rounds), poly2, random-N (features), lstm"},
     {.name = "causal", .type = LIN_OPTION_FLAG, .at = AT(causal),
@@ -50,31 +50,17 @@ static const lin_option options[] = {
      .max = 86400, .help = "attention: leave out points for which one forward and backward pass would take longer"},
     {.name = "limit-gb", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(limit_gb), .text = "0", .max = 1e6,
      .help = "Leave out points that need more memory; 0: half of what is free on a CPU, nine tenths on a GPU"},
-    {.name = "steps", .under = "set", .type = LIN_OPTION_INT, .at = AT(steps), .text = "0", .max = 10000000,
-     .help = "copy: updates; 0: 10,000"},
-    {.name = "length", .under = "set", .type = LIN_OPTION_INT, .at = AT(length), .text = "0", .max = 4096,
-     .help = "copy: maximum length of a sequence, 4 or more; 0: 128"},
-    {.name = "symbols", .under = "set", .type = LIN_OPTION_INT, .at = AT(symbols), .text = "10", .min = 1, .max = 500,
-     .help = "copy: different symbols"},
     {.name = "batch", .under = "set", .type = LIN_OPTION_INT, .at = AT(batch), .text = "0", .max = 4096,
-     .help = "copy: sequences of an update; 0: 64. latency: streams at once; 0: 1. "
+     .help = "latency: streams at once; 0: 1. "
              "generate: images at once; 0: 64 on a CPU, 10,000 on a GPU, or what fits"},
     {.name = "layers", .under = "set", .type = LIN_OPTION_INT, .at = AT(layers), .text = "0", .max = 64,
-     .help = "copy: layers; 0: 4. generate: 0: 8, and 16 from 3,072 values on"},
-    {.name = "lr", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(lr), .text = "1e-3", .min = 0, .max = 1,
-     .help = "copy: learning rate"},
-    {.name = "drop-step", .under = "set", .type = LIN_OPTION_INT, .at = AT(drop_step), .text = "0", .max = 10000000,
-     .help = "copy: updates after which the rate is a tenth; 0: 3,000"},
-    {.name = "log-every", .under = "set", .type = LIN_OPTION_INT, .at = AT(log_every), .text = "0", .max = 1000000,
-     .help = "copy: updates of a row of the table, which has their mean loss; 0: 50"},
+     .help = "generate: layers; 0: 8, and 16 from 3,072 values on"},
     {.name = "at", .under = "set", .type = LIN_OPTION_NUMBERS, .at = AT(times), .min = 0, .max = 1e7, .value = "SECONDS",
      .help = "latency: lengths of the sound so far; if not given, 1,10,60,600,3600,36000"},
     {.name = "stack", .under = "set", .type = LIN_OPTION_INT, .at = AT(stack), .text = "1", .min = 1, .max = 16,
      .help = "latency: frames of 10 ms per row of the network"},
     {.name = "chunk", .under = "set", .type = LIN_OPTION_INT, .at = AT(chunk), .text = "4", .min = 1, .max = 1024,
      .help = "latency: rows of a chunk"},
-    {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .max = 2147483647,
-     .help = "copy: of weights and sequences"},
     {.type = LIN_OPTION_END},
 };
 #undef AT
@@ -95,22 +81,10 @@ static const struct verb {
      lin_bench_streams},
     {"attention", "threads device precision output quick variants causal lengths rows heads head-width limit-seconds limit-gb ",
      0, PAPER(lin_bench_attention)},
-    {"copy",
-     "threads device precision output quick variants steps length symbols batch layers heads head-width lr drop-step log-every "
-     "seed ",
-     0, PAPER(lin_bench_copy)},
     {"generate", "threads device precision output quick variants lengths batch layers heads head-width limit-gb ", 0,
      PAPER(lin_bench_generate)},
     {"latency", "threads device precision output quick variants at stack chunk batch limit-gb ", 0, PAPER(lin_bench_latency)},
 };
-
-static int lists(const char *list, const char *name)
-{
-    const size_t n = strlen(name);
-    for (const char *at = list; (at = strstr(at, name)); at += n)
-        if ((at == list || at[-1] == ' ') && at[n] == ' ') return 1;
-    return 0;
-}
 
 static int run(lin_parsed *parsed)
 {
@@ -120,18 +94,18 @@ static int run(lin_parsed *parsed)
         if (!verbs[i].run) return lin_misuse(parsed, "there is no benchmark '%s': %s", verbs[i].name, LIN_WITHOUT_PAPER);
         for (int j = 0; options[j].type != LIN_OPTION_END; j++)
             if (options[j].type != LIN_OPTION_HEADING && parsed->from[j] != LIN_FROM_DEFAULT &&
-                !lists(verbs[i].options, options[j].name))
+                !lin_lists(verbs[i].options, options[j].name))
                 return lin_misuse(parsed, "--%s does not apply to %s", options[j].name, verbs[i].name);
         if (parsed->operands.count > 1 + verbs[i].max_operands)
             return lin_misuse(parsed, "unexpected argument '%.200s'", operands[1 + verbs[i].max_operands]);
         return verbs[i].run(parsed);
     }
-    return lin_misuse(parsed, "there is no benchmark '%.60s'; use streams, attention, copy, generate or latency", operands[0]);
+    return lin_misuse(parsed, "there is no benchmark '%.60s'; use streams, attention, generate or latency", operands[0]);
 }
 
 const lin_command lin_command_bench = {
     .name = "bench",
-    .operands = "streams|attention|copy|generate|latency [FILE]",
+    .operands = "streams|attention|generate|latency [FILE]",
     .summary = "measure this machine, and run the paper's experiments",
     .description =
         "streams [FILE] finds how many live streams this machine sustains. It simulates them in real time: each sends "
@@ -142,8 +116,6 @@ const lin_command lin_command_bench = {
         "attention measures time and memory of attention, forward and backward, against the length of the sequence, for "
         "every variant that the paper compares (figure 1). Points that would take too long or need too much memory are left "
         "out and named.\n\n"
-        "copy trains each variant on the paper's copy task (figure 2): a causal network repeats a sequence of symbols after "
-        "a separator. The table has the mean loss of every 50 updates, in nats per symbol.\n\n"
         "generate measures how many images each network generates in a second at the paper's sizes (tables 1 and 2), with a state "
         "and with everything computed again for each value.\n\n"
         "latency measures what one more chunk of a live stream costs after a second, a minute, ten hours, for linear "

@@ -217,3 +217,35 @@ pivot() {
       }
     }' "$1"
 }
+
+# ---- networks of tokens (recipes/paper) ------------------------------------------------------------------------------------------
+
+# tokens_network VARIANT: sets `network` to the options of linnet train for a variant of bench_variants.c or bilstm, of $layers, $heads of
+# $head_width and $feedforward; lsh in chunks of $chunk, a Bi-LSTM of as many layers of $lstm_width
+tokens_network() {
+  network=(--layers "$layers" --set "heads=$heads,head-width=$head_width,feedforward=$feedforward" --positions sinusoid)
+  case $1 in
+    linear) ;;
+    softmax|softmax-naive) network+=(--attention "$1") ;;
+    lsh-[1-9]|lsh-1[0-6]) network+=(--attention lsh --set "lsh-rounds=${1#lsh-},lsh-chunk=$chunk") ;;
+    poly2) network+=(--set feature-map=poly2) ;;
+    random-[1-9]*) network+=(--set "feature-map=random,features=${1#random-}") ;;
+    bilstm|lstm) network=(--network lstm --layers "$layers" --set "width=$lstm_width") ;;
+    *) die "there is no variant '$1'; use linear, softmax, softmax-naive, lsh-N, poly2, random-N${lstm_width:+ or bilstm}" ;;
+  esac
+  [ -n "$lstm_width" ] || [[ $1 != *lstm ]] || die "there is no variant '$1' in this experiment"
+}
+
+# train_tokens FOLDER ARGS...: linnet train ARGS into FOLDER, from its checkpoint if it was interrupted; nothing if it is done
+train_tokens() {
+  local folder=$1 resume=()
+  shift
+  [ ! -f "$folder/done" ] || return 0
+  [ ! -f "$folder/checkpoint.safetensors" ] || resume=(--resume)
+  echo "== $folder"
+  "$linnet" train --folder "$folder" "$@" --device "$device" --threads "$threads" ${resume[@]+"${resume[@]}"} || exit $?
+  touch "$folder/done"
+}
+
+# tokens_set FILE ARGS...: linnet paper ARGS -o FILE, unless it is there
+tokens_set() { [ -s "$1" ] || "$linnet" paper "${@:2}" -q -o "$1"; }

@@ -9,10 +9,10 @@
 # All without cuda and variants are make check.
 
 # What needs paper/, beside the tests with the tag variants. The documents describe the whole program.
-PAPER_TESTS := tests/paper/% tests/app/test_docs.sh $(addprefix tests/cuda/test_cuda_,lsh.c lstm.c mapped.c softmax.c)
+PAPER_TESTS := tests/paper/% tests/fuzz/fuzz_images.c tests/app/test_docs.sh $(addprefix tests/cuda/test_cuda_,lsh.c lstm.c mapped.c softmax.c)
 TEST_SRC := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/*/test_*.c))
 TEST_SH := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/*/test_*.sh))
-FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_SRC := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/fuzz/fuzz_*.c))
 ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 endif

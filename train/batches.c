@@ -3,6 +3,7 @@
 #include "train/batches.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/rng.h"
@@ -51,16 +52,16 @@ static void sort_buckets(entry *entries, int n, int max_frames, int one, unsigne
     }
 }
 
-static void cut(const entry *entries, int n, int max_frames, const unsigned char *ends, lin_batches *plan)
+static void cut(const entry *entries, int n, int max_frames, int max_items, const unsigned char *ends, lin_batches *plan)
 {
     int64_t total = 0;
     for (int i = 0; i < n; i++) {
         plan->items[i] = entries[i].item;
         total += entries[i].frames;
         plan->n_too_long += entries[i].frames > max_frames;
-        const int last = ends[i] || total + entries[i + 1].frames > max_frames;
-        if (!last) continue;
         const int items = i + 1 - plan->offsets[plan->n_batches];
+        const int last = ends[i] || items == max_items || total + entries[i + 1].frames > max_frames;
+        if (!last) continue;
         if (items > plan->most_items) plan->most_items = items;
         if (total > plan->most_frames) plan->most_frames = (int)total;
         plan->offsets[++plan->n_batches] = i + 1;
@@ -84,7 +85,8 @@ static void shuffle_batches(lin_batches *plan, entry *entries, int *items, int *
     }
 }
 
-lin_status lin_batches_plan(const int *frames, int n, int max_frames, uint64_t seed, int epoch, lin_batches *plan, lin_error *err)
+lin_status lin_batches_plan(const int *frames, int n, int max_frames, int max_items, uint64_t seed, int epoch, lin_batches *plan,
+                            lin_error *err)
 {
     *plan = (lin_batches){0};
     if (n < 1) return lin_fail(err, LIN_INVALID, "no utterances to divide into batches");
@@ -105,8 +107,9 @@ lin_status lin_batches_plan(const int *frames, int n, int max_frames, uint64_t s
         const uint64_t key = lin_random_key(seed, (uint64_t)(int64_t)epoch);
         for (int i = 0; i < n; i++) entries[i] = (entry){.item = i, .frames = frames[i]};
         if (epoch >= 0) shuffle(entries, n, lin_random_key(key, SHUFFLE_UTTERANCES));
-        sort_buckets(entries, n, max_frames, epoch < 0, ends);
-        cut(entries, n, max_frames, ends, plan);
+        if (epoch < 0 || !max_items) sort_buckets(entries, n, max_frames, epoch < 0, ends);
+        else for (int i = 0; i < n; i++) ends[i] = i == n - 1;
+        cut(entries, n, max_frames, max_items, ends, plan);
         if (epoch >= 0) shuffle_batches(plan, entries, items, offsets, n, lin_random_key(key, SHUFFLE_BATCHES));
     }
     lin_free(entries);
@@ -114,6 +117,18 @@ lin_status lin_batches_plan(const int *frames, int n, int max_frames, uint64_t s
     lin_free(items);
     lin_free(offsets);
     return status;
+}
+
+lin_status lin_batches_keep(lin_batches *plan, int k, int parts, lin_error *err)
+{
+    if (parts > plan->n_batches)
+        return lin_fail(err, LIN_INVALID, "%d parts of %d batches; fewer parts, or smaller batches", parts, plan->n_batches);
+    const int from = (int)((int64_t)plan->n_batches * k / parts), to = (int)((int64_t)plan->n_batches * (k + 1) / parts),
+              first = plan->offsets[from];
+    memmove(plan->items, plan->items + first, (size_t)(plan->offsets[to] - first) * sizeof *plan->items);
+    for (int b = from; b <= to; b++) plan->offsets[b - from] = plan->offsets[b] - first;
+    plan->n_batches = to - from;
+    return LIN_OK;
 }
 
 void lin_batches_free(lin_batches *plan)

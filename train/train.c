@@ -60,6 +60,7 @@ static double learning_rate(const lin_train_run *r, const lin_batches *plan)
         lr *= 0.5 * (1 + cos(acos(-1) * done));
     }
     if (r->counters.step < o->warmup_steps) lr *= (double)(r->counters.step + 1) / (o->warmup_steps + 1);
+    if (o->drop_step > 0 && r->counters.step >= o->drop_step) lr /= 10;
     return lr;
 }
 
@@ -431,9 +432,11 @@ static lin_status run(lin_train_run *r, lin_error *err)
 static lin_status check_options(const lin_train_options *o, lin_error *err)
 {
     if (!o->folder || !*o->folder) return lin_fail(err, LIN_INVALID, "training needs a folder for the run");
-    if (o->epochs < 1 || o->batch_frames < 1 || o->max_frames < 1 || o->warmup_steps < 0 || o->patience < 1)
+    if (o->epochs < 1 || o->batch_frames < 1 || o->max_frames < 1 || o->warmup_steps < 0 || o->patience < 1 || o->drop_step < 0 ||
+        o->epoch_parts < 0 || o->batch_sequences < 0)
         return lin_fail(err, LIN_INVALID,
-                        "epochs, batch_frames, max_frames and patience must be at least 1, warmup_steps at least 0");
+                        "epochs, batch_frames, max_frames and patience must be at least 1, warmup_steps, drop_step, epoch_parts "
+                        "and batch_sequences at least 0");
     if (o->n_inner < 0 || o->n_inner > LIN_TRAIN_INNER || !(o->inner_weight >= 0 && o->inner_weight < 1))
         return lin_fail(err, LIN_INVALID, "at most %d inner layers can have losses, with a weight of at least 0 and below 1",
                         LIN_TRAIN_INNER);

@@ -49,11 +49,14 @@ typedef struct lin_train_options {
     int resume;              /* continue from folder/checkpoint.safetensors; LIN_IO if there is none */
     int new_data;            /* a resumed run may have other sets than before: the epoch that it was in starts again */
     int epochs;
+    int epoch_parts;         /* epochs in which the data are seen once; 0: 1 */
     int batch_frames;        /* the most frames (10 ms each) of a batch */
+    int batch_sequences;     /* the most utterances of a batch, which are then of any length; 0: batches of similar length */
     int accumulate;          /* batches of each step, whose gradients are added as if they were one batch; 0: 1 */
     int max_frames;          /* longer utterances are left out (the paper's longest: 2,400) */
     double lr;
     int warmup_steps;        /* lr rises linearly over so many steps */
+    int drop_step;           /* after so many steps the rate is a tenth (the paper's copy task: 3,000); 0: never */
     lin_schedule schedule;
     int patience;            /* epochs, for the plateau schedule; five times as many while the dev PER is 95 % or more */
     double min_lr;           /* the plateau schedule ends the run below this */

@@ -228,13 +228,20 @@ static int in_order(const void *a, const void *b)
 lin_status lin_train_plan(lin_train_data *d, int epoch, int ranks, lin_batches *plan, lin_error *err)
 {
     const lin_train_list *list = epoch >= 0 ? &d->train : &d->dev;
-    const int whole = d->options->batch_frames, share = whole / ranks;
-    const lin_status status =
-        lin_batches_plan(list->frames, list->n, epoch >= 0 ? whole : share > 1 ? share : 1, d->options->seed, epoch, plan, err);
+    const lin_train_options *o = d->options;
+    const int whole = o->batch_frames, share = whole / ranks, parts = o->epoch_parts > 1 ? o->epoch_parts : 1;
+    lin_status status =
+        epoch < 0 ? lin_batches_plan(list->frames, list->n, share > 1 ? share : 1, 0, o->seed, epoch, plan, err)
+                  : lin_batches_plan(list->frames, list->n, whole, o->batch_sequences, o->seed, epoch / parts, plan, err);
     if (status != LIN_OK || epoch < 0) return status;
+    if (parts > 1) status = lin_batches_keep(plan, epoch % parts, parts, err);
+    if (status != LIN_OK) {
+        lin_batches_free(plan);
+        return status;
+    }
     d->epoch = epoch;
-    if (d->options->join_part <= 0) return LIN_OK;
-    const uint64_t key = lin_random_key(lin_random_key(d->options->seed, LIN_TRAIN_KEY_ORDER), (uint64_t)epoch);
+    if (o->join_part <= 0) return LIN_OK;
+    const uint64_t key = lin_random_key(lin_random_key(o->seed, LIN_TRAIN_KEY_ORDER), (uint64_t)epoch);
     for (int b = 0; b < plan->n_batches; b++)
         if (lin_random_uniform(key, (uint64_t)b) < 0.5)
             qsort(plan->items + plan->offsets[b], (size_t)(plan->offsets[b + 1] - plan->offsets[b]), sizeof *plan->items,

@@ -94,7 +94,7 @@ void gpu_part_plan(gpu_bench *b)
     int *frames = lin_alloc((size_t)n, sizeof *frames);
     if (!frames) gpu_must(lin_no_memory(&err, "lengths", (size_t)n * sizeof *frames), &err);
     for (int i = 0; i < n; i++) frames[i] = frames_of(b, i);
-    gpu_must(lin_batches_plan(frames, n, b->batch_frames, SEED, 0, &plan, &err), &err);
+    gpu_must(lin_batches_plan(frames, n, b->batch_frames, 0, SEED, 0, &plan, &err), &err);
     for (int i = 0; i < plan.n_batches; i++) {
         for (int j = plan.offsets[i]; j < plan.offsets[i + 1]; j++)
             printf("%d:%d ", frames[plan.items[j]], frames[plan.items[j]] / 8);

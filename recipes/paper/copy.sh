@@ -2,39 +2,53 @@
 # Figure 2 of Katharopoulos et al. 2020: loss against steps on the copy task, for softmax, Reformer and linear attention.
 #
 #   recipes/paper/copy.sh [--work exp/paper/copy] [--variants softmax,lsh-1,lsh-4,linear] [--seeds N] [--steps N] [--length N] [--batch N]
-#                         [--drop-step N] [--precision fp32|bf16] [--reduced] [--quick] [--device auto|cpu|cuda[:N]] [--threads N] [--linnet PROGRAM]
+#                         [--drop-step N] [--precision fp32|tf32|bf16] [--reduced] [--quick] [--device auto|cpu|cuda[:N]] [--threads N] [--linnet PROGRAM]
 #
 # 10 symbols, sequences of at most 128, 4 layers, 8 heads of 32, 64 sequences a step, RAdam at 1e-3 and 1e-4 after 3,000 of 10,000 steps.
 # --reduced, for CPUs: sequences of at most 32, 32 a step, 1e-4 after 1,500 of 2,000 steps. --quick: 20 steps, to test the recipe.
 # --length, --batch, --steps, --drop-step: other sizes, also of the reduced form.
-# Writes WORK/copy-VARIANT-SEED.tsv, copy.tsv, loss.svg and RESULTS.md. What is there already is not computed again.
+# Writes WORK/SEED.lfc, the sequences, each for one step; WORK/VARIANT-SEED, the training runs; copy.tsv, loss.svg and RESULTS.md. A run that
+# was interrupted goes on, and what is there already is not computed again.
 . "$(dirname "$0")/../common.sh"
 
-work=exp/paper/copy variants=softmax,lsh-1,lsh-4,linear seeds=1 steps= length= batch= drop_step= precision=auto reduced=
+work=exp/paper/copy variants=softmax,lsh-1,lsh-4,linear seeds=1 steps= length= batch= drop_step= precision=tf32 reduced=
 flags=" quick reduced " values=" work variants seeds steps length batch drop-step precision device threads linnet "
 options "$@"
 is_count "$seeds" --seeds
-how=()
-[ -n "$reduced" ] && how=(--set length=32,batch=32,steps=2000,drop-step=1500,log-every=20)
-[ -n "$quick" ] && how=(--quick)
-for o in steps length batch drop_step; do
-  [ -z "${!o}" ] || { is_count "${!o}" "--${o//_/-}"; how+=(--set "${o//_/-}=${!o}"); }
-done
-case $precision in auto|fp32|bf16) ;; *) die "--precision is auto, fp32 or bf16, not '$precision'" ;; esac
-[ "$precision" = auto ] || how+=(--precision "$precision")
+sizes=(128 64 10000 3000 50) # length, batch, steps, drop-step, steps of a point
+[ -n "$reduced" ] && sizes=(32 32 2000 1500 20)
+[ -n "$quick" ] && sizes=(12 4 20 10 5)
+length=${length:-${sizes[0]}} batch=${batch:-${sizes[1]}} steps=${steps:-${sizes[2]}} drop_step=${drop_step:-${sizes[3]}}
+for o in steps length batch drop_step; do is_count "${!o}" "--${o//_/-}"; done
+case $precision in fp32|tf32|bf16) ;; *) die "--precision is fp32, tf32 or bf16, not '$precision'" ;; esac
+layers=4 heads=8 head_width=32 feedforward=1024 chunk=32 lstm_width=
+[ -z "$quick" ] || { layers=1 heads=2 head_width=8 feedforward=32; }
+for variant in ${variants//,/ }; do tokens_network "$variant"; done # before anything is computed: are all known?
+parts=$((steps > sizes[4] ? steps / sizes[4] : 1))
+lock_work
 
-tables=()
 for variant in ${variants//,/ }; do
   for seed in $(seq "$seeds"); do
-    t=$work/copy-$variant-$seed.tsv
-    [ -s "$t" ] || "$linnet" bench copy --variants "$variant" --seed "$seed" "${how[@]}" --device "$device" --threads "$threads" -o "$t"
-    [ "$(grep -vc '^#' "$t")" -gt 1 ] && tables+=("$t")
+    tokens_set "$work/$seed.lfc" copy --length "$length" --count $((steps * batch)) --seed "$seed"
+    tokens_network "$variant"
+    # the data are seen once; an epoch is a point of the plot
+    train_tokens "$work/$variant-$seed" --train "$work/$seed.lfc" "${network[@]}" --set norm=post,dropout=0,weight-decay=0 \
+      --set "batch-sequences=$batch,epoch-parts=$parts,drop-step=$drop_step" --batch-frames $((length * batch)) --epochs "$parts" \
+      --schedule constant --lr 1e-3 --seed "$seed" --precision "$precision" -q
   done
 done
-[ "${#tables[@]}" -gt 0 ] || die "no variant could be trained"
-LC_ALL=C awk '/^#/ { if (NR == FNR) print; next } FNR < 5 && $1 == "variant" { if (headed++) next } { print }' "${tables[@]}" > "$work/copy.tsv"
 
-note=$(sed -n 's/^# copy task: //p' "${tables[0]}")
+note="10 symbols, at most $length long, $batch sequences a step, $layers layers, $heads heads of $head_width, rate 0.001, a tenth after $drop_step steps"
+{
+  printf 'variant\tseed\tstep\tloss\tlr\tseconds\n'
+  for variant in ${variants//,/ }; do
+    for seed in $(seq "$seeds"); do
+      LC_ALL=C awk -F'\t' -v variant="$variant" -v seed="$seed" 'FNR > 1 { print variant "\t" seed "\t" $2 "\t" $3 "\t" $6 "\t" $9 }' \
+        "$work/$variant-$seed/log.tsv"
+    done
+  done
+} > "$work/copy.tsv"
+
 "$linnet" plot "$work/copy.tsv" --x step --y loss --by variant --axes y-scale=log --x-label "step" --y-label "loss (nats per symbol)" \
   --title "Copy task" --note "$note$([ "$seeds" -gt 1 ] && echo "; mean and range of $seeds seeds")" -o "$work/loss.svg"
 

@@ -17,7 +17,7 @@ static lin_batches plan_of(const int *lengths, int n, int most, uint64_t seed, i
 {
     lin_batches plan;
     lin_error err = {0};
-    ck_assert_msg(lin_batches_plan(lengths, n, most, seed, epoch, &plan, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_batches_plan(lengths, n, most, 0, seed, epoch, &plan, &err) == LIN_OK, "%s", err.message);
     return plan;
 }
 
@@ -156,15 +156,55 @@ START_TEST(too_long_ones_are_alone_and_counted)
 }
 END_TEST
 
+// So many utterances of any length: as they were shuffled, and the parts of an epoch are all of it.
+START_TEST(a_number_of_utterances_and_parts)
+{
+    enum { ITEMS = 4, PARTS = 7 };
+    lin_error err = {0};
+    lin_batches plan, again;
+    unsigned char seen[N] = {0};
+    int longest_first = 0, n = 0, batches = 0;
+    draw_lengths();
+    ck_assert(lin_batches_plan(frames, N, 100 * MOST, ITEMS, 5, 1, &plan, &err) == LIN_OK);
+    ck_assert_int_eq(plan.n_batches, N / ITEMS);
+    for (int b = 0; b < plan.n_batches; b++) {
+        const int *picked = plan.items + plan.offsets[b];
+        ck_assert_int_eq(plan.offsets[b + 1] - plan.offsets[b], ITEMS);
+        longest_first += frames[picked[0]] >= frames[picked[1]] && frames[picked[1]] >= frames[picked[2]];
+    }
+    test_require(longest_first < plan.n_batches / 3, "%d batches of %d are in the order of lengths", longest_first,
+                 plan.n_batches);
+    for (int k = 0; k < PARTS; k++) {
+        ck_assert(lin_batches_plan(frames, N, 100 * MOST, ITEMS, 5, 1, &again, &err) == LIN_OK);
+        ck_assert(lin_batches_keep(&again, k, PARTS, &err) == LIN_OK);
+        ck_assert_int_eq(again.offsets[0], 0);
+        for (int i = 0; i < again.offsets[again.n_batches]; i++, n++) {
+            ck_assert_int_eq(again.items[i], plan.items[n]);
+            ck_assert_int_eq(seen[again.items[i]]++, 0);
+        }
+        batches += again.n_batches;
+        lin_batches_free(&again);
+    }
+    ck_assert(n == N && batches == plan.n_batches);
+    ck_assert_int_eq(lin_batches_keep(&plan, 0, plan.n_batches + 1, &err), LIN_INVALID);
+    lin_batches_free(&plan);
+    // no more frames than there is room for
+    ck_assert(lin_batches_plan(frames, N, MOST, 1000, 5, 1, &plan, &err) == LIN_OK);
+    ck_assert_int_le(plan.most_frames, MOST);
+    ck_assert_int_gt(plan.n_batches, N / 1000);
+    lin_batches_free(&plan);
+}
+END_TEST
+
 START_TEST(nonsense_is_refused)
 {
     const int lengths[] = {10, 0, 20};
     lin_batches plan;
     lin_error err = {0};
-    ck_assert_int_eq(lin_batches_plan(lengths, 3, 100, 1, 0, &plan, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_batches_plan(lengths, 3, 100, 0, 1, 0, &plan, &err), LIN_INVALID);
     ck_assert_ptr_nonnull(strstr(err.message, "utterance 1 has 0 frames"));
-    ck_assert_int_eq(lin_batches_plan(lengths, 0, 100, 1, 0, &plan, &err), LIN_INVALID);
-    ck_assert_int_eq(lin_batches_plan(lengths, 1, 0, 1, 0, &plan, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_batches_plan(lengths, 0, 100, 0, 1, 0, &plan, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_batches_plan(lengths, 1, 0, 0, 1, 0, &plan, &err), LIN_INVALID);
     lin_batches_free(&plan);
 }
 END_TEST
@@ -183,11 +223,11 @@ START_TEST(a_failed_allocation_is_an_error)
 {
     draw_lengths();
     lin_batches plan;
-    FAIL_EVERY_ALLOCATION(lin_batches_plan(frames, N, MOST, 1, 0, &plan, NULL), lin_batches_free(&plan));
+    FAIL_EVERY_ALLOCATION(lin_batches_plan(frames, N, MOST, 0, 1, 0, &plan, NULL), lin_batches_free(&plan));
 }
 END_TEST
 
 TEST_MAIN("train/batches", TEST(each_utterance_once_and_no_batch_too_large), TEST(a_function_of_seed_and_epoch),
           TEST(an_epoch_has_batches_of_its_own), TEST(batches_are_alike_within_and_mixed_among),
-          TEST(evaluation_goes_from_long_to_short), TEST(too_long_ones_are_alone_and_counted), TEST(nonsense_is_refused),
+          TEST(evaluation_goes_from_long_to_short), TEST(too_long_ones_are_alone_and_counted), TEST(a_number_of_utterances_and_parts), TEST(nonsense_is_refused),
           TEST(ctc_needs_a_blank_between_equals), TEST(a_failed_allocation_is_an_error))

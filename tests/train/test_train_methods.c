@@ -591,7 +591,50 @@ START_TEST(the_cosine_starts_again)
 }
 END_TEST
 
+// Two epochs a pass over the data, with batches of two utterances; the rate falls in the third epoch.
+START_TEST(parts_of_a_pass_and_a_tenth_of_the_rate)
+{
+    char run[300];
+    lin_error err = {0};
+    float *whole, *parts;
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    o.warmup_steps = 0;
+    o.schedule = LIN_SCHEDULE_CONSTANT;
+    o.epochs = 2;
+    o.epoch_parts = 2;
+    o.batch_frames = 4000;
+    o.batch_sequences = 2;
+    watch w = {0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    const int steps = (int)w.last.step;
+    ck_assert_double_eq(w.last.lr, o.lr);
+    o.epoch_parts = 1;
+    ck_assert(train(&o, &w, NULL, &err) == LIN_OK);
+    ck_assert_int_eq(w.last.step, 2 * steps);
+    o.epoch_parts = 2;
+    o.epochs = 4;
+    o.drop_step = steps + 1;
+    ck_assert(train(&o, &w, &whole, &err) == LIN_OK);
+    ck_assert_double_eq(w.last.lr, o.lr / 10);
+    run_folder(run, sizeof run, "parts");
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = steps + 1}, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    w = (watch){0};
+    ck_assert(train(&o, &w, &parts, &err) == LIN_OK);
+    ck_assert_str_eq(w.note, "");
+    test_same_f32("in parts", parts, whole, n_elements());
+    o.epochs = 5;
+    o.epoch_parts = 100000;
+    ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_INVALID);
+    ck_assert_msg(strstr(err.message, "100000 parts of ") != NULL, "%s", err.message);
+    free(whole);
+    free(parts);
+}
+END_TEST
+
 TEST_MAIN_WITH(set_up, tear_down, "model/train_methods", TEST(an_average_of_all_steps), TEST(the_average_is_measured_and_saved),
                TESTS(accumulated_batches_are_one_batch, 0, 2), TEST(the_batch_at_fault), TEST(layers_left_out),
                TEST(inner_losses), TEST(smoothed_labels), TEST(joined_utterances), TEST(stopped_and_resumed_gives_the_same_bits),
-               TEST(the_cosine_starts_again))
+               TEST(the_cosine_starts_again),
+               TEST(parts_of_a_pass_and_a_tenth_of_the_rate))

@@ -1,0 +1,35 @@
+// [variants] Images and labels of paper/images.h from any bytes: every value and label that is promised can be read.
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "paper/images.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static int values[3 * LIN_IMAGES_SIDE * LIN_IMAGES_SIDE];
+    const unsigned char *labels;
+    lin_images m;
+    lin_error err;
+    int count;
+    uint8_t *exact = malloc(size ? size : 1); // AddressSanitizer sees the end
+    if (!exact) return 0;
+    if (size) memcpy(exact, data, size);
+    if (lin_images_parse(exact, size, "x", &m, &err) == LIN_OK) {
+        for (int i = 0; i < m.count; i++) {
+            for (int grey = 0; grey < 2; grey++) {
+                lin_images_values(&m, i, grey, values);
+                for (int k = lin_images_length(&m, grey); k-- > 0;)
+                    if (values[k] < 0 || values[k] > 255) abort();
+            }
+            if (m.colours == 3 && lin_images_label(&m, i) > 9) abort();
+        }
+    } else if (!err.message[0]) abort();
+    int sum = 0;
+    if (lin_image_labels_parse(exact, size, "x", &labels, &count, &err) == LIN_OK)
+        for (int i = 0; i < count; i++) sum += labels[i];
+    free(exact);
+    return sum < 0;
+}
