@@ -716,29 +716,12 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
-{
-    setenv("LINNET_FFMPEG", "", 1); // nothing here depends on installed programs
-    Suite *suite = suite_create("frontend/audio");
-    TCase *cases = tcase_create("audio");
-    tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, NULL, remove_files);
-    tcase_add_loop_test(cases, formats_are_read, 0, (int)(sizeof formats / sizeof formats[0]));
-    tcase_add_test(cases, loud_floats_stay);
-    tcase_add_test(cases, raw_encodings);
-    tcase_add_test(cases, pipe_of_raw_samples);
-    tcase_add_test(cases, pipe_of_a_file);
-    tcase_add_loop_test(cases, formats_through_pipes, 0, (int)(sizeof formats / sizeof formats[0]));
-    tcase_add_test(cases, wav_in_a_pipe_is_live);
-    tcase_add_test(cases, pipes_of_other_things);
-    tcase_add_test(cases, refused_files);
-    tcase_add_test(cases, samples_that_are_no_sound);
-    tcase_add_test(cases, lying_and_broken_files);
-    tcase_add_test(cases, lengths_of_mp3);
-    tcase_add_test(cases, flipped_bytes);
-    tcase_add_test(cases, standard_input);
-    tcase_add_test(cases, samples_in_memory);
-    tcase_add_test(cases, every_allocation_may_fail);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+// Nothing here depends on installed programs.
+static void no_programs(void) { setenv("LINNET_FFMPEG", "", 1); }
+
+TEST_MAIN_WITH(no_programs, remove_files, "frontend/audio", TESTS(formats_are_read, 0, (int)(sizeof formats / sizeof formats[0])),
+               TEST(loud_floats_stay), TEST(raw_encodings), TEST(pipe_of_raw_samples), TEST(pipe_of_a_file),
+               TESTS(formats_through_pipes, 0, (int)(sizeof formats / sizeof formats[0])), TEST(wav_in_a_pipe_is_live),
+               TEST(pipes_of_other_things), TEST(refused_files), TEST(samples_that_are_no_sound), TEST(lying_and_broken_files),
+               TEST(lengths_of_mp3), TEST(flipped_bytes), TEST(standard_input), TEST(samples_in_memory),
+               TEST(every_allocation_may_fail))

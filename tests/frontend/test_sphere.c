@@ -499,25 +499,10 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-int main(void)
-{
-    setenv("LINNET_FFMPEG", "", 1); // nothing here depends on installed programs
-    Suite *suite = suite_create("frontend/sphere");
-    TCase *cases = tcase_create("sphere");
-    tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, NULL, remove_files);
-    tcase_add_test(cases, headers_of_corpora);
-    tcase_add_test(cases, refused_headers);
-    tcase_add_test(cases, headers_cut_anywhere);
-    tcase_add_loop_test(cases, every_coding_from_files_and_pipes, 0, 16);
-    tcase_add_loop_test(cases, what_libsndfile_writes, 0, 10);
-    tcase_add_test(cases, count_and_checksum);
-    tcase_add_test(cases, counts_of_both_channels);
-    tcase_add_test(cases, truncated_files);
-    tcase_add_test(cases, contradictions);
-    tcase_add_test(cases, seeking);
-    tcase_add_test(cases, a_pipe_is_live);
-    tcase_add_test(cases, every_allocation_may_fail);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+// Nothing here depends on installed programs.
+static void no_programs(void) { setenv("LINNET_FFMPEG", "", 1); }
+
+TEST_MAIN_WITH(no_programs, remove_files, "frontend/sphere", TEST(headers_of_corpora), TEST(refused_headers),
+               TEST(headers_cut_anywhere), TESTS(every_coding_from_files_and_pipes, 0, 16), TESTS(what_libsndfile_writes, 0, 10),
+               TEST(count_and_checksum), TEST(counts_of_both_channels), TEST(truncated_files), TEST(contradictions),
+               TEST(seeking), TEST(a_pipe_is_live), TEST(every_allocation_may_fail))
