@@ -116,8 +116,8 @@ const lin_command lin_command_bench = {
         "attention measures time and memory of attention, forward and backward, against the length of the sequence, for "
         "every variant that the paper compares (figure 1). Points that would take too long or need too much memory are left "
         "out and named.\n\n"
-        "generate measures how many images each network generates in a second at the paper's sizes (tables 1 and 2), with a state "
-        "and with everything computed again for each value.\n\n"
+        "generate measures how many images each network generates in a second at the paper's sizes (tables 1 and 2), with a "
+        "state and with everything computed again for each value.\n\n"
         "latency measures what one more chunk of a live stream costs after a second, a minute, ten hours, for linear "
         "attention, softmax attention that keeps keys and values, and an LSTM, on one thread unless --threads says "
         "otherwise.",

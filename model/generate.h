@@ -3,7 +3,7 @@
  * those before it (Katharopoulos et al. 2020, section 4.2 and supplement C).
  *
  *   lin_generator_create(encoder, &options, n, length, &generator, &err);
- *   lin_generator_run(generator, tokens, given, length, &err);              // tokens [n, length]: those from `given` on are drawn
+ *   lin_generator_run(generator, tokens, given, length, &err);              // tokens [n, length]: those after `given` are drawn
  *   lin_generator_destroy(generator);
  *
  * A network that can stream keeps a state for each sequence, of constant size with linear attention or an LSTM, and growing with

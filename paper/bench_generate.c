@@ -1,11 +1,11 @@
 /*
- * bench_generate.c - linnet bench generate: images a second at the sizes of Katharopoulos et al. 2020, tables 1 and 2 and supplement
- * C, which needs no training.
+ * bench_generate.c - linnet bench generate: images a second at the sizes of Katharopoulos et al. 2020, tables 1 and 2 and
+ * supplement C, which needs no training.
  *
  * The networks are the paper's with random weights: 8 layers for 784 values (MNIST), 16 for 3,072 (CIFAR-10), 8 heads of 32, a
  * feed-forward width of 4 C, sinusoids, a mixture of 10 logistics. Each network generates with the state that it has (`state`:
- * linear, lstm; softmax keeps keys and values, supplement C.1) and with everything computed again for each value (`again`: softmax
- * and lsh as tables 1 and 2 have them). One image alone, and as many together as --set batch says or fit.
+ * linear, lstm; softmax keeps keys and values, supplement C.1) and with everything computed again for each value (`again`:
+ * softmax and lsh as tables 1 and 2 have them). One image alone, and as many together as --set batch says or fit.
  * A value costs the more, the more there are before it, so it is timed in the middle of PIECES equal parts of the image, a few
  * values each, and the sum over the parts is the time of the image. The ratio is to softmax computed again, of as many images.
  */

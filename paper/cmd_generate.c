@@ -34,8 +34,8 @@ static const lin_option options[] = {
     {.name = "image", .type = LIN_OPTION_STRING, .at = AT(image), .value = "WIDTHxHEIGHT[x3]",
      .help = "The sequences are images of this size, grey, or with three values a pixel (28x28, 32x32x3)"},
     {.name = "data", .type = LIN_OPTION_FILE, .at = AT(data),
-     .help = "A set of sequences (linnet paper) whose first tokens are given, to be completed; the picture has the given part, the "
-             "completion and the original beside each other"},
+     .help = "A set of sequences (linnet paper) whose first tokens are given, to be completed; the picture has the given part, "
+             "the completion and the original beside each other"},
     {.name = "given", .type = LIN_OPTION_INT, .at = AT(given), .text = "0", .max = 1048576,
      .help = "Tokens of each sequence of --data that are given; 0: half of them"},
     {.name = "first", .type = LIN_OPTION_INT, .at = AT(first), .text = "0", .max = 65535,
@@ -125,7 +125,8 @@ static lin_status make_prompts(work *w, lin_error *err)
     if (lin_dataset_tokens(w->data) != w->model->config.tokens)
         return lin_fail(err, LIN_MISMATCH, "%s does not hold tokens of this model", v->data);
     if (lin_dataset_count(w->data) < v->count)
-        return lin_fail(err, LIN_INVALID, "%s has %d sequences; --count asks for %d", v->data, lin_dataset_count(w->data), v->count);
+        return lin_fail(err, LIN_INVALID, "%s has %d sequences; --count asks for %d", v->data, lin_dataset_count(w->data),
+                        v->count);
     for (size_t i = 0; i < count && status == LIN_OK; i++)
         status = read_sequence(w, (int)i, w->originals + i * length, err);
     if (status == LIN_OK) memcpy(w->tokens, w->originals, count * length * sizeof *w->tokens);
@@ -238,7 +239,8 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = lin_model_load(parsed->operands.items[0], &model, &err);
     w.model = model;
     if (status == LIN_OK && v->image && lin_config_symbols(&model->config) > 256)
-        status = lin_fail(&err, LIN_INVALID, "%s has more than 256 values: they are not those of pixels", parsed->operands.items[0]);
+        status = lin_fail(&err, LIN_INVALID, "%s has more than 256 values: they are not those of pixels",
+                          parsed->operands.items[0]);
     if (status == LIN_OK) status = make_prompts(&w, &err);
     if (status == LIN_OK) status = lin_backend_open(v->model.device, lin_model_precision(&v->model), &ops, &err);
     if (status == LIN_OK) status = lin_encoder_create(model, ops, &encoder, &err);
@@ -261,9 +263,9 @@ const lin_command lin_command_generate = {
     .name = "generate",
     .operands = "MODEL",
     .summary = "draw sequences or images from an autoregressive network",
-    .description = "MODEL is a causal network of tokens (linnet train on a set of linnet paper). Each next token is drawn from what "
-                   "the network predicts after those before it. With linear attention a sequence has a state of constant size, so "
-                   "a token costs the same at any place, and thousands of sequences are drawn at once.",
+    .description = "MODEL is a causal network of tokens (linnet train on a set of linnet paper). Each next token is drawn from "
+                   "what the network predicts after those before it. With linear attention a sequence has a state of constant "
+                   "size, so a token costs the same at any place, and thousands of sequences are drawn at once.",
     .examples = "  linnet generate mnist.safetensors --image 28x28 -n 64 -o samples.png\n"
                 "  linnet generate mnist.safetensors --image 28x28 -n 16 --data test.lfc -o completions.png",
     .options = options,

@@ -100,7 +100,8 @@ START_TEST(a_level_makes_features_independent_of_gain)
         double worst = 0;
         for (int t = 200; t < T; t++)
             for (int d = 0; d < D; d++) worst = fmax(worst, fabs((double)(got[t * D + d] - want[t * D + d])));
-        ck_assert_msg(worst < 8.5 / 10 * log(10), "%g dB: features differ by %g", gains_db[g], worst); // within 4 dB on both sides
+        // within 4 dB on both sides
+        ck_assert_msg(worst < 8.5 / 10 * log(10), "%g dB: features differ by %g", gains_db[g], worst);
         lin_free(got);
     }
     lin_free(want);

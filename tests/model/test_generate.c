@@ -145,7 +145,8 @@ START_TEST(tokens_have_their_frequencies)
         for (int m = 0; m < config.mixture; m++) { // the textbook form
             double prior = 0;
             for (int k = 0; k < config.mixture; k++) prior += exp((double)(last[k] - last[m]));
-            const double s = exp(-fmax((double)last[2 * config.mixture + m], -7)), c = v / 127.5 - 1 - (double)last[config.mixture + m],
+            const double s = exp(-fmax((double)last[2 * config.mixture + m], -7)),
+                         c = v / 127.5 - 1 - (double)last[config.mixture + m],
                          above = v == 255 ? 1 : 1 / (1 + exp(-s * (c + 1.0 / 255))),
                          below = v == 0 ? 0 : 1 / (1 + exp(-s * (c - 1.0 / 255)));
             p[v] += (above - below) / prior;
@@ -217,15 +218,5 @@ START_TEST(misuse_is_answered)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("model/generate");
-    TCase *tests = tcase_create("generate");
-    tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, a_state_any_batch_and_all_again_give_the_same, 0, KINDS);
-    tcase_add_loop_test(tests, tokens_have_their_frequencies, 0, 2);
-    tcase_add_test(tests, at_temperature_0_the_likeliest_is_taken);
-    tcase_add_test(tests, misuse_is_answered);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("model/generate", TESTS(a_state_any_batch_and_all_again_give_the_same, 0, KINDS),
+          TESTS(tokens_have_their_frequencies, 0, 2), TEST(at_temperature_0_the_likeliest_is_taken), TEST(misuse_is_answered))

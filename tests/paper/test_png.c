@@ -56,11 +56,4 @@ START_TEST(a_picture_comes_back)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("paper/png");
-    TCase *tests = tcase_create("png");
-    tcase_add_loop_test(tests, a_picture_comes_back, 0, 2);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("paper/png", TESTS(a_picture_comes_back, 0, 2))

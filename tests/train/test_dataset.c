@@ -594,7 +594,8 @@ END_TEST
 
 TEST_MAIN_WITH(enter, leave, "train/dataset", TEST(everything_comes_back), TEST(values_are_within_half_a_step),
                TEST(means_and_deviations_are_those_of_the_originals), TEST(sets_that_differ_are_not_mixed),
-               TEST(many_phones_take_two_bytes), TEST(sixteen_hours_take_less_than_235_megabytes), TEST(an_empty_set_is_a_set), TEST(tokens_come_back),
+               TEST(many_phones_take_two_bytes), TEST(sixteen_hours_take_less_than_235_megabytes), TEST(an_empty_set_is_a_set),
+               TEST(tokens_come_back),
                TEST(bad_utterances_are_left_out), TEST(bad_parameters_are_refused), TEST(no_part_of_a_set_is_a_set),
                TEST(any_flipped_bit_is_found), TEST(forged_values_are_refused), TEST(files_of_another_kind_are_refused),
                TEST(abort_and_failure_leave_the_old_file), TEST(a_set_is_written_by_one_at_a_time),
