@@ -76,7 +76,8 @@ has "it stays" "$out" '"level_db": 103'
 "$LINNET" average "$tmp/level.safetensors" --level-db 0 -o "$tmp/none.safetensors"
 run info --json "$tmp/none.safetensors"
 has "0: none" "$out" '"level_db": 0'
-is "and the model of before" "$("$LINNET" info --json "$(e 5)" | grep -o '"fingerprint": "[0-9a-f]*"')" "$(grep -o '"fingerprint": "[0-9a-f]*"' <<< "$out")"
+print_of() { "$LINNET" info --json "$1" | grep -o '"fingerprint": "[0-9a-f]*"'; }
+is "and the model of before" "$(print_of "$(e 5)")" "$(print_of "$tmp/none.safetensors")"
 refused "--level-db: out of range" 2 "--level-db" average "$(e 5)" -o "$tmp/x.safetensors" --level-db 0.5
 
 # ---- the emission delay ----------------------------------------------------------------------------------------------------------

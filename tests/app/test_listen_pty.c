@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
 
@@ -371,7 +372,18 @@ START_TEST(resized)
     int is_final = 0;
     snprintf(want, sizeof want, "%s", lines_of(sound));
     *strchr(want, '\n') = 0;
-    start(&s, 24, 100, "xterm", NULL, ordinary);
+    // the end of the utterance comes after the last resize
+    char fifo[PATH_MAX], *const from_pipe[] = {"linnet", "listen", "--silence-after", "0.4", "--raw", "--from", fifo, NULL};
+    static char bytes[48000 + 28800];
+    snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+    const int pipe = open(fifo, O_RDWR);
+    FILE *f = fopen(once, "rb");
+    ck_assert(pipe >= 0 && f);
+    ck_assert_uint_eq(fread(bytes, 1, sizeof bytes, f), sizeof bytes);
+    fclose(f);
+    ck_assert_int_eq(write(pipe, bytes, 32000), 32000); // a second
+    start(&s, 24, 100, "xterm", NULL, from_pipe);
     wait_for(&s, "[0:00.");
     watch(&s, 0.3);
     resize(&s, 24, 30);
@@ -381,6 +393,7 @@ START_TEST(resized)
     resize(&s, 2, 5); // too small to show anything in
     watch(&s, 0.3);
     resize(&s, 20, 36);
+    ck_assert_int_eq(write(pipe, bytes + 32000, sizeof bytes - 32000), (int)sizeof bytes - 32000);
     wait_until_final();
     // The last line is complete and within the width, and nothing of the narrower displays remains below it.
     ck_assert_msg(strcmp(words_of(text_of(&s.screen), &is_final), want) == 0, "wanted \"%s\" on this screen:\n%s", want,
@@ -388,6 +401,7 @@ START_TEST(resized)
     wait_for(&s, "dB  0:0");
     type(&s, "q");
     ended_with(&s, 0);
+    close(pipe);
 }
 END_TEST
 

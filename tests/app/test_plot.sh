@@ -16,8 +16,10 @@ run plot "$t" --x n --y ms --axes y-range=0,40
 hasnt "no negative zero" "$out" '>-0<'
 has "rows with the same x: their mean" "$out" 'cy="288.5"' # 66 + 356 * (1 - 15 / 40): the mean of 10 and 20
 
-run plot "$t" --y ms --by name --title 'Bars' -o "$tmp/bars.svg"
-is "a bar for each name" "$(sed 1d "$t" | grep -v '^#' | cut -f 1 | sort -u | wc -l)" "$(grep -c '<rect x' "$tmp/bars.svg")"
+printf 'name\tms\na\t3\nb\t5\na\t4\n' > "$tmp/bars.tsv"
+run plot "$tmp/bars.tsv" --y ms --by name --title 'Bars' -o "$tmp/bars.svg"
+is "a bar for each name, with its mean" "2 >3.5</text> >5</text>" \
+    "$(grep -c '<rect x' "$tmp/bars.svg") $(grep -o '>3.5</text>' "$tmp/bars.svg") $(grep -A 1 '<rect x' "$tmp/bars.svg" | grep -o '>5</text>')"
 refused "no such column" 1 "has no column named 'x'" plot "$t" --x x --y ms
 refused "no table" 1 "none.tsv" plot "$tmp/none.tsv" --x n --y ms
 printf 'n\tms\n1\tten\n' > "$t"

@@ -96,7 +96,7 @@ tail -c +25 "$tmp/part.au" > "$tmp/part"
 i=0
 cp "$tmp/part.au" "$tmp/hours.au"
 while [ $((i += 1)) -le 100 ]; do cat "$tmp/part"; done >> "$tmp/hours.au"
-start uploads --no-words --limits max-sound=3,max-work=1,max-per-address=1 -j 1
+start uploads --no-words --limits max-sound=3,max-per-address=1 -j 1
 has "a sound that is short enough" "$(talk post /v1/audio/transcriptions file=@"$tmp/short.wav")" "HTTP/1.1 200"
 answer=$(talk post /v1/audio/transcriptions file=@"$tmp/longer.wav")
 has "a sound that is too long" "$answer" "HTTP/1.1 413"
