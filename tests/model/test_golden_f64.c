@@ -11,6 +11,9 @@
 START_TEST(small_case) { golden_check_case(golden_names[_i], lin_ops_ref(), 1e-9); }
 END_TEST
 
+START_TEST(drawn_tokens) { golden_check_drawn(golden_names[_i], lin_ops_ref(), 1e-9); }
+END_TEST
+
 START_TEST(default_network) { golden_check_default(lin_ops_ref(), 1e-9); }
 END_TEST
 
@@ -20,6 +23,7 @@ int main(void)
     TCase *tests = tcase_create("golden");
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, small_case, 0, GOLDEN_CASES);
+    tcase_add_loop_test(tests, drawn_tokens, GOLDEN_TOKENS, GOLDEN_CASES);
     tcase_add_test(tests, default_network);
     suite_add_tcase(suite, tests);
     return test_run(suite);
