@@ -12,7 +12,8 @@
  *
  * A set may hold sequences of tokens instead, each token with a target (or none), for a network of tokens (model/config.h):
  *
- *   lin_dataset_create_tokens("train.lds", 256, names, "images", &writer, &err);    lin_dataset_add_tokens(writer, id, tokens, targets, T, &err);
+ *   lin_dataset_create_tokens("train.lds", 256, names, "images", &writer, &err);
+ *   for each sequence: lin_dataset_add_tokens(writer, id, tokens, targets, T, &err);      and finish as above
  *
  *   lin_dataset_open("train.lds", &set, &err);
  *   lin_dataset_features(set, i, x);                              x [lin_dataset_frames(set, i), D]

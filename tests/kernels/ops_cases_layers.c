@@ -630,7 +630,8 @@ void ops_case_sinusoid_far(ops_context *c)
         const lin_segments some = ops_segments_of(c, piece, B);
         pair y = ops_inout(c, (size_t)some.rows * C, 0, 0);
         for (int b = 0; b < B; b++)
-            memcpy(y.f + some.offsets[b] * C, again.f + (segments.offsets[b + 1] - (from || b % 3 == 2 ? piece[b] : lengths[b])) * C,
+            memcpy(y.f + some.offsets[b] * C,
+                   again.f + (segments.offsets[b + 1] - (from || b % 3 == 2 ? piece[b] : lengths[b])) * C,
                    (size_t)(piece[b] * C) * sizeof *y.f);
         c->ops->add_sinusoid(c->exec, y.f, &some, C, second.f, second.at);
         ops_done(c);
