@@ -6,7 +6,7 @@ static const struct {
     int stack, ahead, conv_layers, batch;
     streams_kind kind;
 } shapes[] = {{1, 0, 0, 0, STREAMS_LINEAR}, {1, 2, 3, 4, STREAMS_LINEAR}, {3, 4, 1, 0, STREAMS_LINEAR},
-              {2, 1, 0, 1, STREAMS_LINEAR},
+              {2, 1, 0, 1, STREAMS_LINEAR}, {1, 0, 0, 0, STREAMS_SINUSOID}, {2, 1, 0, 3, STREAMS_SINUSOID},
               {1, 0, 0, 0, STREAMS_POLY2},  {2, 1, 1, 4, STREAMS_POLY2},  {1, 0, 0, 0, STREAMS_LSTM},
               {3, 2, 0, 3, STREAMS_LSTM}};
 
@@ -123,7 +123,7 @@ int main(void)
     Suite *suite = suite_create("model/streams");
     TCase *tests = tcase_create("cpu");
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, company, 0, TEST_PAPER ? (int)(sizeof shapes / sizeof *shapes) : 4);
+    tcase_add_loop_test(tests, company, 0, TEST_PAPER ? (int)(sizeof shapes / sizeof *shapes) : 6);
     tcase_add_loop_test(tests, phones, 0, STREAMS_KINDS);
     tcase_add_loop_test(tests, moved, 0, STREAMS_KINDS);
     tcase_add_test(tests, softmax_runs_alone);
