@@ -186,10 +186,8 @@ START_TEST(several_processes_train_as_one)
         check_close(name, t.values[0], want, n, 2e-5);
         ck_assert_double_eq_tol(t.watches[0].last.loss, w.last.loss, 1e-5 * w.last.loss);
         ck_assert_double_eq_tol(t.watches[0].last.dev_loss, w.last.dev_loss, 1e-4 * w.last.dev_loss);
-        for (int r = 0; r < size; r++) {
-            test_same_f32("on another rank", t.values[r], t.values[0], n);
-            free(t.values[r]);
-        }
+        for (int r = 1; r < size; r++) test_same_f32("on another rank", t.values[r], t.values[0], n);
+        for (int r = 0; r < size; r++) free(t.values[r]);
         memset(t.watches, 0, sizeof t.watches);
         test_world_free(world);
     }
