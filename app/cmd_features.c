@@ -53,8 +53,10 @@ static lin_status choose_fbank(const features_values *v, lin_fbank_config *confi
         lin_model *model;
         lin_status status = lin_model_load(v->model, &model, err);
         if (status != LIN_OK) return status;
-        *config = lin_fbank_from_model(&model->features, model->config.mel_bins);
+        status = lin_model_check_sound(model, v->model, err);
+        if (status == LIN_OK) *config = lin_fbank_from_model(&model->features, model->config.mel_bins);
         lin_model_destroy(model);
+        if (status != LIN_OK) return status;
     }
     return lin_fbank_check(config, err);
 }

@@ -13,8 +13,8 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "kernels/ops.h"
-#include "linnet/recognizer.h"
 #include "linnet/snapshots.h"
+#include "model/model_file.h"
 #include "model/stream.h"
 #include "train/dataset.h"
 
@@ -101,9 +101,9 @@ static void put_features(report *r, const lin_features *f, int mel_bins)
     put_number(r, "preemphasis", "", f->preemphasis, 4, "");
 }
 
-static void put_phones(report *r, const char *list)
+static void put_phones(report *r, const char *list, int of_tokens)
 {
-    key(r, "phones", "phones");
+    key(r, of_tokens ? "symbols" : "phones", of_tokens ? "symbols" : "phones");
     if (r->json) {
         lin_buffer_char(&r->out, '[');
         for (int i = 0; *list; i++) {
@@ -171,6 +171,14 @@ static void put_config(report *r, const lin_model *m)
                      c->condition_every == 1 ? "" : "s");
             put_text(r, "", "conditioned", text);
         }
+        if (c->tokens) {
+            int n = snprintf(text, sizeof text, "%d different, each a row of the embedding table; ", c->tokens);
+            if (c->mixture)
+                snprintf(text + n, sizeof text - (size_t)n, "a mixture of %d logistics over %d values", c->mixture, LIN_LEVELS);
+            else snprintf(text + n, sizeof text - (size_t)n, "a softmax over %d", c->outputs);
+            put_text(r, "", "tokens", text);
+            return;
+        }
         snprintf(text, sizeof text, "a step of %d frame%s (%g ms), %d frames (%g ms) of look-ahead", c->stack,
                  c->stack == 1 ? "" : "s", c->stack * m->features.hop_ms, c->ahead, c->ahead * m->features.hop_ms);
         put_text(r, "", "steps", text);
@@ -192,14 +200,21 @@ static void put_config(report *r, const lin_model *m)
     key(r, "causal", "");
     lin_buffer_text(&r->out, c->causal ? "true" : "false");
     put_integer(r, "outputs", "", c->outputs, "");
+    if (c->tokens) put_integer(r, "tokens", "", c->tokens, "");
+    if (c->mixture) put_integer(r, "mixture", "", c->mixture, "");
 }
 
+// Of a network of tokens too, which no recognizer takes.
 static lin_status report_model(report *r, const char *path, lin_error *err)
 {
-    lin_recognizer recognizer;
-    lin_status status = lin_open_recognizer(&recognizer, path, "cpu", LIN_PRECISION_FP32, err);
-    if (status != LIN_OK) return status;
-    const lin_model *m = recognizer.model;
+    lin_model *m;
+    lin_encoder *encoder = NULL;
+    lin_status status = lin_model_load(path, &m, err);
+    if (status == LIN_OK) status = lin_encoder_create(m, lin_ops_cpu(), &encoder, err);
+    if (status != LIN_OK) {
+        lin_model_destroy(m);
+        return status;
+    }
     struct stat file;
     char fingerprint[24];
     put_text(r, "kind", "kind", "model");
@@ -207,18 +222,19 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
     put_config(r, m);
     put_integer(r, "parameters", "parameters", (long long)m->params.n_elements, "");
     if (stat(path, &file) == 0) put_integer(r, "file_bytes", "file", (long long)file.st_size, " bytes");
-    if (recognizer.streams) {
-        put_integer(r, "attention_state_bytes", "attention state", (long long)lin_stream_attention_bytes(recognizer.encoder),
+    if (!lin_config_why_not_stream(&m->config) && !m->speaker_norm) {
+        put_integer(r, "attention_state_bytes", "attention state", (long long)lin_stream_attention_bytes(encoder),
                     " bytes for each stream");
-        put_integer(r, "state_bytes", "stream", (long long)lin_stream_state_bytes(recognizer.encoder), " bytes in all");
+        put_integer(r, "state_bytes", "stream", (long long)lin_stream_state_bytes(encoder), " bytes in all");
     }
-    put_features(r, &m->features, m->config.mel_bins);
-    put_text(r, "normalization", "normalised", m->speaker_norm ? "by speaker" : "by the training set's mean and deviation");
-    if (m->features.level_db > 0 || r->json)
+    if (!m->config.tokens) put_features(r, &m->features, m->config.mel_bins);
+    if (!m->config.tokens)
+        put_text(r, "normalization", "normalised", m->speaker_norm ? "by speaker" : "by the training set's mean and deviation");
+    if (m->features.level_db > 0 || (r->json && !m->config.tokens))
         put_number(r, "level_db", "level", m->features.level_db, 4, " dB: the running level to which speech is brought");
     if (m->delay_ms || r->json)
         put_integer(r, "emission_delay_ms", "times", m->delay_ms, " ms earlier than the network's output (emission delay)");
-    put_phones(r, m->phones);
+    put_phones(r, m->phones, m->config.tokens);
     put_text(r, "license", "licence", *m->license || r->json ? m->license : "not stated");
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);
     put_text(r, "fingerprint", "fingerprint", fingerprint);
@@ -226,7 +242,8 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
              m->checksummed ? "of the whole file, verified"
                             : "of network and weights only, verified (an older file: other texts have none)");
     status = put_provenance(r, path, m->provenance, err);
-    lin_recognizer_close(&recognizer);
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(m);
     return status;
 }
 
@@ -261,7 +278,7 @@ static lin_status report_cache(report *r, const char *path, lin_error *err)
         put_integer(r, "labels", "labels", lin_dataset_total_labels(set), "");
         put_integer(r, "speakers", "speakers", lin_dataset_n_speakers(set), "");
         put_features(r, f, lin_dataset_mel_bins(set));
-        put_phones(r, lin_dataset_phones(set));
+        put_phones(r, lin_dataset_phones(set), 0);
     }
     lin_dataset_close(set);
     return status;

@@ -61,6 +61,7 @@ static int run(lin_parsed *parsed)
     if (v->lm && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
     lin_status status = lin_find_model(v->model, name, sizeof name, &err);
     if (status == LIN_OK) status = lin_model_load(name, &model, &err);
+    if (status == LIN_OK) status = lin_model_check_sound(model, name, &err);
     if (status == LIN_OK) status = lin_phones_create(model->phones, &phones, &err);
     if (status == LIN_OK)
         status = lin_find_lexicon(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);

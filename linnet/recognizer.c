@@ -7,11 +7,12 @@
 #include "linnet/find.h"
 #include "model/model_file.h"
 
-// With the model that is loaded; the status is that of loading it.
-static lin_status set_up(lin_recognizer *recognizer, lin_status status, const char *device, lin_precision precision,
-                         const lin_warnings *warnings, lin_error *err)
+// With the model that is loaded, from `name`; the status is that of loading it.
+static lin_status set_up(lin_recognizer *recognizer, const char *name, lin_status status, const char *device,
+                         lin_precision precision, const lin_warnings *warnings, lin_error *err)
 {
     const lin_ops *ops;
+    if (status == LIN_OK) status = lin_model_check_sound(recognizer->model, name, err);
     if (status == LIN_OK) status = lin_backend_open(device, precision, &ops, err);
     if (status == LIN_OK) status = lin_encoder_create(recognizer->model, ops, &recognizer->encoder, err);
     if (status == LIN_OK) status = lin_phones_create(recognizer->model->phones, &recognizer->phones, err);
@@ -39,15 +40,16 @@ lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, con
     lin_status status = lin_find_model(path, found, sizeof found, err);
     if (status == LIN_OK) status = lin_backend_open(device, precision, &ops, err); // its errors first
     if (status == LIN_OK) status = (ops->packs_halves ? lin_model_open : lin_model_load)(found, &recognizer->model, err);
-    return set_up(recognizer, status, device, precision, warnings, err);
+    return set_up(recognizer, found, status, device, precision, warnings, err);
 }
 
 lin_status lin_recognizer_open_memory(lin_recognizer *recognizer, const void *bytes, size_t n, const char *device,
                                       lin_precision precision, const lin_warnings *warnings, lin_error *err)
 {
+    static const char memory[] = "model in memory";
     memset(recognizer, 0, sizeof *recognizer);
-    const lin_status status = lin_model_load_memory(bytes, n, "model in memory", &recognizer->model, err);
-    return set_up(recognizer, status, device, precision, warnings, err);
+    const lin_status status = lin_model_load_memory(bytes, n, memory, &recognizer->model, err);
+    return set_up(recognizer, memory, status, device, precision, warnings, err);
 }
 
 void lin_recognizer_close(lin_recognizer *recognizer)

@@ -87,7 +87,8 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         {"conv_kernel", c->conv_kernel, conv ? 1 : 0, conv ? 63 : 0, transformer},
         {"conv_layers", c->conv_layers, conv ? 1 : 0, conv ? c->layers : 0, transformer},
         {"norm", (int)c->norm, LIN_NORM_POST, LIN_NORM_PRE, transformer},
-        {"condition_every", c->condition_every, 0, c->layers - 1, transformer},
+        {"condition_every", c->condition_every, 0, c->layers - 1,
+         transformer ? transformer : c->mixture ? "a network without a mixture" : NULL},
         {"causal", c->causal, 0, 1, NULL},
         {"tokens", c->tokens, 0, 65536, NULL},
         {"mixture", c->mixture, 0, 64, c->tokens ? NULL : "a network of tokens"}};

@@ -111,6 +111,13 @@ lin_status lin_model_create(const lin_config *config, const lin_features *featur
     return LIN_OK;
 }
 
+lin_status lin_model_check_sound(const lin_model *m, const char *name, lin_error *err)
+{
+    if (!m->config.tokens) return LIN_OK;
+    return lin_fail(err, LIN_UNSUPPORTED,
+                    "%s is a network of tokens: it takes no sound, and has no phones; use a model of speech", name);
+}
+
 void lin_model_destroy(lin_model *m)
 {
     if (!m) return;

@@ -71,6 +71,9 @@ typedef struct lin_model {
  */
 lin_status lin_model_create(const lin_config *config, const lin_features *features, const char *phones, uint64_t seed,
                             lin_model **model, lin_error *err);
+
+/* LIN_UNSUPPORTED for a network of tokens, which takes no sound: speech has no use for it. `name`: the file's. */
+lin_status lin_model_check_sound(const lin_model *model, const char *name, lin_error *err);
 /* The same with uninitialised weights and no fingerprint, for loaders, which fill in the weights and call lin_model_seal.
  * with_halves: 1 if most tensors will be in halves, all NULL here. */
 lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, int with_halves,

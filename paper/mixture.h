@@ -8,8 +8,8 @@
  *
  *   ln(σ(a) - σ(b)) = ln σ(a) + ln σ(-b) + ln(1 - e^(b - a))
  *
- * which has no cancellation for any s, so there is no second formula for small differences. In double on every backend: the rows
- * are few beside the network.
+ * which has no cancellation for any s, so there is no second formula for small differences; where s overflows, 1 - e^(b - a) is
+ * b - a. In double on every backend: the rows are few beside the network.
  */
 #ifndef LIN_PAPER_MIXTURE_H
 #define LIN_PAPER_MIXTURE_H
@@ -31,15 +31,21 @@ LIN_MIXTURE double lin_sigmoid(double x) { return x > 0 ? 1 / (1 + exp(-x)) : ex
 /* ln p of a value under one logistic; and its derivatives by the mean and the log scale, where these are not NULL. */
 LIN_MIXTURE double lin_logistic(double mean, double log_scale, int value, double *by_mean, double *by_scale)
 {
-    const double lowest = -7, s = log_scale > lowest ? log_scale : lowest, inverse = exp(-s), x = value / 127.5 - 1 - mean,
-                 a = inverse * (x + 1.0 / 255), b = inverse * (x - 1.0 / 255), d = 2 * inverse / 255;
+    const double lowest = -7, s = log_scale < lowest ? lowest : log_scale; /* NaN stays: the trainer looks for it in the loss */
+    const double inverse = exp(-s), x = value / 127.5 - 1 - mean, a = inverse * (x + 1.0 / 255), b = inverse * (x - 1.0 / 255),
+                 d = 2 * inverse / 255;
     const int above = value > 0, below = value < 255; /* whether the value has a bound on that side */
+    const int wide = d < 1e-290;                      /* below it d loses digits, and then is 0 */
     const double na = below ? lin_sigmoid(-a) : 0, pb = above ? lin_sigmoid(b) : 0;
     if (by_mean) {
         *by_mean = inverse * (pb - na);
-        *by_scale = log_scale > lowest ? (above ? b * pb : 0) - (below ? a * na : 0) - (above && below ? d / expm1(d) : 0) : 0;
+        *by_scale = (above ? b * pb : 0) - (below ? a * na : 0);
+        if (above && below) *by_scale -= wide ? 1 : d / expm1(d);
+        if (log_scale <= lowest) *by_scale = 0;
     }
-    return -(below ? lin_softplus(-a) : 0) - (above ? lin_softplus(b) : 0) + (above && below ? log(-expm1(-d)) : 0);
+    const double ends = -(below ? lin_softplus(-a) : 0) - (above ? lin_softplus(b) : 0);
+    if (!above || !below) return ends;
+    return ends + (wide ? log(2.0 / 255) - s : log(-expm1(-d)));
 }
 
 /*
@@ -53,7 +59,7 @@ LIN_MIXTURE double lin_logistic(double mean, double log_scale, int value, double
         for (int m = 0; m < M; m++) top = fmax(top, (double)x[m]);                                                               \
         for (int m = 0; m < M; m++) {                                                                                            \
             all += exp((double)x[m] - top);                                                                                      \
-            part[m] = (double)x[m] + lin_logistic((double)x[M + m], (double)x[2 * M + m], value, NULL, NULL);                    \
+            part[m] = (double)x[m] - top + lin_logistic((double)x[M + m], (double)x[2 * M + m], value, NULL, NULL);              \
             most = fmax(most, part[m]);                                                                                          \
         }                                                                                                                        \
         for (int m = 0; m < M; m++) sum += exp(part[m] - most);                                                                  \
@@ -65,7 +71,8 @@ LIN_MIXTURE double lin_logistic(double mean, double log_scale, int value, double
             dx[M + m] = (T)(-scale * share * by_mean);                                                                           \
             dx[2 * M + m] = (T)(-scale * share * by_scale);                                                                      \
         }                                                                                                                        \
-        return top + log(all) - most - log(sum);                                                                                 \
+        const double loss = log(all) - most - log(sum);                                                                          \
+        return loss < 0 ? 0 : loss; /* rounding; NaN stays */                                                                    \
     }
 
 #endif

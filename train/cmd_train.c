@@ -189,6 +189,9 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     const lin_train_values *v = parsed->values;
     const lin_dataset *first = train->items[0];
     const lin_config config = lin_train_network(v, first);
+    if (v->network.mixture && (!config.tokens || lin_dataset_outputs(first) != LIN_LEVELS))
+        return lin_fail(err, LIN_INVALID, "a mixture predicts tokens of %d values, and %s has others; leave out mixture",
+                        LIN_LEVELS, lin_dataset_path(first));
     lin_status status = lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first),
                                          (uint64_t)v->seed, model, err);
     if (status == LIN_OK && config.decay) status = init_decay(v, *model, err);

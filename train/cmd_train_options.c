@@ -332,6 +332,9 @@ char *lin_train_differences(const lin_config *own, const lin_config *models)
     if (own->mel_bins != models->mel_bins)
         lin_buffer_format(&out, "%s%d mel bins in the caches (the model: %d)", out.n ? ", " : "", own->mel_bins,
                           models->mel_bins);
+    if (own->tokens != models->tokens)
+        lin_buffer_format(&out, "%s%d different tokens in the caches (the model: %d; 0: features)", out.n ? ", " : "",
+                          own->tokens, models->tokens);
     if (lin_buffer_status(&out, NULL) != LIN_OK) lin_buffer_free(&out);
     return out.data;
 }

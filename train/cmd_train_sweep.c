@@ -12,6 +12,7 @@
 #include "app/options_value.h"
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "model/model_file.h"
 
 typedef struct sweep {
     const lin_parsed *all;
@@ -145,12 +146,25 @@ static int finished(const char *folder)
     return access(path, F_OK) == 0;
 }
 
+// Whether the run's epochs are compared by the dev loss, as train/train.c does it for tokens.
+static int is_of_tokens(const char *folder)
+{
+    char path[4200];
+    lin_model *model;
+    snprintf(path, sizeof path, "%s/best.safetensors", folder);
+    if (lin_model_load(path, &model, NULL) != LIN_OK) return 0;
+    const int tokens = model->config.tokens > 0;
+    lin_model_destroy(model);
+    return tokens;
+}
+
 // A line of results from the log of a finished run (train/train: epoch, step, train_loss, dev_loss, dev_per_percent, lr, norm,
 // rate, seconds). Up to linnet 0.2 the PER was a part of 1, named dev_per.
 static lin_status add_result(const lin_sweep_line *of, int seed, const char *folder, lin_buffer *out, lin_error *err)
 {
     char path[4200], *text, best[4][32] = {"-", "-", "-", "-"}, seconds[32] = "-";
     size_t n;
+    const int by_loss = is_of_tokens(folder);
     double least = 0;
     int epochs = 0, old = 0;
     snprintf(path, sizeof path, "%s/log.tsv", folder);
@@ -165,10 +179,10 @@ static lin_status add_result(const lin_sweep_line *of, int seed, const char *fol
         if (lines.number == 1 || sscanf(row, "%31s %31s %31s %31s %31s %31s %31s %31s %31s", field[0], field[1], field[2],
                                         field[3], field[4], field[5], field[6], field[7], field[8]) != 9 || atoi(field[0]) < 1)
             continue; // the header, and the model that the run began with
-        const double per = strtod(field[4], NULL);
+        const double per = strtod(field[4], NULL), judged = by_loss ? strtod(field[3], NULL) : per;
         memcpy(seconds, field[8], sizeof seconds);
-        if (epochs++ > 0 && !(per < least)) continue;
-        least = per;
+        if (epochs++ > 0 && !(judged < least)) continue;
+        least = judged;
         const int order[] = {4, 0, 3, 2};
         for (int i = 0; i < 4; i++) memcpy(best[i], field[order[i]], sizeof best[i]);
         if (old && per > 0) snprintf(best[0], sizeof best[0], "%.4f", 100 * per);

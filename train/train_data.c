@@ -34,8 +34,13 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
     if (!list->items || !list->frames) return lin_no_memory(err, "the list of utterances", total * sizeof *list->items);
     for (int s = 0; s < list->n_sets; s++) {
         const lin_dataset *set = list->sets[s];
+        if (lin_dataset_tokens(set) != c->tokens)
+            return lin_fail(err, LIN_MISMATCH, "%s has %d different tokens, the model %d (0: features of sound)",
+                            lin_dataset_path(set), lin_dataset_tokens(set), c->tokens);
+        if (c->mixture && lin_dataset_outputs(set) != LIN_LEVELS)
+            return lin_fail(err, LIN_MISMATCH, "the targets of %s have %d values; a mixture is of %d", lin_dataset_path(set),
+                            lin_dataset_outputs(set), LIN_LEVELS);
         if (lin_dataset_mel_bins(set) != c->mel_bins || lin_dataset_outputs(set) != lin_config_symbols(c) ||
-            lin_dataset_tokens(set) != c->tokens ||
             strcmp(lin_dataset_phones(set), d->model->phones) != 0)
             return lin_fail(err, LIN_MISMATCH, "%s has other features or phones than the model", lin_dataset_path(set));
         for (int i = 0; i < lin_dataset_count(set); i++) {
@@ -55,6 +60,8 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
     }
     const char *use = for_training ? "train on" : "measure on";
     if (list->n == 0) return lin_fail(err, LIN_INVALID, "no utterance to %s", use);
+    if (labels == 0 && c->tokens)
+        return lin_fail(err, LIN_INVALID, "no token of the sets to %s has a target", use);
     if (labels == 0) return lin_fail(err, LIN_INVALID, "nobody speaks in the sets to %s: they have no phonemes", use);
     return LIN_OK;
 }

@@ -216,7 +216,8 @@ static lin_train_shape assemble(const lin_train_device *v, const lin_train_data 
     lin_train_shape s = {.B = n};
     for (int b = 0; b < n; b++) {
         const lin_train_item *it = &list->items[picked[b]];
-        const int n_labels = for_training && !lin_train_labels(d, picked[b]) ? 0 : it->n_labels;
+        const int silent = for_training && !d->model->config.tokens && !lin_train_labels(d, picked[b]);
+        const int n_labels = silent ? 0 : it->n_labels; // each token has one, also where none counts
         if (b == 0 || !for_training || !lin_train_continues(d, picked[b])) s.sequences++;
         host->in_offsets[b + 1] = host->in_offsets[b] + it->frames;
         host->offsets[b + 1] = host->offsets[b] + it->rows;

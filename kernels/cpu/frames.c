@@ -11,6 +11,7 @@ enum {
     SMALL = 16384, // below this many elements, starting a second thread costs more time than it saves
     PAIRS = 64,    // column pairs of one tile of sinusoids
     TURNS = 64,    // rows after which sine and cosine are computed directly again
+    MOST_ROWS = 1 << 24 // as many a float counts
 };
 
 LIN_DISPATCH_DECLARE(void, lin_standardise, (float *y, const float *x, const float *mean, const float *istd, int D));
@@ -87,7 +88,7 @@ static void sinusoid_piece(void *context, int b, int thread)
             (x + (size_t)(t - begin) * C + 2 * first, (int)(next - t), job->C, pairs, s, c, ws, wc);
         }
     }
-    if (before) *before = (float)end;
+    if (before) *before = (float)(end < MOST_ROWS ? end : MOST_ROWS);
 }
 
 void lin_cpu_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C, float *const *states, size_t at)

@@ -105,7 +105,8 @@ static __global__ void add_sinusoid(float *x, const int *offsets, int B, int row
 static __global__ void count_rows(float *const *states, size_t at, const int *offsets, int B)
 {
     const int b = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (b < B && states[b]) states[b][at] += (float)(offsets[b + 1] - offsets[b]);
+    const float most = 16777216; // as many a float counts
+    if (b < B && states[b]) states[b][at] = fminf(states[b][at] + (float)(offsets[b + 1] - offsets[b]), most);
 }
 
 void lin_cuda_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments, int C, float *const *states, size_t at)
@@ -115,7 +116,8 @@ void lin_cuda_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segment
     const dim3 grid(lin_cuda_blocks((size_t)segments->rows, TURNS), lin_cuda_blocks(pairs, threads));
     LIN_LAUNCH(exec, add_sinusoid, grid, threads, 0, x, segments->offsets, segments->B, segments->rows, C, states, at);
     if (states)
-        LIN_LAUNCH(exec, count_rows, lin_cuda_blocks((size_t)segments->B, 128), 128, 0, states, at, segments->offsets, segments->B);
+        LIN_LAUNCH(exec, count_rows, lin_cuda_blocks((size_t)segments->B, 128), 128, 0, states, at, segments->offsets,
+                   segments->B);
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------------------------------------- */

@@ -177,7 +177,7 @@ void lin_ref_add_sinusoid(lin_exec *exec, double *x, const lin_segments *segment
                 row[2 * i + 1] += cos(a);
             }
         }
-        if (before) *before += T;
+        if (before) *before = fmin(*before + T, 1 << 24);
     }
 }
 

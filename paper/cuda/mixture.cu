@@ -1,5 +1,5 @@
-// mixture.cu - a mixture of discretised logistics: a block per utterance, a thread per row; see paper/mixture.h. The sum of a loss
-// has a fixed order: a thread's rows, then the threads.
+// mixture.cu - a mixture of discretised logistics: a block per utterance, a thread per row; see paper/mixture.h. The sum of a
+// loss has a fixed order: a thread's rows, then the threads.
 #include "kernels/cuda/cuda.h"
 #include "paper/mixture.h"
 
@@ -33,5 +33,6 @@ void lin_cuda_mixture(lin_exec *exec, double *loss, float *dx, const float *x, c
                       int M, const double *scale)
 {
     if (segments->B == 0) return;
-    LIN_LAUNCH(exec, mixture_rows, segments->B, THREADS, THREADS * sizeof(double), loss, dx, x, segments->offsets, targets, M, scale);
+    LIN_LAUNCH(exec, mixture_rows, segments->B, THREADS, THREADS * sizeof(double), loss, dx, x, segments->offsets, targets, M,
+               scale);
 }

@@ -12,6 +12,7 @@ LINNET=${LINNET:-build/release/linnet}
 case $LINNET in /*) ;; *) LINNET=$PWD/$LINNET ;; esac
 SOUND=$(dirname "$LINNET")/tests/app/sound
 ROWS=$(dirname "$LINNET")/tests/app/rows
+TOKENS=$(dirname "$LINNET")/tests/app/tokens
 PROGRAM=$LINNET
 emulated() { [ "${CONFIG:-release}" = arm64 ]; }
 ! emulated || PROGRAM=$(dirname "$(dirname "$LINNET")")/linnet

@@ -4,7 +4,7 @@
 #include "tests/cuda/device.h"
 #include "tests/model/streams_cases.h"
 #include "tests/train/golden_training.h"
-#include "tests/train/train_support.h"
+#include "tests/train/tokens_support.h"
 
 static const lin_ops *fp32(void) { return test_device(LIN_PRECISION_FP32); }
 
@@ -222,6 +222,40 @@ START_TEST(training_follows_the_cpu_and_repeats_itself)
 }
 END_TEST
 
+// Sets of tokens: padding rows and sequences have no loss, and those without targets lie between others.
+START_TEST(tokens_train_as_on_the_cpu)
+{
+    char run[300];
+    lin_error err = {0};
+    static const char *const devices[] = {"cpu", "cuda"};
+    watch w[2];
+    float *values[2];
+    size_t n;
+    const token_task task = token_task_of(_i ? TOKEN_MIXTURE : TOKEN_LINEAR);
+    if (TEST_LACKS(&task.config)) return;
+    memset(w, 0, sizeof w);
+    write_tokens(train_path, &task, 20, 100, 0.2);
+    write_tokens(dev_path, &task, 5, 200, 0.2);
+    for (int i = 0; i < 2; i++) {
+        run_folder(run, sizeof run, devices[i]);
+        lin_train_options o = token_options(run);
+        o.device = devices[i];
+        o.precision = LIN_PRECISION_FP32;
+        o.epochs = 2;
+        const lin_train_hooks hooks = {&w[i], on_progress, on_note, on_left_out, on_stop};
+        ck_assert_msg(train_tokens(&task.config, &o, &hooks, &values[i], &n, &err) == LIN_OK, "%s", err.message);
+    }
+    ck_assert_double_eq_tol(w[1].last.loss, w[0].last.loss, 1e-4 * w[0].last.loss);
+    ck_assert_double_eq_tol(w[1].last.dev_loss, w[0].last.dev_loss, 1e-3 * w[0].last.dev_loss);
+    ck_assert_double_eq_tol(w[1].last.dev_per, w[0].last.dev_per, 0.02);
+    for (size_t i = 0; i < n; i++)
+        test_require(fabsf(values[1][i] - values[0][i]) < 5e-3f, "weight %zu is %g, the CPU's %g", i, (double)values[1][i],
+                     (double)values[0][i]);
+    free(values[0]);
+    free(values[1]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cuda/model");
@@ -242,6 +276,7 @@ int main(void)
     tcase_set_timeout(training, 240);
     tcase_add_checked_fixture(training, training_set_up, tear_down);
     tcase_add_loop_test(training, training_follows_the_cpu_and_repeats_itself, 0, 2);
+    tcase_add_loop_test(training, tokens_train_as_on_the_cpu, 0, 2);
     suite_add_tcase(suite, training);
     return test_run(suite);
 }

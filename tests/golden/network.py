@@ -13,6 +13,10 @@ A folder holds config.txt, lines of `key value...`, and little-endian float64 bl
     logp       [sum of output frames, V]
     losses     [utterances]  -ln p(labels | frames), -1 where no path exists
     gradient   [n_params]  of the sum of the losses, utterances without a path left out; dropout 0
+Of a network of tokens features are the numbers of the tokens, as sums over D, and each frame has one label, its target, or -1. logp
+of a mixture are its parameters, and its loss is that of PixelCNN++ (Salimans et al. 2017). More blocks and lines of config.txt:
+    drawn      tokens drawn one by one after a first one, with the uniform numbers of model/generate.h, seed 11, sequence 2
+    drawn_logp [drawn, V]  what the network says before each of them, computed from all tokens before it
 The folder default/ is the paper's network with values that both sides compute from a formula (default_case); it holds rows of logp.
 """
 import os
@@ -28,7 +32,7 @@ DEFAULTS = dict(layers=9, heads=6, head_width=32, feedforward=768, mel_bins=40, 
                 conv_kernel=0, conv_layers=0, norm="post", causal=1)
 # Written to config.txt only where they differ.
 VARIANT = dict(network="transformer", attention="linear", feature_map="elu", features=0, lsh_rounds=0, lsh_chunk=0, width=0,
-               decay="none", condition_every=0)
+               decay="none", condition_every=0, tokens=0, mixture=0)
 LSTM = dict(network="lstm", heads=0, head_width=0, feedforward=0)
 
 # Utterances are (frames, labels): repeats, no label, a single frame, a path that exactly fits, one that does not exist.
@@ -84,6 +88,18 @@ CASES = {
                        [(9, [1, 2, 2, 5]), (1, [3]), (14, [4, 4, 4, 1]), (6, [])]),
 }
 
+# Utterances are (tokens, targets), drawn by token_case: only their lengths are here. The last has no target at all.
+TOKENS = dict(layers=2, heads=2, head_width=4, feedforward=16, mel_bins=1, positions="sinusoid")
+TOKEN_CASES = {
+    "tokens-post": dict(TOKENS, outputs=6, tokens=7),
+    "tokens-pre-softmax": dict(TOKENS, outputs=9, tokens=9, mel_bins=2, norm="pre", attention="softmax"),
+    "tokens-pre-gated": dict(TOKENS, outputs=7, tokens=7, norm="pre", positions="none", decay="gated"),
+    "tokens-mixture-post": dict(TOKENS, outputs=9, tokens=256, mixture=3),
+    "tokens-mixture-pre-softmax": dict(TOKENS, outputs=6, tokens=256, mixture=2, mel_bins=2, norm="pre", attention="softmax"),
+    "tokens-lstm": dict(LSTM, layers=2, width=6, mel_bins=2, outputs=5, tokens=8),
+}
+TOKEN_LENGTHS, DRAWN, DRAWN_SEED, DRAWN_SEQUENCE = [12, 1, 23, 4], 20, 11, 2
+
 
 def config(**options):
     return {**DEFAULTS, **VARIANT, **options}
@@ -106,14 +122,15 @@ def shapes(c):
     C, Fw = width(c), c["feedforward"]
     linear = lambda name, n, k: [(name + ".weight", (n, k), k), (name + ".bias", (n,), k)]
     norm = lambda name: [(name + ".weight", (C,), 0), (name + ".bias", (C,), 0)]
-    inputs = (c["stack"] + c["ahead"]) * c["mel_bins"]
+    inputs = C if c["tokens"] else (c["stack"] + c["ahead"]) * c["mel_bins"]
+    table = [("embedding.weight", (c["tokens"], C), 1)] if c["tokens"] else []
     if c["network"] == "lstm":
-        n, U, out = 4 * C, c["width"], []
+        n, U, out = 4 * C, c["width"], table
         for i in range(c["layers"]):
             p = f"layers.{i}."
             out += [(p + "gates.weight", (n, C if i else inputs), U), (p + "gates.bias", (n,), U), (p + "recurrent.weight", (n, U), U)]
         return out + linear("output", c["outputs"], C)
-    out = linear("input", C, inputs)
+    out = table or linear("input", C, inputs)
     for i in range(c["layers"]):
         p = f"layers.{i}."
         if i < c["conv_layers"]:
@@ -269,10 +286,15 @@ def forward(c, p, x, mean, istd):
     C = width(c)
     pair = lambda name: (p[name + ".weight"], p[name + ".bias"])
     norm = lambda name, u: F.layer_norm(u, (C,), *pair(name), eps=1e-5)
-    x = stacked(c, x, mean, istd)
+    says = (lambda u: u) if c["mixture"] else (lambda u: F.log_softmax(u, dim=1))
+    if c["tokens"]:
+        x = F.embedding(x.sum(1).long(), p["embedding.weight"])
+    else:
+        x = stacked(c, x, mean, istd)
     if c["network"] == "lstm":
-        return F.log_softmax(F.linear(lstm(c, p, x), *pair("output")), dim=1)
-    x = F.linear(x, *pair("input"))
+        return says(F.linear(lstm(c, p, x), *pair("output")))
+    if not c["tokens"]:
+        x = F.linear(x, *pair("input"))
     if c["positions"] == "sinusoid":
         x = x + sinusoid(len(x), C)
     for i in range(c["layers"]):
@@ -287,13 +309,36 @@ def forward(c, p, x, mean, istd):
             x = norm(ln, x + block(x)) if c["norm"] == "post" else x + block(norm(ln, x))
         if c["condition_every"] and (i + 1) % c["condition_every"] == 0 and i + 1 < c["layers"]:
             x = x + F.linear(torch.softmax(F.linear(norm("norm", x), *pair("output")), dim=1), *pair("condition"))
-    return F.log_softmax(F.linear(norm("norm", x), *pair("output")), dim=1)
+    return says(F.linear(norm("norm", x), *pair("output")))
 
 
 def ctc(logp, labels):
     """-ln p(labels | frames); infinity where no path exists."""
     return F.ctc_loss(logp[:, None], torch.tensor([labels], dtype=torch.long).view(1, -1), [len(logp)], [len(labels)],
                       reduction="none")[0]
+
+
+def mixture_loss(c, x, target):
+    """discretized_mix_logistic_loss of PixelCNN++ for one channel: x [rows, 3 M], target [rows] in 0..255. Its formulas for small
+    probabilities are approximations, which must not be needed here."""
+    logits, mean, scale = x.split(c["mixture"], 1)
+    scale = torch.clamp(scale, min=-7)
+    centred = (target / 127.5 - 1)[:, None] - mean
+    plus, minus = torch.exp(-scale) * (centred + 1 / 255), torch.exp(-scale) * (centred - 1 / 255)
+    delta = torch.sigmoid(plus) - torch.sigmoid(minus)
+    middle = (target > 0) & (target < 255)
+    assert (delta[middle] > 1e-5).all()
+    inner = torch.log(torch.clamp(delta, min=1e-12))
+    logp = torch.where((target == 0)[:, None], plus - F.softplus(plus),
+                       torch.where((target == 255)[:, None], -F.softplus(minus), inner))
+    return -torch.logsumexp(F.log_softmax(logits, 1) + logp, 1).sum()
+
+
+def token_loss(c, logp, targets):
+    counts = targets >= 0
+    if c["mixture"]:
+        return mixture_loss(c, logp[counts], targets[counts].double())
+    return -logp[counts].gather(1, targets[counts][:, None]).sum()
 
 
 # base/rng.h on arrays of counters.
@@ -387,6 +432,75 @@ def small_case(name, index):
     print(f"{name}: {params.numel()} parameters, losses {np.round(losses, 4)}, |gradient| {gradient.norm():.4f}")
 
 
+def spread(c, tokens, rng):
+    """[T, D] whose sums are the tokens."""
+    x = np.zeros((len(tokens), c["mel_bins"]))
+    x[:, 0] = tokens
+    for d in range(1, c["mel_bins"]):
+        x[:, d] = rng.integers(0, 5, len(tokens))
+        x[:, 0] -= x[:, d]
+    return x
+
+
+def draw(c, tensors, first):
+    """DRAWN tokens after the first one, and what the network says before each, every time from all tokens."""
+    tokens, says = [first], []
+    for place in range(1, DRAWN + 1):
+        x = torch.tensor(tokens, dtype=torch.double)[:, None]
+        with torch.no_grad():
+            row = forward(c, tensors, x, None, None)[-1].numpy()
+        u, w = random_uniform(random_key(random_key(DRAWN_SEED, DRAWN_SEQUENCE), place), 2)
+        p = np.exp(row[:c["mixture"] or None] - row[:c["mixture"] or None].max())
+        steps = np.cumsum(p / p.sum())
+        chosen = int(np.searchsorted(steps, u, side="right"))
+        margin = np.abs(steps - u).min()
+        if c["mixture"]:
+            at = row[c["mixture"] + chosen] + np.exp(max(row[2 * c["mixture"] + chosen], -7)) * np.log(w / (1 - w))
+            value = (min(max(at, -1), 1) + 1) * 127.5
+            chosen = int(np.floor(value + 0.5))
+            margin = min(margin, abs(value + 0.5 - np.rint(value + 0.5)) / 50 if 0 < value < 255 else 1)
+        assert margin > 1e-5, margin  # float32 draws the same
+        tokens.append(chosen)
+        says.append(row)
+    return tokens, np.array(says)
+
+
+def token_case(name, index):
+    c = config(**TOKEN_CASES[name])
+    rng = np.random.default_rng(3000 + index)
+    values = random_params(c, rng)
+    if c["mixture"]:  # wide logistics about the middle
+        M, C = c["mixture"], width(c)
+        values[-3 * M * (C + 1):-3 * M] *= 0.5
+        values[-2 * M:-M] = as_float32(0.3 * rng.standard_normal(M))
+        values[-M:] = as_float32(-0.3 + 0.3 * rng.standard_normal(M))
+    params = torch.from_numpy(values).requires_grad_()
+    tensors = split(c, params)
+    symbols = 256 if c["mixture"] else c["outputs"]
+    features, logps, losses, utterances, total = [], [], [], [], 0
+    for b, n in enumerate(TOKEN_LENGTHS):
+        targets = rng.integers(-1, symbols, n)
+        if b + 1 == len(TOKEN_LENGTHS):
+            targets[:] = -1
+        elif n > 3:
+            targets[:3] = -1, symbols - 1, 0
+        features.append(spread(c, rng.integers(0, c["tokens"], n), rng))
+        logp = forward(c, tensors, torch.from_numpy(features[-1]), None, None)
+        loss = token_loss(c, logp, torch.from_numpy(targets))
+        utterances.append((n, targets.tolist()))
+        logps.append(logp.detach().numpy())
+        losses.append(loss.item())
+        total = total + loss
+    gradient, = torch.autograd.grad(total, params)
+    drawn, says = draw(c, tensors, 3)
+    D = c["mel_bins"]  # a network of tokens ignores the normalisation
+    write_case(os.path.join(HERE, "network", name), c, utterances,
+               dict(params=values, features=np.concatenate(features), mean=rng.standard_normal(D), istd=rng.standard_normal(D),
+                    logp=np.concatenate(logps), losses=losses, gradient=gradient.numpy(), drawn_logp=says),
+               [("n_params", [params.numel()]), ("drawn", drawn)])
+    print(f"{name}: {params.numel()} parameters, losses {np.round(losses, 4)}, drawn {drawn}")
+
+
 def default_case():
     """Feature i of frame-major [100, 40] is float(6 u - 3), u = uniform(key(2, 0), i); mean float(u - 0.5), u of key(2, 1); istd
     float(0.5 + u), u of key(2, 2). Parameters: lin_params_init with seed 1."""
@@ -407,5 +521,8 @@ if __name__ == "__main__":
     for number, case in enumerate(CASES):
         if len(sys.argv) < 2 or case in sys.argv[1:]:
             small_case(case, number)
+    for number, case in enumerate(TOKEN_CASES):
+        if len(sys.argv) < 2 or case in sys.argv[1:]:
+            token_case(case, number)
     if len(sys.argv) < 2:
         default_case()

@@ -220,6 +220,9 @@ static const struct {
     {"dropout_rule", ops_case_dropout_rule},
     {"stack_frames", ops_case_stack_frames},
     {"sinusoid", ops_case_sinusoid},
+    {"sinusoid_splits", ops_case_sinusoid_splits},
+    {"sinusoid_far", ops_case_sinusoid_far},
+    {"embed", ops_case_embed},
     {"conv", ops_case_conv},
     {"conv_splits", ops_case_conv_splits},
     {"attention", ops_case_attention},
@@ -260,6 +263,8 @@ static const struct {
     {"mapped", ops_case_mapped},
     {"mapped_long", ops_case_mapped_long},
     {"mapped_splits", ops_case_mapped_splits},
+    {"mixture", ops_case_mixture},
+    {"mixture_extremes", ops_case_mixture_extremes},
 #endif
 };
 enum { OPS_CASES = sizeof ops_cases / sizeof *ops_cases };

@@ -13,7 +13,7 @@
  * if test_allocate of tests/support.h returns memory that the GPU can access. ops_done must be called before a result is read or
  * an input changed; the checks do so themselves.
  * The cases themselves: ops_cases_layers.c, ops_cases_sequence.c, ops_cases_softmax.c, ops_cases_lsh.c, ops_cases_mapped.c,
- * ops_cases_lstm.c, ops_cases_training.c and ops_cases_streams.c.
+ * ops_cases_mixture.c, ops_cases_lstm.c, ops_cases_training.c and ops_cases_streams.c.
  */
 #ifndef LIN_TESTS_KERNELS_OPS_CASES_H
 #define LIN_TESTS_KERNELS_OPS_CASES_H

@@ -138,6 +138,9 @@ void ops_case_elementwise(ops_context *c);
 void ops_case_dropout_rule(ops_context *c);
 void ops_case_stack_frames(ops_context *c);
 void ops_case_sinusoid(ops_context *c);
+void ops_case_sinusoid_splits(ops_context *c);
+void ops_case_sinusoid_far(ops_context *c);
+void ops_case_embed(ops_context *c);
 
 /* ---- ops_cases_sequence.c -------------------------------------------------------------------------------------------------- */
 
@@ -160,6 +163,9 @@ typedef struct ops_states {
     size_t at;
 } ops_states;
 ops_states ops_some_states(ops_context *c, int B, size_t count, double lo, double hi);
+
+/* Losses of B utterances against ref/'s: -1 or NaN where that is. */
+void ops_check_loss(ops_context *c, const double *got, const double *want, int B, double tolerance);
 
 void ops_case_conv(ops_context *c);
 void ops_case_conv_splits(ops_context *c);
@@ -193,6 +199,11 @@ void ops_case_softmax_splits(ops_context *c);
 /* ---- ops_cases_lsh.c ------------------------------------------------------------------------------------------------------- */
 
 void ops_case_lsh(ops_context *c);
+
+/* ---- ops_cases_mixture.c --------------------------------------------------------------------------------------------------- */
+
+void ops_case_mixture(ops_context *c);
+void ops_case_mixture_extremes(ops_context *c);
 
 /* ---- ops_cases_mapped.c ---------------------------------------------------------------------------------------------------- */
 

@@ -575,3 +575,114 @@ void ops_case_sinusoid(ops_context *c)
             ops_end(c);
         }
 }
+
+static void ops_sinusoid_call(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
+                              float *const *carry, size_t at)
+{
+    const int C = *(const int *)shape;
+    ops_done(c);
+    if (segments->rows) memcpy(y, x, (size_t)segments->rows * (size_t)C * sizeof *y);
+    c->ops->add_sinusoid(c->exec, y, segments, C, carry, at);
+}
+
+void ops_case_sinusoid_splits(ops_context *c)
+{
+    const int widths[] = {2, 7, 48, 193};
+    const ops_layout turns = {3, {200, 64, 1}}; // sines are computed anew every 64 rows
+    for (int w = 0; w < 4; w++)
+        for (int l = 0; l <= OPS_N_LAYOUTS; l++)
+            for (int longest = 1; longest < 300; longest = longest * 5 + 1) {
+                const ops_layout *layout = l < OPS_N_LAYOUTS ? &ops_layouts[l] : &turns;
+                if (ops_thin(c, 7) || ops_too_large(c, layout)) continue;
+                ops_say(c, "add_sinusoid in pieces up to %d, layout %d C %d", longest, l, widths[w]);
+                ops_check_splits(c, ops_sinusoid_call, &widths[w], layout, (size_t)widths[w], (size_t)widths[w], 1, longest,
+                                 1e-6);
+            }
+}
+
+/* Streams that have had up to 2^24 - 3 rows, where an angle is 2^24; one without a state among them. The count ends at 2^24. */
+void ops_case_sinusoid_far(ops_context *c)
+{
+    enum { B = 6, C = 34, MOST = 1 << 24 };
+    const int before[B] = {0, 63, 0, 1000003, MOST - 70, MOST - 5}, lengths[B] = {3, 2, 4, 66, 67, 2};
+    const lin_segments segments = ops_segments_of(c, lengths, B);
+    pair x = ops_inout(c, (size_t)segments.rows * C, -1, 1), again = ops_inout(c, x.n, 0, 0);
+    ops_states states = ops_some_states(c, B, 1, 0, 0), second = ops_some_states(c, B, 1, 0, 0);
+    for (int b = 0; b < B; b++) {
+        states.of[b].f[states.at] = second.of[b].f[second.at] = (float)before[b];
+        ops_widen(states.of[b]);
+    }
+    memcpy(again.f, x.f, x.n * sizeof *x.f);
+    ops_say(c, "add_sinusoid far from the start");
+    c->ops->add_sinusoid(c->exec, x.f, &segments, C, states.f, states.at);
+    c->ref->add_sinusoid(c->ref_exec, x.d, &segments, C, states.d, states.at);
+    ops_check(c, "x", x, 1e-6);
+    for (int b = 0; b < B; b++) {
+        const int has = b % 3 != 2;
+        test_require(!has || states.of[b].f[states.at] == (float)(before[b] + lengths[b]), "%s: stream %d has had %.0f rows",
+                     c->what, b, (double)states.of[b].f[states.at]);
+        ops_check(c, "a state", states.of[b], 0);
+    }
+    // all of the first call's rows but one, then the last
+    for (int from = 0; from < 2; from++) {
+        int piece[B];
+        for (int b = 0; b < B; b++) piece[b] = b % 3 == 2 ? from ? 0 : lengths[b] : from ? 1 : lengths[b] - 1;
+        const lin_segments some = ops_segments_of(c, piece, B);
+        pair y = ops_inout(c, (size_t)some.rows * C, 0, 0);
+        for (int b = 0; b < B; b++)
+            memcpy(y.f + some.offsets[b] * C,
+                   again.f + (segments.offsets[b + 1] - (from || b % 3 == 2 ? piece[b] : lengths[b])) * C,
+                   (size_t)(piece[b] * C) * sizeof *y.f);
+        c->ops->add_sinusoid(c->exec, y.f, &some, C, second.f, second.at);
+        ops_done(c);
+        for (int b = 0; b < B; b++)
+            ops_check_same(c, "a piece", y.f + some.offsets[b] * C,
+                           x.f + (segments.offsets[b + 1] - (from || b % 3 == 2 ? piece[b] : lengths[b])) * C,
+                           (size_t)(piece[b] * C), 1e-6);
+    }
+    for (int call = 0; call < 2; call++) { // 2^24 - 3 and 2^24 - 3 + 2 rows, then as many as can be counted
+        c->ops->add_sinusoid(c->exec, x.f, &segments, C, states.f, states.at);
+        ops_done(c);
+    }
+    test_require(states.of[4].f[states.at] == MOST, "%s: the count is %.9g", c->what, (double)states.of[4].f[states.at]);
+    ops_end(c);
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------------------------------------- */
+
+static void ops_embed_shape(ops_context *c, int rows, int D, int n, int C)
+{
+    pair x = ops_in(c, (size_t)(rows * D), 0, 0), table = ops_in(c, (size_t)(n * C), -1, 1), y = ops_out(c, (size_t)(rows * C)),
+         dy = ops_in(c, y.n, -1, 1), dtable = ops_inout(c, table.n, -1, 1);
+    for (int r = 0; r < rows; r++) {
+        // few different ones, so that many rows have the same; some are outside of 0..n-1, or between two numbers
+        float left = (float)(ops_pick(c, 0, 4) ? ops_pick(c, 0, n < 5 ? n - 1 : 4) : ops_pick(c, -3, n + 3));
+        if (ops_pick(c, 0, 3) == 0) left += 0.25F;
+        for (int d = 0; d < D; d++) {
+            x.f[r * D + d] = d + 1 < D ? (float)ops_pick(c, 0, 9) : left;
+            left -= x.f[r * D + d];
+        }
+    }
+    ops_widen(x);
+    ops_say(c, "embed rows %d D %d n %d C %d", rows, D, n, C);
+    c->ops->embed_forward(c->exec, y.f, x.f, table.f, rows, D, n, C);
+    c->ops->embed_backward(c->exec, dtable.f, dy.f, x.f, rows, D, n, C);
+    if (!c->options->digest_only) {
+        c->ref->embed_forward(c->ref_exec, y.d, x.d, table.d, rows, D, n, C);
+        c->ref->embed_backward(c->ref_exec, dtable.d, dy.d, x.d, rows, D, n, C);
+    }
+    ops_check(c, "y", y, 0); // copies
+    ops_check_scaled(c, "dtable", dtable, 2e-6, 1);
+    ops_end(c);
+}
+
+void ops_case_embed(ops_context *c)
+{
+    const int widths[] = {1, 7, 48, 193}, tables[] = {1, 2, 9, 300};
+    for (int i = 0; i < OPS_N_ROWS; i++)
+        for (int w = 0; w < 4; w++)
+            for (int t = 0; t < 4; t++)
+                for (int D = 1; D <= 3; D++)
+                    if (!ops_thin(c, 13)) ops_embed_shape(c, ops_rows[i], D, tables[t], widths[w]);
+    ops_embed_shape(c, c->options->quick ? 70 : 300, 2, 256, 130); // columns in several pieces
+}

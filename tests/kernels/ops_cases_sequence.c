@@ -434,7 +434,7 @@ static ops_labels ops_labelled(ops_context *c, const int *labels, const int *off
 }
 
 /* loss against ref/: relative, and exactly -1 where there is no path. */
-static void ops_check_loss(ops_context *c, const double *got, const double *want, int B, double tolerance)
+void ops_check_loss(ops_context *c, const double *got, const double *want, int B, double tolerance)
 {
     ops_digest_bytes(c, got, (size_t)B * sizeof *got);
     for (int b = 0; b < B; b++)
@@ -563,7 +563,7 @@ void ops_case_ctc_crowded(ops_context *c)
     }
 }
 
-/* ---- a NaN propagates only within its utterance: training finds it in the loss and can name the utterance ------------------ */
+/* ---- cross entropy --------------------------------------------------------------------------------------------------------- */
 
 static void ops_cross_entropy_shape(ops_context *c, const ops_layout *layout, int V, double spread)
 {
@@ -598,6 +598,8 @@ void ops_case_cross_entropy(ops_context *c)
                 if (!ops_thin(c, 7) && !ops_too_large(c, &ops_layouts[l]))
                     ops_cross_entropy_shape(c, &ops_layouts[l], widths[w], spreads[s]);
 }
+
+/* ---- a NaN propagates only within its utterance: training finds it in the loss and can name the utterance ------------------ */
 
 static void ops_check_nan(ops_context *c, const char *name, const float *y, int rows, int width, const int *expected)
 {

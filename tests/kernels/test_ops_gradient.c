@@ -565,6 +565,117 @@ START_TEST(cross_entropy)
 }
 END_TEST
 
+/* ---- an embedding: each row's own sum of its token ------------------------------------------------------------------------- */
+
+enum { TOKENS = 4, EMBEDDED = 3 };
+
+typedef struct embed_case {
+    double *table, *weights, x[ROWS * 2];
+} embed_case;
+
+static double embed_loss(void *context)
+{
+    embed_case *c = context;
+    double y[ROWS * EMBEDDED];
+    ops->embed_forward(exec, y, c->x, c->table, ROWS, 2, TOKENS, EMBEDDED);
+    return dot(y, c->weights, ROWS * EMBEDDED);
+}
+
+START_TEST(embed)
+{
+    embed_case c = {.table = filled(TOKENS * EMBEDDED, 41, -1, 1), .weights = filled(ROWS * EMBEDDED, 42, -1, 1)};
+    double dtable[TOKENS * EMBEDDED], y[ROWS * EMBEDDED];
+    for (int r = 0; r < ROWS; r++) { // never token 2; 9 and -4 count as the last and the first
+        static const int tokens[] = {0, 1, 3, 3, 9, -4, 1};
+        c.x[2 * r] = 0.5 * r;
+        c.x[2 * r + 1] = tokens[r % 7] - c.x[2 * r];
+    }
+    for (int i = 0; i < TOKENS * EMBEDDED; i++) dtable[i] = 0.125;
+    ops->embed_backward(exec, dtable, c.weights, c.x, ROWS, 2, TOKENS, EMBEDDED);
+    for (int i = 0; i < TOKENS * EMBEDDED; i++) dtable[i] -= 0.125; // it is added
+    check_gradient("embed", embed_loss, &c, c.table, dtable, TOKENS * EMBEDDED);
+    for (int i = 0; i < EMBEDDED; i++) ck_assert(dtable[2 * EMBEDDED + i] == 0);
+    ops->embed_forward(exec, y, c.x, c.table, ROWS, 2, TOKENS, EMBEDDED);
+    test_close_f64("row 1", y + EMBEDDED, c.table + EMBEDDED, EMBEDDED, 0);
+    test_close_f64("row 4", y + 4 * EMBEDDED, c.table + 3 * EMBEDDED, EMBEDDED, 0);
+    test_buffer_free(c.table);
+    test_buffer_free(c.weights);
+}
+END_TEST
+
+#ifndef LIN_NO_PAPER
+
+/* ---- mixtures of discretised logistics ------------------------------------------------------------------------------------- */
+
+enum { MIXED = 3 };
+
+typedef struct mixture_case {
+    double *x;
+    const int *targets;
+} mixture_case;
+
+static double mixture_loss(void *context)
+{
+    mixture_case *c = context;
+    double loss[B], sum = 0;
+    ops->mixture(exec, loss, NULL, c->x, &segments, c->targets, MIXED, NULL);
+    for (int b = 0; b < B; b++) sum += 0.25 * loss[b];
+    return sum;
+}
+
+// The scales are such that the fourth derivative is small: a width of a value is 1/128.
+START_TEST(mixture)
+{
+    static const int values[] = {0, 255, -1, 1, 127, 254, 60};
+    int targets[ROWS];
+    mixture_case c = {filled(ROWS * 3 * MIXED, 43, -1, 1), targets};
+    double dx[ROWS * 3 * MIXED];
+    const double quarter = 0.25;
+    for (int t = 0; t < ROWS; t++) {
+        targets[t] = values[t % 7];
+        c.x[t * 3 * MIXED + 3 * MIXED - 1] = -9; // counts as -7: its mean is far away, and it has no gradient of its own
+        c.x[t * 3 * MIXED + 2 * MIXED - 1] = targets[t] < 128 ? 1.5 : -1.5;
+    }
+    test_poison(dx, sizeof dx);
+    ops->mixture(exec, (double[B]){0}, dx, c.x, &segments, targets, MIXED, &quarter);
+    check_gradient("mixture", mixture_loss, &c, c.x, dx, ROWS * 3 * MIXED);
+    for (int t = 0; t < ROWS; t++) ck_assert(dx[t * 3 * MIXED + 3 * MIXED - 1] == 0);
+    test_buffer_free(c.x);
+}
+END_TEST
+
+// The probabilities of all values add up to 1 whatever the parameters, and those between the ends are differences of the
+// distribution function, where these have digits left.
+START_TEST(mixture_by_hand)
+{
+    const double means[] = {-1.2, 0, 0.31, 1}, scales[] = {-7.5, -7, -4, -1, 2};
+    const int one_row[] = {0, 1};
+    const lin_segments one = {1, 1, 1, one_row};
+    for (int i = 0; i < 20; i++) {
+        const double m = means[i % 4], s = exp(fmax(-7, scales[i / 4])), x[] = {0.3, m, scales[i / 4]};
+        double sum = 0, before = 0;
+        for (int v = 0; v < 256; v++) {
+            double loss, upper = v == 255 ? 1 : 1 / (1 + exp(-((v + 0.5) / 127.5 - 1 - m) / s));
+            ops->mixture(exec, &loss, NULL, x, &one, &v, 1, NULL);
+            ck_assert_double_eq_tol(exp(-loss), upper - before, 1e-13);
+            sum += exp(-loss);
+            before = upper;
+        }
+        ck_assert_double_eq_tol(sum, 1, 1e-12);
+    }
+    // a NaN anywhere is one in the loss
+    for (int i = 0; i < 6; i++) {
+        double x[] = {0, 0, 0, 0, 0, 0}, loss;
+        const int v = 100;
+        x[i] = NAN;
+        ops->mixture(exec, &loss, NULL, x, &one, &v, 2, NULL);
+        ck_assert_msg(isnan(loss), "with element %d not a number the loss is %g", i, loss);
+    }
+}
+END_TEST
+
+#endif
+
 START_TEST(nothing_is_leaked)
 {
     unsigned long before = lin_memory_live();
@@ -596,4 +707,4 @@ END_TEST
 TEST_MAIN_WITH(setup, teardown, "ops_gradient", TEST(linear), TEST(relu_and_its_dropout), TEST(layer_norm), TEST(dropout),
                TEST(block_end), TEST(conv), TEST(attention), TEST(attention_by_hand), TEST(decayed_attention),
                TEST(decayed_attention_by_hand), TEST(ctc), TEST(softmax_rows), TEST(label_smoothing), TEST(cross_entropy),
-               TEST(nothing_is_leaked))
+               TEST(embed), TEST(mixture), TEST(mixture_by_hand), TEST(nothing_is_leaked))

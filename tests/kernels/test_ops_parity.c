@@ -32,7 +32,7 @@ END_TEST
 START_TEST(nothing_is_allocated)
 {
     const char *const streaming[] = {"linear_rows", "layer_norm_rows", "block_end", "conv_splits", "attention_splits", "carry",
-                                     "greedy", "stack_frames", "decayed_splits",
+                                     "greedy", "stack_frames", "decayed_splits", "sinusoid_splits", "embed",
 #ifndef LIN_NO_PAPER
                                      "lstm_alone", "lstm_splits", "mapped_splits"
 #endif

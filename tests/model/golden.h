@@ -72,7 +72,7 @@ static inline void golden_key(golden_case *g, const char *key, char *value)
                   {"stack", &c->stack},         {"ahead", &c->ahead},     {"conv_kernel", &c->conv_kernel},
                   {"conv_layers", &c->conv_layers}, {"causal", &c->causal}, {"features", &c->features},
                   {"lsh_rounds", &c->lsh_rounds}, {"lsh_chunk", &c->lsh_chunk}, {"width", &c->width},
-                  {"condition_every", &c->condition_every}};
+                  {"condition_every", &c->condition_every}, {"tokens", &c->tokens}, {"mixture", &c->mixture}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (strcmp(key, fields[i].name) == 0) *fields[i].field = atoi(value);
     if (strcmp(key, "positions") == 0)
@@ -222,8 +222,13 @@ static inline void *golden_fetch(golden_device *t, const void *block, size_t cou
 static inline void golden_step(const golden_case *g, golden_device *t)
 {
     lin_network_forward(t->weights, t->activations, t->exec, &t->batch, t->logp);
-    t->ops->ctc(t->exec, t->losses, t->dlogits, t->logp, &t->batch.out, t->labels, t->label_offsets, t->most_labels,
-                g->config.outputs, t->scale);
+    if (g->config.mixture)
+        t->ops->mixture(t->exec, t->losses, t->dlogits, t->logp, &t->batch.out, t->labels, g->config.mixture, t->scale);
+    else if (g->config.tokens)
+        t->ops->cross_entropy(t->exec, t->losses, t->dlogits, t->logp, &t->batch.out, t->labels, g->config.outputs, t->scale);
+    else
+        t->ops->ctc(t->exec, t->losses, t->dlogits, t->logp, &t->batch.out, t->labels, t->label_offsets, t->most_labels,
+                    g->config.outputs, t->scale);
     t->ops->zero(t->exec, t->gradient, g->params.n_elements * sizeof *t->gradient);
     lin_network_backward(t->weights, t->activations, t->exec, &t->batch, t->dlogits, t->gradient);
 }
@@ -313,8 +318,41 @@ static const char *const golden_names[] = {"post-causal", "post-bidirectional-si
                                            "lsh-causal", "lsh-bidirectional", "poly2-causal-conv", "random-causal",
                                            "random-bidirectional", "lstm-bidirectional", "lstm-causal", "pre-centred-conv-stack",
                                            "decay-fixed", "decay-gated-conv", "decay-gated",
-                                           "condition-pre-conv", "condition-post"};
+                                           "condition-pre-conv", "condition-post", "tokens-post", "tokens-pre-softmax",
+                                           "tokens-pre-gated", "tokens-mixture-post", "tokens-mixture-pre-softmax",
+                                           "tokens-lstm"};
 enum { GOLDEN_CASES = sizeof golden_names / sizeof *golden_names };
+
+/* ---- tokens drawn one by one ----------------------------------------------------------------------------------------------- */
+
+enum { GOLDEN_TOKENS = 22, GOLDEN_DRAWN = 20 }; /* the first of golden_names; those drawn after a first one */
+
+static inline void golden_drawn_key(void *user, const char *key, char *value)
+{
+    if (strcmp(key, "drawn") == 0) ck_assert_int_eq(golden_ints(value, user, GOLDEN_DRAWN + 1), GOLDEN_DRAWN + 1);
+}
+
+/* What the network says after each of the tokens that PyTorch drew. */
+static inline void golden_check_drawn(const char *name, const lin_real_ops *ops, double tolerance)
+{
+    char folder[128];
+    int drawn[GOLDEN_DRAWN + 1];
+    golden_case g;
+    snprintf(folder, sizeof folder, "network/%s", name);
+    golden_open(&g, folder, golden_drawn_key, drawn);
+    if (TEST_LACKS(&g.config)) return;
+    golden_load(&g);
+    const size_t D = (size_t)g.config.mel_bins, count = GOLDEN_DRAWN * (size_t)g.config.outputs;
+    g.n_utterances = 1;
+    g.frames[0] = g.in_offsets[1] = g.offsets[1] = GOLDEN_DRAWN;
+    for (size_t t = 0; t < GOLDEN_DRAWN * D; t++) g.features[t] = t % D ? 0 : (lin_real)drawn[t / D];
+    double *want = golden_block(&g, "drawn_logp", count);
+    golden_result r = golden_run(&g, ops, 0);
+    golden_near(folder, "what is said of a drawn token", r.logp, want, count, tolerance);
+    golden_result_free(&r);
+    free(want);
+    golden_close(&g);
+}
 
 static inline void golden_rows_key(void *user, const char *key, char *value)
 {

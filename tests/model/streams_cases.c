@@ -16,6 +16,9 @@ static lin_model *streams_model(int stack, int ahead, int conv_layers, streams_k
         config.layers = 2;
         config.width = 12;
         config.heads = config.head_width = config.feedforward = 0;
+    } else if (kind == STREAMS_SINUSOID) {
+        config.positions = LIN_POSITIONS_SINUSOID;
+        config.norm = LIN_NORM_PRE;
     } else if (conv_layers) {
         config.positions = LIN_POSITIONS_CONV;
         config.conv_kernel = 4;

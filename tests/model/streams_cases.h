@@ -18,7 +18,8 @@ enum { STREAMS_D = 7, STREAMS_V = 5, STREAMS_N = 11, STREAMS_LONGEST = 5, STREAM
     } while (0)
 
 /* Networks with states of every kind, those of paper/ last; softmax attention has a cache, and runs one stream at a time. */
-typedef enum streams_kind { STREAMS_LINEAR, STREAMS_DECAY, STREAMS_POLY2, STREAMS_LSTM, STREAMS_SOFTMAX } streams_kind;
+typedef enum streams_kind { STREAMS_LINEAR, STREAMS_DECAY, STREAMS_SINUSOID, STREAMS_POLY2, STREAMS_LSTM,
+                            STREAMS_SOFTMAX } streams_kind;
 enum { STREAMS_KINDS = TEST_PAPER ? STREAMS_SOFTMAX : STREAMS_POLY2 };
 
 typedef struct streams_world {
@@ -30,7 +31,7 @@ typedef struct streams_world {
     int rows[STREAMS_N], bits; // bits: results must have the same bits
 } streams_world;
 
-/* An LSTM has no convolutions. */
+/* An LSTM, or a network with sinusoids, has no convolutions. */
 void streams_begin(streams_world *w, const lin_ops *ops, int stack, int ahead, int conv_layers, streams_kind kind);
 
 void streams_end(streams_world *w);

@@ -84,6 +84,48 @@ START_TEST(every_field_has_its_range)
 }
 END_TEST
 
+// A network of tokens has a table in place of the first layer, a mixture three outputs for each of its logistics.
+START_TEST(tokens_and_mixtures)
+{
+    static const struct {
+        int tokens, mixture, outputs, stack, ahead, condition_every;
+        const char *why;
+    } cases[] = {{1, 0, 2, 1, 0, 0, NULL},     {65536, 0, 65536, 1, 0, 1, NULL}, {9, 1, 3, 1, 0, 0, NULL},
+                 {9, 64, 192, 1, 0, 0, NULL},  {65537, 0, 2, 1, 0, 0, "tokens is 65537"}, {-1, 0, 2, 1, 0, 0, "tokens is -1"},
+                 {9, 65, 195, 1, 0, 0, "mixture is 65"}, {9, -1, 3, 1, 0, 0, "mixture is -1"},
+                 {9, 2, 5, 1, 0, 0, "a mixture of 2 has 6 outputs, not 5"}, {0, 2, 6, 1, 0, 0, "only a network of tokens has it"},
+                 {9, 0, 5, 2, 0, 0, "stack is 1"}, {9, 0, 5, 1, 1, 0, "ahead 0"},
+                 {9, 2, 6, 1, 0, 1, "only a network without a mixture has it"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lin_config c = lin_config_default(cases[i].outputs);
+        lin_error err = {0};
+        lin_params p;
+        c.tokens = cases[i].tokens;
+        c.mixture = cases[i].mixture;
+        c.stack = cases[i].stack;
+        c.ahead = cases[i].ahead;
+        c.condition_every = cases[i].condition_every;
+        if (TEST_LACKS(&c)) continue;
+        ck_assert_int_eq(lin_params_create(&c, &p, &err), cases[i].why ? LIN_INVALID : LIN_OK);
+        if (cases[i].why) {
+            ck_assert_msg(strstr(err.message, cases[i].why) != NULL, "%s", err.message);
+            continue;
+        }
+        const lin_param *table = &p.table[0];
+        ck_assert(p.embedding == 0 && p.input[0] == -1 && p.input[1] == -1);
+        ck_assert(table->n == c.tokens && table->k == lin_config_width(&c) && table->parts == 0);
+        ck_assert_int_eq(lin_config_symbols(&c), c.mixture ? LIN_LEVELS : c.outputs);
+        lin_config other = c;
+        other.tokens++;
+        ck_assert(!lin_config_same_shape(&c, &other));
+        other = c;
+        other.mixture++;
+        ck_assert(!lin_config_same_shape(&c, &other));
+        lin_params_free(&p);
+    }
+}
+END_TEST
+
 START_TEST(parameters_lie_end_to_end)
 {
     const lin_config c = conv_config();
@@ -239,5 +281,6 @@ START_TEST(a_failed_allocation_is_an_error)
 END_TEST
 
 TEST_MAIN("model/config", TEST(the_default_is_the_papers), TEST(output_frames_are_rounded_up), TEST(every_field_has_its_range),
-          TEST(parameters_lie_end_to_end), TEST(initial_values_follow_the_seed), TEST(decays_belong_to_one_kind_of_attention),
-          TEST(rivals_need_the_paper), TEST(initial_decays_are_spread), TEST(a_failed_allocation_is_an_error))
+          TEST(tokens_and_mixtures), TEST(parameters_lie_end_to_end), TEST(initial_values_follow_the_seed),
+          TEST(decays_belong_to_one_kind_of_attention), TEST(rivals_need_the_paper), TEST(initial_decays_are_spread),
+          TEST(a_failed_allocation_is_an_error))

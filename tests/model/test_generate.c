@@ -2,7 +2,7 @@
 #include "model/generate.h"
 
 #include "base/rng.h"
-#include "tests/support.h"
+#include "tests/model/golden.h"
 
 enum { TOKENS = 300, V = 11, LENGTH = 70, N = 5 };
 
@@ -113,6 +113,35 @@ START_TEST(a_state_any_batch_and_all_again_give_the_same)
 }
 END_TEST
 
+// PyTorch in double drew the same from the same uniform numbers, computing everything again for each token.
+START_TEST(the_tokens_of_pytorch)
+{
+    char folder[64];
+    int drawn[GOLDEN_DRAWN + 1], got[3 * LENGTH] = {0};
+    golden_case g;
+    snprintf(folder, sizeof folder, "network/%s", golden_names[_i]);
+    golden_open(&g, folder, golden_drawn_key, drawn);
+    if (TEST_LACKS(&g.config)) return;
+    golden_load(&g);
+    fixture f = make(g.config);
+    lin_encoder_destroy(f.encoder);
+    memcpy(f.model->values, g.values, g.params.n_elements * sizeof *g.values);
+    lin_model_seal(f.model);
+    ck_assert(lin_encoder_create(f.model, lin_ops_cpu(), &f.encoder, NULL) == LIN_OK);
+    for (int i = 0; i < 3; i++) got[i * LENGTH] = drawn[0];
+    for (int again = 0; again < 2; again++) {
+        memset(got + 2 * LENGTH + 1, -1, GOLDEN_DRAWN * sizeof *got);
+        generate(&f, (lin_generate_options){.seed = 11, .temperature = 1, .threads = 1, .again = again}, got, 3, 1,
+                 GOLDEN_DRAWN + 1);
+        for (int t = 0; t <= GOLDEN_DRAWN; t++)
+            ck_assert_msg(got[2 * LENGTH + t] == drawn[t], "%s: token %d is %d, PyTorch's is %d", folder, t, got[2 * LENGTH + t],
+                          drawn[t]);
+    }
+    drop(&f);
+    golden_close(&g);
+}
+END_TEST
+
 // -2 ln of the likelihood ratio of counts against probabilities: about chi squared, with as many degrees as there are values.
 static double distance(const int *counts, const double *p, int n, int total)
 {
@@ -219,4 +248,5 @@ START_TEST(misuse_is_answered)
 END_TEST
 
 TEST_MAIN("model/generate", TESTS(a_state_any_batch_and_all_again_give_the_same, 0, KINDS),
-          TESTS(tokens_have_their_frequencies, 0, 2), TEST(at_temperature_0_the_likeliest_is_taken), TEST(misuse_is_answered))
+          TESTS(the_tokens_of_pytorch, GOLDEN_TOKENS, GOLDEN_CASES), TESTS(tokens_have_their_frequencies, 0, 2),
+          TEST(at_temperature_0_the_likeliest_is_taken), TEST(misuse_is_answered))

@@ -11,7 +11,11 @@
 START_TEST(small_case) { golden_check_case(golden_names[_i], lin_ops_ref(), 1e-9); }
 END_TEST
 
+START_TEST(drawn_tokens) { golden_check_drawn(golden_names[_i], lin_ops_ref(), 1e-9); }
+END_TEST
+
 START_TEST(default_network) { golden_check_default(lin_ops_ref(), 1e-9); }
 END_TEST
 
-TEST_MAIN("model/golden_f64", TESTS(small_case, 0, GOLDEN_CASES), TEST(default_network))
+TEST_MAIN("model/golden_f64", TESTS(small_case, 0, GOLDEN_CASES), TESTS(drawn_tokens, GOLDEN_TOKENS, GOLDEN_CASES),
+          TEST(default_network))

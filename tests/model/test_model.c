@@ -139,7 +139,7 @@ static void log_probabilities(const lin_model *m, const float *features, int fra
 // Matrices packed from a file in half precision give the bits of those packed from floats.
 START_TEST(an_opened_model_computes_the_same)
 {
-    enum { FRAMES = 40, VARIANTS = 7 };
+    enum { FRAMES = 40, VARIANTS = 8 };
     const lin_features f = lin_features_default();
     char folder[256], path[300];
     float features[FRAMES * 4];
@@ -164,6 +164,7 @@ START_TEST(an_opened_model_computes_the_same)
         if (i == 4) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 1, c.lsh_chunk = 8;
         if (i == 5) c.feature_map = LIN_MAP_RANDOM, c.features = 20;
         if (i == 6) c.feedforward = LIN_HALF_COLUMNS + 8; // some of its matrices are widened
+        if (i == 7) c.tokens = 6, c.positions = LIN_POSITIONS_SINUSOID;
         if (TEST_LACKS(&c)) continue;
         ck_assert_msg(lin_model_create(&c, &f, NULL, 1, &model, &err) == LIN_OK, "%d: %s", i, err.message);
         ck_assert_int_eq(lin_model_save(model, path, LIN_F16, NULL), LIN_OK);
@@ -225,6 +226,43 @@ START_TEST(heads_grow_wider)
 }
 END_TEST
 
+// A table of the same tokens; another one, or the layer that sound has in its place, is refused.
+START_TEST(tokens_are_copied)
+{
+    const lin_features f = lin_features_default();
+    lin_model *models[6];
+    for (int i = 0; i < 6; i++) {
+        lin_config c = with_heads_of(8);
+        lin_error err = {0};
+        c.condition_every = 0;
+        if (i < 5) c.tokens = i == 2 ? 257 : 256;
+        if (i == 3 && TEST_PAPER) c.mixture = 1, c.outputs = 3;
+        else if (i == 3) c.outputs = V + 1;
+        if (i == 4) c.feedforward += 8;
+        ck_assert_msg(lin_model_create(&c, &f, NULL, (uint64_t)i + 1, &models[i], &err) == LIN_OK, "%s", err.message);
+    }
+    for (int i = 1; i < 6; i++) { // from 0 to each; 4 has more hidden units
+        const uint64_t before = models[i]->fingerprint;
+        lin_error err = {0};
+        const lin_status status = lin_model_copy_weights(models[i], models[0], &err);
+        ck_assert_msg(status == (i == 1 || i == 4 ? LIN_OK : LIN_MISMATCH), "%d: %s", i, err.message);
+        lin_model_seal(models[i]);
+        if (status != LIN_OK) ck_assert_uint_eq(models[i]->fingerprint, before);
+        else
+            ck_assert_mem_eq(models[i]->values, models[0]->values,
+                             lin_param_count(&models[0]->params.table[models[0]->params.embedding]) * sizeof(float));
+    }
+    ck_assert_uint_eq(models[1]->fingerprint, models[0]->fingerprint);
+    ck_assert_int_eq(lin_model_copy_weights(models[0], models[5], NULL), LIN_MISMATCH);
+    for (int i = 0; i < 6; i++) {
+        lin_error err = {0};
+        ck_assert_int_eq(lin_model_check_sound(models[i], "m", &err), i < 5 ? LIN_UNSUPPORTED : LIN_OK);
+        if (i < 5) ck_assert_msg(strstr(err.message, "m is a network of tokens: it takes no sound"), "%s", err.message);
+        lin_model_destroy(models[i]);
+    }
+}
+END_TEST
+
 START_TEST(other_networks_are_refused)
 {
     lin_model *to = make(LIN_POSITIONS_CENTRED_CONV, 0, MORE, 6, 2);
@@ -245,5 +283,5 @@ START_TEST(other_networks_are_refused)
 END_TEST
 
 TEST_MAIN("model/model", TEST(weights_of_the_same_network_are_copied), TEST(taps_keep_their_distance_in_time),
-          TEST(hidden_units_are_added), TEST(an_opened_model_computes_the_same), TEST(heads_grow_wider),
+          TEST(hidden_units_are_added), TEST(an_opened_model_computes_the_same), TEST(heads_grow_wider), TEST(tokens_are_copied),
           TEST(other_networks_are_refused))

@@ -355,6 +355,82 @@ START_TEST(decays_come_back)
 }
 END_TEST
 
+static lin_config config_of_tokens(int mixture)
+{
+    lin_config c = lin_config_default(V);
+    c.layers = c.heads = 1;
+    c.head_width = 2;
+    c.feedforward = 3;
+    c.mel_bins = D;
+    c.tokens = mixture ? 256 : 5;
+    c.mixture = mixture;
+    if (mixture) c.outputs = 3 * mixture;
+    return c;
+}
+
+// Only networks of tokens have the two texts; the table is a tensor, also in half precision.
+START_TEST(tokens_come_back)
+{
+    enum { KINDS = TEST_PAPER ? 3 : 1 }; // a softmax, and mixtures
+    const lin_features f = lin_features_default();
+    lin_model *models[KINDS], *back;
+    lin_error err = {0};
+    for (int i = 0; i < KINDS; i++) {
+        const lin_config c = config_of_tokens(i);
+        ck_assert_msg(lin_model_create(&c, &f, NULL, 1, &models[i], &err) == LIN_OK, "%s", err.message);
+        lin_model *m = models[i];
+        ck_assert_str_eq(m->params.table[m->params.embedding].name, "embedding.weight");
+        ck_assert_str_eq(m->phone[V - 1], "2");
+        ck_assert_int_eq(lin_config_symbols(&m->config), i ? 256 : V);
+        for (int half = 0; half < 2; half++) {
+            ck_assert_msg(lin_model_save(m, path, half ? LIN_F16 : LIN_F32, &err) == LIN_OK, "%s", err.message);
+            ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+            ck_assert(lin_config_same_shape(&back->config, &c));
+            if (!half) same_model(back, m);
+            lin_model_destroy(back);
+        }
+    }
+    lin_model *m = models[KINDS > 1];
+    // every number counts
+    for (int i = 0; i < 3; i++) {
+        const uint64_t before = m->fingerprint;
+        m->config.tokens += i == 0;
+        m->config.mixture += i == 1;
+        if (i == 2) m->config.tokens = m->config.mixture = 0;
+        lin_model_seal(m);
+        ck_assert_uint_ne(m->fingerprint, before);
+    }
+    m->config = config_of_tokens(KINDS > 1);
+    const struct {
+        const char *from, *to, *message;
+    } cases[] = {
+        {"\"tokens\":\"256\"", "\"tokens\":\"0\"", "tokens is \"0\"; must be a number from 1 to 65536"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"-1\"", "tokens is \"-1\"; must be a number"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"65537\"", "tokens is \"65537\"; must be a number"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"4294967552\"", "tokens is \"4294967552\"; must be a number"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"2.5\"", "tokens is \"2.5\"; must be a number"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"\"", "tokens is \"\"; must be a number"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"257\"", "embedding.weight has the shape [256, 2]; the configuration requires [257,"},
+        {"\"tokens\":\"256\",", "", "only a network of tokens has it"},
+        {"\"mixture\":\"1\"", "\"mixture\":\"2\"", "a mixture of 2 has 6 outputs, not 3"},
+        {"\"mixture\":\"1\"", "\"mixture\":\"65\"", "mixture is \"65\"; must be a number from 1 to 64"},
+        {",\"mixture\":\"1\"", "", "phones: 256 names, but the network has 3 outputs"},
+        {"\\\"stack\\\":1", "\\\"stack\\\":2", "tokens come one by one"},
+        {"\\\"ahead\\\":0", "\\\"ahead\\\":1", "tokens come one by one"},
+    };
+    lin_model_seal(m);
+    ck_assert_msg(lin_model_save(m, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
+    file whole = read_file(path);
+    for (size_t i = 0; KINDS > 1 && i < sizeof cases / sizeof *cases; i++) {
+        file g = edited(&whole, cases[i].from, cases[i].to);
+        refused(g.bytes, g.n, LIN_FORMAT, cases[i].message);
+        free(g.bytes);
+    }
+    free(whole.bytes);
+    for (int i = 0; i < KINDS; i++) lin_model_destroy(models[i]);
+}
+END_TEST
+
 /* ---- damage ---------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(damaged_headers_are_refused)
@@ -739,9 +815,9 @@ END_TEST
 
 TEST_MAIN_WITH(enter, leave, "model/model_file", TEST(floats_come_back_to_the_bit), TEST(halves_come_back_rounded),
                TEST(an_opened_model_is_the_loaded_one), TEST(every_configuration_comes_back), TEST(extras_come_back_to_the_bit),
-               TEST(the_fingerprint_covers_what_counts), TEST(decays_come_back), TEST(damaged_headers_are_refused),
-               TEST(lying_header_lengths_are_refused), TEST(foreign_files_are_refused), TEST(a_swarm_of_values_is_refused),
-               TEST(weights_that_are_no_numbers_are_refused), TEST(no_part_of_a_file_is_a_model),
-               TESTS(any_flipped_bit_is_found, 0, 2), TEST(the_checksum_is_of_the_contents),
+               TEST(the_fingerprint_covers_what_counts), TEST(decays_come_back), TEST(tokens_come_back),
+               TEST(damaged_headers_are_refused), TEST(lying_header_lengths_are_refused), TEST(foreign_files_are_refused),
+               TEST(a_swarm_of_values_is_refused), TEST(weights_that_are_no_numbers_are_refused),
+               TEST(no_part_of_a_file_is_a_model), TESTS(any_flipped_bit_is_found, 0, 2), TEST(the_checksum_is_of_the_contents),
                TEST(what_cannot_be_saved_is_refused), TEST(a_full_disk_leaves_the_old_file),
                TEST(folders_that_take_no_file_are_named), TEST(threads_load_at_once), TEST(a_failed_allocation_is_an_error))

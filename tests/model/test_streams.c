@@ -6,7 +6,7 @@ static const struct {
     int stack, ahead, conv_layers, batch;
     streams_kind kind;
 } shapes[] = {{1, 0, 0, 0, STREAMS_LINEAR}, {1, 2, 3, 4, STREAMS_LINEAR}, {3, 4, 1, 0, STREAMS_LINEAR},
-              {2, 1, 0, 1, STREAMS_LINEAR},
+              {2, 1, 0, 1, STREAMS_LINEAR}, {1, 0, 0, 0, STREAMS_SINUSOID}, {2, 1, 0, 3, STREAMS_SINUSOID},
               {1, 0, 0, 0, STREAMS_POLY2},  {2, 1, 1, 4, STREAMS_POLY2},  {1, 0, 0, 0, STREAMS_LSTM},
               {3, 2, 0, 3, STREAMS_LSTM}};
 
@@ -102,6 +102,6 @@ START_TEST(creation_without_memory)
 }
 END_TEST
 
-TEST_MAIN("model/streams", TESTS(company, 0, TEST_PAPER ? (int)(sizeof shapes / sizeof *shapes) : 4),
+TEST_MAIN("model/streams", TESTS(company, 0, TEST_PAPER ? (int)(sizeof shapes / sizeof *shapes) : 6),
           TESTS(phones, 0, STREAMS_KINDS), TESTS(moved, 0, STREAMS_KINDS), TEST(softmax_runs_alone), TEST(refusals),
           TEST(a_tick_allocates_nothing), TEST(creation_without_memory))

@@ -1,0 +1,105 @@
+/*
+ * tokens_support.h - sets of tokens that a small network learns in seconds, and runs on them, for any device.
+ */
+#ifndef LIN_TESTS_TOKENS_SUPPORT_H
+#define LIN_TESTS_TOKENS_SUPPORT_H
+
+#include "tests/train/train_support.h"
+
+/* A network of tokens and what it learns: the next of `values` numbers, one after the other in steps of `step`. */
+typedef struct token_task {
+    lin_config config;
+    int step;
+} token_task;
+
+enum { TOKEN_LINEAR, TOKEN_SOFTMAX, TOKEN_LSTM, TOKEN_MIXTURE, TOKEN_KINDS };
+
+static inline token_task token_task_of(int kind)
+{
+    token_task t = {lin_config_default(7), 3};
+    lin_config *c = &t.config;
+    c->layers = 2;
+    c->heads = 2;
+    c->head_width = 8;
+    c->feedforward = 32;
+    c->mel_bins = 1;
+    c->tokens = 7;
+    c->dropout = 0;
+    c->norm = LIN_NORM_PRE;
+    c->positions = LIN_POSITIONS_SINUSOID;
+    if (kind == TOKEN_SOFTMAX) c->attention = LIN_ATTENTION_SOFTMAX, c->tokens = 300, c->mel_bins = 2;
+    if (kind == TOKEN_MIXTURE) c->mixture = 2, c->outputs = 6, c->tokens = 256, t.step = 64;
+    if (kind == TOKEN_LSTM)
+        *c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 2, .width = 16, .mel_bins = 1, .outputs = 7, .stack = 1,
+                          .causal = 1, .tokens = 7};
+    return t;
+}
+
+/* n sequences of 5 to 24 tokens; each fifth target is missing, and all of every fourth sequence. With `noise` a part of the
+ * tokens is any, so that their targets cannot be learnt. */
+static inline void write_tokens(const char *path, const token_task *task, int n, uint64_t key, double noise)
+{
+    lin_dataset_writer *writer;
+    lin_model *model;
+    lin_error err = {0};
+    const lin_features features = lin_features_default();
+    const int symbols = lin_config_symbols(&task->config);
+    ck_assert_msg(lin_model_create(&task->config, &features, NULL, 1, &model, &err) == LIN_OK, "%s", err.message); // its names
+    ck_assert_msg(lin_dataset_create_tokens(path, task->config.tokens, model->phones, "made by a test", &writer, &err) == LIN_OK,
+                  "%s", err.message);
+    lin_model_destroy(model);
+    for (int u = 0; u < n; u++) {
+        int tokens[25], targets[24], T = 5 + (int)lin_random_below(key, (uint64_t)u, 20);
+        char id[16];
+        tokens[0] = (int)lin_random_below(key + 1, (uint64_t)u, (uint32_t)symbols) / task->step * task->step;
+        for (int t = 0; t < T; t++) {
+            const uint64_t place = (uint64_t)(u * 100 + t);
+            tokens[t + 1] = (tokens[t] + task->step) % symbols;
+            if (lin_random_uniform(key + 2, place) < noise)
+                tokens[t + 1] = (int)lin_random_below(key + 3, place, (uint32_t)symbols);
+            targets[t] = t % 5 == 3 || u % 4 == 1 ? -1 : tokens[t + 1];
+        }
+        snprintf(id, sizeof id, "s%03d", u);
+        ck_assert_msg(lin_dataset_add_tokens(writer, id, tokens, targets, T, &err) == LIN_OK, "%s", err.message);
+    }
+    ck_assert_msg(lin_dataset_finish(writer, &err) == LIN_OK, "%s", err.message);
+}
+
+static inline lin_train_options token_options(const char *run)
+{
+    lin_train_options o = quick_options(run);
+    o.augment = (lin_augment_options){0};
+    o.batch_frames = 100;
+    return o;
+}
+
+static inline lin_model *new_token_model(const lin_config *config)
+{
+    lin_model *model;
+    lin_error err = {0};
+    const lin_features features = lin_features_default();
+    ck_assert_msg(lin_model_create(config, &features, NULL, 3, &model, &err) == LIN_OK, "%s", err.message);
+    return model;
+}
+
+/* A new network on the sets at train_path and dev_path, with the caller's hooks; *values as in train_network. */
+static inline lin_status train_tokens(const lin_config *config, const lin_train_options *options, const lin_train_hooks *hooks,
+                                      float **values, size_t *n, lin_error *err)
+{
+    lin_model *model = new_token_model(config);
+    lin_dataset *set, *dev;
+    ck_assert_msg(lin_dataset_open(train_path, &set, err) == LIN_OK, "%s", err->message);
+    ck_assert_msg(lin_dataset_open(dev_path, &dev, err) == LIN_OK, "%s", err->message);
+    const lin_status status =
+        lin_train(options, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, hooks, err);
+    *n = model->params.n_elements;
+    *values = malloc(*n * sizeof **values);
+    ck_assert(*values != NULL);
+    memcpy(*values, model->values, *n * sizeof **values);
+    lin_dataset_close(set);
+    lin_dataset_close(dev);
+    lin_model_destroy(model);
+    return status;
+}
+
+#endif
