@@ -229,6 +229,6 @@ END_TEST
 
 TEST_MAIN("train/batches", TEST(each_utterance_once_and_no_batch_too_large), TEST(a_function_of_seed_and_epoch),
           TEST(an_epoch_has_batches_of_its_own), TEST(batches_are_alike_within_and_mixed_among),
-          TEST(evaluation_goes_from_long_to_short), TEST(too_long_ones_are_alone_and_counted), TEST(a_number_of_utterances_and_parts),
-          TEST(nonsense_is_refused),
-          TEST(ctc_needs_a_blank_between_equals), TEST(a_failed_allocation_is_an_error))
+          TEST(evaluation_goes_from_long_to_short), TEST(too_long_ones_are_alone_and_counted),
+          TEST(a_number_of_utterances_and_parts), TEST(nonsense_is_refused), TEST(ctc_needs_a_blank_between_equals),
+          TEST(a_failed_allocation_is_an_error))
