@@ -372,26 +372,12 @@ static const struct verb {
     {"generate", "output lines seed ", 1, 1, NULL, generate},
 };
 
-static int lists(const char *list, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *at = list; (at = strstr(at, name)); at += n) {
-        if ((at == list || at[-1] == ' ') && at[n] == ' ') return 1;
-    }
-    return 0;
-}
-
-// An option that does not apply to this verb is an error.
 static int check_verb(const lin_parsed *parsed, const struct verb *verb)
 {
     const ngram_values *v = parsed->values;
     int n = parsed->operands.count - 1;
-    for (int i = 0; options[i].type != LIN_OPTION_END; i++) {
-        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT ||
-            lists(verb->options, options[i].name) || !strcmp(options[i].name, "quiet"))
-            continue;
-        return lin_misuse(parsed, "--%s does not apply to %s", options[i].name, verb->name);
-    }
+    const int status = lin_verb_options(parsed, verb->name, verb->options);
+    if (status != LIN_EXIT_OK) return status;
     if (n < verb->min_operands) return lin_misuse(parsed, "%s: the MODEL is missing", verb->name);
     if (verb->max_operands >= 0 && n > verb->max_operands) {
         return lin_misuse(parsed, "unexpected argument '%.200s'", parsed->operands.items[verb->max_operands + 1]);

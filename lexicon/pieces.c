@@ -76,18 +76,24 @@ int lin_pieces_merge(const lin_pieces *p, int *at, int n)
     }
 }
 
-lin_status lin_pieces_encode(const lin_pieces *p, const char *word, size_t n, int *out, int capacity, int *n_out, lin_error *err)
+lin_status lin_pieces_check(const char *word, size_t n, lin_error *err)
 {
-    *n_out = 0;
     if (!n || n > LIN_WORD_MAX) return lin_fail(err, LIN_FORMAT, "a word of %zu bytes; must be 1 to %d", n, LIN_WORD_MAX);
-    if ((size_t)capacity < n + 1) return lin_fail(err, LIN_TOO_SMALL, "room for %d pieces; must be %zu", capacity, n + 1);
-    out[0] = 1;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         if (word[i] != '\'' && (word[i] < 'a' || word[i] > 'z'))
             return lin_fail(err, LIN_FORMAT, "'%.*s' has a character that is neither a-z nor an apostrophe",
                             (int)(n < 60 ? n : 60), word);
-        out[i + 1] = word[i] == '\'' ? 2 : 3 + word[i] - 'a';
-    }
+    return LIN_OK;
+}
+
+lin_status lin_pieces_encode(const lin_pieces *p, const char *word, size_t n, int *out, int capacity, int *n_out, lin_error *err)
+{
+    *n_out = 0;
+    const lin_status status = lin_pieces_check(word, n, err);
+    if (status != LIN_OK) return status;
+    if (capacity < (int)n + 1) return lin_fail(err, LIN_TOO_SMALL, "room for %d pieces; must be %zu", capacity, n + 1);
+    out[0] = 1;
+    for (size_t i = 0; i < n; i++) out[i + 1] = word[i] == '\'' ? 2 : 3 + word[i] - 'a';
     *n_out = lin_pieces_merge(p, out, (int)n + 1);
     return LIN_OK;
 }

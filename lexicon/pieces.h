@@ -20,8 +20,11 @@
 #include "base/status.h"
 #include "base/symbols.h"
 
-enum { LIN_PIECES_FIRST = 29, LIN_PIECES_MOST = 4096, LIN_PIECE_BYTES = 63 }; /* pieces that each list begins with; of a list;
-                                                                                  bytes of one, as of a model's symbol */
+enum {
+    LIN_PIECES_FIRST = 29, /* pieces that each list begins with */
+    LIN_PIECES_MOST = 4096,
+    LIN_PIECE_BYTES = 63 /* of a name, as of a model's symbol */
+};
 
 typedef struct lin_pieces {
     lin_symbols names; /* <s>, the marker, the characters, then in the order of merging */
@@ -40,10 +43,10 @@ int lin_pieces_pair(const lin_pieces *pieces, int left, int right);
 /* Merges at [n] as far as the list goes and returns the new n. */
 int lin_pieces_merge(const lin_pieces *pieces, int *at, int n);
 
-/*
- * The pieces of a word of n bytes, to out [capacity]: n + 1 are enough. LIN_FORMAT for an empty word, one over LIN_WORD_MAX, and
- * for other characters than a-z and the apostrophe; LIN_TOO_SMALL.
- */
+/* LIN_FORMAT for an empty word, one over LIN_WORD_MAX bytes, and for other characters than a-z and the apostrophe. */
+lin_status lin_pieces_check(const char *word, size_t n, lin_error *err);
+
+/* The pieces of a word of n bytes, to out [capacity]: n + 1 are enough. As lin_pieces_check; LIN_TOO_SMALL. */
 lin_status lin_pieces_encode(const lin_pieces *pieces, const char *word, size_t n, int *out, int capacity, int *n_out,
                              lin_error *err);
 
