@@ -411,21 +411,21 @@ static int interrupted(void *context, int done)
     return lin_interrupted != 0;
 }
 
-// <s> and the pieces of --prompt.
+// <s> and the pieces of --prompt. at: room for the longest sentence and a word.
 static lin_status read_prompt(const lm_values *v, const lin_pieces *pieces, int *at, int *n, lin_error *err)
 {
     const char *next = v->prompt ? v->prompt : "", *end = next + strlen(next), *word;
     lin_error why = {0};
     size_t bytes;
     at[(*n)++] = 0;
-    while (lin_field_next(&next, end, &word, &bytes)) {
+    while (*n < v->longest && lin_field_next(&next, end, &word, &bytes)) {
         int more;
-        const lin_status status = lin_pieces_encode(pieces, word, bytes, at + *n, v->longest - *n, &more, &why);
+        const lin_status status = lin_pieces_encode(pieces, word, bytes, at + *n, LIN_WORD_MAX + 1, &more, &why);
         if (status != LIN_OK) return lin_fail(err, status, "--prompt: %s", why.message);
         *n += more;
     }
     if (*n < v->longest) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "--prompt has %d pieces; --longest is %d", *n - 1, v->longest);
+    return lin_fail(err, LIN_INVALID, "--prompt has %d pieces or more; --longest is %d", *n - 1, v->longest);
 }
 
 static int end_of(const int *tokens, int from, int until)
