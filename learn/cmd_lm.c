@@ -1,4 +1,4 @@
-// cmd_lm.c - linnet lm: language models of words made of a network of tokens: sets to train them, their perplexity, their sentences.
+// cmd_lm.c - linnet lm: language models of words, networks of tokens: sets to train them, their perplexity, their sentences.
 
 #include <math.h>
 #include <stdio.h>
@@ -316,7 +316,8 @@ static lin_status score_rows(scoring *s, lin_error *err)
     if (!s->B) return LIN_OK;
     lin_status status = lin_grow(&s->logp, &s->room, (size_t)s->rows * (size_t)s->V, sizeof *s->logp, "a text", err);
     if (status == LIN_OK) status = lin_encoder_run(s->worker, s->features, s->offsets, s->B, s->logp, err);
-    for (int i = 0; i < s->rows && status == LIN_OK; i++) s->sum += (double)s->logp[(size_t)i * (size_t)s->V + (size_t)s->targets[i]];
+    for (int i = 0; i < s->rows && status == LIN_OK; i++)
+        s->sum += (double)s->logp[(size_t)i * (size_t)s->V + (size_t)s->targets[i]];
     s->done += (uint64_t)s->rows;
     lin_progress_of(&s->progress, (double)s->done / (double)s->all, "%llu pieces", (unsigned long long)s->done);
     s->B = s->rows = 0;
@@ -519,15 +520,15 @@ const lin_command lin_command_lm = {
     .summary = "language models of words made of a network of tokens",
     .description =
         "A network of tokens that predicts the next piece of a word from all before it, with a state of constant size.\n\n"
-        "prepare [TEXT...] learns pieces of words by byte pair encoding and writes a set of sequences; linnet train makes a model "
-        "of it, which holds the pieces too. score MODEL [TEXT...] measures how well the model predicts a text, in the form of "
-        "linnet ngram perplexity and with the same events, so that both can be compared; and the perplexity of a piece. sample "
-        "MODEL draws sentences.\n\n"
+        "prepare [TEXT...] learns pieces of words by byte pair encoding and writes a set of sequences; linnet train makes a "
+        "model of it, which holds the pieces too. score MODEL [TEXT...] measures how well the model predicts a text, in the form of "
+        "linnet ngram perplexity and with the same events, so that both can be compared; and the perplexity of a piece. "
+        "sample MODEL draws sentences.\n\n"
         "A TEXT is plain or gzip'd, one sentence per line, of words of a-z and apostrophes; - or none is standard input. Other "
         "lines are reported and left out; the exit status is 1 then.",
     .examples = "  linnet lm prepare books.txt -o train.lfc\n"
                 "  linnet lm prepare dev.txt --like train.lfc -o dev.lfc\n"
-                "  linnet train --train train.lfc --dev dev.lfc --folder exp/lm --positions sinusoid\n"
+                "  linnet train --train train.lfc --dev dev.lfc --folder exp/lm --decay gated\n"
                 "  linnet lm score exp/lm/best.safetensors dev.txt\n"
                 "  linnet lm sample exp/lm/best.safetensors --prompt \"once upon a time\"",
     .options = options,

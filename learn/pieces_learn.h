@@ -15,8 +15,8 @@
 #include "lexicon/pieces.h"
 
 /*
- * words: each spelled in a-z and apostrophes; counts [words->n]. count: pieces, LIN_PIECES_FIRST..LIN_PIECES_MOST; there are fewer
- * if no pair occurs twice. LIN_INVALID; LIN_FORMAT for another word; LIN_NO_MEMORY. *pieces is destroyed by the caller.
+ * words: each spelled in a-z and apostrophes; counts [words->n]. count: pieces, LIN_PIECES_FIRST..LIN_PIECES_MOST; there are
+ * fewer if no pair occurs twice. LIN_INVALID; LIN_FORMAT for another word; LIN_NO_MEMORY. *pieces is destroyed by the caller.
  */
 lin_status lin_pieces_learn(const lin_symbols *words, const uint64_t *counts, int count, lin_pieces **pieces, lin_error *err);
 
