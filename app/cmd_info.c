@@ -15,6 +15,7 @@
 #include "kernels/ops.h"
 #include "linnet/recognizer.h"
 #include "linnet/snapshots.h"
+#include "model/model_file.h"
 #include "model/stream.h"
 #include "train/dataset.h"
 
@@ -101,9 +102,9 @@ static void put_features(report *r, const lin_features *f, int mel_bins)
     put_number(r, "preemphasis", "", f->preemphasis, 4, "");
 }
 
-static void put_phones(report *r, const char *list)
+static void put_phones(report *r, const char *name, const char *list)
 {
-    key(r, "phones", "phones");
+    key(r, name, name);
     if (r->json) {
         lin_buffer_char(&r->out, '[');
         for (int i = 0; *list; i++) {
@@ -194,10 +195,24 @@ static void put_config(report *r, const lin_model *m)
     put_integer(r, "outputs", "", c->outputs, "");
 }
 
+// A network of tokens is no recogniser, but has a model and its encoder too.
+static lin_status open_model(const char *path, lin_recognizer *recognizer, lin_error *err)
+{
+    lin_model *m = NULL;
+    if (lin_model_open(path, &m, &(lin_error){0}) != LIN_OK || !m->config.tokens) {
+        lin_model_destroy(m);
+        return lin_open_recognizer(recognizer, path, "cpu", LIN_PRECISION_FP32, err);
+    }
+    *recognizer = (lin_recognizer){.model = m, .streams = !lin_config_why_not_stream(&m->config)};
+    const lin_status status = lin_encoder_create(m, lin_ops_cpu(), &recognizer->encoder, err);
+    if (status != LIN_OK) lin_recognizer_close(recognizer);
+    return status;
+}
+
 static lin_status report_model(report *r, const char *path, lin_error *err)
 {
     lin_recognizer recognizer;
-    lin_status status = lin_open_recognizer(&recognizer, path, "cpu", LIN_PRECISION_FP32, err);
+    lin_status status = open_model(path, &recognizer, err);
     if (status != LIN_OK) return status;
     const lin_model *m = recognizer.model;
     struct stat file;
@@ -212,11 +227,13 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
                     " bytes for each stream");
         put_integer(r, "state_bytes", "stream", (long long)lin_stream_state_bytes(recognizer.encoder), " bytes in all");
     }
-    put_features(r, &m->features, m->config.mel_bins);
-    put_text(r, "normalization", "normalised", m->speaker_norm ? "by speaker" : "by the training set's mean and deviation");
+    if (m->config.tokens) put_integer(r, "tokens", "input", m->config.tokens, " different tokens");
+    else put_features(r, &m->features, m->config.mel_bins);
+    if (!m->config.tokens)
+        put_text(r, "normalization", "normalised", m->speaker_norm ? "by speaker" : "by the training set's mean and deviation");
     if (m->delay_ms || r->json)
         put_integer(r, "emission_delay_ms", "times", m->delay_ms, " ms earlier than the network's output (emission delay)");
-    put_phones(r, m->phones);
+    put_phones(r, m->config.tokens ? "symbols" : "phones", m->phones);
     put_text(r, "license", "licence", *m->license || r->json ? m->license : "not stated");
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);
     put_text(r, "fingerprint", "fingerprint", fingerprint);
@@ -234,15 +251,21 @@ static lin_status report_cache(report *r, const char *path, lin_error *err)
     lin_status status = lin_dataset_open(path, &set, err);
     if (status == LIN_OK) {
         const lin_features *f = lin_dataset_feature_parameters(set);
-        put_text(r, "kind", "kind", "feature cache");
+        const int tokens = lin_dataset_tokens(set);
+        put_text(r, "kind", "kind", tokens ? "set of tokens" : "feature cache");
         put_text(r, "source", "source", lin_dataset_source(set));
-        put_integer(r, "utterances", "utterances", lin_dataset_count(set), "");
-        put_number(r, "hours", "hours", (double)lin_dataset_total_frames(set) * f->hop_ms / 3.6e6, 3, "");
-        put_integer(r, "frames", "frames", lin_dataset_total_frames(set), "");
-        put_integer(r, "labels", "labels", lin_dataset_total_labels(set), "");
-        put_integer(r, "speakers", "speakers", lin_dataset_n_speakers(set), "");
-        put_features(r, f, lin_dataset_mel_bins(set));
-        put_phones(r, lin_dataset_phones(set));
+        put_integer(r, tokens ? "sequences" : "utterances", tokens ? "sequences" : "utterances", lin_dataset_count(set), "");
+        if (tokens) {
+            put_integer(r, "length", "length", lin_dataset_total_frames(set), " tokens");
+            put_integer(r, "tokens", "input", tokens, " different tokens");
+        } else {
+            put_number(r, "hours", "hours", (double)lin_dataset_total_frames(set) * f->hop_ms / 3.6e6, 3, "");
+            put_integer(r, "frames", "frames", lin_dataset_total_frames(set), "");
+            put_integer(r, "labels", "labels", lin_dataset_total_labels(set), "");
+            put_integer(r, "speakers", "speakers", lin_dataset_n_speakers(set), "");
+            put_features(r, f, lin_dataset_mel_bins(set));
+        }
+        put_phones(r, tokens ? "symbols" : "phones", lin_dataset_phones(set));
     }
     lin_dataset_close(set);
     return status;

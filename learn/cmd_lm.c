@@ -521,9 +521,9 @@ const lin_command lin_command_lm = {
     .description =
         "A network of tokens that predicts the next piece of a word from all before it, with a state of constant size.\n\n"
         "prepare [TEXT...] learns pieces of words by byte pair encoding and writes a set of sequences; linnet train makes a "
-        "model of it, which holds the pieces too. score MODEL [TEXT...] measures how well the model predicts a text, in the form of "
-        "linnet ngram perplexity and with the same events, so that both can be compared; and the perplexity of a piece. "
-        "sample MODEL draws sentences.\n\n"
+        "model of it, which holds the pieces too. score MODEL [TEXT...] measures how well the model predicts a text, in the "
+        "form of linnet ngram perplexity and with the same events, so that both can be compared; and the perplexity of a "
+        "piece. sample MODEL draws sentences.\n\n"
         "A TEXT is plain or gzip'd, one sentence per line, of words of a-z and apostrophes; - or none is standard input. Other "
         "lines are reported and left out; the exit status is 1 then.",
     .examples = "  linnet lm prepare books.txt -o train.lfc\n"

@@ -67,6 +67,15 @@ awk -v a="$score" -v b="$(member perplexity)" 'BEGIN { exit !(a > 1 && a < b) }'
 run lm prepare -q "$tmp/dev.txt" --like "$model" --longest 64 -o "$tmp/dev2.lfc"
 ok "the pieces of a model are those of its set" cmp "$tmp/dev.lfc" "$tmp/dev2.lfc"
 
+run info "$model"
+has "info: a network of tokens" "$out" "60 different tokens"
+has "its symbols are the pieces" "$out" "<s> _ ' a b c"
+run info "$tmp/dev.lfc"
+has "info: a set of tokens" "$out" "set of tokens"
+has "with its length" "$out" " tokens"
+json "info of a set writes JSON" info --json "$tmp/dev.lfc"
+json "info of a model writes JSON" info --json "$model"
+
 # ---- sample ----------------------------------------------------------------------------------------------------------------------
 
 run lm sample "$model" -n 20 --seed 3 --longest 40
