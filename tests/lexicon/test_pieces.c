@@ -4,12 +4,10 @@
 
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/rng.h"
 #include "base/textfile.h"
-#include "lexicon/dictionary.h"
 #include "learn/pieces_learn.h"
-#include "tests/support.h"
+#include "tests/lexicon/support.h"
 
 static lin_pieces *pieces_of(const char *names)
 {
@@ -170,6 +168,19 @@ START_TEST(few_and_long)
 }
 END_TEST
 
+START_TEST(memory)
+{
+    lin_symbols words = {0};
+    lin_pieces *p = NULL;
+    int index;
+    OK(lin_symbols_add(&words, "banana", 6, &index, &err));
+    OK(lin_symbols_add(&words, "bandana", 7, &index, &err));
+    FAIL_EVERY_ALLOCATION(lin_pieces_create(lin_pieces_characters, &p, NULL), lin_pieces_destroy(p));
+    FAIL_EVERY_ALLOCATION(lin_pieces_learn(&words, (const uint64_t[]){3, 2}, 40, &p, NULL), lin_pieces_destroy(p));
+    lin_symbols_free(&words);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pieces");
@@ -179,6 +190,7 @@ int main(void)
     tcase_add_test(tests, sentences_end_words);
     tcase_add_test(tests, refused);
     tcase_add_test(tests, few_and_long);
+    tcase_add_test(tests, memory);
     suite_add_tcase(suite, tests);
     return test_run(suite);
 }
