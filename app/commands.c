@@ -21,6 +21,7 @@ const lin_command *const lin_commands[] = {
     &lin_command_g2p,
     &lin_command_lexicon,
     &lin_command_ngram,
+    &lin_command_lm,
     &lin_command_readable,
     &lin_command_info,
     &lin_command_bench,

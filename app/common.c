@@ -90,6 +90,18 @@ int lin_lists(const char *list, const char *word)
     return 0;
 }
 
+int lin_verb_options(const lin_parsed *parsed, const char *verb, const char *names)
+{
+    const lin_option *options = parsed->command->options;
+    for (int i = 0; options[i].type != LIN_OPTION_END; i++) {
+        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT || lin_lists(names, options[i].name) ||
+            !strcmp(options[i].name, "quiet"))
+            continue;
+        return lin_misuse(parsed, "--%s does not apply to %s", options[i].name, verb);
+    }
+    return LIN_EXIT_OK;
+}
+
 lin_status lin_make_folders(const char *path, size_t n, lin_error *err)
 {
     char part[PATH_MAX];

@@ -47,6 +47,10 @@ int lin_give_up(const lin_error *err);
 /* Complains, points at --help, and returns LIN_EXIT_USAGE: for errors that only the command itself can find in its options. */
 int lin_misuse(const lin_parsed *parsed, const char *fmt, ...) LIN_PRINTF(2, 3);
 
+/* lin_misuse for an option that was given and does not apply to this verb: names has those that do, each followed by a blank.
+ * --quiet applies to all. */
+int lin_verb_options(const lin_parsed *parsed, const char *verb, const char *names);
+
 /* Makes the folder that the first n bytes of path name, and those above it that are missing. LIN_IO; LIN_INVALID where it is too
  * long. */
 lin_status lin_make_folders(const char *path, size_t n, lin_error *err);

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/textfile.h"
+#include "learn/cmd_sentences.h"
 #include "learn/kneser_ney.h"
 #include "learn/ngram_count.h"
 #include "learn/ngram_draft.h"
@@ -19,12 +20,12 @@
 
 typedef struct ngram_values {
     const char *output, *vocabulary;
-    int order, ids, lower, unknown, packed, bits, smoothing, sentences, json, quiet, lines, seed;
+    lin_sentences_values text;
+    int order, unknown, packed, bits, smoothing, sentences, json, quiet, lines, seed;
     double entropy;
     lin_numbers minimum, discounts;
 } ngram_values;
 
-enum { IDS_NONE, IDS_FIRST, IDS_LAST };
 enum { KNESER_NEY, ABSOLUTE };
 
 static const lin_option options[] = {
@@ -42,11 +43,7 @@ static const lin_option options[] = {
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, quiet),
      .help = "No summary and no messages on standard error"},
     {.type = LIN_OPTION_HEADING, .help = "Text (count, perplexity)"},
-    {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(ngram_values, ids), .text = "none", .choices = "none|first|last",
-     .help = "Position of the utterance's name in a line: none, first word (Kaldi text, output of linnet phonemize), or last "
-             "word in parentheses (TRN)"},
-    {.name = "lower", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, lower),
-     .help = "Convert the letters A-Z to lower case"},
+    LIN_SENTENCES_ROWS(ngram_values, text),
     {.type = LIN_OPTION_HEADING, .help = "Making a model (count)"},
     {.name = "order", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(ngram_values, order), .text = "3", .min = 1,
      .max = LIN_NGRAM_MAX_ORDER, .help = "Words in the longest n-grams"},
@@ -78,86 +75,6 @@ static const lin_option options[] = {
      .help = "The same seed gives the same sentences"},
     {.type = LIN_OPTION_END},
 };
-
-/* ---- text ------------------------------------------------------------------------------------------------------------------ */
-
-typedef struct span {
-    const char *text;
-    size_t n;
-} span;
-
-static span trimmed(const char *text, size_t n)
-{
-    while (n && lin_is_space(text[n - 1])) n--;
-    while (n && lin_is_space(text[0])) text++, n--;
-    return (span){text, n};
-}
-
-// Removes the utterance's name from the line; 0 if the name is missing.
-static int drop_id(span *line, int ids)
-{
-    if (ids == IDS_FIRST) {
-        while (line->n && !lin_is_space(line->text[0])) line->text++, line->n--;
-    } else if (ids == IDS_LAST) {
-        size_t open = line->n;
-        if (!line->n || line->text[line->n - 1] != ')') return 0;
-        while (open && line->text[open - 1] != '(' && !lin_is_space(line->text[open - 1])) open--;
-        if (!open || line->text[open - 1] != '(') return 0;
-        line->n = open - 1;
-    }
-    return 1;
-}
-
-typedef lin_status line_taker(void *context, const char *where, span line, lin_error *err);
-
-// Reads every line of a text. A bad line is reported and skipped; errors such as LIN_NO_MEMORY end the reading.
-static lin_status each_line(const ngram_values *v, const char *path, line_taker *take, void *context, int *failed, lin_error *err)
-{
-    int from_stdin = strcmp(path, "-") == 0;
-    const char *name = from_stdin ? "standard input" : path;
-    char *text, where[512];
-    size_t n;
-    lin_status status = lin_text_read(from_stdin ? "/dev/stdin" : path, &text, &n, err);
-    if (status != LIN_OK) return status;
-    for (size_t i = 0; v->lower && i < n; i++) text[i] = lin_lower(text[i]);
-    lin_lines lines = {0};
-    lin_lines_begin(&lines, text, n);
-    while (status == LIN_OK && lin_lines_next(&lines)) {
-        span line = trimmed(lines.text, lines.n);
-        lin_error inner = {0};
-        if (lin_interrupted) {
-            status = lin_fail(err, LIN_STOPPED, "interrupted; nothing was written");
-            break;
-        }
-        if (!line.n) continue; // an empty line is not a sentence
-        snprintf(where, sizeof where, "%.480s:%d", name, lines.number);
-        lin_status one = drop_id(&line, v->ids) ? take(context, where, line, &inner)
-                                                : lin_fail(&inner, LIN_FORMAT, "no (name) at the end of the line");
-        if (one == LIN_OK) continue;
-        if (one != LIN_FORMAT) status = lin_fail(err, one, "%s: %s", where, inner.message);
-        if (one == LIN_FORMAT) lin_complain("%s: %s; left out", where, inner.message);
-        *failed = 1;
-    }
-    lin_free(text);
-    return status;
-}
-
-// Reads every text, or standard input. A file that cannot be read is reported, and the others are read.
-static lin_status each_text(const ngram_values *v, const char *const *paths, int n, line_taker *take, void *context, int *failed,
-                            lin_error *err)
-{
-    static const char *const standard_input[] = {"-"};
-    if (!n) paths = standard_input, n = 1;
-    for (int i = 0; i < n; i++) {
-        lin_status status = each_line(v, paths[i], take, context, failed, err);
-        if (status == LIN_OK) continue;
-        if (status != LIN_IO && status != LIN_FORMAT) return status;
-        if (n == 1) return status;
-        lin_complain("%s", err->message);
-        *failed = 1;
-    }
-    return LIN_OK;
-}
 
 /* ---- writing a model ------------------------------------------------------------------------------------------------------- */
 
@@ -195,13 +112,13 @@ static lin_status read_vocabulary(lin_ngram_counter *counter, const ngram_values
     size_t n;
     lin_status status = lin_text_read(v->vocabulary, &text, &n, err);
     if (status != LIN_OK) return status;
-    for (size_t i = 0; v->lower && i < n; i++) text[i] = lin_lower(text[i]);
+    for (size_t i = 0; v->text.lower && i < n; i++) text[i] = lin_lower(text[i]);
     status = lin_ngram_counter_vocabulary(counter, text, n, v->vocabulary, err);
     lin_free(text);
     return status;
 }
 
-static lin_status count_line(void *context, const char *where, span line, lin_error *err)
+static lin_status count_line(void *context, const char *where, lin_sentence line, lin_error *err)
 {
     (void)where;
     return lin_ngram_counter_line(context, line.text, line.n, err);
@@ -220,7 +137,7 @@ static lin_status count_texts(const ngram_values *v, const char *const *paths, i
     lin_status status = lin_ngram_counter_create(&how, &counter, err);
     if (status != LIN_OK) return status;
     if (v->vocabulary) status = read_vocabulary(counter, v, err);
-    if (status == LIN_OK) status = each_text(v, paths, n, count_line, counter, failed, err);
+    if (status == LIN_OK) status = lin_sentences_each(&v->text, paths, n, count_line, counter, failed, err);
     if (status == LIN_OK) status = lin_ngram_counter_finish(counter, counts, err);
     lin_ngram_counter_destroy(counter);
     return status;
@@ -313,7 +230,7 @@ typedef struct scoring {
     uint64_t n;
 } scoring;
 
-static lin_status score_line(void *context, const char *where, span line, lin_error *err)
+static lin_status score_line(void *context, const char *where, lin_sentence line, lin_error *err)
 {
     scoring *s = context;
     lin_ngram_perplexity one = {0};
@@ -343,7 +260,7 @@ static int run_perplexity(const lin_parsed *parsed, const char *const *paths, in
     if (lin_ngram_open(paths[0], &lm, &err) != LIN_OK) return lin_give_up(&err);
     scoring s = {.v = v, .lm = lm};
     lin_buffer out = {0};
-    lin_status status = each_text(v, paths + 1, n - 1, score_line, &s, &failed, &err);
+    lin_status status = lin_sentences_each(&v->text, paths + 1, n - 1, score_line, &s, &failed, &err);
     if (status == LIN_OK && !s.sum.sentences) status = lin_fail(&err, LIN_FORMAT, "the text has no sentence");
     if (status == LIN_OK && v->json) {
         lin_buffer_char(&out, '{');
@@ -455,17 +372,12 @@ static const struct verb {
     {"generate", "output lines seed ", 1, 1, NULL, generate},
 };
 
-// An option that does not apply to this verb is an error.
 static int check_verb(const lin_parsed *parsed, const struct verb *verb)
 {
     const ngram_values *v = parsed->values;
     int n = parsed->operands.count - 1;
-    for (int i = 0; options[i].type != LIN_OPTION_END; i++) {
-        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT ||
-            lin_lists(verb->options, options[i].name) || !strcmp(options[i].name, "quiet"))
-            continue;
-        return lin_misuse(parsed, "--%s does not apply to %s", options[i].name, verb->name);
-    }
+    const int status = lin_verb_options(parsed, verb->name, verb->options);
+    if (status != LIN_EXIT_OK) return status;
     if (n < verb->min_operands) return lin_misuse(parsed, "%s: the MODEL is missing", verb->name);
     if (verb->max_operands >= 0 && n > verb->max_operands) {
         return lin_misuse(parsed, "unexpected argument '%.200s'", parsed->operands.items[verb->max_operands + 1]);

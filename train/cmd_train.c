@@ -51,8 +51,9 @@ static void progress(void *context, const lin_train_progress *p)
         char line[256], best[64];
         if (w->tokens) snprintf(best, sizeof best, "loss %.4f", p->best_per < 0 ? NAN : p->best_per);
         else snprintf(best, sizeof best, "PER %.2f %%", p->best_per < 0 ? 100.0 : 100 * p->best_per);
-        snprintf(line, sizeof line, "epoch %d/%d  %3d %%  loss %.3f  %.0f frames/s  lr %.2g  best dev %s  %s left", p->epoch + 1,
-                 p->epochs, 100 * p->batch / p->n_batches, p->loss, p->frames_per_s, p->lr, best, left);
+        snprintf(line, sizeof line, "epoch %d/%d  %3d %%  loss %.3f  %.0f %s/s  lr %.2g  best dev %s  %s left", p->epoch + 1,
+                 p->epochs, 100 * p->batch / p->n_batches, p->loss, p->frames_per_s, w->tokens ? "tokens" : "frames", p->lr, best,
+                 left);
         lin_progress_show(&w->progress, "%s", line);
         if (!w->progress.shown && !w->v->quiet && p->seconds - w->printed > LINE_EVERY_S) {
             fprintf(stderr, "%s\n", line);

@@ -209,6 +209,23 @@ lm --work "$tmp/lm2"
 for file in english.lm english.dict.gz english.g2p phones.lm; do ok "lm again: the same $file" cmp "$tmp/lm/$file" "$tmp/lm2/$file"; done
 declines "lm: no text" "where is the text" lm --corpus "$c" --work "$tmp/x"
 
+# ---- neural_lm.sh ----------------------------------------------------------------------------------------------------------------
+
+printf 'layers = 1\nheads = 1\nhead-width = 8\nfeedforward = 8\ndecay = gated\nseed = 3\nlr = 1e-2\nepochs = 40\n' > "$tmp/neural.conf"
+recipe neural_lm --output "$tmp/nlm" --corpus "$c" --text "$tmp/books.txt" --pieces 40 --conf "$tmp/neural.conf" --precision fp32
+is "neural_lm: status" 0 "$status"
+ok "neural_lm: it trains to its end" await epochs "$tmp/nlm/train" 40
+recipe neural_lm --output "$tmp/nlm" --stop
+is "neural_lm, stopped: status" 0 "$status"
+recipe neural_lm --output "$tmp/nlm" --score
+has "neural_lm: perplexity" "$out" "2 sentences, 6 words, 0 OOVs"
+recipe neural_lm --output "$tmp/nlm" --precision fp32 # a run at its end: resumed, it ends again
+is "neural_lm, again: status" 0 "$status"
+recipe neural_lm --output "$tmp/nlm" --stop
+declines "neural_lm: no text" "where is the text" neural_lm --corpus "$c" --output "$tmp/nlm2"
+declines "neural_lm: no folder" "give --output DIR" neural_lm
+declines "neural_lm: nothing to score" "does not exist yet" neural_lm --output "$tmp/nlm2" --score
+
 # ---- readable.sh -----------------------------------------------------------------------------------------------------------------
 
 mkdir "$tmp/books"
