@@ -92,10 +92,8 @@ static int run(lin_parsed *parsed)
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         if (strcmp(operands[0], verbs[i].name) != 0) continue;
         if (!verbs[i].run) return lin_misuse(parsed, "there is no benchmark '%s': %s", verbs[i].name, LIN_WITHOUT_PAPER);
-        for (int j = 0; options[j].type != LIN_OPTION_END; j++)
-            if (options[j].type != LIN_OPTION_HEADING && parsed->from[j] != LIN_FROM_DEFAULT &&
-                !lin_lists(verbs[i].options, options[j].name))
-                return lin_misuse(parsed, "--%s does not apply to %s", options[j].name, verbs[i].name);
+        const int status = lin_verb_options(parsed, verbs[i].name, verbs[i].options);
+        if (status != LIN_EXIT_OK) return status;
         if (parsed->operands.count > 1 + verbs[i].max_operands)
             return lin_misuse(parsed, "unexpected argument '%.200s'", operands[1 + verbs[i].max_operands]);
         return verbs[i].run(parsed);

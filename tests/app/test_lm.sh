@@ -68,7 +68,7 @@ run lm prepare -q "$tmp/dev.txt" --like "$model" --longest 64 -o "$tmp/dev2.lfc"
 ok "the pieces of a model are those of its set" cmp "$tmp/dev.lfc" "$tmp/dev2.lfc"
 
 run info "$model"
-has "info: a network of tokens" "$out" "60 different tokens"
+has "info: a network of tokens" "$out" "60 different, each a row of the embedding table"
 has "its symbols are the pieces" "$out" "<s> _ ' a b c"
 run info "$tmp/dev.lfc"
 has "info: a set of tokens" "$out" "set of tokens"
