@@ -318,7 +318,8 @@ typedef struct linnet_sound {
     size_t n_samples;
     int rate_hz, channels; /* of samples; default 16000, 1 */
     int channel;           /* LINNET_MIX (default), or 0, 1, ...: one channel */
-    double start_s, end_s; /* only this part: default 0 and INFINITY. Times in results stay those of the sound */
+    double start_s, end_s; /* only this part: default 0 and INFINITY. Times in results stay those of the sound;
+                              the running level of a model begins with the part */
     int threads;           /* that work together on this sound: default 1; 0: one per core */
     /* Called now and then with the seconds processed and in all (-1: unknown). Not 0: the call ends with LINNET_STOPPED. NULL
      * (default): not. */
