@@ -57,6 +57,7 @@ static void hear(const lin_ops *ops, int exact, heard *h)
     int slots[FILES], from[FILES] = {0}, going = FILES;
     memset(h, 0, sizeof *h);
     ok(lin_model_load(MODEL, &model, &err), &err);
+    model->features.level_db = 0; // a device computes filterbanks of models without a running level
     ok(lin_encoder_create(model, ops, &encoder, &err), &err);
     const lin_fbank_config config = lin_fbank_from_model(&model->features, model->config.mel_bins);
     ok(lin_fbank_table_create(&config, &table, &err), &err);
