@@ -55,9 +55,6 @@ int lin_verb_options(const lin_parsed *parsed, const char *verb, const char *nam
  * long. */
 lin_status lin_make_folders(const char *path, size_t n, lin_error *err);
 
-/* Whether a word is in a list in which each is followed by a blank: the options that apply to a verb. */
-int lin_lists(const char *list, const char *word);
-
 /* ---- output ---------------------------------------------------------------------------------------------------------------- */
 
 /* A file that appears when it is complete (base/file.h), or standard output. */

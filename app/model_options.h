@@ -30,6 +30,13 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
                                           "nearly twice the speed, on a GPU and on CPUs with AVX512-BF16 or BF16 of arm64. "     \
                                           "auto: fp32, but tf32 for many live streams on a GPU"}
 
+/* Of commands whose model is an operand, a network of tokens. */
+#define LIN_NETWORK_ROWS(owner, field)                                                                                           \
+    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                           \
+     .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                            \
+    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                     \
+     .choices = "auto|fp32|bf16", .help = "Precision of the network's matrix products; auto: fp32"}
+
 #define LIN_OFFLINE_ROW(owner, field)                                                                                            \
     {.name = "offline", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                                           \
      .help = "Use the installed model that reads whole utterances: more accurate, but results come at the end. The same as "     \

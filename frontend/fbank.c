@@ -19,6 +19,12 @@ typedef struct triangle {
     int first, count, offset;
 } triangle;
 
+// The state of the running level, in dB; see fbank.h.
+typedef struct running_level {
+    float speech, lowest, drop; // S, F, q
+    int begun;                  // 0: before the first frame
+} running_level;
+
 struct lin_fbank {
     int bins, window, hop, fft;
     double preemphasis;
@@ -33,7 +39,7 @@ struct lin_fbank {
     float *weights;
     kiss_fftr_cfg plan;
     double level_db;
-    lin_fbank_level level;
+    running_level level;
     lin_arena arena;
 };
 
@@ -124,11 +130,12 @@ static void shape_window(lin_fbank *f, const float *restrict x)
     for (int k = 1; k < n; k++) y[k] = (float)(((double)x[k] - a * (double)x[k - 1] - offset) * w[k]);
 }
 
-float lin_fbank_gain(lin_fbank_level *l, double level_db, double energy)
+// The factor for the energies of a frame whose sum is `energy`.
+static float gain_of(running_level *l, double level_db, double energy)
 {
     const double first = 10, silence = 75, over = 15, rise = 0.05, fall = 0.01, loose = 4, most = 40;
     const float db = (float)fmax(10 * log10(energy + 1e-30), level_db - silence);
-    if (!l->begun) *l = (lin_fbank_level){.speech = (float)(level_db - first), .lowest = db, .drop = 0.5F, .begun = 1};
+    if (!l->begun) *l = (running_level){.speech = (float)(level_db - first), .lowest = db, .drop = 0.5F, .begun = 1};
     l->lowest = fminf(db, l->lowest + 0.02F);
     if (db > l->lowest + (float)over) {
         if (db > l->speech) {
@@ -160,7 +167,7 @@ static void compute_frame(lin_fbank *f, const float *x, float *frame)
         frame[b] = sum_lanes(part);
         sum += (double)frame[b];
     }
-    const float gain = f->level_db > 0 ? lin_fbank_gain(&f->level, f->level_db, sum) : 1;
+    const float gain = f->level_db > 0 ? gain_of(&f->level, f->level_db, sum) : 1;
     for (int b = 0; b < f->bins; b++) {
         const float energy = gain * frame[b];
         frame[b] = logf(energy > LIN_MEL_FLOOR ? energy : LIN_MEL_FLOOR);
@@ -217,7 +224,7 @@ void lin_fbank_reset(lin_fbank *f)
 {
     f->held = 0;
     f->skip = 0;
-    f->level = (lin_fbank_level){0};
+    f->level = (running_level){0};
 }
 
 // The level is in the state only where there is one.
@@ -258,7 +265,7 @@ lin_status lin_fbank_load(lin_fbank *f, const void *bytes, size_t n_bytes, lin_e
         return lin_fail(err, LIN_FORMAT, "the state of a filterbank has a level that no sound gives");
     f->held = counts[0];
     f->skip = counts[1];
-    f->level = level[3] != 0 ? (lin_fbank_level){level[0], level[1], level[2], 1} : (lin_fbank_level){0};
+    f->level = level[3] != 0 ? (running_level){level[0], level[1], level[2], 1} : (running_level){0};
     memcpy(f->samples, (const unsigned char *)bytes + sizeof counts, (size_t)f->held * sizeof(float));
     return LIN_OK;
 }

@@ -91,15 +91,6 @@ void lin_fbank_destroy(lin_fbank *fbank);
  * So a stream may begin at any level, and noise where nobody has spoken yet becomes at most 6 dB louder.
  */
 
-/* The state of the level, in dB. */
-typedef struct lin_fbank_level {
-    float speech, lowest, drop; /* S, F, q */
-    int begun;                  /* 0: before the first frame */
-} lin_fbank_level;
-
-/* The factor for the energies of a frame whose sum is `energy`, 0 or more. */
-float lin_fbank_gain(lin_fbank_level *level, double level_db, double energy);
-
 /* ---- loudness -------------------------------------------------------------------------------------------------------------- */
 
 /*

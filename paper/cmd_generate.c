@@ -50,10 +50,7 @@ static const lin_option options[] = {
      .help = "Compute everything again for each token, as the paper timed softmax and LSH, instead of keeping a state"},
     {.name = "threads", .letter = 't', .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .max = 1024,
      .help = "CPU threads; 0: one per core"},
-    {.name = "device", .type = LIN_OPTION_STRING, .at = AT(model.device), .text = "auto", .value = "auto|cpu|cuda[:N]",
-     .help = "Device for the network"},
-    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(model.precision), .text = "auto", .choices = "auto|fp32|bf16",
-     .help = "Precision of the network's matrix products; auto: fp32"},
+    LIN_NETWORK_ROWS(generate_values, model),
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
     {.type = LIN_OPTION_END},
 };

@@ -301,11 +301,11 @@ static const struct kind {
     int of_files;
     lin_status (*run)(work *w, lin_error *err);
 } kinds[] = {
-    {"images", "range labels grey ", 1, run_images},
-    {"text", "range most ", 1, run_text},
-    {"copy", "count seed length symbols ", 0, run_copy},
-    {"listops", "count seed least most depth arguments ", 0, run_listops},
-    {"pathfinder", "count seed length distractors ", 0, run_pathfinder},
+    {"images", "output range labels grey ", 1, run_images},
+    {"text", "output range most ", 1, run_text},
+    {"copy", "output count seed length symbols ", 0, run_copy},
+    {"listops", "output count seed least most depth arguments ", 0, run_listops},
+    {"pathfinder", "output count seed length distractors ", 0, run_pathfinder},
 };
 
 // FIRST:LAST or FIRST: to the end; 0 if it is not of this form.
@@ -329,10 +329,8 @@ static int run(lin_parsed *parsed)
     while (kind < end && strcmp(parsed->operands.items[0], kind->name) != 0) kind++;
     if (kind == end)
         return lin_misuse(parsed, "'%.60s' is none of images, text, copy, listops, pathfinder", parsed->operands.items[0]);
-    for (int i = 0; options[i].type != LIN_OPTION_END; i++)
-        if (options[i].type != LIN_OPTION_HEADING && parsed->from[i] != LIN_FROM_DEFAULT &&
-            !lin_lists("output quiet ", options[i].name) && !lin_lists(kind->options, options[i].name))
-            return lin_misuse(parsed, "--%s does not apply to %s", options[i].name, kind->name);
+    const int usage = lin_verb_options(parsed, kind->name, kind->options);
+    if (usage != LIN_EXIT_OK) return usage;
     if (kind->of_files && w.n_files == 0) return lin_misuse(parsed, "%s: the FILE is missing", kind->name);
     if (!kind->of_files && w.n_files > 0) return lin_misuse(parsed, "unexpected argument '%.200s'", w.files[0]);
     if (v->range && !read_range(v->range, &w))

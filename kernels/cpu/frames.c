@@ -84,8 +84,8 @@ static void sinusoid_piece(void *context, int b, int thread)
                 memset(passed, 0, sizeof passed);
                 LIN_DISPATCH(lin_sinusoid_rows)(passed, 1, 2 * pairs, pairs, s, c, ws, wc);
             }
-            LIN_DISPATCH(lin_sinusoid_rows)
-            (x + (size_t)(t - begin) * C + 2 * first, (int)(next - t), job->C, pairs, s, c, ws, wc);
+            float *at = x + (size_t)(t - begin) * C + 2 * first;
+            LIN_DISPATCH(lin_sinusoid_rows)(at, (int)(next - t), job->C, pairs, s, c, ws, wc);
         }
     }
     if (before) *before = (float)(end < MOST_ROWS ? end : MOST_ROWS);

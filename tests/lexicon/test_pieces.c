@@ -181,16 +181,5 @@ START_TEST(memory)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("pieces");
-    TCase *tests = tcase_create("all");
-    tcase_add_test(tests, golden);
-    tcase_add_test(tests, there_and_back);
-    tcase_add_test(tests, sentences_end_words);
-    tcase_add_test(tests, refused);
-    tcase_add_test(tests, few_and_long);
-    tcase_add_test(tests, memory);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("lexicon/pieces", TEST(golden), TEST(there_and_back), TEST(sentences_end_words), TEST(refused), TEST(few_and_long),
+          TEST(memory))

@@ -93,13 +93,4 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("images");
-    TCase *tests = tcase_create("images");
-    tcase_add_test(tests, idx_images);
-    tcase_add_test(tests, cifar_images);
-    tcase_add_test(tests, what_is_refused);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("paper/images", TEST(idx_images), TEST(cifar_images), TEST(what_is_refused))

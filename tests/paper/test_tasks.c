@@ -147,14 +147,5 @@ START_TEST(a_path_joins_the_dots_or_not)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("tasks");
-    TCase *tests = tcase_create("tasks");
-    tcase_add_test(tests, copy_repeats_its_symbols);
-    tcase_add_test(tests, the_evaluator_knows_its_operators);
-    tcase_add_test(tests, listops_have_the_value_they_say);
-    tcase_add_test(tests, a_path_joins_the_dots_or_not);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("paper/tasks", TEST(copy_repeats_its_symbols), TEST(the_evaluator_knows_its_operators),
+          TEST(listops_have_the_value_they_say), TEST(a_path_joins_the_dots_or_not))

@@ -374,20 +374,8 @@ START_TEST(sequences_without_targets)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("train/tokens");
-    TCase *tests = tcase_create("tokens");
-    tcase_set_timeout(tests, 120);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, the_next_token_is_learnt, 0, TOKEN_KINDS);
-    tcase_add_loop_test(tests, stopped_or_killed_and_resumed_gives_the_same_bits, 0, TOKEN_KINDS);
-    tcase_add_loop_test(tests, accumulated_batches_are_one_batch, 0, TOKEN_KINDS);
-    tcase_add_loop_test(tests, several_processes_train_as_one, 0, TOKEN_KINDS);
-    tcase_add_loop_test(tests, the_best_model_has_the_lowest_dev_loss, 0, 2);
-    tcase_add_test(tests, patience);
-    tcase_add_test(tests, what_belongs_to_speech_is_refused);
-    tcase_add_test(tests, sequences_without_targets);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(set_up, tear_down, "train/tokens", TESTS(the_next_token_is_learnt, 0, TOKEN_KINDS),
+               TESTS(stopped_or_killed_and_resumed_gives_the_same_bits, 0, TOKEN_KINDS),
+               TESTS(accumulated_batches_are_one_batch, 0, TOKEN_KINDS), TESTS(several_processes_train_as_one, 0, TOKEN_KINDS),
+               TESTS(the_best_model_has_the_lowest_dev_loss, 0, 2), TEST(patience), TEST(what_belongs_to_speech_is_refused),
+               TEST(sequences_without_targets))
