@@ -156,7 +156,8 @@ static int sample_bytes(int format)
 
 /*
  * Headers that give less than the file has. libsndfile reads FLAC and AU to the end if their headers give no length, so that is
- * what it gets to see; the header's own length is compared in the end.
+ * what it gets to see; the header's own length is compared in the end. Of CAF it refuses an unknown length in some versions, and
+ * gets to see the real one.
  */
 static void patch_header(lin_audio *a)
 {
@@ -169,6 +170,11 @@ static void patch_header(lin_audio *a)
         a->n_patch = 4;
         if (a->rest > 0) a->declared = u32(b + 8, 1); // in bytes
         a->rest = 0;
+    } else if (a->facts.unknown_at > 0) {
+        const uint64_t length = (uint64_t)(a->part_end - a->facts.unknown_at - 8);
+        for (int i = 0; i < 8; i++) a->patch[i] = (unsigned char)(length >> (56 - 8 * i));
+        a->patch_at = a->facts.unknown_at - a->part;
+        a->n_patch = 8;
     } else if (memcmp(b, "fLaC", 4) == 0 && (b[4] & 127) == 0) {
         const lin_part_file file = {a->fd, a->base, a->size};
         const int64_t declared = (int64_t)(b[21] & 15) << 32 | u32(b + 22, 1);

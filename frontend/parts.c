@@ -138,6 +138,7 @@ static int64_t end_of_chunks(file *f, int64_t from, const family *c, lin_part_fa
         is_sound = memcmp(b, "data", 4) == 0 || memcmp(b, "SSND", 4) == 0;
         if (length == 0xffffffff && in_ds64 && is_sound) length = in_ds64;
         else if (is_sound && c->bytes == 4 && lin_part_is_unknown((uint32_t)length)) return f->size;
+        if (is_sound && c->bytes == 8 && length == UINT64_MAX) facts->unknown_at = at + c->size_at;
         if (c->whole) length = length > (uint64_t)c->head ? length - (uint64_t)c->head : 0;
         if (is_sound && length < INT64_MAX / 2) {
             facts->promised = (int64_t)length;

@@ -23,9 +23,10 @@ typedef struct lin_part_file {
 } lin_part_file;
 
 /* What the structure says besides. promised: the bytes of samples that a header gives, -1: it gives none, or says that they are
- * not known; present: those up to the end of the file. has_gap: pages of Ogg are missing. */
+ * not known; present: those up to the end of the file; unknown_at: where a CAF file has the 8 bytes that say so, else 0.
+ * has_gap: pages of Ogg are missing. */
 typedef struct lin_part_facts {
-    int64_t promised, present;
+    int64_t promised, present, unknown_at;
     int has_gap;
 } lin_part_facts;
 
