@@ -539,11 +539,12 @@ static lin_status announce(listening *l, lin_error *err)
     char text[512];
     if (!l->v->quiet) {
         const int greedy = lin_decoding_kind(&l->v->decoding) == LIN_SEARCH_GREEDY;
-        snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is %s about %.0f ms after its end%s%s",
+        snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is %s about %.0f ms after its end%s",
                  l->v->from ? "" : "\"", l->v->from ? l->v->from : lin_capture_name(l->capture), l->v->from ? "" : "\"", rate_hz,
                  greedy ? "settled" : "shown", (l->stats.construction.total_s + l->recognizer.delay_s) * 1e3,
-                 greedy ? "" : l->v->decoding.words ? ", a word is settled" : " and settled", greedy ? "" : " after a second or "
-                                                                                                            "two");
+                 greedy                 ? ""
+                 : l->v->decoding.words ? ", a word is settled after about a second"
+                                        : " and settled after a second or two");
         for (char *c = text; *c; c++) *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c; // a driver's name is not trusted
         tell(l, text);
     }

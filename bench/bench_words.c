@@ -4,7 +4,8 @@
  *   build/release/bench/bench_words [-o NAME=VALUE]... [-s SECONDS] [-t OUT] DICTIONARY LM|- FILE.npy...
  *
  * The rows of each file (linnet posteriors) are SECONDS apart (default 0.03). Options are those of decoder/words.h. OUT receives
- * the words as Kaldi text, with the files' names, for linnet score --name WER. Without arguments nothing is measured.
+ * the words as Kaldi text, with the files' names, for linnet score --name WER. -d 1 measures too, row by row, how long after a word's
+ * end it is settled, and how many provisional words were taken back for each final one. Without arguments nothing is measured.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,8 @@ static void set_option(lin_words_options *o, const char *text)
                  {"labels", &o->labels, NULL},       {"blank", NULL, &o->blank},
                  {"lm_weight", NULL, &o->lm_weight}, {"bonus", NULL, &o->bonus},
                  {"unknown", NULL, &o->unknown},     {"unknown_phone", NULL, &o->unknown_phone},
+                 {"settle", NULL, &o->settle},       {"wait", &o->wait, NULL},
+                 {"blank_penalty", NULL, &o->blank_penalty},
                  {"rivals", &o->rivals, NULL},       {"n_best", &o->n_best, NULL},
                  {"longest", &o->longest, NULL}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -57,27 +60,73 @@ static void print_words(FILE *out, const lin_words *words, const char *path, con
     fputc('\n', out);
 }
 
+// Delays of words in rows: how many words were settled that many rows after their end.
+enum { LATEST = 1000 };
 typedef struct totals {
     double seconds, score;
-    long rows;
+    long rows, words, taken_back;
+    long delays[LATEST];
 } totals;
 
-// One file, in parts of four rows like a live stream.
-static void decode(const lin_words *words, void *state, const char *path, FILE *out, totals *sum)
+// Rows that the given part of all words waited at most.
+static int delay(const totals *sum, double part)
+{
+    long n = 0;
+    int rows = 0;
+    for (; rows < LATEST - 1 && (double)(n += sum->delays[rows]) < part * (double)sum->words; rows++)
+        ;
+    return rows;
+}
+
+// After a push: the words that were settled by it, and those shown before that are not shown now.
+static void watch(const lin_words *words, void *state, const lin_path *found, int n_before, int64_t row, lin_path *shown, totals *sum)
 {
     lin_error err = {0};
-    lin_path found = {0};
+    lin_path tail = {0};
+    for (int i = n_before; i < found->n_words; i++) {
+        const int64_t late = row - found->words[i].end;
+        sum->delays[late < 0 ? 0 : late < LATEST ? late : LATEST - 1]++;
+        sum->words++;
+    }
+    if (lin_words_nbest(words, state, 0, &tail, &err)) quit(&err);
+    const int n_tail = tail.n_words - (tail.n_words > 0 && tail.words[tail.n_words - 1].word == LIN_WORD_UNKNOWN);
+    int same = 0; // words of `shown`, which was behind the first n_before
+    for (; same < shown->n_words; same++) {
+        const int at = n_before + same;
+        const int settled = at < found->n_words;
+        if (!settled && at - found->n_words >= n_tail) break;
+        if (shown->words[same].word != (settled ? found->words[at].word : tail.words[at - found->n_words].word)) break;
+    }
+    sum->taken_back += shown->n_words - same;
+    tail.n_words = n_tail;
+    lin_path_free(shown);
+    *shown = tail;
+}
+
+// One file, in parts of four rows like a live stream.
+static void decode(const lin_words *words, void *state, const char *path, FILE *out, int watched, totals *sum)
+{
+    lin_error err = {0};
+    lin_path found = {0}, shown = {0};
     float *logp;
     size_t T;
     int V;
     if (lin_npy_read(path, &logp, &T, &V, &err)) quit(&err);
     const double begin = lin_now_cpu();
     lin_words_reset(words, state, 0);
-    for (size_t at = 0; at < T; at += 4) {
-        const int n = T - at < 4 ? (int)(T - at) : 4;
+    const size_t part = watched ? 1 : 4;
+    for (size_t at = 0; at < T; at += part) {
+        const int n = T - at < part ? (int)(T - at) : (int)part, n_before = found.n_words;
         if (lin_words_push(words, state, NULL, logp + at * (size_t)V, n, &found, &err)) quit(&err);
+        if (watched) watch(words, state, &found, n_before, (int64_t)at + n, &shown, sum);
     }
+    const int n_before = found.n_words;
     if (lin_words_finish(words, state, NULL, &found, &err)) quit(&err);
+    for (int i = n_before; watched && i < found.n_words; i++, sum->words++) {
+        const int64_t late = (int64_t)T - found.words[i].end;
+        sum->delays[late < 0 ? 0 : late < LATEST ? late : LATEST - 1]++;
+    }
+    lin_path_free(&shown);
     sum->seconds += lin_now_cpu() - begin;
     sum->rows += (long)T;
     sum->score += found.score;
@@ -91,10 +140,11 @@ int main(int argc, char **argv)
     lin_words_options o = lin_words_options_default();
     double row_s = 0.03;
     FILE *out = NULL;
-    int at = 1;
+    int at = 1, watched = 0;
     for (; at + 1 < argc && argv[at][0] == '-' && argv[at][1]; at += 2) {
         if (argv[at][1] == 'o') set_option(&o, argv[at + 1]);
         else if (argv[at][1] == 's') row_s = atof(argv[at + 1]);
+        else if (argv[at][1] == 'd') watched = atoi(argv[at + 1]);
         else if (argv[at][1] == 't') out = fopen(argv[at + 1], "w");
     }
     if (argc - at < 3) {
@@ -119,10 +169,13 @@ int main(int argc, char **argv)
     if (lin_words_create(tree, lm, &o, &words, &err)) quit(&err);
     void *state = lin_alloc(lin_words_bytes(words), 1);
     if (!state) return 1;
-    for (int i = at + 2; i < argc; i++) decode(words, state, argv[i], out, &sum);
+    for (int i = at + 2; i < argc; i++) decode(words, state, argv[i], out, watched, &sum);
     printf("words\t%ld rows\t%.1f us/row\t%.2f %% of real time\t%.0f KB of state\t(score %.3f)\n", sum.rows,
            1e6 * sum.seconds / (double)sum.rows, 100 * sum.seconds / ((double)sum.rows * row_s),
            1e-3 * (double)lin_words_bytes(words), sum.score);
+    if (watched)
+        printf("settled\t%ld words\t%.2f s after their ends at the median, %.2f at the 95th percentile\t%.2f words taken back for each\n",
+               sum.words, row_s * delay(&sum, 0.5), row_s * delay(&sum, 0.95), (double)sum.taken_back / (double)sum.words);
     if (out) fclose(out);
     lin_free(state);
     lin_words_destroy(words);

@@ -55,6 +55,8 @@ static lin_status check_options(const lin_words_options *o, lin_error *err)
     if ((status = check_number("bonus", o->bonus, -1e3, 1e3, err)) != LIN_OK) return status;
     if ((status = check_number("unknown", o->unknown, -INFINITY, 0, err)) != LIN_OK) return status;
     if ((status = check_number("unknown_phone", o->unknown_phone, -1e6, 0, err)) != LIN_OK) return status;
+    if ((status = check_number("settle", o->settle, 0, 1e6, err)) != LIN_OK) return status;
+    if ((status = check_whole("wait", o->wait, o->settle > 0, INT_MAX, err)) != LIN_OK) return status;
     if ((status = check_whole("rivals", o->rivals, 1, LIN_WORDS_MAX, err)) != LIN_OK) return status;
     if ((status = check_whole("n_best", o->n_best, 1, LIN_WORDS_NBEST_MAX, err)) != LIN_OK) return status;
     return check_whole("longest", o->longest, 1, LIN_WORDS_LONGEST_MAX, err);
@@ -121,6 +123,7 @@ static uint64_t fingerprint(const lin_words *w)
     h = lin_hash_pair(lin_hash_pair(h, number_bits(o->score)), number_bits(o->blank));
     h = lin_hash_pair(lin_hash_pair(h, number_bits(o->lm_weight)), number_bits(o->bonus));
     if (o->blank_penalty < 0 || o->blank_penalty > 0) h = lin_hash_pair(h, number_bits(o->blank_penalty));
+    if (o->settle > 0) h = lin_hash_pair(lin_hash_pair(h, number_bits(o->settle)), (uint64_t)o->wait | UINT64_C(1) << 43);
     if (o->gap) h = lin_hash_pair(h, (uint64_t)o->gap | UINT64_C(1) << 42);
     return lin_hash_pair(lin_hash_pair(lin_hash_pair(h, number_bits(o->unknown)), number_bits(o->unknown_phone)), w->bytes);
 }
@@ -229,14 +232,21 @@ static void keep_hyps(lin_words_view *s, int n)
     }
 }
 
-// Gives out the first word of the best hypothesis, which all hypotheses have.
+// Gives out the first word of the best hypothesis; hypotheses without it are dropped, and count in its confidence all the same.
 static void settle_first(const lin_words *w, lin_words_view *s, lin_path *settled)
 {
     const lin_words_hyp *t = &s->hyps[lin_words_best(s)];
     const uint64_t first = t->first;
     lin_words_traceback *all = &s->of;
-    int phones;
+    int phones, n = 0;
     int64_t limit = s->h->frame;
+    lin_words_traceback_of(w, s, t, all);
+    lin_words_shares(w, s, t, all, s->shares);
+    for (int i = 0; i < s->h->n_hyps; i++) {
+        if (s->hyps[i].first == first) s->hyps[n++] = s->hyps[i];
+    }
+    s->h->n_hyps = n;
+    t = &s->hyps[lin_words_best(s)];
     for (int i = 0; i < s->h->n_hyps; i++) {
         for (int k = 0; k < 2; k++) {
             const lin_words_ending *a = &s->hyps[i].endings[k];
@@ -245,8 +255,6 @@ static void settle_first(const lin_words *w, lin_words_view *s, lin_path *settle
             if (behind < limit) limit = behind;
         }
     }
-    lin_words_traceback_of(w, s, t, all);
-    lin_words_shares(w, s, t, all, s->shares);
     const lin_status status = lin_words_append_traceback(s, all, s->shares, 1, limit, settled, NULL);
     if (status != LIN_OK) s->failed = status;
     settled->score = t->score;
@@ -265,18 +273,6 @@ static void settle_first(const lin_words *w, lin_words_view *s, lin_path *settle
     }
 }
 
-// Settles the first word of the best hypothesis; hypotheses without it are dropped.
-static void force(const lin_words *w, lin_words_view *s, lin_path *settled)
-{
-    const uint64_t first = s->hyps[lin_words_best(s)].first;
-    int n = 0;
-    for (int i = 0; i < s->h->n_hyps; i++) {
-        if (s->hyps[i].first == first) s->hyps[n++] = s->hyps[i];
-    }
-    s->h->n_hyps = n;
-    settle_first(w, s, settled);
-}
-
 // Too many rows are stored: the best hypothesis decides on its first word or silence; if it is inside a word that does not end,
 // the best one of complete words decides.
 static void make_rows(const lin_words *w, lin_words_view *s, lin_path *settled)
@@ -285,7 +281,7 @@ static void make_rows(const lin_words *w, lin_words_view *s, lin_path *settled)
         const lin_words_hyp *best = &s->hyps[lin_words_best(s)];
         int n = 0;
         if (best->n_words) {
-            force(w, s, settled);
+            settle_first(w, s, settled);
             continue;
         }
         const int silence = best->n_phones == 0;
@@ -310,18 +306,29 @@ static void make_room(const lin_words *w, lin_words_view *s, lin_path *settled)
     while (h->n_alternatives > w->n_alternatives / 2) lin_words_thin_alternatives(w, s);
     while (h->n_traces + need > w->n_traces - w->n_traces / 8) {
         if (h->n_alternatives) lin_words_drop_alternatives(w, s);
-        else if (s->hyps[lin_words_best(s)].n_words) force(w, s, settled);
+        else if (s->hyps[lin_words_best(s)].n_words) settle_first(w, s, settled);
         else if (h->n_hyps > 1) keep_hyps(s, h->n_hyps / 2);
         else return;
         lin_words_sweep(w, s);
     }
 }
 
-static int shared_by_all(const lin_words_view *s)
+// Whether the last phone of the first word goes on: its end is not known.
+static int is_sounding(const lin_words_view *s, const lin_words_hyp *t)
 {
-    const uint64_t first = s->hyps[0].first;
+    const lin_words_ending *end = lin_words_better_ending(t);
+    return end == &t->endings[LIN_LABEL_ENDING] && end->trace >= 0 && s->traces[end->trace].history == t->first;
+}
+
+// Whether all hypotheses that matter begin with the best one's first word: those that are worse by more than `settle`,
+// which falls to 0 as the word waits, do not.
+static int is_agreed(const lin_words *w, const lin_words_view *s)
+{
+    const lin_words_hyp *best = &s->hyps[lin_words_best(s)];
+    if (!best->first) return 0;
+    const double counts = w->o.settle > 0 && !is_sounding(s, best) ? w->o.settle * (1 - (double)lin_words_age(s, best) / w->o.wait) : INFINITY;
     for (int i = 0; i < s->h->n_hyps; i++) {
-        if (!s->hyps[i].first || s->hyps[i].first != first) return 0;
+        if (s->hyps[i].first != best->first && s->hyps[i].score >= best->score - counts) return 0;
     }
     return 1;
 }
@@ -334,13 +341,13 @@ static int too_long(const lin_words *w, const lin_words_view *s)
     return 0;
 }
 
-// Settles the words that all hypotheses have, and words beyond `longest`.
+// Settles the words that all hypotheses that matter have, and words beyond `longest`.
 static void settle(const lin_words *w, lin_words_view *s, lin_path *settled)
 {
-    while (!s->failed && w->o.n_best == 1 && shared_by_all(s)) settle_first(w, s, settled);
+    while (!s->failed && w->o.n_best == 1 && is_agreed(w, s)) settle_first(w, s, settled);
     while (!s->failed && too_long(w, s)) {
         if (s->hyps[lin_words_best(s)].n_words) {
-            force(w, s, settled);
+            settle_first(w, s, settled);
             continue;
         }
         int n = 0;

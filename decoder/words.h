@@ -24,7 +24,7 @@
  * alternatives that begin with the words given out before. A hypothesis contains the word if it has the same word at an
  * overlapping time.
  *
- * A word is settled, and given out with its phones, once every hypothesis has it. Any split of the same rows into pushes gives
+ * A word is settled, and given out with its phones, once every hypothesis has it, or every one that counts (`settle`). Any split of the same rows into pushes gives
  * the same result bit for bit. The state is one flat block without pointers: copy it to fork a stream, write it to save one. Its
  * size grows with the width: lin_words_bytes (827 KB at the default width, 2.1 MB with n_best above 1 and 40 outputs). push,
  * nbest and finish allocate only memory of the caller's path.
@@ -59,6 +59,10 @@ typedef struct lin_words_options {
     double unknown_phone; /* for each of its phones, natural logarithm. Not multiplied by lm_weight: a larger lm_weight makes
                              words of the lexicon cost more, so these two should be lowered too, or unclear speech becomes one
                              long unknown word */
+    double settle;       /* with n_best 1, hypotheses that are worse than the best by more than this (natural logarithm) do not
+                            keep its first word unsettled, and are dropped if they have another one. It falls to 0 while the word
+                            waits, after `wait` rows from its last phone the best hypothesis decides. 0: all hypotheses count */
+    int wait;            /* at least 1 with settle */
     int rivals;          /* histories kept for the same place and states; 1: only the best */
     int n_best;          /* sequences that nbest can give. Above 1 words are settled only if `longest` requires it, so that the
                             alternatives reach back */

@@ -53,6 +53,15 @@ uint64_t lin_words_first_of(const lin_words_view *s, int at, int *phones)
     return first;
 }
 
+int lin_words_age(const lin_words_view *s, const lin_words_hyp *t)
+{
+    int64_t start = s->h->frame;
+    int at = lin_words_better_ending(t)->trace;
+    for (; at >= 0 && !lin_words_is_settled(s, &s->traces[at]); at = s->traces[at].before)
+        if (s->traces[at].word != LIN_WORD_INSIDE) start = s->traces[at].start;
+    return (int)(s->h->frame - start);
+}
+
 int64_t lin_words_begin_after_first(const lin_words_view *s, int at)
 {
     int64_t start = s->h->frame;

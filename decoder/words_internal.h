@@ -299,6 +299,7 @@ int lin_words_new_trace(lin_words_view *s, const lin_words_candidate *c);
 int lin_words_is_settled(const lin_words_view *s, const lin_words_trace *r);
 // History up to the first unsettled word, or 0; its phones.
 uint64_t lin_words_first_of(const lin_words_view *s, int at, int *phones);
+int lin_words_age(const lin_words_view *s, const lin_words_hyp *t); // rows since the last phone of its first word began
 int64_t lin_words_begin_after_first(const lin_words_view *s, int at); // start of the phone after that word, or the next row
 // The unfinished word becomes a complete unknown one.
 void lin_words_break_off(lin_words_view *s, lin_words_hyp *t);

@@ -52,6 +52,7 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
     lin_words_options o = lin_words_options_default();
     take_given(v, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
     if (given(v, LIN_GIVEN_BLANK_PENALTY)) o.blank_penalty = v->blank_penalty;
+    o.settle = given(v, LIN_GIVEN_SETTLE) ? v->settle : LIN_SETTLE;
     if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
     o.n_best = v->n_best;

@@ -31,6 +31,7 @@ typedef enum lin_given {
     LIN_GIVEN_LABELS,
     LIN_GIVEN_BLANK,
     LIN_GIVEN_BLANK_PENALTY,
+    LIN_GIVEN_SETTLE,
     LIN_GIVEN_LM,
     LIN_GIVEN_NO_LM,
     LIN_GIVEN_LM_WEIGHT,
@@ -45,10 +46,13 @@ typedef enum lin_given {
     LIN_GIVEN_COUNT
 } lin_given;
 
+// Settles words earlier than 0 does, and changes none of dev_native and dev_nonnative (docs/live.md).
+#define LIN_SETTLE 7.0
+
 typedef struct lin_decoding_values {
     int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best;
     int readable; /* words as readable text; the formats see to it, not the decoding */
-    double beam_score, skip_blank, blank_penalty, lm_weight, bonus, unknown, context_bonus;
+    double beam_score, skip_blank, blank_penalty, settle, lm_weight, bonus, unknown, context_bonus;
     const char *lm, *lexicon, *context;
     lin_list phrases;
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */

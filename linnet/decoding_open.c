@@ -371,11 +371,14 @@ static int is_of_phones(const parts *p)
 
 // No word has a longer pause inside. Shorter limits cost words of slow readers (recipes/open/LOG.md).
 #define LONGEST_GAP_S 1.5
+// A word waits at most this long for what follows to decide.
+#define LONGEST_WAIT_S 3
 
 static lin_status open_words(parts *p, double row_seconds, lin_error *err)
 {
     lin_words_options o = lin_decoding_words_options(p->values);
     o.gap = (int)lround(LONGEST_GAP_S / row_seconds);
+    o.wait = (int)lround(LONGEST_WAIT_S / row_seconds);
     if (!*p->lexicon) {
         return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed; name one with --lexicon FILE or "
                                      "LINNET_LEXICON, such as CMUdict (cmudict-en-us.dict in Debian's pocketsphinx-en-us)");

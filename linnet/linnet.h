@@ -198,6 +198,8 @@ typedef struct linnet_decoder_options {
     const linnet_phrase *phrases; /* [n_phrases] for all sessions that set none of their own */
     int n_phrases;
     double blank_penalty; /* of words: taken from the natural logarithm of each row's blank; NAN (default): 1.5 */
+    double settle; /* of words: a hypothesis that is worse than the best by more than this, natural logarithm, does not keep words
+                      unsettled; it falls to 0 within 3 s after a word. NAN (default): 7; 0: all hypotheses do, for any time */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);

@@ -110,7 +110,7 @@ has "words: phrases" "$("$LINNET" listen -q --no-paced $words --phrase other --t
 run listen --no-paced $words --stats --raw --from "$tmp/twice.raw"
 is "words: two sentences, two lines" 2 "$(lines "$out")"
 worded=$out
-has "words: how soon they come" "$err" "a phoneme is shown about $soon ms after its end, a word is settled after a second or two"
+has "words: how soon they come" "$err" "a phoneme is shown about $soon ms after its end, a word is settled after about a second"
 has "words: counted" "$err" " phonemes, $(echo "$out" | wc -w | tr -d ' ') words"
 has "words: --stats" "$err" "a word, from its end to settled"
 run listen -q --no-paced $words --json --raw --from "$tmp/twice.raw"

@@ -39,7 +39,7 @@ ngram 2=6
 
 \end\
 END
-lm="--words --no-readable -l $tmp/words.dict --lm $tmp/words.arpa"
+lm="--words --no-readable --tune settle=0 -l $tmp/words.dict --lm $tmp/words.arpa" # exact times: see docs/decoding.md
 echo "- 10 HH 2 AH 1 L 2 OW 3 - 2 W 2 ER 3 L 1 D 2 - 5" | "$ROWS" "$tmp/hw.npy"
 echo "- 3 T 2 UW 2 - 2 HH 2 EH 2 L 2 OW 2 - 3" | "$ROWS" "$tmp/th.npy"
 

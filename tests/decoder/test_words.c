@@ -67,6 +67,8 @@ static void draw_stream(stream *x, uint64_t seed)
     x->v.o.longest = 1 + below(&d, 30);
     draw_rows(x->logp, LONG_T, x->w.V, &d, 8);
     x->v.o.gap = below(&d, 2) * (1 + below(&d, 4));
+    x->v.o.settle = below(&d, 2) * (1 + below(&d, 8));
+    x->v.o.wait = 1 + below(&d, 60);
 }
 
 static void all_at_once(const stream *x, search *s, lin_path *settled)
@@ -193,6 +195,7 @@ START_TEST(test_settled_is_best)
         lin_path settled = {0}, whole = {0}, tail = {0};
         draw_stream(&x, seed);
         x.v.o.longest = LIN_WORDS_LONGEST_MAX;
+        x.v.o.settle = 0;
         for (int n_best = 1; n_best <= 2; n_best++) {
             x.v.o.n_best = n_best;
             lin_path *to = n_best == 1 ? &settled : &whole;
@@ -507,6 +510,42 @@ START_TEST(test_gaps)
 }
 END_TEST
 
+static const char hand_arpa[] = "\\data\\\nngram 1=7\nngram 2=3\n\n"
+                                "\\1-grams:\n-1.0 <s> -0.3\n-1.0 </s>\n"
+                                "-1.2 AB -0.2\n-1.0 AB'S -0.2\n-1.0 BC -0.1\n-1.5 BB 0\n-1.0 C 0\n\n"
+                                "\\2-grams:\n-0.1 AB BC\n-0.1 <s> AB\n-0.7 AB'S BC\n\n\\end\\\n";
+
+// "ab" and "ab's" sound alike: it waits until the other one is too unlikely, and at most `wait` rows from its last phone.
+START_TEST(test_waiting)
+{
+    static const struct {
+        double settle;
+        int wait, rows; // 0: it is settled by the end only
+    } cases[] = {{0, 1, 0}, {1000, 4, 5}, {1000, 6, 7}, {1000, 1 << 30, 0}, {0.01, 1 << 30, 3}};
+    lin_words_options o = plain();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        search s;
+        lin_path p = {0};
+        float logp[20 * HAND_V];
+        o.settle = cases[i].settle;
+        o.wait = cases[i].wait;
+        by_hand(&s, &o, hand_arpa);
+        const int T = say(logp, "1200000000000");
+        int rows = 0;
+        for (int t = 0; t < T; t++) {
+            OK(lin_words_push(s.words, s.state, NULL, logp + t * HAND_V, 1, &p, &err));
+            if (p.n_words && !rows) rows = t + 1;
+        }
+        ck_assert_msg(rows == cases[i].rows, "settle %g, wait %d: after %d rows", o.settle, o.wait, rows);
+        OK(lin_words_finish(s.words, s.state, NULL, &p, &err));
+        ck_assert_int_eq(p.n_words, 1);
+        ck_assert_str_eq(lin_words_text(s.words, NULL, p.words[0].word), "ab");
+        lin_path_free(&p);
+        end(&s);
+    }
+}
+END_TEST
+
 START_TEST(test_unknown_words)
 {
     lin_words_options o = plain();
@@ -533,11 +572,6 @@ START_TEST(test_unknown_words)
     end(&s);
 }
 END_TEST
-
-static const char hand_arpa[] = "\\data\\\nngram 1=7\nngram 2=3\n\n"
-                                "\\1-grams:\n-1.0 <s> -0.3\n-1.0 </s>\n"
-                                "-1.2 AB -0.2\n-1.0 AB'S -0.2\n-1.0 BC -0.1\n-1.5 BB 0\n-1.0 C 0\n\n"
-                                "\\2-grams:\n-0.1 AB BC\n-0.1 <s> AB\n-0.7 AB'S BC\n\n\\end\\\n";
 
 START_TEST(test_homophones)
 {
@@ -637,6 +671,7 @@ START_TEST(test_options)
         {"lm_weight", offsetof(lin_words_options, lm_weight), 0, -1}, {"bonus", offsetof(lin_words_options, bonus), 0, INFINITY},
         {"unknown", offsetof(lin_words_options, unknown), 0, 1},
         {"unknown_phone", offsetof(lin_words_options, unknown_phone), 0, 1},
+        {"settle", offsetof(lin_words_options, settle), 0, -1}, {"settle", offsetof(lin_words_options, settle), 0, NAN},
         {"rivals", offsetof(lin_words_options, rivals), 1, 0}, {"n_best", offsetof(lin_words_options, n_best), 1, 0},
         {"longest", offsetof(lin_words_options, longest), 1, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -709,6 +744,7 @@ int main(void)
     TCase *hand = tcase_create("by hand");
     tcase_add_test(hand, test_times);
     tcase_add_test(hand, test_gaps);
+    tcase_add_test(hand, test_waiting);
     tcase_add_test(hand, test_unknown_words);
     tcase_add_test(hand, test_homophones);
     tcase_add_test(hand, test_different_futures);
