@@ -55,7 +55,7 @@
      .min = -100, .max = 100, .value = "X",                                                                                      \
      .help = "Taken from the natural logarithm of each step's blank, with --words: larger values find more words; if not "       \
              "given, 1.5"},                                                                                                      \
-    {.name = "settle", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.settle), .min = 0, .max = 600,     \
+    {.name = "settle", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.settle), .min = 0, .max = 600,    \
      .value = "X",                                                                                                               \
      .help = "With --words: a hypothesis that is worse than the best by more than this, natural logarithm, does not keep words " \
              "unsettled; it falls to 0 within 3 s after a word; 0: all hypotheses do, for any time; if not given, 7"},           \

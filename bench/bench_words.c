@@ -4,8 +4,9 @@
  *   build/release/bench/bench_words [-o NAME=VALUE]... [-s SECONDS] [-t OUT] DICTIONARY LM|- FILE.npy...
  *
  * The rows of each file (linnet posteriors) are SECONDS apart (default 0.03). Options are those of decoder/words.h. OUT receives
- * the words as Kaldi text, with the files' names, for linnet score --name WER. -d 1 measures too, row by row, how long after a word's
- * end it is settled, and how many provisional words were taken back for each final one. Without arguments nothing is measured.
+ * the words as Kaldi text, with the files' names, for linnet score --name WER. -d 1 measures too, row by row, how long after a
+ * word's end it is settled, and how many provisional words were taken back for each final one. Without arguments nothing is
+ * measured.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +80,8 @@ static int delay(const totals *sum, double part)
 }
 
 // After a push: the words that were settled by it, and those shown before that are not shown now.
-static void watch(const lin_words *words, void *state, const lin_path *found, int n_before, int64_t row, lin_path *shown, totals *sum)
+static void watch(const lin_words *words, void *state, const lin_path *found, int n_before, int64_t row, lin_path *shown,
+                  totals *sum)
 {
     lin_error err = {0};
     lin_path tail = {0};
@@ -174,7 +176,7 @@ int main(int argc, char **argv)
            1e6 * sum.seconds / (double)sum.rows, 100 * sum.seconds / ((double)sum.rows * row_s),
            1e-3 * (double)lin_words_bytes(words), sum.score);
     if (watched)
-        printf("settled\t%ld words\t%.2f s after their ends at the median, %.2f at the 95th percentile\t%.2f words taken back for each\n",
+        printf("settled\t%ld words\t%.2f s after its end at the median, %.2f at the 95th percentile\t%.2f withdrawn for each\n",
                sum.words, row_s * delay(&sum, 0.5), row_s * delay(&sum, 0.95), (double)sum.taken_back / (double)sum.words);
     if (out) fclose(out);
     lin_free(state);

@@ -325,8 +325,9 @@ static int is_sounding(const lin_words_view *s, const lin_words_hyp *t)
 static int is_agreed(const lin_words *w, const lin_words_view *s)
 {
     const lin_words_hyp *best = &s->hyps[lin_words_best(s)];
+    double counts = INFINITY;
     if (!best->first) return 0;
-    const double counts = w->o.settle > 0 && !is_sounding(s, best) ? w->o.settle * (1 - (double)lin_words_age(s, best) / w->o.wait) : INFINITY;
+    if (w->o.settle > 0 && !is_sounding(s, best)) counts = w->o.settle * (1 - (double)lin_words_age(s, best) / w->o.wait);
     for (int i = 0; i < s->h->n_hyps; i++) {
         if (s->hyps[i].first != best->first && s->hyps[i].score >= best->score - counts) return 0;
     }

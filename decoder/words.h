@@ -24,10 +24,10 @@
  * alternatives that begin with the words given out before. A hypothesis contains the word if it has the same word at an
  * overlapping time.
  *
- * A word is settled, and given out with its phones, once every hypothesis has it, or every one that counts (`settle`). Any split of the same rows into pushes gives
- * the same result bit for bit. The state is one flat block without pointers: copy it to fork a stream, write it to save one. Its
- * size grows with the width: lin_words_bytes (827 KB at the default width, 2.1 MB with n_best above 1 and 40 outputs). push,
- * nbest and finish allocate only memory of the caller's path.
+ * A word is settled, and given out with its phones, once every hypothesis has it, or every one that counts (`settle`). Any
+ * split of the same rows into pushes gives the same result bit for bit. The state is one flat block without pointers: copy it
+ * to fork a stream, write it to save one. Its size grows with the width: lin_words_bytes (827 KB at the default width, 2.1 MB
+ * with n_best above 1 and 40 outputs). push, nbest and finish allocate only memory of the caller's path.
  * Threads: a lin_words is immutable and shared; one thread at a time per state.
  */
 #ifndef LIN_DECODER_WORDS_H
