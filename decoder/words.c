@@ -57,6 +57,8 @@ static lin_status check_options(const lin_words_options *o, lin_error *err)
     if ((status = check_number("unknown_phone", o->unknown_phone, -1e6, 0, err)) != LIN_OK) return status;
     if ((status = check_number("settle", o->settle, 0, 1e6, err)) != LIN_OK) return status;
     if ((status = check_whole("wait", o->wait, o->settle > 0, INT_MAX, err)) != LIN_OK) return status;
+    for (int i = 0; i < 3; i++)
+        if ((status = check_number("sure", o->sure[i], -1e3, 1e3, err)) != LIN_OK) return status;
     if ((status = check_whole("rivals", o->rivals, 1, LIN_WORDS_MAX, err)) != LIN_OK) return status;
     if ((status = check_whole("n_best", o->n_best, 1, LIN_WORDS_NBEST_MAX, err)) != LIN_OK) return status;
     return check_whole("longest", o->longest, 1, LIN_WORDS_LONGEST_MAX, err);
@@ -124,6 +126,8 @@ static uint64_t fingerprint(const lin_words *w)
     h = lin_hash_pair(lin_hash_pair(h, number_bits(o->lm_weight)), number_bits(o->bonus));
     if (o->blank_penalty < 0 || o->blank_penalty > 0) h = lin_hash_pair(h, number_bits(o->blank_penalty));
     if (o->settle > 0) h = lin_hash_pair(lin_hash_pair(h, number_bits(o->settle)), (uint64_t)o->wait | UINT64_C(1) << 43);
+    for (int i = 0; i < 3; i++)
+        if (o->sure[i] < 0 || o->sure[i] > 0) h = lin_hash_pair(lin_hash_pair(h, number_bits(o->sure[i])), (uint64_t)i);
     if (o->gap) h = lin_hash_pair(h, (uint64_t)o->gap | UINT64_C(1) << 42);
     return lin_hash_pair(lin_hash_pair(lin_hash_pair(h, number_bits(o->unknown)), number_bits(o->unknown_phone)), w->bytes);
 }
@@ -255,7 +259,7 @@ static void settle_first(const lin_words *w, lin_words_view *s, lin_path *settle
             if (behind < limit) limit = behind;
         }
     }
-    const lin_status status = lin_words_append_traceback(s, all, s->shares, 1, limit, settled, NULL);
+    const lin_status status = lin_words_append_traceback(w, s, all, s->shares, 1, limit, settled, NULL);
     if (status != LIN_OK) s->failed = status;
     settled->score = t->score;
     settled->acoustic = t->acoustic;

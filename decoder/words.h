@@ -17,12 +17,12 @@
  *   lin_words_finish(words, state, context, &settled, &err);
  *
  * Score of a path: acoustic (with blank_penalty less for each blank) + lm_weight * language + bonus * words + costs of unknown
- * words + bonuses of the context; the formula is in docs/decoding.md. acoustic is the sum over the alignments that were followed,
- * at most the exact sum over all alignments of the path's phones: the beam and recombination drop alignments. With n_best above 1
- * it is the exact sum, for which rows are stored. Confidence of a word: the geometric mean of its phones' confidences
- * (decoder/path.h), times the probability of the word at its place when it is given out: its share of the hypotheses and
- * alternatives that begin with the words given out before. A hypothesis contains the word if it has the same word at an
- * overlapping time.
+ * words + bonuses of the context; the formula is in docs/decoding.md. acoustic is the sum over the alignments that were
+ * followed, at most the exact sum over all alignments of the path's phones: the beam and recombination drop alignments. With
+ * n_best above 1 it is the exact sum, for which rows are stored. Confidence of a word, unless `sure` makes it another: the
+ * geometric mean of its phones' confidences (decoder/path.h), times the probability of the word at its place when it is given
+ * out: its share of the hypotheses and alternatives that begin with the words given out before. A hypothesis contains the word
+ * if it has the same word at an overlapping time.
  *
  * A word is settled, and given out with its phones, once every hypothesis has it, or every one that counts (`settle`). Any
  * split of the same rows into pushes gives the same result bit for bit. The state is one flat block without pointers: copy it
@@ -63,6 +63,8 @@ typedef struct lin_words_options {
                             keep its first word unsettled, and are dropped if they have another one. It falls to 0 while the word
                             waits, after `wait` rows from its last phone the best hypothesis decides. 0: all hypotheses count */
     int wait;            /* at least 1 with settle */
+    double sure[3];      /* the logit of a word's confidence is sure[0] + sure[1] times the mean of the logarithms of its phones'
+                            confidences + sure[2] times the logit of its share; all 0: it is the product of mean and share */
     int rivals;          /* histories kept for the same place and states; 1: only the best */
     int n_best;          /* sequences that nbest can give. Above 1 words are settled only if `longest` requires it, so that the
                             alternatives reach back */

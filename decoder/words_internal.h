@@ -332,8 +332,8 @@ lin_words_moved lin_words_row(const lin_words *w, lin_words_view *s, const float
 void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t, const lin_words_traceback *of,
                       double *shares);
 // Appends a trace-back's words, which end before frame `limit`: only the first one, or all and the phones after them.
-lin_status lin_words_append_traceback(const lin_words_view *s, const lin_words_traceback *of, const double *shares,
-                                      int only_first, int64_t limit, lin_path *path, lin_error *err);
+lin_status lin_words_append_traceback(const lin_words *w, const lin_words_view *s, const lin_words_traceback *of,
+                                      const double *shares, int only_first, int64_t limit, lin_path *path, lin_error *err);
 lin_status lin_words_append_best(const lin_words *w, const lin_words_view *s, lin_path *path, lin_error *err);
 
 // Rows for the exact sums: without effect if n_best is 1.

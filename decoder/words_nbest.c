@@ -72,9 +72,19 @@ void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_wor
 
 /* ---- paths ----------------------------------------------------------------------------------------------------------------- */
 
+// Confidence of a word: phones is the mean of the logarithms of its phones' confidences.
+static float sure(const lin_words *w, double phones, double share)
+{
+    static const double LEAST = 1e-4; // of a share and of its rest
+    const double *a = w->o.sure, bounded = fmin(fmax(share, LEAST), 1 - LEAST);
+    double p = exp(phones) * share;
+    if (fabs(a[0]) + fabs(a[1]) + fabs(a[2]) > 0) p = 1 / (1 + exp(-a[0] - a[1] * phones - a[2] * log(bounded / (1 - bounded))));
+    return fmaxf((float)p, FLT_MIN);
+}
+
 // Phones of a trace-back from number first (the word's first one) down to last.
-static void add_word(const lin_words_view *s, const lin_words_traceback *of, int first, int last, double share, int64_t limit,
-                     lin_path *path)
+static void add_word(const lin_words *w, const lin_words_view *s, const lin_words_traceback *of, int first, int last,
+                     double share, int64_t limit, lin_path *path)
 {
     const int n = first - last + 1, word = s->traces[of->phones[last].trace].word;
     lin_path_phone *phones = &path->phones[path->n_phones];
@@ -91,14 +101,14 @@ static void add_word(const lin_words_view *s, const lin_words_traceback *of, int
     path->words[path->n_words++] = (lin_path_word){.word = word == LIN_WORD_INSIDE ? LIN_WORD_UNKNOWN : word,
                                                    .first_phone = path->n_phones,
                                                    .n_phones = n,
-                                                   .confidence = fmaxf((float)(exp(sum / n) * share), FLT_MIN),
+                                                   .confidence = sure(w, sum / n, share),
                                                    .start = phones[0].start,
                                                    .end = phones[n - 1].end};
     path->n_phones += n;
 }
 
-lin_status lin_words_append_traceback(const lin_words_view *s, const lin_words_traceback *of, const double *shares,
-                                      int only_first, int64_t limit, lin_path *path, lin_error *err)
+lin_status lin_words_append_traceback(const lin_words *w, const lin_words_view *s, const lin_words_traceback *of,
+                                      const double *shares, int only_first, int64_t limit, lin_path *path, lin_error *err)
 {
     const int inside = of->n > 0 && (!of->n_words || of->ends[0] > 0);
     const int n_phones = only_first ? of->n - of->ends[of->n_words - 1] : of->n, n_words = only_first ? 1 : of->n_words + inside;
@@ -106,11 +116,11 @@ lin_status lin_words_append_traceback(const lin_words_view *s, const lin_words_t
     if (status != LIN_OK) return status;
     int first = of->n - 1;
     for (int i = of->n_words; i-- > 0; first = of->ends[i] - 1) {
-        add_word(s, of, first, of->ends[i], shares[i], limit, path);
+        add_word(w, s, of, first, of->ends[i], shares[i], limit, path);
         if (only_first) return LIN_OK;
     }
     if (inside) {
-        add_word(s, of, first, 0, 1, limit, path);
+        add_word(w, s, of, first, 0, 1, limit, path);
         path->incomplete = !s->h->finished;
     }
     return LIN_OK;
@@ -422,7 +432,7 @@ static lin_status append(const lin_words *w, const lin_words_view *s, const lin_
     lin_words_traceback_of(w, s, first, &best);
     lin_words_shares(w, s, first, &best, s->best_shares);
     shares_of(s, of, behind, &best, s->best_shares, s->shares);
-    lin_status status = lin_words_append_traceback(s, of, s->shares, 0, s->h->frame, path, err);
+    lin_status status = lin_words_append_traceback(w, s, of, s->shares, 0, s->h->frame, path, err);
     if (status != LIN_OK) return status;
     path->score = score_of(i);
     path->acoustic = i->exact;

@@ -47,12 +47,16 @@ lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
     return o;
 }
 
+// Fitted to the words of dev_native and dev_nonnative with the shipped model (bench/confidence.py).
+static const double sure[3] = {-0.036, 0.49, 0.408};
+
 lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
 {
     lin_words_options o = lin_words_options_default();
     take_given(v, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
     if (given(v, LIN_GIVEN_BLANK_PENALTY)) o.blank_penalty = v->blank_penalty;
     o.settle = given(v, LIN_GIVEN_SETTLE) ? v->settle : LIN_SETTLE;
+    memcpy(o.sure, sure, sizeof sure);
     if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
     o.n_best = v->n_best;

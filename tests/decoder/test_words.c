@@ -546,6 +546,39 @@ START_TEST(test_waiting)
 }
 END_TEST
 
+// The confidence of a word as a function of what the product is made of: the same words, in their order.
+START_TEST(test_sure)
+{
+    int n = 0;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        static stream x;
+        lin_path p[2] = {{0}, {0}};
+        draw_stream(&x, seed);
+        for (int i = 0; i < 2; i++) {
+            search s;
+            if (i) memcpy(x.v.o.sure, (double[3]){-0.3, 0.6, 0.7}, sizeof x.v.o.sure);
+            all_at_once(&x, &s, &p[i]);
+            OK(lin_words_finish(s.words, s.state, s.context, &p[i], &err));
+            end(&s);
+        }
+        ck_assert_int_eq(p[0].n_words, p[1].n_words);
+        for (int i = 0; i < p[0].n_words; i++, n++) {
+            const lin_path_word *a = &p[0].words[i], *b = &p[1].words[i];
+            double mean = 0;
+            for (int k = 0; k < a->n_phones; k++)
+                mean += log((double)p[0].phones[a->first_phone + k].confidence) / a->n_phones;
+            const double share = fmin(fmax((double)a->confidence / exp(mean), 1e-4), 1 - 1e-4);
+            const double odds = exp(-0.3 + 0.6 * mean) * pow(share / (1 - share), 0.7);
+            ck_assert_int_eq(a->word, b->word);
+            ck_assert_double_eq_tol((double)b->confidence, odds / (1 + odds), 1e-3);
+        }
+        lin_path_free(&p[0]);
+        lin_path_free(&p[1]);
+    }
+    ck_assert_int_gt(n, 200);
+}
+END_TEST
+
 START_TEST(test_unknown_words)
 {
     lin_words_options o = plain();
@@ -672,6 +705,7 @@ START_TEST(test_options)
         {"unknown", offsetof(lin_words_options, unknown), 0, 1},
         {"unknown_phone", offsetof(lin_words_options, unknown_phone), 0, 1},
         {"settle", offsetof(lin_words_options, settle), 0, -1}, {"settle", offsetof(lin_words_options, settle), 0, NAN},
+        {"sure", offsetof(lin_words_options, sure), 0, NAN},
         {"rivals", offsetof(lin_words_options, rivals), 1, 0}, {"n_best", offsetof(lin_words_options, n_best), 1, 0},
         {"longest", offsetof(lin_words_options, longest), 1, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -744,6 +778,7 @@ int main(void)
     TCase *hand = tcase_create("by hand");
     tcase_add_test(hand, test_times);
     tcase_add_test(hand, test_gaps);
+    tcase_add_test(streams, test_sure);
     tcase_add_test(hand, test_waiting);
     tcase_add_test(hand, test_unknown_words);
     tcase_add_test(hand, test_homophones);
