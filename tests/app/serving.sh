@@ -20,7 +20,7 @@ start() {
     log=$tmp/$1.log
     shift
     : > "$log"
-    "$LINNET" serve --listen 127.0.0.1:0 --limits max-lag-ms=0,max-unread=86400 "$@" > "$log" 2>&1 &
+    "$LINNET" serve --listen 127.0.0.1:0 --limits max-lag-ms=0,max-unread=86400,idle=3600 "$@" > "$log" 2>&1 &
     server=$!
     servers="$servers $server"
     await listens_or_ended
