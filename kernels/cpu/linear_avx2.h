@@ -15,8 +15,9 @@ typedef __m256 vec;
 #define vec_load_part(p, count) _mm256_maskload_ps(p, lane_mask(count))
 #define vec_store_part(p, v, count) _mm256_maskstore_ps(p, lane_mask(count), v)
 
-// 12 sums, 3 vectors of weights and one value of x (eight-bit: one word) in 16 registers. 4 x 24 instead of 6 x 16: fewer loads per product. A panel of
-// 24 columns, 18 KB with k = 192, stays in a first-level cache of 32 KB during all rows; a panel of 48 would not.
+// 12 sums, 3 vectors of weights and one value of x (eight-bit: one word) in 16 registers. 4 x 24 instead of 6 x 16: fewer loads
+// per product. A panel of 24 columns, 18 KB with k = 192, stays in a first-level cache of 32 KB during all rows; a panel of 48
+// would not.
 #define PANEL LIN_PANEL_AVX2
 #define MAIN_ROWS 4
 #define VECS_AT_ONCE {0, 3, 3, 3, 3}

@@ -5,7 +5,9 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
-#if defined(__aarch64__) && defined(__linux__)
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
@@ -41,7 +43,8 @@ static int has(const lin_int8_kernel *kernel)
 {
 #if defined(__x86_64__)
     if (strcmp(kernel->name, "avx512vnni") == 0) return __builtin_cpu_supports("avx512vnni") != 0;
-    if (strcmp(kernel->name, "avxvnni") == 0) return __builtin_cpu_supports("avxvnni") != 0;
+    unsigned a = 0, b, c, d;
+    if (strcmp(kernel->name, "avxvnni") == 0) return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 #elif defined(__aarch64__) && defined(__linux__)
     if (strcmp(kernel->name, "neondot") == 0) return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #elif defined(__aarch64__)

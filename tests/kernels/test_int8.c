@@ -148,8 +148,8 @@ static void check_longest(const char *name)
         for (int i = 0; i < N; i++) {
             const double own = r < 2 ? i % 3 == 2 ? 0 : 1 : i % 3 == 2, sign = (r == 1) != (i % 3 == 1) ? -1 : 1;
             const double want = 127.0 * K * own * (own == 0 || r == 2 ? 1 : sign);
-            test_require(fabs((double)y[r * N + i] - want) <= 127.0 * K * (r == 2 ? 4e-3 : 1e-6), "%s: %d, %d: %g, not %g", name, r,
-                         i, (double)y[r * N + i], want);
+            const double got = (double)y[r * N + i];
+            test_require(fabs(got - want) <= 127.0 * K * (r == 2 ? 4e-3 : 1e-6), "%s: %d, %d: %g, not %g", name, r, i, got, want);
         }
     RELEASE(x, w, y, packed);
     ops->exec_destroy(exec);
@@ -176,7 +176,8 @@ static void check_forms(const char *name)
             scale = lin_int8_narrow(w + r * (size_t)s.k, (size_t)s.k, (signed char *)q + r * (size_t)s.k);
             memcpy(scales + r * sizeof scale, &scale, sizeof scale);
         }
-        float *floats = pack(exec, w, s.n, s.k, 0), *halves = pack_item(exec, NULL, (lin_packing){.n = s.n, .k = s.k, .half = half}),
+        float *floats = pack(exec, w, s.n, s.k, 0),
+              *halves = pack_item(exec, NULL, (lin_packing){.n = s.n, .k = s.k, .half = half}),
               *whole = pack_item(exec, NULL, (lin_packing){.n = s.n, .k = s.k, .whole = q, .scales = scales});
         test_same_f32(name, halves, floats, ops->weight_size(s.n, s.k));
         test_same_f32(name, whole, floats, ops->weight_size(s.n, s.k));
@@ -209,8 +210,8 @@ static void check_not_numbers(const char *name)
             for (int act = 0; act < 2; act++) {
                 ops->linear_forward(exec, y, x, packed, NULL, ROWS, N, K, act ? LIN_RELU : LIN_LINEAR);
                 for (int e = 0; e < ROWS * N; e++)
-                    test_require(in_weights ? isnan(y[e]) == (e % N == 7) : isnan(y[e]) == (e / N == 7), "%s: %g in %s: %d, %d is %g",
-                                 name, (double)odd[i], in_weights ? "a weight" : "x", e / N, e % N, (double)y[e]);
+                    test_require(isnan(y[e]) == ((in_weights ? e % N : e / N) == 7), "%s: %g in %s: %d, %d is %g", name,
+                                 (double)odd[i], in_weights ? "a weight" : "x", e / N, e % N, (double)y[e]);
             }
             RELEASE(x, w, packed);
         }
@@ -246,7 +247,8 @@ START_TEST(near_the_exact_product)
                 sum_b += fabs(q);
             }
             const double half = (hi - lo) / 255 * 0.501, half_w = most / 127 * 0.501;
-            const double bound = half * sum_b + half_w * sum_a + s.k * half * half_w, got = (double)y[size_of(r, s.n) + (size_t)i];
+            const double bound = half * sum_b + half_w * sum_a + s.k * half * half_w;
+            const double got = (double)y[size_of(r, s.n) + (size_t)i];
             test_require(fabs(got - want) <= bound, "%d, %d: %g, not %g within %g", r, i, got, want, bound);
             test_require(fabs(got - want) <= bound / 5, "%d, %d: %g, not %g: the errors do not average", r, i, got, want);
         }
