@@ -2,10 +2,10 @@
  * bench_model.c - speed of the paper's network (9 layers, 6 heads, width 192, feed-forward 768, every frame): many utterances, a
  * training step, one live stream, and the start of the program; as shares of the peak measured in the same run.
  *
- *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16] [--cpu-time] [--training]
+ *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16|int8] [--cpu-time] [--training]
  *               [--stack N] [PROGRAM]
  *
- * --precision bf16 alternates with fp32; shares are of the peak of bf16's instruction. --training: the training steps only;
+ * --precision bf16 or int8 alternates with fp32; shares are of the peak of its instruction; nothing is trained in int8. --training: the training steps only;
  * --stack N: the same, with a row of the network for every N frames.
  * --cpu-time: one thread, in processor time, for a machine with other load; without the start of the program.
  * PROGRAM is the program linnet, whose start is timed; by default ../linnet relative to this program's folder. --plain prints
@@ -34,7 +34,7 @@ extern char **environ;
 
 static int n_threads = 2, n_repeats = 5, plain = 0, stack = 1;
 static double peak, peak_1;
-static const lin_ops *ops, *rival; // rival: fp32 for comparison with bf16, or NULL
+static const lin_ops *ops, *rival; // rival: fp32 for comparison with bf16 or int8, or NULL
 static lin_error err;
 
 static void must(lin_status status)
@@ -433,7 +433,7 @@ int main(int argc, char **argv)
         } else if (argv[i][0] != '-') {
             program = argv[i];
         } else {
-            fprintf(stderr, "usage: bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16] "
+            fprintf(stderr, "usage: bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16|int8] "
                             "[--cpu-time] [--training] [--stack N] [PROGRAM]\n");
             return 2;
         }
@@ -444,7 +444,7 @@ int main(int argc, char **argv)
     if (quick) n_repeats = 1;
     ops = bench_cpu(precision, &err);
     if (!ops) must(err.status);
-    if (ops->precision == LIN_PRECISION_BF16) rival = lin_ops_cpu();
+    if (ops->precision != LIN_PRECISION_FP32) rival = lin_ops_cpu();
     peak_1 = bench_peak_of(ops->precision, 1);
     peak = n_threads > 1 ? bench_peak_of(ops->precision, n_threads) : peak_1;
     if (!plain)
@@ -456,9 +456,11 @@ int main(int argc, char **argv)
         bench_forward(1, "forward_causal_frames_per_s");
         bench_forward(0, "forward_bidirectional_frames_per_s");
     }
-    bench_training(1, 0.1, "train_causal_ms");
-    bench_training(0, 0.1, "train_bidirectional_ms");
-    bench_training(1, 0, "train_causal_no_dropout_ms");
+    if (ops->precision != LIN_PRECISION_INT8) {
+        bench_training(1, 0.1, "train_causal_ms");
+        bench_training(0, 0.1, "train_bidirectional_ms");
+        bench_training(1, 0, "train_causal_no_dropout_ms");
+    }
     if (training_only) return 0;
     bench_stream(ops, "", quick ? 50 : 500);
     if (rival) {

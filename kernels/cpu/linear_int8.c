@@ -38,13 +38,26 @@ static _Atomic(const lin_int8_kernel *) forced;
 
 void lin_int8_force(const lin_int8_kernel *kernel) { atomic_store(&forced, kernel); }
 
+#if defined(__x86_64__)
+// Asked once: in a virtual machine the instruction takes microseconds. __builtin_cpu_supports does not know the name everywhere.
+static int has_avxvnni(void)
+{
+    static atomic_int known = -1;
+    int now = atomic_load_explicit(&known, memory_order_relaxed);
+    if (now >= 0) return now;
+    unsigned a = 0, b, c, d;
+    now = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+    atomic_store(&known, now);
+    return now;
+}
+#endif
+
 // Whether the processor has what the kernel needs beyond its level.
 static int has(const lin_int8_kernel *kernel)
 {
 #if defined(__x86_64__)
     if (strcmp(kernel->name, "avx512vnni") == 0) return __builtin_cpu_supports("avx512vnni") != 0;
-    unsigned a = 0, b, c, d;
-    if (strcmp(kernel->name, "avxvnni") == 0) return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+    if (strcmp(kernel->name, "avxvnni") == 0) return has_avxvnni();
 #elif defined(__aarch64__) && defined(__linux__)
     if (strcmp(kernel->name, "neondot") == 0) return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #elif defined(__aarch64__)
