@@ -59,6 +59,7 @@ typedef struct lin_model {
     char *name;            /* "" if unknown, like the next two */
     char *license;
     char *provenance;      /* JSON text: how it was trained */
+    int eight_bits;        /* of a loaded model: 1 if its file has weights in eight bits */
     int checksummed;       /* of a loaded model: 1 if a checksum covers the whole file, 0 if only the fingerprint was checked */
     uint64_t fingerprint;  /* of everything that changes the network's results; see lin_model_seal */
 } lin_model;

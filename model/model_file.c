@@ -470,6 +470,8 @@ static lin_status load(const lin_safetensors *st, const char *file, stays what, 
     lin_status status = load_parts(st, file, what, model, &inner);
     const int has = status != LIN_NO_MEMORY && has_checksum(st, &fits);
     if (status == LIN_OK) (*model)->checksummed = has;
+    for (int i = 0; status == LIN_OK && i < (*model)->params.n_tensors; i++)
+        (*model)->eight_bits |= find_whole(st, &(*model)->params.table[i]) != NULL;
     if (!has || fits) return status == LIN_OK ? LIN_OK : lin_fail_as(err, &inner);
     if (status != LIN_OK) return lin_fail(err, status, "%s; its checksum is wrong as well: %s", inner.message, remedy(st));
     lin_model_destroy(*model);

@@ -257,5 +257,5 @@ START_TEST(near_the_exact_product)
 }
 END_TEST
 
-TEST_MAIN("int8", TEST(the_table), TEST(kernels_equal_the_reference), TEST(bits_do_not_depend_on_rows_or_threads),
+TEST_MAIN("linear_int8", TEST(the_table), TEST(kernels_equal_the_reference), TEST(bits_do_not_depend_on_rows_or_threads),
           TEST(the_longest_sum_fits), TEST(forms_of_weights), TEST(not_numbers_are_not_hidden), TEST(near_the_exact_product))
