@@ -9,7 +9,7 @@
  * --stack N: the same, with a row of the network for every N frames.
  * --cpu-time: one thread, in processor time, for a machine with other load; without the start of the program.
  * PROGRAM is the program linnet, whose start is timed; by default ../linnet relative to this program's folder. --plain prints
- * lines `linnet NAME VALUE`, one for each run, for bench/peers.sh, which gives the same work to PyTorch and ONNX Runtime. Weights
+ * lines `linnet NAME VALUE`, one for each run (bf16_NAME and int8_NAME alone in these precisions), for bench/peers.sh, which gives the same work to PyTorch and ONNX Runtime. Weights
  * and features are random.
  */
 #include <fcntl.h>
@@ -50,10 +50,13 @@ static void *must_have(void *block)
     return block;
 }
 
+// Before the names of --plain, unless the precision is fp32: "int8_".
+static char precision_prefix[16];
+
 static void say(const char *name, double value, const char *unit, const char *note)
 {
     if (plain) {
-        printf("linnet %s %.6g\n", name, value);
+        printf("linnet %s%s %.6g\n", precision_prefix, name, value);
     } else {
         printf("%-36s %12.5g %-9s %s\n", name, value, unit, note);
     }
@@ -75,10 +78,10 @@ static void say_runs(const char *name, double frames, double flop, double *time,
     const double median = bench_quantile(time, n, 0.5), again = bench_peak_in(ops->precision, n_threads, 5);
     if (again > peak) peak = again;
     if (plain) {
-        printf("linnet peak_gflops %.6g\n", again);
+        printf("linnet %speak_gflops %.6g\n", precision_prefix, again);
         for (int r = 0; r < n; r++) {
-            printf("linnet %s %.6g\n", name, frames > 0 ? frames / time[r] : 1000 * time[r]);
-            printf("linnet %s:gflops %.6g\n", name, flop / time[r] * 1e-9);
+            printf("linnet %s%s %.6g\n", precision_prefix, name, frames > 0 ? frames / time[r] : 1000 * time[r]);
+            printf("linnet %s%s:gflops %.6g\n", precision_prefix, name, flop / time[r] * 1e-9);
         }
         fflush(stdout);
         return;
@@ -444,7 +447,8 @@ int main(int argc, char **argv)
     if (quick) n_repeats = 1;
     ops = bench_cpu(precision, &err);
     if (!ops) must(err.status);
-    if (ops->precision != LIN_PRECISION_FP32) rival = lin_ops_cpu();
+    if (ops->precision != LIN_PRECISION_FP32 && !plain) rival = lin_ops_cpu();
+    if (ops->precision != LIN_PRECISION_FP32) snprintf(precision_prefix, sizeof precision_prefix, "%s_", precision);
     peak_1 = bench_peak_of(ops->precision, 1);
     peak = n_threads > 1 ? bench_peak_of(ops->precision, n_threads) : peak_1;
     if (!plain)
@@ -463,10 +467,8 @@ int main(int argc, char **argv)
     }
     if (training_only) return 0;
     bench_stream(ops, "", quick ? 50 : 500);
-    if (rival) {
-        bench_stream(rival, "fp32_", quick ? 50 : 500);
-        return 0;
-    }
+    if (rival) bench_stream(rival, "fp32_", quick ? 50 : 500);
+    if (ops->precision != LIN_PRECISION_FP32) return 0;
     char beside[4096];
     if (!program) {
         const char *slash = strrchr(argv[0], '/');
