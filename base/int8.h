@@ -1,8 +1,8 @@
 /*
  * int8.h - rows of weights as whole numbers of eight bits and a scale: w = q scale, q in -127..127.
  *
- * The scale is the largest magnitude of the row divided by 127, rounded up to 17 bits of mantissa. So q scale is exact in a float,
- * and rounding a row again gives the same q and the same scale: weights may pass through floats without a change.
+ * The scale is the largest magnitude of the row divided by 127, rounded up to 17 bits of mantissa. So q scale is exact in a
+ * float, and rounding a row again gives the same q and the same scale: weights may pass through floats without a change.
  */
 #ifndef LIN_BASE_INT8_H
 #define LIN_BASE_INT8_H

@@ -5,12 +5,12 @@
  *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16|int8] [--cpu-time] [--training]
  *               [--stack N] [PROGRAM]
  *
- * --precision bf16 or int8 alternates with fp32; shares are of the peak of its instruction; nothing is trained in int8. --training: the training steps only;
- * --stack N: the same, with a row of the network for every N frames.
+ * --precision bf16 or int8 alternates with fp32; shares are of the peak of its instruction; nothing is trained in int8.
+ * --training: the training steps only; --stack N: the same, with a row of the network for every N frames.
  * --cpu-time: one thread, in processor time, for a machine with other load; without the start of the program.
  * PROGRAM is the program linnet, whose start is timed; by default ../linnet relative to this program's folder. --plain prints
- * lines `linnet NAME VALUE`, one for each run (bf16_NAME and int8_NAME alone in these precisions), for bench/peers.sh, which gives the same work to PyTorch and ONNX Runtime. Weights
- * and features are random.
+ * lines `linnet NAME VALUE`, one for each run (in these precisions without fp32, as int8_NAME), for bench/peers.sh, which gives
+ * the same work to PyTorch and ONNX Runtime. Weights and features are random.
  */
 #include <fcntl.h>
 #include <spawn.h>

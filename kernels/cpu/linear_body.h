@@ -4,9 +4,9 @@
  *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16, neonbf16 (linear_bf16.h), int8... (linear_int8.h)
  *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h),
  *                                  else 0
- *   TAIL                           0 if not defined. Eight-bit operands (linear_int8.h): the last so many of the k floats of a row
- *                                  of x, and rows of a panel, are not multiplied: they are what vec_scaled takes
- *   vec_scaled(sum, b, b_step, a)  TAIL only: a vector of sums as floats, from the tail of the panel at b and that of the row at a
+ *   TAIL                           0 if not defined. Eight-bit operands (linear_int8.h): the last so many of the k floats of a
+ *                                  row of x, and rows of a panel, are not multiplied: they are what vec_scaled takes
+ *   vec_scaled(sum, b, b_step, a)  TAIL only: a vector of sums as floats, from the tail of the panel at b and of the row at a
  *   vec, LANES                     a vector of LANES floats
  *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b if one is NaN)
  *   vec_factor                     vec_set1, or a macro: what vec_fma takes as its a

@@ -17,8 +17,8 @@
 #define PAIRS 0
 #include "kernels/cpu/linear_body.h"
 
-// Floats in the order of whole numbers, and back: negative ones have their other bits inverted. Infinities and NaNs are outside of
-// all finite values.
+// Floats in the order of whole numbers, and back: negative ones have their other bits inverted. Infinities and NaNs are outside
+// of all finite values.
 static inline int32_t in_order(int32_t bits) { return bits ^ (bits >> 31 & 0x7FFFFFFF); }
 
 static inline float float_of(int32_t bits)

@@ -22,13 +22,6 @@ ok "the same bits with three threads" cmp "$tmp/a.npy" "$tmp/b.npy"
 ok "the same bits from the file in eight bits" cmp "$tmp/a.npy" "$tmp/c.npy"
 ok "not those of fp32" sh -c '! cmp -s "$1" "$2"' - "$tmp/a.npy" "$tmp/fp32.npy"
 ok "in fp32 the rounded weights" sh -c '! cmp -s "$1" "$2"' - "$tmp/d.npy" "$tmp/fp32.npy"
-if ! emulated; then
-    for isa in portable avx2 avx512; do # the other operations are not the same to the bit
-        LINNET_ISA=$isa "$LINNET" transcribe -q --device cpu --precision int8 -m "$q" "$wav" > "$tmp/isa" 2> /dev/null || continue
-        is "with $isa" "$("$LINNET" transcribe -q --device cpu --precision int8 -m "$q" "$wav")" "$(cat "$tmp/isa")"
-    done
-fi
-
 run quantise "$q" -o "$tmp/again.safetensors"
 ok "a second time changes nothing" cmp "$q" "$tmp/again.safetensors"
 "$LINNET" average --half "$m" -o "$tmp/half.safetensors" && "$LINNET" quantise "$tmp/half.safetensors" -o "$tmp/small2.safetensors"
