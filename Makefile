@@ -11,8 +11,8 @@
 #   tests/<folder>/test_*.c, test_*.sh -> Check programs, and shell tests that run the program (tests/tests.mk)
 #   tests/fuzz/fuzz_*.c                -> fuzz targets
 #   bench/bench_*.c                    -> one benchmark each; bench/gpu.mk: those of a GPU, and the kit
-# A source whose name ends in _avx512bf16.c, _avx512.c, _avx2.c (x86-64) or _neonbf16.c (arm64) is compiled for that instruction set, on
-# that machine only, and called through run-time dispatch.
+# A source whose name ends in _avx512bf16.c, _avx512vnni.c, _avx512.c, _avxvnni.c, _avx2.c (x86-64), _neonbf16.c or _neondot.c (arm64) is
+# compiled for that instruction set, on that machine only, and called through run-time dispatch.
 
 MAKEFLAGS += --no-builtin-rules
 ifeq ($(origin CC),default)
@@ -60,6 +60,13 @@ ISA_avx512 := -march=x86-64-v4 -ffp-contract=fast
 ISA_avx512bf16 := $(ISA_avx512) -mavx512bf16
 ISA_neonbf16 := -march=armv8.2-a+bf16
 ISA_avx2 := -mavx2 -mfma -mf16c -ffp-contract=fast
+# Eight-bit products have the same bits on every processor, so none fuses. The program's other sources do not, either.
+ISA_int8_avx512vnni := -march=x86-64-v4 -mavx512vnni -ffp-contract=off
+ISA_int8_avx512 := -march=x86-64-v4 -ffp-contract=off
+ISA_int8_avxvnni := -mavx2 -mavxvnni -ffp-contract=off
+ISA_int8_avx2 := -mavx2 -ffp-contract=off
+ISA_int8_neondot := -march=armv8.2-a+dotprod -ffp-contract=off
+ISA_int8_portable := -ffp-contract=off
 
 PKGS := sndfile soxr kissfft-float libcjson zlib
 # Loaded when a microphone is opened, and not linked: loading its libraries takes as long as the start of the program.
@@ -106,7 +113,8 @@ ROOMS := base kernels kernels/ref kernels/cpu frontend lexicon model decoder ali
 	train learn score lab paper paper/ref paper/cpu
 ROOM_SRC := $(filter-out $(if $(NO_PAPER),paper/%),$(wildcard $(ROOMS:%=%/*.c)))
 APP_SRC := $(sort $(filter app/% serve/%,$(ROOM_SRC)) $(foreach s,$(ROOM_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s)))
-OTHER_ISA := $(if $(filter x86_64,$(ARCH)),,%_avx2.c %_avx512.c %_avx512bf16.c) $(if $(filter aarch64 arm64,$(ARCH)),,%_neonbf16.c)
+OTHER_ISA := $(if $(filter x86_64,$(ARCH)),,%_avx2.c %_avxvnni.c %_avx512.c %_avx512vnni.c %_avx512bf16.c) \
+	$(if $(filter aarch64 arm64,$(ARCH)),,%_neonbf16.c %_neondot.c)
 LIB_SRC := $(filter-out $(APP_SRC) $(OTHER_ISA),$(ROOM_SRC))
 BENCH_SRC := $(filter-out $(if $(NO_PAPER),bench/bench_lstm.c),$(wildcard bench/bench_*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$O/%.o)
@@ -207,7 +215,7 @@ endif
 # or removed source rebuild what depends on them.
 $B/flags: FORCE
 	@mkdir -p $(@D)
-	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512bf16) avx2: $(ISA_avx2) $(DEFAULT_PREFIX) \
+	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512bf16) $(ISA_int8_avx512vnni) avx2: $(ISA_avx2) $(DEFAULT_PREFIX) \
 		$(CFLAGS_tests) $(CXX) $(CXXFLAGS) $(OPUS)'
 
 # The place of installation, compiled into two objects: another PREFIX compiles only these and links.
@@ -225,6 +233,7 @@ $O/%_avx512.o: ISA := $(ISA_avx512)
 $O/%_avx512bf16.o: ISA := $(ISA_avx512bf16)
 $O/%_neonbf16.o: ISA := $(ISA_neonbf16)
 $O/%_avx2.o: ISA := $(ISA_avx2)
+$(foreach i,avx512vnni avx512 avxvnni avx2 neondot portable,$(eval $O/kernels/cpu/linear_int8_$i.o: ISA := $$(ISA_int8_$i)))
 $O/base/system.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"'
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
 $O/serve/ogg_opus.o: ISA := $(if $(OPUS),-DLIN_OPUS $(shell pkg-config --cflags $(OPUS) | sed 's/-I/-isystem /g'))

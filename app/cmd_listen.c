@@ -77,7 +77,7 @@ static const lin_option options[] = {
     {.name = "device", .was = "network", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .text = "cpu",
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network; for one stream a GPU is seldom faster"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, precision), .text = "fp32",
-     .choices = "fp32|bf16", .help = "Precision of the network's matrix products"},
+     .choices = "fp32|bf16|int8", .help = "Precision of the network's matrix products"},
     {.type = LIN_OPTION_END},
 };
 
@@ -507,8 +507,8 @@ static lin_status open_all(listening *l, lin_error *err)
 {
     const lin_warnings warnings = lin_complaints(l->v->quiet);
     const listen_values *v = l->v;
-    const lin_precision precision = v->precision ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
-    lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->device, precision, err);
+    static const lin_precision precisions[] = {LIN_PRECISION_FP32, LIN_PRECISION_BF16, LIN_PRECISION_INT8};
+    lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->device, precisions[v->precision], err);
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
     if (status == LIN_OK) {

@@ -13,6 +13,7 @@ const lin_command *const lin_commands[] = {
     &lin_command_decode,
     &lin_command_train,
     &lin_command_average,
+    &lin_command_quantise,
     &lin_command_score,
     &lin_command_features,
     &lin_command_posteriors,

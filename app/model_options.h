@@ -12,11 +12,13 @@ typedef struct lin_model_values {
     int precision; /* index of --precision's choices; see lin_model_precision */
 } lin_model_values;
 
-enum { LIN_MODEL_AUTO, LIN_MODEL_FP32, LIN_MODEL_BF16 }; /* the choices of --precision */
+enum { LIN_MODEL_AUTO, LIN_MODEL_FP32, LIN_MODEL_BF16, LIN_MODEL_INT8 }; /* the choices of --precision */
 
 static inline lin_precision lin_model_precision(const lin_model_values *values)
 {
-    return values->precision == LIN_MODEL_BF16 ? LIN_PRECISION_BF16 : LIN_PRECISION_FP32;
+    return values->precision == LIN_MODEL_BF16   ? LIN_PRECISION_BF16
+           : values->precision == LIN_MODEL_INT8 ? LIN_PRECISION_INT8
+                                                 : LIN_PRECISION_FP32;
 }
 
 #define LIN_MODEL_ROWS(owner, field)                                                                                             \
@@ -26,9 +28,10 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
     {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                           \
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                            \
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                     \
-     .choices = "auto|fp32|bf16", .help = "Precision of the network's matrix products. bf16: half the memory for weights and "   \
-                                          "nearly twice the speed, on a GPU and on CPUs with AVX512-BF16 or BF16 of arm64. "     \
-                                          "auto: fp32, but tf32 for many live streams on a GPU"}
+     .choices = "auto|fp32|bf16|int8",                                                                                           \
+     .help = "Precision of the network's matrix products. bf16: half the memory for weights and nearly twice the speed, on a "   \
+             "GPU and on CPUs with AVX512-BF16 or BF16 of arm64. int8: eight bits, on every CPU, with the same products on all " \
+             "of them (linnet quantise). auto: fp32, but tf32 for many live streams on a GPU"}
 
 /* Of commands whose model is an operand, a network of tokens. */
 #define LIN_NETWORK_ROWS(owner, field)                                                                                           \

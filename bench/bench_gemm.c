@@ -2,12 +2,13 @@
  * bench_gemm.c - speed of the matrix product: forward for 1 to 12,800 rows, and both backward forms, over the shapes of the
  * default network, as a share of the peak of this machine measured in the same run by multiply-adds between registers.
  *
- *   bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME] [--rows N,N...] [--cpu-time]
+ *   bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16|int8] [--form NAME] [--rows N,N...] [--cpu-time]
  *       NAME: forward, backward_data, backward_weight, openblas
  *
  * Best of many short trials, with the median: other work on the machine only makes a trial slower, and the peak is a best too,
  * measured again before each figure. If libopenblas.so.0 is installed, its sgemm runs on the same forward shapes with one
- * thread. --precision bf16 measures all forms but openblas, alternating with fp32, as a share of the peak of bf16's instruction.
+ * thread. --precision bf16 measures all forms but openblas, alternating with fp32, as a share of the peak of bf16's instruction;
+ * --precision int8 the form forward.
  * LINNET_ISA=avx2 or portable measures the other instruction sets against their own peaks.
  */
 #include <dlfcn.h>
@@ -28,7 +29,7 @@ static const int backward_rows[] = {800, 4000, 12800};
 typedef void (*sgemm_function)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
 
 static float *x, *w, *y, *dw, *bias, *packed;
-static const lin_ops *ops, *plain; // plain: fp32 for comparison with bf16, or NULL
+static const lin_ops *ops, *plain; // plain: fp32 for comparison with bf16 or int8, or NULL
 static lin_exec *exec;
 static int n_threads = 1;
 static double peak; // of this many threads, the best so far
@@ -202,7 +203,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--form") == 0 && i + 1 < argc) {
             only = argv[++i];
         } else {
-            fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16] [--form NAME] "
+            fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16|int8] [--form NAME] "
                             "[--rows N,N...] [--cpu-time]\n");
             return 2;
         }
@@ -214,7 +215,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_gemm: %s\n", err.message);
         return 1;
     }
-    if (ops->precision == LIN_PRECISION_BF16) plain = lin_ops_cpu();
+    if (ops->precision != LIN_PRECISION_FP32) plain = lin_ops_cpu();
+    if (ops->precision == LIN_PRECISION_INT8) only = form_names[FORWARD];
     const size_t most = (size_t)MOST_ROWS * MOST_WIDTH, square = (size_t)MOST_WIDTH * MOST_WIDTH;
     x = lin_calloc(most, sizeof *x);
     y = lin_calloc(most, sizeof *y);
@@ -254,7 +256,7 @@ int main(int argc, char **argv)
             print_form((form)what, backward_rows, sizeof backward_rows / sizeof *backward_rows, quick, json);
         }
     }
-    double straight = measure_packing(0), transposed = measure_packing(1);
+    double straight = measure_packing(0), transposed = ops->precision == LIN_PRECISION_INT8 ? 0 : measure_packing(1);
     if (json) {
         printf("{\"pack_ms\":%.3f,\"pack_transposed_ms\":%.3f}\n", straight, transposed);
     } else {

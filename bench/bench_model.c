@@ -2,15 +2,15 @@
  * bench_model.c - speed of the paper's network (9 layers, 6 heads, width 192, feed-forward 768, every frame): many utterances, a
  * training step, one live stream, and the start of the program; as shares of the peak measured in the same run.
  *
- *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16] [--cpu-time] [--training]
+ *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16|int8] [--cpu-time] [--training]
  *               [--stack N] [PROGRAM]
  *
- * --precision bf16 alternates with fp32; shares are of the peak of bf16's instruction. --training: the training steps only;
- * --stack N: the same, with a row of the network for every N frames.
+ * --precision bf16 or int8 alternates with fp32; shares are of the peak of its instruction; nothing is trained in int8.
+ * --training: the training steps only; --stack N: the same, with a row of the network for every N frames.
  * --cpu-time: one thread, in processor time, for a machine with other load; without the start of the program.
  * PROGRAM is the program linnet, whose start is timed; by default ../linnet relative to this program's folder. --plain prints
- * lines `linnet NAME VALUE`, one for each run, for bench/peers.sh, which gives the same work to PyTorch and ONNX Runtime. Weights
- * and features are random.
+ * lines `linnet NAME VALUE`, one for each run (in these precisions without fp32, as int8_NAME), for bench/peers.sh, which gives
+ * the same work to PyTorch and ONNX Runtime. Weights and features are random.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -34,7 +34,7 @@ extern char **environ;
 
 static int n_threads = 2, n_repeats = 5, plain = 0, stack = 1;
 static double peak, peak_1;
-static const lin_ops *ops, *rival; // rival: fp32 for comparison with bf16, or NULL
+static const lin_ops *ops, *rival; // rival: fp32 for comparison with bf16 or int8, or NULL
 static lin_error err;
 
 static void must(lin_status status)
@@ -50,10 +50,13 @@ static void *must_have(void *block)
     return block;
 }
 
+// Before the names of --plain, unless the precision is fp32: "int8_".
+static char precision_prefix[16];
+
 static void say(const char *name, double value, const char *unit, const char *note)
 {
     if (plain) {
-        printf("linnet %s %.6g\n", name, value);
+        printf("linnet %s%s %.6g\n", precision_prefix, name, value);
     } else {
         printf("%-36s %12.5g %-9s %s\n", name, value, unit, note);
     }
@@ -75,10 +78,10 @@ static void say_runs(const char *name, double frames, double flop, double *time,
     const double median = bench_quantile(time, n, 0.5), again = bench_peak_in(ops->precision, n_threads, 5);
     if (again > peak) peak = again;
     if (plain) {
-        printf("linnet peak_gflops %.6g\n", again);
+        printf("linnet %speak_gflops %.6g\n", precision_prefix, again);
         for (int r = 0; r < n; r++) {
-            printf("linnet %s %.6g\n", name, frames > 0 ? frames / time[r] : 1000 * time[r]);
-            printf("linnet %s:gflops %.6g\n", name, flop / time[r] * 1e-9);
+            printf("linnet %s%s %.6g\n", precision_prefix, name, frames > 0 ? frames / time[r] : 1000 * time[r]);
+            printf("linnet %s%s:gflops %.6g\n", precision_prefix, name, flop / time[r] * 1e-9);
         }
         fflush(stdout);
         return;
@@ -433,7 +436,7 @@ int main(int argc, char **argv)
         } else if (argv[i][0] != '-') {
             program = argv[i];
         } else {
-            fprintf(stderr, "usage: bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16] "
+            fprintf(stderr, "usage: bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16|int8] "
                             "[--cpu-time] [--training] [--stack N] [PROGRAM]\n");
             return 2;
         }
@@ -444,7 +447,8 @@ int main(int argc, char **argv)
     if (quick) n_repeats = 1;
     ops = bench_cpu(precision, &err);
     if (!ops) must(err.status);
-    if (ops->precision == LIN_PRECISION_BF16) rival = lin_ops_cpu();
+    if (ops->precision != LIN_PRECISION_FP32 && !plain) rival = lin_ops_cpu();
+    if (ops->precision != LIN_PRECISION_FP32) snprintf(precision_prefix, sizeof precision_prefix, "%s_", precision);
     peak_1 = bench_peak_of(ops->precision, 1);
     peak = n_threads > 1 ? bench_peak_of(ops->precision, n_threads) : peak_1;
     if (!plain)
@@ -456,15 +460,15 @@ int main(int argc, char **argv)
         bench_forward(1, "forward_causal_frames_per_s");
         bench_forward(0, "forward_bidirectional_frames_per_s");
     }
-    bench_training(1, 0.1, "train_causal_ms");
-    bench_training(0, 0.1, "train_bidirectional_ms");
-    bench_training(1, 0, "train_causal_no_dropout_ms");
+    if (ops->precision != LIN_PRECISION_INT8) {
+        bench_training(1, 0.1, "train_causal_ms");
+        bench_training(0, 0.1, "train_bidirectional_ms");
+        bench_training(1, 0, "train_causal_no_dropout_ms");
+    }
     if (training_only) return 0;
     bench_stream(ops, "", quick ? 50 : 500);
-    if (rival) {
-        bench_stream(rival, "fp32_", quick ? 50 : 500);
-        return 0;
-    }
+    if (rival) bench_stream(rival, "fp32_", quick ? 50 : 500);
+    if (ops->precision != LIN_PRECISION_FP32) return 0;
     char beside[4096];
     if (!program) {
         const char *slash = strrchr(argv[0], '/');

@@ -90,8 +90,36 @@ __attribute__((target("avx512f,avx512bf16"))) static float peak_avx512bf16(void)
     for (int i = 0; i < PEAK_SUMS_BF16; i++) total += sum[i][0];
     return total;
 }
+
+// Eight-bit products: the loop of the sums above with whole numbers, which `step` adds products of a and b to.
+#define PEAK_WHOLE(type, zero, step)                                                                                             \
+    type sum[PEAK_SUMS], a, b;                                                                                                   \
+    memset(&a, 1, sizeof a);                                                                                                     \
+    memset(&b, 1, sizeof b);                                                                                                     \
+    PEAK_UNROLL                                                                                                                  \
+    for (int i = 0; i < PEAK_SUMS; i++) sum[i] = zero();                                                                         \
+    for (long t = 0; t < PEAK_STEPS; t++) {                                                                                      \
+        PEAK_UNROLL                                                                                                              \
+        for (int i = 0; i < PEAK_SUMS; i++) {                                                                                    \
+            sum[i] = step;                                                                                                       \
+            __asm__ volatile("" : PEAK_REGISTER(sum[i]), PEAK_REGISTER(a));                                                      \
+        }                                                                                                                        \
+    }                                                                                                                            \
+    float total = 0;                                                                                                             \
+    PEAK_UNROLL                                                                                                                  \
+    for (int i = 0; i < PEAK_SUMS; i++) total += (float)sum[i][0];                                                               \
+    return total
+
+__attribute__((target("avx512f,avx512vnni"))) static float peak_avx512vnni(void)
+{
+    PEAK_WHOLE(__m512i, _mm512_setzero_si512, _mm512_dpbusd_epi32(sum[i], a, b));
+}
 #undef PEAK_REGISTER
 #define PEAK_REGISTER(v) "+x"(v)
+__attribute__((target("avx2"))) static float peak_int8_avx2(void)
+{
+    PEAK_WHOLE(__m256i, _mm256_setzero_si256, _mm256_add_epi32(sum[i], _mm256_madd_epi16(a, b)));
+}
 __attribute__((target("avx2,fma"))) static float peak_avx2(void) { PEAK_BODY(__m256, _mm256_set1_ps, _mm256_fmadd_ps); }
 #else
 #define PEAK_REGISTER(v) "+w"(v)
@@ -107,7 +135,7 @@ static inline four four_fma(four a, four b, four c) { return a * b + c; }
 static inline float peak_portable(void) { PEAK_BODY(four, four_set1, four_fma); }
 
 typedef struct peak_job {
-    int bf16;
+    lin_precision precision;
     double rate;
 } peak_job;
 
@@ -120,7 +148,13 @@ static inline void *peak_thread(void *context)
     for (int r = 0; r < PEAK_RUNS; r++) {
         double start = bench_now();
 #if defined(__x86_64__)
-        if (job->bf16) {
+        if (job->precision == LIN_PRECISION_INT8 && strcmp(isa, "avx512") == 0 && __builtin_cpu_supports("avx512vnni")) {
+            sink = peak_avx512vnni();
+            products = 64 * PEAK_SUMS;
+        } else if (job->precision == LIN_PRECISION_INT8 && strcmp(isa, "avx2") == 0) {
+            sink = peak_int8_avx2();
+            products = 16 * PEAK_SUMS;
+        } else if (job->precision == LIN_PRECISION_BF16) {
             sink = peak_avx512bf16();
             products = 32 * PEAK_SUMS_BF16;
         } else if (strcmp(isa, "avx512") == 0) {
@@ -155,7 +189,8 @@ static inline void peak_pin(pthread_t thread, int i)
 }
 
 /* GFLOP/s of 1 to PEAK_THREADS threads at once: the best of `trials`, about 10 ms each, because other load makes a trial too low,
- * and nothing makes it too high. The precision of lin_ops_cpu_bf16 only if it is supported. */
+ * and nothing makes it too high. The precision of lin_ops_cpu_bf16 only if it is supported. Eight-bit products: of AVX512-VNNI,
+ * or of AVX2's products of sixteen bits; elsewhere of fp32. */
 static inline double bench_peak_in(lin_precision precision, int threads, int trials)
 {
     double best = 0;
@@ -164,7 +199,7 @@ static inline double bench_peak_in(lin_precision precision, int threads, int tri
         peak_job jobs[PEAK_THREADS];
         double total = 0;
         for (int i = 0; i < threads; i++) {
-            jobs[i].bf16 = precision == LIN_PRECISION_BF16;
+            jobs[i].precision = precision;
             if (pthread_create(&handles[i], NULL, peak_thread, &jobs[i]) != 0) exit(1);
             peak_pin(handles[i], i);
         }
@@ -188,8 +223,9 @@ static inline const lin_ops *bench_cpu(const char *precision, lin_error *err)
 {
     const lin_ops *ops = NULL;
     if (strcmp(precision, "fp32") == 0) return lin_ops_cpu();
+    if (strcmp(precision, "int8") == 0) return lin_ops_cpu_int8();
     if (strcmp(precision, "bf16") != 0) {
-        lin_fail(err, LIN_INVALID, "unknown precision \"%s\"; use fp32 or bf16", precision);
+        lin_fail(err, LIN_INVALID, "unknown precision \"%s\"; use fp32, bf16 or int8", precision);
     } else {
         lin_ops_cpu_bf16(&ops, err);
     }

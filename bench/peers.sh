@@ -1,7 +1,8 @@
 #!/bin/sh
 # peers.sh - linnet compared with PyTorch and ONNX Runtime on the same network, weights, data and threads, in one run: each round
 # runs all three one after the other. The table shows the best of all runs, then the median: other work on the machine only makes
-# a run slower, and the peak rate is a best value too. Ratios and shares compare best with best.
+# a run slower, and the peak rate is a best value too. Ratios and shares compare best with best. Rows int8_: products of eight bits,
+# of the peers those of their dynamic quantisation; shares are of the peak of that instruction.
 #
 #   bench/peers.sh [--rounds N] [--repeats N] [--threads N] [--pypi] [--no-install]
 #
@@ -20,7 +21,7 @@ while [ $# -gt 0 ]; do
     --threads) threads=$2; shift 2 ;;
     --pypi) pypi=yes; shift ;;
     --no-install) install=no; shift ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
 done
 
@@ -53,7 +54,7 @@ if "$PYTHON" -c 'import torch' 2>/dev/null; then
         echo "peers.sh: libopenblas0-openmp is not installed; PyTorch may be slower without it" >&2
     graphs=$PEERS/graphs
     if [ ! -x "$PEERS/venv/bin/python" ] || ! "$PEERS/venv/bin/python" -c 'import onnxruntime' 2>/dev/null; then
-        [ $install = yes ] && mkdir -p "$PEERS" && "$PYTHON" -m venv "$PEERS/venv" && "$PEERS/venv/bin/pip" install -q onnxruntime ||
+        [ $install = yes ] && mkdir -p "$PEERS" && "$PYTHON" -m venv "$PEERS/venv" && "$PEERS/venv/bin/pip" install -q onnxruntime onnx ||
             echo "peers.sh: no ONNX Runtime in $PEERS/venv" >&2
     fi
     if "$PEERS/venv/bin/python" -c 'import onnxruntime' 2>/dev/null; then
@@ -71,6 +72,7 @@ while [ $round -lt "$rounds" ]; do
     echo "round $round of $rounds" >&2
     set -- --threads "$threads" --repeats "$repeats"
     build/release/bench/bench_model --plain "$@" build/release/linnet >>"$results" || exit 1
+    build/release/bench/bench_model --plain --precision int8 "$@" >>"$results" || exit 1
     [ $torch = no ] || peer "$PYTHON" bench/peers/torch_model.py "$@" >>"$results" || exit 1
     [ $onnx = no ] || peer "$PEERS/venv/bin/python" bench/peers/onnx_model.py "$graphs" "$@" >>"$results" || exit 1
 done
@@ -91,19 +93,20 @@ sort -k1,2 -k3,3g "$results" | awk '
         done()
         count = split("peak_gflops peak_1_gflops forward_causal_frames_per_s forward_bidirectional_frames_per_s train_causal_ms " \
                       "train_bidirectional_ms train_causal_no_dropout_ms chunk_p50_ms chunk_p99_ms sound_chunk_p50_ms " \
-                      "sound_chunk_p99_ms start_ms transcribe_5s_ms", names, " ")
-        printf "%-36s %17s %7s  %17s %7s  %17s %7s\n", "", "linnet", "of peak", "PyTorch", "linnet", "ONNX RT", "linnet"
+                      "sound_chunk_p99_ms start_ms transcribe_5s_ms int8_peak_gflops int8_forward_causal_frames_per_s " \
+                      "int8_forward_bidirectional_frames_per_s int8_chunk_p50_ms int8_chunk_p99_ms int8_sound_chunk_p50_ms", names, " ")
+        printf "%-39s %17s %7s  %17s %7s  %17s %7s\n", "", "linnet", "of peak", "PyTorch", "linnet", "ONNX RT", "linnet"
         for (i = 1; i <= count; i++) {
             name = names[i]
             if (!(("linnet", name) in best)) continue
-            printf "%-36s %17s %7s", name, field("linnet", name), share(name)
+            printf "%-39s %17s %7s", name, field("linnet", name), share(name)
             printf "  %17s %7s", field("torch", name), ratio("torch", name)
             printf "  %17s %7s\n", field("onnx", name), ratio("onnx", name)
         }
     }
     function share(name) {
         if (!(("linnet", name ":gflops") in best)) return ""
-        return sprintf("%.1f %%", 100 * best["linnet", name ":gflops"] / best["linnet", "peak_gflops"])
+        return sprintf("%.1f %%", 100 * best["linnet", name ":gflops"] / best["linnet", (name ~ /^int8_/ ? "int8_" : "") "peak_gflops"])
     }
     function field(who, name) {
         if (!((who, name) in best)) return "-"

@@ -26,7 +26,7 @@ lin_status lin_backend_open(const char *device, lin_precision precision, const l
     }
     if (strcmp(device, "cpu") == 0) {
         if (precision == LIN_PRECISION_BF16) return lin_ops_cpu_bf16(ops, err);
-        *ops = lin_ops_cpu();
+        *ops = precision == LIN_PRECISION_INT8 ? lin_ops_cpu_int8() : lin_ops_cpu();
         return LIN_OK;
     }
     const int n = gpu_number(device);

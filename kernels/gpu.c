@@ -140,6 +140,9 @@ lin_status lin_gpu_open(int device, lin_precision precision, const lin_ops **ops
 {
     *ops = NULL;
     if (!lin_gpu_answers()) return lin_fail(err, LIN_UNSUPPORTED, "%s", gpu.why);
+    if (precision == LIN_PRECISION_INT8)
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "products of eight bits are the CPU's only; use --device cpu, or another precision");
     if (device < 0 || device >= gpu.count) {
         return lin_fail(err, LIN_UNSUPPORTED, "there is no GPU %d; the last is %d", device, gpu.count - 1);
     }

@@ -67,6 +67,8 @@ typedef struct lin_packing {
     int n, k, transposed;
     const void *half; /* NULL, or w in half precision instead, of any alignment: where packs_halves is 1, not transposed, and k at
                          most LIN_HALF_COLUMNS */
+    const void *whole, *scales; /* NULL, or w as whole numbers of eight bits and the scale of each row instead (base/int8.h), of
+                                   any alignment: where precision is LIN_PRECISION_INT8 */
 } lin_packing;
 enum { LIN_HALF_COLUMNS = 4096 };
 
@@ -172,7 +174,8 @@ typedef struct lin_map {
 typedef enum lin_precision {
     LIN_PRECISION_FP32, /* products of fp32 operands */
     LIN_PRECISION_TF32, /* operands rounded to tf32 (10 bits of mantissa), sums in fp32; ignored by the CPU */
-    LIN_PRECISION_BF16  /* operands of the linear layers rounded to bf16, sums in fp32 */
+    LIN_PRECISION_BF16, /* operands of the linear layers rounded to bf16, sums in fp32 */
+    LIN_PRECISION_INT8  /* operands of the widest linear layers rounded to eight bits, exact sums; the CPU's only */
 } lin_precision;
 
 #define LIN_REAL float
@@ -207,6 +210,13 @@ const lin_ops *lin_ops_cpu(void);
  * linear_backward_weight and of the LSTM's products. All other operations are those of lin_ops_cpu. LIN_UNSUPPORTED, and *ops
  * NULL, if the processor lacks it or another instruction set was chosen. */
 lin_status lin_ops_cpu_bf16(const lin_ops **ops, lin_error *err);
+
+/* As lin_ops_cpu, but with weights packed in eight bits and the rows of linear_forward rounded to eight bits, sums in 32 bits: a
+ * quarter of the memory (half without a byte product: AVX-512 without VNNI, AVX2, arm64 without the dot product), and the same
+ * bits of linear_forward on every processor. kernels/cpu/linear_int8.h has the arithmetic. For inference: weights are not packed
+ * transposed. k is at most 65,536. `exact` of the table is lin_ops_cpu, for layers that eight bits do not suit; all other
+ * operations, linear_backward_weight too, are those of lin_ops_cpu. */
+const lin_ops *lin_ops_cpu_int8(void);
 
 /* Forces the instruction set of lin_ops_cpu: "avx512", "avx2", "portable", or NULL for the best one. LIN_UNSUPPORTED if this
  * machine lacks it. For tests; do not call it while operations run. The environment variable LINNET_ISA does the same at first

@@ -12,6 +12,8 @@ typedef struct LIN_OPS {
     int packs_halves; /* weights_pack takes weights in half precision */
     lin_precision precision; /* of what exec_create makes. Weights are packed alike for fp32 and tf32: a copy of the table may
                                 have the other */
+    const struct LIN_OPS *exact; /* NULL, or the table with products of fp32, for layers that `precision` does not suit; an exec
+                                    of this table serves both */
 
     /* n_threads: 0 for one thread per core. */
     lin_status (*exec_create)(const struct LIN_OPS *ops, int n_threads, lin_exec **exec, lin_error *err);

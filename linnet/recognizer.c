@@ -39,7 +39,9 @@ lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, con
     memset(recognizer, 0, sizeof *recognizer);
     lin_status status = lin_find_model(path, found, sizeof found, err);
     if (status == LIN_OK) status = lin_backend_open(device, precision, &ops, err); // its errors first
-    if (status == LIN_OK) status = (ops->packs_halves ? lin_model_open : lin_model_load)(found, &recognizer->model, err);
+    if (status == LIN_OK)
+        status = ops->packs_halves ? lin_model_open(found, precision == LIN_PRECISION_INT8, &recognizer->model, err)
+                                   : lin_model_load(found, &recognizer->model, err);
     return set_up(recognizer, found, status, device, precision, warnings, err);
 }
 

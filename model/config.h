@@ -157,7 +157,16 @@ typedef struct lin_param {
     int is_gate;        /* of decays: see lin_params_init_decay */
     int is_zero;        /* initialised to 0 */
     int parts;          /* matrices of linear layers below each other in it, which the backend packs; 0 for all other tensors */
+    int eight_bits;     /* a matrix whose products are of eight bits where the precision is: those of the blocks of a transformer,
+                           nearly all of its work. The others stay in fp32 */
 } lin_param;
+
+/* Where the elements of a tensor are if not among the floats of its model: as its file has them, of any alignment. All NULL: they
+ * are among the floats. */
+typedef struct lin_stored {
+    const void *half;           /* in half precision */
+    const void *whole, *scales; /* as whole numbers of eight bits, with the scale of each row (base/int8.h) */
+} lin_stored;
 
 static inline size_t lin_param_count(const lin_param *t) { return (size_t)t->n * (size_t)(t->k ? t->k : 1); }
 

@@ -37,12 +37,12 @@ lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_en
     e->model = model;
     e->ops = ops;
     e->state_count = lin_config_state_count(&model->config);
-    e->pass_rows = !ops->on_host ? LIN_DEVICE_ROWS : ops->precision == LIN_PRECISION_BF16 ? LIN_HOST_ROWS_BF16 : LIN_HOST_ROWS;
+    e->pass_rows = !ops->on_host ? LIN_DEVICE_ROWS : ops->precision >= LIN_PRECISION_BF16 ? LIN_HOST_ROWS_NARROW : LIN_HOST_ROWS;
     // Packing takes memory of the weights' size, which the system clears: threads share that. They only sleep afterwards.
     lin_status status = ops->exec_create(ops, ops->on_host ? lin_cores_up_to(PACKING_THREADS) : 1, &e->exec, err);
     if (status == LIN_OK) status = place_model(e, err);
     if (status == LIN_OK)
-        status = lin_weights_create(ops, e->exec, &model->config, &model->params, e->values, model->halves, 0, &e->weights, err);
+        status = lin_weights_create(ops, e->exec, &model->config, &model->params, e->values, model->stored, 0, &e->weights, err);
     if (status == LIN_OK) status = ops->finish(e->exec, err); // workers have streams of their own
     if (status != LIN_OK) {
         lin_encoder_destroy(e);

@@ -6,9 +6,9 @@
 #include "model/stream.h"
 
 /* Rows that pass through all layers at once. CPU: enough rows that loading the weights, once per pass from the third-level cache
- * or memory, costs little beside the arithmetic; fewer in bf16, whose weights are half as large, so that the values between two
- * layers stay in the second-level cache. GPU: enough rows to keep it busy. */
-enum { LIN_HOST_ROWS = 512, LIN_HOST_ROWS_BF16 = 128, LIN_DEVICE_ROWS = 16384, LIN_WORKER_UTTERANCES = 128 };
+ * or memory, costs little beside the arithmetic; fewer in bf16 and int8, whose weights are smaller, so that the values between
+ * two layers stay in the second-level cache. GPU: enough rows to keep it busy. */
+enum { LIN_HOST_ROWS = 512, LIN_HOST_ROWS_NARROW = 128, LIN_DEVICE_ROWS = 16384, LIN_WORKER_UTTERANCES = 128 };
 
 /* The fewest rows of a chunk of a wave: with fewer, loading the weights costs too much beside the arithmetic. And the most chunks
  * per thread. */

@@ -8,6 +8,7 @@
 
 #include "base/half.h"
 #include "base/hash.h"
+#include "base/int8.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "model/phone_names.h"
@@ -57,21 +58,21 @@ static char *numbered_phones(const char *first, int V)
     return text;
 }
 
-static lin_status fill(lin_model *m, const char *phones, int with_halves, lin_error *err)
+static lin_status fill(lin_model *m, const char *phones, int with_stored, lin_error *err)
 {
     lin_status status = lin_params_create(&m->config, &m->params, err);
     if (status == LIN_OK) status = lin_features_check(&m->features, err);
     if (status != LIN_OK) return status;
     const size_t D = (size_t)m->config.mel_bins;
-    m->values = (with_halves ? lin_alloc_sparse : lin_alloc)(m->params.n_elements, sizeof *m->values);
-    m->halves = with_halves ? lin_calloc((size_t)m->params.n_tensors, sizeof *m->halves) : NULL;
+    m->values = (with_stored ? lin_alloc_sparse : lin_alloc)(m->params.n_elements, sizeof *m->values);
+    m->stored = with_stored ? lin_calloc((size_t)m->params.n_tensors, sizeof *m->stored) : NULL;
     m->mean = lin_calloc(D, sizeof *m->mean);
     m->istd = lin_alloc(D, sizeof *m->istd);
     m->phones = phones ? lin_strdup(phones) : numbered_phones(m->config.tokens ? "0" : "<blank>", lin_config_symbols(&m->config));
     m->name = lin_strdup("");
     m->license = lin_strdup("");
     m->provenance = lin_strdup("");
-    if (!m->values || (with_halves && !m->halves) || !m->mean || !m->istd || !m->phones || !m->name || !m->license ||
+    if (!m->values || (with_stored && !m->stored) || !m->mean || !m->istd || !m->phones || !m->name || !m->license ||
         !m->provenance)
         return lin_no_memory(err, "a model", m->params.n_elements * sizeof *m->values);
     int count;
@@ -84,7 +85,7 @@ static lin_status fill(lin_model *m, const char *phones, int with_halves, lin_er
     return LIN_OK;
 }
 
-lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, int with_halves,
+lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, int with_stored,
                                 lin_model **model, lin_error *err)
 {
     *model = NULL;
@@ -92,7 +93,7 @@ lin_status lin_model_create_raw(const lin_config *config, const lin_features *fe
     if (!m) return lin_no_memory(err, "a model", sizeof *m);
     m->config = *config;
     m->features = *features;
-    lin_status status = fill(m, phones, with_halves, err);
+    lin_status status = fill(m, phones, with_stored, err);
     if (status != LIN_OK) {
         lin_model_destroy(m);
         return status;
@@ -123,7 +124,7 @@ void lin_model_destroy(lin_model *m)
     if (!m) return;
     lin_params_free(&m->params);
     lin_file_map_close(&m->file);
-    void *blocks[] = {m->values, m->halves, m->mean, m->istd, m->phones, m->phone, m->name, m->license, m->provenance, m};
+    void *blocks[] = {m->values, m->stored, m->mean, m->istd, m->phones, m->phone, m->name, m->license, m->provenance, m};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }
 
@@ -292,6 +293,20 @@ static void add_halves(lin_hasher *h, const unsigned char *half, size_t count)
     }
 }
 
+static void add_whole(lin_hasher *h, const lin_stored *from, size_t n, size_t k)
+{
+    enum { PIECE = 2048 };
+    float piece[PIECE], scale;
+    for (size_t r = 0; r < n; r++) {
+        memcpy(&scale, (const unsigned char *)from->scales + r * sizeof scale, sizeof scale);
+        for (size_t i = 0; i < k; i += PIECE) {
+            const size_t count = k - i < PIECE ? k - i : PIECE;
+            lin_int8_widen((const signed char *)from->whole + r * k + i, count, scale, piece);
+            lin_hash_add(h, piece, count * sizeof *piece);
+        }
+    }
+}
+
 void lin_model_seal(lin_model *m)
 {
     lin_hasher h;
@@ -299,7 +314,9 @@ void lin_model_seal(lin_model *m)
     for (int i = 0; i < m->params.n_tensors; i++) { // one after the other in values
         const lin_param *t = &m->params.table[i];
         const size_t count = lin_param_count(t);
-        if (m->halves && m->halves[i]) add_halves(&h, m->halves[i], count);
+        const lin_stored stored = m->stored ? m->stored[i] : (lin_stored){NULL, NULL, NULL};
+        if (stored.half) add_halves(&h, stored.half, count);
+        else if (stored.whole) add_whole(&h, &stored, (size_t)t->n, (size_t)t->k);
         else lin_hash_add(&h, m->values + t->offset, count * sizeof *m->values);
     }
     m->fingerprint = lin_hash_end(&h);

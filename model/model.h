@@ -47,8 +47,8 @@ typedef struct lin_model {
     lin_config config;
     lin_features features;
     lin_params params;
-    float *values;         /* [params.n_elements], 64-byte aligned; without the tensors in halves */
-    const void **halves;   /* NULL but after lin_model_open: [params.n_tensors], NULL or the tensor in half precision in `file` */
+    float *values;         /* [params.n_elements], 64-byte aligned; without the tensors in stored */
+    lin_stored *stored;    /* NULL but after lin_model_open: [params.n_tensors], the tensors that stay in `file` */
     lin_file_map file;
     float *mean, *istd;    /* [D], of the features: the network's input is (x - mean) istd */
     int speaker_norm;      /* 1: before that, features are normalised with the speaker's own mean and deviation; cannot stream */
@@ -59,6 +59,7 @@ typedef struct lin_model {
     char *name;            /* "" if unknown, like the next two */
     char *license;
     char *provenance;      /* JSON text: how it was trained */
+    int eight_bits;        /* of a loaded model: 1 if its file has weights in eight bits */
     int checksummed;       /* of a loaded model: 1 if a checksum covers the whole file, 0 if only the fingerprint was checked */
     uint64_t fingerprint;  /* of everything that changes the network's results; see lin_model_seal */
 } lin_model;
@@ -75,8 +76,8 @@ lin_status lin_model_create(const lin_config *config, const lin_features *featur
 /* LIN_UNSUPPORTED for a network of tokens, which takes no sound: speech has no use for it. `name`: the file's. */
 lin_status lin_model_check_sound(const lin_model *model, const char *name, lin_error *err);
 /* The same with uninitialised weights and no fingerprint, for loaders, which fill in the weights and call lin_model_seal.
- * with_halves: 1 if most tensors will be in halves, all NULL here. */
-lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, int with_halves,
+ * with_stored: 1 if most tensors will be in `stored`, all NULL here. */
+lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, int with_stored,
                                 lin_model **model, lin_error *err);
 /* Accepts NULL. */
 void lin_model_destroy(lin_model *model);
@@ -100,7 +101,7 @@ lin_status lin_model_label(lin_model *model, const char *name, const char *licen
  * weights, the same on every machine. A stream's saved state contains it, so that another model refuses the state. */
 void lin_model_seal(lin_model *model);
 
-/* The fingerprint with other weights in place of model->values; without halves. */
+/* The fingerprint with other weights in place of model->values; without tensors in `stored`. */
 uint64_t lin_model_fingerprint(const lin_model *model, const float *values);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/cores.h"
 #include "base/half.h"
+#include "base/int8.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/memory.h"
@@ -18,8 +19,9 @@
 #include "base/utf8.h"
 #include "kernels/ops.h"
 
-static const char version[] = "2", first_version[] = "1", mean_name[] = "features.mean", istd_name[] = "features.istd",
-                  extra_prefix[] = "train.";
+// Version 3 is that of files with weights of eight bits.
+static const char version[] = "2", first_version[] = "1", int8_version[] = "3", scale_suffix[] = ".scale",
+                  mean_name[] = "features.mean", istd_name[] = "features.istd", extra_prefix[] = "train.";
 
 /* ---- the JSON values of the metadata --------------------------------------------------------------------------------------- */
 
@@ -142,9 +144,9 @@ static lin_status read_metadata(const lin_safetensors *st, const char *file, lin
                         format ? "\"" : "", format ? lin_utf8_line(format) : "not given", format ? "\"" : "");
     lin_status status = need_text(st, "format_version", file, &text, err);
     if (status != LIN_OK) return status;
-    if (strcmp(text, version) != 0 && strcmp(text, first_version) != 0)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s: model format version %.16s; this program reads versions %s and %s", file,
-                        lin_utf8_line(text), first_version, version);
+    if (strcmp(text, version) != 0 && strcmp(text, first_version) != 0 && strcmp(text, int8_version) != 0)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: model format version %.16s; this program reads versions %s to %s", file,
+                        lin_utf8_line(text), first_version, int8_version);
     char name[512];
     status = need_text(st, "config", file, &text, err);
     snprintf(name, sizeof name, "%.*s: config", (int)sizeof name - 16, file);
@@ -195,23 +197,62 @@ static lin_status check_tensor(const lin_safetensors *st, const char *name, int 
     return LIN_OK;
 }
 
+/* "layers.0.qkv.weight.scale" */
+typedef char scale_name[sizeof(((lin_param *)0)->name) + sizeof scale_suffix];
+static const char *name_scale(scale_name name, const lin_param *p)
+{
+    snprintf(name, sizeof(scale_name), "%s%s", p->name, scale_suffix);
+    return name;
+}
+
+// The tensor of a parameter in whole numbers of eight bits, or NULL: it is missing, or of another type.
+static const lin_tensor *find_whole(const lin_safetensors *st, const lin_param *p)
+{
+    const lin_tensor *t = p->eight_bits ? lin_safetensors_find(st, p->name) : NULL;
+    return t && t->dtype == LIN_I8 ? t : NULL;
+}
+
+static lin_status check_param(const lin_safetensors *st, const lin_param *p, const char *file, lin_error *err)
+{
+    scale_name scale;
+    const lin_tensor *t = find_whole(st, p);
+    if (!t) return check_tensor(st, p->name, p->n, p->k, 1, file, err);
+    const lin_tensor as_floats = {t->name, LIN_F32, t->n_dims, {t->shape[0], t->shape[1]}, NULL};
+    const lin_safetensors alone = {.n_tensors = 1, .tensors = (lin_tensor[]){as_floats}};
+    lin_status status = check_tensor(&alone, p->name, p->n, p->k, 1, file, err); // the shape
+    return status == LIN_OK ? check_tensor(st, name_scale(scale, p), p->n, 0, 0, file, err) : status;
+}
+
+static int is_part(const lin_safetensors *st, const lin_params *params, const char *name)
+{
+    scale_name scale;
+    for (int j = 0; j < params->n_tensors; j++) {
+        const lin_param *p = &params->table[j];
+        if (strcmp(name, p->name) == 0) return 1;
+        if (find_whole(st, p) && strcmp(name, name_scale(scale, p)) == 0) return 1;
+    }
+    return 0;
+}
+
 // Every tensor is present with the right shape and type, and there are no others except the trainer's. Checked before any
 // allocation.
 static lin_status check_tensors(const lin_safetensors *st, const lin_params *params, int D, const char *file, lin_error *err)
 {
     lin_status status = check_tensor(st, mean_name, D, 0, 0, file, err);
     if (status == LIN_OK) status = check_tensor(st, istd_name, D, 0, 0, file, err);
-    for (int i = 0; i < params->n_tensors && status == LIN_OK; i++)
-        status = check_tensor(st, params->table[i].name, params->table[i].n, params->table[i].k, 1, file, err);
+    int scales = 0;
+    for (int i = 0; i < params->n_tensors && status == LIN_OK; i++) {
+        status = check_param(st, &params->table[i], file, err);
+        scales += find_whole(st, &params->table[i]) != NULL;
+    }
     if (status != LIN_OK) return status;
     int extras = 0;
     for (int i = 0; i < st->n_tensors; i++) extras += is_extra(st->tensors[i].name);
-    if (st->n_tensors - extras == params->n_tensors + 2) return LIN_OK;
+    if (st->n_tensors - extras == params->n_tensors + 2 + scales) return LIN_OK;
     for (int i = 0; i < st->n_tensors; i++) {
         const char *name = st->tensors[i].name;
-        int known = is_extra(name) || strcmp(name, mean_name) == 0 || strcmp(name, istd_name) == 0;
-        for (int j = 0; j < params->n_tensors && !known; j++) known = strcmp(name, params->table[j].name) == 0;
-        if (!known) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s is not part of this configuration", file, name);
+        if (!is_extra(name) && strcmp(name, mean_name) != 0 && strcmp(name, istd_name) != 0 && !is_part(st, params, name))
+            return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s is not part of this configuration", file, name);
     }
     return LIN_OK;
 }
@@ -234,8 +275,15 @@ static size_t find_not_finite(const float *x, size_t count)
 typedef struct copy_job {
     const lin_safetensors *st;
     const lin_model *model;
+    int keep_whole;
     size_t *bad; // [n_tensors]: index of the first value that is not finite, or the number of values
+    struct bad_row *rows; // [n_tensors], of those in eight bits: the first row that cannot be
 } copy_job;
+
+struct bad_row {
+    int row;
+    const char *wrong; // NULL: there is none
+};
 
 static size_t copy_values(const lin_tensor *t, float *to)
 {
@@ -245,6 +293,21 @@ static size_t copy_values(const lin_tensor *t, float *to)
     return find_not_finite(to, count);
 }
 
+// Whole numbers of eight bits, row by row; `to` is NULL if they stay where they are.
+static struct bad_row copy_whole(const lin_tensor *t, const void *scales, float *to)
+{
+    const size_t n = t->shape[0], k = t->shape[1];
+    for (size_t r = 0; r < n; r++) {
+        const signed char *q = (const signed char *)t->data + r * k;
+        float scale;
+        memcpy(&scale, (const unsigned char *)scales + r * sizeof scale, sizeof scale);
+        const char *wrong = lin_int8_check(q, k, scale);
+        if (wrong) return (struct bad_row){(int)r, wrong};
+        if (to) lin_int8_widen(q, k, scale, to + r * k);
+    }
+    return (struct bad_row){0, NULL};
+}
+
 static void copy_piece(void *context, int piece, int thread)
 {
     (void)thread;
@@ -252,8 +315,15 @@ static void copy_piece(void *context, int piece, int thread)
     const lin_model *m = job->model;
     const lin_param *p = &m->params.table[piece];
     const lin_tensor *t = lin_safetensors_find(job->st, p->name);
-    if (m->halves && t->dtype == LIN_F16 && p->parts && p->k <= LIN_HALF_COLUMNS) {
-        m->halves[piece] = t->data;
+    scale_name scale;
+    if (find_whole(job->st, p)) {
+        const void *scales = lin_safetensors_find(job->st, name_scale(scale, p))->data;
+        const int stays = m->stored && job->keep_whole;
+        if (stays) m->stored[piece] = (lin_stored){.whole = t->data, .scales = scales};
+        job->rows[piece] = copy_whole(t, scales, stays ? NULL : m->values + p->offset);
+        job->bad[piece] = lin_param_count(p);
+    } else if (m->stored && t->dtype == LIN_F16 && p->parts && p->k <= LIN_HALF_COLUMNS) {
+        m->stored[piece].half = t->data;
         job->bad[piece] = lin_half_find_not_finite(t->data, lin_param_count(p));
     } else {
         job->bad[piece] = copy_values(t, m->values + p->offset);
@@ -270,24 +340,29 @@ static lin_status check_finite(const lin_tensor *t, size_t bad, const char *file
     return lin_fail(err, LIN_NUMERIC, "%s: tensor %s holds %s at element %zu", file, t->name, isnan(x) ? "NaN" : "infinity", bad);
 }
 
-static lin_status copy_weights(const lin_safetensors *st, lin_model *m, const char *file, lin_error *err)
+static lin_status copy_weights(const lin_safetensors *st, int keep_whole, lin_model *m, const char *file, lin_error *err)
 {
     enum { ALONE = 1 << 20, MOST_THREADS = 4 }; // fewer weights are done before another thread has begun
     const int n = m->params.n_tensors, threads = lin_cores_up_to(MOST_THREADS);
     lin_pool *pool = NULL;
-    copy_job job = {st, m, lin_alloc((size_t)n, sizeof *job.bad)};
-    if (!job.bad) return lin_no_memory(err, "a model", (size_t)n * sizeof *job.bad);
+    copy_job job = {st, m, keep_whole, lin_alloc((size_t)n, sizeof *job.bad), lin_calloc((size_t)n, sizeof *job.rows)};
     lin_status status = LIN_OK;
-    if (m->params.n_elements >= ALONE && threads > 1) status = lin_pool_create(threads, &pool, err);
+    if (!job.bad || !job.rows) status = lin_no_memory(err, "a model", (size_t)n * (sizeof *job.bad + sizeof *job.rows));
+    if (status == LIN_OK && m->params.n_elements >= ALONE && threads > 1) status = lin_pool_create(threads, &pool, err);
     if (status == LIN_OK) lin_pool_run(pool, n, copy_piece, &job);
     lin_pool_destroy(pool);
-    for (int i = 0; i < n && status == LIN_OK; i++)
-        status = check_finite(lin_safetensors_find(st, m->params.table[i].name), job.bad[i], file, err);
+    for (int i = 0; i < n && status == LIN_OK; i++) {
+        const struct bad_row *row = &job.rows[i];
+        if (row->wrong)
+            status = lin_fail(err, LIN_NUMERIC, "%s: tensor %s, row %d %s", file, m->params.table[i].name, row->row, row->wrong);
+        else status = check_finite(lin_safetensors_find(st, m->params.table[i].name), job.bad[i], file, err);
+    }
     lin_free(job.bad);
+    lin_free(job.rows);
     return status;
 }
 
-static lin_status copy_tensors(const lin_safetensors *st, lin_model *m, const char *file, lin_error *err)
+static lin_status copy_tensors(const lin_safetensors *st, int keep_whole, lin_model *m, const char *file, lin_error *err)
 {
     const lin_tensor *mean = lin_safetensors_find(st, mean_name), *istd = lin_safetensors_find(st, istd_name);
     lin_status status = check_finite(mean, copy_values(mean, m->mean), file, err);
@@ -295,7 +370,7 @@ static lin_status copy_tensors(const lin_safetensors *st, lin_model *m, const ch
     for (int d = 0; d < m->config.mel_bins && status == LIN_OK; d++)
         if (!(m->istd[d] > 0))
             status = lin_fail(err, LIN_FORMAT, "%s: tensor %s is not positive at element %d", file, istd_name, d);
-    return status == LIN_OK ? copy_weights(st, m, file, err) : status;
+    return status == LIN_OK ? copy_weights(st, keep_whole, m, file, err) : status;
 }
 
 static lin_status check_fingerprint(const lin_safetensors *st, const lin_model *m, const char *file, lin_error *err)
@@ -337,8 +412,10 @@ static lin_status read_normalization(const lin_safetensors *st, lin_model *model
                     lin_utf8_line(text));
 }
 
-// with_halves: matrices in half precision stay where they are.
-static lin_status load_parts(const lin_safetensors *st, const char *file, int with_halves, lin_model **model, lin_error *err)
+// What stays in the file, which the model keeps: nothing, matrices in half precision, or those in eight bits as well.
+typedef enum stays { STAYS_NOTHING, STAYS_HALF, STAYS_WHOLE } stays;
+
+static lin_status load_parts(const lin_safetensors *st, const char *file, stays what, lin_model **model, lin_error *err)
 {
     lin_config config = {0};
     lin_features features = {0};
@@ -352,12 +429,12 @@ static lin_status load_parts(const lin_safetensors *st, const char *file, int wi
         status = check_tensors(st, &params, config.mel_bins, file, err);
         lin_params_free(&params);
         if (status != LIN_OK) return status;
-        status = lin_model_create_raw(&config, &features, phones, with_halves, model, err);
+        status = lin_model_create_raw(&config, &features, phones, what != STAYS_NOTHING, model, err);
     }
     // an invalid configuration in a file means a bad file
     if (status != LIN_OK) return lin_fail_at(err, status == LIN_INVALID ? LIN_FORMAT : status, "%s", file);
 
-    status = copy_tensors(st, *model, file, err);
+    status = copy_tensors(st, what == STAYS_WHOLE, *model, file, err);
     if (status == LIN_OK) status = read_normalization(st, *model, file, err);
     if (status == LIN_OK) status = read_number(st, file, delay_key, 1000, &(*model)->delay_ms, err);
     if (status == LIN_OK) {
@@ -386,13 +463,15 @@ static const char *remedy(const lin_safetensors *st)
 }
 
 // The checksum is checked last, so that an error is named as precisely as possible, followed by the damage that caused it.
-static lin_status load(const lin_safetensors *st, const char *file, int with_halves, lin_model **model, lin_error *err)
+static lin_status load(const lin_safetensors *st, const char *file, stays what, lin_model **model, lin_error *err)
 {
     lin_error inner = {0};
     int fits;
-    lin_status status = load_parts(st, file, with_halves, model, &inner);
+    lin_status status = load_parts(st, file, what, model, &inner);
     const int has = status != LIN_NO_MEMORY && has_checksum(st, &fits);
     if (status == LIN_OK) (*model)->checksummed = has;
+    for (int i = 0; status == LIN_OK && i < (*model)->params.n_tensors; i++)
+        (*model)->eight_bits |= find_whole(st, &(*model)->params.table[i]) != NULL;
     if (!has || fits) return status == LIN_OK ? LIN_OK : lin_fail_as(err, &inner);
     if (status != LIN_OK) return lin_fail(err, status, "%s; its checksum is wrong as well: %s", inner.message, remedy(st));
     lin_model_destroy(*model);
@@ -419,21 +498,21 @@ static lin_status parse(const void *bytes, size_t n_bytes, const char *name, lin
                                                                      : "");
 }
 
-static lin_status load_bytes(const void *bytes, size_t n_bytes, const char *name, int with_halves, lin_model **model,
+static lin_status load_bytes(const void *bytes, size_t n_bytes, const char *name, stays what, lin_model **model,
                              lin_error *err)
 {
     lin_safetensors st;
     *model = NULL;
     lin_status status = parse(bytes, n_bytes, name, &st, err);
     if (status != LIN_OK) return status;
-    status = load(&st, name, with_halves, model, err);
+    status = load(&st, name, what, model, err);
     lin_safetensors_free(&st);
     return status;
 }
 
 lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *name, lin_model **model, lin_error *err)
 {
-    return load_bytes(bytes, n_bytes, name, 0, model, err);
+    return load_bytes(bytes, n_bytes, name, STAYS_NOTHING, model, err);
 }
 
 lin_status lin_model_load(const char *path, lin_model **model, lin_error *err)
@@ -447,13 +526,13 @@ lin_status lin_model_load(const char *path, lin_model **model, lin_error *err)
     return status;
 }
 
-lin_status lin_model_open(const char *path, lin_model **model, lin_error *err)
+lin_status lin_model_open(const char *path, int keep_whole, lin_model **model, lin_error *err)
 {
     lin_file_map map;
     *model = NULL;
     lin_status status = lin_file_map_open(path, &map, err);
     if (status != LIN_OK) return status;
-    status = load_bytes(map.bytes, map.size, path, 1, model, err);
+    status = load_bytes(map.bytes, map.size, path, keep_whole ? STAYS_WHOLE : STAYS_HALF, model, err);
     if (status == LIN_OK) (*model)->file = map;
     else lin_file_map_close(&map);
     return status;
@@ -491,7 +570,7 @@ lin_status lin_model_load_extras(const char *path, lin_model **model, lin_extras
     extras->owned = owned;
     lin_status status = lin_file_map_open(path, &owned->map, err);
     if (status == LIN_OK) status = parse(owned->map.bytes, owned->map.size, path, &owned->st, err);
-    if (status == LIN_OK) status = load(&owned->st, path, 0, model, err);
+    if (status == LIN_OK) status = load(&owned->st, path, STAYS_NOTHING, model, err);
     if (status == LIN_OK) find_extras(&owned->st, extras);
     else lin_extras_free(extras);
     return status;
@@ -574,14 +653,14 @@ static lin_status check_extras(const lin_extras *extras, const char *path, lin_e
     return LIN_OK;
 }
 
-// weights: the block of all parameters in this dtype.
-static lin_status write_model(const lin_model *m, const char *path, lin_dtype dtype, const void *weights, uint64_t fingerprint,
-                              const lin_extras *extras, lin_error *err)
+// weights: the tensors of all parameters, and of scales.
+static lin_status write_model(const lin_model *m, const char *path, const lin_tensor *weights, int n_weights,
+                              const char *format_version, uint64_t fingerprint, const lin_extras *extras, lin_error *err)
 {
     const int n_extra = extras ? extras->n_tensors : 0, n_extra_texts = extras ? extras->n_texts : 0;
     const int plain = lin_config_is_plain(&m->config);
     int n_own = N_TEXTS - 7; // and those that only some networks have
-    const size_t n_tensors = (size_t)(m->params.n_tensors + 2 + n_extra);
+    const size_t n_tensors = (size_t)(n_weights + 2 + n_extra);
     lin_json_field fields[VARIANT_FIELDS];
     list_variant(fields);
     char *variant = plain ? NULL : lin_json_write(fields, VARIANT_FIELDS, &m->config);
@@ -595,7 +674,7 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
         status = lin_no_memory(err, "saving a model", n_tensors * sizeof *tensors);
     } else {
         snprintf(hex, sizeof hex, "%016" PRIx64, fingerprint);
-        const lin_text own[N_TEXTS] = {{"format", "linnet"},    {"format_version", version},
+        const lin_text own[N_TEXTS] = {{"format", "linnet"},    {"format_version", format_version},
                                        {"config", config},      {"features", features},
                                        {"phones", m->phones},   {"name", m->name},
                                        {"license", m->license}, {"provenance", m->provenance},
@@ -618,11 +697,8 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
         const size_t D = (size_t)m->config.mel_bins, n_texts = (size_t)(n_own + n_extra_texts);
         *t++ = (lin_tensor){mean_name, LIN_F32, 1, {D}, m->mean};
         *t++ = (lin_tensor){istd_name, LIN_F32, 1, {D}, m->istd};
-        for (int i = 0; i < m->params.n_tensors; i++) {
-            const lin_param *p = &m->params.table[i];
-            const unsigned char *data = (const unsigned char *)weights + p->offset * lin_dtype_size(dtype);
-            *t++ = (lin_tensor){p->name, dtype, p->k ? 2 : 1, {(size_t)p->n, (size_t)p->k}, data};
-        }
+        memcpy(t, weights, (size_t)n_weights * sizeof *t);
+        t += n_weights;
         if (n_extra) memcpy(t, extras->tensors, (size_t)n_extra * sizeof *t);
         snprintf(sum, sizeof sum, "%016" PRIx64, lin_safetensors_checksum(tensors, (int)n_tensors, texts, (int)n_texts));
         status = lin_safetensors_write(path, tensors, (int)n_tensors, texts, (int)n_texts, err);
@@ -635,29 +711,107 @@ static lin_status write_model(const lin_model *m, const char *path, lin_dtype dt
     return status;
 }
 
+// The tensors of a model as they are written, and the weights as they will be loaded, of which the fingerprint is.
+typedef struct written {
+    lin_tensor *tensors;  // [2 n_tensors]
+    int n;
+    scale_name *names;    // [n_tensors], of the scales
+    unsigned char *bytes; // [n_elements] of what is rounded, each of two bytes at most
+    float *scales;        // [the rows of all matrices]
+    float *rounded;       // [n_elements]
+} written;
+
+static lin_tensor tensor_of(const lin_param *p, lin_dtype dtype, const void *data)
+{
+    return (lin_tensor){p->name, dtype, p->k ? 2 : 1, {(size_t)p->n, (size_t)p->k}, data};
+}
+
+// In half precision, or, with exact 1, as floats if one of them would be rounded.
+static void write_half(const lin_model *m, const lin_param *p, int exact, written *w)
+{
+    const float *values = m->values + p->offset;
+    const size_t count = lin_param_count(p);
+    unsigned char *half = w->bytes + 2 * p->offset;
+    lin_half_narrow(values, count, half);
+    lin_half_widen(half, count, w->rounded + p->offset);
+    const int same = memcmp(values, w->rounded + p->offset, count * sizeof *values) == 0;
+    if (exact && !same) memcpy(w->rounded + p->offset, values, count * sizeof *values);
+    w->tensors[w->n++] = exact && !same ? tensor_of(p, LIN_F32, values) : tensor_of(p, LIN_F16, half);
+}
+
+static lin_status write_whole(const lin_model *m, const lin_param *p, float *scales, written *w, const char *path, lin_error *err)
+{
+    const size_t k = (size_t)p->k;
+    signed char *q = (signed char *)(w->bytes + 2 * p->offset);
+    for (size_t r = 0; r < (size_t)p->n; r++) {
+        scales[r] = lin_int8_narrow(m->values + p->offset + r * k, k, q + r * k);
+        if (isnan(scales[r]))
+            return lin_fail(err, LIN_NUMERIC, "cannot save %s in eight bits: tensor %s has too large weights in row %zu", path,
+                            p->name, r);
+        lin_int8_widen(q + r * k, k, scales[r], w->rounded + p->offset + r * k);
+    }
+    char *name = w->names[p - m->params.table];
+    w->tensors[w->n++] = tensor_of(p, LIN_I8, q);
+    w->tensors[w->n++] = (lin_tensor){name_scale(name, p), LIN_F32, 1, {(size_t)p->n}, scales};
+    return LIN_OK;
+}
+
+// dtype LIN_F16 or LIN_I8.
+static lin_status write_rounded(const lin_model *m, const char *path, lin_dtype dtype, written *w, const lin_extras *extras,
+                                lin_error *err)
+{
+    lin_status status = LIN_OK;
+    float *scales = w->scales;
+    int n_whole = 0;
+    for (int i = 0; i < m->params.n_tensors && status == LIN_OK; i++) {
+        const lin_param *p = &m->params.table[i];
+        if (dtype == LIN_I8 && p->eight_bits) {
+            status = write_whole(m, p, scales, w, path, err);
+            scales += p->n;
+            n_whole++;
+        } else {
+            write_half(m, p, dtype == LIN_I8, w);
+        }
+    }
+    if (status == LIN_OK && dtype == LIN_I8 && !n_whole)
+        status = lin_fail(err, LIN_UNSUPPORTED, "cannot save %s in eight bits: no layer of this kind of network has products of "
+                          "eight bits; only those of a transformer do", path);
+    if (status != LIN_OK) return status;
+    return write_model(m, path, w->tensors, w->n, dtype == LIN_I8 ? int8_version : version, lin_model_fingerprint(m, w->rounded),
+                       extras, err);
+}
+
 lin_status lin_model_save_extras(const lin_model *m, const char *path, lin_dtype dtype, const lin_extras *extras, lin_error *err)
 {
-    if (dtype != LIN_F32 && dtype != LIN_F16)
-        return lin_fail(err, LIN_INVALID, "cannot save %s: weights of type %s; must be F32 or F16", path, lin_dtype_name(dtype));
+    if (dtype != LIN_F32 && dtype != LIN_F16 && dtype != LIN_I8)
+        return lin_fail(err, LIN_INVALID, "cannot save %s: weights of type %s; must be F32, F16 or I8", path,
+                        lin_dtype_name(dtype));
     lin_status status = check_values(m, path, dtype, err);
     if (status == LIN_OK) status = check_extras(extras, path, err);
     if (status != LIN_OK) return status;
-    if (dtype == LIN_F32)
-        return write_model(m, path, dtype, m->values, lin_model_fingerprint(m, m->values), extras, err);
-
-    // the fingerprint covers the weights as they will be loaded
-    const size_t count = m->params.n_elements;
-    uint16_t *half = lin_alloc(count, sizeof *half);
-    float *rounded = lin_alloc(count, sizeof *rounded);
-    if (!half || !rounded) {
-        status = lin_no_memory(err, "saving a model", count * sizeof *rounded);
+    const size_t n = (size_t)m->params.n_tensors, count = m->params.n_elements;
+    const int rounds = dtype != LIN_F32;
+    size_t rows = 1;
+    for (size_t i = 0; i < n; i++) rows += (size_t)(dtype == LIN_I8 ? m->params.table[i].n : 0);
+    written w = {.tensors = lin_alloc(2 * n, sizeof *w.tensors),
+                 .names = lin_alloc(n, sizeof *w.names),
+                 .bytes = rounds ? lin_alloc(count, 2) : NULL,
+                 .scales = lin_alloc(rows, sizeof *w.scales),
+                 .rounded = rounds ? lin_alloc(count, sizeof *w.rounded) : NULL};
+    if (!w.tensors || !w.names || !w.scales || (rounds && (!w.bytes || !w.rounded))) {
+        status = lin_no_memory(err, "saving a model", count * sizeof *w.rounded);
+    } else if (rounds) {
+        status = write_rounded(m, path, dtype, &w, extras, err);
     } else {
-        lin_half_narrow(m->values, count, half);
-        lin_half_widen(half, count, rounded);
-        status = write_model(m, path, dtype, half, lin_model_fingerprint(m, rounded), extras, err);
+        for (size_t i = 0; i < n; i++)
+            w.tensors[w.n++] = tensor_of(&m->params.table[i], LIN_F32, m->values + m->params.table[i].offset);
+        status = write_model(m, path, w.tensors, w.n, version, lin_model_fingerprint(m, m->values), extras, err);
     }
-    lin_free(half);
-    lin_free(rounded);
+    lin_free(w.tensors);
+    lin_free(w.names);
+    lin_free(w.bytes);
+    lin_free(w.scales);
+    lin_free(w.rounded);
     return status;
 }
 

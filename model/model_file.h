@@ -1,9 +1,12 @@
 /*
  * model_file.h - models on disk: one safetensors file, readable by every tool that knows the format.
  *
- *   tensors    those of lin_params (config.h), F32 or F16 each; features.mean [D], features.istd [D] F32;
+ *   tensors    those of lin_params (config.h), F32 or F16 each, or, of the matrices with eight_bits, I8 with another tensor
+ *              NAME.scale [n] F32: whole numbers -127..127 times the scale of each row, as base/int8.h makes them;
+ *              features.mean [D], features.istd [D] F32;
  *              train.*: data to resume training (moments of the optimiser, counters), ignored by other readers
- *   metadata   format "linnet", format_version "2", config (JSON), features (JSON), phones, name, license, provenance (JSON),
+ *   metadata   format "linnet", format_version "2" ("3": there are tensors of I8), config (JSON), features
+ *              (JSON), phones, name, license, provenance (JSON),
  *              fingerprint (16 hex digits, over everything that changes the network's results), emission_delay_ms,
  *              checksum (16 hex digits, of all tensors and texts: lin_safetensors_checksum), train.*
  *
@@ -43,10 +46,10 @@ lin_status lin_model_load(const char *path, lin_model **model, lin_error *err);
 
 /*
  * The same for use by an encoder alone, whose backend packs halves (kernels/ops.h): matrices in half precision stay in the file,
- * which the model keeps mapped, and are in model->halves instead of model->values. Takes two thirds of the time, and no memory
- * for the floats. Not to be saved, copied or trained.
+ * which the model keeps mapped, and are in model->stored instead of model->values; with keep_whole, for products of eight bits,
+ * those in eight bits too. Takes two thirds of the time, and no memory for the floats. Not to be saved, copied or trained.
  */
-lin_status lin_model_open(const char *path, lin_model **model, lin_error *err);
+lin_status lin_model_open(const char *path, int keep_whole, lin_model **model, lin_error *err);
 
 /* As lin_model_load, from memory; name replaces the path in messages. The bytes may be freed afterwards. */
 lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *name, lin_model **model, lin_error *err);
@@ -54,8 +57,9 @@ lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *
 /* Also loads the extras; release them with lin_extras_free. On failure *extras is empty. */
 lin_status lin_model_load_extras(const char *path, lin_model **model, lin_extras *extras, lin_error *err);
 
-/* dtype LIN_F32 or LIN_F16 (rounded to nearest even; a weight above 65,504 is refused with LIN_NUMERIC,
- * as is NaN or infinity). */
+/* dtype LIN_F32, LIN_F16 (rounded to nearest even; a weight above 65,504 is refused with LIN_NUMERIC, as is NaN or infinity) or
+ * LIN_I8: matrices with eight_bits in eight bits, the other tensors without a loss, in half precision where that is possible. So
+ * products of eight bits give the same bits as with the model that was saved. LIN_UNSUPPORTED if no matrix has eight_bits. */
 lin_status lin_model_save(const lin_model *model, const char *path, lin_dtype dtype, lin_error *err);
 
 /* The same with extras; extras may be NULL. */

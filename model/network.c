@@ -38,27 +38,33 @@ size_t lin_state_offset(const lin_config *c, int layer)
 
 /* ---- weights --------------------------------------------------------------------------------------------------------------- */
 
-// Computes the place of each matrix, and lists the matrices to pack.
-static size_t plan_packing(lin_weights *w, const void *const *halves)
+// The same rows of what is stored of a tensor.
+static lin_packing packing_of(const lin_param *t, int row, int n, int transposed, const lin_stored *stored, size_t to)
+{
+    const size_t at = (size_t)row * (size_t)t->k;
+    lin_packing item = {.from = t->offset + at, .to = to, .n = n, .k = t->k, .transposed = transposed};
+    if (stored && stored->half) item.half = (const unsigned char *)stored->half + 2 * at;
+    if (stored && stored->whole) {
+        item.whole = (const signed char *)stored->whole + at;
+        item.scales = (const unsigned char *)stored->scales + (size_t)row * sizeof(float);
+    }
+    return item;
+}
+
+// Computes the places from `total` on of the matrices that a table packs, and lists them; returns where they end.
+static size_t plan_packing(lin_weights *w, const lin_real_ops *ops, const lin_stored *stored, size_t total, int *count)
 {
     const lin_params *params = w->params;
-    size_t total = 0;
+    const int first = w->n_packing + w->n_exact;
     for (int i = 0; i < params->n_tensors; i++) {
         const lin_param *t = &params->table[i];
-        if (!t->parts) continue;
+        if (!t->parts || lin_product_ops(w->ops, t) != ops) continue;
         const int n = t->n / t->parts;
         for (int transposed = 0; transposed <= w->for_training; transposed++) {
-            const size_t size = transposed ? w->ops->weight_size(t->k, n) : w->ops->weight_size(n, t->k);
+            const size_t size = transposed ? ops->weight_size(t->k, n) : ops->weight_size(n, t->k);
             (transposed ? w->backward_offset : w->forward_offset)[i] = total;
             for (int part = 0; part < t->parts; part++) {
-                const size_t from = t->offset + (size_t)part * (size_t)n * (size_t)t->k;
-                const unsigned char *half = halves ? halves[i] : NULL;
-                w->packing[w->n_packing++] = (lin_packing){.from = from,
-                                                           .to = total,
-                                                           .n = n,
-                                                           .k = t->k,
-                                                           .transposed = transposed,
-                                                           .half = half ? half + 2 * (from - t->offset) : NULL};
+                w->packing[first + (*count)++] = packing_of(t, part * n, n, transposed, stored ? &stored[i] : NULL, total);
                 total += (size + 15) / 16 * 16;
             }
         }
@@ -80,12 +86,14 @@ static lin_status check_operations(const lin_real_ops *ops, const lin_config *c,
 }
 
 lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
-                              const lin_real *values, const void *const *halves, int for_training, lin_weights **out,
+                              const lin_real *values, const lin_stored *stored, int for_training, lin_weights **out,
                               lin_error *err)
 {
     *out = NULL;
     const size_t n = (size_t)params->n_tensors;
     lin_status status = check_operations(ops, config, err);
+    if (status == LIN_OK && for_training && ops->precision == LIN_PRECISION_INT8)
+        status = lin_fail(err, LIN_UNSUPPORTED, "products of eight bits are for recognition only; train in another precision");
     if (status != LIN_OK) return status;
     lin_weights *w = lin_calloc(1, sizeof *w);
     if (!w) return lin_no_memory(err, "weights", sizeof *w);
@@ -94,10 +102,13 @@ lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin
     w->forward_offset = lin_calloc(n, sizeof *w->forward_offset);
     w->backward_offset = lin_calloc(n, sizeof *w->backward_offset);
     w->packing = lin_calloc(4 * n, sizeof *w->packing);
-    if (!w->forward_offset || !w->backward_offset || !w->packing)
+    if (!w->forward_offset || !w->backward_offset || !w->packing) {
         status = lin_no_memory(err, "weights", n * (2 * sizeof(size_t) + 4 * sizeof(lin_packing)));
-    else
-        status = ops->memory_create(exec, plan_packing(w, halves) * sizeof *w->packed, (void **)&w->packed, err);
+    } else {
+        size_t total = plan_packing(w, ops, stored, 0, &w->n_packing);
+        if (ops->exact) total = plan_packing(w, ops->exact, stored, total, &w->n_exact);
+        status = ops->memory_create(exec, total * sizeof *w->packed, (void **)&w->packed, err);
+    }
     if (status == LIN_OK && lin_attention_of(config)->prepare) status = lin_attention_of(config)->prepare(w, err);
     if (status != LIN_OK) {
         lin_weights_destroy(w);
@@ -111,6 +122,7 @@ lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin
 void lin_weights_pack(lin_weights *w, lin_exec *exec)
 {
     w->ops->weights_pack(exec, w->packed, w->values, w->packing, w->n_packing);
+    if (w->ops->exact) w->ops->exact->weights_pack(exec, w->packed, w->values, w->packing + w->n_packing, w->n_exact);
 }
 
 void lin_weights_destroy(lin_weights *w)
@@ -177,7 +189,8 @@ void lin_layer_linear(const lin_weights *w, lin_exec *exec, lin_real *y, const l
                       lin_activation act)
 {
     const lin_param *t = &w->params->table[pair[0]];
-    w->ops->linear_forward(exec, y, x, w->packed + w->forward_offset[pair[0]], lin_value(w, pair[1]), rows, t->n, t->k, act);
+    lin_product_ops(w->ops, t)
+        ->linear_forward(exec, y, x, w->packed + w->forward_offset[pair[0]], lin_value(w, pair[1]), rows, t->n, t->k, act);
 }
 
 void lin_layer_embed(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_batch *batch)

@@ -72,11 +72,11 @@ size_t lin_config_state_count(const lin_config *config);
 size_t lin_config_cache_count(const lin_config *config);
 
 /* LIN_UNSUPPORTED if the backend lacks operations that the variant needs. The caller keeps values [params->n_elements], which
- * must outlive the weights (norms, biases and convolutions are read from it). halves: NULL, or for each tensor NULL or its
- * elements in half precision (lin_model_open), for a backend that packs them, not for training;
- * they too must outlive the weights. */
+ * must outlive the weights (norms, biases and convolutions are read from it). stored: NULL, or where the elements of
+ * each tensor are instead (lin_model_open), for a backend that packs them, not for training; they too must outlive the weights. A
+ * backend of eight bits does not train: LIN_UNSUPPORTED. */
 lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
-                              const lin_real *values, const void *const *halves, int for_training, lin_weights **weights,
+                              const lin_real *values, const lin_stored *stored, int for_training, lin_weights **weights,
                               lin_error *err);
 /* Packs again after values have changed. */
 void lin_weights_pack(lin_weights *weights, lin_exec *exec);

@@ -15,7 +15,7 @@ struct lin_weights {
     lin_real *packed;                         // all matrices, packed for the forward pass and, for training, transposed
     size_t *forward_offset, *backward_offset; // of tensor i in packed; vectors have none
     lin_packing *packing;
-    int n_packing;
+    int n_packing, n_exact; // to pack, and behind them those that ops->exact packs
     lin_real *constants; // of the kind of attention: see its `prepare`
 };
 
@@ -65,6 +65,12 @@ static inline const lin_real *lin_value(const lin_weights *w, int tensor) { retu
 static inline lin_real *lin_gradient(const lin_weights *w, lin_real *gradients, int tensor)
 {
     return gradients + w->params->table[tensor].offset;
+}
+
+/* The backend's table for the products of a tensor, which packs it too. */
+static inline const lin_real_ops *lin_product_ops(const lin_real_ops *ops, const lin_param *t)
+{
+    return ops->exact && !t->eight_bits ? ops->exact : ops;
 }
 
 /* y = act(x wᵀ + b) with the pair of tensors. */

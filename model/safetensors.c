@@ -23,7 +23,8 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    [LIN_U8] = {"U8", 1}, [LIN_F16] = {"F16", 2}, [LIN_F32] = {"F32", 4}, [LIN_F64] = {"F64", 8}, [LIN_I64] = {"I64", 8}};
+    [LIN_U8] = {"U8", 1}, [LIN_F16] = {"F16", 2}, [LIN_F32] = {"F32", 4}, [LIN_F64] = {"F64", 8}, [LIN_I64] = {"I64", 8},
+    [LIN_I8] = {"I8", 1}};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
 const char *lin_dtype_name(lin_dtype dtype) { return (size_t)dtype < N_DTYPES ? dtypes[dtype].name : "unknown"; }
@@ -64,8 +65,9 @@ static lin_status read_tensor(const cJSON *item, const unsigned char *data, size
     size_t d = 0;
     while (d < N_DTYPES && strcmp(dtypes[d].name, dtype->valuestring) != 0) d++;
     if (d == N_DTYPES)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s: tensor %.64s is of type %.16s; this program reads U8, F16, F32, F64 and I64",
-                        file, t->name, lin_utf8_line(dtype->valuestring));
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "%s: tensor %.64s is of type %.16s; this program reads U8, I8, F16, F32, F64 and I64", file, t->name,
+                        lin_utf8_line(dtype->valuestring));
     t->dtype = (lin_dtype)d;
 
     size_t bytes = dtypes[d].size;

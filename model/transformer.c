@@ -165,6 +165,8 @@ static void transformer_parameters(const lin_config *c, lin_params *p)
         lin_params_add_pair(p, layer->ff1, c->feedforward, C, l, "ff1");
         lin_params_add_pair(p, layer->ff2, C, c->feedforward, l, "ff2");
         lin_params_add_pair(p, layer->norm2, C, 0, l, "norm2");
+        const int wide[] = {layer->qkv[0], layer->out[0], layer->ff1[0], layer->ff2[0]};
+        for (int i = 0; i < 4; i++) p->table[wide[i]].eight_bits = 1;
     }
     lin_params_add_pair(p, p->norm, C, 0, -1, "norm");
     if (!c->condition_every) return;

@@ -162,6 +162,33 @@ def time_forward(mode, repeats):
             say(f"forward_{mode}_frames_per_s", B * T / seconds)
 
 
+def quantised(net):
+    """Its linear layers with weights in eight bits, and inputs rounded as they come; None where this PyTorch has no such thing."""
+    try:
+        from torch.ao.quantization import quantize_dynamic
+    except ImportError:
+        try:
+            from torch.quantization import quantize_dynamic
+        except ImportError as error:
+            print(f"torch_model.py: no eight bits: {error}", file=sys.stderr)
+            return None
+    return quantize_dynamic(net.eval(), {nn.Linear}, dtype=torch.qint8)
+
+
+def time_int8(repeats, chunks):
+    for mode in ("causal", "bidirectional"):
+        c, net, _ = build(mode)
+        x = torch.randn(B, T, c["mel_bins"])
+        with torch.inference_mode():
+            want, eight = net(x[:1]), quantised(net)
+            if eight is None:
+                return
+            assert (eight(x[:1]) - want).abs().max() < 1, "eight bits give another result"
+            for seconds in clock(lambda: eight(x), repeats):
+                say(f"int8_forward_{mode}_frames_per_s", B * T / seconds)
+    time_stream(chunks, "int8_", quantised)
+
+
 def time_training(mode, dropout, name, repeats):
     c, net, _ = build(mode, dropout)
     x = torch.randn(B, T, c["mel_bins"])
@@ -178,10 +205,11 @@ def time_training(mode, dropout, name, repeats):
         say(f"train_{mode}{name}_ms", 1000 * seconds)
 
 
-def time_stream(chunks):
+def time_stream(chunks, prefix="", made=lambda net: net):
     """One stream, one thread, 40 ms at a time."""
     torch.set_num_threads(1)
     c, net, _ = build("causal")
+    net = made(net)
     x, state = torch.randn(1, STREAM_FRAMES, c["mel_bins"]), [new_state(c)]
 
     def feed():
@@ -189,8 +217,8 @@ def time_stream(chunks):
 
     with torch.inference_mode():
         times = sorted(clock(feed, chunks))
-    say("chunk_p50_ms", 1000 * times[len(times) // 2])
-    say("chunk_p99_ms", 1000 * times[len(times) * 99 // 100])
+    say(prefix + "chunk_p50_ms", 1000 * times[len(times) // 2])
+    say(prefix + "chunk_p99_ms", 1000 * times[len(times) * 99 // 100])
 
 
 def write_graph(net, inputs, path, **names):
@@ -234,6 +262,7 @@ def main():
         time_forward(mode, options.repeats)
         time_training(mode, 0.1, "", options.repeats)
     time_training("causal", 0.0, "_no_dropout", options.repeats)
+    time_int8(options.repeats, 500)
     time_stream(500)
 
 

@@ -85,7 +85,24 @@ const lin_ops *lin_ops_cpu(void)
     return &table;
 }
 
-static lin_ops bf16_table;
+static lin_ops bf16_table, int8_table;
+
+static void make_int8_table(void)
+{
+    int8_table = *lin_ops_cpu();
+    int8_table.precision = LIN_PRECISION_INT8;
+    int8_table.exact = lin_ops_cpu();
+    int8_table.weight_size = lin_cpu_int8_weight_size;
+    int8_table.weights_pack = lin_cpu_int8_weights_pack;
+    int8_table.linear_forward = lin_cpu_int8_linear_forward;
+}
+
+const lin_ops *lin_ops_cpu_int8(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_int8_table);
+    return &int8_table;
+}
 
 static void make_bf16_table(void)
 {

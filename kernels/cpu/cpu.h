@@ -13,7 +13,8 @@
  *   void LIN_NAME(foo_rows)(float *y, int rows) { ... }
  *
  * The Makefile compiles *_avx2.c, *_avx512.c and *_avx512bf16.c for their instruction set with -ffp-contract=fast, and leaves
- * them out if the machine is not an x86-64; *_neonbf16.c likewise for arm64, whose other files have NEON by default. Between
+ * them out if the machine is not an x86-64; *_neonbf16.c likewise for arm64, whose other files have NEON by default; and
+ * linear_int8_*.c with -ffp-contract=off, since they give the same bits everywhere (linear_int8.h). Between
  * instruction sets results may differ in the last bits. Within one they never depend on the number of rows, splits into calls, or
  * number of threads.
  */
@@ -116,6 +117,12 @@ void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *ga
 void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
                                 const float *gates, const float *packed, const lin_segments *segments, int U, int directions);
 #endif
+
+/* linear_int8.c, on every processor. */
+size_t lin_cpu_int8_weight_size(int n, int k);
+void lin_cpu_int8_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
+void lin_cpu_int8_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows,
+                                 int n, int k, lin_activation act);
 
 /* ---- shared by elementwise.c and norm.c ------------------------------------------------------------------------------------ */
 

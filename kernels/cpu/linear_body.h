@@ -1,9 +1,12 @@
 /*
  * linear_body.h - the loops of the matrix product, included once per instruction set by linear_<set>.c, which defines
  *
- *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16, neonbf16 (linear_bf16.h)
+ *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16, neonbf16 (linear_bf16.h), int8... (linear_int8.h)
  *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h),
  *                                  else 0
+ *   TAIL                           0 if not defined. Eight-bit operands (linear_int8.h): the last so many of the k floats of a
+ *                                  row of x, and rows of a panel, are not multiplied: they are what vec_scaled takes
+ *   vec_scaled(sum, b, b_step, a)  TAIL only: a vector of sums as floats, from the tail of the panel at b and of the row at a
  *   vec, LANES                     a vector of LANES floats
  *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b if one is NaN)
  *   vec_factor                     vec_set1, or a macro: what vec_fma takes as its a
@@ -30,6 +33,10 @@
 
 #ifndef vec_factor
 #define vec_factor vec_set1
+#endif
+#ifndef TAIL
+#define TAIL 0
+#define vec_scaled(sum, b, b_step, a) (sum)
 #endif
 
 // A sanitizer checks every access of the unrolled blocks, which costs minutes of compilation; so do not unroll.
@@ -152,7 +159,9 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
         UNROLL
         for (int v = 0; v < P * V; v++) {
             const int c = v / V * PANEL + v % V * LANES, left = to->columns - c;
+            const float *const tail = b + (size_t)(v / V) * b_panel + v % V * LANES; // behind the last step, as is a
             float *out = y + c;
+            (void)tail;
             if (left <= 0) continue;
             if (left >= LANES) {
                 if (to->add) {
@@ -161,7 +170,10 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
                 } else {
                     vec bias = to->bias ? vec_load(to->bias + c) : vec_set1(-0.0f); // x + -0 is x, including the sign of zero
                     UNROLL
-                    for (int r = 0; r < R; r++, out += ldy) vec_store(out, vec_max(lowest, vec_add(sum[r][v], bias)));
+                    for (int r = 0; r < R; r++, out += ldy) {
+                        const vec y_r = vec_scaled(sum[r][v], tail, b_step, a + (size_t)r * a_row);
+                        vec_store(out, vec_max(lowest, vec_add(y_r, bias)));
+                    }
                 }
             } else if (to->add) {
                 UNROLL
@@ -169,7 +181,10 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
             } else {
                 vec bias = to->bias ? vec_load_part(to->bias + c, left) : vec_set1(-0.0f);
                 UNROLL
-                for (int r = 0; r < R; r++, out += ldy) vec_store_part(out, vec_max(lowest, vec_add(sum[r][v], bias)), left);
+                for (int r = 0; r < R; r++, out += ldy) {
+                    const vec y_r = vec_scaled(sum[r][v], tail, b_step, a + (size_t)r * a_row);
+                    vec_store_part(out, vec_max(lowest, vec_add(y_r, bias)), left);
+                }
             }
         }
     }
@@ -281,7 +296,7 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
         before = (MAIN_ROWS + rest + 1) / 2;
         rest = MAIN_ROWS + rest - before;
     }
-    operands from = {.a_row = (size_t)k, .a_step = 1, .b_panel = (size_t)PANEL * (size_t)k, .steps = k};
+    operands from = {.a_row = (size_t)k, .a_step = 1, .b_panel = (size_t)PANEL * (size_t)k, .steps = k - TAIL};
     result to = {.ldy = (size_t)n, .floor = act == LIN_RELU ? 0.0f : -INFINITY};
     from.a_next = (size_t)MAIN_ROWS * (size_t)k;
     from.ahead = x;
@@ -322,7 +337,7 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
     few_rows(y + (size_t)whole * (size_t)n, x + (size_t)whole * (size_t)k, packed, bias, rest, n, k, from, to);
 }
 
-#if !PAIRS
+#if !PAIRS && !TAIL
 void LIN_NAME(lin_linear_turned)(float *y, const float *x, const float *packed, int rows, int n, int k, int backwards)
 {
     enum { SPAN = 4 * PANEL }; // as many panels as a block of one row
@@ -338,6 +353,7 @@ void LIN_NAME(lin_linear_turned)(float *y, const float *x, const float *packed, 
 }
 #endif
 
+#if !TAIL
 /* ---- backward: a rectangle of dw ------------------------------------------------------------------------------------------- */
 
 // A step of a block takes ROWS_A_STEP rows of dy and x. DEPTH rows are summed in registers before they are added to dw: fixed,
@@ -625,3 +641,4 @@ void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const floa
         }
     }
 }
+#endif

@@ -131,6 +131,36 @@ START_TEST(options_can_grow)
 }
 END_TEST
 
+// The file of the model, and its bytes in memory, in products of eight bits: the same results.
+START_TEST(eight_bits)
+{
+    linnet_model_options o;
+    linnet_model *m[2];
+    linnet_result *r[2];
+    const linnet_sound s = in_memory();
+    FILE *f = fopen(MODEL, "rb");
+    ck_assert_ptr_nonnull(f);
+    fseek(f, 0, SEEK_END);
+    const size_t n = (size_t)ftell(f);
+    rewind(f);
+    char *bytes = malloc(n);
+    ck_assert_uint_eq(fread(bytes, 1, n, f), n);
+    fclose(f);
+    linnet_model_options_init(&o, sizeof o);
+    o.precision = LINNET_INT8;
+    require_ok(linnet_model_load(MODEL, &o, &m[0], &err));
+    require_ok(linnet_model_load_memory(bytes, n, &o, &m[1], &err));
+    free(bytes);
+    for (int i = 0; i < 2; i++) require_ok(linnet_decode(m[i], &s, NULL, &r[i], &err));
+    ck_assert_int_gt(linnet_result_phones(r[0]), 0);
+    same_results(r[0], r[1]);
+    for (int i = 0; i < 2; i++) {
+        linnet_result_destroy(r[i]);
+        linnet_model_destroy(m[i]);
+    }
+}
+END_TEST
+
 static void count_warning(void *context, const char *text)
 {
     ck_assert(*text && !strchr(text, '\n'));
@@ -547,5 +577,6 @@ END_TEST
 
 TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h", TEST(versions_and_names), TEST(models),
                TEST(a_folder_comes_before_the_installed_files), TEST(options_can_grow), TEST(warnings_go_to_the_callback),
-               TEST(decoders), TEST(results), TEST(words_and_alternatives), TEST(words_outside_the_lexicon), TEST(arrays),
+               TEST(eight_bits), TEST(decoders),
+               TEST(results), TEST(words_and_alternatives), TEST(words_outside_the_lexicon), TEST(arrays),
                TEST(bad_sounds), TEST(model_of_whole_utterances), TEST(alignment), TEST(threads_share_model_and_decoder))

@@ -42,7 +42,7 @@ void streams_begin(streams_world *w, const lin_ops *ops, int stack, int ahead, i
 {
     w->bits = ops->on_host;
     w->model = streams_model(stack, ahead, conv_layers, kind);
-    streams_ok(lin_encoder_create(w->model, lin_ops_cpu(), &w->cpu, err));
+    streams_ok(lin_encoder_create(w->model, ops->on_host ? ops : lin_ops_cpu(), &w->cpu, err));
     streams_ok(lin_encoder_create(w->model, ops, &w->encoder, err));
     streams_ok(lin_worker_create(w->cpu, 1, &w->worker, err));
     for (int i = 0; i < STREAMS_N; i++) {

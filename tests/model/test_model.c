@@ -169,10 +169,10 @@ START_TEST(an_opened_model_computes_the_same)
         ck_assert_msg(lin_model_create(&c, &f, NULL, 1, &model, &err) == LIN_OK, "%d: %s", i, err.message);
         ck_assert_int_eq(lin_model_save(model, path, LIN_F16, NULL), LIN_OK);
         ck_assert_int_eq(lin_model_load(path, &loaded, NULL), LIN_OK);
-        ck_assert_int_eq(lin_model_open(path, &opened, NULL), LIN_OK);
+        ck_assert_int_eq(lin_model_open(path, 0, &opened, NULL), LIN_OK);
         // what stays in the file is not in values
         for (int t = 0; t < opened->params.n_tensors; t++)
-            if (opened->halves[t])
+            if (opened->stored[t].half)
                 for (size_t n = lin_param_count(&opened->params.table[t]); n-- > 0;)
                     opened->values[opened->params.table[t].offset + n] = NAN;
         log_probabilities(loaded, features, FRAMES, a);

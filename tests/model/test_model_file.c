@@ -98,7 +98,7 @@ static void refused(const void *bytes, size_t n, lin_status status, const char *
     lin_model *opened;
     lin_error same = {0};
     test_write_file(damaged, bytes, n);
-    ck_assert_int_eq(lin_model_open(damaged, &opened, &same), got);
+    ck_assert_int_eq(lin_model_open(damaged, 0, &opened, &same), got);
     ck_assert_ptr_null(opened);
     ck_assert_msg(strncmp(same.message, damaged, strlen(damaged)) == 0 &&
                       strcmp(same.message + strlen(damaged), err.message + 1) == 0,
@@ -173,15 +173,15 @@ START_TEST(an_opened_model_is_the_loaded_one)
         lin_error err = {0};
         free(saved(half ? LIN_F16 : LIN_F32).bytes);
         ck_assert_msg(lin_model_load(path, &loaded, &err) == LIN_OK, "%s", err.message);
-        ck_assert_msg(lin_model_open(path, &opened, &err) == LIN_OK, "%s", err.message);
-        ck_assert_ptr_null(loaded->halves);
+        ck_assert_msg(lin_model_open(path, 0, &opened, &err) == LIN_OK, "%s", err.message);
+        ck_assert_ptr_null(loaded->stored);
         int in_file = 0;
         for (int i = 0; i < opened->params.n_tensors; i++) {
             const lin_param *p = &opened->params.table[i];
-            if (!opened->halves[i]) continue;
+            if (!opened->stored[i].half) continue;
             in_file++;
             ck_assert_int_gt(p->parts, 0);
-            lin_half_widen(opened->halves[i], lin_param_count(p), opened->values + p->offset);
+            lin_half_widen(opened->stored[i].half, lin_param_count(p), opened->values + p->offset);
         }
         ck_assert(half ? in_file > 3 : in_file == 0);
         same_model(opened, loaded);
@@ -484,8 +484,8 @@ START_TEST(damaged_headers_are_refused)
         {"{\"__metadata__\":", "{\"x\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]],\"__metadata__\":", "nests deeper than 16 levels",
          LIN_FORMAT},
         {"\"format\":\"linnet\"", "\"format\":\"pt\"", "not a linnet model (its format is \"pt\")", LIN_FORMAT},
-        {"\"format_version\":\"2\"", "\"format_version\":\"3\"",
-         "model format version 3; this program reads versions 1 and 2; "
+        {"\"format_version\":\"2\"", "\"format_version\":\"4\"",
+         "model format version 4; this program reads versions 1 to 3; "
          "its checksum is wrong as well: the model is damaged",
          LIN_UNSUPPORTED},
         {"\"name\":\"small\"", "\"name\":\"smell\"", "the checksum of the file is wrong: the model is damaged; get a new copy",
@@ -797,7 +797,7 @@ START_TEST(a_failed_allocation_is_an_error)
             case 1: status = lin_model_load_extras(path, &back, &got, &err); break;
             case 2: status = lin_model_save(model, path, LIN_F16, &err); break;
             case 3: status = lin_model_load(path, &back, &err); break;
-            case 4: status = lin_model_open(path, &back, &err); break;
+            case 4: status = lin_model_open(path, 0, &back, &err); break;
             default: status = lin_model_create(&model->config, &model->features, NULL, 1, &back, &err);
             }
             lin_memory_fail_at(0);

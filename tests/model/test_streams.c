@@ -23,6 +23,15 @@ END_TEST
 START_TEST(moved) { streams_case_moved(lin_ops_cpu(), (streams_kind)_i); }
 END_TEST
 
+// With products of eight bits.
+START_TEST(int8)
+{
+    static const streams_kind kinds[] = {STREAMS_LINEAR, STREAMS_DECAY, STREAMS_SINUSOID};
+    streams_case_company(lin_ops_cpu_int8(), 2, 1, kinds[_i] != STREAMS_SINUSOID, kinds[_i], 3);
+    streams_case_moved(lin_ops_cpu_int8(), kinds[_i]);
+}
+END_TEST
+
 START_TEST(refusals)
 {
     static streams_world w;
@@ -104,4 +113,4 @@ END_TEST
 
 TEST_MAIN("model/streams", TESTS(company, 0, TEST_PAPER ? (int)(sizeof shapes / sizeof *shapes) : 6),
           TESTS(phones, 0, STREAMS_KINDS), TESTS(moved, 0, STREAMS_KINDS), TEST(softmax_runs_alone), TEST(refusals),
-          TEST(a_tick_allocates_nothing), TEST(creation_without_memory))
+          TESTS(int8, 0, 3), TEST(a_tick_allocates_nothing), TEST(creation_without_memory))

@@ -33,6 +33,15 @@ def test_from_bytes(model, file):
         linnet.load(MODEL.read_bytes()[:1000])
 
 
+def test_eight_bits(model, file, tmp_path):
+    small = tmp_path / "small.safetensors"
+    program("quantise", MODEL, "-o", small)
+    whole, stored = (linnet.load(path, precision="int8") for path in (MODEL, small))
+    assert whole.fingerprint == model.fingerprint != stored.fingerprint
+    assert stored.transcribe(file).text == whole.transcribe(file).text
+    assert whole.transcribe(file).text + "\n" == program("transcribe", "-q", "--precision", "int8", file)
+
+
 def test_pickles_load_once(model):
     text = pickle.dumps(model)
     assert len(text) < 200
