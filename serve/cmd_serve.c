@@ -87,8 +87,9 @@ const lin_command lin_command_serve = {
     .operands = "",
     .summary = "serve live streams and files to browsers and programs",
     .description = "Accepts live sound over WebSockets, in the protocol of vosk-server (at /) and in linnet's own (at "
-                   "/v1/stream), and sound files over HTTP with the call of OpenAI's transcriptions (POST "
-                   "/v1/audio/transcriptions) and for alignment (POST /v1/align). GET /healthz, /readyz and /metrics are for "
+                   "/v1/stream), and sound files over HTTP with the calls of OpenAI's transcriptions (POST "
+                   "/v1/audio/transcriptions) and of whisper.cpp's server (POST /inference), and for alignment (POST "
+                   "/v1/align); GET /docs describes them. GET /healthz, /readyz and /metrics are for "
                    "those who run it. All streams share one "
                    "engine. Words are recognised; --no-words: phonemes.\n\n"
                    "Without --tokens everybody who can reach it may use it: it accepts requests from this machine only, unless "

@@ -390,8 +390,28 @@ void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, con
     lin_buffer_free(&text);
 }
 
-static lin_status put_segment(lin_buffer *out, const lin_result *r, int number, int first, int n, const lin_verbose *how,
-                              lin_error *err)
+// The list "words" of the items first .. first + n - 1; inside: as in a segment of whisper.cpp's server.
+static void put_words(lin_buffer *out, const lin_live_words *words, const lin_result *r, int first, int n, int inside)
+{
+    lin_buffer text = {0};
+    lin_buffer_text(out, ",\"words\":[");
+    for (int i = first; i < first + n; i++) {
+        item_text(&text, words, r, i);
+        lin_buffer_text(out, i > first ? ",{" : "{");
+        put_member(out, "word", &text);
+        lin_buffer_member_fixed(out, "start", item_start(r, i), 3);
+        lin_buffer_member_fixed(out, "end", item_end(r, i), 3);
+        if (inside) lin_buffer_text(out, ",\"t_dtw\":-1");
+        if (inside) lin_buffer_member_fixed(out, "probability", item_confidence(r, i), 4);
+        lin_buffer_char(out, '}');
+    }
+    lin_buffer_char(out, ']');
+    if (text.failed) out->failed = text.failed;
+    lin_buffer_free(&text);
+}
+
+static lin_status put_segment(lin_buffer *out, const lin_live_words *words, const lin_result *r, int number, int first, int n,
+                              const lin_verbose *how, lin_error *err)
 {
     lin_result part = *r; // the same words and phones, seen through a window
     lin_buffer text = {0};
@@ -413,7 +433,9 @@ static lin_status put_segment(lin_buffer *out, const lin_result *r, int number, 
     put_member(out, "text", &text);
     lin_buffer_text(out, ",\"tokens\":[],\"temperature\":0.0");
     lin_buffer_member_fixed(out, "avg_logprob", sum / n, 4);
-    lin_buffer_text(out, ",\"compression_ratio\":1.0,\"no_speech_prob\":0.0}");
+    lin_buffer_text(out, ",\"compression_ratio\":1.0,\"no_speech_prob\":0.0");
+    if (how->items_inside) put_words(out, words, r, first, n, 1);
+    lin_buffer_char(out, '}');
     if (text.failed) out->failed = text.failed;
     lin_buffer_free(&text);
     return status;
@@ -428,26 +450,12 @@ lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, 
     lin_buffer_member_text(out, "language", how->language);
     lin_buffer_member_fixed(out, "duration", r->seconds, 3);
     lin_buffer_member_text(out, "text", how->text);
-    if (how->items) {
-        lin_buffer text = {0};
-        lin_buffer_text(out, ",\"words\":[");
-        for (int i = 0; i < n; i++) {
-            item_text(&text, words, r, i);
-            lin_buffer_text(out, i ? ",{" : "{");
-            put_member(out, "word", &text);
-            lin_buffer_member_fixed(out, "start", item_start(r, i), 3);
-            lin_buffer_member_fixed(out, "end", item_end(r, i), 3);
-            lin_buffer_char(out, '}');
-        }
-        lin_buffer_char(out, ']');
-        if (text.failed) out->failed = text.failed;
-        lin_buffer_free(&text);
-    }
+    if (how->items) put_words(out, words, r, 0, n, 0);
     if (how->segments) {
         lin_buffer_text(out, ",\"segments\":[");
         for (int first = 0, number = 0, i = 1; first < n && status == LIN_OK; i++) {
             if (i < n && item_start(r, i) - item_end(r, i - 1) < 0.8 && item_end(r, i) - item_start(r, first) <= 30) continue;
-            status = put_segment(out, r, number++, first, i - first, how, err);
+            status = put_segment(out, words, r, number++, first, i - first, how, err);
             first = i;
         }
         lin_buffer_char(out, ']');

@@ -99,6 +99,7 @@ void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, con
 typedef struct lin_verbose {
     const char *language, *text;
     int segments, items;
+    int items_inside; /* each segment has its words, as whisper.cpp's server writes them */
     lin_status (*spell)(void *context, const lin_result *part, lin_buffer *out, lin_error *err);
     void *context;
 } lin_verbose;

@@ -2,7 +2,9 @@
 // needed.
 //
 //   talk PORT get PATH [header=LINE]...                    the answer: status line, headers, body
-//   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
+//   talk PORT options PATH [header=LINE]...                the same
+//   talk PORT post PATH [header=LINE]... [chunked] [NAME=TEXT | NAME=@FILE]...   the same, with a form; chunked: in chunks,
+//                                                          without its length
 //   talk PORT send FILE [pause=SECONDS rest=FILE]          the bytes of a file, as they are; then a pause of at least so long and
 //                                                          those of another; what comes back until a second of silence after it
 //   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [answer=TEXT] [at=BYTES] [raw=FILE]
@@ -35,7 +37,7 @@
 typedef struct options {
     const char *path, *config, *middle, *until, *answer, *raw, *end, *state, *resume, *hold, *rest;
     const char *headers[16], *fields[16];
-    int n_headers, n_fields, wait, paced, mute;
+    int n_headers, n_fields, wait, paced, mute, chunked;
     double pause;
     long chunk, rate, stop, skip, at;
 } options;
@@ -98,8 +100,21 @@ static int print_all(int fd)
     return 0;
 }
 
-static int request(int fd, const options *o, int posts)
+// In pieces that cut lines and chunks.
+static void give_chunks(int fd, const char *body, size_t n)
 {
+    char head[32];
+    for (size_t at = 0, size; at < n; at += size) {
+        size = n - at < 3000 ? n - at : 3000;
+        snprintf(head, sizeof head, "%zx%s\r", size, at ? "" : ";name=value");
+        if (give(fd, head, strlen(head)) || give(fd, "\n", 1) || give(fd, body + at, size) || give(fd, "\r\n", 2)) return;
+    }
+    give(fd, "0\r\nTrailer: x\r\n\r\n", 17);
+}
+
+static int request(int fd, const options *o, const char *method)
+{
+    const int posts = !strcmp(method, "POST");
     static const char mark[] = "linnetboundary";
     char *body = NULL;
     size_t n = 0;
@@ -120,13 +135,14 @@ static int request(int fd, const options *o, int posts)
     if (o->n_fields) fprintf(f, "--%s--\r\n", mark);
     fclose(f);
     char head[4096];
-    int at = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: localhost\r\n", posts ? "POST" : "GET", o->path);
+    int at = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: localhost\r\n", method, o->path);
     for (int i = 0; i < o->n_headers; i++) at += snprintf(head + at, sizeof head - (size_t)at, "%s\r\n", o->headers[i]);
-    if (posts)
-        at += snprintf(head + at, sizeof head - (size_t)at,
-                       "Content-Type: multipart/form-data; boundary=%s\r\nContent-Length: %zu\r\n", mark, n);
+    if (posts) at += snprintf(head + at, sizeof head - (size_t)at, "Content-Type: multipart/form-data; boundary=%s\r\n", mark);
+    if (posts && o->chunked) at += snprintf(head + at, sizeof head - (size_t)at, "Transfer-Encoding: chunked\r\n");
+    else if (posts) at += snprintf(head + at, sizeof head - (size_t)at, "Content-Length: %zu\r\n", n);
     at += snprintf(head + at, sizeof head - (size_t)at, "\r\n");
-    if (give(fd, head, (size_t)at) == 0) give(fd, body, n); // a refusal may come before the body is read
+    if (o->chunked && give(fd, head, (size_t)at) == 0) give_chunks(fd, body, n);
+    else if (!o->chunked && give(fd, head, (size_t)at) == 0) give(fd, body, n); // a refusal may come before the body is read
     free(body);
     return print_all(fd);
 }
@@ -321,6 +337,7 @@ int main(int argc, char **argv)
         if (!strcmp(a, "wait")) o.wait = known = 1;
         if (!strcmp(a, "paced")) o.paced = known = 1;
         if (!strcmp(a, "mute")) o.mute = known = 1;
+        if (!strcmp(a, "chunked")) o.chunked = known = 1;
         if (equals && !strncmp(a, "header=", 7) && o.n_headers < 16) o.headers[o.n_headers++] = equals + 1, known = 1;
         if (equals && !strncmp(a, "pause=", 6)) o.pause = atof(equals + 1), known = 1;
         if (equals && !strncmp(a, "rest=", 5)) o.rest = equals + 1, known = 1;
@@ -334,7 +351,9 @@ int main(int argc, char **argv)
     }
     if (o.hold) o.mute = 1; // two processes send on one connection
     const int fd = join(atoi(argv[1]), o.hold ? 4096 : 0);
-    if (!strcmp(what, "get") || !strcmp(what, "post")) return request(fd, &o, *what == 'p');
+    if (!strcmp(what, "get")) return request(fd, &o, "GET");
+    if (!strcmp(what, "post")) return request(fd, &o, "POST");
+    if (!strcmp(what, "options")) return request(fd, &o, "OPTIONS");
     if (!strcmp(what, "stream")) return stream(fd, &o);
     size_t n = 0;
     char *bytes = read_file(o.path, &n);
