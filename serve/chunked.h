@@ -4,7 +4,7 @@
  * Pipeline: serve/web.h, whose pieces are cut anywhere -> [this] -> serve/serve_files.c.
  *
  *   lin_chunked c = {0};
- *   for (size_t at = 0; at < n; keep(data, n_data)) at += lin_chunked_take(&c, bytes + at, n - at, &data, &n_data);  // each piece
+ *   for (size_t at = 0; at < n; keep(data, n_data)) at += lin_chunked_take(&c, bytes + at, n - at, &data, &n_data);
  *
  * Extensions of chunks and the fields behind the last one are read and forgotten. Line ends are CR LF; LF alone is a mistake.
  */

@@ -1,6 +1,6 @@
 // serve.c - the server of linnet serve: routes, limits, what is measured, and its life from opening to draining; see serve.h.
 
-#include "serve/serve.h"
+#include "serve/protocols.h"
 
 #include <math.h>
 #include <signal.h>
@@ -129,7 +129,7 @@ static int has_room(lin_serve *s, lin_web_peer *peer, const char *address)
 static void free_client(lin_client *c)
 {
     lin_serve *s = c->serve;
-    if (c->kind == LIN_CLIENT_REQUEST) lin_files_leave(c);
+    if (!c->protocol) lin_files_leave(c);
     else lin_serve_stream_free(c); // waits for the engine: nothing touches the client afterwards
     pthread_mutex_lock(&s->lock);
     lin_client **at = &s->touched;
@@ -139,11 +139,12 @@ static void free_client(lin_client *c)
     *(c->before ? &c->before->behind : &s->clients) = c->behind;
     if (c->behind) c->behind->before = c->before;
     s->n_clients--;
-    s->n_streams -= c->kind != LIN_CLIENT_REQUEST;
+    s->n_streams -= c->protocol != NULL;
     lin_free(c);
 }
 
-static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_request *r, lin_client_kind kind)
+static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_request *r,
+                              const lin_protocol *protocol)
 {
     lin_client *c = lin_calloc(1, sizeof *c);
     if (!c) {
@@ -152,14 +153,14 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
     }
     c->serve = s;
     c->peer = peer;
-    c->kind = kind;
+    c->protocol = protocol;
     c->heard_at = lin_now();
     snprintf(c->address, sizeof c->address, "%s", r->address);
     c->behind = s->clients;
     if (s->clients) s->clients->before = c;
     s->clients = c;
     s->n_clients++;
-    if (kind == LIN_CLIENT_REQUEST) return c;
+    if (!protocol) return c;
     s->n_streams++;
     if (!lin_serve_stream_begin(c)) {
         free_client(c);
@@ -172,19 +173,19 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
 
 static lin_client *open_socket(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
-    const int own = strcmp(r->path, "/v1/stream") == 0;
-    if (!own && strcmp(r->path, "/") != 0) {
-        lin_serve_refuse(s, peer, 404, 0, "WebSockets are at / (Vosk's protocol) and at /v1/stream");
+    const lin_protocol *protocol = lin_protocol_find(r->path, s->v->websocket);
+    if (!protocol) {
+        lin_serve_refuse(s, peer, 404, 0, "there is no WebSocket at this address; /docs names all");
         return NULL;
     }
     if (!may_enter(s, peer, r) || !has_room(s, peer, r->address)) return NULL;
-    return new_client(s, peer, r, own ? LIN_CLIENT_STREAM : LIN_CLIENT_VOSK);
+    return new_client(s, peer, r, protocol);
 }
 
 static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_request *r, const lin_call *call)
 {
     if (!is_one_of_few(s, peer, r->address)) return NULL;
-    lin_client *c = new_client(s, peer, r, LIN_CLIENT_REQUEST);
+    lin_client *c = new_client(s, peer, r, NULL);
     if (c) c->job = lin_files_begin(c, r, call);
     if (!c || c->job) return c;
     free_client(c);
@@ -194,6 +195,17 @@ static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_r
 static void put_model(const lin_serve *s, lin_buffer *out)
 {
     lin_buffer_format(out, "{\"id\":\"linnet\",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"linnet\"}", s->created);
+}
+
+static void put_docs(const lin_serve *s, lin_buffer *out)
+{
+    lin_buffer streams = {0};
+    const lin_protocol *p;
+    lin_buffer_format(&streams, "/\t%s\n", lin_protocol_at(s->v->websocket)->about);
+    for (int i = 0; (p = lin_protocol_at(i)) != NULL; i++) lin_buffer_format(&streams, "%s\t%s\n", p->path, p->about);
+    lin_calls_put_page(out, LIN_VERSION, streams.data ? streams.data : "");
+    if (streams.failed) out->failed = streams.failed;
+    lin_buffer_free(&streams);
 }
 
 // What a call without a form says.
@@ -213,7 +225,7 @@ static int put_answer(lin_serve *s, lin_call_kind kind, lin_buffer *out)
         lin_buffer_text(out, "]}");
         return 200;
     default:
-        lin_calls_put_page(out, LIN_VERSION, "/\tvosk-server's\n/v1/stream\tlinnet's\n");
+        put_docs(s, out);
         return 200;
     }
 }
@@ -294,7 +306,7 @@ static void on_data(void *context, void *user, const char *bytes, size_t n, int 
     lin_client *c = user;
     (void)context;
     c->heard_at = lin_now();
-    if (c->kind == LIN_CLIENT_REQUEST) lin_files_data(c, bytes, n);
+    if (!c->protocol) lin_files_data(c, bytes, n);
     else lin_serve_stream_data(c, bytes, n, binary, last);
 }
 
@@ -308,7 +320,7 @@ static int on_next(void *context, void *user, lin_web_message *m)
 {
     (void)context;
     lin_client *c = user;
-    return c->kind == LIN_CLIENT_REQUEST ? lin_files_next(c, m) : lin_outbox_next(c->out, m);
+    return !c->protocol ? lin_files_next(c, m) : lin_outbox_next(c->out, m);
 }
 
 static void on_gone(void *context, void *user)
@@ -328,7 +340,7 @@ static void tidy(lin_serve *s, double now)
 {
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
-        if (c->kind == LIN_CLIENT_REQUEST) {
+        if (!c->protocol) {
             lin_files_expect(c, now);
         } else if (lin_serve_stream_is_dead(c, now)) {
             s->transport->drop(c->peer);
@@ -353,7 +365,7 @@ static void drain(lin_serve *s, double now)
     }
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
-        if (c->kind != LIN_CLIENT_REQUEST) lin_serve_stream_drain(c, now > s->drain_until);
+        if (c->protocol) lin_serve_stream_drain(c, now > s->drain_until);
     }
 }
 
@@ -376,7 +388,7 @@ static void read_tokens_again(lin_serve *s)
 
 static void go_on(lin_client *c)
 {
-    if (c->kind == LIN_CLIENT_REQUEST) lin_files_go_on(c);
+    if (!c->protocol) lin_files_go_on(c);
     else lin_serve_stream_go_on(c);
 }
 

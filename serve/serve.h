@@ -2,7 +2,7 @@
  * serve.h - what the files of linnet serve share: the server, its clients, and who answers what.
  *
  * Pipeline: serve/web.h -> serve/serve.c (routes by serve/serve_calls.h, limits) -> serve/serve_stream.c (WebSockets),
- * serve/serve_outbox.c (what they are sent), or serve/serve_files.c and serve/serve_work.c (uploads).
+ * serve/serve_outbox.c (what they are sent, by serve/protocols.h), or serve/serve_files.c and serve/serve_work.c (uploads).
  *
  * Four structures, each owned by one file; nobody else sees into the last three:
  *
@@ -39,7 +39,7 @@ typedef struct lin_serve_values {
     const char *listen, *certificate, *key, *tokens, *state_key;
     lin_list origins, hosts;
     int max_streams, max_per_address, max_files, max_upload_mb, max_sound_s, max_work_s, max_lag_ms, idle_s, unread_s, drain_s;
-    int rate_hz, threads, ipa, quiet;
+    int rate_hz, threads, ipa, quiet, websocket;
 } lin_serve_values;
 
 typedef struct lin_serve lin_serve;
@@ -49,12 +49,12 @@ typedef struct lin_inbox lin_inbox;
 typedef struct lin_outbox lin_outbox;
 typedef struct lin_page lin_page;
 
-typedef enum lin_client_kind { LIN_CLIENT_REQUEST, LIN_CLIENT_VOSK, LIN_CLIENT_STREAM } lin_client_kind;
+typedef struct lin_protocol lin_protocol; /* serve/protocols.h */
 
 struct lin_client {
     lin_serve *serve;
     lin_web_peer *peer;
-    lin_client_kind kind;
+    const lin_protocol *protocol; /* of a WebSocket; NULL: a request */
     lin_client *before, *behind;
     char address[64];
     double heard_at; /* when data came last */
@@ -149,7 +149,7 @@ typedef struct lin_outbox_view {
     double waits_since; /* the message that waits longest; 0: none waits */
     int holds;          /* so much waits that no sound should be taken */
     int is_full;        /* so much waits that nothing is added before it is read */
-    int owed;           /* Vosk: messages that are not answered */
+    int owed;           /* messages that are not answered */
     int growing, ended; /* an utterance has begun; the stream has ended */
     const char *lost, *failure; /* why results could not be kept, why the stream ended; or NULL */
 } lin_outbox_view;
@@ -161,7 +161,7 @@ int lin_outbox_next(lin_outbox *outbox, lin_web_message *message); /* 0: none wa
 void lin_outbox_put(lin_outbox *outbox, lin_buffer *text, int is_last);
 /* So much sound more is taken in now, for latencies. 1: the stream has ended. */
 int lin_outbox_take_sound(lin_outbox *outbox, double seconds);
-void lin_outbox_owe(lin_outbox *outbox); /* Vosk: a message came that must be answered */
+void lin_outbox_owe(lin_outbox *outbox); /* a message came that must be answered */
 void lin_outbox_answer(lin_outbox *outbox, int also_partial); /* as many as can be; 0: only by utterances that have ended */
 void lin_outbox_end(lin_outbox *outbox, int drained); /* puts what is said at the end of a stream; after it another may begin */
 

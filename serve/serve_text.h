@@ -85,6 +85,13 @@ const lin_form_part *lin_form_find(const lin_form *form, const char *name, int n
 /* 1 if the part is there and holds this text. */
 int lin_form_is(const lin_form_part *part, const char *text);
 
+/* ---- items: words, or phones where words were not looked for --------------------------------------------------------------- */
+
+int lin_result_items(const lin_result *result);
+double lin_result_item_start(const lin_result *result, int item);
+/* Appends a phone, a word, or the mark of one outside the lexicon, "[hh_ah]". */
+void lin_result_item_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int item);
+
 /* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
 /* Vosk's list: {"conf", "start", "end", "word"} of every word, of every phone where words were not looked for; separated by

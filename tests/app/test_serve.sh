@@ -75,6 +75,10 @@ has "Vosk: partial results" "$lines" '{"partial":"he was'
 is "Vosk: the end" "closed 1000 " "$(printf '%s\n' "$lines" | tail -n 1)"
 lines=$(talk stream / config='{"config":{"words":0}}' raw="$tmp/speech.raw" chunk=999999 end='{"eof":1}')
 is "Vosk: one message, as fast as it can, without words" "{\"text\":\"$plain\"}" "$(printf '%s\n' "$lines" | tail -n 2 | head -n 1)"
+is "Vosk: a rate as text, and a config after sound, which means nothing" "{\"text\":\"$plain\"}" \
+    "$(talk stream / config='{"config":{"sample_rate":"16000.0","words":0}}' middle='{"config":{"sample_rate":8000,"words":1}}' raw="$tmp/speech.raw" end='{"eof":1}' | grep '"text"')"
+lines=$(talk stream / config='{"config":{"words":0}}' middle='{"reset" : 1}' at="$(wc -c < "$tmp/speech.raw")" wait raw="$tmp/twice.raw" end='{"eof" : 1}')
+is "Vosk: a reset: all before it, then anew" "$plain $plain" "$(printf '%s\n' "$lines" | sed -n 's/.*"text":"\([^"]*\)".*/\1/p' | paste -s -d ' ' - | sed 's/  */ /g; s/ $//')"
 is "Vosk: no sound" '{"text":""}' "$(talk stream / end='{"eof":1}' | head -n 1)"
 is "Vosk: alternatives" 1 "$(talk stream / config='{"config":{"max_alternatives":2}}' raw="$tmp/speech.raw" end='{"eof":1}' |
     grep -c '{"alternatives":\[{"confidence":0.[0-9]*,"result":\[{')"

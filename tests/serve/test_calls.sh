@@ -128,13 +128,19 @@ stop "words"
 
 # ---- phonemes; what is too large
 
-start phones --no-words --limits max-upload=1
+start phones --no-words
 want=$("$LINNET" transcribe -q "$speech")
 answer=$(talk post $call file=@"$speech" stream=true prompt="mister dashwood")
 is "phonemes: streamed" "data: {\"type\":\"transcript.text.done\",\"text\":\"$want\"}" "$(body "$answer" | grep done)"
 is "phonemes: a prompt has no effect" "prompt, keywords" "$(header "$answer" linnet-ignored)"
+stop "phones"
+start several --n-best 3
+answer=$(talk post $call file=@"$speech" stream=true)
+is "with alternatives: streamed" "data: {\"type\":\"transcript.text.done\",\"text\":\"$says\"}" "$(body "$answer" | grep done)"
+stop "several"
+start large --no-words --limits max-upload=1
 head -c 2000000 /dev/zero > "$tmp/large"
 has "chunks that are too many" "$(talk post $call chunked file=@"$tmp/large")" "HTTP/1.1 413"
 is "which are no upload any more" 0 "$(metric uploads)"
-stop "phones"
+stop "large"
 finish

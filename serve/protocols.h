@@ -1,0 +1,42 @@
+/*
+ * protocols.h - the protocols of WebSockets of linnet serve: a table, and what each of them is.
+ *
+ * Pipeline: serve/serve_stream.c (what a client sends; one stream, whatever the protocol) -> [this: text messages to lin_message;
+ * views of the stream to messages] -> serve/serve_outbox.c.
+ *
+ * A protocol is one file, serve/protocol_NAME.c. Each has an address of its own; one of them is at / too (--websocket).
+ */
+#ifndef LIN_SERVE_PROTOCOLS_H
+#define LIN_SERVE_PROTOCOLS_H
+
+#include "serve/serve.h"
+
+struct lin_protocol {
+    const char *name, *path, *about;
+    lin_sample_format format; /* of binary messages, unless a config says otherwise */
+    int configs_later; /* 1: a config after the first sound is accepted, and has no effect; 0: it is an error */
+    /* What a text message says; as lin_message_parse. The server's thread. */
+    lin_status (*parse)(const char *text, size_t n, lin_message *message, lin_error *err);
+    /* The message with which a stream begins, and the one before it is given up. The server's thread, unlocked. put_begin NULL:
+     * there is none. */
+    void (*put_begin)(const lin_client *client, lin_buffer *out);
+    void (*put_error)(lin_buffer *out, const char *message);
+    /* A view, on the threads that decode; under the outbox' lock. 0: a provisional result was left out, its reader is slow. */
+    int (*show)(lin_outbox *outbox, const lin_session_view *view);
+    /* An answer to a binary message that is owed, where each has one; NULL: none has. The server's thread; locked. */
+    void (*answer)(lin_outbox *outbox);
+    /* What is said at the end of a stream. The server's thread; locked. */
+    void (*put_end)(lin_outbox *outbox, int drained);
+};
+
+extern const lin_protocol lin_protocol_vosk, lin_protocol_sherpa, lin_protocol_linnet;
+
+/* The names as the choices of an option, in the order of the table. */
+#define LIN_PROTOCOL_CHOICES "vosk|sherpa-onnx|linnet"
+
+/* Number 0, 1, ...; NULL: no more. */
+const lin_protocol *lin_protocol_at(int number);
+/* The protocol at an address; root: the number of the one at /. NULL: there is none. */
+const lin_protocol *lin_protocol_find(const char *path, int root);
+
+#endif
