@@ -45,6 +45,7 @@ struct lin_outbox {
     int owed;      // messages that are not answered
     const char *lost; // why a final result could not be kept; NULL: all are
     lin_buffer partial, out, settled, open, readable;
+    lin_result whole; // room for what is settled and what is provisional, together
     int utterance, sent_phones, sent_words; // of a growing utterance, what has been sent
     int growing, ended, n_final;
     int closed;    // it was told why it ends: nothing comes behind that

@@ -1,6 +1,8 @@
 // protocol_linnet.c - linnet's own protocol of WebSockets (docs/serve.md): the lines of linnet listen --json; see
 // serve/protocols.h.
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "serve/outbox_internal.h"
 #include "serve/protocols.h"
@@ -12,6 +14,21 @@ static void put_begin(const lin_client *c, lin_buffer *out)
     lin_live_put_begin(out, &(lin_live_begin){"stream", model ? model : "", (int)c->config.rate_hz, c->config.channels,
                                               lin_session_construction(&s->recognizer)});
     if (out->n) out->n--;
+}
+
+// What is settled and what is provisional as one readable text. The mark behind the last word is not known yet: it would come and
+// go with every word.
+static lin_status put_readable(lin_outbox *o, const lin_session_view *view)
+{
+    const lin_serve *s = o->client->serve;
+    lin_status status = lin_result_begin(&o->whole, "", NULL, 1, NULL);
+    if (status == LIN_OK) status = lin_result_append(&o->whole, view->settled, NULL);
+    if (status == LIN_OK) status = lin_result_append(&o->whole, view->provisional, NULL);
+    if (status == LIN_OK && view->incomplete && o->whole.n_words) o->whole.n_words--;
+    if (status == LIN_OK) status = lin_live_put_readable(&o->readable, &s->words, &o->whole, NULL);
+    lin_buffer *r = &o->readable;
+    if (r->n && strchr(".?,", r->data[r->n - 1])) r->data[--r->n] = 0;
+    return status;
 }
 
 // 0: a provisional result was left out, because its reader is slow.
@@ -30,10 +47,11 @@ static int show(lin_outbox *o, const lin_session_view *view)
     lin_buffer_clear(&o->open);
     lin_buffer_clear(&o->readable);
     lin_buffer_clear(&o->out);
-    const int readable = final && s->punctuation;
+    const int readable = s->punctuation && (final || o->client->config.readable);
     if (lin_live_put_text(&o->settled, &s->words, now.settled, 0, NULL) != LIN_OK ||
         lin_live_put_text(&o->open, &s->words, now.provisional, now.incomplete, NULL) != LIN_OK ||
-        (readable && lin_live_put_readable(&o->readable, &s->words, now.settled, NULL) != LIN_OK)) {
+        (readable && final && lin_live_put_readable(&o->readable, &s->words, now.settled, NULL) != LIN_OK) ||
+        (readable && !final && put_readable(o, view) != LIN_OK)) {
         if (final) o->lost = "out of memory";
         return 1;
     }

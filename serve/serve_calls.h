@@ -18,8 +18,8 @@
 #include "serve/serve_text.h"
 
 typedef enum lin_field_type {
-    LIN_FIELD_FILE,
     LIN_FIELD_TEXT,
+    LIN_FIELD_FILE,
     LIN_FIELD_CHOICE, /* one of `choices` */
     LIN_FIELD_NUMBER, /* from least to most */
     LIN_FIELD_FLAG    /* true, false, 1, 0, yes, no, on, off, in any case */

@@ -220,6 +220,7 @@ void lin_outbox_destroy(lin_outbox *o)
     pthread_mutex_unlock(&s->lock);
     lin_buffer *const buffers[] = {&o->partial, &o->out, &o->settled, &o->open, &o->readable};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) lin_buffer_free(buffers[i]);
+    lin_result_free(&o->whole);
     lin_free(o->sending);
     lin_free(o->failure);
     pthread_mutex_destroy(&o->lock);

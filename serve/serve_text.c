@@ -156,6 +156,8 @@ static lin_status take_config(const cJSON *json, lin_message *m, lin_error *err)
             if (i == 3) status = lin_fail(err, LIN_INVALID, "format is s16le, f32le or ogg_opus");
         } else if (!strcmp(key, "partials")) {
             status = take_flag(item, key, &m->partials, err);
+        } else if (!strcmp(key, "readable")) {
+            status = take_flag(item, key, &m->readable, err);
         } else if (!strcmp(key, "push_to_talk")) {
             status = take_flag(item, key, &m->push_to_talk, err);
         } else if (!strcmp(key, "phrases")) {

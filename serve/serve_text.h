@@ -39,6 +39,7 @@ typedef struct lin_message {
     int alternatives;
     int partials;   /* linnet: what still changes, too */
     int push_to_talk; /* linnet: end_utterance will be sent */
+    int readable;   /* linnet: provisional results as readable text too */
     int resume;     /* linnet: the first binary message is a saved state */
     double state_s; /* linnet: send the state every so many seconds; 0: never */
     char **phrases; /* [n_phrases], to be released by lin_message_free */

@@ -145,6 +145,17 @@ START_TEST(descriptions)
         const cJSON *call = cJSON_GetObjectItem(cJSON_GetObjectItem(paths, c->path), strcmp(c->method, "GET") ? "post" : "get");
         ck_assert_ptr_nonnull(call);
         ck_assert_int_eq(cJSON_HasObjectItem(call, "requestBody"), c->fields != NULL);
+        const cJSON *content = cJSON_GetObjectItem(cJSON_GetObjectItem(call, "requestBody"), "content"),
+                    *schema = cJSON_GetObjectItem(cJSON_GetObjectItem(content, "multipart/form-data"), "schema"),
+                    *fields = cJSON_GetObjectItem(schema, "properties");
+        for (const lin_field *f = c->fields; f && f->name; f++) {
+            const cJSON *field = cJSON_GetObjectItem(fields, f->name);
+            ck_assert_ptr_nonnull(field);
+            test_require(cJSON_HasObjectItem(field, "format") == !strcmp(f->name, "file"), "%s: a file", f->name);
+            test_require(cJSON_HasObjectItem(f->many ? cJSON_GetObjectItem(field, "items") : field, "enum") ==
+                             (f->choices != NULL),
+                         "%s: its values", f->name);
+        }
     }
     cJSON_Delete(json);
     lin_buffer_clear(&out);

@@ -55,12 +55,13 @@ START_TEST(own_messages)
 {
     lin_message m = lin_message_default(16000);
     static const char config[] = "{\"type\":\"config\",\"rate_hz\":44100,\"channels\":2,\"format\":\"f32le\",\"partials\":false,"
-                                 "\"state_s\":0.1,\"resume\":true,\"push_to_talk\":true,\"phrases\":[]}";
+                                 "\"readable\":true,\"state_s\":0.1,\"resume\":true,\"push_to_talk\":true,\"phrases\":[]}";
     ck_assert_int_eq(lin_message_parse(config, sizeof config - 1, &m, &failure), LIN_OK);
     ck_assert_double_eq(m.rate_hz, 44100);
     ck_assert_int_eq(m.channels, 2);
     ck_assert_int_eq(m.format, LIN_SAMPLES_F32);
     ck_assert_int_eq(m.partials, 0);
+    ck_assert_int_eq(m.readable, 1);
     ck_assert_int_eq(m.resume && m.push_to_talk && m.has_phrases && m.n_phrases == 0, 1);
     ck_assert_double_eq(m.state_s, 0.5);
     ck_assert_int_eq(lin_message_parse("{\"type\":\"end\"}", 14, &m, &failure), LIN_OK);
