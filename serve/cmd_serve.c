@@ -189,8 +189,9 @@ const lin_command lin_command_serve = {
     .name = "serve",
     .operands = "",
     .summary = "serve live streams and files to browsers and programs",
-    .description = "Accepts live sound over WebSockets, in the protocols of vosk-server (at /) and of sherpa-onnx's "
-                   "online server (at /sherpa-onnx) and in linnet's own (at /v1/stream), and sound files over HTTP with the "
+    .description = "Accepts live sound over WebSockets, in the protocols of vosk-server (at /), of sherpa-onnx's online "
+                   "server (at /sherpa-onnx) and of OpenAI's realtime service (at /v1/realtime) and in linnet's own (at "
+                   "/v1/stream), and sound files over HTTP with the "
                    "calls of OpenAI's transcriptions (POST "
                    "/v1/audio/transcriptions) and of whisper.cpp's server (POST /inference), and for alignment (POST "
                    "/v1/align); GET /docs describes them. GET /healthz, /readyz and /metrics are for "

@@ -8,6 +8,7 @@
 #define LIN_SERVE_OUTBOX_INTERNAL_H
 
 #include "serve/serve.h"
+#include "serve/settling.h"
 
 #define LIN_QUEUED_KEPT (1 << 18) // bytes of final results that wait for a reader; beyond them no sound is taken
 #define LIN_QUEUED_PARTIALS 65536 // beyond them it gets no provisional results
@@ -48,6 +49,10 @@ struct lin_outbox {
     lin_result whole; // room for what is settled and what is provisional, together
     int utterance, sent_phones, sent_words; // of a growing utterance, what has been sent
     int growing, ended, n_final;
+    lin_settling settling; // realtime: the text of an item
+    int n_items, n_events, any,
+        discards;    // realtime: items that were told, events; one was since the last commit; what is shown is forgotten
+    double before_s; // realtime: seconds of sound before the last commit
     int closed;    // it was told why it ends: nothing comes behind that
     char *failure; // why the stream ended
     double seconds;

@@ -1,8 +1,8 @@
 // protocol_sherpa.c - the protocol of sherpa-onnx's online WebSocket server; see serve/protocols.h.
 //
 // A client sends samples of 32-bit floats, then the text Done (any other means nothing); it gets a JSON object whenever an
-// utterance has changed, and in the end the text Done!. A token is a word with the blank before it, or a phoneme; times count from
-// start_time on.
+// utterance has changed, and in the end the text Done!. A token is a word with the blank before it, or a phoneme; times count
+// from start_time on.
 
 #include <string.h>
 

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static const lin_protocol *const protocols[] = {&lin_protocol_vosk, &lin_protocol_sherpa, &lin_protocol_linnet};
+static const lin_protocol *const protocols[] = {&lin_protocol_vosk, &lin_protocol_sherpa, &lin_protocol_linnet,
+                                               &lin_protocol_realtime};
 
 enum { PROTOCOLS = sizeof protocols / sizeof *protocols };
 

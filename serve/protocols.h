@@ -9,17 +9,23 @@
 #ifndef LIN_SERVE_PROTOCOLS_H
 #define LIN_SERVE_PROTOCOLS_H
 
+#include "serve/realtime_text.h"
 #include "serve/serve.h"
 
 struct lin_protocol {
     const char *name, *path, *about;
     lin_sample_format format; /* of binary messages, unless a config says otherwise */
+    int rate_hz;   /* of it, likewise; 0: --rate */
+    int most_text; /* bytes of a text message; 0: LIN_MESSAGE_BYTES */
+    int forgives;  /* 1: a message that cannot be read is answered by put_error, and the stream goes on */
     int configs_later; /* 1: a config after the first sound is accepted, and has no effect; 0: it is an error */
     /* What a text message says; as lin_message_parse. The server's thread. */
     lin_status (*parse)(const char *text, size_t n, lin_message *message, lin_error *err);
-    /* The message with which a stream begins, and the one before it is given up. The server's thread, unlocked. put_begin NULL:
-     * there is none. */
+    /* The first message of a connection, and of a stream, which begins with its first sound; what is answered to a message that
+     * was taken; and what is said before a stream is given up. The server's thread, unlocked. NULL: nothing. */
+    void (*greet)(const lin_client *client, lin_buffer *out);
     void (*put_begin)(const lin_client *client, lin_buffer *out);
+    void (*took)(lin_client *client, const lin_message *message, lin_buffer *out);
     void (*put_error)(lin_buffer *out, const char *message);
     /* A view, on the threads that decode; under the outbox' lock. 0: a provisional result was left out, its reader is slow. */
     int (*show)(lin_outbox *outbox, const lin_session_view *view);
@@ -29,10 +35,10 @@ struct lin_protocol {
     void (*put_end)(lin_outbox *outbox, int drained);
 };
 
-extern const lin_protocol lin_protocol_vosk, lin_protocol_sherpa, lin_protocol_linnet;
+extern const lin_protocol lin_protocol_vosk, lin_protocol_sherpa, lin_protocol_linnet, lin_protocol_realtime;
 
 /* The names as the choices of an option, in the order of the table. */
-#define LIN_PROTOCOL_CHOICES "vosk|sherpa-onnx|linnet"
+#define LIN_PROTOCOL_CHOICES "vosk|sherpa-onnx|linnet|realtime"
 
 /* Number 0, 1, ...; NULL: no more. */
 const lin_protocol *lin_protocol_at(int number);

@@ -163,6 +163,7 @@ void lin_outbox_put(lin_outbox *outbox, lin_buffer *text, int is_last);
 int lin_outbox_take_sound(lin_outbox *outbox, double seconds);
 void lin_outbox_owe(lin_outbox *outbox); /* a message came that must be answered */
 void lin_outbox_answer(lin_outbox *outbox, int also_partial); /* as many as can be; 0: only by utterances that have ended */
+void lin_outbox_discard(lin_outbox *outbox); /* what is shown until the end is not told */
 void lin_outbox_end(lin_outbox *outbox, int drained); /* puts what is said at the end of a stream; after it another may begin */
 
 /* ---- serve/serve_files.c, serve/serve_work.c: uploads ---------------------------------------------------------------------- */

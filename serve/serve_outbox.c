@@ -180,6 +180,13 @@ void lin_outbox_answer(lin_outbox *o, int also_partial)
     pthread_mutex_unlock(&o->lock);
 }
 
+void lin_outbox_discard(lin_outbox *o)
+{
+    pthread_mutex_lock(&o->lock);
+    o->discards = 1;
+    pthread_mutex_unlock(&o->lock);
+}
+
 void lin_outbox_end(lin_outbox *o, int drained)
 {
     pthread_mutex_lock(&o->lock);
@@ -221,6 +228,7 @@ void lin_outbox_destroy(lin_outbox *o)
     lin_buffer *const buffers[] = {&o->partial, &o->out, &o->settled, &o->open, &o->readable};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) lin_buffer_free(buffers[i]);
     lin_result_free(&o->whole);
+    lin_settling_free(&o->settling);
     lin_free(o->sending);
     lin_free(o->failure);
     pthread_mutex_destroy(&o->lock);

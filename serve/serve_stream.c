@@ -95,9 +95,17 @@ int lin_serve_stream_begin(lin_client *c)
 {
     c->config = lin_message_default(c->serve->v->rate_hz);
     c->config.format = c->protocol->format;
+    if (c->protocol->rate_hz) c->config.rate_hz = c->protocol->rate_hz;
     c->in = lin_calloc(1, sizeof *c->in);
     c->out = lin_outbox_create(c);
-    return c->in && c->out;
+    if (!c->in || !c->out) return 0;
+    if (c->protocol->greet) {
+        lin_buffer out = {0};
+        c->protocol->greet(c, &out);
+        lin_outbox_put(c->out, &out, 0);
+        lin_serve_touch(c); // it is sent when the connection is there
+    }
+    return 1;
 }
 
 static void put_begin(lin_client *c)
@@ -242,11 +250,16 @@ static void take_sound(lin_client *c, const char *bytes, size_t n)
 static void take_text(lin_client *c, const char *text, size_t n)
 {
     lin_error err = {0};
+    lin_buffer out = {0};
     lin_message later = lin_message_default(16000), *m = c->in->voice ? &later : &c->config; // others read the config of a stream
     const lin_status status = c->protocol->parse(text, n, m, &err);
     if (status != LIN_OK) {
         lin_serve_count(c->serve, &c->serve->counts.bad);
-        give_up(c, 1008, err.message);
+        if (c->protocol->forgives) c->protocol->put_error(&out, err.message);
+        else give_up(c, 1008, err.message);
+    } else if (m->kind == LIN_MESSAGE_SOUND) {
+        take_sound(c, (const char *)m->sound, m->n_sound);
+        c->in->pushed = 1;
     } else if (m->kind == LIN_MESSAGE_CONFIG) {
         if (c->in->voice && !c->protocol->configs_later) give_up(c, 1008, "a config comes before the first sound");
     } else if (m->kind == LIN_MESSAGE_PHRASES) { // before the first sound they are the config's
@@ -258,8 +271,10 @@ static void take_text(lin_client *c, const char *text, size_t n)
         give_up(c, 1008, "no state came to resume");
     } else {
         c->in->finishing = 1;
-        c->in->resets = m->kind == LIN_MESSAGE_RESET;
+        c->in->resets = m->kind == LIN_MESSAGE_RESET || m->kind == LIN_MESSAGE_CLEAR;
     }
+    if (status == LIN_OK && c->protocol->took && !c->in->ending) c->protocol->took(c, m, &out);
+    if (out.n) lin_outbox_put(c->out, &out, 0);
     lin_message_free(&later);
 }
 
@@ -268,7 +283,7 @@ void lin_serve_stream_data(lin_client *c, const char *bytes, size_t n, int binar
     if (c->in->ending) return;
     if (c->in->finishing && !c->in->resets) return; // behind the end
     if (!binary) {
-        if (c->in->text.n + n > LIN_MESSAGE_BYTES) {
+        if (c->in->text.n + n > (size_t)(c->protocol->most_text ? c->protocol->most_text : LIN_MESSAGE_BYTES)) {
             lin_serve_count(c->serve, &c->serve->counts.bad);
             give_up(c, 1009, "the message is too long");
             return;
@@ -295,7 +310,7 @@ static void begin_again(lin_client *c)
 {
     lin_error err = {0};
     c->in->resets = c->in->finishing = 0;
-    if (lin_voice_reset(c->in->voice, &err) != LIN_OK) give_up(c, 1011, err.message);
+    if (c->in->voice && lin_voice_reset(c->in->voice, &err) != LIN_OK) give_up(c, 1011, err.message);
     else lin_serve_touch(c);
 }
 
@@ -305,7 +320,7 @@ static void conclude(lin_client *c)
     const char *failure = lin_outbox_look(c->out).failure;
     const int drained = c->in->finishing == 3;
     lin_outbox_end(c->out, drained);
-    if (c->in->resets && !failure && c->in->voice && !s->draining) {
+    if (c->in->resets && !failure && !s->draining) {
         begin_again(c);
         return;
     }
@@ -335,8 +350,9 @@ void lin_serve_stream_go_on(lin_client *c)
         if (in->ending) return;
         lin_voice_room(in->voice, &room, &waiting_s);
     }
-    if (done != !in->paused) {
-        in->paused = !done;
+    const int reads = done && !(in->finishing && in->resets); // what comes behind a reset waits for its end
+    if (reads != !in->paused) {
+        in->paused = !reads;
         s->transport->pause(c->peer, in->paused);
     }
     if (waiting_s < ANSWER_S) lin_outbox_answer(c->out, done); // not done: too many utterances wait to be told

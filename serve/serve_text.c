@@ -21,7 +21,10 @@ void lin_message_free(lin_message *m)
 {
     for (int i = 0; i < m->n_phrases; i++) lin_free(m->phrases[i]);
     lin_free(m->phrases);
+    lin_free(m->sound);
     m->phrases = NULL;
+    m->sound = NULL;
+    m->n_sound = 0;
     m->n_phrases = m->has_phrases = 0;
 }
 

@@ -20,7 +20,9 @@ typedef enum lin_message_kind {
     LIN_MESSAGE_EOF,
     LIN_MESSAGE_RESET,        /* the utterance ends; Vosk's protocol */
     LIN_MESSAGE_END_UTTERANCE, /* linnet's */
-    LIN_MESSAGE_PHRASES       /* linnet's: others from now on */
+    LIN_MESSAGE_PHRASES,      /* linnet's: others from now on */
+    LIN_MESSAGE_SOUND,        /* OpenAI's realtime protocol: a piece of sound in a text */
+    LIN_MESSAGE_CLEAR         /* the same: as a reset, and what was said is forgotten */
 } lin_message_kind;
 
 typedef enum lin_sample_format {
@@ -42,7 +44,11 @@ typedef struct lin_message {
     int readable;   /* linnet: provisional results as readable text too */
     int resume;     /* linnet: the first binary message is a saved state */
     double state_s; /* linnet: send the state every so many seconds; 0: never */
-    char **phrases; /* [n_phrases], to be released by lin_message_free */
+    int manual;     /* realtime: utterances are told apart by the client only */
+    char language[24]; /* realtime: that was asked for; "": none was */
+    unsigned char *sound; /* [n_sound], realtime; to be released by lin_message_free */
+    size_t n_sound;
+    char **phrases; /* [n_phrases], likewise */
     int n_phrases, has_phrases;
 } lin_message;
 

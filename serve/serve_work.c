@@ -10,10 +10,10 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "decoder/writers.h"
-#include "decoder/writers_tokens.h"
 #include "frontend/audio.h"
 #include "linnet/file_session.h"
 #include "serve/files_internal.h"
+#include "serve/settling.h"
 
 /* ---- what is asked for ----------------------------------------------------------------------------------------------------- */
 
@@ -208,8 +208,8 @@ struct lin_work {
     lin_alignment alignment;
     lin_job *job;
     // of text that is sent as it settles
-    lin_readable readable;
-    lin_buffer text, piece;
+    lin_settling settling;
+    lin_buffer piece;
 };
 
 static lin_status begin_result(void *context, int lanes, lin_error *err)
@@ -237,50 +237,25 @@ static void put_event(lin_work *w, const char *type, const char *key, const char
     lin_buffer_text(&w->piece, "}\n\n");
 }
 
-// Appends what is certain of `more` to the text: readable words are some words later, and all of them at the end.
-static lin_status add_text(lin_work *w, const lin_result *more, int is_end, lin_error *err)
-{
-    const lin_live_words *words = &w->serve->words;
-    const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .speller = words->speller};
-    lin_tokens t;
-    lin_status status = lin_tokens_of(&t, more, &o, err);
-    const int readable = words->readable && t.words;
-    for (int i = 0; status == LIN_OK && i < t.n; i++) {
-        if (readable) {
-            status = lin_token_push_readable(&t, i, &w->readable, err);
-        } else {
-            if (w->text.n) lin_buffer_char(&w->text, ' ');
-            lin_token_spell(&t, i, &w->text);
-        }
-    }
-    if (status == LIN_OK && readable && is_end) status = lin_readable_finish(&w->readable, err);
-    for (int i = 0; readable && i < w->readable.n; i++) {
-        if (w->text.n) lin_buffer_char(&w->text, ' ');
-        lin_buffer_text(&w->text, lin_readable_token_text(&w->readable, i));
-    }
-    if (readable) lin_readable_clear(&w->readable);
-    return status == LIN_OK ? lin_buffer_status(&w->text, err) : status;
-}
-
 static lin_status send_settled(void *context, int lane, lin_result *result, lin_error *err)
 {
     lin_work *w = context;
-    const size_t before = w->text.n;
+    const size_t before = w->settling.text.n;
     (void)lane;
-    lin_status status = add_text(w, result, 0, err);
-    if (status != LIN_OK || w->text.n == before) return status;
-    put_event(w, "transcript.text.delta", "delta", w->text.data + before);
+    lin_status status = lin_settling_add(&w->settling, &w->serve->words, result, 0, err);
+    if (status != LIN_OK || w->settling.text.n == before) return status;
+    put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before);
     lin_job_put(w->job, &w->piece);
     return LIN_OK;
 }
 
 static lin_status send_rest(lin_work *w, lin_error *err)
 {
-    const size_t before = w->text.n;
-    lin_status status = add_text(w, &w->result, 1, err);
+    const size_t before = w->settling.text.n;
+    lin_status status = lin_settling_add(&w->settling, &w->serve->words, &w->result, 1, err);
     if (status != LIN_OK) return status;
-    if (w->text.n > before) put_event(w, "transcript.text.delta", "delta", w->text.data + before);
-    put_event(w, "transcript.text.done", "text", w->text.data ? w->text.data : "");
+    if (w->settling.text.n > before) put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before);
+    put_event(w, "transcript.text.done", "text", w->settling.text.data ? w->settling.text.data : "");
     status = lin_buffer_status(&w->piece, err);
     if (status == LIN_OK) lin_job_put(w->job, &w->piece);
     return status;
@@ -334,15 +309,13 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
                                 .begin = begin_result,
                                 .progress = stops,
                                 .settled = r->streams ? send_settled : NULL};
-    lin_buffer_clear(&w->text);
     lin_buffer_clear(&w->piece);
-    if (s->words.readable) lin_readable_begin(&w->readable, s->words.readable);
+    lin_settling_begin(&w->settling, &s->words);
     if (status == LIN_OK) status = lin_file_session_run(is_own ? session : w->session, &sound, &sink, &report, err);
     lin_file_session_destroy(session);
     lin_phrases_free(&phrases);
     job->seconds = report.seconds;
     if (status == LIN_OK) status = r->streams ? send_rest(w, err) : put_transcript(s, job, r, &w->result, err);
-    lin_readable_free(&w->readable);
     hide_path(report.warning, job->path);
     if (status == LIN_OK && !r->streams && strstr(r->format, "json")) add_warning(&job->answer, report.warning);
     return status;
@@ -475,7 +448,7 @@ void lin_work_destroy(lin_work *w)
     lin_aligner_destroy(w->aligner);
     lin_result_free(&w->result);
     lin_alignment_free(&w->alignment);
-    lin_buffer_free(&w->text);
+    lin_settling_free(&w->settling);
     lin_buffer_free(&w->piece);
     lin_free(w);
 }

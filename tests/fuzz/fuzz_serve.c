@@ -8,16 +8,17 @@
 
 #include "base/memory.h"
 #include "serve/chunked.h"
+#include "serve/realtime_text.h"
 #include "serve/serve_calls.h"
 #include "serve/serve_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void message(const char *text, size_t n, int vosk)
+static void message(const char *text, size_t n, lin_status (*parse)(const char *, size_t, lin_message *, lin_error *))
 {
     lin_error err = {0};
     lin_message m = lin_message_default(16000);
-    const lin_status status = vosk ? lin_message_parse_vosk(text, n, &m, &err) : lin_message_parse(text, n, &m, &err);
+    const lin_status status = parse(text, n, &m, &err);
     if (status != LIN_OK && (status != err.status || !err.message[0])) abort();
     if (!(m.rate_hz >= 4000 && m.rate_hz <= 192000) || m.rate_hz != floor(m.rate_hz) || m.channels < 1 || m.channels > 64)
         abort();
@@ -139,8 +140,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const unsigned long live = lin_memory_live();
     const char *text = (const char *)data + 1;
     switch (data[0] % 8) {
-    case 0: message(text, size - 1, 1); break;
-    case 1: message(text, size - 1, 0); break;
+    case 0: message(text, size - 1, lin_message_parse_vosk); break;
+    case 1:
+        message(text, size - 1, lin_message_parse);
+        message(text, size - 1, lin_realtime_parse);
+        break;
     case 2: samples(data + 1, size - 1, LIN_SAMPLES_S16); break;
     case 3: samples(data + 1, size - 1, LIN_SAMPLES_F32); break;
     case 4: form(text, size - 1); break;

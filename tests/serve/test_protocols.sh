@@ -1,5 +1,5 @@
-# linnet serve: the protocols of WebSockets, each at its address, one of them at / too: sherpa-onnx's, and that all of them hear the
-# same. Over the loopback interface.
+# linnet serve: the protocols of WebSockets, each at its address, one of them at / too: sherpa-onnx's, OpenAI's realtime protocol,
+# and that all of them hear the same. Over the loopback interface.
 . tests/app/common.sh
 . tests/app/serving.sh
 
@@ -37,7 +37,30 @@ has "sherpa-onnx: results on the way" "$lines" '"is_final":false,"is_eof":false}
 has "sherpa-onnx: the last one" "$(finals "$lines" | tail -n 1)" '"is_eof":true}'
 is "sherpa-onnx: no sound" "Done!" "$(talk stream /sherpa-onnx end=Done | head -n 1)"
 is "sherpa-onnx: other texts mean nothing" "$both" "$(finals "$(talk stream /sherpa-onnx config=hello middle='{}' raw="$tmp/twice.f32" chunk=9999 end=Done)" | sed 's/^{"text":"\([^"]*\)".*/\1/')"
-for path in /vosk /sherpa-onnx /v1/stream; do has "docs: $path" "$(talk get /docs)" "<code>$path</code>"; done
+
+# ---- OpenAI's realtime protocol
+
+session() { printf '{"type":"session.update","session":{"type":"transcription","audio":{"input":{"format":{"type":"audio/pcm","rate":16000},%s"turn_detection":%s}}}}' "$2" "$1"; }
+commit='{"type":"input_audio_buffer.commit"}'
+readable=$("$LINNET" listen --words -q --no-paced --raw --from "$tmp/twice.raw")
+transcripts() { printf '%s\n' "$1" | sed -n 's/.*transcription.completed".*"transcript":"\([^"]*\)".*/\1/p'; }
+talk stream /v1/realtime config="$(session '{"type":"server_vad"}' '')" append raw="$tmp/twice.raw" end="$commit" leave='item_2","content_index":0,"transcript' > "$tmp/vad"
+is "realtime: it begins" '"type":"session.created"' "$(head -n 1 "$tmp/vad" | grep -o '"type":"session.created"')"
+has "realtime: the session" "$(sed -n 2p "$tmp/vad")" '"type":"session.updated","event_id":"event_0","session":{"id":"sess_1","object":"realtime.transcription_session","type":"transcription","audio":{"input":{"format":{"type":"audio/pcm","rate":16000}'
+is "realtime: an item for each utterance" "$readable" "$(transcripts "$(cat "$tmp/vad")")"
+is "realtime: the pieces are the texts" "$(printf '%s\n' "$readable" | tr -d '\n')" "$(sed -n 's/.*transcription.delta".*"delta":"\([^"]*\)".*/\1/p' "$tmp/vad" | tr -d '\n')"
+is "realtime: events of the first item" "speech_started speech_stopped committed" \
+    "$(sed -n 's/.*"type":"input_audio_buffer.\([a-z_]*\)".*"item_1".*/\1/p' "$tmp/vad" | head -n 3 | paste -s -d ' ' -)"
+talk stream /v1/realtime config="$(session null '')" append raw="$tmp/twice.raw" end="$commit" leave='transcription.completed' > "$tmp/manual"
+is "realtime: without turns a commit makes the item" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" "$(transcripts "$(cat "$tmp/manual")")"
+is "realtime: what is cleared is forgotten" "$(printf '%s\n' "$readable" | tail -n 1)" \
+    "$(transcripts "$(talk stream /v1/realtime config="$(session null '')" append middle='{"type":"input_audio_buffer.clear"}' at="$(wc -c < "$tmp/speech.raw")" raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"
+has "realtime: a commit of nothing" "$(talk stream /v1/realtime end="$commit" leave='"type":"error"')" '"message":"the buffer that was committed has no sound"'
+has "realtime: another language" "$(talk stream /v1/realtime end="$(session null '"transcription":{"language":"de"},')" leave='"type":"error"')" '"message":"the model has another language'
+has "realtime: what is no event" "$(talk stream /v1/realtime end=hello leave='"type":"error"')" '"type":"invalid_request_error"'
+is "realtime: after mistakes it goes on" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" \
+    "$(transcripts "$(talk stream /v1/realtime config="$(session null '"transcription":{"prompt":"Mr. Dashwood; GPT-4"},')" middle='{"type":"response.create"}' append raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"
+for path in /vosk /sherpa-onnx /v1/realtime /v1/stream; do has "docs: $path" "$(talk get /docs)" "<code>$path</code>"; done
 stop "words"
 
 start sherpa --websocket sherpa-onnx --no-words
