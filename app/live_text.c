@@ -162,6 +162,7 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
     } else {
         lin_buffer_member_text(out, "stable", settled);
         lin_buffer_member_text(out, "unstable", partial);
+        if (readable) lin_buffer_member_text(out, "readable", readable);
         if (view->settled->has_words) {
             put_word_list(out, "new_words", words, view->settled, view->old_words, NULL);
             put_word_list(out, "partial_words", words, view->provisional, 0, view);

@@ -54,8 +54,8 @@ void lin_live_put_time(lin_buffer *out, double seconds);
 void lin_live_put_head(lin_buffer *out, const lin_session_view *view);
 
 /* One JSON object and a newline: "partial" or "final", by the view. settled, partial: what lin_live_put_text makes of the view's
- * results. readable: what lin_live_put_readable makes of a final one; NULL: none. latency_s: from the end of the last phone until
- * now. */
+ * results. readable: of a final one what lin_live_put_readable makes, of a growing one its text so far; NULL: none.
+ * latency_s: from the end of the last phone until now. */
 void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const char *settled,
                        const char *partial, const char *readable, double latency_s);
 

@@ -1,17 +1,20 @@
 // serve.c - the server of linnet serve: routes, limits, what is measured, and its life from opening to draining; see serve.h.
 
-#include "serve/serve.h"
+#include "serve/protocols.h"
 
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "app/common.h"
+#include "app/version.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "linnet/find.h"
 
 enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10 };
 
@@ -43,7 +46,7 @@ void lin_serve_count(lin_serve *s, long long *count)
 
 enum { MOST_HEADERS = 8 };
 
-static void answer(lin_serve *s, lin_web_peer *peer, lin_web_reply *reply, int retry_s)
+void lin_serve_reply(lin_serve *s, lin_web_peer *peer, lin_web_reply *reply, int retry_s)
 {
     lin_web_header headers[MOST_HEADERS] = {{"x-content-type-options", "nosniff"}, {"cache-control", "no-store"}};
     char seconds[16];
@@ -59,75 +62,16 @@ static void answer(lin_serve *s, lin_web_peer *peer, lin_web_reply *reply, int r
 
 void lin_serve_answer(lin_serve *s, lin_web_peer *peer, int status, const char *type, const char *body, size_t n)
 {
-    answer(s, peer, &(lin_web_reply){.status = status, .type = type, .body = body, .n = n}, 0);
+    lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = type, .body = body, .n = n}, 0);
 }
 
 void lin_serve_refuse(lin_serve *s, lin_web_peer *peer, int status, int retry_s, const char *message)
 {
     lin_buffer out = {0};
     lin_openai_put_error(&out, status, message);
-    answer(s, peer, &(lin_web_reply){.status = status, .type = "application/json", .body = out.data, .n = out.n}, retry_s);
+    lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = "application/json", .body = out.data, .n = out.n},
+                    retry_s);
     lin_buffer_free(&out);
-}
-
-/* ---- /metrics -------------------------------------------------------------------------------------------------------------- */
-
-static void put_metric(lin_buffer *out, const char *name, const char *type, const char *help, double value, int digits)
-{
-    lin_buffer_format(out, "# HELP linnet_%s %s\n# TYPE linnet_%s %s\nlinnet_%s ", name, help, name, type, name);
-    lin_buffer_fixed(out, value, digits);
-    lin_buffer_char(out, '\n');
-}
-
-static void put_causes(lin_buffer *out, const char *name, const char *help, const char *const *causes, const long long *values,
-                       int n)
-{
-    lin_buffer_format(out, "# HELP linnet_%s %s\n# TYPE linnet_%s counter\n", name, help, name);
-    for (int i = 0; i < n; i++) lin_buffer_format(out, "linnet_%s{cause=\"%s\"} %lld\n", name, causes[i], values[i]);
-}
-
-static void put_metrics(lin_serve *s, lin_buffer *out)
-{
-    lin_engine_stats e;
-    lin_engine_stats_get(lin_voices_engine(s->voices), &e);
-    pthread_mutex_lock(&s->lock);
-    const lin_serve_counts c = s->counts;
-    pthread_mutex_unlock(&s->lock);
-    put_metric(out, "streams", "gauge", "WebSocket streams that are open.", s->n_streams, 0);
-    put_metric(out, "streams_max", "gauge", "Streams that may be open.", s->v->max_streams, 0);
-    int held = 0;
-    for (const lin_client *client = s->clients; client; client = client->behind) held += lin_serve_stream_is_held_back(client);
-    put_metric(out, "streams_held", "gauge", "Streams whose sound waits until their results are read.", held, 0);
-    put_metric(out, "streams_total", "counter", "Streams that were opened.", (double)c.streams, 0);
-    put_metric(out, "resumed_total", "counter", "Streams that went on from a saved state.", (double)c.resumed, 0);
-    put_metric(out, "states_total", "counter", "States that were given to clients.", (double)c.sessions_saved, 0);
-    put_metric(out, "utterances_total", "counter", "Utterances of streams that have ended.", (double)c.utterances, 0);
-    put_metric(out, "partials_dropped_total", "counter", "Provisional results that were left out for slow readers.",
-               (double)c.partials_dropped, 0);
-    put_metric(out, "finals_unread_total", "counter", "Final results that still waited for their reader when it was gone.",
-               (double)c.finals_unread, 0);
-    put_metric(out, "sound_seconds_total", "counter", "Seconds of sound taken in by streams.", c.sound_s, 3);
-    put_metric(out, "uploads", "gauge", "Uploads that are received, wait or are worked on.", lin_files_left(s), 0);
-    put_metric(out, "files_total", "counter", "Files that were transcribed or aligned.", (double)(c.files + c.aligned), 0);
-    put_metric(out, "file_seconds_total", "counter", "Seconds of sound in them.", c.file_s, 3);
-    put_metric(out, "stream_bytes", "gauge", "Memory of one stream in the engine.", (double)e.bytes_each, 0);
-    lin_buffer_text(out, "# HELP linnet_lag_seconds From the sound of a row to its results, in the last seconds.\n"
-                         "# TYPE linnet_lag_seconds gauge\n");
-    const double lags[] = {e.lag_p50_ms, e.lag_p95_ms, e.lag_p99_ms};
-    const char *const quantiles[] = {"0.5", "0.95", "0.99"};
-    for (int i = 0; i < 3; i++) {
-        lin_buffer_format(out, "linnet_lag_seconds{quantile=\"%s\"} ", quantiles[i]);
-        lin_buffer_fixed(out, lags[i] * 1e-3, 4);
-        lin_buffer_char(out, '\n');
-    }
-    put_metric(out, "lost_samples_total", "counter", "Samples that did not fit a queue.", (double)(s->lost + e.lost_samples), 0);
-    static const char *const refused[] = {"streams", "address", "lag", "token", "origin", "host", "files", "size"};
-    static const char *const errors[] = {"message", "slow", "idle", "failed"};
-    put_causes(out, "refused_total", "Requests that were refused.", refused,
-               (const long long[]){c.refused_full, c.refused_address, c.refused_lag, c.refused_token, c.refused_origin,
-                                   c.refused_host, c.refused_files, c.too_large}, 8);
-    put_causes(out, "errors_total", "Streams and requests that ended with an error.", errors,
-               (const long long[]){c.bad, c.slow, c.idle, c.failed}, 4);
 }
 
 /* ---- routes ---------------------------------------------------------------------------------------------------------------- */
@@ -139,13 +83,24 @@ static int refuse(lin_serve *s, lin_web_peer *peer, long long *count, int status
     return 0;
 }
 
+static int is_origin(const lin_serve *s, const lin_web_request *r)
+{
+    return lin_origin_allowed(r->origin, r->host, s->v->origins.items, s->v->origins.count);
+}
+
+// 0: refused.
+static int may_come_from(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+{
+    if (is_origin(s, r)) return 1;
+    return refuse(s, peer, &s->counts.refused_origin, 403, 0, "this server does not serve pages of that origin");
+}
+
 // 0: refused.
 static int may_enter(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
     const char *token;
     const size_t n = lin_token_find(r->authorization, r->query, &token);
-    if (!lin_origin_allowed(r->origin, r->host, s->v->origins.items, s->v->origins.count))
-        return refuse(s, peer, &s->counts.refused_origin, 403, 0, "this server does not serve pages of that origin");
+    if (!may_come_from(s, peer, r)) return 0;
     if (s->tokens && !lin_token_known(s->tokens, s->n_tokens, token, n))
         return refuse(s, peer, &s->counts.refused_token, 401, 0, "a valid token is needed");
     return 1;
@@ -174,7 +129,7 @@ static int has_room(lin_serve *s, lin_web_peer *peer, const char *address)
 static void free_client(lin_client *c)
 {
     lin_serve *s = c->serve;
-    if (c->kind == LIN_CLIENT_REQUEST) lin_files_leave(c);
+    if (!c->protocol) lin_files_leave(c);
     else lin_serve_stream_free(c); // waits for the engine: nothing touches the client afterwards
     pthread_mutex_lock(&s->lock);
     lin_client **at = &s->touched;
@@ -184,11 +139,12 @@ static void free_client(lin_client *c)
     *(c->before ? &c->before->behind : &s->clients) = c->behind;
     if (c->behind) c->behind->before = c->before;
     s->n_clients--;
-    s->n_streams -= c->kind != LIN_CLIENT_REQUEST;
+    s->n_streams -= c->protocol != NULL;
     lin_free(c);
 }
 
-static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_request *r, lin_client_kind kind)
+static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_request *r,
+                              const lin_protocol *protocol)
 {
     lin_client *c = lin_calloc(1, sizeof *c);
     if (!c) {
@@ -197,14 +153,14 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
     }
     c->serve = s;
     c->peer = peer;
-    c->kind = kind;
+    c->protocol = protocol;
     c->heard_at = lin_now();
     snprintf(c->address, sizeof c->address, "%s", r->address);
     c->behind = s->clients;
     if (s->clients) s->clients->before = c;
     s->clients = c;
     s->n_clients++;
-    if (kind == LIN_CLIENT_REQUEST) return c;
+    if (!protocol) return c;
     s->n_streams++;
     if (!lin_serve_stream_begin(c)) {
         free_client(c);
@@ -217,57 +173,114 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
 
 static lin_client *open_socket(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
-    const int own = strcmp(r->path, "/v1/stream") == 0;
-    if (!own && strcmp(r->path, "/") != 0) {
-        lin_serve_refuse(s, peer, 404, 0, "WebSockets are at / (Vosk's protocol) and at /v1/stream");
+    const lin_protocol *protocol = lin_protocol_find(r->path, s->v->websocket);
+    if (!protocol) {
+        lin_serve_refuse(s, peer, 404, 0, "there is no WebSocket at this address; /docs names all");
         return NULL;
     }
     if (!may_enter(s, peer, r) || !has_room(s, peer, r->address)) return NULL;
-    return new_client(s, peer, r, own ? LIN_CLIENT_STREAM : LIN_CLIENT_VOSK);
+    return new_client(s, peer, r, protocol);
 }
 
-static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_request *r, const lin_call *call)
 {
-    const int aligns = strcmp(r->path, "/v1/align") == 0;
-    if (!aligns && strcmp(r->path, "/v1/audio/transcriptions") != 0) {
-        lin_serve_refuse(s, peer, 404, 0, "there is nothing at this address");
-        return NULL;
-    }
-    if (!may_enter(s, peer, r) || !is_one_of_few(s, peer, r->address)) return NULL;
-    lin_client *c = new_client(s, peer, r, LIN_CLIENT_REQUEST);
-    if (c) c->job = lin_files_begin(c, r, aligns);
+    if (!is_one_of_few(s, peer, r->address)) return NULL;
+    lin_client *c = new_client(s, peer, r, NULL);
+    if (c) c->job = lin_files_begin(c, r, call);
     if (!c || c->job) return c;
     free_client(c);
     return NULL;
 }
 
-static void get(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+static void put_model(const lin_serve *s, lin_buffer *out)
 {
-    static const char models[] =
-        "{\"object\":\"list\",\"data\":[{\"id\":\"linnet\",\"object\":\"model\",\"owned_by\":\"linnet\"}]}";
-    const char *type;
-    size_t n;
-    const char *file = lin_page_find(s->page, r->path, &type, &n);
-    if (file) {
-        static const lin_web_header policy = {"content-security-policy", "default-src 'self'; connect-src 'self' ws: wss:; "
-                                                                         "img-src 'self' data:; frame-ancestors 'none'"};
-        answer(s, peer, &(lin_web_reply){.status = 200, .type = type, .body = file, .n = n, .headers = &policy, .n_headers = 1},
-               0);
-    } else if (!strcmp(r->path, "/healthz")) {
-        lin_serve_answer(s, peer, 200, "text/plain", "ok\n", 3);
-    } else if (!strcmp(r->path, "/readyz")) {
-        const int ready = !s->draining && s->n_streams < s->v->max_streams && !(s->v->max_lag_ms && s->lag_ms > s->v->max_lag_ms);
-        lin_serve_answer(s, peer, ready ? 200 : 503, "text/plain", ready ? "ready\n" : "busy\n", ready ? 6 : 5);
-    } else if (!strcmp(r->path, "/metrics")) {
-        lin_buffer out = {0};
-        put_metrics(s, &out);
-        lin_serve_answer(s, peer, 200, "text/plain; version=0.0.4", out.data, out.n);
-        lin_buffer_free(&out);
-    } else if (!strcmp(r->path, "/v1/models")) {
-        if (may_enter(s, peer, r)) lin_serve_answer(s, peer, 200, "application/json", models, sizeof models - 1);
-    } else {
-        lin_serve_refuse(s, peer, 404, 0, "there is nothing at this address");
+    lin_buffer_format(out, "{\"id\":\"linnet\",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"linnet\"}", s->created);
+}
+
+static void put_docs(const lin_serve *s, lin_buffer *out)
+{
+    lin_buffer streams = {0};
+    const lin_protocol *p;
+    lin_buffer_format(&streams, "/\t%s\n", lin_protocol_at(s->v->websocket)->about);
+    for (int i = 0; (p = lin_protocol_at(i)) != NULL; i++) lin_buffer_format(&streams, "%s\t%s\n", p->path, p->about);
+    lin_calls_put_page(out, LIN_VERSION, streams.data ? streams.data : "");
+    if (streams.failed) out->failed = streams.failed;
+    lin_buffer_free(&streams);
+}
+
+// What a call without a form says.
+static int put_answer(lin_serve *s, lin_call_kind kind, lin_buffer *out)
+{
+    const int ready = !s->draining && s->n_streams < s->v->max_streams && !(s->v->max_lag_ms && s->lag_ms > s->v->max_lag_ms);
+    switch (kind) {
+    case LIN_CALL_HEALTH: lin_buffer_text(out, "ok\n"); return 200;
+    case LIN_CALL_HEALTH_JSON: lin_buffer_text(out, "{\"status\":\"ok\"}"); return 200;
+    case LIN_CALL_READY: lin_buffer_text(out, ready ? "ready\n" : "busy\n"); return ready ? 200 : 503;
+    case LIN_CALL_METRICS: lin_serve_put_metrics(s, out); return 200;
+    case LIN_CALL_OPENAPI: lin_calls_put_openapi(out, LIN_VERSION); return 200;
+    case LIN_CALL_MODEL: put_model(s, out); return 200;
+    case LIN_CALL_MODELS:
+        lin_buffer_text(out, "{\"object\":\"list\",\"data\":[");
+        put_model(s, out);
+        lin_buffer_text(out, "]}");
+        return 200;
+    default:
+        put_docs(s, out);
+        return 200;
     }
+}
+
+// A page of this server, which may load what is its own only.
+static void put_page(lin_serve *s, lin_web_peer *peer, const char *type, const char *body, size_t n)
+{
+    static const lin_web_header policy = {"content-security-policy", "default-src 'self'; connect-src 'self' ws: wss:; "
+                                                                     "img-src 'self' data:; frame-ancestors 'none'"};
+    lin_serve_reply(s, peer,
+                    &(lin_web_reply){.status = 200, .type = type, .body = body, .n = n, .headers = &policy, .n_headers = 1}, 0);
+}
+
+static void get(lin_serve *s, lin_web_peer *peer, const lin_call *call)
+{
+    lin_buffer out = {0};
+    const int status = put_answer(s, call->kind, &out);
+    if (lin_buffer_status(&out, NULL) != LIN_OK) lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
+    else if (call->kind == LIN_CALL_DOCS) put_page(s, peer, "text/html; charset=utf-8", out.data, out.n);
+    else if (call->kind == LIN_CALL_METRICS) lin_serve_answer(s, peer, status, "text/plain; version=0.0.4", out.data, out.n);
+    else lin_serve_answer(s, peer, status, call->type, out.data, out.n);
+    lin_buffer_free(&out);
+}
+
+// What a browser asks before a page of another server may make a call (CORS). Its own headers are named, the others are a sign.
+static void get_permission(lin_serve *s, lin_web_peer *peer)
+{
+    static const lin_web_header may[] = {{"access-control-allow-methods", "GET, POST, OPTIONS"},
+                                         {"access-control-allow-headers", "authorization, content-type, *"},
+                                         {"access-control-max-age", "3600"}};
+    lin_serve_reply(s, peer, &(lin_web_reply){.status = 204, .headers = may, .n_headers = sizeof may / sizeof *may}, 0);
+}
+
+// A request that is no WebSocket.
+static lin_client *open_request(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+{
+    int is_known;
+    size_t n;
+    const char *type, *file = NULL;
+    const lin_call *call = lin_call_find(r->method, r->path, &is_known);
+    if (*r->origin && is_origin(s, r)) s->transport->allow(peer);
+    if (!strcmp(r->method, "GET") || !strcmp(r->method, "HEAD")) file = lin_page_find(s->page, r->path, &type, &n);
+    if (file) {
+        put_page(s, peer, type, file, n);
+    } else if (!call && !is_known) {
+        lin_serve_refuse(s, peer, 404, 0, "there is nothing at this address; /docs names all calls");
+    } else if (!strcmp(r->method, "OPTIONS")) {
+        if (may_come_from(s, peer, r)) get_permission(s, peer);
+    } else if (!call) {
+        lin_serve_refuse(s, peer, 405, 0, "this address has another method: see /docs");
+    } else if (call->is_open || may_enter(s, peer, r)) {
+        if (call->fields) return open_upload(s, peer, r, call);
+        get(s, peer, call);
+    }
+    return NULL;
 }
 
 static int is_asked_for(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
@@ -283,11 +296,7 @@ static void *on_open(void *context, lin_web_peer *peer, const lin_web_request *r
 {
     lin_serve *s = context;
     if (!is_asked_for(s, peer, r)) return NULL;
-    if (r->websocket) return open_socket(s, peer, r);
-    if (!strcmp(r->method, "POST")) return open_upload(s, peer, r);
-    if (!strcmp(r->method, "GET") || !strcmp(r->method, "HEAD")) get(s, peer, r);
-    else lin_serve_refuse(s, peer, 405, 0, "the methods are GET and POST");
-    return NULL;
+    return r->websocket ? open_socket(s, peer, r) : open_request(s, peer, r);
 }
 
 /* ---- handlers -------------------------------------------------------------------------------------------------------------- */
@@ -297,7 +306,7 @@ static void on_data(void *context, void *user, const char *bytes, size_t n, int 
     lin_client *c = user;
     (void)context;
     c->heard_at = lin_now();
-    if (c->kind == LIN_CLIENT_REQUEST) lin_files_data(c, bytes, n);
+    if (!c->protocol) lin_files_data(c, bytes, n);
     else lin_serve_stream_data(c, bytes, n, binary, last);
 }
 
@@ -310,7 +319,8 @@ static void on_complete(void *context, void *user)
 static int on_next(void *context, void *user, lin_web_message *m)
 {
     (void)context;
-    return lin_outbox_next(((lin_client *)user)->out, m);
+    lin_client *c = user;
+    return !c->protocol ? lin_files_next(c, m) : lin_outbox_next(c->out, m);
 }
 
 static void on_gone(void *context, void *user)
@@ -330,7 +340,7 @@ static void tidy(lin_serve *s, double now)
 {
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
-        if (c->kind == LIN_CLIENT_REQUEST) {
+        if (!c->protocol) {
             lin_files_expect(c, now);
         } else if (lin_serve_stream_is_dead(c, now)) {
             s->transport->drop(c->peer);
@@ -355,7 +365,7 @@ static void drain(lin_serve *s, double now)
     }
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
-        if (c->kind != LIN_CLIENT_REQUEST) lin_serve_stream_drain(c, now > s->drain_until);
+        if (c->protocol) lin_serve_stream_drain(c, now > s->drain_until);
     }
 }
 
@@ -378,7 +388,7 @@ static void read_tokens_again(lin_serve *s)
 
 static void go_on(lin_client *c)
 {
-    if (c->kind == LIN_CLIENT_REQUEST) lin_files_go_on(c);
+    if (!c->protocol) lin_files_go_on(c);
     else lin_serve_stream_go_on(c);
 }
 
@@ -465,6 +475,10 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     if (status == LIN_OK)
         status = lin_open_recognizer(&s->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
     if (status != LIN_OK) return status;
+    char path[4096];
+    struct stat file;
+    if (lin_find_model(model, path, sizeof path, NULL) == LIN_OK && stat(path, &file) == 0) s->created = (long long)file.st_mtime;
+    s->language = "en";
     s->recognizer.stop = NULL; // uploads are finished after a signal
     if (!s->recognizer.streams)
         return lin_fail(err, LIN_UNSUPPORTED, "linnet serve needs a model that streams; this one needs whole utterances");

@@ -1,8 +1,8 @@
 /*
  * serve.h - what the files of linnet serve share: the server, its clients, and who answers what.
  *
- * Pipeline: serve/web.h -> serve/serve.c (routes, limits) -> serve/serve_stream.c (WebSockets), serve/serve_outbox.c
- * (what they are sent), or serve/serve_files.c (uploads).
+ * Pipeline: serve/web.h -> serve/serve.c (routes by serve/serve_calls.h, limits) -> serve/serve_stream.c (WebSockets),
+ * serve/serve_outbox.c (what they are sent, by serve/protocols.h), or serve/serve_files.c and serve/serve_work.c (uploads).
  *
  * Four structures, each owned by one file; nobody else sees into the last three:
  *
@@ -10,7 +10,8 @@
  *                               lin_serve. What others read of config does not change once there is a voice.
  *   lin_inbox   serve_stream.c  The sound and messages of a WebSocket that are not taken in. The server's thread only, no lock.
  *   lin_outbox  serve_outbox.c  What waits to be sent to it. The threads that decode and the server's, under its own lock.
- *   lin_job     serve_files.c   An upload: the server's thread until it is complete, then a worker, then the server's.
+ *   lin_job     serve_files.c   An upload: the server's thread until it is complete, then a worker, then the server's
+ *                               (files_internal.h).
  *
  * All handlers run on one thread, the server's. The engine's threads and the workers leave what they have in the outbox or the
  * job, and wake the server's thread (lin_serve_touch). No thread holds two locks, except in lin_serve_touch and
@@ -26,6 +27,7 @@
 #include "app/model_options.h"
 #include "linnet/recognizer.h"
 #include "serve/ogg_opus.h"
+#include "serve/serve_calls.h"
 #include "serve/serve_text.h"
 #include "serve/serve_voice.h"
 #include "serve/web.h"
@@ -37,7 +39,7 @@ typedef struct lin_serve_values {
     const char *listen, *certificate, *key, *tokens, *state_key;
     lin_list origins, hosts;
     int max_streams, max_per_address, max_files, max_upload_mb, max_sound_s, max_work_s, max_lag_ms, idle_s, unread_s, drain_s;
-    int rate_hz, threads, ipa, quiet;
+    int rate_hz, threads, ipa, quiet, websocket;
 } lin_serve_values;
 
 typedef struct lin_serve lin_serve;
@@ -47,12 +49,12 @@ typedef struct lin_inbox lin_inbox;
 typedef struct lin_outbox lin_outbox;
 typedef struct lin_page lin_page;
 
-typedef enum lin_client_kind { LIN_CLIENT_REQUEST, LIN_CLIENT_VOSK, LIN_CLIENT_STREAM } lin_client_kind;
+typedef struct lin_protocol lin_protocol; /* serve/protocols.h */
 
 struct lin_client {
     lin_serve *serve;
     lin_web_peer *peer;
-    lin_client_kind kind;
+    const lin_protocol *protocol; /* of a WebSocket; NULL: a request */
     lin_client *before, *behind;
     char address[64];
     double heard_at; /* when data came last */
@@ -82,6 +84,8 @@ struct lin_serve {
     lin_punctuation *punctuation;
     lin_g2p_rules *speller;
     lin_live_words words;
+    const char *language; /* of the model, "en" */
+    long long created;    /* when its file was written, in seconds since 1970; 0: not known */
     lin_voices *voices;
     lin_page *page;
     char host[256], own_name[256]; /* that it listens on; of this machine */
@@ -113,6 +117,8 @@ void lin_serve_count(lin_serve *serve, long long *count);
 /* Answers an HTTP request with a JSON error in OpenAI's form, and counts nothing. */
 void lin_serve_refuse(lin_serve *serve, lin_web_peer *peer, int status, int retry_s, const char *message);
 void lin_serve_answer(lin_serve *serve, lin_web_peer *peer, int status, const char *type, const char *body, size_t n);
+/* With headers of its own, of which retry_s is one if it is not 0. */
+void lin_serve_reply(lin_serve *serve, lin_web_peer *peer, lin_web_reply *reply, int retry_s);
 
 /* ---- serve/serve_stream.c: WebSockets -------------------------------------------------------------------------------------- */
 
@@ -143,7 +149,7 @@ typedef struct lin_outbox_view {
     double waits_since; /* the message that waits longest; 0: none waits */
     int holds;          /* so much waits that no sound should be taken */
     int is_full;        /* so much waits that nothing is added before it is read */
-    int owed;           /* Vosk: messages that are not answered */
+    int owed;           /* messages that are not answered */
     int growing, ended; /* an utterance has begun; the stream has ended */
     const char *lost, *failure; /* why results could not be kept, why the stream ended; or NULL */
 } lin_outbox_view;
@@ -155,22 +161,28 @@ int lin_outbox_next(lin_outbox *outbox, lin_web_message *message); /* 0: none wa
 void lin_outbox_put(lin_outbox *outbox, lin_buffer *text, int is_last);
 /* So much sound more is taken in now, for latencies. 1: the stream has ended. */
 int lin_outbox_take_sound(lin_outbox *outbox, double seconds);
-void lin_outbox_owe(lin_outbox *outbox); /* Vosk: a message came that must be answered */
+void lin_outbox_owe(lin_outbox *outbox); /* a message came that must be answered */
 void lin_outbox_answer(lin_outbox *outbox, int also_partial); /* as many as can be; 0: only by utterances that have ended */
+void lin_outbox_discard(lin_outbox *outbox); /* what is shown until the end is not told */
 void lin_outbox_end(lin_outbox *outbox, int drained); /* puts what is said at the end of a stream; after it another may begin */
 
-/* ---- serve/serve_files.c: uploads ------------------------------------------------------------------------------------------ */
+/* ---- serve/serve_files.c, serve/serve_work.c: uploads ---------------------------------------------------------------------- */
 
 lin_status lin_files_create(lin_serve *serve, lin_error *err);
 void lin_files_destroy(lin_serve *serve);
 int lin_files_left(lin_serve *serve); /* uploads and jobs that are not answered */
-/* The job of a POST, or NULL: refused and answered. aligns: /v1/align. */
-lin_job *lin_files_begin(lin_client *client, const lin_web_request *request, int aligns);
+/* The job of a POST, or NULL: refused and answered. */
+lin_job *lin_files_begin(lin_client *client, const lin_web_request *request, const lin_call *call);
 void lin_files_data(lin_client *client, const char *bytes, size_t n);
 void lin_files_complete(lin_client *client);
 void lin_files_expect(lin_client *client, double now); /* once a second: a body that does not come in time is given up */
-void lin_files_go_on(lin_client *client); /* answers if the job is done */
+void lin_files_go_on(lin_client *client); /* answers if the job is done, or has begun an answer that goes on */
+int lin_files_next(lin_client *client, lin_web_message *message); /* more of such an answer; as lin_web_handlers.next */
 void lin_files_leave(lin_client *client); /* the client is gone */
+
+/* ---- serve/serve_metrics.c ------------------------------------------------------------------------------------------------- */
+
+void lin_serve_put_metrics(lin_serve *serve, lin_buffer *out);
 
 /* ---- serve/serve_page.c: the page ------------------------------------------------------------------------------------------ */
 

@@ -11,6 +11,8 @@ static const struct {
     const char *path, *name, *type;
 } names[] = {
     {"/", "web/index.html", "text/html; charset=utf-8"},
+    {"/teach.html", "web/teach.html", "text/html; charset=utf-8"},
+    {"/teach.js", "web/teach.js", "text/javascript; charset=utf-8"},
     {"/style.css", "web/style.css", "text/css; charset=utf-8"},
     {"/page.js", "web/page.js", "text/javascript; charset=utf-8"},
     {"/stream.js", "web/stream.js", "text/javascript; charset=utf-8"},

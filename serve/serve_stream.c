@@ -1,9 +1,9 @@
-// serve_stream.c - WebSockets of linnet serve: what a client sends, and when it is answered, in vosk-server's protocol and in
-// linnet's own; see serve.h. All of it runs on the server's thread. What waits to be sent is in serve/serve_outbox.c.
+// serve_stream.c - WebSockets of linnet serve: what a client sends, and when it is answered, in any of the protocols of
+// serve/protocols.h; see serve.h. All of it runs on the server's thread. What waits to be sent is in serve/serve_outbox.c.
 //
-// Vosk's protocol has one answer for each binary message. It is sent when nearly all sound before it has been decoded, so that a
-// client that waits for it is slowed down to the speed of the decoder, and loses nothing. A client that does not wait is slowed
-// down by the network: it is not read while its queue of sound is full.
+// Vosk's protocol has one answer for each binary message (lin_protocol.answer). It is sent when nearly all sound before it
+// has been decoded, so that a client that waits for it is slowed down to the speed of the decoder, and loses nothing. A client
+// that does not wait is slowed down by the network: it is not read while its queue of sound is full.
 //
 // A client that reads its results slowly gets no provisional ones at first. Final results are never left out: where they wait,
 // its sound waits too, so that no more of them come than the 2 s of sound give that are taken in already. If one of them has
@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "serve/serve.h"
+#include "serve/protocols.h"
 
 #define ANSWER_S 0.45 // an answer is due when less sound than this waits, look-ahead among it
 #define MOST_STATE (64 << 20)
@@ -49,14 +49,12 @@ static void end(lin_client *c, int code, const char *reason)
     c->serve->transport->end(c->peer, code, reason);
 }
 
-// A message with type "error", or in Vosk's protocol with only that member; then the end.
+// What the protocol says of an error; then the end.
 static void give_up(lin_client *c, int code, const char *message)
 {
     if (c->in->ending) return;
     lin_buffer out = {0};
-    lin_buffer_text(&out, c->kind == LIN_CLIENT_VOSK ? "{" : "{\"type\":\"error\"");
-    lin_buffer_member_text(&out, c->kind == LIN_CLIENT_VOSK ? "error" : "message", message);
-    lin_buffer_char(&out, '}');
+    c->protocol->put_error(&out, message);
     lin_outbox_put(c->out, &out, 1);
     end(c, code, message);
 }
@@ -96,21 +94,27 @@ int lin_serve_stream_is_held_back(const lin_client *c) { return c->in && c->in->
 int lin_serve_stream_begin(lin_client *c)
 {
     c->config = lin_message_default(c->serve->v->rate_hz);
+    c->config.format = c->protocol->format;
+    if (c->protocol->rate_hz) c->config.rate_hz = c->protocol->rate_hz;
     c->in = lin_calloc(1, sizeof *c->in);
     c->out = lin_outbox_create(c);
-    return c->in && c->out;
+    if (!c->in || !c->out) return 0;
+    if (c->protocol->greet) {
+        lin_buffer out = {0};
+        c->protocol->greet(c, &out);
+        lin_outbox_put(c->out, &out, 0);
+        lin_serve_touch(c); // it is sent when the connection is there
+    }
+    return 1;
 }
 
 static void put_begin(lin_client *c)
 {
-    const lin_serve *s = c->serve;
-    const char *model = s->recognizer.model->name;
     lin_buffer out = {0};
-    lin_live_put_begin(&out, &(lin_live_begin){"stream", model ? model : "", (int)c->config.rate_hz, c->config.channels,
-                                               lin_session_construction(&s->recognizer)});
-    if (out.n) out.n--;
+    if (!c->protocol->put_begin) return;
+    c->protocol->put_begin(c, &out);
     lin_outbox_put(c->out, &out, 0);
-    s->transport->want(c->peer);
+    c->serve->transport->want(c->peer);
 }
 
 // The state that a client sent back, as it was saved; in place.
@@ -162,7 +166,7 @@ static int open_voice(lin_client *c)
     }
     if (about.state) lin_serve_count(s, &s->counts.resumed);
     lin_buffer_free(&c->in->state);
-    if (c->kind == LIN_CLIENT_STREAM) put_begin(c);
+    put_begin(c);
     return 1;
 }
 
@@ -246,14 +250,18 @@ static void take_sound(lin_client *c, const char *bytes, size_t n)
 static void take_text(lin_client *c, const char *text, size_t n)
 {
     lin_error err = {0};
-    const int vosk = c->kind == LIN_CLIENT_VOSK;
+    lin_buffer out = {0};
     lin_message later = lin_message_default(16000), *m = c->in->voice ? &later : &c->config; // others read the config of a stream
-    const lin_status status = vosk ? lin_message_parse_vosk(text, n, m, &err) : lin_message_parse(text, n, m, &err);
+    const lin_status status = c->protocol->parse(text, n, m, &err);
     if (status != LIN_OK) {
         lin_serve_count(c->serve, &c->serve->counts.bad);
-        give_up(c, 1008, err.message);
+        if (c->protocol->forgives) c->protocol->put_error(&out, err.message);
+        else give_up(c, 1008, err.message);
+    } else if (m->kind == LIN_MESSAGE_SOUND) {
+        take_sound(c, (const char *)m->sound, m->n_sound);
+        c->in->pushed = 1;
     } else if (m->kind == LIN_MESSAGE_CONFIG) {
-        if (c->in->voice) give_up(c, 1008, "a config comes before the first sound");
+        if (c->in->voice && !c->protocol->configs_later) give_up(c, 1008, "a config comes before the first sound");
     } else if (m->kind == LIN_MESSAGE_PHRASES) { // before the first sound they are the config's
         if (c->in->voice && lin_voice_set_phrases(c->in->voice, m->phrases, m->n_phrases, &err) != LIN_OK)
             give_up(c, 1011, err.message);
@@ -263,8 +271,10 @@ static void take_text(lin_client *c, const char *text, size_t n)
         give_up(c, 1008, "no state came to resume");
     } else {
         c->in->finishing = 1;
-        c->in->resets = m->kind == LIN_MESSAGE_RESET;
+        c->in->resets = m->kind == LIN_MESSAGE_RESET || m->kind == LIN_MESSAGE_CLEAR;
     }
+    if (status == LIN_OK && c->protocol->took && !c->in->ending) c->protocol->took(c, m, &out);
+    if (out.n) lin_outbox_put(c->out, &out, 0);
     lin_message_free(&later);
 }
 
@@ -273,7 +283,7 @@ void lin_serve_stream_data(lin_client *c, const char *bytes, size_t n, int binar
     if (c->in->ending) return;
     if (c->in->finishing && !c->in->resets) return; // behind the end
     if (!binary) {
-        if (c->in->text.n + n > LIN_MESSAGE_BYTES) {
+        if (c->in->text.n + n > (size_t)(c->protocol->most_text ? c->protocol->most_text : LIN_MESSAGE_BYTES)) {
             lin_serve_count(c->serve, &c->serve->counts.bad);
             give_up(c, 1009, "the message is too long");
             return;
@@ -287,7 +297,7 @@ void lin_serve_stream_data(lin_client *c, const char *bytes, size_t n, int binar
         const int resumes = last && awaits_state(c) && !c->in->ending;
         if (resumes && c->in->state.n == 0) give_up(c, 1008, "the state to resume is empty");
         else if (resumes && open_voice(c)) c->config.resume = 0;
-        else if (last && c->kind == LIN_CLIENT_VOSK) lin_outbox_owe(c->out);
+        else if (last && c->protocol->answer) lin_outbox_owe(c->out);
         if (last) c->in->pushed = 1;
     }
     lin_serve_stream_go_on(c);
@@ -300,7 +310,7 @@ static void begin_again(lin_client *c)
 {
     lin_error err = {0};
     c->in->resets = c->in->finishing = 0;
-    if (lin_voice_reset(c->in->voice, &err) != LIN_OK) give_up(c, 1011, err.message);
+    if (c->in->voice && lin_voice_reset(c->in->voice, &err) != LIN_OK) give_up(c, 1011, err.message);
     else lin_serve_touch(c);
 }
 
@@ -310,7 +320,7 @@ static void conclude(lin_client *c)
     const char *failure = lin_outbox_look(c->out).failure;
     const int drained = c->in->finishing == 3;
     lin_outbox_end(c->out, drained);
-    if (c->in->resets && !failure && c->in->voice && !s->draining) {
+    if (c->in->resets && !failure && !s->draining) {
         begin_again(c);
         return;
     }
@@ -340,8 +350,9 @@ void lin_serve_stream_go_on(lin_client *c)
         if (in->ending) return;
         lin_voice_room(in->voice, &room, &waiting_s);
     }
-    if (done != !in->paused) {
-        in->paused = !done;
+    const int reads = done && !(in->finishing && in->resets); // what comes behind a reset waits for its end
+    if (reads != !in->paused) {
+        in->paused = !reads;
         s->transport->pause(c->peer, in->paused);
     }
     if (waiting_s < ANSWER_S) lin_outbox_answer(c->out, done); // not done: too many utterances wait to be told

@@ -3,6 +3,7 @@
 #include "serve/serve_text.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -20,7 +21,10 @@ void lin_message_free(lin_message *m)
 {
     for (int i = 0; i < m->n_phrases; i++) lin_free(m->phrases[i]);
     lin_free(m->phrases);
+    lin_free(m->sound);
     m->phrases = NULL;
+    m->sound = NULL;
+    m->n_sound = 0;
     m->n_phrases = m->has_phrases = 0;
 }
 
@@ -82,6 +86,17 @@ static lin_status open_object(const char *text, size_t n, cJSON **json, lin_erro
     return status;
 }
 
+// A number, or a text of one, as Python's float() and int() take both.
+static lin_status take_number_or_text(const cJSON *item, const char *name, double least, double most, double *value,
+                                      lin_error *err)
+{
+    char *end = NULL;
+    if (!cJSON_IsString(item)) return take_number(item, name, least, most, 1, value, err);
+    const double number = strtod(item->valuestring, &end);
+    if (end == item->valuestring || *end) return take_number(NULL, name, least, most, 1, value, err);
+    return take_number(&(cJSON){.type = cJSON_Number, .valuedouble = number}, name, least, most, 1, value, err);
+}
+
 static lin_status take_vosk_config(const cJSON *config, lin_message *m, lin_error *err)
 {
     lin_status status = LIN_OK;
@@ -90,9 +105,13 @@ static lin_status take_vosk_config(const cJSON *config, lin_message *m, lin_erro
     {
         const char *key = item->string;
         if (cJSON_IsNull(item)) continue;
-        if (!strcmp(key, "sample_rate")) status = take_number(item, key, 4000, 192000, 1, &m->rate_hz, err);
-        if (!strcmp(key, "words")) status = take_flag(item, key, &m->words, err);
-        if (!strcmp(key, "max_alternatives")) status = take_int(item, key, 0, 1024, &m->alternatives, err);
+        double alternatives = m->alternatives;
+        if (!strcmp(key, "sample_rate")) status = take_number_or_text(item, key, 4000, 192000, &m->rate_hz, err);
+        if (!strcmp(key, "words")) // as Python's bool(): any text but an empty one is true
+            status = cJSON_IsString(item) ? LIN_OK : take_flag(item, key, &m->words, err);
+        if (!strcmp(key, "words") && cJSON_IsString(item)) m->words = *item->valuestring != 0;
+        if (!strcmp(key, "max_alternatives")) status = take_number_or_text(item, key, 0, 1024, &alternatives, err);
+        m->alternatives = (int)alternatives;
         if (!strcmp(key, "phrase_list")) status = take_phrases(item, m, err);
         if (status != LIN_OK) return status;
     }
@@ -140,6 +159,8 @@ static lin_status take_config(const cJSON *json, lin_message *m, lin_error *err)
             if (i == 3) status = lin_fail(err, LIN_INVALID, "format is s16le, f32le or ogg_opus");
         } else if (!strcmp(key, "partials")) {
             status = take_flag(item, key, &m->partials, err);
+        } else if (!strcmp(key, "readable")) {
+            status = take_flag(item, key, &m->readable, err);
         } else if (!strcmp(key, "push_to_talk")) {
             status = take_flag(item, key, &m->push_to_talk, err);
         } else if (!strcmp(key, "phrases")) {
@@ -325,17 +346,15 @@ static void put_member(lin_buffer *out, const char *key, const lin_buffer *text)
     lin_buffer_json(out, text->data ? text->data : "", text->n);
 }
 
-static int items_of(const lin_result *r) { return r->has_words ? r->n_words : r->n_phones; }
+int lin_result_items(const lin_result *r) { return r->has_words ? r->n_words : r->n_phones; }
 
-// The text of item i into an emptied buffer.
-static void item_text(lin_buffer *text, const lin_live_words *words, const lin_result *r, int i)
+void lin_result_item_text(lin_buffer *text, const lin_live_words *words, const lin_result *r, int i)
 {
-    lin_buffer_clear(text);
     if (r->has_words) put_word(text, words, r, i);
     else lin_buffer_text(text, lin_live_phone(words, r->phones[i].label));
 }
 
-static double item_start(const lin_result *r, int i) { return r->has_words ? r->words[i].start_s : r->phones[i].start_s; }
+double lin_result_item_start(const lin_result *r, int i) { return r->has_words ? r->words[i].start_s : r->phones[i].start_s; }
 static double item_end(const lin_result *r, int i) { return r->has_words ? r->words[i].end_s : r->phones[i].end_s; }
 static double item_confidence(const lin_result *r, int i)
 {
@@ -345,12 +364,13 @@ static double item_confidence(const lin_result *r, int i)
 void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_result *r)
 {
     lin_buffer text = {0};
-    for (int i = 0; i < items_of(r); i++) {
-        item_text(&text, words, r, i);
+    for (int i = 0; i < lin_result_items(r); i++) {
+        lin_buffer_clear(&text);
+        lin_result_item_text(&text, words, r, i);
         lin_buffer_text(out, i ? ",{" : "{");
         lin_buffer_member_fixed(out, "conf", item_confidence(r, i), 6);
         lin_buffer_member_fixed(out, "end", item_end(r, i), 3);
-        lin_buffer_member_fixed(out, "start", item_start(r, i), 3);
+        lin_buffer_member_fixed(out, "start", lin_result_item_start(r, i), 3);
         put_member(out, "word", &text);
         lin_buffer_char(out, '}');
     }
@@ -361,8 +381,8 @@ void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_
 static double mean_confidence(const lin_result *r)
 {
     double sum = 0;
-    for (int i = 0; i < items_of(r); i++) sum += item_confidence(r, i);
-    return items_of(r) ? sum / items_of(r) : 0;
+    for (int i = 0; i < lin_result_items(r); i++) sum += item_confidence(r, i);
+    return lin_result_items(r) ? sum / lin_result_items(r) : 0;
 }
 
 void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *r, int n, int with_items)
@@ -390,8 +410,29 @@ void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, con
     lin_buffer_free(&text);
 }
 
-static lin_status put_segment(lin_buffer *out, const lin_result *r, int number, int first, int n, const lin_verbose *how,
-                              lin_error *err)
+// The list "words" of the items first .. first + n - 1; inside: as in a segment of whisper.cpp's server.
+static void put_words(lin_buffer *out, const lin_live_words *words, const lin_result *r, int first, int n, int inside)
+{
+    lin_buffer text = {0};
+    lin_buffer_text(out, ",\"words\":[");
+    for (int i = first; i < first + n; i++) {
+        lin_buffer_clear(&text);
+        lin_result_item_text(&text, words, r, i);
+        lin_buffer_text(out, i > first ? ",{" : "{");
+        put_member(out, "word", &text);
+        lin_buffer_member_fixed(out, "start", lin_result_item_start(r, i), 3);
+        lin_buffer_member_fixed(out, "end", item_end(r, i), 3);
+        if (inside) lin_buffer_text(out, ",\"t_dtw\":-1");
+        if (inside) lin_buffer_member_fixed(out, "probability", item_confidence(r, i), 4);
+        lin_buffer_char(out, '}');
+    }
+    lin_buffer_char(out, ']');
+    if (text.failed) out->failed = text.failed;
+    lin_buffer_free(&text);
+}
+
+static lin_status put_segment(lin_buffer *out, const lin_live_words *words, const lin_result *r, int number, int first, int n,
+                              const lin_verbose *how, lin_error *err)
 {
     lin_result part = *r; // the same words and phones, seen through a window
     lin_buffer text = {0};
@@ -408,12 +449,14 @@ static lin_status put_segment(lin_buffer *out, const lin_result *r, int number, 
     lin_buffer_text(out, number ? ",{" : "{");
     lin_buffer_member_integer(out, "id", number);
     lin_buffer_member_integer(out, "seek", 0);
-    lin_buffer_member_fixed(out, "start", item_start(r, first), 3);
+    lin_buffer_member_fixed(out, "start", lin_result_item_start(r, first), 3);
     lin_buffer_member_fixed(out, "end", item_end(r, first + n - 1), 3);
     put_member(out, "text", &text);
     lin_buffer_text(out, ",\"tokens\":[],\"temperature\":0.0");
     lin_buffer_member_fixed(out, "avg_logprob", sum / n, 4);
-    lin_buffer_text(out, ",\"compression_ratio\":1.0,\"no_speech_prob\":0.0}");
+    lin_buffer_text(out, ",\"compression_ratio\":1.0,\"no_speech_prob\":0.0");
+    if (how->items_inside) put_words(out, words, r, first, n, 1);
+    lin_buffer_char(out, '}');
     if (text.failed) out->failed = text.failed;
     lin_buffer_free(&text);
     return status;
@@ -422,32 +465,20 @@ static lin_status put_segment(lin_buffer *out, const lin_result *r, int number, 
 lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, const lin_result *r, const lin_verbose *how,
                                   lin_error *err)
 {
-    const int n = items_of(r);
+    const int n = lin_result_items(r);
     lin_status status = LIN_OK;
     lin_buffer_text(out, "{\"task\":\"transcribe\"");
     lin_buffer_member_text(out, "language", how->language);
     lin_buffer_member_fixed(out, "duration", r->seconds, 3);
     lin_buffer_member_text(out, "text", how->text);
-    if (how->items) {
-        lin_buffer text = {0};
-        lin_buffer_text(out, ",\"words\":[");
-        for (int i = 0; i < n; i++) {
-            item_text(&text, words, r, i);
-            lin_buffer_text(out, i ? ",{" : "{");
-            put_member(out, "word", &text);
-            lin_buffer_member_fixed(out, "start", item_start(r, i), 3);
-            lin_buffer_member_fixed(out, "end", item_end(r, i), 3);
-            lin_buffer_char(out, '}');
-        }
-        lin_buffer_char(out, ']');
-        if (text.failed) out->failed = text.failed;
-        lin_buffer_free(&text);
-    }
+    if (how->items) put_words(out, words, r, 0, n, 0);
     if (how->segments) {
         lin_buffer_text(out, ",\"segments\":[");
         for (int first = 0, number = 0, i = 1; first < n && status == LIN_OK; i++) {
-            if (i < n && item_start(r, i) - item_end(r, i - 1) < 0.8 && item_end(r, i) - item_start(r, first) <= 30) continue;
-            status = put_segment(out, r, number++, first, i - first, how, err);
+            if (i < n && lin_result_item_start(r, i) - item_end(r, i - 1) < 0.8 &&
+                item_end(r, i) - lin_result_item_start(r, first) <= 30)
+                continue;
+            status = put_segment(out, words, r, number++, first, i - first, how, err);
             first = i;
         }
         lin_buffer_char(out, ']');

@@ -20,7 +20,9 @@ typedef enum lin_message_kind {
     LIN_MESSAGE_EOF,
     LIN_MESSAGE_RESET,        /* the utterance ends; Vosk's protocol */
     LIN_MESSAGE_END_UTTERANCE, /* linnet's */
-    LIN_MESSAGE_PHRASES       /* linnet's: others from now on */
+    LIN_MESSAGE_PHRASES,      /* linnet's: others from now on */
+    LIN_MESSAGE_SOUND,        /* OpenAI's realtime protocol: a piece of sound in a text */
+    LIN_MESSAGE_CLEAR         /* the same: as a reset, and what was said is forgotten */
 } lin_message_kind;
 
 typedef enum lin_sample_format {
@@ -39,9 +41,14 @@ typedef struct lin_message {
     int alternatives;
     int partials;   /* linnet: what still changes, too */
     int push_to_talk; /* linnet: end_utterance will be sent */
+    int readable;   /* linnet: provisional results as readable text too */
     int resume;     /* linnet: the first binary message is a saved state */
     double state_s; /* linnet: send the state every so many seconds; 0: never */
-    char **phrases; /* [n_phrases], to be released by lin_message_free */
+    int manual;     /* realtime: utterances are told apart by the client only */
+    char language[24]; /* realtime: that was asked for; "": none was */
+    unsigned char *sound; /* [n_sound], realtime; to be released by lin_message_free */
+    size_t n_sound;
+    char **phrases; /* [n_phrases], likewise */
     int n_phrases, has_phrases;
 } lin_message;
 
@@ -85,6 +92,13 @@ const lin_form_part *lin_form_find(const lin_form *form, const char *name, int n
 /* 1 if the part is there and holds this text. */
 int lin_form_is(const lin_form_part *part, const char *text);
 
+/* ---- items: words, or phones where words were not looked for --------------------------------------------------------------- */
+
+int lin_result_items(const lin_result *result);
+double lin_result_item_start(const lin_result *result, int item);
+/* Appends a phone, a word, or the mark of one outside the lexicon, "[hh_ah]". */
+void lin_result_item_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int item);
+
 /* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
 /* Vosk's list: {"conf", "start", "end", "word"} of every word, of every phone where words were not looked for; separated by
@@ -99,6 +113,7 @@ void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, con
 typedef struct lin_verbose {
     const char *language, *text;
     int segments, items;
+    int items_inside; /* each segment has its words, as whisper.cpp's server writes them */
     lin_status (*spell)(void *context, const lin_result *part, lin_buffer *out, lin_error *err);
     void *context;
 } lin_verbose;

@@ -26,7 +26,7 @@
 #include "base/status.h"
 
 enum {
-    LIN_WEB_INTERFACE = 3, /* rises with every change of this header */
+    LIN_WEB_INTERFACE = 4, /* rises with every change of this header */
     LIN_WEB_SEAL = 8 + 12 + 16 /* bytes that sealing adds: magic, nonce, tag */
 };
 
@@ -39,6 +39,7 @@ typedef struct lin_web_request {
     const char *method; /* "GET", "POST", ... */
     const char *path, *query, *host, *origin, *authorization, *type;
     const char *address; /* of the other side, "127.0.0.1" */
+    const char *encoding; /* the header Transfer-Encoding; the body is given as it comes, in chunks (serve/chunked.h) */
     int64_t length;      /* of the body; -1: not sent */
 } lin_web_request;
 
@@ -54,6 +55,7 @@ typedef struct lin_web_reply {
     int n_headers;
     const char *body;
     size_t n;
+    int goes_on; /* the rest of the body comes by `next`, until `end`; its length is not sent */
 } lin_web_reply;
 
 /* A message to a WebSocket, valid until the handler is called again for this peer. */
@@ -69,9 +71,9 @@ typedef struct lin_web_handlers {
     void *(*open)(void *context, lin_web_peer *peer, const lin_web_request *request);
     /* A piece of the body, or of a WebSocket's message; last: it ends here. */
     void (*data)(void *context, void *user, const char *bytes, size_t n, int binary, int last);
-    /* The body of an HTTP request is complete (also where it is empty). */
+    /* The body of an HTTP request is complete (also where it is empty). Not of one in chunks: its end is in the data. */
     void (*complete)(void *context, void *user);
-    /* The next message to a WebSocket: 0, nothing waits. */
+    /* The next message to a WebSocket, or the next piece of an answer that goes on: 0, nothing waits. */
     int (*next)(void *context, void *user, lin_web_message *message);
     /* The peer is gone and must not be used again. */
     void (*gone)(void *context, void *user);
@@ -100,9 +102,11 @@ typedef struct lin_web_transport {
     lin_status (*reply)(lin_web_peer *peer, const lin_web_reply *reply);
     void (*want)(lin_web_peer *peer);            /* `next` has something */
     void (*pause)(lin_web_peer *peer, int paused); /* no data until it is resumed */
-    void (*end)(lin_web_peer *peer, int code, const char *reason); /* a WebSocket, after the messages that wait (RFC 6455, 7.4) */
+    /* A WebSocket, after the messages that wait (RFC 6455, 7.4), or an answer that goes on, after its pieces. */
+    void (*end)(lin_web_peer *peer, int code, const char *reason);
     void (*drop)(lin_web_peer *peer);            /* at once */
-    void (*expect)(lin_web_peer *peer, int seconds); /* the body of a request may pause for so long */
+    void (*expect)(lin_web_peer *peer, int seconds); /* the body of a request may pause for so long; 0: no more of it comes */
+    void (*allow)(lin_web_peer *peer); /* a page of the request's Origin may read all answers to it (CORS) */
     /*
      * Authenticated encryption (AES-256-GCM) of what clients keep: they can neither read nor change it. Any thread.
      *   make_key   a key from a secret of n bytes (SHA-256); n = 0: a random one

@@ -3,7 +3,10 @@ const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module
 const streams = new Map(); // those that are not closed, by number
 let number = 0, failure = "";
 
-document.getElementById("token").parentElement.remove(); // of a server
+// Of a server.
+for (const id of ["phrases-hint", "teach"]) document.getElementById(id).remove();
+for (const id of ["token", "phrases"]) document.getElementById(id).parentElement.hidden = true;
+document.getElementById("private").textContent = "The sound does not leave this page.";
 
 function fail(message) {
   failure = message;
@@ -40,6 +43,7 @@ export function openStream(rate, on) {
       stream.waiting += samples.byteLength;
       worker.postMessage({ number: own, kind: "sound", samples });
     },
+    phrases() {},
     end() { worker.postMessage({ number: own, kind: "end" }); },
   };
   streams.clear(); // one at a time

@@ -31,9 +31,10 @@ struct lin_web_peer {
     int websocket, known; /* known: `user` must be told when it is gone */
     unsigned char *reply; // [LWS_PRE + head + n]
     size_t head, n, at;
-    int answered, closing, code;
+    int answered, closing, code, goes_on;
     lws_usec_t alive_at; // libwebsockets was told last
     char reason[100];
+    char origin[256]; // that may read answers; "": none is named
 };
 
 // A connection that has not asked for anything yet.
@@ -77,7 +78,7 @@ static const struct {
                {WSI_TOKEN_PATCH_URI, "PATCH"}};
 
 typedef struct texts {
-    char path[TEXT], query[TEXT], host[256], origin[256], authorization[1024], type[512], address[64];
+    char path[TEXT], query[TEXT], host[256], origin[256], authorization[1024], type[512], encoding[64], address[64];
 } texts;
 
 // 0 if a header does not fit.
@@ -107,7 +108,8 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
 {
     char length[32];
     *request = (lin_web_request){.method = "", .path = t->path, .query = t->query, .host = t->host, .origin = t->origin,
-                                 .authorization = t->authorization, .type = t->type, .address = t->address, .length = -1};
+                                 .authorization = t->authorization, .type = t->type, .encoding = t->encoding,
+                                 .address = t->address, .length = -1};
     int fits = 1;
     t->path[0] = 0;
     for (size_t i = 0; i < sizeof methods / sizeof *methods && !*request->method; i++) {
@@ -120,6 +122,7 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
     fits = copy(wsi, WSI_TOKEN_ORIGIN, t->origin, sizeof t->origin) && fits;
     fits = copy(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, t->authorization, sizeof t->authorization) && fits;
     fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE, t->type, sizeof t->type) && fits;
+    fits = copy(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING, t->encoding, sizeof t->encoding) && fits;
     fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH, length, sizeof length) && fits;
     if (*length) request->length = strtoll(length, NULL, 10);
     lws_get_peer_simple(wsi, t->address, sizeof t->address);
@@ -143,7 +146,11 @@ static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
     snprintf(length, sizeof length, "%zu", r->n);
     int bad = p->answered || lws_add_http_header_status(p->wsi, (unsigned)r->status, &at, end) != 0;
     if (r->type) bad = bad || add(p->wsi, "content-type", r->type, &at, end) != 0;
-    bad = bad || add(p->wsi, "content-length", length, &at, end) != 0 || add(p->wsi, "connection", "close", &at, end) != 0;
+    if (!r->goes_on && r->status != 204) bad = bad || add(p->wsi, "content-length", length, &at, end) != 0;
+    bad = bad || add(p->wsi, "connection", "close", &at, end) != 0;
+    if (*p->origin)
+        bad = bad || add(p->wsi, "access-control-allow-origin", p->origin, &at, end) != 0 ||
+              add(p->wsi, "access-control-expose-headers", "*", &at, end) != 0 || add(p->wsi, "vary", "origin", &at, end) != 0;
     for (int i = 0; i < r->n_headers; i++) bad = bad || add(p->wsi, r->headers[i].name, r->headers[i].value, &at, end) != 0;
     bad = bad || lws_finalize_http_header(p->wsi, &at, end) != 0;
     if (!bad) p->reply = lin_alloc(LWS_PRE + (size_t)(at - begin) + r->n, 1);
@@ -152,6 +159,7 @@ static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
         return LIN_NO_MEMORY;
     }
     p->answered = 1;
+    p->goes_on = r->goes_on;
     p->head = (size_t)(at - begin);
     p->n = p->head + r->n;
     memcpy(p->reply + LWS_PRE, begin, p->head);
@@ -160,13 +168,37 @@ static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
     return LIN_OK;
 }
 
+// The next piece of an answer that goes on; 0: there is none.
+static int take_piece(lin_web_peer *p)
+{
+    lin_web_message m;
+    if (!p->web->handlers.next(p->web->handlers.context, p->user, &m)) return 0;
+    unsigned char *room = lin_resize(p->reply, LWS_PRE + m.n, 1);
+    if (!room) {
+        p->closing = 1;
+        return 0;
+    }
+    memcpy(room + LWS_PRE, m.data, m.n);
+    p->reply = room;
+    p->n = m.n;
+    p->head = p->at = 0;
+    return 1;
+}
+
 // A piece of the answer; not 0: the connection ends.
 static int write_reply(lin_web_peer *p)
 {
     if (!p->answered) return 0;
+    if (p->goes_on && p->at == p->n && !take_piece(p)) {
+        lws_set_timeout(p->wsi, NO_PENDING_TIMEOUT, 0); // the next one may take long
+        return p->closing ? -1 : 0;
+    }
     const size_t left = p->n - p->at, most = p->at < p->head ? p->head - p->at : PIECE, n = left < most ? left : most;
     const int last = n == left;
-    const enum lws_write_protocol how = p->at < p->head ? LWS_WRITE_HTTP_HEADERS : last ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP;
+    const int is_final = last && !p->goes_on;
+    const enum lws_write_protocol how = p->at < p->head ? LWS_WRITE_HTTP_HEADERS
+                                        : is_final      ? LWS_WRITE_HTTP_FINAL
+                                                        : LWS_WRITE_HTTP;
     unsigned char saved[LWS_PRE], *const from = p->reply + p->at; // libwebsockets may write before what is sent
     memcpy(saved, from, LWS_PRE);
     const int written = n ? lws_write(p->wsi, from + LWS_PRE, n, how) : 0;
@@ -174,7 +206,7 @@ static int write_reply(lin_web_peer *p)
     if (written < (int)n) return -1;
     lws_set_timeout(p->wsi, PENDING_TIMEOUT_HTTP_CONTENT, PATIENCE_S);
     p->at += n;
-    if (last) return -1;
+    if (is_final) return -1;
     lws_callback_on_writable(p->wsi);
     return 0;
 }
@@ -294,7 +326,12 @@ static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket
         lws_write(wsi, p->reply + LWS_PRE, p->head, LWS_WRITE_HTTP_HEADERS);
         if (p->n > p->head) lws_write(wsi, p->reply + p->head + LWS_PRE, p->n - p->head, LWS_WRITE_HTTP_FINAL);
     }
-    if (!websocket && request.length <= 0 && p->known) w->handlers.complete(w->handlers.context, p->user);
+    if (!websocket && p->known && !p->answered && lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_EXPECT) > 0) { // 100-continue
+        unsigned char go_on[LWS_PRE + 32];
+        const int n = snprintf((char *)go_on + LWS_PRE, sizeof go_on - LWS_PRE, "HTTP/1.1 100 Continue\r\n\r\n");
+        lws_write(wsi, go_on + LWS_PRE, (size_t)n, LWS_WRITE_HTTP_HEADERS);
+    }
+    if (!websocket && request.length <= 0 && !*request.encoding && p->known) w->handlers.complete(w->handlers.context, p->user);
     return p->known ? 0 : -1;
 }
 
@@ -575,12 +612,14 @@ static void drop(lin_web_peer *p) { drop_wsi(p->wsi); }
 
 static void expect(lin_web_peer *p, int seconds)
 {
-    if (!p->answered) lws_set_timeout(p->wsi, PENDING_TIMEOUT_HTTP_CONTENT, seconds);
+    if (!p->answered) lws_set_timeout(p->wsi, seconds ? PENDING_TIMEOUT_HTTP_CONTENT : NO_PENDING_TIMEOUT, seconds);
 }
+
+static void allow(lin_web_peer *p) { copy(p->wsi, WSI_TOKEN_ORIGIN, p->origin, sizeof p->origin); }
 
 static const lin_web_transport table = {.name = "libwebsockets " LWS_LIBRARY_VERSION, .open = open_web, .port = port, .run = run,
                                         .wake = wake, .close = close_web, .reply = reply, .want = want, .pause = pause_peer,
-                                        .end = end_peer, .drop = drop, .expect = expect, .make_key = lin_seal_key,
+                                        .end = end_peer, .drop = drop, .expect = expect, .allow = allow, .make_key = lin_seal_key,
                                         .seal = lin_seal, .unseal = lin_unseal};
 
 __attribute__((visibility("default"))) int lin_web_interface(void);

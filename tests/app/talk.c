@@ -2,12 +2,14 @@
 // needed.
 //
 //   talk PORT get PATH [header=LINE]...                    the answer: status line, headers, body
-//   talk PORT post PATH [header=LINE]... [NAME=TEXT | NAME=@FILE]...   the same, with a form
+//   talk PORT options PATH [header=LINE]...                the same
+//   talk PORT post PATH [header=LINE]... [chunked] [NAME=TEXT | NAME=@FILE]...   the same, with a form; chunked: in chunks,
+//                                                          without its length
 //   talk PORT send FILE [pause=SECONDS rest=FILE]          the bytes of a file, as they are; then a pause of at least so long and
 //                                                          those of another; what comes back until a second of silence after it
 //   talk PORT stream PATH [header=LINE]... [config=JSON] [until=TEXT] [middle=JSON] [answer=TEXT] [at=BYTES] [raw=FILE]
 //             [chunk=BYTES] [rate=HZ] [wait] [paced] [end=JSON] [state=FILE] [resume=FILE] [stop=BYTES] [skip=BYTES]
-//             [hold=FILE] [mute]
+//             [hold=FILE] [mute] [append] [leave=TEXT]
 //   talk 0 activate PROGRAM ARGUMENTS...                   the program with a listening socket, as systemd gives it
 //
 // stream: a WebSocket. Sends config, then the file's bytes in binary messages, then `end`; prints each text message as a line,
@@ -15,7 +17,8 @@
 // speech. middle: a message in the middle of the file, or before the piece that has byte `at`; until: which waits for a message
 // with this text; answer: nothing more is sent before one with that text. state: where binary messages are kept, the last one;
 // resume: the first binary message. skip: these bytes of the file are not sent; stop: leave after so many bytes, without a word.
-// hold: read nothing before this file is there, while a process of its own sends. mute: do not answer pings.
+// hold: read nothing before this file is there, while a process of its own sends. mute: do not answer pings. append: sound in
+// base64, in texts of OpenAI's realtime protocol. leave: after a message with this text, where the server does not close.
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,9 +36,9 @@
 #include <unistd.h>
 
 typedef struct options {
-    const char *path, *config, *middle, *until, *answer, *raw, *end, *state, *resume, *hold, *rest;
+    const char *path, *config, *middle, *until, *answer, *raw, *end, *state, *resume, *hold, *rest, *leave;
     const char *headers[16], *fields[16];
-    int n_headers, n_fields, wait, paced, mute;
+    int n_headers, n_fields, wait, paced, mute, chunked, append;
     double pause;
     long chunk, rate, stop, skip, at;
 } options;
@@ -98,8 +101,21 @@ static int print_all(int fd)
     return 0;
 }
 
-static int request(int fd, const options *o, int posts)
+// In pieces that cut lines and chunks.
+static void give_chunks(int fd, const char *body, size_t n)
 {
+    char head[32];
+    for (size_t at = 0, size; at < n; at += size) {
+        size = n - at < 3000 ? n - at : 3000;
+        snprintf(head, sizeof head, "%zx%s\r", size, at ? "" : ";name=value");
+        if (give(fd, head, strlen(head)) || give(fd, "\n", 1) || give(fd, body + at, size) || give(fd, "\r\n", 2)) return;
+    }
+    give(fd, "0\r\nTrailer: x\r\n\r\n", 17);
+}
+
+static int request(int fd, const options *o, const char *method)
+{
+    const int posts = !strcmp(method, "POST");
     static const char mark[] = "linnetboundary";
     char *body = NULL;
     size_t n = 0;
@@ -120,13 +136,14 @@ static int request(int fd, const options *o, int posts)
     if (o->n_fields) fprintf(f, "--%s--\r\n", mark);
     fclose(f);
     char head[4096];
-    int at = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: localhost\r\n", posts ? "POST" : "GET", o->path);
+    int at = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: localhost\r\n", method, o->path);
     for (int i = 0; i < o->n_headers; i++) at += snprintf(head + at, sizeof head - (size_t)at, "%s\r\n", o->headers[i]);
-    if (posts)
-        at += snprintf(head + at, sizeof head - (size_t)at,
-                       "Content-Type: multipart/form-data; boundary=%s\r\nContent-Length: %zu\r\n", mark, n);
+    if (posts) at += snprintf(head + at, sizeof head - (size_t)at, "Content-Type: multipart/form-data; boundary=%s\r\n", mark);
+    if (posts && o->chunked) at += snprintf(head + at, sizeof head - (size_t)at, "Transfer-Encoding: chunked\r\n");
+    else if (posts) at += snprintf(head + at, sizeof head - (size_t)at, "Content-Length: %zu\r\n", n);
     at += snprintf(head + at, sizeof head - (size_t)at, "\r\n");
-    if (give(fd, head, (size_t)at) == 0) give(fd, body, n); // a refusal may come before the body is read
+    if (o->chunked && give(fd, head, (size_t)at) == 0) give_chunks(fd, body, n);
+    else if (!o->chunked && give(fd, head, (size_t)at) == 0) give(fd, body, n); // a refusal may come before the body is read
     free(body);
     return print_all(fd);
 }
@@ -169,7 +186,7 @@ static int take(int fd, void *bytes, size_t n)
     return 0;
 }
 
-static int has_come, has_answer; // the texts of until= and answer=
+static int has_come, has_answer, leaves; // the texts of until=, answer= and leave=
 
 // The next message: 1 a text, 2 a binary one, 0: the end.
 static int hear(int fd, const options *o)
@@ -196,6 +213,7 @@ static int hear(int fd, const options *o)
         if (code == 9 && !o->mute) frame(fd, 10, text, n);
         if (code == 1) printf("%s\n", text);
         if (code == 1 && o->until && strstr(text, o->until)) has_come = 1;
+        if (code == 1 && o->leave && strstr(text, o->leave)) leaves = 1;
         if (code == 1 && o->answer && strstr(text, o->answer)) has_answer = 1;
         if (code == 8)
             printf("closed %d %s\n", n > 1 ? (unsigned char)text[0] << 8 | (unsigned char)text[1] : 0, n > 2 ? text + 2 : "");
@@ -237,6 +255,26 @@ static void rest(double seconds)
     nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL);
 }
 
+// A piece of sound, as it is or as an event.
+static int sound_frame(int fd, const options *o, const char *bytes, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (!o->append) return frame(fd, 2, bytes, n);
+    char *text = malloc(n / 3 * 4 + 80);
+    if (!text) die("memory");
+    size_t made = (size_t)sprintf(text, "{\"type\":\"input_audio_buffer.append\",\"audio\":\"");
+    for (size_t at = 0; at < n; at += 3) {
+        const unsigned char *b = (const unsigned char *)bytes + at;
+        const size_t have = n - at < 3 ? n - at : 3;
+        const unsigned value = (unsigned)b[0] << 16 | (have > 1 ? (unsigned)b[1] << 8 : 0) | (have > 2 ? b[2] : 0);
+        for (size_t i = 0; i < 4; i++) text[made++] = i > have ? '=' : digits[value >> (18 - 6 * i) & 63];
+    }
+    made += (size_t)sprintf(text + made, "\"}");
+    const int failed = frame(fd, 1, text, made);
+    free(text);
+    return failed;
+}
+
 static int stream(int fd, const options *o)
 {
     size_t n = 0, n_resume = 0;
@@ -265,7 +303,7 @@ static int stream(int fd, const options *o)
             frame(fd, 1, o->middle, strlen(o->middle));
             while (open && o->answer && !has_answer) open = hear(fd, o) != 0;
         }
-        if (frame(fd, 2, sound + at, end - at < chunk ? end - at : chunk)) break;
+        if (sound_frame(fd, o, sound + at, end - at < chunk ? end - at : chunk)) break;
         if (o->wait) open = hear(fd, o) != 0;
         while (open && !o->hold && is_readable(fd)) open = hear(fd, o) != 0;
         if (o->paced) rest((double)chunk / 2 / (double)o->rate);
@@ -277,7 +315,7 @@ static int stream(int fd, const options *o)
         open = 0;
     }
     if (open && o->end) frame(fd, 1, o->end, strlen(o->end));
-    while (!o->hold && open && hear(fd, o)) continue;
+    while (!o->hold && open && !leaves && hear(fd, o)) continue;
     free(sound);
     free(state);
     return !joined;
@@ -314,13 +352,15 @@ int main(int argc, char **argv)
         const char *a = argv[i], *equals = strchr(a, '=');
         const struct { const char *name; const char **text;
         } texts[] = {{"config", &o.config}, {"middle", &o.middle}, {"until", &o.until}, {"answer", &o.answer}, {"raw", &o.raw},
-                     {"end", &o.end}, {"state", &o.state}, {"resume", &o.resume}, {"hold", &o.hold}};
+                     {"end", &o.end}, {"state", &o.state}, {"resume", &o.resume}, {"hold", &o.hold}, {"leave", &o.leave}};
         const struct { const char *name; long *number; } numbers[] = {
             {"chunk", &o.chunk}, {"rate", &o.rate}, {"stop", &o.stop}, {"skip", &o.skip}, {"at", &o.at}};
         int known = 0;
         if (!strcmp(a, "wait")) o.wait = known = 1;
         if (!strcmp(a, "paced")) o.paced = known = 1;
         if (!strcmp(a, "mute")) o.mute = known = 1;
+        if (!strcmp(a, "append")) o.append = known = 1;
+        if (!strcmp(a, "chunked")) o.chunked = known = 1;
         if (equals && !strncmp(a, "header=", 7) && o.n_headers < 16) o.headers[o.n_headers++] = equals + 1, known = 1;
         if (equals && !strncmp(a, "pause=", 6)) o.pause = atof(equals + 1), known = 1;
         if (equals && !strncmp(a, "rest=", 5)) o.rest = equals + 1, known = 1;
@@ -334,7 +374,9 @@ int main(int argc, char **argv)
     }
     if (o.hold) o.mute = 1; // two processes send on one connection
     const int fd = join(atoi(argv[1]), o.hold ? 4096 : 0);
-    if (!strcmp(what, "get") || !strcmp(what, "post")) return request(fd, &o, *what == 'p');
+    if (!strcmp(what, "get")) return request(fd, &o, "GET");
+    if (!strcmp(what, "post")) return request(fd, &o, "POST");
+    if (!strcmp(what, "options")) return request(fd, &o, "OPTIONS");
     if (!strcmp(what, "stream")) return stream(fd, &o);
     size_t n = 0;
     char *bytes = read_file(o.path, &n);

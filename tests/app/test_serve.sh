@@ -28,7 +28,7 @@ done
 is "the page: every file is used" "$(ls share/linnet/web | grep -v index.html | paste -s -d ' ' -)" "$(printf '%s\n' $named | sort -u | paste -s -d ' ' -)"
 is "the page: it names no other server" "" "$(grep -lE '(https?:)?//[a-z]' share/linnet/web/* | xargs -r grep -hoE "(src|href|import|from|fetch)[=( \"']+(https?:)?//[a-z.]*")"
 has "another address" "$(talk get /nothing)" "HTTP/1.1 404"
-has "another method" "$(talk post /healthz)" "HTTP/1.1 404"
+has "another method" "$(talk post /healthz)" "HTTP/1.1 405"
 answer=$(talk post /v1/audio/transcriptions file=@"$speech" model=whisper-1)
 has "json: status" "$answer" "HTTP/1.1 200"
 is "json: the text of linnet transcribe" "{\"text\":\"$says\"}" "$(printf '%s' "$answer" | tail -n 1)"
@@ -48,7 +48,6 @@ has "no sound: the message" "$answer" '"message":"the file is not an audio file'
 hasnt "no sound: no path of the machine" "$answer" "linnet-"
 has "no file" "$(talk post /v1/audio/transcriptions model=x)" '"message":"the form has no file"'
 has "an unknown format" "$(talk post /v1/audio/transcriptions file=@"$speech" response_format=x)" "HTTP/1.1 400"
-has "streamed answers" "$(talk post /v1/audio/transcriptions file=@"$speech" stream=true)" "HTTP/1.1 400"
 answer=$(talk post /v1/align file=@"$speech" text="$says" response_format=ctm)
 is "align: what linnet align writes" "$("$LINNET" align -f ctm --text "$says" "$speech" 2> /dev/null | sed 's/^speech /sound /')" \
     "$(printf '%s\n' "$answer" | tr -d '\r' | sed '1,/^$/d')"
@@ -76,6 +75,10 @@ has "Vosk: partial results" "$lines" '{"partial":"he was'
 is "Vosk: the end" "closed 1000 " "$(printf '%s\n' "$lines" | tail -n 1)"
 lines=$(talk stream / config='{"config":{"words":0}}' raw="$tmp/speech.raw" chunk=999999 end='{"eof":1}')
 is "Vosk: one message, as fast as it can, without words" "{\"text\":\"$plain\"}" "$(printf '%s\n' "$lines" | tail -n 2 | head -n 1)"
+is "Vosk: a rate as text, and a config after sound, which means nothing" "{\"text\":\"$plain\"}" \
+    "$(talk stream / config='{"config":{"sample_rate":"16000.0","words":0}}' middle='{"config":{"sample_rate":8000,"words":1}}' raw="$tmp/speech.raw" end='{"eof":1}' | grep '"text"')"
+lines=$(talk stream / config='{"config":{"words":0}}' middle='{"reset" : 1}' at="$(wc -c < "$tmp/speech.raw")" wait raw="$tmp/twice.raw" end='{"eof" : 1}')
+is "Vosk: a reset: all before it, then anew" "$plain $plain" "$(printf '%s\n' "$lines" | sed -n 's/.*"text":"\([^"]*\)".*/\1/p' | paste -s -d ' ' - | sed 's/  */ /g; s/ $//')"
 is "Vosk: no sound" '{"text":""}' "$(talk stream / end='{"eof":1}' | head -n 1)"
 is "Vosk: alternatives" 1 "$(talk stream / config='{"config":{"max_alternatives":2}}' raw="$tmp/speech.raw" end='{"eof":1}' |
     grep -c '{"alternatives":\[{"confidence":0.[0-9]*,"result":\[{')"
@@ -88,6 +91,8 @@ has "stream: it ends" "$lines" '{"type":"end","reason":"ended","seconds":7.1'
 if command -v python3 > /dev/null; then
     ok "stream: every line is JSON" sh -c 'printf "%s\n" "$1" | sed \$d | while read -r l; do printf %s "$l" | python3 -m json.tool || exit 1; done' - "$(printf '%s\n' "$lines" | tail -n 4)"
 fi
+has "stream: readable text on the way" "$(talk stream /v1/stream config='{"type":"config","readable":true}' raw="$tmp/twice.raw" end='{"type":"end"}' | grep '"type":"partial"')" '"readable":"He was not an'
+hasnt "stream: only if it is asked for" "$(printf '%s\n' "$lines" | grep '"type":"partial"')" '"readable"'
 is "stream: without partial results" "" "$(talk stream /v1/stream config='{"type":"config","partials":false}' raw="$tmp/speech.raw" end='{"type":"end"}' | grep '"partial"')"
 # Sound at another rate, in floats, from two channels.
 "$SOUND" "$tmp/tone.wav" rate=8000 seconds=2 seed=3

@@ -1,5 +1,5 @@
-// What clients of linnet serve send, on any bytes: messages of both protocols, samples cut anywhere, forms, tokens. The first
-// byte chooses; of a form the first line is the header Content-Type.
+// What clients of linnet serve send, on any bytes: messages of all protocols, samples cut anywhere, forms and their fields,
+// chunks, prompts, tokens. The first byte chooses; of a form the first line is the header Content-Type.
 
 #include <math.h>
 #include <stdint.h>
@@ -7,15 +7,18 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "serve/chunked.h"
+#include "serve/realtime_text.h"
+#include "serve/serve_calls.h"
 #include "serve/serve_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void message(const char *text, size_t n, int vosk)
+static void message(const char *text, size_t n, lin_status (*parse)(const char *, size_t, lin_message *, lin_error *))
 {
     lin_error err = {0};
     lin_message m = lin_message_default(16000);
-    const lin_status status = vosk ? lin_message_parse_vosk(text, n, &m, &err) : lin_message_parse(text, n, &m, &err);
+    const lin_status status = parse(text, n, &m, &err);
     if (status != LIN_OK && (status != err.status || !err.message[0])) abort();
     if (!(m.rate_hz >= 4000 && m.rate_hz <= 192000) || m.rate_hz != floor(m.rate_hz) || m.channels < 1 || m.channels > 64)
         abort();
@@ -41,6 +44,57 @@ static void samples(const uint8_t *data, size_t n, lin_sample_format format)
     lin_free(floats);
 }
 
+// The form of every call.
+static void fields(const lin_form *f)
+{
+    char value[16];
+    for (int i = 0; lin_call_at(i); i++) {
+        const lin_call *call = lin_call_at(i);
+        lin_buffer ignored = {0};
+        lin_error err = {0};
+        const lin_status status = lin_call_check(call, f, &ignored, &err);
+        if (status != LIN_OK && !err.message[0]) abort();
+        for (size_t k = 0; k < ignored.n; k++) {
+            if (ignored.data[k] < 32 || ignored.data[k] > 126) abort(); // it becomes a header
+        }
+        for (const lin_field *field = call->fields; field && field->name; field++) {
+            lin_call_value(call, f, field->name, value, sizeof value);
+            lin_call_flag(f, field->name);
+            lin_language_is(value, "en");
+        }
+        lin_buffer_free(&ignored);
+    }
+}
+
+// In one piece, and in pieces of a byte.
+static void chunks(const char *text, size_t n)
+{
+    lin_chunked whole = {0}, cut = {0};
+    const char *data;
+    size_t n_whole = 0, n_cut = 0, n_data;
+    for (size_t at = 0; at < n; n_whole += n_data) {
+        const size_t taken = lin_chunked_take(&whole, text + at, n - at, &data, &n_data);
+        if (taken == 0 || taken > n - at || (n_data && (data < text + at || data + n_data > text + at + taken))) abort();
+        at += taken;
+    }
+    for (size_t at = 0; at < n; n_cut += n_data) at += lin_chunked_take(&cut, text + at, 1, &data, &n_data);
+    if (n_whole != n_cut || whole.state != cut.state || whole.left != cut.left) abort();
+}
+
+static void prompt(const char *text, size_t n)
+{
+    lin_buffer phrases = {0};
+    const int made = lin_prompt_phrases(text, n, &phrases);
+    size_t at = 0;
+    for (int i = 0; i < made && !phrases.failed; i++) {
+        const size_t length = strlen(phrases.data + at);
+        if (length == 0 || length > 100) abort();
+        at += length + 1;
+    }
+    if (!phrases.failed && at != phrases.n) abort();
+    lin_buffer_free(&phrases);
+}
+
 static void form(const char *text, size_t n)
 {
     const char *end = memchr(text, '\n', n);
@@ -60,6 +114,7 @@ static void form(const char *text, size_t n)
             if (p->file_name && (p->file_name < body || p->file_name + p->n_file_name > body + n_body)) abort();
         }
         if (status == LIN_OK) lin_form_is(lin_form_find(&f, "file", 0), "x");
+        if (status == LIN_OK) fields(&f);
     }
     lin_free(type);
     lin_free(body);
@@ -84,12 +139,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0) return 0;
     const unsigned long live = lin_memory_live();
     const char *text = (const char *)data + 1;
-    switch (data[0] % 6) {
-    case 0: message(text, size - 1, 1); break;
-    case 1: message(text, size - 1, 0); break;
+    switch (data[0] % 8) {
+    case 0: message(text, size - 1, lin_message_parse_vosk); break;
+    case 1:
+        message(text, size - 1, lin_message_parse);
+        message(text, size - 1, lin_realtime_parse);
+        break;
     case 2: samples(data + 1, size - 1, LIN_SAMPLES_S16); break;
     case 3: samples(data + 1, size - 1, LIN_SAMPLES_F32); break;
     case 4: form(text, size - 1); break;
+    case 6: chunks(text, size - 1); break;
+    case 7: prompt(text, size - 1); break;
     default: secret(text, size - 1); break;
     }
     if (lin_memory_live() != live) abort();

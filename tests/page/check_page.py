@@ -45,7 +45,7 @@ class Server:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen([self.linnet, "serve", "--listen", f"127.0.0.1:{self.port}", "--max-lag-ms", "0", *self.options],
+        self.process = subprocess.Popen([self.linnet, "serve", "--listen", f"127.0.0.1:{self.port}", "--limits", "max-lag-ms=0", *self.options],
                                         stderr=subprocess.PIPE, text=True)
         self.port = int(re.search(r"127\.0\.0\.1:(\d+)/", self.process.stderr.readline()).group(1))
         self.address = f"http://127.0.0.1:{self.port}/"
@@ -117,11 +117,73 @@ def saved(browser, page):
             check(f"saved as {name}", got and good(got), got[:200])
 
 
+def switched(page):
+    """Words, phonemes, or both; in what is saved too."""
+    choose = "(() => {{ const e = document.getElementById('show'); e.value = '{}'; e.onchange(); }})()"
+    seen = "[...document.querySelectorAll('#text li')].map((li) => [...li.children].slice(1).map((e) => e.textContent))"
+    both = page.run(seen)
+    page.run(choose.format("phones"))
+    phones = page.run(seen)
+    page.run(choose.format("words"))
+    only = page.run(seen)
+    page.run(choose.format("both"))
+    check("phonemes only", phones == [[u[1]] for u in both], phones)
+    check("words only", only == [[u[0]] for u in both], only)
+    check("both again", page.run(seen) == both)
+
+
+def first_use(browser, server):
+    page = browser.page(server.address)
+    shown = "['empty', 'tools'].map((id) => !document.getElementById(id).hidden).join(' ')"
+    check("before the first use: it says what to do", page.run(shown) == "true false", page.run(shown))
+    page.run("document.getElementById('phrases').value = 'prudently'")
+    page.drop(SPEECH, 400, 300)
+    page.wait("an utterance", "document.querySelectorAll('#text li').length > 0", 40)
+    check("then what can be done with the text", page.run(shown) == "false true", page.run(shown))
+    check("phrases are taken", not page.problems and "prudently" in text(page), text(page))
+    page.run("document.getElementById('phrases').value = '!!'")
+    page.drop(SPEECH, 400, 300)
+    page.wait("a phrase that cannot be: it says so", "document.getElementById('status').className === 'error'")
+    check("a phrase that cannot be: it says so", "phrase" in status(page), status(page))
+
+
+def capitals(browser, server):
+    page = browser.page(server.address)
+    page.key("r")
+    page.wait("live text with capitals", "/^And Mr[.] John/.test(document.getElementById('growing').textContent)")
+    check("live text with capitals and marks", True)
+    page.key("r")
+
+
+def taught(program, server, folder):
+    with Browser(program, SPEECH) as browser:
+        page = browser.page(server.address + "teach.html")
+        page.run(f"(() => {{ const e = document.getElementById('read'); e.value = '{SAID}'; e.oninput(); }})()")
+        page.look(1100, 620, dark=False)
+        page.key("r")
+        page.wait("phonemes while the sentence is read", "document.querySelectorAll('#sentence .phone').length > 8")
+        check("teaching: phonemes are judged while the sentence is read",
+              page.run("document.getElementById('record').getAttribute('aria-pressed')") == "true")
+        page.wait("all of it", "/again/.test(document.getElementById('status').textContent)", 40)
+        n = page.run("['good', 'fair', 'poor'].map((g) => document.querySelectorAll(`#sentence .${g}`).length)")
+        check("teaching: most of a native sentence is clear", n[0] > 3 * (n[1] + n[2]) and sum(n) > 60, n)
+        unnamed = page.run("[...document.querySelectorAll('#sentence .phone')].filter((e) => !e.ariaLabel).length")
+        check("teaching: each phoneme has a name for screen readers", unnamed == 0, unnamed)
+        for name, width, dark in (("teach", 1100, False), ("teach-dark", 1100, True), ("teach-narrow", 390, False)):
+            page.look(width, 740, dark, 2 if width < 500 else 1)
+            page.picture(os.path.join(folder, f"{name}.png"))
+            wide = page.run("document.documentElement.scrollWidth")
+            check(f"{name}: nothing is wider than the window", wide <= width, f"{wide} > {width}")
+        check("teaching: no console error", not page.problems, page.problems)
+
+
 def described(page):
+    page.run("document.getElementById('settings').open = true")
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+    page.run("document.getElementById('settings').open = false")
     controls = [n for n in nodes if n.get("role", {}).get("value") in ("button", "combobox", "checkbox", "textbox", "img") and not n["ignored"]]
     unnamed = [n["role"]["value"] for n in controls if not n.get("name", {}).get("value")]
-    check("screen readers: every control has a name", len(controls) >= 8 and not unnamed, f"{len(controls)} controls, without a name: {unnamed}")
+    check("screen readers: every control has a name", len(controls) >= 10 and not unnamed, f"{len(controls)} controls, without a name: {unnamed}")
     live = page.run("[document.getElementById('status').role, document.getElementById('text').ariaLive].join(' ')")
     check("screen readers: what is told", live == "status polite", live)
 
@@ -136,6 +198,14 @@ def pictures(page, folder):
         back = page.run("getComputedStyle(document.body).backgroundColor")
         is_dark = sum(map(int, re.findall(r"\d+", back)[:3])) < 384
         check(f"{name}: the colours", is_dark == dark, back)
+
+
+def narrow(browser, server):
+    page = browser.page(server.address)
+    page.look(390, 740, False, 2)
+    lines = page.run("new Set([...document.querySelectorAll('header button, header label')].map((e) => Math.round(e.getBoundingClientRect().bottom / 24))).size")
+    check("390 px: the buttons take two lines", lines <= 2, lines)
+    page.picture(os.path.join(sys.argv[2], "first.png"))
 
 
 def refused(browser, server):
@@ -193,11 +263,17 @@ def main():
             check("the microphone: no console error", not page.problems, page.problems)
             page = dropped(browser, server)
             saved(browser, page)
+            switched(page)
             described(page)
             pictures(page, folder)
+            narrow(browser, server)
+            first_use(browser, server)
             check("a dropped file: no console error", not page.problems, page.problems)
             gone(browser, server)
             tokens(browser, linnet)
+        with Browser(program, SPEECH) as browser:
+            capitals(browser, server)
+        taught(program, server, folder)
         with Browser(program, SPEECH, allowed=False) as browser:
             refused(browser, server)
     finally:

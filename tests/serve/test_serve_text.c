@@ -21,14 +21,30 @@ START_TEST(vosk_messages)
     ck_assert_int_eq(m.alternatives, 3);
     ck_assert_int_eq(m.n_phrases, 2);
     ck_assert_str_eq(m.phrases[1], "two");
+    static const char texts[] = "{\"config\":{\"sample_rate\":\"16000.0\",\"max_alternatives\":\"2\",\"words\":\"yes\"}}",
+                      rate[] = "{\"config\":{\"sample_rate\":\"8000\",\"words\":\"\"}}";
+    OK(lin_message_parse_vosk(texts, sizeof texts - 1, &m, &failure));
+    ck_assert(m.rate_hz == 16000 && m.alternatives == 2 && m.words == 1);
+    OK(lin_message_parse_vosk(rate, sizeof rate - 1, &m, &failure));
+    ck_assert(m.rate_hz == 8000 && m.alternatives == 2 && m.words == 0);
     ck_assert_int_eq(lin_message_parse_vosk("{\"eof\" : 1}", 11, &m, &failure), LIN_OK);
     ck_assert_int_eq(m.kind, LIN_MESSAGE_EOF);
     ck_assert_int_eq(lin_message_parse_vosk("{\"reset\":1}", 11, &m, &failure), LIN_OK);
     ck_assert_int_eq(m.kind, LIN_MESSAGE_RESET);
     ck_assert_double_eq(m.rate_hz, 8000);
-    static const char *const bad[] = {"", "[]", "{", "{}", "{\"config\":1}", "{\"config\":{\"sample_rate\":1}}",
-                                      "{\"config\":{\"sample_rate\":8000.5}}", "{\"config\":{\"phrase_list\":\"x\"}}",
-                                      "{\"config\":{\"phrase_list\":[1]}}", "{\"config\":{\"sample_rate\":1e999}}"};
+    static const char *const bad[] = {"",
+                                      "[]",
+                                      "{",
+                                      "{}",
+                                      "{\"config\":1}",
+                                      "{\"config\":{\"sample_rate\":1}}",
+                                      "{\"config\":{\"sample_rate\":8000.5}}",
+                                      "{\"config\":{\"sample_rate\":\"fast\"}}",
+                                      "{\"config\":{\"sample_rate\":\"8000 Hz\"}}",
+                                      "{\"config\":{\"sample_rate\":[]}}",
+                                      "{\"config\":{\"phrase_list\":\"x\"}}",
+                                      "{\"config\":{\"phrase_list\":[1]}}",
+                                      "{\"config\":{\"sample_rate\":1e999}}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ck_assert_msg(lin_message_parse_vosk(bad[i], strlen(bad[i]), &m, &failure) != LIN_OK, "%s", bad[i]);
     lin_message_free(&m);
@@ -39,12 +55,13 @@ START_TEST(own_messages)
 {
     lin_message m = lin_message_default(16000);
     static const char config[] = "{\"type\":\"config\",\"rate_hz\":44100,\"channels\":2,\"format\":\"f32le\",\"partials\":false,"
-                                 "\"state_s\":0.1,\"resume\":true,\"push_to_talk\":true,\"phrases\":[]}";
+                                 "\"readable\":true,\"state_s\":0.1,\"resume\":true,\"push_to_talk\":true,\"phrases\":[]}";
     ck_assert_int_eq(lin_message_parse(config, sizeof config - 1, &m, &failure), LIN_OK);
     ck_assert_double_eq(m.rate_hz, 44100);
     ck_assert_int_eq(m.channels, 2);
     ck_assert_int_eq(m.format, LIN_SAMPLES_F32);
     ck_assert_int_eq(m.partials, 0);
+    ck_assert_int_eq(m.readable, 1);
     ck_assert_int_eq(m.resume && m.push_to_talk && m.has_phrases && m.n_phrases == 0, 1);
     ck_assert_double_eq(m.state_s, 0.5);
     ck_assert_int_eq(lin_message_parse("{\"type\":\"end\"}", 14, &m, &failure), LIN_OK);

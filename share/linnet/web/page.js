@@ -19,6 +19,7 @@ const shift = (list, by) => (list || []).map((u) => ({ ...u, start: u.start + by
 const asWords = (list, by) => shift(list, by).map((w) => ({ text: w.word || `[${w.phones.join(" ")}]`, start: w.start, end: w.end, confidence: w.confidence }));
 const asPhones = (list, by) => shift(list, by).map((p) => ({ ...p, text: symbol(p.phone, view.ipa) }));
 
+// The last words of `open` are faint: they may change.
 function showGrowing(stable, open) {
   const faint = document.createElement("span");
   faint.className = "open";
@@ -26,27 +27,41 @@ function showGrowing(stable, open) {
   $("growing").replaceChildren(stable ? stable + " " : "", faint);
 }
 
+// With capitals and marks, where the server gives them.
+function showPartial(m) {
+  if (shown() === "phones") return showGrowing("", view.open.phones.map((p) => symbol(p.phone, view.ipa)).join(" "));
+  if (m.readable === undefined) return showGrowing(m.stable, m.unstable);
+  const words = m.readable.split(" "), open = Math.min(words.length, m.partial_words.filter((w) => w.complete).length);
+  showGrowing(words.slice(0, words.length - open).join(" "), words.slice(words.length - open).join(" "));
+}
+
+const shown = () => $("show").value;
+// As it is shown: without words where only phonemes are.
+const asShown = (u) => (shown() === "phones" && u.words.length ? { ...u, words: [], text: u.phones.map((p) => symbol(p.phone, view.ipa)).join(" ") } : u);
+
 function showUtterance(u) {
   const item = document.createElement("li"), time = document.createElement("time"), text = document.createElement("span");
   time.textContent = clock(u.start).slice(u.start < 3600 ? 3 : 0, -2);
-  if (u.words.length) {
-    text.textContent = u.text;
-    const phones = document.createElement("span");
-    phones.className = "phones";
-    phones.textContent = u.phones.map((p) => symbol(p.phone, view.ipa)).join(" ");
-    item.append(time, text, phones);
-  } else {
-    text.textContent = u.phones.map((p) => symbol(p.phone, view.ipa)).join(" ");
-    item.append(time, text);
-  }
+  const words = u.words.length && shown() !== "phones", phones = document.createElement("span");
+  phones.className = "phones";
+  phones.textContent = u.phones.map((p) => symbol(p.phone, view.ipa)).join(" ");
+  text.textContent = words ? u.text : phones.textContent;
+  item.append(time, text);
+  if (words && shown() === "both") item.append(phones);
   $("text").append(item);
 }
 
 function showAll() {
   $("text").replaceChildren();
   utterances.forEach(showUtterance);
-  for (const id of ["save", "copy", "clear"]) $(id).disabled = !utterances.length;
+  showTools();
   view.draw();
+}
+
+// What can be done with text is there once there is some; before, it says how to get it.
+function showTools() {
+  $("tools").hidden = !utterances.length;
+  $("empty").hidden = utterances.length > 0 || run !== null;
 }
 
 function take(r, m) {
@@ -55,7 +70,7 @@ function take(r, m) {
     view.words.push(...asWords(m.new_words, by));
     view.phones.push(...asPhones(m.new_phones, by));
     view.open = { words: asWords(m.partial_words, by), phones: asPhones(m.partial_phones, by) };
-    showGrowing(m.stable, m.unstable);
+    showPartial(m);
     if (r.live) r.delays = [...r.delays, (performance.now() - r.begun) / 1000 - m.end].slice(-50);
     if (r.live) $("latency").textContent = `latency ${Math.round(1000 * r.delays.toSorted((a, b) => a - b)[r.delays.length >> 1])} ms`;
   } else if (m.type === "final") {
@@ -68,7 +83,9 @@ function take(r, m) {
     view.ends.push(m.heard + by);
     showGrowing("", "");
     showUtterance(u);
-    for (const id of ["save", "copy", "clear"]) $(id).disabled = false;
+    showTools();
+  } else if (m.type === "context") {
+    say(m.message || (m.phrases ? `Phrases that are likely from now on: ${m.phrases}.` : "No phrase is likelier than others any more."), !!m.message);
   } else if (m.type === "error" || m.reason === "failed") {
     r.failure = m.message;
     say(m.message, true);
@@ -125,6 +142,7 @@ function begin(r) {
   offset = (view.dropped + view.columns.length) / 100; // behind what was there before
   run = Object.assign(r, { taken: 0, offset, delays: [], tries: 0, spectrogram: new Spectrogram(r.rate) });
   connect(run);
+  showTools();
 }
 
 function stop() {
@@ -145,6 +163,7 @@ function finish(r, text, isError = false) {
   $("record").setAttribute("aria-pressed", "false");
   $("record").textContent = "Record";
   showGrowing("", "");
+  showTools();
   say(text || "Stopped.", isError);
 }
 
@@ -185,14 +204,14 @@ async function fillDevices() {
 
 function save() {
   const format = $("format").value, link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([formats[format](utterances)], { type: "text/plain;charset=utf-8" }));
+  link.href = URL.createObjectURL(new Blob([formats[format](utterances.map(asShown))], { type: "text/plain;charset=utf-8" }));
   link.download = `linnet.${format}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
 async function copy() {
-  await navigator.clipboard.writeText(formats[$("format").value](utterances));
+  await navigator.clipboard.writeText(formats[$("format").value](utterances.map(asShown)));
   say("Copied.");
 }
 
@@ -209,7 +228,14 @@ function useIpa() {
   showAll();
 }
 
+function show() {
+  view.shows = shown();
+  showAll();
+}
+
 $("record").onclick = record;
+$("show").onchange = show;
+$("phrases").onchange = () => run?.stream?.isOpen && run.stream.phrases();
 $("file").onchange = (event) => openFile(event.target.files[0]);
 $("ipa").onchange = useIpa;
 $("save").onclick = save;

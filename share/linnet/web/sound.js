@@ -22,7 +22,7 @@ export async function openMicrophone(device, give) {
     rate: context.sampleRate,
     stop() {
       for (const track of stream.getTracks()) track.stop();
-      context.close();
+      if (context.state !== "closed") context.close();
     },
   };
 }

@@ -1,18 +1,18 @@
 // stream.js - a stream of linnet serve: sound to /v1/stream over a WebSocket, results back.
 //
 //   const stream = openStream(rate, { opened(early), message(m), note(text), closed(good) });
-//   stream.push(Float32Array), stream.end(), if stream.isOpen; stream.waiting: bytes that are on their way
+//   stream.push(Float32Array), stream.end(), stream.phrases(), if stream.isOpen; stream.waiting: bytes that are on their way
 //
-// early: so many samples were pushed before. note: what it waits for, in words. Here the first is 0, and the other is never called.
+// phrases: those in the box of the page count from now on. early: so many samples were pushed before. note: what it waits for, in words. Here the first is 0, and the other is never called.
 export function openStream(rate, on) {
   const token = document.getElementById("token").value, address = new URL("v1/stream", location.href);
   address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
   address.search = token ? `?access_token=${encodeURIComponent(token)}` : "";
   address.hash = "";
-  const socket = new WebSocket(address);
+  const socket = new WebSocket(address), lines = () => document.getElementById("phrases").value.split("\n").map((l) => l.trim()).filter((l) => l);
   socket.binaryType = "arraybuffer";
   socket.onopen = () => {
-    socket.send(JSON.stringify({ type: "config", rate_hz: rate, format: "f32le" }));
+    socket.send(JSON.stringify({ type: "config", rate_hz: rate, format: "f32le", readable: true, phrases: lines() }));
     on.opened(0);
   };
   socket.onmessage = (event) => { if (typeof event.data === "string") on.message(JSON.parse(event.data)); };
@@ -21,6 +21,7 @@ export function openStream(rate, on) {
     get isOpen() { return socket.readyState === WebSocket.OPEN; },
     get waiting() { return socket.bufferedAmount; },
     push: (samples) => socket.send(samples),
+    phrases: () => socket.send(JSON.stringify({ type: "phrases", phrases: lines() })),
     end: () => socket.send('{"type":"end"}'),
   };
 }

@@ -22,6 +22,7 @@ export class View {
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.scheme.onchange = () => this.repaint();
     this.ipa = false;
+    this.shows = "both"; // or "words", "phones"
     this.clear();
     new ResizeObserver(() => this.draw()).observe(canvas);
   }
@@ -75,8 +76,8 @@ export class View {
         g.fillText(text, middle, y + line * row);
       }
     };
-    put(this.words, this.open.words, row / 2);
-    put(this.phones, this.open.phones, height - 1.5 * row);
+    if (this.shows !== "phones") put(this.words, this.open.words, row / 2);
+    if (this.shows !== "words") put(this.phones, this.open.phones, height - 1.5 * row);
     g.globalAlpha = 0.6;
     for (const end of this.ends) if (end >= from) g.fillRect(x(end), 0, 1, height);
     g.globalAlpha = 1;

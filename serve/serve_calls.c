@@ -1,0 +1,398 @@
+// serve_calls.c - the calls of linnet serve over HTTP, their forms, and what is made of the table; see serve_calls.h.
+
+#include "serve/serve_calls.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
+
+#define A_FILE {.name = "file", .type = LIN_FIELD_FILE, .required = 1, .about = "Sound or video, in any format that linnet reads"}
+#define A_PROMPT {.name = "prompt", .about = "Its parts between marks, of at most 6 words, are likely phrases"}
+#define A_LANGUAGE {.name = "language", .about = "The model's language, which is English, or nothing; any other is refused"}
+#define IGNORED(field, what) {.name = field, .no_effect = 1, .about = what}
+
+static const lin_field transcription[] = {
+    A_FILE,
+    IGNORED("model", "There is one, linnet"),
+    A_LANGUAGE,
+    {.name = "languages", .many = 1, .about = "Languages of which the model's must be one"},
+    A_PROMPT,
+    {.name = "keywords", .many = 1, .about = "Likely words and phrases; what cannot be said, such as figures, is left out"},
+    {.name = "phrases", .many = 1, .about = "linnet's: a likely phrase, or several in lines; may be repeated"},
+    {.name = "response_format", .type = LIN_FIELD_CHOICE, .otherwise = "json",
+     .choices = "json verbose_json text srt vtt full_json ctm trn textgrid csv audacity",
+     .about = "json, verbose_json, text, srt and vtt as OpenAI has them, the others are linnet's"},
+    {.name = "stream", .type = LIN_FIELD_FLAG, .otherwise = "false",
+     .about = "Server-sent events with the text as it settles, transcript.text.delta, and with all of it, transcript.text.done; "
+              "with the formats json and text"},
+    {.name = "timestamp_granularities", .type = LIN_FIELD_CHOICE, .many = 1, .choices = "word segment", .otherwise = "segment",
+     .about = "The lists of verbose_json"},
+    {.name = "temperature", .type = LIN_FIELD_NUMBER, .most = 1, .no_effect = 1, .about = "The search has none"},
+    IGNORED("include", "There are no log-probabilities of tokens"),
+    IGNORED("chunking_strategy", "Sound of any length is one stream"),
+    IGNORED("known_speaker_names", "Speakers are not told apart"),
+    IGNORED("known_speaker_references", "Speakers are not told apart"),
+    {.name = NULL}};
+
+static const lin_field inference[] = {
+    A_FILE,
+    A_LANGUAGE,
+    A_PROMPT,
+    {.name = "response_format", .type = LIN_FIELD_CHOICE, .otherwise = "json", .choices = "json verbose_json text srt vtt",
+     .about = "As whisper.cpp has them"},
+    {.name = "translate", .type = LIN_FIELD_FLAG, .otherwise = "false", .about = "true is refused"},
+    {.name = "temperature", .type = LIN_FIELD_NUMBER, .most = 1, .no_effect = 1, .about = "The search has none"},
+    IGNORED("temperature_inc", "The search has none"),
+    {.name = NULL}};
+
+static const lin_field alignment[] = {
+    A_FILE,
+    {.name = "text", .about = "What was said, in words; this or phones"},
+    {.name = "phones", .about = "What was said, in phonemes; this or text"},
+    {.name = "response_format", .type = LIN_FIELD_CHOICE, .otherwise = "json",
+     .choices = "json verbose_json full_json text srt vtt ctm trn textgrid csv audacity", .about = "The json forms are the same"},
+    {.name = NULL}};
+
+#define JSON "application/json"
+#define PLAIN "text/plain"
+
+static const lin_call calls[] = {
+    {LIN_CALL_TRANSCRIBE, "POST", "/v1/audio/transcriptions", "A file to text, as OpenAI's call", JSON, 0, transcription},
+    {LIN_CALL_INFERENCE, "POST", "/inference", "A file to text, as whisper.cpp's server", JSON, 0, inference},
+    {LIN_CALL_ALIGN, "POST", "/v1/align", "When each word and phoneme of a known text was said, and how well", JSON, 0,
+     alignment},
+    {LIN_CALL_MODELS, "GET", "/v1/models", "The models: one", JSON, 0, NULL},
+    {LIN_CALL_MODEL, "GET", "/v1/models/linnet", "That model", JSON, 0, NULL},
+    {LIN_CALL_HEALTH, "GET", "/healthz", "Whether the server runs", PLAIN, 1, NULL},
+    {LIN_CALL_HEALTH_JSON, "GET", "/health", "The same, as whisper.cpp's server says it", JSON, 1, NULL},
+    {LIN_CALL_READY, "GET", "/readyz", "Whether it takes more streams: 200 or 503", PLAIN, 1, NULL},
+    {LIN_CALL_METRICS, "GET", "/metrics", "Counts and times for Prometheus", PLAIN, 1, NULL},
+    {LIN_CALL_DOCS, "GET", "/docs", "These calls, for people", "text/html", 1, NULL},
+    {LIN_CALL_OPENAPI, "GET", "/openapi.json", "These calls, for programs: OpenAPI 3.0", JSON, 1, NULL},
+    {LIN_CALL_PAGE, "GET", "/", "The page for browsers", "text/html", 1, NULL}};
+
+enum { CALLS = sizeof calls / sizeof *calls, IGNORED_BYTES = 400 };
+
+const lin_call *lin_call_at(int number) { return number >= 0 && number < CALLS ? &calls[number] : NULL; }
+
+const lin_call *lin_call_find(const char *method, const char *path, int *path_known)
+{
+    *path_known = 0;
+    if (!strcmp(method, "HEAD")) method = "GET";
+    for (int i = 0; i < CALLS; i++) {
+        if (strcmp(calls[i].path, path) != 0) continue;
+        *path_known = 1;
+        if (!strcmp(calls[i].method, method)) return &calls[i];
+    }
+    return NULL;
+}
+
+/* ---- forms ----------------------------------------------------------------------------------------------------------------- */
+
+static int has_name(const lin_form_part *part, const char *name)
+{
+    const size_t n = strlen(name);
+    return part->n_name >= n && memcmp(part->name, name, n) == 0 && (part->n_name == n || part->name[n] == '[');
+}
+
+static const lin_field *field_of(const lin_call *call, const lin_form_part *part)
+{
+    for (const lin_field *f = call->fields; f && f->name; f++) {
+        if (has_name(part, f->name)) return f;
+    }
+    return NULL;
+}
+
+const lin_form_part *lin_call_part(const lin_form *form, const char *field, int number)
+{
+    for (int i = 0; i < form->n; i++) {
+        const lin_form_part *part = &form->parts[i];
+        if (part->n && has_name(part, field) && number-- == 0) return part;
+    }
+    return NULL;
+}
+
+void lin_call_value(const lin_call *call, const lin_form *form, const char *field, char *text, size_t capacity)
+{
+    const lin_form_part *part = lin_call_part(form, field, 0);
+    const lin_field *f = call->fields;
+    text[0] = 0;
+    while (f->name && strcmp(f->name, field) != 0) f++;
+    if (!f->name) return;
+    if (part) snprintf(text, capacity, "%.*s", (int)(part->n < capacity ? part->n : capacity - 1), part->data);
+    else if (f->otherwise) snprintf(text, capacity, "%s", f->otherwise);
+}
+
+// One of the texts between blanks, in any case of its letters if `any_case`.
+static int is_one_of(const lin_form_part *part, const char *list, int any_case)
+{
+    for (const char *at = list; *at;) {
+        const size_t n = strcspn(at, " ");
+        if (n == part->n && (any_case ? strncasecmp(at, part->data, n) : strncmp(at, part->data, n)) == 0) return 1;
+        at += n + (at[n] == ' ');
+    }
+    return 0;
+}
+
+int lin_call_flag(const lin_form *form, const char *field)
+{
+    const lin_form_part *part = lin_call_part(form, field, 0);
+    return part && is_one_of(part, "true 1 yes on", 1);
+}
+
+static int is_number(const lin_form_part *part, double least, double most)
+{
+    char text[64], *end;
+    if (part->n >= sizeof text) return 0;
+    memcpy(text, part->data, part->n);
+    text[part->n] = 0;
+    const double value = strtod(text, &end);
+    return strlen(text) == part->n && end != text && !*end && value >= least && value <= most;
+}
+
+static lin_status check_value(const lin_field *f, const lin_form_part *part, lin_error *err)
+{
+    char list[160];
+    switch (f->type) {
+    case LIN_FIELD_CHOICE:
+        if (is_one_of(part, f->choices, 0)) return LIN_OK;
+        snprintf(list, sizeof list, "%s", f->choices);
+        for (char *c = list; *c; c++) *c = *c == ' ' ? '|' : *c;
+        return lin_fail(err, LIN_INVALID, "%s must be one of %s", f->name, list);
+    case LIN_FIELD_NUMBER:
+        if (is_number(part, f->least, f->most)) return LIN_OK;
+        return lin_fail(err, LIN_INVALID, "%s must be a number from %g to %g", f->name, f->least, f->most);
+    case LIN_FIELD_FLAG:
+        if (is_one_of(part, "true false 1 0 yes no on off", 1)) return LIN_OK;
+        return lin_fail(err, LIN_INVALID, "%s must be true or false", f->name);
+    default: return LIN_OK;
+    }
+}
+
+// What a header may hold of a name from outside.
+static void put_name(lin_buffer *out, const lin_form_part *part)
+{
+    if (out->n > IGNORED_BYTES) return;
+    if (out->n) lin_buffer_text(out, ", ");
+    for (size_t i = 0; i < part->n_name && i < 64; i++) {
+        const char c = part->name[i];
+        lin_buffer_char(out, isalnum((unsigned char)c) || (c && strchr("_-.[]", c)) ? c : '?');
+    }
+}
+
+lin_status lin_call_check(const lin_call *call, const lin_form *form, lin_buffer *ignored, lin_error *err)
+{
+    for (const lin_field *f = call->fields; f && f->name; f++) {
+        if (f->required && !lin_call_part(form, f->name, 0)) return lin_fail(err, LIN_INVALID, "the form has no %s", f->name);
+    }
+    for (int i = 0; i < form->n; i++) {
+        const lin_form_part *part = &form->parts[i];
+        if (!part->n) continue;
+        const lin_field *f = field_of(call, part);
+        lin_status status = f ? check_value(f, part, err) : LIN_OK;
+        if (status != LIN_OK) return status;
+        if (!f || f->no_effect) put_name(ignored, part);
+    }
+    return lin_buffer_status(ignored, err);
+}
+
+/* ---- languages and prompts ------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *code, *name;
+} languages[] = {{"en", "english"}};
+
+const char *lin_language_name(const char *language)
+{
+    for (size_t i = 0; i < sizeof languages / sizeof *languages; i++) {
+        if (!strcasecmp(language, languages[i].code)) return languages[i].name;
+    }
+    return language;
+}
+
+int lin_language_is(const char *asked, const char *language)
+{
+    const size_t n = strlen(language);
+    if (!*asked || !strcasecmp(asked, "auto") || !strcasecmp(asked, lin_language_name(language))) return 1;
+    return strncasecmp(asked, language, n) == 0 && (!asked[n] || asked[n] == '-' || asked[n] == '_');
+}
+
+int lin_prompt_phrases(const char *text, size_t n, lin_buffer *phrases)
+{
+    enum { MOST_WORDS = 6, MOST_BYTES = 100 };
+    int made = 0;
+    for (size_t at = 0; at < n && made < LIN_MESSAGE_MOST_PHRASES;) {
+        char part[MOST_BYTES + 1];
+        size_t n_part = 0;
+        int words = 0, good = 1;
+        for (; at < n && !(text[at] && strchr(".,;:!?()[]{}\"\n\r\t", text[at])); at++) {
+            const char c = text[at];
+            const int letter =
+                (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c == '\'' && n_part && part[n_part - 1] != ' ');
+            if (letter) {
+                words += n_part == 0 || part[n_part - 1] == ' ';
+                if (n_part < MOST_BYTES) part[n_part++] = (char)tolower((unsigned char)c);
+                else good = 0;
+            } else if (c == ' ' || c == '-') {
+                if (n_part && part[n_part - 1] == '\'') n_part--; // a quotation's end
+                if (n_part && n_part < MOST_BYTES && part[n_part - 1] != ' ') part[n_part++] = ' ';
+            } else if (c != '\'') {
+                good = 0;
+            }
+        }
+        at++;
+        while (n_part && (part[n_part - 1] == ' ' || part[n_part - 1] == '\'')) n_part--;
+        if (!good || !n_part || words > MOST_WORDS) continue;
+        lin_buffer_bytes(phrases, part, n_part);
+        lin_buffer_char(phrases, 0);
+        made++;
+    }
+    return made;
+}
+
+/* ---- OpenAPI --------------------------------------------------------------------------------------------------------------- */
+
+static void put_values(lin_buffer *out, const char *choices)
+{
+    for (const char *at = choices; *at;) {
+        const size_t n = strcspn(at, " ");
+        if (at != choices) lin_buffer_char(out, ',');
+        lin_buffer_json(out, at, n);
+        at += n + (at[n] == ' ');
+    }
+}
+
+static void put_schema(lin_buffer *out, const lin_field *f)
+{
+    lin_buffer_key(out, f->name);
+    lin_buffer_char(out, '{');
+    lin_buffer_member_text(out, "description", f->about);
+    if (f->many) lin_buffer_text(out, ",\"type\":\"array\",\"items\":{\"type\":\"string\"");
+    else if (f->type == LIN_FIELD_FILE) lin_buffer_text(out, ",\"type\":\"string\",\"format\":\"binary\"");
+    else
+        lin_buffer_member_text(out, "type",
+                               f->type == LIN_FIELD_NUMBER ? "number"
+                               : f->type == LIN_FIELD_FLAG ? "boolean"
+                                                           : "string");
+    if (f->type == LIN_FIELD_CHOICE) {
+        lin_buffer_text(out, ",\"enum\":[");
+        put_values(out, f->choices);
+        lin_buffer_char(out, ']');
+    }
+    if (f->type == LIN_FIELD_NUMBER) {
+        lin_buffer_member_fixed(out, "minimum", f->least, 0);
+        lin_buffer_member_fixed(out, "maximum", f->most, 0);
+    }
+    if (f->many) lin_buffer_char(out, '}');
+    if (f->no_effect) lin_buffer_text(out, ",\"x-no-effect\":true");
+    if (f->type == LIN_FIELD_FLAG) {
+        lin_buffer_key(out, "default");
+        lin_buffer_text(out, f->otherwise);
+    } else if (f->otherwise && !f->many) {
+        lin_buffer_member_text(out, "default", f->otherwise);
+    }
+    lin_buffer_char(out, '}');
+}
+
+static void put_body(lin_buffer *out, const lin_field *fields)
+{
+    lin_buffer_text(out,
+                    ",\"requestBody\":{\"required\":true,\"content\":{\"multipart/form-data\":{\"schema\":{\"type\":\"object\","
+                    "\"properties\":{");
+    for (const lin_field *f = fields; f->name; f++) put_schema(out, f);
+    lin_buffer_text(out, "},\"required\":[");
+    for (const lin_field *f = fields, *first = NULL; f->name; f++) {
+        if (!f->required) continue;
+        if (first) lin_buffer_char(out, ',');
+        lin_buffer_json(out, f->name, strlen(f->name));
+        first = f;
+    }
+    lin_buffer_text(out, "]}}}}");
+}
+
+void lin_calls_put_openapi(lin_buffer *out, const char *version)
+{
+    lin_buffer_text(out, "{\"openapi\":\"3.0.3\",\"info\":{\"title\":\"linnet serve\"");
+    lin_buffer_member_text(out, "version", version);
+    lin_buffer_text(out,
+                    "},\"components\":{\"securitySchemes\":{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}}},\"paths\":{");
+    for (int i = 0; i < CALLS; i++) {
+        const lin_call *c = &calls[i];
+        lin_buffer_key(out, c->path);
+        lin_buffer_text(out, !strcmp(c->method, "POST") ? "{\"post\":{" : "{\"get\":{");
+        lin_buffer_member_text(out, "summary", c->about);
+        if (!c->is_open) lin_buffer_text(out, ",\"security\":[{},{\"token\":[]}]");
+        if (c->fields) put_body(out, c->fields);
+        lin_buffer_text(out, ",\"responses\":{\"200\":{\"description\":\"The answer\",\"content\":{");
+        lin_buffer_json(out, c->type, strlen(c->type));
+        lin_buffer_text(out, ":{}}}");
+        if (c->fields)
+            lin_buffer_text(out, ",\"400\":{\"description\":\"What is wrong, in JSON\",\"content\":{\"application/json\":{}}}");
+        lin_buffer_text(out, "}}}");
+    }
+    lin_buffer_text(out, "}}\n");
+}
+
+/* ---- the page -------------------------------------------------------------------------------------------------------------- */
+
+static void put_html(lin_buffer *out, const char *before, const char *text, const char *behind)
+{
+    lin_buffer_text(out, before);
+    lin_buffer_html(out, text, strlen(text));
+    lin_buffer_text(out, behind);
+}
+
+static void put_fields(lin_buffer *out, const lin_field *fields)
+{
+    lin_buffer_text(out, "<table><tr><th>field<th>values<th>what</tr>\n");
+    for (const lin_field *f = fields; f->name; f++) {
+        put_html(out, "<tr><td><code>", f->name, "</code>");
+        if (f->many) lin_buffer_text(out, ", repeated");
+        if (f->type == LIN_FIELD_CHOICE) put_html(out, "<td>", f->choices, "");
+        else if (f->type == LIN_FIELD_NUMBER) lin_buffer_format(out, "<td>%g to %g", f->least, f->most);
+        else
+            lin_buffer_text(out, f->type == LIN_FIELD_FILE   ? "<td>a file"
+                                 : f->type == LIN_FIELD_FLAG ? "<td>true, false"
+                                                             : "<td>text");
+        if (f->otherwise) put_html(out, "; <b>", f->otherwise, "</b>");
+        put_html(out, "<td>", f->about, "");
+        lin_buffer_text(out, f->required ? " (required)</tr>\n" : f->no_effect ? " (no effect)</tr>\n" : "</tr>\n");
+    }
+    lin_buffer_text(out, "</table>\n");
+}
+
+void lin_calls_put_page(lin_buffer *out, const char *version, const char *streams)
+{
+    lin_buffer_text(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>linnet serve: calls</title>\n"
+        "<link rel=\"stylesheet\" href=\"style.css\">\n<link rel=\"icon\" href=\"data:,\">\n</head>\n<body class=\"docs\">\n");
+    put_html(
+        out, "<h1>linnet serve ", version,
+        "</h1>\n<p>For programs: <a href=\"openapi.json\">openapi.json</a>. Fields without "
+        "effect, and those that a call does not have, are accepted and named in the header <code>linnet-ignored</code>.</p>\n");
+    for (int i = 0; i < CALLS; i++) {
+        put_html(out, "<h2><code>", calls[i].method, " ");
+        put_html(out, "", calls[i].path, "</code></h2>\n");
+        put_html(out, "<p>", calls[i].about, calls[i].is_open ? ".</p>\n" : ". Needs a token if the server has any.</p>\n");
+        if (calls[i].fields) put_fields(out, calls[i].fields);
+    }
+    lin_buffer_text(out, "<h2>WebSockets</h2>\n<table><tr><th>address<th>protocol</tr>\n");
+    for (const char *at = streams; *at;) {
+        const size_t n_path = strcspn(at, "\t"), n = strcspn(at, "\n");
+        if (n_path < n) {
+            lin_buffer_text(out, "<tr><td><code>");
+            lin_buffer_html(out, at, n_path);
+            lin_buffer_text(out, "</code><td>");
+            lin_buffer_html(out, at + n_path + 1, n - n_path - 1);
+            lin_buffer_text(out, "</tr>\n");
+        }
+        at += n + (at[n] == '\n');
+    }
+    lin_buffer_text(out, "</table>\n</body>\n</html>\n");
+}

@@ -1,0 +1,160 @@
+// teach.js - a sentence to read: a stream says how many of its words have been heard, and the aligner of the server (v1/align)
+// judges their phonemes in the sound so far.
+import { openMicrophone } from "./sound.js";
+import { symbol } from "./formats.js";
+import { openStream } from "./stream.js";
+
+const $ = (id) => document.getElementById(id);
+const FAIR = -0.7, POOR = -3; // of the goodness: docs/alignment.md
+let run = null, judged = [];
+
+function say(text, isError = false) {
+  $("status").textContent = text;
+  $("status").className = isError ? "error" : "";
+}
+
+const wordsOf = (text) => text.split(/\s+/).filter((w) => /[a-z0-9]/i.test(w));
+
+/* ---- what is shown ---- */
+
+const grade = (p) => (p.goodness === undefined ? "" : p.goodness < POOR ? "poor" : p.goodness < FAIR ? "fair" : "good");
+const names = { "": "not heard yet", good: "clear", fair: "unclear", poor: "another sound" };
+
+function phoneOf(p) {
+  const item = document.createElement("span"), heard = p.heard ? `, like ${symbol(p.heard, $("ipa").checked)}` : p.heard === null ? ", left out" : "";
+  item.className = `phone ${grade(p)}`;
+  item.textContent = symbol(p.phone, $("ipa").checked);
+  item.title = `${names[grade(p)]}${grade(p) === "poor" ? heard : ""} (${p.goodness.toFixed(1)})`;
+  item.setAttribute("aria-label", `${item.textContent}: ${item.title}`);
+  item.setAttribute("role", "img");
+  return item;
+}
+
+function paint() {
+  const items = wordsOf($("read").value).map((word, i) => {
+    const item = document.createElement("li"), name = document.createElement("span"), phones = document.createElement("span");
+    name.textContent = word;
+    phones.className = "phones";
+    phones.append(...(judged[i] || []).map(phoneOf));
+    item.append(name, phones);
+    return item;
+  });
+  $("sentence").replaceChildren(...items);
+}
+
+// The phonemes that were another sound, by how often.
+function advise() {
+  const counts = new Map();
+  for (const p of judged.flat()) if (grade(p) === "poor") counts.set(p.phone, (counts.get(p.phone) || 0) + 1);
+  const worst = [...counts].sort((a, b) => b[1] - a[1]).map(([phone, n]) => symbol(phone, $("ipa").checked) + (n > 1 ? ` (${n} times)` : ""));
+  $("practise").textContent = worst.length ? `To practise: ${worst.join(", ")}.` : judged.length ? "All of it was clear." : "";
+}
+
+/* ---- judging ---- */
+
+// Sound as a WAV file of 16 bits.
+function wav(pieces, rate) {
+  const n = pieces.reduce((sum, p) => sum + p.length, 0), view = new DataView(new ArrayBuffer(44 + 2 * n));
+  const text = (at, s) => [...s].forEach((c, i) => view.setUint8(at + i, c.charCodeAt(0)));
+  text(0, "RIFF"); view.setUint32(4, 36 + 2 * n, true); text(8, "WAVEfmt ");
+  view.setUint32(16, 16, true); view.setUint16(20, 1, true); view.setUint16(22, 1, true); view.setUint32(24, rate, true);
+  view.setUint32(28, 2 * rate, true); view.setUint16(32, 2, true); view.setUint16(34, 16, true); text(36, "data"); view.setUint32(40, 2 * n, true);
+  let at = 44;
+  for (const p of pieces) for (const x of p) { view.setInt16(at, Math.max(-32768, Math.min(32767, Math.round(32768 * x))), true); at += 2; }
+  return new Blob([view], { type: "audio/wav" });
+}
+
+// The first n words of the sentence in the sound so far. One request at a time: what has come meanwhile is judged behind it.
+async function judge(r, n) {
+  r.wanted = Math.max(r.wanted, n);
+  if (r.asking || !n) return;
+  r.asking = true;
+  while (r.wanted > r.judged || (r.ended && !r.whole)) {
+    const words = r.words.slice(0, r.ended ? r.words.length : r.wanted), form = new FormData();
+    r.whole = r.ended;
+    form.append("file", wav(r.pieces, r.rate), "sound.wav");
+    form.append("text", words.join(" "));
+    const token = $("token").value, answer = await fetch("v1/align", { method: "POST", body: form, headers: token ? { authorization: `Bearer ${token}` } : {} });
+    const result = await answer.json();
+    if (!answer.ok) {
+      say(result.error.message, true);
+      break;
+    }
+    judged = result.words.map((w) => result.phones.slice(w.first_phone, w.first_phone + w.phones.length));
+    r.judged = words.length;
+    paint();
+    if (r.whole) {
+      advise();
+      say(result.warning || "Read it again, or another sentence.", !!result.warning);
+    }
+  }
+  r.asking = false;
+}
+
+/* ---- the stream ---- */
+
+function take(r, m) {
+  if (m.type === "partial") {
+    if (!m.new_words) return;
+    r.settled += m.new_words.length;
+    judge(r, Math.min(r.words.length, r.before + r.settled + m.partial_words.filter((w) => w.complete).length));
+  } else if (m.type === "final") {
+    r.before += (m.words || []).length;
+    r.settled = 0;
+    if (r.before >= r.words.length && run === r) stop();
+  } else if (m.type === "error" || m.reason === "failed") say(m.message, true);
+}
+
+function stop() {
+  const r = run;
+  if (!r) return;
+  run = null;
+  r.ended = true;
+  r.microphone.stop();
+  if (r.stream.isOpen) r.stream.end();
+  $("record").setAttribute("aria-pressed", "false");
+  $("record").textContent = "Record";
+  say("Judging the whole sentence.");
+  judge(r, r.words.length).catch((error) => say(error.message, true));
+}
+
+async function record() {
+  if (run) return stop();
+  const words = wordsOf($("read").value);
+  if (!words.length) return say("Write a sentence first.", true);
+  judged = [];
+  paint();
+  $("practise").textContent = "";
+  try {
+    const r = { words, pieces: [], before: 0, settled: 0, judged: 0, wanted: 0 };
+    r.microphone = await openMicrophone("", (samples) => {
+      if (run !== r) return;
+      r.pieces.push(samples);
+      if (r.stream.isOpen) r.stream.push(samples);
+    });
+    r.rate = Math.round(r.microphone.rate);
+    $("phrases").value = ""; // it hears what is said, not what is expected
+    r.stream = openStream(r.rate, {
+      opened: () => say("Read the sentence."),
+      message: (m) => take(r, m),
+      note: say,
+      closed: (good) => {
+        if (!good && run === r) say("The server does not take this stream: it is gone, full, or needs a token (below).", true);
+      },
+    });
+    run = r;
+    $("record").setAttribute("aria-pressed", "true");
+    $("record").textContent = "Stop";
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+$("record").onclick = record;
+$("ipa").onchange = () => { paint(); advise(); };
+$("read").oninput = () => { judged = []; paint(); };
+document.onkeydown = (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  if (event.key.toLowerCase() === "r") record();
+};
+paint();

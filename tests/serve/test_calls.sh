@@ -1,0 +1,146 @@
+# linnet serve: the calls of OpenAI and whisper.cpp over HTTP as their clients make them: bodies in chunks, text that is sent as it
+# settles, phrases, languages, fields that have no effect, pages of other servers, and what describes the calls.
+# Over the loopback interface.
+. tests/app/common.sh
+. tests/app/serving.sh
+
+real=/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0880.wav
+speech=$tmp/speech.wav
+if [ -f "$real" ]; then cp "$real" "$speech"; else "$SOUND" "$speech" seconds=3 seed=2; fi
+says=$("$LINNET" transcribe --words -q "$speech")
+call=/v1/audio/transcriptions
+body() { printf '%s' "$1" | tr -d '\r' | sed '1,/^$/d'; }
+header() { printf '%s\n' "$1" | tr -d '\r' | sed -n "s/^$2: //p"; }
+
+start words --tune context-bonus=12 --origin https://page.example
+
+# ---- bodies in chunks
+
+whole=$(talk post $call file=@"$speech")
+is "a body with a length" "{\"text\":\"$says\"}" "$(body "$whole")"
+is "the same in chunks" "$(body "$whole")" "$(body "$(talk post $call chunked file=@"$speech")")"
+post="POST $call HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\n"
+printf "${post}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n" > "$tmp/form"
+has "chunks that are no form" "$(talk send "$tmp/form")" "HTTP/1.1 400"
+printf "${post}Transfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n0\r\n\r\n" > "$tmp/damaged"
+has "damaged chunks" "$(talk send "$tmp/damaged")" '"message":"the chunks of the body are damaged"'
+printf "${post}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" > "$tmp/both"
+has "two lengths" "$(talk send "$tmp/both")" "HTTP/1.1 400"
+printf "${post}Transfer-Encoding: gzip\r\n\r\nx" > "$tmp/gzip"
+has "another encoding" "$(talk send "$tmp/gzip")" "HTTP/1.1 501"
+printf "${post}Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n" > "$tmp/asks"
+printf "0\r\n\r\n" > "$tmp/then"
+answer=$(talk send "$tmp/asks" rest="$tmp/then" pause=0.1)
+has "who asks before the body is told to go on" "$answer" "HTTP/1.1 100 Continue"
+has "and answered then" "$answer" "HTTP/1.1 400"
+printf "${post}\r\n" > "$tmp/none"
+has "no length at all" "$(talk send "$tmp/none")" "HTTP/1.1 411"
+
+# ---- text that is sent as it settles
+
+for i in 1 2 3 4; do tail -c +45 "$speech"; head -c 32000 /dev/zero; done > "$tmp/long.raw"
+"$SOUND" "$tmp/head.wav" seconds=1 > /dev/null 2>&1
+if command -v ffmpeg > /dev/null; then ffmpeg -v error -f s16le -ar 16000 -i "$tmp/long.raw" "$tmp/long.wav"; else cp "$speech" "$tmp/long.wav"; fi
+all=$(body "$(talk post $call file=@"$tmp/long.wav" response_format=text)")
+answer=$(talk post $call file=@"$tmp/long.wav" stream=true)
+is "stream: the type" "text/event-stream" "$(header "$answer" content-type)"
+hasnt "stream: no length" "$answer" "content-length"
+is "stream: all of the text in the end" "data: {\"type\":\"transcript.text.done\",\"text\":\"$all\"}" "$(body "$answer" | grep done)"
+is "stream: the pieces are the text" "$all" "$(body "$answer" | sed -n 's/^data: {"type":"transcript.text.delta","delta":"\([^"]*\)"}$/\1/p' | tr -d '\n')"
+[ ! -f "$real" ] || ! command -v ffmpeg > /dev/null || ok "stream: several pieces" [ "$(body "$answer" | grep -c delta)" -gt 2 ]
+has "stream: false" "$(talk post $call file=@"$speech" stream=false)" '{"text":"'
+has "stream: neither" "$(talk post $call file=@"$speech" stream=maybe)" '"message":"stream must be true or false"'
+has "stream: not of subtitles" "$(talk post $call file=@"$speech" stream=true response_format=srt)" "HTTP/1.1 400"
+answer=$(talk post $call file=@"$tmp/none" stream=true)
+has "stream: no sound: a status" "$answer" "HTTP/1.1 400"
+is "stream: no sound: no event" "application/json" "$(header "$answer" content-type)"
+
+# ---- fields
+
+has "phrases" "$(talk post $call file=@"$speech" phrases="ill disposed")" "ill disposed"
+has "phrases: several" "$(talk post $call file=@"$speech" 'phrases[]=mister dashwood' 'phrases[]=ill disposed')" "ill disposed"
+has "phrases: streamed" "$(talk post $call file=@"$speech" stream=1 phrases="ill disposed")" "ill disposed"
+has "phrases: one that cannot be" "$(talk post $call file=@"$speech" phrases='!!')" "HTTP/1.1 400"
+answer=$(talk post $call file=@"$speech" prompt="About Mister Dashwood, 'Ill Disposed'; GPT-4, (etc.)")
+has "prompt: its parts are likely" "$answer" "ill disposed"
+is "prompt: it counts" "" "$(header "$answer" linnet-ignored)"
+has "keywords" "$(talk post $call file=@"$speech" 'keywords[]=GPT-4' 'keywords[]=ill disposed')" "ill disposed"
+is "the next one has none of it" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech")")"
+for language in en EN en-GB english ''; do
+    is "language: $language" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech" language=$language)")"
+done
+answer=$(talk post $call file=@"$speech" language=de)
+has "language: another" "$answer" "HTTP/1.1 400"
+has "language: which" "$answer" 'the model'"'"'s language is en (english), not de'
+has "languages: one of them" "$(talk post $call file=@"$speech" 'languages[]=de' 'languages[]=en')" "HTTP/1.1 200"
+has "languages: none of them" "$(talk post $call file=@"$speech" 'languages[]=de' 'languages[]=fr')" "HTTP/1.1 400"
+has "verbose_json names it as OpenAI does" "$(talk post $call file=@"$speech" response_format=verbose_json)" '"language":"english"'
+is "fields without effect are named" "model, temperature, include[], x_y?z" "$(header "$(talk post $call file=@"$speech" model=whisper-1 temperature=0.2 'include[]=logprobs' 'x_y:z=1')" linnet-ignored)"
+is "empty values are absent" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech" response_format= temperature= stream= 'timestamp_granularities[]=')")"
+has "a temperature that cannot be" "$(talk post $call file=@"$speech" temperature=2)" '"message":"temperature must be a number from 0 to 1"'
+has "lists that cannot be" "$(talk post $call file=@"$speech" response_format=verbose_json 'timestamp_granularities[]=phrase')" '"message":"timestamp_granularities must be one of word|segment"'
+answer=$(body "$(talk post $call file=@"$speech" response_format=verbose_json 'timestamp_granularities[]=word')")
+has "lists: words" "$answer" '"words":[{'
+hasnt "lists: no segments" "$answer" '"segments"'
+
+# ---- whisper.cpp's call
+
+answer=$(talk post /inference file=@"$speech" temperature=0.0 temperature_inc=0.2 response_format=json)
+has "inference: json" "$(body "$answer")" "{\"text\":\"$says\\u000a\"}"
+is "inference: text" "$says" "$(body "$(talk post /inference file=@"$speech" response_format=text)")"
+answer=$(body "$(talk post /inference file=@"$speech" response_format=verbose_json)")
+has "inference: words in the segments" "$answer" '"no_speech_prob":0.0,"words":[{"word":"'
+has "inference: with probabilities" "$answer" '"t_dtw":-1,"probability":0.'
+is "inference: no file" '{"error":"the form has no file"}' "$(body "$(talk post /inference response_format=json)")"
+has "inference: no translation" "$(talk post /inference file=@"$speech" translate=true)" '{"error":"translate: '
+is "inference: health" '{"status":"ok"}' "$(body "$(talk get /health)")"
+
+# ---- models, and what describes the calls
+
+answer=$(body "$(talk get /v1/models)")
+has "models" "$answer" '{"object":"list","data":[{"id":"linnet","object":"model","created":1'
+is "models: one of them" "${answer#*\[}" "$(body "$(talk get /v1/models/linnet)")]}"
+answer=$(talk get /openapi.json)
+has "openapi: what is checked" "$answer" '"timestamp_granularities":{"description":"The lists of verbose_json","type":"array","items":{"type":"string","enum":["word","segment"]}}'
+if command -v python3 > /dev/null; then ok "openapi is JSON" sh -c 'printf %s "$1" | python3 -m json.tool' - "$(body "$answer")"; fi
+for path in $(body "$answer" | grep -o '"/[^"]*":{"get"' | cut -d '"' -f 2); do
+    has "openapi: $path is there" "$(talk get "$path")" "HTTP/1.1 200"
+done
+has "docs: for people" "$(talk get /docs)" '<code>POST /v1/audio/transcriptions</code>'
+has "docs: nothing from elsewhere" "$(talk get /docs)" "content-security-policy: default-src 'self'"
+
+# ---- pages of other servers
+
+answer=$(talk options $call header='Origin: https://page.example' header='Access-Control-Request-Method: POST')
+has "asked before: allowed" "$answer" "HTTP/1.1 204"
+is "asked before: by whom" "https://page.example" "$(header "$answer" access-control-allow-origin)"
+is "asked before: which headers" "authorization, content-type, *" "$(header "$answer" access-control-allow-headers)"
+has "asked before: another page" "$(talk options $call header='Origin: https://evil.example')" "HTTP/1.1 403"
+answer=$(talk post $call header='Origin: https://page.example' file=@"$speech")
+is "an upload: by whom it may be read" "https://page.example" "$(header "$answer" access-control-allow-origin)"
+is "an upload: its text" "{\"text\":\"$says\"}" "$(body "$answer")"
+is "a mistake may be read too" "https://page.example" "$(header "$(talk post $call header='Origin: https://page.example' x=1)" access-control-allow-origin)"
+answer=$(talk post $call header='Origin: https://evil.example' file=@"$speech")
+has "an upload of another page" "$answer" "HTTP/1.1 403"
+is "which may not read why" "" "$(header "$answer" access-control-allow-origin)"
+is "no page: no such header" "" "$(header "$whole" access-control-allow-origin)"
+stop "words"
+
+# ---- phonemes; what is too large
+
+start phones --no-words
+want=$("$LINNET" transcribe -q "$speech")
+answer=$(talk post $call file=@"$speech" stream=true prompt="mister dashwood")
+is "phonemes: streamed" "data: {\"type\":\"transcript.text.done\",\"text\":\"$want\"}" "$(body "$answer" | grep done)"
+is "phonemes: a prompt has no effect" "prompt, keywords" "$(header "$answer" linnet-ignored)"
+stop "phones"
+start several --n-best 3
+answer=$(talk post $call file=@"$speech" stream=true)
+is "with alternatives: streamed" "data: {\"type\":\"transcript.text.done\",\"text\":\"$says\"}" "$(body "$answer" | grep done)"
+stop "several"
+start large --no-words --limits max-upload=1
+head -c 2000000 /dev/zero > "$tmp/large"
+has "chunks that are too many" "$(talk post $call chunked file=@"$tmp/large")" "HTTP/1.1 413"
+is "which are no upload any more" 0 "$(metric uploads)"
+stop "large"
+finish

@@ -1,0 +1,72 @@
+# linnet serve: the protocols of WebSockets, each at its address, one of them at / too: sherpa-onnx's, OpenAI's realtime protocol,
+# and that all of them hear the same. Over the loopback interface.
+. tests/app/common.sh
+. tests/app/serving.sh
+
+real=/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0880.wav
+speech=$tmp/speech.wav
+if [ -f "$real" ]; then cp "$real" "$speech"; else "$SOUND" "$speech" seconds=3 seed=2; fi
+tail -c +45 "$speech" > "$tmp/speech.raw"
+head -c 38400 /dev/zero > "$tmp/pause"
+cat "$tmp/speech.raw" "$tmp/pause" "$tmp/speech.raw" > "$tmp/twice.raw"
+# The same as floats of 32 bits: the sign, the power of two, and the digits of each sample.
+"$SOUND" "$tmp/x.wav" seconds=0.1
+od -An -v -td2 -w2 "$tmp/twice.raw" | awk '{
+    v = $1 + 0; s = v < 0 ? 128 : 0; if (v < 0) v = -v; e = 0; m = 0
+    if (v) { k = 0; while (2 ^ (k + 1) <= v) k++; e = 127 + k - 15; m = (v / 2 ^ k - 1) * 2 ^ 23 }
+    printf "\\%03o\\%03o\\%03o\\%03o", m % 256, int(m / 256) % 256, (e % 2) * 128 + int(m / 65536), s + int(e / 2)
+    if (NR % 1000 == 0) print "" } END { print "" }' | while read -r line; do printf "$line"; done > "$tmp/twice.f32"
+is "twice as many bytes" $(($(wc -c < "$tmp/twice.raw") * 2)) "$(wc -c < "$tmp/twice.f32" | tr -d ' ')"
+both=$("$LINNET" listen --words --no-readable -q --no-paced --raw --from "$tmp/twice.raw")
+
+start words
+for path in / /vosk; do
+    is "vosk at $path" "$both" "$(talk stream $path raw="$tmp/twice.raw" wait end='{"eof" : 1}' | sed -n 's/.*"text":"\([^"]*\)".*/\1/p')"
+done
+lines=$(talk stream /sherpa-onnx raw="$tmp/twice.f32" chunk=32000 end=Done)
+finals() { printf '%s\n' "$1" | grep '"is_final":true'; }
+is "sherpa-onnx: the texts" "$both" "$(finals "$lines" | sed 's/^{"text":"\([^"]*\)".*/\1/')"
+is "sherpa-onnx: the end" "Done!
+closed 1000 " "$(printf '%s\n' "$lines" | tail -n 2)"
+is "sherpa-onnx: segments are counted" '"segment":0 "segment":1' "$(finals "$lines" | grep -o '"segment":[0-9]*' | paste -s -d ' ' -)"
+is "sherpa-onnx: tokens make the text" "$(printf '%s\n' "$both" | head -n 1)" \
+    "$(finals "$lines" | head -n 1 | sed 's/.*"tokens":\[\([^]]*\)\].*/\1/; s/","//g; s/"//g')"
+is "sherpa-onnx: a time for each" "$(printf '%s\n' "$both" | head -n 1 | wc -w | tr -d ' ')" \
+    "$(finals "$lines" | head -n 1 | sed 's/.*"timestamps":\[\([^]]*\)\].*/\1/' | tr ',' '\n' | wc -l | tr -d ' ')"
+has "sherpa-onnx: results on the way" "$lines" '"is_final":false,"is_eof":false}'
+has "sherpa-onnx: the last one" "$(finals "$lines" | tail -n 1)" '"is_eof":true}'
+is "sherpa-onnx: no sound" "Done!" "$(talk stream /sherpa-onnx end=Done | head -n 1)"
+is "sherpa-onnx: other texts mean nothing" "$both" "$(finals "$(talk stream /sherpa-onnx config=hello middle='{}' raw="$tmp/twice.f32" chunk=9999 end=Done)" | sed 's/^{"text":"\([^"]*\)".*/\1/')"
+
+# ---- OpenAI's realtime protocol
+
+session() { printf '{"type":"session.update","session":{"type":"transcription","audio":{"input":{"format":{"type":"audio/pcm","rate":16000},%s"turn_detection":%s}}}}' "$2" "$1"; }
+commit='{"type":"input_audio_buffer.commit"}'
+readable=$("$LINNET" listen --words -q --no-paced --raw --from "$tmp/twice.raw")
+transcripts() { printf '%s\n' "$1" | sed -n 's/.*transcription.completed".*"transcript":"\([^"]*\)".*/\1/p'; }
+talk stream /v1/realtime config="$(session '{"type":"server_vad"}' '')" append raw="$tmp/twice.raw" end="$commit" leave='item_2","content_index":0,"transcript' > "$tmp/vad"
+is "realtime: it begins" '"type":"session.created"' "$(head -n 1 "$tmp/vad" | grep -o '"type":"session.created"')"
+has "realtime: the session" "$(sed -n 2p "$tmp/vad")" '"type":"session.updated","event_id":"event_0","session":{"id":"sess_1","object":"realtime.transcription_session","type":"transcription","audio":{"input":{"format":{"type":"audio/pcm","rate":16000}'
+is "realtime: an item for each utterance" "$readable" "$(transcripts "$(cat "$tmp/vad")")"
+is "realtime: the pieces are the texts" "$(printf '%s\n' "$readable" | tr -d '\n')" "$(sed -n 's/.*transcription.delta".*"delta":"\([^"]*\)".*/\1/p' "$tmp/vad" | tr -d '\n')"
+is "realtime: events of the first item" "speech_started speech_stopped committed" \
+    "$(sed -n 's/.*"type":"input_audio_buffer.\([a-z_]*\)".*"item_1".*/\1/p' "$tmp/vad" | head -n 3 | paste -s -d ' ' -)"
+talk stream /v1/realtime config="$(session null '')" append raw="$tmp/twice.raw" end="$commit" leave='transcription.completed' > "$tmp/manual"
+is "realtime: without turns a commit makes the item" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" "$(transcripts "$(cat "$tmp/manual")")"
+is "realtime: what is cleared is forgotten" "$(printf '%s\n' "$readable" | tail -n 1)" \
+    "$(transcripts "$(talk stream /v1/realtime config="$(session null '')" append middle='{"type":"input_audio_buffer.clear"}' at="$(wc -c < "$tmp/speech.raw")" raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"
+has "realtime: a commit of nothing" "$(talk stream /v1/realtime end="$commit" leave='"type":"error"')" '"message":"the buffer that was committed has no sound"'
+has "realtime: another language" "$(talk stream /v1/realtime end="$(session null '"transcription":{"language":"de"},')" leave='"type":"error"')" '"message":"the model has another language'
+has "realtime: what is no event" "$(talk stream /v1/realtime end=hello leave='"type":"error"')" '"type":"invalid_request_error"'
+is "realtime: after mistakes it goes on" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" \
+    "$(transcripts "$(talk stream /v1/realtime config="$(session null '"transcription":{"prompt":"Mr. Dashwood; GPT-4"},')" middle='{"type":"response.create"}' append raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"
+for path in /vosk /sherpa-onnx /v1/realtime /v1/stream; do has "docs: $path" "$(talk get /docs)" "<code>$path</code>"; done
+stop "words"
+
+start sherpa --websocket sherpa-onnx --no-words
+is "sherpa-onnx at /: phonemes" "$("$LINNET" listen -q --no-paced --raw --from "$tmp/twice.raw")" \
+    "$(finals "$(talk stream / raw="$tmp/twice.f32" chunk=32000 end=Done)" | sed 's/^{"text":"\([^"]*\)".*/\1/')"
+kill "$server"
+wait "$server"
+refused "a protocol that there is not" 2 "websocket" serve --websocket x
+finish

@@ -1,0 +1,79 @@
+// Events of clients of OpenAI's realtime protocol, and base64 against RFC 4648's examples.
+#include "serve/realtime_text.h"
+
+#include "base/memory.h"
+#include "tests/lexicon/support.h"
+
+static lin_error failure;
+
+START_TEST(base64)
+{
+    static const struct {
+        const char *text, *bytes;
+    } cases[] = {{"", ""},
+                 {"Zg==", "f"},
+                 {"Zm8=", "fo"},
+                 {"Zm9v", "foo"},
+                 {"Zm9vYg==", "foob"},
+                 {"Zm9vYmE=", "fooba"},
+                 {"Zm9vYmFy", "foobar"}};
+    unsigned char bytes[16];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const long n = lin_base64_decode(cases[i].text, strlen(cases[i].text), bytes);
+        ck_assert_int_eq(n, (long)strlen(cases[i].bytes));
+        ck_assert_mem_eq(bytes, cases[i].bytes, (size_t)n);
+    }
+    ck_assert_int_eq(lin_base64_decode("+/+/", 4, bytes), 3);
+    ck_assert_mem_eq(bytes, "\xfb\xff\xbf", 3);
+    static const char *const bad[] = {"Z", "Zg", "Zg=", "Z===", "====", "Zg==Zg==", "Zm9\n", "Zm 9", "Zm9-", "=m9v"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        test_require(lin_base64_decode(bad[i], strlen(bad[i]), bytes) < 0, "%s", bad[i]);
+}
+END_TEST
+
+static lin_status parse(lin_message *m, const char *text) { return lin_realtime_parse(text, strlen(text), m, &failure); }
+
+START_TEST(events)
+{
+    lin_message m = lin_message_default(24000);
+    OK(parse(&m,
+             "{\"type\":\"session.update\",\"session\":{\"type\":\"transcription\",\"audio\":{\"input\":{\"format\":{\"type\":"
+             "\"audio/pcm\","
+             "\"rate\":16000},\"transcription\":{\"model\":\"x\",\"language\":\"en-US\",\"prompt\":\"Mister Dashwood, GPT-4\","
+             "\"keywords\":[\"Norland Park\",1]},\"turn_detection\":null}}}}"));
+    ck_assert(m.kind == LIN_MESSAGE_CONFIG && m.rate_hz == 16000 && m.manual && m.n_phrases == 2);
+    ck_assert_str_eq(m.language, "en-US");
+    ck_assert_str_eq(m.phrases[0], "mister dashwood");
+    ck_assert_str_eq(m.phrases[1], "norland park");
+    OK(parse(
+        &m,
+        "{\"type\":\"transcription_session.update\",\"session\":{\"input_audio_format\":\"pcm16\",\"turn_detection\":{\"type\":"
+        "\"server_vad\"}}}"));
+    ck_assert(m.rate_hz == 16000 && !m.manual && m.n_phrases == 2);
+    OK(parse(&m, "{\"type\":\"input_audio_buffer.append\",\"audio\":\"AAD/fw==\"}"));
+    ck_assert(m.kind == LIN_MESSAGE_SOUND && m.n_sound == 4);
+    ck_assert_mem_eq(m.sound, "\0\0\xff\x7f", 4);
+    OK(parse(&m, "{\"type\":\"input_audio_buffer.append\",\"audio\":\"\"}"));
+    ck_assert_uint_eq(m.n_sound, 0);
+    OK(parse(&m, "{\"type\":\"input_audio_buffer.commit\",\"event_id\":\"x\"}"));
+    ck_assert_int_eq(m.kind, LIN_MESSAGE_RESET);
+    OK(parse(&m, "{\"type\":\"input_audio_buffer.clear\"}"));
+    ck_assert_int_eq(m.kind, LIN_MESSAGE_CLEAR);
+    static const char *const bad[] = {
+        "",
+        "[]",
+        "{}",
+        "{\"type\":1}",
+        "{\"type\":\"response.create\"}",
+        "{\"type\":\"session.update\"}",
+        "{\"type\":\"input_audio_buffer.append\"}",
+        "{\"type\":\"input_audio_buffer.append\",\"audio\":\"A\"}",
+        "{\"type\":\"session.update\",\"session\":{\"type\":\"realtime\"}}",
+        "{\"type\":\"session.update\",\"session\":{\"input_audio_format\":\"g711_ulaw\"}}",
+        "{\"type\":\"session.update\",\"session\":{\"audio\":{\"input\":{\"format\":{\"rate\":1}}}}}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) test_require(parse(&m, bad[i]) != LIN_OK, "%s", bad[i]);
+    lin_message_free(&m);
+}
+END_TEST
+
+TEST_MAIN("serve/realtime_text", TEST(base64), TEST(events))
