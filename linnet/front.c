@@ -56,19 +56,33 @@ void lin_matrix_free(lin_matrix *matrix)
     *matrix = (lin_matrix){NULL, 0, 0, 0};
 }
 
+// The sum over a window that now ends with frame t; frames before `from` were never in it.
+static double slide(double sum, const float *frames, int D, int t, int from, int window)
+{
+    const float *in = frames + (size_t)t * (size_t)D, *out = in - (size_t)window * (size_t)D;
+    for (int d = 0; d < D; d++) sum += (double)in[d] - (t - window >= from ? (double)out[d] : 0);
+    return sum;
+}
+
 int lin_front_next_utterance(const float *frames, int n, int D, double hop_ms, int stack)
 {
-    const int longest = (int)(36000 / hop_ms), shortest = longest / 3, window = (int)(300 / hop_ms) + 1;
-    if (n <= longest || longest < 4 * window) return n;
+    const int longest = (int)(36000 / hop_ms), shortest = longest / 9, window = (int)(500 / hop_ms) + 1;
+    if (n <= longest || shortest < window) return n;
     const int last = longest < n - window ? longest : n - window; // what is left is at least a window
-    double sum = 0, least = INFINITY;
-    int at = last;
-    for (int t = shortest - window; t < last; t++) {
-        for (int d = 0; d < D; d++) {
-            sum += (double)frames[(size_t)t * (size_t)D + (size_t)d];
-            if (t >= shortest) sum -= (double)frames[(size_t)(t - window) * (size_t)D + (size_t)d];
-        }
+    double sum = 0, low = INFINITY, high = -INFINITY, least = INFINITY;
+    for (int t = 0; t < last; t++) {
+        sum = slide(sum, frames, D, t, 0, window);
+        if (t < window - 1) continue;
+        low = fmin(low, sum);
+        high = fmax(high, sum);
+    }
+    const double quiet = low + (high - low) / 5;
+    int at = last, in_pause = 0;
+    sum = 0;
+    for (int t = shortest - window; t < last && !(in_pause && sum > quiet); t++) {
+        sum = slide(sum, frames, D, t, shortest - window, window);
         if (t < shortest - 1 || sum >= least) continue;
+        in_pause |= sum <= quiet;
         least = sum;
         at = t + 1 - window / 2;
     }

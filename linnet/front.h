@@ -35,7 +35,8 @@ void lin_matrix_free(lin_matrix *matrix);
 /*
  * Divides a long sound for a model that needs whole utterances: the number of frames of the next one, from frames [n, D],
  * log-mel, one every hop_ms. All n if they last at most 36 s, the longest utterance that models are trained on; else the sound is
- * cut in the middle of its quietest 0.3 s between 12 and 36 s, at a multiple of `stack` frames.
+ * cut at the first pause after 4 s, else at the quietest place up to 36 s, at a multiple of `stack` frames. A pause: 0.5 s whose
+ * mean is in the lowest fifth between the quietest and the loudest 0.5 s; it is cut in the middle of its quietest 0.5 s.
  */
 int lin_front_next_utterance(const float *frames, int n, int D, double hop_ms, int stack);
 
