@@ -9,6 +9,7 @@ with the weights of its matrix products in eight bits, for each output of a laye
 (quantize_dynamic); it needs the package onnx.
 """
 import argparse
+import logging
 import os
 import sys
 
@@ -30,6 +31,7 @@ def quantised(folder, name):
         return None
     finally:
         sys.path[:] = here
+    logging.getLogger().setLevel(logging.ERROR)  # it warns of every product that is not one of weights
     quantize_dynamic(os.path.join(folder, name + ".onnx"), os.path.join(folder, name + "_int8.onnx"), per_channel=True,
                      weight_type=QuantType.QInt8)
     return name + "_int8"
