@@ -9,6 +9,7 @@ with the weights of its matrix products in eight bits, for each output of a laye
 (quantize_dynamic); it needs the package onnx.
 """
 import argparse
+import logging
 import os
 import sys
 
@@ -22,11 +23,15 @@ STREAM_FRAMES, CHUNKS = 4, 500
 
 def quantised(folder, name):
     """The name of the graph in eight bits, or None without the package onnx."""
+    here, sys.path[:] = sys.path[:], sys.path[1:]  # it has a module of the name of this one
     try:
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError as error:
         print(f"onnx_model.py: no eight bits: {error}", file=sys.stderr)
         return None
+    finally:
+        sys.path[:] = here
+    logging.getLogger().setLevel(logging.ERROR)  # it warns of every product that is not one of weights
     quantize_dynamic(os.path.join(folder, name + ".onnx"), os.path.join(folder, name + "_int8.onnx"), per_channel=True,
                      weight_type=QuantType.QInt8)
     return name + "_int8"

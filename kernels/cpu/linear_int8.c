@@ -55,6 +55,7 @@ static int has_avxvnni(void)
 // Whether the processor has what the kernel needs beyond its level.
 static int has(const lin_int8_kernel *kernel)
 {
+    (void)kernel;
 #if defined(__x86_64__)
     if (strcmp(kernel->name, "avx512vnni") == 0) return __builtin_cpu_supports("avx512vnni") != 0;
     if (strcmp(kernel->name, "avxvnni") == 0) return has_avxvnni();
