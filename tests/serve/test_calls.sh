@@ -55,6 +55,17 @@ answer=$(talk post $call file=@"$tmp/none" stream=true)
 has "stream: no sound: a status" "$answer" "HTTP/1.1 400"
 is "stream: no sound: no event" "application/json" "$(header "$answer" content-type)"
 
+# A client that leaves while it is answered.
+if [ -f "$real" ] && command -v ffmpeg > /dev/null; then
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cat "$tmp/long.raw"; done > "$tmp/minutes.raw"
+    ffmpeg -v error -f s16le -ar 16000 -i "$tmp/minutes.raw" "$tmp/minutes.wav"
+    "$TALK" "$port" post $call file=@"$tmp/minutes.wav" stream=true > "$tmp/leaves" &
+    leaver=$!
+    ok "stream: it is answered while the sound is read" await test -s "$tmp/leaves"
+    kill $leaver
+    ok "stream: who leaves has no upload any more" await metric_is uploads 0
+fi
+
 # ---- fields
 
 has "phrases" "$(talk post $call file=@"$speech" phrases="ill disposed")" "ill disposed"
