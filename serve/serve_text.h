@@ -65,8 +65,8 @@ lin_status lin_message_parse(const char *text, size_t n, lin_message *message, l
 
 /* Bytes of a sample; not of OPUS. */
 size_t lin_sample_width(lin_sample_format format);
-/* Samples of any format but OPUS from bytes that may be cut anywhere: `rest` keeps up to 3 bytes of a sample that is not complete.
- * floats [(n + 3) / bytes of a sample] receives them; values that are not finite become 0. Returns their number. */
+/* Samples of any format but OPUS from bytes that may be cut anywhere: `rest` keeps up to 3 bytes of a sample that is not
+ * complete. floats [(n + 3) / bytes of a sample] receives them; values that are not finite become 0. Returns their number. */
 typedef struct lin_sample_rest {
     unsigned char bytes[4];
     int n;
