@@ -87,6 +87,7 @@ has "languages: one of them" "$(talk post $call file=@"$speech" 'languages[]=de'
 has "languages: none of them" "$(talk post $call file=@"$speech" 'languages[]=de' 'languages[]=fr')" "HTTP/1.1 400"
 has "verbose_json names it as OpenAI does" "$(talk post $call file=@"$speech" response_format=verbose_json)" '"language":"english"'
 is "fields without effect are named" "model, temperature, include[], x_y?z" "$(header "$(talk post $call file=@"$speech" model=whisper-1 temperature=0.2 'include[]=logprobs' 'x_y:z=1')" linnet-ignored)"
+is "lists of a format that has none" "timestamp_granularities" "$(header "$(talk post $call file=@"$speech" 'timestamp_granularities[]=word')" linnet-ignored)"
 is "empty values are absent" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech" response_format= temperature= stream= 'timestamp_granularities[]=')")"
 has "a temperature that cannot be" "$(talk post $call file=@"$speech" temperature=2)" '"message":"temperature must be a number from 0 to 1"'
 has "lists that cannot be" "$(talk post $call file=@"$speech" response_format=verbose_json 'timestamp_granularities[]=phrase')" '"message":"timestamp_granularities must be one of word|segment"'
@@ -112,7 +113,7 @@ answer=$(body "$(talk get /v1/models)")
 has "models" "$answer" '{"object":"list","data":[{"id":"linnet","object":"model","created":1'
 is "models: one of them" "${answer#*\[}" "$(body "$(talk get /v1/models/linnet)")]}"
 answer=$(talk get /openapi.json)
-has "openapi: what is checked" "$answer" '"timestamp_granularities":{"description":"The lists of verbose_json","type":"array","items":{"type":"string","enum":["word","segment"]}}'
+has "openapi: what is checked" "$answer" '"timestamp_granularities":{"description":"The lists of verbose_json; other formats have none","type":"array","items":{"type":"string","enum":["word","segment"]}}'
 if command -v python3 > /dev/null; then ok "openapi is JSON" sh -c 'printf %s "$1" | python3 -m json.tool' - "$(body "$answer")"; fi
 for path in $(body "$answer" | grep -o '"/[^"]*":{"get"' | cut -d '"' -f 2); do
     has "openapi: $path is there" "$(talk get "$path")" "HTTP/1.1 200"
