@@ -23,8 +23,11 @@ static void put_session(lin_buffer *out, const lin_client *c, int number, const 
     put_event(out, number, type);
     lin_buffer_format(out,
                       ",\"session\":{\"id\":\"sess_1\",\"object\":\"realtime.transcription_session\",\"type\":\"transcription\","
-                      "\"audio\":{\"input\":{\"format\":{\"type\":\"audio/pcm\",\"rate\":%d},\"transcription\":"
+                      "\"audio\":{\"input\":{\"format\":{\"type\":\"audio/%s\",\"rate\":%d},\"transcription\":"
                       "{\"model\":\"linnet\",\"language\":\"%s\"},\"noise_reduction\":null,\"turn_detection\":%s}}}}",
+                      m->format == LIN_SAMPLES_MULAW  ? "pcmu"
+                      : m->format == LIN_SAMPLES_ALAW ? "pcma"
+                                                      : "pcm",
                       (int)m->rate_hz, c->serve->language, m->manual ? "null" : "{\"type\":\"server_vad\"}");
 }
 

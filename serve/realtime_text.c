@@ -61,8 +61,20 @@ static lin_status take_format(const cJSON *format, lin_message *m, lin_error *er
 {
     const cJSON *rate = member(format, "rate");
     const char *type = cJSON_IsString(format) ? format->valuestring : text_of(member(format, "type"));
-    if (*type && strcmp(type, "audio/pcm") != 0 && strcmp(type, "pcm16") != 0)
-        return lin_fail(err, LIN_UNSUPPORTED, "the format of the sound must be audio/pcm");
+    static const struct {
+        const char *now, *before; // its name in earlier versions
+        lin_sample_format format;
+        double rate_hz;
+    } formats[] = {{"audio/pcm", "pcm16", LIN_SAMPLES_S16, 24000},
+                   {"audio/pcmu", "g711_ulaw", LIN_SAMPLES_MULAW, 8000},
+                   {"audio/pcma", "g711_alaw", LIN_SAMPLES_ALAW, 8000}};
+    size_t i = 0;
+    while (*type && i < 3 && strcmp(type, formats[i].now) != 0 && strcmp(type, formats[i].before) != 0) i++;
+    if (i == 3) return lin_fail(err, LIN_UNSUPPORTED, "the format of the sound must be audio/pcm, audio/pcmu or audio/pcma");
+    if (*type) {
+        m->format = formats[i].format;
+        m->rate_hz = formats[i].rate_hz;
+    }
     if (!rate) return LIN_OK;
     const double hz = cJSON_IsNumber(rate) ? rate->valuedouble : 0;
     if (!(hz >= 4000 && hz <= 192000) || hz != floor(hz))

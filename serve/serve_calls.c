@@ -30,7 +30,7 @@ static const lin_field transcription[] = {
      .about = "Server-sent events with the text as it settles, transcript.text.delta, and with all of it, transcript.text.done; "
               "with the formats json and text"},
     {.name = "timestamp_granularities", .type = LIN_FIELD_CHOICE, .many = 1, .choices = "word segment", .otherwise = "segment",
-     .about = "The lists of verbose_json"},
+     .about = "The lists of verbose_json; other formats have none"},
     {.name = "temperature", .type = LIN_FIELD_NUMBER, .most = 1, .no_effect = 1, .about = "The search has none"},
     IGNORED("include", "There are no log-probabilities of tokens"),
     IGNORED("chunking_strategy", "Sound of any length is one stream"),

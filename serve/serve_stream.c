@@ -240,7 +240,8 @@ static void take_sound(lin_client *c, const char *bytes, size_t n)
         if (lin_ogg_opus_push(c->in->opus, bytes, n, &err) != LIN_OK) give_up(c, 1011, err.message);
         return;
     }
-    if (lin_grow(&c->in->held, &c->in->held_capacity, c->in->n_held + n / 2 + 2, sizeof *c->in->held, "sound", &err) != LIN_OK) {
+    if (lin_grow(&c->in->held, &c->in->held_capacity, c->in->n_held + n / lin_sample_width(c->config.format) + 2,
+                 sizeof *c->in->held, "sound", &err) != LIN_OK) {
         give_up(c, 1011, err.message);
         return;
     }

@@ -152,11 +152,12 @@ static lin_status take_config(const cJSON *json, lin_message *m, lin_error *err)
             status = take_int(item, key, 1, 64, &m->channels, err);
         } else if (!strcmp(key, "format")) {
             const char *name = cJSON_IsString(item) ? item->valuestring : "";
-            static const char *const names[] = {"s16le", "f32le", "ogg_opus"};
+            static const char *const names[] = {"s16le", "f32le", "mulaw", "alaw", "ogg_opus"}; // as lin_sample_format
+            enum { NAMES = sizeof names / sizeof *names };
             int i = 0;
-            while (i < 3 && strcmp(name, names[i])) i++;
-            m->format = (lin_sample_format)(i % 3);
-            if (i == 3) status = lin_fail(err, LIN_INVALID, "format is s16le, f32le or ogg_opus");
+            while (i < NAMES && strcmp(name, names[i])) i++;
+            m->format = (lin_sample_format)(i % NAMES);
+            if (i == NAMES) status = lin_fail(err, LIN_INVALID, "format is s16le, f32le, mulaw, alaw or ogg_opus");
         } else if (!strcmp(key, "partials")) {
             status = take_flag(item, key, &m->partials, err);
         } else if (!strcmp(key, "readable")) {
@@ -202,9 +203,27 @@ lin_status lin_message_parse(const char *text, size_t n, lin_message *m, lin_err
     return status;
 }
 
+// G.711, tables 2a and 1a: a sign, a power of two, and four digits.
+static int expand_mulaw(unsigned char byte)
+{
+    const int code = ~byte & 0xff, value = (((code & 15) << 3) + 132) << (code >> 4 & 7);
+    return code & 128 ? 132 - value : value - 132;
+}
+
+static int expand_alaw(unsigned char byte)
+{
+    const int code = byte ^ 0x55, power = code >> 4 & 7, digits = ((code & 15) << 4) + (power ? 0x108 : 8),
+              value = power > 1 ? digits << (power - 1) : digits;
+    return code & 128 ? value : -value;
+}
+
+size_t lin_sample_width(lin_sample_format format) { return format == LIN_SAMPLES_S16 ? 2 : format == LIN_SAMPLES_F32 ? 4 : 1; }
+
 static float read_sample(lin_sample_format format, const unsigned char *b)
 {
     if (format == LIN_SAMPLES_S16) return (float)(int16_t)(uint16_t)(b[0] | b[1] << 8) / 32768.0f;
+    if (format == LIN_SAMPLES_MULAW) return (float)expand_mulaw(b[0]) / 32768.0f;
+    if (format == LIN_SAMPLES_ALAW) return (float)expand_alaw(b[0]) / 32768.0f;
     const uint32_t bits = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
     float value;
     memcpy(&value, &bits, sizeof value);
@@ -214,7 +233,7 @@ static float read_sample(lin_sample_format format, const unsigned char *b)
 size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, lin_sample_rest *rest, float *floats)
 {
     const unsigned char *at = bytes, *const end = at + n;
-    const int width = format == LIN_SAMPLES_S16 ? 2 : 4;
+    const int width = (int)lin_sample_width(format);
     size_t made = 0;
     while (rest->n && at < end) {
         rest->bytes[rest->n++] = *at++;

@@ -28,6 +28,8 @@ typedef enum lin_message_kind {
 typedef enum lin_sample_format {
     LIN_SAMPLES_S16,
     LIN_SAMPLES_F32,
+    LIN_SAMPLES_MULAW, /* ITU-T G.711, of telephones */
+    LIN_SAMPLES_ALAW,
     LIN_SAMPLES_OPUS /* Opus in Ogg (serve/ogg_opus.h), of one channel once it is decoded */
 } lin_sample_format;
 
@@ -61,8 +63,10 @@ void lin_message_free(lin_message *message);
 lin_status lin_message_parse_vosk(const char *text, size_t n, lin_message *message, lin_error *err);
 lin_status lin_message_parse(const char *text, size_t n, lin_message *message, lin_error *err);
 
-/* Samples of S16 or F32 from bytes that may be cut anywhere: `rest` keeps up to 3 bytes of a sample that is not complete. floats
- * [(n + 3) / bytes of a sample] receives them; values that are not finite become 0. Returns their number. */
+/* Bytes of a sample; not of OPUS. */
+size_t lin_sample_width(lin_sample_format format);
+/* Samples of any format but OPUS from bytes that may be cut anywhere: `rest` keeps up to 3 bytes of a sample that is not
+ * complete. floats [(n + 3) / bytes of a sample] receives them; values that are not finite become 0. Returns their number. */
 typedef struct lin_sample_rest {
     unsigned char bytes[4];
     int n;

@@ -101,6 +101,8 @@ static lin_status read_request(lin_job *job, const lin_form *form, request *r, l
         r->segments |= lin_form_is(part, "segment");
         r->words |= lin_form_is(part, "word");
     }
+    if ((r->segments || r->words) && strcmp(r->format, "verbose_json") != 0)
+        lin_buffer_text(&job->ignored, job->ignored.n ? ", timestamp_granularities" : "timestamp_granularities");
     if (!r->words || job->call->kind == LIN_CALL_INFERENCE) r->segments = 1;
     return lin_buffer_status(&r->likely, err);
 }

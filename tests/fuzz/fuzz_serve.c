@@ -32,7 +32,7 @@ static void message(const char *text, size_t n, lin_status (*parse)(const char *
 static void samples(const uint8_t *data, size_t n, lin_sample_format format)
 {
     lin_sample_rest rest = {0};
-    const size_t width = format == LIN_SAMPLES_S16 ? 2 : 4, cut = n / 3;
+    const size_t width = lin_sample_width(format), cut = n / 3;
     float *floats = lin_alloc(n / width + 2, sizeof *floats);
     if (!floats) return;
     size_t made = lin_samples_take(format, data, cut, &rest, floats);
@@ -146,7 +146,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         message(text, size - 1, lin_realtime_parse);
         break;
     case 2: samples(data + 1, size - 1, LIN_SAMPLES_S16); break;
-    case 3: samples(data + 1, size - 1, LIN_SAMPLES_F32); break;
+    case 3:
+        samples(data + 1, size - 1, LIN_SAMPLES_F32);
+        samples(data + 1, size - 1, LIN_SAMPLES_MULAW);
+        samples(data + 1, size - 1, LIN_SAMPLES_ALAW);
+        break;
     case 4: form(text, size - 1); break;
     case 6: chunks(text, size - 1); break;
     case 7: prompt(text, size - 1); break;

@@ -55,6 +55,17 @@ answer=$(talk post $call file=@"$tmp/none" stream=true)
 has "stream: no sound: a status" "$answer" "HTTP/1.1 400"
 is "stream: no sound: no event" "application/json" "$(header "$answer" content-type)"
 
+# A client that leaves while it is answered.
+if [ -f "$real" ] && command -v ffmpeg > /dev/null; then
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cat "$tmp/long.raw"; done > "$tmp/minutes.raw"
+    ffmpeg -v error -f s16le -ar 16000 -i "$tmp/minutes.raw" "$tmp/minutes.wav"
+    "$TALK" "$port" post $call file=@"$tmp/minutes.wav" stream=true > "$tmp/leaves" &
+    leaver=$!
+    ok "stream: it is answered while the sound is read" await test -s "$tmp/leaves"
+    kill $leaver
+    ok "stream: who leaves has no upload any more" await metric_is uploads 0
+fi
+
 # ---- fields
 
 has "phrases" "$(talk post $call file=@"$speech" phrases="ill disposed")" "ill disposed"
@@ -76,6 +87,7 @@ has "languages: one of them" "$(talk post $call file=@"$speech" 'languages[]=de'
 has "languages: none of them" "$(talk post $call file=@"$speech" 'languages[]=de' 'languages[]=fr')" "HTTP/1.1 400"
 has "verbose_json names it as OpenAI does" "$(talk post $call file=@"$speech" response_format=verbose_json)" '"language":"english"'
 is "fields without effect are named" "model, temperature, include[], x_y?z" "$(header "$(talk post $call file=@"$speech" model=whisper-1 temperature=0.2 'include[]=logprobs' 'x_y:z=1')" linnet-ignored)"
+is "lists of a format that has none" "timestamp_granularities" "$(header "$(talk post $call file=@"$speech" 'timestamp_granularities[]=word')" linnet-ignored)"
 is "empty values are absent" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech" response_format= temperature= stream= 'timestamp_granularities[]=')")"
 has "a temperature that cannot be" "$(talk post $call file=@"$speech" temperature=2)" '"message":"temperature must be a number from 0 to 1"'
 has "lists that cannot be" "$(talk post $call file=@"$speech" response_format=verbose_json 'timestamp_granularities[]=phrase')" '"message":"timestamp_granularities must be one of word|segment"'
@@ -101,7 +113,7 @@ answer=$(body "$(talk get /v1/models)")
 has "models" "$answer" '{"object":"list","data":[{"id":"linnet","object":"model","created":1'
 is "models: one of them" "${answer#*\[}" "$(body "$(talk get /v1/models/linnet)")]}"
 answer=$(talk get /openapi.json)
-has "openapi: what is checked" "$answer" '"timestamp_granularities":{"description":"The lists of verbose_json","type":"array","items":{"type":"string","enum":["word","segment"]}}'
+has "openapi: what is checked" "$answer" '"timestamp_granularities":{"description":"The lists of verbose_json; other formats have none","type":"array","items":{"type":"string","enum":["word","segment"]}}'
 if command -v python3 > /dev/null; then ok "openapi is JSON" sh -c 'printf %s "$1" | python3 -m json.tool' - "$(body "$answer")"; fi
 for path in $(body "$answer" | grep -o '"/[^"]*":{"get"' | cut -d '"' -f 2); do
     has "openapi: $path is there" "$(talk get "$path")" "HTTP/1.1 200"

@@ -49,7 +49,10 @@ START_TEST(events)
         &m,
         "{\"type\":\"transcription_session.update\",\"session\":{\"input_audio_format\":\"pcm16\",\"turn_detection\":{\"type\":"
         "\"server_vad\"}}}"));
-    ck_assert(m.rate_hz == 16000 && !m.manual && m.n_phrases == 2);
+    ck_assert(m.rate_hz == 24000 && !m.manual && m.n_phrases == 2);
+    ck_assert_int_eq(m.format, LIN_SAMPLES_S16);
+    OK(parse(&m, "{\"type\":\"session.update\",\"session\":{\"audio\":{\"input\":{\"format\":{\"type\":\"audio/pcma\"}}}}}"));
+    ck_assert(m.format == LIN_SAMPLES_ALAW && m.rate_hz == 8000);
     OK(parse(&m, "{\"type\":\"input_audio_buffer.append\",\"audio\":\"AAD/fw==\"}"));
     ck_assert(m.kind == LIN_MESSAGE_SOUND && m.n_sound == 4);
     ck_assert_mem_eq(m.sound, "\0\0\xff\x7f", 4);
@@ -69,7 +72,7 @@ START_TEST(events)
         "{\"type\":\"input_audio_buffer.append\"}",
         "{\"type\":\"input_audio_buffer.append\",\"audio\":\"A\"}",
         "{\"type\":\"session.update\",\"session\":{\"type\":\"realtime\"}}",
-        "{\"type\":\"session.update\",\"session\":{\"input_audio_format\":\"g711_ulaw\"}}",
+        "{\"type\":\"session.update\",\"session\":{\"input_audio_format\":\"mp3\"}}",
         "{\"type\":\"session.update\",\"session\":{\"audio\":{\"input\":{\"format\":{\"rate\":1}}}}}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) test_require(parse(&m, bad[i]) != LIN_OK, "%s", bad[i]);
     lin_message_free(&m);

@@ -2,6 +2,9 @@
 #include "serve/serve_text.h"
 
 #include <math.h>
+#include <sndfile.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "tests/lexicon/support.h"
@@ -118,6 +121,32 @@ START_TEST(samples)
     ck_assert_float_eq(whole[1], 0);
     ck_assert_float_eq(whole[2], -0.25f);
     ck_assert_float_eq(whole[3], 8);
+}
+END_TEST
+
+// All bytes, against libsndfile.
+START_TEST(telephones)
+{
+    unsigned char bytes[256];
+    float got[256], want[256];
+    for (int i = 0; i < 256; i++) bytes[i] = (unsigned char)i;
+    for (int a = 0; a < 2; a++) {
+        lin_sample_rest rest = {0};
+        char path[] = "/tmp/linnet-telephones-XXXXXX";
+        const int fd = mkstemp(path);
+        ck_assert_int_ge(fd, 0);
+        ck_assert_int_eq(write(fd, bytes, sizeof bytes), sizeof bytes);
+        ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+        SF_INFO about = {.samplerate = 8000, .channels = 1, .format = SF_FORMAT_RAW | (a ? SF_FORMAT_ALAW : SF_FORMAT_ULAW)};
+        SNDFILE *file = sf_open_fd(fd, SFM_READ, &about, 1);
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_eq(sf_read_float(file, want, 256), 256);
+        sf_close(file);
+        unlink(path);
+        ck_assert_uint_eq(lin_samples_take(a ? LIN_SAMPLES_ALAW : LIN_SAMPLES_MULAW, bytes, 256, &rest, got), 256);
+        ck_assert_int_eq(rest.n, 0);
+        ck_assert_mem_eq(got, want, sizeof got);
+    }
 }
 END_TEST
 
@@ -249,4 +278,5 @@ START_TEST(answers)
 }
 END_TEST
 
-TEST_MAIN("serve/serve_text", TEST(vosk_messages), TEST(own_messages), TEST(samples), TEST(forms), TEST(secrets), TEST(answers))
+TEST_MAIN("serve/serve_text", TEST(vosk_messages), TEST(own_messages), TEST(samples), TEST(telephones), TEST(forms),
+          TEST(secrets), TEST(answers))

@@ -69,6 +69,15 @@ async function judge(r, n) {
   r.wanted = Math.max(r.wanted, n);
   if (r.asking || !n) return;
   r.asking = true;
+  try {
+    await judgeAll(r);
+  } catch (error) {
+    say(`The server does not answer: ${error.message}`, true);
+  }
+  r.asking = false;
+}
+
+async function judgeAll(r) {
   while (r.wanted > r.judged || (r.ended && !r.whole)) {
     const words = r.words.slice(0, r.ended ? r.words.length : r.wanted), form = new FormData();
     r.whole = r.ended;
@@ -76,10 +85,7 @@ async function judge(r, n) {
     form.append("text", words.join(" "));
     const token = $("token").value, answer = await fetch("v1/align", { method: "POST", body: form, headers: token ? { authorization: `Bearer ${token}` } : {} });
     const result = await answer.json();
-    if (!answer.ok) {
-      say(result.error.message, true);
-      break;
-    }
+    if (!answer.ok) return say(result.error.message, true);
     judged = result.words.map((w) => result.phones.slice(w.first_phone, w.first_phone + w.phones.length));
     r.judged = words.length;
     paint();
@@ -88,7 +94,6 @@ async function judge(r, n) {
       say(result.warning || "Read it again, or another sentence.", !!result.warning);
     }
   }
-  r.asking = false;
 }
 
 /* ---- the stream ---- */
@@ -115,7 +120,7 @@ function stop() {
   $("record").setAttribute("aria-pressed", "false");
   $("record").textContent = "Record";
   say("Judging the whole sentence.");
-  judge(r, r.words.length).catch((error) => say(error.message, true));
+  judge(r, r.words.length);
 }
 
 async function record() {
