@@ -127,6 +127,58 @@ static lin_status compose(const char *text, size_t n, lin_buffer *out, lin_error
     return lin_buffer_status(out, err);
 }
 
+/* ---- letters of any script ------------------------------------------------------------------------------------------------- */
+
+static int is_in(const unsigned (*ranges)[2], int n, unsigned code)
+{
+    for (int low = 0, high = n; low < high;) {
+        const int middle = (low + high) / 2;
+        if (code > ranges[middle][1]) low = middle + 1;
+        else if (code < ranges[middle][0]) high = middle;
+        else return 1;
+    }
+    return 0;
+}
+
+int lin_unicode_is_letter(unsigned code)
+{
+    return is_in(lin_unicode_letters, sizeof lin_unicode_letters / sizeof *lin_unicode_letters, code);
+}
+
+int lin_unicode_is_punctuation(unsigned code)
+{
+    return is_in(lin_unicode_punctuation, sizeof lin_unicode_punctuation / sizeof *lin_unicode_punctuation, code);
+}
+
+unsigned lin_unicode_lower(unsigned code)
+{
+    if (code < 0x80) return code >= 'A' && code <= 'Z' ? code + 32 : code;
+    for (int low = 0, high = sizeof lin_unicode_capitals / sizeof *lin_unicode_capitals; low < high;) {
+        const int middle = (low + high) / 2, *range = lin_unicode_capitals[middle];
+        if (code > (unsigned)range[1]) low = middle + 1;
+        else if (code < (unsigned)range[0]) high = middle;
+        else return (code - (unsigned)range[0]) % (unsigned)range[2] ? code : (unsigned)((int)code + range[3]);
+    }
+    return code;
+}
+
+size_t lin_unicode_lower_text(char *out, const char *text, size_t n)
+{
+    size_t used = 0;
+    for (size_t at = 0, step; at < n; at += step) {
+        unsigned code;
+        step = 1;
+        if ((unsigned char)text[at] < 0x80) {
+            out[used++] = lin_lower(text[at]);
+            continue;
+        }
+        step = lin_utf8_decode(text + at, n - at, &code);
+        if (step) used += lin_utf8_encode(lin_unicode_lower(code), out + used);
+        else out[used++] = text[at], step = 1;
+    }
+    return used;
+}
+
 /* ---- UTF-16 ---------------------------------------------------------------------------------------------------------------- */
 
 static unsigned unit(const char *bytes, int big)

@@ -1,5 +1,5 @@
 /*
- * unicode.h - one form for each text: UTF-8, composed letters, no invisible characters.
+ * unicode.h - one form for each text: UTF-8, composed letters, no invisible characters; letters and their case in any script.
  *
  * Pipeline: texts and lexicons of others -> [this], once where they enter -> lexicon, score/trn, align/aligner.
  * "e" and a combining acute accent are the same text as "é", but other bytes: macOS writes names in the first form, PDF copies
@@ -31,6 +31,18 @@ typedef enum lin_unicode_rule { LIN_UNICODE_ANY, LIN_UNICODE_ONLY } lin_unicode_
  */
 lin_status lin_unicode_clean(const char *text, size_t n, const char *name, lin_unicode_rule rule, char **own, const char **clean,
                              size_t *n_clean, lin_error *err);
+
+/* Letters and combining marks of any script; punctuation and spaces outside ASCII. ASCII is neither: base/textfile.h. */
+int lin_unicode_is_letter(unsigned code);
+int lin_unicode_is_punctuation(unsigned code);
+
+/* The small letter of a capital one, of any script; others as they are. U+0130 and the few whose small letter has more bytes in
+ * UTF-8 stay. */
+unsigned lin_unicode_lower(unsigned code);
+
+/* Writes text [n] in small letters to out [n], which may be the text itself; returns its bytes, at most n. Bytes that are not
+ * UTF-8 are copied. */
+size_t lin_unicode_lower_text(char *out, const char *text, size_t n);
 
 /* The letter of a letter with a mark (U+00E9: "e"), and the mark (U+0301); 0 if it has none. */
 unsigned lin_unicode_split(unsigned code, unsigned *mark);

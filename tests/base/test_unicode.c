@@ -1,6 +1,7 @@
-// base/unicode.c: composed letters against Python's unicodedata, invisible characters, UTF-16, other encodings, failing memory.
+// base/unicode.c: composed letters against Python's unicodedata, letters and their case against Perl's tables, invisible
+// characters, UTF-16, other encodings, failing memory.
 //
-//   test_unicode [FOLDER]     FOLDER (default tests/golden) holds the unicode.txt that tests/golden/unicode.py makes
+//   test_unicode [FOLDER]     FOLDER (default tests/golden) holds unicode.txt and letters.txt of unicode.py and letters.pl there
 #include "base/unicode.h"
 
 #include "base/memory.h"
@@ -53,6 +54,44 @@ START_TEST(composed_as_by_python)
 }
 END_TEST
 
+START_TEST(letters_as_by_perl)
+{
+    char *text;
+    size_t n;
+    int lines = 0;
+    OK(lin_text_read(golden_path("letters.txt"), &text, &n, &err));
+    lin_lines line;
+    lin_lines_begin(&line, text, n);
+    while (lin_lines_next(&line)) {
+        unsigned code, small;
+        char kind;
+        ck_assert_int_eq(sscanf(line.text, "%x %c %x", &code, &kind, &small), 3);
+        ck_assert_msg(lin_unicode_is_letter(code) == (kind == 'L'), "U+%04X is of kind %c", code, kind);
+        ck_assert_msg(lin_unicode_is_punctuation(code) == (kind == 'P'), "U+%04X is of kind %c", code, kind);
+        ck_assert_msg(lin_unicode_lower(code) == small, "U+%04X: small U+%04X, not U+%04X", code, small, lin_unicode_lower(code));
+        lines++;
+    }
+    ck_assert_int_ge(lines, 500);
+    lin_free(text);
+}
+END_TEST
+
+START_TEST(small_letters)
+{
+    char out[64];
+    static const char *const texts[][2] = {{"ÄRGER Straße", "ärger straße"}, {"ЖУК", "жук"}, {"ΛΌΓΟΣ", "λόγοσ"}, {"ẞ", "ß"},
+                                           {"İ", "İ"}, {"一二", "一二"}, {"A\xFF\xC3Z", "a\xFF\xC3z"}, {"", ""}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const size_t n = lin_unicode_lower_text(out, texts[i][0], strlen(texts[i][0]));
+        ck_assert_uint_eq(n, strlen(texts[i][1]));
+        ck_assert_mem_eq(out, texts[i][1], n);
+    }
+    memcpy(out, "ÖL", 3);
+    ck_assert_uint_eq(lin_unicode_lower_text(out, out, 3), 3); // in its place
+    ck_assert_mem_eq(out, "öl", 3);
+}
+END_TEST
+
 START_TEST(invisible_characters)
 {
     ck_assert_str_eq(ANY("co\u00ADop\u200Berate\u2060\n"), "cooperate\n");
@@ -98,6 +137,8 @@ int main(int argc, char **argv)
     Suite *suite = suite_create("unicode");
     TCase *tests = tcase_create("all");
     tcase_add_test(tests, composed_as_by_python);
+    tcase_add_test(tests, letters_as_by_perl);
+    tcase_add_test(tests, small_letters);
     tcase_add_test(tests, invisible_characters);
     tcase_add_test(tests, other_encodings);
     tcase_add_test(tests, many_marks_and_no_memory);
