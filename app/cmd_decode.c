@@ -110,7 +110,7 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     if (status == LIN_OK) status = lin_bulk_begin(b, 0, err);
     if (status != LIN_OK || lin_inputs_all_done(&b->inputs)) return status;
     status =
-        v->phones_file ? lin_phones_load(v->phones_file, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
+        v->phones_file ? lin_phones_load(v->phones_file, 0, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
     if (status == LIN_OK) {
         status = lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, v->delay_ms / 1000, &warnings, err);
     }

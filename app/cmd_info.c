@@ -101,20 +101,43 @@ static void put_features(report *r, const lin_features *f, int mel_bins)
     put_number(r, "preemphasis", "", f->preemphasis, 4, "");
 }
 
+// What the list has behind a tab after a name: its IPA. One for each name, "" where there is none.
+static void put_ipa(report *r, const char *list)
+{
+    key(r, "ipa", "ipa");
+    lin_buffer_char(&r->out, '[');
+    for (int i = 0; *list; i++) {
+        const size_t n = strcspn(list, " ");
+        const char *tab = i ? memchr(list, '\t', n) : NULL; // behind the blank is the kind of the set
+        if (i) lin_buffer_text(&r->out, ", ");
+        lin_buffer_json(&r->out, tab ? tab + 1 : "", tab ? n - (size_t)(tab + 1 - list) : 0);
+        list += n + (list[n] == ' ');
+    }
+    lin_buffer_char(&r->out, ']');
+}
+
 static void put_phones(report *r, const char *list, int of_tokens)
 {
+    const char *const all = list;
     key(r, of_tokens ? "symbols" : "phones", of_tokens ? "symbols" : "phones");
     if (r->json) {
         lin_buffer_char(&r->out, '[');
         for (int i = 0; *list; i++) {
             size_t n = strcspn(list, " ");
             if (i) lin_buffer_text(&r->out, ", ");
-            lin_buffer_json(&r->out, list, n);
+            lin_buffer_json(&r->out, list, strcspn(list, "\t "));
             list += n + (list[n] == ' ');
         }
         lin_buffer_char(&r->out, ']');
+        if (strchr(all, '\t')) put_ipa(r, all);
     } else {
-        lin_buffer_text(&r->out, list);
+        for (int i = 0; *list; i++) {
+            const size_t n = strcspn(list, " "), n_name = strcspn(list, "\t ");
+            if (i) lin_buffer_char(&r->out, ' ');
+            lin_buffer_bytes(&r->out, list, n_name);
+            if (i && n_name < n) lin_buffer_format(&r->out, "=%.*s", (int)(n - n_name - 1), list + n_name + 1);
+            list += n + (list[n] == ' ');
+        }
         lin_buffer_char(&r->out, '\n');
     }
 }

@@ -18,6 +18,9 @@ enum { CMU_PHONES = 39, STRESSES = 4 };
 struct lin_phones {
     lin_symbols names;
     char *list;
+    char *split;      // the list, each name with what follows it ended by a NUL
+    const char **ipa; // [names.n] within split; NULL: none
+    int is_own;
     int by_cmu[CMU_PHONES][STRESSES]; // the first name of each of CMUdict's phones, by 1 + stress, 0 without; 0: there is none
 };
 
@@ -47,14 +50,29 @@ static const struct {
     {"ɔi", "OY"}, {"oɪ", "OY"}, {"r", "R"},  {"ɻ", "R"},   {"ɾ", "T"},   {"ʔ", "T"},   {"ʉ", "UW"},  {"ʍ", "W"},
 };
 
-static lin_status add_name(lin_phones *p, const char *name, size_t n, lin_error *err)
+static const char silence[] = "(silence)", noise[] = "(noise)", own_set[] = "own";
+
+static int is_word(const char *word, const char *text, size_t n) { return n == strlen(word) && memcmp(word, text, n) == 0; }
+
+// A name with what follows it after a tab.
+static lin_status add_name(lin_phones *p, const char *name, size_t n_all, lin_error *err)
 {
     char shown[LIN_QUOTE];
     int index, at = p->names.n;
+    const char *tab = memchr(name, '\t', n_all);
+    const size_t n = tab ? (size_t)(tab - name) : n_all, n_ipa = tab ? n_all - n - 1 : 0;
     if (!n) return lin_fail(err, LIN_INVALID, "phone set: name %d is empty; names are separated by single spaces", at);
-    if (n > LIN_PHONE_NAME_MAX || lin_text_find_control(name, n) < n || memchr(name, '\t', n)) {
+    if (n > LIN_PHONE_NAME_MAX || lin_text_find_control(name, n) < n) {
         return lin_fail(err, LIN_INVALID, "phone set: name %d, '%s', is too long or has control characters", at,
                         lin_quote(shown, name, n));
+    }
+    if (tab && (n_ipa < 1 || n_ipa > LIN_PHONE_IPA_MAX || lin_utf8_prefix(tab + 1, n_ipa, "") < n_ipa)) {
+        return lin_fail(err, LIN_INVALID, "phone set: the IPA of name %d, '%s', is empty, too long, or no text", at,
+                        lin_quote(shown, name, n));
+    }
+    if (tab && at == 0 && !is_word(own_set, tab + 1, n_ipa)) {
+        return lin_fail(err, LIN_INVALID, "phone set: '%s' behind %s; only '%s' may be there",
+                        lin_quote(shown, tab + 1, n_ipa), LIN_PHONES_BLANK, own_set);
     }
     if (at == 0 && (n != strlen(LIN_PHONES_BLANK) || memcmp(name, LIN_PHONES_BLANK, n))) {
         return lin_fail(err, LIN_INVALID, "phone set: the first name is '%s', it must be %s", lin_quote(shown, name, n),
@@ -67,6 +85,8 @@ static lin_status add_name(lin_phones *p, const char *name, size_t n, lin_error 
         return lin_fail(err, LIN_INVALID, "phone set: '%s' appears twice, as names %d and %d", lin_quote(shown, name, n), index,
                         at);
     }
+    if (at == 0) p->is_own = tab != NULL;
+    else p->ipa[at] = tab ? tab + 1 : NULL;
     return LIN_OK;
 }
 
@@ -198,52 +218,130 @@ lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *e
     lin_phones *p = lin_calloc(1, sizeof *p);
     if (!p) return lin_no_memory(err, "a phone set", sizeof *p);
     lin_status status = LIN_OK;
+    size_t n_names = 1;
+    for (const char *at = list; *at; at++) n_names += *at == ' ';
     p->list = lin_strdup(list);
-    if (!p->list) status = lin_no_memory(err, "a phone set", strlen(list) + 1);
-    for (const char *at = list; status == LIN_OK; at++) {
-        size_t n = strcspn(at, " ");
+    p->split = lin_strdup(list);
+    p->ipa = lin_calloc(n_names, sizeof *p->ipa);
+    if (!p->list || !p->split || !p->ipa) status = lin_no_memory(err, "a phone set", strlen(list) + 1);
+    for (char *at = p->split; status == LIN_OK; at++) {
+        const size_t n = strcspn(at, " ");
+        const int is_last = !at[n];
+        at[n] = '\0';
         status = add_name(p, at, n, err);
         at += n;
-        if (!*at) break;
+        if (is_last) break;
     }
     if (status == LIN_OK && p->names.n < 2) status = lin_fail(err, LIN_INVALID, "phone set: there is no phone besides the blank");
     if (status != LIN_OK) {
         lin_phones_destroy(p);
         return status;
     }
-    index_by_cmu(p);
+    if (!p->is_own) index_by_cmu(p);
     *phones = p;
     return LIN_OK;
 }
 
-lin_status lin_phones_load(const char *path, lin_phones **phones, lin_error *err)
+/* ---- from a file ------------------------------------------------------------------------------------------------------------ */
+
+lin_phone_kind lin_phones_usual_kind(const char *name, size_t n)
+{
+    static const char *const silences[] = {"sil", "sp", "<sil>", "<eps>"}, *const noises[] = {"spn", "nsn", "<noise>", "<spn>"};
+    char lower[16];
+    if (n > sizeof lower) return LIN_PHONE_SOUND;
+    for (size_t i = 0; i < n; i++) lower[i] = lin_lower(name[i]);
+    for (size_t i = 0; i < sizeof silences / sizeof *silences; i++) {
+        if (is_word(silences[i], lower, n)) return LIN_PHONE_SILENCE;
+        if (is_word(noises[i], lower, n)) return LIN_PHONE_NOISE;
+    }
+    return LIN_PHONE_SOUND;
+}
+
+// Appends a line of a file to the text of the list; without the blank where it is the first.
+static void add_line(lin_buffer *list, const char *at, const char *end, int *n_names, int *has_blank)
+{
+    const char *name, *ipa;
+    size_t n, n_ipa;
+    if (!lin_field_next(&at, end, &name, &n) || is_word("#", name, n)) return;
+    if (is_word(LIN_PHONES_BLANK, name, n) && *n_names == 0 && !*has_blank) {
+        *has_blank = 1;
+        return;
+    }
+    ++*n_names;
+    lin_buffer_char(list, ' ');
+    lin_buffer_bytes(list, name, n);
+    if (!lin_field_next(&at, end, &ipa, &n_ipa) || *ipa == '#') return;
+    double number;
+    if (lin_text_number(ipa, n_ipa, &number)) return;
+    lin_buffer_char(list, '\t');
+    if (is_word("silence", ipa, n_ipa)) lin_buffer_text(list, silence);
+    else if (is_word("noise", ipa, n_ipa)) lin_buffer_text(list, noise);
+    else lin_buffer_bytes(list, ipa, n_ipa);
+}
+
+// Whether all of CMUdict's phones are in it by their names.
+static int has_cmu_names(const lin_phones *p)
+{
+    for (int i = 0; i < CMU_PHONES; i++) {
+        const char *name = ipa_table[i].name;
+        const int *by_stress = p->by_cmu[i], label = by_stress[0] ? by_stress[0] : by_stress[1];
+        if (!label || memcmp(lin_symbols_text(&p->names, label), name, strlen(name)) != 0) return 0;
+    }
+    return 1;
+}
+
+lin_status lin_phones_parse(const char *text, size_t n, const char *name, int own, lin_phones **phones, lin_error *err)
+{
+    static const char first[] = LIN_PHONES_BLANK, first_own[] = LIN_PHONES_BLANK "\town";
+    lin_lines lines;
+    lin_buffer list = {0};
+    char *clean;
+    int n_names = 0, has_blank = 0;
+    *phones = NULL;
+    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ONLY, &clean, &text, &n, err);
+    if (status != LIN_OK) return status;
+    lin_lines_begin(&lines, text, n);
+    while (lin_lines_next(&lines)) add_line(&list, lines.text, lines.text + lines.n, &n_names, &has_blank);
+    lin_free(clean);
+    lin_buffer_char(&list, '\0');
+    status = lin_buffer_status(&list, err);
+    if (status == LIN_OK && own && n_names > LIN_PHONES_OWN_MAX)
+        status = lin_fail(err, LIN_INVALID, "%d phones; at most %d", n_names, (int)LIN_PHONES_OWN_MAX);
+    for (int is_own = 0; is_own <= own && status == LIN_OK; is_own++) {
+        lin_buffer whole = {0};
+        lin_phones_destroy(*phones);
+        *phones = NULL;
+        const int without = !own && !has_blank; // the rows of a matrix begin with it: it is not taken for granted
+        lin_buffer_format(&whole, "%s%s", without ? "" : is_own ? first_own : first, list.data + (without && *list.data));
+        status = lin_buffer_status(&whole, err);
+        if (status == LIN_OK) status = lin_phones_create(whole.data, phones, err);
+        lin_buffer_free(&whole);
+        if (status == LIN_OK && has_cmu_names(*phones)) break;
+    }
+    lin_buffer_free(&list);
+    return status == LIN_OK ? LIN_OK : lin_fail_at(err, status, "%s", name);
+}
+
+lin_status lin_phones_load(const char *path, int own, lin_phones **phones, lin_error *err)
 {
     char *text;
     size_t n;
-    lin_lines lines;
-    lin_buffer names = {0};
     *phones = NULL;
     lin_status status = lin_text_read(path, &text, &n, err);
     if (status != LIN_OK) return status;
-    lin_lines_begin(&lines, text, n);
-    while (lin_lines_next(&lines)) {
-        const char *at = lines.text, *field;
-        size_t n_field;
-        if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field)) continue;
-        if (names.n) lin_buffer_char(&names, ' ');
-        lin_buffer_bytes(&names, field, n_field);
-    }
+    status = lin_phones_parse(text, n, path, own, phones, err);
     lin_free(text);
-    status = lin_buffer_status(&names, err);
-    if (status == LIN_OK) status = lin_phones_create(names.n ? names.data : "", phones, err);
-    lin_buffer_free(&names);
-    return status == LIN_OK ? LIN_OK : lin_fail_at(err, status, "%s", path);
+    return status;
 }
+
+/* ---- asking a set ----------------------------------------------------------------------------------------------------------- */
 
 void lin_phones_destroy(lin_phones *phones)
 {
     if (!phones) return;
     lin_symbols_free(&phones->names);
+    lin_free((void *)phones->ipa);
+    lin_free(phones->split);
     lin_free(phones->list);
     lin_free(phones);
 }
@@ -253,6 +351,22 @@ int lin_phones_count(const lin_phones *phones) { return phones->names.n; }
 const char *lin_phones_name(const lin_phones *phones, int index)
 {
     return index >= 0 && index < phones->names.n ? lin_symbols_text(&phones->names, index) : NULL;
+}
+
+int lin_phones_is_own(const lin_phones *phones) { return phones->is_own; }
+
+lin_phone_kind lin_phones_kind(const lin_phones *phones, int index)
+{
+    const char *ipa = index > 0 && index < phones->names.n ? phones->ipa[index] : NULL;
+    if (!ipa) return LIN_PHONE_SOUND;
+    return !strcmp(ipa, silence) ? LIN_PHONE_SILENCE : !strcmp(ipa, noise) ? LIN_PHONE_NOISE : LIN_PHONE_SOUND;
+}
+
+// The IPA that the set itself gives, or in a set of its own the name. NULL for what is no phone.
+static const char *own_ipa(const lin_phones *p, int index)
+{
+    if (index < 1 || index >= p->names.n || lin_phones_kind(p, index) != LIN_PHONE_SOUND) return NULL;
+    return p->ipa[index] ? p->ipa[index] : p->is_own ? lin_symbols_text(&p->names, index) : NULL;
 }
 
 int lin_phones_find(const lin_phones *phones, const char *name, size_t n) { return lin_symbols_find(&phones->names, name, n); }
@@ -293,11 +407,49 @@ static int is_ascii(const char *text, size_t n)
     return i == n;
 }
 
+// The longest name or IPA of a set of its own at the beginning of the text: its bytes, and its label.
+static size_t longest_own(const lin_phones *p, const char *text, size_t n, int *label)
+{
+    size_t longest = 0;
+    for (int i = 1; i < p->names.n; i++) {
+        const char *spellings[] = {lin_symbols_text(&p->names, i), own_ipa(p, i)};
+        for (int k = 0; k < 2 && spellings[k]; k++) {
+            const size_t length = strlen(spellings[k]);
+            if (length > longest && length <= n && !memcmp(text, spellings[k], length)) longest = length, *label = i;
+        }
+    }
+    return longest;
+}
+
+// In a set of its own.
+static int read_own(const lin_phones *p, const char *text, size_t n, lin_phone_read *out, int capacity, int *stress)
+{
+    int found = 0, label = lin_phones_find(p, text, n);
+    if (label == 0 || (label < 0 && n > LONGEST_FIELD)) return 0;
+    for (size_t at = 0, step; at < n; at += step) {
+        unsigned code = 0;
+        step = label > 0 ? n : longest_own(p, text + at, n - at, &label);
+        if (!step) {
+            step = lin_utf8_decode(text + at, n - at, &code);
+            if (code == 0x2C8 || code == 0x2CC) *stress = mark_of(code);
+            else if (code != '.' && code != 0x203F) return 0;
+            continue;
+        }
+        if (found == capacity) return 0;
+        const int has_mark = *stress && lin_phones_is_vowel(p, label);
+        out[found++] = (lin_phone_read){label, has_mark ? *stress : -1};
+        if (has_mark) *stress = 0;
+        label = 0;
+    }
+    return found > 1 && is_ascii(text, n) ? 0 : found;
+}
+
 int lin_phones_read(const lin_phones *phones, const char *text, size_t n, lin_phone_read *out, int capacity, int *stress)
 {
     char capitals[LIN_PHONE_NAME_MAX];
     cmu_read symbols[LIN_PHONES_READ_MAX];
     if (capacity < 1) return 0;
+    if (phones->is_own) return read_own(phones, text, n, out, capacity < LIN_PHONES_READ_MAX ? capacity : LIN_PHONES_READ_MAX, stress);
     if (read_name(phones, text, n, out)) return 1;
     for (size_t i = 0; n <= sizeof capitals && i < n; i++) {
         capitals[i] = text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - 32) : text[i];
@@ -314,7 +466,7 @@ int lin_phones_read(const lin_phones *phones, const char *text, size_t n, lin_ph
 
 static int cmu_at(const lin_phones *phones, int index)
 {
-    const char *name = index > 0 ? lin_phones_name(phones, index) : NULL;
+    const char *name = index > 0 && !phones->is_own ? lin_phones_name(phones, index) : NULL;
     int stress;
     return name ? cmu_of_phone(name, strlen(name), &stress) : -1;
 }
@@ -325,14 +477,40 @@ const char *lin_phones_cmu(const lin_phones *phones, int index)
     return cmu >= 0 ? ipa_table[cmu].name : NULL;
 }
 
-int lin_phones_is_vowel(const lin_phones *phones, int index) { return is_vowel(cmu_at(phones, index)); }
+const char *lin_phones_similar(const lin_phones *phones, int index)
+{
+    enum { SYMBOLS = 3 }; // of an affricate with a mark, or a diphthong
+    const char *ipa = own_ipa(phones, index), *known = lin_phones_cmu(phones, index);
+    cmu_read symbols[SYMBOLS];
+    int stress = 0;
+    if (known || !ipa) return known;
+    const int cmu = cmu_of_name(ipa, strlen(ipa), &stress);
+    if (cmu >= 0) return ipa_table[cmu].name;
+    stress = 0;
+    return read_ipa(ipa, strlen(ipa), symbols, SYMBOLS, &stress) ? ipa_table[symbols[0].cmu].name : NULL;
+}
+
+int lin_phones_is_vowel(const lin_phones *phones, int index)
+{
+    static const char vowels[] = "aeiouyɑæɐəɚɛɜɝɞɨɪɔɵœɶøɒʉʊʌʏɯɤɘɿʅ";
+    if (!phones->is_own) return is_vowel(cmu_at(phones, index));
+    const char *ipa = own_ipa(phones, index);
+    char first[8] = "";
+    unsigned code, mark;
+    if (!ipa || !lin_utf8_decode(ipa, strlen(ipa), &code)) return 0;
+    for (unsigned letter; (letter = lin_unicode_split(code, &mark)); code = letter) {
+    }
+    lin_utf8_encode(code, first);
+    return strstr(vowels, first) != NULL;
+}
 
 const char *lin_phones_list(const lin_phones *phones) { return phones->list; }
 
 const char *lin_phones_ipa(const lin_phones *phones, int index)
 {
-    const char *name = lin_phones_name(phones, index);
+    const char *name = lin_phones_name(phones, index), *ipa = own_ipa(phones, index);
     int stress;
-    const int cmu = name ? cmu_of_name(name, strlen(name), &stress) : -1;
+    if (ipa) return ipa;
+    const int cmu = name && !phones->is_own ? cmu_of_name(name, strlen(name), &stress) : -1;
     return cmu >= 0 ? ipa_table[cmu].ipa : name;
 }

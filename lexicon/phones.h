@@ -5,6 +5,13 @@
  * folding of the literature also has 39, but different ones). A model file stores its set as one line of names; every part of the
  * program that turns labels into text or text into labels goes through the set of the model.
  *
+ * A set of another language is a set of its own: a tab and "own" follow the name of the blank, and its names, any symbols, mean
+ * only themselves. A tab and the IPA, "(silence)" or "(noise)" may follow any other name:
+ *
+ *   "<blank>\town a\tɐ sch\tʃ sil\t(silence) spn\t(noise)"
+ *
+ * A silence is read in dictionaries and passed over: CTC's blank is what a model puts out there. A noise is a phone like others.
+ *
  *   lin_phones_create(NULL, &phones, &err);                 // the default; or the list from a model's metadata
  *   lin_phones_find(phones, "AA", 2);                       // 1
  *   lin_phones_name(phones, 39);                            // "ZH"
@@ -22,9 +29,12 @@
 #define LIN_PHONES_BLANK "<blank>"
 #define LIN_PHONES_DEFAULT                                                                                                       \
     "<blank> AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH"
-enum { LIN_PHONES_DEFAULT_COUNT = 40, LIN_PHONE_NAME_MAX = 31, LIN_PHONES_READ_MAX = 64 };
+enum { LIN_PHONES_DEFAULT_COUNT = 40, LIN_PHONE_NAME_MAX = 31, LIN_PHONE_IPA_MAX = 63, LIN_PHONES_READ_MAX = 64 };
+enum { LIN_PHONES_OWN_MAX = 255 }; /* phones of a set of its own, for practical reasons: more are words or syllables */
 
 typedef struct lin_phones lin_phones;
+
+typedef enum lin_phone_kind { LIN_PHONE_SOUND, LIN_PHONE_SILENCE, LIN_PHONE_NOISE } lin_phone_kind;
 
 /*
  * Makes a set from names separated by single spaces, the first of which is "<blank>"; NULL means the default.
@@ -32,9 +42,16 @@ typedef struct lin_phones lin_phones;
  * LIN_PHONE_NAME_MAX bytes, over 65,536 names. `list` is not kept.
  */
 lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *err);
-/* The same from a file: the first word of every line is a name, lines without one are skipped. LIN_IO too; messages name the
- * file. */
-lin_status lin_phones_load(const char *path, lin_phones **phones, lin_error *err);
+/*
+ * The same from a file. The first word of every line is a name; the second may be its IPA, or "silence" or "noise". A number
+ * there, as in Kaldi's phones.txt, is passed over. Lines without a word, and those that begin with "# ", are skipped. LIN_IO too;
+ * messages name the file.
+ *   own  0: the blank must be the first; 1: it need not be in the file, and the set is one of its own, unless it has the names of
+ *        all of CMUdict's phones. LIN_INVALID for over LIN_PHONES_OWN_MAX phones then
+ */
+lin_status lin_phones_load(const char *path, int own, lin_phones **phones, lin_error *err);
+/* From the text of such a file; messages call it `name`. */
+lin_status lin_phones_parse(const char *text, size_t n, const char *name, int own, lin_phones **phones, lin_error *err);
 void lin_phones_destroy(lin_phones *phones); /* NULL is fine */
 
 /* V: outputs including the blank. */
@@ -42,6 +59,13 @@ int lin_phones_count(const lin_phones *phones);
 
 /* NUL-terminated, owned by the set; index in 0..V-1, else NULL. */
 const char *lin_phones_name(const lin_phones *phones, int index);
+
+/* Whether it is a set of its own, and what a phone of it is. */
+int lin_phones_is_own(const lin_phones *phones);
+lin_phone_kind lin_phones_kind(const lin_phones *phones, int index);
+
+/* The kind of a name that dictionaries give to silence ("sil", "sp") or noise ("spn", "nsn"), in either case. */
+lin_phone_kind lin_phones_usual_kind(const char *name, size_t n);
 
 /* Index of a name of n bytes (exact case), or -1. */
 int lin_phones_find(const lin_phones *phones, const char *name, size_t n);
@@ -54,7 +78,8 @@ int lin_phones_find_unstressed(const lin_phones *phones, const char *name, size_
  * without a stress digit; or the IPA, one symbol or a sequence ("oʊ", "həˈloʊ", "t͡ʃ"), for any names of the set. Symbols that
  * General American does not distinguish are one phone: ə ʌ ɐ are AH, ɚ ɝ ɜ are ER, r ɹ are R, g ɡ are G, ɾ ʔ are T; tie bars,
  * length marks and other diacritics are ignored, a syllabic l̩ m̩ n̩ is AH and the consonant. Several symbols that are all ASCII
- * letters are a word, not phones: "hat".
+ * letters are a word, not phones: "hat". In a set of its own only names of the set and their IPA are phones, one or a sequence of
+ * them ("haˈloː"), of which the longest that fits is taken; marks of stress are read as such.
  *   out     [capacity] phones and their stress, 0, 1 or 2 from a digit or ˈ ˌ ', -1 if there is none (also for consonants)
  *   stress  of a mark whose vowel has not come yet: 0 before a sequence of fields, and passed on from field to field
  * Returns the number of phones; 0 if the field is none of these forms, is the blank, or is longer than the capacity or
@@ -66,16 +91,20 @@ typedef struct lin_phone_read {
 } lin_phone_read;
 int lin_phones_read(const lin_phones *phones, const char *text, size_t n, lin_phone_read *out, int capacity, int *stress);
 
-/* CMUdict's name, without stress, of a phone whose name in the set is CMUdict's or IPA; NULL for any other. */
+/* CMUdict's name, without stress, of a phone whose name in the set is CMUdict's or IPA; NULL for any other, and in a set of its
+ * own. */
 const char *lin_phones_cmu(const lin_phones *phones, int index);
 
-/* Whether it is a vowel of CMUdict, which can have stress. */
+/* CMUdict's name of a phone that sounds much the same, by its IPA: for "aː" AA; NULL if there is none. In any set. */
+const char *lin_phones_similar(const lin_phones *phones, int index);
+
+/* Whether it is a vowel, which can have stress: of CMUdict, or by its IPA in a set of its own. */
 int lin_phones_is_vowel(const lin_phones *phones, int index);
 
 /* The list it was made from, as stored in a model's metadata: names separated by single spaces. Owned by the set. */
 const char *lin_phones_list(const lin_phones *phones);
 
-/* IPA spelling (UTF-8) of a phone whose name, without a stress digit, is one of CMUdict's 39; else its name.
+/* IPA spelling (UTF-8) of a phone whose name, without a stress digit, is one of CMUdict's 39, or that the set has; else its name.
  * NULL out of range. */
 const char *lin_phones_ipa(const lin_phones *phones, int index);
 

@@ -26,15 +26,19 @@ static lin_status refuse_duplicate(char **names, size_t n, lin_error *err)
 lin_status lin_phones_split(const char *phones, int *count, char ***names, lin_error *err)
 {
     *names = NULL;
-    const size_t length = strlen(phones), good = lin_utf8_prefix(phones, length, "");
+    const size_t length = strlen(phones), good = lin_utf8_prefix(phones, length, "\t");
     if (good < length) return lin_fail(err, LIN_INVALID, "phones: byte %zu is not UTF-8 text", good);
-    size_t n = 1, name = 0;
+    size_t n = 1, part = 0; // bytes of the name, or of what follows it
+    int behind = 0;         // after the tab
     for (size_t i = 0; i <= length; i++) {
-        const int end = phones[i] == ' ' || phones[i] == '\0';
-        if (!end && ++name > LIN_PHONE_BYTES)
+        const int end = phones[i] == ' ' || phones[i] == '\0', tab = phones[i] == '\t';
+        if (tab && behind) return lin_fail(err, LIN_INVALID, "phones: name %zu has two tabs", n);
+        if (!end && !tab && ++part > LIN_PHONE_BYTES)
             return lin_fail(err, LIN_INVALID, "phones: name %zu is longer than %d bytes", n, (int)LIN_PHONE_BYTES);
-        if (end && name == 0) return lin_fail(err, LIN_INVALID, "phones: name %zu is empty; single spaces separate names", n);
-        if (end) name = 0;
+        if ((end || tab) && part == 0)
+            return lin_fail(err, LIN_INVALID, "phones: name %zu is empty; single spaces separate names", n);
+        if (end || tab) part = 0;
+        behind = tab || (behind && !end);
         n += phones[i] == ' ';
     }
     if (n < 2 || n > 65536)
@@ -45,8 +49,9 @@ lin_status lin_phones_split(const char *phones, int *count, char ***names, lin_e
     memcpy(text, phones, length + 1);
     for (size_t i = 0; i < n; i++) {
         block[i] = text;
-        text += strcspn(text, " ") + 1;
-        text[-1] = '\0';
+        char *next = text + strcspn(text, " ") + 1;
+        text[strcspn(text, " \t")] = '\0';
+        text = next;
     }
     lin_status status = refuse_duplicate(block, n, err);
     if (status != LIN_OK) {

@@ -1,5 +1,6 @@
 /*
- * phone_names.h - the names of a model's outputs: one text, separated by single spaces, blank first.
+ * phone_names.h - the names of a model's outputs: one text, separated by single spaces, blank first. A tab and more about it may
+ * follow a name (lexicon/phones.h), which models keep and do not read.
  */
 #ifndef LIN_MODEL_PHONE_NAMES_H
 #define LIN_MODEL_PHONE_NAMES_H

@@ -62,7 +62,10 @@ START_TEST(bad_sets)
     FAILS(lin_phones_create("<blank> AA ", &p, &err), LIN_INVALID, "name 2 is empty");
     FAILS(lin_phones_create(" <blank> AA", &p, &err), LIN_INVALID, "name 0 is empty");
     FAILS(lin_phones_create("<blank> AA B AA", &p, &err), LIN_INVALID, "'AA' appears twice, as names 1 and 3");
-    FAILS(lin_phones_create("<blank> A\tA", &p, &err), LIN_INVALID, "control");
+    FAILS(lin_phones_create("<blank> A\t", &p, &err), LIN_INVALID, "the IPA of name 1, 'A', is empty");
+    FAILS(lin_phones_create("<blank> A\ta\tb", &p, &err), LIN_INVALID, "the IPA of name 1, 'A', is empty, too long, or no text");
+    FAILS(lin_phones_create("<blank> \ta", &p, &err), LIN_INVALID, "name 1 is empty");
+    FAILS(lin_phones_create("<blank>\ta A", &p, &err), LIN_INVALID, "'a' behind <blank>; only 'own'");
     FAILS(lin_phones_create("<blank> A\x01", &p, &err), LIN_INVALID, "'A?'");
     FAILS(lin_phones_create("<blank> AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", &p, &err), LIN_INVALID, "too long");
     char *many = malloc(70000 * 8);
@@ -149,9 +152,76 @@ START_TEST(sets_in_the_ipa)
 }
 END_TEST
 
+// Names of a set of its own mean only themselves.
+START_TEST(sets_of_their_own)
+{
+    lin_phones *p;
+    static const char list[] = "<blank>\town a\tɐ aː sch\tʃ S x tʰ oʊ sil\t(silence) spn\t(noise) 1 ø t h l";
+    OK(lin_phones_create(list, &p, &err));
+    ck_assert(lin_phones_is_own(p) && lin_phones_count(p) == 15);
+    ck_assert_str_eq(lin_phones_list(p), list);
+    ck_assert_str_eq(lin_phones_name(p, 1), "a");
+    static const char *const cases[][2] = {
+        {"a", "a"}, {"aː", "aː"}, {"ɐ", "a"}, {"ʃ", "sch"}, {"sch", "sch"}, {"S", "S"}, {"1", "1"}, {"haːloʊ", "h aː l oʊ"},
+        {"haːˈloʊ", "h aː l oʊ1"}, {"tʰaˌlø", "tʰ a l ø2"}, {"sil", "sil"}, {"h.a‿l", "h a l"},
+        {"s", ""}, {"A", ""}, {"a1", ""}, {"AA", ""}, {"b", ""}, {"hal", ""}, {"ˈ", ""}, {"", ""}, {"'a", ""},
+        {"<blank>", ""}, {"aːː", ""}, {"\xC3", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) ck_assert_str_eq(read_as(p, cases[i][0]), cases[i][1]);
+    ck_assert_str_eq(lin_phones_ipa(p, 1), "ɐ");
+    ck_assert_str_eq(lin_phones_ipa(p, 4), "S");
+    ck_assert_str_eq(lin_phones_ipa(p, 8), "sil");
+    ck_assert(lin_phones_kind(p, 8) == LIN_PHONE_SILENCE && lin_phones_kind(p, 9) == LIN_PHONE_NOISE &&
+              lin_phones_kind(p, 7) == LIN_PHONE_SOUND && lin_phones_kind(p, 0) == LIN_PHONE_SOUND);
+    ck_assert(lin_phones_is_vowel(p, 1) && lin_phones_is_vowel(p, 2) && lin_phones_is_vowel(p, 11) && !lin_phones_is_vowel(p, 3) &&
+              !lin_phones_is_vowel(p, 8));
+    ck_assert_ptr_null(lin_phones_cmu(p, 12));
+    ck_assert_str_eq(lin_phones_similar(p, 1), "AH");
+    ck_assert_str_eq(lin_phones_similar(p, 2), "AA");
+    ck_assert_str_eq(lin_phones_similar(p, 3), "SH");
+    ck_assert_str_eq(lin_phones_similar(p, 6), "T");
+    ck_assert_ptr_null(lin_phones_similar(p, 5));
+    ck_assert_ptr_null(lin_phones_similar(p, 8));
+    ck_assert_ptr_null(lin_phones_similar(p, 0));
+    lin_phones_destroy(p);
+}
+END_TEST
+
+START_TEST(sets_in_files)
+{
+    lin_phones *p;
+#define PARSE(text, own) lin_phones_parse(text, strlen(text), "f", own, &p, &err)
+    OK(PARSE("# comment\na ɐ\n\nsil silence\nspn noise # of a dog\nb # c\n#\nk 7\n", 1));
+    ck_assert_str_eq(lin_phones_list(p), "<blank>\town a\tɐ sil\t(silence) spn\t(noise) b k");
+    lin_phones_destroy(p);
+    OK(PARSE("<blank> 0\na 1\n", 1));
+    ck_assert_str_eq(lin_phones_list(p), "<blank>\town a");
+    lin_phones_destroy(p);
+    OK(PARSE("<blank> 0\na 1\n", 0));
+    ck_assert_str_eq(lin_phones_list(p), "<blank> a");
+    lin_phones_destroy(p);
+    char cmu[] = LIN_PHONES_DEFAULT;
+    for (char *c = cmu; *c; c++) *c = *c == ' ' ? '\n' : *c;
+    OK(PARSE(cmu, 1));
+    ck_assert_str_eq(lin_phones_list(p), LIN_PHONES_DEFAULT);
+    lin_phones_destroy(p);
+    FAILS(PARSE("a\nb\n", 0), LIN_INVALID, "f: phone set: the first name is 'a', it must be <blank>");
+    FAILS(PARSE("", 1), LIN_INVALID, "f: phone set: there is no phone");
+    FAILS(PARSE("a\nb\na\n", 1), LIN_INVALID, "f: phone set: 'a' appears twice");
+    FAILS(PARSE("a\n<blank>\n", 1), LIN_INVALID, "'<blank>' appears twice");
+    FAILS(PARSE("\xE4\n", 1), LIN_FORMAT, "f:1: byte 0xe4 is not UTF-8");
+    char many[256 * 5] = "";
+    for (int i = 0; i < 256; i++) snprintf(many + strlen(many), 8, "%d\n", i);
+    FAILS(PARSE(many, 1), LIN_INVALID, "f: 256 phones; at most 255");
+    ck_assert_ptr_null(p);
+    ck_assert(lin_phones_usual_kind("SIL", 3) == LIN_PHONE_SILENCE && lin_phones_usual_kind("spn", 3) == LIN_PHONE_NOISE &&
+              lin_phones_usual_kind("s", 1) == LIN_PHONE_SOUND);
+}
+END_TEST
+
 START_TEST(out_of_memory)
 {
     lin_phones *p;
+    FAIL_EVERY_ALLOCATION(lin_phones_parse("a ɐ\nb\n", 7, "f", 1, &p, NULL), lin_phones_destroy(p));
     FAIL_EVERY_ALLOCATION(lin_phones_create(NULL, &p, NULL), lin_phones_destroy(p));
 }
 END_TEST
@@ -266,5 +336,6 @@ START_TEST(files)
 END_TEST
 
 TEST_MAIN("phones", TEST(default_set), TEST(set_from_a_list), TEST(bad_sets), TEST(ipa_is_read), TEST(sets_in_the_ipa),
+          TEST(sets_of_their_own), TEST(sets_in_files),
           TEST(out_of_memory), TEST(symbols_are_numbered), TEST(symbols_survive_failures), TEST(numbers), TEST(lines_and_fields),
           TEST(files))
