@@ -4,12 +4,15 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
+#include "base/utf8.h"
 
 typedef struct pronunciation {
     size_t offset; // of its labels
@@ -51,7 +54,20 @@ static size_t without_variant(const char *word, size_t n)
     return i < n - 1 && word[i - 1] == '(' && i > 1 ? i - 1 : n;
 }
 
-// Parses a line. LIN_OK with n_word = 0 for an empty line or a comment.
+static int is_comment(const char *field, size_t n)
+{
+    return (n >= 3 && !memcmp(field, ";;;", 3)) || (n >= 2 && !memcmp(field, "##", 2));
+}
+
+// The mark of stress at the beginning of a symbol, 1 or 2, and its bytes; 0: none.
+static int stress_mark(const char *field, size_t n, size_t *bytes)
+{
+    const int mark = n < 2 || field[0] != '\xCB' ? 0 : field[1] == '\x88' ? 1 : field[1] == '\x8C' ? 2 : 0; // U+02C8, U+02CC
+    *bytes = mark ? 2 : 0;
+    return mark;
+}
+
+// Parses a line. LIN_OK with n_word = 0 for an empty line, a comment, or a word that is a silence.
 static lin_status parse_line(const lin_lines *line, const char *name, const lin_phones *phones, entry *out, lin_error *err)
 {
     char shown[LIN_QUOTE];
@@ -68,19 +84,24 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
                         (unsigned char)line->text[bad], bad + 1);
     }
     if (!lin_field_next(&at, end, &field, &n)) return LIN_OK;
-    if ((n >= 3 && !memcmp(field, ";;;", 3)) || (n >= 2 && !memcmp(field, "##", 2))) return LIN_OK;
+    if (is_comment(field, n)) return LIN_OK;
     n = without_variant(field, n);
     if (n > LIN_WORD_MAX) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: a word of %zu bytes; at most %d", name, line->number, n, LIN_WORD_MAX);
     }
     const char *word = field;
-    size_t n_word = n;
-    for (size_t i = 0; i < n; i++) out->word[i] = lin_lower(field[i]);
-    int mark = 0, marked = 0;
-    while (lin_field_next(&at, end, &field, &n) && field[0] != '#') {
+    const size_t n_word = n, n_lower = lin_unicode_lower_text(out->word, word, n);
+    int mark = 0, marked = 0, silences = 0;
+    while (lin_field_next(&at, end, &field, &n) && (field[0] != '#' || lin_phones_find(phones, field, n) > 0)) {
         lin_phone_read read[LIN_PHONES_READ_MAX];
-        const int found = lin_phones_read(phones, field, n, read, LIN_PHONES_READ_MAX, &mark);
         double probability;
+        size_t n_mark;
+        const int alone = stress_mark(field, n, &n_mark);
+        if (alone && n_mark == n && lin_phones_is_own(phones)) {
+            mark = alone;
+            continue;
+        }
+        const int found = lin_phones_read(phones, field, n, read, LIN_PHONES_READ_MAX, &mark);
         if (!found && !out->n_labels && lin_text_number(field, n, &probability)) continue; // as in the MFA's dictionaries
         if (!found) {
             return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a phone of this set", name, line->number,
@@ -90,6 +111,10 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
             return lin_fail(err, LIN_FORMAT, "%s:%d: more than %d phones", name, line->number, LIN_PRONUNCIATION_MAX);
         }
         for (int i = 0; i < found; i++) {
+            if (lin_phones_kind(phones, read[i].label) == LIN_PHONE_SILENCE) {
+                silences++;
+                continue;
+            }
             out->stress[out->n_labels] = (signed char)read[i].stress;
             out->labels[out->n_labels++] = read[i].label;
             marked |= read[i].stress > 0 && !lin_is_digit(field[n - 1]);
@@ -99,10 +124,11 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
     for (int i = 0; marked && i < out->n_labels; i++) {
         if (out->stress[i] < 0 && lin_phones_is_vowel(phones, out->labels[i])) out->stress[i] = 0;
     }
+    if (!out->n_labels && silences) return LIN_OK;
     if (!out->n_labels) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' has no phones", name, line->number, lin_quote(shown, word, n_word));
     }
-    out->n_word = n_word;
+    out->n_word = n_lower;
     return LIN_OK;
 }
 
@@ -190,6 +216,104 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
     return LIN_OK;
 }
 
+/* ---- the phone set of a dictionary ------------------------------------------------------------------------------------------ */
+
+// A name of CMUdict, in either case, with or without stress.
+static int is_cmu_name(const lin_phones *cmu, const char *field, size_t n)
+{
+    char capitals[LIN_PHONE_NAME_MAX];
+    for (size_t i = 0; i < n && i < sizeof capitals; i++) capitals[i] = field[i] >= 'a' && field[i] <= 'z' ? (char)(field[i] - 32) : field[i];
+    return n <= sizeof capitals && lin_phones_find_unstressed(cmu, capitals, n) > 0;
+}
+
+typedef struct survey {
+    lin_symbols symbols;
+    const lin_phones *cmu;
+    long words, english;
+} survey;
+
+static lin_status survey_line(survey *s, const lin_lines *line, const char *name, lin_error *err)
+{
+    const char *at = line->text, *end = at + line->n, *field;
+    char shown[LIN_QUOTE];
+    size_t n, n_mark;
+    int phones = 0, english = 1, index;
+    double probability;
+    if (line->n > LIN_DICTIONARY_LINE_MAX || lin_text_find_control(at, line->n) < line->n) return LIN_OK;
+    if (!lin_field_next(&at, end, &field, &n) || is_comment(field, n)) return LIN_OK;
+    while (lin_field_next(&at, end, &field, &n) && field[0] != '#') {
+        while (stress_mark(field, n, &n_mark)) field += n_mark, n -= n_mark;
+        if (!n || (!phones && lin_text_number(field, n, &probability))) continue;
+        for (size_t i = 1; i < n; i++) {
+            if (!stress_mark(field + i, n - i, &n_mark)) continue;
+            return lin_fail(err, LIN_INVALID,
+                            "%s:%d: '%s' is not one phone, but has a mark of stress inside: the phones of a word must have blanks "
+                            "between them, or be named with --phones",
+                            name, line->number, lin_quote(shown, field, n));
+        }
+        if (n > LIN_PHONE_NAME_MAX || lin_utf8_prefix(field, n, "") < n) return LIN_OK;
+        phones++;
+        english &= is_cmu_name(s->cmu, field, n);
+        if (s->symbols.n > LIN_PHONES_OWN_MAX) continue; // in the end it may be a dictionary of English
+        lin_status status = lin_symbols_add(&s->symbols, field, n, &index, err);
+        if (status != LIN_OK) return status;
+    }
+    s->words += phones > 0;
+    s->english += phones > 0 && english;
+    return LIN_OK;
+}
+
+static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+static lin_status make_set(const lin_symbols *symbols, lin_phones **phones, lin_error *err)
+{
+    static const char *const kinds[] = {"", "\t(silence)", "\t(noise)"};
+    const char *sorted[LIN_PHONES_OWN_MAX];
+    lin_buffer list = {0};
+    for (int i = 0; i < symbols->n; i++) sorted[i] = lin_symbols_text(symbols, i);
+    qsort(sorted, (size_t)symbols->n, sizeof *sorted, by_bytes);
+    lin_buffer_text(&list, LIN_PHONES_BLANK "\town");
+    for (int i = 0; i < symbols->n; i++)
+        lin_buffer_format(&list, " %s%s", sorted[i], kinds[lin_phones_usual_kind(sorted[i], strlen(sorted[i]))]);
+    lin_buffer_char(&list, '\0');
+    lin_status status = lin_buffer_status(&list, err);
+    if (status == LIN_OK) status = lin_phones_create(list.data, phones, err);
+    lin_buffer_free(&list);
+    return status;
+}
+
+lin_status lin_dictionary_phones(const char *text, size_t n, const char *name, lin_phones **phones, lin_error *err)
+{
+    survey s = {0};
+    lin_phones *cmu = NULL;
+    lin_lines lines;
+    char *own;
+    *phones = NULL;
+    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
+    if (status != LIN_OK) return status;
+    status = lin_phones_create(NULL, &cmu, err);
+    s.cmu = cmu;
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) status = survey_line(&s, &lines, name, err);
+    if (status == LIN_OK && !s.words) {
+        status = lin_fail(err, LIN_FORMAT, "%s: the file has no word with phones", name);
+    } else if (status == LIN_OK && 2 * s.english >= s.words) {
+        *phones = cmu;
+        cmu = NULL;
+    } else if (status == LIN_OK && s.symbols.n > LIN_PHONES_OWN_MAX) {
+        status = lin_fail(err, LIN_INVALID,
+                          "%s: more than %d different phones, such as '%s': do the phones of a word have blanks between them? "
+                          "--phones names a set",
+                          name, (int)LIN_PHONES_OWN_MAX, lin_symbols_text(&s.symbols, LIN_PHONES_OWN_MAX));
+    } else if (status == LIN_OK) {
+        status = make_set(&s.symbols, phones, err);
+    }
+    lin_symbols_free(&s.symbols);
+    lin_phones_destroy(cmu);
+    lin_free(own);
+    return status;
+}
+
 lin_status lin_dictionary_load(const char *path, const lin_phones *phones, const lin_dictionary_options *options,
                                lin_dictionary **dictionary, lin_error *err)
 {
@@ -218,7 +342,7 @@ int lin_dictionary_find(const lin_dictionary *d, const char *word, size_t n, int
 {
     char lower[LIN_WORD_MAX];
     if (n > LIN_WORD_MAX || which < 0) return 0;
-    for (size_t i = 0; i < n; i++) lower[i] = lin_lower(word[i]);
+    n = lin_unicode_lower_text(lower, word, n);
     int index = lin_symbols_find(&d->words, lower, n);
     if (index < 0) return 0;
     int at = d->first[index];

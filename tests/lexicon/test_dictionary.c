@@ -112,6 +112,61 @@ START_TEST(phones_in_the_ipa)
 }
 END_TEST
 
+// The list of the set that a dictionary has; the message of a failure.
+static const char *set_of(const char *text)
+{
+    static char out[1100];
+    lin_phones *p;
+    lin_error why;
+    if (lin_dictionary_phones(text, strlen(text), "d", &p, &why) != LIN_OK) {
+        ck_assert_ptr_null(p);
+        snprintf(out, sizeof out, "%s", why.message);
+        return out;
+    }
+    snprintf(out, sizeof out, "%s", lin_phones_list(p));
+    lin_phones_destroy(p);
+    return out;
+}
+
+START_TEST(the_set_of_a_dictionary)
+{
+    ck_assert_str_eq(set_of("hello HH AH0 L OW1\nworld w er l d\nbad QQ\n"), LIN_PHONES_DEFAULT);
+    ck_assert_str_eq(set_of("ja j aː\nÖl ˈøː l\nab a p # from\n;;; no x\nwort 0.5 ʋ ˌ ɔ ʁ t\n<unk> spn\n<p> SIL\n"),
+                     "<blank>\town SIL\t(silence) a aː j l p spn\t(noise) t øː ɔ ʁ ʋ");
+    ck_assert_str_eq(set_of("a A\nb B\nc C\n"), "<blank>\town A B C"); // A and C are no names of CMUdict
+    ck_assert_ptr_nonnull(strstr(set_of("a a\nhallo haˈloː\n"), "d:2: 'haˈloː' is not one phone"));
+    ck_assert_ptr_nonnull(strstr(set_of("a\n\n"), "d: the file has no word with phones"));
+    char many[300 * 12] = "";
+    for (int i = 0; i < 300; i++) snprintf(many + strlen(many), 12, "w x%d\n", i);
+    ck_assert_ptr_nonnull(strstr(set_of(many), "d: more than 255 different phones, such as 'x255'"));
+    lin_phones *p = NULL;
+    FAIL_EVERY_ALLOCATION(lin_dictionary_phones("a x\nb y\n", 8, "d", &p, NULL), lin_phones_destroy(p));
+}
+END_TEST
+
+START_TEST(words_of_any_script)
+{
+    lin_phones *own;
+    lin_dictionary *d;
+    const int *labels;
+    static const char text[] = "Öl ˈø l\nШУМ ʃ u m\nशब्द ʃ a b\n一 j i\n<eps> sil\nÖL(2) ø l ə\n";
+    OK(lin_dictionary_phones(text, strlen(text), "d", &own, &err));
+    OK(lin_dictionary_parse(text, strlen(text), "d", own, NULL, &d, &err));
+    ck_assert_int_eq(lin_dictionary_count(d), 4); // without the silence
+    ck_assert_str_eq(lin_dictionary_word(d, 0), "öl");
+    ck_assert_int_eq(lin_dictionary_find(d, "ÖL", 3, 0, &labels), 2);
+    ck_assert_str_eq(lin_phones_name(own, labels[0]), "ø");
+    ck_assert(lin_dictionary_stress(d, labels)[0] == 1 && lin_dictionary_stress(d, labels)[1] == -1);
+    ck_assert_int_eq(lin_dictionary_find(d, "Öl", 3, 1, &labels), 3);
+    ck_assert_int_eq(lin_dictionary_find(d, "шум", strlen("шум"), 0, &labels), 3);
+    ck_assert_int_eq(lin_dictionary_find(d, "शब्द", strlen("शब्द"), 0, &labels), 3);
+    ck_assert_int_eq(lin_dictionary_find(d, "ol", 2, 0, &labels), 0);
+    lin_dictionary_destroy(d);
+    FAILS(lin_dictionary_parse("x q\n", 4, "d", own, NULL, &d, &err), LIN_FORMAT, "d:1: 'q' is not a phone of this set");
+    lin_phones_destroy(own);
+}
+END_TEST
+
 START_TEST(probabilities_are_passed_over)
 {
     lin_dictionary *d;
@@ -283,6 +338,7 @@ START_TEST(out_of_memory_while_growing)
 END_TEST
 
 TEST_MAIN_WITH(setup, teardown, "dictionary", TEST(both_spellings), TEST(odd_but_good_lines),
-               TEST(stress_is_kept_where_the_set_has_it), TEST(phones_in_the_ipa), TEST(probabilities_are_passed_over),
+               TEST(stress_is_kept_where_the_set_has_it), TEST(phones_in_the_ipa),
+               TEST(the_set_of_a_dictionary), TEST(words_of_any_script), TEST(probabilities_are_passed_over),
                TEST(bad_lines_are_named), TEST(long_things), TEST(junk_is_refused), TEST(bad_lines_can_be_skipped),
                TEST(many_short_words), TEST(many_pronunciations), TEST(files), TEST(out_of_memory_while_growing))
