@@ -144,6 +144,7 @@ lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
         if (status == LIN_OK) s->marks += word.marks;
         if (status != LIN_OK || word.n == 0) break;
         lin_error reason = {0};
+        lin_spelling_settle(&word, lexicon->dictionary);
         const lin_status added = add_word(s, lexicon, &word, &reason);
         if (added == LIN_OK) {
             status = keep_spelling(s, text + word.begin, word.end - word.begin, err);

@@ -3,22 +3,29 @@
 #include "learn/g2p_learn.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
+#include "base/utf8.h"
 #include "learn/kneser_ney.h"
 #include "learn/ngram_count.h"
 #include "learn/ngram_draft.h"
 
-enum { LETTERS = 26, LONGEST = LIN_WORD_MAX };
+enum { LONGEST = LIN_WORD_MAX, MOST_LETTERS = 4096 };
 
-// P(phones | letter): [LETTERS, kinds]; kind 0 is no phone, kinds 1 .. V one phone, the next V * V two phones.
+#define MOST_CELLS ((size_t)1 << 25) // of a table
+
+// P(phones | letter): [n_letters, kinds]; kind 0 is no phone, kinds 1 .. V one phone, the next V * V two phones.
 typedef struct learner {
     const lin_dictionary *dictionary;
     const lin_phones *phones;
     const lin_g2p_learn_options *options;
     size_t V, kinds;
+    unsigned *letters; // different ones, sorted
+    size_t n_letters, letters_capacity;
     double *p, *counts;
     double *forward, *backward; // [LONGEST + 1, LONGEST + 1]: probability of i letters with j phones, and of the rest after them
     unsigned char *back;        // of the best alignment: phones of letter i if j are aligned up to it
@@ -28,7 +35,8 @@ typedef struct learner {
 
 // One pronunciation of one word.
 typedef struct example {
-    const char *letters;
+    unsigned codes[LONGEST]; // of its characters
+    int letters[LONGEST];    // their places among the letters, from the second pass over the dictionary on
     const int *labels;
     int n, m;
 } example;
@@ -51,15 +59,45 @@ static size_t kind(const learner *l, const int *labels, int n)
 
 static double *entry(const learner *l, double *table, const example *e, int i, int j, int n)
 {
-    return table + (size_t)(e->letters[i] - 'a') * l->kinds + kind(l, e->labels + j, n);
+    return table + (size_t)e->letters[i] * l->kinds + kind(l, e->labels + j, n);
 }
 
-static int can_align(const char *word, int n, int m)
+static int is_letter(const learner *l, unsigned code)
 {
-    for (int i = 0; i < n; i++) {
-        if (word[i] < 'a' || word[i] > 'z') return 0;
+    if (code >= 'a' && code <= 'z') return 1;
+    return lin_phones_is_own(l->phones) && (code < 0x80 ? code == '\'' : lin_unicode_is_letter(code));
+}
+
+static int by_code(const void *a, const void *b)
+{
+    const unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+    return (x > y) - (x < y);
+}
+
+// 0 if it has other characters than letters.
+static int read_word(const learner *l, const char *word, example *e)
+{
+    const size_t n = strlen(word);
+    e->n = 0;
+    for (size_t at = 0, step; at < n; at += step) {
+        step = lin_utf8_decode(word + at, n - at, &e->codes[e->n]);
+        if (!step || !is_letter(l, e->codes[e->n])) return 0;
+        if (l->p) { // the letters are known
+            const unsigned *found = bsearch(&e->codes[e->n], l->letters, l->n_letters, sizeof *l->letters, by_code);
+            if (!found) return 0; // a word that was left out before
+            e->letters[e->n] = (int)(found - l->letters);
+        }
+        e->n++;
     }
-    return n >= 1 && n <= LONGEST && m <= LONGEST && m <= 2 * n;
+    return e->n > 0;
+}
+
+static int can_align(const learner *l, const example *e)
+{
+    for (int i = 0; i < e->m; i++) {
+        if (lin_phones_kind(l->phones, e->labels[i]) != LIN_PHONE_SOUND) return 0;
+    }
+    return e->m <= LONGEST && e->m <= 2 * e->n;
 }
 
 // Every pronunciation of every word to learn from.
@@ -69,13 +107,14 @@ static lin_status each_example(learner *l, example_taker *take, void *context, l
     l->n_words = l->n_pronunciations = l->n_left_out = 0;
     for (int w = 0; w < lin_dictionary_count(l->dictionary) && status == LIN_OK; w++) {
         if (l->options->hold_out && w % l->options->hold_out == 0) continue;
-        example e = {.letters = lin_dictionary_word(l->dictionary, w)};
-        e.n = (int)strlen(e.letters);
+        const char *word = lin_dictionary_word(l->dictionary, w);
+        example e;
         int used = 0;
+        const int is_read = read_word(l, word, &e);
         for (int k = 0; status == LIN_OK; k++) {
-            e.m = lin_dictionary_find(l->dictionary, e.letters, (size_t)e.n, k, &e.labels);
+            e.m = lin_dictionary_find(l->dictionary, word, strlen(word), k, &e.labels);
             if (e.m == 0) break;
-            if (can_align(e.letters, e.n, e.m)) {
+            if (is_read && can_align(l, &e)) {
                 status = take(l, &e, context, err);
                 used++;
             } else {
@@ -86,6 +125,22 @@ static lin_status each_example(learner *l, example_taker *take, void *context, l
         l->n_pronunciations += used;
     }
     return status;
+}
+
+// Adds the letters of an example that are new.
+static lin_status note_letters(learner *l, const example *e, void *context, lin_error *err)
+{
+    (void)context;
+    for (int i = 0; i < e->n; i++) {
+        if (l->n_letters && bsearch(&e->codes[i], l->letters, l->n_letters, sizeof *l->letters, by_code)) continue;
+        if (l->n_letters == MOST_LETTERS)
+            return lin_fail(err, LIN_UNSUPPORTED, "the dictionary has more than %d different letters", MOST_LETTERS);
+        lin_status status = lin_grow(&l->letters, &l->letters_capacity, l->n_letters + 1, sizeof *l->letters, "letters", err);
+        if (status != LIN_OK) return status;
+        l->letters[l->n_letters++] = e->codes[i];
+        qsort(l->letters, l->n_letters, sizeof *l->letters, by_code);
+    }
+    return LIN_OK;
 }
 
 // Phones 0 .. j - 1 are aligned with letters 0 .. i - 1; cells from which the other end cannot be reached are left out.
@@ -146,18 +201,18 @@ static lin_status count(learner *l, const example *e, void *context, lin_error *
 // P(phones | letter) from the counts.
 static void normalise(learner *l)
 {
-    for (size_t c = 0; c < LETTERS; c++) {
+    for (size_t c = 0; c < l->n_letters; c++) {
         double *counts = l->counts + c * l->kinds, *p = l->p + c * l->kinds, sum = 0;
         for (size_t k = 0; k < l->kinds; k++) sum += counts[k];
         for (size_t k = 0; k < l->kinds && sum > 0; k++) p[k] = counts[k] / sum;
     }
-    memset(l->counts, 0, LETTERS * l->kinds * sizeof *l->counts);
+    memset(l->counts, 0, l->n_letters * l->kinds * sizeof *l->counts);
 }
 
 // Uniform at the start, except that two phones for a letter are rare.
 static void begin(learner *l)
 {
-    for (size_t c = 0; c < LETTERS; c++) {
+    for (size_t c = 0; c < l->n_letters; c++) {
         double *p = l->p + c * l->kinds;
         for (size_t k = 0; k < l->kinds; k++) p[k] = k <= l->V ? 0.9 / (double)(l->V + 1) : 0.1 / (double)(l->V * l->V);
     }
@@ -166,7 +221,7 @@ static void begin(learner *l)
 // The most probable alignment as a sentence of pairs.
 static lin_status add_sentence(learner *l, const example *e, void *context, lin_error *err)
 {
-    char line[LONGEST * (4 + 2 * (LIN_PHONE_NAME_MAX + 1))];
+    char line[LONGEST * (4 + 2 + 2 * (LIN_PHONE_NAME_MAX + 1))];
     double *f = l->forward;
     int low, high, low2, high2, taken[LONGEST];
     f[cell(0, 0)] = 0;
@@ -190,7 +245,7 @@ static lin_status add_sentence(learner *l, const example *e, void *context, lin_
     size_t n = 0;
     for (int i = 0, j = 0; i < e->n; i++) {
         if (i) line[n++] = ' ';
-        line[n++] = e->letters[i];
+        n += lin_utf8_encode(e->codes[i], line + n);
         line[n++] = '|';
         for (int k = 0; k < taken[i]; k++, j++) {
             const char *name = lin_phones_name(l->phones, e->labels[j]);
@@ -224,27 +279,34 @@ static lin_status model(learner *l, lin_ngram **lm, lin_error *err)
 static lin_status learn(learner *l, lin_ngram **lm, lin_g2p_learn_report *report, lin_error *err)
 {
     const size_t cells = (size_t)(LONGEST + 1) * (LONGEST + 1);
-    l->p = lin_calloc(LETTERS * l->kinds, sizeof *l->p);
-    l->counts = lin_calloc(LETTERS * l->kinds, sizeof *l->counts);
+    lin_status status = each_example(l, note_letters, NULL, err);
+    if (status != LIN_OK) return status;
+    if (l->n_pronunciations == 0)
+        return lin_fail(err, LIN_INVALID, "the dictionary has no word of %s that rules could be learnt from",
+                        lin_phones_is_own(l->phones) ? "letters" : "the letters a to z");
+    if (l->n_letters > MOST_CELLS / l->kinds)
+        return lin_fail(err, LIN_UNSUPPORTED, "%zu different letters and %zu phones are too many for letter-to-sound rules",
+                        l->n_letters, l->V - 1);
+    l->p = lin_calloc(l->n_letters * l->kinds, sizeof *l->p);
+    l->counts = lin_calloc(l->n_letters * l->kinds, sizeof *l->counts);
     l->forward = lin_calloc(cells, sizeof *l->forward);
     l->backward = lin_calloc(cells, sizeof *l->backward);
     l->back = lin_calloc(cells, sizeof *l->back);
     if (!l->p || !l->counts || !l->forward || !l->backward || !l->back)
-        return lin_no_memory(err, "letter-to-sound rules", 2 * (LETTERS * l->kinds + cells) * sizeof *l->p);
+        return lin_no_memory(err, "letter-to-sound rules", 2 * (l->n_letters * l->kinds + cells) * sizeof *l->p);
     begin(l);
     for (int i = 0; i < l->options->iterations; i++) {
         l->bits = 0;
-        lin_status status = each_example(l, count, NULL, err);
+        status = each_example(l, count, NULL, err);
         if (status != LIN_OK) return status;
         normalise(l);
     }
-    if (l->n_pronunciations == 0)
-        return lin_fail(err, LIN_INVALID, "the dictionary has no word of the letters a to z that rules could be learnt from");
-    const lin_status status = model(l, lm, err);
+    status = model(l, lm, err);
     if (status == LIN_OK && report) {
         *report = (lin_g2p_learn_report){.words = l->n_words,
                                          .pronunciations = l->n_pronunciations,
                                          .left_out = l->n_left_out,
+                                         .letters = (int)l->n_letters,
                                          .pairs = lin_ngram_words(*lm) - 2, // <s>, </s>
                                          .bits = l->bits / l->n_pronunciations};
     }
@@ -264,6 +326,7 @@ lin_status lin_g2p_learn(const lin_dictionary *dictionary, const lin_phones *pho
     if (V > 512) return lin_fail(err, LIN_UNSUPPORTED, "letter-to-sound rules are learnt for at most 512 phones, not %zu", V);
     learner l = {.dictionary = dictionary, .phones = phones, .options = options, .V = V, .kinds = V + V * V};
     const lin_status status = learn(&l, lm, report, err);
+    lin_free(l.letters);
     lin_free(l.p);
     lin_free(l.counts);
     lin_free(l.forward);

@@ -34,13 +34,15 @@ lin_g2p_learn_options lin_g2p_learn_options_default(void);
 typedef struct lin_g2p_learn_report {
     int words, pronunciations; /* learnt from */
     int left_out;              /* pronunciations that cannot be aligned: other characters than letters, more than two phones a
-                                  letter */
+                                  letter, noises */
+    int letters;               /* different ones */
     int pairs;
     double bits;               /* mean of -log2 P(phones | letters) of a pronunciation in the last iteration */
 } lin_g2p_learn_report;
 
-/* report may be NULL. LIN_INVALID for bad options, and for a dictionary from which nothing can be learnt; LIN_NO_MEMORY. On
- * failure *lm is NULL. */
+/* Letters are a to z, or, for a set of phones of its own, those of any script and the apostrophe. report may be NULL. LIN_INVALID
+ * for bad options, and for a dictionary from which nothing can be learnt; LIN_UNSUPPORTED for one with too many letters and phones;
+ * LIN_NO_MEMORY. On failure *lm is NULL. */
 lin_status lin_g2p_learn(const lin_dictionary *dictionary, const lin_phones *phones, const lin_g2p_learn_options *options,
                          lin_ngram **lm, lin_g2p_learn_report *report, lin_error *err);
 

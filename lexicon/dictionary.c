@@ -30,7 +30,7 @@ struct lin_dictionary {
     size_t n_labels, labels_capacity;
     signed char *stress; // [n_labels]
     size_t stress_capacity;
-    int has_stress;
+    int has_stress, is_own;
     int n_skipped;
     lin_error first_skipped;
 };
@@ -187,6 +187,7 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
     *dictionary = NULL;
     lin_dictionary *d = lin_calloc(1, sizeof *d);
     if (!d) return lin_no_memory(err, "a dictionary", sizeof *d);
+    d->is_own = lin_phones_is_own(phones);
     lin_lines lines;
     entry e;
     char *own;
@@ -353,6 +354,8 @@ int lin_dictionary_find(const lin_dictionary *d, const char *word, size_t n, int
 }
 
 const signed char *lin_dictionary_stress(const lin_dictionary *d, const int *labels) { return d->stress + (labels - d->labels); }
+
+int lin_dictionary_is_own(const lin_dictionary *d) { return d->is_own; }
 
 int lin_dictionary_has_stress(const lin_dictionary *d) { return d->has_stress; }
 

@@ -59,6 +59,7 @@ int lin_dictionary_find(const lin_dictionary *dictionary, const char *word, size
 
 /* The stress digit (CMUdict) of each label that lin_dictionary_find returned: 0, 1, 2, or -1 where the file has none. */
 const signed char *lin_dictionary_stress(const lin_dictionary *dictionary, const int *labels);
+int lin_dictionary_is_own(const lin_dictionary *dictionary);     /* it was read with a set of phones of its own */
 int lin_dictionary_has_stress(const lin_dictionary *dictionary); /* any label has a digit */
 
 /* Distinct words, and the index-th in the order of the file: lower case, NUL-terminated, owned by the dictionary. */

@@ -6,6 +6,8 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
+#include "base/utf8.h"
 
 struct lin_g2p {
     const lin_phones *phones;
@@ -38,6 +40,7 @@ lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictio
     const char *at = LIN_PHONES_DEFAULT, *end = at + strlen(at), *name;
     size_t n;
     *g2p = NULL;
+    if (lin_phones_is_own(phones)) end = at;
     for (lin_field_next(&at, end, &name, &n); lin_field_next(&at, end, &name, &n);) {
         if (lin_g2p_label(phones, name, n) < 1) {
             return lin_fail(err, LIN_MISMATCH, "the phone set has no %.*s: unknown words cannot be pronounced with it", (int)n,
@@ -209,8 +212,12 @@ static lin_status push_rules(pronouncing *p, const char *word, size_t n)
     int n_labels;
     if (!p->g2p->rules) {
         return lin_fail(p->err, LIN_UNSUPPORTED,
-                        "'%.*s' is not in the dictionary, and no letter-to-sound rules are installed (english.g2p); add the word "
-                        "to the dictionary, or name the rules with LINNET_G2P", (int)n, word);
+                        lin_phones_is_own(p->g2p->phones)
+                            ? "'%.*s' is not in the dictionary, and there are no letter-to-sound rules for these phones; add the "
+                              "word to the dictionary, or name rules with --g2p or LINNET_G2P (linnet g2p makes them)"
+                            : "'%.*s' is not in the dictionary, and no letter-to-sound rules are installed (english.g2p); add the "
+                              "word to the dictionary, or name the rules with --g2p or LINNET_G2P",
+                        (int)n, word);
     }
     at_least(p, LIN_G2P_RULES);
     const lin_status status =
@@ -270,6 +277,82 @@ static lin_status push_word(pronouncing *p, text_span s)
     return push_word(p, (text_span){apostrophe + 1, s.n - n_head - 1});
 }
 
+/* ---- other languages -------------------------------------------------------------------------------------------------------- */
+
+// A word between hyphens, by the dictionary or the rules. An apostrophe that they do not know is left out.
+static lin_status push_own_piece(pronouncing *p, text_span s)
+{
+    char letters[LIN_WORD_MAX];
+    lin_status status;
+    if (push_known(p, s.text, s.n, &status)) return status;
+    s = without_quotes(s);
+    if (!s.n || push_known(p, s.text, s.n, &status)) return status;
+    const lin_g2p_rules *rules = p->g2p->rules;
+    const int keeps = !rules || lin_g2p_rules_know(rules, '\'');
+    size_t n = 0;
+    for (size_t i = 0; i < s.n; i++)
+        if (keeps || s.text[i] != '\'') letters[n++] = s.text[i];
+    if (!rules) return push_rules(p, letters, n);
+    int n_labels;
+    at_least(p, LIN_G2P_RULES);
+    status = lin_g2p_rules_apply(rules, letters, n, p->labels + p->n, p->capacity - p->n, &n_labels, p->err);
+    if (status == LIN_OK) p->n += n_labels;
+    return status;
+}
+
+static lin_status pronounce_own(pronouncing *p, const char *word, size_t n)
+{
+    lin_status status;
+    char shown[LIN_QUOTE];
+    int n_letters = 0;
+    for (size_t at = 0, step; at < n; at += step) {
+        unsigned code;
+        step = lin_utf8_decode(word + at, n - at, &code);
+        const int is_letter = step && (code < 0x80 ? lin_is_letter((char)code) : lin_unicode_is_letter(code));
+        n_letters += is_letter;
+        if (!is_letter && (!step || !strchr("'-&", word[at])))
+            return lin_fail(p->err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens",
+                            lin_quote(shown, word, n));
+    }
+    if (!n_letters) return lin_fail(p->err, LIN_INVALID, "'%s' has no letters", lin_quote(shown, word, n));
+    if (push_known(p, word, n, &status)) return status;
+    const text_span all = without_quotes((text_span){word, n});
+    if (memchr(all.text, '-', all.n) || memchr(all.text, '&', all.n)) at_least(p, LIN_G2P_DERIVED);
+    for (size_t at = 0; at < all.n && status == LIN_OK; at++) {
+        const size_t begin = at;
+        while (at < all.n && all.text[at] != '-' && all.text[at] != '&') at++;
+        if (at > begin) status = push_own_piece(p, (text_span){all.text + begin, at - begin});
+    }
+    if (status == LIN_OK && p->n == 0)
+        return lin_fail(p->err, LIN_UNSUPPORTED, "all letters of '%s' are silent by the letter-to-sound rules; add it to the "
+                                                 "dictionary", lin_quote(shown, word, n));
+    return status;
+}
+
+/* ---- any word --------------------------------------------------------------------------------------------------------------- */
+
+// In lower case, and English letters without accents. *n_lower: its bytes, at most LIN_WORD_MAX.
+static lin_status plain_word(const lin_g2p *g, const char *word, size_t n, char *lower, size_t *n_lower, lin_error *err)
+{
+    char shown[LIN_QUOTE];
+    *n_lower = lin_unicode_lower_text(lower, word, n);
+    if (lin_phones_is_own(g->phones)) return LIN_OK;
+    size_t used = 0;
+    for (size_t at = 0, step; at < *n_lower; at += step) {
+        unsigned code, mark, letter;
+        step = lin_utf8_decode(lower + at, *n_lower - at, &code);
+        while (step && code >= 0x80 && (letter = lin_unicode_split(code, &mark)) != 0) code = letter;
+        if (!step) return lin_fail(err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens",
+                                   lin_quote(shown, word, n));
+        if (code >= 0x80)
+            return lin_fail(err, LIN_INVALID, "the letter U+%04X of '%s' is none of English spelling", code,
+                            lin_quote(shown, word, n));
+        lower[used++] = (char)code;
+    }
+    *n_lower = used;
+    return LIN_OK;
+}
+
 lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labels, int capacity, int *n_labels,
                              lin_g2p_how *how, lin_error *err)
 {
@@ -279,8 +362,14 @@ lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labe
     lin_status status = LIN_OK;
     *n_labels = 0;
     if (n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "a word of %zu letters: '%s'", n, lin_quote(shown, word, n));
+    status = plain_word(g2p, word, n, lower, &n, err);
+    if (status == LIN_OK && lin_phones_is_own(g2p->phones)) status = pronounce_own(&p, lower, n);
+    if (status != LIN_OK || lin_phones_is_own(g2p->phones)) {
+        *n_labels = status == LIN_OK ? p.n : 0;
+        if (how) *how = p.how;
+        return status;
+    }
     for (size_t i = 0; i < n; i++) {
-        lower[i] = lin_lower(word[i]);
         n_letters += lin_is_letter(lower[i]);
         if (!lin_is_letter(lower[i]) && lower[i] != '\'' && lower[i] != '-' && lower[i] != '&') {
             return lin_fail(err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens",

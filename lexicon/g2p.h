@@ -5,6 +5,9 @@
  * and endings ("rescuings" from "rescuing") of words the dictionary has; letter names for abbreviations without a vowel ("pbx");
  * and letter-to-sound rules (lexicon/g2p_rules.h). Without rules all steps except the last one work.
  *
+ * That is English. For a set of phones of its own (lexicon/phones.h) only the pieces around hyphens, and rules for each that the
+ * dictionary lacks, in letters of any script.
+ *
  * Each ending in the list gave fewer wrong phones than the rules alone when one word at a time was left out of CMUdict.
  *
  *   lin_g2p_create(phones, dictionary, rules, &g2p, &err);
@@ -38,15 +41,15 @@ const char *lin_g2p_how_name(lin_g2p_how how);
 
 /*
  * Keeps pointers to `phones`, `dictionary` (NULL: no words known) and `rules` (NULL: none), which must outlive it. LIN_MISMATCH
- * if the phone set lacks one of CMUdict's 39 phones (with or without stress digits); LIN_NO_MEMORY.
+ * if the phone set is not one of its own and lacks one of CMUdict's 39 phones (with or without stress digits); LIN_NO_MEMORY.
  */
 lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictionary, const lin_g2p_rules *rules, lin_g2p **g2p,
                           lin_error *err);
 void lin_g2p_destroy(lin_g2p *g2p); /* NULL is fine */
 
 /*
- * Pronounces a word of n bytes: ASCII letters, apostrophes, hyphens and "&" (and), at least one letter. labels [capacity] gets
- * *n_labels.
+ * Pronounces a word of n bytes: letters, apostrophes, hyphens and, in English, "&" (and), at least one letter. English has the
+ * letters a to z, also with accents. labels [capacity] gets *n_labels.
  * LIN_INVALID for other bytes or a word over LIN_WORD_MAX; LIN_TOO_SMALL; LIN_UNSUPPORTED if the word needs rules and there
  * are none.
  */

@@ -2,15 +2,19 @@
 
 #include "lexicon/g2p_rules.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
+#include "base/utf8.h"
 #include "lexicon/dictionary.h"
 
-enum { LETTERS = 26, BEAM = 48 };
+enum { BEAM = 48 };
 
 typedef struct pair {
+    unsigned letter;
     int word; // of the n-gram model
     int n;
     int labels[2];
@@ -18,9 +22,14 @@ typedef struct pair {
 
 struct lin_g2p_rules {
     lin_ngram *lm;
-    pair *pairs;            // sorted by letter
-    int first[LETTERS + 1]; // pairs of letter c: first[c] .. first[c + 1] - 1
+    pair *pairs; // sorted by letter
+    int n_pairs;
 };
+
+// The pairs of a letter: from .. to - 1.
+typedef struct pairs_of {
+    int from, to;
+} pairs_of;
 
 // The best path to a state of the n-gram model after a letter.
 typedef struct hypothesis {
@@ -37,36 +46,56 @@ int lin_g2p_label(const lin_phones *phones, const char *name, size_t n)
     return lin_phones_read(phones, name, n, &read, 1, &mark) ? read.label : -1;
 }
 
-// Parses "x|K+S". Returns 0 if it is not a pair, -1 if the phone set lacks a phone.
-static int parse_pair(const char *text, const lin_phones *phones, int *letter, pair *p)
+// Up to two phones, "K+S"; a name may contain a plus sign itself. 0: there are more, or one is empty. -1: the set lacks one.
+static int parse_phones(const char *text, const lin_phones *phones, pair *p)
 {
-    if (text[0] < 'a' || text[0] > 'z' || text[1] != '|') return 0;
-    *letter = text[0] - 'a';
+    const size_t n = strlen(text);
     p->n = 0;
-    for (const char *at = text + 2; *at;) {
-        const size_t n = strcspn(at, "+");
-        if (p->n == 2 || n == 0) return 0;
-        const int label = lin_g2p_label(phones, at, n);
-        if (label < 1) return -1;
-        p->labels[p->n++] = label;
-        at += n;
-        if (*at == '+' && !*++at) return 0;
+    if (!n) return 1;
+    p->labels[0] = lin_g2p_label(phones, text, n);
+    if (p->labels[0] > 0) return p->n = 1;
+    int plus = 0;
+    for (const char *at = text; (at = strchr(at, '+')) != NULL; at++) {
+        const size_t n_first = (size_t)(at - text);
+        plus++;
+        if (n_first == 0 || n_first + 1 == n) return 0;
+        p->labels[0] = lin_g2p_label(phones, text, n_first);
+        p->labels[1] = lin_g2p_label(phones, at + 1, n - n_first - 1);
+        if (p->labels[0] > 0 && p->labels[1] > 0) {
+            p->n = 2;
+            return 1;
+        }
     }
-    return 1;
+    return plus > 1 ? 0 : -1;
 }
 
-// Two passes over the model's words: the number of pairs of each letter, then the pairs.
+// Parses "x|K+S". Returns 0 if it is not a pair, -1 if the phone set lacks a phone.
+static int parse_pair(const char *text, const lin_phones *phones, pair *p)
+{
+    const size_t step = lin_utf8_decode(text, strlen(text), &p->letter);
+    const int is_letter = p->letter < 0x80 ? lin_is_letter((char)p->letter) || p->letter == '\'' : lin_unicode_is_letter(p->letter);
+    if (!step || !is_letter || lin_unicode_lower(p->letter) != p->letter || text[step] != '|') return 0;
+    return parse_phones(text + step + 1, phones, p);
+}
+
+static int by_letter(const void *a, const void *b)
+{
+    const pair *x = a, *y = b;
+    if (x->letter != y->letter) return x->letter < y->letter ? -1 : 1;
+    return x->word < y->word ? -1 : x->word > y->word;
+}
+
 static lin_status gather(lin_g2p_rules *r, const char *name, const lin_phones *phones, lin_error *err)
 {
     char shown[LIN_QUOTE];
     const int n = lin_ngram_words(r->lm);
     r->pairs = lin_alloc((size_t)n, sizeof *r->pairs);
     if (!r->pairs) return lin_no_memory(err, "letter-to-sound rules", (size_t)n * sizeof *r->pairs);
-    for (int i = 0, letter; i < n; i++) {
+    for (int i = 0; i < n; i++) {
         const char *text = lin_ngram_word(r->lm, i);
-        pair p;
+        pair p = {.word = i};
         if (text[0] == '<') continue; // <s>, </s>, <unk>
-        const int parsed = parse_pair(text, phones, &letter, &p);
+        const int parsed = parse_pair(text, phones, &p);
         lin_quote(shown, text, strlen(text));
         if (parsed == 0) {
             return lin_fail(err, LIN_MISMATCH,
@@ -75,16 +104,29 @@ static lin_status gather(lin_g2p_rules *r, const char *name, const lin_phones *p
                             name, shown);
         }
         if (parsed < 0) return lin_fail(err, LIN_MISMATCH, "%s: the phone set lacks a phone of '%s'", name, shown);
-        r->first[letter + 1]++;
+        r->pairs[r->n_pairs++] = p;
     }
-    for (int c = 0; c < LETTERS; c++) r->first[c + 1] += r->first[c];
-    int at[LETTERS];
-    memcpy(at, r->first, sizeof at);
-    for (int i = 0, letter; i < n; i++) {
-        pair p = {.word = i};
-        if (parse_pair(lin_ngram_word(r->lm, i), phones, &letter, &p) == 1) r->pairs[at[letter]++] = p;
-    }
+    qsort(r->pairs, (size_t)r->n_pairs, sizeof *r->pairs, by_letter);
     return LIN_OK;
+}
+
+static pairs_of find_pairs(const lin_g2p_rules *r, unsigned letter)
+{
+    int low = 0, high = r->n_pairs;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (r->pairs[middle].letter < letter) low = middle + 1;
+        else high = middle;
+    }
+    pairs_of found = {low, low};
+    while (found.to < r->n_pairs && r->pairs[found.to].letter == letter) found.to++;
+    return found;
+}
+
+int lin_g2p_rules_know(const lin_g2p_rules *rules, unsigned code)
+{
+    const pairs_of found = find_pairs(rules, code);
+    return found.to > found.from;
 }
 
 lin_status lin_g2p_rules_create(lin_ngram *lm, const char *name, const lin_phones *phones, lin_g2p_rules **rules, lin_error *err)
@@ -136,11 +178,11 @@ static void offer(hypothesis *beam, int *n, const hypothesis *h)
     }
 }
 
-static int step(const lin_g2p_rules *r, int letter, const hypothesis *from, int n_from, hypothesis *to)
+static int step(const lin_g2p_rules *r, pairs_of letter, const hypothesis *from, int n_from, hypothesis *to)
 {
     int n = 0;
     for (int i = 0; i < n_from; i++) {
-        for (int k = r->first[letter]; k < r->first[letter + 1]; k++) {
+        for (int k = letter.from; k < letter.to; k++) {
             hypothesis h = {.pair = k, .back = i};
             h.logp = from[i].logp + lin_ngram_score(r->lm, from[i].state, r->pairs[k].word, &h.state);
             offer(to, &n, &h);
@@ -149,22 +191,43 @@ static int step(const lin_g2p_rules *r, int letter, const hypothesis *from, int 
     return n;
 }
 
-lin_status lin_g2p_rules_apply(const lin_g2p_rules *r, const char *word, size_t n, int *labels, int capacity, int *n_labels,
+// The pairs of each letter of a word: letters [LIN_WORD_MAX]. *n_letters: how many there are.
+static lin_status find_letters(const lin_g2p_rules *r, const char *word, size_t n, pairs_of *letters, size_t *n_letters,
                                lin_error *err)
 {
-    *n_labels = 0;
-    if (n < 1 || n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "a word of %zu letters", n);
-    for (size_t i = 0; i < n; i++) {
-        if (word[i] < 'a' || word[i] > 'z') return lin_fail(err, LIN_INVALID, "letter-to-sound rules accept only letters a to z");
-        const int letter = word[i] - 'a';
-        if (r->first[letter] == r->first[letter + 1])
-            return lin_fail(err, LIN_UNSUPPORTED, "the letter-to-sound rules have no sound for '%c'", word[i]);
+    char shown[LIN_QUOTE];
+    *n_letters = 0;
+    for (size_t at = 0, bytes; at < n; at += bytes) {
+        unsigned code, mark;
+        bytes = lin_utf8_decode(word + at, n - at, &code);
+        if (!bytes || (code < 0x80 && code != '\'' && (code < 'a' || code > 'z')))
+            return lin_fail(err, LIN_INVALID, "letter-to-sound rules accept only letters a to z and those of other scripts, not "
+                                              "'%s'", lin_quote(shown, word, n));
+        pairs_of found = find_pairs(r, code);
+        for (unsigned letter = code; found.from == found.to && (letter = lin_unicode_split(letter, &mark)) != 0;)
+            found = find_pairs(r, letter);
+        if (found.from == found.to)
+            return lin_fail(err, LIN_UNSUPPORTED, "the letter-to-sound rules have no sound for '%s'",
+                            lin_quote(shown, word + at, bytes));
+        letters[(*n_letters)++] = found;
     }
+    return LIN_OK;
+}
+
+lin_status lin_g2p_rules_apply(const lin_g2p_rules *r, const char *word, size_t n_bytes, int *labels, int capacity, int *n_labels,
+                               lin_error *err)
+{
+    pairs_of letters[LIN_WORD_MAX];
+    size_t n;
+    *n_labels = 0;
+    if (n_bytes < 1 || n_bytes > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "a word of %zu letters", n_bytes);
+    lin_status status = find_letters(r, word, n_bytes, letters, &n, err);
+    if (status != LIN_OK) return status;
     hypothesis *beams = lin_alloc((n + 1) * BEAM, sizeof *beams); // [letters + 1, BEAM]
     if (!beams) return lin_no_memory(err, "letter-to-sound rules", (n + 1) * BEAM * sizeof *beams);
     int count = 1, best = 0, phones = 0;
     beams[0] = (hypothesis){.state = lin_ngram_begin(r->lm), .pair = -1};
-    for (size_t i = 0; i < n; i++) count = step(r, word[i] - 'a', beams + i * BEAM, count, beams + (i + 1) * BEAM);
+    for (size_t i = 0; i < n; i++) count = step(r, letters[i], beams + i * BEAM, count, beams + (i + 1) * BEAM);
     hypothesis *last = beams + n * BEAM;
     for (int i = 0; i < count; i++) {
         last[i].logp += lin_ngram_end(r->lm, last[i].state);
@@ -173,7 +236,6 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *r, const char *word, size_t 
     // Traced back from the end; the phones are written from the end of their space.
     for (size_t i = n, at = (size_t)best; i > 0; at = (size_t)beams[i * BEAM + at].back, i--)
         phones += r->pairs[beams[i * BEAM + at].pair].n;
-    lin_status status = LIN_OK;
     if (phones > capacity) {
         status = lin_fail(err, LIN_TOO_SMALL, "a pronunciation of more than %d phones", capacity);
     } else {
@@ -239,7 +301,7 @@ static lin_status extend_spelling(speller *s, int spelled, const candidate *c, c
 {
     const lin_g2p_rules *r = s->rules;
     lin_status status = LIN_OK;
-    for (int k = 0; k < r->first[LETTERS] && status == LIN_OK; k++) {
+    for (int k = 0; k < r->n_pairs && status == LIN_OK; k++) {
         const pair *p = &r->pairs[k];
         if ((p->n == 0) != silent || p->n > n - spelled) continue;
         if (p->n > 0 && p->labels[0] != labels[spelled]) continue;
@@ -291,11 +353,15 @@ static lin_status spell(speller *s, const int *labels, int n, char *word, size_t
     if (status != LIN_OK) return status;
     const int best = best_spelling(s, n);
     if (best < 0) return lin_fail(err, LIN_UNSUPPORTED, "no letters have these sounds in the letter-to-sound rules");
-    for (int at = best; s->nodes[at].pair >= 0; at = s->nodes[at].back) length++;
-    if (length >= capacity) return lin_fail(err, LIN_TOO_SMALL, "a spelling of %zu letters", length);
-    word[length] = '\0';
+    char bytes[4];
     for (int at = best; s->nodes[at].pair >= 0; at = s->nodes[at].back)
-        word[--length] = *lin_ngram_word(r->lm, r->pairs[s->nodes[at].pair].word);
+        length += lin_utf8_encode(r->pairs[s->nodes[at].pair].letter, bytes);
+    if (length >= capacity) return lin_fail(err, LIN_TOO_SMALL, "a spelling of %zu bytes", length);
+    word[length] = '\0';
+    for (int at = best; s->nodes[at].pair >= 0; at = s->nodes[at].back) {
+        const size_t n_bytes = lin_utf8_encode(r->pairs[s->nodes[at].pair].letter, bytes);
+        memcpy(word + (length -= n_bytes), bytes, n_bytes);
+    }
     return LIN_OK;
 }
 

@@ -3,7 +3,7 @@
  *
  * Pipeline: learn/g2p_learn (from a dictionary) -> a packed n-gram file -> [this] -> lexicon/g2p.
  * The rules are a joint n-gram model (Bisani & Ney 2008, Joint-sequence models for grapheme-to-phoneme conversion): each of its
- * "words" is a pair of one letter and zero, one or two phones, written "t|T", "h|" or "x|K+S". The pronunciation is the most
+ * "words" is a pair of one letter, of any script, and zero, one or two phones, written "t|T", "h|" or "x|K+S". The pronunciation is the most
  * probable sequence of pairs that spells the word; a beam search finds it letter by letter.
  *
  *   lin_g2p_rules_open("english.g2p", phones, &rules, &err);
@@ -32,9 +32,9 @@ lin_status lin_g2p_rules_create(lin_ngram *lm, const char *name, const lin_phone
 void lin_g2p_rules_destroy(lin_g2p_rules *rules); /* NULL is fine */
 
 /*
- * Pronounces n lower-case ASCII letters, 1 to LIN_WORD_MAX. labels [capacity] gets *n_labels, which is 0 if every letter is
- * silent. LIN_INVALID for other bytes and lengths; LIN_UNSUPPORTED for a letter without a pair in the rules; LIN_TOO_SMALL;
- * LIN_NO_MEMORY.
+ * Pronounces a word of n bytes, 1 to LIN_WORD_MAX, of lower-case letters. labels [capacity] gets *n_labels, which is 0 if every
+ * letter is silent. A letter without a pair in the rules counts as the same letter without its accent. LIN_INVALID for bytes that
+ * are not UTF-8 and other lengths; LIN_UNSUPPORTED for a letter without any pair; LIN_TOO_SMALL; LIN_NO_MEMORY.
  */
 lin_status lin_g2p_rules_apply(const lin_g2p_rules *rules, const char *word, size_t n, int *labels, int capacity, int *n_labels,
                                lin_error *err);
@@ -45,6 +45,9 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *rules, const char *word, siz
  * LIN_TOO_SMALL; LIN_NO_MEMORY.
  */
 lin_status lin_g2p_rules_spell(const lin_g2p_rules *rules, const int *labels, int n, char *word, size_t capacity, lin_error *err);
+
+/* Whether the rules have a pair of this character. */
+int lin_g2p_rules_know(const lin_g2p_rules *rules, unsigned code);
 
 /* The label of a phone by its CMUdict name of n bytes: without stress, or "AH0" if the set has only phones with stress; -1 if
  * none. */

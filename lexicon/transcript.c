@@ -117,30 +117,28 @@ static lin_status append_word(lin_transcriber *t, const lin_spelling *g, lin_err
     return how == LIN_G2P_DICTIONARY ? append(t, labels, NULL, n_labels, err) : append_unknown(t, g, labels, n_labels, how, err);
 }
 
-static lin_status add_letter(lin_spelling *g, char c, size_t at, lin_error *err)
+// A character of n bytes, in lower case.
+static lin_status add_letter(lin_spelling *g, const char *c, size_t n, size_t at, lin_error *err)
 {
     char shown[LIN_QUOTE];
-    if (g->n == LIN_WORD_MAX) {
+    if (g->n + n > LIN_WORD_MAX) {
         return lin_fail(err, LIN_INVALID, "the word '%s' at byte %zu is longer than %d bytes", lin_quote(shown, g->word, g->n),
                         g->begin + 1, LIN_WORD_MAX);
     }
     if (!g->n) g->begin = at;
-    g->word[g->n++] = lin_lower(c);
+    g->n += lin_unicode_lower_text(g->word + g->n, c, n);
     return LIN_OK;
 }
 
-// Letters of Latin-1, U+00C0 to U+00FF, without their accents; ' ' where there is none.
-static const char folded[64 + 1] = "aaaaaa ceeeeiiii nooooo ouuuuy  aaaaaa ceeeeiiii nooooo ouuuuy y";
-
-// The class of a character outside ASCII: a letter, an apostrophe, a space, or 0 if it is not known.
+// The class of a character outside ASCII: 'a' for letters, an apostrophe, a hyphen, a space for punctuation, or 0 if it is none.
 static char fold(unsigned code)
 {
-    if (code >= 0xC0 && code <= 0xFF && folded[code - 0xC0] != ' ') return folded[code - 0xC0];
     if (code == 0x2019 || code == 0x2018 || code == 0x2BC) return '\'';
     if (code == 0x2010 || code == 0x2011) return '-';
+    if (lin_unicode_is_letter(code)) return 'a';
     if (code == 0xA0 || code == 0xA1 || code == 0xAB || code == 0xBB || code == 0xBF || code == 0xB7) return ' ';
     if (code >= 0x2000 && code <= 0x206F) return ' '; // general punctuation: dashes, quotes, ellipsis, spaces
-    return 0;
+    return lin_unicode_is_punctuation(code) ? ' ' : 0;
 }
 
 // ASCII characters that separate words. Characters that are read as a word ("&", "%") are not in it.
@@ -156,7 +154,9 @@ static lin_status next_character(const char *text, size_t n, size_t at, char *co
         *step = lin_utf8_decode(text + at, n - at, &code);
         if (!*step) return lin_fail(err, LIN_FORMAT, "byte %zu, 0x%02x, is not UTF-8", at + 1, (unsigned char)c);
         c = fold(code);
-        if (!c) return lin_fail(err, LIN_FORMAT, "the character U+%04X at byte %zu is none of English spelling", code, at + 1);
+        if (!c)
+            return lin_fail(err, LIN_FORMAT, "the character U+%04X at byte %zu: write numbers and symbols as the words that were "
+                                             "said", code, at + 1);
     }
     *counts_as = is_separator(c) ? ' ' : c;
     if (lin_is_letter(c) || c == '\'' || c == '-' || *counts_as == ' ') return LIN_OK;
@@ -181,7 +181,10 @@ lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spellin
             continue;
         }
         lin_status status = next_character(text, n, *at, &c, &step, err);
-        if (status == LIN_OK && c != ' ') status = add_letter(spelling, c, *at, err);
+        if (status == LIN_OK && c != ' ') {
+            const int is_other = (unsigned char)text[*at] >= 0x80 && lin_is_letter(c);
+            status = is_other ? add_letter(spelling, text + *at, step, *at, err) : add_letter(spelling, &c, 1, *at, err);
+        }
         if (status != LIN_OK) return status;
         *at += step;
         if (c != ' ') {
@@ -195,6 +198,30 @@ lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spellin
     }
     if (!has_letter) spelling->n = 0;
     return LIN_OK;
+}
+
+size_t lin_spelling_plain(const lin_spelling *spelling, char out[LIN_WORD_MAX])
+{
+    size_t used = 0;
+    int accents = 0;
+    for (size_t at = 0, step; at < spelling->n; at += step) {
+        unsigned code, mark, letter;
+        step = lin_utf8_decode(spelling->word + at, spelling->n - at, &code);
+        if (!step) return 0;
+        while (code >= 0x80 && (letter = lin_unicode_split(code, &mark)) != 0) code = letter, accents = 1;
+        used += lin_utf8_encode(code, out + used); // never longer: the table has Latin, Greek and Cyrillic letters
+    }
+    return accents ? used : 0;
+}
+
+void lin_spelling_settle(lin_spelling *spelling, const lin_dictionary *dictionary)
+{
+    char plain[LIN_WORD_MAX];
+    if (lin_dictionary_is_own(dictionary) || lin_dictionary_find(dictionary, spelling->word, spelling->n, 0, NULL)) return;
+    const size_t n = lin_spelling_plain(spelling, plain);
+    if (!n) return;
+    memcpy(spelling->word, plain, n);
+    spelling->n = n;
 }
 
 // A spelled letter, whose period is part of the word in CMUdict: "A." is EY, "a" is not; "B.'s". *at, after the period, moves to
@@ -227,6 +254,7 @@ static lin_status read_line(lin_transcriber *t, const char *text, size_t n, lin_
     for (;;) {
         lin_status status = lin_spelling_next(text, n, &at, &word, err);
         if (status == LIN_OK && word.marks) count_marks(t, text, &word);
+        if (status == LIN_OK && word.n) lin_spelling_settle(&word, t->dictionary);
         if (status == LIN_OK && word.n) take_spelled(t, text, n, &word, &at);
         if (status == LIN_OK && word.n) status = append_word(t, &word, err);
         if (status != LIN_OK || !word.n) return status;

@@ -9,8 +9,9 @@
  *   for (i = 0; i < lin_transcriber_unknown_count(transcriber); i++) ... lin_transcriber_unknown(transcriber, i) ...
  *   lin_transcriber_destroy(transcriber);
  *
- * Text is UTF-8 (base/unicode.h). Letters A-Z in either case, apostrophes (also the curly ones) and hyphens make words; accents
- * of Latin-1 letters are dropped; "&" between two letters belongs to their word ("AT&T"); other punctuation separates words, but
+ * Text is UTF-8 (base/unicode.h). Letters of any script in either case, apostrophes (also the curly ones) and hyphens make words;
+ * an English word that the dictionary lacks is looked up without its accents ("café"); "&" between two letters belongs to their
+ * word ("AT&T"); other punctuation separates words, but
  * the period of a spelled letter belongs to it where the dictionary has the letter so ("A." and "B.'s" in CMUdict). Digits are
  * refused, because they can be read in several ways. Marks such as [laughs] are not words (lin_mark_length):
  * they are skipped and counted.
@@ -50,6 +51,12 @@ typedef struct lin_spelling {
 /* The next word of a text from byte *at on; *at moves to its end. LIN_FORMAT, LIN_INVALID as for lin_transcriber_line. */
 lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spelling *spelling, lin_error *err);
 
+/* The word as the dictionary has it: one of English that lacks it loses its accents. Elsewhere they make other words. */
+void lin_spelling_settle(lin_spelling *spelling, const lin_dictionary *dictionary);
+
+/* The same word without accents, to out; its bytes. 0: it has none. */
+size_t lin_spelling_plain(const lin_spelling *spelling, char out[LIN_WORD_MAX]);
+
 /* Keeps the three pointers; they must outlive it. g2p may be NULL: then a word outside the dictionary is an error. */
 lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p *g2p,
                                   lin_transcriber **transcriber, lin_error *err);
@@ -57,7 +64,7 @@ void lin_transcriber_destroy(lin_transcriber *transcriber); /* NULL is fine */
 
 /*
  * Labels of one utterance's text (n bytes). *labels is owned by the transcriber and valid until its next line; *n_labels may be
- * 0. LIN_FORMAT, naming the byte, for control characters, digits, bytes that are not UTF-8 and letters of other scripts;
+ * 0. LIN_FORMAT, naming the byte, for control characters, digits, symbols and bytes that are not UTF-8;
  * LIN_INVALID for a word over LIN_WORD_MAX bytes or, without g2p, outside the dictionary;
  * LIN_UNSUPPORTED, LIN_NO_MEMORY as for g2p.
  */

@@ -173,7 +173,7 @@ START_TEST(best_of_all_spellings)
         enumerate_spellings(&e, 0, 0, lin_ngram_begin(lm), 0, "");
         OK(lin_g2p_rules_spell(rules, labels, n, word, sizeof word, &err));
         ck_assert_str_eq(word, e.word);
-        FAILS(lin_g2p_rules_spell(rules, labels, n, word, strlen(e.word), &err), LIN_TOO_SMALL, "letters");
+        FAILS(lin_g2p_rules_spell(rules, labels, n, word, strlen(e.word), &err), LIN_TOO_SMALL, "bytes");
     }
     int zh[300];
     char word[8];

@@ -159,15 +159,17 @@ START_TEST(letter_to_sound_rules)
 }
 END_TEST
 
-static const char *line(lin_transcriber *t, const char *text)
+static const char *line_of(const lin_phones *set, lin_transcriber *t, const char *text)
 {
     const int *labels;
     int n;
     lin_error err = {0};
     lin_status status = lin_transcriber_line(t, text, strlen(text), &labels, &n, &err);
     ck_assert_msg(status == LIN_OK, "'%s': %s", text, err.message);
-    return named(phones, labels, n);
+    return named(set, labels, n);
 }
+
+static const char *line(lin_transcriber *t, const char *text) { return line_of(phones, t, text); }
 
 START_TEST(text_to_labels)
 {
@@ -279,10 +281,59 @@ START_TEST(spelled_letters)
 }
 END_TEST
 
+// A set of phones of its own: letters of any script, accents that matter, rules of its own.
+START_TEST(other_languages)
+{
+    static const char text[] = "schon ʃ oː n\nschön ʃ øː n\nбор b o r\nöl øː l\nspiel ʃ p iː l\nan a n\nda d a\nnu n u\n"
+                               "sapi s a p i\n<unk> spn\nl'an l a n\n";
+    lin_phones *own;
+    lin_dictionary *d;
+    lin_ngram *lm;
+    lin_g2p_rules *rules;
+    lin_g2p *g;
+    lin_transcriber *t;
+    lin_g2p_learn_report report;
+    const int *labels;
+    int n;
+    lin_g2p_learn_options how = lin_g2p_learn_options_default();
+    how.minimum = 1;
+    OK(lin_dictionary_phones(text, strlen(text), "d", &own, &err));
+    OK(lin_dictionary_parse(text, strlen(text), "d", own, NULL, &d, &err));
+    OK(lin_g2p_learn(d, own, &how, &lm, &report, &err));
+    ck_assert_int_eq(report.words, 10);
+    ck_assert_int_eq(report.left_out, 1); // <unk>
+    ck_assert_int_eq(report.letters, 17);
+    OK(lin_g2p_rules_create(lm, "r", own, &rules, &err));
+    OK(lin_g2p_create(own, d, rules, &g, &err));
+    OK(lin_transcriber_create(own, d, g, &t, &err));
+    ck_assert_str_eq(line_of(own, t, "Schon SCHÖN, «Öl»! Бор…"), "ʃ oː n ʃ øː n øː l b o r");
+    ck_assert_str_eq(line_of(own, t, "l'an"), "l a n");
+    ck_assert_str_eq(line_of(own, t, "Öl-An"), "øː l a n");
+    ck_assert_int_eq(lin_transcriber_unknown_count(t), 1);
+    ck_assert_int_eq(lin_transcriber_unknown(t, 0).how, LIN_G2P_DERIVED);
+    ck_assert_str_eq(line_of(own, t, "dapi"), "d a p i");
+    ck_assert_str_eq(line_of(own, t, "dápi"), "d a p i"); // the letter without its accent
+    ck_assert_str_eq(line_of(own, t, "s'api"), "s a p i");
+    ck_assert_str_eq(lin_transcriber_unknown(t, 2).word, "dápi");
+    ck_assert_int_eq(lin_transcriber_unknown(t, 2).how, LIN_G2P_RULES);
+    FAILS(lin_transcriber_line(t, "an ж", strlen("an ж"), &labels, &n, &err), LIN_UNSUPPORTED, "no sound for 'ж'");
+    lin_transcriber_destroy(t);
+    lin_g2p_destroy(g);
+    lin_g2p_rules_destroy(rules);
+    OK(lin_g2p_create(own, d, NULL, &g, &err));
+    OK(lin_transcriber_create(own, d, g, &t, &err));
+    FAILS(lin_transcriber_line(t, "schun", 5, &labels, &n, &err), LIN_UNSUPPORTED, "there are no letter-to-sound rules for these");
+    lin_transcriber_destroy(t);
+    lin_g2p_destroy(g);
+    lin_dictionary_destroy(d);
+    lin_phones_destroy(own);
+}
+END_TEST
+
 START_TEST(words_one_by_one)
 {
     static const char text[] = "  \"H\xC3\xA9llo\" \xE2\x80\x94 don\xE2\x80\x99t, well-known -- a";
-    static const char *const words[] = {"hello", "don't", "well-known", "a"};
+    static const char *const words[] = {"h\xC3\xA9llo", "don't", "well-known", "a"};
     static const char *const written[] = {"H\xC3\xA9llo", "don\xE2\x80\x99t", "well-known", "a"};
     lin_spelling word;
     size_t at = 0, n = sizeof text - 1;
@@ -321,7 +372,8 @@ START_TEST(bad_text)
     FAILS(LINE("caf\xE9"), LIN_FORMAT, "byte 4, 0xe9, is not UTF-8");
     FAILS(LINE("\xC0\x80"), LIN_FORMAT, "byte 1, 0xc0, is not UTF-8");
     FAILS(LINE("\xED\xA0\x80"), LIN_FORMAT, "is not UTF-8");
-    FAILS(LINE("a \xD0\xB6"), LIN_FORMAT, "U+0436 at byte 3");
+    FAILS(LINE("a \xD0\xB6"), LIN_INVALID, "the letter U+0436 of '\xD0\xB6' is none of English spelling");
+    FAILS(LINE("a \xE2\x82\xAC"), LIN_FORMAT, "the character U+20AC at byte 3: write numbers and symbols");
     FAILS(LINE("a \xE2\x82"), LIN_FORMAT, "byte 3");
     FAILS(LINE("hello zorblatt"), LIN_UNSUPPORTED, "'zorblatt'");
     char word[300];
@@ -365,4 +417,5 @@ END_TEST
 
 TEST_MAIN_WITH(setup, teardown, "transcript", TEST(quotes_keep_utf8), TEST(derived_words), TEST(without_rules_the_word_is_named),
                TEST(hostile_words), TEST(letter_to_sound_rules), TEST(text_to_labels), TEST(unknown_words_are_listed_once),
-               TEST(marks_are_no_words), TEST(spelled_letters), TEST(words_one_by_one), TEST(bad_text), TEST(out_of_memory))
+               TEST(marks_are_no_words), TEST(spelled_letters), TEST(other_languages), TEST(words_one_by_one), TEST(bad_text),
+               TEST(out_of_memory))
