@@ -193,8 +193,8 @@ lin_status lin_boundaries_create(const lin_phones *phones, const lin_boundaries_
         return status;
     }
     for (int v = 1; v < b->V; v++) {
-        const char *name = lin_phones_name(phones, v);
-        const int found = lin_phones_find_unstressed(own, name, strlen(name));
+        const char *name = lin_phones_similar(phones, v);
+        const int found = name ? lin_phones_find(own, name, strlen(name)) : 0;
         b->phone_of[v] = found > 0 ? found - 1 : PHONES;
     }
     lin_phones_destroy(own);

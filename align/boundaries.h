@@ -46,7 +46,7 @@ lin_boundaries_options lin_boundaries_options_default(void);
 
 typedef struct lin_boundaries lin_boundaries;
 
-/* Names of CMUdict's phonemes, with or without stress, have statistics of their own; others have those of all phonemes together.
+/* Phonemes of CMUdict, by name or IPA (lin_phones_similar), have statistics of their own; others have those of all together.
  * phones is not kept. LIN_INVALID for bad options. */
 lin_status lin_boundaries_create(const lin_phones *phones, const lin_boundaries_options *options, lin_boundaries **boundaries,
                                  lin_error *err);

@@ -10,6 +10,7 @@
 #include "app/corpus.h"
 #include "app/front_options.h"
 #include "app/guard.h"
+#include "app/lexicon_options.h"
 #include "app/model_options.h"
 #include "base/memory.h"
 #include "base/npy.h"
@@ -21,7 +22,7 @@ typedef struct values {
     lin_model_values model;
     lin_input_values input;
     lin_results_values results;
-    const char *text, *text_file, *phones, *data, *audio_root, *lexicon, *posteriors;
+    const char *text, *text_file, *phones, *data, *audio_root, *lexicon, *g2p, *posteriors;
     double row_ms, beam;
     int times, stress, jobs, quiet;
 } values;
@@ -42,6 +43,7 @@ static const lin_option options[] = {
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(values, lexicon), .value = "DICT",
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "
              "Debian's package pocketsphinx-en-us"},
+    LIN_G2P_ROW(values, g2p),
     {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(values, posteriors), .value = "NPY",
      .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
     {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, row_ms), .min = 0, .max = 10000, .value = "MS",
@@ -318,6 +320,7 @@ static lin_status align(align_job *job, lin_error *err)
     if (status == LIN_OK) job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
     if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, job->recognizer.phones,
                                                                             &job->recognizer.warnings, err);
+    job->lexicon.g2p = v->g2p;
     if (status == LIN_OK && v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
         lin_complain("%s has no stress, which --stress needs; CMUdict as published has it (--lexicon cmudict.dict)",
                      job->lexicon.path);

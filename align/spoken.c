@@ -16,9 +16,13 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
 {
     const lin_dictionary_options options = {.skip_bad = 1};
     *lexicon = (lin_spoken_lexicon){.phones = phones};
-    lin_status status = lin_find_lexicon(path, lexicon->path, sizeof lexicon->path, err);
+    lin_status status = lin_find_lexicon_of(phones, path, lexicon->path, sizeof lexicon->path, err);
     if (status == LIN_OK && !*lexicon->path)
         return lin_fail(err, LIN_IO,
+                        lin_phones_is_own(phones)
+                            ? "words need a lexicon, and the phones of this model are not those of the installed one; name the one "
+                              "of its language with --lexicon FILE or LINNET_LEXICON, or give --phones"
+                            :
                         "words need a lexicon, and none is installed; name one with --lexicon FILE or LINNET_LEXICON, "
                         "or give --phones");
     if (status == LIN_OK) status = lin_dictionary_load(lexicon->path, phones, &options, &lexicon->dictionary, err);
@@ -93,7 +97,7 @@ static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
     if (!s->g2p || s->g2p_of != lexicon) {
         drop_g2p(s);
         s->g2p_of = lexicon;
-        lin_status status = lin_find_open_rules(lexicon->phones, &s->rules, err);
+        lin_status status = lin_find_open_rules(lexicon->g2p, lexicon->phones, &s->rules, err);
         if (status == LIN_OK) status = lin_g2p_create(lexicon->phones, lexicon->dictionary, s->rules, &s->g2p, err);
         if (status != LIN_OK) return status;
     }

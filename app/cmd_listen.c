@@ -516,7 +516,8 @@ static lin_status open_all(listening *l, lin_error *err)
                                    l->recognizer.delay_s, &warnings, err);
     }
     if (status != LIN_OK) return status;
-    if (v->decoding.words && v->decoding.readable) status = lin_find_open_punctuation(&l->punctuation, err);
+    if (v->decoding.words && v->decoding.readable) 
+        status = lin_find_open_punctuation(l->recognizer.phones, &l->punctuation, err);
     if (status != LIN_OK) return status;
     if (l->punctuation) l->speller = lin_find_speller(l->recognizer.phones);
     l->words = (lin_live_words){.phones = l->recognizer.phones,

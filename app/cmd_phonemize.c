@@ -10,6 +10,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
+#include "app/lexicon_options.h"
 #include "base/textfile.h"
 #include "lexicon/transcript.h"
 #include "linnet/wording.h"
@@ -17,7 +18,7 @@
 enum { IDS_AUTO, IDS_NONE, IDS_FIRST, IDS_LAST };
 
 typedef struct phonemize_values {
-    const char *lexicon, *output, *oov;
+    const char *lexicon, *phones, *g2p, *output, *oov;
     int ids, trn, stress, quiet;
 } phonemize_values;
 
@@ -25,6 +26,8 @@ static const lin_option options[] = {
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, lexicon),
      .value = "DICT", .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one "
              "installed with the program"},
+    LIN_PHONE_SET_ROW(phonemize_values, phones),
+    LIN_G2P_ROW(phonemize_values, g2p),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, output),
      .help = "Output file; if not given, standard output"},
     {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(phonemize_values, ids), .text = "auto",
@@ -196,7 +199,8 @@ static int run(lin_parsed *parsed)
         lin_buffer_free(&words);
         return lin_misuse(parsed, "%s", err.message);
     }
-    if (lin_wording_open(&w, v->lexicon, &warnings, &err) != LIN_OK) {
+    const lin_wording_files files = {.dictionary = v->lexicon, .phones = v->phones, .g2p = v->g2p};
+    if (lin_wording_open(&w, &files, &warnings, &err) != LIN_OK) {
         lin_buffer_free(&words);
         return lin_give_up(&err);
     }

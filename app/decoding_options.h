@@ -10,7 +10,7 @@
 #ifndef LIN_APP_DECODING_OPTIONS_H
 #define LIN_APP_DECODING_OPTIONS_H
 
-#include "app/options.h"
+#include "app/lexicon_options.h"
 #include "linnet/decoding.h"
 
 #define LIN_DECODING_ROWS(owner, field) LIN_DECODING_ROWS_WITH(owner, field, NULL)
@@ -28,6 +28,7 @@
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lexicon), .value = "DICT",           \
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "   \
              "Debian's package pocketsphinx-en-us"},                                                                             \
+    LIN_G2P_ROW(owner, field.g2p),                                                                                               \
     {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lm),                                                     \
      .help = "Language model, of phonemes or with --words of words: ARPA, plain or gzip, or packed by linnet ngram; a file, "    \
              "or the name of an installed one, such as phones.lm. If not given, with --words, $LINNET_LM, else english.lm"},     \

@@ -120,7 +120,7 @@ int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, int
     return LIN_EXIT_OK;
 }
 
-lin_status lin_results_make_readable(lin_results *r, lin_error *err)
+lin_status lin_results_make_readable(lin_results *r, const lin_phones *phones, lin_error *err)
 {
     int wanted = 0;
     for (int i = 0; i < r->n_writers; i++) {
@@ -128,7 +128,7 @@ lin_status lin_results_make_readable(lin_results *r, lin_error *err)
         wanted |= strcmp(name, "text") == 0 || strcmp(name, "json") == 0 || strcmp(name, "srt") == 0 || strcmp(name, "vtt") == 0;
     }
     if (!wanted || r->how.unit == LIN_UNIT_PHONES || r->punctuation) return LIN_OK;
-    lin_status status = lin_find_open_punctuation(&r->punctuation, err);
+    lin_status status = lin_find_open_punctuation(phones, &r->punctuation, err);
     r->how.readable = r->punctuation;
     if (r->punctuation) lin_readable_begin(&r->readable, r->punctuation);
     r->readable.paragraph_s = r->how.paragraph_s;

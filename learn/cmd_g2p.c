@@ -6,18 +6,21 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
+#include "app/lexicon_options.h"
 #include "learn/g2p_learn.h"
 #include "lexicon/g2p_rules.h"
+#include "linnet/wording.h"
 #include "score/edit.h"
 
 typedef struct g2p_values {
-    const char *output;
+    const char *output, *phones;
     int order, iterations, minimum, hold_out, quiet;
 } g2p_values;
 
 static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(g2p_values, output),
      .help = "The rules to write"},
+    LIN_PHONE_SET_ROW(g2p_values, phones),
     {.name = "order", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(g2p_values, order), .text = "5", .min = 1,
      .max = LIN_NGRAM_MAX_ORDER, .help = "Letters in an n-gram"},
     {.name = "min-count", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, minimum), .text = "2", .min = 1, .max = 1000000,
@@ -63,8 +66,8 @@ static lin_status test(const g2p_values *v, const lin_dictionary *d, const lin_p
     test_counts t = {0};
     lin_status status = lin_g2p_rules_open(v->output, phones, &rules, err);
     for (int w = 0; w < lin_dictionary_count(d) && status == LIN_OK; w += v->hold_out) {
-        const char *word = lin_dictionary_word(d, w);
-        if (strspn(word, "abcdefghijklmnopqrstuvwxyz") == strlen(word)) status = test_word(d, rules, word, &t, err);
+        const char *word = lin_dictionary_word(d, w); // with other characters than letters it is not counted
+        status = test_word(d, rules, word, &t, err);
     }
     lin_g2p_rules_destroy(rules);
     if (status == LIN_OK && t.words) {
@@ -94,7 +97,8 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK && !*path) status = lin_fail(&err, LIN_IO, "no lexicon is installed; name a DICT");
     if (status == LIN_OK) status = lin_guard_reads(path, &err); // it may be the installed one, which no option names
     if (status == LIN_OK) status = lin_guard_writes(v->output, &err);
-    if (status == LIN_OK) status = lin_phones_create(NULL, &phones, &err);
+    if (status == LIN_OK)
+        status = v->phones ? lin_wording_phones(v->phones, &phones, &err) : lin_wording_dictionary_phones(path, &phones, &err);
     if (status == LIN_OK) status = lin_dictionary_load(path, phones, &(lin_dictionary_options){.skip_bad = 1}, &dictionary, &err);
     if (status == LIN_OK) status = lin_g2p_learn(dictionary, phones, &how, &lm, &report, &err);
     if (status == LIN_OK) status = lin_ngram_write(lm, v->output, &err);
@@ -118,8 +122,9 @@ const lin_command lin_command_g2p = {
     .description =
         "Learns letter-to-sound rules from a dictionary in CMUdict's format, for words that a dictionary lacks: an n-gram model "
         "over pairs of a letter and its phones (Bisani & Ney 2008), in a packed file that linnet ngram info and linnet ngram "
-        "arpa also read. Without DICT it learns from the installed lexicon.\n\n"
-        "The installed rules are english.g2p; the environment variable LINNET_G2P names others.",
+        "arpa also read. Without DICT it learns from the installed lexicon. Letters may be of any script, phones any symbols "
+        "(docs/languages.md).\n\n"
+        "The installed rules are english.g2p; --g2p of other commands and the environment variable LINNET_G2P name others.",
     .examples = "  linnet g2p my.dict -o my.g2p\n"
                 "  linnet g2p --hold-out 20 cmudict.dict -o test.g2p",
     .options = options,

@@ -145,7 +145,7 @@ const lin_punctuation *lin_api_punctuation(linnet_model *m)
 {
     lin_punctuation *none = NULL, *opened;
     if (atomic_load(&m->punctuation)) return atomic_load(&m->punctuation);
-    if (lin_find_open_punctuation(&opened, NULL) != LIN_OK || !opened) return NULL;
+    if (lin_find_open_punctuation(m->r.phones, &opened, NULL) != LIN_OK || !opened) return NULL;
     if (atomic_compare_exchange_strong(&m->punctuation, &none, opened)) return opened;
     lin_punctuation_destroy(opened); // another thread was faster
     return none;

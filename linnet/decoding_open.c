@@ -58,7 +58,9 @@ static lin_status about(const char *what, lin_status status, lin_error *err)
 
 /* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
-static const char *const lm_names[] = {"english.lm", "english.arpa.gz", NULL};
+// Of English: for other phones only the end of the list.
+enum { LM_NAMES = 2 };
+static const char *const lm_names[LM_NAMES + 1] = {"english.lm", "english.arpa.gz", NULL};
 
 // Bad lines are reported and left out, as in linnet phonemize.
 static lin_status open_dictionary(parts *p, lin_error *err)
@@ -225,13 +227,17 @@ static void put_word(lin_buffer *out, const char *word, size_t n)
     lin_buffer_bytes(out, word, n);
 }
 
-// As words of a text: lower case, without accents and punctuation.
-static lin_status put_words_of(lin_buffer *out, const char *text, size_t n, lin_error *err)
+// As words of a text: lower case, without punctuation and, in English, accents.
+static lin_status put_words_of(const parts *p, lin_buffer *out, const char *text, size_t n, lin_error *err)
 {
     lin_spelling word = {0};
     size_t at = 0;
     lin_status status;
-    while ((status = lin_spelling_next(text, n, &at, &word, err)) == LIN_OK && word.n) put_word(out, word.word, word.n);
+    while ((status = lin_spelling_next(text, n, &at, &word, err)) == LIN_OK && word.n) {
+        char plain[LIN_WORD_MAX];
+        const size_t n_plain = lin_phones_is_own(p->phones) ? 0 : lin_spelling_plain(&word, plain);
+        put_word(out, n_plain ? plain : word.word, n_plain ? n_plain : word.n);
+    }
     return status;
 }
 
@@ -244,7 +250,7 @@ static lin_status spell_phrase(const parts *p, phrase *it, lin_error *err)
     size_t n;
     while (status == LIN_OK && lin_field_next(&at, end, &field, &n)) {
         if (lin_tree_find(p->tree, field, n) >= 0) put_word(&words, field, n);
-        else status = put_words_of(&words, field, n, err);
+        else status = put_words_of(p, &words, field, n, err);
     }
     const int is_empty = words.n == 0;
     lin_buffer_char(&words, '\0');
@@ -284,7 +290,7 @@ static lin_status make_context(parts *p, lin_error *err)
     lin_error missing = {0}, why = {0};
     status = p->tree ? make_words_context(p, &missing) : make_phones_context(p, &missing);
     if (status != LIN_INVALID) return status == LIN_OK ? status : lin_fail_as(err, &missing);
-    status = lin_find_open_rules(p->phones, &p->rules, &why);
+    status = lin_find_open_rules(p->values->g2p, p->phones, &p->rules, &why);
     if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, p->rules, &p->g2p, &why);
     if (status != LIN_OK) return lin_fail(err, status, "%s, and %s", missing.message, why.message);
     return p->tree ? make_words_context(p, err) : make_phones_context(p, err);
@@ -349,7 +355,8 @@ static lin_status open_beam(parts *p, lin_error *err)
 static lin_status open_lm_of_words(parts *p, lin_error *err)
 {
     if (p->values->no_lm) return LIN_OK;
-    lin_status status = lin_find_named(p->values->lm, "LINNET_LM", lm_names, p->lm_path, LONGEST_PATH, err);
+    const char *const *names = lm_names + (lin_phones_is_own(p->phones) ? LM_NAMES : 0);
+    lin_status status = lin_find_named(p->values->lm, "LINNET_LM", names, p->lm_path, LONGEST_PATH, err);
     if (status != LIN_OK) return status;
     if (*p->lm_path) return lin_ngram_open(p->lm_path, &p->lm, err);
     lin_warn(&p->warnings, "words are recognised badly without a language model, and none is installed; name one with --lm FILE "
@@ -379,6 +386,10 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
     lin_words_options o = lin_decoding_words_options(p->values);
     o.gap = (int)lround(LONGEST_GAP_S / row_seconds);
     o.wait = (int)lround(LONGEST_WAIT_S / row_seconds);
+    if (!*p->lexicon && lin_phones_is_own(p->phones)) {
+        return lin_fail(err, LIN_IO, "--words needs a lexicon, and the phones of this model are not those of the installed one; "
+                                     "name the one of its language with --lexicon FILE or LINNET_LEXICON, or use --no-words");
+    }
     if (!*p->lexicon) {
         return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed; name one with --lexicon FILE or "
                                      "LINNET_LEXICON, such as CMUdict (cmudict-en-us.dict in Debian's pocketsphinx-en-us)");
@@ -438,7 +449,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     p->values = v;
     p->phones = phones;
     if (warnings) p->warnings = *warnings;
-    lin_status status = lin_find_lexicon(v->lexicon, p->lexicon, LONGEST_PATH, err);
+    lin_status status = lin_find_lexicon_of(phones, v->lexicon, p->lexicon, LONGEST_PATH, err);
     if (status == LIN_OK) status = kind == LIN_SEARCH_WORDS ? open_words(p, row_seconds, err) : open_beam(p, err);
     if (status == LIN_OK) status = open_phrases(p, err);
     drop_scaffold(p);

@@ -111,24 +111,31 @@ lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_
     return lin_find_named(given, "LINNET_LEXICON", names, path, capacity, err);
 }
 
-lin_status lin_find_rules(char *path, size_t capacity, lin_error *err)
+lin_status lin_find_lexicon_of(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err)
 {
-    static const char *const names[] = {"english.g2p", NULL};
-    return lin_find_named(NULL, "LINNET_G2P", names, path, capacity, err);
+    static const char *const none[] = {NULL};
+    if (!lin_phones_is_own(phones)) return lin_find_lexicon(given, path, capacity, err);
+    return lin_find_named(given, "LINNET_LEXICON", none, path, capacity, err);
 }
 
-lin_status lin_find_open_rules(const lin_phones *phones, lin_g2p_rules **rules, lin_error *err)
+lin_status lin_find_rules(const char *given, const lin_phones *phones, char *path, size_t capacity, lin_error *err)
+{
+    static const char *const names[] = {"english.g2p", NULL};
+    return lin_find_named(given, "LINNET_G2P", names + (phones && lin_phones_is_own(phones)), path, capacity, err);
+}
+
+lin_status lin_find_open_rules(const char *given, const lin_phones *phones, lin_g2p_rules **rules, lin_error *err)
 {
     char path[PATH_MAX];
     *rules = NULL;
-    const lin_status status = lin_find_rules(path, sizeof path, err);
+    const lin_status status = lin_find_rules(given, phones, path, sizeof path, err);
     return status == LIN_OK && *path ? lin_g2p_rules_open(path, phones, rules, err) : status;
 }
 
 lin_g2p_rules *lin_find_speller(const lin_phones *phones)
 {
     lin_g2p_rules *rules;
-    return lin_find_open_rules(phones, &rules, NULL) == LIN_OK ? rules : NULL;
+    return lin_find_open_rules(NULL, phones, &rules, NULL) == LIN_OK ? rules : NULL;
 }
 
 lin_status lin_find_punctuation(const char *given, char *path, size_t capacity, lin_error *err)
@@ -137,10 +144,12 @@ lin_status lin_find_punctuation(const char *given, char *path, size_t capacity, 
     return lin_find_named(given, "LINNET_PUNCTUATION", names, path, capacity, err);
 }
 
-lin_status lin_find_open_punctuation(lin_punctuation **punctuation, lin_error *err)
+lin_status lin_find_open_punctuation(const lin_phones *phones, lin_punctuation **punctuation, lin_error *err)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX] = "";
+    const char *named = getenv("LINNET_PUNCTUATION");
     *punctuation = NULL;
+    if (lin_phones_is_own(phones) && !(named && *named)) return LIN_OK;
     const lin_status status = lin_find_punctuation(NULL, path, sizeof path, err);
     return status == LIN_OK && *path ? lin_punctuation_open(path, punctuation, err) : status;
 }

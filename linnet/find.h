@@ -36,19 +36,26 @@ lin_status lin_find_named(const char *given, const char *variable, const char *c
 /* The lexicon by that rule, with LINNET_LEXICON. */
 lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_error *err);
 
-/* The letter-to-sound rules by that rule, with LINNET_G2P: an empty path if there are none. */
-lin_status lin_find_rules(char *path, size_t capacity, lin_error *err);
+/* The same for these phones: an empty path if they are a set of their own, and none is named. */
+lin_status lin_find_lexicon_of(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);
+
+/*
+ * The letter-to-sound rules by that rule, with LINNET_G2P: an empty path if there are none. What is installed, of words or texts, is
+ * English: for phones that are a set of their own (lexicon/phones.h) this and the following find only what is named. phones may be
+ * NULL here: English.
+ */
+lin_status lin_find_rules(const char *given, const lin_phones *phones, char *path, size_t capacity, lin_error *err);
 
 /* The model of readable text (lexicon/punctuation.h): `given`, else by that rule, with LINNET_PUNCTUATION. */
 lin_status lin_find_punctuation(const char *given, char *path, size_t capacity, lin_error *err);
 
-/* The same, opened: NULL if there is none. */
-lin_status lin_find_open_punctuation(lin_punctuation **punctuation, lin_error *err);
+/* The same for texts of these phones, opened: NULL if there is none. */
+lin_status lin_find_open_punctuation(const lin_phones *phones, lin_punctuation **punctuation, lin_error *err);
 
 /* The letter-to-sound rules, which spell words outside the lexicon in readable text; NULL if there are none for these phones. */
 lin_g2p_rules *lin_find_speller(const lin_phones *phones);
 
 /* The letter-to-sound rules, opened: NULL if there are none. */
-lin_status lin_find_open_rules(const lin_phones *phones, lin_g2p_rules **rules, lin_error *err);
+lin_status lin_find_open_rules(const char *given, const lin_phones *phones, lin_g2p_rules **rules, lin_error *err);
 
 #endif

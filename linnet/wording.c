@@ -4,23 +4,65 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+#include "base/textfile.h"
 #include "linnet/find.h"
+#include "model/model_file.h"
 
-enum { LONGEST_PATH = 4096 };
+lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *err)
+{
+    static const char ending[] = ".safetensors";
+    const size_t n = strlen(name), k = sizeof ending - 1;
+    char path[4096];
+    lin_model *model = NULL;
+    *phones = NULL;
+    const int is_installed = !strchr(name, '/') && access(name, F_OK) != 0;
+    if (!is_installed && (n < k || strcmp(name + n - k, ending) != 0)) return lin_phones_load(name, 1, phones, err);
+    lin_status status = lin_find_model(name, path, sizeof path, err);
+    if (status == LIN_OK && is_installed && access(path, F_OK) != 0)
+        return lin_fail(err, LIN_IO, "%s is neither a file with the phones nor a model", name);
+    if (status == LIN_OK) status = lin_model_load(path, &model, err);
+    if (status == LIN_OK) status = lin_model_check_sound(model, name, err);
+    if (status == LIN_OK) status = lin_phones_create(model->phones, phones, err);
+    lin_model_destroy(model);
+    return status;
+}
 
-lin_status lin_wording_open(lin_wording *wording, const char *dictionary, const lin_warnings *warnings, lin_error *err)
+static lin_status read_dictionary(lin_wording *w, lin_error *err)
+{
+    const lin_dictionary_options options = {.skip_bad = 1};
+    char *text;
+    size_t n;
+    lin_status status = lin_text_read(w->path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    if (!w->phones) status = lin_dictionary_phones(text, n, w->path, &w->phones, err);
+    if (status == LIN_OK) status = lin_dictionary_parse(text, n, w->path, w->phones, &options, &w->dictionary, err);
+    lin_free(text);
+    return status;
+}
+
+lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, lin_error *err)
+{
+    char *text;
+    size_t n;
+    *phones = NULL;
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (status == LIN_OK) status = lin_dictionary_phones(text, n, path, phones, err);
+    lin_free(text);
+    return status;
+}
+
+lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files, const lin_warnings *warnings, lin_error *err)
 {
     memset(wording, 0, sizeof *wording);
-    lin_dictionary_options options = {.skip_bad = 1};
-    char path[LONGEST_PATH];
-    lin_status status = lin_find_lexicon(dictionary, path, sizeof path, err);
-    if (status == LIN_OK && !*path)
-        return lin_fail(err, LIN_IO, "no lexicon is installed; name one with --lexicon FILE or LINNET_LEXICON");
-    if (status == LIN_OK) status = lin_phones_create(NULL, &wording->phones, err);
-    if (status == LIN_OK) status = lin_dictionary_load(path, wording->phones, &options, &wording->dictionary, err);
-    if (status == LIN_OK) status = lin_find_open_rules(wording->phones, &wording->rules, err);
+    lin_status status = files->phones ? lin_wording_phones(files->phones, &wording->phones, err) : LIN_OK;
+    if (status == LIN_OK) status = lin_find_lexicon(files->dictionary, wording->path, sizeof wording->path, err);
+    if (status == LIN_OK && !*wording->path)
+        status = lin_fail(err, LIN_IO, "no lexicon is installed; name one with --lexicon FILE or LINNET_LEXICON");
+    if (status == LIN_OK) status = read_dictionary(wording, err);
+    if (status == LIN_OK) status = lin_find_open_rules(files->g2p, wording->phones, &wording->rules, err);
     if (status == LIN_OK) status = lin_g2p_create(wording->phones, wording->dictionary, wording->rules, &wording->g2p, err);
     if (status == LIN_OK) {
         status = lin_transcriber_create(wording->phones, wording->dictionary, wording->g2p, &wording->transcriber, err);

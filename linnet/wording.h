@@ -1,8 +1,9 @@
 /*
- * wording.h - from words to phones: the installed phone set, dictionary, letter-to-sound rules and transcriber in one.
+ * wording.h - from words to phones: the phone set, dictionary, letter-to-sound rules and transcriber in one.
  *
  *   lin_wording w;
- *   lin_wording_open(&w, NULL, &warnings, &err);            // or "my.dict"
+ *   lin_wording_files files = {.dictionary = "my.dict"};    // or {0}: what is installed
+ *   lin_wording_open(&w, &files, &warnings, &err);
  *   lin_transcriber_line(w.transcriber, ...);
  *   lin_wording_unknown(&w, INT_MAX, "", &text, &err);      // the words that the dictionary lacked
  *   lin_wording_close(&w);
@@ -17,7 +18,14 @@
 #include "lexicon/transcript.h"
 #include "linnet/warnings.h"
 
+typedef struct lin_wording_files {
+    const char *dictionary; /* NULL: $LINNET_LEXICON, else what is installed with the program */
+    const char *phones;     /* NULL: the set of the dictionary (lin_dictionary_phones); else as lin_wording_phones */
+    const char *g2p;        /* NULL: lin_find_rules */
+} lin_wording_files;
+
 typedef struct lin_wording {
+    char path[4096];     /* of the dictionary */
     lin_phones *phones;
     lin_dictionary *dictionary;
     lin_g2p_rules *rules;
@@ -25,10 +33,19 @@ typedef struct lin_wording {
     lin_transcriber *transcriber;
 } lin_wording;
 
-/* dictionary: NULL for $LINNET_LEXICON, else what is installed with the program. Lines of it that cannot be used are reported
- * through warnings, which may be NULL. LIN_IO if there is no dictionary. On failure everything is closed. */
-lin_status lin_wording_open(lin_wording *wording, const char *dictionary, const lin_warnings *warnings, lin_error *err);
+/* Lines of the dictionary that cannot be used are reported through warnings, which may be NULL. LIN_IO if there is no dictionary;
+ * else as what opens the files. On failure everything is closed. */
+lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files, const lin_warnings *warnings, lin_error *err);
 void lin_wording_close(lin_wording *wording);
+
+/*
+ * A set of phones by name: a file with a name on each line (lin_phones_load, a set of its own), or a model, FILE.safetensors or the
+ * name of an installed one, whose set it is. LIN_MISMATCH for a model of tokens.
+ */
+lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *err);
+
+/* The set of a dictionary file. */
+lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, lin_error *err);
 
 /* Appends the words that the dictionary lacked, at most `most` of them, the most frequent first, a line each: indent, word,
  * count, how it was pronounced, phones; separated by tabs. LIN_NO_MEMORY. */

@@ -9,6 +9,7 @@
 #include "app/common.h"
 #include "app/front_options.h"
 #include "app/guard.h"
+#include "app/lexicon_options.h"
 #include "base/memory.h"
 #include "base/ordered.h"
 #include "linnet/datadir.h"
@@ -17,7 +18,7 @@
 #include "train/dataset.h"
 
 typedef struct prepare_values {
-    const char *lexicon, *output, *audio_root, *oov;
+    const char *lexicon, *phones, *g2p, *output, *audio_root, *oov;
     lin_numbers speed;
     int stack, no_speech, allow_oov, jobs, quiet;
     lin_fbank_values fbank;
@@ -27,6 +28,8 @@ static const lin_option options[] = {
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, lexicon), .value = "DICT",
      .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with "
              "the program"},
+    LIN_PHONE_SET_ROW(prepare_values, phones),
+    LIN_G2P_ROW(prepare_values, g2p),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(prepare_values, output),
      .help = "The cache to write; it appears when it is complete"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(prepare_values, audio_root),
@@ -291,7 +294,8 @@ static lin_status prepare(preparation *p, const char *path, lin_error *err)
         status = lin_guard_reads(lin_datadir_at(p->dir, i)->audio, err);
     if (status == LIN_OK) status = lin_guard_writes(v->output, err);
     if (status == LIN_OK && v->oov) status = lin_guard_writes(v->oov, err);
-    if (status == LIN_OK) status = lin_wording_open(&p->wording, v->lexicon, &warnings, err);
+    const lin_wording_files files = {.dictionary = v->lexicon, .phones = v->phones, .g2p = v->g2p};
+    if (status == LIN_OK) status = lin_wording_open(&p->wording, &files, &warnings, err);
     if (status != LIN_OK) return status;
     p->n_items = lin_datadir_count(p->dir) * speeds(p);
     status = label_all(p, err);
@@ -312,6 +316,9 @@ static void summary(const preparation *p)
         "distinct) are not in the dictionary; %.1f s",
         p->v->output, n->added, hours(p), n->labels, n->left_out, n->failed, n->incomplete, unknown, words,
         words ? 100.0 * (double)unknown / (double)words : 0.0, lin_transcriber_unknown_count(t), lin_now() - p->progress.begun);
+    if (lin_phones_is_own(p->wording.phones))
+        lin_complain("%s: %d phones, a set of its own, from %s", p->v->output, lin_phones_count(p->wording.phones) - 1,
+                     p->v->phones ? p->v->phones : p->wording.path);
     const char *first_mark;
     const long marks = lin_transcriber_marks(t, &first_mark);
     lin_complain_of_marks(marks, first_mark);
