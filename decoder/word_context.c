@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 
 // While a context is built: phrases as word numbers, and the words outside the lexicon with their pronunciations.
 typedef struct builder {
@@ -47,7 +48,7 @@ static lin_status number(builder *b, const char *word, size_t n, int *token, lin
         return lin_fail(err, LIN_INVALID, "the phrase's word '%s' has %zu bytes; at most %d", lin_quote(shown, word, n), n,
                         LIN_WORD_MAX);
     }
-    for (size_t i = 0; i < n; i++) lower[i] = lin_lower(word[i]);
+    n = lin_unicode_lower_text(lower, word, n);
     const int before = b->lacking.n;
     int index;
     lin_status status = lin_symbols_add(&b->lacking, lower, n, &index, err);

@@ -132,7 +132,8 @@ void lin_token_spell(const lin_tokens *t, int i, lin_buffer *out)
     for (int p = 0; p < w->n_phones; p++) {
         if (p && !t->options->ipa) lin_buffer_char(out, '_');
         const char *name = lin_stressed_text(t->options, &t->result->phones[w->first_phone + p], phone);
-        for (; *name; name++) lin_buffer_char(out, t->options->ipa ? *name : lin_lower(*name));
+        const int as_is = t->options->ipa || lin_phones_is_own(t->options->phones); // their case matters
+        for (; *name; name++) lin_buffer_char(out, as_is ? *name : lin_lower(*name));
     }
     lin_buffer_char(out, ']');
 }

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 #include "learn/cmd_sentences.h"
 #include "learn/kneser_ney.h"
 #include "learn/ngram_count.h"
@@ -112,7 +113,7 @@ static lin_status read_vocabulary(lin_ngram_counter *counter, const ngram_values
     size_t n;
     lin_status status = lin_text_read(v->vocabulary, &text, &n, err);
     if (status != LIN_OK) return status;
-    for (size_t i = 0; v->text.lower && i < n; i++) text[i] = lin_lower(text[i]);
+    if (v->text.lower) n = lin_unicode_lower_text(text, text, n);
     status = lin_ngram_counter_vocabulary(counter, text, n, v->vocabulary, err);
     lin_free(text);
     return status;

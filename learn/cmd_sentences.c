@@ -8,6 +8,7 @@
 #include "app/common.h"
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 
 enum { IDS_NONE, IDS_FIRST, IDS_LAST };
 
@@ -43,7 +44,7 @@ static lin_status each_line(const lin_sentences_values *v, const char *path, lin
     size_t n;
     lin_status status = lin_text_read(from_stdin ? "/dev/stdin" : path, &text, &n, err);
     if (status != LIN_OK) return status;
-    for (size_t i = 0; v->lower && i < n; i++) text[i] = lin_lower(text[i]);
+    if (v->lower) n = lin_unicode_lower_text(text, text, n);
     lin_lines lines = {0};
     lin_lines_begin(&lines, text, n);
     while (status == LIN_OK && lin_lines_next(&lines)) {

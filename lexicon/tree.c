@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 #include "lexicon/tree_internal.h"
 
 // While a tree is built: a pronunciation that is kept, and the range of sorted ones that pass through a node.
@@ -39,10 +40,8 @@ static int compare(const void *a, const void *b)
 static size_t folded(char out[LIN_WORD_MAX + 1], const char *word, size_t n, int upper)
 {
     if (n > LIN_WORD_MAX) n = LIN_WORD_MAX;
-    for (size_t i = 0; i < n; i++) {
-        const char lower = lin_lower(word[i]);
-        out[i] = upper && lower >= 'a' && lower <= 'z' ? (char)(lower - 32) : lower;
-    }
+    n = lin_unicode_lower_text(out, word, n);
+    for (size_t i = 0; upper && i < n; i++) out[i] = out[i] >= 'a' && out[i] <= 'z' ? (char)(out[i] - 32) : out[i];
     out[n] = '\0';
     return n;
 }

@@ -5,12 +5,13 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "base/rng.h"
+#include "linnet/wording.h"
 #include "score/score.h"
 #include "score/score_compare.h"
 #include "score/score_report.h"
 
 typedef struct score_values {
-    const char *name, *output, *html, *map, *utt2spk, *against;
+    const char *name, *output, *html, *map, *utt2spk, *against, *phones;
     int ipa, json, utterances, align, confusions, case_sensitive, ref_format, hyp_format, unit, bootstrap, seed;
     double level;
 } score_values;
@@ -24,6 +25,9 @@ static const lin_option options[] = {
              "PER or WER, auto: from the reference's tokens"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, AT(ipa),
      .help = "Treat phones in the IPA and in CMUdict's names as equal, on both sides; stress is ignored (docs/formats.md)"},
+    {.name = "phones", .letter = 'p', .type = LIN_OPTION_FILE, AT(phones), .value = "SET",
+     .help = "The phones of another language, whose case then matters: a model, or a file with a name on each line; for --ipa, "
+             "and to tell phones from words"},
     {.name = "map", .type = LIN_OPTION_FILE, AT(map),
      .help = "Phones that count as equal: lines 'ax ah', or 'q' alone to delete a phone; applied to both sides"},
     {.name = "case", .type = LIN_OPTION_FLAG, AT(case_sensitive),
@@ -77,7 +81,7 @@ static lin_status write_reports(const score_values *v, const lin_score_report *r
 
 // Computes intervals and the comparison with another system, and writes the report.
 static lin_status report_on(const score_values *v, const lin_list *files, const char *measure, const lin_score *score,
-                            const lin_score *other, lin_error *err)
+                            const lin_score *other, int keep_case, lin_error *err)
 {
     const lin_bootstrap_options how = {
         .resamples = v->bootstrap, .seed = (uint64_t)v->seed, .level = v->level / 100, .random = lin_random_below};
@@ -88,7 +92,7 @@ static lin_status report_on(const score_values *v, const lin_list *files, const 
         .measure = measure,
         .ref_name = lin_base_name(files->items[0]),
         .hyp_name = lin_base_name(files->items[1]),
-        .keep_case = v->case_sensitive,
+        .keep_case = keep_case,
         .utterances = v->utterances,
         .alignments = v->align,
         .confusions = v->confusions,
@@ -127,14 +131,15 @@ static int run(lin_parsed *parsed)
     if (v->ipa && v->unit == UNIT_WORDS) return lin_misuse(parsed, "--ipa is for phones");
     if (v->against && !v->bootstrap) return lin_misuse(parsed, "--against needs resamples: --bootstrap must not be 0");
     lin_status status = v->map ? lin_phone_map_load(v->map, v->case_sensitive, &map, &err) : LIN_OK;
-    if (status == LIN_OK) status = lin_phones_create(NULL, &phones, &err);
+    if (status == LIN_OK) status = v->phones ? lin_wording_phones(v->phones, &phones, &err) : lin_phones_create(NULL, &phones, &err);
+    if (status == LIN_OK && lin_phones_is_own(phones) && v->unit != UNIT_WORDS) how.case_sensitive = 1;
     how.map = map;
     how.phones = v->ipa ? phones : NULL;
     if (status == LIN_OK) status = lin_score_files(files->items[0], files->items[1], &how, &score, &err);
     if (status == LIN_OK && v->against) status = lin_score_files(files->items[0], v->against, &how, &other, &err);
     if (!measure && v->unit != UNIT_AUTO) measure = v->unit == UNIT_WORDS ? "WER" : "PER";
     if (!measure && status == LIN_OK) measure = lin_score_measure(score, phones);
-    if (status == LIN_OK) status = report_on(v, files, measure, score, other, &err);
+    if (status == LIN_OK) status = report_on(v, files, measure, score, other, how.case_sensitive, &err);
     lin_score_destroy(score);
     lin_score_destroy(other);
     lin_phone_map_destroy(map);

@@ -283,7 +283,7 @@ const char *lin_score_measure(const lin_score *score, const lin_phones *phones)
         const int phone = is_phone(phones, token);
         n += c.n_ref;
         n_phones += phone ? c.n_ref : 0;
-        n_sure += phone && strlen(token) > 1 ? c.n_ref : 0; // "b" may be a letter
+        n_sure += phone && (lin_phones_is_own(phones) || strlen(token) > 1) ? c.n_ref : 0; // "b" may be a letter
         n_long += !phone && (int)lin_utf8_count(token) > 2 ? c.n_ref : 0;
     }
     if (n && n_sure && n_phones >= n - n / 10) return "PER";

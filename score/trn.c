@@ -10,26 +10,26 @@
 #include "score/trn_reader.h"
 
 // *text becomes what is compared: lower case unless case matters.
-static lin_status fold(lin_trn_reader *r, const char **text, size_t n, lin_error *err)
+static lin_status fold(lin_trn_reader *r, const char **text, size_t *n, lin_error *err)
 {
     if (r->options.case_sensitive) return LIN_OK;
-    lin_status status = lin_grow(&r->folded, &r->folded_capacity, n, 1, "transcripts", err);
+    lin_status status = lin_grow(&r->folded, &r->folded_capacity, *n, 1, "transcripts", err);
     if (status != LIN_OK) return status;
-    for (size_t i = 0; i < n; i++) r->folded[i] = lin_lower((*text)[i]);
+    *n = lin_unicode_lower_text(r->folded, *text, *n);
     *text = r->folded;
     return LIN_OK;
 }
 
 lin_status lin_trn_add_symbol(lin_trn_reader *r, lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err)
 {
-    lin_status status = fold(r, &text, n, err);
+    lin_status status = fold(r, &text, &n, err);
     return status != LIN_OK ? status : lin_symbols_add(symbols, text, n, index, err);
 }
 
 // The number of a token, or -1 if the map deletes it.
 lin_status lin_trn_number(lin_trn_reader *r, const char *text, size_t n, int *index, lin_error *err)
 {
-    lin_status status = fold(r, &text, n, err);
+    lin_status status = fold(r, &text, &n, err);
     if (status != LIN_OK) return status;
     switch (r->options.map ? lin_phone_map_apply(r->options.map, &text, &n) : LIN_PHONE_MAPPED) {
     case LIN_PHONE_MAPPED:
@@ -348,7 +348,7 @@ static lin_status add_name(lin_phone_map *m, lin_symbols *names, const char *tex
     if (m->case_sensitive) return lin_symbols_add(names, text, n, index, err);
     char *folded = lin_text_copy(text, n);
     if (!folded) return lin_no_memory(err, "a phone map", n + 1);
-    for (size_t i = 0; i < n; i++) folded[i] = lin_lower(folded[i]);
+    n = lin_unicode_lower_text(folded, folded, n);
     lin_status status = lin_symbols_add(names, folded, n, index, err);
     lin_free(folded);
     return status;
