@@ -207,7 +207,11 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
         alike.conv_kernel = K;
     }
     if (!lin_config_same_shape(&alike, &to->config)) return lin_fail(err, LIN_MISMATCH, "it has another shape than this network");
-    if (strcmp(from->phones, to->phones) != 0) return lin_fail(err, LIN_MISMATCH, "it has other phones than this network");
+    if (strcmp(from->phones, to->phones) != 0) {
+        char how[128];
+        return lin_fail(err, LIN_MISMATCH, "it has other phones than this network: %s",
+                        lin_phones_difference(from->phones, to->phones, how, sizeof how));
+    }
     if (first < 0 || first + old > K)
         return lin_fail(err, LIN_MISMATCH, "its convolutions have %d taps, some of which this network's %d taps do not reach",
                         old, K);

@@ -2,6 +2,7 @@
 
 #include "model/phone_names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,4 +62,27 @@ lin_status lin_phones_split(const char *phones, int *count, char ***names, lin_e
     *count = (int)n;
     *names = block;
     return LIN_OK;
+}
+
+static size_t name_length(const char *at) { return strcspn(at, " \t"); }
+
+// The first name of one text that the other lacks; NULL: none.
+static const char *only_in(const char *one, const char *other)
+{
+    for (const char *at = one; *at; at += strcspn(at, " "), at += *at == ' ') {
+        const size_t n = name_length(at);
+        const char *found = other;
+        while (*found && (name_length(found) != n || memcmp(found, at, n) != 0)) found += strcspn(found, " "), found += *found == ' ';
+        if (!*found) return at;
+    }
+    return NULL;
+}
+
+const char *lin_phones_difference(const char *first, const char *second, char *out, size_t size)
+{
+    const char *name = only_in(first, second), *where = "first";
+    if (!name) name = only_in(second, first), where = "second";
+    if (name) snprintf(out, size, "'%.*s' is only in the %s", (int)name_length(name), name, where);
+    else snprintf(out, size, "they have another order, or other IPA");
+    return out;
 }

@@ -5,6 +5,8 @@
 #ifndef LIN_MODEL_PHONE_NAMES_H
 #define LIN_MODEL_PHONE_NAMES_H
 
+#include <stddef.h>
+
 #include "base/status.h"
 
 enum { LIN_PHONE_BYTES = 63 }; /* the longest name */
@@ -15,5 +17,8 @@ enum { LIN_PHONE_BYTES = 63 }; /* the longest name */
  * characters or bytes that are not UTF-8; or if the separators are not single spaces. LIN_NO_MEMORY. On failure *names is NULL.
  */
 lin_status lin_phones_split(const char *phones, int *count, char ***names, lin_error *err);
+
+/* How two such texts differ, for a message: "'ø' is only in the first". Writes to out and returns it. */
+const char *lin_phones_difference(const char *first, const char *second, char *out, size_t size);
 
 #endif

@@ -123,7 +123,7 @@ static lin_status check_names(const lin_dataset *set, lin_error *err)
     int strings = 0;
     for (size_t at = 0; at < set->n_names; strings++) {
         const size_t n = strlen(set->names + at);
-        if (lin_utf8_prefix(set->names + at, n, "") < n) return damaged(set, "its names are not UTF-8 text", err);
+        if (lin_utf8_prefix(set->names + at, n, at ? "" : "\t") < n) return damaged(set, "its names are not UTF-8 text", err);
         at += n + 1;
     }
     if (strings < 2) return damaged(set, "the names of its phones are missing", err);
@@ -348,7 +348,11 @@ lin_status lin_dataset_norm(const lin_dataset *const *sets, int n_sets, float *m
                                 : !lin_features_equal(&sets[i]->features, &sets[0]->features) ? "feature parameters"
                                 : strcmp(sets[i]->names, sets[0]->names) != 0                        ? "phones"
                                                                                                      : NULL;
-        if (different) return lin_fail(err, LIN_MISMATCH, "%s and %s have different %s", sets[0]->path, sets[i]->path, different);
+        char how[128] = "";
+        if (different && !strcmp(different, "phones")) lin_phones_difference(sets[0]->names, sets[i]->names, how, sizeof how);
+        if (different)
+            return lin_fail(err, LIN_MISMATCH, "%s and %s have different %s%s%s", sets[0]->path, sets[i]->path, different,
+                            *how ? ": " : "", how);
         frames += sets[i]->frames;
     }
     if (frames == 0)

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "kernels/acoustics.h"
 #include "linnet/front.h"
+#include "model/phone_names.h"
 #include "train/train_internal.h"
 
 /* ---- collecting ------------------------------------------------------------------------------------------------------------ */
@@ -40,9 +41,16 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
         if (c->mixture && lin_dataset_outputs(set) != LIN_LEVELS)
             return lin_fail(err, LIN_MISMATCH, "the targets of %s have %d values; a mixture is of %d", lin_dataset_path(set),
                             lin_dataset_outputs(set), LIN_LEVELS);
-        if (lin_dataset_mel_bins(set) != c->mel_bins || lin_dataset_outputs(set) != lin_config_symbols(c) ||
-            strcmp(lin_dataset_phones(set), d->model->phones) != 0)
+        const int same = strcmp(lin_dataset_phones(set), d->model->phones) == 0;
+        if (lin_dataset_mel_bins(set) != c->mel_bins ||
+            (c->tokens && (!same || lin_dataset_outputs(set) != lin_config_symbols(c))))
             return lin_fail(err, LIN_MISMATCH, "%s has other features or phones than the model", lin_dataset_path(set));
+        if (!same) {
+            char how[128];
+            return lin_fail(err, LIN_MISMATCH, "%s and the model have different phones: %s; linnet prepare --phones MODEL uses "
+                                               "those of a model", lin_dataset_path(set),
+                            lin_phones_difference(lin_dataset_phones(set), d->model->phones, how, sizeof how));
+        }
         for (int i = 0; i < lin_dataset_count(set); i++) {
             lin_train_item it = {.set = set, .index = i, .frames = lin_dataset_frames(set, i)};
             it.labels = lin_dataset_labels(set, i, &it.n_labels);
