@@ -17,6 +17,7 @@ const lin_command *const lin_commands[] = {
     &lin_command_score,
     &lin_command_features,
     &lin_command_posteriors,
+    &lin_command_validate,
     &lin_command_prepare,
     &lin_command_phonemize,
     &lin_command_g2p,

@@ -217,7 +217,7 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
     return LIN_OK;
 }
 
-/* ---- the phone set of a dictionary ------------------------------------------------------------------------------------------ */
+/* ---- the phone set of a dictionary ----------------------------------------------------------------------------------------- */
 
 // A name of CMUdict, in either case, with or without stress.
 static int is_cmu_name(const lin_phones *cmu, const char *field, size_t n)

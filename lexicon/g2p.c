@@ -277,7 +277,7 @@ static lin_status push_word(pronouncing *p, text_span s)
     return push_word(p, (text_span){apostrophe + 1, s.n - n_head - 1});
 }
 
-/* ---- other languages -------------------------------------------------------------------------------------------------------- */
+/* ---- other languages ------------------------------------------------------------------------------------------------------- */
 
 // A word between hyphens, by the dictionary or the rules. An apostrophe that they do not know is left out.
 static lin_status push_own_piece(pronouncing *p, text_span s)
@@ -329,7 +329,7 @@ static lin_status pronounce_own(pronouncing *p, const char *word, size_t n)
     return status;
 }
 
-/* ---- any word --------------------------------------------------------------------------------------------------------------- */
+/* ---- any word -------------------------------------------------------------------------------------------------------------- */
 
 // In lower case, and English letters without accents. *n_lower: its bytes, at most LIN_WORD_MAX.
 static lin_status plain_word(const lin_g2p *g, const char *word, size_t n, char *lower, size_t *n_lower, lin_error *err)

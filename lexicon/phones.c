@@ -242,7 +242,7 @@ lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *e
     return LIN_OK;
 }
 
-/* ---- from a file ------------------------------------------------------------------------------------------------------------ */
+/* ---- from a file ----------------------------------------------------------------------------------------------------------- */
 
 lin_phone_kind lin_phones_usual_kind(const char *name, size_t n)
 {
@@ -334,7 +334,7 @@ lin_status lin_phones_load(const char *path, int own, lin_phones **phones, lin_e
     return status;
 }
 
-/* ---- asking a set ----------------------------------------------------------------------------------------------------------- */
+/* ---- asking a set ---------------------------------------------------------------------------------------------------------- */
 
 void lin_phones_destroy(lin_phones *phones)
 {

@@ -5,9 +5,9 @@
 // Writes FOLDER/wav.scp, text, utt2spk (paths relative to FOLDER), the sounds of 16 kHz, and
 //   lexicon.dict   its words in Cyrillic letters, with phones in the IPA, of which some are none of English
 //   truth.tsv      utterance, phone, begin and end in seconds: of every phone, without the pauses
-// Vowels are a buzz through two resonances, consonants noise of a band, murmurs and bursts (Klatt 1980, greatly simplified). There
-// are three speakers, each with a pitch and a length of the vocal tract of his own. Texts have capitals and full stops. `first` is
-// the number of the first utterance. Word number 24 of the 25, which every third utterance ends with, is not in the lexicon.
+// Vowels are a buzz through two resonances, consonants noise of a band, murmurs and bursts (Klatt 1980, greatly simplified).
+// Three speakers have a pitch and a vocal tract of their own. Texts have capitals and full stops. first: number of the first
+// utterance. The last of the 25 words, with which every third utterance ends, is not in the lexicon.
 
 #include <math.h>
 #include <stdint.h>

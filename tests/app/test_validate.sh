@@ -1,0 +1,85 @@
+# linnet validate: a corpus with one fault of every kind, two sets, a model, JSON; and a clean one.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+d=$tmp/data lex="-l $tmp/dict"
+cd "$tmp" || exit 1
+
+# ---- clean -----------------------------------------------------------------------------------------------------------------------
+
+run validate data --audio-root data $lex
+is "clean: status" "0 nothing is wrong" "$status $(echo "$out" | tail -n 1)"
+has "what there is" "$out" "data: 4 utterances, 6.0 s, 2 speakers"
+has "rates" "$out" "16000 Hz, 1 channel: 4"
+has "words" "$out" "0 of 8 words (0.00 %) are not in $tmp/dict; its phones: 39"
+has "phones that no text has" "$out" "note: phones that no text has: 29 (AA AE AW AY B"
+printf 'sound.wav\tone two\n' > list && cp data/u1.wav sound.wav
+run validate list $lex -q
+is "a list" "0 list: 1 utterances, 1.5 s, 0 speakers" "$status $(echo "$out" | head -n 1)"
+
+# ---- one fault of every kind -----------------------------------------------------------------------------------------------------
+
+mkdir bad
+cp data/u1.wav bad/a.wav
+cp data/u1.wav bad/twin.wav
+"$SOUND" bad/still.wav kind=silence seconds=1
+"$SOUND" bad/fast.wav seconds=0.3 seed=5
+"$SOUND" bad/loud.wav kind=hum50 level=6 seconds=1
+"$SOUND" bad/low.wav rate=8000 seconds=2 seed=6
+head -c 20000 data/u2.wav > bad/cut.wav
+printf '%s\n' 'a a.wav' 'twin twin.wav' 'still still.wav' 'fast fast.wav' 'loud loud.wav' 'low low.wav' 'cut cut.wav' 'none none.wav' \
+    'mute a2.wav' 'digit a3.wav' 'a a.wav' > bad/wav.scp
+cp data/u3.wav bad/a2.wav
+cp data/u4.wav bad/a3.wav
+printf '%s\n' 'a one two' 'twin ONE' 'still two' 'fast one two three four one two three' 'loud two' 'low three жук' 'cut four' 'none one' \
+    'digit 4 two' 'ghost one' > bad/text
+printf '%s\n' 'a Ann' 'twin ann' 'still bob' 'fast bob' 'loud bob' 'low bob' 'cut bob' 'none bob' 'mute bob' 'digit bob' > bad/utt2spk
+run validate bad --audio-root bad $lex --oov oov
+is "faults: status" 1 "$status"
+fault() { has "$1" "$(echo "$out" | tr '\n' '|')" "$2"; }
+fault "sound without text" "sound without text: 1|  mute|"
+fault "text without sound" "text without sound: 1|  ghost  line 10|"
+fault "a name twice" "names that are there twice: 1|  a  line 11|"
+fault "no such sound" "sound that cannot be read: 1|  none  cannot open bad/none.wav: No such file"
+fault "a truncated sound" "sound that is incomplete: 1|  cut  bad/cut.wav"
+fault "silence" "empty or silent sound: 1|  still  1.000 s of zeros|"
+fault "clipping" "clipped sound: 1|  loud  "
+fault "digits" "text that cannot be read as words: 1|  digit  '4' at byte 1"
+fault "a word without pronunciation" "words that neither the lexicon nor rules pronounce: 1|  жук  1|"
+fault "too short" "sound too short for its text: 1|  fast  19 phones in 0.30 s|"
+fault "the same sound" "the same sound twice: 1|  twin  the samples of a|"
+fault "a speaker in two spellings" "speakers that are there twice: 1|  ann  also spelled Ann|"
+fault "rates" "16000 Hz, 1 channel: 8, 8000 Hz, 1 channel: 1|"
+fault "the count" "|12 kinds of problems"
+is "--oov" "жук	1	none	" "$(cat oov)"
+run validate bad --audio-root bad $lex --json -o report.json
+is "JSON: status" 1 "$status"
+has "JSON: rates" "$(cat report.json)" '"rates": {"16000 Hz, 1 channel": 8, "8000 Hz, 1 channel": 1}, "words": 16, "unknown": 1'
+has "JSON: a fault" "$(cat report.json)" '"clipped": [{"name": "loud", "more": "'
+has "JSON: no fault" "$(cat report.json)" '"no_fit": []'
+! command -v python3 > /dev/null || ok "it is JSON" python3 -m json.tool report.json
+for i in 1 2 3; do echo "m$i a2.wav"; done >> bad/wav.scp && for i in 1 2 3; do echo "m$i bob"; done >> bad/utt2spk
+run validate bad --audio-root bad $lex --most 1
+has "--most" "$(echo "$out" | tr '\n' '|')" "sound without text: 4|  mute|  and 3 more; --most 0 lists them all|"
+
+# ---- two sets, another language's lexicon, a model -------------------------------------------------------------------------------
+
+cp -r data other
+run validate data other --audio-root data $lex
+is "two sets: status" 1 "$status"
+fault "a speaker in both" "speakers that are there twice: 2|  s1  in data and other|  s2  in data and other|"
+fault "a sound in both" "the same sound twice: 4|  other u1  the samples of data u1|"
+printf 'ja j a\nnein n a j n\nund u n t\n' > de.dict
+run validate data --audio-root data -l de.dict
+is "a lexicon of another language: status" 1 "$status"
+fault "its share" "too many words outside the lexicon: 1|  100.0 % of the words  is de.dict a lexicon of this language?|"
+run validate data --audio-root data $lex -m model.safetensors -q
+[ "$status" -le 1 ] && pass || fail "a model: status" "$status" "$err"
+sed 's/^u1 .*/u1 four four four four four four four four four four/' data/text > t && mv t data/text
+run validate data --audio-root data $lex -m model.safetensors -q --stack 1
+fault "a text that does not fit" "text that does not fit its sound: "
+refused "a model and a set" 2 "exclude each other" validate data -m model.safetensors --phones set
+refused "no such folder" 1 "cannot open none" validate none $lex
+mkdir empty
+refused "a folder without lists" 1 "wav.scp" validate empty $lex
+finish
