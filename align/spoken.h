@@ -27,11 +27,11 @@ typedef struct lin_spoken_lexicon {
     const lin_phones *phones;
     lin_dictionary *dictionary;
     char path[4096];
-    const char *g2p; /* letter-to-sound rules for words that it lacks; NULL: those of lin_find_rules. Set after opening; not owned */
+    const char *g2p; /* rules for words that it lacks; NULL: those of lin_find_rules. Set after opening; not owned */
 } lin_spoken_lexicon;
 
-/* path: NULL for $LINNET_LEXICON, else the one installed with the program, which is for the phones of English. Bad lines are reported through warnings (may be NULL).
- * LIN_IO if there is no lexicon. On failure everything is closed. */
+/* path: NULL for $LINNET_LEXICON, else the one installed with the program, which is for the phones of English. Bad lines are
+ * reported through warnings (may be NULL). LIN_IO if there is no lexicon. On failure everything is closed. */
 lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const lin_phones *phones,
                                    const lin_warnings *warnings, lin_error *err);
 void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon);

@@ -41,8 +41,8 @@ typedef struct lin_g2p_learn_report {
 } lin_g2p_learn_report;
 
 /* Letters are a to z, or, for a set of phones of its own, those of any script and the apostrophe. report may be NULL. LIN_INVALID
- * for bad options, and for a dictionary from which nothing can be learnt; LIN_UNSUPPORTED for one with too many letters and phones;
- * LIN_NO_MEMORY. On failure *lm is NULL. */
+ * for bad options, and for a dictionary from which nothing can be learnt; LIN_UNSUPPORTED for one with too many letters and
+ * phones; LIN_NO_MEMORY. On failure *lm is NULL. */
 lin_status lin_g2p_learn(const lin_dictionary *dictionary, const lin_phones *phones, const lin_g2p_learn_options *options,
                          lin_ngram **lm, lin_g2p_learn_report *report, lin_error *err);
 

@@ -223,7 +223,8 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
 static int is_cmu_name(const lin_phones *cmu, const char *field, size_t n)
 {
     char capitals[LIN_PHONE_NAME_MAX];
-    for (size_t i = 0; i < n && i < sizeof capitals; i++) capitals[i] = field[i] >= 'a' && field[i] <= 'z' ? (char)(field[i] - 32) : field[i];
+    for (size_t i = 0; i < n && i < sizeof capitals; i++)
+        capitals[i] = field[i] >= 'a' && field[i] <= 'z' ? (char)(field[i] - 32) : field[i];
     return n <= sizeof capitals && lin_phones_find_unstressed(cmu, capitals, n) > 0;
 }
 
@@ -248,8 +249,8 @@ static lin_status survey_line(survey *s, const lin_lines *line, const char *name
         for (size_t i = 1; i < n; i++) {
             if (!stress_mark(field + i, n - i, &n_mark)) continue;
             return lin_fail(err, LIN_INVALID,
-                            "%s:%d: '%s' is not one phone, but has a mark of stress inside: the phones of a word must have blanks "
-                            "between them, or be named with --phones",
+                            "%s:%d: '%s' is not one phone, but has a mark of stress inside: the phones of a word must have "
+                            "blanks between them, or be named with --phones",
                             name, line->number, lin_quote(shown, field, n));
         }
         if (n > LIN_PHONE_NAME_MAX || lin_utf8_prefix(field, n, "") < n) return LIN_OK;

@@ -6,8 +6,8 @@
  * file; those that are equal without stress are kept once. Stress digits are dropped unless the phone set has the stressed name;
  * the digits, or marks of the IPA, are stored beside the labels (lin_dictionary_stress). Numbers between word and phones, the
  * probabilities in dictionaries of the Montreal Forced Aligner, are skipped. Phones may be in the IPA, one by one or several
- * without blanks between them (phones.h). Words are in the form of base/unicode.h, of any script, in small letters. Silences of the
- * set are passed over, and words that have only silence.
+ * without blanks between them (phones.h). Words are in the form of base/unicode.h, of any script, in small letters. Silences of
+ * the set are passed over, and words that have only silence.
  *
  *   lin_dictionary_load("cmudict.dict", phones, NULL, &dictionary, &err);
  *   n = lin_dictionary_find(dictionary, "Hello", 5, 0, &labels);   // labels[0..n-1] = HH AH L OW; 0: the word is not in it
@@ -45,9 +45,9 @@ void lin_dictionary_destroy(lin_dictionary *dictionary); /* NULL is fine */
 
 /*
  * The phone set of a dictionary: the default one if at least half of its words have only CMUdict's names, in either case, with or
- * without stress; else a set of its own (phones.h) of all symbols in the dictionary, sorted by their bytes, without marks of stress
- * before them, with the usual names of silence and noise as such. LIN_INVALID for more than LIN_PHONES_OWN_MAX, and for a mark of
- * stress inside a symbol: the phones of a word have blanks between them; LIN_FORMAT for a file without any; LIN_NO_MEMORY.
+ * without stress; else a set of its own (phones.h) of all symbols in the dictionary, sorted by their bytes, without marks of
+ * stress before them, with the usual names of silence and noise as such. LIN_INVALID for more than LIN_PHONES_OWN_MAX, and for a
+ * mark of stress inside a symbol: the phones of a word have blanks between them; LIN_FORMAT for a file without any; LIN_NO_MEMORY.
  */
 lin_status lin_dictionary_phones(const char *text, size_t n, const char *name, lin_phones **phones, lin_error *err);
 

@@ -212,12 +212,11 @@ static lin_status push_rules(pronouncing *p, const char *word, size_t n)
     int n_labels;
     if (!p->g2p->rules) {
         return lin_fail(p->err, LIN_UNSUPPORTED,
-                        lin_phones_is_own(p->g2p->phones)
-                            ? "'%.*s' is not in the dictionary, and there are no letter-to-sound rules for these phones; add the "
-                              "word to the dictionary, or name rules with --g2p or LINNET_G2P (linnet g2p makes them)"
-                            : "'%.*s' is not in the dictionary, and no letter-to-sound rules are installed (english.g2p); add the "
-                              "word to the dictionary, or name the rules with --g2p or LINNET_G2P",
-                        (int)n, word);
+                        "'%.*s' is not in the dictionary, and %s; add the word to the dictionary, or name rules with --g2p or "
+                        "LINNET_G2P (linnet g2p makes them)",
+                        (int)n, word,
+                        lin_phones_is_own(p->g2p->phones) ? "there are no letter-to-sound rules for these phones"
+                                                          : "no letter-to-sound rules are installed (english.g2p)");
     }
     at_least(p, LIN_G2P_RULES);
     const lin_status status =

@@ -73,8 +73,9 @@ static int parse_phones(const char *text, const lin_phones *phones, pair *p)
 static int parse_pair(const char *text, const lin_phones *phones, pair *p)
 {
     const size_t step = lin_utf8_decode(text, strlen(text), &p->letter);
-    const int is_letter = p->letter < 0x80 ? lin_is_letter((char)p->letter) || p->letter == '\'' : lin_unicode_is_letter(p->letter);
-    if (!step || !is_letter || lin_unicode_lower(p->letter) != p->letter || text[step] != '|') return 0;
+    const int is_ascii = p->letter < 0x80, is_plain = is_ascii && (lin_is_letter((char)p->letter) || p->letter == '\'');
+    if (!step || text[step] != '|' || !(is_ascii ? is_plain : lin_unicode_is_letter(p->letter))) return 0;
+    if (lin_unicode_lower(p->letter) != p->letter) return 0;
     return parse_phones(text + step + 1, phones, p);
 }
 

@@ -3,8 +3,8 @@
  *
  * Pipeline: learn/g2p_learn (from a dictionary) -> a packed n-gram file -> [this] -> lexicon/g2p.
  * The rules are a joint n-gram model (Bisani & Ney 2008, Joint-sequence models for grapheme-to-phoneme conversion): each of its
- * "words" is a pair of one letter, of any script, and zero, one or two phones, written "t|T", "h|" or "x|K+S". The pronunciation is the most
- * probable sequence of pairs that spells the word; a beam search finds it letter by letter.
+ * "words" is a pair of one letter, of any script, and zero, one or two phones, written "t|T", "h|" or "x|K+S". The pronunciation
+ * is the most probable sequence of pairs that spells the word; a beam search finds it letter by letter.
  *
  *   lin_g2p_rules_open("english.g2p", phones, &rules, &err);
  *   lin_g2p_rules_apply(rules, "zorblatt", 8, labels, LIN_PRONUNCIATION_MAX, &n, &err);     // Z AO R B L AE T

@@ -449,7 +449,7 @@ int lin_phones_read(const lin_phones *phones, const char *text, size_t n, lin_ph
     char capitals[LIN_PHONE_NAME_MAX];
     cmu_read symbols[LIN_PHONES_READ_MAX];
     if (capacity < 1) return 0;
-    if (phones->is_own) return read_own(phones, text, n, out, capacity < LIN_PHONES_READ_MAX ? capacity : LIN_PHONES_READ_MAX, stress);
+    if (phones->is_own) return read_own(phones, text, n, out, capacity, stress);
     if (read_name(phones, text, n, out)) return 1;
     for (size_t i = 0; n <= sizeof capitals && i < n; i++) {
         capitals[i] = text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - 32) : text[i];

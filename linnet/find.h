@@ -40,9 +40,9 @@ lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_
 lin_status lin_find_lexicon_of(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);
 
 /*
- * The letter-to-sound rules by that rule, with LINNET_G2P: an empty path if there are none. What is installed, of words or texts, is
- * English: for phones that are a set of their own (lexicon/phones.h) this and the following find only what is named. phones may be
- * NULL here: English.
+ * The letter-to-sound rules by that rule, with LINNET_G2P: an empty path if there are none. What is installed, of words or texts,
+ * is English: for phones that are a set of their own (lexicon/phones.h) this and the following find only what is named. phones
+ * may be NULL here: English.
  */
 lin_status lin_find_rules(const char *given, const lin_phones *phones, char *path, size_t capacity, lin_error *err);
 

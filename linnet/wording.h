@@ -39,8 +39,8 @@ lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files
 void lin_wording_close(lin_wording *wording);
 
 /*
- * A set of phones by name: a file with a name on each line (lin_phones_load, a set of its own), or a model, FILE.safetensors or the
- * name of an installed one, whose set it is. LIN_MISMATCH for a model of tokens.
+ * A set of phones by name: a file with a name on each line (lin_phones_load, a set of its own), or a model, FILE.safetensors or
+ * the name of an installed one, whose set it is. LIN_MISMATCH for a model of tokens.
  */
 lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *err);
 

@@ -72,7 +72,10 @@ static const char *only_in(const char *one, const char *other)
     for (const char *at = one; *at; at += strcspn(at, " "), at += *at == ' ') {
         const size_t n = name_length(at);
         const char *found = other;
-        while (*found && (name_length(found) != n || memcmp(found, at, n) != 0)) found += strcspn(found, " "), found += *found == ' ';
+        while (*found && (name_length(found) != n || memcmp(found, at, n) != 0)) {
+            found += strcspn(found, " ");
+            found += *found == ' ';
+        }
         if (!*found) return at;
     }
     return NULL;

@@ -131,7 +131,8 @@ static int run(lin_parsed *parsed)
     if (v->ipa && v->unit == UNIT_WORDS) return lin_misuse(parsed, "--ipa is for phones");
     if (v->against && !v->bootstrap) return lin_misuse(parsed, "--against needs resamples: --bootstrap must not be 0");
     lin_status status = v->map ? lin_phone_map_load(v->map, v->case_sensitive, &map, &err) : LIN_OK;
-    if (status == LIN_OK) status = v->phones ? lin_wording_phones(v->phones, &phones, &err) : lin_phones_create(NULL, &phones, &err);
+    if (status == LIN_OK && v->phones) status = lin_wording_phones(v->phones, &phones, &err);
+    else if (status == LIN_OK) status = lin_phones_create(NULL, &phones, &err);
     if (status == LIN_OK && lin_phones_is_own(phones) && v->unit != UNIT_WORDS) how.case_sensitive = 1;
     how.map = map;
     how.phones = v->ipa ? phones : NULL;
