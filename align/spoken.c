@@ -18,7 +18,8 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
     *lexicon = (lin_spoken_lexicon){.phones = phones};
     lin_status status = lin_find_lexicon_of(phones, path, lexicon->path, sizeof lexicon->path, err);
     if (status == LIN_OK && !*lexicon->path)
-        return lin_fail(err, LIN_IO, "words need a lexicon, and %s; name %s with --lexicon FILE or LINNET_LEXICON, or give --phones",
+        return lin_fail(err, LIN_IO,
+                        "words need a lexicon, and %s; name %s with --lexicon FILE or LINNET_LEXICON, or give --phones",
                         lin_phones_is_own(phones) ? "the phones of this model are not those of the installed one"
                                                   : "none is installed",
                         lin_phones_is_own(phones) ? "the one of its language" : "one");

@@ -47,7 +47,8 @@ void lin_dictionary_destroy(lin_dictionary *dictionary); /* NULL is fine */
  * The phone set of a dictionary: the default one if at least half of its words have only CMUdict's names, in either case, with or
  * without stress; else a set of its own (phones.h) of all symbols in the dictionary, sorted by their bytes, without marks of
  * stress before them, with the usual names of silence and noise as such. LIN_INVALID for more than LIN_PHONES_OWN_MAX, and for a
- * mark of stress inside a symbol: the phones of a word have blanks between them; LIN_FORMAT for a file without any; LIN_NO_MEMORY.
+ * mark of stress inside a symbol: the phones of a word have blanks between them; LIN_FORMAT for a file without any;
+ * LIN_NO_MEMORY.
  */
 lin_status lin_dictionary_phones(const char *text, size_t n, const char *name, lin_phones **phones, lin_error *err);
 
