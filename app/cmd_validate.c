@@ -312,7 +312,7 @@ static lin_status pronounce(validation *d, const lin_spelling *spelling, int pro
         if (status != LIN_OK) w->n_labels = 0;
         w->at = d->n_labels;
         status = add_labels(d, pronunciation, w->n_labels, err);
-    } else {
+    } else if (w->n_labels) {
         memcpy(pronunciation, d->labels + w->at, (size_t)w->n_labels * sizeof *pronunciation);
     }
     w->count += w->how != LIN_G2P_DICTIONARY || !w->n_labels;
