@@ -431,6 +431,7 @@ static int read_own(const lin_phones *p, const char *text, size_t n, lin_phone_r
         step = label > 0 ? n : longest_own(p, text + at, n - at, &label);
         if (!step) {
             step = lin_utf8_decode(text + at, n - at, &code);
+            if (!step) return 0;
             if (code == 0x2C8 || code == 0x2CC) *stress = mark_of(code);
             else if (code != '.' && code != 0x203F) return 0;
             continue;

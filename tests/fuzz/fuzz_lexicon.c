@@ -1,5 +1,6 @@
 // The readers of lexicon/ on any bytes: phone sets, dictionaries (strict, and skipping bad lines), transcripts and their
-// pronunciation. The first byte chooses which.
+// pronunciation; files of phone sets; a language of its own: the set of a dictionary, the dictionary by it, rules learnt from it, and
+// the bytes themselves as a text. The first byte chooses which.
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -94,6 +95,55 @@ static void try_transcript(const char *text, size_t size, const lin_phones *phon
     lin_transcriber_destroy(t);
 }
 
+static void try_set_file(const char *text, size_t size, int own)
+{
+    lin_error err = {0};
+    lin_phones *phones, *again;
+    const lin_status status = lin_phones_parse(text, size, "fuzz.phones", own, &phones, &err);
+    check(status, &err);
+    if (status != LIN_OK) return;
+    if (lin_phones_count(phones) < 2 || (own && lin_phones_count(phones) > LIN_PHONES_OWN_MAX + 1)) abort();
+    if (lin_phones_create(lin_phones_list(phones), &again, &err) != LIN_OK) abort();
+    if (lin_phones_is_own(again) != lin_phones_is_own(phones)) abort();
+    for (int i = 0; i < lin_phones_count(phones); i++) {
+        if (strcmp(lin_phones_name(again, i), lin_phones_name(phones, i)) != 0 || !lin_phones_ipa(phones, i)) abort();
+        if (lin_phones_kind(again, i) != lin_phones_kind(phones, i)) abort();
+        lin_phones_similar(phones, i);
+        lin_phones_is_vowel(phones, i);
+    }
+    lin_phones_destroy(again);
+    lin_phones_destroy(phones);
+}
+
+static void try_language(const char *text, size_t size)
+{
+    lin_error err = {0};
+    lin_phones *phones = NULL;
+    lin_dictionary *d = NULL;
+    lin_ngram *lm = NULL;
+    lin_g2p_rules *learnt = NULL;
+    lin_g2p *g = NULL;
+    const lin_dictionary_options skip = {.skip_bad = 1};
+    lin_g2p_learn_options o = lin_g2p_learn_options_default();
+    o.iterations = 1;
+    o.order = 2;
+    lin_status status = lin_dictionary_phones(text, size, "fuzz.dict", &phones, &err);
+    check(status, &err);
+    if (status == LIN_OK) status = lin_dictionary_parse(text, size, "fuzz.dict", phones, &skip, &d, &err);
+    check(status, &err);
+    // Rules of a few phones only: tables of all pairs of 255 phones take longer than a run.
+    const int learns = status == LIN_OK && lin_phones_count(phones) < 64;
+    if (learns && lin_g2p_learn(d, phones, &o, &lm, NULL, &err) == LIN_OK) {
+        if (lin_g2p_rules_create(lm, "r", phones, &learnt, &err)) abort();
+    }
+    if (status == LIN_OK && lin_g2p_create(phones, d, learnt, &g, &err) != LIN_OK) abort();
+    if (status == LIN_OK) try_transcript(text, size, phones, d, g);
+    lin_g2p_destroy(g);
+    lin_g2p_rules_destroy(learnt);
+    lin_dictionary_destroy(d);
+    lin_phones_destroy(phones);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static lin_phones *phones;
@@ -119,6 +169,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 1: try_transcript(text, size - 1, phones, dictionary, bare); break;
     case 2: try_transcript(text, size - 1, phones, dictionary, rules); break;
     case 3: try_dictionary(text, size - 1, phones, 1); break;
+    case 5: try_set_file(text, size - 1, 1); break;
+    case 6: try_language(text, size - 1); break;
+    case 7: try_set_file(text, size - 1, 0); break;
     default: try_dictionary(text, size - 1, phones, 0); break;
     }
     if (lin_memory_live() != live) abort();

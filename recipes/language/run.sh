@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# A streaming recogniser and an aligner in a new language, from sounds, texts and a pronouncing dictionary (docs/languages.md).
+#
+#   recipes/language/run.sh --lexicon de.dict --common-voice cv-corpus-13.0/de --work exp/de
+#   recipes/language/run.sh --lexicon ru.dict --data ru --work exp/ru
+#
+#   --lexicon DICT        a word and its phones, with blanks between them, on each line; the phone set comes from it
+#   --data DIR            DIR/train and DIR/dev, and DIR/test if there is one: wav.scp, text, and utt2spk if speakers are known
+#   --common-voice DIR    instead: train.tsv, dev.tsv and test.tsv of Common Voice, with the sounds in DIR/clips
+#   --audio-root DIR      that the paths in wav.scp are relative to (the folder of --data)
+#   --phones FILE         the phone set, where it is not that of the lexicon
+#   --conf FILE           network and training (recipes/language/small.conf)
+#   --speed N,N,...       speeds at which the training speech is used (0.9,1,1.1)
+#   --go-on               train although linnet validate finds something wrong
+#   --stage N, --stop-stage N   1 data, 2 rules and validation, 3 features, 4 training, 5 alignment, 6 words and error rates
+#   --device cpu|cuda, --threads N, --linnet PROGRAM
+here=$(dirname "$0")
+. "$here/../common.sh"
+flags=" go-on " values=" lexicon data common-voice audio-root phones conf speed stage stop-stage work device threads linnet "
+work=exp/language conf=$here/small.conf speed=0.9,1,1.1 stage=1 stop_stage=6
+lexicon='' data='' common_voice='' audio_root='' phones='' go_on=''
+options "$@"
+[ -n "$lexicon" ] || die "--lexicon names the pronouncing dictionary"
+[ -n "$data$common_voice" ] || die "--data or --common-voice names the speech"
+[ -n "$data" ] || data=$work/data
+if [ -z "$audio_root" ]; then audio_root=$data; [ -z "$common_voice" ] || audio_root=$common_voice/clips; fi
+set_of=(); [ -z "$phones" ] || set_of=(--phones "$phones")
+stack=$(sed -n 's/^stack *= *//p' "$conf")
+rules=$work/rules.g2p model=$work/run/best.safetensors
+
+if wanted 1 && [ -n "$common_voice" ]; then
+  for set in train dev test; do
+    [ -f "$common_voice/$set.tsv" ] || continue
+    mkdir -p "$data/$set"
+    # Columns by their names: client_id, path, sentence. A client may be an empty field; then the clip is its own speaker.
+    LC_ALL=C awk -F'\t' -v out="$data/$set" '
+      NR == 1 { sub(/\r$/, ""); for (i = 1; i <= NF; i++) at[$i] = i; if (!at["path"] || !at["sentence"]) exit 1; next }
+      { sub(/\r$/, ""); id = $at["path"]; sub(/\.[a-z0-9]*$/, "", id); text = $at["sentence"]
+        speaker = substr($at["client_id"], 1, 16); if (speaker == "") speaker = id
+        print id, $at["path"] > (out "/wav.scp"); print id, text > (out "/text"); print id, speaker > (out "/utt2spk") }' \
+      "$common_voice/$set.tsv" || die "$common_voice/$set.tsv has no columns path and sentence"
+  done
+fi
+sets=()
+for set in train dev test; do [ ! -f "$data/$set/wav.scp" ] || sets+=("$set"); done
+[ "${sets[*]:0:2}" = "train dev" ] || die "$data needs train/wav.scp and dev/wav.scp"
+
+if wanted 2; then
+  "$linnet" g2p "${set_of[@]}" "$lexicon" -o "$rules"
+  for set in "${sets[@]}"; do
+    "$linnet" validate "$data/$set" --audio-root "$audio_root" -l "$lexicon" "${set_of[@]}" --g2p "$rules" --stack "$stack" ||
+      [ -n "$go_on" ] || die "correct that, or give --go-on; nothing was trained"
+  done
+fi
+
+if wanted 3; then
+  for set in "${sets[@]}"; do
+    speeds=1; [ "$set" != train ] || speeds=$speed
+    "$linnet" prepare "$data/$set" --audio-root "$audio_root" -l "$lexicon" "${set_of[@]}" --g2p "$rules" --stack "$stack" \
+      --speed "$speeds" --jobs "$threads" --oov "$work/$set.oov" -o "$work/$set.lfc" || [ -f "$work/$set.lfc" ] || die "no features of $set"
+  done
+fi
+
+if wanted 4; then
+  resume=(); [ ! -f "$work/run/checkpoint.safetensors" ] || resume=(--resume)
+  "$linnet" train "$conf" --train "$work/train.lfc" --dev "$work/dev.lfc" --folder "$work/run" --device "$device" --threads "$threads" \
+    "${resume[@]}"
+fi
+
+words=(-m "$model" -l "$lexicon" --g2p "$rules" --device "$device")
+if wanted 5; then
+  # Texts that the model does not find in their sounds are worth a look before the next training.
+  "$linnet" validate "$data/train" --audio-root "$audio_root" "${words[@]}" -o "$work/train.fit" || true
+  for set in "${sets[@]}"; do
+    "$linnet" align --data "$data/$set" --audio-root "$audio_root" "${words[@]}" -f textgrid --output-dir "$work/aligned/$set" -q
+  done
+fi
+
+if wanted 6; then
+  # Words of the texts that the lexicon lacks are recognised too, as the rules pronounce them.
+  { zcat -f "$lexicon"; cut -f1,4 "$work/train.oov"; } > "$work/words.dict"
+  cut -d' ' -f2- "$data/train/text" | sed 's/[.,;:!?"()«»„“”…]/ /g; s/ [-–—] / /g' |
+    "$linnet" ngram count --order 3 --lower -q - -o "$work/words.lm"
+  for set in "${sets[@]:1}"; do
+    "$linnet" transcribe --data "$data/$set" --audio-root "$audio_root" -m "$model" --device "$device" -f trn -q -o "$work/$set.phones.trn"
+    "$linnet" phonemize -l "$lexicon" "${set_of[@]}" --g2p "$rules" --ids first --trn "$data/$set/text" -q -o "$work/$set.ref.trn"
+    "$linnet" transcribe --data "$data/$set" --audio-root "$audio_root" -m "$model" --device "$device" --words -l "$work/words.dict" \
+      --lm "$work/words.lm" -f trn -q -o "$work/$set.words.trn"
+    sed 's/[.,;:!?"()«»„“”…]/ /g; s/ [-–—] / /g' "$data/$set/text" > "$work/$set.text"
+    for unit in phones words; do
+      ref=$work/$set.ref.trn; [ $unit = phones ] || ref=$work/$set.text
+      options=(--unit "$unit"); [ $unit = words ] || options+=(--phones "$model")
+      "$linnet" score "${options[@]}" "$ref" "$work/$set.$unit.trn" > "$work/$set.$unit.txt"
+      echo "$set: $(tail -n 1 "$work/$set.$unit.txt")"
+    done
+  done
+fi
