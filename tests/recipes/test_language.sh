@@ -1,0 +1,76 @@
+# [native] recipes/language on a language that nobody speaks: data directories, a folder of Common Voice, what is wrong, resuming.
+. tests/app/common.sh
+# Not under a sanitizer: tests of linnet's commands run the same code there.
+[ "${CONFIG:-release}" = release ] || finish
+
+recipe() { # ARGS...: $status, $out, $err
+    bash recipes/language/run.sh --linnet "$LINNET" --device cpu --conf "$tmp/conf" --speed 1 "$@" > "$tmp/.out" 2> "$tmp/.err"
+    status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err")
+}
+
+language=$(dirname "$LINNET")/tests/app/language d="$tmp/a corpus" w=$tmp/work
+mkdir "$d"
+"$language" "$d/train" utterances=12
+"$language" "$d/dev" utterances=4 first=501 seed=2
+# The sounds of both sets in one folder, as wav.scp of a corpus has them.
+mv "$d"/train/*.wav "$d"/dev/*.wav "$d"
+# A speaker is in one set only.
+sed -i 's/ s/ t/' "$d/dev/utt2spk"
+cat > "$tmp/conf" << END
+layers = 1
+heads = 2
+head-width = 8
+feedforward = 32
+stack = 3
+positions = conv
+conv-kernel = 5
+conv-layers = 1
+epochs = 2
+lr = 1e-3
+END
+
+recipe --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w"
+is "status" 0 "$status"
+has "validated" "$out" "nothing is wrong"
+for file in rules.g2p train.lfc dev.lfc run/best.safetensors train.fit aligned/train/s1-001.TextGrid aligned/dev/s0-501.TextGrid words.lm \
+    dev.phones.trn dev.words.trn dev.phones.txt; do
+    ok "$file" test -s "$w/$file"
+done
+has "error rates of phones" "$out" "dev: PER "
+has "error rates of words" "$out" "dev: WER "
+is "the word that the lexicon lacks" "тамико t a m iː k o" "$(tail -n 1 "$w/words.dict" | tr '\t' ' ')"
+sed -i 's/^epochs = 2/epochs = 3/' "$tmp/conf"
+recipe --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w" --stage 4 --stop-stage 4
+is "resumed: status" 0 "$status"
+is "resumed" 4 "$(wc -l < "$w/run/log.tsv" | tr -d ' ')"
+
+# a folder of Common Voice
+cv=$tmp/cv/xx
+mkdir -p "$cv/clips" && cp "$d"/*.wav "$cv/clips"
+for set in train dev; do
+    printf 'client_id\tpath\tsentence\tup_votes\r\n' > "$cv/$set.tsv"
+    while read -r id text; do printf '%s%064d\t%s.wav\t%s\t2\r\n' $set 0 "$id" "$text"; done < "$d/$set/text" >> "$cv/$set.tsv"
+done
+recipe --lexicon "$d/train/lexicon.dict" --common-voice "$cv" --work "$tmp/cv work" --stop-stage 3
+is "Common Voice: status" 0 "$status"
+is "Common Voice: the text" "$(sort "$d/train/text")" "$(sort "$tmp/cv work/data/train/text")"
+is "Common Voice: speakers" "train00000000000" "$(cut -d' ' -f2 "$tmp/cv work/data/train/utt2spk" | sort -u)"
+ok "Common Voice: features" test -s "$tmp/cv work/train.lfc"
+printf 'path\tother\nx.mp3\ty\n' > "$cv/dev.tsv"
+recipe --lexicon "$d/train/lexicon.dict" --common-voice "$cv" --work "$tmp/none" --stop-stage 1
+is "a table of another kind" "1 run.sh: $cv/dev.tsv has no columns path and sentence" "$status $err"
+
+# what is wrong stops it
+echo "ghost ма" >> "$d/train/text"
+recipe --lexicon "$d/train/lexicon.dict" --data "$d" --work "$tmp/wrong" --stop-stage 2
+is "something is wrong: status" 1 "$status"
+has "it is named" "$out" "text without sound: 1"
+has "and nothing is trained" "$err" "run.sh: correct that, or give --go-on; nothing was trained"
+recipe --lexicon "$d/train/lexicon.dict" --data "$d" --work "$tmp/wrong" --stop-stage 2 --go-on
+is "--go-on: status" 0 "$status"
+recipe --data "$d"
+is "no dictionary" "1 run.sh: --lexicon names the pronouncing dictionary" "$status $err"
+recipe --lexicon "$d/train/lexicon.dict" --data "$tmp/none"
+is "no data" 1 "$status"
+ok "prompts.sh is a script" bash -n recipes/language/prompts.sh
+finish
