@@ -87,6 +87,14 @@ static lin_status keep_stress(lin_spoken *s, const signed char *const *stress, i
     return LIN_OK;
 }
 
+// The first noise of a set; 0: it has none.
+static int noise_of(const lin_phones *phones)
+{
+    for (int i = 1; i < lin_phones_count(phones); i++)
+        if (lin_phones_kind(phones, i) == LIN_PHONE_NOISE) return i;
+    return 0;
+}
+
 static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, const lin_spelling *word, lin_error *err)
 {
     int labels[LIN_PRONUNCIATION_MAX], n;
@@ -100,6 +108,8 @@ static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
         if (status != LIN_OK) return status;
     }
     lin_status status = lin_g2p_pronounce(s->g2p, word->word, word->n, labels, LIN_PRONUNCIATION_MAX, &n, &how, err);
+    const int noise = status == LIN_UNSUPPORTED ? noise_of(lexicon->phones) : 0;
+    if (noise) labels[0] = noise, n = 1, how = LIN_G2P_RULES, status = LIN_OK; // the text around it is aligned
     if (status == LIN_OK) status = lin_align_graph_add(s->graph, &one, &n, 1, 1, err);
     if (status == LIN_OK) status = keep_stress(s, NULL, 1, err);
     if (status != LIN_OK || how == LIN_G2P_DICTIONARY) return status;
@@ -109,7 +119,7 @@ static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
         lin_buffer_text(&s->guesses, lin_phones_name(lexicon->phones, labels[i]));
     }
     lin_buffer_text(&s->guesses, " (");
-    lin_buffer_text(&s->guesses, lin_g2p_how_name(how));
+    lin_buffer_text(&s->guesses, noise ? "no rules" : lin_g2p_how_name(how));
     lin_buffer_text(&s->guesses, ")\n");
     return lin_buffer_status(&s->guesses, err);
 }
@@ -186,6 +196,7 @@ lin_status lin_spoken_phones(lin_spoken *s, const lin_phones *phones, const char
             lin_phone_read read[LIN_PHONES_READ_MAX];
             const int found = lin_phones_read(phones, field, n_field, read, LIN_PHONES_READ_MAX, &mark);
             for (int i = 0; i < found && status == LIN_OK; i++) {
+                if (lin_phones_kind(phones, read[i].label) == LIN_PHONE_SILENCE) continue;
                 static const signed char digits[] = {-1, 0, 1, 2};
                 status = lin_align_graph_phones(s->graph, &read[i].label, 1, err);
                 if (status == LIN_OK) status = keep_stress(s, &(const signed char *){&digits[read[i].stress + 1]}, 1, err);

@@ -55,7 +55,8 @@ typedef struct lin_spoken {
 
 /*
  * The words of a text, or of phones separated by blanks, replace what was there. LIN_INVALID for a text without words, for words
- * without a pronunciation, which the message lists, and for phones that the set lacks; LIN_FORMAT as in lin_spelling_next.
+ * without a pronunciation, which the message lists, and for phones that the set lacks; LIN_FORMAT as in lin_spelling_next. If the
+ * set has a noise, such a word is one: the text around it is aligned. Silences of the set are passed over.
  */
 lin_status lin_spoken_words(lin_spoken *spoken, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err);
 lin_status lin_spoken_phones(lin_spoken *spoken, const lin_phones *phones, const char *text, size_t n, lin_error *err);

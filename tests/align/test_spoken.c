@@ -107,6 +107,30 @@ static lin_status everything(void)
     return status;
 }
 
+// A set of its own: words of any script; with a noise, a word without pronunciation is one; silences are passed over.
+START_TEST(another_language)
+{
+    static const char dictionary[] = "Шум ʃ u m\nöl ø l\n<unk> spn\n<p> sil\n";
+    unsetenv("LINNET_G2P");
+    open_lexicon("<blank>\town l m sil\t(silence) spn\t(noise) u ø ʃ", dictionary);
+    lin_spoken s = {0};
+    OK(words(&s, "ШУМ! Жук, öl", &err));
+    ck_assert_int_eq(s.n, 3);
+    ck_assert_str_eq(lin_spoken_spell(&s, 1), "Жук");
+    ck_assert_str_eq(s.guesses.data, "жук\tspn (no rules)\n");
+    ck_assert_int_eq(lin_align_graph_least_rows(s.graph), 3 + 1 + 2);
+    OK(lin_spoken_phones(&s, phones, "ʃum sil l", strlen("ʃum sil l"), &err));
+    ck_assert_int_eq(s.graph->n_slots, 4);
+    REFUSED(lin_spoken_phones(&s, phones, "sh", 2, &err), LIN_INVALID, "'sh' is not a phoneme");
+    lin_spoken_free(&s);
+    close_lexicon();
+    open_lexicon("<blank>\town l m u ø ʃ", "Шум ʃ u m\n");
+    REFUSED(words(&s, "шум жук", &err), LIN_INVALID, "no pronunciation for жук");
+    lin_spoken_free(&s);
+    close_lexicon();
+}
+END_TEST
+
 START_TEST(memory_that_is_short)
 {
     open_lexicon(NULL, "hello HH AH L OW\ncat K AE T\nand AE N D\na AH\nworld W ER L D\nof AH V\nplay P L EY\n");
@@ -116,4 +140,5 @@ START_TEST(memory_that_is_short)
 END_TEST
 
 TEST_MAIN("spoken", TEST(words_with_all_pronunciations_as_they_are_written), TEST(words_that_nobody_can_pronounce_are_named),
-          TEST(phones_in_any_case), TEST(memory_that_is_short))
+          TEST(phones_in_any_case), TEST(another_language),
+          TEST(memory_that_is_short))

@@ -22,6 +22,7 @@ cd "$tmp/here" || exit 1
 ln -s "$LINNET" build/release/linnet
 ln -s "$LINNET" ../bin/linnet
 ln -s "$top/recipes/open" recipes/open
+ln -s "$top/recipes/language" recipes/language
 ln -s "$top/share/linnet" share/linnet
 printf '#!/bin/sh\nexec "%s" /dev/stdout seconds=1 format=raw\n' "$SOUND" > ../bin/arecord
 printf '#!/bin/sh\nshift\nexec "$@"\n' > ../bin/ssh # "ssh HOST COMMAND" runs the command here
@@ -49,6 +50,7 @@ for set in corpus/train corpus/dev corpus/test data/train; do
     printf 'u1 ONE TWO\nu2 TWO THREE\nu3 HOW ARE YOU\n' > $set/text
     printf 'u1 s1\nu2 s1\nu3 s2\n' > $set/utt2spk
 done
+for set in train dev; do "$(dirname "$LINNET")/tests/app/language" $set utterances=6 first=${#set}01 && mkdir -p ru/$set && mv $set/*.wav $set/lexicon.dict ru && mv $set/* ru/$set; done
 mkdir -p exp/quiet && cp hello.wav exp/quiet && echo hello.wav > exp/quiet/list
 cp -r corpus/dev dev_native && cp -r corpus/train train_a
 cut -d ' ' -f 2- corpus/train/text | tr A-Z a-z > text.txt && cp text.txt heldout.txt
