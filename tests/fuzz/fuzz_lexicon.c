@@ -1,6 +1,6 @@
 // The readers of lexicon/ on any bytes: phone sets, dictionaries (strict, and skipping bad lines), transcripts and their
-// pronunciation; files of phone sets; a language of its own: the set of a dictionary, the dictionary by it, rules learnt from it, and
-// the bytes themselves as a text. The first byte chooses which.
+// pronunciation; files of phone sets; a language of its own: the set of a dictionary, the dictionary by it, rules learnt from it,
+// and the bytes themselves as a text. The first byte chooses which.
 
 #include <stdint.h>
 #include <stdlib.h>
