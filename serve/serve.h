@@ -84,7 +84,7 @@ struct lin_serve {
     lin_punctuation *punctuation;
     lin_g2p_rules *speller;
     lin_live_words words;
-    const char *language; /* of the model, "en" */
+    const char *language; /* of the model, "en"; "und": not known */
     long long created;    /* when its file was written, in seconds since 1970; 0: not known */
     lin_voices *voices;
     lin_page *page;

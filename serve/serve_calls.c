@@ -217,6 +217,7 @@ const char *lin_language_name(const char *language)
 int lin_language_is(const char *asked, const char *language)
 {
     const size_t n = strlen(language);
+    if (!strcmp(language, "und")) return 1;
     if (!*asked || !strcasecmp(asked, "auto") || !strcasecmp(asked, lin_language_name(language))) return 1;
     return strncasecmp(asked, language, n) == 0 && (!asked[n] || asked[n] == '-' || asked[n] == '_');
 }

@@ -72,7 +72,8 @@ if wanted 5; then
   # Texts that the model does not find in their sounds are worth a look before the next training.
   "$linnet" validate "$data/train" --audio-root "$audio_root" "${words[@]}" -o "$work/train.fit" || true
   for set in "${sets[@]}"; do
-    "$linnet" align --data "$data/$set" --audio-root "$audio_root" "${words[@]}" -f textgrid --output-dir "$work/aligned/$set" -q
+    "$linnet" align --data "$data/$set" --audio-root "$audio_root" "${words[@]}" -f textgrid --output-dir "$work/aligned/$set" -q ||
+      echo "run.sh: some texts of $set cannot be those of their sounds; the others are in $work/aligned/$set" >&2
   done
 fi
 

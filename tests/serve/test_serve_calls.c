@@ -94,6 +94,7 @@ START_TEST(languages)
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) test_require(lin_language_is(yes[i], "en"), "%s", yes[i]);
     for (size_t i = 0; i < sizeof no / sizeof *no; i++) test_require(!lin_language_is(no[i], "en"), "%s", no[i]);
     ck_assert_int_eq(lin_language_is("fy-NL", "fy"), 1);
+    ck_assert_int_eq(lin_language_is("ru", "und"), 1);
     ck_assert_str_eq(lin_language_name("en"), "english");
     ck_assert_str_eq(lin_language_name("fy"), "fy");
 }
