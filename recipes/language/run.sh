@@ -78,16 +78,18 @@ if wanted 5; then
 fi
 
 if wanted 6; then
+  # Without punctuation. A character outside ASCII is no member of a set of characters in every locale.
+  plain='s/[.,;:!?"()]/ /g; s/«/ /g; s/»/ /g; s/„/ /g; s/“/ /g; s/”/ /g; s/…/ /g; s/ - / /g; s/ – / /g; s/ — / /g'
   # Words of the texts that the lexicon lacks are recognised too, as the rules pronounce them.
   { zcat -f "$lexicon"; cut -f1,4 "$work/train.oov"; } > "$work/words.dict"
-  cut -d' ' -f2- "$data/train/text" | sed 's/[.,;:!?"()«»„“”…]/ /g; s/ [-–—] / /g' |
+  cut -d' ' -f2- "$data/train/text" | sed "$plain" |
     "$linnet" ngram count --order 3 --lower -q - -o "$work/words.lm"
   for set in "${sets[@]:1}"; do
     "$linnet" transcribe --data "$data/$set" --audio-root "$audio_root" -m "$model" --device "$device" -f trn -q -o "$work/$set.phones.trn"
     "$linnet" phonemize -l "$lexicon" "${set_of[@]}" --g2p "$rules" --ids first --trn "$data/$set/text" -q -o "$work/$set.ref.trn"
     "$linnet" transcribe --data "$data/$set" --audio-root "$audio_root" -m "$model" --device "$device" --words -l "$work/words.dict" \
       --lm "$work/words.lm" -f trn -q -o "$work/$set.words.trn"
-    sed 's/[.,;:!?"()«»„“”…]/ /g; s/ [-–—] / /g' "$data/$set/text" > "$work/$set.text"
+    sed "$plain" "$data/$set/text" > "$work/$set.text"
     for unit in phones words; do
       ref=$work/$set.ref.trn; [ $unit = phones ] || ref=$work/$set.text
       options=(--unit "$unit"); [ $unit = words ] || options+=(--phones "$model")
