@@ -507,8 +507,8 @@ const lin_command lin_command_ngram = {
         "ARPA text. prune MODEL removes the least important n-grams. mix MODEL MODEL writes their linear "
         "interpolation: exactly the weighted sum of both for every n-gram that one of them has. pack MODEL writes the packed "
         "form, which is mapped instead of read; arpa MODEL writes ARPA text again. perplexity MODEL [TEXT...] measures how well "
-        "the model predicts a text, in SRILM's form: ppl with the ends of sentences as events, ppl1 without. info MODEL counts its "
-        "n-grams. generate MODEL draws sentences from it.\n\n"
+        "the model predicts a text, in SRILM's form: ppl with the ends of sentences as events, ppl1 without. info MODEL counts "
+        "its n-grams. generate MODEL draws sentences from it.\n\n"
         "A MODEL is ARPA text or packed, a TEXT is plain; each may be gzip'd, and a TEXT may be - for standard input, which is "
         "also the default. A line that is not a sentence (with control characters, <s> or </s>) is reported and left out; the "
         "exit status is 1 then.",

@@ -74,11 +74,13 @@ static lin_status check_entry(const lin_tree_entry *e, int n_outputs, lin_error 
 }
 
 // Makes unsorted items of the entries that are kept.
-static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, int all_words, item *items,
-                               lin_error *err)
+static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm,
+                               const lin_tree_options *options, item *items, lin_error *err)
 {
     char lower[LIN_WORD_MAX + 1];
     const char *previous = NULL;
+    const unsigned char *added = options ? options->added : NULL;
+    const int all_words = options && options->all_words;
     int lm_word = LIN_NGRAM_UNKNOWN;
     for (int i = 0; i < n; i++) {
         lin_status status = check_entry(&entries[i], t->n_outputs, err);
@@ -87,7 +89,7 @@ static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n
         const int again = previous && !strcmp(previous, entries[i].word);
         if (!again) lm_word = find_lm_word(lm, lower, length);
         previous = entries[i].word;
-        if (lm && lm_word < 0 && !all_words) {
+        if (lm && lm_word < 0 && !all_words && !(added && added[i])) {
             if (!again && !t->n_left_out++) memcpy(t->first_left_out, lower, length + 1);
             continue;
         }
@@ -226,7 +228,7 @@ static lin_status fill(lin_tree *t, const lin_tree_entry *entries, int n, const 
     item *items = lin_alloc((size_t)n, sizeof *items);
     if (!items) return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *items);
     lin_status status = lin_symbols_reserve(&t->words, n, letters, err);
-    if (status == LIN_OK) status = take_entries(t, entries, n, lm, options && options->all_words, items, err);
+    if (status == LIN_OK) status = take_entries(t, entries, n, lm, options, items, err);
     if (status == LIN_OK) status = make_nodes(t, items, err);
     lin_free(items);
     if (status != LIN_OK) return status;
@@ -256,6 +258,7 @@ lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *p
 {
     const int *labels;
     int n = 0, k = 0;
+    lin_tree_options o = options ? *options : (lin_tree_options){0};
     *tree = NULL;
     for (int i = 0; i < lin_dictionary_count(dictionary); i++) {
         const char *word = lin_dictionary_word(dictionary, i);
@@ -264,17 +267,25 @@ lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *p
         k = 0;
     }
     lin_tree_entry *entries = lin_alloc((size_t)n, sizeof *entries);
-    if (!entries) return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *entries);
+    unsigned char *added = lin_alloc((size_t)n, 1);
+    if (!entries || !added) {
+        lin_free(entries);
+        lin_free(added);
+        return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *entries);
+    }
     n = 0;
     for (int i = 0; i < lin_dictionary_count(dictionary); i++) {
         const char *word = lin_dictionary_word(dictionary, i);
         int n_labels;
         for (k = 0; (n_labels = lin_dictionary_find(dictionary, word, strlen(word), k, &labels)) > 0; k++) {
+            added[n] = (unsigned char)lin_dictionary_is_added(dictionary, i);
             entries[n++] = (lin_tree_entry){word, labels, n_labels};
         }
     }
-    lin_status status = lin_tree_create_list(entries, n, lin_phones_count(phones), lm, options, tree, err);
+    o.added = added;
+    lin_status status = lin_tree_create_list(entries, n, lin_phones_count(phones), lm, &o, tree, err);
     lin_free(entries);
+    lin_free(added);
     return status;
 }
 

@@ -34,6 +34,8 @@ enum { LIN_TREE_ROOT = 0 };
 
 typedef struct lin_tree_options {
     int all_words; /* include words outside the language model; otherwise they are left out and counted */
+    const unsigned char *added; /* [n] of the entries of lin_tree_create_list, 1: include its word all the same; NULL: none.
+                                   lin_tree_create takes those of lin_dictionary_add */
 } lin_tree_options;
 
 typedef struct lin_tree_end {

@@ -147,6 +147,18 @@ START_TEST(test_language_model)
         }
         lin_tree_destroy(t);
     }
+    // Words that were added are there though the language model lacks them, with a node that counts as its rarest word.
+    const char added[] = "zebra Z IY B R AH\nkiss K IH S\n";
+    lin_dictionary *more;
+    OK(lin_dictionary_parse(small_dictionary, strlen(small_dictionary), "small", phones, NULL, &more, &err));
+    OK(lin_dictionary_add(more, added, strlen(added), "added", phones, NULL, &err));
+    OK(lin_tree_create(more, phones, lm, NULL, &t, &err));
+    ck_assert_int_eq(lin_tree_words(t), 7);
+    ck_assert_int_eq(lin_tree_left_out(t), lin_dictionary_count(more) - 7);
+    ck_assert_int_ge(lin_tree_find(t, "zebra", 5), 0);
+    ck_assert_int_ge(lin_tree_find(t, "kiss", 4), 0);
+    lin_dictionary_destroy(more);
+    lin_tree_destroy(t);
     lin_ngram_destroy(lm);
     const char other[] = "\\data\\\nngram 1=2\n\n\\1-grams:\n-1 <s>\n-1 </s>\n\n\\end\\\n";
     OK(lin_ngram_parse(other, strlen(other), "other", &lm, &err));
