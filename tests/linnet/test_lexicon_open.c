@@ -61,8 +61,8 @@ START_TEST(words_with_phones_and_alone)
     lin_dictionary *d = small(), *plain = small();
     lin_g2p *g2p;
     OK(lin_g2p_create(phones, plain, rules, &g2p, &err));
-    OK(extend(d, ";;; names\n\nPanley\nplans # of a word that is there\n  kopan  \r\nzebra Z IY1 B R AH0\ncat K AE T\ncat K AA T\n"
-                 "Caf\xc3\xa9\nhello\n# ends\n",
+    OK(extend(d, ";;; names\n\nPanley\nplans # of a word that is there\n  kopan  \r\nzebra Z IY1 B R AH0\ncat K AE T\n"
+                 "cat K AA T\nCaf\xc3\xa9\nhello\n# ends\n",
               0, &err));
     for (int i = 0; i < 3; i++) {
         int labels[LIN_PRONUNCIATION_MAX], n;
@@ -162,4 +162,5 @@ START_TEST(files)
 }
 END_TEST
 
-TEST_MAIN_WITH(setup, teardown, "lexicon_open", TEST(words_with_phones_and_alone), TEST(bad_lines), TEST(other_phones), TEST(files))
+TEST_MAIN_WITH(setup, teardown, "lexicon_open", TEST(words_with_phones_and_alone), TEST(bad_lines), TEST(other_phones),
+               TEST(files))
