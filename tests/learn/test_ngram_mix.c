@@ -124,6 +124,20 @@ START_TEST(exact)
 }
 END_TEST
 
+// A word that a model lacks is its <unk> in contexts, as in a search.
+START_TEST(unknown_in_contexts)
+{
+    lin_ngram *a = parsed("\\data\\\nngram 1=3\nngram 2=2\n\\1-grams:\n-0.4 a -0.1\n-0.5 b -0.2\n-0.6 <unk> -0.3\n\\2-grams:\n"
+                          "-0.1 <unk> a\n-0.9 b a\n\\end\\\n");
+    lin_ngram *b = parsed("\\data\\\nngram 1=3\nngram 2=2\n\\1-grams:\n-0.4 a -0.1\n-0.5 z -0.2\n-0.6 <unk> -0.3\n\\2-grams:\n"
+                          "-0.7 z a\n-0.8 a z\n\\end\\\n");
+    check_exact(a, b, 0.4);
+    check_exact(b, a, 0.4);
+    lin_ngram_destroy(a);
+    lin_ngram_destroy(b);
+}
+END_TEST
+
 // A model mixed with itself is itself.
 START_TEST(with_itself)
 {
@@ -205,4 +219,5 @@ START_TEST(failing_allocations)
 }
 END_TEST
 
-TEST_MAIN("ngram_mix", TEST(golden_mix), TEST(exact), TEST(with_itself), TEST(models_of_others), TEST(failing_allocations))
+TEST_MAIN("ngram_mix", TEST(golden_mix), TEST(exact), TEST(unknown_in_contexts), TEST(with_itself), TEST(models_of_others),
+          TEST(failing_allocations))

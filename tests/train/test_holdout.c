@@ -9,8 +9,8 @@
 
 enum { MOST = 1000 };
 
-// A directory of n utterances; utterance i is said by speaker speaker(i), and they are in the order of step.
-static lin_datadir *directory(int n, int n_speakers, int step)
+// A directory of n utterances in the order of step. n_speakers 0: each has its own; the first `ones` are all of speaker 0.
+static lin_datadir *directory_of(int n, int n_speakers, int step, int ones)
 {
     static char scp[MOST * 40], spk[MOST * 40];
     size_t a = 0, b = 0;
@@ -18,13 +18,15 @@ static lin_datadir *directory(int n, int n_speakers, int step)
     for (int k = 0; k < n; k++) {
         const int i = (k * step) % n;
         a += (size_t)sprintf(scp + a, "u%04d u%d.wav\n", i, i);
-        b += (size_t)sprintf(spk + b, "u%04d s%d\n", i, n_speakers ? i % n_speakers : i);
+        b += (size_t)sprintf(spk + b, "u%04d s%d\n", i, i < ones ? 0 : n_speakers ? i % n_speakers : i);
     }
     const lin_datadir_file wav = {"wav.scp", scp, a}, utt2spk = {"utt2spk", spk, b}, text = {"text", NULL, 0};
     lin_error err = {0};
     ck_assert_msg(lin_datadir_parse(&wav, &text, &utt2spk, ".", 0, &dir, &err) == LIN_OK, "%s", err.message);
     return dir;
 }
+
+static lin_datadir *directory(int n, int n_speakers, int step) { return directory_of(n, n_speakers, step, 0); }
 
 static lin_holdout choose(const lin_datadir *dir, double part, int most, unsigned char *held)
 {
@@ -54,6 +56,21 @@ START_TEST(whole_speakers)
         ck_assert_int_ge(h.held, 30);
         ck_assert_int_le(h.held, 100);
         for (int i = 0; i < 300; i++) ck_assert_int_eq(held[i], held[i % speakers[k]]);
+        lin_datadir_destroy(dir);
+    }
+}
+END_TEST
+
+// A speaker who has most of the data is not held out.
+START_TEST(one_who_says_most)
+{
+    unsigned char held[MOST];
+    for (int n_speakers = 3; n_speakers < 12; n_speakers++) {
+        lin_datadir *dir = directory_of(240, n_speakers, 1, 160);
+        const lin_holdout h = choose(dir, 0.3, 300, held);
+        ck_assert_int_ge(h.held_speakers, 1);
+        ck_assert_int_eq(held[0], 0);
+        ck_assert_int_le(h.held, 80);
         lin_datadir_destroy(dir);
     }
 }
@@ -120,4 +137,4 @@ START_TEST(refused)
 }
 END_TEST
 
-TEST_MAIN("holdout", TEST(whole_speakers), TEST(single_utterances), TEST(any_order), TEST(refused))
+TEST_MAIN("holdout", TEST(whole_speakers), TEST(one_who_says_most), TEST(single_utterances), TEST(any_order), TEST(refused))
