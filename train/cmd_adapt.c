@@ -465,6 +465,7 @@ static int run_adapt(lin_parsed *parsed)
     lin_status status = look_at_model(a, &a->err);
     if (status == LIN_OK) status = open_folder(a, &a->err);
     if (status == LIN_OK) status = divide(a, &a->err);
+    if (status == LIN_OK && a->v->keep_data) status = lin_adapt_check_kept(a->v->keep_data, in_folder(a, "work"), &a->err);
     failed(a, status);
     mix_lm(a);
     extend_lexicon(a);

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/symbols.h"
 #include "base/textfile.h"
 #include "lexicon/transcript.h"
 
@@ -137,6 +138,39 @@ lin_status lin_adapt_write_data(const char *path, const char *audio_root, const 
     if (status == LIN_INVALID) lin_fail_at(err, status, "%s", path);
     lin_free(held);
     lin_datadir_destroy(dir);
+    return status;
+}
+
+static lin_status find_kept(const lin_datadir *kept, const lin_datadir *held, const char *path, lin_error *err)
+{
+    lin_symbols names = {0};
+    lin_status status = LIN_OK;
+    int index;
+    for (int i = 0; i < lin_datadir_count(held) && status == LIN_OK; i++) {
+        const char *id = lin_datadir_at(held, i)->id;
+        status = lin_symbols_add(&names, id, strlen(id), &index, err);
+    }
+    for (int i = 0; i < lin_datadir_count(kept) && status == LIN_OK; i++) {
+        const char *id = lin_datadir_at(kept, i)->id;
+        if (lin_symbols_find(&names, id, strlen(id)) >= 0)
+            status = lin_fail(err, LIN_INVALID,
+                              "%s: %.200s is held out of --data, so it cannot be trained on; leave out what both have", path, id);
+    }
+    lin_symbols_free(&names);
+    return status;
+}
+
+lin_status lin_adapt_check_kept(const char *path, const char *folder, lin_error *err)
+{
+    char heldout[PATH_MAX];
+    lin_datadir *kept = NULL, *held = NULL;
+    if (snprintf(heldout, sizeof heldout, "%s/heldout", folder) >= (int)sizeof heldout)
+        return lin_fail(err, LIN_INVALID, "the name of the folder %.200s... is too long", folder);
+    lin_status status = lin_datadir_load(path, NULL, 1, &kept, err);
+    if (status == LIN_OK) status = lin_datadir_load(heldout, NULL, 1, &held, err);
+    if (status == LIN_OK) status = find_kept(kept, held, path, err);
+    lin_datadir_destroy(kept);
+    lin_datadir_destroy(held);
     return status;
 }
 

@@ -20,6 +20,9 @@ typedef struct lin_adapt_data {
 lin_status lin_adapt_write_data(const char *path, const char *audio_root, const lin_holdout_options *options, const char *folder,
                                 lin_adapt_data *data, lin_error *err);
 
+/* LIN_INVALID if a data directory has an utterance of the same name as one in folder/heldout: it is probably the same. */
+lin_status lin_adapt_check_kept(const char *path, const char *folder, lin_error *err);
+
 /* A text, one sentence a line, as words in small letters, for linnet ngram count; lines that cannot be read so are left out and
  * counted. LIN_FORMAT if none is left. */
 lin_status lin_adapt_write_text(const char *path, const char *to, long *lines, long *left_out, lin_error *err);

@@ -84,6 +84,8 @@ refused "no data" 2 "data" adapt -o "$tmp/x"
 refused "no folder" 2 "folder" adapt --data "$data"
 refused "data that are not there" 1 "nowhere" adapt --data "$tmp/nowhere" -o "$tmp/x1"
 refused "two models" 1 "name two models" adapt --offline -m "$tmp/model.safetensors" --data "$data" -o "$tmp/x2"
+refused "the same data to keep" 1 "is held out of --data, so it cannot be trained on" \
+    adapt --data "$data" --audio-root "$data" --keep-data "$data" -o "$tmp/x5"
 mkdir "$tmp/numbers"
 sed 's/ .*/ 4 5/' "$data/text" > "$tmp/numbers/text"
 cp "$data/wav.scp" "$data/utt2spk" "$tmp/numbers"
