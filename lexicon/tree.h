@@ -48,7 +48,7 @@ typedef struct lin_tree_end {
 typedef struct lin_tree_node {
     uint32_t child, end;
     float ahead;   /* natural log of the best unigram of the words that end at or below, where one that the language model
-                      lacks counts as the tree's rarest; 0 without a language model */
+                      lacks counts as the tree's rarest, an added one as <unk>; 0 without a language model */
     int32_t label; /* 0 for the root */
 } lin_tree_node;
 
