@@ -8,7 +8,7 @@
 #         is mixed with 480 sentences of the same place (text.txt), weighted on 120 others (dev.txt)
 # voice   flite's awb, a Scot, reads 163 sentences of train_native; a quarter of them is held out. The second time 118 utterances of
 #         train_cv are kept. dev_native says what the models lost
-# accent  train_nonnative: Mandarin speakers, whom the shipped model was trained on
+# accent  train_nonnative: Mandarin speakers, whom the shipped model was trained on; dev_nonnative has others
 #
 # Needs flite (Debian). Rates are those of linnet score. --threads N: of training and of transcription.
 set -eu
@@ -121,6 +121,16 @@ voice() {
 accent() {
     rm -rf "$work/accent"
     "$linnet" adapt --data "$corpus/train_nonnative" --audio-root "$corpus" --epochs 2 --threads "$threads" -o "$work/accent"
+    trn "$corpus/dev_nonnative" > "$work/words.trn"
+    "$linnet" phonemize -q --ids last --trn "$work/words.trn" -o "$work/phones.trn"
+    echo '| model | PER % of dev_nonnative | WER % |'
+    echo '|---|---|---|'
+    for model in "$top/share/linnet/default.safetensors" "$work/accent/linnet.safetensors"; do
+        "$linnet" transcribe -q --jobs "$threads" --data "$corpus/dev_nonnative" --audio-root "$corpus" -f trn --model "$model" \
+            -o "$work/phones-said.trn"
+        words "$corpus/dev_nonnative" "$corpus" "$work/words-said.trn" --model "$model"
+        echo "| ${model#"$work/"} | $(rate "$work/phones.trn" "$work/phones-said.trn") | $(rate "$work/words.trn" "$work/words-said.trn") |"
+    done
 }
 
 for part in $parts; do "$part"; done
