@@ -9,6 +9,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "app/lexicon_options.h"
 #include "app/run_command.h"
 #include "base/buffer.h"
 #include "base/file.h"
@@ -18,7 +19,7 @@
 #include "train/cmd_adapt_files.h"
 
 typedef struct adapt_values {
-    const char *data, *audio_root, *text, *words, *keep_data, *folder, *model, *lexicon, *lm, *device;
+    const char *data, *audio_root, *text, *words, *keep_data, *folder, *model, *lexicon, *g2p, *lm, *device;
     double lr, part;
     int offline, epochs, threads, seed, quiet;
 } adapt_values;
@@ -44,6 +45,7 @@ static const lin_option options[] = {
     {.name = "offline", .type = LIN_OPTION_FLAG, AT(offline), .help = "The same as --model offline"},
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, AT(lexicon), .value = "DICT",
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program"},
+    LIN_G2P_ROW(adapt_values, g2p),
     {.name = "lm", .type = LIN_OPTION_FILE, AT(lm),
      .help = "Language model of words; if not given, $LINNET_LM, else english.lm"},
     {.type = LIN_OPTION_HEADING, .help = "Training"},
@@ -123,6 +125,17 @@ static void say(words *w, ...)
 static void say_if(words *w, const char *option, const char *value)
 {
     if (value) say(w, option, value, (char *)NULL);
+}
+
+// The pronunciation of words: lexicon, added words, rules, and the phones of the model.
+static void say_lexicon(const adaptation *a, words *w, const char *added)
+{
+    static const char ending[] = ".safetensors";
+    const size_t n = strlen(a->model), k = sizeof ending - 1;
+    say_if(w, "--lexicon", a->v->lexicon);
+    say_if(w, "--add-lexicon", added && *added ? added : NULL);
+    say_if(w, "--g2p", a->v->g2p);
+    say_if(w, "--phones", n > k && !strcmp(a->model + n - k, ending) ? a->model : NULL);
 }
 
 // Runs a command unless one has failed. best_effort: status 1, for inputs that are left out, is no failure.
@@ -206,8 +219,7 @@ static void find_new_words(adaptation *a)
     words w = {.n = 0};
     say(&w, in_folder(a, "work/text.txt"), "-q", "--ids", "none", "-o", in_folder(a, "work/text.phones"), "--oov",
         in_folder(a, "work/text.oov"), (char *)NULL);
-    say_if(&w, "--lexicon", v->lexicon);
-    say_if(&w, "--add-lexicon", v->words);
+    say_lexicon(a, &w, v->words);
     run(a, &lin_command_phonemize, &w, 1);
 }
 
@@ -267,6 +279,7 @@ static void transcribe(adaptation *a, const version *of, int to_words, const cha
         "-f", "trn", "-o", to, "--jobs", a->threads, (char *)NULL);
     if (to_words) say(&w, "--words", "--no-readable", (char *)NULL);
     if (to_words) say_if(&w, "--lexicon", a->v->lexicon);
+    if (to_words) say_if(&w, "--g2p", a->v->g2p);
     if (to_words) say_if(&w, "--lm", of->lm);
     if (to_words) say_if(&w, "--add-lexicon", of->words);
     run(a, &lin_command_transcribe, &w, 0);
@@ -294,8 +307,7 @@ static void make_reference(adaptation *a)
     words w = {.n = 0};
     say(&w, in_folder(a, "work/heldout.trn"), "-q", "--ids", "last", "--trn", "-o", in_folder(a, "work/heldout.phones.trn"),
         (char *)NULL);
-    say_if(&w, "--lexicon", a->v->lexicon);
-    say_if(&w, "--add-lexicon", *a->words ? a->words : NULL);
+    say_lexicon(a, &w, a->words);
     run(a, &lin_command_phonemize, &w, 0);
 }
 
@@ -331,8 +343,7 @@ static void prepare(adaptation *a, const char *data, const char *root, const cha
     lin_buffer_free(&values);
     say(&w, data, "-q", "--fbank", fbank, "--stack", stack, "--jobs", a->threads, "--allow-oov", "-o", cache, (char *)NULL);
     say_if(&w, "--audio-root", root);
-    say_if(&w, "--lexicon", a->v->lexicon);
-    say_if(&w, "--add-lexicon", *a->words ? a->words : NULL);
+    say_lexicon(a, &w, a->words);
     run(a, &lin_command_prepare, &w, 1);
     if (is_well(a) && access(cache, F_OK) != 0) a->exit_status = LIN_EXIT_FAILED; // it has said why
 }
@@ -405,6 +416,7 @@ static lin_status report(const adaptation *a, const version *before, const versi
                                                     : "language model: the one that was given: mixed it was no better\n");
     lin_buffer_format(&out, "\nlinnet transcribe --words --model %s", in_folder(a, "linnet.safetensors"));
     if (a->v->lexicon) lin_buffer_format(&out, " --lexicon %s", a->v->lexicon);
+    if (a->v->g2p) lin_buffer_format(&out, " --g2p %s", a->v->g2p);
     if (after->lm) lin_buffer_format(&out, " --lm %s", after->lm);
     if (after->words) lin_buffer_format(&out, " --add-lexicon %s", after->words);
     lin_buffer_text(&out, " FILE\n");
