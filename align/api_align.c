@@ -34,10 +34,11 @@ static lin_status create(linnet_model *model, const linnet_aligner_options *give
     a->model = lin_api_keep_model(model);
     a->options = o;
     if (!o.phonemes) {
-        status = lin_spoken_lexicon_open(&a->lexicon, o.lexicon, model->r.phones, &model->r.warnings, err);
+        status = lin_spoken_lexicon_open(&a->lexicon, o.lexicon, o.add_lexicon, NULL, model->r.phones, &model->r.warnings,
+                                         err);
         a->has_lexicon = status == LIN_OK;
     }
-    a->options.lexicon = NULL; // the caller's
+    a->options.lexicon = a->options.add_lexicon = NULL; // the caller's
     if (status == LIN_OK) *aligner = a;
     else linnet_aligner_destroy(a);
     return status;

@@ -22,7 +22,7 @@ typedef struct values {
     lin_model_values model;
     lin_input_values input;
     lin_results_values results;
-    const char *text, *text_file, *phones, *data, *audio_root, *lexicon, *g2p, *posteriors;
+    const char *text, *text_file, *phones, *data, *audio_root, *lexicon, *add_lexicon, *g2p, *posteriors;
     double row_ms, beam;
     int times, stress, jobs, quiet;
 } values;
@@ -43,6 +43,9 @@ static const lin_option options[] = {
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(values, lexicon), .value = "DICT",
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "
              "Debian's package pocketsphinx-en-us"},
+    {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(values, add_lexicon), .value = "WORDS",
+     .help = "Words that extend the lexicon, in the same format; a word alone in its line gets the pronunciation that rules "
+             "find"},
     LIN_G2P_ROW(values, g2p),
     {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(values, posteriors), .value = "NPY",
      .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
@@ -318,9 +321,9 @@ static lin_status align(align_job *job, lin_error *err)
         status = lin_open_recognizer(&job->recognizer, model, v->posteriors ? "cpu" : v->model.device,
                                      lin_model_precision(&v->model), err);
     if (status == LIN_OK) job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
-    if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, job->recognizer.phones,
-                                                                            &job->recognizer.warnings, err);
-    job->lexicon.g2p = v->g2p;
+    if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, v->add_lexicon, v->g2p,
+                                                                            job->recognizer.phones, &job->recognizer.warnings,
+                                                                            err);
     if (status == LIN_OK && v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
         lin_complain("%s has no stress, which --stress needs; CMUdict as published has it (--lexicon cmudict.dict)",
                      job->lexicon.path);
@@ -378,6 +381,7 @@ static int check(const lin_parsed *parsed, align_job *job)
             return lin_misuse(parsed, "standard input has no text beside it; give TEXTFILE, --text, --text-file or --phones");
     }
     if (v->row_ms > 0 && !v->posteriors) return lin_misuse(parsed, "--row-ms is for --posteriors");
+    if (v->add_lexicon && v->phones) return lin_misuse(parsed, "--phones and --add-lexicon exclude each other");
     if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones and --lexicon exclude each other");
     if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_part(&v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);

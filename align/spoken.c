@@ -8,14 +8,15 @@
 #include "base/textfile.h"
 #include "lexicon/transcript.h"
 #include "linnet/find.h"
+#include "linnet/lexicon_open.h"
 
 /* ---- the lexicon ----------------------------------------------------------------------------------------------------------- */
 
-lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const lin_phones *phones,
-                                   const lin_warnings *warnings, lin_error *err)
+lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const char *added, const char *g2p,
+                                   const lin_phones *phones, const lin_warnings *warnings, lin_error *err)
 {
     const lin_dictionary_options options = {.skip_bad = 1};
-    *lexicon = (lin_spoken_lexicon){.phones = phones};
+    *lexicon = (lin_spoken_lexicon){.phones = phones, .g2p = g2p};
     lin_status status = lin_find_lexicon_of(phones, path, lexicon->path, sizeof lexicon->path, err);
     if (status == LIN_OK && !*lexicon->path)
         return lin_fail(err, LIN_IO,
@@ -23,7 +24,7 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
                         lin_phones_is_own(phones) ? "the phones of this model are not those of the installed one"
                                                   : "none is installed",
                         lin_phones_is_own(phones) ? "the one of its language" : "one");
-    if (status == LIN_OK) status = lin_dictionary_load(lexicon->path, phones, &options, &lexicon->dictionary, err);
+    if (status == LIN_OK) status = lin_lexicon_open(lexicon->path, added, g2p, phones, &options, &lexicon->dictionary, err);
     if (status != LIN_OK) {
         lin_spoken_lexicon_close(lexicon);
         return status;

@@ -4,7 +4,7 @@
  * Pipeline: text -> lexicon/transcript, lexicon/dictionary, lexicon/g2p -> [this] -> align/align.
  *
  *   lin_spoken_lexicon lexicon;
- *   lin_spoken_lexicon_open(&lexicon, NULL, phones, &warnings, &err);         // shared by all threads
+ *   lin_spoken_lexicon_open(&lexicon, NULL, NULL, NULL, phones, &warnings, &err);   // shared by all threads
  *   lin_spoken spoken = {0};                                                  // one per thread, reused
  *   lin_spoken_words(&spoken, &lexicon, text, n, &err);                       // or lin_spoken_phones
  *   ... lin_align_create(spoken.graph, ...), lin_result_add_path(..., lin_spoken_spell, &spoken, ...) ...
@@ -27,13 +27,15 @@ typedef struct lin_spoken_lexicon {
     const lin_phones *phones;
     lin_dictionary *dictionary;
     char path[4096];
-    const char *g2p; /* rules for words that it lacks; NULL: those of lin_find_rules. Set after opening; not owned */
+    const char *g2p; /* rules for words that it lacks; NULL: those of lin_find_rules; not owned */
 } lin_spoken_lexicon;
 
-/* path: NULL for $LINNET_LEXICON, else the one installed with the program, which is for the phones of English. Bad lines are
- * reported through warnings (may be NULL). LIN_IO if there is no lexicon. On failure everything is closed. */
-lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const lin_phones *phones,
-                                   const lin_warnings *warnings, lin_error *err);
+/* path: NULL for $LINNET_LEXICON, else the one installed with the program, which is for the phones of English. added: words that
+ * extend it (linnet/lexicon_open.h), or NULL. g2p: rules for words that it lacks; NULL: those of lin_find_rules; it must outlive
+ * the lexicon. Bad lines are reported through warnings (may be NULL). LIN_IO if there is no lexicon. On failure everything is
+ * closed. */
+lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const char *added, const char *g2p,
+                                   const lin_phones *phones, const lin_warnings *warnings, lin_error *err);
 void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon);
 
 typedef struct lin_spoken {

@@ -18,7 +18,7 @@
 enum { IDS_AUTO, IDS_NONE, IDS_FIRST, IDS_LAST };
 
 typedef struct phonemize_values {
-    const char *lexicon, *phones, *g2p, *output, *oov;
+    const char *lexicon, *add_lexicon, *phones, *g2p, *output, *oov;
     int ids, trn, stress, quiet;
 } phonemize_values;
 
@@ -26,6 +26,9 @@ static const lin_option options[] = {
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, lexicon),
      .value = "DICT", .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one "
              "installed with the program"},
+    {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, add_lexicon), .value = "WORDS",
+     .help = "Words that extend the lexicon, in the same format; a word alone in its line gets the pronunciation that rules "
+             "find"},
     LIN_PHONE_SET_ROW(phonemize_values, phones),
     LIN_G2P_ROW(phonemize_values, g2p),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, output),
@@ -199,7 +202,7 @@ static int run(lin_parsed *parsed)
         lin_buffer_free(&words);
         return lin_misuse(parsed, "%s", err.message);
     }
-    const lin_wording_files files = {.dictionary = v->lexicon, .phones = v->phones, .g2p = v->g2p};
+    const lin_wording_files files = {.dictionary = v->lexicon, .added = v->add_lexicon, .phones = v->phones, .g2p = v->g2p};
     if (lin_wording_open(&w, &files, &warnings, &err) != LIN_OK) {
         lin_buffer_free(&words);
         return lin_give_up(&err);

@@ -485,9 +485,8 @@ static lin_status make_aligners(validation *d, lin_error *err)
     if (status == LIN_OK) status = lin_open_recognizer(&d->recognizer, model, d->v->model.device, LIN_PRECISION_FP32, err);
     if (status != LIN_OK) return status;
     d->has_model = 1;
-    status = lin_spoken_lexicon_open(&d->lexicon, d->wording.path, d->recognizer.phones, NULL, err);
+    status = lin_spoken_lexicon_open(&d->lexicon, d->wording.path, NULL, d->v->g2p, d->recognizer.phones, NULL, err);
     if (status != LIN_OK) return status;
-    d->lexicon.g2p = d->v->g2p;
     d->aligners = lin_calloc((size_t)d->n_threads, sizeof *d->aligners);
     d->alignments = lin_calloc((size_t)d->n_threads, sizeof *d->alignments);
     if (!d->aligners || !d->alignments) return lin_no_memory(err, "aligners", 0);

@@ -12,6 +12,7 @@ const lin_command *const lin_commands[] = {
     &lin_command_align,
     &lin_command_decode,
     &lin_command_train,
+    &lin_command_adapt,
     &lin_command_average,
     &lin_command_quantise,
     &lin_command_score,

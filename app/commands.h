@@ -8,7 +8,7 @@ extern const lin_command lin_command_transcribe, lin_command_train, lin_command_
     lin_command_posteriors, lin_command_prepare, lin_command_phonemize, lin_command_g2p, lin_command_info, lin_command_bench,
     lin_command_man, lin_command_completion, lin_command_devices, lin_command_ngram, lin_command_listen, lin_command_decode,
     lin_command_align, lin_command_plot, lin_command_average, lin_command_readable, lin_command_serve, lin_command_lexicon,
-    lin_command_lm, lin_command_quantise, lin_command_validate;
+    lin_command_lm, lin_command_adapt, lin_command_quantise, lin_command_validate;
 /* In paper/. */
 extern const lin_command lin_command_generate, lin_command_paper;
 

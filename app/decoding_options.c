@@ -16,6 +16,7 @@ static const char *const given_names[] = {
     [LIN_GIVEN_LM_WEIGHT] = "lm-weight",
     [LIN_GIVEN_BONUS] = "bonus",
     [LIN_GIVEN_LEXICON] = "lexicon",
+    [LIN_GIVEN_ADD_LEXICON] = "add-lexicon",
     [LIN_GIVEN_UNKNOWN] = "unknown",
     [LIN_GIVEN_NO_UNKNOWN] = "no-unknown",
     [LIN_GIVEN_ALL_WORDS] = "all-words",
@@ -68,6 +69,8 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (given(v, LIN_GIVEN_LM) && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
     if (given(v, LIN_GIVEN_LEXICON) && !v->words && !phrases)
         return lin_misuse(parsed, "--lexicon is for --words, or for the pronunciation of phrases");
+    if (given(v, LIN_GIVEN_ADD_LEXICON) && !v->words && !phrases)
+        return lin_misuse(parsed, "--add-lexicon is for --words, or for the pronunciation of phrases");
     if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases)
         return lin_misuse(parsed, "--tune context-bonus is for --context or --phrase");
     if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm))

@@ -7,11 +7,10 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/guard.h"
 #include "app/options.h"
+#include "app/run_command.h"
 #include "app/version.h"
 #include "base/map.h"
-#include "base/memory.h"
 #include "frontend/isolate.h"
 #include "serve/read_sound.h"
 
@@ -98,62 +97,6 @@ static int finish_output(int status)
     return status == LIN_EXIT_OK ? LIN_EXIT_FAILED : status;
 }
 
-// Defaults, command line, configuration file.
-static lin_status read_options(const lin_command *command, void *values, lin_parsed *parsed, int argc, char **argv,
-                               lin_error *err)
-{
-    lin_status status = lin_options_begin(command, values, parsed, err);
-    if (status == LIN_OK) status = lin_options_command_line(parsed, argc, argv, err);
-    if (status != LIN_OK || parsed->help) return status;
-    if (command->conf_operand && parsed->operands.count > 0) {
-        status = lin_options_conf_file(parsed, parsed->operands.items[0], err);
-    }
-    for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
-        const lin_option *o = &command->options[i];
-        if (!parsed->old[i]) continue;
-        const char *value = o->under && o->type != LIN_OPTION_FLAG ? "=..." : "";
-        lin_complain("--%s is now --%s%s%s%s; the old name will go in the next version", o->under ? o->name : o->was,
-                     o->under ? o->under : "", o->under ? " " : "", o->name, value);
-    }
-    if (status == LIN_OK) status = lin_options_finish(parsed, err);
-    return status;
-}
-
-static int run_command(const lin_command *command, int argc, char **argv)
-{
-    lin_error err = {0};
-    lin_parsed parsed = {0};
-    void *values = lin_calloc(1, command->values_size + 1);
-    if (!values) {
-        lin_no_memory(&err, "options", command->values_size);
-        return lin_give_up(&err);
-    }
-    int exit_status;
-    lin_status status = read_options(command, values, &parsed, argc, argv, &err);
-    if (status == LIN_NO_MEMORY || status == LIN_IO) {
-        exit_status = lin_give_up(&err);
-    } else if (status != LIN_OK) {
-        exit_status = lin_misuse(&parsed, "%s", err.message);
-    } else if (parsed.help == LIN_HELP_MAN) {
-        lin_man_command(stdout, command, lin_doc_folder());
-        exit_status = LIN_EXIT_OK;
-    } else if (parsed.help == LIN_HELP_SETTINGS) {
-        lin_help_settings(stdout, command, parsed.settings);
-        exit_status = LIN_EXIT_OK;
-    } else if (parsed.help) {
-        lin_help_command(stdout, command);
-        exit_status = LIN_EXIT_OK;
-    } else if (lin_guard_command(&parsed, &err) != LIN_OK) {
-        exit_status = err.status == LIN_INVALID ? lin_misuse(&parsed, "%s", err.message) : lin_give_up(&err);
-    } else {
-        exit_status = command->run(&parsed);
-    }
-    lin_guard_free();
-    lin_options_free(&parsed);
-    lin_free(values);
-    return finish_output(exit_status);
-}
-
 int main(int argc, char **argv)
 {
     watch_signals();
@@ -189,5 +132,5 @@ int main(int argc, char **argv)
         return LIN_EXIT_USAGE;
     }
     const lin_command *command = find_command(name);
-    return command ? run_command(command, argc - 2, argv + 2) : unknown_command(name);
+    return command ? finish_output(lin_run_command(command, argc - 2, argv + 2)) : unknown_command(name);
 }

@@ -1,5 +1,6 @@
-// cmd_ngram.c - linnet ngram: n-gram language models from text, smaller ones, packed ones, and how well they predict a text.
+// cmd_ngram.c - linnet ngram: n-gram language models from text; prune, mix, pack and measure them.
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,13 +15,14 @@
 #include "learn/kneser_ney.h"
 #include "learn/ngram_count.h"
 #include "learn/ngram_draft.h"
+#include "learn/ngram_mix.h"
 #include "learn/ngram_perplexity.h"
 #include "learn/ngram_prune.h"
 #include "learn/ngram_sample.h"
 #include "lexicon/ngram.h"
 
 typedef struct ngram_values {
-    const char *output, *vocabulary;
+    const char *output, *vocabulary, *weights, *dev;
     lin_sentences_values text;
     int order, unknown, packed, bits, smoothing, sentences, json, quiet, lines, seed;
     double entropy;
@@ -33,7 +35,7 @@ static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(ngram_values, output),
      .help = "Output file; if not given, standard output"},
     {.name = "packed", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, packed),
-     .help = "count and prune: write the packed form, as pack does, instead of ARPA text"},
+     .help = "count, prune and mix: write the packed form, as pack does, instead of ARPA text"},
     {.name = "bits", .under = "set", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, bits), .text = "16", .min = 4,
      .max = 16,
      .help = "With --packed: bits of a probability or weight, for single words 4 more. 8 makes the file about a quarter smaller "
@@ -43,7 +45,7 @@ static const lin_option options[] = {
      .help = "perplexity and info: write one JSON object"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, quiet),
      .help = "No summary and no messages on standard error"},
-    {.type = LIN_OPTION_HEADING, .help = "Text (count, perplexity)"},
+    {.type = LIN_OPTION_HEADING, .help = "Text (count, perplexity, mix)"},
     LIN_SENTENCES_ROWS(ngram_values, text),
     {.type = LIN_OPTION_HEADING, .help = "Making a model (count)"},
     {.name = "order", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(ngram_values, order), .text = "3", .min = 1,
@@ -63,7 +65,12 @@ static const lin_option options[] = {
     {.name = "discounts", .under = "set", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, discounts),
      .text = "0.5,1,1.5", .min = 0, .max = 3,
      .help = "Discounts of n-grams that occur once, twice and more often, if the counts of counts give none"},
-    {.type = LIN_OPTION_HEADING, .help = "Pruning (prune; count does it too)"},
+    {.type = LIN_OPTION_HEADING, .help = "Mixing two models (mix)"},
+    {.name = "weights", .type = LIN_OPTION_STRING, .at = offsetof(ngram_values, weights), .text = "auto", .value = "auto|W1,W2",
+     .help = "Shares of the two models, divided by their sum; auto: those that predict the text of --text best"},
+    {.name = "text", .type = LIN_OPTION_FILE, .at = offsetof(ngram_values, dev),
+     .help = "A text like those that the model is for, which is in neither model: a few hundred sentences"},
+    {.type = LIN_OPTION_HEADING, .help = "Pruning (prune; count and mix do it too)"},
     {.name = "entropy", .type = LIN_OPTION_DOUBLE, .at = offsetof(ngram_values, entropy), .text = "0", .min = 0, .max = 1,
      .help = "Remove n-grams without which the perplexity rises by less than this fraction; 1e-8 is a usual start"},
     {.type = LIN_OPTION_HEADING, .help = "Measuring a model (perplexity)"},
@@ -354,6 +361,81 @@ static lin_status generate(const ngram_values *v, const char *path, lin_ngram **
     return status;
 }
 
+/* ---- mix ------------------------------------------------------------------------------------------------------------------- */
+
+static lin_status fit_line(void *context, const char *where, lin_sentence line, lin_error *err)
+{
+    (void)where;
+    return lin_ngram_fit_line(context, line.text, line.n, err);
+}
+
+// The weight of the first model that suits the text.
+static lin_status fit_weight(const ngram_values *v, const char *const *paths, lin_ngram *const *lms, double *weight, int *failed,
+                             lin_error *err)
+{
+    lin_ngram_fit fit = {.a = lms[0], .b = lms[1]};
+    lin_status status = lin_sentences_each(&v->text, &v->dev, 1, fit_line, &fit, failed, err);
+    if (status == LIN_OK && !fit.n)
+        status = lin_fail(err, LIN_FORMAT, "%s: neither model has a word of it, so it gives no weights", v->dev);
+    if (status == LIN_OK) {
+        *weight = lin_ngram_fit_weight(&fit);
+        if (!v->quiet) {
+            lin_complain("%s: %llu sentences, %llu words: %llu only in %s, %llu only in %s, %llu in neither", v->dev,
+                         (unsigned long long)fit.sentences, (unsigned long long)(fit.words + fit.unknown),
+                         (unsigned long long)fit.only_a, paths[0], (unsigned long long)fit.only_b, paths[1],
+                         (unsigned long long)fit.unknown);
+            lin_complain("perplexity of the words of both: %.1f and %.1f alone, %.1f mixed",
+                         lin_ngram_fit_perplexity(&fit, 1), lin_ngram_fit_perplexity(&fit, 0),
+                         lin_ngram_fit_perplexity(&fit, *weight));
+        }
+    }
+    lin_ngram_fit_free(&fit);
+    return status;
+}
+
+// "0.7,0.3" or "7,3"; NaN: neither that nor "auto". auto: -1.
+static double read_weights(const char *text)
+{
+    const char *comma = strchr(text, ',');
+    double a, b;
+    if (!strcmp(text, "auto")) return -1;
+    if (!comma || !lin_text_number(text, (size_t)(comma - text), &a) || !lin_text_number(comma + 1, strlen(comma + 1), &b) ||
+        !(a >= 0 && b >= 0 && a + b > 0 && a + b < 1e9))
+        return (double)NAN;
+    return a / (a + b);
+}
+
+static int run_mix(const lin_parsed *parsed, const char *const *paths, int n)
+{
+    const ngram_values *v = parsed->values;
+    double weight = read_weights(v->weights);
+    lin_ngram *lms[2] = {NULL, NULL};
+    lin_ngram_draft draft = {0};
+    lin_error err = {0};
+    int failed = 0;
+    const double begun = lin_now();
+    (void)n; // two: the table of verbs
+    if (isnan(weight))
+        return lin_misuse(parsed, "--weights is auto or two numbers of 0 or more (0.7,0.3), not '%.60s'", v->weights);
+    if (weight < 0 && !v->dev)
+        return lin_misuse(parsed, "the weights are found on a text: name one with --text, or give --weights W1,W2");
+    if (weight >= 0 && v->dev)
+        return lin_misuse(parsed, "--text finds the weights, and --weights gives them: leave out one");
+    lin_status status = LIN_OK;
+    for (int i = 0; i < 2 && status == LIN_OK; i++) status = lin_ngram_open(paths[i], &lms[i], &err);
+    if (status == LIN_OK && weight < 0) status = fit_weight(v, paths, lms, &weight, &failed, &err);
+    if (status == LIN_OK) status = lin_ngram_mix(lms[0], lms[1], weight, &draft, &err);
+    for (int i = 0; i < 2; i++) lin_ngram_destroy(lms[i]);
+    if (status == LIN_OK && v->entropy > 0) status = lin_ngram_prune(&draft, v->entropy, &err);
+    char text[512] = "";
+    append_counts(&draft, text, sizeof text);
+    if (status == LIN_OK) status = write_draft(v, &draft, &err);
+    if (status == LIN_OK && !v->quiet)
+        lin_complain("weights %.4f,%.4f: %s; %.1f s", weight, 1 - weight, text, lin_now() - begun);
+    lin_ngram_draft_free(&draft);
+    return status != LIN_OK ? lin_give_up(&err) : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+}
+
 /* ---- what to do ------------------------------------------------------------------------------------------------------------ */
 
 // options: those that apply besides --quiet, each followed by a blank.
@@ -366,6 +448,7 @@ static const struct verb {
     {"count", "output packed bits ids lower order min-count vocabulary unknown smoothing discounts entropy ", 0, -1, run_count,
      NULL},
     {"prune", "output packed bits entropy ", 1, 1, NULL, prune},
+    {"mix", "output packed bits ids lower weights text entropy ", 2, 2, run_mix, NULL},
     {"pack", "output ", 1, 1, NULL, pack},
     {"arpa", "output ", 1, 1, NULL, arpa},
     {"perplexity", "output json ids lower sentences ", 1, -1, run_perplexity, NULL},
@@ -379,7 +462,7 @@ static int check_verb(const lin_parsed *parsed, const struct verb *verb)
     int n = parsed->operands.count - 1;
     const int status = lin_verb_options(parsed, verb->name, verb->options);
     if (status != LIN_EXIT_OK) return status;
-    if (n < verb->min_operands) return lin_misuse(parsed, "%s: the MODEL is missing", verb->name);
+    if (n < verb->min_operands) return lin_misuse(parsed, "%s: the %sMODEL is missing", verb->name, n ? "second " : "");
     if (verb->max_operands >= 0 && n > verb->max_operands) {
         return lin_misuse(parsed, "unexpected argument '%.200s'", parsed->operands.items[verb->max_operands + 1]);
     }
@@ -410,20 +493,22 @@ static int run(lin_parsed *parsed)
         if (status != LIN_EXIT_OK) return status;
         return verb->model ? run_model(parsed, verb, operands[1]) : verb->run(parsed, operands + 1, parsed->operands.count - 1);
     }
-    return lin_misuse(parsed, "'%.60s' is none of count, prune, pack, arpa, perplexity, info, generate", operands[0]);
+    return lin_misuse(parsed, "'%.60s' is none of count, prune, mix, pack, arpa, perplexity, info, generate",
+                      operands[0]);
 }
 
 const lin_command lin_command_ngram = {
     .name = "ngram",
-    .operands = "count|prune|pack|arpa|perplexity|info|generate FILE...",
-    .summary = "make, prune, pack and measure n-gram language models",
+    .operands = "count|prune|mix|pack|arpa|perplexity|info|generate FILE...",
+    .summary = "make, prune, mix, pack and measure n-gram language models",
     .description =
         "Language models of words or phones, for the beam and word searches.\n\n"
         "count [TEXT...] makes a model from text with one sentence per line: modified Kneser-Ney smoothing, interpolated, as "
-        "ARPA text. prune MODEL removes the least important n-grams. pack MODEL writes the packed form, which is mapped instead "
-        "of read; arpa MODEL writes ARPA text again. perplexity MODEL [TEXT...] measures how well the model predicts a text, in "
-        "SRILM's form: ppl with the ends of sentences as events, ppl1 without. info MODEL counts its n-grams. generate MODEL "
-        "draws sentences from it.\n\n"
+        "ARPA text. prune MODEL removes the least important n-grams. mix MODEL MODEL writes their linear "
+        "interpolation: exactly the weighted sum of both for every n-gram that one of them has. pack MODEL writes the packed "
+        "form, which is mapped instead of read; arpa MODEL writes ARPA text again. perplexity MODEL [TEXT...] measures how well "
+        "the model predicts a text, in SRILM's form: ppl with the ends of sentences as events, ppl1 without. info MODEL counts "
+        "its n-grams. generate MODEL draws sentences from it.\n\n"
         "A MODEL is ARPA text or packed, a TEXT is plain; each may be gzip'd, and a TEXT may be - for standard input, which is "
         "also the default. A line that is not a sentence (with control characters, <s> or </s>) is reported and left out; the "
         "exit status is 1 then.",
@@ -431,6 +516,7 @@ const lin_command lin_command_ngram = {
                 "phones.arpa\n"
                 "  linnet ngram count --order 4 --set min-count=1,1,2 book.txt.gz --packed -o words.lm\n"
                 "  linnet ngram prune en-us.arpa.gz --entropy 1e-8 --packed -o small.lm\n"
+                "  linnet ngram mix english.lm domain.arpa --text domain-dev.txt --packed -o mixed.lm\n"
                 "  linnet ngram perplexity small.lm --ids first --lower data/dev/text",
     .options = options,
     .values_size = sizeof(ngram_values),

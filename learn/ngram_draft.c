@@ -68,8 +68,7 @@ lin_status lin_ngram_draft_link(lin_ngram_draft *draft, lin_error *err)
     return LIN_OK;
 }
 
-// Index of the n-gram of n words among those of order n, or -1.
-static ptrdiff_t find(const lin_ngram_draft *draft, const uint32_t *words, int n)
+ptrdiff_t lin_ngram_draft_find(const lin_ngram_draft *draft, const uint32_t *words, int n)
 {
     if (n < 1 || n > draft->order || words[0] >= draft->level[0].n) return -1;
     size_t at = words[0];
@@ -95,9 +94,9 @@ double lin_ngram_draft_logp(const lin_ngram_draft *draft, const uint32_t *words,
     double weight = 0;
     if (n > draft->order) words += n - draft->order, n = draft->order;
     for (; n > 0; words++, n--) {
-        ptrdiff_t at = find(draft, words, n);
+        ptrdiff_t at = lin_ngram_draft_find(draft, words, n);
         if (at >= 0) return weight + draft->level[n - 1].logp[at];
-        at = find(draft, words, n - 1);
+        at = lin_ngram_draft_find(draft, words, n - 1);
         if (at >= 0) weight += draft->level[n - 2].backoff[at];
     }
     return LIN_NGRAM_NEVER; // a word that is not a unigram

@@ -54,6 +54,9 @@ void lin_ngram_draft_level_free(lin_ngram_draft_level *level); /* the level is e
 /* Makes the child arrays. LIN_FORMAT if an n-gram's context is not in the draft, or n-grams are not sorted or not distinct. */
 lin_status lin_ngram_draft_link(lin_ngram_draft *draft, lin_error *err);
 
+/* The place of the n-gram of n words among those of order n, or -1. Needs the links. */
+ptrdiff_t lin_ngram_draft_find(const lin_ngram_draft *draft, const uint32_t *words, int n);
+
 /* log10 P(words[n - 1] | words[0] .. words[n - 2]) by Katz's back-off; of longer contexts only the last order - 1 words are used.
  * Needs the links. */
 double lin_ngram_draft_logp(const lin_ngram_draft *draft, const uint32_t *words, int n);

@@ -18,6 +18,7 @@ typedef struct pronunciation {
     size_t offset; // of its labels
     int n;
     int next; // another pronunciation of the same word, or -1
+    int added; // 1: by lin_dictionary_add
 } pronunciation;
 
 struct lin_dictionary {
@@ -31,6 +32,7 @@ struct lin_dictionary {
     signed char *stress; // [n_labels]
     size_t stress_capacity;
     int has_stress, is_own;
+    int adds; // 1: lin_dictionary_add is at work
     int n_skipped;
     lin_error first_skipped;
 };
@@ -152,15 +154,17 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
     if (d->words.n > before) d->first[word] = -1;
     int *link = &d->first[word];
     for (; *link >= 0; link = &d->items[*link].next, n++) {
-        const pronunciation *p = &d->items[*link];
-        if (p->n == e->n_labels && !memcmp(d->labels + p->offset, e->labels, (size_t)p->n * sizeof(int))) return LIN_OK;
+        pronunciation *p = &d->items[*link];
+        if (p->n != e->n_labels || memcmp(d->labels + p->offset, e->labels, (size_t)p->n * sizeof(int)) != 0) continue;
+        p->added |= d->adds;
+        return LIN_OK;
     }
     if (n == LIN_PRONUNCIATIONS_MAX) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' has more than %d pronunciations", name, line,
                         lin_quote(shown, e->word, e->n_word), LIN_PRONUNCIATIONS_MAX);
     }
     *link = (int)d->n_items;
-    d->items[d->n_items++] = (pronunciation){.offset = d->n_labels, .n = e->n_labels, .next = -1};
+    d->items[d->n_items++] = (pronunciation){.offset = d->n_labels, .n = e->n_labels, .next = -1, .added = d->adds};
     memcpy(d->labels + d->n_labels, e->labels, (size_t)e->n_labels * sizeof(int));
     memcpy(d->stress + d->n_labels, e->stress, (size_t)e->n_labels);
     for (int i = 0; i < e->n_labels; i++) d->has_stress |= e->stress[i] >= 0;
@@ -181,19 +185,13 @@ static lin_status reserve(lin_dictionary *d, size_t n, lin_error *err)
     return lin_grow(&d->labels, &d->labels_capacity, n / 3, sizeof *d->labels, "a dictionary", err);
 }
 
-lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, const lin_phones *phones,
-                                const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err)
+static lin_status read_lines(lin_dictionary *d, const char *text, size_t n, const char *name, const lin_phones *phones,
+                             const lin_dictionary_options *options, lin_error *err)
 {
-    *dictionary = NULL;
-    lin_dictionary *d = lin_calloc(1, sizeof *d);
-    if (!d) return lin_no_memory(err, "a dictionary", sizeof *d);
-    d->is_own = lin_phones_is_own(phones);
     lin_lines lines;
     entry e;
-    char *own;
-    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
-    if (status == LIN_OK) status = reserve(d, n, err);
-    lin_lines_begin(&lines, text, status ? 0 : n);
+    lin_status status = LIN_OK;
+    lin_lines_begin(&lines, text, n);
     while (status == LIN_OK && lin_lines_next(&lines)) {
         lin_error bad;
         status = parse_line(&lines, name, phones, &e, &bad);
@@ -204,6 +202,32 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
         }
         if (status != LIN_OK) lin_fail(err, status, "%s", bad.message);
     }
+    return status;
+}
+
+lin_status lin_dictionary_add(lin_dictionary *d, const char *text, size_t n, const char *name, const lin_phones *phones,
+                              const lin_dictionary_options *options, lin_error *err)
+{
+    char *own;
+    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
+    d->adds = 1;
+    if (status == LIN_OK) status = read_lines(d, text, n, name, phones, options, err);
+    d->adds = 0;
+    lin_free(own);
+    return status;
+}
+
+lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, const lin_phones *phones,
+                                const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err)
+{
+    *dictionary = NULL;
+    lin_dictionary *d = lin_calloc(1, sizeof *d);
+    if (!d) return lin_no_memory(err, "a dictionary", sizeof *d);
+    d->is_own = lin_phones_is_own(phones);
+    char *own;
+    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
+    if (status == LIN_OK) status = reserve(d, n, err);
+    if (status == LIN_OK) status = read_lines(d, text, n, name, phones, options, err);
     if (status == LIN_OK && !d->words.n) {
         status = lin_fail(err, LIN_FORMAT, "%s: the file has no word%s%s", name, d->n_skipped ? ", for example " : "",
                           d->first_skipped.message);
@@ -365,6 +389,14 @@ int lin_dictionary_count(const lin_dictionary *d) { return d->words.n; }
 const char *lin_dictionary_word(const lin_dictionary *d, int index)
 {
     return index >= 0 && index < d->words.n ? lin_symbols_text(&d->words, index) : NULL;
+}
+
+int lin_dictionary_is_added(const lin_dictionary *d, int index)
+{
+    int added = 0;
+    for (int at = index >= 0 && index < d->words.n ? d->first[index] : -1; at >= 0; at = d->items[at].next)
+        added |= d->items[at].added;
+    return added;
 }
 
 int lin_dictionary_skipped(const lin_dictionary *d, const char **first)

@@ -44,6 +44,14 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
 void lin_dictionary_destroy(lin_dictionary *dictionary); /* NULL is fine */
 
 /*
+ * Adds the words of n bytes in the same format, behind the pronunciations that the words have. A text without any word is fine.
+ * Errors as above; after one the lines before it are in the dictionary. While no other thread uses it.
+ */
+lin_status lin_dictionary_add(lin_dictionary *dictionary, const char *text, size_t n, const char *name, const lin_phones *phones,
+                              const lin_dictionary_options *options, lin_error *err);
+int lin_dictionary_is_added(const lin_dictionary *dictionary, int index); /* 1: such a line has the word */
+
+/*
  * The phone set of a dictionary: the default one if at least half of its words have only CMUdict's names, in either case, with or
  * without stress; else a set of its own (phones.h) of all symbols in the dictionary, sorted by their bytes, without marks of
  * stress before them, with the usual names of silence and noise as such. LIN_INVALID for more than LIN_PHONES_OWN_MAX, and for a

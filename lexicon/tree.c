@@ -13,6 +13,9 @@
 #include "base/unicode.h"
 #include "lexicon/tree_internal.h"
 
+// While a tree is built: lm_word of a word that was added and that the language model lacks.
+enum { ADDED = LIN_NGRAM_UNKNOWN - 1 };
+
 // While a tree is built: a pronunciation that is kept, and the range of sorted ones that pass through a node.
 typedef struct item {
     const int *labels;
@@ -74,11 +77,13 @@ static lin_status check_entry(const lin_tree_entry *e, int n_outputs, lin_error 
 }
 
 // Makes unsorted items of the entries that are kept.
-static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, int all_words, item *items,
-                               lin_error *err)
+static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm,
+                               const lin_tree_options *options, item *items, lin_error *err)
 {
     char lower[LIN_WORD_MAX + 1];
     const char *previous = NULL;
+    const unsigned char *added = options ? options->added : NULL;
+    const int all_words = options && options->all_words;
     int lm_word = LIN_NGRAM_UNKNOWN;
     for (int i = 0; i < n; i++) {
         lin_status status = check_entry(&entries[i], t->n_outputs, err);
@@ -87,12 +92,13 @@ static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n
         const int again = previous && !strcmp(previous, entries[i].word);
         if (!again) lm_word = find_lm_word(lm, lower, length);
         previous = entries[i].word;
-        if (lm && lm_word < 0 && !all_words) {
+        const int is_added = added && added[i];
+        if (lm && lm_word < 0 && !all_words && !is_added) {
             if (!again && !t->n_left_out++) memcpy(t->first_left_out, lower, length + 1);
             continue;
         }
         item *to = &items[t->n_ends++];
-        *to = (item){entries[i].labels, entries[i].n_labels, {0, lm_word}};
+        *to = (item){entries[i].labels, entries[i].n_labels, {0, lm_word < 0 && is_added ? ADDED : lm_word}};
         if ((status = lin_symbols_add(&t->words, lower, length, &to->end.word, err))) return status;
     }
     if (n && !t->n_ends) {
@@ -168,10 +174,13 @@ static lin_status make_nodes(lin_tree *t, item *items, lin_error *err)
     return LIN_OK;
 }
 
-// Best unigram at or below each node; children have higher numbers. A word outside the language model counts as its rarest.
+// Best unigram at or below each node; children have higher numbers. A word outside the language model counts as its rarest: they
+// may be most of the lexicon, and would all be followed. One that was added counts as <unk>, as which it is scored at its end:
+// otherwise it would be dropped on the way there.
 static void look_ahead(lin_tree *t, const lin_ngram *lm)
 {
     float rarest = 0;
+    const float unknown = lm ? lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN) : 0;
     for (int i = 0; lm && i < t->n_ends; i++) {
         if (t->ends[i].lm_word < 0) continue;
         const float unigram = lin_ngram_unigram(lm, t->ends[i].lm_word);
@@ -181,8 +190,8 @@ static void look_ahead(lin_tree *t, const lin_ngram *lm)
         const lin_tree_node *node = &t->nodes[i];
         float best = lm ? rarest : 0;
         for (uint32_t e = node->end; lm && e < node[1].end; e++) {
-            if (t->ends[e].lm_word < 0) continue;
-            const float unigram = lin_ngram_unigram(lm, t->ends[e].lm_word);
+            if (t->ends[e].lm_word == LIN_NGRAM_UNKNOWN) continue;
+            const float unigram = t->ends[e].lm_word == ADDED ? unknown : lin_ngram_unigram(lm, t->ends[e].lm_word);
             if (unigram > best) best = unigram;
         }
         for (uint32_t c = node->child; c < node[1].child; c++) {
@@ -190,6 +199,8 @@ static void look_ahead(lin_tree *t, const lin_ngram *lm)
         }
         t->nodes[i].ahead = best;
     }
+    for (int i = 0; i < t->n_ends; i++)
+        if (t->ends[i].lm_word == ADDED) t->ends[i].lm_word = LIN_NGRAM_UNKNOWN;
 }
 
 static lin_status make_pairs(lin_tree *t, const lin_ngram *lm, lin_error *err)
@@ -226,7 +237,7 @@ static lin_status fill(lin_tree *t, const lin_tree_entry *entries, int n, const 
     item *items = lin_alloc((size_t)n, sizeof *items);
     if (!items) return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *items);
     lin_status status = lin_symbols_reserve(&t->words, n, letters, err);
-    if (status == LIN_OK) status = take_entries(t, entries, n, lm, options && options->all_words, items, err);
+    if (status == LIN_OK) status = take_entries(t, entries, n, lm, options, items, err);
     if (status == LIN_OK) status = make_nodes(t, items, err);
     lin_free(items);
     if (status != LIN_OK) return status;
@@ -256,6 +267,7 @@ lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *p
 {
     const int *labels;
     int n = 0, k = 0;
+    lin_tree_options o = options ? *options : (lin_tree_options){0};
     *tree = NULL;
     for (int i = 0; i < lin_dictionary_count(dictionary); i++) {
         const char *word = lin_dictionary_word(dictionary, i);
@@ -264,17 +276,25 @@ lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *p
         k = 0;
     }
     lin_tree_entry *entries = lin_alloc((size_t)n, sizeof *entries);
-    if (!entries) return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *entries);
+    unsigned char *added = lin_alloc((size_t)n, 1);
+    if (!entries || !added) {
+        lin_free(entries);
+        lin_free(added);
+        return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *entries);
+    }
     n = 0;
     for (int i = 0; i < lin_dictionary_count(dictionary); i++) {
         const char *word = lin_dictionary_word(dictionary, i);
         int n_labels;
         for (k = 0; (n_labels = lin_dictionary_find(dictionary, word, strlen(word), k, &labels)) > 0; k++) {
+            added[n] = (unsigned char)lin_dictionary_is_added(dictionary, i);
             entries[n++] = (lin_tree_entry){word, labels, n_labels};
         }
     }
-    lin_status status = lin_tree_create_list(entries, n, lin_phones_count(phones), lm, options, tree, err);
+    o.added = added;
+    lin_status status = lin_tree_create_list(entries, n, lin_phones_count(phones), lm, &o, tree, err);
     lin_free(entries);
+    lin_free(added);
     return status;
 }
 

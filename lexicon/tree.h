@@ -34,6 +34,8 @@ enum { LIN_TREE_ROOT = 0 };
 
 typedef struct lin_tree_options {
     int all_words; /* include words outside the language model; otherwise they are left out and counted */
+    const unsigned char *added; /* [n] of the entries of lin_tree_create_list, 1: include its word all the same; NULL: none.
+                                   lin_tree_create takes those of lin_dictionary_add */
 } lin_tree_options;
 
 typedef struct lin_tree_end {
@@ -46,7 +48,7 @@ typedef struct lin_tree_end {
 typedef struct lin_tree_node {
     uint32_t child, end;
     float ahead;   /* natural log of the best unigram of the words that end at or below, where one that the language model
-                      lacks counts as the tree's rarest; 0 without a language model */
+                      lacks counts as the tree's rarest, an added one as <unk>; 0 without a language model */
     int32_t label; /* 0 for the root */
 } lin_tree_node;
 

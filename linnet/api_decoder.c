@@ -48,11 +48,14 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     *v = lin_decoding_default();
     d->lexicon = o->lexicon ? lin_strdup(o->lexicon) : NULL;
     d->lm = o->lm ? lin_strdup(o->lm) : NULL;
-    if ((o->lexicon && !d->lexicon) || (o->lm && !d->lm)) return lin_no_memory(err, "a decoder", 4096);
+    d->add_lexicon = o->add_lexicon ? lin_strdup(o->add_lexicon) : NULL;
+    if ((o->lexicon && !d->lexicon) || (o->lm && !d->lm) || (o->add_lexicon && !d->add_lexicon))
+        return lin_no_memory(err, "a decoder", 4096);
     v->words = o->words != 0;
     v->beam = o->beam;
     v->n_best = o->n_best;
     v->lexicon = d->lexicon;
+    v->add_lexicon = d->add_lexicon;
     v->lm = d->lm;
     v->no_lm = o->no_lm != 0;
     v->all_words = o->all_words != 0;
@@ -110,6 +113,7 @@ void linnet_decoder_destroy(linnet_decoder *d)
     lin_phrases_free(&d->phrases);
     lin_decoding_close(&d->decoding);
     lin_free(d->lexicon);
+    lin_free(d->add_lexicon);
     lin_free(d->lm);
     linnet_model_destroy(d->model);
     lin_free(d);

@@ -37,6 +37,7 @@ typedef enum lin_given {
     LIN_GIVEN_LM_WEIGHT,
     LIN_GIVEN_BONUS,
     LIN_GIVEN_LEXICON,
+    LIN_GIVEN_ADD_LEXICON,
     LIN_GIVEN_UNKNOWN,
     LIN_GIVEN_NO_UNKNOWN,
     LIN_GIVEN_ALL_WORDS,
@@ -53,7 +54,7 @@ typedef struct lin_decoding_values {
     int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best;
     int readable; /* words as readable text; the formats see to it, not the decoding */
     double beam_score, skip_blank, blank_penalty, settle, lm_weight, bonus, unknown, context_bonus;
-    const char *lm, *lexicon, *g2p, *context;
+    const char *lm, *lexicon, *add_lexicon, *g2p, *context;
     lin_list phrases;
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;

@@ -17,6 +17,7 @@
 #include "lexicon/transcript.h"
 #include "linnet/decoding.h"
 #include "linnet/find.h"
+#include "linnet/lexicon_open.h"
 
 enum { LONGEST_PATH = 4096, LONGEST_PHRASE = 4096 };
 
@@ -38,7 +39,7 @@ struct lin_decoding_parts {
     lin_context *phones_context;
     lin_word_context *words_context;
     char lexicon[LONGEST_PATH], lm_path[LONGEST_PATH];
-    uint64_t lexicon_key; // of the packed form; 0: the lexicon has lines that are left out, or is not a regular file
+    uint64_t lexicon_key; // of the packed form; 0: the lexicon has lines that are left out, is extended, or is not a regular file
     // Only while opening:
     lin_dictionary *dictionary;
     lin_g2p_rules *rules;
@@ -67,8 +68,9 @@ static lin_status open_dictionary(parts *p, lin_error *err)
 {
     const lin_dictionary_options options = {.skip_bad = 1};
     const char *first;
-    lin_status status = lin_dictionary_load(p->lexicon, p->phones, &options, &p->dictionary, err);
-    if (status != LIN_OK) return about(p->lexicon, status, err);
+    lin_status status = lin_lexicon_open(p->lexicon, p->values->add_lexicon, p->values->g2p, p->phones, &options,
+                                         &p->dictionary, err);
+    if (status != LIN_OK) return about(p->values->add_lexicon ? p->values->add_lexicon : p->lexicon, status, err);
     const int skipped = lin_dictionary_skipped(p->dictionary, &first);
     if (skipped) p->lexicon_key = 0; // a packed form could not report them
     if (skipped && !p->again) lin_warn(&p->warnings, "%s; %d such line%s left out", first, skipped, skipped == 1 ? "" : "s");
@@ -81,7 +83,7 @@ static void find_key(parts *p)
     lin_file_map file;
     const char *phones = lin_phones_list(p->phones);
     const int32_t numbers[] = {p->values->all_words, lin_phones_count(p->phones)};
-    if (lin_file_map_open(p->lexicon, &file, NULL) != LIN_OK) return;
+    if (p->values->add_lexicon || lin_file_map_open(p->lexicon, &file, NULL) != LIN_OK) return;
     uint64_t key = lin_hash(file.bytes, file.size, p->lm ? lin_ngram_fingerprint(p->lm) : 0);
     key = lin_hash(numbers, sizeof numbers, lin_hash(phones, strlen(phones), key));
     lin_file_map_close(&file);

@@ -201,6 +201,8 @@ typedef struct linnet_decoder_options {
     double blank_penalty; /* of words: taken from the natural logarithm of each row's blank; NAN (default): 1.5 */
     double settle; /* of words: a hypothesis that is worse than the best by more than this, natural logarithm, does not keep words
                       unsettled; it falls to 0 within 3 s after a word. NAN (default): 7; 0: all hypotheses do, for any time */
+    const char *add_lexicon; /* words that extend the lexicon, in the same format; a word alone in its line is pronounced by
+                                rules. They can be found though the language model lacks them. NULL (default): none */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);
@@ -563,6 +565,7 @@ typedef struct linnet_aligner_options {
     const char *lexicon; /* as in linnet_decoder_options; words that it lacks are pronounced by rules, with a warning */
     int follow_sound;    /* 1 (default): phonemes end where the sound changes; 0: at the network's rows */
     double beam;         /* default 600: paths worse than the best by more than this, natural logarithm, are dropped */
+    const char *add_lexicon; /* as in linnet_decoder_options */
 } linnet_aligner_options;
 
 LINNET_API void linnet_aligner_options_init(linnet_aligner_options *options, size_t size);

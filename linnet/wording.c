@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "linnet/find.h"
+#include "linnet/lexicon_open.h"
 #include "model/model_file.h"
 
 lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *err)
@@ -30,7 +31,7 @@ lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *
     return status;
 }
 
-static lin_status read_dictionary(lin_wording *w, lin_error *err)
+static lin_status read_dictionary(lin_wording *w, const lin_wording_files *files, lin_error *err)
 {
     const lin_dictionary_options options = {.skip_bad = 1};
     char *text;
@@ -40,6 +41,8 @@ static lin_status read_dictionary(lin_wording *w, lin_error *err)
     if (!w->phones) status = lin_dictionary_phones(text, n, w->path, &w->phones, err);
     if (status == LIN_OK) status = lin_dictionary_parse(text, n, w->path, w->phones, &options, &w->dictionary, err);
     lin_free(text);
+    if (status == LIN_OK && files->added)
+        status = lin_lexicon_add(w->dictionary, files->added, files->g2p, w->phones, &options, err);
     return status;
 }
 
@@ -61,7 +64,7 @@ lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files
     if (status == LIN_OK) status = lin_find_lexicon(files->dictionary, wording->path, sizeof wording->path, err);
     if (status == LIN_OK && !*wording->path)
         status = lin_fail(err, LIN_IO, "no lexicon is installed; name one with --lexicon FILE or LINNET_LEXICON");
-    if (status == LIN_OK) status = read_dictionary(wording, err);
+    if (status == LIN_OK) status = read_dictionary(wording, files, err);
     if (status == LIN_OK) status = lin_find_open_rules(files->g2p, wording->phones, &wording->rules, err);
     if (status == LIN_OK) status = lin_g2p_create(wording->phones, wording->dictionary, wording->rules, &wording->g2p, err);
     if (status == LIN_OK) {

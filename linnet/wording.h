@@ -20,6 +20,7 @@
 
 typedef struct lin_wording_files {
     const char *dictionary; /* NULL: $LINNET_LEXICON, else what is installed with the program */
+    const char *added;      /* words that extend it (linnet/lexicon_open.h); NULL: none */
     const char *phones;     /* NULL: the set of the dictionary (lin_dictionary_phones); else as lin_wording_phones */
     const char *g2p;        /* NULL: lin_find_rules */
 } lin_wording_files;

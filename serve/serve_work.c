@@ -331,8 +331,8 @@ static lin_status open_lexicon(lin_files *f, lin_error *err)
     pthread_mutex_lock(&f->lock);
     lin_status status = LIN_OK;
     if (!f->has_lexicon)
-        status = lin_spoken_lexicon_open(&f->lexicon, s->v->decoding.lexicon, s->recognizer.phones, &s->recognizer.warnings, err);
-    if (!f->has_lexicon && status == LIN_OK) f->lexicon.g2p = s->v->decoding.g2p;
+        status = lin_spoken_lexicon_open(&f->lexicon, s->v->decoding.lexicon, s->v->decoding.add_lexicon, s->v->decoding.g2p,
+                                         s->recognizer.phones, &s->recognizer.warnings, err);
     f->has_lexicon |= status == LIN_OK;
     pthread_mutex_unlock(&f->lock);
     return status;

@@ -18,7 +18,7 @@
 #include "train/dataset.h"
 
 typedef struct prepare_values {
-    const char *lexicon, *phones, *g2p, *output, *audio_root, *oov;
+    const char *lexicon, *add_lexicon, *phones, *g2p, *output, *audio_root, *oov;
     lin_numbers speed;
     int stack, no_speech, allow_oov, jobs, quiet;
     lin_fbank_values fbank;
@@ -28,6 +28,9 @@ static const lin_option options[] = {
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, lexicon), .value = "DICT",
      .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with "
              "the program"},
+    {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, add_lexicon), .value = "WORDS",
+     .help = "Words that extend the lexicon, in the same format; a word alone in its line gets the pronunciation that rules "
+             "find"},
     LIN_PHONE_SET_ROW(prepare_values, phones),
     LIN_G2P_ROW(prepare_values, g2p),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(prepare_values, output),
@@ -294,7 +297,7 @@ static lin_status prepare(preparation *p, const char *path, lin_error *err)
         status = lin_guard_reads(lin_datadir_at(p->dir, i)->audio, err);
     if (status == LIN_OK) status = lin_guard_writes(v->output, err);
     if (status == LIN_OK && v->oov) status = lin_guard_writes(v->oov, err);
-    const lin_wording_files files = {.dictionary = v->lexicon, .phones = v->phones, .g2p = v->g2p};
+    const lin_wording_files files = {.dictionary = v->lexicon, .added = v->add_lexicon, .phones = v->phones, .g2p = v->g2p};
     if (status == LIN_OK) status = lin_wording_open(&p->wording, &files, &warnings, err);
     if (status != LIN_OK) return status;
     p->n_items = lin_datadir_count(p->dir) * speeds(p);

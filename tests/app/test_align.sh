@@ -199,6 +199,11 @@ out=$("$LINNET" align -q - --phones "W AH N T UW" -f ctm < "$tmp/u1.raw" 2> /dev
 is "standard input" "$one" "$(printf '%s\n' "$out" | sed 's/^stdin/u1/')"
 run align "$d/u1.wav" --text "ones two" $lex
 has "a word that is not in the lexicon is reported" "$err" "'ones' is not in the lexicon; it is pronounced W AH N Z (derived)"
+printf 'Ones\n' > "$tmp/ones.txt"
+run align "$d/u1.wav" --text "ones two" $lex --add-lexicon "$tmp/ones.txt"
+hasnt "one that --add-lexicon adds is in it" "$err" "not in the lexicon"
+refused "--add-lexicon and phonemes" 2 "--phones and --add-lexicon exclude each other" \
+    align "$d/u1.wav" --phones "W AH N" --add-lexicon "$tmp/ones.txt"
 
 # A data directory: one utterance has a text too long for its sound, one has no sound, one has no text.
 run align -q --data "$d" --audio-root "$d" $lex -f trn

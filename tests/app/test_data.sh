@@ -138,6 +138,10 @@ has "the list of them all the same" "$(cat "$tmp/oov")" four
 run prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict3" -o "$tmp/z.lfc" --allow-oov
 is "--allow-oov: status" 0 "$status"
 has "--allow-oov: they are counted" "$err" "2 of 8 words (25.00 %, 1 distinct)"
+printf 'four F AO R\n' > "$tmp/four.txt"
+run prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict3" --add-lexicon "$tmp/four.txt" -o "$tmp/z.lfc"
+is "--add-lexicon: status" 0 "$status"
+hasnt "--add-lexicon: it has all words" "$err" "2 of 8 words"
 refused "words do not matter without speech" 1 "none of its 4 sound files exists" prepare "$tmp/data" --no-speech -o "$tmp/y.lfc"
 
 # ---- a resumed training run gives the bits of an uninterrupted run---------------------------------------------------------------

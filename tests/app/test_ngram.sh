@@ -1,4 +1,4 @@
-# linnet ngram: count, prune, pack, arpa, perplexity, info, generate; pipes, gzip, hostile text.
+# linnet ngram: count, prune, mix, pack, arpa, perplexity, info, generate; pipes, gzip, hostile text.
 . tests/app/common.sh
 
 text=tests/golden/ngram_text.txt heldout=tests/golden/ngram_heldout.txt
@@ -128,6 +128,37 @@ ok "with other probabilities" test "$("$LINNET" ngram perplexity "$a" "$heldout"
     "$("$LINNET" ngram perplexity "$tmp/absolute" "$heldout" | tail -n 1)"
 is "count --entropy prunes alike" "$("$LINNET" ngram info "$tmp/small.arpa" | head -n 4)" "$("$LINNET" ngram info "$tmp/b" | head -n 4)"
 
+# ---- mix -------------------------------------------------------------------------------------------------------------------------
+
+run ngram count -q --order 2 "$tmp/1" -o "$tmp/one.arpa"
+run ngram count -q --order 3 "$tmp/2" --packed -o "$tmp/two.lm"
+run ngram mix "$tmp/one.arpa" "$tmp/two.lm" --text "$heldout" -o "$tmp/mix.arpa"
+is "mix: status" 0 "$status"
+has "mix counts the text's words" "$err" "$heldout: 12 sentences, 78 words: "
+has "mix tells the weights" "$err" "linnet: weights 0."
+ppl() { "$LINNET" ngram perplexity "$1" "$heldout" --json | sed -n 's/.*"perplexity": \([0-9.]*\).*/\1/p'; }
+has "and the perplexities" "$err" " alone, "
+weights=$(echo "$err" | sed -n 's/^linnet: weights \([0-9.,]*\):.*/\1/p')
+run ngram mix "$tmp/one.arpa" "$tmp/two.lm" --weights "$weights" --packed -q -o "$tmp/mix.lm"
+is "mix --weights: status" 0 "$status"
+is "its weights given, packed: the same" "$(ppl "$tmp/mix.arpa" | cut -c 1-5)" "$(ppl "$tmp/mix.lm" | cut -c 1-5)"
+run ngram mix "$tmp/one.arpa" "$tmp/two.lm" --weights 3,1 --entropy 1e-3
+has "weights are divided by their sum" "$err" "weights 0.7500,0.2500: 73 1-grams, "
+refused "mix without a text" 2 "name one with --text, or give --weights" ngram mix "$a" "$a"
+refused "both" 2 "leave out one" ngram mix --weights 1,1 --text "$heldout" "$a" "$a"
+for bad in 1 x,y 1,-1 0,0 nan,1 1,2,3; do
+    refused "--weights $bad" 2 "is auto or two numbers" ngram mix --weights $bad "$a" "$a"
+done
+refused "one model" 2 "the second MODEL is missing" ngram mix --text "$heldout" "$a"
+refused "three models" 2 "unexpected argument" ngram mix --weights 1,1 "$a" "$a" "$a"
+printf 'zz yy\n' > "$tmp/other"
+"$LINNET" ngram count -q --no-unknown "$tmp/other" -o "$tmp/no.arpa"
+sed '/<\/s>/d; s/^ngram 1=.*/ngram 1=3/; s/^ngram 2=.*/ngram 2=2/; s/^ngram 3=.*/ngram 3=1/' "$tmp/no.arpa" > "$tmp/noend.arpa"
+printf 'unheard\n' > "$tmp/unheard"
+refused "a text of other words" 1 "neither model has a word of it" ngram mix "$tmp/noend.arpa" "$tmp/noend.arpa" --text "$tmp/unheard"
+sed 's/<unk>/<UNK>/' "$a" > "$tmp/upper.arpa"
+refused "another <unk>" 1 "unknown words <unk> and the other <UNK>" ngram mix --weights 1,1 "$a" "$tmp/upper.arpa"
+
 # ---- generate --------------------------------------------------------------------------------------------------------------------
 
 run ngram generate --lines 200 --seed 5 "$a" -o "$tmp/drawn"
@@ -189,7 +220,7 @@ refused "rare words without <unk>" 2 "<unk>" ngram count --set min-count=2,2 --n
 refused "two discounts" 2 "three" ngram count --set discounts=1,2 "$text"
 refused "a discount out of range" 2 "is not between 0 and 1" ngram count --set discounts=1.5,1,1 "$text"
 refused "no verb" 2 "count|prune" ngram
-refused "another verb" 2 "'counts' is none of count, prune, pack, arpa, perplexity, info, generate" ngram counts "$text"
+refused "another verb" 2 "'counts' is none of count, prune, mix, pack, arpa, perplexity, info, generate" ngram counts "$text"
 refused "an option of another verb" 2 "--order does not apply to perplexity" ngram perplexity --order 2 "$a" "$heldout"
 refused "no model" 2 "MODEL is missing" ngram perplexity
 refused "two models" 2 "unexpected argument" ngram info "$a" "$a"

@@ -149,6 +149,20 @@ run decode --words --no-readable -l "$tmp/more.dict" --lm "$tmp/words.arpa" "$tm
 has "words that the model lacks are reported" "$err" "1 of the 6 words of $tmp/more.dict are not in the language model, such as one"
 echo "- 3 W 2 AH 2 N 2 - 2" | "$ROWS" "$tmp/one.npy"
 is "and let in" "one" "$(d --words --no-readable -l "$tmp/more.dict" --lm "$tmp/words.arpa" --tune all-words "$tmp/one.npy")"
+printf 'One W AH N\nworlds\n' > "$tmp/names.txt"
+is "words added to the lexicon are let in" "one" \
+    "$(d --words --no-readable -l "$tmp/words.dict" --add-lexicon "$tmp/names.txt" --lm "$tmp/words.arpa" "$tmp/one.npy")"
+is "the others stay" "hello world" \
+    "$(d --words --no-readable -l "$tmp/words.dict" --add-lexicon "$tmp/names.txt" --lm "$tmp/words.arpa" "$tmp/hw.npy")"
+refused "added words without words" 2 "--add-lexicon is for --words" decode -q --add-lexicon "$tmp/names.txt" "$tmp/hw.npy"
+refused "no such file of words" 1 "cannot open $tmp/nowhere" \
+    decode -q --words -l "$tmp/words.dict" --add-lexicon "$tmp/nowhere" --lm "$tmp/words.arpa" "$tmp/hw.npy"
+printf 'one W AH N\n42\n' > "$tmp/bad.txt"
+run decode -q --words --no-readable -l "$tmp/words.dict" --add-lexicon "$tmp/bad.txt" --lm "$tmp/words.arpa" "$tmp/one.npy"
+has "a word that nothing pronounces is reported" "$err" "$tmp/bad.txt:2: '42' has no phones; 1 such line left out"
+is "the others are added" "one" "$out"
+is "phonemize reads them" "W AH N Z IY B R AH" \
+    "$(printf 'one W AH N\nzebra Z IY B R AH\n' > "$tmp/z.txt"; echo "one zebra" | "$LINNET" phonemize -q -l "$tmp/words.dict" --add-lexicon "$tmp/z.txt")"
 head -c 200 "$tmp/words.arpa" > "$tmp/cut.arpa"
 refused "a model cut short" 1 "$tmp/cut.arpa" decode -q --words -l "$tmp/words.dict" --lm "$tmp/cut.arpa" "$tmp/hw.npy"
 head -c 120 "$tmp/words.arpa.gz" > "$tmp/cut.gz"

@@ -1,9 +1,11 @@
 // ARPA language models from any bytes, compressed if they begin like gzip: the resulting model answers queries, and written as
 // text it reads back equal.
+#include <math.h>
 #include <stdint.h>
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "learn/ngram_mix.h"
 #include "tests/fuzz/ngram_ask.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -31,6 +33,16 @@ static void try_text(const char *text, size_t n)
     if (lin_ngram_parse(written, n_written, "again", &again, &err)) abort();
     if (lin_ngram_fingerprint(again) != lin_ngram_fingerprint(lm)) abort();
     free(written);
+    // Mixed with itself: every number is finite, and it is a model again.
+    lin_ngram_draft draft;
+    if (lin_ngram_mix(lm, lm, 0.5, &draft, &err)) abort();
+    for (int k = 0; k < draft.order; k++) {
+        for (size_t i = 0; i < draft.level[k].n; i++) {
+            if (!isfinite(draft.level[k].logp[i]) || (draft.level[k].backoff && !isfinite(draft.level[k].backoff[i]))) abort();
+        }
+    }
+    lin_ngram_destroy(again);
+    if (lin_ngram_draft_finish(&draft, "mix", &again, &err)) abort();
     lin_ngram_destroy(again);
     lin_ngram_destroy(lm);
 }

@@ -1,6 +1,6 @@
 // The readers of lexicon/ on any bytes: phone sets, dictionaries (strict, and skipping bad lines), transcripts and their
-// pronunciation; files of phone sets; a language of its own: the set of a dictionary, the dictionary by it, rules learnt from it,
-// and the bytes themselves as a text. The first byte chooses which.
+// pronunciation, words that are added; files of phone sets; a language of its own: the set of a dictionary, the dictionary by it,
+// rules learnt from it, and the bytes themselves as a text. The first byte chooses which.
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "lexicon/g2p.h"
 #include "lexicon/phones.h"
 #include "lexicon/transcript.h"
+#include "linnet/lexicon_open.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -72,6 +73,22 @@ static void try_dictionary(const char *text, size_t size, const lin_phones *phon
         if (n < 1 || n > LIN_PRONUNCIATION_MAX) abort();
         for (int k = 0; k < n; k++)
             if (labels[k] < 1 || labels[k] >= lin_phones_count(phones)) abort();
+    }
+    lin_dictionary_destroy(d);
+}
+
+// Words added to a lexicon, some of them alone in their line.
+static void try_added(const char *text, size_t size, const lin_phones *phones, const lin_g2p_rules *rules)
+{
+    lin_error err = {0};
+    lin_dictionary *d;
+    const lin_dictionary_options options = {.skip_bad = size & 1};
+    if (lin_dictionary_parse(words, sizeof words - 1, "words", phones, NULL, &d, &err)) abort();
+    const int before = lin_dictionary_count(d);
+    check(lin_lexicon_extend(d, text, size, "fuzz.txt", phones, rules, &options, &err), &err);
+    for (int i = 0; i < lin_dictionary_count(d); i++) {
+        const char *word = lin_dictionary_word(d, i);
+        if (!lin_dictionary_find(d, word, strlen(word), 0, NULL) || (i >= before && !lin_dictionary_is_added(d, i))) abort();
     }
     lin_dictionary_destroy(d);
 }
@@ -149,6 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static lin_phones *phones;
     static lin_dictionary *dictionary;
     static lin_g2p *bare, *rules;
+    static lin_g2p_rules *learnt;
     lin_error err = {0};
     if (!size) return 0;
     if (!phones) { // only once: learning rules takes longer than a run
@@ -156,7 +174,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (lin_dictionary_parse(words, sizeof words - 1, "words", phones, NULL, &dictionary, &err)) abort();
         lin_g2p_learn_options o = lin_g2p_learn_options_default();
         lin_ngram *lm;
-        lin_g2p_rules *learnt;
         if (lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err)) abort();
         if (lin_g2p_rules_create(lm, "words", phones, &learnt, &err)) abort();
         if (lin_g2p_create(phones, dictionary, NULL, &bare, &err)) abort();
@@ -169,6 +186,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 1: try_transcript(text, size - 1, phones, dictionary, bare); break;
     case 2: try_transcript(text, size - 1, phones, dictionary, rules); break;
     case 3: try_dictionary(text, size - 1, phones, 1); break;
+    case 4: try_added(text, size - 1, phones, learnt); break;
     case 5: try_set_file(text, size - 1, 1); break;
     case 6: try_language(text, size - 1); break;
     case 7: try_set_file(text, size - 1, 0); break;

@@ -267,4 +267,5 @@ def main():
         make_golden(args.out)
 
 
-main()
+if __name__ == "__main__":
+    main()

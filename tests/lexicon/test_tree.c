@@ -147,6 +147,33 @@ START_TEST(test_language_model)
         }
         lin_tree_destroy(t);
     }
+    // Words that were added are there though the language model lacks them. They count as <unk>, if it has that.
+    const char added[] = "zebra Z IY B R AH\nkiss K IH S\n";
+    lin_dictionary *more;
+    OK(lin_dictionary_parse(small_dictionary, strlen(small_dictionary), "small", phones, NULL, &more, &err));
+    OK(lin_dictionary_add(more, added, strlen(added), "added", phones, NULL, &err));
+    OK(lin_tree_create(more, phones, lm, NULL, &t, &err));
+    ck_assert_int_eq(lin_tree_words(t), 7);
+    ck_assert_int_eq(lin_tree_left_out(t), lin_dictionary_count(more) - 7);
+    ck_assert_int_ge(lin_tree_find(t, "zebra", 5), 0);
+    ck_assert_int_ge(lin_tree_find(t, "kiss", 4), 0);
+    int z = child_of(t, LIN_TREE_ROOT, lin_phones_find(phones, "Z", 1));
+    ck_assert(lin_tree_node_array(t)[z].ahead == lin_ngram_unigram(lm, lin_ngram_find(lm, "plan", 4)));
+    lin_tree_destroy(t);
+    lin_ngram *open;
+    static const char with_unknown[] = "\\data\\\nngram 1=4\n\n\\1-grams:\n-1.0 </s>\n-2.0 hello\n-0.9 <unk>\n-3.0 plan\n"
+                                       "\\end\\\n";
+    OK(lin_ngram_parse(with_unknown, strlen(with_unknown), "open", &open, &err));
+    OK(lin_tree_create(more, phones, open, NULL, &t, &err));
+    z = child_of(t, LIN_TREE_ROOT, lin_phones_find(phones, "Z", 1));
+    ck_assert(lin_tree_node_array(t)[z].ahead == lin_ngram_unigram(open, LIN_NGRAM_UNKNOWN));
+    for (int i = 0; i < lin_tree_pronunciations(t); i++)
+        ck_assert_int_ge(lin_tree_end_array(t)[i].lm_word, LIN_NGRAM_UNKNOWN);
+    const int p = child_of(t, LIN_TREE_ROOT, lin_phones_find(phones, "P", 1)); // play, plane: left out; plan is the rarest
+    ck_assert(lin_tree_node_array(t)[p].ahead == lin_ngram_unigram(open, lin_ngram_find(open, "plan", 4)));
+    lin_dictionary_destroy(more);
+    lin_ngram_destroy(open);
+    lin_tree_destroy(t);
     lin_ngram_destroy(lm);
     const char other[] = "\\data\\\nngram 1=2\n\n\\1-grams:\n-1 <s>\n-1 </s>\n\n\\end\\\n";
     OK(lin_ngram_parse(other, strlen(other), "other", &lm, &err));

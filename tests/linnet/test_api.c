@@ -234,6 +234,13 @@ START_TEST(decoders)
     o.n_best = 0;
     require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
     o.n_best = 1;
+    o.words = 1;
+    o.no_lm = 1;
+    o.lexicon = LEXICON;
+    o.add_lexicon = "missing.txt";
+    require_fails(LINNET_IO, linnet_decoder_create(model, &o, &d, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "missing.txt"));
+    linnet_decoder_options_init(&o, sizeof o);
     o.lm = "missing.lm";
     require_fails(LINNET_IO, linnet_decoder_create(model, &o, &d, &err));
     ck_assert_ptr_null(d);
@@ -354,6 +361,20 @@ START_TEST(words_outside_the_lexicon)
     linnet_free(text);
     linnet_result_destroy(r);
     linnet_decoder_destroy(d);
+    char added[256];
+    snprintf(added, sizeof added, "%s/names.txt", folder);
+    test_write_file(added, "YAK  Y AE1 K\nzebras\n", 20);
+    o.add_lexicon = added;
+    require_ok(linnet_decoder_create(model, &o, &d, &err));
+    ck_assert_int_eq(linnet_decoder_vocabulary(d), 3);
+    linnet_decoder_destroy(d);
+    linnet_aligner_options a;
+    linnet_aligner *aligner;
+    linnet_aligner_options_init(&a, sizeof a);
+    a.lexicon = lexicon;
+    a.add_lexicon = added;
+    require_ok(linnet_aligner_create(model, &a, &aligner, &err));
+    linnet_aligner_destroy(aligner);
     test_folder_remove(folder);
 }
 END_TEST

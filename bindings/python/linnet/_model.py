@@ -146,7 +146,7 @@ class Model:
         return int(self._info.fingerprint)
 
     def decoder(self, *, words: bool = False, beam: int | None = None, n_best: int | None = None,
-                lexicon: str | os.PathLike[str] | None = None, lm: str | os.PathLike[str] | bool | None = None, all_words: bool = False, no_unknown: bool = False,
+                lexicon: str | os.PathLike[str] | None = None, add_lexicon: str | os.PathLike[str] | None = None, lm: str | os.PathLike[str] | bool | None = None, all_words: bool = False, no_unknown: bool = False,
                 unknown: float | None = None, lm_weight: float | None = None, bonus: float | None = None,
                 beam_score: float | None = None, blank_penalty: float | None = None, settle: float | None = None, phrases: Mapping[str, float] | None = None) -> Decoder:
         """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
@@ -156,6 +156,8 @@ class Model:
                      the best label of each row (greedy), which is fastest
         n_best       Result.alternatives, 1 to 256; of phonemes to 1024
         lexicon      pronunciations in CMUdict's format; None: $LINNET_LEXICON, else the one of the package
+        add_lexicon  a file of words that extend it, in the same format; a word alone in its line is pronounced by rules. They can
+                     be found though the language model lacks them
         lm           language model of words or phonemes: ARPA or packed; a path, or the name of one of the package such as
                      "phones.lm". None: with words $LINNET_LM, else the one of the package; without words none. False: none
         all_words    words of the lexicon that the language model lacks can be found too
@@ -168,6 +170,7 @@ class Model:
         if lm is True:
             raise ValueError("lm is a path, the name of an installed model, None or False")
         given = {"words": words, "beam": beam, "n_best": n_best, "lexicon": lexicon and os.fspath(lexicon), "no_lm": lm is False,
+                 "add_lexicon": add_lexicon and os.fspath(add_lexicon),
                  "lm": os.fspath(lm) if lm else None, "all_words": all_words, "no_unknown": no_unknown, "unknown": unknown,
                  "lm_weight": lm_weight, "bonus": bonus, "beam_score": beam_score,
                  "blank_penalty": blank_penalty, "settle": settle, "phrases": tuple((phrases or {}).items()) or None}
@@ -210,21 +213,23 @@ class Model:
         return own_result(result[0])
 
     def align(self, sound: Sound, text: str, rate: float | None = None, *, phonemes: bool = False,
-              lexicon: str | os.PathLike[str] | None = None, follow_sound: bool = True, beam: float | None = None,
+              lexicon: str | os.PathLike[str] | None = None, add_lexicon: str | os.PathLike[str] | None = None,
+              follow_sound: bool = True, beam: float | None = None,
               channel: int | None = None, start_s: float = 0, end_s: float | None = None, threads: int = 1) -> Result:
         """When each phoneme and word of a text was said in a sound, and how well: Phone.goodness and Phone.said.
 
         sound, rate, channel, start_s, end_s, threads  as in transcribe
         text          words, or phonemes
         phonemes      True: the text is phonemes, "HH AH L OW" or in IPA
-        lexicon       as in decoder; words that it lacks are pronounced by rules, with a warning
+        lexicon, add_lexicon  as in decoder; words that they lack are pronounced by rules, with a warning
         follow_sound  phonemes end where the sound changes; False: at the network's rows
         beam          paths worse than the best by more than this, natural logarithm, are dropped; None: 600
 
         A text that fits badly is aligned: Result.fit and Result.warning say so. InvalidError: no words, or words that cannot be
         pronounced; MismatchError: the text cannot be that of the sound, it is longer.
         """
-        options = {"phonemes": phonemes, "lexicon": lexicon and os.fspath(lexicon), "follow_sound": follow_sound, "beam": beam}
+        options = {"phonemes": phonemes, "lexicon": lexicon and os.fspath(lexicon),
+                   "add_lexicon": add_lexicon and os.fspath(add_lexicon), "follow_sound": follow_sound, "beam": beam}
         aligner = self._once(("align", *options.values()), lambda: self._aligner(options))
         given = SoundCall(sound, rate, channel, start_s, end_s, threads, None)
         result = ffi.new("linnet_result **")

@@ -82,3 +82,12 @@ def test_warnings_are_logged(model, tmp_path, caplog):
     lexicon.write_text("hello HH AH L OW\nthis line has no phones of the model\n")
     assert model.decoder(words=True, lm=False, lexicon=lexicon).vocabulary == 1
     assert [r.name for r in caplog.records] == ["linnet"] and os.fspath(lexicon) in caplog.text
+
+
+def test_added_words(model, tmp_path):
+    lexicon, names = tmp_path / "lexicon", tmp_path / "names.txt"
+    lexicon.write_text("hello HH AH L OW\n")
+    names.write_text("zebra Z IY B R AH\nKowalczyk\n")
+    assert model.decoder(words=True, lm=False, lexicon=lexicon, add_lexicon=names).vocabulary == 3
+    with pytest.raises(linnet.ReadError, match="missing.txt"):
+        model.decoder(words=True, lm=False, lexicon=lexicon, add_lexicon=tmp_path / "missing.txt")

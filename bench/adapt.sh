@@ -1,0 +1,136 @@
+#!/bin/sh
+# What each way of adapting gains: names by phrases, by added words and by a mixed language model; a voice and an accent by training.
+#
+#     bench/adapt.sh --corpus DIR [--work DIR] [names] [voice] [accent]
+#
+# names   200 surnames that neither the lexicon nor the language model has (bench/adapt/names.txt), each in a sentence of a front
+#         desk (test.txt), said by flite's voices; for false ones also dev_native, where nobody says such a name. The language model
+#         is mixed with 480 sentences of the same place (text.txt), weighted on 120 others (dev.txt)
+# voice   flite's awb, a Scot, reads 163 sentences of train_native; a quarter of them is held out. The second time 118 utterances of
+#         train_cv are kept. dev_native says what the models lost
+# accent  train_nonnative: Mandarin speakers, whom the shipped model was trained on; dev_nonnative has others
+#
+# Needs flite (Debian). Rates are those of linnet score. --threads N: of training and of transcription.
+set -eu
+top=$(cd "$(dirname "$0")/.." && pwd)
+linnet=${LINNET:-$top/build/release/linnet}
+here=$top/bench/adapt
+corpus= work=/tmp/linnet-adapt threads=1 parts=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --corpus) corpus=$2; shift ;;
+    --work) work=$2; shift ;;
+    --threads) threads=$2; shift ;;
+    names|voice|accent) parts="$parts $1" ;;
+    *) sed -n '2,/^set/p' "$0" | sed '$d; s/^# \{0,1\}//'; exit 2 ;;
+    esac
+    shift
+done
+[ -d "$corpus/dev_native" ] || { echo "adapt.sh: --corpus DIR names the folder with dev_native" >&2; exit 2; }
+[ -n "$parts" ] || parts='names voice accent'
+mkdir -p "$work"
+
+# say VOICE TEXT ID FOLDER: one utterance more of a data directory.
+say() {
+    mkdir -p "$4/wav"
+    [ -s "$4/wav/$3.wav" ] || flite -voice "$1" -t "$2" -o "$4/wav/$3.wav"
+    echo "$3 $2" >> "$4/text"
+    echo "$3 wav/$3.wav" >> "$4/wav.scp"
+    echo "$3 $1" >> "$4/utt2spk"
+}
+trn() { awk '{ id = $1; $1 = ""; sub(/^ /, ""); print tolower($0) " (" id ")" }' "$1/text"; }
+rate() { "$linnet" score "$1" "$2" --json --bootstrap 0 | sed -n 's/.*"rate":\([0-9.]*\),"without.*/\1/p' | awk '{ printf "%.1f", 100 * $1 }'; }
+words() { # words DATA ROOT RESULT OPTIONS...
+    data=$1 root=$2 result=$3
+    shift 3
+    "$linnet" transcribe -q --words --no-readable --jobs "$threads" --data "$data" --audio-root "$root" -f trn -o "$result" "$@"
+}
+
+# ---- names -----------------------------------------------------------------------------------------------------------------------
+
+# sentences TEMPLATES N: N sentences of each, with names in turn.
+sentences() {
+    awk -v n="$2" 'FILENAME == ARGV[1] { name[names++] = $1; next }
+        { for (k = 0; k < n; k++) { s = $0; i++; while (s ~ /NAME/) { sub(/NAME/, name[(i * 7 + j++ * 11) % names], s) } print s } }' \
+        "$here/names.txt" "$1"
+}
+names_said() { # names_said RESULT REFERENCE: hits, and names where another or none was said
+    awk 'FILENAME == ARGV[1] { is[$1] = 1; next }
+        { id = $NF }
+        FILENAME == ARGV[2] { for (i = 1; i < NF; i++) if ($i in is) said[id, $i]++; next }
+        { for (i = 1; i < NF; i++) if ($i in is) { if (said[id, $i]-- > 0) hits++; else wrong++ } }
+        END { printf "%d %d\n", hits, wrong }' "$here/names.txt" "$2" "$1"
+}
+names() {
+    d=$work/names i=0
+    rm -f "$d/text" "$d/wav.scp" "$d/utt2spk"
+    while read -r name; do
+        i=$((i + 1))
+        voice=$(echo slt rms awb kal16 | cut -d' ' -f$((i % 4 + 1)))
+        say "$voice" "$(sed -n "$((i % 10 + 1))p" "$here/test.txt" | sed "s/NAME/$name/")" "$voice-$i" "$d"
+    done < "$here/names.txt"
+    trn "$d" > "$d/ref.trn"
+    trn "$corpus/dev_native" > "$d/native.trn"
+    sentences "$here/text.txt" 20 > "$d/text.txt"
+    sentences "$here/dev.txt" 20 > "$d/dev.txt"
+    "$linnet" ngram count -q "$d/text.txt" -o "$d/text.arpa"
+    "$linnet" ngram mix "$top/share/linnet/english.lm" "$d/text.arpa" --text "$d/dev.txt" --packed -o "$d/mixed.lm"
+    echo '| | names heard, of 200 | false ones there | WER % | false ones in dev_native | WER % of dev_native |'
+    echo '|---|---|---|---|---|---|'
+    while IFS='|' read -r what options; do
+        eval "words '$d' '$d' '$d/said.trn' $options"
+        eval "words '$corpus/dev_native' '$corpus' '$d/native-said.trn' $options"
+        set -- $(names_said "$d/said.trn" "$d/ref.trn") $(names_said "$d/native-said.trn" "$d/native.trn")
+        echo "| $what | $1 | $2 | $(rate "$d/ref.trn" "$d/said.trn") | $4 | $(rate "$d/native.trn" "$d/native-said.trn") |"
+    done << END
+as shipped|
+\`--context names.txt --tune context-bonus=2\`|--context $here/names.txt --tune context-bonus=2
+\`--context names.txt\`|--context $here/names.txt
+\`--add-lexicon names.txt\`|--add-lexicon $here/names.txt
+both, \`context-bonus=2\`|--add-lexicon $here/names.txt --context $here/names.txt --tune context-bonus=2
+\`--lm mixed.lm\`|--lm $d/mixed.lm
+\`--add-lexicon names.txt --lm mixed.lm\`|--add-lexicon $here/names.txt --lm $d/mixed.lm
+all three, \`context-bonus=2\`|--add-lexicon $here/names.txt --lm $d/mixed.lm --context $here/names.txt --tune context-bonus=2
+END
+}
+
+# ---- acoustics -------------------------------------------------------------------------------------------------------------------
+
+# dev_native, of other speakers: what a model that was adapted has lost.
+lost() { # lost MODEL...
+    trn "$corpus/dev_native" > "$work/native.trn"
+    echo '| model | WER % of dev_native |'
+    echo '|---|---|'
+    for model; do
+        words "$corpus/dev_native" "$corpus" "$work/native-said.trn" --model "$model"
+        echo "| ${model#"$work/"} | $(rate "$work/native.trn" "$work/native-said.trn") |"
+    done
+}
+voice() {
+    d=$work/voice
+    rm -rf "$d/text" "$d/wav.scp" "$d/utt2spk" "$d/adapted" "$d/kept" "$d/keep"
+    awk 'NF > 6 && NF < 16 { k = $1; $1 = ""; print k $0 }' "$corpus/train_native/text" | awk 'NR % 3 == 0' | head -n 400 |
+        while read -r id text; do say awb "$(echo "$text" | tr A-Z a-z)" "awb-$id" "$d"; done
+    mkdir -p "$d/keep"
+    for file in text utt2spk wav.scp; do awk 'NR % 6 == 0' "$corpus/train_cv/$file" > "$d/keep/$file"; done
+    sed -i "s, , $corpus/," "$d/keep/wav.scp"
+    "$linnet" adapt --data "$d" --audio-root "$d" --held-out 0.25 --threads "$threads" -o "$d/adapted"
+    "$linnet" adapt --data "$d" --audio-root "$d" --held-out 0.25 --threads "$threads" --keep-data "$d/keep" -o "$d/kept"
+    lost "$top/share/linnet/default.safetensors" "$d/adapted/linnet.safetensors" "$d/kept/linnet.safetensors"
+}
+accent() {
+    rm -rf "$work/accent"
+    "$linnet" adapt --data "$corpus/train_nonnative" --audio-root "$corpus" --epochs 2 --threads "$threads" -o "$work/accent"
+    trn "$corpus/dev_nonnative" > "$work/words.trn"
+    "$linnet" phonemize -q --ids last --trn "$work/words.trn" -o "$work/phones.trn"
+    echo '| model | PER % of dev_nonnative | WER % |'
+    echo '|---|---|---|'
+    for model in "$top/share/linnet/default.safetensors" "$work/accent/linnet.safetensors"; do
+        "$linnet" transcribe -q --jobs "$threads" --data "$corpus/dev_nonnative" --audio-root "$corpus" -f trn --model "$model" \
+            -o "$work/phones-said.trn"
+        words "$corpus/dev_nonnative" "$corpus" "$work/words-said.trn" --model "$model"
+        echo "| ${model#"$work/"} | $(rate "$work/phones.trn" "$work/phones-said.trn") | $(rate "$work/words.trn" "$work/words-said.trn") |"
+    done
+}
+
+for part in $parts; do "$part"; done

@@ -1,0 +1,98 @@
+# linnet adapt: speakers held out, words and text, what is no better is not kept, the folder's files, bad input.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+export LINNET_MODEL="$tmp/model.safetensors" LINNET_LEXICON="$tmp/dict"
+data=$tmp/speech
+mkdir "$data"
+i=0
+for speaker in ann bea cy dan; do
+    for n in 1 2 3; do
+        i=$((i + 1))
+        "$SOUND" "$data/$speaker-$n.wav" seconds=1.5 seed=$i
+        echo "$speaker-$n $speaker-$n.wav" >> "$data/wav.scp"
+        echo "$speaker-$n $speaker" >> "$data/utt2spk"
+        echo "$speaker-$n $(echo 'One, two! TWO THREE three FOUR' | cut -d' ' -f$n-$((n + 1)))" >> "$data/text"
+    done
+done
+printf 'one two three\nfour zebra one\nthree four\n' > "$tmp/text"
+printf 'yak Y AE K\n' > "$tmp/words"
+printf 'one two\nthree four\n' | "$LINNET" ngram count -q -o "$tmp/small.lm" --packed
+a() { run adapt --data "$data" --audio-root "$data" --lm "$tmp/small.lm" --threads 1 "$@"; }
+rate() { awk -v what="$1," -v column="$2" '$1 == what { print $(NF - 2 + column) }' "$3/results.txt"; }
+no_worse() {
+    ok "$2: no more phonemes are wrong" awk -v x="$(rate phonemes 1 "$1")" -v y="$(rate phonemes 2 "$1")" 'BEGIN { exit !(x != "" && y <= x) }'
+    ok "$2: no more words are wrong" awk -v x="$(rate words 1 "$1")" -v y="$(rate words 2 "$1")" 'BEGIN { exit !(x != "" && y <= x) }'
+}
+
+# ---- all of it -------------------------------------------------------------------------------------------------------------------
+
+to=$tmp/all
+a --text "$tmp/text" --words "$tmp/words" --keep-data "$tmp/data" --epochs 2 --lr 1e-3 -o "$to"
+is "status" 1 "$status" # of the data to keep, whose sounds are beside the directory
+has "the data to keep are missing" "$err" "none of its 4 sound files exists"
+rm -r "$to"
+mkdir "$tmp/kept"
+(cd "$tmp/data" && sed "s, , $tmp/data/," wav.scp > "$tmp/kept/wav.scp" && cp text utt2spk "$tmp/kept")
+a --text "$tmp/text" --words "$tmp/words" --keep-data "$tmp/kept" --epochs 2 --lr 1e-3 -o "$to"
+is "status" 0 "$status"
+has "says what is held out" "$err" "held out: 3 of 12 utterances, 1 of 4 speakers, "
+has "and that it is little" "$err" "differences of a few per cent are chance"
+has "prints the commands" "$err" "$ linnet train --init $tmp/model.safetensors --train $to/work/train.lfc"
+has "with the model's filterbank and steps" "$err" "mel-bins=40,window-ms=25,hop-ms=10,low-hz=20,high-hz=0,preemphasis=0.97 --stack 3"
+has "results: a table" "$out" "before       after"
+is "and a file of it" "$out" "$(cat "$to/results.txt")"
+no_worse "$to" "all"
+is "no speaker is in both parts" "" "$(cut -d' ' -f2 "$to/work/train/utt2spk" | sort -u > "$tmp/1"; cut -d' ' -f2 "$to/work/heldout/utt2spk" | sort -u > "$tmp/2"; comm -12 "$tmp/1" "$tmp/2")"
+is "all utterances are in one" 12 "$(cat "$to/work/train/text" "$to/work/heldout/text" | wc -l | tr -d ' ')"
+has "texts are words" "$(cat "$to/work/train/text" "$to/work/heldout/text")" "ann-1 one two"
+is "the words that were given" "yak Y AE K" "$(head -n 1 "$to/words.dict")"
+has "the words of the text that the lexicon lacks" "$(cat "$to/words.dict")" "zebra Z "
+has "are reported" "$err" "1 words of $tmp/text are not in the lexicon: they are in $to/words.dict as rules pronounce them"
+run info "$to/linnet.safetensors"
+is "a model" 0 "$status"
+use=$(grep '^linnet transcribe' "$to/results.txt")
+has "the command that uses it" "$use" "linnet transcribe --words --model $to/linnet.safetensors"
+has "with its words" "$use" "--add-lexicon $to/words.dict FILE"
+run $(echo "$use" | sed "s,^linnet ,,; s,FILE\$,$data/ann-1.wav,")
+is "which works" 0 "$status"
+
+# ---- parts of it -----------------------------------------------------------------------------------------------------------------
+
+a --epochs 1 --lr 1e-9 -q -o "$tmp/worse" # such steps change nothing
+is "no better: status" 0 "$status"
+has "says that the model is the one that was given" "$out" "training made it no better on the held-out utterances"
+ok "which is copied" cmp "$tmp/model.safetensors" "$tmp/worse/linnet.safetensors"
+is "with the same rates" "$(rate phonemes 1 "$tmp/worse")" "$(rate phonemes 2 "$tmp/worse")"
+hasnt "--quiet: no commands" "$err" "$ linnet"
+a --lr 0 --words "$tmp/words" -o "$tmp/words-only"
+is "words alone: status" 0 "$status"
+ok "the model is not trained" test ! -e "$tmp/words-only/work/run"
+ok "it is copied" cmp "$tmp/model.safetensors" "$tmp/words-only/linnet.safetensors"
+ok "no language model is made" test ! -e "$tmp/words-only/english.lm"
+yes 'three three three three' | head -n 50 > "$tmp/odd"
+a --lr 0 --text "$tmp/odd" -o "$tmp/odd-only"
+is "another text: status" 0 "$status"
+no_worse "$tmp/odd-only" "another text"
+if grep -q 'mixed with the text' "$tmp/odd-only/results.txt"; then ok "a mixed model is there" test -s "$tmp/odd-only/english.lm"
+else ok "one that is no better is not" test ! -e "$tmp/odd-only/english.lm"; fi
+
+# ---- bad input -------------------------------------------------------------------------------------------------------------------
+
+refused "a folder that has results" 1 "$to already has a file linnet.safetensors" adapt --data "$data" --audio-root "$data" -o "$to"
+refused "no data" 2 "data" adapt -o "$tmp/x"
+refused "no folder" 2 "folder" adapt --data "$data"
+refused "data that are not there" 1 "nowhere" adapt --data "$tmp/nowhere" -o "$tmp/x1"
+refused "two models" 1 "name two models" adapt --offline -m "$tmp/model.safetensors" --data "$data" -o "$tmp/x2"
+refused "the same data to keep" 1 "is held out of --data, so it cannot be trained on" \
+    adapt --data "$data" --audio-root "$data" --keep-data "$data" -o "$tmp/x5"
+mkdir "$tmp/numbers"
+sed 's/ .*/ 4 5/' "$data/text" > "$tmp/numbers/text"
+cp "$data/wav.scp" "$data/utt2spk" "$tmp/numbers"
+sed -i.bak "1s/ .*/ one/" "$tmp/numbers/text" && rm "$tmp/numbers/text.bak"
+refused "one text of words" 1 "1 utterances have a text of words, too few to train on some and to hold out others; left out, for example, ann-2" \
+    adapt --data "$tmp/numbers" --audio-root "$data" -o "$tmp/x3"
+printf "1 2\n3\n" > "$tmp/empty"
+refused "a text of no words" 1 "no line of it is a sentence of words" \
+    adapt --data "$data" --audio-root "$data" --text "$tmp/empty" -o "$tmp/x4"
+finish

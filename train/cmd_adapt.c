@@ -1,0 +1,514 @@
+// cmd_adapt.c - linnet adapt: an installed model, its language model and its lexicon, fitted to a user's speech and texts. It is
+// made of other commands, which it names as it runs them, and keeps only what is better on utterances that it held out.
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/lexicon_options.h"
+#include "app/run_command.h"
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "model/model_file.h"
+#include "score/score.h"
+#include "train/cmd_adapt_files.h"
+
+typedef struct adapt_values {
+    const char *data, *audio_root, *text, *words, *keep_data, *folder, *model, *lexicon, *g2p, *lm, *device;
+    double lr, part;
+    int offline, epochs, threads, seed, quiet;
+} adapt_values;
+
+#define AT(field) .at = offsetof(adapt_values, field)
+static const lin_option options[] = {
+    {.name = "data", .type = LIN_OPTION_FOLDER, .required = 1, AT(data),
+     .help = "Kaldi-style data directory with speech and its text; a part of it is held out, by speaker where possible"},
+    {.name = "audio-root", .type = LIN_OPTION_FOLDER, AT(audio_root),
+     .help = "Folder that the paths in its wav.scp are relative to; if not given, its parent"},
+    {.name = "text", .type = LIN_OPTION_FILE, AT(text),
+     .help = "Text of the kind that will be said, a sentence per line: the language model is mixed with one of it, and its words "
+             "are added to the lexicon"},
+    {.name = "words", .type = LIN_OPTION_FILE, AT(words), .value = "WORDS",
+     .help = "Words to add to the lexicon, with phonemes as in a lexicon or alone, as for --add-lexicon"},
+    {.name = "keep-data", .type = LIN_OPTION_FOLDER, AT(keep_data),
+     .help = "Data directory of other speech to train on as well, so that the model does not lose what it could"},
+    {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, AT(folder),
+     .help = "Folder of the results; created if missing"},
+    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, AT(model),
+     .help = "The model to adapt: a file, or default or offline, which are installed with the program; if not given, "
+             "$LINNET_MODEL, else default"},
+    {.name = "offline", .type = LIN_OPTION_FLAG, AT(offline), .help = "The same as --model offline"},
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, AT(lexicon), .value = "DICT",
+     .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program"},
+    LIN_G2P_ROW(adapt_values, g2p),
+    {.name = "lm", .type = LIN_OPTION_FILE, AT(lm),
+     .help = "Language model of words; if not given, $LINNET_LM, else english.lm"},
+    {.type = LIN_OPTION_HEADING, .help = "Training"},
+    {.name = "lr", .type = LIN_OPTION_DOUBLE, AT(lr), .text = "1e-4", .min = 0, .max = 1,
+     .help = "Learning rate; it is halved when the held-out part gets worse, and training ends when it does again. 0: the model "
+             "is not trained"},
+    {.name = "epochs", .type = LIN_OPTION_INT, AT(epochs), .text = "8", .min = 1, .max = 1000,
+     .help = "Passes over the data at most"},
+    {.name = "held-out", .type = LIN_OPTION_DOUBLE, AT(part), .text = "0.1", .min = 0.001, .max = 0.5, .value = "PART",
+     .help = "Part of the utterances to hold out, at most 300 of them"},
+    {.name = "seed", .type = LIN_OPTION_INT, AT(seed), .text = "1", .max = 2147483647,
+     .help = "Another seed holds out others and trains in another order"},
+    {.name = "threads", .type = LIN_OPTION_INT, AT(threads), .text = "0", .min = 0, .max = 1024,
+     .help = "Threads, 0: one per core"},
+    {.name = "device", .type = LIN_OPTION_STRING, AT(device), .text = "auto", .value = "auto|cpu|cuda[:N]",
+     .help = "Device for the network"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, AT(quiet), .help = "Only the results, and errors"},
+    {.type = LIN_OPTION_END},
+};
+
+enum { MOST_HELD = 300, LONGEST_PATH = 4096, MOST_WORDS = 64 };
+
+typedef struct adaptation {
+    const adapt_values *v;
+    int exit_status; // of the command that failed; 0 while all is well
+    lin_error err;   // of adapt's own failures
+    char model[LONGEST_PATH], lm[LONGEST_PATH];             // to begin with
+    char best[LONGEST_PATH];                                // of training
+    char words[LONGEST_PATH], mixed[LONGEST_PATH];          // made here, in the folder
+    lin_features features;
+    int mel_bins, stack, causal, half;
+    char name[128], license[512];
+    char threads[16];
+    lin_adapt_data data;
+    long text_lines, new_words;
+} adaptation;
+
+// A recogniser as it is measured: files, NULL for none of it.
+typedef struct version {
+    const char *what, *model, *lm, *words;
+    double per, wer; // in per cent; below 0: not measured
+} version;
+
+/* ---- commands -------------------------------------------------------------------------------------------------------------- */
+
+static int is_well(const adaptation *a) { return a->exit_status == 0; }
+
+static void failed(adaptation *a, lin_status status)
+{
+    if (status != LIN_OK && is_well(a)) a->exit_status = lin_give_up(&a->err);
+}
+
+// The path of a file in the folder; it lives as long as the next eight calls.
+static const char *in_folder(const adaptation *a, const char *name)
+{
+    static char paths[8][LONGEST_PATH];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, LONGEST_PATH, "%s/%s", a->v->folder, name);
+    return path;
+}
+
+// The words of a command, a NULL at the end; pairs of option and value whose value is NULL are left out by the caller.
+typedef struct words {
+    char *items[MOST_WORDS];
+    int n;
+} words;
+
+static void say(words *w, ...)
+{
+    va_list list;
+    va_start(list, w);
+    for (char *word; (word = va_arg(list, char *)) && w->n < MOST_WORDS;) w->items[w->n++] = word;
+    va_end(list);
+}
+
+static void say_if(words *w, const char *option, const char *value)
+{
+    if (value) say(w, option, value, (char *)NULL);
+}
+
+// The pronunciation of words: lexicon, added words, rules, and the phones of the model.
+static void say_lexicon(const adaptation *a, words *w, const char *added)
+{
+    static const char ending[] = ".safetensors";
+    const size_t n = strlen(a->model), k = sizeof ending - 1;
+    say_if(w, "--lexicon", a->v->lexicon);
+    say_if(w, "--add-lexicon", added && *added ? added : NULL);
+    say_if(w, "--g2p", a->v->g2p);
+    say_if(w, "--phones", n > k && !strcmp(a->model + n - k, ending) ? a->model : NULL);
+}
+
+// Runs a command unless one has failed. best_effort: status 1, for inputs that are left out, is no failure.
+static void run(adaptation *a, const lin_command *command, words *w, int best_effort)
+{
+    lin_buffer line = {0};
+    if (!is_well(a)) return;
+    for (int i = 0; i < w->n; i++) lin_buffer_format(&line, strpbrk(w->items[i], " '\"") ? " '%s'" : " %s", w->items[i]);
+    if (!a->v->quiet && line.data) fprintf(stderr, "$ linnet %s%s\n", command->name, line.data);
+    lin_buffer_free(&line);
+    const int status = lin_run_command(command, w->n, w->items);
+    if (status == LIN_EXIT_OK || (best_effort && status == LIN_EXIT_FAILED)) return;
+    if (status == LIN_EXIT_USAGE) lin_complain("linnet %s was refused what linnet adapt gave it", command->name);
+    a->exit_status = status == LIN_EXIT_INTERRUPTED ? status : LIN_EXIT_FAILED;
+}
+
+/* ---- what there is to begin with ------------------------------------------------------------------------------------------- */
+
+static lin_status look_at_model(adaptation *a, lin_error *err)
+{
+    static const char *const names[] = {"english.lm", "english.arpa.gz", NULL};
+    const adapt_values *v = a->v;
+    lin_model *model;
+    if (v->offline && v->model) return lin_fail(err, LIN_INVALID, "--offline and --model name two models; give one of them");
+    lin_status status = lin_find_model(v->offline ? "offline" : v->model, a->model, sizeof a->model, err);
+    if (status == LIN_OK) status = lin_find_named(v->lm, "LINNET_LM", names, a->lm, sizeof a->lm, err);
+    if (status == LIN_OK) status = lin_model_open(a->model, 0, &model, err);
+    if (status != LIN_OK) return status;
+    a->features = model->features;
+    a->mel_bins = model->config.mel_bins;
+    a->stack = model->config.stack;
+    a->causal = model->config.causal;
+    a->half = model->stored != NULL || model->eight_bits;
+    snprintf(a->name, sizeof a->name, "%.100s, adapted", *model->name ? model->name : "model");
+    snprintf(a->license, sizeof a->license, "%.500s", model->license);
+    status = lin_model_check_sound(model, a->model, err);
+    lin_model_destroy(model);
+    return status;
+}
+
+// A folder that has results is not written over: training may have taken hours.
+static lin_status open_folder(const adaptation *a, lin_error *err)
+{
+    static const char *const made[] = {"linnet.safetensors", "work"};
+    for (int i = 0; i < 2; i++) {
+        if (access(in_folder(a, made[i]), F_OK) == 0)
+            return lin_fail(err, LIN_INVALID, "%s already has a file %s; name another folder, or remove that", a->v->folder,
+                            made[i]);
+    }
+    if (strlen(a->v->folder) > LONGEST_PATH - 100) return lin_fail(err, LIN_INVALID, "the name of the folder is too long");
+    const char *work = in_folder(a, "work");
+    return lin_make_folders(work, strlen(work), err);
+}
+
+static lin_status divide(adaptation *a, lin_error *err)
+{
+    const adapt_values *v = a->v;
+    const lin_holdout_options how = {v->part, MOST_HELD, (unsigned long long)v->seed};
+    const lin_status status = lin_adapt_write_data(v->data, v->audio_root, &how, in_folder(a, "work"), &a->data, err);
+    if (status != LIN_OK) return status;
+    const lin_holdout *h = &a->data.holdout;
+    if (a->data.left_out)
+        lin_complain("%s: %d utterances are left out, whose text is not words: %s", v->data, a->data.left_out, a->data.why);
+    if (h->held_speakers)
+        lin_complain("held out: %d of %d utterances, %d of %d speakers, %ld words", h->held, h->n, h->held_speakers, h->speakers,
+                     a->data.held_words);
+    else
+        lin_complain("held out: %d of %d utterances, %ld words; their speakers are in the rest too, so that the gain for others "
+                     "may be smaller", h->held, h->n, a->data.held_words);
+    if (a->data.held_words < 300)
+        lin_complain("note: on %ld words, differences of a few per cent are chance", a->data.held_words);
+    return LIN_OK;
+}
+
+/* ---- words and language model ---------------------------------------------------------------------------------------------- */
+
+// The words of the text that the lexicon lacks, with what the rules make of them, so that they can be corrected.
+static void find_new_words(adaptation *a)
+{
+    const adapt_values *v = a->v;
+    words w = {.n = 0};
+    say(&w, in_folder(a, "work/text.txt"), "-q", "--ids", "none", "-o", in_folder(a, "work/text.phones"), "--oov",
+        in_folder(a, "work/text.oov"), (char *)NULL);
+    say_lexicon(a, &w, v->words);
+    run(a, &lin_command_phonemize, &w, 1);
+}
+
+static void extend_lexicon(adaptation *a)
+{
+    const adapt_values *v = a->v;
+    if (v->text && is_well(a)) find_new_words(a);
+    if (!is_well(a) || (!v->text && !v->words)) return;
+    const char *to = in_folder(a, "words.dict");
+    failed(a, lin_adapt_write_words(v->words, v->text ? in_folder(a, "work/text.oov") : NULL, to, &a->new_words, &a->err));
+    snprintf(a->words, sizeof a->words, "%s", to);
+    if (is_well(a) && a->new_words)
+        lin_complain("%ld words of %s are not in the lexicon: they are in %s as rules pronounce them", a->new_words, v->text, to);
+}
+
+static void mix_lm(adaptation *a)
+{
+    const adapt_values *v = a->v;
+    long left_out;
+    if (!v->text || !is_well(a)) return;
+    failed(a, lin_adapt_write_text(v->text, in_folder(a, "work/text.txt"), &a->text_lines, &left_out, &a->err));
+    if (is_well(a) && left_out) lin_complain("%s: %ld lines are left out, which are not words", v->text, left_out);
+    words count = {.n = 0}, mix = {.n = 0};
+    say(&count, "count", in_folder(a, "work/text.txt"), "-q", "-o", in_folder(a, "work/text.arpa"), (char *)NULL);
+    run(a, &lin_command_ngram, &count, 0);
+    snprintf(a->mixed, sizeof a->mixed, "%s", in_folder(a, "english.lm"));
+    if (!*a->lm) { // nothing to mix with
+        words pack = {.n = 0};
+        say(&pack, "pack", in_folder(a, "work/text.arpa"), "-o", a->mixed, (char *)NULL);
+        run(a, &lin_command_ngram, &pack, 0);
+        return;
+    }
+    say(&mix, "mix", a->lm, in_folder(a, "work/text.arpa"), "--text", in_folder(a, "work/heldout.txt"), "--packed", "-o",
+        a->mixed, (char *)NULL);
+    if (v->quiet) say(&mix, "-q", (char *)NULL);
+    run(a, &lin_command_ngram, &mix, 0);
+}
+
+/* ---- measuring ------------------------------------------------------------------------------------------------------------- */
+
+static double rate_of(adaptation *a, const char *reference, const char *result)
+{
+    lin_score *score;
+    if (!is_well(a)) return -1;
+    failed(a, lin_score_files(reference, result, NULL, &score, &a->err));
+    if (!is_well(a)) return -1;
+    const lin_score_counts total = lin_score_total(score);
+    const double rate = lin_score_rate(&total);
+    lin_score_destroy(score);
+    return 100 * rate;
+}
+
+static void transcribe(adaptation *a, const version *of, int to_words, const char *to)
+{
+    words w = {.n = 0};
+    say(&w, "-q", "--model", of->model, "--device", a->v->device, "--data", in_folder(a, "work/heldout"), "--audio-root", "/",
+        "-f", "trn", "-o", to, "--jobs", a->threads, (char *)NULL);
+    if (to_words) say(&w, "--words", "--no-readable", (char *)NULL);
+    if (to_words) say_if(&w, "--lexicon", a->v->lexicon);
+    if (to_words) say_if(&w, "--g2p", a->v->g2p);
+    if (to_words) say_if(&w, "--lm", of->lm);
+    if (to_words) say_if(&w, "--add-lexicon", of->words);
+    run(a, &lin_command_transcribe, &w, 0);
+}
+
+static void measure_words(adaptation *a, version *of)
+{
+    char to[LONGEST_PATH];
+    snprintf(to, sizeof to, "%s/work/words-%s.trn", a->v->folder, of->what);
+    transcribe(a, of, 1, to);
+    of->wer = rate_of(a, in_folder(a, "work/heldout.trn"), to);
+}
+
+static void measure_phones(adaptation *a, version *of)
+{
+    char to[LONGEST_PATH];
+    snprintf(to, sizeof to, "%s/work/phones-%s.trn", a->v->folder, of->what);
+    transcribe(a, of, 0, to);
+    of->per = rate_of(a, in_folder(a, "work/heldout.phones.trn"), to);
+}
+
+// The phones of the held-out texts, by the extended lexicon.
+static void make_reference(adaptation *a)
+{
+    words w = {.n = 0};
+    say(&w, in_folder(a, "work/heldout.trn"), "-q", "--ids", "last", "--trn", "-o", in_folder(a, "work/heldout.phones.trn"),
+        (char *)NULL);
+    say_lexicon(a, &w, a->words);
+    run(a, &lin_command_phonemize, &w, 0);
+}
+
+/* ---- training -------------------------------------------------------------------------------------------------------------- */
+
+// A number as it would be typed.
+static void put_number(lin_buffer *out, double value)
+{
+    lin_buffer_fixed(out, value, 9);
+    while (out->n && out->data[out->n - 1] == '0') out->n--;
+    if (out->n && out->data[out->n - 1] == '.') out->n--;
+    lin_buffer_text(out, ""); // ends it
+}
+
+static void prepare(adaptation *a, const char *data, const char *root, const char *cache)
+{
+    const lin_features *f = &a->features;
+    char fbank[256], stack[16];
+    words w = {.n = 0};
+    snprintf(stack, sizeof stack, "%d", a->stack);
+    lin_buffer values = {0};
+    const struct {
+        const char *name;
+        double value;
+    } rows[] = {{"window-ms", f->window_ms}, {"hop-ms", f->hop_ms}, {"low-hz", f->low_hz}, {"high-hz", f->high_hz},
+                {"preemphasis", f->preemphasis}};
+    lin_buffer_format(&values, "sample-hz=%d,mel-bins=%d", f->sample_hz, a->mel_bins);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        lin_buffer_format(&values, ",%s=", rows[i].name);
+        put_number(&values, rows[i].value);
+    }
+    snprintf(fbank, sizeof fbank, "%s", values.data ? values.data : "");
+    lin_buffer_free(&values);
+    say(&w, data, "-q", "--fbank", fbank, "--stack", stack, "--jobs", a->threads, "--allow-oov", "-o", cache, (char *)NULL);
+    say_if(&w, "--audio-root", root);
+    say_lexicon(a, &w, a->words);
+    run(a, &lin_command_prepare, &w, 1);
+    if (is_well(a) && access(cache, F_OK) != 0) a->exit_status = LIN_EXIT_FAILED; // it has said why
+}
+
+// Small steps, a short warm-up, masks as in the training of the installed models. The rate is halved when an epoch is not better
+// on the held-out part, and below min-lr, after the second time, training ends.
+static void train(adaptation *a)
+{
+    const adapt_values *v = a->v;
+    char lr[32], epochs[16], seed[16], settings[400];
+    words w = {.n = 0};
+    lin_buffer number = {0};
+    put_number(&number, v->lr);
+    snprintf(lr, sizeof lr, "%s", number.data ? number.data : "0");
+    lin_buffer_clear(&number);
+    lin_buffer_text(&number, "optimizer=adam,beta2=0.98,clip=global,warmup-steps=10,patience=1,max-frames=3600,freq-masks=2,"
+                             "freq-width=7,time-masks=2,time-width=25,time-part=0.05,min-lr=");
+    put_number(&number, v->lr * 0.3);
+    snprintf(settings, sizeof settings, "%s", number.data ? number.data : "");
+    lin_buffer_free(&number);
+    snprintf(epochs, sizeof epochs, "%d", v->epochs);
+    snprintf(seed, sizeof seed, "%d", v->seed);
+    say(&w, "--init", a->model, "--train", in_folder(a, "work/train.lfc"), "--dev", in_folder(a, "work/heldout.lfc"), "--folder",
+        in_folder(a, "work/run"), "--lr", lr, "--epochs", epochs, "--schedule", "plateau", "--batch-frames", "8000", "--seed",
+        seed, "--threads", a->threads, "--device", v->device, "--name", a->name, "--set", settings, (char *)NULL);
+    if (v->keep_data) say(&w, "--train", in_folder(a, "work/keep.lfc"), (char *)NULL);
+    if (a->causal) say(&w, "--join-part", "0.5", (char *)NULL); // streams go on over pauses
+    if (a->half) say(&w, "--half", (char *)NULL);
+    if (*a->license) say(&w, "--license", a->license, (char *)NULL);
+    if (v->quiet) say(&w, "-q", (char *)NULL);
+    run(a, &lin_command_train, &w, 0);
+    snprintf(a->best, sizeof a->best, "%s", in_folder(a, "work/run/best.safetensors"));
+}
+
+/* ---- what is kept ---------------------------------------------------------------------------------------------------------- */
+
+static void put_rate(lin_buffer *out, double rate)
+{
+    const size_t from = out->n;
+    if (rate >= 0) lin_buffer_fixed(out, rate, 1);
+    else lin_buffer_char(out, '-');
+    lin_buffer_pad(out, from, 12, 1);
+}
+
+static void put_row(lin_buffer *out, const char *what, double before, double after)
+{
+    const size_t from = out->n;
+    lin_buffer_text(out, what);
+    lin_buffer_pad(out, from, 24, 0);
+    put_rate(out, before);
+    put_rate(out, after);
+    lin_buffer_char(out, '\n');
+}
+
+// The results, on standard output and in a file of the folder.
+static lin_status report(const adaptation *a, const version *before, const version *after, lin_error *err)
+{
+    const int trained = strcmp(after->model, before->model) != 0;
+    lin_buffer out = {0};
+    lin_buffer_format(&out, "%ld words of %d held-out utterances", a->data.held_words, a->data.holdout.held);
+    lin_buffer_text(&out, "\n\n                              before       after\n");
+    put_row(&out, "phonemes, PER in %", before->per, after->per);
+    put_row(&out, "words, WER in %", before->wer, after->wer);
+    lin_buffer_text(&out, "\nmodel: ");
+    lin_buffer_text(&out, trained ? "adapted\n"
+                          : a->v->lr > 0 ? "the one that was given: training made it no better on the held-out utterances\n"
+                                         : "the one that was given\n");
+    if (a->v->text)
+        lin_buffer_text(&out, after->lm == a->mixed ? "language model: mixed with the text\n"
+                                                    : "language model: the one that was given: mixed it was no better\n");
+    lin_buffer_format(&out, "\nlinnet transcribe --words --model %s", in_folder(a, "linnet.safetensors"));
+    if (a->v->lexicon) lin_buffer_format(&out, " --lexicon %s", a->v->lexicon);
+    if (a->v->g2p) lin_buffer_format(&out, " --g2p %s", a->v->g2p);
+    if (after->lm) lin_buffer_format(&out, " --lm %s", after->lm);
+    if (after->words) lin_buffer_format(&out, " --add-lexicon %s", after->words);
+    lin_buffer_text(&out, " FILE\n");
+    lin_status status = lin_buffer_status(&out, err);
+    if (status == LIN_OK) status = lin_file_write_all(in_folder(a, "results.txt"), out.data, out.n, err);
+    if (status == LIN_OK) status = lin_buffer_write(&out, stdout, "standard output", err);
+    lin_buffer_free(&out);
+    return status;
+}
+
+// What is better is kept, one part after the other: the language model, then the network.
+static void choose(adaptation *a)
+{
+    version before = {.what = "before", .model = a->model, .lm = a->v->lm, .per = -1}, after = before, next;
+    make_reference(a);
+    measure_phones(a, &before);
+    measure_words(a, &before);
+    after = before;
+    if (*a->words || *a->mixed) {
+        next = before;
+        next.what = "lm";
+        next.words = *a->words ? a->words : NULL;
+        next.lm = *a->mixed ? a->mixed : a->v->lm;
+        measure_words(a, &next);
+        if (next.wer <= before.wer) {
+            after = next;
+        } else if (next.words) {
+            // The words that were asked for stay, with the language model that was.
+            after.what = "words";
+            after.words = next.words;
+            measure_words(a, &after);
+        }
+        if (*a->mixed && after.lm != a->mixed && is_well(a)) remove(a->mixed);
+    }
+    if (*a->best && is_well(a) && access(a->best, F_OK) == 0) {
+        next = after;
+        next.what = "after";
+        next.model = a->best;
+        measure_phones(a, &next);
+        measure_words(a, &next);
+        if (next.per < after.per && next.wer <= after.wer) after = next;
+    }
+    if (!is_well(a)) return;
+    failed(a, lin_adapt_copy(after.model, in_folder(a, "linnet.safetensors"), &a->err));
+    if (is_well(a)) failed(a, report(a, &before, &after, &a->err));
+}
+
+static int run_adapt(lin_parsed *parsed)
+{
+    adaptation *a = lin_calloc(1, sizeof *a);
+    lin_error err = {0};
+    if (!a) {
+        lin_no_memory(&err, "an adaptation", sizeof *a);
+        return lin_give_up(&err);
+    }
+    a->v = parsed->values;
+    snprintf(a->threads, sizeof a->threads, "%d", a->v->threads);
+    lin_status status = look_at_model(a, &a->err);
+    if (status == LIN_OK) status = open_folder(a, &a->err);
+    if (status == LIN_OK) status = divide(a, &a->err);
+    if (status == LIN_OK && a->v->keep_data) status = lin_adapt_check_kept(a->v->keep_data, in_folder(a, "work"), &a->err);
+    failed(a, status);
+    mix_lm(a);
+    extend_lexicon(a);
+    if (a->v->lr > 0) {
+        prepare(a, in_folder(a, "work/train"), "/", in_folder(a, "work/train.lfc"));
+        prepare(a, in_folder(a, "work/heldout"), "/", in_folder(a, "work/heldout.lfc"));
+        if (a->v->keep_data) prepare(a, a->v->keep_data, NULL, in_folder(a, "work/keep.lfc"));
+        train(a);
+    }
+    choose(a);
+    const int exit_status = a->exit_status;
+    lin_free(a);
+    return exit_status;
+}
+
+const lin_command lin_command_adapt = {
+    .name = "adapt",
+    .operands = "",
+    .summary = "fit a model, its language model and its lexicon to your speech and texts",
+    .description =
+        "Trains a copy of the model on the speech of --data in small steps, mixes the language model with one of --text, adds "
+        "the words of --words and of the text to the lexicon, and says how many phonemes and words are wrong before and after, "
+        "on a part of the data that was held out. What is no better there is not kept: the folder never has a model that is "
+        "worse than the one it was made from. It runs other commands, which it prints, so that each step can be repeated by "
+        "hand.\n\n"
+        "The folder gets linnet.safetensors, english.lm and words.dict where there are any, results.txt with the rates and the "
+        "command that uses them, and a folder work, which can be deleted. docs/adapting.md says what to do first.",
+    .examples = "  linnet adapt --data corpus/train --text text.txt --words names.txt -o exp/adapted\n"
+                "  linnet adapt --data corpus/train --keep-data corpus/dev -o exp/kept",
+    .options = options,
+    .values_size = sizeof(adapt_values),
+    .max_operands = 0,
+    .run = run_adapt,
+};
