@@ -22,7 +22,8 @@ typedef struct values {
     lin_model_values model;
     lin_input_values input;
     lin_results_values results;
-    const char *text, *text_file, *phones, *data, *audio_root, *lexicon, *g2p, *posteriors;
+    lin_data_values data;
+    const char *text, *text_file, *phones, *lexicon, *g2p, *posteriors;
     double row_ms, beam;
     int times, stress, jobs, quiet;
 } values;
@@ -36,10 +37,7 @@ static const lin_option options[] = {
                                                                                               "said"},
     {.name = "phones", .letter = 'p', .type = LIN_OPTION_STRING, .at = offsetof(values, phones), .value = "TEXT",
      .help = "The phonemes that were said: \"HH AH L OW\", or in the IPA: \"hʌˈloʊ\""},
-    {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(values, data),
-     .help = "All utterances of a Kaldi-style data directory, with their text"},
-    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(values, audio_root),
-     .help = "Folder that the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
+    LIN_DATA_ROWS(values, data, "All utterances of a Kaldi-style data directory or of a list (docs/corpora.md), with their text"),
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(values, lexicon), .value = "DICT",
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "
              "Debian's package pocketsphinx-en-us"},
@@ -85,6 +83,7 @@ typedef struct align_job {
     char *text;    // of the one file; NULL: each utterance has its own
     size_t n_text;
     const char *text_name; // its file; NULL: given by an option
+    char data_text[4096];  // the file with the texts of --data
     lin_results_values how;
     lin_symbols guessed; // words outside the lexicon; only the first of them are reported
     int n_bad;           // utterances of TextGrids that could not be aligned
@@ -107,12 +106,13 @@ static lin_status find_text(const align_job *job, int item, lin_aligner_input *i
         in->text = *own;
         return status;
     }
-    if (!job->v->data) {
+    if (!job->v->data.data) {
         in->text_name = job->text_name;
         return LIN_OK;
     }
     in->text = lin_datadir_at(job->bulk.inputs.dir, item)->text;
-    if (!in->text) return lin_fail(err, LIN_INVALID, "%s/text has no line for %s", job->v->data, job->bulk.inputs.items[item].id);
+    if (!in->text)
+        return lin_fail(err, LIN_INVALID, "%s has no line for %s", job->data_text, job->bulk.inputs.items[item].id);
     in->n_text = strlen(in->text);
     return LIN_OK;
 }
@@ -130,10 +130,10 @@ static lin_status align_item(align_job *job, int item, lin_aligner *aligner, lin
 {
     const lin_input *input = &job->bulk.inputs.items[item];
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, input->speaker);
-    lin_aligner_input in = {.id = input->id, .speaker = input->speaker, .channel = job->channel >= 0 ? job->channel + 1 : 1};
+    const int channel = input->cut.channel ? input->cut.channel : job->channel >= 0 ? job->channel + 1 : 1;
+    lin_aligner_input in = {.id = input->id, .speaker = input->speaker, .channel = channel};
     lin_pcm_format raw;
-    lin_sound sound = {.path = input->path, .raw = lin_input_format(&job->v->input, &raw), .channel = job->channel,
-                       .part = job->part};
+    lin_sound sound = lin_input_sound(input, lin_input_format(&job->v->input, &raw), job->channel, job->part);
     char *text = NULL;
     float *rows = NULL;
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
@@ -182,13 +182,15 @@ static void tell_doubts(const align_job *job, const lin_input *input, const lin_
 {
     const lin_align_report *r = &a->report;
     char doubt[256];
-    if (a->warning[0]) lin_complain_of(input->path, a->warning);
+    if (a->warning[0]) lin_complain_of_input(input, a->warning);
     if (r->widened && !job->v->quiet) {
-        lin_complain("%s: the beam was widened %d time%s, up to %g and %d states", input->path, r->widened,
-                     r->widened == 1 ? "" : "s", r->beam, r->width);
+        snprintf(doubt, sizeof doubt, "the beam was widened %d time%s, up to %g and %d states", r->widened,
+                 r->widened == 1 ? "" : "s", r->beam, r->width);
+        lin_complain_of_input(input, doubt);
     }
-    lin_alignment_doubt(a, job->row_s, job->part.start_s, doubt, sizeof doubt);
-    if (doubt[0]) lin_complain("%s: %s", input->path, doubt);
+    const lin_part part = lin_cut_is_part(&input->cut) ? input->cut.part : job->part;
+    lin_alignment_doubt(a, job->row_s, part.start_s, doubt, sizeof doubt);
+    if (doubt[0]) lin_complain_of_input(input, doubt);
 }
 
 static void tell_notes(align_job *job, const lin_alignment *a)
@@ -229,13 +231,16 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
 
 static lin_status gather_data(align_job *job, lin_error *err)
 {
-    lin_status status = lin_inputs_add_data(&job->bulk.inputs, job->v->data, job->v->audio_root, err);
+    lin_status status = lin_inputs_add_data(&job->bulk.inputs, &job->v->data, &job->part, err);
+    const int is_folder = lin_is_folder(job->v->data.data);
     int texts = 0;
+    snprintf(job->data_text, sizeof job->data_text, "%s%s", job->v->data.data, is_folder ? "/text" : "");
     for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++)
         texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
-    if (status == LIN_OK && !texts)
-        return lin_fail(err, LIN_INVALID, "%s has no text for any utterance; write lines 'ID WORDS' into %s/text",
-                        job->v->data, job->v->data);
+    if (status == LIN_OK && !texts) {
+        status = lin_fail(err, LIN_INVALID, "%s has no text for any utterance%s%s", job->v->data.data,
+                          is_folder ? "; write lines 'ID WORDS' into " : "", is_folder ? job->data_text : "");
+    }
     return status;
 }
 
@@ -258,7 +263,7 @@ static lin_status gather_beside(align_job *job, const lin_list *operands, lin_er
 static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *err)
 {
     const values *v = job->v;
-    if (v->data) return gather_data(job, err);
+    if (v->data.data) return gather_data(job, err);
     if (job->beside) return gather_beside(job, &parsed->operands, err);
     const char *path = v->posteriors ? v->posteriors : parsed->operands.items[0];
     const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
@@ -280,12 +285,7 @@ static lin_status note_texts(align_job *job, const lin_parsed *parsed, lin_error
 {
     const values *v = job->v;
     const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
-    char path[4096];
-    if (v->data) {
-        snprintf(path, sizeof path, "%s%s", v->data, lin_is_folder(v->data) ? "/text" : "");
-        file = lin_inputs_own(&job->bulk.inputs, lin_strdup(path));
-        if (!file) return lin_no_memory(err, "the list of files", strlen(path));
-    }
+    if (v->data.data) file = job->data_text;
     lin_status status = LIN_OK;
     for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++) {
         job->bulk.inputs.items[i].text = job->beside ? job->corpus.texts[i] : file;
@@ -327,7 +327,7 @@ static lin_status align(align_job *job, lin_error *err)
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm && !v->posteriors)
         status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
-    const int many = v->data != NULL || job->bulk.inputs.n > 1;
+    const int many = v->data.data != NULL || job->bulk.inputs.n > 1;
     if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
     if (status == LIN_OK) status = lin_bulk_run(&job->bulk, err);
     if (job->guessed.n > GUESSES_TOLD)
@@ -363,9 +363,9 @@ static int check(const lin_parsed *parsed, align_job *job)
     const values *v = job->v;
     const int n = parsed->operands.count, given = (v->text != NULL) + (v->text_file != NULL) + (v->phones != NULL);
     lin_error err = {0};
-    if ((n > 0) + (v->data != NULL) + (v->posteriors != NULL) != 1)
+    if ((n > 0) + (v->data.data != NULL) + (v->posteriors != NULL) != 1)
         return lin_misuse(parsed, "give exactly one of FILE, FOLDER, --data and --posteriors to align");
-    if (v->data && given) return lin_misuse(parsed, "--data reads the texts from the data directory; it excludes --text, "
+    if (v->data.data && given) return lin_misuse(parsed, "--data reads the texts from the data directory; it excludes --text, "
                                                     "--text-file and --phones");
     if (given + (n == 2 && names_a_text(&parsed->operands)) > 1 || (given && n > 1) || (v->posteriors && !given))
         return lin_misuse(parsed, "give the text by exactly one of TEXTFILE, --text, --text-file and --phones");

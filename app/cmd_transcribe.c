@@ -22,7 +22,8 @@ typedef struct transcribe_values {
     lin_decoding_values decoding;
     lin_endpoint_values endpoints;
     lin_results_values results;
-    const char *files_from, *data, *audio_root;
+    lin_data_values data;
+    const char *files_from;
     const char *save_state, *load_state, *snapshots, *from_snapshot;
     int jobs, quiet;
 } transcribe_values;
@@ -31,10 +32,7 @@ static const lin_option options[] = {
     LIN_RESULTS_ROWS(transcribe_values, results),
     {.name = "files-from", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, files_from), .value = "LIST",
      .help = "Also the files named in LIST, one per line"},
-    {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, data),
-     .help = "Also the utterances of a Kaldi-style data directory"},
-    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, audio_root),
-     .help = "Folder that the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
+    LIN_DATA_ROWS(transcribe_values, data, "Also the utterances of a Kaldi-style data directory or of a list (docs/corpora.md)"),
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(transcribe_values, jobs), .text = "0", .min = 0,
      .max = 1024,
      .help = "Threads; 0: one per core"},
@@ -64,6 +62,7 @@ typedef struct transcribe_job transcribe_job;
 
 typedef struct transcribe_slot {
     lin_file_report report;
+    double start_s; // of the part
     lin_result result[LIN_AUDIO_MAX_CHANNELS]; // of each lane
 } transcribe_slot;
 
@@ -174,11 +173,9 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
     l->input = &job->bulk.inputs.items[item];
     l->slot = s;
     l->begun_s = lin_now();
-    lin_sound sound = {.path = l->input->path,
-                       .raw = lin_input_format(&job->v->input, &raw),
-                       .channel = job->channel,
-                       .part = job->part,
-                       .results = s->result};
+    lin_sound sound = lin_input_sound(l->input, lin_input_format(&job->v->input, &raw), job->channel, job->part);
+    sound.results = s->result;
+    s->start_s = sound.part.start_s;
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, l->input->speaker);
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
     if (job->from.bytes || job->v->from_snapshot) {
@@ -225,10 +222,10 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     if (wants_part || (status != LIN_OK && b->results.told)) write_results(job, input, s, NULL); // also ends a line of text
     if (status != LIN_OK) return status;
     status = write_results(job, input, s, err); // first, which also ends a line of text
-    if (s->report.warning[0]) lin_complain_of(input->path, s->report.warning);
+    if (s->report.warning[0]) lin_complain_of_input(input, s->report.warning);
     if (status != LIN_OK) return status;
     b->n_incomplete += s->report.incomplete;
-    b->seconds += s->report.seconds - (job->within ? 0 : job->part.start_s);
+    b->seconds += s->report.seconds - (job->within ? 0 : s->start_s);
     return LIN_OK;
 }
 
@@ -241,7 +238,7 @@ static lin_status gather(transcribe_job *job, const lin_list *operands, lin_erro
     const lin_list itself = {(const char *[]){v->load_state}, 1};
     lin_status status = lin_inputs_add_paths(&job->bulk.inputs, job->only_end ? &itself : operands, err);
     if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&job->bulk.inputs, v->files_from, err);
-    if (status == LIN_OK && v->data) status = lin_inputs_add_data(&job->bulk.inputs, v->data, v->audio_root, err);
+    if (status == LIN_OK && v->data.data) status = lin_inputs_add_data(&job->bulk.inputs, &v->data, &job->part, err);
     return status;
 }
 
@@ -298,7 +295,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
         status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds,
                                    job->recognizer.delay_s, &warnings, err);
     }
-    const int many = job->bulk.inputs.n > 1 || v->data;
+    const int many = job->bulk.inputs.n > 1 || v->data.data;
     if (status == LIN_OK && v->decoding.words && v->decoding.readable)
         status = lin_results_make_readable(&job->bulk.results, job->recognizer.phones, err);
     if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
@@ -336,7 +333,7 @@ static int check_streams(lin_parsed *parsed, transcribe_job *job)
 {
     const transcribe_values *v = parsed->values;
     lin_error err = {0};
-    const int sources = parsed->operands.count + (v->files_from || v->data ? 2 : 0); // 2: as good as several
+    const int sources = parsed->operands.count + (v->files_from || v->data.data ? 2 : 0); // 2: as good as several
     job->only_end = v->load_state && sources == 0;
     job->within = v->from_snapshot != NULL;
     if ((v->save_state || v->load_state || v->from_snapshot) && sources > 1)
@@ -366,7 +363,7 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     lin_error err = {0};
     const int streams = check_streams(parsed, job);
     if (streams != LIN_EXIT_OK) return streams;
-    if (parsed->operands.count == 0 && !v->files_from && !v->data && !v->load_state)
+    if (parsed->operands.count == 0 && !v->files_from && !v->data.data && !v->load_state)
         return lin_misuse(parsed, "no FILE is given");
     if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     int stdins = 0;

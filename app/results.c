@@ -151,7 +151,9 @@ static lin_status guard(const lin_results *r, const lin_inputs *inputs, int lane
 {
     char path[LONGEST_PATH];
     lin_status status = LIN_OK;
-    for (int i = 0; i < inputs->n && status == LIN_OK; i++) status = lin_guard_reads(inputs->items[i].path, err);
+    for (int i = 0; i < inputs->n && status == LIN_OK; i++) {
+        if (!inputs->items[i].cut.is_command) status = lin_guard_reads(inputs->items[i].path, err);
+    }
     if (status == LIN_OK && r->values->output && strcmp(r->values->output, "-") != 0)
         status = lin_guard_writes(r->values->output, err);
     for (int i = 0; r->values->output_dir && i < inputs->n; i++) {
@@ -173,7 +175,7 @@ static int is_newer(const char *path, const lin_input *input)
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return 0;
     for (int i = 0; i < 2; i++) {
         const char *source = i ? input->text : input->path;
-        if (!source) continue;
+        if (!source || (!i && input->cut.is_command)) continue;
         if (stat(source, &from) != 0 || st.st_mtim.tv_sec < from.st_mtim.tv_sec) return 0;
         if (st.st_mtim.tv_sec == from.st_mtim.tv_sec && st.st_mtim.tv_nsec < from.st_mtim.tv_nsec) return 0;
     }
