@@ -205,7 +205,7 @@ static lin_status put(align_job *job, const lin_input *input, const lin_alignmen
 {
     const lin_result *list[LIN_TEXTGRID_TIERS];
     for (int i = 0; i < a->n_results; i++) list[i] = &a->results[i];
-    return lin_results_put(&job->bulk.results, input->name, list, a->n_results, err);
+    return lin_results_put(&job->bulk.results, input, list, a->n_results, err);
 }
 
 static lin_status take(void *context, int item, int slot, lin_status status, lin_error *err)

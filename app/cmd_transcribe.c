@@ -209,7 +209,7 @@ static lin_status write_results(transcribe_job *job, const lin_input *input, con
     const lin_result *list[LIN_AUDIO_MAX_CHANNELS];
     if (job->flows) return lin_results_flow_end(&job->bulk.results, &s->result[0], err);
     for (int i = 0; i < s->report.lanes; i++) list[i] = &s->result[i];
-    return lin_results_put(&job->bulk.results, input->name, list, s->report.lanes, err);
+    return lin_results_put(&job->bulk.results, input, list, s->report.lanes, err);
 }
 
 static lin_status take(void *context, int item, int slot, lin_status status, lin_error *err)

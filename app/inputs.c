@@ -94,7 +94,8 @@ lin_status lin_inputs_add_data(lin_inputs *inputs, const lin_data_values *data, 
     for (int i = 0; status == LIN_OK && i < lin_datadir_count(inputs->dir); i++) {
         const lin_utterance *u = lin_datadir_at(inputs->dir, i);
         status = add(inputs, u->cut.path, u->id, u->speaker, err);
-        if (status == LIN_OK) inputs->items[inputs->n - 1].cut = u->cut;
+        lin_input *added = &inputs->items[inputs->n - 1];
+        if (status == LIN_OK) added->cut = u->cut, added->record = u->record, added->said = u->text;
     }
     inputs->end_of_data = inputs->n;
     return status;

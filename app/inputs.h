@@ -38,6 +38,7 @@ typedef struct lin_input {
     const char *id;      /* of the utterance: from the data directory, else the file's name without folder and extension */
     const char *speaker; /* "" if unknown */
     const char *name;    /* of its results below --output-dir, without extension: "x/my talk"; NULL until lin_mirror_names */
+    const char *record, *said; /* its line in a manifest and what was said, from a list; or NULL */
     const char *text;    /* the file with its text, which --skip-done checks too; or NULL */
     int done;            /* its results exist, and --skip-done skips it (lin_results_fit) */
 } lin_input;

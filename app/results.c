@@ -293,14 +293,18 @@ static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const 
 
 /* ---- both ------ ----------------------------------------------------------------------------------------------------------- */
 
-lin_status lin_results_put(lin_results *r, const char *name, const lin_result *const *list, int n, lin_error *err)
+lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_result *const *list, int n, lin_error *err)
 {
     lin_status status = LIN_OK;
     lin_writer_options how = r->how;
+    const lin_part *part = &input->cut.part;
+    const lin_writer_source source = {input->record, input->path, input->said, part->start_s,
+                                      part->end_s > 0 ? part->end_s - part->start_s : 0};
+    how.source = &source;
     how.with_id |= n > 1;
     if (r->values->output_dir) {
         for (int w = 0; w < r->n_writers && status == LIN_OK; w++) {
-            status = put_in_folder(r, r->writers[w], &how, name, list, n, err);
+            status = put_in_folder(r, r->writers[w], &how, input->name, list, n, err);
         }
         r->n_put += status == LIN_OK;
         return status;

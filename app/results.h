@@ -9,7 +9,7 @@
  *   lin_results r;
  *   exit_status = lin_results_check(&r, parsed, &values->results);              // formats; LIN_EXIT_OK on success
  *   lin_results_open(&r, phones, inputs, n_inputs, &err);
- *   lin_results_put(&r, name, results, n, &err);                                // for every input, in order
+ *   lin_results_put(&r, input, results, n, &err);                               // for every input, in order
  *   lin_results_close(&r, &err);
  *   lin_results_free(&r);
  *
@@ -31,10 +31,10 @@ typedef struct lin_results_values {
 
 #define LIN_RESULTS_ROWS(owner, field)                                                                                           \
     {.name = "format", .letter = 'f', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.format),                            \
-     .value = "NAME[,NAME]...", .choices = "text|json|ctm|trn|srt|vtt|textgrid|csv|audacity",                                    \
+     .value = "NAME[,NAME]...", .choices = "text|json|ctm|trn|srt|vtt|textgrid|csv|audacity|nemo",                               \
      .help = "text; json: a line per file with times and confidences; ctm, trn: NIST's; srt, vtt: subtitles; textgrid: "         \
-             "Praat's; csv; audacity: labels. Several with --output-dir. If not given, from the extension of --output, else "    \
-             "text"},                                                                                                            \
+             "Praat's; csv; audacity: labels; nemo: the manifest that was read, with pred_text. Several with --output-dir. "      \
+             "If not given, from the extension of --output, else text"},                                                         \
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(owner, field.output),                 \
      .help = "Output file; if not given, standard output"},                                                                      \
     {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                      \
@@ -101,10 +101,10 @@ lin_status lin_results_fit(const lin_results *results, lin_inputs *inputs, int l
 lin_status lin_results_open(lin_results *results, const lin_phones *phones, int many, lin_error *err);
 
 /*
- * Writes the n results of an input whose lin_input.name is `name`, in every format. LIN_INVALID: a format cannot hold them, and
+ * Writes the n results of an input in every format. LIN_INVALID: a format cannot hold them, and
  * nothing is written in it; other results can still be written. LIN_IO, LIN_NO_MEMORY: the output is lost.
  */
-lin_status lin_results_put(lin_results *results, const char *name, const lin_result *const *list, int n, lin_error *err);
+lin_status lin_results_put(lin_results *results, const lin_input *input, const lin_result *const *list, int n, lin_error *err);
 
 /* 1 if pieces can be written as they are settled: one stream of text without ids, CTM, CSV or labels. */
 int lin_results_can_flow(const lin_results *results);

@@ -10,6 +10,7 @@
  *   textgrid  Praat: tiers "words" and "phones" without gaps
  *   csv       RFC 4180, a line per phone or word
  *   audacity  labels: start TAB end TAB label
+ *   nemo      one object per line: that of the manifest that named the sound, with "pred_text"
  *
  * One utterance in a file of its own:
  *
@@ -64,6 +65,13 @@ typedef struct lin_writer_layout {
     double end_s; /* of the last token */
 } lin_writer_layout;
 
+/* What a result is of, for the format nemo. NULL and 0: not known. */
+typedef struct lin_writer_source {
+    const char *record;        /* a JSON object: its line in a manifest */
+    const char *path, *text;   /* without a record: the sound, what was said */
+    double start_s, duration_s; /* duration_s 0: the result's */
+} lin_writer_source;
+
 typedef struct lin_writer_options {
     const lin_phones *phones; /* names of the labels; never NULL */
     int with_id;              /* text: the utterance id before the phones */
@@ -79,6 +87,7 @@ typedef struct lin_writer_options {
     double paragraph_s;            /* the same: an empty line where a pause is longer; 0: none */
     lin_writer_layout *layout;     /* of such text; NULL: each call writes a whole text */
     lin_writer_document *document; /* NULL: each call of write makes a whole file */
+    const lin_writer_source *source; /* of the result; may be NULL */
 } lin_writer_options;
 
 /*

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#ifndef __EMSCRIPTEN__
 #include <spawn.h>
+#endif
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -18,6 +20,10 @@ extern char **environ;
 // `sh -c command` with no input and its output in a file. An errno.
 static int start(const char *command, int to, pid_t *pid)
 {
+#ifdef __EMSCRIPTEN__ // which has no processes
+    (void)command, (void)to, (void)pid;
+    return ENOSYS;
+#else
     char *argv[] = {"sh", "-c", (char *)command, NULL};
     posix_spawn_file_actions_t actions;
     int error = posix_spawn_file_actions_init(&actions);
@@ -27,6 +33,7 @@ static int start(const char *command, int to, pid_t *pid)
     if (!error) error = posix_spawn(pid, "/bin/sh", &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     return error;
+#endif
 }
 
 // Until it has ended; a command that nobody waits for any longer is ended.

@@ -10,26 +10,16 @@
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "base/symbols.h"
 #include "base/textfile.h"
 #include "base/utf8.h"
+#include "linnet/datadir_internal.h"
+#include "linnet/manifest.h"
 
-enum { MAX_LINE = 65536, MAX_ID = 255 };
+enum { MAX_LINE = 65536, MAX_ID = LIN_DATADIR_ID_MAX };
 
 const char *const lin_datadir_names[LIN_DATADIR_FILES] = {"wav.scp", "text", "utt2spk", "segments", "reco2file_and_channel"};
 
-// Utterances, or the recordings that they are parts of.
-typedef struct list {
-    int count, room;
-    lin_utterance *items;
-    lin_symbols names; // item i has name i
-} list;
-
-struct lin_datadir {
-    list utterances, recordings;
-    int n_texts, room_texts;
-    char **texts; // the strings that the utterances point to
-};
+typedef lin_datadir_list list;
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------------- */
 
@@ -150,21 +140,61 @@ static char *join(const char *root, piece path)
     return text;
 }
 
+const char *lin_datadir_keep(lin_datadir *dir, const char *text, size_t n) { return keep(dir, copy((piece){text, n})); }
+
+const char *lin_datadir_keep_words(lin_datadir *dir, const char *text, size_t n)
+{
+    return keep(dir, copy_words(trim((piece){text, n})));
+}
+
+const char *lin_datadir_keep_path(lin_datadir *dir, const char *root, const char *path, size_t n)
+{
+    return keep(dir, join(root, (piece){path, n}));
+}
+
 static lin_status no_memory(lin_error *err, size_t n) { return lin_no_memory(err, "a list of recordings", n); }
 
 // One more item, which no other has the name of. cut.path: NULL means that memory failed before.
-static lin_status add_item(list *to, const reader *r, piece id, lin_cut cut, lin_error *err)
+static lin_status add_item(list *to, const char *file, int line, piece id, lin_cut cut, lin_error *err)
 {
     int index;
     if (!cut.path) return no_memory(err, id.n);
     lin_status status = lin_symbols_add(&to->names, id.at, id.n, &index, err);
     if (status != LIN_OK) return status;
     if (index < to->count)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is repeated; it is already in line %d", r->file->name, r->line, (int)id.n,
-                        id.at, to->items[index].line);
+        return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is repeated; it is already in line %d", file, line, (int)id.n, id.at,
+                        to->items[index].line);
     status = lin_grow_int(&to->items, &to->room, to->count + 1, sizeof *to->items, "a list of recordings", err);
-    if (status == LIN_OK) to->items[to->count++] = (lin_utterance){.cut = cut, .line = r->line};
+    if (status == LIN_OK) to->items[to->count++] = (lin_utterance){.cut = cut, .line = line};
     return status;
+}
+
+lin_status lin_datadir_add(lin_datadir *dir, const char *file, int line, const char *id, size_t n, lin_cut cut,
+                           lin_utterance **of, lin_error *err)
+{
+    if (n == 0 || n > MAX_ID)
+        return lin_fail(err, LIN_FORMAT, "%s:%d: a name of %zu bytes; must be 1 to %d", file, line, n, (int)MAX_ID);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)id[i] <= ' ' || id[i] == 127)
+            return lin_fail(err, LIN_FORMAT, "%s:%d: the name '%.*s' has a blank", file, line, (int)n, id);
+    lin_status status = add_item(&dir->utterances, file, line, (piece){id, n}, cut, err);
+    if (status == LIN_OK) *of = &dir->utterances.items[dir->utterances.count - 1];
+    return status;
+}
+
+lin_status lin_datadir_add_named(lin_datadir *dir, const char *file, int line, const char *path, size_t n, int64_t from_ms,
+                                 lin_cut cut, lin_utterance **of, lin_error *err)
+{
+    char id[2 * MAX_ID];
+    if (n > MAX_ID) return lin_fail(err, LIN_FORMAT, "%s:%d: a path longer than %d bytes", file, line, (int)MAX_ID);
+    snprintf(id, sizeof id, "%.*s", (int)n, path);
+    char *dot = strrchr(id, '.'), *slash = strrchr(id, '/');
+    if (dot && dot > (slash ? slash + 1 : id)) *dot = '\0';
+    for (char *c = id; *c; c++)
+        if (*c == ' ' || *c == '(' || *c == ')') *c = '_';
+    const size_t length = strlen(id);
+    if (from_ms >= 0) snprintf(id + length, sizeof id - length, "-%07lld", (long long)from_ms);
+    return lin_datadir_add(dir, file, line, id, strlen(id), cut, of, err);
 }
 
 // The sound at a path, or of a command, which ends in '|'.
@@ -197,7 +227,7 @@ static lin_status read_wav_scp(lin_datadir *dir, list *to, const lin_datadir_fil
         if (status != LIN_OK || !line.at) return status;
         status = split(&r, line, &id, &path, err);
         if (status == LIN_OK) status = find_cut(dir, &r, id, path, o, &cut, err);
-        if (status == LIN_OK) status = add_item(to, &r, id, cut, err);
+        if (status == LIN_OK) status = add_item(to, file->name, r.line, id, cut, err);
         if (status != LIN_OK) return status;
     }
 }
@@ -259,7 +289,7 @@ static lin_status read_segments(lin_datadir *dir, const lin_datadir_file *file, 
         if (channel < 0 || channel >= LIN_AUDIO_MAX_CHANNELS) return refuse(&r, err, "the channel must be a number from 0 to 63");
         if (n == 5) cut.channel = channel + 1;
         cut.part = (lin_part){start, end > 0 ? end : 0};
-        status = add_item(&dir->utterances, &r, field[0], cut, err);
+        status = add_item(&dir->utterances, file->name, r.line, field[0], cut, err);
         if (status != LIN_OK) return status;
     }
 }
@@ -327,7 +357,6 @@ static lin_status read_speakers(lin_datadir *dir, const lin_datadir_file *file, 
     }
 }
 
-// An utterance's name in a list: its path without the extension and without characters that CTM and TRN files do not allow.
 static lin_status read_list(lin_datadir *dir, const lin_datadir_file *file, const lin_datadir_options *o, lin_error *err)
 {
     reader r = {.file = file};
@@ -342,21 +371,11 @@ static lin_status read_list(lin_datadir *dir, const lin_datadir_file *file, cons
         if (o->need_text && words.n == 0)
             return refuse(&r, err, "no transcript: the line must be a path, a tab and the transcript");
         if (path.n == 0) return refuse(&r, err, "the path before the tab is empty");
-        char *id = copy(path);
-        if (!id) return no_memory(err, path.n);
-        char *dot = strrchr(id, '.'), *slash = strrchr(id, '/');
-        if (dot && dot > (slash ? slash + 1 : id)) *dot = '\0';
-        for (char *c = id; *c; c++)
-            if (*c == ' ' || *c == '(' || *c == ')') *c = '_';
-        const size_t length = strlen(id);
-        if (length > MAX_ID)
-            status = lin_fail(err, LIN_FORMAT, "%s:%d: a path longer than %d bytes", file->name, r.line, (int)MAX_ID);
-        else status = find_cut(dir, &r, (piece){id, length}, path, o, &cut, err);
-        if (status == LIN_OK) status = add_item(&dir->utterances, &r, (piece){id, length}, cut, err);
-        lin_free(id);
+        lin_utterance *u;
+        status = find_cut(dir, &r, path, path, o, &cut, err);
+        if (status == LIN_OK) status = lin_datadir_add_named(dir, file->name, r.line, path.at, path.n, -1, cut, &u, err);
         if (status != LIN_OK) return status;
         if (!tab) continue;
-        lin_utterance *u = &dir->utterances.items[dir->utterances.count - 1];
         u->text = keep(dir, copy_words(words));
         if (!u->text) return no_memory(err, words.n);
     }
@@ -378,6 +397,16 @@ static lin_status complete(lin_datadir *dir, const lin_datadir_file *main, const
         if (!u->speaker) u->speaker = u->id;
     }
     return LIN_OK;
+}
+
+lin_status lin_datadir_finish(lin_datadir *dir, lin_status status, const char *name, int need_text, lin_datadir **out,
+                              lin_error *err)
+{
+    const lin_datadir_file file = {.name = name};
+    if (status == LIN_OK) status = complete(dir, &file, &file, need_text, NULL, err);
+    *out = status == LIN_OK ? dir : NULL;
+    if (status != LIN_OK) lin_datadir_destroy(dir);
+    return status;
 }
 
 static lin_status finish(lin_datadir *dir, lin_status status, lin_datadir **out)
@@ -413,8 +442,7 @@ lin_status lin_datadir_parse_list(const lin_datadir_file *file, const lin_datadi
     lin_datadir *dir = lin_calloc(1, sizeof *dir);
     if (!dir) return no_memory(err, sizeof *dir);
     lin_status status = read_list(dir, file, o, err);
-    if (status == LIN_OK) status = complete(dir, file, file, o->need_text, NULL, err);
-    return finish(dir, status, out);
+    return lin_datadir_finish(dir, status, file->name, o->need_text, out, err);
 }
 
 /* ---- paths ----------------------------------------------------------------------------------------------------------------- */
@@ -470,14 +498,26 @@ static lin_status load_directory(const char *path, const lin_datadir_options *o,
     return status;
 }
 
-static lin_status load_list(const char *path, const lin_datadir_options *o, lin_datadir **dir, lin_error *err)
+// A manifest, a table or a plain list; gzip'd or not.
+static lin_status load_list(const char *path, const lin_datadir_options *given, const char *parent, lin_datadir **dir,
+                            lin_error *err)
 {
-    lin_file_map map;
-    lin_status status = lin_file_map_open(path, &map, err);
+    char *text, *clips = NULL;
+    struct stat st;
+    lin_datadir_options o = *given;
+    lin_datadir_file file = {.name = path};
+    lin_status status = lin_text_read(path, &text, &file.n_bytes, err);
     if (status != LIN_OK) return status;
-    const lin_datadir_file file = {path, (const char *)map.bytes, map.size};
-    status = lin_datadir_parse_list(&file, o, dir, err);
-    lin_file_map_close(&map);
+    file.bytes = text;
+    const lin_manifest_kind kind = lin_manifest_is(&file);
+    if (kind == LIN_MANIFEST_TABLE && parent) { // Common Voice has its sound in a folder beside the tables
+        clips = join(parent, (piece){"clips", 5});
+        if (!clips) status = no_memory(err, strlen(parent));
+        else if (stat(clips, &st) == 0 && S_ISDIR(st.st_mode)) o.audio_root = clips;
+    }
+    if (status == LIN_OK) status = (kind ? lin_manifest_parse : lin_datadir_parse_list)(&file, &o, dir, err);
+    lin_free(clips);
+    lin_free(text);
     return status;
 }
 
@@ -490,7 +530,7 @@ lin_status lin_datadir_load(const char *path, const lin_datadir_options *options
     char *parent = o.audio_root ? NULL : parent_of(path);
     if (!o.audio_root && !parent) return no_memory(err, strlen(path));
     if (!o.audio_root) o.audio_root = parent;
-    lin_status status = (S_ISDIR(st.st_mode) ? load_directory : load_list)(path, &o, dir, err);
+    lin_status status = S_ISDIR(st.st_mode) ? load_directory(path, &o, dir, err) : load_list(path, &o, parent, dir, err);
     lin_free(parent);
     return status;
 }

@@ -8,7 +8,8 @@
  *   segments  utt1 call7 3.20 5.75       optional; then wav.scp is of recordings, and these are parts of them, in seconds; an
  *                                        end of -1 is that of the recording; a fifth word is the channel, counted from 0
  *   reco2file_and_channel  call7 sw7 A   optional; the channel of a recording (or, without segments, utterance): A, B, or 1, 2
- * A plain list has lines PATH or PATH<TAB>TRANSCRIPT; an utterance's name is its path without the extension.
+ * A plain list has lines PATH or PATH<TAB>TRANSCRIPT; an utterance's name is its path without the extension. Manifests of other
+ * toolkits are in linnet/manifest.h.
  *
  *   lin_datadir_options options = {.need_text = 1};
  *   lin_datadir_load("corpus/train", &options, &dir, &err);
@@ -32,6 +33,7 @@ typedef struct lin_utterance {
     const char *speaker; /* the same */
     lin_cut cut;       /* its sound */
     const char *text;    /* words separated by single spaces; NULL if there is no transcript */
+    const char *record;  /* its line in a manifest, a JSON object; NULL if it comes from elsewhere or shares the line */
     int line;            /* in segments, wav.scp or in the list, from 1 */
 } lin_utterance;
 

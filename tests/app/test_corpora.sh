@@ -1,5 +1,5 @@
 #!/bin/sh
-# Corpora as people have them: Kaldi's segments, channels and commands, in every command that reads a data directory.
+# Corpora as people have them: Kaldi's segments, channels and commands; manifests of NeMo and Lhotse, tables of Common Voice.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }
@@ -98,4 +98,52 @@ has "a command that fails" "$err" "linnet: the command cat '$a/audio/long.wav'; 
 has "a command that writes nothing" "$err" "linnet: the command true wrote nothing"
 has "a command that is killed" "$err" "ended by signal 9"
 has "all are counted" "$err" "4 failed"
+
+# ---- manifests ---------------------------------------------------------------------------------------------------------------
+
+m=$tmp/m
+mkdir -p "$m/wavs" "$m/clips"
+cp "$b/x.wav" "$b/y.wav" "$m/wavs"
+cp "$b/x.wav" "$m/clips/x.wav"
+printf '{"audio_filepath": "wavs/x.wav", "duration": 1.0, "text": "one", "lang": "en"}\n{"audio_filepath": "wavs/y.wav", "duration": 2.0, "text": "two three", "speaker": "s"}\n' > "$m/m.jsonl"
+printf '{"audio_filepath":"../a/audio/long.wav","offset":0.5,"duration":1,"text":"one"}\n{"audio_filepath":"../a/audio/long.wav","offset":3,"duration":2,"text":"two three"}\n' > "$m/parts.jsonl"
+printf '{"id":"x","start":0.5,"duration":1,"channel":0,"supervisions":[{"id":"x","recording_id":"r","start":0,"duration":1,"channel":0,"text":"one"}],"recording":{"id":"r","sources":[{"type":"file","channels":[0],"source":"../a/audio/long.wav"}],"sampling_rate":16000},"type":"MonoCut"}
+{"id":"y","start":3,"duration":2,"channel":0,"supervisions":[{"id":"y","recording_id":"r","start":0,"duration":2,"channel":0,"text":"two three"}],"recording":{"id":"r","sources":[{"type":"file","channels":[0],"source":"../a/audio/long.wav"}],"sampling_rate":16000},"type":"MonoCut"}
+' | gzip > "$m/cuts.jsonl.gz"
+printf 'client_id\tpath\tsentence\nann\tx.wav\tOne!\n' > "$m/train.tsv"
+phones_of() { "$LINNET" transcribe -q -f json --data "$1" 2> "$tmp/.err" | sed 's/.*"phones"/"phones"/'; }
+want=$(phones_of "$m/m.jsonl")
+is "a manifest: its files" "$("$LINNET" transcribe -q -f json "$b/x.wav" "$b/y.wav" | sed 's/.*"phones"/"phones"/')" "$want"
+where() { sed 's/"\(start\|end\)":[0-9.]*/"\1":/g'; } # but for the times
+is "parts of a recording" "$(printf '%s\n' "$want" | where)" "$(phones_of "$m/parts.jsonl" | where)"
+is "Lhotse's cuts, gzip'd" "$(phones_of "$m/parts.jsonl")" "$(phones_of "$m/cuts.jsonl.gz")"
+is "a table of Common Voice" "$(printf '%s\n' "$want" | head -n 1)" "$(phones_of "$m/train.tsv")"
+for f in m parts; do
+    mkdir -p "$tmp/$f"
+    cp "$m/$f.jsonl" "$tmp/$f/list"
+    ok "prepare of $f.jsonl" "$LINNET" prepare -q $lex --audio-root "$m" -o "$tmp/$f.lfc" "$tmp/$f/list"
+done
+rows() { "$LINNET" info --json "$1" | grep -o '"frames": [0-9]*'; }
+is "parts have the frames of files" "$(rows "$tmp/m.lfc")" "$(rows "$tmp/parts.lfc")"
+run align $lex --data "$m/cuts.jsonl.gz" -f ctm -q
+is "align of cuts" "x one|y two|y three" "$(printf '%s\n' "$out" | cut -d' ' -f1,5 | paste -s -d '|')"
+run align $lex --data "$m/train.tsv" -f ctm -q
+is "align of a table" "x One" "$(printf '%s' "$out" | cut -d' ' -f1,5)"
+
+echo '{' > "$m/bad.jsonl"
+refused "no JSON" 1 "$m/bad.jsonl:1: the line is not JSON" transcribe --data "$m/bad.jsonl"
+
+# Results as the same manifest, which are scored with it.
+run transcribe --data "$m/m.jsonl" -f nemo -q --unit phones
+is "nemo: status" 0 "$status"
+is "nemo: the lines of the manifest" "$(sed 's/}$//' "$m/m.jsonl")" "$(printf '%s\n' "$out" | sed 's/,"pred_text":.*//')"
+has "nemo: what was found" "$out" '"lang": "en","pred_text":"'
+printf '%s\n' "$out" | sed 's/"pred_text":"[^"]*"/"pred_text":"ONE three"/' > "$m/hyp.jsonl"
+run score "$m/m.jsonl" "$m/hyp.jsonl" --name WER --bootstrap 0
+is "score of manifests: status" 0 "$status"
+has "score of manifests" "$out" "66.67"
+run transcribe --data "$m/hyp.jsonl" -f nemo -q --unit phones
+is "an earlier result is replaced" 1 "$(printf '%s\n' "$out" | head -n 1 | grep -o pred_text | grep -c .)"
+run transcribe "$m/wavs/x.wav" -f nemo -q
+has "nemo of a file" "$out" '{"id":"x","audio_filepath":"'"$m"'/wavs/x.wav","duration":1.000,"pred_text":"'
 finish

@@ -11,7 +11,7 @@
 #include "decoder/greedy.h"
 #include "tests/decoder/story.h"
 
-enum { N_WRITERS = 9 };
+enum { N_WRITERS = 10 };
 
 static lin_phones *phones;
 static lin_result result;
@@ -95,7 +95,9 @@ START_TEST(the_table)
                                            {"x.y.srt", "srt"},
                                            {"x.vtt", "vtt"},
                                            {"x.csv", "csv"},
-                                           {"x.trn", "trn"}};
+                                           {"x.trn", "trn"},
+                                           {"x.manifest.jsonl", "nemo"},
+                                           {"x.jsonl", "json"}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         const lin_writer *w = lin_writer_for_file(files[i][0]);
         ck_assert_msg(w && !strcmp(w->name, files[i][1]), "%s is %s", files[i][0], w ? w->name : "nothing");
@@ -676,7 +678,42 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
+static const char *nemo(const lin_writer_source *source) { return written("nemo", (lin_writer_options){.source = source}); }
+
+// The line of a manifest keeps all its members, as they are written; an earlier result is replaced.
+START_TEST(manifests)
+{
+    read_story("story");
+    const char *line = written("text", (lin_writer_options){0}); // the words
+    char said[512], want[1024];
+    snprintf(said, sizeof said, "%.*s", (int)strcspn(line, "\n"), line);
+    const struct {
+        lin_writer_source source;
+        const char *before;
+    } cases[] = {
+        {{.record = "{ \"audio_filepath\" : \"a.wav\", \"duration\": 2.50,\"x\":{\"y\":1}}"},
+         "{ \"audio_filepath\" : \"a.wav\", \"duration\": 2.50,\"x\":{\"y\":1}"},
+        {{.record = "{\"pred_text\":\"x\", \"a\":\"}\",\"pred_text\":7}"}, "{\"a\":\"}\""},
+        {{.path = "a \"b\".wav", .text = "x", .start_s = 1.5, .duration_s = 2},
+         "{\"id\":\"story\",\"audio_filepath\":\"a \\\"b\\\".wav\",\"offset\":1.500,\"duration\":2.000,\"text\":\"x\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(want, sizeof want, "%s,\"pred_text\":\"%s\"}\n", cases[i].before, said);
+        ck_assert_str_eq(nemo(&cases[i].source), want);
+    }
+    ck_assert_ptr_nonnull(strstr(nemo(NULL), "{\"id\":\"story\",\"duration\":"));
+    lin_buffer out = {0};
+    lin_error err = {0};
+    const lin_writer_source bad = {.record = "{\"pred_text\":"};
+    const lin_writer_options o = {.phones = phones, .source = &bad};
+    ck_assert_int_eq(lin_writer_find("nemo")->write(&result, &o, &out, &err), LIN_FORMAT);
+    ck_assert_uint_eq(out.n, 0);
+    lin_buffer_free(&out);
+}
+END_TEST
+
 TEST_MAIN_WITH(setup, teardown, "writers", TEST(formats), TEST(the_table), TESTS(golden, 0, sizeof goldens / sizeof *goldens),
                TEST(documents), TEST(what_a_document_cannot_hold), TEST(words), TEST(words_that_do_not_fit),
                TEST(times_come_through), TEST(json_of_any_id), TEST(what_a_format_cannot_hold), TEST(numbers), TEST(files),
-               TESTS(out_of_memory, 0, N_WRITERS), TEST(odd_times), TEST(odd_text), TEST(phones_of_no_word))
+               TESTS(out_of_memory, 0, N_WRITERS), TEST(odd_times), TEST(odd_text), TEST(phones_of_no_word),
+               TEST(manifests))

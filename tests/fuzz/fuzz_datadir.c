@@ -1,6 +1,6 @@
-// The readers of data directories and lists on any bytes. The first byte chooses: bit 0 a directory or a list, bit 1 transcripts
-// needed or not, bit 2 commands allowed or not. A directory's files, in the order of lin_datadir_names, are separated by bytes
-// 0xFF, which are never part of UTF-8.
+// The readers of data directories, lists and manifests on any bytes. The first byte chooses: bit 0 a directory or a list, bit 1
+// transcripts needed or not, bit 2 commands allowed or not, bit 3 a manifest. A directory's files, in the order of
+// lin_datadir_names, are separated by bytes 0xFF, which are never part of UTF-8.
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "linnet/datadir.h"
+#include "linnet/manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,6 +21,7 @@ static void use(const lin_datadir *dir, int need_text)
         if (u->cut.channel < 0 || u->cut.channel > 64 || !(u->cut.part.start_s >= 0 && u->cut.part.start_s < 1e9)) abort();
         if (u->cut.part.end_s != 0 && !(u->cut.part.end_s > u->cut.part.start_s)) abort();
         if (need_text && (!u->text || !*u->text)) abort();
+        if (u->record && (*u->record != '{' || strpbrk(u->record, "\n"))) abort();
         if (u->text && (strpbrk(u->text, "\t\r\n") || strstr(u->text, "  "))) abort();
     }
 }
@@ -28,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0) return 0;
     const unsigned long live = lin_memory_live();
-    const int list = data[0] & 1, need_text = data[0] >> 1 & 1;
+    const int manifest = data[0] >> 3 & 1, list = (data[0] & 1) | manifest, need_text = data[0] >> 1 & 1;
     const lin_datadir_options o = {"root/", need_text, data[0] >> 2 & 1};
     lin_datadir_file files[LIN_DATADIR_FILES];
     for (int i = 0; i < LIN_DATADIR_FILES; i++) files[i] = (lin_datadir_file){lin_datadir_names[i], NULL, 0};
@@ -43,7 +45,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     lin_datadir *dir;
     lin_error err = {0};
-    const lin_status status = list ? lin_datadir_parse_list(&files[0], &o, &dir, &err) : lin_datadir_parse(files, &o, &dir, &err);
+    const lin_status status = manifest ? lin_manifest_parse(&files[0], &o, &dir, &err)
+                              : list   ? lin_datadir_parse_list(&files[0], &o, &dir, &err)
+                                       : lin_datadir_parse(files, &o, &dir, &err);
+    if (manifest) lin_manifest_is(&files[0]);
     if ((status == LIN_OK) != (dir != NULL)) abort();
     if (status != LIN_OK && (err.status != status || !*err.message || strchr(err.message, '\n'))) abort();
     if (dir) use(dir, need_text);

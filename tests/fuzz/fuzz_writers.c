@@ -84,11 +84,11 @@ static void check_utf8(const char *text, size_t n)
     for (size_t at = 0, k; at < n; at += k) must((k = lin_utf8_length(text + at, n - at)) > 0);
 }
 
-static void check_json(const char *text, size_t n)
+static void check_json(const char *text, size_t n, const char *key)
 {
     must(n > 0 && memchr(text, '\n', n) == text + n - 1);
     cJSON *json = cJSON_Parse(text);
-    must(cJSON_IsObject(json) && cJSON_IsArray(cJSON_GetObjectItem(json, "phones")));
+    must(cJSON_IsObject(json) && cJSON_GetObjectItem(json, key));
     cJSON_Delete(json);
 }
 
@@ -193,7 +193,8 @@ static void check(const lin_writer *w, const lin_result *r, lin_writer_options o
         const int words = r->has_words && o.unit != LIN_UNIT_PHONES, n = words ? r->n_words : r->n_phones;
         const char *text = out.data ? out.data : "";
         must(strlen(text) == out.n && document.utterances == 1);
-        if (!strcmp(w->name, "json")) check_json(text, out.n);
+        if (!strcmp(w->name, "json")) check_json(text, out.n, "phones");
+        else if (!strcmp(w->name, "nemo")) check_json(text, out.n, "pred_text");
         else if (!strcmp(w->name, "csv")) check_csv(text);
         else if (!strcmp(w->name, "textgrid")) check_textgrid(text);
         else if (!strcmp(w->name, "vtt")) check_vtt(text, document.cues);
