@@ -1,6 +1,7 @@
 // cmd_align.c - linnet align: the time and the goodness of each phoneme and word of a known text.
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "align/aligner.h"
@@ -23,7 +24,7 @@ typedef struct values {
     lin_input_values input;
     lin_results_values results;
     lin_data_values data;
-    const char *text, *text_file, *phones, *lexicon, *g2p, *posteriors;
+    const char *text, *text_file, *phones, *lexicon, *g2p, *numbers, *oov, *posteriors;
     double row_ms, beam;
     int times, stress, jobs, quiet;
 } values;
@@ -42,6 +43,12 @@ static const lin_option options[] = {
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "
              "Debian's package pocketsphinx-en-us"},
     LIN_G2P_ROW(values, g2p),
+    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(values, numbers), .value = "RULES",
+     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "
+             "$LINNET_NUMBERS, else English"},
+    {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(values, oov),
+     .help = "Write all words outside the lexicon to this file, the most frequent first: word, count, how it was pronounced, "
+             "phonemes"},
     {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(values, posteriors), .value = "NPY",
      .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
     {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, row_ms), .min = 0, .max = 10000, .value = "MS",
@@ -86,6 +93,8 @@ typedef struct align_job {
     char data_text[4096];  // the file with the texts of --data
     lin_results_values how;
     lin_symbols guessed; // words outside the lexicon; only the first of them are reported
+    int *guess_counts;   // [guessed.n]
+    int counts_capacity;
     int n_bad;           // utterances of TextGrids that could not be aligned
     long n_marks;        // such as [laughs]
     char first_mark[LIN_QUOTE];
@@ -157,23 +166,63 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
 
 /* ---- results, in order ----------------------------------------------------------------------------------------------------- */
 
-// Reports each word outside the lexicon once, and only the first of many.
+// Counts the words outside the lexicon, and reports each once, and only the first of many. A line is "word<TAB>phones (how)".
 static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_error *err)
 {
     lin_lines lines = {0};
     lin_status status = LIN_OK;
-    if (job->v->quiet || guesses->n == 0) return LIN_OK;
+    if (guesses->n == 0) return LIN_OK;
     lin_lines_begin(&lines, guesses->data, guesses->n);
     while (status == LIN_OK && lin_lines_next(&lines)) {
         const int before = job->guessed.n;
         int index;
         status = lin_symbols_add(&job->guessed, lines.text, lines.n, &index, err);
+        if (status == LIN_OK)
+            status = lin_grow_int(&job->guess_counts, &job->counts_capacity, job->guessed.n, sizeof *job->guess_counts,
+                                  "words outside the lexicon", err);
         const char *tab = memchr(lines.text, '\t', lines.n);
-        if (status != LIN_OK || !tab || job->guessed.n == before || before >= GUESSES_TOLD) continue;
-        const int n_word = (int)(tab - lines.text);
-        lin_complain("'%.*s' is not in the lexicon; it is pronounced %.*s", n_word, lines.text, (int)lines.n - n_word - 1,
-                     tab + 1);
+        if (status != LIN_OK || !tab) continue;
+        if (job->guessed.n > before) job->guess_counts[index] = 0;
+        job->guess_counts[index]++;
+        if (job->guessed.n == before || before >= GUESSES_TOLD || job->v->quiet) continue;
+        const int n_word = (int)(tab - lines.text), n_rest = (int)lines.n - n_word - 1;
+        if (n_rest == 6 && memcmp(tab + 1, "(none)", 6) == 0)
+            lin_complain("'%.*s' is not in the lexicon, and nothing tells how it is pronounced: it takes the sound between its "
+                         "neighbours", n_word, lines.text);
+        else lin_complain("'%.*s' is not in the lexicon; it is pronounced %.*s", n_word, lines.text, n_rest, tab + 1);
     }
+    return status;
+}
+
+typedef struct oov_rank {
+    int index, count;
+} oov_rank;
+
+static int by_count(const void *a, const void *b)
+{
+    const oov_rank *x = a, *y = b;
+    return x->count != y->count ? (x->count < y->count) - (x->count > y->count) : (x->index > y->index) - (x->index < y->index);
+}
+
+// As linnet prepare writes them: word, count, method, phones.
+static lin_status write_guesses(const align_job *job, lin_error *err)
+{
+    const int n = job->guessed.n;
+    oov_rank *ranks = lin_alloc((size_t)n + 1, sizeof *ranks);
+    lin_buffer text = {0};
+    if (!ranks) return lin_no_memory(err, "words outside the lexicon", (size_t)n * sizeof *ranks);
+    for (int i = 0; i < n; i++) ranks[i] = (oov_rank){i, job->guess_counts[i]};
+    if (n) qsort(ranks, (size_t)n, sizeof *ranks, by_count);
+    for (int i = 0; i < n; i++) {
+        const char *line = lin_symbols_text(&job->guessed, ranks[i].index), *tab = strchr(line, '\t'), *how = strrchr(line, '(');
+        const int n_phones = how - tab > 2 ? (int)(how - tab) - 2 : 0;
+        lin_buffer_format(&text, "%.*s\t%d\t%.*s\t%.*s\n", (int)(tab - line), line, ranks[i].count, (int)strcspn(how + 1, ")"),
+                          how + 1, n_phones, tab + 1);
+    }
+    lin_free(ranks);
+    lin_status status = lin_buffer_status(&text, err);
+    if (status == LIN_OK) status = lin_output_write(job->v->oov, 0, &text, err);
+    lin_buffer_free(&text);
     return status;
 }
 
@@ -321,6 +370,7 @@ static lin_status align(align_job *job, lin_error *err)
     if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, job->recognizer.phones,
                                                                             &job->recognizer.warnings, err);
     job->lexicon.g2p = v->g2p;
+    if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_numbers(&job->lexicon, v->numbers, err);
     if (status == LIN_OK && v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
         lin_complain("%s has no stress, which --stress needs; CMUdict as published has it (--lexicon cmudict.dict)",
                      job->lexicon.path);
@@ -330,8 +380,10 @@ static lin_status align(align_job *job, lin_error *err)
     const int many = v->data.data != NULL || job->bulk.inputs.n > 1;
     if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
     if (status == LIN_OK) status = lin_bulk_run(&job->bulk, err);
-    if (job->guessed.n > GUESSES_TOLD)
-        lin_complain("and %d more words that are not in %s", job->guessed.n - GUESSES_TOLD, job->lexicon.path);
+    if (job->guessed.n > GUESSES_TOLD && !v->quiet)
+        lin_complain("and %d more words that are not in %s%s", job->guessed.n - GUESSES_TOLD, job->lexicon.path,
+                     v->oov ? "" : "; --oov FILE lists them all");
+    if (status == LIN_OK && v->oov) status = write_guesses(job, err);
     if (!v->quiet) lin_complain_of_marks(job->n_marks, job->first_mark);
     return status;
 }
@@ -344,6 +396,7 @@ static void release(align_job *job)
     lin_bulk_free(b);
     lin_free(job->text);
     lin_symbols_free(&job->guessed);
+    lin_free(job->guess_counts);
     lin_speakers_free(&job->speakers);
     lin_spoken_lexicon_close(&job->lexicon);
     lin_corpus_free(&job->corpus);
@@ -379,6 +432,7 @@ static int check(const lin_parsed *parsed, align_job *job)
     }
     if (v->row_ms > 0 && !v->posteriors) return lin_misuse(parsed, "--row-ms is for --posteriors");
     if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones and --lexicon exclude each other");
+    if (v->oov && v->phones) return lin_misuse(parsed, "--oov lists words: not with --phones");
     if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_part(&v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (v->posteriors && (v->input.start || v->input.end))
@@ -430,9 +484,12 @@ const lin_command lin_command_align = {
                    "without a text are reported and skipped, and the exit status is 1.\n\n"
                    "In a TextGrid every interval with a text is an utterance and is aligned within its times; tiers that overlap "
                    "in time are different speakers, and each speaker has a result.\n\n"
-                   "A text that is longer than the sound, or has words without a pronunciation, is an error. A text that does "
-                   "not seem to match the sound is aligned with a warning. In a data directory, utterances that fail are "
-                   "reported and the others are aligned. See docs/alignment.md.",
+                   "Numbers, signs and abbreviations are read in all usual ways, and the one that fits the sound best is used "
+                   "(--numbers); the result has them as they are written. Words of whose pronunciation nothing is known take the "
+                   "sound between their neighbours (--oov lists them).\n\n"
+                   "A text that is longer than the sound is an error. A text that does not seem to match the sound is aligned "
+                   "with a warning. In a data directory, utterances that fail are reported and the others are aligned. See "
+                   "docs/alignment.md.",
     .examples = "  linnet align --text \"how are you\" hello.wav\n"
                 "  linnet align --text \"how are you\" -f textgrid -o hello.TextGrid hello.wav\n"
                 "  linnet align -f json lecture.flac lecture.txt\n"

@@ -33,7 +33,7 @@ typedef struct lin_results_values {
     {.name = "format", .letter = 'f', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.format),                            \
      .value = "NAME[,NAME]...", .choices = "text|json|ctm|trn|srt|vtt|textgrid|csv|audacity|nemo",                               \
      .help = "text; json: a line per file with times and confidences; ctm, trn: NIST's; srt, vtt: subtitles; textgrid: "         \
-             "Praat's; csv; audacity: labels; nemo: the manifest that was read, with pred_text. Several with --output-dir. "      \
+             "Praat's; csv; audacity: labels; nemo: the manifest that was read, with pred_text. Several with --output-dir. "     \
              "If not given, from the extension of --output, else text"},                                                         \
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(owner, field.output),                 \
      .help = "Output file; if not given, standard output"},                                                                      \

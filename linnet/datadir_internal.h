@@ -33,8 +33,8 @@ lin_status lin_datadir_add_named(lin_datadir *dir, const char *file, int line, c
 lin_status lin_datadir_add(lin_datadir *dir, const char *file, int line, const char *id, size_t n, lin_cut cut,
                            lin_utterance **of, lin_error *err);
 
-/* The last step: names become constant, speakers are completed. LIN_FORMAT for an empty list, a missing transcript. On failure the
- * list is destroyed. */
+/* The last step: names become constant, speakers are completed. LIN_FORMAT for an empty list, a missing transcript. On failure
+ * the list is destroyed. */
 lin_status lin_datadir_finish(lin_datadir *dir, lin_status status, const char *file, int need_text, lin_datadir **out,
                               lin_error *err);
 

@@ -156,7 +156,8 @@ static lin_status read_cut(const reader *r, const cJSON *object, const char *lin
     double start = 0, duration = 0;
     lin_cut cut = {.channel = channel_of(get(object, "channel"))};
     lin_utterance *u;
-    if (!cJSON_IsObject(get(object, "recording"))) return refuse(r, err, "the cut has no recording; only cuts of one can be read");
+    if (!cJSON_IsObject(get(object, "recording")))
+        return refuse(r, err, "the cut has no recording; only cuts of one can be read");
     if (cut.channel < 0) return refuse(r, err, "the cut must have one channel");
     lin_status status = read_source(r, get(object, "recording"), &cut, err);
     if (status == LIN_OK) status = time_of(r, object, "start", &start, err);

@@ -18,7 +18,7 @@
 #include "train/dataset.h"
 
 typedef struct prepare_values {
-    const char *lexicon, *phones, *g2p, *output, *audio_root, *oov;
+    const char *lexicon, *phones, *g2p, *numbers, *output, *audio_root, *oov;
     int allow_commands;
     lin_numbers speed;
     int stack, no_speech, allow_oov, jobs, quiet;
@@ -31,6 +31,9 @@ static const lin_option options[] = {
              "the program"},
     LIN_PHONE_SET_ROW(prepare_values, phones),
     LIN_G2P_ROW(prepare_values, g2p),
+    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(prepare_values, numbers), .value = "RULES",
+     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "
+             "$LINNET_NUMBERS, else English"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(prepare_values, output),
      .help = "The cache to write; it appears when it is complete"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(prepare_values, audio_root),
@@ -304,6 +307,7 @@ static lin_status prepare(preparation *p, const char *path, lin_error *err)
     if (status == LIN_OK && v->oov) status = lin_guard_writes(v->oov, err);
     const lin_wording_files files = {.dictionary = v->lexicon, .phones = v->phones, .g2p = v->g2p};
     if (status == LIN_OK) status = lin_wording_open(&p->wording, &files, &warnings, err);
+    if (status == LIN_OK) status = lin_wording_numbers(&p->wording, v->numbers, err);
     if (status != LIN_OK) return status;
     p->n_items = lin_datadir_count(p->dir) * speeds(p);
     status = label_all(p, err);

@@ -25,10 +25,12 @@ static lin_datadir *good(const char *text, const lin_datadir_options *o)
 
 START_TEST(json_lines_are_read)
 {
-    lin_datadir *dir = good("\n{\"audio_filepath\": \"x/a b.wav\", \"text\": \" how  are you \", \"duration\": 2.5, \"lang\": \"en\"} \r\n"
-                            "{\"audio\": {\"path\": \"/abs/b.flac\"}, \"sentence\": \"B\", \"speaker\": \"bob\", \"duration\": null}\n"
-                            "{\"file_name\":\"c.wav\",\"offset\":3.2004,\"duration\":2.5,\"transcription\":\"\",\"id\":\"utt-7\"}\n"
-                            "{\"path\":\"c.wav\",\"offset\":12}", &plain);
+    lin_datadir *dir =
+        good("\n{\"audio_filepath\": \"x/a b.wav\", \"text\": \" how  are you \", \"duration\": 2.5, \"lang\": \"en\"} \r\n"
+             "{\"audio\": {\"path\": \"/abs/b.flac\"}, \"sentence\": \"B\", \"speaker\": \"bob\", \"duration\": null}\n"
+             "{\"file_name\":\"c.wav\",\"offset\":3.2004,\"duration\":2.5,\"transcription\":\"\",\"id\":\"utt-7\"}\n"
+             "{\"path\":\"c.wav\",\"offset\":12}",
+             &plain);
     const struct {
         const char *id, *path, *speaker, *text;
         double start_s, end_s;
@@ -120,7 +122,8 @@ START_TEST(bad_manifests_are_refused)
         lin_status status;
     } cases[] = {
         {"{\"text\":\"A\"}", "m:1: the object names no sound: it has no \"audio_filepath\"", LIN_FORMAT},
-        {"{\"audio_filepath\":\"a.wav\"}\n{\"audio_filepath\":\"a.wav\"}", "m:2: a is repeated; it is already in line 1", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\"}\n{\"audio_filepath\":\"a.wav\"}", "m:2: a is repeated; it is already in line 1",
+         LIN_FORMAT},
         {"{\"audio_filepath\":\"a.wav\",\"offset\":-1}", "m:1: \"offset\" is no time in seconds", LIN_FORMAT},
         {"{\"audio_filepath\":\"a.wav\",\"duration\":\"2\"}", "m:1: \"duration\" is no time in seconds", LIN_FORMAT},
         {"{\"audio_filepath\":\"a.wav\",\"id\":\"a b\"}", "m:1: the name 'a b' has a blank", LIN_FORMAT},
