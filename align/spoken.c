@@ -60,11 +60,16 @@ static lin_status begin(lin_spoken *s, const lin_phones *phones, lin_error *err)
     return lin_align_graph_create(lin_phones_count(phones), &s->graph, err);
 }
 
-static lin_status keep_spelling(lin_spoken *s, const char *text, size_t n, lin_error *err)
+static lin_status keep_spelling(lin_spoken *s, const lin_spelling *word, lin_error *err)
 {
+    const char *text = s->words.text + word->begin;
+    const size_t n = word->end - word->begin;
     lin_status status =
         lin_grow_int(&s->offsets, &s->capacity, (int64_t)s->n + 1, sizeof *s->offsets, "the words of a text", err);
+    if (status == LIN_OK)
+        status = lin_grow_int(&s->places, &s->places_capacity, (int64_t)s->n + 1, sizeof *s->places, "the words of a text", err);
     if (status != LIN_OK) return status;
+    s->places[s->n] = (lin_spoken_place){.begin = word->begin, .end = word->end};
     s->offsets[s->n++] = s->spellings.n;
     // Formats that separate words by blanks cannot hold "$5 million".
     for (size_t i = 0; i < n; i++) lin_buffer_char(&s->spellings, lin_is_space(text[i]) || text[i] == '\n' ? '_' : text[i]);
@@ -277,6 +282,68 @@ static lin_status add_form(lin_spoken *s, const lin_spoken_lexicon *lexicon, con
     return status;
 }
 
+/* ---- as it is written ------------------------------------------------------------------------------------------------------ */
+
+static int is_blank(char c) { return lin_is_space(c) || c == '\n'; }
+
+// What stands between two words: punctuation, blanks, marks. Up to the first blank it belongs to the word before, from the last
+// one on to the word behind; a dash between blanks to the word before.
+static void split_gap(const char *text, size_t from, size_t to, lin_buffer *before, lin_buffer *behind, lin_spoken_place *next)
+{
+    int blanks = 0, lines = 0;
+    lin_buffer_clear(behind);
+    for (size_t at = from, mark; at < to; at += mark ? mark : 1) {
+        mark = lin_mark_length(text + at, to - at);
+        if (mark) {
+            blanks = 1; // [laughs] is no part of what is said
+        } else if (is_blank(text[at])) {
+            if (behind->n && before) lin_buffer_char(before, ' '), lin_buffer_bytes(before, behind->data, behind->n);
+            if (before) lin_buffer_clear(behind);
+            else if (behind->n && behind->data[behind->n - 1] != ' ') lin_buffer_char(behind, ' '); // "- One"
+            blanks = 1;
+            lines += text[at] == '\n';
+        } else if (!blanks && before) {
+            lin_buffer_char(before, text[at]);
+        } else {
+            lin_buffer_char(behind, text[at]);
+        }
+    }
+    if (!next) return;
+    next->glued = !blanks && from > 0;
+    next->line = lines > 1 ? 2 : lines;
+}
+
+// Each word with its punctuation, in s->written.
+static lin_status keep_written(lin_spoken *s, const char *text, size_t n, lin_error *err)
+{
+    lin_buffer behind = {0};
+    lin_buffer_clear(&s->written);
+    split_gap(text, 0, s->places[0].begin, NULL, &behind, &s->places[0]);
+    s->places[0].line = 2;
+    for (int i = 0; i < s->n; i++) {
+        lin_spoken_place *p = &s->places[i], *next = i + 1 < s->n ? p + 1 : NULL;
+        p->written = s->written.n;
+        if (behind.n) lin_buffer_bytes(&s->written, behind.data, behind.n);
+        for (size_t at = p->begin; at < p->end; at++) lin_buffer_char(&s->written, is_blank(text[at]) ? ' ' : text[at]);
+        split_gap(text, p->end, next ? next->begin : n, &s->written, &behind, next);
+        if (!next && behind.n) lin_buffer_char(&s->written, ' '), lin_buffer_bytes(&s->written, behind.data, behind.n);
+        p->n = s->written.n - p->written;
+    }
+    lin_status status = lin_buffer_status(&behind, err);
+    lin_buffer_free(&behind);
+    return status == LIN_OK ? lin_buffer_status(&s->written, err) : status;
+}
+
+lin_status lin_spoken_write(const lin_spoken *s, lin_result *result, int first, const lin_path *path, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    for (int i = 0; i < path->n_words && status == LIN_OK; i++) {
+        const lin_spoken_place *p = &s->places[path->words[i].word];
+        status = lin_result_write_word(result, first + i, s->written.data + p->written, p->n, p->glued, p->line, err);
+    }
+    return status;
+}
+
 lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err)
 {
     lin_spelling word;
@@ -291,10 +358,10 @@ lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
         if (status != LIN_OK || (!word.n && !w->readings.n)) break;
         if (word.n) lin_spelling_settle(&word, lexicon->dictionary);
         status = word.n ? add_word(s, lexicon, &word, err) : add_form(s, lexicon, &w->readings, err);
-        if (status == LIN_OK) status = keep_spelling(s, text + word.begin, word.end - word.begin, err);
+        if (status == LIN_OK) status = keep_spelling(s, &word, err);
     }
     if (status == LIN_OK && s->n == 0) status = lin_fail(err, LIN_INVALID, "the text is empty: it has no words to align");
-    return status;
+    return status == LIN_OK ? keep_written(s, text, n, err) : status;
 }
 
 lin_status lin_spoken_phones(lin_spoken *s, const lin_phones *phones, const char *text, size_t n, lin_error *err)
@@ -347,6 +414,8 @@ void lin_spoken_free(lin_spoken *s)
     lin_buffer_free(&s->spellings);
     lin_buffer_free(&s->guesses);
     lin_free(s->offsets);
+    lin_free(s->places);
+    lin_buffer_free(&s->written);
     lin_free((void *)s->stresses);
     lin_free(s->first_stress);
     drop_g2p(s);

@@ -19,6 +19,7 @@
 
 #include "align/align_graph.h"
 #include "base/buffer.h"
+#include "decoder/result.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
 #include "lexicon/phones.h"
@@ -41,12 +42,21 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
 lin_status lin_spoken_lexicon_numbers(lin_spoken_lexicon *lexicon, const char *given, lin_error *err);
 void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon);
 
+/* Where a word of the text is, with the punctuation around it: see lin_spoken_write. */
+typedef struct lin_spoken_place {
+    size_t begin, end;     /* the word in the text */
+    size_t written, n;     /* in lin_spoken.written */
+    int glued, line;       /* as in lin_result_word */
+} lin_spoken_place;
+
 typedef struct lin_spoken {
     lin_align_graph *graph;
     lin_word_reader words;      /* of the present text */
     lin_buffer spellings; /* of each slot, as the text has it but for '_' in place of blanks, each with its NUL */
     size_t *offsets;      /* [slots] */
-    int n, capacity;
+    struct lin_spoken_place *places; /* [slots] */
+    int n, capacity, places_capacity;
+    lin_buffer written;   /* the words with the punctuation that the text has */
     lin_buffer guesses;   /* words outside the lexicon and their pronunciation: "xyzzy\tZ IH Z IY (rules)\n"; "\t(none)\n" */
     const signed char **stresses; /* of every pronunciation of every slot: of its phones, as lexicon/dictionary has it; or NULL */
     int n_stresses, stresses_capacity;
@@ -70,6 +80,9 @@ lin_status lin_spoken_phones(lin_spoken *spoken, const lin_phones *phones, const
 
 /* A lin_result_speller, of slot `word`. */
 const char *lin_spoken_spell(const void *spoken, int word);
+
+/* Adds to a result, whose words from number `first` on are those of the path, how the text has them. */
+lin_status lin_spoken_write(const lin_spoken *spoken, lin_result *result, int first, const lin_path *path, lin_error *err);
 
 /* Stress of the phones of a pronunciation of a slot, -1 where it is not known, or NULL. */
 const signed char *lin_spoken_stress(const lin_spoken *spoken, int slot, int pronunciation);

@@ -93,6 +93,14 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
 {
     *r = (lin_results){.values = v};
     r->how = (lin_writer_options){.ipa = v->ipa, .word_times = v->word_times, .columns = v->columns};
+    r->how.cues = (lin_cue_options){.width = v->cue_width,
+                                    .rows = v->cue_rows,
+                                    .shortest_ms = (int)(v->cue_min_s * 1000),
+                                    .longest_ms = (int)(v->cue_max_s * 1000),
+                                    .speed = v->cue_speed,
+                                    .gap_ms = v->cue_gap_ms,
+                                    .script = v->cue_script};
+    if (v->cue_min_s > v->cue_max_s) return lin_misuse(parsed, "--cues min=%g is above max=%g", v->cue_min_s, v->cue_max_s);
     if (v->paragraphs) r->how.paragraph_s = 2;
     if (v->paragraphs && !v->columns) r->how.columns = 100;
     static const lin_writer_unit units[] = {LIN_UNIT_AUTO, LIN_UNIT_PHONES, LIN_UNIT_WORDS, LIN_UNIT_BOTH};

@@ -27,6 +27,8 @@
 typedef struct lin_results_values {
     const char *format, *output, *output_dir, *input_root;
     int unit, ids, ipa, word_times, skip_done, paragraphs, columns;
+    double cue_min_s, cue_max_s;
+    int cue_width, cue_rows, cue_speed, cue_gap_ms, cue_script;
 } lin_results_values;
 
 #define LIN_RESULTS_ROWS(owner, field)                                                                                           \
@@ -59,6 +61,22 @@ typedef struct lin_results_values {
              "columns"},                                                                                                         \
     {.name = "columns", .under = "layout", .type = LIN_OPTION_INT, .at = offsetof(owner, field.columns), .text = "0",            \
      .min = 0, .max = 100000, .help = "The same text: longest line; 0: one line, with paragraphs 100"},                        \
+    {.name = "cues", .type = LIN_OPTION_SETTINGS, .help = "How subtitles (srt, vtt) are laid out"},                              \
+    {.name = "width", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_width), .text = "42",             \
+     .min = 10, .max = 200, .help = "Longest line, in characters"},                                                              \
+    {.name = "rows", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_rows), .text = "2", .min = 1,      \
+     .max = 2, .help = "Lines of a subtitle"},                                                                                   \
+    {.name = "min", .under = "cues", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.cue_min_s), .text = "1",             \
+     .min = 0.1, .max = 10, .value = "S", .help = "How long a subtitle stays at least, if the next one does not come before"},   \
+    {.name = "max", .under = "cues", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.cue_max_s), .text = "7",             \
+     .min = 1, .max = 60, .value = "S", .help = "How long it stays at most"},                                                    \
+    {.name = "speed", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_speed), .text = "17",             \
+     .min = 5, .max = 100, .help = "Characters a second that can be read: subtitles stay so long where the speech allows it, "   \
+                                   "and are cut so that it does"},                                                               \
+    {.name = "gap", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_gap_ms), .text = "0", .min = 0,     \
+     .max = 1000, .value = "MS", .help = "Time between two subtitles at least"},                                                 \
+    {.name = "script", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.cue_script),                        \
+     .help = "align: each line of the text begins a subtitle"},                                                                  \
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
 
 enum { LIN_RESULTS_FORMATS = 16 };

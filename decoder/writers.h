@@ -72,6 +72,15 @@ typedef struct lin_writer_source {
     double start_s, duration_s; /* duration_s 0: the result's */
 } lin_writer_source;
 
+/* How subtitles are laid out; 0: the usual (decoder/writers_subtitles.c). */
+typedef struct lin_cue_options {
+    int width, rows;               /* characters of a line, lines of a subtitle (1 or 2); 42, 2 */
+    int shortest_ms, longest_ms;   /* 1000, 7000 */
+    int speed;                     /* characters a second that can be read; 17 */
+    int gap_ms;                    /* between two; 0 */
+    int script;                    /* 1: a line of the aligned text begins a subtitle */
+} lin_cue_options;
+
 typedef struct lin_writer_options {
     const lin_phones *phones; /* names of the labels; never NULL */
     int with_id;              /* text: the utterance id before the phones */
@@ -83,6 +92,7 @@ typedef struct lin_writer_options {
     const lin_punctuation *readable; /* text without ids and times, srt, vtt: words as readable text; json: with a field of it;
                                         NULL: plain words */
     const lin_g2p_rules *speller;  /* readable text: spells words outside the lexicon; NULL: they are "[...]" */
+    lin_cue_options cues;          /* srt, vtt */
     int columns;                   /* text without ids and times: longest line, in characters; 0: any */
     double paragraph_s;            /* the same: an empty line where a pause is longer; 0: none */
     lin_writer_layout *layout;     /* of such text; NULL: each call writes a whole text */

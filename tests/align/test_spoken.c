@@ -115,6 +115,32 @@ START_TEST(numbers_have_all_their_readings)
 }
 END_TEST
 
+// Words with the punctuation that the text has, and what is between them.
+START_TEST(words_as_they_are_written)
+{
+    open_lexicon(NULL, "one W AH N\ntwo T UW\n");
+    static const char text[] = " - \"One,\" [laughs] two -- (one)\ntwo\xE2\x80\x94one... \n\n two !  ";
+    static const struct {
+        const char *written;
+        int glued, line;
+    } want[] = {{"- \"One,\"", 0, 2},      {"two --", 0, 0}, {"(one)", 0, 0},
+                {"two\xE2\x80\x94", 0, 1}, {"one...", 1, 0}, {"two !", 0, 2}};
+    lin_spoken s = {0};
+    OK(words(&s, text, &err));
+    ck_assert_int_eq(s.n, 6);
+    for (int i = 0; i < 6; i++) {
+        char got[64];
+        snprintf(got, sizeof got, "%.*s", (int)s.places[i].n, s.written.data + s.places[i].written);
+        ck_assert_str_eq(got, want[i].written);
+        ck_assert_int_eq(s.places[i].glued, want[i].glued);
+        ck_assert_int_eq(s.places[i].line, want[i].line);
+    }
+    ck_assert_int_eq(s.marks, 1);
+    lin_spoken_free(&s);
+    close_lexicon();
+}
+END_TEST
+
 START_TEST(phones_in_any_case)
 {
     open_lexicon(NULL, small_dictionary);
@@ -179,4 +205,5 @@ START_TEST(memory_that_is_short)
 END_TEST
 
 TEST_MAIN("spoken", TEST(words_with_all_pronunciations_as_they_are_written), TEST(words_that_nobody_can_pronounce_are_any_sound),
-          TEST(numbers_have_all_their_readings), TEST(phones_in_any_case), TEST(another_language), TEST(memory_that_is_short))
+          TEST(numbers_have_all_their_readings), TEST(words_as_they_are_written), TEST(phones_in_any_case),
+          TEST(another_language), TEST(memory_that_is_short))

@@ -146,6 +146,18 @@ is "rules of one's own" "m 1 0.200 1.400 xx" "$(printf '%s' "$out" | cut -d' ' -
 run align --posteriors "$tmp/m.npy" --text "\$1 million" $lex -f ctm -q
 is "a form with a blank is one word" '$1_million' "$(printf '%s' "$out" | cut -d' ' -f5)"
 
+# Subtitles of a script have its punctuation and lines.
+printf '%s\n' '- "One,"' 'two... [laughs]' > "$tmp/script.txt"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/script.txt" $lex --row-ms 100 -f srt -q
+is "a script as subtitles" '1|00:00:00,200 --> 00:00:01,600|- "One," two...||' "$(tr '\n' '|' < "$tmp/.out")"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/script.txt" $lex --row-ms 100 -f srt -q --cues script,gap=80
+is "its lines, and a gap" '00:00:00,200 --> 00:00:01,020|- "One,"|00:00:01,100 --> 00:00:01,800|two...' \
+    "$(printf '%s\n' "$out" | grep -v '^[0-9]*$' | paste -s -d '|')"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/script.txt" $lex --row-ms 100 -f json -q
+has "the same in json" "$out" '"text":"One two"'
+has "the text as it is written in json" "$out" '"readable":"- \"One,\"\u000atwo..."'
+refused "cues that cannot be" 2 "--cues min=5 is above max=3" align --posteriors "$tmp/m.npy" --text one $lex -f srt --cues min=5,max=3
+
 # Words that the lexicon lacks, and those that nothing can pronounce: alignment goes on, all are listed.
 printf 'one W AH N\n' > "$tmp/dict1"
 run align --data "$d" --audio-root "$d" -l "$tmp/dict1" -f ctm -q --oov "$tmp/oov.txt"
@@ -309,7 +321,7 @@ mkdir "$tmp/gridded"
 cp "$d/u1.wav" "$tmp/gridded/talk.wav"
 cp "$tmp/two.TextGrid" "$tmp/gridded/talk.TextGrid"
 run align -q "$tmp/gridded" --output-dir "$tmp/gridded/out" $lex
-is "a corpus with a TextGrid: tiers of each speaker" "anna b - words|anna b - phones|ben - words|ben - phones|" \
+is "a corpus with a TextGrid: tiers of each speaker" "anna b - utterances|anna b - words|anna b - phones|ben - utterances|ben - words|ben - phones|" \
     "$(sed -n 's/^        name = "\(.*\)" $/\1/p' "$tmp/gridded/out/talk.TextGrid" | tr '\n' '|')"
 run align -q "$tmp/gridded/talk.wav" "$tmp/gridded/out/talk.TextGrid" -f trn $lex
 is "a TextGrid as it was written, read again: words are utterances, phones none" "one (talk-anna_b)|two (talk-ben)" \
