@@ -23,7 +23,7 @@ typedef struct transcribe_values {
     lin_endpoint_values endpoints;
     lin_results_values results;
     lin_data_values data;
-    const char *files_from;
+    const char *files_from, *speakers;
     const char *save_state, *load_state, *snapshots, *from_snapshot;
     int jobs, quiet;
 } transcribe_values;
@@ -45,6 +45,9 @@ static const lin_option options[] = {
                       "When the network and the search are reset: at every endpoint, never, or (auto) from the first endpoint "
                       "after a minute of sound on; then auto resets the network only if its model does not forget by itself"),
     LIN_INPUT_ROWS(transcribe_values, input),
+    {.name = "speakers", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, speakers), .value = "NAME,NAME...",
+     .help = "With --channel each: who speaks on each channel. The result is one transcript, the speakers' turns in the order of "
+             "time, with their names"},
     {.type = LIN_OPTION_HEADING, .help = "Saved streams (docs/streams.md)"},
     {.name = "save-state", .type = LIN_OPTION_FILE, .writes = 1, .updates = "load-state",
      .at = offsetof(transcribe_values, save_state), .value = "STATE",
@@ -105,6 +108,19 @@ static lin_status flow(void *context, int lane, lin_result *result, lin_error *e
     return lin_results_flow(&l->job->bulk.results, result, err);
 }
 
+// The name at this place of a list; channels that have none are numbered.
+static const char *speaker_of(const char *names, int channel, char *name, size_t capacity)
+{
+    for (int i = 1; i < channel && names; i++) {
+        names = strchr(names, ',');
+        if (names) names++;
+    }
+    const int n = names ? (int)strcspn(names, ",") : 0;
+    if (n) snprintf(name, capacity, "%.*s", n, names);
+    else snprintf(name, capacity, "channel %d", channel);
+    return name;
+}
+
 static lin_status begin_lanes(void *context, int lanes, lin_error *err)
 {
     const worker *l = context;
@@ -118,7 +134,10 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
         } else {
             snprintf(id, sizeof id, "%.400s", l->input->id);
         }
-        status = lin_result_begin(&l->slot->result[i], id, l->input->speaker, channel, err);
+        char name[128];
+        const char *names = l->job->v->speakers;
+        const char *speaker = names ? speaker_of(names, channel, name, sizeof name) : l->input->speaker;
+        status = lin_result_begin(&l->slot->result[i], id, speaker, channel, err);
     }
     return status;
 }
@@ -374,6 +393,9 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     int wrong = lin_decoding_check(parsed, &v->decoding, 0);
     if (wrong == LIN_EXIT_OK) wrong = lin_results_check(&job->bulk.results, parsed, &v->results);
     if (wrong != LIN_EXIT_OK) return wrong;
+    if (v->speakers && job->channel != LIN_CHANNEL_EACH) return lin_misuse(parsed, "--speakers needs --channel each");
+    if (v->speakers && v->decoding.n_best > 1) return lin_misuse(parsed, "--n-best has no turns: not with --speakers");
+    job->bulk.results.by_turns = job->bulk.results.speakers = v->speakers != NULL;
     return lin_results_check_search(&job->bulk.results, parsed, v->decoding.words, v->decoding.n_best);
 }
 
@@ -386,7 +408,7 @@ static int run(lin_parsed *parsed)
     int exit_status = check(parsed, &job);
     if (exit_status != LIN_EXIT_OK) return exit_status;
     lin_status status = gather(&job, &parsed->operands, &err);
-    if (status == LIN_OK) status = lin_bulk_begin(&job.bulk, job.channel == LIN_CHANNEL_EACH, &err);
+    if (status == LIN_OK) status = lin_bulk_begin(&job.bulk, job.channel == LIN_CHANNEL_EACH && !v->speakers, &err);
     if (status == LIN_OK && !lin_inputs_all_done(&job.bulk.inputs)) status = transcribe(&job, &err);
     exit_status = lin_bulk_end(&job.bulk, status, &err);
     release(&job);

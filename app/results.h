@@ -21,6 +21,7 @@
 
 #include "app/common.h"
 #include "app/inputs.h"
+#include "app/turns.h"
 #include "decoder/writers.h"
 #include "lexicon/readable.h"
 
@@ -93,6 +94,8 @@ typedef struct lin_results {
     lin_g2p_rules *speller;       /* of words outside the lexicon in it; NULL: none */
     lin_readable readable;        /* of the stream that flows */
     lin_writer_layout layout;     /* likewise */
+    lin_turns turns; /* room for lin_results_put */
+    int by_turns; /* 1: several results of an input are speakers, whose turns are put in the order of time */
     int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */
     int told;    /* a piece has been written */
     int n_put;   /* inputs whose results are written */

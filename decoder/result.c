@@ -178,6 +178,36 @@ lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *e
     return LIN_OK;
 }
 
+lin_status lin_result_append_part(lin_result *r, const lin_result *from, int first, int n, lin_error *err)
+{
+    assert(r != from && first >= 0 && n >= 0 && first <= (from->has_words ? from->n_words : from->n_phones) - n);
+    int phone = first, phones = n;
+    if (from->has_words) {
+        const lin_result_word *last = n ? &from->words[first + n - 1] : NULL;
+        phone = n ? from->words[first].first_phone : 0;
+        phones = n ? last->first_phone + last->n_phones - phone : 0;
+    }
+    lin_status status = room(r, phones, from->has_words ? n : 0, from->text_used, err);
+    if (status != LIN_OK) return status;
+    if (phones) memcpy(r->phones + r->n_phones, from->phones + phone, (size_t)phones * sizeof *r->phones);
+    for (int i = first; from->has_words && i < first + n; i++) {
+        lin_result_word *w = &r->words[r->n_words++];
+        *w = from->words[i];
+        w->first_phone += r->n_phones - phone;
+        for (int written = 0; written <= from->has_written; written++) {
+            size_t *at = written ? &w->written : &w->text;
+            const size_t bytes = strlen(from->text + *at) + 1;
+            memcpy(r->text + r->text_used, from->text + *at, bytes);
+            *at = r->text_used;
+            r->text_used += bytes;
+        }
+    }
+    r->n_phones += phones;
+    r->has_words |= from->has_words;
+    r->has_written = from->has_written;
+    return LIN_OK;
+}
+
 lin_status lin_result_follow(lin_result *r, const lin_result *from, lin_error *err)
 {
     const int phones = from->n_phones - r->n_phones, words = from->n_words - r->n_words;

@@ -103,6 +103,10 @@ void lin_result_shift(lin_result *result, double seconds);
  * appended. */
 lin_status lin_result_append(lin_result *result, const lin_result *more, lin_error *err);
 
+/* The same of n words from number `first` on with their phones, or, of a result without words, of so many phones; not its
+ * scores. */
+lin_status lin_result_append_part(lin_result *result, const lin_result *from, int first, int n, lin_error *err);
+
 /* Appends the phones and words that `from` has more than the result, which is a copy of its beginning; takes over seconds and
  * scores. LIN_NO_MEMORY; LIN_INVALID if it has fewer. */
 lin_status lin_result_follow(lin_result *result, const lin_result *from, lin_error *err);

@@ -84,6 +84,9 @@ typedef struct lin_cue_options {
 typedef struct lin_writer_options {
     const lin_phones *phones; /* names of the labels; never NULL */
     int with_id;              /* text: the utterance id before the phones */
+    int with_speaker;           /* text without ids and times, srt, vtt, audacity: who speaks. Then an utterance is a turn, and
+                                   subtitles of different speakers may overlap */
+    double until_s;             /* of a turn: when the next begins; 0: at the end of the sound */
     int times;                /* text: a line for each phone or word with its start and end; LIN_UNIT_BOTH: words, their phones */
     int ipa;                  /* phones in IPA instead of the set's own names */
     int stress;               /* phones with their stress where it is known: AH0, AH1; in IPA ˈ or ˌ before the vowel */

@@ -266,6 +266,7 @@ lin_status lin_write_audacity(const lin_result *r, const lin_writer_options *o, 
         lin_buffer_char(out, '\t');
         lin_put_ms_as_seconds(out, to > from ? to : from);
         lin_buffer_char(out, '\t');
+        if (o->with_speaker && *r->speaker) lin_put_clean(out, r->speaker, "", 0), lin_buffer_text(out, ": ");
         lin_put_clean(out, lin_token_text(&t, i, &scratch), "", 0);
         lin_buffer_char(out, '\n');
     }

@@ -34,6 +34,7 @@ static void put_members(const lin_result *r, const lin_writer_source *s, lin_buf
     if (s->start_s > 0) lin_buffer_member_fixed(out, "offset", s->start_s, 3);
     lin_buffer_member_fixed(out, "duration", seconds, 3);
     if (s->text) lin_buffer_member_text(out, "text", s->text);
+    if (*r->speaker) lin_buffer_member_text(out, "speaker", r->speaker);
 }
 
 lin_status lin_write_nemo(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)

@@ -125,7 +125,8 @@ static int64_t add_token(cutter *c, const char *text, int64_t from_ms, int64_t t
 }
 
 // All tokens, in an order of time that goes forward whatever the result says.
-static void add_tokens(cutter *c, const lin_tokens *t)
+// speaker: NULL, or who is named before the first.
+static void add_tokens(cutter *c, const lin_tokens *t, const char *speaker)
 {
     lin_buffer scratch = {0}, clean = {0};
     int64_t at_ms = 0;
@@ -133,6 +134,7 @@ static void add_tokens(cutter *c, const lin_tokens *t)
         const lin_token token = lin_token_at(t, i);
         const int64_t from = lin_ms(token.start_s);
         lin_buffer_clear(&clean);
+        if (i == 0 && speaker) lin_put_clean(&clean, speaker, "", 0), lin_buffer_text(&clean, ": ");
         lin_put_clean(&clean, lin_token_text(t, i, &scratch), "", 0);
         if (clean.n) at_ms = add_token(c, clean.data, from > at_ms ? from : at_ms, lin_ms(token.end_s),
                                         t->written ? &t->result->words[i] : NULL);
@@ -256,7 +258,8 @@ static void put_escaped(lin_buffer *out, const char *text, size_t n)
     }
 }
 
-static void put_cue(const cutter *c, const cue *q, int number, const lin_writer_options *o, int vtt, lin_buffer *out)
+static void put_cue(const cutter *c, const cue *q, int number, const char *speaker, const lin_writer_options *o, int vtt,
+                    lin_buffer *out)
 {
     int64_t at_ms = q->from_ms;
     if (!vtt) {
@@ -267,6 +270,14 @@ static void put_cue(const cutter *c, const cue *q, int number, const lin_writer_
     lin_buffer_text(out, " --> ");
     put_time(out, q->to_ms, vtt ? '.' : ',');
     lin_buffer_char(out, '\n');
+    if (vtt && speaker) {
+        lin_buffer clean = {0};
+        lin_put_clean(&clean, speaker, "", 0);
+        lin_buffer_text(out, "<v ");
+        if (clean.n) put_escaped(out, clean.data, clean.n);
+        lin_buffer_char(out, '>');
+        lin_scratch_free(&clean, out);
+    }
     for (int i = q->first; i < q->first + q->n; i++) {
         const part *p = &c->parts[i];
         const char *text = c->texts.data + p->text;
@@ -305,19 +316,21 @@ static lin_status write_subtitles(const lin_result *r, const lin_writer_options 
     if (status != LIN_OK) return status;
     c.most = c.how.rows * (c.how.width + 1) - 1;
     if (vtt) lin_put_header(o, lin_vtt_header, out);
-    add_tokens(&c, &t);
+    const char *speaker = o->with_speaker && *r->speaker ? r->speaker : NULL;
+    add_tokens(&c, &t, vtt ? NULL : speaker);
     lin_readable_free(&readable);
     if (c.texts.failed) {
         out->failed = c.texts.failed;
-    } else if (c.n && c.parts[0].from_ms < old.end_ms) {
+    } else if (c.n && c.parts[0].from_ms < old.end_ms && !o->with_speaker) {
         lin_take_back(out, before);
         status = lin_fail(err, LIN_INVALID,
                           "%s begins before the last subtitle ends: recordings need a file each, use --output-dir", r->id);
     } else if (c.n) {
         cut(&c);
         for (int i = 0; i < c.n; i = c.parts[i].cut) {
-            const cue q = cue_at(&c, i, lin_ms(r->seconds));
-            put_cue(&c, &q, ++new.cues, o, vtt, out);
+            const double until_s = o->with_speaker && o->until_s > 0 && o->until_s < r->seconds ? o->until_s : r->seconds;
+            const cue q = cue_at(&c, i, lin_ms(until_s));
+            put_cue(&c, &q, ++new.cues, speaker, o, vtt, out);
             new.end_ms = q.to_ms;
         }
     }

@@ -227,6 +227,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                   .ipa = flags >> 2 & 1,
                                   .with_id = flags >> 3 & 1,
                                   .word_times = flags >> 4 & 1,
+                                  .with_speaker = flags >> 7 & 1,
                                   .cues = flags & 128 ? (lin_cue_options){12, 1, 500, 3000, 21, 80, 1}
                                                       : (lin_cue_options){42, 2, 1000, 7000, 17, 0, 0}};
     take_text(&b, id);
