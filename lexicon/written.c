@@ -16,7 +16,7 @@ enum {
     MOST_SLOTS = 4,    // of a form
     DEEPEST = 24,      // rules within rules
     LONGEST = 1024,    // bytes of a reading
-    MOST_STEPS = 2000 // of a match: rules that go in circles end
+    MOST_STEPS = 600  // of a match: rules that go in circles end
 };
 #define LARGEST UINT64_C(1000000000000000)
 
