@@ -823,7 +823,8 @@ START_TEST(manifests)
          "{ \"audio_filepath\" : \"a.wav\", \"duration\": 2.50,\"x\":{\"y\":1}"},
         {{.record = "{\"pred_text\":\"x\", \"a\":\"}\",\"pred_text\":7}"}, "{\"a\":\"}\""},
         {{.path = "a \"b\".wav", .text = "x", .start_s = 1.5, .duration_s = 2},
-         "{\"id\":\"story\",\"audio_filepath\":\"a \\\"b\\\".wav\",\"offset\":1.500,\"duration\":2.000,\"text\":\"x\",\"speaker\":\"anna\""},
+         "{\"id\":\"story\",\"audio_filepath\":\"a "
+         "\\\"b\\\".wav\",\"offset\":1.500,\"duration\":2.000,\"text\":\"x\",\"speaker\":\"anna\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(want, sizeof want, "%s,\"pred_text\":\"%s\"}\n", cases[i].before, said);
