@@ -528,7 +528,7 @@ static lin_status read_written(reader *r, const char *line, size_t n, lin_error 
     if (!is_reading(f->readings, slots))
         return refuse(r, err, "a reading refers to {1:set} or {1*set}, the first of what is written");
     const unsigned char first = (unsigned char)f->pattern[0];
-    if (first == '{') memset(w->begins + '0', 1, 10);
+    if (first == '{') memset(&w->begins['0'], 1, 10);
     w->begins[first] = 1;
     if (first >= 'a' && first <= 'z') w->begins[first - 32] = 1;
     return LIN_OK;

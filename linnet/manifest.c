@@ -282,7 +282,7 @@ static lin_status read_table(reader *r, const lin_datadir_file *file, lin_error 
     int columns[COLUMNS];
     lin_status status = LIN_OK;
     lin_lines_begin(&lines, file->bytes, file->n_bytes);
-    lin_lines_next(&lines);
+    if (!lin_lines_next(&lines)) return LIN_OK; // which lists nothing
     find_columns(&lines, columns);
     while (status == LIN_OK && lin_lines_next(&lines)) {
         r->line = lines.number;
