@@ -121,9 +121,9 @@ static char *copy_words(piece p)
     char *text = copy(p);
     size_t n = 0;
     for (size_t i = 0; text && i < p.n; i++)
-        if (!lin_is_space(p.at[i])) text[n++] = p.at[i];
+        if (!lin_is_space(p.at[i]) && p.at[i] != '\n') text[n++] = p.at[i];
         else if (n && text[n - 1] != ' ') text[n++] = ' ';
-    if (text) text[n] = '\0';
+    if (text) text[n - (n && text[n - 1] == ' ')] = '\0';
     return text;
 }
 

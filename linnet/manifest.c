@@ -32,13 +32,13 @@ static lin_status refuse(const reader *r, lin_error *err, const char *what)
 
 static const cJSON *get(const cJSON *object, const char *key) { return cJSON_GetObjectItemCaseSensitive(object, key); }
 
-// The first of these keys that has a string, or NULL.
+// The first of these keys that has a string of one line, or NULL. Only texts may have several lines.
 static const char *string_of(const cJSON *object, const char *const *keys)
 {
     for (; *keys; keys++) {
         const cJSON *item = get(object, *keys);
         if (cJSON_IsObject(item)) item = get(item, "path");
-        if (cJSON_IsString(item) && *item->valuestring) return item->valuestring;
+        if (cJSON_IsString(item) && *item->valuestring && !strpbrk(item->valuestring, "\t\n\r")) return item->valuestring;
     }
     return NULL;
 }
@@ -54,8 +54,16 @@ static lin_status time_of(const reader *r, const cJSON *object, const char *key,
     return LIN_OK;
 }
 
-static lin_status set_text(const reader *r, lin_utterance *u, const char *text, lin_error *err)
+static const char *const texts[] = {"text", "sentence", "transcription", "transcript", NULL};
+
+// The first text of an object, which may be NULL.
+static lin_status set_text(const reader *r, lin_utterance *u, const cJSON *object, lin_error *err)
 {
+    const char *text = NULL;
+    for (int i = 0; texts[i] && !text; i++) {
+        const cJSON *item = get(object, texts[i]);
+        if (cJSON_IsString(item) && *item->valuestring) text = item->valuestring;
+    }
     if (!text) return LIN_OK;
     u->text = lin_datadir_keep_words(r->dir, text, strlen(text));
     if (u->text && !*u->text && r->options->need_text) return refuse(r, err, "the transcript is empty");
@@ -82,7 +90,6 @@ static lin_status set_path(const reader *r, const char *path, lin_cut *cut, lin_
 /* ---- NeMo and its kind ----------------------------------------------------------------------------------------------------- */
 
 static const char *const paths[] = {"audio_filepath", "audio_path", "audio_file", "file_name", "path", "wav", "audio", NULL};
-static const char *const texts[] = {"text", "sentence", "transcription", "transcript", NULL};
 static const char *const ids[] = {"id", "utt_id", "key", NULL};
 static const char *const speakers[] = {"speaker", "speaker_id", "client_id", NULL};
 
@@ -102,7 +109,7 @@ static lin_status read_entry(const reader *r, const cJSON *object, const char *l
     const int64_t from_ms = offset >= 0 ? llround(offset * 1000) : -1;
     if (id) status = lin_datadir_add(r->dir, r->file, r->line, id, strlen(id), cut, &u, err);
     else status = lin_datadir_add_named(r->dir, r->file, r->line, path, strlen(path), from_ms, cut, &u, err);
-    if (status == LIN_OK) status = set_text(r, u, string_of(object, texts), err);
+    if (status == LIN_OK) status = set_text(r, u, object, err);
     if (status == LIN_OK) status = set_speaker(r, u, string_of(object, speakers), err);
     if (status != LIN_OK) return status;
     u->record = lin_datadir_keep(r->dir, line, n);
@@ -125,13 +132,13 @@ static lin_status read_source(const reader *r, const cJSON *recording, lin_cut *
 {
     static const char *const source_keys[] = {"source", NULL};
     const cJSON *sources = get(recording, "sources"), *source = cJSON_IsArray(sources) ? sources->child : NULL;
-    const cJSON *type = get(source, "type");
-    const char *name = string_of(source, source_keys);
+    static const char *const type_keys[] = {"type", NULL};
+    const char *name = string_of(source, source_keys), *type = string_of(source, type_keys);
     if (!name || source->next) return refuse(r, err, "the cut's recording must have one source");
-    cut->is_command = cJSON_IsString(type) && strcmp(type->valuestring, "command") == 0;
-    if (!cut->is_command && (!cJSON_IsString(type) || strcmp(type->valuestring, "file") != 0))
+    cut->is_command = type && strcmp(type, "command") == 0;
+    if (!cut->is_command && (!type || strcmp(type, "file") != 0))
         return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the source of the sound is no file, but of type %.40s", r->file, r->line,
-                        cJSON_IsString(type) ? type->valuestring : "none");
+                        type ? type : "none");
     if (cut->is_command && !r->options->allow_commands)
         return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the sound comes from a command; --allow-commands runs such commands",
                         r->file, r->line);
@@ -164,7 +171,7 @@ static lin_status read_cut(const reader *r, const cJSON *object, const char *lin
     if (status == LIN_OK) status = time_of(r, object, "duration", &duration, err);
     if (status == LIN_OK && (!s || !s->next)) { // the cut is the utterance
         status = add_part(r, object, cut, start, duration, &u, err);
-        if (status == LIN_OK) status = set_text(r, u, s ? string_of(s, texts) : NULL, err);
+        if (status == LIN_OK) status = set_text(r, u, s, err);
         if (status == LIN_OK) status = set_speaker(r, u, s ? string_of(s, speakers) : NULL, err);
         if (status == LIN_OK) u->record = lin_datadir_keep(r->dir, line, n);
         return status == LIN_OK && !u->record ? no_memory(err) : status;
@@ -179,7 +186,7 @@ static lin_status read_cut(const reader *r, const cJSON *object, const char *lin
         if (cJSON_IsNumber(item) && fabs(item->valuedouble) < 1e9) from = item->valuedouble;
         status = time_of(r, s, "duration", &long_s, err);
         if (status == LIN_OK) status = add_part(r, s, part, start + from > 0 ? start + from : 0, long_s, &u, err);
-        if (status == LIN_OK) status = set_text(r, u, string_of(s, texts), err);
+        if (status == LIN_OK) status = set_text(r, u, s, err);
         if (status == LIN_OK) status = set_speaker(r, u, string_of(s, speakers), err);
     }
     return status;

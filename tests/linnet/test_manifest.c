@@ -26,7 +26,7 @@ static lin_datadir *good(const char *text, const lin_datadir_options *o)
 START_TEST(json_lines_are_read)
 {
     lin_datadir *dir =
-        good("\n{\"audio_filepath\": \"x/a b.wav\", \"text\": \" how  are you \", \"duration\": 2.5, \"lang\": \"en\"} \r\n"
+        good("\n{\"audio_filepath\": \"x/a b.wav\", \"text\": \" how\\n are\\tyou\\n\", \"duration\": 2.5, \"lang\": \"en\"} \r\n"
              "{\"audio\": {\"path\": \"/abs/b.flac\"}, \"sentence\": \"B\", \"speaker\": \"bob\", \"duration\": null}\n"
              "{\"file_name\":\"c.wav\",\"offset\":3.2004,\"duration\":2.5,\"transcription\":\"\",\"id\":\"utt-7\"}\n"
              "{\"path\":\"c.wav\",\"offset\":12}",
@@ -53,6 +53,9 @@ START_TEST(json_lines_are_read)
         ck_assert_int_eq(u->record[0], '{');
     }
     ck_assert_str_eq(lin_datadir_at(dir, 3)->record, "{\"path\":\"c.wav\",\"offset\":12}");
+    lin_datadir_destroy(dir);
+    dir = good("{\"wav\":\"a.wav\",\"text\":\"\\n how\\n\\tare you\\n\"}", &plain); // a text of several lines
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->text, "how are you");
     lin_datadir_destroy(dir);
 }
 END_TEST
@@ -129,6 +132,7 @@ START_TEST(bad_manifests_are_refused)
         {"{\"audio_filepath\":\"a.wav\",\"id\":\"a b\"}", "m:1: the name 'a b' has a blank", LIN_FORMAT},
         {"{\"audio_filepath\":\"a.wav\",\"speaker\":\"a b\"}", "m:1: the speaker must be one name", LIN_FORMAT},
         {"{\"audio_filepath\":\"a.wav\"", "m:1: the line is not JSON", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a\\nb.wav\"}", "m:1: the object names no sound", LIN_FORMAT},
         {"{\"audio_filepath\":\"a.wav\"} x", "m:1: the line has extra text after its end", LIN_FORMAT},
         {"[{\"audio_filepath\":\"a.wav\"}]", "m:1: a line must hold one JSON object", LIN_FORMAT},
         {"{\"audio_filepath\":\"a\\u001b.wav\"}", "m:1: the line contains control characters", LIN_FORMAT},
