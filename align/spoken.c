@@ -53,7 +53,7 @@ static lin_status begin(lin_spoken *s, const lin_phones *phones, lin_error *err)
     lin_align_graph_destroy(s->graph);
     s->graph = NULL;
     s->n = 0;
-    s->marks = 0;
+    s->marks = s->n_any = 0;
     s->n_stresses = s->n_slots = 0;
     lin_buffer_clear(&s->spellings);
     lin_buffer_clear(&s->guesses);
@@ -162,6 +162,7 @@ static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
     const int *one = labels;
     lin_status status = guess(s, lexicon, word->word, word->n, labels, &n, err);
     if (status != LIN_OK) return status;
+    s->n_any += !n;
     status = n ? lin_align_graph_add(s->graph, &one, &n, 1, 1, err) : lin_align_graph_add_any(s->graph, err);
     return status == LIN_OK ? keep_stress(s, NULL, 1, err) : status;
 }
@@ -273,6 +274,7 @@ static lin_status add_form(lin_spoken *s, const lin_spoken_lexicon *lexicon, con
     lin_status status = LIN_OK;
     for (int i = 0; i < readings->n && status == LIN_OK; i++) status = read_aloud(s, lexicon, readings->items[i], all, err);
     const int n = all->n ? all->n : 1;
+    s->n_any += !all->n;
     if (status == LIN_OK && all->n)
         status = lin_align_graph_add(s->graph, (const int *const *)all->labels, all->lengths, all->n, 1, err);
     else if (status == LIN_OK) status = lin_align_graph_add_any(s->graph, err);
@@ -361,6 +363,12 @@ lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
         if (status == LIN_OK) status = keep_spelling(s, &word, err);
     }
     if (status == LIN_OK && s->n == 0) status = lin_fail(err, LIN_INVALID, "the text is empty: it has no words to align");
+    if (status == LIN_OK && s->n_any == s->n) {
+        char more[32] = "", shown[LIN_QUOTE];
+        if (s->n > 1) snprintf(more, sizeof more, " and %d more", s->n - 1);
+        status = lin_fail(err, LIN_INVALID, "no pronunciation for %s%s: add to the lexicon; no word of the text has one",
+                          lin_quote(shown, s->spellings.data, strlen(s->spellings.data)), more);
+    }
     return status == LIN_OK ? keep_written(s, text, n, err) : status;
 }
 

@@ -62,6 +62,7 @@ typedef struct lin_spoken {
     int n_stresses, stresses_capacity;
     int *first_stress;            /* [slots] of its first pronunciation among them */
     int n_slots, slots_capacity;
+    int n_any;            /* words that are any sound */
     int marks;            /* such as [laughs], which are not words and were skipped */
     char first_mark[48];  /* the first of them, truncated to fit a message */
     lin_g2p *g2p;         /* made for the first such word, with its rules; a g2p belongs to one thread */
@@ -70,10 +71,11 @@ typedef struct lin_spoken {
 } lin_spoken;
 
 /*
- * The words of a text, or of phones separated by blanks, replace what was there. A word without a pronunciation is a noise, if the
- * set has one, else any sound (lin_align_graph_add_any): the text around it is aligned. A number has all its readings, each with
- * the pronunciations of its words, as far as they fit into LIN_ALIGN_PRONUNCIATIONS. LIN_INVALID for a text without words and for
- * phones that the set lacks; LIN_FORMAT as in lin_spelling_next. Silences of the set are passed over.
+ * The words of a text, or of phones separated by blanks, replace what was there. A word without a pronunciation is a noise, if
+ * the set has one, else any sound (lin_align_graph_add_any): the text around it is aligned. A number has all its readings, each
+ * with the pronunciations of its words, as far as they fit into LIN_ALIGN_PRONUNCIATIONS. LIN_INVALID for a text without words or
+ * without any that has a pronunciation, and for phones that the set lacks; LIN_FORMAT as in lin_spelling_next. Silences of the
+ * set are passed over.
  */
 lin_status lin_spoken_words(lin_spoken *spoken, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err);
 lin_status lin_spoken_phones(lin_spoken *spoken, const lin_phones *phones, const char *text, size_t n, lin_error *err);

@@ -26,7 +26,7 @@
 
 typedef struct validate_values {
     lin_model_values model;
-    const char *lexicon, *phones, *g2p, *audio_root, *oov, *output;
+    const char *lexicon, *phones, *g2p, *numbers, *audio_root, *oov, *output;
     int allow_commands;
     int stack, most, json, jobs, quiet;
 } validate_values;
@@ -37,6 +37,9 @@ static const lin_option options[] = {
              "program"},
     LIN_PHONE_SET_ROW(validate_values, phones),
     LIN_G2P_ROW(validate_values, g2p),
+    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(validate_values, numbers), .value = "RULES",
+     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "
+             "$LINNET_NUMBERS, else English"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(validate_values, model.model),
      .help = "Also align every text with its sound by this model, of the same phones, and name those that do not fit; its set of "
              "phones is used"},
@@ -378,7 +381,8 @@ static lin_status read_text(validation *d, utterance *u, lin_error *err)
     const char *text = u->u->text ? u->u->text : "";
     lin_buffer said = {0};
     lin_status status = LIN_OK;
-    lin_buffer_text(&said, text);
+    if (d->wording.written) status = lin_written_expand(d->wording.written, text, strlen(text), &said, err);
+    else lin_buffer_text(&said, text);
     if (status == LIN_OK) status = lin_buffer_status(&said, err);
     if (status == LIN_OK) status = read_words(d, u, said.data ? said.data : "", said.n, err);
     lin_buffer_free(&said);
@@ -534,6 +538,8 @@ static lin_status make_aligners(validation *d, lin_error *err)
     status = lin_spoken_lexicon_open(&d->lexicon, d->wording.path, d->recognizer.phones, NULL, err);
     if (status != LIN_OK) return status;
     d->lexicon.g2p = d->v->g2p;
+    status = lin_spoken_lexicon_numbers(&d->lexicon, d->v->numbers, err);
+    if (status != LIN_OK) return status;
     d->aligners = lin_calloc((size_t)d->n_threads, sizeof *d->aligners);
     d->alignments = lin_calloc((size_t)d->n_threads, sizeof *d->alignments);
     if (!d->aligners || !d->alignments) return lin_no_memory(err, "aligners", 0);
@@ -756,6 +762,7 @@ static lin_status validate(validation *d, const lin_list *operands, lin_error *e
     const char *phones = v->model.model ? v->model.model : v->phones;
     const lin_wording_files files = {.dictionary = v->lexicon, .phones = phones, .g2p = v->g2p};
     lin_status status = lin_wording_open(&d->wording, &files, &warnings, err);
+    if (status == LIN_OK) status = lin_wording_numbers(&d->wording, v->numbers, err);
     if (status == LIN_OK) status = load(d, operands, err);
     if (status == LIN_OK) d->seen = lin_calloc((size_t)lin_phones_count(d->wording.phones), 1);
     if (status == LIN_OK && !d->seen) status = lin_no_memory(err, "phones", 0);

@@ -240,6 +240,24 @@ static lin_status find_form(lin_word_reader *w, lin_error *err)
     return status;
 }
 
+lin_status lin_written_expand(const lin_written *written, const char *text, size_t n, lin_buffer *out, lin_error *err)
+{
+    lin_word_reader w = {.written = written, .text = text, .n = n};
+    lin_status status = LIN_OK;
+    while (w.at < n && status == LIN_OK) {
+        status = find_form(&w, err);
+        if (status != LIN_OK) break;
+        lin_buffer_bytes(out, text + w.at, w.next - w.at);
+        w.at = w.next == n ? n : w.end;
+        for (const char *c = w.next < n ? w.readings.items[0] : ""; *c; c++)
+            if (*c != '+') lin_buffer_char(out, *c);
+        // "5km" is two words
+        if (w.next < n && w.at < n && (lin_is_letter(text[w.at]) || lin_is_digit(text[w.at]))) lin_buffer_char(out, ' ');
+    }
+    lin_word_reader_free(&w);
+    return status == LIN_OK ? lin_buffer_status(out, err) : status;
+}
+
 lin_status lin_word_reader_next(lin_word_reader *w, lin_spelling *word, lin_error *err)
 {
     lin_status status = LIN_OK;

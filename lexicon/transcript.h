@@ -23,6 +23,7 @@
 
 #include <stddef.h>
 
+#include "base/buffer.h"
 #include "base/status.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
@@ -77,6 +78,9 @@ typedef struct lin_word_reader {
 lin_status lin_word_reader_next(lin_word_reader *words, lin_spelling *word, lin_error *err);
 void lin_word_reader_free(lin_word_reader *words);
 
+/* Appends a text to `out`, each form of `written` as its first reading, the parts of its words joined. LIN_NO_MEMORY. */
+lin_status lin_written_expand(const lin_written *written, const char *text, size_t n, lin_buffer *out, lin_error *err);
+
 /* Keeps the three pointers; they must outlive it. g2p may be NULL: then a word outside the dictionary is an error. */
 lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p *g2p,
                                   lin_transcriber **transcriber, lin_error *err);
@@ -87,7 +91,7 @@ void lin_transcriber_read_written(lin_transcriber *transcriber, const lin_writte
 
 /*
  * Labels of one utterance's text (n bytes). *labels is owned by the transcriber and valid until its next line; *n_labels may be
- * 0. LIN_FORMAT, naming the byte, for control characters, digits and symbols without rules for them, and bytes that are not UTF-8;
+ * 0. LIN_FORMAT, naming the byte, for control characters, digits and symbols without rules for them, bytes that are not UTF-8;
  * LIN_INVALID for a word over LIN_WORD_MAX bytes or, without g2p, outside the dictionary;
  * LIN_UNSUPPORTED, LIN_NO_MEMORY as for g2p.
  */

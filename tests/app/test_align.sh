@@ -364,7 +364,7 @@ refused "an empty text" 1 "the text is empty" align "$d/u1.wav" --text " - ... "
 refused "no phonemes" 1 "there are no phonemes" align "$d/u1.wav" --phones " "
 refused "an unknown phoneme" 1 "'QQ' is not a phoneme of the model" align "$d/u1.wav" --phones "W QQ"
 refused "the blank is no phoneme" 1 "'<blank>' is not a phoneme" align "$d/u1.wav" --phones "W <blank>"
-refused "another script" 1 "U+0436" align "$d/u1.wav" --text "ж" $lex
+refused "another script" 1 "no pronunciation for ж: add to the lexicon" align "$d/u1.wav" --text "ж" $lex
 refused "no text file" 1 "cannot open $tmp/none" align "$d/u1.wav" "$tmp/none" $lex
 refused "no lexicon file" 1 "$tmp/none" align "$d/u1.wav" --text one -l "$tmp/none"
 refused "no sound" 2 "exactly one of FILE, FOLDER, --data and --posteriors" align --text one $lex
