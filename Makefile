@@ -170,6 +170,9 @@ clean:
 # A shell variable, so that the path may contain any character.
 install install-files install-library uninstall uninstall-library: export TO = $(DESTDIR)$(PREFIX)
 
+# The folders of languages in share/linnet.
+LANGUAGES := $(patsubst share/linnet/%/numbers.txt,%,$(wildcard share/linnet/*/numbers.txt))
+
 install: all
 	+@$(MAKE) --no-print-directory install-files
 
@@ -187,6 +190,7 @@ install-files: install-library
 		english.punctuation) "$$TO/share/linnet"
 	[ ! -f $(PACKED) ] || install -m 644 $(PACKED) "$$TO/share/linnet"
 	install -m 644 share/linnet/web/* "$$TO/share/linnet/web"
+	for l in $(LANGUAGES); do install -D -m 644 share/linnet/$$l/numbers.txt "$$TO/share/linnet/$$l/numbers.txt"; done
 	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg docs/*.png \
 		"$$TO/share/doc/linnet"
 	$B/linnet man --output-dir "$$TO/share/man/man1" --doc-dir '$(PREFIX)/share/doc/linnet'

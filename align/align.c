@@ -31,8 +31,11 @@ struct lin_align {
     int V, bits;
     int64_t stretch;        // rows of a stretch
     double *scores;         // [states], -INFINITY outside lo .. hi-1
+    float *now;             // [V + 1]: the row that is being computed, and what any sound scores there
     unsigned char *choices; // [states], of the row that is being computed
     int *chosen;            // [slots]
+    double word_sum;        // of the word that is written last: log-probabilities, and rows
+    int64_t word_rows;
     float **blocks;         // of BLOCK_ROWS rows
     int n_blocks, blocks_capacity;
     int64_t T;
@@ -127,9 +130,10 @@ lin_status lin_align_create(const lin_align_graph *graph, const lin_align_option
     a->bits = graph->most_befores < 4 ? 2 : graph->most_befores < 16 ? 4 : 8;
     const size_t n = (size_t)graph->n_states;
     a->scores = lin_alloc(n, sizeof *a->scores);
+    a->now = lin_alloc((size_t)a->V + 1, sizeof *a->now);
     a->choices = lin_alloc(n, 1);
     a->chosen = lin_calloc((size_t)graph->n_slots, sizeof *a->chosen);
-    if (!a->scores || !a->choices || !a->chosen) {
+    if (!a->scores || !a->now || !a->choices || !a->chosen) {
         lin_align_destroy(a);
         return lin_no_memory(err, "an alignment", n * (sizeof *a->scores + 1));
     }
@@ -153,6 +157,7 @@ void lin_align_destroy(lin_align *a)
     drop_checkpoints(a, 0);
     lin_free(a->checkpoints);
     lin_free(a->scores);
+    lin_free(a->now);
     lin_free(a->choices);
     lin_free(a->chosen);
     lin_free(a);
@@ -319,8 +324,11 @@ static double best_label(const float *row, int V)
 // Row number a->done, which is stored.
 static lin_status pass_row(lin_align *a, lin_error *err)
 {
-    const float *row = lin_align_row(a, a->done);
-    a->greedy += best_label(row, a->V);
+    const float *row = a->now;
+    const double greedy = best_label(lin_align_row(a, a->done), a->V);
+    memcpy(a->now, lin_align_row(a, a->done), (size_t)a->V * sizeof *a->now);
+    a->now[a->V] = (float)(greedy + LIN_ALIGN_ANY);
+    a->greedy += greedy;
     if (a->done && a->lo == a->hi) return keep(a, INFINITY, err); // no path any longer
     const double most = a->done ? advance(a, row) : begin(a, row), least = most - a->beam;
     // Unreachable states are not dropped by any beam.
@@ -502,7 +510,8 @@ static void find_worst(lin_align *a, const int32_t *path)
         // The row that enters the stretch, and the one that leaves it.
         for (int64_t at = t; at >= 0 && at >= t - stretch; at -= stretch) {
             const float *row = lin_align_row(a, at);
-            const double behind = (double)row[a->graph->states[path[at]].label] - best_label(row, a->V);
+            const int label = a->graph->states[path[at]].label;
+            const double behind = label == a->V ? LIN_ALIGN_ANY : (double)row[label] - best_label(row, a->V);
             sum += at == t ? behind : -behind;
         }
         if (t >= stretch - 1 && sum < worst) {
@@ -533,48 +542,72 @@ static int32_t *trace(const lin_align *a, lin_error *err)
 
 /* ---- the result ------------------------------------------------------------------------------------------------------------ */
 
+// The best label of a row from `from` on.
+static int best_at(const lin_align *a, int64_t t, int from)
+{
+    const float *row = lin_align_row(a, t);
+    int best = from;
+    for (int v = from + 1; v < a->V; v++) best = row[v] > row[best] ? v : best;
+    return best;
+}
+
+// One more phone of a slot, which `label` has had since row t.
+static void put_phone(lin_align *a, lin_path *path, const lin_align_state *state, int label, int64_t t, int64_t end)
+{
+    const int slot = state->slot;
+    double sum = 0;
+    for (int64_t r = t; r < end; r++) sum += (double)lin_align_row(a, r)[label];
+    a->chosen[slot] = state->which;
+    path->phones[path->n_phones++] =
+        (lin_path_phone){.label = label, .confidence = (float)exp(sum / (double)(end - t)), .start = t, .end = end};
+    if (!a->graph->slots[slot].is_word) return;
+    if (!path->n_words || path->words[path->n_words - 1].word != slot) {
+        path->words[path->n_words++] = (lin_path_word){.word = slot, .first_phone = path->n_phones - 1, .start = t};
+        a->word_sum = 0;
+        a->word_rows = 0;
+    }
+    lin_path_word *word = &path->words[path->n_words - 1];
+    a->word_sum += sum;
+    a->word_rows += end - t;
+    word->n_phones++;
+    word->end = end;
+    word->confidence = (float)exp(a->word_sum / (double)a->word_rows);
+}
+
+// What was heard where no pronunciation is known: the runs of the best labels, at least the most probable phone.
+static void put_any(lin_align *a, lin_path *path, const lin_align_state *state, int64_t t, int64_t end)
+{
+    int64_t at = t, likely = t;
+    const int before = path->n_phones;
+    for (int64_t r = t; r < end; r++) {
+        if (lin_align_row(a, r)[best_at(a, r, 1)] > lin_align_row(a, likely)[best_at(a, likely, 1)]) likely = r;
+    }
+    while (at < end) {
+        const int label = best_at(a, at, 0);
+        int64_t stop = at + 1;
+        while (stop < end && best_at(a, stop, 0) == label) stop++;
+        if (label) put_phone(a, path, state, label, at, stop);
+        at = stop;
+    }
+    if (path->n_phones == before) put_phone(a, path, state, best_at(a, likely, 1), likely, likely + 1);
+}
+
 static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path, lin_error *err)
 {
     const lin_align_graph *g = a->graph;
     int n_phones = 0;
     for (int64_t t = 0; t < a->T; t++) {
-        const int s = states[t];
-        n_phones += g->states[s].label && (t == 0 || states[t - 1] != s);
+        const int s = states[t], label = g->states[s].label;
+        n_phones += label == a->V || (label && (t == 0 || states[t - 1] != s));
     }
     lin_path_clear(path);
     lin_status status = lin_path_reserve(path, n_phones, g->n_slots, err);
     if (status != LIN_OK) return status;
-    double word_sum = 0;
-    int64_t word_rows = 0;
-    int slot = -1;
-    for (int64_t t = 0; t < a->T;) {
-        const int s = states[t];
-        const lin_align_state *state = &g->states[s];
-        int64_t end = t;
-        double sum = 0;
-        for (; end < a->T && states[end] == s; end++) sum += (double)lin_align_row(a, end)[state->label];
-        if (state->label) {
-            const int first = state->slot != slot;
-            slot = state->slot;
-            a->chosen[slot] = state->which;
-            path->phones[path->n_phones++] =
-                (lin_path_phone){.label = state->label, .confidence = (float)exp(sum / (double)(end - t)), .start = t,
-                                 .end = end};
-            if (g->slots[slot].is_word) {
-                if (first) {
-                    path->words[path->n_words++] = (lin_path_word){.word = slot, .first_phone = path->n_phones - 1, .start = t};
-                    word_sum = 0;
-                    word_rows = 0;
-                }
-                lin_path_word *word = &path->words[path->n_words - 1];
-                word_sum += sum;
-                word_rows += end - t;
-                word->n_phones++;
-                word->end = end;
-                word->confidence = (float)exp(word_sum / (double)word_rows);
-            }
-        }
-        t = end;
+    for (int64_t t = 0, end; t < a->T; t = end) {
+        const lin_align_state *state = &g->states[states[t]];
+        for (end = t; end < a->T && states[end] == states[t]; end++) continue;
+        if (state->label == a->V) put_any(a, path, state, t, end);
+        else if (state->label) put_phone(a, path, state, state->label, t, end);
     }
     path->score = path->acoustic = a->report.score;
     return LIN_OK;

@@ -21,6 +21,9 @@
  * not in the text, need extra time only where they are. If the end of the text is not reached, finish repeats this from farther
  * back with wider beams. The report gives the widenings.
  *
+ * A word without a pronunciation (lin_align_graph_add_any) takes the rows that its neighbours leave: each costs as much as its
+ * best label and LIN_ALIGN_ANY more. Its phones in the path are the best labels there.
+ *
  * Any split of the same rows into pushes gives the same path and scores to the bit. Memory grows by blocks of many rows.
  * Threads: a graph is shared, an aligner belongs to one thread at a time.
  */
@@ -51,6 +54,9 @@ lin_align_options lin_align_options_default(void);
 /* A text with a lower fit (below) was probably not said: on development data this holds for 3 of 497 right texts, and for all but
  * 3 of 497 texts of other utterances (docs/alignment.md). */
 #define LIN_ALIGN_FIT (-4.0)
+
+/* Of a row that belongs to no pronunciation: less than a wrong text loses, more than a right one. */
+#define LIN_ALIGN_ANY (-0.5)
 
 typedef struct lin_align_report {
     double score;       /* natural logarithm of the path, with blanks */

@@ -58,7 +58,9 @@ int64_t lin_align_graph_least_rows(const lin_align_graph *g)
 // The largest number of entries that a slot of this many phones adds to `befores`.
 static int64_t more_befores(const lin_align_graph *g, int64_t phones, int n) { return 3 * phones + (int64_t)n * (g->n_ends + 2); }
 
-static lin_status check(const lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, lin_error *err)
+// any: the label V is allowed.
+static lin_status check(const lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int any,
+                        lin_error *err)
 {
     int64_t phones = 0;
     if (n < 1) return lin_fail(err, LIN_INVALID, "slot %d of the text has no pronunciation", g->n_slots);
@@ -70,7 +72,7 @@ static lin_status check(const lin_align_graph *g, const int *const *pronunciatio
         if (lengths[i] < 1) return lin_fail(err, LIN_INVALID, "pronunciation %d of slot %d is empty", i, g->n_slots);
         phones += lengths[i];
         for (int k = 0; k < lengths[i]; k++) {
-            if (pronunciations[i][k] < 1 || pronunciations[i][k] >= g->V) {
+            if (pronunciations[i][k] < 1 || pronunciations[i][k] >= g->V + any) {
                 return lin_fail(err, LIN_INVALID, "label %d in slot %d of the text is none of 1 to %d", pronunciations[i][k],
                                 g->n_slots, g->V - 1);
             }
@@ -95,7 +97,7 @@ static void add_before(lin_align_graph *g, int before)
 // A state without predecessors; add_before adds them. The memory is reserved.
 static int add_state(lin_align_graph *g, int label, int slot, int which)
 {
-    assert(g->n_states + 1 < g->states_capacity && label >= 0 && label < g->V);
+    assert(g->n_states + 1 < g->states_capacity && label >= 0 && label <= g->V);
     const int s = g->n_states++;
     const int last = g->n_befores - g->states[s - 1].before;
     if (last > g->most_befores) g->most_befores = last;
@@ -131,10 +133,10 @@ static int add_pronunciation(lin_align_graph *g, const int *labels, int n, int e
     return g->n_states - 1;
 }
 
-lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int is_word,
-                               lin_error *err)
+static lin_status add_slot(lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int is_word, int any,
+                           lin_error *err)
 {
-    lin_status status = check(g, pronunciations, lengths, n, err);
+    lin_status status = check(g, pronunciations, lengths, n, any, err);
     if (status != LIN_OK) return status;
     int64_t phones = 0;
     for (int i = 0; i < n; i++) phones += lengths[i];
@@ -173,6 +175,18 @@ lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciati
         if (g->states[s].reach < g->states[s - 1].reach) g->states[s].reach = g->states[s - 1].reach;
     }
     return LIN_OK;
+}
+
+lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int is_word,
+                               lin_error *err)
+{
+    return add_slot(g, pronunciations, lengths, n, is_word, 0, err);
+}
+
+lin_status lin_align_graph_add_any(lin_align_graph *g, lin_error *err)
+{
+    const int length = 1, *label = &g->V;
+    return add_slot(g, &label, &length, 1, 1, 1, err);
 }
 
 lin_status lin_align_graph_phones(lin_align_graph *g, const int *labels, int n, lin_error *err)

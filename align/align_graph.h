@@ -25,7 +25,7 @@
 enum { LIN_ALIGN_PRONUNCIATIONS = 250 };
 
 typedef struct lin_align_state {
-    int32_t label;   /* 0: blank */
+    int32_t label;   /* 0: blank; V: any (lin_align_graph_add_any) */
     int32_t slot;    /* of a phone; -1 for the blanks between slots */
     int32_t which;   /* of the slot's pronunciations */
     int32_t before;  /* its first predecessor in `befores`, up to the next state's first; the state itself is one too */
@@ -69,6 +69,10 @@ lin_status lin_align_graph_add(lin_align_graph *graph, const int *const *pronunc
                                lin_error *err);
 /* Adds n slots of one phone each, without words. On failure the slots added so far stay. */
 lin_status lin_align_graph_phones(lin_align_graph *graph, const int *labels, int n, lin_error *err);
+
+/* A word whose pronunciation is not known: a slot that any sound of at least a row fits, at a cost for each row. On failure the
+ * graph is as before. */
+lin_status lin_align_graph_add_any(lin_align_graph *graph, lin_error *err);
 
 /* The fewest rows that fit the text: phones, and a blank between equal ones, of its shortest path. */
 int64_t lin_align_graph_least_rows(const lin_align_graph *graph);

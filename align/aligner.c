@@ -140,8 +140,9 @@ lin_status lin_aligner_stress(lin_aligner *a, lin_error *err)
 lin_status lin_aligner_add_path(lin_aligner *a, lin_result *result, lin_error *err)
 {
     const lin_result_speller spell = a->is_phones ? NULL : lin_spoken_spell;
-    const int first = result->n_phones;
+    const int first = result->n_phones, first_word = result->n_words;
     lin_status status = lin_result_add_path(result, &a->path, a->row_s, spell, &a->spoken, err);
+    if (status == LIN_OK && !a->is_phones) status = lin_spoken_write(&a->spoken, result, first_word, &a->path, err);
     for (int i = 0; i < a->path.n_phones && status == LIN_OK; i++) result->phones[first + i].stress = a->stress[i] + 1;
     return status;
 }

@@ -216,13 +216,30 @@ static int ends_with(const char *text, const char *end)
 
 // Aligners name their tiers "words" and "phones", or "anna - words" and "anna - phones".
 static int is_of_phones(const char *tier) { return !strcmp(tier, "phones") || ends_with(tier, " - phones"); }
+static int is_of_words(const char *tier) { return !strcmp(tier, "words") || ends_with(tier, " - words"); }
 
 static void name_speaker(char *name, size_t capacity, const char *tier)
 {
     size_t n = strlen(tier);
     if (ends_with(tier, " - words")) n -= strlen(" - words");
     else if (ends_with(tier, " - phones")) n -= strlen(" - phones");
+    else if (ends_with(tier, " - utterances")) n -= strlen(" - utterances");
     snprintf(name, capacity, "%.*s", n > capacity ? (int)capacity : (int)n, tier);
+}
+
+// The utterances themselves, those too that could not be aligned; not where each of them is a word or phone of another aligner.
+static lin_status keep_utterances(const lin_aligner *a, const lin_textgrid *grid, const lin_tier *tier, lin_result *result,
+                                  lin_error *err)
+{
+    const char *name = lin_textgrid_text(grid, tier->name);
+    lin_status status = LIN_OK;
+    for (int i = 0; i < tier->n && status == LIN_OK && !is_of_words(name) && !is_of_phones(name); i++) {
+        const lin_textgrid_interval *v = &grid->intervals[tier->first + i];
+        const char *text = lin_textgrid_text(grid, v->text);
+        if (v->start_s < a->start_s || (a->end_s > 0 && v->end_s > a->end_s) || !text[strspn(text, " ")]) continue;
+        status = lin_result_add_span(result, v->start_s, v->end_s, text, err);
+    }
+    return status;
 }
 
 static lin_status align_tiers(lin_aligner *a, const lin_aligner_input *in, const char *path, lin_textgrid *grid,
@@ -243,6 +260,7 @@ static lin_status align_tiers(lin_aligner *a, const lin_aligner_input *in, const
         if (status == LIN_OK) status = align_tier(a, grid, tier, path, out, result, err);
         if (status == LIN_OK) status = lin_aligner_finish(a, out, result, err);
         if (status == LIN_OK) keep_within_spans(a, result);
+        if (status == LIN_OK) status = keep_utterances(a, grid, tier, result, err);
     }
     return status;
 }

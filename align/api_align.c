@@ -37,6 +37,7 @@ static lin_status create(linnet_model *model, const linnet_aligner_options *give
         status = lin_spoken_lexicon_open(&a->lexicon, o.lexicon, o.add_lexicon, NULL, model->r.phones, &model->r.warnings,
                                          err);
         a->has_lexicon = status == LIN_OK;
+        if (status == LIN_OK) status = lin_spoken_lexicon_numbers(&a->lexicon, NULL, err);
     }
     a->options.lexicon = a->options.add_lexicon = NULL; // the caller's
     if (status == LIN_OK) *aligner = a;

@@ -1,6 +1,7 @@
 // cmd_align.c - linnet align: the time and the goodness of each phoneme and word of a known text.
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "align/aligner.h"
@@ -22,7 +23,8 @@ typedef struct values {
     lin_model_values model;
     lin_input_values input;
     lin_results_values results;
-    const char *text, *text_file, *phones, *data, *audio_root, *lexicon, *add_lexicon, *g2p, *posteriors;
+    lin_data_values data;
+    const char *text, *text_file, *phones, *lexicon, *add_lexicon, *g2p, *numbers, *oov, *posteriors;
     double row_ms, beam;
     int times, stress, jobs, quiet;
 } values;
@@ -36,10 +38,7 @@ static const lin_option options[] = {
                                                                                               "said"},
     {.name = "phones", .letter = 'p', .type = LIN_OPTION_STRING, .at = offsetof(values, phones), .value = "TEXT",
      .help = "The phonemes that were said: \"HH AH L OW\", or in the IPA: \"hʌˈloʊ\""},
-    {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(values, data),
-     .help = "All utterances of a Kaldi-style data directory, with their text"},
-    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(values, audio_root),
-     .help = "Folder that the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
+    LIN_DATA_ROWS(values, data, "All utterances of a Kaldi-style data directory or of a list (docs/corpora.md), with their text"),
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(values, lexicon), .value = "DICT",
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "
              "Debian's package pocketsphinx-en-us"},
@@ -47,6 +46,12 @@ static const lin_option options[] = {
      .help = "Words that extend the lexicon, in the same format; a word alone in its line gets the pronunciation that rules "
              "find"},
     LIN_G2P_ROW(values, g2p),
+    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(values, numbers), .value = "RULES",
+     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "
+             "$LINNET_NUMBERS, else English"},
+    {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(values, oov),
+     .help = "Write all words outside the lexicon to this file, the most frequent first: word, count, how it was pronounced, "
+             "phonemes"},
     {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(values, posteriors), .value = "NPY",
      .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
     {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, row_ms), .min = 0, .max = 10000, .value = "MS",
@@ -88,8 +93,11 @@ typedef struct align_job {
     char *text;    // of the one file; NULL: each utterance has its own
     size_t n_text;
     const char *text_name; // its file; NULL: given by an option
+    char data_text[4096];  // the file with the texts of --data
     lin_results_values how;
     lin_symbols guessed; // words outside the lexicon; only the first of them are reported
+    int *guess_counts;   // [guessed.n]
+    int counts_capacity;
     int n_bad;           // utterances of TextGrids that could not be aligned
     long n_marks;        // such as [laughs]
     char first_mark[LIN_QUOTE];
@@ -110,12 +118,13 @@ static lin_status find_text(const align_job *job, int item, lin_aligner_input *i
         in->text = *own;
         return status;
     }
-    if (!job->v->data) {
+    if (!job->v->data.data) {
         in->text_name = job->text_name;
         return LIN_OK;
     }
     in->text = lin_datadir_at(job->bulk.inputs.dir, item)->text;
-    if (!in->text) return lin_fail(err, LIN_INVALID, "%s/text has no line for %s", job->v->data, job->bulk.inputs.items[item].id);
+    if (!in->text)
+        return lin_fail(err, LIN_INVALID, "%s has no line for %s", job->data_text, job->bulk.inputs.items[item].id);
     in->n_text = strlen(in->text);
     return LIN_OK;
 }
@@ -133,10 +142,10 @@ static lin_status align_item(align_job *job, int item, lin_aligner *aligner, lin
 {
     const lin_input *input = &job->bulk.inputs.items[item];
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, input->speaker);
-    lin_aligner_input in = {.id = input->id, .speaker = input->speaker, .channel = job->channel >= 0 ? job->channel + 1 : 1};
+    const int channel = input->cut.channel ? input->cut.channel : job->channel >= 0 ? job->channel + 1 : 1;
+    lin_aligner_input in = {.id = input->id, .speaker = input->speaker, .channel = channel};
     lin_pcm_format raw;
-    lin_sound sound = {.path = input->path, .raw = lin_input_format(&job->v->input, &raw), .channel = job->channel,
-                       .part = job->part};
+    lin_sound sound = lin_input_sound(input, lin_input_format(&job->v->input, &raw), job->channel, job->part);
     char *text = NULL;
     float *rows = NULL;
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
@@ -160,23 +169,63 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
 
 /* ---- results, in order ----------------------------------------------------------------------------------------------------- */
 
-// Reports each word outside the lexicon once, and only the first of many.
+// Counts the words outside the lexicon, and reports each once, and only the first of many. A line is "word<TAB>phones (how)".
 static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_error *err)
 {
     lin_lines lines = {0};
     lin_status status = LIN_OK;
-    if (job->v->quiet || guesses->n == 0) return LIN_OK;
+    if (guesses->n == 0) return LIN_OK;
     lin_lines_begin(&lines, guesses->data, guesses->n);
     while (status == LIN_OK && lin_lines_next(&lines)) {
         const int before = job->guessed.n;
         int index;
         status = lin_symbols_add(&job->guessed, lines.text, lines.n, &index, err);
+        if (status == LIN_OK)
+            status = lin_grow_int(&job->guess_counts, &job->counts_capacity, job->guessed.n, sizeof *job->guess_counts,
+                                  "words outside the lexicon", err);
         const char *tab = memchr(lines.text, '\t', lines.n);
-        if (status != LIN_OK || !tab || job->guessed.n == before || before >= GUESSES_TOLD) continue;
-        const int n_word = (int)(tab - lines.text);
-        lin_complain("'%.*s' is not in the lexicon; it is pronounced %.*s", n_word, lines.text, (int)lines.n - n_word - 1,
-                     tab + 1);
+        if (status != LIN_OK || !tab) continue;
+        if (job->guessed.n > before) job->guess_counts[index] = 0;
+        job->guess_counts[index]++;
+        if (job->guessed.n == before || before >= GUESSES_TOLD || job->v->quiet) continue;
+        const int n_word = (int)(tab - lines.text), n_rest = (int)lines.n - n_word - 1;
+        if (n_rest == 6 && memcmp(tab + 1, "(none)", 6) == 0)
+            lin_complain("'%.*s' is not in the lexicon, and nothing tells how it is pronounced: it takes the sound between its "
+                         "neighbours", n_word, lines.text);
+        else lin_complain("'%.*s' is not in the lexicon; it is pronounced %.*s", n_word, lines.text, n_rest, tab + 1);
     }
+    return status;
+}
+
+typedef struct oov_rank {
+    int index, count;
+} oov_rank;
+
+static int by_count(const void *a, const void *b)
+{
+    const oov_rank *x = a, *y = b;
+    return x->count != y->count ? (x->count < y->count) - (x->count > y->count) : (x->index > y->index) - (x->index < y->index);
+}
+
+// As linnet prepare writes them: word, count, method, phones.
+static lin_status write_guesses(const align_job *job, lin_error *err)
+{
+    const int n = job->guessed.n;
+    oov_rank *ranks = lin_alloc((size_t)n + 1, sizeof *ranks);
+    lin_buffer text = {0};
+    if (!ranks) return lin_no_memory(err, "words outside the lexicon", (size_t)n * sizeof *ranks);
+    for (int i = 0; i < n; i++) ranks[i] = (oov_rank){i, job->guess_counts[i]};
+    if (n) qsort(ranks, (size_t)n, sizeof *ranks, by_count);
+    for (int i = 0; i < n; i++) {
+        const char *line = lin_symbols_text(&job->guessed, ranks[i].index), *tab = strchr(line, '\t'), *how = strrchr(line, '(');
+        const int n_phones = how - tab > 2 ? (int)(how - tab) - 2 : 0;
+        lin_buffer_format(&text, "%.*s\t%d\t%.*s\t%.*s\n", (int)(tab - line), line, ranks[i].count, (int)strcspn(how + 1, ")"),
+                          how + 1, n_phones, tab + 1);
+    }
+    lin_free(ranks);
+    lin_status status = lin_buffer_status(&text, err);
+    if (status == LIN_OK) status = lin_output_write(job->v->oov, 0, &text, err);
+    lin_buffer_free(&text);
     return status;
 }
 
@@ -185,13 +234,15 @@ static void tell_doubts(const align_job *job, const lin_input *input, const lin_
 {
     const lin_align_report *r = &a->report;
     char doubt[256];
-    if (a->warning[0]) lin_complain_of(input->path, a->warning);
+    if (a->warning[0]) lin_complain_of_input(input, a->warning);
     if (r->widened && !job->v->quiet) {
-        lin_complain("%s: the beam was widened %d time%s, up to %g and %d states", input->path, r->widened,
-                     r->widened == 1 ? "" : "s", r->beam, r->width);
+        snprintf(doubt, sizeof doubt, "the beam was widened %d time%s, up to %g and %d states", r->widened,
+                 r->widened == 1 ? "" : "s", r->beam, r->width);
+        lin_complain_of_input(input, doubt);
     }
-    lin_alignment_doubt(a, job->row_s, job->part.start_s, doubt, sizeof doubt);
-    if (doubt[0]) lin_complain("%s: %s", input->path, doubt);
+    const lin_part part = lin_cut_is_part(&input->cut) ? input->cut.part : job->part;
+    lin_alignment_doubt(a, job->row_s, part.start_s, doubt, sizeof doubt);
+    if (doubt[0]) lin_complain_of_input(input, doubt);
 }
 
 static void tell_notes(align_job *job, const lin_alignment *a)
@@ -206,7 +257,7 @@ static lin_status put(align_job *job, const lin_input *input, const lin_alignmen
 {
     const lin_result *list[LIN_TEXTGRID_TIERS];
     for (int i = 0; i < a->n_results; i++) list[i] = &a->results[i];
-    return lin_results_put(&job->bulk.results, input->name, list, a->n_results, err);
+    return lin_results_put(&job->bulk.results, input, list, a->n_results, err);
 }
 
 static lin_status take(void *context, int item, int slot, lin_status status, lin_error *err)
@@ -232,13 +283,16 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
 
 static lin_status gather_data(align_job *job, lin_error *err)
 {
-    lin_status status = lin_inputs_add_data(&job->bulk.inputs, job->v->data, job->v->audio_root, err);
+    lin_status status = lin_inputs_add_data(&job->bulk.inputs, &job->v->data, &job->part, err);
+    const int is_folder = lin_is_folder(job->v->data.data);
     int texts = 0;
+    snprintf(job->data_text, sizeof job->data_text, "%s%s", job->v->data.data, is_folder ? "/text" : "");
     for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++)
         texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
-    if (status == LIN_OK && !texts)
-        return lin_fail(err, LIN_INVALID, "%s has no text for any utterance; write lines 'ID WORDS' into %s/text",
-                        job->v->data, job->v->data);
+    if (status == LIN_OK && !texts) {
+        status = lin_fail(err, LIN_INVALID, "%s has no text for any utterance%s%s", job->v->data.data,
+                          is_folder ? "; write lines 'ID WORDS' into " : "", is_folder ? job->data_text : "");
+    }
     return status;
 }
 
@@ -261,7 +315,7 @@ static lin_status gather_beside(align_job *job, const lin_list *operands, lin_er
 static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *err)
 {
     const values *v = job->v;
-    if (v->data) return gather_data(job, err);
+    if (v->data.data) return gather_data(job, err);
     if (job->beside) return gather_beside(job, &parsed->operands, err);
     const char *path = v->posteriors ? v->posteriors : parsed->operands.items[0];
     const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
@@ -283,12 +337,7 @@ static lin_status note_texts(align_job *job, const lin_parsed *parsed, lin_error
 {
     const values *v = job->v;
     const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
-    char path[4096];
-    if (v->data) {
-        snprintf(path, sizeof path, "%s%s", v->data, lin_is_folder(v->data) ? "/text" : "");
-        file = lin_inputs_own(&job->bulk.inputs, lin_strdup(path));
-        if (!file) return lin_no_memory(err, "the list of files", strlen(path));
-    }
+    if (v->data.data) file = job->data_text;
     lin_status status = LIN_OK;
     for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++) {
         job->bulk.inputs.items[i].text = job->beside ? job->corpus.texts[i] : file;
@@ -324,17 +373,20 @@ static lin_status align(align_job *job, lin_error *err)
     if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, v->add_lexicon, v->g2p,
                                                                             job->recognizer.phones, &job->recognizer.warnings,
                                                                             err);
+    if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_numbers(&job->lexicon, v->numbers, err);
     if (status == LIN_OK && v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
         lin_complain("%s has no stress, which --stress needs; CMUdict as published has it (--lexicon cmudict.dict)",
                      job->lexicon.path);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm && !v->posteriors)
         status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
-    const int many = v->data != NULL || job->bulk.inputs.n > 1;
+    const int many = v->data.data != NULL || job->bulk.inputs.n > 1;
     if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
     if (status == LIN_OK) status = lin_bulk_run(&job->bulk, err);
-    if (job->guessed.n > GUESSES_TOLD)
-        lin_complain("and %d more words that are not in %s", job->guessed.n - GUESSES_TOLD, job->lexicon.path);
+    if (job->guessed.n > GUESSES_TOLD && !v->quiet)
+        lin_complain("and %d more words that are not in %s%s", job->guessed.n - GUESSES_TOLD, job->lexicon.path,
+                     v->oov ? "" : "; --oov FILE lists them all");
+    if (status == LIN_OK && v->oov) status = write_guesses(job, err);
     if (!v->quiet) lin_complain_of_marks(job->n_marks, job->first_mark);
     return status;
 }
@@ -347,6 +399,7 @@ static void release(align_job *job)
     lin_bulk_free(b);
     lin_free(job->text);
     lin_symbols_free(&job->guessed);
+    lin_free(job->guess_counts);
     lin_speakers_free(&job->speakers);
     lin_spoken_lexicon_close(&job->lexicon);
     lin_corpus_free(&job->corpus);
@@ -366,9 +419,9 @@ static int check(const lin_parsed *parsed, align_job *job)
     const values *v = job->v;
     const int n = parsed->operands.count, given = (v->text != NULL) + (v->text_file != NULL) + (v->phones != NULL);
     lin_error err = {0};
-    if ((n > 0) + (v->data != NULL) + (v->posteriors != NULL) != 1)
+    if ((n > 0) + (v->data.data != NULL) + (v->posteriors != NULL) != 1)
         return lin_misuse(parsed, "give exactly one of FILE, FOLDER, --data and --posteriors to align");
-    if (v->data && given) return lin_misuse(parsed, "--data reads the texts from the data directory; it excludes --text, "
+    if (v->data.data && given) return lin_misuse(parsed, "--data reads the texts from the data directory; it excludes --text, "
                                                     "--text-file and --phones");
     if (given + (n == 2 && names_a_text(&parsed->operands)) > 1 || (given && n > 1) || (v->posteriors && !given))
         return lin_misuse(parsed, "give the text by exactly one of TEXTFILE, --text, --text-file and --phones");
@@ -383,6 +436,7 @@ static int check(const lin_parsed *parsed, align_job *job)
     if (v->row_ms > 0 && !v->posteriors) return lin_misuse(parsed, "--row-ms is for --posteriors");
     if (v->add_lexicon && v->phones) return lin_misuse(parsed, "--phones and --add-lexicon exclude each other");
     if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones and --lexicon exclude each other");
+    if (v->oov && v->phones) return lin_misuse(parsed, "--oov lists words: not with --phones");
     if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_part(&v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (v->posteriors && (v->input.start || v->input.end))
@@ -434,9 +488,12 @@ const lin_command lin_command_align = {
                    "without a text are reported and skipped, and the exit status is 1.\n\n"
                    "In a TextGrid every interval with a text is an utterance and is aligned within its times; tiers that overlap "
                    "in time are different speakers, and each speaker has a result.\n\n"
-                   "A text that is longer than the sound, or has words without a pronunciation, is an error. A text that does "
-                   "not seem to match the sound is aligned with a warning. In a data directory, utterances that fail are "
-                   "reported and the others are aligned. See docs/alignment.md.",
+                   "Numbers, signs and abbreviations are read in all usual ways, and the one that fits the sound best is used "
+                   "(--numbers); the result has them as they are written. Words of whose pronunciation nothing is known take the "
+                   "sound between their neighbours (--oov lists them).\n\n"
+                   "A text that is longer than the sound is an error. A text that does not seem to match the sound is aligned "
+                   "with a warning. In a data directory, utterances that fail are reported and the others are aligned. See "
+                   "docs/alignment.md.",
     .examples = "  linnet align --text \"how are you\" hello.wav\n"
                 "  linnet align --text \"how are you\" -f textgrid -o hello.TextGrid hello.wav\n"
                 "  linnet align -f json lecture.flac lecture.txt\n"

@@ -35,9 +35,15 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
     return LIN_OK;
 }
 
+lin_status lin_spoken_lexicon_numbers(lin_spoken_lexicon *lexicon, const char *given, lin_error *err)
+{
+    return lin_find_open_numbers(given, &lexicon->written, err);
+}
+
 void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon)
 {
     lin_dictionary_destroy(lexicon->dictionary);
+    lin_written_destroy(lexicon->written);
     *lexicon = (lin_spoken_lexicon){0};
 }
 
@@ -48,20 +54,26 @@ static lin_status begin(lin_spoken *s, const lin_phones *phones, lin_error *err)
     lin_align_graph_destroy(s->graph);
     s->graph = NULL;
     s->n = 0;
-    s->marks = 0;
+    s->marks = s->n_any = 0;
     s->n_stresses = s->n_slots = 0;
     lin_buffer_clear(&s->spellings);
     lin_buffer_clear(&s->guesses);
     return lin_align_graph_create(lin_phones_count(phones), &s->graph, err);
 }
 
-static lin_status keep_spelling(lin_spoken *s, const char *text, size_t n, lin_error *err)
+static lin_status keep_spelling(lin_spoken *s, const lin_spelling *word, lin_error *err)
 {
+    const char *text = s->words.text + word->begin;
+    const size_t n = word->end - word->begin;
     lin_status status =
         lin_grow_int(&s->offsets, &s->capacity, (int64_t)s->n + 1, sizeof *s->offsets, "the words of a text", err);
+    if (status == LIN_OK)
+        status = lin_grow_int(&s->places, &s->places_capacity, (int64_t)s->n + 1, sizeof *s->places, "the words of a text", err);
     if (status != LIN_OK) return status;
+    s->places[s->n] = (lin_spoken_place){.begin = word->begin, .end = word->end};
     s->offsets[s->n++] = s->spellings.n;
-    lin_buffer_bytes(&s->spellings, text, n);
+    // Formats that separate words by blanks cannot hold "$5 million".
+    for (size_t i = 0; i < n; i++) lin_buffer_char(&s->spellings, lin_is_space(text[i]) || text[i] == '\n' ? '_' : text[i]);
     lin_buffer_char(&s->spellings, '\0');
     return lin_buffer_status(&s->spellings, err);
 }
@@ -96,33 +108,64 @@ static int noise_of(const lin_phones *phones)
     return 0;
 }
 
+static lin_status open_g2p(lin_spoken *s, const lin_spoken_lexicon *lexicon, lin_error *err)
+{
+    if (s->g2p && s->g2p_of == lexicon) return LIN_OK;
+    drop_g2p(s);
+    s->g2p_of = lexicon;
+    lin_status status = lin_find_open_rules(lexicon->g2p, lexicon->phones, &s->rules, err);
+    return status == LIN_OK ? lin_g2p_create(lexicon->phones, lexicon->dictionary, s->rules, &s->g2p, err) : status;
+}
+
+static lin_status tell_guess(lin_spoken *s, const lin_phones *phones, const char *word, size_t n_word, const int *labels, int n,
+                             const char *how, lin_error *err)
+{
+    lin_buffer_bytes(&s->guesses, word, n_word);
+    lin_buffer_char(&s->guesses, '\t');
+    for (int i = 0; i < n; i++) {
+        lin_buffer_text(&s->guesses, lin_phones_name(phones, labels[i]));
+        lin_buffer_char(&s->guesses, ' ');
+    }
+    lin_buffer_format(&s->guesses, "(%s)\n", how);
+    return lin_buffer_status(&s->guesses, err);
+}
+
+// Whether a word only lacks a pronunciation; other failures end it all.
+static int is_missing(lin_status status)
+{
+    return status == LIN_UNSUPPORTED || status == LIN_MISMATCH || status == LIN_INVALID || status == LIN_TOO_SMALL;
+}
+
+// The pronunciation of a word that the lexicon lacks; *n 0 if nothing knows one.
+static lin_status guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *word, size_t n_word,
+                        int labels[LIN_PRONUNCIATION_MAX], int *n, lin_error *err)
+{
+    lin_g2p_how how = LIN_G2P_RULES;
+    lin_error why = {0};
+    *n = 0;
+    lin_status status = open_g2p(s, lexicon, &why);
+    if (status == LIN_OK) status = lin_g2p_pronounce(s->g2p, word, n_word, labels, LIN_PRONUNCIATION_MAX, n, &how, &why);
+    const int noise = status == LIN_UNSUPPORTED ? noise_of(lexicon->phones) : 0;
+    if (status != LIN_OK && !is_missing(status)) return lin_fail_as(err, &why);
+    if (status != LIN_OK) *n = 0;
+    if (noise) { // the text around it is aligned
+        labels[0] = noise;
+        *n = 1;
+        return tell_guess(s, lexicon->phones, word, n_word, labels, 1, "no rules", err);
+    }
+    if (how == LIN_G2P_DICTIONARY && *n) return LIN_OK;
+    return tell_guess(s, lexicon->phones, word, n_word, labels, *n, *n ? lin_g2p_how_name(how) : "none", err);
+}
+
 static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, const lin_spelling *word, lin_error *err)
 {
     int labels[LIN_PRONUNCIATION_MAX], n;
     const int *one = labels;
-    lin_g2p_how how;
-    if (!s->g2p || s->g2p_of != lexicon) {
-        drop_g2p(s);
-        s->g2p_of = lexicon;
-        lin_status status = lin_find_open_rules(lexicon->g2p, lexicon->phones, &s->rules, err);
-        if (status == LIN_OK) status = lin_g2p_create(lexicon->phones, lexicon->dictionary, s->rules, &s->g2p, err);
-        if (status != LIN_OK) return status;
-    }
-    lin_status status = lin_g2p_pronounce(s->g2p, word->word, word->n, labels, LIN_PRONUNCIATION_MAX, &n, &how, err);
-    const int noise = status == LIN_UNSUPPORTED ? noise_of(lexicon->phones) : 0;
-    if (noise) labels[0] = noise, n = 1, how = LIN_G2P_RULES, status = LIN_OK; // the text around it is aligned
-    if (status == LIN_OK) status = lin_align_graph_add(s->graph, &one, &n, 1, 1, err);
-    if (status == LIN_OK) status = keep_stress(s, NULL, 1, err);
-    if (status != LIN_OK || how == LIN_G2P_DICTIONARY) return status;
-    lin_buffer_bytes(&s->guesses, word->word, word->n);
-    for (int i = 0; i < n; i++) {
-        lin_buffer_char(&s->guesses, i ? ' ' : '\t');
-        lin_buffer_text(&s->guesses, lin_phones_name(lexicon->phones, labels[i]));
-    }
-    lin_buffer_text(&s->guesses, " (");
-    lin_buffer_text(&s->guesses, noise ? "no rules" : lin_g2p_how_name(how));
-    lin_buffer_text(&s->guesses, ")\n");
-    return lin_buffer_status(&s->guesses, err);
+    lin_status status = guess(s, lexicon, word->word, word->n, labels, &n, err);
+    if (status != LIN_OK) return status;
+    s->n_any += !n;
+    status = n ? lin_align_graph_add(s->graph, &one, &n, 1, 1, err) : lin_align_graph_add_any(s->graph, err);
+    return status == LIN_OK ? keep_stress(s, NULL, 1, err) : status;
 }
 
 static lin_status add_word(lin_spoken *s, const lin_spoken_lexicon *lexicon, const lin_spelling *word, lin_error *err)
@@ -141,46 +184,193 @@ static lin_status add_word(lin_spoken *s, const lin_spoken_lexicon *lexicon, con
     return status == LIN_OK ? keep_stress(s, stress, n, err) : status;
 }
 
-// Words without a pronunciation are collected, so that one message lists all.
-lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err)
+/* ---- what is written otherwise than it is said ----------------------------------------------------------------------------- */
+
+// Sequences of phones that are being made of the words of a reading; each NULL where a word has no pronunciation.
+typedef struct sequences {
+    int *labels[LIN_ALIGN_PRONUNCIATIONS];
+    int lengths[LIN_ALIGN_PRONUNCIATIONS];
+    int n;
+} sequences;
+
+enum { EACH = 3, LONGEST = 4096 }; // pronunciations of a word that count in a number; phones of a number
+
+static void free_sequences(sequences *q)
 {
-    enum { NAMED = 8 };
-    lin_buffer missing = {0};
-    lin_error why = {0};
-    lin_spelling word;
-    size_t at = 0;
-    int n_missing = 0;
-    lin_status status = begin(s, lexicon->phones, err);
-    while (status == LIN_OK) {
-        status = lin_spelling_next(text, n, &at, &word, err);
-        if (status == LIN_OK && word.marks && s->marks == 0) lin_quote(s->first_mark, text + word.mark, word.n_mark);
-        if (status == LIN_OK) s->marks += word.marks;
-        if (status != LIN_OK || word.n == 0) break;
-        lin_error reason = {0};
-        lin_spelling_settle(&word, lexicon->dictionary);
-        const lin_status added = add_word(s, lexicon, &word, &reason);
-        if (added == LIN_OK) {
-            status = keep_spelling(s, text + word.begin, word.end - word.begin, err);
-        } else if (added == LIN_UNSUPPORTED || added == LIN_MISMATCH || added == LIN_INVALID || added == LIN_TOO_SMALL) {
-            if (n_missing++ == 0) why = reason;
-            if (n_missing <= NAMED) {
-                lin_buffer_text(&missing, n_missing > 1 ? ", " : "");
-                lin_buffer_bytes(&missing, text + word.begin, word.end - word.begin);
-            }
-        } else {
-            status = lin_fail_as(err, &reason);
+    for (int i = 0; i < q->n; i++) lin_free(q->labels[i]);
+    q->n = 0;
+}
+
+// A sequence, and phones behind it. Of equal ones the first stays.
+static lin_status join(sequences *to, const int *a, int n, const int *b, int k, lin_error *err)
+{
+    if (to->n == LIN_ALIGN_PRONUNCIATIONS || n + k > LONGEST) return LIN_OK;
+    int *all = lin_alloc((size_t)(n + k) + 1, sizeof *all);
+    if (!all) return lin_no_memory(err, "a number", (size_t)(n + k) * sizeof *all);
+    if (n) memcpy(all, a, (size_t)n * sizeof *all);
+    if (k) memcpy(all + n, b, (size_t)k * sizeof *all);
+    for (int i = 0; i < to->n; i++) {
+        if (to->lengths[i] != n + k || memcmp(to->labels[i], all, (size_t)(n + k) * sizeof *all) != 0) continue;
+        lin_free(all);
+        return LIN_OK;
+    }
+    to->labels[to->n] = all;
+    to->lengths[to->n++] = n + k;
+    return LIN_OK;
+}
+
+// Each of q with each pronunciation of the word behind it; none is left if nothing knows one.
+static lin_status extend(lin_spoken *s, const lin_spoken_lexicon *lexicon, sequences *q, const char *word, size_t n_word,
+                         lin_error *err)
+{
+    sequences all = {.n = 0};
+    int own[LIN_PRONUNCIATION_MAX], n = 0;
+    const int *labels;
+    lin_status status = LIN_OK;
+    for (int k = 0; k < EACH && status == LIN_OK; k++) {
+        const int length = lin_dictionary_find(lexicon->dictionary, word, n_word, k, &labels);
+        if (!length) break;
+        for (int i = 0; i < q->n && status == LIN_OK; i++) status = join(&all, q->labels[i], q->lengths[i], labels, length, err);
+    }
+    if (status == LIN_OK && !all.n) status = guess(s, lexicon, word, n_word, own, &n, err);
+    for (int i = 0; n && i < q->n && status == LIN_OK; i++) status = join(&all, q->labels[i], q->lengths[i], own, n, err);
+    free_sequences(q);
+    *q = all;
+    return status;
+}
+
+// All pronunciations of a reading. A word in parts is looked up as a whole first.
+static lin_status read_aloud(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *reading, sequences *out,
+                             lin_error *err)
+{
+    const char *at = reading, *end = reading + strlen(reading), *word;
+    char whole[LIN_WORD_MAX];
+    size_t n;
+    sequences q = {.n = 0};
+    const int *labels;
+    lin_status status = join(&q, NULL, 0, NULL, 0, err);
+    while (status == LIN_OK && lin_field_next(&at, end, &word, &n)) {
+        size_t k = 0;
+        for (size_t i = 0; i < n && k < sizeof whole; i++)
+            if (word[i] != '+') whole[k++] = word[i];
+        if (!memchr(word, '+', n) || lin_dictionary_find(lexicon->dictionary, whole, k, 0, &labels) > 0) {
+            status = extend(s, lexicon, &q, whole, k, err);
+            continue;
+        }
+        for (size_t from = 0, part; from < n && status == LIN_OK; from += part + 1) {
+            const char *plus = memchr(word + from, '+', n - from);
+            part = plus ? (size_t)(plus - word) - from : n - from;
+            if (part) status = extend(s, lexicon, &q, word + from, part, err);
         }
     }
-    if (status == LIN_OK) status = lin_buffer_status(&missing, err);
-    if (status == LIN_OK && n_missing) {
-        char more[32] = "";
-        if (n_missing > NAMED) snprintf(more, sizeof more, " and %d more", n_missing - NAMED);
-        status =
-            lin_fail(err, LIN_INVALID, "no pronunciation for %.500s%s: add to the lexicon (%s)", missing.data, more, why.message);
+    for (int i = 0; i < q.n && status == LIN_OK; i++) status = join(out, q.labels[i], q.lengths[i], NULL, 0, err);
+    free_sequences(&q);
+    return status;
+}
+
+static lin_status add_form(lin_spoken *s, const lin_spoken_lexicon *lexicon, const lin_readings *readings, lin_error *err)
+{
+    sequences *all = lin_calloc(1, sizeof *all);
+    if (!all) return lin_no_memory(err, "a number", sizeof *all);
+    lin_status status = LIN_OK;
+    for (int i = 0; i < readings->n && status == LIN_OK; i++) status = read_aloud(s, lexicon, readings->items[i], all, err);
+    const int n = all->n ? all->n : 1;
+    s->n_any += !all->n;
+    if (status == LIN_OK && all->n)
+        status = lin_align_graph_add(s->graph, (const int *const *)all->labels, all->lengths, all->n, 1, err);
+    else if (status == LIN_OK) status = lin_align_graph_add_any(s->graph, err);
+    if (status == LIN_OK) status = keep_stress(s, NULL, n, err);
+    free_sequences(all);
+    lin_free(all);
+    return status;
+}
+
+/* ---- as it is written ------------------------------------------------------------------------------------------------------ */
+
+static int is_blank(char c) { return lin_is_space(c) || c == '\n'; }
+
+// What stands between two words: punctuation, blanks, marks. Up to the first blank it belongs to the word before, from the last
+// one on to the word behind; a dash between blanks to the word before.
+static void split_gap(const char *text, size_t from, size_t to, lin_buffer *before, lin_buffer *behind, lin_spoken_place *next)
+{
+    int blanks = 0, lines = 0;
+    lin_buffer_clear(behind);
+    for (size_t at = from, mark; at < to; at += mark ? mark : 1) {
+        mark = lin_mark_length(text + at, to - at);
+        if (mark) {
+            blanks = 1; // [laughs] is no part of what is said
+        } else if (is_blank(text[at])) {
+            if (behind->n && before) lin_buffer_char(before, ' '), lin_buffer_bytes(before, behind->data, behind->n);
+            if (before) lin_buffer_clear(behind);
+            else if (behind->n && behind->data[behind->n - 1] != ' ') lin_buffer_char(behind, ' '); // "- One"
+            blanks = 1;
+            lines += text[at] == '\n';
+        } else if (!blanks && before) {
+            lin_buffer_char(before, text[at]);
+        } else {
+            lin_buffer_char(behind, text[at]);
+        }
+    }
+    if (!next) return;
+    next->glued = !blanks && from > 0;
+    next->line = lines > 1 ? 2 : lines;
+}
+
+// Each word with its punctuation, in s->written.
+static lin_status keep_written(lin_spoken *s, const char *text, size_t n, lin_error *err)
+{
+    lin_buffer behind = {0};
+    lin_buffer_clear(&s->written);
+    split_gap(text, 0, s->places[0].begin, NULL, &behind, &s->places[0]);
+    s->places[0].line = 2;
+    for (int i = 0; i < s->n; i++) {
+        lin_spoken_place *p = &s->places[i], *next = i + 1 < s->n ? p + 1 : NULL;
+        p->written = s->written.n;
+        if (behind.n) lin_buffer_bytes(&s->written, behind.data, behind.n);
+        for (size_t at = p->begin; at < p->end; at++) lin_buffer_char(&s->written, is_blank(text[at]) ? ' ' : text[at]);
+        split_gap(text, p->end, next ? next->begin : n, &s->written, &behind, next);
+        if (!next && behind.n) lin_buffer_char(&s->written, ' '), lin_buffer_bytes(&s->written, behind.data, behind.n);
+        p->n = s->written.n - p->written;
+    }
+    lin_status status = lin_buffer_status(&behind, err);
+    lin_buffer_free(&behind);
+    return status == LIN_OK ? lin_buffer_status(&s->written, err) : status;
+}
+
+lin_status lin_spoken_write(const lin_spoken *s, lin_result *result, int first, const lin_path *path, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    for (int i = 0; i < path->n_words && status == LIN_OK; i++) {
+        const lin_spoken_place *p = &s->places[path->words[i].word];
+        status = lin_result_write_word(result, first + i, s->written.data + p->written, p->n, p->glued, p->line, err);
+    }
+    return status;
+}
+
+lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err)
+{
+    lin_spelling word;
+    lin_word_reader *w = &s->words;
+    lin_status status = begin(s, lexicon->phones, err);
+    lin_readings_clear(&w->readings);
+    *w = (lin_word_reader){.written = lexicon->written, .text = text, .n = n, .readings = w->readings};
+    while (status == LIN_OK) {
+        status = lin_word_reader_next(w, &word, err);
+        if (status == LIN_OK && word.marks && s->marks == 0) lin_quote(s->first_mark, text + word.mark, word.n_mark);
+        if (status == LIN_OK) s->marks += word.marks;
+        if (status != LIN_OK || (!word.n && !w->readings.n)) break;
+        if (word.n) lin_spelling_settle(&word, lexicon->dictionary);
+        status = word.n ? add_word(s, lexicon, &word, err) : add_form(s, lexicon, &w->readings, err);
+        if (status == LIN_OK) status = keep_spelling(s, &word, err);
     }
     if (status == LIN_OK && s->n == 0) status = lin_fail(err, LIN_INVALID, "the text is empty: it has no words to align");
-    lin_buffer_free(&missing);
-    return status;
+    if (status == LIN_OK && s->n_any == s->n) {
+        char more[32] = "", shown[LIN_QUOTE];
+        if (s->n > 1) snprintf(more, sizeof more, " and %d more", s->n - 1);
+        status = lin_fail(err, LIN_INVALID, "no pronunciation for %s%s: add to the lexicon; no word of the text has one",
+                          lin_quote(shown, s->spellings.data, strlen(s->spellings.data)), more);
+    }
+    return status == LIN_OK ? keep_written(s, text, n, err) : status;
 }
 
 lin_status lin_spoken_phones(lin_spoken *s, const lin_phones *phones, const char *text, size_t n, lin_error *err)
@@ -229,9 +419,12 @@ const signed char *lin_spoken_stress(const lin_spoken *s, int slot, int pronunci
 void lin_spoken_free(lin_spoken *s)
 {
     lin_align_graph_destroy(s->graph);
+    lin_word_reader_free(&s->words);
     lin_buffer_free(&s->spellings);
     lin_buffer_free(&s->guesses);
     lin_free(s->offsets);
+    lin_free(s->places);
+    lin_buffer_free(&s->written);
     lin_free((void *)s->stresses);
     lin_free(s->first_stress);
     drop_g2p(s);

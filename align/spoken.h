@@ -5,6 +5,7 @@
  *
  *   lin_spoken_lexicon lexicon;
  *   lin_spoken_lexicon_open(&lexicon, NULL, NULL, NULL, phones, &warnings, &err);   // shared by all threads
+ *   lin_spoken_lexicon_numbers(&lexicon, NULL, &err);
  *   lin_spoken spoken = {0};                                                  // one per thread, reused
  *   lin_spoken_words(&spoken, &lexicon, text, n, &err);                       // or lin_spoken_phones
  *   ... lin_align_create(spoken.graph, ...), lin_result_add_path(..., lin_spoken_spell, &spoken, ...) ...
@@ -18,14 +19,17 @@
 
 #include "align/align_graph.h"
 #include "base/buffer.h"
+#include "decoder/result.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
 #include "lexicon/phones.h"
+#include "lexicon/transcript.h"
 #include "linnet/warnings.h"
 
 typedef struct lin_spoken_lexicon {
     const lin_phones *phones;
     lin_dictionary *dictionary;
+    lin_written *written; /* forms of numbers and signs; NULL: such texts are refused */
     char path[4096];
     const char *g2p; /* rules for words that it lacks; NULL: those of lin_find_rules; not owned */
 } lin_spoken_lexicon;
@@ -36,18 +40,31 @@ typedef struct lin_spoken_lexicon {
  * closed. */
 lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const char *added, const char *g2p,
                                    const lin_phones *phones, const lin_warnings *warnings, lin_error *err);
+/* Rules for lexicon->written, by the rule of lin_find_open_numbers. On failure the lexicon is as before. */
+lin_status lin_spoken_lexicon_numbers(lin_spoken_lexicon *lexicon, const char *given, lin_error *err);
 void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon);
+
+/* Where a word of the text is, with the punctuation around it: see lin_spoken_write. */
+typedef struct lin_spoken_place {
+    size_t begin, end;     /* the word in the text */
+    size_t written, n;     /* in lin_spoken.written */
+    int glued, line;       /* as in lin_result_word */
+} lin_spoken_place;
 
 typedef struct lin_spoken {
     lin_align_graph *graph;
-    lin_buffer spellings; /* of each slot, as the text has it, each with its NUL */
+    lin_word_reader words;      /* of the present text */
+    lin_buffer spellings; /* of each slot, as the text has it but for '_' in place of blanks, each with its NUL */
     size_t *offsets;      /* [slots] */
-    int n, capacity;
-    lin_buffer guesses;   /* words outside the lexicon and their pronunciation: "xyzzy\tZ IH Z IY (rules)\n" */
+    struct lin_spoken_place *places; /* [slots] */
+    int n, capacity, places_capacity;
+    lin_buffer written;   /* the words with the punctuation that the text has */
+    lin_buffer guesses;   /* words outside the lexicon and their pronunciation: "xyzzy\tZ IH Z IY (rules)\n"; "\t(none)\n" */
     const signed char **stresses; /* of every pronunciation of every slot: of its phones, as lexicon/dictionary has it; or NULL */
     int n_stresses, stresses_capacity;
     int *first_stress;            /* [slots] of its first pronunciation among them */
     int n_slots, slots_capacity;
+    int n_any;            /* words that are any sound */
     int marks;            /* such as [laughs], which are not words and were skipped */
     char first_mark[48];  /* the first of them, truncated to fit a message */
     lin_g2p *g2p;         /* made for the first such word, with its rules; a g2p belongs to one thread */
@@ -56,15 +73,20 @@ typedef struct lin_spoken {
 } lin_spoken;
 
 /*
- * The words of a text, or of phones separated by blanks, replace what was there. LIN_INVALID for a text without words, for words
- * without a pronunciation, which the message lists, and for phones that the set lacks; LIN_FORMAT as in lin_spelling_next. If the
- * set has a noise, such a word is one: the text around it is aligned. Silences of the set are passed over.
+ * The words of a text, or of phones separated by blanks, replace what was there. A word without a pronunciation is a noise, if
+ * the set has one, else any sound (lin_align_graph_add_any): the text around it is aligned. A number has all its readings, each
+ * with the pronunciations of its words, as far as they fit into LIN_ALIGN_PRONUNCIATIONS. LIN_INVALID for a text without words or
+ * without any that has a pronunciation, and for phones that the set lacks; LIN_FORMAT as in lin_spelling_next. Silences of the
+ * set are passed over.
  */
 lin_status lin_spoken_words(lin_spoken *spoken, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err);
 lin_status lin_spoken_phones(lin_spoken *spoken, const lin_phones *phones, const char *text, size_t n, lin_error *err);
 
 /* A lin_result_speller, of slot `word`. */
 const char *lin_spoken_spell(const void *spoken, int word);
+
+/* Adds to a result, whose words from number `first` on are those of the path, how the text has them. */
+lin_status lin_spoken_write(const lin_spoken *spoken, lin_result *result, int first, const lin_path *path, lin_error *err);
 
 /* Stress of the phones of a pronunciation of a slot, -1 where it is not known, or NULL. */
 const signed char *lin_spoken_stress(const lin_spoken *spoken, int slot, int pronunciation);

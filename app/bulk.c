@@ -48,7 +48,7 @@ static void work(void *context, int item, int slot, int thread)
 
 static lin_status is_bad(lin_bulk *b, int item, const lin_error *error)
 {
-    lin_complain_of(b->inputs.items[item].path, error->message);
+    lin_complain_of_input(&b->inputs.items[item], error->message);
     b->n_failed++;
     return LIN_OK;
 }

@@ -93,7 +93,7 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
 {
     decode_job *job = context;
     const lin_result *result = lin_bulk_slot(&job->bulk, slot);
-    if (status == LIN_OK) status = lin_results_put(&job->bulk.results, job->bulk.inputs.items[item].name, &result, 1, err);
+    if (status == LIN_OK) status = lin_results_put(&job->bulk.results, &job->bulk.inputs.items[item], &result, 1, err);
     if (status == LIN_OK) job->bulk.seconds += result->seconds;
     return status;
 }

@@ -18,7 +18,7 @@
 enum { IDS_AUTO, IDS_NONE, IDS_FIRST, IDS_LAST };
 
 typedef struct phonemize_values {
-    const char *lexicon, *add_lexicon, *phones, *g2p, *output, *oov;
+    const char *lexicon, *add_lexicon, *phones, *g2p, *numbers, *output, *oov;
     int ids, trn, stress, quiet;
 } phonemize_values;
 
@@ -31,6 +31,9 @@ static const lin_option options[] = {
              "find"},
     LIN_PHONE_SET_ROW(phonemize_values, phones),
     LIN_G2P_ROW(phonemize_values, g2p),
+    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(phonemize_values, numbers), .value = "RULES",
+     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "
+             "$LINNET_NUMBERS, else English"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, output),
      .help = "Output file; if not given, standard output"},
     {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(phonemize_values, ids), .text = "auto",
@@ -203,7 +206,9 @@ static int run(lin_parsed *parsed)
         return lin_misuse(parsed, "%s", err.message);
     }
     const lin_wording_files files = {.dictionary = v->lexicon, .added = v->add_lexicon, .phones = v->phones, .g2p = v->g2p};
-    if (lin_wording_open(&w, &files, &warnings, &err) != LIN_OK) {
+    lin_status status = lin_wording_open(&w, &files, &warnings, &err);
+    if (status == LIN_OK && (status = lin_wording_numbers(&w, v->numbers, &err)) != LIN_OK) lin_wording_close(&w);
+    if (status != LIN_OK) {
         lin_buffer_free(&words);
         return lin_give_up(&err);
     }
@@ -245,7 +250,8 @@ const lin_command lin_command_phonemize = {
     .operands = "[FILE | WORD...]",
     .summary = "convert words to phones with a dictionary",
     .description = "Converts each line of words to phones: the dictionary's first pronunciation without stress, and for other "
-                   "words derived forms, letter names or the installed letter-to-sound rules. Reads standard input if FILE is - "
+                   "words derived forms, letter names or the installed letter-to-sound rules; numbers, signs and "
+                   "abbreviations as they are most often said (--numbers). Reads standard input if FILE is - "
                    "or not given. An operand that is no file, and no path by its look, is words: so are several.\n\n"
                    "A line that cannot be pronounced is reported and left out; the exit status is 1 then.",
     .examples = "  linnet phonemize --ids first data/test/text --trn -o test.ref.trn\n"

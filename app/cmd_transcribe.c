@@ -22,7 +22,8 @@ typedef struct transcribe_values {
     lin_decoding_values decoding;
     lin_endpoint_values endpoints;
     lin_results_values results;
-    const char *files_from, *data, *audio_root;
+    lin_data_values data;
+    const char *files_from, *speakers;
     const char *save_state, *load_state, *snapshots, *from_snapshot;
     int jobs, quiet;
 } transcribe_values;
@@ -31,10 +32,7 @@ static const lin_option options[] = {
     LIN_RESULTS_ROWS(transcribe_values, results),
     {.name = "files-from", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, files_from), .value = "LIST",
      .help = "Also the files named in LIST, one per line"},
-    {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, data),
-     .help = "Also the utterances of a Kaldi-style data directory"},
-    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(transcribe_values, audio_root),
-     .help = "Folder that the paths in its wav.scp are relative to; if not given, the parent of the data directory"},
+    LIN_DATA_ROWS(transcribe_values, data, "Also the utterances of a Kaldi-style data directory or of a list (docs/corpora.md)"),
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(transcribe_values, jobs), .text = "0", .min = 0,
      .max = 1024,
      .help = "Threads; 0: one per core"},
@@ -47,6 +45,9 @@ static const lin_option options[] = {
                       "When the network and the search are reset: at every endpoint, never, or (auto) from the first endpoint "
                       "after a minute of sound on; then auto resets the network only if its model does not forget by itself"),
     LIN_INPUT_ROWS(transcribe_values, input),
+    {.name = "speakers", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, speakers), .value = "NAME,NAME...",
+     .help = "With --channel each: who speaks on each channel. The result is one transcript, the speakers' turns in the order of "
+             "time, with their names"},
     {.type = LIN_OPTION_HEADING, .help = "Saved streams (docs/streams.md)"},
     {.name = "save-state", .type = LIN_OPTION_FILE, .writes = 1, .updates = "load-state",
      .at = offsetof(transcribe_values, save_state), .value = "STATE",
@@ -64,6 +65,7 @@ typedef struct transcribe_job transcribe_job;
 
 typedef struct transcribe_slot {
     lin_file_report report;
+    double start_s; // of the part
     lin_result result[LIN_AUDIO_MAX_CHANNELS]; // of each lane
 } transcribe_slot;
 
@@ -106,6 +108,19 @@ static lin_status flow(void *context, int lane, lin_result *result, lin_error *e
     return lin_results_flow(&l->job->bulk.results, result, err);
 }
 
+// The name at this place of a list; channels that have none are numbered.
+static const char *speaker_of(const char *names, int channel, char *name, size_t capacity)
+{
+    for (int i = 1; i < channel && names; i++) {
+        names = strchr(names, ',');
+        if (names) names++;
+    }
+    const int n = names ? (int)strcspn(names, ",") : 0;
+    if (n) snprintf(name, capacity, "%.*s", n, names);
+    else snprintf(name, capacity, "channel %d", channel);
+    return name;
+}
+
 static lin_status begin_lanes(void *context, int lanes, lin_error *err)
 {
     const worker *l = context;
@@ -119,7 +134,10 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
         } else {
             snprintf(id, sizeof id, "%.400s", l->input->id);
         }
-        status = lin_result_begin(&l->slot->result[i], id, l->input->speaker, channel, err);
+        char name[128];
+        const char *names = l->job->v->speakers;
+        const char *speaker = names ? speaker_of(names, channel, name, sizeof name) : l->input->speaker;
+        status = lin_result_begin(&l->slot->result[i], id, speaker, channel, err);
     }
     return status;
 }
@@ -174,11 +192,9 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
     l->input = &job->bulk.inputs.items[item];
     l->slot = s;
     l->begun_s = lin_now();
-    lin_sound sound = {.path = l->input->path,
-                       .raw = lin_input_format(&job->v->input, &raw),
-                       .channel = job->channel,
-                       .part = job->part,
-                       .results = s->result};
+    lin_sound sound = lin_input_sound(l->input, lin_input_format(&job->v->input, &raw), job->channel, job->part);
+    sound.results = s->result;
+    s->start_s = sound.part.start_s;
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, l->input->speaker);
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
     if (job->from.bytes || job->v->from_snapshot) {
@@ -212,7 +228,7 @@ static lin_status write_results(transcribe_job *job, const lin_input *input, con
     const lin_result *list[LIN_AUDIO_MAX_CHANNELS];
     if (job->flows) return lin_results_flow_end(&job->bulk.results, &s->result[0], err);
     for (int i = 0; i < s->report.lanes; i++) list[i] = &s->result[i];
-    return lin_results_put(&job->bulk.results, input->name, list, s->report.lanes, err);
+    return lin_results_put(&job->bulk.results, input, list, s->report.lanes, err);
 }
 
 static lin_status take(void *context, int item, int slot, lin_status status, lin_error *err)
@@ -225,10 +241,10 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     if (wants_part || (status != LIN_OK && b->results.told)) write_results(job, input, s, NULL); // also ends a line of text
     if (status != LIN_OK) return status;
     status = write_results(job, input, s, err); // first, which also ends a line of text
-    if (s->report.warning[0]) lin_complain_of(input->path, s->report.warning);
+    if (s->report.warning[0]) lin_complain_of_input(input, s->report.warning);
     if (status != LIN_OK) return status;
     b->n_incomplete += s->report.incomplete;
-    b->seconds += s->report.seconds - (job->within ? 0 : job->part.start_s);
+    b->seconds += s->report.seconds - (job->within ? 0 : s->start_s);
     return LIN_OK;
 }
 
@@ -241,7 +257,7 @@ static lin_status gather(transcribe_job *job, const lin_list *operands, lin_erro
     const lin_list itself = {(const char *[]){v->load_state}, 1};
     lin_status status = lin_inputs_add_paths(&job->bulk.inputs, job->only_end ? &itself : operands, err);
     if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&job->bulk.inputs, v->files_from, err);
-    if (status == LIN_OK && v->data) status = lin_inputs_add_data(&job->bulk.inputs, v->data, v->audio_root, err);
+    if (status == LIN_OK && v->data.data) status = lin_inputs_add_data(&job->bulk.inputs, &v->data, &job->part, err);
     return status;
 }
 
@@ -298,7 +314,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
         status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds,
                                    job->recognizer.delay_s, &warnings, err);
     }
-    const int many = job->bulk.inputs.n > 1 || v->data;
+    const int many = job->bulk.inputs.n > 1 || v->data.data;
     if (status == LIN_OK && v->decoding.words && v->decoding.readable)
         status = lin_results_make_readable(&job->bulk.results, job->recognizer.phones, err);
     if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
@@ -336,7 +352,7 @@ static int check_streams(lin_parsed *parsed, transcribe_job *job)
 {
     const transcribe_values *v = parsed->values;
     lin_error err = {0};
-    const int sources = parsed->operands.count + (v->files_from || v->data ? 2 : 0); // 2: as good as several
+    const int sources = parsed->operands.count + (v->files_from || v->data.data ? 2 : 0); // 2: as good as several
     job->only_end = v->load_state && sources == 0;
     job->within = v->from_snapshot != NULL;
     if ((v->save_state || v->load_state || v->from_snapshot) && sources > 1)
@@ -366,7 +382,7 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     lin_error err = {0};
     const int streams = check_streams(parsed, job);
     if (streams != LIN_EXIT_OK) return streams;
-    if (parsed->operands.count == 0 && !v->files_from && !v->data && !v->load_state)
+    if (parsed->operands.count == 0 && !v->files_from && !v->data.data && !v->load_state)
         return lin_misuse(parsed, "no FILE is given");
     if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     int stdins = 0;
@@ -377,6 +393,9 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     int wrong = lin_decoding_check(parsed, &v->decoding, 0);
     if (wrong == LIN_EXIT_OK) wrong = lin_results_check(&job->bulk.results, parsed, &v->results);
     if (wrong != LIN_EXIT_OK) return wrong;
+    if (v->speakers && job->channel != LIN_CHANNEL_EACH) return lin_misuse(parsed, "--speakers needs --channel each");
+    if (v->speakers && v->decoding.n_best > 1) return lin_misuse(parsed, "--n-best has no turns: not with --speakers");
+    job->bulk.results.by_turns = job->bulk.results.speakers = v->speakers != NULL;
     return lin_results_check_search(&job->bulk.results, parsed, v->decoding.words, v->decoding.n_best);
 }
 
@@ -389,7 +408,7 @@ static int run(lin_parsed *parsed)
     int exit_status = check(parsed, &job);
     if (exit_status != LIN_EXIT_OK) return exit_status;
     lin_status status = gather(&job, &parsed->operands, &err);
-    if (status == LIN_OK) status = lin_bulk_begin(&job.bulk, job.channel == LIN_CHANNEL_EACH, &err);
+    if (status == LIN_OK) status = lin_bulk_begin(&job.bulk, job.channel == LIN_CHANNEL_EACH && !v->speakers, &err);
     if (status == LIN_OK && !lin_inputs_all_done(&job.bulk.inputs)) status = transcribe(&job, &err);
     exit_status = lin_bulk_end(&job.bulk, status, &err);
     release(&job);

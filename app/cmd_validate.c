@@ -26,7 +26,8 @@
 
 typedef struct validate_values {
     lin_model_values model;
-    const char *lexicon, *phones, *g2p, *audio_root, *oov, *output;
+    const char *lexicon, *phones, *g2p, *numbers, *audio_root, *oov, *output;
+    int allow_commands;
     int stack, most, json, jobs, quiet;
 } validate_values;
 
@@ -36,6 +37,9 @@ static const lin_option options[] = {
              "program"},
     LIN_PHONE_SET_ROW(validate_values, phones),
     LIN_G2P_ROW(validate_values, g2p),
+    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(validate_values, numbers), .value = "RULES",
+     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "
+             "$LINNET_NUMBERS, else English"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(validate_values, model.model),
      .help = "Also align every text with its sound by this model, of the same phones, and name those that do not fit; its set of "
              "phones is used"},
@@ -43,6 +47,8 @@ static const lin_option options[] = {
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(validate_values, audio_root),
      .help = "Folder that the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"},
+    {.name = "allow-commands", .type = LIN_OPTION_FLAG, .at = offsetof(validate_values, allow_commands),
+     .help = "Run the commands that wav.scp names in place of sound files (\"sph2pipe ... |\"), with sh"},
     {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(validate_values, stack), .text = "3", .min = 1, .max = 16,
      .help = "Frames per step of the model to be trained: its steps must suffice for the phones of a text"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(validate_values, oov),
@@ -219,7 +225,13 @@ static lin_status read_part(const char *folder, const char *name, char *path, si
     return stat(path, &st) == 0 ? lin_text_read(path, text, n, err) : LIN_OK;
 }
 
-// A folder whose wav.scp, text and utt2spk do not agree is read as far as they do.
+static lin_status load_list(validation *d, int index, const char *path, lin_error *err)
+{
+    const lin_datadir_options how = {.audio_root = d->v->audio_root, .allow_commands = d->v->allow_commands};
+    return lin_datadir_load(path, &how, &d->sets[index].dir, err);
+}
+
+// A folder whose wav.scp, text and utt2spk do not agree is read as far as they do; one with segments must agree.
 static lin_status load_folder(validation *d, int index, const char *path, lin_error *err)
 {
     static const char *const parts[] = {"wav.scp", "text", "utt2spk"};
@@ -230,10 +242,13 @@ static lin_status load_folder(validation *d, int index, const char *path, lin_er
     lin_buffer kept[N] = {{0}};
     lin_status status = LIN_OK;
     const int before = d->counts[NO_SOUND] + d->counts[REPEATED];
+    struct stat st;
+    snprintf(root, sizeof root, "%s/segments", path);
+    if (stat(root, &st) == 0) return load_list(d, index, path, err);
     for (int i = 0; i < N && status == LIN_OK; i++)
         status = read_part(path, parts[i], paths[i], sizeof paths[i], &texts[i], &sizes[i], err);
     if (status == LIN_OK && !texts[0]) {
-        status = lin_datadir_load(path, d->v->audio_root, 0, &d->sets[index].dir, err); // it says what is missing
+        status = load_list(d, index, path, err); // it says what is missing
     } else if (status == LIN_OK) {
         status = survey(d, index, texts[0], sizes[0], NULL, &names[0], &kept[0], NO_SOUND, err);
         if (status == LIN_OK && texts[1])
@@ -241,14 +256,15 @@ static lin_status load_folder(validation *d, int index, const char *path, lin_er
         if (status == LIN_OK && texts[2])
             status = survey(d, index, texts[2], sizes[2], &names[0], &names[2], &kept[2], KINDS, err);
         if (status == LIN_OK && d->counts[NO_SOUND] + d->counts[REPEATED] == before) {
-            status = lin_datadir_load(path, d->v->audio_root, 0, &d->sets[index].dir, err);
+            status = load_list(d, index, path, err);
         } else if (status == LIN_OK) {
-            lin_datadir_file files[N];
-            for (int i = 0; i < N; i++)
+            lin_datadir_file files[LIN_DATADIR_FILES] = {{0}};
+            for (int i = 0; i < N; i++) // in the order of lin_datadir_names
                 files[i] = (lin_datadir_file){paths[i], texts[i] ? (kept[i].data ? kept[i].data : "") : NULL, kept[i].n};
             snprintf(root, sizeof root, "%s/..", path);
-            status = lin_datadir_parse(&files[0], &files[1], &files[2], d->v->audio_root ? d->v->audio_root : root, 0,
-                                       &d->sets[index].dir, err);
+            const lin_datadir_options how = {.audio_root = d->v->audio_root ? d->v->audio_root : root,
+                                             .allow_commands = d->v->allow_commands};
+            status = lin_datadir_parse(files, &how, &d->sets[index].dir, err);
         }
     }
     for (int i = 0; i < N; i++) {
@@ -269,8 +285,7 @@ static lin_status load(validation *d, const lin_list *operands, lin_error *err)
         struct stat st;
         d->sets[i].name = operands->items[i];
         const int is_folder = stat(operands->items[i], &st) == 0 && S_ISDIR(st.st_mode);
-        status = is_folder ? load_folder(d, i, operands->items[i], err)
-                           : lin_datadir_load(operands->items[i], d->v->audio_root, 0, &d->sets[i].dir, err);
+        status = (is_folder ? load_folder : load_list)(d, i, operands->items[i], err);
         if (status == LIN_OK) d->n += lin_datadir_count(d->sets[i].dir);
     }
     if (status != LIN_OK) return status;
@@ -321,10 +336,8 @@ static lin_status pronounce(validation *d, const lin_spelling *spelling, int pro
     return status;
 }
 
-static lin_status read_text(validation *d, utterance *u, lin_error *err)
+static lin_status read_words(validation *d, utterance *u, const char *text, size_t n, lin_error *err)
 {
-    const char *text = u->u->text;
-    const size_t n = text ? strlen(text) : 0;
     size_t at = 0;
     int *all = NULL, pronunciation[LIN_PRONUNCIATION_MAX];
     size_t n_all = 0, capacity = 0;
@@ -362,9 +375,38 @@ static lin_status read_text(validation *d, utterance *u, lin_error *err)
     return status;
 }
 
+// As it is said: numbers in words.
+static lin_status read_text(validation *d, utterance *u, lin_error *err)
+{
+    const char *text = u->u->text ? u->u->text : "";
+    lin_buffer said = {0};
+    lin_status status = LIN_OK;
+    if (d->wording.written) status = lin_written_expand(d->wording.written, text, strlen(text), &said, err);
+    else lin_buffer_text(&said, text);
+    if (status == LIN_OK) status = lin_buffer_status(&said, err);
+    if (status == LIN_OK) status = read_words(d, u, said.data ? said.data : "", said.n, err);
+    lin_buffer_free(&said);
+    return status;
+}
+
 /* ---- sounds ---------------------------------------------------------------------------------------------------------------- */
 
-static void measure(const char *path, measured *m)
+// At the beginning of the part, by a seek or by reading all before it. What is left of the part, in frames.
+static int64_t begin_part(lin_audio *audio, const lin_cut *cut, float *x, int capacity, measured *m)
+{
+    const lin_audio_format *f = lin_audio_info(audio);
+    const int64_t start = (int64_t)(cut->part.start_s * f->rate_hz + 0.5), end = (int64_t)(cut->part.end_s * f->rate_hz + 0.5);
+    int n = 1;
+    if (start > 0 && lin_audio_seek(audio, start, NULL) != LIN_OK) {
+        while (m->status == LIN_OK && n > 0 && lin_audio_position(audio) < start) {
+            const int64_t left = start - lin_audio_position(audio);
+            m->status = lin_audio_read(audio, x, left < capacity ? (int)left : capacity, &n, &m->error);
+        }
+    }
+    return cut->part.end_s > 0 ? end - start : INT64_MAX;
+}
+
+static void measure(const lin_cut *cut, measured *m)
 {
     enum { FRAMES = 4096 };
     float *x = lin_alloc((size_t)FRAMES * LIN_AUDIO_MAX_CHANNELS, sizeof *x);
@@ -373,10 +415,13 @@ static void measure(const char *path, measured *m)
     int64_t clipped = 0;
     int n = 1, run[LIN_AUDIO_MAX_CHANNELS] = {0};
     lin_hash_begin(&hash, 0);
-    m->status = x ? lin_audio_open(path, NULL, &audio, &m->error) : lin_no_memory(&m->error, "a sound", FRAMES);
-    while (m->status == LIN_OK && n > 0) {
+    m->status = !x ? lin_no_memory(&m->error, "a sound", FRAMES)
+                : cut->is_command ? lin_audio_open_command(cut->path, NULL, &audio, &m->error)
+                                  : lin_audio_open(cut->path, NULL, &audio, &m->error);
+    const int64_t most = m->status == LIN_OK ? begin_part(audio, cut, x, FRAMES, m) : 0;
+    while (m->status == LIN_OK && n > 0 && m->frames < most) {
         m->format = *lin_audio_info(audio);
-        m->status = lin_audio_read(audio, x, FRAMES, &n, &m->error);
+        m->status = lin_audio_read(audio, x, most - m->frames < FRAMES ? (int)(most - m->frames) : FRAMES, &n, &m->error);
         if (m->status != LIN_OK) break;
         const int channels = m->format.channels;
         lin_hash_add(&hash, x, (size_t)n * (size_t)channels * sizeof *x);
@@ -402,14 +447,19 @@ static void work(void *context, int item, int slot, int thread)
     const utterance *u = &d->utterances[item];
     measured *m = &d->slots[slot];
     *m = (measured){0};
-    measure(u->u->audio, m);
+    const lin_cut *cut = &u->u->cut;
+    measure(cut, m);
     if (m->status != LIN_OK || !d->has_model || !u->is_used || m->frames == 0) return;
     lin_alignment *a = &d->alignments[thread];
-    const lin_sound sound = {.path = u->u->audio, .channel = LIN_CHANNEL_MIX, .part = {0, INFINITY}};
+    const lin_sound sound = {.path = cut->path,
+                             .is_command = cut->is_command,
+                             .channel = cut->channel ? cut->channel - 1 : LIN_CHANNEL_MIX,
+                             .or_only = 1,
+                             .part = {cut->part.start_s, cut->part.end_s > 0 ? cut->part.end_s : INFINITY}};
     const lin_aligner_input in = {.id = u->u->id, .sound = &sound, .text = u->u->text, .n_text = strlen(u->u->text)};
     lin_error err;
     const lin_status status = lin_aligner_align(d->aligners[thread], &in, a, &err);
-    if (status == LIN_OK) lin_alignment_doubt(a, d->recognizer.row_seconds, 0, m->doubt, sizeof m->doubt);
+    if (status == LIN_OK) lin_alignment_doubt(a, d->recognizer.row_seconds, sound.part.start_s, m->doubt, sizeof m->doubt);
     else snprintf(m->doubt, sizeof m->doubt, "%.250s", err.message);
 }
 
@@ -486,6 +536,8 @@ static lin_status make_aligners(validation *d, lin_error *err)
     if (status != LIN_OK) return status;
     d->has_model = 1;
     status = lin_spoken_lexicon_open(&d->lexicon, d->wording.path, NULL, d->v->g2p, d->recognizer.phones, NULL, err);
+    if (status != LIN_OK) return status;
+    status = lin_spoken_lexicon_numbers(&d->lexicon, d->v->numbers, err);
     if (status != LIN_OK) return status;
     d->aligners = lin_calloc((size_t)d->n_threads, sizeof *d->aligners);
     d->alignments = lin_calloc((size_t)d->n_threads, sizeof *d->alignments);
@@ -709,6 +761,7 @@ static lin_status validate(validation *d, const lin_list *operands, lin_error *e
     const char *phones = v->model.model ? v->model.model : v->phones;
     const lin_wording_files files = {.dictionary = v->lexicon, .phones = phones, .g2p = v->g2p};
     lin_status status = lin_wording_open(&d->wording, &files, &warnings, err);
+    if (status == LIN_OK) status = lin_wording_numbers(&d->wording, v->numbers, err);
     if (status == LIN_OK) status = load(d, operands, err);
     if (status == LIN_OK) d->seen = lin_calloc((size_t)lin_phones_count(d->wording.phones), 1);
     if (status == LIN_OK && !d->seen) status = lin_no_memory(err, "phones", 0);

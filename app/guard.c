@@ -11,6 +11,7 @@
 #include "app/common.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "linnet/datadir.h"
 
 typedef struct identity {
     dev_t device;
@@ -50,14 +51,13 @@ static int is_file(const char *path, struct stat *st)
 
 lin_status lin_guard_reads(const char *path, lin_error *err)
 {
-    static const char *const lists[] = {"wav.scp", "text", "utt2spk"};
     struct stat st;
     char part[PATH_MAX];
     if (!path || strcmp(path, "-") == 0 || stat(path, &st) != 0) return LIN_OK;
     lin_status status = LIN_OK;
-    for (int i = 0; S_ISDIR(st.st_mode) && i < 3 && status == LIN_OK; i++) {
+    for (int i = 0; S_ISDIR(st.st_mode) && i < LIN_DATADIR_FILES && status == LIN_OK; i++) {
         struct stat list;
-        snprintf(part, sizeof part, "%s/%s", path, lists[i]);
+        snprintf(part, sizeof part, "%s/%s", path, lin_datadir_names[i]);
         if (is_file(part, &list)) status = lin_guard_reads(part, err);
     }
     if (!S_ISREG(st.st_mode)) return status;

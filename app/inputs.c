@@ -18,7 +18,7 @@ static lin_status add(lin_inputs *in, const char *path, const char *id, const ch
 {
     lin_status status = lin_grow_int(&in->items, &in->capacity, in->n + 1, sizeof *in->items, "the list of files", err);
     if (status != LIN_OK) return status;
-    in->items[in->n++] = (lin_input){.path = path, .id = id, .speaker = speaker};
+    in->items[in->n++] = (lin_input){.path = path, .cut = {.path = path}, .id = id, .speaker = speaker};
     return LIN_OK;
 }
 
@@ -83,13 +83,19 @@ lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_er
     return status;
 }
 
-lin_status lin_inputs_add_data(lin_inputs *inputs, const char *folder, const char *audio_root, lin_error *err)
+lin_status lin_inputs_add_data(lin_inputs *inputs, const lin_data_values *data, const lin_part *part, lin_error *err)
 {
-    lin_status status = lin_datadir_load(folder, audio_root, 0, &inputs->dir, err);
+    const lin_datadir_options how = {.audio_root = data->audio_root, .allow_commands = data->allow_commands};
+    lin_status status = lin_datadir_load(data->data, &how, &inputs->dir, err);
     inputs->first_of_data = inputs->n;
+    if (status == LIN_OK && (part->start_s > 0 || part->end_s < INFINITY) && lin_datadir_has_parts(inputs->dir))
+        status = lin_fail(err, LIN_INVALID, "the utterances of %s are parts of recordings: not with --start and --end",
+                          data->data);
     for (int i = 0; status == LIN_OK && i < lin_datadir_count(inputs->dir); i++) {
         const lin_utterance *u = lin_datadir_at(inputs->dir, i);
-        status = add(inputs, u->audio, u->id, u->speaker, err);
+        status = add(inputs, u->cut.path, u->id, u->speaker, err);
+        lin_input *added = &inputs->items[inputs->n - 1];
+        if (status == LIN_OK) added->cut = u->cut, added->record = u->record, added->said = u->text;
     }
     inputs->end_of_data = inputs->n;
     return status;
@@ -102,6 +108,21 @@ void lin_inputs_free(lin_inputs *inputs)
     lin_free(inputs->items);
     lin_datadir_destroy(inputs->dir);
     memset(inputs, 0, sizeof *inputs);
+}
+
+lin_sound lin_input_sound(const lin_input *input, const lin_pcm_format *raw, int channel, lin_part part)
+{
+    const lin_cut *c = &input->cut;
+    lin_sound sound = {.path = input->path, .is_command = c->is_command, .raw = raw, .channel = channel, .part = part};
+    if (c->channel) sound.channel = c->channel - 1, sound.or_only = 1;
+    if (lin_cut_is_part(c)) sound.part = (lin_part){c->part.start_s, c->part.end_s > 0 ? c->part.end_s : INFINITY};
+    return sound;
+}
+
+void lin_complain_of_input(const lin_input *input, const char *message)
+{
+    if (lin_cut_is_part(&input->cut)) lin_complain("%s: %s", input->id, message);
+    else lin_complain_of(input->path, message);
 }
 
 int lin_inputs_all_done(const lin_inputs *inputs) { return inputs->n > 0 && inputs->n_done == inputs->n; }
@@ -120,11 +141,13 @@ lin_status lin_inputs_measure(const lin_inputs *inputs, const lin_recognizer *re
                               lin_error *err)
 {
     const size_t n = (size_t)inputs->n;
-    const char **paths = lin_alloc(2 * n + 1, sizeof *paths);
-    if (!paths) return lin_no_memory(err, "speakers", 2 * n * sizeof *paths);
-    for (size_t i = 0; i < n; i++) paths[i] = inputs->items[i].path, paths[n + i] = inputs->items[i].speaker;
-    lin_status status = lin_speakers_measure(speakers, recognizer, paths, paths + n, inputs->n, jobs, err);
-    lin_free((void *)paths);
+    lin_cut *cuts = lin_alloc(n + 1, sizeof *cuts);
+    const char **names = lin_alloc(n + 1, sizeof *names);
+    lin_status status = cuts && names ? LIN_OK : lin_no_memory(err, "speakers", n * sizeof *cuts);
+    for (size_t i = 0; status == LIN_OK && i < n; i++) cuts[i] = inputs->items[i].cut, names[i] = inputs->items[i].speaker;
+    if (status == LIN_OK) status = lin_speakers_measure(speakers, recognizer, cuts, names, inputs->n, jobs, err);
+    lin_free(cuts);
+    lin_free((void *)names);
     return status;
 }
 

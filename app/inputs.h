@@ -14,13 +14,31 @@
 #include "app/options.h"
 #include "base/status.h"
 #include "linnet/datadir.h"
+#include "linnet/file_session.h"
 #include "linnet/speakers.h"
+
+/* ---- a list of recordings as an option ------------------------------------------------------------------------------------- */
+
+typedef struct lin_data_values {
+    const char *data, *audio_root;
+    int allow_commands;
+} lin_data_values;
+
+#define LIN_DATA_ROWS(owner, field, what)                                                                                        \
+    {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.data), .help = what},                                \
+    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.audio_root),                                   \
+     .help = "Folder that the paths in it are relative to; if not given, the parent of a data directory, or the folder of a "    \
+             "list"},                                                                                                            \
+    {.name = "allow-commands", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.allow_commands),                             \
+     .help = "Run the commands that wav.scp names in place of sound files (\"sph2pipe ... |\"), with sh"}
 
 typedef struct lin_input {
     const char *path;
+    lin_cut cut;       /* the same path, and what of it: a part, a channel; whether it is a command */
     const char *id;      /* of the utterance: from the data directory, else the file's name without folder and extension */
     const char *speaker; /* "" if unknown */
     const char *name;    /* of its results below --output-dir, without extension: "x/my talk"; NULL until lin_mirror_names */
+    const char *record, *said; /* its line in a manifest and what was said, from a list; or NULL */
     const char *text;    /* the file with its text, which --skip-done checks too; or NULL */
     int done;            /* its results exist, and --skip-done skips it (lin_results_fit) */
 } lin_input;
@@ -41,10 +59,16 @@ lin_status lin_inputs_add_paths(lin_inputs *inputs, const lin_list *paths, lin_e
 lin_status lin_inputs_add_named(lin_inputs *inputs, const char *path, const char *name, lin_error *err);
 /* One path per line; empty lines and lines that begin with '#' are skipped. "-": standard input. */
 lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_error *err);
-lin_status lin_inputs_add_data(lin_inputs *inputs, const char *folder, const char *audio_root, lin_error *err);
+/* The values of LIN_DATA_ROWS. LIN_INVALID if it has parts and --start or --end are given (part). */
+lin_status lin_inputs_add_data(lin_inputs *inputs, const lin_data_values *data, const lin_part *part, lin_error *err);
 /* Takes over a string of lin_alloc, which lives as long as the list. NULL: text was NULL, or memory is short. */
 char *lin_inputs_own(lin_inputs *inputs, char *text);
 void lin_inputs_free(lin_inputs *inputs);
+
+/* What a session reads of an input. channel and part: of the options, for inputs that have none of their own. */
+lin_sound lin_input_sound(const lin_input *input, const lin_pcm_format *raw, int channel, lin_part part);
+/* Complains about it: with its path, of a part with its id. */
+void lin_complain_of_input(const lin_input *input, const char *message);
 
 /* Whether there are inputs, and all of them are done. */
 int lin_inputs_all_done(const lin_inputs *inputs);

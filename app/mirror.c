@@ -97,7 +97,7 @@ lin_status lin_mirror_check(const lin_inputs *in, lin_error *err)
     for (int i = 1; i < in->n && status == LIN_OK; i++) {
         const lin_input *a = sorted[i - 1], *b = sorted[i];
         if (strcmp(a->name, b->name) != 0) continue;
-        if (strcmp(a->path, b->path) == 0) {
+        if (strcmp(a->path, b->path) == 0 && !lin_cut_is_part(&a->cut)) {
             status = lin_fail(err, LIN_INVALID, "%s is given twice", a->path);
         } else {
             status = lin_fail(err, LIN_INVALID,

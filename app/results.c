@@ -93,6 +93,14 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
 {
     *r = (lin_results){.values = v};
     r->how = (lin_writer_options){.ipa = v->ipa, .word_times = v->word_times, .columns = v->columns};
+    r->how.cues = (lin_cue_options){.width = v->cue_width,
+                                    .rows = v->cue_rows,
+                                    .shortest_ms = (int)(v->cue_min_s * 1000),
+                                    .longest_ms = (int)(v->cue_max_s * 1000),
+                                    .speed = v->cue_speed,
+                                    .gap_ms = v->cue_gap_ms,
+                                    .script = v->cue_script};
+    if (v->cue_min_s > v->cue_max_s) return lin_misuse(parsed, "--cues min=%g is above max=%g", v->cue_min_s, v->cue_max_s);
     if (v->paragraphs) r->how.paragraph_s = 2;
     if (v->paragraphs && !v->columns) r->how.columns = 100;
     static const lin_writer_unit units[] = {LIN_UNIT_AUTO, LIN_UNIT_PHONES, LIN_UNIT_WORDS, LIN_UNIT_BOTH};
@@ -151,7 +159,9 @@ static lin_status guard(const lin_results *r, const lin_inputs *inputs, int lane
 {
     char path[LONGEST_PATH];
     lin_status status = LIN_OK;
-    for (int i = 0; i < inputs->n && status == LIN_OK; i++) status = lin_guard_reads(inputs->items[i].path, err);
+    for (int i = 0; i < inputs->n && status == LIN_OK; i++) {
+        if (!inputs->items[i].cut.is_command) status = lin_guard_reads(inputs->items[i].path, err);
+    }
     if (status == LIN_OK && r->values->output && strcmp(r->values->output, "-") != 0)
         status = lin_guard_writes(r->values->output, err);
     for (int i = 0; r->values->output_dir && i < inputs->n; i++) {
@@ -173,7 +183,7 @@ static int is_newer(const char *path, const lin_input *input)
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return 0;
     for (int i = 0; i < 2; i++) {
         const char *source = i ? input->text : input->path;
-        if (!source) continue;
+        if (!source || (!i && input->cut.is_command)) continue;
         if (stat(source, &from) != 0 || st.st_mtim.tv_sec < from.st_mtim.tv_sec) return 0;
         if (st.st_mtim.tv_sec == from.st_mtim.tv_sec && st.st_mtim.tv_nsec < from.st_mtim.tv_nsec) return 0;
     }
@@ -214,8 +224,8 @@ lin_status lin_results_fit(const lin_results *r, lin_inputs *inputs, int lanes, 
     if (status == LIN_OK && r->values->skip_done) mark_done(r, inputs, lanes);
     if (status != LIN_OK || r->values->output_dir) return status == LIN_OK ? lin_mirror_check(inputs, err) : status;
     if (w->holds != LIN_WRITER_MANY && (inputs->n > 1 || lanes)) {
-        return lin_fail(err, LIN_INVALID, "a file of %s holds one %s: use --output-dir", w->name,
-                        inputs->n > 1 ? "recording" : "channel");
+        return lin_fail(err, LIN_INVALID, "a file of %s holds one %s: use --output-dir%s", w->name,
+                        inputs->n > 1 ? "recording" : "channel", inputs->n > 1 ? "" : ", or --speakers for one transcript");
     }
     const char *twice = lin_inputs_twice(inputs);
     if (twice && (strcmp(w->name, "trn") == 0 || strcmp(w->name, "ctm") == 0)) {
@@ -270,10 +280,35 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
 }
 
 // One file for all lanes of an input, or, if the format holds one only, a file per lane.
+// All results of an input: turns in the order of time, or one behind the other.
+static lin_status put_all(lin_results *r, const lin_writer *writer, const lin_writer_options *how, const lin_result *const *list,
+                          int n, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    if (!r->by_turns || n < 2 || !r->turns.n || strcmp(writer->name, "textgrid") == 0)
+        return lin_write_speakers(writer, list, n, how, &r->text, err);
+    for (int i = 0; i < r->turns.n && status == LIN_OK; i++) {
+        const lin_turn *turn = &r->turns.items[i];
+        lin_writer_options own = *how;
+        lin_writer_source source = how->source ? *how->source : (lin_writer_source){0};
+        source.record = NULL; // of which one utterance is one line
+        source.text = NULL;
+        source.start_s = turn->start_s;
+        source.duration_s = turn->end_s - turn->start_s;
+        own.source = &source;
+        own.with_speaker = 1;
+        own.with_id = r->how.with_id;
+        own.until_s = turn->until_s < turn->result.seconds ? turn->until_s : 0;
+        status = writer->write(&turn->result, &own, &r->text, err);
+    }
+    return status;
+}
+
 static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const lin_writer_options *how, const char *name,
                                 const lin_result *const *list, int n, lin_error *err)
 {
-    const int together = writer->holds == LIN_WRITER_MANY || (r->speakers && lin_writer_holds_speakers(writer)) ? n : 1;
+    const int can = writer->holds == LIN_WRITER_MANY || r->by_turns || (r->speakers && lin_writer_holds_speakers(writer));
+    const int together = can ? n : 1;
     lin_status status = LIN_OK;
     // the first lane last: if its file exists, all do (is_done)
     for (int first = n - together; first >= 0 && status == LIN_OK; first -= together) {
@@ -282,7 +317,7 @@ static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const 
         own.document = &document;
         lin_buffer_clear(&r->text);
         status = lin_writer_begin(writer, &own, &r->text, err);
-        if (status == LIN_OK) status = lin_write_speakers(writer, list + first, together, &own, &r->text, err);
+        if (status == LIN_OK) status = put_all(r, writer, &own, list + first, together, err);
         if (status == LIN_OK) status = own_file(r, writer, name, n > together ? list[first]->channel : 0, err);
     }
     lin_buffer_clear(&r->text);
@@ -291,20 +326,25 @@ static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const 
 
 /* ---- both ------ ----------------------------------------------------------------------------------------------------------- */
 
-lin_status lin_results_put(lin_results *r, const char *name, const lin_result *const *list, int n, lin_error *err)
+lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_result *const *list, int n, lin_error *err)
 {
     lin_status status = LIN_OK;
     lin_writer_options how = r->how;
+    const lin_part *part = &input->cut.part;
+    const lin_writer_source source = {input->record, input->path, input->said, part->start_s,
+                                      part->end_s > 0 ? part->end_s - part->start_s : 0};
+    how.source = &source;
     how.with_id |= n > 1;
+    if (r->by_turns && n > 1) status = lin_turns_make(&r->turns, input->id, list, n, err);
     if (r->values->output_dir) {
         for (int w = 0; w < r->n_writers && status == LIN_OK; w++) {
-            status = put_in_folder(r, r->writers[w], &how, name, list, n, err);
+            status = put_in_folder(r, r->writers[w], &how, input->name, list, n, err);
         }
         r->n_put += status == LIN_OK;
         return status;
     }
     const lin_writer_document before = r->document;
-    if (r->speakers) status = lin_write_speakers(r->writers[0], list, n, &how, &r->text, err);
+    if (r->speakers && status == LIN_OK) status = put_all(r, r->writers[0], &how, list, n, err);
     for (int i = 0; i < n && status == LIN_OK && !r->speakers; i++) status = r->writers[0]->write(list[i], &how, &r->text, err);
     r->n_put += status == LIN_OK;
     if (status == LIN_OK) return send(r, 0, err);
@@ -386,6 +426,7 @@ void lin_results_free(lin_results *r)
 {
     lin_buffer_free(&r->text);
     lin_readable_free(&r->readable);
+    lin_turns_free(&r->turns);
     lin_g2p_rules_destroy(r->speller);
     lin_punctuation_destroy(r->punctuation);
     lin_output_abort(&r->out);

@@ -9,7 +9,7 @@
  *   lin_results r;
  *   exit_status = lin_results_check(&r, parsed, &values->results);              // formats; LIN_EXIT_OK on success
  *   lin_results_open(&r, phones, inputs, n_inputs, &err);
- *   lin_results_put(&r, name, results, n, &err);                                // for every input, in order
+ *   lin_results_put(&r, input, results, n, &err);                               // for every input, in order
  *   lin_results_close(&r, &err);
  *   lin_results_free(&r);
  *
@@ -21,20 +21,23 @@
 
 #include "app/common.h"
 #include "app/inputs.h"
+#include "app/turns.h"
 #include "decoder/writers.h"
 #include "lexicon/readable.h"
 
 typedef struct lin_results_values {
     const char *format, *output, *output_dir, *input_root;
     int unit, ids, ipa, word_times, skip_done, paragraphs, columns;
+    double cue_min_s, cue_max_s;
+    int cue_width, cue_rows, cue_speed, cue_gap_ms, cue_script;
 } lin_results_values;
 
 #define LIN_RESULTS_ROWS(owner, field)                                                                                           \
     {.name = "format", .letter = 'f', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.format),                            \
-     .value = "NAME[,NAME]...", .choices = "text|json|ctm|trn|srt|vtt|textgrid|csv|audacity",                                    \
+     .value = "NAME[,NAME]...", .choices = "text|json|ctm|trn|srt|vtt|textgrid|csv|audacity|nemo",                               \
      .help = "text; json: a line per file with times and confidences; ctm, trn: NIST's; srt, vtt: subtitles; textgrid: "         \
-             "Praat's; csv; audacity: labels. Several with --output-dir. If not given, from the extension of --output, else "    \
-             "text"},                                                                                                            \
+             "Praat's; csv; audacity: labels; nemo: the manifest that was read, with pred_text. Several with --output-dir. "     \
+             "If not given, from the extension of --output, else text"},                                                         \
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(owner, field.output),                 \
      .help = "Output file; if not given, standard output"},                                                                      \
     {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                      \
@@ -59,6 +62,22 @@ typedef struct lin_results_values {
              "columns"},                                                                                                         \
     {.name = "columns", .under = "layout", .type = LIN_OPTION_INT, .at = offsetof(owner, field.columns), .text = "0",            \
      .min = 0, .max = 100000, .help = "The same text: longest line; 0: one line, with paragraphs 100"},                        \
+    {.name = "cues", .type = LIN_OPTION_SETTINGS, .help = "How subtitles (srt, vtt) are laid out"},                              \
+    {.name = "width", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_width), .text = "42",             \
+     .min = 10, .max = 200, .help = "Longest line, in characters"},                                                              \
+    {.name = "rows", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_rows), .text = "2", .min = 1,      \
+     .max = 2, .help = "Lines of a subtitle"},                                                                                   \
+    {.name = "min", .under = "cues", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.cue_min_s), .text = "1",             \
+     .min = 0.1, .max = 10, .value = "S", .help = "How long a subtitle stays at least, if the next one does not come before"},   \
+    {.name = "max", .under = "cues", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.cue_max_s), .text = "7",             \
+     .min = 1, .max = 60, .value = "S", .help = "How long it stays at most"},                                                    \
+    {.name = "speed", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_speed), .text = "17",             \
+     .min = 5, .max = 100, .help = "Characters a second that can be read: subtitles stay so long where the speech allows it, "   \
+                                   "and are cut so that it does"},                                                               \
+    {.name = "gap", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_gap_ms), .text = "0", .min = 0,     \
+     .max = 1000, .value = "MS", .help = "Time between two subtitles at least"},                                                 \
+    {.name = "script", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.cue_script),                        \
+     .help = "align: each line of the text begins a subtitle"},                                                                  \
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
 
 enum { LIN_RESULTS_FORMATS = 16 };
@@ -75,6 +94,8 @@ typedef struct lin_results {
     lin_g2p_rules *speller;       /* of words outside the lexicon in it; NULL: none */
     lin_readable readable;        /* of the stream that flows */
     lin_writer_layout layout;     /* likewise */
+    lin_turns turns; /* room for lin_results_put */
+    int by_turns; /* 1: several results of an input are speakers, whose turns are put in the order of time */
     int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */
     int told;    /* a piece has been written */
     int n_put;   /* inputs whose results are written */
@@ -101,10 +122,10 @@ lin_status lin_results_fit(const lin_results *results, lin_inputs *inputs, int l
 lin_status lin_results_open(lin_results *results, const lin_phones *phones, int many, lin_error *err);
 
 /*
- * Writes the n results of an input whose lin_input.name is `name`, in every format. LIN_INVALID: a format cannot hold them, and
+ * Writes the n results of an input in every format. LIN_INVALID: a format cannot hold them, and
  * nothing is written in it; other results can still be written. LIN_IO, LIN_NO_MEMORY: the output is lost.
  */
-lin_status lin_results_put(lin_results *results, const char *name, const lin_result *const *list, int n, lin_error *err);
+lin_status lin_results_put(lin_results *results, const lin_input *input, const lin_result *const *list, int n, lin_error *err);
 
 /* 1 if pieces can be written as they are settled: one stream of text without ids, CTM, CSV or labels. */
 int lin_results_can_flow(const lin_results *results);

@@ -10,8 +10,8 @@
 
 void lin_result_clear(lin_result *r)
 {
-    r->n_phones = r->n_words = r->n_alternatives = 0;
-    r->has_words = 0;
+    r->n_phones = r->n_words = r->n_alternatives = r->n_spans = 0;
+    r->has_words = r->has_written = 0;
     r->text_used = 0;
     r->score = r->acoustic = r->language = 0;
 }
@@ -114,6 +114,39 @@ lin_status lin_result_add_path(lin_result *r, const lin_path *path, double secon
     return LIN_OK;
 }
 
+// More text, with a NUL behind it; where it begins.
+static lin_status keep_text(lin_result *r, const char *text, size_t n, size_t *at, lin_error *err)
+{
+    lin_status status = room(r, 0, 0, n + 1, err);
+    if (status != LIN_OK) return status;
+    *at = r->text_used;
+    memcpy(r->text + r->text_used, text, n);
+    r->text[r->text_used + n] = 0;
+    r->text_used += n + 1;
+    return LIN_OK;
+}
+
+lin_status lin_result_write_word(lin_result *r, int i, const char *written, size_t n, int glued, int line, lin_error *err)
+{
+    assert(i >= 0 && i < r->n_words);
+    lin_result_word *w = &r->words[i];
+    lin_status status = keep_text(r, written, n, &w->written, err);
+    r->has_written = status == LIN_OK;
+    w->glued = glued;
+    w->line = line;
+    return status;
+}
+
+lin_status lin_result_add_span(lin_result *r, double start_s, double end_s, const char *text, lin_error *err)
+{
+    lin_result_span span = {start_s, end_s, 0};
+    lin_status status =
+        lin_grow_int(&r->spans, &r->spans_capacity, (int64_t)r->n_spans + 1, sizeof *r->spans, "a result", err);
+    if (status == LIN_OK) status = keep_text(r, text, strlen(text), &span.text, err);
+    if (status == LIN_OK) r->spans[r->n_spans++] = span;
+    return status;
+}
+
 void lin_result_shift(lin_result *r, double seconds)
 {
     for (int i = 0; i < r->n_phones; i++) r->phones[i].start_s += seconds, r->phones[i].end_s += seconds;
@@ -132,14 +165,46 @@ lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *e
         lin_result_word *w = &r->words[r->n_words++];
         *w = more->words[i];
         w->text += r->text_used;
+        w->written += r->text_used;
         w->first_phone += r->n_phones;
     }
     r->n_phones += more->n_phones;
     r->text_used += more->text_used;
+    if (more->n_words) r->has_written = more->has_written && (r->has_written || r->n_words == more->n_words);
     r->has_words |= more->has_words;
     r->score += more->score;
     r->acoustic += more->acoustic;
     r->language += more->language;
+    return LIN_OK;
+}
+
+lin_status lin_result_append_part(lin_result *r, const lin_result *from, int first, int n, lin_error *err)
+{
+    assert(r != from && first >= 0 && n >= 0 && first <= (from->has_words ? from->n_words : from->n_phones) - n);
+    int phone = first, phones = n;
+    if (from->has_words) {
+        const lin_result_word *last = n ? &from->words[first + n - 1] : NULL;
+        phone = n ? from->words[first].first_phone : 0;
+        phones = n ? last->first_phone + last->n_phones - phone : 0;
+    }
+    lin_status status = room(r, phones, from->has_words ? n : 0, from->text_used, err);
+    if (status != LIN_OK) return status;
+    if (phones) memcpy(r->phones + r->n_phones, from->phones + phone, (size_t)phones * sizeof *r->phones);
+    for (int i = first; from->has_words && i < first + n; i++) {
+        lin_result_word *w = &r->words[r->n_words++];
+        *w = from->words[i];
+        w->first_phone += r->n_phones - phone;
+        for (int written = 0; written <= from->has_written; written++) {
+            size_t *at = written ? &w->written : &w->text;
+            const size_t bytes = strlen(from->text + *at) + 1;
+            memcpy(r->text + r->text_used, from->text + *at, bytes);
+            *at = r->text_used;
+            r->text_used += bytes;
+        }
+    }
+    r->n_phones += phones;
+    r->has_words |= from->has_words;
+    r->has_written = from->has_written;
     return LIN_OK;
 }
 
@@ -157,6 +222,7 @@ lin_status lin_result_follow(lin_result *r, const lin_result *from, lin_error *e
     r->n_words = from->n_words;
     r->text_used = from->text_used;
     r->has_words = from->has_words;
+    r->has_written = from->has_written;
     r->seconds = from->seconds;
     r->score = from->score;
     r->acoustic = from->acoustic;
@@ -205,6 +271,7 @@ void lin_result_free(lin_result *r)
     lin_free(r->speaker);
     lin_free(r->phones);
     lin_free(r->words);
+    lin_free(r->spans);
     lin_free(r->text);
     lin_free(r->alternatives);
     *r = (lin_result){0};

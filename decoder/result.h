@@ -37,7 +37,16 @@ typedef struct lin_result_word {
     int first_phone, n_phones;
     float confidence;
     double start_s, end_s;
+    size_t written; /* where the result has_written: the same with the punctuation that the text has */
+    int glued;      /* no blank stands before it there */
+    int line;       /* a line begins with it there; 2: a paragraph */
 } lin_result_word;
+
+/* An utterance whose times were given, as the text of what was aligned. */
+typedef struct lin_result_span {
+    double start_s, end_s;
+    size_t text; /* in the result's text */
+} lin_result_span;
 
 typedef struct lin_result {
     char *id;       /* of the utterance; any bytes but NUL */
@@ -49,6 +58,9 @@ typedef struct lin_result {
     int has_words; /* from a word search: an utterance without words is empty, not one of phones only */
     lin_result_word *words;
     int n_words, words_capacity;
+    int has_written; /* the words are known as they are written */
+    lin_result_span *spans; /* [n_spans]: the utterances of a TextGrid */
+    int n_spans, spans_capacity;
     char *text; /* spellings, each with its NUL */
     size_t text_used, text_capacity;
     double score, acoustic, language; /* as in decoder/path.h; 0 where the search gives none */
@@ -78,12 +90,22 @@ typedef const char *(*lin_result_speller)(const void *context, int word);
 lin_status lin_result_add_path(lin_result *result, const lin_path *path, double seconds_per_frame, lin_result_speller spell,
                                const void *context, lin_error *err);
 
-/* Adds a number of seconds to all times of phones and words, also of the alternatives; not to the length. */
+/* How the text has word i, n bytes. LIN_NO_MEMORY: it is not known, and no other either. */
+lin_status lin_result_write_word(lin_result *result, int i, const char *written, size_t n, int glued, int line, lin_error *err);
+
+/* Adds an utterance. */
+lin_status lin_result_add_span(lin_result *result, double start_s, double end_s, const char *text, lin_error *err);
+
+/* Adds a number of seconds to all times of phones and words, also of the alternatives; not to the length, nor to utterances. */
 void lin_result_shift(lin_result *result, double seconds);
 
 /* Appends the phones and words of another result, and adds its scores; not its alternatives. LIN_NO_MEMORY, and nothing is
  * appended. */
 lin_status lin_result_append(lin_result *result, const lin_result *more, lin_error *err);
+
+/* The same of n words from number `first` on with their phones, or, of a result without words, of so many phones; not its
+ * scores. */
+lin_status lin_result_append_part(lin_result *result, const lin_result *from, int first, int n, lin_error *err);
 
 /* Appends the phones and words that `from` has more than the result, which is a copy of its beginning; takes over seconds and
  * scores. LIN_NO_MEMORY; LIN_INVALID if it has fewer. */

@@ -31,6 +31,8 @@ static const lin_writer writers[] = {
      lin_write_csv},
     {"audacity", "labels.txt", "labels", "Audacity labels: start, end and phone or word", LIN_WRITER_TIMELINE, NULL,
      lin_write_audacity},
+    {"nemo", "manifest.jsonl", "nemo", "the manifest that names the sound, with pred_text", LIN_WRITER_MANY, NULL,
+     lin_write_nemo},
 };
 enum { N_WRITERS = sizeof writers / sizeof *writers };
 

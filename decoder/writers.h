@@ -10,6 +10,7 @@
  *   textgrid  Praat: tiers "words" and "phones" without gaps
  *   csv       RFC 4180, a line per phone or word
  *   audacity  labels: start TAB end TAB label
+ *   nemo      one object per line: that of the manifest that named the sound, with "pred_text"
  *
  * One utterance in a file of its own:
  *
@@ -64,9 +65,28 @@ typedef struct lin_writer_layout {
     double end_s; /* of the last token */
 } lin_writer_layout;
 
+/* What a result is of, for the format nemo. NULL and 0: not known. */
+typedef struct lin_writer_source {
+    const char *record;        /* a JSON object: its line in a manifest */
+    const char *path, *text;   /* without a record: the sound, what was said */
+    double start_s, duration_s; /* duration_s 0: the result's */
+} lin_writer_source;
+
+/* How subtitles are laid out; 0: the usual (decoder/writers_subtitles.c). */
+typedef struct lin_cue_options {
+    int width, rows;               /* characters of a line, lines of a subtitle (1 or 2); 42, 2 */
+    int shortest_ms, longest_ms;   /* 1000, 7000 */
+    int speed;                     /* characters a second that can be read; 17 */
+    int gap_ms;                    /* between two; 0 */
+    int script;                    /* 1: a line of the aligned text begins a subtitle */
+} lin_cue_options;
+
 typedef struct lin_writer_options {
     const lin_phones *phones; /* names of the labels; never NULL */
     int with_id;              /* text: the utterance id before the phones */
+    int with_speaker;           /* text without ids and times, srt, vtt, audacity: who speaks. Then an utterance is a turn, and
+                                   subtitles of different speakers may overlap */
+    double until_s;             /* of a turn: when the next begins; 0: at the end of the sound */
     int times;                /* text: a line for each phone or word with its start and end; LIN_UNIT_BOTH: words, their phones */
     int ipa;                  /* phones in IPA instead of the set's own names */
     int stress;               /* phones with their stress where it is known: AH0, AH1; in IPA ˈ or ˌ before the vowel */
@@ -75,10 +95,12 @@ typedef struct lin_writer_options {
     const lin_punctuation *readable; /* text without ids and times, srt, vtt: words as readable text; json: with a field of it;
                                         NULL: plain words */
     const lin_g2p_rules *speller;  /* readable text: spells words outside the lexicon; NULL: they are "[...]" */
+    lin_cue_options cues;          /* srt, vtt */
     int columns;                   /* text without ids and times: longest line, in characters; 0: any */
     double paragraph_s;            /* the same: an empty line where a pause is longer; 0: none */
     lin_writer_layout *layout;     /* of such text; NULL: each call writes a whole text */
     lin_writer_document *document; /* NULL: each call of write makes a whole file */
+    const lin_writer_source *source; /* of the result; may be NULL */
 } lin_writer_options;
 
 /*

@@ -47,5 +47,6 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
                                        lin_error *err);
 lin_status lin_write_csv(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
 lin_status lin_write_audacity(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
+lin_status lin_write_nemo(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
 
 #endif

@@ -89,7 +89,8 @@ static lin_status put_readable(const lin_result *r, const lin_writer_options *o,
     if (status != LIN_OK) return status;
     lin_buffer_clear(words);
     for (int i = 0; i < t.n; i++) {
-        if (i) lin_buffer_char(words, ' ');
+        const lin_result_word *w = t.written ? &r->words[i] : NULL;
+        if (i && !(w && w->glued)) lin_buffer_text(words, !w || !w->line ? " " : w->line > 1 ? "\n\n" : "\n");
         lin_token_spell(&t, i, words);
     }
     lin_readable_free(&readable);
@@ -112,7 +113,7 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
     if (*r->speaker) lin_buffer_member_text(out, "speaker", r->speaker);
     lin_buffer_member_fixed(out, "seconds", r->seconds, 3);
     put_found(r, o, &words, out);
-    if (r->has_words && o->readable) {
+    if (r->has_words && (o->readable || r->has_written)) {
         status = put_readable(r, o, &words, out, err);
         if (status != LIN_OK) {
             lin_scratch_free(&words, out);

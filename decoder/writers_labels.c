@@ -95,6 +95,45 @@ static void put_tier(const lin_tokens *tokens, const char *speaker, int number, 
     }
 }
 
+// The utterances of a result, in order and without overlap; whatever is between them is empty.
+static void put_utterances(const lin_result *r, const char *speaker, int number, int64_t end_ms, lin_buffer *out)
+{
+    int64_t at = 0;
+    int n = 0;
+    for (int pass = 0; pass < 2; pass++) { // counts, then writes
+        int64_t to = at = 0;
+        int k = 0;
+        for (int i = 0; i <= r->n_spans; i++) {
+            const lin_result_span *v = i < r->n_spans ? &r->spans[i] : NULL;
+            int64_t from = v ? lin_ms(v->start_s) : end_ms;
+            if (from < at) from = at;
+            for (int is_span = 0; is_span < 2; is_span++) {
+                to = !is_span ? from : v ? lin_ms(v->end_s) : from;
+                if (to > end_ms) to = end_ms;
+                if (to <= at) continue;
+                k++;
+                if (pass) {
+                    put_count(out, "        intervals [", k, "]:\n");
+                    put_time(out, "            xmin = ", at);
+                    put_time(out, "            xmax = ", to);
+                    lin_buffer_text(out, "            text = \"");
+                    if (is_span) lin_put_clean(out, r->text + v->text, "", '"');
+                    lin_buffer_text(out, "\" \n");
+                }
+                at = to;
+            }
+        }
+        n = k;
+        if (pass) return;
+        put_count(out, "    item [", number, "]:\n        class = \"IntervalTier\" \n        name = \"");
+        if (speaker) lin_put_clean(out, speaker, "", '"');
+        lin_buffer_text(out, speaker ? " - utterances\" \n" : "utterances\" \n");
+        put_time(out, "        xmin = ", 0);
+        put_time(out, "        xmax = ", end_ms);
+        put_count(out, "        intervals: size = ", n, " \n");
+    }
+}
+
 // The tiers of a result. Returns their number; the end of the grid grows with them.
 static int tiers_of(const lin_tokens *t, lin_tokens tiers[2], int64_t *end_ms)
 {
@@ -120,7 +159,11 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
     for (int i = 0; i < n; i++) {
         lin_status status = lin_tokens_of(&t, list[i], o, err);
         if (status != LIN_OK) return status;
-        n_tiers += tiers_of(&t, tiers, &end_ms);
+        n_tiers += tiers_of(&t, tiers, &end_ms) + (list[i]->n_spans > 0);
+        for (int k = 0; k < list[i]->n_spans; k++) {
+            const int64_t end = lin_ms(list[i]->spans[k].end_s);
+            if (end > end_ms) end_ms = end;
+        }
     }
     if (o->document && o->document->utterances) {
         return lin_fail(err, LIN_INVALID, "a TextGrid holds one utterance; use --output-dir for %s",
@@ -135,7 +178,9 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
     for (int i = 0; i < n; i++) {
         lin_status status = lin_tokens_of(&t, list[i], o, err);
         const int own = status != LIN_OK ? 0 : tiers_of(&t, tiers, &end_ms);
-        for (int k = 0; k < own; k++) put_tier(&tiers[k], n > 1 ? list[i]->speaker : NULL, number++, end_ms, &scratch, out);
+        const char *speaker = n > 1 ? list[i]->speaker : NULL;
+        if (own && list[i]->n_spans) put_utterances(list[i], speaker, number++, end_ms, out);
+        for (int k = 0; k < own; k++) put_tier(&tiers[k], speaker, number++, end_ms, &scratch, out);
     }
     lin_scratch_free(&scratch, out);
     return lin_written(o, out, before, err);
@@ -221,6 +266,7 @@ lin_status lin_write_audacity(const lin_result *r, const lin_writer_options *o, 
         lin_buffer_char(out, '\t');
         lin_put_ms_as_seconds(out, to > from ? to : from);
         lin_buffer_char(out, '\t');
+        if (o->with_speaker && *r->speaker) lin_put_clean(out, r->speaker, "", 0), lin_buffer_text(out, ": ");
         lin_put_clean(out, lin_token_text(&t, i, &scratch), "", 0);
         lin_buffer_char(out, '\n');
     }

@@ -1,9 +1,10 @@
 // writers_subtitles.c - SubRip and WebVTT: tokens grouped into cues by the usual rules for subtitles.
 //
 // A cue has at most two lines of 42 characters and lasts at most 7 s; it does not reach over a pause of half a second. Where what
-// is said between two pauses does not fit one cue, it is cut where the cues are even, long enough and end at the longest pauses:
-// the cheapest of all ways to cut, found from left to right. A cue stays for a second and for as long as reading takes, unless
-// the next one comes.
+// is said between two pauses does not fit one cue, it is cut where the cues are even, long enough and end at the longest pauses,
+// and where the text is known as it is written at the ends of its sentences and lines: the cheapest of all ways to cut, found
+// from left to right. A cue stays for a second and for as long as reading takes, unless the next one comes. lin_cue_options has
+// other numbers for all of that.
 
 #include <math.h>
 #include <string.h>
@@ -12,14 +13,7 @@
 #include "base/utf8.h"
 #include "decoder/writers_internal.h"
 
-enum {
-    LINE_CHARS = 42,
-    CUE_CHARS = 2 * LINE_CHARS + 1, // and what would be the blank between the lines
-    PAUSE_MS = 500,
-    LONGEST_MS = 7000,
-    SHORTEST_MS = 1000,
-    READ_CHARS = 17 // a second, for adults
-};
+enum { PAUSE_MS = 500 };
 
 const char lin_vtt_header[] = "WEBVTT\n\n";
 
@@ -28,6 +22,8 @@ typedef struct part {
     size_t text; // where it begins in `texts`; it ends where the next one begins
     int chars;
     int glued; // to the part before: no blank between them
+    int line;  // begins a line of the text; 2: must begin a cue
+    int stop;  // ends a sentence: 2, a part of one: 1
     int64_t from_ms, to_ms;
     double cost; // of the best way to cut what is before this part
     int cut;     // where its last cue begins
@@ -37,7 +33,20 @@ typedef struct cutter {
     lin_buffer texts;
     part *parts; // [n + 1]: the last one only ends the one before
     int n, capacity;
+    lin_cue_options how; // all numbers given
+    int most;            // characters of a cue: its lines, and what would be the blank between them
 } cutter;
+
+static lin_cue_options usual(const lin_cue_options *o)
+{
+    return (lin_cue_options){.width = o->width > 0 ? o->width : 42,
+                             .rows = o->rows > 0 ? o->rows : 2,
+                             .shortest_ms = o->shortest_ms > 0 ? o->shortest_ms : 1000,
+                             .longest_ms = o->longest_ms > 0 ? o->longest_ms : 7000,
+                             .speed = o->speed > 0 ? o->speed : 17, // for adults
+                             .gap_ms = o->gap_ms,
+                             .script = o->script};
+}
 
 typedef struct cue {
     int first, n, second; // parts; where the second line begins: first + n if there is only one
@@ -72,20 +81,42 @@ static int count_chars(const char *text, size_t n)
     return chars;
 }
 
+// Behind its quotation marks and brackets: 2 for the end of a sentence, 1 for a comma and the like.
+static int ends_with_stop(const char *text, size_t n)
+{
+    static const char *const behind[] = {"\"", "'", ")", "]", "\u201d", "\u2019", "\u00bb"};
+    static const char *const stops[] = {".", "!", "?", "\u2026", ",", ";", ":", "\u2013", "\u2014", "-"};
+    for (int more = 1; more;) {
+        more = 0;
+        for (size_t i = 0; i < sizeof behind / sizeof *behind; i++) {
+            const size_t k = strlen(behind[i]);
+            if (n > k && memcmp(text + n - k, behind[i], k) == 0) n -= k, more = 1;
+        }
+    }
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+        const size_t k = strlen(stops[i]);
+        if (n >= k && memcmp(text + n - k, stops[i], k) == 0) return i < 4 ? 2 : 1;
+    }
+    return 0;
+}
+
 // A token, its time shared among its parts by their length, each a millisecond at least. Where it ends.
-static int64_t add_token(cutter *c, const char *text, int64_t from_ms, int64_t to_ms)
+static int64_t add_token(cutter *c, const char *text, int64_t from_ms, int64_t to_ms, const lin_result_word *word)
 {
     const size_t n = strlen(text);
-    const int chars = count_chars(text, n), parts = (chars + LINE_CHARS - 1) / LINE_CHARS;
+    const int width = c->how.width, chars = count_chars(text, n), parts = (chars + width - 1) / width;
+    const int line = word ? word->line : 0;
     const int64_t spans = to_ms - from_ms > parts ? to_ms - from_ms : parts;
     size_t at = 0;
     for (int i = 0; i < parts; i++) {
-        const int done = i * LINE_CHARS, end = i < parts - 1 ? done + LINE_CHARS : chars;
+        const int done = i * width, end = i < parts - 1 ? done + width : chars;
         size_t bytes = 0;
         for (int k = done; k < end; k++) bytes += char_bytes(text + at + bytes, n - at - bytes);
         add_part(c, text + at, bytes,
                  (part){.chars = end - done,
-                        .glued = i > 0,
+                        .glued = i > 0 || (word && word->glued),
+                        .line = i > 0 ? 0 : c->how.script && line ? 2 : line,
+                        .stop = word && i == parts - 1 ? ends_with_stop(text, n) : 0,
                         .from_ms = from_ms + spans * done / chars,
                         .to_ms = from_ms + spans * end / chars});
         at += bytes;
@@ -94,7 +125,8 @@ static int64_t add_token(cutter *c, const char *text, int64_t from_ms, int64_t t
 }
 
 // All tokens, in an order of time that goes forward whatever the result says.
-static void add_tokens(cutter *c, const lin_tokens *t)
+// speaker: NULL, or who is named before the first.
+static void add_tokens(cutter *c, const lin_tokens *t, const char *speaker)
 {
     lin_buffer scratch = {0}, clean = {0};
     int64_t at_ms = 0;
@@ -102,8 +134,10 @@ static void add_tokens(cutter *c, const lin_tokens *t)
         const lin_token token = lin_token_at(t, i);
         const int64_t from = lin_ms(token.start_s);
         lin_buffer_clear(&clean);
+        if (i == 0 && speaker) lin_put_clean(&clean, speaker, "", 0), lin_buffer_text(&clean, ": ");
         lin_put_clean(&clean, lin_token_text(t, i, &scratch), "", 0);
-        if (clean.n) at_ms = add_token(c, clean.data, from > at_ms ? from : at_ms, lin_ms(token.end_s));
+        if (clean.n) at_ms = add_token(c, clean.data, from > at_ms ? from : at_ms, lin_ms(token.end_s),
+                                        t->written ? &t->result->words[i] : NULL);
     }
     lin_scratch_free(&scratch, &c->texts);
     lin_scratch_free(&clean, &c->texts);
@@ -118,8 +152,9 @@ static int added_chars(const cutter *c, int i) { return c->parts[i].chars + !c->
 // line is enough; -1: two are not. chars: all of it on one line.
 static int second_line(const cutter *c, int first, int n, int chars)
 {
-    if (chars <= LINE_CHARS) return first + n;
-    int best = -1, longest = LINE_CHARS + 1, above = c->parts[first].chars;
+    if (chars <= c->how.width) return first + n;
+    if (c->how.rows < 2) return -1;
+    int best = -1, longest = c->how.width + 1, above = c->parts[first].chars;
     for (int k = first + 1; k < first + n; k++) {
         const int below = chars - above - !c->parts[k].glued, longer = above > below ? above : below;
         if (longer < longest) {
@@ -131,21 +166,24 @@ static int second_line(const cutter *c, int first, int n, int chars)
     return best;
 }
 
-static int64_t wanted_ms(int chars)
+static int64_t wanted_ms(const cutter *c, int chars)
 {
-    const int64_t reading = (int64_t)chars * 1000 / READ_CHARS;
-    return reading < SHORTEST_MS ? SHORTEST_MS : reading > LONGEST_MS ? LONGEST_MS : reading;
+    const int64_t reading = (int64_t)chars * 1000 / c->how.speed;
+    return reading < c->how.shortest_ms ? c->how.shortest_ms : reading > c->how.longest_ms ? c->how.longest_ms : reading;
 }
 
 // Of a cue of parts first .. end-1: one for being a cue, more where it is not full or has to leave too soon, less where a pause
 // follows.
 static double cue_cost(const cutter *c, int first, int end, int chars)
 {
-    const double empty = 1 - (double)chars / CUE_CHARS;
+    const double empty = 1 - (double)chars / c->most;
     double cost = 1 + empty * empty;
     if (end == c->n) return cost;
-    const int64_t pause = c->parts[end].from_ms - c->parts[end - 1].to_ms, wanted = wanted_ms(chars);
-    const int64_t stays = c->parts[end].from_ms - c->parts[first].from_ms;
+    const int64_t pause = c->parts[end].from_ms - c->parts[end - 1].to_ms, wanted = wanted_ms(c, chars);
+    const int64_t stays = c->parts[end].from_ms - c->parts[first].from_ms - c->how.gap_ms;
+    // What a script says about good places, beside pauses.
+    if (c->parts[end].line) cost -= 0.8;
+    else cost -= 0.4 * c->parts[end - 1].stop;
     if (stays < wanted) cost += 2 * (double)(wanted - stays) / (double)wanted;
     return cost - (double)(pause < PAUSE_MS ? pause : PAUSE_MS) / PAUSE_MS;
 }
@@ -160,10 +198,10 @@ static void cut(cutter *c)
         for (int i = end - 1; i >= 0; i--) {
             const part *p = &c->parts[i];
             const int one = i == end - 1;
-            if (!one && p[1].from_ms - p->to_ms >= PAUSE_MS) break;
-            if (!one && e[-1].to_ms - p->from_ms > LONGEST_MS) break;
+            if (!one && (p[1].from_ms - p->to_ms >= PAUSE_MS || p[1].line > 1)) break;
+            if (!one && e[-1].to_ms - p->from_ms > c->how.longest_ms) break;
             chars += p->chars + (!one && !p[1].glued);
-            if (chars > CUE_CHARS) break;
+            if (chars > c->most) break;
             const double cost = p->cost + cue_cost(c, i, end, chars);
             if (cost < e->cost && second_line(c, i, end - i, chars) >= 0) {
                 e->cost = cost;
@@ -189,11 +227,12 @@ static cue cue_at(const cutter *c, int first, int64_t sound_ms)
     int chars = c->parts[first].chars;
     for (int i = first + 1; i < end; i++) chars += added_chars(c, i);
     q.second = second_line(c, first, q.n, chars);
-    const int64_t free_ms = end < c->n ? c->parts[end].from_ms : sound_ms;
-    int64_t stays = q.from_ms + wanted_ms(chars);
+    const int64_t free_ms = end < c->n ? c->parts[end].from_ms - c->how.gap_ms : sound_ms;
+    int64_t stays = q.from_ms + wanted_ms(c, chars);
     if (stays > free_ms) stays = free_ms;
     if (q.to_ms < stays) q.to_ms = stays;
-    if (q.to_ms > q.from_ms + LONGEST_MS) q.to_ms = q.from_ms + LONGEST_MS;
+    if (end < c->n && q.to_ms > free_ms) q.to_ms = free_ms > q.from_ms ? free_ms : q.from_ms + 1;
+    if (q.to_ms > q.from_ms + c->how.longest_ms) q.to_ms = q.from_ms + c->how.longest_ms;
     return q;
 }
 
@@ -219,7 +258,8 @@ static void put_escaped(lin_buffer *out, const char *text, size_t n)
     }
 }
 
-static void put_cue(const cutter *c, const cue *q, int number, const lin_writer_options *o, int vtt, lin_buffer *out)
+static void put_cue(const cutter *c, const cue *q, int number, const char *speaker, const lin_writer_options *o, int vtt,
+                    lin_buffer *out)
 {
     int64_t at_ms = q->from_ms;
     if (!vtt) {
@@ -230,6 +270,14 @@ static void put_cue(const cutter *c, const cue *q, int number, const lin_writer_
     lin_buffer_text(out, " --> ");
     put_time(out, q->to_ms, vtt ? '.' : ',');
     lin_buffer_char(out, '\n');
+    if (vtt && speaker) {
+        lin_buffer clean = {0};
+        lin_put_clean(&clean, speaker, "", 0);
+        lin_buffer_text(out, "<v ");
+        if (clean.n) put_escaped(out, clean.data, clean.n);
+        lin_buffer_char(out, '>');
+        lin_scratch_free(&clean, out);
+    }
     for (int i = q->first; i < q->first + q->n; i++) {
         const part *p = &c->parts[i];
         const char *text = c->texts.data + p->text;
@@ -260,26 +308,29 @@ static lin_status write_subtitles(const lin_result *r, const lin_writer_options 
     const size_t before = out->n;
     const lin_writer_document old = o->document ? *o->document : (lin_writer_document){0};
     lin_writer_document new = old;
-    cutter c = {0};
+    cutter c = {.how = usual(&o->cues)};
     lin_tokens t;
     lin_readable readable = {0};
     lin_status status = lin_tokens_of(&t, r, o, err);
     if (status == LIN_OK) status = lin_tokens_make_readable(&t, &readable, err);
     if (status != LIN_OK) return status;
+    c.most = c.how.rows * (c.how.width + 1) - 1;
     if (vtt) lin_put_header(o, lin_vtt_header, out);
-    add_tokens(&c, &t);
+    const char *speaker = o->with_speaker && *r->speaker ? r->speaker : NULL;
+    add_tokens(&c, &t, vtt ? NULL : speaker);
     lin_readable_free(&readable);
     if (c.texts.failed) {
         out->failed = c.texts.failed;
-    } else if (c.n && c.parts[0].from_ms < old.end_ms) {
+    } else if (c.n && c.parts[0].from_ms < old.end_ms && !o->with_speaker) {
         lin_take_back(out, before);
         status = lin_fail(err, LIN_INVALID,
                           "%s begins before the last subtitle ends: recordings need a file each, use --output-dir", r->id);
     } else if (c.n) {
         cut(&c);
         for (int i = 0; i < c.n; i = c.parts[i].cut) {
-            const cue q = cue_at(&c, i, lin_ms(r->seconds));
-            put_cue(&c, &q, ++new.cues, o, vtt, out);
+            const double until_s = o->with_speaker && o->until_s > 0 && o->until_s < r->seconds ? o->until_s : r->seconds;
+            const cue q = cue_at(&c, i, lin_ms(until_s));
+            put_cue(&c, &q, ++new.cues, speaker, o, vtt, out);
             new.end_ms = q.to_ms;
         }
     }

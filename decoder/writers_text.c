@@ -135,6 +135,7 @@ lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_
     } else {
         status = lin_tokens_make_readable(&t, &readable, err);
         if (status != LIN_OK) return status;
+        if (o->with_speaker && *r->speaker) lin_put_clean(out, r->speaker, "", 0), lin_buffer_text(out, ": ");
         put_text(&t, out);
         lin_readable_free(&readable);
     }

@@ -87,7 +87,8 @@ lin_status lin_token_push_readable(const lin_tokens *t, int i, lin_readable *rea
 lin_status lin_tokens_make_readable(lin_tokens *t, lin_readable *readable, lin_error *err)
 {
     lin_status status = LIN_OK;
-    if (!t->words || !t->options->readable) return LIN_OK;
+    t->written = t->words && t->result->has_written;
+    if (!t->words || t->written || !t->options->readable) return LIN_OK;
     lin_readable_begin(readable, t->options->readable);
     readable->paragraph_s = t->options->paragraph_s;
     for (int i = 0; i < t->n && status == LIN_OK; i++) status = lin_token_push_readable(t, i, readable, err);
@@ -125,7 +126,7 @@ void lin_token_spell(const lin_tokens *t, int i, lin_buffer *out)
     }
     const lin_result_word *w = &t->result->words[i];
     if (w->known) {
-        lin_buffer_text(out, lin_result_word_text(t->result, i));
+        lin_buffer_text(out, t->written ? t->result->text + w->written : lin_result_word_text(t->result, i));
         return;
     }
     lin_buffer_char(out, '[');

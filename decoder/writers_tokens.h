@@ -21,6 +21,7 @@ typedef struct lin_tokens {
     int words; /* tokens are words, else phones */
     int n;
     const lin_readable *readable; /* not NULL: tokens are its */
+    int written;                  /* tokens are the words as the aligned text has them */
 } lin_tokens;
 
 typedef struct lin_token {
@@ -34,8 +35,9 @@ lin_status lin_tokens_of(lin_tokens *tokens, const lin_result *result, const lin
 /* The phones or the words of a result that was checked. */
 lin_tokens lin_tokens_only(const lin_result *result, const lin_writer_options *options, int words);
 
-/* The words as readable text if the options want that: from here on the tokens are those of `readable`, which must be zeroed
- * before and is freed by lin_readable_free after the last use. LIN_NO_MEMORY. */
+/* The words as the aligned text has them, if the result knows that; else as readable text if the options want that: from here on
+ * the tokens are those of `readable`, which must be zeroed before and is freed by lin_readable_free after the last use.
+ * LIN_NO_MEMORY. */
 lin_status lin_tokens_make_readable(lin_tokens *tokens, lin_readable *readable, lin_error *err);
 
 /* Pushes word i of tokens that are plain words. A word outside the lexicon of 2 to 15 phones is as the speller spells it, any

@@ -266,6 +266,19 @@ lin_status lin_audio_open_fd(int fd, const char *name, const lin_pcm_format *raw
     return open_descriptor(a, name, raw, out, err);
 }
 
+lin_status lin_audio_adopt_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
+{
+    *out = NULL;
+    lin_audio *a = lin_calloc(1, sizeof *a);
+    if (!a) {
+        close(fd);
+        return lin_no_memory(err, name, sizeof *a);
+    }
+    a->fd = fd;
+    a->close_fd = 1;
+    return open_descriptor(a, name, raw, out, err);
+}
+
 lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
 {
     *out = NULL;
@@ -274,16 +287,9 @@ lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio
         format.fallback = 1;
         return lin_audio_open_fd(STDIN_FILENO, "standard input", raw ? raw : &format, out, err);
     }
-    lin_audio *a = lin_calloc(1, sizeof *a);
-    if (!a) return lin_no_memory(err, path, sizeof *a);
-    a->close_fd = 1;
-    a->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (a->fd < 0) {
-        lin_status status = lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
-        lin_audio_close(a);
-        return status;
-    }
-    return open_descriptor(a, path, raw, out, err);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
+    return lin_audio_adopt_fd(fd, path, raw, out, err);
 }
 
 lin_status lin_audio_open_memory(const char *name, const float *samples, int64_t n, int rate_hz, int channels, lin_audio **out,

@@ -80,6 +80,13 @@ lin_status lin_audio_open_memory(const char *name, const float *samples, int64_t
 
 /* The same from a descriptor, which the caller still owns. `name` is for messages. */
 lin_status lin_audio_open_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);
+/* The same from a descriptor that the audio closes, also on failure. */
+lin_status lin_audio_adopt_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);
+
+/* The sound that `sh -c command` writes to its standard output, all of which is stored first, in an unlinked file in $TMPDIR (or
+ * /tmp). Only for commands that the user wrote and allowed. LIN_IO: it cannot be run, or its status is not 0; LIN_FORMAT: it
+ * wrote nothing; LIN_STOPPED. */
+lin_status lin_audio_open_command(const char *command, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);
 
 /*
  * Reads at most `capacity` frames [capacity, channels], interleaved; *n = 0 only at the end. From a pipe or a terminal it returns

@@ -298,7 +298,9 @@ lin_status lin_source_from_audio(lin_audio *audio, const lin_feature_options *o,
     s->info = *lin_audio_info(audio);
     s->window_ms = o->fbank.window_ms;
     s->stop = -1;
-    lin_status status = lin_extractor_create(s->info.rate_hz, s->info.channels, o, &s->features, err);
+    lin_feature_options own = *o;
+    if (o->or_only && o->channel > 0 && s->info.channels == 1) own.channel = 0;
+    lin_status status = lin_extractor_create(s->info.rate_hz, s->info.channels, &own, &s->features, err);
     if (status == LIN_OK) {
         // Those of a block, and of what the resampler holds: less than a second.
         s->room = lin_fbank_frames_out(s->features->lanes[0].fbank, s->features->room + (int)o->fbank.sample_hz);

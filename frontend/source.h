@@ -30,6 +30,7 @@ enum {
 typedef struct lin_feature_options {
     lin_fbank_config fbank; /* its sample_hz is the rate after resampling */
     int channel;            /* LIN_CHANNEL_MIX, LIN_CHANNEL_EACH, or 0, 1, ...: one channel */
+    int or_only;            /* 1: of a sound with a single channel that one, whatever channel is chosen */
     double speed;           /* factor of tempo and pitch (0.5 to 2): speed perturbation (Ko et al. 2015), done by resampling; 1 */
     int sound;              /* 1: no filterbank: a "frame" is a resampled sample, D is 1; it cannot be saved */
     const lin_fbank *beside; /* of lin_fbank_create_beside; NULL: a filterbank of its own */

@@ -22,6 +22,7 @@ struct lin_transcriber {
     const lin_phones *phones;
     const lin_dictionary *dictionary;
     lin_g2p *g2p;
+    lin_word_reader words;
     int *labels; // of the current line
     size_t n_labels, labels_capacity;
     signed char *stress; // [n_labels]
@@ -50,6 +51,7 @@ lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary
 void lin_transcriber_destroy(lin_transcriber *t)
 {
     if (!t) return;
+    lin_word_reader_free(&t->words);
     lin_free(t->labels);
     lin_free(t->stress);
     lin_symbols_free(&t->unknown);
@@ -224,6 +226,61 @@ void lin_spelling_settle(lin_spelling *spelling, const lin_dictionary *dictionar
     spelling->n = n;
 }
 
+// The next form from words->at on. Marks may hold anything, and hold none.
+static lin_status find_form(lin_word_reader *w, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    w->end = 0;
+    for (w->next = w->at; w->next < w->n && status == LIN_OK && !w->end;) {
+        const size_t mark = lin_mark_length(w->text + w->next, w->n - w->next);
+        if (!mark) status = lin_written_match(w->written, w->text, w->n, w->next, &w->end, &w->readings, err);
+        if (!w->end) w->next += mark ? mark : 1;
+    }
+    if (!w->end) w->end = SIZE_MAX;
+    return status;
+}
+
+lin_status lin_written_expand(const lin_written *written, const char *text, size_t n, lin_buffer *out, lin_error *err)
+{
+    lin_word_reader w = {.written = written, .text = text, .n = n};
+    lin_status status = LIN_OK;
+    while (w.at < n && status == LIN_OK) {
+        status = find_form(&w, err);
+        if (status != LIN_OK) break;
+        lin_buffer_bytes(out, text + w.at, w.next - w.at);
+        w.at = w.next == n ? n : w.end;
+        for (const char *c = w.next < n ? w.readings.items[0] : ""; *c; c++)
+            if (*c != '+') lin_buffer_char(out, *c);
+        // "5km" is two words
+        if (w.next < n && w.at < n && (lin_is_letter(text[w.at]) || lin_is_digit(text[w.at]))) lin_buffer_char(out, ' ');
+    }
+    lin_word_reader_free(&w);
+    return status == LIN_OK ? lin_buffer_status(out, err) : status;
+}
+
+lin_status lin_word_reader_next(lin_word_reader *w, lin_spelling *word, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    if (!w->written) w->next = w->n, w->end = SIZE_MAX;
+    else if (!w->end || w->next < w->at) status = find_form(w, err);
+    if (status == LIN_OK) status = lin_spelling_next(w->text, w->next, &w->at, word, err);
+    if (status != LIN_OK || word->n) return status;
+    if (w->next == w->n) {
+        lin_readings_clear(&w->readings);
+        return LIN_OK;
+    }
+    word->begin = w->next;
+    word->end = w->at = w->end;
+    w->end = 0;
+    return LIN_OK;
+}
+
+void lin_word_reader_free(lin_word_reader *w)
+{
+    lin_readings_free(&w->readings);
+    *w = (lin_word_reader){0};
+}
+
 // A spelled letter, whose period is part of the word in CMUdict: "A." is EY, "a" is not; "B.'s". *at, after the period, moves to
 // its end. Other words, and letters that the dictionary has only without a period, are left as they are.
 static void take_spelled(const lin_transcriber *t, const char *text, size_t n, lin_spelling *word, size_t *at)
@@ -247,17 +304,51 @@ static void count_marks(lin_transcriber *t, const char *text, const lin_spelling
     t->n_marks += word->marks;
 }
 
+// The words of a reading, each perhaps in parts that the dictionary has.
+static lin_status append_reading(lin_transcriber *t, const char *reading, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    const char *at = reading, *word;
+    size_t n;
+    while (status == LIN_OK && lin_field_next(&at, reading + strlen(reading), &word, &n)) {
+        lin_spelling g = {0};
+        const int *labels;
+        if (n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "a number of over %d letters in one word", LIN_WORD_MAX);
+        for (size_t i = 0; i < n; i++)
+            if (word[i] != '+') g.word[g.n++] = word[i];
+        if (!memchr(word, '+', n) || lin_dictionary_find(t->dictionary, g.word, g.n, 0, &labels) > 0) {
+            status = append_word(t, &g, err);
+            continue;
+        }
+        for (size_t from = 0, k; from < n && status == LIN_OK; from += k + 1) {
+            const char *plus = memchr(word + from, '+', n - from);
+            k = plus ? (size_t)(plus - word) - from : n - from;
+            memcpy(g.word, word + from, k);
+            g.n = k;
+            if (k) status = append_word(t, &g, err);
+        }
+    }
+    return status;
+}
+
+void lin_transcriber_read_written(lin_transcriber *t, const lin_written *written) { t->words.written = written; }
+
 static lin_status read_line(lin_transcriber *t, const char *text, size_t n, lin_error *err)
 {
     lin_spelling word;
-    size_t at = 0;
+    lin_word_reader *w = &t->words;
+    w->text = text;
+    w->n = n;
+    w->at = w->next = w->end = 0;
     for (;;) {
-        lin_status status = lin_spelling_next(text, n, &at, &word, err);
+        lin_status status = lin_word_reader_next(w, &word, err);
         if (status == LIN_OK && word.marks) count_marks(t, text, &word);
         if (status == LIN_OK && word.n) lin_spelling_settle(&word, t->dictionary);
-        if (status == LIN_OK && word.n) take_spelled(t, text, n, &word, &at);
+        if (status == LIN_OK && word.n) take_spelled(t, text, n, &word, &w->at);
         if (status == LIN_OK && word.n) status = append_word(t, &word, err);
-        if (status != LIN_OK || !word.n) return status;
+        else if (status == LIN_OK && w->readings.n) status = append_reading(t, w->readings.items[0], err);
+        else return status;
+        if (status != LIN_OK) return status;
     }
 }
 

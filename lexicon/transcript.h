@@ -12,8 +12,8 @@
  * Text is UTF-8 (base/unicode.h). Letters of any script in either case, apostrophes (also the curly ones) and hyphens make words;
  * an English word that the dictionary lacks is looked up without its accents ("café"); "&" between two letters belongs to their
  * word ("AT&T"); other punctuation separates words, but
- * the period of a spelled letter belongs to it where the dictionary has the letter so ("A." and "B.'s" in CMUdict). Digits are
- * refused, because they can be read in several ways. Marks such as [laughs] are not words (lin_mark_length):
+ * the period of a spelled letter belongs to it where the dictionary has the letter so ("A." and "B.'s" in CMUdict). Digits and
+ * signs are read by rules (lexicon/written.h), without these refused. Marks such as [laughs] are not words (lin_mark_length):
  * they are skipped and counted.
  *
  * Threads: one at a time per transcriber.
@@ -23,10 +23,12 @@
 
 #include <stddef.h>
 
+#include "base/buffer.h"
 #include "base/status.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
 #include "lexicon/phones.h"
+#include "lexicon/written.h"
 
 typedef struct lin_transcriber lin_transcriber;
 
@@ -56,15 +58,40 @@ void lin_spelling_settle(lin_spelling *spelling, const lin_dictionary *dictionar
 
 /* The same word without accents, to out; its bytes. 0: it has none. */
 size_t lin_spelling_plain(const lin_spelling *spelling, char out[LIN_WORD_MAX]);
+/*
+ * The same with what is written otherwise than it is said (lexicon/written.h): numbers, signs, abbreviations.
+ *
+ *   lin_word_reader words = {.written = written, .text = text, .n = n};     // written NULL: digits and signs are refused
+ *   while ((status = lin_word_reader_next(&words, &word, &err)) == LIN_OK && (word.n || words.readings.n)) ...;
+ *   lin_word_reader_free(&words);
+ *
+ * Of such a form word.n is 0, word.begin and word.end are its place, and words.readings has what may be said.
+ */
+typedef struct lin_word_reader {
+    const lin_written *written;
+    const char *text;
+    size_t n, at;      /* at: where the next word is looked for */
+    size_t next, end;  /* the next form from there on; next == n: none. end 0: not looked for yet */
+    lin_readings readings;
+} lin_word_reader;
+
+lin_status lin_word_reader_next(lin_word_reader *words, lin_spelling *word, lin_error *err);
+void lin_word_reader_free(lin_word_reader *words);
+
+/* Appends a text to `out`, each form of `written` as its first reading, the parts of its words joined. LIN_NO_MEMORY. */
+lin_status lin_written_expand(const lin_written *written, const char *text, size_t n, lin_buffer *out, lin_error *err);
 
 /* Keeps the three pointers; they must outlive it. g2p may be NULL: then a word outside the dictionary is an error. */
 lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p *g2p,
                                   lin_transcriber **transcriber, lin_error *err);
 void lin_transcriber_destroy(lin_transcriber *transcriber); /* NULL is fine */
 
+/* From now on forms of `written`, which must outlive it, are read as their first reading; NULL: none. */
+void lin_transcriber_read_written(lin_transcriber *transcriber, const lin_written *written);
+
 /*
  * Labels of one utterance's text (n bytes). *labels is owned by the transcriber and valid until its next line; *n_labels may be
- * 0. LIN_FORMAT, naming the byte, for control characters, digits, symbols and bytes that are not UTF-8;
+ * 0. LIN_FORMAT, naming the byte, for control characters, digits and symbols without rules for them, bytes that are not UTF-8;
  * LIN_INVALID for a word over LIN_WORD_MAX bytes or, without g2p, outside the dictionary;
  * LIN_UNSUPPORTED, LIN_NO_MEMORY as for g2p.
  */

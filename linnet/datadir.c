@@ -1,4 +1,4 @@
-// datadir.c - reading wav.scp, text, utt2spk and lists; see datadir.h.
+// datadir.c - reading wav.scp, text, utt2spk, segments and lists; see datadir.h.
 
 #include "linnet/datadir.h"
 
@@ -10,19 +10,16 @@
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "base/symbols.h"
 #include "base/textfile.h"
 #include "base/utf8.h"
+#include "linnet/datadir_internal.h"
+#include "linnet/manifest.h"
 
-enum { MAX_LINE = 65536, MAX_ID = 255 };
+enum { MAX_LINE = 65536, MAX_ID = LIN_DATADIR_ID_MAX };
 
-struct lin_datadir {
-    int count, room;
-    lin_utterance *utterances;
-    lin_symbols names; // utterance i has name i
-    int n_texts, room_texts;
-    char **texts; // the strings that the utterances point to
-};
+const char *const lin_datadir_names[LIN_DATADIR_FILES] = {"wav.scp", "text", "utt2spk", "segments", "reco2file_and_channel"};
+
+typedef lin_datadir_list list;
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------------- */
 
@@ -124,9 +121,9 @@ static char *copy_words(piece p)
     char *text = copy(p);
     size_t n = 0;
     for (size_t i = 0; text && i < p.n; i++)
-        if (!lin_is_space(p.at[i])) text[n++] = p.at[i];
+        if (!lin_is_space(p.at[i]) && p.at[i] != '\n') text[n++] = p.at[i];
         else if (n && text[n - 1] != ' ') text[n++] = ' ';
-    if (text) text[n] = '\0';
+    if (text) text[n - (n && text[n - 1] == ' ')] = '\0';
     return text;
 }
 
@@ -143,54 +140,180 @@ static char *join(const char *root, piece path)
     return text;
 }
 
+const char *lin_datadir_keep(lin_datadir *dir, const char *text, size_t n) { return keep(dir, copy((piece){text, n})); }
+
+const char *lin_datadir_keep_words(lin_datadir *dir, const char *text, size_t n)
+{
+    return keep(dir, copy_words(trim((piece){text, n})));
+}
+
+const char *lin_datadir_keep_path(lin_datadir *dir, const char *root, const char *path, size_t n)
+{
+    return keep(dir, join(root, (piece){path, n}));
+}
+
 static lin_status no_memory(lin_error *err, size_t n) { return lin_no_memory(err, "a list of recordings", n); }
 
-static lin_status add_utterance(lin_datadir *dir, const reader *r, piece id, piece path, const char *root, lin_error *err)
+// One more item, which no other has the name of. cut.path: NULL means that memory failed before.
+static lin_status add_item(list *to, const char *file, int line, piece id, lin_cut cut, lin_error *err)
 {
-    if (path.n == 0) return lin_fail(err, LIN_FORMAT, "%s:%d: the path of the sound file is missing", r->file->name, r->line);
-    if (path.at[path.n - 1] == '|')
-        return lin_fail(err, LIN_UNSUPPORTED,
-                        "%s:%d: the sound of %.*s comes from a command; save its output to a file and give that path",
-                        r->file->name, r->line, (int)id.n, id.at);
     int index;
-    lin_status status = lin_symbols_add(&dir->names, id.at, id.n, &index, err);
+    if (!cut.path) return no_memory(err, id.n);
+    lin_status status = lin_symbols_add(&to->names, id.at, id.n, &index, err);
     if (status != LIN_OK) return status;
-    if (index < dir->count)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is repeated; it is already in line %d", r->file->name, r->line, (int)id.n,
-                        id.at, dir->utterances[index].line);
-    status = lin_grow_int(&dir->utterances, &dir->room, dir->count + 1, sizeof *dir->utterances, "a list of recordings", err);
-    if (status != LIN_OK) return status;
-    lin_utterance *u = &dir->utterances[dir->count++];
-    *u = (lin_utterance){.audio = keep(dir, join(root, path)), .line = r->line};
-    return u->audio ? LIN_OK : no_memory(err, path.n);
+    if (index < to->count)
+        return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is repeated; it is already in line %d", file, line, (int)id.n, id.at,
+                        to->items[index].line);
+    status = lin_grow_int(&to->items, &to->room, to->count + 1, sizeof *to->items, "a list of recordings", err);
+    if (status == LIN_OK) to->items[to->count++] = (lin_utterance){.cut = cut, .line = line};
+    return status;
+}
+
+lin_status lin_datadir_add(lin_datadir *dir, const char *file, int line, const char *id, size_t n, lin_cut cut,
+                           lin_utterance **of, lin_error *err)
+{
+    if (n == 0 || n > MAX_ID)
+        return lin_fail(err, LIN_FORMAT, "%s:%d: a name of %zu bytes; must be 1 to %d", file, line, n, (int)MAX_ID);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)id[i] <= ' ' || id[i] == 127)
+            return lin_fail(err, LIN_FORMAT, "%s:%d: the name '%.*s' has a blank", file, line, (int)n, id);
+    lin_status status = add_item(&dir->utterances, file, line, (piece){id, n}, cut, err);
+    if (status == LIN_OK) *of = &dir->utterances.items[dir->utterances.count - 1];
+    return status;
+}
+
+lin_status lin_datadir_add_named(lin_datadir *dir, const char *file, int line, const char *path, size_t n, int64_t from_ms,
+                                 lin_cut cut, lin_utterance **of, lin_error *err)
+{
+    char id[2 * MAX_ID];
+    if (n > MAX_ID) return lin_fail(err, LIN_FORMAT, "%s:%d: a path longer than %d bytes", file, line, (int)MAX_ID);
+    snprintf(id, sizeof id, "%.*s", (int)n, path);
+    char *dot = strrchr(id, '.'), *slash = strrchr(id, '/');
+    if (dot && dot > (slash ? slash + 1 : id)) *dot = '\0';
+    for (char *c = id; *c; c++)
+        if (*c == ' ' || *c == '(' || *c == ')') *c = '_';
+    const size_t length = strlen(id);
+    if (from_ms >= 0) snprintf(id + length, sizeof id - length, "-%07lld", (long long)from_ms);
+    return lin_datadir_add(dir, file, line, id, strlen(id), cut, of, err);
+}
+
+// The sound at a path, or of a command, which ends in '|'.
+static lin_status find_cut(lin_datadir *dir, const reader *r, piece id, piece path, const lin_datadir_options *o, lin_cut *cut,
+                            lin_error *err)
+{
+    *cut = (lin_cut){0};
+    if (path.n == 0) return lin_fail(err, LIN_FORMAT, "%s:%d: the path of the sound file is missing", r->file->name, r->line);
+    cut->is_command = path.at[path.n - 1] == '|';
+    if (cut->is_command && !o->allow_commands)
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "%s:%d: the sound of %.*s comes from a command; --allow-commands runs such commands, or save its output "
+                        "to a file and give that path", r->file->name, r->line, (int)id.n, id.at);
+    if (cut->is_command) path = trim((piece){path.at, path.n - 1});
+    if (path.n == 0) return refuse(r, err, "there is no command before '|'");
+    cut->path = keep(dir, cut->is_command ? copy(path) : join(o->audio_root, path));
+    return cut->path ? LIN_OK : no_memory(err, path.n);
 }
 
 /* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
-static lin_status read_wav_scp(lin_datadir *dir, const lin_datadir_file *file, const char *root, lin_error *err)
+static lin_status read_wav_scp(lin_datadir *dir, list *to, const lin_datadir_file *file, const lin_datadir_options *o,
+                               lin_error *err)
 {
     reader r = {.file = file};
     piece line, id, path;
+    lin_cut cut;
     for (;;) {
         lin_status status = next_line(&r, &line, err);
         if (status != LIN_OK || !line.at) return status;
         status = split(&r, line, &id, &path, err);
-        if (status == LIN_OK) status = add_utterance(dir, &r, id, path, root, err);
+        if (status == LIN_OK) status = find_cut(dir, &r, id, path, o, &cut, err);
+        if (status == LIN_OK) status = add_item(to, file->name, r.line, id, cut, err);
         if (status != LIN_OK) return status;
     }
 }
 
-// Finds the utterance that a line of text or utt2spk names; it must be in wav.scp.
-static lin_status find_utterance(const lin_datadir *dir, const reader *r, piece id, const lin_datadir_file *wav_scp, int *index,
-                                 lin_error *err)
+// Finds what a line names among the items of the file `main`.
+static lin_status find_item(const list *in, const reader *r, piece id, const lin_datadir_file *main, int *index, lin_error *err)
 {
-    *index = lin_symbols_find(&dir->names, id.at, id.n);
+    *index = lin_symbols_find(&in->names, id.at, id.n);
     if (*index >= 0) return LIN_OK;
     return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s has no sound: it is not listed in %s", r->file->name, r->line, (int)id.n, id.at,
-                    wav_scp->name);
+                    main->name);
 }
 
-static lin_status read_texts(lin_datadir *dir, const lin_datadir_file *file, const lin_datadir_file *wav_scp, int need_text,
+// The fields of a line; -1: more than there is room for.
+static int fields_of(piece line, piece *fields, int most)
+{
+    const char *at = line.at, *field;
+    size_t n;
+    int count = 0;
+    while (lin_field_next(&at, line.at + line.n, &field, &n)) {
+        if (count == most) return -1;
+        fields[count++] = (piece){field, n};
+    }
+    return count;
+}
+
+static int whole_number(piece p)
+{
+    int n = 0;
+    if (p.n == 0 || p.n > 3) return -1;
+    for (size_t i = 0; i < p.n; i++) {
+        if (!lin_is_digit(p.at[i])) return -1;
+        n = 10 * n + (p.at[i] - '0');
+    }
+    return n;
+}
+
+// "utt1 call7 3.20 5.75"
+static lin_status read_segments(lin_datadir *dir, const lin_datadir_file *file, const lin_datadir_file *wav_scp, lin_error *err)
+{
+    reader r = {.file = file};
+    piece line, field[5];
+    for (;;) {
+        int index = 0;
+        double start = 0, end = 0;
+        lin_status status = next_line(&r, &line, err);
+        if (status != LIN_OK || !line.at) return status;
+        const int n = fields_of(line, field, 5);
+        if (n < 4 || !lin_text_number(field[2].at, field[2].n, &start) || !lin_text_number(field[3].at, field[3].n, &end))
+            return refuse(&r, err, "the line must be a name, a recording, and a start and end in seconds");
+        if (field[0].n > MAX_ID) return refuse(&r, err, "the name is longer than 255 bytes");
+        status = find_item(&dir->recordings, &r, field[1], wav_scp, &index, err);
+        if (status != LIN_OK) return status;
+        lin_cut cut = dir->recordings.items[index].cut;
+        if (!(start >= 0 && start < 1e9) || !(end == -1 || (end > start && end < 1e9)))
+            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is from %g to %g s; must be 0 <= start < end", file->name, r.line,
+                            (int)field[0].n, field[0].at, start, end);
+        const int channel = n == 5 ? whole_number(field[4]) : 0;
+        if (channel < 0 || channel >= LIN_AUDIO_MAX_CHANNELS) return refuse(&r, err, "the channel must be a number from 0 to 63");
+        if (n == 5) cut.channel = channel + 1;
+        cut.part = (lin_part){start, end > 0 ? end : 0};
+        status = add_item(&dir->utterances, file->name, r.line, field[0], cut, err);
+        if (status != LIN_OK) return status;
+    }
+}
+
+// "call7 sw7 A"
+static lin_status read_channels(list *of, const lin_datadir_file *file, const lin_datadir_file *wav_scp, lin_error *err)
+{
+    reader r = {.file = file};
+    piece line, field[3];
+    for (;;) {
+        int index = 0;
+        lin_status status = next_line(&r, &line, err);
+        if (status != LIN_OK || !line.at) return status;
+        if (fields_of(line, field, 3) != 3) return refuse(&r, err, "the line must be a recording, a file and a channel");
+        const char side = lin_lower(field[2].at[0]);
+        const int channel = field[2].n == 1 && (side == 'a' || side == 'b') ? 1 + (side == 'b') : whole_number(field[2]);
+        if (channel < 1 || channel > LIN_AUDIO_MAX_CHANNELS) return refuse(&r, err, "the channel must be A, B or 1 to 64");
+        status = find_item(of, &r, field[0], wav_scp, &index, err);
+        if (status != LIN_OK) return status;
+        of->items[index].cut.channel = channel;
+    }
+}
+
+static lin_status read_texts(lin_datadir *dir, const lin_datadir_file *file, const lin_datadir_file *main, int need_text,
                              lin_error *err)
 {
     reader r = {.file = file};
@@ -200,9 +323,9 @@ static lin_status read_texts(lin_datadir *dir, const lin_datadir_file *file, con
         lin_status status = next_line(&r, &line, err);
         if (status != LIN_OK || !line.at) return status;
         status = split(&r, line, &id, &words, err);
-        if (status == LIN_OK) status = find_utterance(dir, &r, id, wav_scp, &index, err);
+        if (status == LIN_OK) status = find_item(&dir->utterances, &r, id, main, &index, err);
         if (status != LIN_OK) return status;
-        lin_utterance *u = &dir->utterances[index];
+        lin_utterance *u = &dir->utterances.items[index];
         if (u->text)
             return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a transcript", file->name, r.line, (int)id.n, id.at);
         if (words.n == 0 && need_text)
@@ -212,7 +335,7 @@ static lin_status read_texts(lin_datadir *dir, const lin_datadir_file *file, con
     }
 }
 
-static lin_status read_speakers(lin_datadir *dir, const lin_datadir_file *file, const lin_datadir_file *wav_scp, lin_error *err)
+static lin_status read_speakers(lin_datadir *dir, const lin_datadir_file *file, const lin_datadir_file *main, lin_error *err)
 {
     reader r = {.file = file};
     piece line, id, speaker;
@@ -221,9 +344,9 @@ static lin_status read_speakers(lin_datadir *dir, const lin_datadir_file *file, 
         lin_status status = next_line(&r, &line, err);
         if (status != LIN_OK || !line.at) return status;
         status = split(&r, line, &id, &speaker, err);
-        if (status == LIN_OK) status = find_utterance(dir, &r, id, wav_scp, &index, err);
+        if (status == LIN_OK) status = find_item(&dir->utterances, &r, id, main, &index, err);
         if (status != LIN_OK) return status;
-        lin_utterance *u = &dir->utterances[index];
+        lin_utterance *u = &dir->utterances.items[index];
         if (u->speaker)
             return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a speaker", file->name, r.line, (int)id.n, id.at);
         if (speaker.n == 0 || speaker.n > MAX_ID || memchr(speaker.at, ' ', speaker.n) || memchr(speaker.at, '\t', speaker.n))
@@ -234,34 +357,25 @@ static lin_status read_speakers(lin_datadir *dir, const lin_datadir_file *file, 
     }
 }
 
-// An utterance's name in a list: its path without the extension and without characters that CTM and TRN files do not allow.
-static lin_status read_list(lin_datadir *dir, const lin_datadir_file *file, const char *root, int need_text, lin_error *err)
+static lin_status read_list(lin_datadir *dir, const lin_datadir_file *file, const lin_datadir_options *o, lin_error *err)
 {
     reader r = {.file = file};
     piece line;
+    lin_cut cut;
     for (;;) {
         lin_status status = next_line(&r, &line, err);
         if (status != LIN_OK || !line.at) return status;
         const char *tab = memchr(line.at, '\t', line.n);
         const size_t n = tab ? (size_t)(tab - line.at) : line.n;
         const piece path = trim((piece){line.at, n}), words = tab ? trim((piece){tab, line.n - n}) : (piece){0};
-        if (need_text && words.n == 0)
+        if (o->need_text && words.n == 0)
             return refuse(&r, err, "no transcript: the line must be a path, a tab and the transcript");
         if (path.n == 0) return refuse(&r, err, "the path before the tab is empty");
-        char *id = copy(path);
-        if (!id) return no_memory(err, path.n);
-        char *dot = strrchr(id, '.'), *slash = strrchr(id, '/');
-        if (dot && dot > (slash ? slash + 1 : id)) *dot = '\0';
-        for (char *c = id; *c; c++)
-            if (*c == ' ' || *c == '(' || *c == ')') *c = '_';
-        const size_t length = strlen(id);
-        if (length > MAX_ID)
-            status = lin_fail(err, LIN_FORMAT, "%s:%d: a path longer than %d bytes", file->name, r.line, (int)MAX_ID);
-        else status = add_utterance(dir, &r, (piece){id, length}, path, root, err);
-        lin_free(id);
+        lin_utterance *u;
+        status = find_cut(dir, &r, path, path, o, &cut, err);
+        if (status == LIN_OK) status = lin_datadir_add_named(dir, file->name, r.line, path.at, path.n, -1, cut, &u, err);
         if (status != LIN_OK) return status;
         if (!tab) continue;
-        lin_utterance *u = &dir->utterances[dir->count - 1];
         u->text = keep(dir, copy_words(words));
         if (!u->text) return no_memory(err, words.n);
     }
@@ -271,10 +385,11 @@ static lin_status read_list(lin_datadir *dir, const lin_datadir_file *file, cons
 static lin_status complete(lin_datadir *dir, const lin_datadir_file *main, const lin_datadir_file *text, int need_text,
                            const lin_datadir_file *utt2spk, lin_error *err)
 {
-    if (dir->count == 0) return lin_fail(err, LIN_FORMAT, "%s: it lists no recordings", main->name);
-    for (int i = 0; i < dir->count; i++) {
-        lin_utterance *u = &dir->utterances[i];
-        u->id = lin_symbols_text(&dir->names, i);
+    list *all = &dir->utterances;
+    if (all->count == 0) return lin_fail(err, LIN_FORMAT, "%s: it lists no recordings", main->name);
+    for (int i = 0; i < all->count; i++) {
+        lin_utterance *u = &all->items[i];
+        u->id = lin_symbols_text(&all->names, i);
         if (need_text && !u->text)
             return lin_fail(err, LIN_FORMAT, "%s:%d: %s has no transcript in %s", main->name, u->line, u->id, text->name);
         if (!u->speaker && utt2spk && utt2spk->bytes)
@@ -284,6 +399,16 @@ static lin_status complete(lin_datadir *dir, const lin_datadir_file *main, const
     return LIN_OK;
 }
 
+lin_status lin_datadir_finish(lin_datadir *dir, lin_status status, const char *name, int need_text, lin_datadir **out,
+                              lin_error *err)
+{
+    const lin_datadir_file file = {.name = name};
+    if (status == LIN_OK) status = complete(dir, &file, &file, need_text, NULL, err);
+    *out = status == LIN_OK ? dir : NULL;
+    if (status != LIN_OK) lin_datadir_destroy(dir);
+    return status;
+}
+
 static lin_status finish(lin_datadir *dir, lin_status status, lin_datadir **out)
 {
     *out = status == LIN_OK ? dir : NULL;
@@ -291,29 +416,33 @@ static lin_status finish(lin_datadir *dir, lin_status status, lin_datadir **out)
     return status;
 }
 
-lin_status lin_datadir_parse(const lin_datadir_file *wav_scp, const lin_datadir_file *text, const lin_datadir_file *utt2spk,
-                             const char *audio_root, int need_text, lin_datadir **out, lin_error *err)
+lin_status lin_datadir_parse(const lin_datadir_file files[LIN_DATADIR_FILES], const lin_datadir_options *o, lin_datadir **out,
+                             lin_error *err)
 {
+    const lin_datadir_file *wav = &files[LIN_DATADIR_WAV], *text = &files[LIN_DATADIR_TEXT],
+                           *speakers = &files[LIN_DATADIR_SPEAKERS], *segments = &files[LIN_DATADIR_SEGMENTS],
+                           *channels = &files[LIN_DATADIR_CHANNELS], *main = segments->bytes ? segments : wav;
     *out = NULL;
-    if (need_text && !text->bytes) return lin_fail(err, LIN_IO, "cannot open %s: transcripts are required", text->name);
+    if (o->need_text && !text->bytes) return lin_fail(err, LIN_IO, "cannot open %s: transcripts are required", text->name);
     lin_datadir *dir = lin_calloc(1, sizeof *dir);
     if (!dir) return no_memory(err, sizeof *dir);
-    lin_status status = read_wav_scp(dir, wav_scp, audio_root, err);
-    if (status == LIN_OK && text->bytes) status = read_texts(dir, text, wav_scp, need_text, err);
-    if (status == LIN_OK && utt2spk->bytes) status = read_speakers(dir, utt2spk, wav_scp, err);
-    if (status == LIN_OK) status = complete(dir, wav_scp, text, need_text, utt2spk, err);
+    list *recordings = segments->bytes ? &dir->recordings : &dir->utterances;
+    lin_status status = read_wav_scp(dir, recordings, wav, o, err);
+    if (status == LIN_OK && channels->bytes) status = read_channels(recordings, channels, wav, err);
+    if (status == LIN_OK && segments->bytes) status = read_segments(dir, segments, wav, err);
+    if (status == LIN_OK && text->bytes) status = read_texts(dir, text, main, o->need_text, err);
+    if (status == LIN_OK && speakers->bytes) status = read_speakers(dir, speakers, main, err);
+    if (status == LIN_OK) status = complete(dir, main, text, o->need_text, speakers, err);
     return finish(dir, status, out);
 }
 
-lin_status lin_datadir_parse_list(const lin_datadir_file *list, const char *audio_root, int need_text, lin_datadir **out,
-                                  lin_error *err)
+lin_status lin_datadir_parse_list(const lin_datadir_file *file, const lin_datadir_options *o, lin_datadir **out, lin_error *err)
 {
     *out = NULL;
     lin_datadir *dir = lin_calloc(1, sizeof *dir);
     if (!dir) return no_memory(err, sizeof *dir);
-    lin_status status = read_list(dir, list, audio_root, need_text, err);
-    if (status == LIN_OK) status = complete(dir, list, list, need_text, NULL, err);
-    return finish(dir, status, out);
+    lin_status status = read_list(dir, file, o, err);
+    return lin_datadir_finish(dir, status, file->name, o->need_text, out, err);
 }
 
 /* ---- paths ----------------------------------------------------------------------------------------------------------------- */
@@ -350,20 +479,18 @@ static lin_status open_part(const char *path, const char *name, int optional, li
     return LIN_OK;
 }
 
-static lin_status load_directory(const char *path, const char *root, int need_text, lin_datadir **dir, lin_error *err)
+static lin_status load_directory(const char *path, const lin_datadir_options *o, lin_datadir **dir, lin_error *err)
 {
-    static const char *const parts[] = {"wav.scp", "text", "utt2spk", "segments"};
-    enum { N = sizeof parts / sizeof *parts };
+    enum { N = LIN_DATADIR_FILES };
     lin_file_map maps[N] = {{0}};
     lin_datadir_file files[N] = {{0}};
     char *names[N] = {NULL};
     lin_status status = LIN_OK;
-    for (int i = 0; i < N && status == LIN_OK; i++)
-        status = open_part(path, parts[i], i > 1 || (i == 1 && !need_text), &maps[i], &files[i], &names[i], err);
-    if (status == LIN_OK && files[3].bytes)
-        status = lin_fail(err, LIN_UNSUPPORTED, "%s: segments of recordings are not supported; cut them into separate files",
-                          names[3]);
-    if (status == LIN_OK) status = lin_datadir_parse(&files[0], &files[1], &files[2], root, need_text, dir, err);
+    for (int i = 0; i < N && status == LIN_OK; i++) {
+        const int optional = i > LIN_DATADIR_TEXT || (i == LIN_DATADIR_TEXT && !o->need_text);
+        status = open_part(path, lin_datadir_names[i], optional, &maps[i], &files[i], &names[i], err);
+    }
+    if (status == LIN_OK) status = lin_datadir_parse(files, o, dir, err);
     for (int i = 0; i < N; i++) {
         lin_file_map_close(&maps[i]);
         lin_free(names[i]);
@@ -371,28 +498,47 @@ static lin_status load_directory(const char *path, const char *root, int need_te
     return status;
 }
 
-static lin_status load_list(const char *path, const char *root, int need_text, lin_datadir **dir, lin_error *err)
+// A manifest, a table or a plain list; gzip'd or not.
+static lin_status load_list(const char *path, const lin_datadir_options *given, const char *parent, lin_datadir **dir,
+                            lin_error *err)
 {
-    lin_file_map map;
-    lin_status status = lin_file_map_open(path, &map, err);
+    char *text, *clips = NULL;
+    struct stat st;
+    lin_datadir_options o = *given;
+    lin_datadir_file file = {.name = path};
+    lin_status status = lin_text_read(path, &text, &file.n_bytes, err);
     if (status != LIN_OK) return status;
-    const lin_datadir_file file = {path, (const char *)map.bytes, map.size};
-    status = lin_datadir_parse_list(&file, root, need_text, dir, err);
-    lin_file_map_close(&map);
+    file.bytes = text;
+    const lin_manifest_kind kind = lin_manifest_is(&file);
+    if (kind == LIN_MANIFEST_TABLE && parent) { // Common Voice has its sound in a folder beside the tables
+        clips = join(parent, (piece){"clips", 5});
+        if (!clips) status = no_memory(err, strlen(parent));
+        else if (stat(clips, &st) == 0 && S_ISDIR(st.st_mode)) o.audio_root = clips;
+    }
+    if (status == LIN_OK) status = (kind ? lin_manifest_parse : lin_datadir_parse_list)(&file, &o, dir, err);
+    lin_free(clips);
+    lin_free(text);
     return status;
 }
 
-lin_status lin_datadir_load(const char *path, const char *audio_root, int need_text, lin_datadir **dir, lin_error *err)
+lin_status lin_datadir_load(const char *path, const lin_datadir_options *options, lin_datadir **dir, lin_error *err)
 {
     *dir = NULL;
     struct stat st;
+    lin_datadir_options o = *options;
     if (stat(path, &st) != 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
-    char *parent = audio_root ? NULL : parent_of(path);
-    if (!audio_root && !parent) return no_memory(err, strlen(path));
-    const char *root = audio_root ? audio_root : parent;
-    lin_status status = (S_ISDIR(st.st_mode) ? load_directory : load_list)(path, root, need_text, dir, err);
+    char *parent = o.audio_root ? NULL : parent_of(path);
+    if (!o.audio_root && !parent) return no_memory(err, strlen(path));
+    if (!o.audio_root) o.audio_root = parent;
+    lin_status status = S_ISDIR(st.st_mode) ? load_directory(path, &o, dir, err) : load_list(path, &o, parent, dir, err);
     lin_free(parent);
     return status;
+}
+
+static void free_list(list *l)
+{
+    lin_free(l->items);
+    lin_symbols_free(&l->names);
 }
 
 void lin_datadir_destroy(lin_datadir *dir)
@@ -400,11 +546,18 @@ void lin_datadir_destroy(lin_datadir *dir)
     if (!dir) return;
     for (int i = 0; i < dir->n_texts; i++) lin_free(dir->texts[i]);
     lin_free(dir->texts);
-    lin_free(dir->utterances);
-    lin_symbols_free(&dir->names);
+    free_list(&dir->utterances);
+    free_list(&dir->recordings);
     lin_free(dir);
 }
 
-int lin_datadir_count(const lin_datadir *dir) { return dir->count; }
+int lin_datadir_count(const lin_datadir *dir) { return dir->utterances.count; }
 
-const lin_utterance *lin_datadir_at(const lin_datadir *dir, int i) { return &dir->utterances[i]; }
+const lin_utterance *lin_datadir_at(const lin_datadir *dir, int i) { return &dir->utterances.items[i]; }
+
+int lin_datadir_has_parts(const lin_datadir *dir)
+{
+    int has = 0;
+    for (int i = 0; i < dir->utterances.count; i++) has |= lin_cut_is_part(&dir->utterances.items[i].cut);
+    return has;
+}

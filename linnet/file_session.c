@@ -457,10 +457,13 @@ static lin_status open_source(lin_file_session *s, int through, lin_source **sou
     lin_feature_options options = lin_feature_options_default();
     options.fbank = s->r->fbank;
     options.channel = sound->channel;
+    options.or_only = sound->or_only;
     lin_audio *audio;
     *source = NULL;
     lin_status status;
-    if (sound->path) {
+    if (sound->path && sound->is_command) {
+        status = lin_audio_open_command(sound->path, sound->raw, &audio, err);
+    } else if (sound->path) {
         status = lin_audio_open(sound->path, sound->raw, &audio, err);
     } else if (sound->samples) {
         status = lin_audio_open_memory("sound in memory", sound->samples, sound->n_samples, sound->rate_hz, sound->channels,

@@ -34,12 +34,13 @@ lin_reset_options lin_reset_auto(const lin_recognizer *recognizer, const lin_end
 
 /* One file to process. */
 typedef struct lin_sound {
+    int is_command;            /* path is a command of the shell that writes the sound (lin_audio_open_command) */
     const char *path;          /* NULL: the next ones, or where a stream is resumed: nothing more comes, only its end */
     const lin_pcm_format *raw; /* headerless samples, as for lin_audio_open */
     const float *samples;      /* path NULL: a sound in memory, [n_samples, channels] */
     int64_t n_samples;
     int rate_hz, channels;     /* of it */
-    int channel;               /* as in lin_feature_options */
+    int channel, or_only;      /* as in lin_feature_options */
     lin_part part;             /* of the sound; end_s = 0: to its end. Rows count from its start, times of results are the
                                   sound's */
     lin_result *results;       /* of each lane, where the session decodes: the caller's, begun in lin_file_sink.begin or before */

@@ -132,6 +132,19 @@ lin_status lin_find_open_rules(const char *given, const lin_phones *phones, lin_
     return status == LIN_OK && *path ? lin_g2p_rules_open(path, phones, rules, err) : status;
 }
 
+lin_status lin_find_open_numbers(const char *given, lin_written **written, lin_error *err)
+{
+    static const char *const names[] = {"en/numbers.txt", NULL};
+    char path[PATH_MAX], named[64];
+    *written = NULL;
+    if (given && strcmp(given, "none") == 0) return LIN_OK;
+    const int is_language = given && strlen(given) < 8 && !strchr(given, '.') && !strchr(given, '/'); // "de"
+    if (is_language) snprintf(named, sizeof named, "%s/numbers.txt", given);
+    if (is_language && find_file(named, named, path, sizeof path)) return lin_written_load(path, written, err);
+    lin_status status = lin_find_named(given, "LINNET_NUMBERS", names, path, sizeof path, err);
+    return status == LIN_OK && *path ? lin_written_load(path, written, err) : status;
+}
+
 lin_g2p_rules *lin_find_speller(const lin_phones *phones)
 {
     lin_g2p_rules *rules;

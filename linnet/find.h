@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "lexicon/g2p_rules.h"
 #include "lexicon/punctuation.h"
+#include "lexicon/written.h"
 
 /* A folder in which installed files are looked for before all other places, for the whole process; it is copied. NULL: none
  * again. LIN_INVALID: its path is too long. While no other function of this header runs. */
@@ -54,6 +55,10 @@ lin_status lin_find_open_punctuation(const lin_phones *phones, lin_punctuation *
 
 /* The letter-to-sound rules, which spell words outside the lexicon in readable text; NULL if there are none for these phones. */
 lin_g2p_rules *lin_find_speller(const lin_phones *phones);
+
+/* Rules for numbers, signs and abbreviations (lexicon/written.h), opened: `given`, "none" for none, else by that rule, with
+ * LINNET_NUMBERS, those of English; NULL if there are none. */
+lin_status lin_find_open_numbers(const char *given, lin_written **written, lin_error *err);
 
 /* The letter-to-sound rules, opened: NULL if there are none. */
 lin_status lin_find_open_rules(const char *given, const lin_phones *phones, lin_g2p_rules **rules, lin_error *err);

@@ -89,13 +89,33 @@ int lin_front_next_utterance(const float *frames, int n, int D, double hop_ms, i
     return at / stack * stack;
 }
 
-lin_status lin_front_read_all(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_matrix *frames,
-                              lin_audio_format *format, lin_error *err)
+static lin_status open_cut(const lin_cut *cut, const lin_pcm_format *raw, const lin_feature_options *options,
+                            lin_source **source, lin_error *err)
+{
+    lin_feature_options own = *options;
+    lin_audio *audio;
+    *source = NULL;
+    if (cut->channel) own.channel = cut->channel - 1, own.or_only = 1;
+    lin_status status = cut->is_command ? lin_audio_open_command(cut->path, raw, &audio, err)
+                                         : lin_audio_open(cut->path, raw, &audio, err);
+    if (status == LIN_OK) status = lin_source_from_audio(audio, &own, source, err);
+    if (status == LIN_OK && lin_cut_is_part(cut)) {
+        const double end_s = cut->part.end_s > 0 ? cut->part.end_s : INFINITY;
+        status = lin_source_part(*source, cut->part.start_s, end_s, err);
+    }
+    if (status == LIN_OK) return LIN_OK;
+    lin_source_close(*source);
+    return status == LIN_INVALID ? lin_fail_at(err, status, "%.300s", cut->path) : status;
+}
+
+lin_status lin_front_read_all(const lin_cut *cut, const lin_pcm_format *raw, const lin_feature_options *options,
+                              lin_matrix *frames, lin_audio_format *format, lin_error *err)
 {
     enum { BLOCK = 1024 };
+    const char *path = cut->path;
     lin_source *source;
     frames->rows = 0;
-    lin_status status = lin_source_open(path, raw, options, &source, err);
+    lin_status status = open_cut(cut, raw, options, &source, err);
     if (status != LIN_OK) return status;
     int D = lin_source_bins(source), n = 1;
     if (lin_source_lanes(source) != 1) status = lin_fail(err, LIN_INVALID, "%s: one channel at a time here, not each", path);

@@ -13,6 +13,16 @@ typedef struct lin_part {
     double start_s, end_s;
 } lin_part;
 
+/* A piece of sound, as lists of recordings name it. */
+typedef struct lin_cut {
+    const char *path;
+    int is_command; /* path is a command of the shell that writes the sound (lin_audio_open_command) */
+    int channel;    /* of a sound with several, counted from 1; 0: as the caller likes */
+    lin_part part;  /* end_s 0: to its end */
+} lin_cut;
+
+static inline int lin_cut_is_part(const lin_cut *cut) { return cut->part.start_s > 0 || cut->part.end_s > 0; }
+
 /* Converts one description into the other. */
 lin_fbank_config lin_fbank_from_model(const lin_features *features, int mel_bins);
 lin_features lin_fbank_to_model(const lin_fbank_config *config);
@@ -24,10 +34,10 @@ typedef struct lin_matrix {
     int rows, columns, capacity;
 } lin_matrix;
 
-/* All frames of a source with one lane; room is reused and grows.
+/* All frames of a cut, one lane; room is reused and grows. The cut's channel replaces that of the options.
  * format (may be NULL) receives the source's, with its warning. */
-lin_status lin_front_read_all(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_matrix *frames,
-                              lin_audio_format *format, lin_error *err);
+lin_status lin_front_read_all(const lin_cut *cut, const lin_pcm_format *raw, const lin_feature_options *options,
+                              lin_matrix *frames, lin_audio_format *format, lin_error *err);
 /* Room for that many rows; existing rows are kept. */
 lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_error *err);
 void lin_matrix_free(lin_matrix *matrix);

@@ -579,8 +579,9 @@ LINNET_API void linnet_aligner_destroy(linnet_aligner *aligner);
  * When each phoneme and word of a text was said in a sound, and how well: linnet_phone.goodness and said. Memory grows with the
  * sound. A text that fits badly is aligned: linnet_result_info.fit and warning say so.
  *   text  UTF-8 with a NUL at its end
- * LINNET_INVALID: no words, or words that cannot be pronounced; LINNET_MISMATCH: the text cannot be that of the sound, it is
- * longer.
+ * Numbers, signs and abbreviations are read in all usual ways of English, and the one that fits the sound is used
+ * ($LINNET_NUMBERS names other rules).
+ * LINNET_INVALID: no words, or signs that are none; LINNET_MISMATCH: the text cannot be that of the sound, it is longer.
  */
 LINNET_API linnet_status linnet_align(linnet_aligner *aligner, const linnet_sound *sound, const char *text,
                                       linnet_result **result, linnet_error *err);

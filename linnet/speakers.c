@@ -11,7 +11,8 @@
 typedef struct measurement {
     lin_speakers *speakers;
     const lin_recognizer *recognizer;
-    const char *const *paths, *const *names;
+    const lin_cut *cuts;
+    const char *const *names;
     int n, n_slots;
     lin_moments **norms; // one a speaker
     lin_matrix *frames;  // one a slot
@@ -36,7 +37,7 @@ static void work(void *context, int item, int slot, int thread)
     options.fbank = m->recognizer->fbank;
     frames->rows = 0;
     if (!m->names[item][0] || is_stopped(m)) return;
-    if (lin_front_read_all(m->paths[item], NULL, &options, frames, NULL, NULL) != LIN_OK) frames->rows = 0;
+    if (lin_front_read_all(&m->cuts[item], NULL, &options, frames, NULL, NULL) != LIN_OK) frames->rows = 0;
 }
 
 static lin_status take(void *context, int item, int slot, lin_error *err)
@@ -78,11 +79,11 @@ static lin_status finish(measurement *m, int D, lin_error *err)
     return LIN_OK;
 }
 
-lin_status lin_speakers_measure(lin_speakers *speakers, const lin_recognizer *recognizer, const char *const *paths,
+lin_status lin_speakers_measure(lin_speakers *speakers, const lin_recognizer *recognizer, const lin_cut *cuts,
                                 const char *const *names, int n, int jobs, lin_error *err)
 {
     const int threads = lin_ordered_threads(jobs, n), D = recognizer->model->config.mel_bins;
-    measurement m = {.speakers = speakers, .recognizer = recognizer, .paths = paths, .names = names, .n = n,
+    measurement m = {.speakers = speakers, .recognizer = recognizer, .cuts = cuts, .names = names, .n = n,
                      .n_slots = lin_ordered_slots(threads)};
     m.frames = lin_calloc((size_t)m.n_slots, sizeof *m.frames);
     lin_status status =

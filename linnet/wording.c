@@ -80,9 +80,17 @@ lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files
     return LIN_OK;
 }
 
+lin_status lin_wording_numbers(lin_wording *wording, const char *given, lin_error *err)
+{
+    lin_status status = lin_find_open_numbers(given, &wording->written, err);
+    if (status == LIN_OK) lin_transcriber_read_written(wording->transcriber, wording->written);
+    return status;
+}
+
 void lin_wording_close(lin_wording *wording)
 {
     lin_transcriber_destroy(wording->transcriber);
+    lin_written_destroy(wording->written);
     lin_g2p_destroy(wording->g2p);
     lin_g2p_rules_destroy(wording->rules);
     lin_dictionary_destroy(wording->dictionary);

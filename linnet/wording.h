@@ -32,11 +32,14 @@ typedef struct lin_wording {
     lin_g2p_rules *rules;
     lin_g2p *g2p;
     lin_transcriber *transcriber;
+    lin_written *written; /* NULL: digits are refused */
 } lin_wording;
 
 /* Lines of the dictionary that cannot be used are reported through warnings, which may be NULL. LIN_IO if there is no dictionary;
  * else as what opens the files. On failure everything is closed. */
 lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files, const lin_warnings *warnings, lin_error *err);
+/* Numbers, signs and abbreviations are read from now on, by the rule of lin_find_open_numbers. */
+lin_status lin_wording_numbers(lin_wording *wording, const char *given, lin_error *err);
 void lin_wording_close(lin_wording *wording);
 
 /*

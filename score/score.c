@@ -315,6 +315,7 @@ lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, 
     lin_status status = lin_trn_parse(ref, n_ref, ref_name, &how, &s->tokens, &s->ref, err);
     if (status == LIN_OK && !s->ref.n) status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", ref_name);
     how.format = o->hyp_format;
+    how.is_hypothesis = 1;
     how.by_channel = s->ref.format == LIN_TRN_STM;
     if (status == LIN_OK) status = lin_trn_parse(hyp, n_hyp, hyp_name, &how, &s->tokens, &s->hyp, err);
     if (status == LIN_OK) status = match_stm(s, ref_name, hyp_name, err);

@@ -6,7 +6,8 @@
  *   Kaldi  utt-id P P P
  *   CTM    utt-id channel start duration P [confidence]  one token per line; put in order of time within an utterance
  *   JSON   {"id": "utt-id", "phones": [{"phone": "P", ...}, ...], "words": [{"word": "W", ...}, ...]}        one object per line,
- *          as decoder/writers makes them; the lists may hold plain strings; or {"id": "utt-id", "text": "P P P"}
+ *          as decoder/writers makes them; the lists may hold plain strings; or {"id": "utt-id", "text": "P P P"}; in manifests
+ *          the id is "audio_filepath" and "offset", and "pred_text" is the hypothesis
  *
  * Texts are brought into the form of base/unicode.h; those that are not Unicode are compared by their bytes.
  * Tokens and ids are compared without regard to the case of ASCII letters, as sclite does, unless asked otherwise.
@@ -83,6 +84,7 @@ typedef struct lin_trn_options {
     lin_trn_format format;
     int case_sensitive;
     lin_trn_unit unit;
+    int is_hypothesis;        /* JSON: "pred_text" is the text, where it is there */
     int by_channel;           /* CTM: each channel of a file is an utterance, "file channel", and its words keep their times */
     const lin_phones *phones; /* not NULL: tokens that it reads (lin_phones_read) are its names, without stress; before the map */
     const lin_phone_map *map; /* applied to every token, NULL for none; made with the same case_sensitive */

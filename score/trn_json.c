@@ -73,6 +73,23 @@ static lin_status read_list(lin_trn_reader *r, const cJSON *list, const char *ke
     return status;
 }
 
+// With the offset in milliseconds behind a path of which only a part is meant.
+static lin_status add_utterance(lin_trn_reader *r, const cJSON *object, const cJSON *id, int is_path, const place *at,
+                                lin_error *err)
+{
+    const cJSON *offset = is_path ? cJSON_GetObjectItemCaseSensitive(object, "offset") : NULL;
+    lin_buffer name = {0};
+    lin_buffer_text(&name, id->valuestring);
+    if (cJSON_IsNumber(offset)) {
+        lin_buffer_char(&name, '-');
+        lin_buffer_fixed(&name, offset->valuedouble * 1000, 0);
+    }
+    lin_status status = lin_buffer_status(&name, err);
+    if (status == LIN_OK) status = lin_trn_add_utterance(r, name.data, name.n, at->line, err);
+    lin_buffer_free(&name);
+    return status;
+}
+
 static lin_status read_object(lin_trn_reader *r, const cJSON *object, const place *at, lin_error *err)
 {
     static const char *const lists[] = {[LIN_TRN_PHONES] = "phones", [LIN_TRN_WORDS] = "words"};
@@ -80,13 +97,17 @@ static lin_status read_object(lin_trn_reader *r, const cJSON *object, const plac
     const lin_trn_unit unit = r->options.unit;
     const cJSON *id = cJSON_GetObjectItemCaseSensitive(object, "id"), *text = cJSON_GetObjectItemCaseSensitive(object, "text");
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, lists[unit]);
+    const cJSON *found = cJSON_GetObjectItemCaseSensitive(object, "pred_text");
+    const cJSON *path = cJSON_GetObjectItemCaseSensitive(object, "audio_filepath");
+    if (found && r->options.is_hypothesis) text = found, list = NULL;
+    if (!id) id = path;
     if (!id) return lin_fail(err, LIN_FORMAT, "%s:%d: the object has no \"id\"", at->name, at->line);
     if (list ? !cJSON_IsArray(list) : !cJSON_IsString(text)) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: the object has neither a list \"%s\" nor a string \"text\"", at->name, at->line,
                         lists[unit]);
     }
-    lin_status status = check_string(id, "id", 0, at, err);
-    if (status == LIN_OK) status = lin_trn_add_utterance(r, id->valuestring, strlen(id->valuestring), at->line, err);
+    lin_status status = check_string(id, id == path ? "audio_filepath" : "id", 0, at, err);
+    if (status == LIN_OK) status = add_utterance(r, object, id, id == path, at, err);
     if (status != LIN_OK) return status;
     if (list) return read_list(r, list, keys[unit], at, err);
     size_t n = strlen(text->valuestring);

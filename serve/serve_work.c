@@ -333,6 +333,8 @@ static lin_status open_lexicon(lin_files *f, lin_error *err)
     if (!f->has_lexicon)
         status = lin_spoken_lexicon_open(&f->lexicon, s->v->decoding.lexicon, s->v->decoding.add_lexicon, s->v->decoding.g2p,
                                          s->recognizer.phones, &s->recognizer.warnings, err);
+    if (status == LIN_OK && !f->has_lexicon) status = lin_spoken_lexicon_numbers(&f->lexicon, NULL, err);
+    if (status != LIN_OK && !f->has_lexicon) lin_spoken_lexicon_close(&f->lexicon);
     f->has_lexicon |= status == LIN_OK;
     pthread_mutex_unlock(&f->lock);
     return status;

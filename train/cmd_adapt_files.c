@@ -34,7 +34,8 @@ static lin_status spell(const char *text, size_t n, lin_buffer *out, long *words
 
 typedef struct set {
     const char *name;
-    lin_buffer text, scp, speakers;
+    lin_buffer text, scp, speakers, segments; // segments: written if some are parts of a sound, or have a channel
+    int has_parts;
 } set;
 
 static void put_line(lin_buffer *out, const char *id, const char *value, size_t n)
@@ -48,10 +49,16 @@ static void put_line(lin_buffer *out, const char *id, const char *value, size_t 
 static void put_utterance(set *s, const lin_utterance *u, const lin_buffer *words)
 {
     char whole[PATH_MAX];
-    const char *audio = realpath(u->audio, whole) ? whole : u->audio; // prepare reports one that is missing
+    const lin_cut *cut = &u->cut;
+    const char *audio = realpath(cut->path, whole) ? whole : cut->path; // prepare reports one that is missing
     put_line(&s->text, u->id, words->data, words->n);
     put_line(&s->scp, u->id, audio, strlen(audio));
     put_line(&s->speakers, u->id, u->speaker, strlen(u->speaker));
+    s->has_parts |= lin_cut_is_part(cut) || cut->channel > 0;
+    const double end_s = cut->part.end_s > 0 ? cut->part.end_s : -1;
+    lin_buffer_format(&s->segments, "%s %s %.17g %.17g", u->id, u->id, cut->part.start_s, end_s);
+    if (cut->channel > 0) lin_buffer_format(&s->segments, " %d", cut->channel - 1);
+    lin_buffer_char(&s->segments, '\n');
 }
 
 static lin_status write_file(const char *folder, const char *set_name, const char *name, const lin_buffer *buffer, lin_error *err)
@@ -71,6 +78,7 @@ static lin_status write_set(const char *folder, const set *s, lin_error *err)
     lin_status status = lin_make_folders(path, n < PATH_MAX ? (size_t)n : PATH_MAX, err);
     if (status == LIN_OK) status = write_file(folder, s->name, "text", &s->text, err);
     if (status == LIN_OK) status = write_file(folder, s->name, "wav.scp", &s->scp, err);
+    if (status == LIN_OK && s->has_parts) status = write_file(folder, s->name, "segments", &s->segments, err);
     return status == LIN_OK ? write_file(folder, s->name, "utt2spk", &s->speakers, err) : status;
 }
 
@@ -79,6 +87,7 @@ static void free_set(set *s)
     lin_buffer_free(&s->text);
     lin_buffer_free(&s->scp);
     lin_buffer_free(&s->speakers);
+    lin_buffer_free(&s->segments);
 }
 
 static lin_status divide(const lin_datadir *dir, const unsigned char *held, const char *folder, lin_adapt_data *data,
@@ -130,7 +139,7 @@ lin_status lin_adapt_write_data(const char *path, const char *audio_root, const 
 {
     lin_datadir *dir;
     *data = (lin_adapt_data){.left_out = 0};
-    lin_status status = lin_datadir_load(path, audio_root, 1, &dir, err);
+    lin_status status = lin_datadir_load(path, &(lin_datadir_options){.audio_root = audio_root, .need_text = 1}, &dir, err);
     if (status != LIN_OK) return status;
     unsigned char *held = lin_calloc((size_t)lin_datadir_count(dir) + 1, 1);
     status = held ? lin_holdout_choose(dir, options, held, &data->holdout, err) : lin_no_memory(err, path, 1);
@@ -166,8 +175,9 @@ lin_status lin_adapt_check_kept(const char *path, const char *folder, lin_error 
     lin_datadir *kept = NULL, *held = NULL;
     if (snprintf(heldout, sizeof heldout, "%s/heldout", folder) >= (int)sizeof heldout)
         return lin_fail(err, LIN_INVALID, "the name of the folder %.200s... is too long", folder);
-    lin_status status = lin_datadir_load(path, NULL, 1, &kept, err);
-    if (status == LIN_OK) status = lin_datadir_load(heldout, NULL, 1, &held, err);
+    const lin_datadir_options how = {.need_text = 1};
+    lin_status status = lin_datadir_load(path, &how, &kept, err);
+    if (status == LIN_OK) status = lin_datadir_load(heldout, &how, &held, err);
     if (status == LIN_OK) status = find_kept(kept, held, path, err);
     lin_datadir_destroy(kept);
     lin_datadir_destroy(held);

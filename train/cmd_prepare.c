@@ -18,7 +18,8 @@
 #include "train/dataset.h"
 
 typedef struct prepare_values {
-    const char *lexicon, *add_lexicon, *phones, *g2p, *output, *audio_root, *oov;
+    const char *lexicon, *add_lexicon, *phones, *g2p, *numbers, *output, *audio_root, *oov;
+    int allow_commands;
     lin_numbers speed;
     int stack, no_speech, allow_oov, jobs, quiet;
     lin_fbank_values fbank;
@@ -33,10 +34,15 @@ static const lin_option options[] = {
              "find"},
     LIN_PHONE_SET_ROW(prepare_values, phones),
     LIN_G2P_ROW(prepare_values, g2p),
+    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(prepare_values, numbers), .value = "RULES",
+     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "
+             "$LINNET_NUMBERS, else English"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(prepare_values, output),
      .help = "The cache to write; it appears when it is complete"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(prepare_values, audio_root),
      .help = "Folder that the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"},
+    {.name = "allow-commands", .type = LIN_OPTION_FLAG, .at = offsetof(prepare_values, allow_commands),
+     .help = "Run the commands that wav.scp names in place of sound files (\"sph2pipe ... |\"), with sh"},
     {.name = "speed", .type = LIN_OPTION_NUMBERS, .at = offsetof(prepare_values, speed), .text = "1", .min = 0.5, .max = 2,
      .help = "Include each utterance once at each of these speeds; copies are named sp0.9-NAME"},
     {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(prepare_values, stack), .text = "1", .min = 1, .max = 16,
@@ -114,7 +120,7 @@ static void work(void *context, int item, int slot_number, int thread)
     s->frames.rows = 0;
     s->status = LIN_OK;
     if (p->labels[item / speeds(p)].use) {
-        s->status = lin_front_read_all(u->audio, NULL, &how, &s->frames, &s->format, &s->error);
+        s->status = lin_front_read_all(&u->cut, NULL, &how, &s->frames, &s->format, &s->error);
     }
 }
 
@@ -177,7 +183,8 @@ static lin_status check_files(preparation *p, lin_error *err)
     const int n = lin_datadir_count(p->dir);
     int missing = 0, first = -1;
     for (int i = 0; i < n; i++) {
-        if (access(lin_datadir_at(p->dir, i)->audio, F_OK) == 0) continue;
+        const lin_cut *cut = &lin_datadir_at(p->dir, i)->cut;
+        if (cut->is_command || access(cut->path, F_OK) == 0) continue;
         if (missing++ == 0) first = i;
         p->counts.failed += p->labels[i].use * speeds(p);
         p->labels[i].use = 0;
@@ -186,9 +193,10 @@ static lin_status check_files(preparation *p, lin_error *err)
     static const char hint[] = "--audio-root names the folder that their paths are relative to";
     const lin_utterance *u = lin_datadir_at(p->dir, first);
     if (missing == n)
-        return lin_fail(err, LIN_IO, "%s: none of its %d sound files exists, the first is %s; %s", p->source, n, u->audio, hint);
+        return lin_fail(err, LIN_IO, "%s: none of its %d sound files exists, the first is %s; %s", p->source, n, u->cut.path,
+                        hint);
     lin_complain("%s: %d of %d sound files do not exist and are left out, the first is %s (%s); %s", p->source, missing, n,
-             u->audio, u->id, hint);
+             u->cut.path, u->id, hint);
     return LIN_OK;
 }
 
@@ -292,13 +300,17 @@ static lin_status prepare(preparation *p, const char *path, lin_error *err)
     const prepare_values *v = p->v;
     const lin_warnings warnings = lin_complaints(0);
     lin_status status = lin_fbank_check(&p->fbank, err);
-    if (status == LIN_OK) status = lin_datadir_load(path, v->audio_root, !v->no_speech, &p->dir, err);
-    for (int i = 0; status == LIN_OK && i < lin_datadir_count(p->dir); i++)
-        status = lin_guard_reads(lin_datadir_at(p->dir, i)->audio, err);
+    const lin_datadir_options how = {v->audio_root, !v->no_speech, v->allow_commands};
+    if (status == LIN_OK) status = lin_datadir_load(path, &how, &p->dir, err);
+    for (int i = 0; status == LIN_OK && i < lin_datadir_count(p->dir); i++) {
+        const lin_cut *cut = &lin_datadir_at(p->dir, i)->cut;
+        if (!cut->is_command) status = lin_guard_reads(cut->path, err);
+    }
     if (status == LIN_OK) status = lin_guard_writes(v->output, err);
     if (status == LIN_OK && v->oov) status = lin_guard_writes(v->oov, err);
     const lin_wording_files files = {.dictionary = v->lexicon, .added = v->add_lexicon, .phones = v->phones, .g2p = v->g2p};
     if (status == LIN_OK) status = lin_wording_open(&p->wording, &files, &warnings, err);
+    if (status == LIN_OK) status = lin_wording_numbers(&p->wording, v->numbers, err);
     if (status != LIN_OK) return status;
     p->n_items = lin_datadir_count(p->dir) * speeds(p);
     status = label_all(p, err);
@@ -352,8 +364,9 @@ const lin_command lin_command_prepare = {
     .name = "prepare",
     .operands = "DIR",
     .summary = "make a feature cache for training from a data directory",
-    .description = "Reads a Kaldi-style data directory (wav.scp, text, utt2spk) or a list of lines PATH<tab>WHAT WAS SAID, and "
-                   "writes one file with the features and the phones of every utterance, which is all that training needs.\n\n"
+    .description = "Reads a Kaldi-style data directory (wav.scp, text, utt2spk, segments) or a list of lines PATH<tab>WHAT "
+                   "WAS SAID (docs/corpora.md), and writes one file with the features and the phones of every utterance, which "
+                   "is all that training needs.\n\n"
                    "Sound that cannot be read and transcripts that cannot be pronounced are reported and left out; the cache is "
                    "completed, and the exit status is 1. With more than 20 % of the words outside the dictionary nothing is "
                    "made, but with --allow-oov. Incomplete sound is used up to its end, with the same exit status. "

@@ -440,6 +440,57 @@ END_TEST
 
 /* ---- the beam -------------------------------------------------------------------------------------------------------------- */
 
+// A word whose pronunciation is not known takes the sound between its neighbours, whatever that is; they keep their times.
+START_TEST(a_word_of_any_sound)
+{
+    enum { V = 10, T_MAX = 4000, UNKNOWN = 3, SLOTS = 7 };
+    static float logp[T_MAX * V];
+    static int64_t start[SLOTS * LONGEST];
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        random_text(SLOTS, 1, LONGEST, V, seed);
+        const int T = said(logp, T_MAX, V, 0, SLOTS, start, seed + 1);
+        lin_align_graph *graph;
+        lin_align *a;
+        lin_path path = {0};
+        lin_align_report report;
+        OK(lin_align_graph_create(V, &graph, &err));
+        for (int w = 0; w < SLOTS; w++) {
+            const int *one = text.labels[w][0];
+            if (w == UNKNOWN) OK(lin_align_graph_add_any(graph, &err));
+            else OK(lin_align_graph_add(graph, &one, text.length[w], 1, 1, &err));
+        }
+        const lin_align_options o = all();
+        OK(lin_align_create(graph, &o, &a, &err));
+        OK(lin_align_push(a, logp, T, &err));
+        OK(lin_align_finish(a, &path, &report, &err));
+        ck_assert_int_eq(path.n_words, SLOTS);
+        int phone = 0;
+        for (int w = 0; w < SLOTS; w++) {
+            const lin_path_word *word = &path.words[w];
+            if (w != UNKNOWN) ck_assert_int_eq(word->n_phones, text.length[w][0]);
+            if (w != UNKNOWN) ck_assert_int_eq(word->start, start[phone]);
+            ck_assert_int_ge(word->n_phones, 1);
+            phone += text.length[w][0];
+        }
+        // Its phones are those that were said, within where it was: repeated ones may become one, those at its edges blanks.
+        const lin_path_word *word = &path.words[UNKNOWN];
+        ck_assert_int_ge(word->start, path.words[UNKNOWN - 1].end);
+        ck_assert_int_le(word->end, path.words[UNKNOWN + 1].start);
+        ck_assert_int_le(word->n_phones, text.length[UNKNOWN][0]);
+        for (int i = 0; i < word->n_phones; i++) {
+            const int label = path.phones[word->first_phone + i].label;
+            int found = 0;
+            for (int k = 0; k < text.length[UNKNOWN][0]; k++) found |= text.labels[UNKNOWN][0][k] == label;
+            ck_assert(found);
+        }
+        ck_assert(report.fit > LIN_ALIGN_FIT && report.score < 0);
+        lin_path_free(&path);
+        lin_align_destroy(a);
+        lin_align_graph_destroy(graph);
+    }
+}
+END_TEST
+
 START_TEST(a_beam_that_loses_the_path_is_widened)
 {
     enum { V = 10, T_MAX = 20000 };
@@ -710,6 +761,6 @@ END_TEST
 
 TEST_MAIN("align", TEST(small_cases_against_all_alignments), TEST(large_cases_against_the_full_matrix),
           TEST(times_are_those_of_the_signal), TEST(any_split_gives_the_same_bits), TEST(phones_that_belong_to_no_word),
-          TEST(a_beam_that_loses_the_path_is_widened), TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam),
-          TEST(a_text_that_goes_on_behind_the_sound), TEST(texts_and_rows_that_cannot_match), TEST(arguments_out_of_range),
-          TEST(memory_that_is_short))
+          TEST(a_word_of_any_sound), TEST(a_beam_that_loses_the_path_is_widened),
+          TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam), TEST(a_text_that_goes_on_behind_the_sound),
+          TEST(texts_and_rows_that_cannot_match), TEST(arguments_out_of_range), TEST(memory_that_is_short))

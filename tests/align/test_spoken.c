@@ -64,15 +64,78 @@ START_TEST(words_with_all_pronunciations_as_they_are_written)
 }
 END_TEST
 
-// A set that is not CMUdict's: nothing is guessed.
-START_TEST(words_that_nobody_can_pronounce_are_named)
+// A set that is not CMUdict's: nothing is guessed, any sound is such a word.
+START_TEST(words_that_nobody_can_pronounce_are_any_sound)
 {
     open_lexicon("<blank> a b c", "foo a b\nbar b c\n");
     lin_spoken s = {0};
-    OK(words(&s, "foo bar", &err));
-    REFUSED(words(&s, "foo Quux, bar baz", &err), LIN_INVALID, "no pronunciation for Quux, baz: add to the lexicon (");
-    REFUSED(words(&s, "q r s t u v w x y foo z", &err), LIN_INVALID, "for q, r, s, t, u, v, w, x and 2 more: add");
+    OK(words(&s, "foo Quux, bar baz", &err));
+    ck_assert_int_eq(s.graph->n_slots, 4);
+    ck_assert_str_eq(s.guesses.data, "quux\t(none)\nbaz\t(none)\n");
+    ck_assert_str_eq(lin_spoken_spell(&s, 1), "Quux");
+    ck_assert_int_eq(s.graph->states[s.graph->slots[1].first].label, s.graph->V);
+    ck_assert_int_eq(s.graph->states[s.graph->slots[2].first].label, 2); // bar
     OK(words(&s, "bar", &err));
+    ck_assert_uint_eq(s.guesses.n, 0);
+    lin_spoken_free(&s);
+    close_lexicon();
+}
+END_TEST
+
+static const char numbers[] = "[cardinal]\n1: one\n2: two\n3:\n20: twenty[ >]\n[digit]\n0: oh\n1: =cardinal=\n[written]\n"
+                              "{N} = {1:cardinal} | {1*digit}\n& = and\n${N} million = {1:cardinal} million dollars\n"
+                              "x{N} = ein+{1:cardinal}\n";
+
+// A number is a slot with the pronunciations of all its readings, in which each word has its own.
+START_TEST(numbers_have_all_their_readings)
+{
+    open_lexicon(NULL,
+                 "one W AH N\none HH W AH N\ntwo T UW\ntwenty T W EH N T IY\nand AE N D\nand AH N D\nmillion M IH L Y AH N\n"
+                 "dollars D AA L ER Z\nein AY N\nthree TH R IY\n");
+    OK(lin_written_parse(numbers, sizeof numbers - 1, "numbers", &lexicon.written, &err));
+    lin_spoken s = {0};
+    OK(words(&s, "21 & three, $2 million.", &err));
+    static const char *const spelled[] = {"21", "&", "three", "$2_million"};
+    static const int n[] = {2 + 2, 2, 1, 1}; // twenty one, two one
+    ck_assert_int_eq(s.n, 4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_str_eq(lin_spoken_spell(&s, i), spelled[i]);
+        ck_assert_int_eq(s.graph->slots[i].n, n[i]);
+    }
+    ck_assert_uint_eq(s.guesses.n, 0);
+    OK(words(&s, "x1", &err)); // parts of a word
+    ck_assert_int_eq(s.graph->slots[0].n, 2);
+    const int first = s.graph->slots[0].first;
+    ck_assert_str_eq(lin_phones_name(phones, s.graph->states[first].label), "AY");
+    ck_assert_str_eq(lin_phones_name(phones, s.graph->states[first + 4].label), "W");
+    REFUSED(words(&s, "three %", &err), LIN_FORMAT, "'%' at byte 7");
+    REFUSED(words(&s, "three 4", &err), LIN_FORMAT, "'4' at byte 7"); // no rule has a reading
+    lin_spoken_free(&s);
+    close_lexicon();
+}
+END_TEST
+
+// Words with the punctuation that the text has, and what is between them.
+START_TEST(words_as_they_are_written)
+{
+    open_lexicon(NULL, "one W AH N\ntwo T UW\n");
+    static const char text[] = " - \"One,\" [laughs] two -- (one)\ntwo\xE2\x80\x94one... \n\n two !  ";
+    static const struct {
+        const char *written;
+        int glued, line;
+    } want[] = {{"- \"One,\"", 0, 2},      {"two --", 0, 0}, {"(one)", 0, 0},
+                {"two\xE2\x80\x94", 0, 1}, {"one...", 1, 0}, {"two !", 0, 2}};
+    lin_spoken s = {0};
+    OK(words(&s, text, &err));
+    ck_assert_int_eq(s.n, 6);
+    for (int i = 0; i < 6; i++) {
+        char got[64];
+        snprintf(got, sizeof got, "%.*s", (int)s.places[i].n, s.written.data + s.places[i].written);
+        ck_assert_str_eq(got, want[i].written);
+        ck_assert_int_eq(s.places[i].glued, want[i].glued);
+        ck_assert_int_eq(s.places[i].line, want[i].line);
+    }
+    ck_assert_int_eq(s.marks, 1);
     lin_spoken_free(&s);
     close_lexicon();
 }
@@ -101,7 +164,7 @@ END_TEST
 static lin_status everything(void)
 {
     lin_spoken s = {0};
-    lin_status status = words(&s, "hello cats and a world of plays", NULL);
+    lin_status status = words(&s, "hello cats and a world of 1 plays", NULL);
     if (status == LIN_OK) status = lin_spoken_phones(&s, phones, "HH AH", 5, NULL);
     lin_spoken_free(&s);
     return status;
@@ -125,7 +188,8 @@ START_TEST(another_language)
     lin_spoken_free(&s);
     close_lexicon();
     open_lexicon("<blank>\town l m u ø ʃ", "Шум ʃ u m\n");
-    REFUSED(words(&s, "шум жук", &err), LIN_INVALID, "no pronunciation for жук");
+    OK(words(&s, "шум жук", &err)); // without a noise any sound
+    ck_assert_str_eq(s.guesses.data, "жук\t(none)\n");
     lin_spoken_free(&s);
     close_lexicon();
 }
@@ -133,12 +197,13 @@ END_TEST
 
 START_TEST(memory_that_is_short)
 {
-    open_lexicon(NULL, "hello HH AH L OW\ncat K AE T\nand AE N D\na AH\nworld W ER L D\nof AH V\nplay P L EY\n");
+    open_lexicon(NULL, "one W AH N\nhello HH AH L OW\ncat K AE T\nand AE N D\na AH\nworld W ER L D\nof AH V\nplay P L EY\n");
+    OK(lin_written_parse(numbers, sizeof numbers - 1, "numbers", &lexicon.written, &err));
     FAIL_EVERY_ALLOCATION(everything(), (void)0);
     close_lexicon();
 }
 END_TEST
 
-TEST_MAIN("spoken", TEST(words_with_all_pronunciations_as_they_are_written), TEST(words_that_nobody_can_pronounce_are_named),
-          TEST(phones_in_any_case), TEST(another_language),
-          TEST(memory_that_is_short))
+TEST_MAIN("spoken", TEST(words_with_all_pronunciations_as_they_are_written), TEST(words_that_nobody_can_pronounce_are_any_sound),
+          TEST(numbers_have_all_their_readings), TEST(words_as_they_are_written), TEST(phones_in_any_case),
+          TEST(another_language), TEST(memory_that_is_short))

@@ -110,12 +110,12 @@ is "a TextGrid: utterances within their times" "    0.250     0.550  one|    1.1
 has "a TextGrid: marks are counted" "$err" "the mark [laughs] is not a word and was skipped"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100 -q -f json
 has "a TextGrid: goodness of phonemes" "$out" '"phone":"UW","start":1.400,"end":1.450,"confidence":0.9000,"goodness":-0.'
-grid 1 '"IntervalTier" "a" 0 1.8 3 0 1 "one" 1 1.1 "two" 1.1 9 "one 2"' > "$tmp/bad.TextGrid"
+grid 1 '"IntervalTier" "a" 0 1.8 3 0 1 "one" 1 1.1 "two" 1.1 9 "one ^"' > "$tmp/bad.TextGrid"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/bad.TextGrid" $lex --row-ms 100
 is "a TextGrid, utterances that cannot be: status" 1 "$status"
 is "a TextGrid, utterances that cannot be: the other is done" "    0.200     0.800  one" "$out"
 has "a TextGrid, utterances that cannot be: too short" "$err" "bad.TextGrid: 1.000 to 1.100 s: the text is longer than the sound"
-has "a TextGrid, utterances that cannot be: a digit" "$err" "bad.TextGrid: 1.100 to 9.000 s: '2' at byte 5"
+has "a TextGrid, utterances that cannot be: a digit" "$err" "bad.TextGrid: 1.100 to 9.000 s: '^' at byte 5"
 grid 2 '"IntervalTier" "anna b" 0 1.8 1 0 0.9 "one"' '"IntervalTier" "ben" 0 1.8 1 0.9 1.8 "two"' > "$tmp/two.TextGrid"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/two.TextGrid" $lex --row-ms 100 -q -f trn
 is "a TextGrid of two speakers" "one (m-anna_b)|two (m-ben)" "$(printf '%s' "$out" | tr '\n' '|')"
@@ -130,6 +130,41 @@ has "a TextGrid that is cut" "$err" "cut.TextGrid:7: a text has no closing quote
 printf 'one Y UW\none(2) W AH N\none(3) AA\ntwo AH N\ntwo(2) T UW\n' > "$tmp/many"
 run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/many" --unit phones -q -f trn
 is "the sound chooses the pronunciation" "W AH N T UW (m)" "$out"
+
+# Numbers and signs: of their readings the sound chooses; the result has them as they are written.
+printf 'one W AH N\ntwo T UW\nsecond W UW\nand AA\n' > "$tmp/numbers.dict"
+run align --posteriors "$tmp/m.npy" --text "(1) 2!" -l "$tmp/numbers.dict" -f ctm --row-ms 100 -q
+is "numbers as they are written, with their times" "m 1 0.200 0.600 1 0.9000|m 1 1.100 0.500 2 0.9000" "$(printf '%s' "$out" | tr '\n' '|')"
+matrix "$tmp/second.npy" 0 $W $AH $N 0 0 $W 0 $UW 0
+run align --posteriors "$tmp/second.npy" --text "1 2" -l "$tmp/numbers.dict" -f trn --unit phones -q
+is "the sound chooses the reading" "W AH N W UW (second)" "$out"
+refused "no rules for numbers" 1 "'1' at byte 1: write numbers and symbols as the words that were said" \
+    align --posteriors "$tmp/m.npy" --text "1 two" $lex --numbers none -q
+printf '[written]\nxx = one two\n' > "$tmp/rules"
+run align --posteriors "$tmp/m.npy" --text xx $lex --numbers "$tmp/rules" -f ctm --row-ms 100 -q
+is "rules of one's own" "m 1 0.200 1.400 xx" "$(printf '%s' "$out" | cut -d' ' -f1-5)"
+run align --posteriors "$tmp/m.npy" --text "\$1 million" $lex -f ctm -q
+is "a form with a blank is one word" '$1_million' "$(printf '%s' "$out" | cut -d' ' -f5)"
+
+# Subtitles of a script have its punctuation and lines.
+printf '%s\n' '- "One,"' 'two... [laughs]' > "$tmp/script.txt"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/script.txt" $lex --row-ms 100 -f srt -q
+is "a script as subtitles" '1|00:00:00,200 --> 00:00:01,600|- "One," two...||' "$(tr '\n' '|' < "$tmp/.out")"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/script.txt" $lex --row-ms 100 -f srt -q --cues script,gap=80
+is "its lines, and a gap" '00:00:00,200 --> 00:00:01,020|- "One,"|00:00:01,100 --> 00:00:01,800|two...' \
+    "$(printf '%s\n' "$out" | grep -v '^[0-9]*$' | paste -s -d '|')"
+run align --posteriors "$tmp/m.npy" --text-file "$tmp/script.txt" $lex --row-ms 100 -f json -q
+has "the same in json" "$out" '"text":"One two"'
+has "the text as it is written in json" "$out" '"readable":"- \"One,\"\u000atwo..."'
+refused "cues that cannot be" 2 "--cues min=5 is above max=3" align --posteriors "$tmp/m.npy" --text one $lex -f srt --cues min=5,max=3
+
+# Words that the lexicon lacks, and those that nothing can pronounce: alignment goes on, all are listed.
+printf 'one W AH N\n' > "$tmp/dict1"
+run align --data "$d" --audio-root "$d" -l "$tmp/dict1" -f ctm -q --oov "$tmp/oov.txt"
+is "--oov: status" 0 "$status"
+is "--oov: nothing is said with --quiet" "" "$(printf '%s\n' "$err" | grep lexicon)"
+is "--oov: words and counts, the most frequent first" "two 2|three 2|four 2" "$(cut -f1,2 "$tmp/oov.txt" | tr '\t' ' ' | paste -s -d '|')"
+is "--oov: as prepare writes it" "rules" "$(cut -f3 "$tmp/oov.txt" | sort -u)"
 
 # Stress is that of the chosen pronunciation, where the lexicon has it.
 printf 'one Y UW1\none W AH1 N\ntwo T UW2\n' > "$tmp/stress.dict"
@@ -217,14 +252,14 @@ run align -q --data "$d" --audio-root "$d" $lex -f textgrid,json --output-dir "$
 is "--output-dir: a file for each utterance and format" 8 "$(ls "$tmp/out" | wc -l | tr -d ' ')"
 cp -r "$d" "$tmp/bad"
 long=$(printf 'THREE %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)
-printf 'u1 ONE TWO\nu2 %s\nu3 THREE FOUR\nu4 FOUR 1\n' "$long" > "$tmp/bad/text"
+printf 'u1 ONE TWO\nu2 %s\nu3 THREE FOUR\nu4 FOUR ^\n' "$long" > "$tmp/bad/text"
 rm "$tmp/bad/u3.wav"
 run align --data "$tmp/bad" --audio-root "$tmp/bad" $lex -f trn
 is "bad utterances: status" 1 "$status"
 is "bad utterances: the others are done" "ONE TWO (u1)" "$out"
 has "bad utterances: a text that is too long" "$err" "u2.wav: the text is longer than the sound"
 has "bad utterances: no sound" "$err" "u3.wav: No such file or directory"
-has "bad utterances: no word" "$err" "u4.wav: '1' at byte 6: write numbers and symbols as the words that were said"
+has "bad utterances: no word" "$err" "u4.wav: '^' at byte 6: write numbers and symbols as the words that were said"
 has "bad utterances: counted" "$err" "1 utterance, 3 failed"
 printf 'u1 ONE TWO\nu2 TWO THREE\nu4 FOUR ONE\n' > "$tmp/bad/text"
 cp "$d/u3.wav" "$tmp/bad/"
@@ -283,15 +318,15 @@ is "files, one without a text: status" 1 "$status"
 is "files, one without a text: the other is done" "four one (top)" "$out"
 run align -q "$c/top.wav" "$c/anna/day 1" --output-dir "$tmp/mixed" $lex
 is "a file and a folder" "one.TextGrid top.TextGrid " "$(ls "$tmp/mixed" | tr '\n' ' ')"
-printf 'four 1\n' > "$c/top.lab"
+printf 'four ^\n' > "$c/top.lab"
 run align -q "$c" -f trn $lex
 is "a corpus, one text bad: status" 1 "$status"
-has "a corpus, one text bad: it is named" "$err" "$c/top.lab: '1' at byte 6"
+has "a corpus, one text bad: it is named" "$err" "$c/top.lab: '^' at byte 6"
 mkdir "$tmp/gridded"
 cp "$d/u1.wav" "$tmp/gridded/talk.wav"
 cp "$tmp/two.TextGrid" "$tmp/gridded/talk.TextGrid"
 run align -q "$tmp/gridded" --output-dir "$tmp/gridded/out" $lex
-is "a corpus with a TextGrid: tiers of each speaker" "anna b - words|anna b - phones|ben - words|ben - phones|" \
+is "a corpus with a TextGrid: tiers of each speaker" "anna b - utterances|anna b - words|anna b - phones|ben - utterances|ben - words|ben - phones|" \
     "$(sed -n 's/^        name = "\(.*\)" $/\1/p' "$tmp/gridded/out/talk.TextGrid" | tr '\n' '|')"
 run align -q "$tmp/gridded/talk.wav" "$tmp/gridded/out/talk.TextGrid" -f trn $lex
 is "a TextGrid as it was written, read again: words are utterances, phones none" "one (talk-anna_b)|two (talk-ben)" \
@@ -334,7 +369,7 @@ refused "an empty text" 1 "the text is empty" align "$d/u1.wav" --text " - ... "
 refused "no phonemes" 1 "there are no phonemes" align "$d/u1.wav" --phones " "
 refused "an unknown phoneme" 1 "'QQ' is not a phoneme of the model" align "$d/u1.wav" --phones "W QQ"
 refused "the blank is no phoneme" 1 "'<blank>' is not a phoneme" align "$d/u1.wav" --phones "W <blank>"
-refused "another script" 1 "U+0436" align "$d/u1.wav" --text "ж" $lex
+refused "another script" 1 "no pronunciation for ж: add to the lexicon" align "$d/u1.wav" --text "ж" $lex
 refused "no text file" 1 "cannot open $tmp/none" align "$d/u1.wav" "$tmp/none" $lex
 refused "no lexicon file" 1 "$tmp/none" align "$d/u1.wav" --text one -l "$tmp/none"
 refused "no sound" 2 "exactly one of FILE, FOLDER, --data and --posteriors" align --text one $lex

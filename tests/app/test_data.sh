@@ -18,6 +18,12 @@ is "phonemize one word" "T UW" "$("$LINNET" phonemize --lexicon "$tmp/dict" two)
 is "phonemize words with a full stop" "T UW W AH N" "$("$LINNET" phonemize --lexicon "$tmp/dict" "Two one.")"
 is "but a file of that name is read" "TH R IY" "$(cd "$tmp" && echo three > two && "$LINNET" phonemize --lexicon dict two)"
 refused "a missing file is no word" 1 "cannot open none.txt: No such file" phonemize --lexicon "$tmp/dict" none.txt
+is "phonemize numbers" "T UW W AH N TH R IY" "$("$LINNET" phonemize -q --lexicon "$tmp/dict" "2 1, 3")"
+is "phonemize by other rules" "W AH N" "$(printf '[written]\n& = one\n' > "$tmp/rules"; "$LINNET" phonemize -q --lexicon "$tmp/dict" --numbers "$tmp/rules" "&")"
+refused "phonemize without rules" 1 "'2' at byte 1: write numbers and symbols" phonemize -q --lexicon "$tmp/dict" --numbers none 2
+refused "rules that do not exist" 1 "cannot open none.txt" phonemize --lexicon "$tmp/dict" --numbers none.txt one
+printf '1: x\n' > "$tmp/rules"
+refused "bad rules" 1 "$tmp/rules:1: a rule before the first [section]" phonemize --lexicon "$tmp/dict" --numbers "$tmp/rules" one
 refused "two files" 2 "names a file: give one FILE, or words" phonemize --lexicon "$tmp/dict" "$w" "$w"
 is "the program's own lexicon and rules" "HH AH L OW Z AO R B L AH T" "$(echo hello zorblatt | "$LINNET" phonemize -q)"
 run g2p "$tmp/dict" -o "$tmp/own.g2p"
@@ -68,7 +74,7 @@ has "copies are named by their speed" "$(strings -n 5 "$tmp/speed1.lfc" 2> /dev/
 cp -r "$tmp/data" "$tmp/mixed"
 echo no sound > "$tmp/mixed/u2.wav"
 "$SOUND" "$tmp/mixed/u3.wav" seconds=0.2
-printf 'u1 ONE TWO\nu2 TWO THREE\nu3 THREE FOUR THREE FOUR\nu4 4 ONE\n' > "$tmp/mixed/text"
+printf 'u1 ONE TWO\nu2 TWO THREE\nu3 THREE FOUR THREE FOUR\nu4 ^ ONE\n' > "$tmp/mixed/text"
 run prepare "$tmp/mixed" --audio-root "$tmp/mixed" --lexicon "$tmp/dict" --stack 3 -o "$tmp/mixed.lfc"
 is "a set with faults: status" 1 "$status"
 has "the broken sound is named" "$err" "u2: "
@@ -77,7 +83,7 @@ has "the digit is named" "$err" "u4: "
 has "the summary counts them" "$err" "1 utterances, 0.00 hours, 5 phones; 1 left out, 2 failed"
 run info "$tmp/mixed.lfc"
 has "the cache has the rest" "$out" "utterances:       1"
-printf 'u1 99\nu2 99\nu3 99\nu4 99\n' > "$tmp/mixed/text"
+printf 'u1 ^\nu2 ^\nu3 ^\nu4 ^\n' > "$tmp/mixed/text"
 refused "nothing is left" 1 "no utterance is left" prepare "$tmp/mixed" --audio-root "$tmp/mixed" --lexicon "$tmp/dict" -q -o "$tmp/none.lfc"
 ok "then no cache is written" test ! -e "$tmp/none.lfc"
 printf '%s\n' u1.wav u2.wav > "$tmp/data/nobody"

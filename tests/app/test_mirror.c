@@ -77,7 +77,8 @@ START_TEST(given_names_and_ids)
     const char *text = "x/a.wav\ny/a.wav\n../../etc/b.wav\n";
     test_write_file(list, text, strlen(text));
     ck_assert_int_eq(lin_inputs_add_named(&inputs, "/far/away.wav", "anna/one", &err), LIN_OK);
-    ck_assert_msg(lin_inputs_add_data(&inputs, list, NULL, &err) == LIN_OK, "%s", err.message);
+    const lin_data_values data = {.data = list};
+    ck_assert_msg(lin_inputs_add_data(&inputs, &data, &(lin_part){0, INFINITY}, &err) == LIN_OK, "%s", err.message);
     ck_assert_msg(lin_mirror_names(&inputs, NULL, &err) == LIN_OK && lin_mirror_check(&inputs, &err) == LIN_OK, "%s",
                   err.message);
     ck_assert_int_eq(inputs.n, 4);

@@ -38,7 +38,7 @@ refused "no FILE" 2 "transcribe: no FILE is given" transcribe
 refused "too many operands" 2 "score: unexpected argument 'c'" score a b c
 refused "missing operand" 2 "score: REF HYP is missing" score a
 refused "missing option" 2 "features: --output FILE is missing" features x.wav
-refused "bad choice" 2 "--format must be one of text|json|ctm|trn|srt|vtt|textgrid|csv|audacity, not 'xml'" transcribe --format xml x.wav
+refused "bad choice" 2 "--format must be one of text|json|ctm|trn|srt|vtt|textgrid|csv|audacity|nemo, not 'xml'" transcribe --format xml x.wav
 refused "bad channel" 2 "--channel must be mix, each or a number" transcribe --channel left x.wav
 refused "both outputs" 2 "exclude each other" transcribe -o a --output-dir b x.wav
 refused "standard input twice" 2 "only once" transcribe - -
@@ -87,7 +87,7 @@ if command -v bash > /dev/null; then
     completes json linnet transcribe --format j
     completes json linnet transcribe -f j
     completes "transcribe train" linnet tra
-    completes "srt,text srt,json srt,ctm srt,trn srt,vtt srt,textgrid srt,csv srt,audacity" linnet transcribe --format srt,
+    completes "srt,text srt,json srt,ctm srt,trn srt,vtt srt,textgrid srt,csv srt,audacity srt,nemo" linnet transcribe --format srt,
     completes "srt,json,text srt,json,trn srt,json,textgrid" linnet transcribe --format srt,json,t
     completes "auto phones words both" linnet transcribe --unit =
     completes json linnet transcribe --format = j

@@ -170,6 +170,28 @@ run posteriors -j 3 "$d/s1.wav" -o "$tmp/b.npy"
 ok "posteriors: the same bits with three threads" cmp "$tmp/a.npy" "$tmp/b.npy"
 has "posteriors: shape" "$(head -c 128 "$tmp/a.npy" | tr -d '\000')" "'shape': (31, 40)" # 93 frames of 0.95 s, stacked by 3
 is "posteriors: size" $((128 + 31 * 40 * 4)) "$(wc -c < "$tmp/a.npy" | tr -d ' ')"
+# Two speakers on two channels: one transcript, their turns in the order of time, each with its name.
+"$SOUND" "$tmp/call.wav" seconds=3 channels=2 seed=5
+for f in text srt vtt csv audacity json ctm trn nemo textgrid; do
+    run transcribe -q --channel each --speakers "Anna B,Ben" --reset never -f $f "$tmp/call.wav"
+    is "--speakers, $f: status" 0 "$status"
+    case $f in ctm | trn) name=call-Anna_B-0001 ;; *) name='Anna B' ;; esac
+    has "--speakers, $f: who speaks" "$out" "$name"
+    has "--speakers, $f: who else" "$out" Ben
+    printf '%s\n' "$out" > "$tmp/turns.$f"
+done
+is "text: a line a turn" "" "$(grep -v '^Anna B: \|^Ben: ' "$tmp/turns.text")"
+starts() { grep -o '"phones":\[{"phone":"[A-Z]*","start":[0-9.]*' "$1" | sed 's/.*://'; }
+is "turns are in the order of time" "$(starts "$tmp/turns.json")" "$(starts "$tmp/turns.json" | sort -n)"
+"$LINNET" transcribe -q --channel each --ids --reset never "$tmp/call.wav" | tr ' ' '\n' | grep -v call | sort > "$tmp/apart"
+cut -d: -f2 "$tmp/turns.text" | tr ' ' '\n' | grep . | sort > "$tmp/together"
+ok "nothing is lost, nothing is said twice" cmp "$tmp/apart" "$tmp/together"
+run transcribe -q --channel each --speakers Anna --reset never -f srt,textgrid --output-dir "$tmp/calls" "$tmp/call.wav"
+is "--speakers: one file a format" "call.TextGrid call.srt " "$(ls "$tmp/calls" | tr '\n' ' ')"
+has "a channel without a name has its number" "$(cat "$tmp/calls/call.TextGrid")" '"channel 2 - phones"'
+refused "--speakers of a mix" 2 "--speakers needs --channel each" transcribe --speakers a,b "$tmp/call.wav"
+refused "channels as subtitles: advice" 1 "use --output-dir, or --speakers for one transcript" \
+    transcribe -q --channel each -f srt "$tmp/call.wav"
 refused "posteriors of each channel" 2 "several matrices" posteriors --channel each "$d/s1.wav" -o "$tmp/c.npy"
 
 # bf16: refused with one message where it is not supported; otherwise a matrix near that of fp32, not equal to it.

@@ -32,7 +32,7 @@ printf '%s\n' 'a a.wav' 'twin twin.wav' 'still still.wav' 'fast fast.wav' 'loud 
 cp data/u3.wav bad/a2.wav
 cp data/u4.wav bad/a3.wav
 printf '%s\n' 'a one two' 'twin ONE' 'still two' 'fast one two three four one two three' 'loud two' 'low three жук' 'cut four' 'none one' \
-    'digit 4 two' 'ghost one' > bad/text
+    'digit ^ two' 'ghost one' > bad/text
 printf '%s\n' 'a Ann' 'twin ann' 'still bob' 'fast bob' 'loud bob' 'low bob' 'cut bob' 'none bob' 'mute bob' 'digit bob' > bad/utt2spk
 run validate bad --audio-root bad $lex --oov oov
 is "faults: status" 1 "$status"
@@ -44,7 +44,7 @@ fault "no such sound" "sound that cannot be read: 1|  none  cannot open bad/none
 fault "a truncated sound" "sound that is incomplete: 1|  cut  bad/cut.wav"
 fault "silence" "empty or silent sound: 1|  still  1.000 s of zeros|"
 fault "clipping" "clipped sound: 1|  loud  "
-fault "digits" "text that cannot be read as words: 1|  digit  '4' at byte 1"
+fault "signs" "text that cannot be read as words: 1|  digit  '^' at byte 1"
 fault "a word without pronunciation" "words that neither the lexicon nor rules pronounce: 1|  жук  1|"
 fault "too short" "sound too short for its text: 1|  fast  19 phones in 0.30 s|"
 fault "the same sound" "the same sound twice: 1|  twin  the samples of a|"

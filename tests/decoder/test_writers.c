@@ -11,7 +11,7 @@
 #include "decoder/greedy.h"
 #include "tests/decoder/story.h"
 
-enum { N_WRITERS = 9 };
+enum { N_WRITERS = 10 };
 
 static lin_phones *phones;
 static lin_result result;
@@ -95,7 +95,9 @@ START_TEST(the_table)
                                            {"x.y.srt", "srt"},
                                            {"x.vtt", "vtt"},
                                            {"x.csv", "csv"},
-                                           {"x.trn", "trn"}};
+                                           {"x.trn", "trn"},
+                                           {"x.manifest.jsonl", "nemo"},
+                                           {"x.jsonl", "json"}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         const lin_writer *w = lin_writer_for_file(files[i][0]);
         ck_assert_msg(w && !strcmp(w->name, files[i][1]), "%s is %s", files[i][0], w ? w->name : "nothing");
@@ -676,7 +678,171 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
+/* ---- texts as they are written --------------------------------------------------------------------------------------------- */
+
+static const char *spell_script(const void *context, int word)
+{
+    (void)word;
+    return context;
+}
+
+// One word of a script: when it is said, and what stands before it: "" nothing, " " a blank, "\n" a line, "\n\n" a paragraph.
+typedef struct scripted {
+    const char *before, *word, *written;
+    double start_s, end_s;
+} scripted;
+
+static void read_script(const scripted *words_of, int n, double seconds)
+{
+    OK(lin_result_begin(&result, "script", NULL, 1, &err));
+    for (int i = 0; i < n; i++) {
+        const scripted *w = &words_of[i];
+        lin_path_phone phone = {.label = 1,
+                                .confidence = 1,
+                                .start = (int64_t)(w->start_s * 1000),
+                                .end = (int64_t)(w->end_s * 1000)};
+        lin_path_word word = {.word = 0, .n_phones = 1, .confidence = 1, .start = phone.start, .end = phone.end};
+        const lin_path path = {.phones = &phone, .n_phones = 1, .words = &word, .n_words = 1};
+        OK(lin_result_add_path(&result, &path, 0.001, spell_script, w->word, &err));
+        OK(lin_result_write_word(&result, i, w->written, strlen(w->written), !*w->before,
+                                 (int)strlen(w->before) * (*w->before == '\n'), &err));
+    }
+    result.seconds = seconds;
+}
+
+static const scripted script[] = {
+    {" ", "it", "\"It", 0.5, 0.7},         {" ", "said", "said,\"", 0.7, 1.0},   {" ", "she", "she", 1.0, 1.2},
+    {" ", "said", "said", 1.2, 1.5},       {" ", "well", "well\xE2\x80\x94", 1.5, 1.8}, {"", "known", "known.", 1.8, 2.2},
+    {"\n", "next", "Next", 2.3, 2.6},      {" ", "line", "line", 2.6, 2.9},      {"\n\n", "a", "A", 3.0, 3.1},
+    {" ", "paragraph", "paragraph!", 3.1, 3.9}};
+
+// Subtitles have the punctuation of the text; a paragraph begins a cue, with `script` each line.
+START_TEST(scripts)
+{
+    read_script(script, 10, 8);
+    ck_assert_str_eq(written("srt", (lin_writer_options){0}),
+                     "1\n00:00:00,500 --> 00:00:02,911\n\"It said,\" she said well\xE2\x80\x94known. Next line\n\n"
+                     "2\n00:00:03,000 --> 00:00:04,000\nA paragraph!\n\n");
+    ck_assert_str_eq(written("srt", (lin_writer_options){.cues = {.script = 1, .gap_ms = 80, .speed = 21}}),
+                     "1\n00:00:00,500 --> 00:00:02,200\n\"It said,\" she said well\xE2\x80\x94known.\n\n"
+                     "2\n00:00:02,300 --> 00:00:02,920\nNext line\n\n"
+                     "3\n00:00:03,000 --> 00:00:04,000\nA paragraph!\n\n");
+    const char *json = written("json", (lin_writer_options){0});
+    ck_assert_ptr_nonnull(strstr(json, "\"text\":\"it said she said well known next line a paragraph\""));
+    ck_assert_ptr_nonnull(strstr(json, "\"readable\":\"\\\"It said,\\\" she said well\xE2\x80\x94known.\\u000aNext "
+                                       "line\\u000a\\u000aA paragraph!\""));
+    ck_assert_ptr_nonnull(strstr(written("ctm", (lin_writer_options){0}), "script 1 0.700 0.300 said 1.0000"));
+}
+END_TEST
+
+// Of a long sentence: cut behind a full stop or comma rather than elsewhere; lines, speed and gaps are kept.
+START_TEST(cues_of_scripts)
+{
+    scripted many[200];
+    char texts[200][16];
+    double at = 1;
+    for (int i = 0; i < 200; i++) {
+        const int stop = i % 9 == 8, comma = i % 9 == 4;
+        snprintf(texts[i], sizeof texts[i], "word%s", stop ? "." : comma ? "," : "");
+        many[i] = (scripted){" ", "word", texts[i], at, at + 0.3};
+        at += 0.31;
+    }
+    read_script(many, 200, at);
+    for (int k = 0; k < 3; k++) {
+        static const lin_cue_options how[] = {{0},
+                                              {.speed = 21, .gap_ms = 80},
+                                              {.width = 30, .rows = 1, .longest_ms = 4000, .gap_ms = 120}};
+        const int width = how[k].width ? how[k].width : 42, rows = how[k].rows ? how[k].rows : 2;
+        const char *text = written("srt", (lin_writer_options){.cues = how[k]});
+        int cues = 0, good = 0, before_ms = -1000;
+        for (const char *c = text; *c; cues++) {
+            int h, m, s, ms, m2, s2, ms2, lines = 0;
+            ck_assert_int_eq(sscanf(strchr(c, '\n'), " %d:%d:%d,%d --> %*d:%d:%d,%d", &h, &m, &s, &ms, &m2, &s2, &ms2), 7);
+            const int from = (m * 60 + s) * 1000 + ms, to = (m2 * 60 + s2) * 1000 + ms2;
+            ck_assert_int_ge(from - before_ms, how[k].gap_ms);
+            ck_assert(to > from && to - from <= (how[k].longest_ms ? how[k].longest_ms : 7000));
+            before_ms = to;
+            c = strchr(strchr(c, '\n') + 1, '\n') + 1;
+            const char *end = strstr(c, "\n\n");
+            for (const char *l = c; l < end; lines++) {
+                const size_t n = strcspn(l, "\n");
+                ck_assert_uint_le(n, (size_t)width);
+                l += n + 1;
+            }
+            ck_assert_int_le(lines, rows);
+            good += end[-1] == '.' || end[-1] == ',';
+            c = end + 2;
+        }
+        ck_assert_msg(good * 10 >= cues * 7, "%d of %d cues end with a mark", good, cues);
+    }
+}
+END_TEST
+
+// Utterances whose times were given stay beside words and phones.
+START_TEST(utterances_of_textgrids)
+{
+    read_script(script, 3, 2);
+    OK(lin_result_add_span(&result, 0.25, 1, "\"It said,\"", &err));
+    OK(lin_result_add_span(&result, 1, 2.5, "she", &err));
+    const char *grid = written("textgrid", (lin_writer_options){0});
+    ck_assert_ptr_nonnull(strstr(grid, "xmax = 2.500 \ntiers? <exists> \nsize = 3 \n"));
+    ck_assert_ptr_nonnull(
+        strstr(grid, "    item [1]:\n        class = \"IntervalTier\" \n        name = \"utterances\" \n        xmin = "
+                     "0.000 \n        xmax = 2.500 \n        intervals: size = 3 \n        intervals [1]:\n"
+                     "            xmin = 0.000 \n            xmax = 0.250 \n            text = \"\" \n        intervals "
+                     "[2]:\n            xmin = 0.250 \n            xmax = 1.000 \n            text = \"\"\"It said,\"\"\" \n"));
+    ck_assert_ptr_nonnull(strstr(grid, "    item [2]:\n        class = \"IntervalTier\" \n        name = \"words\""));
+    lin_result other = {0};
+    OK(lin_result_begin(&other, "other", "ben", 2, &err));
+    other.has_words = 1;
+    const lin_result *list[] = {&result, &other};
+    lin_buffer out = {0};
+    const lin_writer_options o = {.phones = phones};
+    OK(lin_write_speakers(lin_writer_find("textgrid"), list, 2, &o, &out, &err));
+    ck_assert_ptr_nonnull(strstr(out.data, "\nsize = 5 \n"));
+    ck_assert_ptr_nonnull(strstr(out.data, "name = \" - utterances\"")); // this one has no name
+    lin_buffer_free(&out);
+    lin_result_free(&other);
+}
+END_TEST
+
+static const char *nemo(const lin_writer_source *source) { return written("nemo", (lin_writer_options){.source = source}); }
+
+// The line of a manifest keeps all its members, as they are written; an earlier result is replaced.
+START_TEST(manifests)
+{
+    read_story("story");
+    const char *line = written("text", (lin_writer_options){0}); // the words
+    char said[512], want[1024];
+    snprintf(said, sizeof said, "%.*s", (int)strcspn(line, "\n"), line);
+    const struct {
+        lin_writer_source source;
+        const char *before;
+    } cases[] = {
+        {{.record = "{ \"audio_filepath\" : \"a.wav\", \"duration\": 2.50,\"x\":{\"y\":1}}"},
+         "{ \"audio_filepath\" : \"a.wav\", \"duration\": 2.50,\"x\":{\"y\":1}"},
+        {{.record = "{\"pred_text\":\"x\", \"a\":\"}\",\"pred_text\":7}"}, "{\"a\":\"}\""},
+        {{.path = "a \"b\".wav", .text = "x", .start_s = 1.5, .duration_s = 2},
+         "{\"id\":\"story\",\"audio_filepath\":\"a "
+         "\\\"b\\\".wav\",\"offset\":1.500,\"duration\":2.000,\"text\":\"x\",\"speaker\":\"anna\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(want, sizeof want, "%s,\"pred_text\":\"%s\"}\n", cases[i].before, said);
+        ck_assert_str_eq(nemo(&cases[i].source), want);
+    }
+    ck_assert_ptr_nonnull(strstr(nemo(NULL), "{\"id\":\"story\",\"duration\":"));
+    lin_buffer out = {0};
+    lin_error err = {0};
+    const lin_writer_source bad = {.record = "{\"pred_text\":"};
+    const lin_writer_options o = {.phones = phones, .source = &bad};
+    ck_assert_int_eq(lin_writer_find("nemo")->write(&result, &o, &out, &err), LIN_FORMAT);
+    ck_assert_uint_eq(out.n, 0);
+    lin_buffer_free(&out);
+}
+END_TEST
+
 TEST_MAIN_WITH(setup, teardown, "writers", TEST(formats), TEST(the_table), TESTS(golden, 0, sizeof goldens / sizeof *goldens),
                TEST(documents), TEST(what_a_document_cannot_hold), TEST(words), TEST(words_that_do_not_fit),
                TEST(times_come_through), TEST(json_of_any_id), TEST(what_a_format_cannot_hold), TEST(numbers), TEST(files),
-               TESTS(out_of_memory, 0, N_WRITERS), TEST(odd_times), TEST(odd_text), TEST(phones_of_no_word))
+               TESTS(out_of_memory, 0, N_WRITERS), TEST(odd_times), TEST(odd_text), TEST(phones_of_no_word),
+               TEST(manifests), TEST(scripts), TEST(cues_of_scripts), TEST(utterances_of_textgrids))

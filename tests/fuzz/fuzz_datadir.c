@@ -1,5 +1,6 @@
-// The readers of data directories and lists on any bytes. The first byte chooses: bit 0 a directory or a list, bit 1 transcripts
-// needed or not. A directory's files, wav.scp, text and utt2spk, are separated by bytes 0xFF, which are never part of UTF-8.
+// The readers of data directories, lists and manifests on any bytes. The first byte chooses: bit 0 a directory or a list, bit 1
+// transcripts needed or not, bit 2 commands allowed or not, bit 3 a manifest. A directory's files, in the order of
+// lin_datadir_names, are separated by bytes 0xFF, which are never part of UTF-8.
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "base/memory.h"
 #include "linnet/datadir.h"
+#include "linnet/manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,8 +17,11 @@ static void use(const lin_datadir *dir, int need_text)
     if (lin_datadir_count(dir) < 1) abort();
     for (int i = 0; i < lin_datadir_count(dir); i++) {
         const lin_utterance *u = lin_datadir_at(dir, i);
-        if (strpbrk(u->id, " \t\n") || !*u->speaker || !*u->audio || u->line < 1) abort();
+        if (strpbrk(u->id, " \t\n") || !*u->speaker || !*u->cut.path || u->line < 1) abort();
+        if (u->cut.channel < 0 || u->cut.channel > 64 || !(u->cut.part.start_s >= 0 && u->cut.part.start_s < 1e9)) abort();
+        if (u->cut.part.end_s != 0 && !(u->cut.part.end_s > u->cut.part.start_s)) abort();
         if (need_text && (!u->text || !*u->text)) abort();
+        if (u->record && (*u->record != '{' || strpbrk(u->record, "\n"))) abort();
         if (u->text && (strpbrk(u->text, "\t\r\n") || strstr(u->text, "  "))) abort();
     }
 }
@@ -25,11 +30,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0) return 0;
     const unsigned long live = lin_memory_live();
-    const int list = data[0] & 1, need_text = data[0] >> 1 & 1;
-    lin_datadir_file files[3] = {{"wav.scp", NULL, 0}, {"text", NULL, 0}, {"utt2spk", NULL, 0}};
+    const int manifest = data[0] >> 3 & 1, list = (data[0] & 1) | manifest, need_text = data[0] >> 1 & 1;
+    const lin_datadir_options o = {"root/", need_text, data[0] >> 2 & 1};
+    lin_datadir_file files[LIN_DATADIR_FILES];
+    for (int i = 0; i < LIN_DATADIR_FILES; i++) files[i] = (lin_datadir_file){lin_datadir_names[i], NULL, 0};
     const char *at = (const char *)data + 1;
     size_t left = size - 1;
-    for (int i = 0; i < 3 && at; i++) {
+    for (int i = 0; i < LIN_DATADIR_FILES && at; i++) {
         const char *end = list || left == 0 ? NULL : memchr(at, 0xFF, left);
         files[i].bytes = at;
         files[i].n_bytes = end ? (size_t)(end - at) : left;
@@ -38,8 +45,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     lin_datadir *dir;
     lin_error err = {0};
-    const lin_status status = list ? lin_datadir_parse_list(&files[0], "root", need_text, &dir, &err)
-                                   : lin_datadir_parse(&files[0], &files[1], &files[2], "root/", need_text, &dir, &err);
+    const lin_status status = manifest ? lin_manifest_parse(&files[0], &o, &dir, &err)
+                              : list   ? lin_datadir_parse_list(&files[0], &o, &dir, &err)
+                                       : lin_datadir_parse(files, &o, &dir, &err);
+    if (manifest) lin_manifest_is(&files[0]);
     if ((status == LIN_OK) != (dir != NULL)) abort();
     if (status != LIN_OK && (err.status != status || !*err.message || strchr(err.message, '\n'))) abort();
     if (dir) use(dir, need_text);

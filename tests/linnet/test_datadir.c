@@ -8,12 +8,19 @@
 
 #define FILE_OF(name, text) ((lin_datadir_file){name, text, sizeof text - 1})
 
+static lin_status parse_all(const char *const contents[LIN_DATADIR_FILES], const lin_datadir_options *options, lin_datadir **dir,
+                            lin_error *err)
+{
+    lin_datadir_file files[LIN_DATADIR_FILES];
+    for (int i = 0; i < LIN_DATADIR_FILES; i++)
+        files[i] = (lin_datadir_file){lin_datadir_names[i], contents[i], contents[i] ? strlen(contents[i]) : 0};
+    return lin_datadir_parse(files, options, dir, err);
+}
+
 static lin_status parse(const char *wav, const char *text, const char *spk, int need_text, lin_datadir **dir, lin_error *err)
 {
-    const lin_datadir_file files[] = {{"wav.scp", wav, wav ? strlen(wav) : 0},
-                                      {"text", text, text ? strlen(text) : 0},
-                                      {"utt2spk", spk, spk ? strlen(spk) : 0}};
-    return lin_datadir_parse(&files[0], &files[1], &files[2], "root", need_text, dir, err);
+    const char *const contents[LIN_DATADIR_FILES] = {wav, text, spk};
+    return parse_all(contents, &(lin_datadir_options){.audio_root = "root", .need_text = need_text}, dir, err);
 }
 
 START_TEST(a_directory_is_read)
@@ -26,11 +33,11 @@ START_TEST(a_directory_is_read)
     ck_assert_int_eq(lin_datadir_count(dir), 3);
     const lin_utterance *b = lin_datadir_at(dir, 0), *a = lin_datadir_at(dir, 1), *c = lin_datadir_at(dir, 2);
     ck_assert_str_eq(b->id, "b");
-    ck_assert_str_eq(b->audio, "root/audio/b.wav");
+    ck_assert_str_eq(b->cut.path, "root/audio/b.wav");
     ck_assert_str_eq(b->text, "HELLO");
     ck_assert_str_eq(b->speaker, "bob");
     ck_assert_int_eq(b->line, 1);
-    ck_assert_str_eq(a->audio, "/abs/a b.flac");
+    ck_assert_str_eq(a->cut.path, "/abs/a b.flac");
     ck_assert_str_eq(a->text, "I'M HERE");
     ck_assert_str_eq(a->speaker, "ann");
     ck_assert_str_eq(c->text, "\xC3\x84H");
@@ -98,8 +105,9 @@ START_TEST(nul_bytes_and_long_lines_are_refused)
 {
     lin_datadir *dir;
     lin_error err = {0};
-    const lin_datadir_file none = {"text", NULL, 0}, nul = FILE_OF("wav.scp", "a a.wav\nb b\0.wav\n");
-    ck_assert_int_eq(lin_datadir_parse(&nul, &none, &none, NULL, 0, &dir, &err), LIN_FORMAT);
+    const lin_datadir_options o = {0};
+    lin_datadir_file files[LIN_DATADIR_FILES] = {FILE_OF("wav.scp", "a a.wav\nb b\0.wav\n")};
+    ck_assert_int_eq(lin_datadir_parse(files, &o, &dir, &err), LIN_FORMAT);
     ck_assert_ptr_nonnull(strstr(err.message, "wav.scp:2: a NUL byte at column 4"));
     static char line[70000];
     for (size_t n = 65536; n <= 65537; n++) {
@@ -107,8 +115,8 @@ START_TEST(nul_bytes_and_long_lines_are_refused)
             memset(line, 'x', sizeof line);
             line[1] = ' ';
             if (end) line[n] = '\n';
-            const lin_datadir_file file = {"wav.scp", line, n + (size_t)end};
-            const lin_status status = lin_datadir_parse(&file, &none, &none, NULL, 0, &dir, &err);
+            files[0] = (lin_datadir_file){"wav.scp", line, n + (size_t)end};
+            const lin_status status = lin_datadir_parse(files, &o, &dir, &err);
             ck_assert_int_eq(status, n > 65536 ? LIN_FORMAT : LIN_OK);
             if (status != LIN_OK) ck_assert_ptr_nonnull(strstr(err.message, "wav.scp:1: the line is longer than 65536 bytes"));
             lin_datadir_destroy(dir);
@@ -116,8 +124,8 @@ START_TEST(nul_bytes_and_long_lines_are_refused)
     }
     memset(line, 'i', 256);
     memcpy(line + 256, " x.wav", 6);
-    const lin_datadir_file name = {"wav.scp", line, 262};
-    ck_assert_int_eq(lin_datadir_parse(&name, &none, &none, NULL, 0, &dir, &err), LIN_FORMAT);
+    files[0] = (lin_datadir_file){"wav.scp", line, 262};
+    ck_assert_int_eq(lin_datadir_parse(files, &o, &dir, &err), LIN_FORMAT);
     ck_assert_ptr_nonnull(strstr(err.message, "a name of 256 bytes; the limit is 255"));
 }
 END_TEST
@@ -127,7 +135,7 @@ START_TEST(a_list_is_read)
     lin_datadir *dir;
     lin_error err = {0};
     const lin_datadir_file list = FILE_OF("list", "\xEF\xBB\xBFx/one.wav\tHELLO  THERE\n/abs/two (2).tar.gz\tYES\n.hidden\tNO\n");
-    ck_assert_msg(lin_datadir_parse_list(&list, "root/", 1, &dir, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_datadir_parse_list(&list, &(lin_datadir_options){"root/", 1, 0}, &dir, &err) == LIN_OK, "%s", err.message);
     const char *want[][3] = {{"x/one", "root/x/one.wav", "HELLO THERE"},
                              {"/abs/two__2_.tar", "/abs/two (2).tar.gz", "YES"},
                              {".hidden", "root/.hidden", "NO"}};
@@ -136,15 +144,15 @@ START_TEST(a_list_is_read)
         const lin_utterance *u = lin_datadir_at(dir, i);
         ck_assert_str_eq(u->id, want[i][0]);
         ck_assert_str_eq(u->speaker, want[i][0]);
-        ck_assert_str_eq(u->audio, want[i][1]);
+        ck_assert_str_eq(u->cut.path, want[i][1]);
         ck_assert_str_eq(u->text, want[i][2]);
         ck_assert_str_eq(u->id, want[i][0]);
     }
     lin_datadir_destroy(dir);
 
     const lin_datadir_file plain = FILE_OF("list", "a.wav\nb.wav\t\n");
-    ck_assert_int_eq(lin_datadir_parse_list(&plain, NULL, 0, &dir, &err), LIN_OK);
-    ck_assert_str_eq(lin_datadir_at(dir, 0)->audio, "a.wav");
+    ck_assert_int_eq(lin_datadir_parse_list(&plain, &(lin_datadir_options){0}, &dir, &err), LIN_OK);
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, "a.wav");
     ck_assert_ptr_null(lin_datadir_at(dir, 0)->text);
     lin_datadir_destroy(dir);
 
@@ -154,13 +162,88 @@ START_TEST(a_list_is_read)
     } bad[] = {{FILE_OF("list", "a.wav\tA\nb.wav\n"), "list:2: no transcript: the line must be a path, a tab and the transcript"},
                {FILE_OF("list", "a.wav\tA\na.wav\tB\n"), "list:2: a is repeated; it is already in line 1"},
                {FILE_OF("list", "\tA\n"), "list:1: the path before the tab is empty"},
-               {FILE_OF("list", "sox x |\tA\n"), "list:1: the sound of sox_x_| comes from a command"},
+               {FILE_OF("list", "sox x |\tA\n"), "list:1: the sound of sox x | comes from a command"},
                {FILE_OF("list", ""), "list: it lists no recordings"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        ck_assert_int_ne(lin_datadir_parse_list(&bad[i].file, NULL, 1, &dir, &err), LIN_OK);
+        ck_assert_int_ne(lin_datadir_parse_list(&bad[i].file, &(lin_datadir_options){.need_text = 1}, &dir, &err), LIN_OK);
         ck_assert_msg(strstr(err.message, bad[i].message) != NULL, "%s", err.message);
         ck_assert_ptr_null(dir);
     }
+}
+END_TEST
+
+START_TEST(segments_and_channels_are_read)
+{
+    lin_datadir *dir;
+    lin_error err = {0};
+    const lin_datadir_options o = {.audio_root = "root", .allow_commands = 1};
+    const char *const files[] = {"call7 c.sph\ncall8 sph2pipe -f wav c8.sph | \n", "b B\na A\n", "a ann\nb bob\nc ann\n",
+                                 "b call7 3.20 5.75\na\tcall8 0 1e1\nc call7 6 -1 0\n", "call7 sw7 B\ncall8 sw8 1\n"};
+    ck_assert_msg(parse_all(files, &o, &dir, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(lin_datadir_count(dir), 3);
+    const lin_utterance *b = lin_datadir_at(dir, 0), *a = lin_datadir_at(dir, 1), *c = lin_datadir_at(dir, 2);
+    ck_assert_str_eq(b->id, "b");
+    ck_assert_str_eq(b->cut.path, "root/c.sph");
+    ck_assert_str_eq(b->text, "B");
+    ck_assert_str_eq(b->speaker, "bob");
+    ck_assert_double_eq(b->cut.part.start_s, 3.2);
+    ck_assert_double_eq(b->cut.part.end_s, 5.75);
+    ck_assert_int_eq(b->cut.channel, 2);
+    ck_assert_int_eq(b->cut.is_command, 0);
+    ck_assert_str_eq(a->cut.path, "sph2pipe -f wav c8.sph");
+    ck_assert_int_eq(a->cut.is_command, 1);
+    ck_assert_double_eq(a->cut.part.end_s, 10);
+    ck_assert_int_eq(a->cut.channel, 1);
+    ck_assert_double_eq(c->cut.part.start_s, 6);
+    ck_assert_double_eq(c->cut.part.end_s, 0); // to the end
+    ck_assert_int_eq(c->cut.channel, 1);       // the segment's own
+    ck_assert_int_eq(lin_datadir_has_parts(dir), 1);
+    lin_datadir_destroy(dir);
+
+    // Channels without segments: the names are those of utterances.
+    const char *const whole[] = {"u u.wav\nv v.wav\n", NULL, NULL, NULL, "v v b\n"};
+    ck_assert_msg(parse_all(whole, &o, &dir, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(lin_datadir_at(dir, 0)->cut.channel, 0);
+    ck_assert_int_eq(lin_datadir_at(dir, 1)->cut.channel, 2);
+    ck_assert_int_eq(lin_datadir_has_parts(dir), 0);
+    lin_datadir_destroy(dir);
+}
+END_TEST
+
+START_TEST(bad_segments_are_refused)
+{
+    static const char *const cases[][3] = { // segments, channels, message
+        {"a r 0\n", NULL, "segments:1: the line must be a name, a recording, and a start and end in seconds"},
+        {"a r 0 1 0 x\n", NULL, "segments:1: the line must be a name"},
+        {"a r 0 x\n", NULL, "segments:1: the line must be a name"},
+        {"a q 0 1\n", NULL, "segments:1: q has no sound: it is not listed in wav.scp"},
+        {"a r 0 1\na r 1 2\n", NULL, "segments:2: a is repeated; it is already in line 1"},
+        {"a r 2 1\n", NULL, "segments:1: a is from 2 to 1 s; must be 0 <= start < end"},
+        {"a r 1 1\n", NULL, "segments:1: a is from 1 to 1 s"},
+        {"a r -1 1\n", NULL, "segments:1: a is from -1 to 1 s"},
+        {"a r 0 1e300\n", NULL, "segments:1: a is from 0 to 1e+300 s"},
+        {"a r 0 1 64\n", NULL, "segments:1: the channel must be a number from 0 to 63"},
+        {"a r 0 1 A\n", NULL, "segments:1: the channel must be a number"},
+        {"", NULL, "segments: it lists no recordings"},
+        {"a r 0 1\n", "r r\n", "reco2file_and_channel:1: the line must be a recording, a file and a channel"},
+        {"a r 0 1\n", "r r C\n", "reco2file_and_channel:1: the channel must be A, B or 1 to 64"},
+        {"a r 0 1\n", "r r 0\n", "reco2file_and_channel:1: the channel must be A, B or 1 to 64"},
+        {"a r 0 1\n", "q r A\n", "reco2file_and_channel:1: q has no sound: it is not listed in wav.scp"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lin_datadir *dir;
+        lin_error err = {0};
+        const char *const files[] = {"r r.wav\n", NULL, NULL, cases[i][0], cases[i][1]};
+        ck_assert_int_eq(parse_all(files, &(lin_datadir_options){0}, &dir, &err), LIN_FORMAT);
+        ck_assert_msg(strstr(err.message, cases[i][2]) != NULL, "case %zu: %s", i, err.message);
+        ck_assert_ptr_null(dir);
+    }
+    lin_datadir *dir;
+    lin_error err = {0};
+    const char *const empty[] = {"r |\n"};
+    const char *const files[LIN_DATADIR_FILES] = {empty[0]};
+    ck_assert_int_eq(parse_all(files, &(lin_datadir_options){.allow_commands = 1}, &dir, &err), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "wav.scp:1: there is no command before '|'"));
 }
 END_TEST
 
@@ -175,8 +258,8 @@ static void check_audio(const char *path, const char *root, const char *want)
 {
     lin_datadir *dir;
     lin_error err = {0};
-    ck_assert_msg(lin_datadir_load(path, root, 1, &dir, &err) == LIN_OK, "%s", err.message);
-    ck_assert_str_eq(lin_datadir_at(dir, 0)->audio, want);
+    ck_assert_msg(lin_datadir_load(path, &(lin_datadir_options){root, 1, 0}, &dir, &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, want);
     lin_datadir_destroy(dir);
 }
 
@@ -211,13 +294,17 @@ START_TEST(paths_are_relative_to_the_corpus)
 
     lin_datadir *dir;
     lin_error err = {0};
+    const lin_datadir_options o = {.need_text = 1};
     put(set, "segments", "a-1 a 0 1\n");
-    ck_assert_int_eq(lin_datadir_load(set, NULL, 1, &dir, &err), LIN_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(err.message, "set/segments: "));
-    ck_assert_int_eq(lin_datadir_load(top, NULL, 1, &dir, &err), LIN_IO);
+    put(set, "text", "a-1 HELLO\n");
+    ck_assert_msg(lin_datadir_load(set, &o, &dir, &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->id, "a-1");
+    ck_assert_int_eq(lin_datadir_has_parts(dir), 1);
+    lin_datadir_destroy(dir);
+    ck_assert_int_eq(lin_datadir_load(top, &o, &dir, &err), LIN_IO);
     ck_assert_ptr_nonnull(strstr(err.message, "wav.scp: No such file"));
     snprintf(path, sizeof path, "%s/none", top);
-    ck_assert_int_eq(lin_datadir_load(path, NULL, 1, &dir, &err), LIN_IO);
+    ck_assert_int_eq(lin_datadir_load(path, &o, &dir, &err), LIN_IO);
     ck_assert_ptr_nonnull(strstr(err.message, "none: No such file"));
     test_folder_remove(top);
 }
@@ -246,6 +333,8 @@ START_TEST(a_failed_allocation_is_an_error)
     lin_datadir *dir;
     FAIL_EVERY_ALLOCATION_OF(dir, parse("a a.wav\nb b.wav\n", "a A\nb B\n", "a s\nb t\n", 1, &dir, NULL),
                              lin_datadir_destroy(dir));
+    const char *const files[] = {"r r.wav\n", "a A\n", "a s\n", "a r 0 1\n", "r r A\n"};
+    FAIL_EVERY_ALLOCATION_OF(dir, parse_all(files, &(lin_datadir_options){0}, &dir, NULL), lin_datadir_destroy(dir));
     char top[256];
     test_folder(top, sizeof top);
     put(top, "wav.scp", "a audio/a.wav\n");
@@ -254,7 +343,8 @@ START_TEST(a_failed_allocation_is_an_error)
     for (int list = 0; list < 2; list++) {
         char path[300];
         snprintf(path, sizeof path, "%s/%s", top, list ? "list" : ".");
-        FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, NULL, 1, &dir, NULL), lin_datadir_destroy(dir));
+        const lin_datadir_options o = {.need_text = 1};
+        FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, &o, &dir, NULL), lin_datadir_destroy(dir));
     }
     test_folder_remove(top);
 }
@@ -262,4 +352,5 @@ END_TEST
 
 TEST_MAIN("linnet/datadir", TEST(a_directory_is_read), TEST(text_and_speakers_may_be_missing), TEST(bad_directories_are_refused),
           TEST(nul_bytes_and_long_lines_are_refused), TEST(a_list_is_read), TEST(paths_are_relative_to_the_corpus),
-          TEST(many_names_are_found), TEST(a_failed_allocation_is_an_error))
+          TEST(segments_and_channels_are_read), TEST(bad_segments_are_refused), TEST(many_names_are_found),
+          TEST(a_failed_allocation_is_an_error))

@@ -98,6 +98,30 @@ START_TEST(bad_objects)
 }
 END_TEST
 
+// NeMo's: the id is the path, with the place of a part; the hypothesis is pred_text where it is there.
+START_TEST(manifests)
+{
+    static const char text[] = "{\"audio_filepath\":\"x/a.wav\",\"duration\":2,\"text\":\"A B\",\"pred_text\":\"A\"}\n"
+                               "{\"audio_filepath\":\"x/a.wav\",\"offset\":1.25,\"text\":\"C\",\"pred_text\":\"\"}\n"
+                               "{\"id\":\"u\",\"audio_filepath\":\"x/a.wav\",\"text\":\"D\"}\n";
+    lin_trn_options o = {.format = LIN_TRN_JSON};
+    for (o.is_hypothesis = 0; o.is_hypothesis < 2; o.is_hypothesis++) {
+        lin_symbols tokens = {0};
+        lin_trn trn;
+        OK(lin_trn_parse(text, sizeof text - 1, "m", &o, &tokens, &trn, &err));
+        ck_assert_int_eq(trn.n, 3);
+        ck_assert_str_eq(lin_symbols_text(&trn.ids, 0), "x/a.wav");
+        ck_assert_str_eq(lin_symbols_text(&trn.ids, 1), "x/a.wav-1250");
+        ck_assert_str_eq(lin_symbols_text(&trn.ids, 2), "u");
+        ck_assert_int_eq(trn.utterances[0].n, o.is_hypothesis ? 1 : 2);
+        ck_assert_int_eq(trn.utterances[1].n, o.is_hypothesis ? 0 : 1);
+        ck_assert_int_eq(trn.utterances[2].n, 1);
+        lin_trn_free(&trn);
+        lin_symbols_free(&tokens);
+    }
+}
+END_TEST
+
 START_TEST(hostile_lines)
 {
     size_t n = 3 << 20;
@@ -154,4 +178,4 @@ START_TEST(out_of_memory)
 END_TEST
 
 TEST_MAIN("trn_json", TEST(phones_words_and_text), TEST(reads_what_the_writer_writes), TEST(maps), TEST(bad_objects),
-          TEST(hostile_lines), TEST(out_of_memory))
+          TEST(manifests), TEST(hostile_lines), TEST(out_of_memory))

@@ -20,9 +20,10 @@ static lin_datadir *directory_of(int n, int n_speakers, int step, int ones)
         a += (size_t)sprintf(scp + a, "u%04d u%d.wav\n", i, i);
         b += (size_t)sprintf(spk + b, "u%04d s%d\n", i, i < ones ? 0 : n_speakers ? i % n_speakers : i);
     }
-    const lin_datadir_file wav = {"wav.scp", scp, a}, utt2spk = {"utt2spk", spk, b}, text = {"text", NULL, 0};
+    const lin_datadir_file files[LIN_DATADIR_FILES] = {[LIN_DATADIR_WAV] = {"wav.scp", scp, a},
+                                                       [LIN_DATADIR_SPEAKERS] = {"utt2spk", spk, b}};
     lin_error err = {0};
-    ck_assert_msg(lin_datadir_parse(&wav, &text, &utt2spk, ".", 0, &dir, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_datadir_parse(files, &(lin_datadir_options){.audio_root = "."}, &dir, &err) == LIN_OK, "%s", err.message);
     return dir;
 }
 

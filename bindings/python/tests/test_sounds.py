@@ -190,7 +190,7 @@ def test_threads_share_a_model(model, sounds):
 
 def test_formats_are_those_of_the_program(model, file):
     result = model.transcribe(file, words=True)
-    assert set(linnet.formats()) == {"text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv", "audacity"}
+    assert set(linnet.formats()) == {"text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv", "audacity", "nemo"}
     for name in linnet.formats():
         wanted = program("transcribe", "--quiet", "--no-readable", "--words", "-f", name, file)
         assert result.format(name, id=file.stem) == wanted == getattr(result, f"to_{name}")(id=file.stem)

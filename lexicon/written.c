@@ -1,0 +1,623 @@
+// written.c - what a text writes otherwise than it is said, by rules from a file; see written.h.
+
+#include "lexicon/written.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/textfile.h"
+#include "base/utf8.h"
+
+enum {
+    MOST_RULES = 4096,
+    MOST_NAME = 31,
+    MOST_SLOTS = 4,    // of a form
+    DEEPEST = 24,      // rules within rules
+    LONGEST = 1024,    // bytes of a reading
+    MOST_STEPS = 600  // of a match: rules that go in circles end
+};
+#define LARGEST UINT64_C(1000000000000000)
+
+// A line of a set.
+typedef struct rule {
+    uint64_t base, divisor;
+    char *patterns; // separated by '|'
+    int line;
+} rule;
+
+typedef struct set {
+    char name[MOST_NAME + 1];
+    int first, n; // rules
+} set;
+
+// A line of [written].
+typedef struct form {
+    char *pattern, *readings;
+    int line;
+} form;
+
+struct lin_written {
+    set *sets;
+    int n_sets, sets_capacity;
+    rule *rules;
+    int n_rules, rules_capacity;
+    form *forms;
+    int n_forms, forms_capacity;
+    unsigned char begins[256]; // bytes with which a form may begin
+    char group[8];             // what divides thousands; "": nothing
+    size_t n_group;
+};
+
+/* ---- lists of readings ----------------------------------------------------------------------------------------------------- */
+
+void lin_readings_clear(lin_readings *r)
+{
+    for (int i = 0; i < r->n; i++) lin_free(r->items[i]);
+    r->n = 0;
+}
+
+void lin_readings_free(lin_readings *r)
+{
+    lin_readings_clear(r);
+    lin_free(r->items);
+    *r = (lin_readings){0};
+}
+
+static lin_status no_memory(lin_error *err) { return lin_no_memory(err, "readings of a number", 0); }
+
+// Adds a joined with b [n]; what is there already, is one too many or too long, is left out.
+static lin_status add(lin_readings *r, const char *a, const char *b, size_t n, lin_error *err)
+{
+    const size_t k = strlen(a);
+    if (r->n >= LIN_READINGS_MOST || k + n > LONGEST) return LIN_OK;
+    lin_status status = lin_grow_int(&r->items, &r->capacity, (int64_t)r->n + 1, sizeof *r->items, "readings", err);
+    if (status != LIN_OK) return status;
+    char *item = lin_alloc(k + n + 1, 1);
+    if (!item) return no_memory(err);
+    memcpy(item, a, k);
+    memcpy(item + k, b, n);
+    item[k + n] = 0;
+    for (int i = 0; i < r->n; i++) {
+        if (strcmp(r->items[i], item) != 0) continue;
+        lin_free(item);
+        return LIN_OK;
+    }
+    r->items[r->n++] = item;
+    return LIN_OK;
+}
+
+// Each of `r` followed by text [n].
+static lin_status append(lin_readings *r, const char *text, size_t n, lin_error *err)
+{
+    lin_readings all = {0};
+    lin_status status = LIN_OK;
+    for (int i = 0; i < r->n && status == LIN_OK; i++) status = add(&all, r->items[i], text, n, err);
+    lin_readings_free(r);
+    *r = all;
+    return status;
+}
+
+// Each of `r` followed by each of `parts`.
+static lin_status multiply(lin_readings *r, const lin_readings *parts, lin_error *err)
+{
+    lin_readings all = {0};
+    lin_status status = LIN_OK;
+    for (int i = 0; i < r->n && all.n < LIN_READINGS_MOST; i++) {
+        for (int k = 0; k < parts->n && status == LIN_OK; k++)
+            status = add(&all, r->items[i], parts->items[k], strlen(parts->items[k]), err);
+    }
+    lin_readings_free(r);
+    *r = all;
+    return status;
+}
+
+/* ---- numbers by rules ------------------------------------------------------------------------------------------------------ */
+
+typedef struct expansion {
+    const lin_written *written;
+    int steps;
+    lin_error *err;
+} expansion;
+
+static const set *find_set(const lin_written *w, const char *name, size_t n)
+{
+    for (int i = 0; i < w->n_sets; i++) {
+        if (strlen(w->sets[i].name) == n && memcmp(w->sets[i].name, name, n) == 0) return &w->sets[i];
+    }
+    return NULL;
+}
+
+static int is_name(char c) { return (c >= 'a' && c <= 'z') || c == '-'; }
+
+static lin_status expand(expansion *x, const set *s, uint64_t value, int depth, lin_readings *out);
+
+// "<", ">", "=name=", "<name<": the number that it stands for, and the set. Its bytes; 0: it is text.
+static size_t read_reference(const expansion *x, const char *p, const char *end, const rule *r, const set *own, uint64_t value,
+                             uint64_t *part, const set **by)
+{
+    if (*p != '<' && *p != '>' && *p != '=') return 0;
+    const uint64_t parts[3] = {value / r->divisor, value, value % r->divisor}; // in the order of ASCII: < = >
+    size_t n = 1;
+    while (p + n < end && is_name(p[n])) n++;
+    *part = parts[*p - '<'];
+    *by = own;
+    if (n == 1 || p + n == end || p[n] != *p) return *p == '=' ? 0 : 1;
+    *by = find_set(x->written, p + 1, n - 1);
+    return n + 1;
+}
+
+static lin_status expand_pattern(expansion *x, const set *own, const rule *r, const char *p, const char *end, uint64_t value,
+                                 int depth, lin_readings *out)
+{
+    const uint64_t rest = value % r->divisor;
+    lin_status status = add(out, "", "", 0, x->err);
+    while (p < end && status == LIN_OK && out->n) {
+        uint64_t part = 0;
+        const set *by = NULL;
+        if ((*p == '[' && !rest) || (*p == '(' && rest)) { // skip
+            const char *close = memchr(p, *p == '[' ? ']' : ')', (size_t)(end - p));
+            p = close ? close + 1 : end;
+            continue;
+        }
+        if (strchr("[]()", *p)) {
+            p++;
+            continue;
+        }
+        const size_t n = read_reference(x, p, end, r, own, value, &part, &by);
+        if (n) {
+            lin_readings parts = {0};
+            status = by ? expand(x, by, part, depth + 1, &parts) : LIN_OK;
+            if (status == LIN_OK) status = multiply(out, &parts, x->err);
+            lin_readings_free(&parts);
+            p += n;
+            continue;
+        }
+        const char *from = p++;
+        while (p < end && !strchr("[]()<>=", *p)) p++;
+        status = append(out, from, (size_t)(p - from), x->err);
+    }
+    return status;
+}
+
+// The readings of a number by a set, added to `out`; none without a rule, or where rules go too deep.
+static lin_status expand(expansion *x, const set *s, uint64_t value, int depth, lin_readings *out)
+{
+    const rule *rules = x->written->rules + s->first;
+    int at = s->n - 1;
+    if (depth > DEEPEST || ++x->steps > MOST_STEPS) return LIN_OK;
+    while (at >= 0 && rules[at].base > value) at--;
+    if (at < 0) return LIN_OK;
+    const rule *r = &rules[at];
+    lin_status status = LIN_OK;
+    for (const char *p = r->patterns; p && status == LIN_OK;) {
+        const char *bar = strchr(p, '|'), *end = bar ? bar : p + strlen(p);
+        while (bar && end > p && end[-1] == ' ') end--;
+        lin_readings one = {0};
+        status = expand_pattern(x, s, r, p, end, value, depth, &one);
+        for (int i = 0; i < one.n && status == LIN_OK; i++) status = add(out, "", one.items[i], strlen(one.items[i]), x->err);
+        lin_readings_free(&one);
+        p = bar ? bar + 1 : NULL;
+        while (p && *p == ' ') p++;
+    }
+    return status;
+}
+
+// Runs of blanks become one, those at the ends none; empty readings are dropped.
+static void tidy(lin_readings *r)
+{
+    int kept = 0;
+    for (int i = 0; i < r->n; i++) {
+        char *from = r->items[i], *to = from;
+        for (; *from; from++) {
+            if (*from != ' ' || (to > r->items[i] && to[-1] != ' ')) *to++ = *from;
+        }
+        while (to > r->items[i] && to[-1] == ' ') to--;
+        *to = 0;
+        int is_new = *r->items[i] != 0;
+        for (int k = 0; k < kept && is_new; k++) is_new = strcmp(r->items[k], r->items[i]) != 0;
+        if (is_new) r->items[kept++] = r->items[i];
+        else lin_free(r->items[i]);
+    }
+    r->n = kept;
+}
+
+lin_status lin_written_number(const lin_written *w, const char *name, uint64_t value, lin_readings *readings, lin_error *err)
+{
+    expansion x = {.written = w, .err = err};
+    const set *s = find_set(w, name, strlen(name));
+    lin_readings_clear(readings);
+    if (!s || value >= LARGEST) return LIN_OK;
+    lin_status status = expand(&x, s, value, 0, readings);
+    tidy(readings);
+    return status;
+}
+
+/* ---- forms in a text ------------------------------------------------------------------------------------------------------- */
+
+typedef struct slot {
+    const char *at;
+    size_t n;
+    uint64_t value; // LARGEST: too long
+} slot;
+
+typedef struct match {
+    size_t end; // 0: none
+    int n_slots;
+    slot slots[MOST_SLOTS];
+} match;
+
+static size_t digits_at(const char *text, size_t n)
+{
+    size_t k = 0;
+    while (k < n && lin_is_digit(text[k])) k++;
+    return k;
+}
+
+// Bytes of a whole number, with thousands divided or not.
+static size_t number_at(const lin_written *w, const char *text, size_t n)
+{
+    size_t k = digits_at(text, n);
+    if (!w->n_group || k == 0 || k > 3) return k;
+    while (n - k > w->n_group + 2 && memcmp(text + k, w->group, w->n_group) == 0 &&
+           digits_at(text + k + w->n_group, n - k - w->n_group) == 3)
+        k += w->n_group + 3;
+    return k;
+}
+
+static uint64_t value_of(const char *text, size_t n)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!lin_is_digit(text[i])) continue;
+        value = 10 * value + (uint64_t)(text[i] - '0');
+        if (value >= LARGEST) return LARGEST;
+    }
+    return value;
+}
+
+// Bytes of a slot of this kind, 0 if it does not fit. All digits that stand together belong to it.
+static size_t slot_at(const lin_written *w, char kind, const char *text, size_t n)
+{
+    const size_t k = digits_at(text, n);
+    const uint64_t value = value_of(text, k);
+    switch (kind) {
+    case 'N': return number_at(w, text, n);
+    case 'D': return k;
+    case 'Y': return k == 4 && value >= 1000 && value < 3000 ? k : 0;
+    case 'H': return k > 0 && k < 3 && value <= 24 ? k : 0;
+    default: return k == 2 && value < 60 ? k : 0;
+    }
+}
+
+static int is_word_byte(char c) { return lin_is_letter(c) || lin_is_digit(c) || (unsigned char)c >= 0xC3; }
+
+// Whether a form fits at a byte. A blank of the pattern is any run of blanks; letters fit in both cases if they are small.
+static match match_form(const lin_written *w, const char *pattern, const char *text, size_t n, size_t at)
+{
+    match m = {0};
+    size_t to = at;
+    for (const char *p = pattern; *p;) {
+        if (*p == '{') {
+            const size_t k = slot_at(w, p[1], text + to, n - to);
+            if (!k) return m;
+            m.slots[m.n_slots++] = (slot){text + to, k, value_of(text + to, k)};
+            to += k;
+            p += 3;
+        } else if (*p == ' ') {
+            if (to == n || !(lin_is_space(text[to]) || text[to] == '\n')) return m;
+            while (to < n && (lin_is_space(text[to]) || text[to] == '\n')) to++;
+            p++;
+        } else {
+            if (to == n || (text[to] != *p && lin_lower(text[to]) != *p)) return m;
+            to++, p++;
+        }
+    }
+    m.end = to;
+    return m;
+}
+
+// Neither in the middle of a word, nor of a number: "3rd" does not end in "3rdly", nor does "5" in "5,000" or "2.5".
+static int stands_alone(const lin_written *w, const char *text, size_t n, size_t at, size_t end)
+{
+    const char first = text[at], last = text[end - 1], before = at > 0 ? text[at - 1] : ' ';
+    if (lin_is_digit(first) && lin_is_digit(before)) return 0;
+    // Signs may follow a word, "x=2"; but not those that belong to it, "AT&T".
+    if (!lin_is_digit(first) && is_word_byte(before) && (is_word_byte(first) || strchr("&-'.", first))) return 0;
+    if (end == n) return 1;
+    if (lin_is_digit(last) && lin_is_digit(text[end])) return 0;
+    if (lin_is_digit(last) && n - end > w->n_group && w->n_group && memcmp(text + end, w->group, w->n_group) == 0 &&
+        lin_is_digit(text[end + w->n_group]))
+        return 1; // "1,2,3"
+    return lin_is_digit(last) || !is_word_byte(last) || !is_word_byte(text[end]);
+}
+
+// "cardinal} point ...": readings of a slot.
+static lin_status expand_slot(expansion *x, const slot *v, char how, const char *name, size_t n, lin_readings *out)
+{
+    const set *s = find_set(x->written, name, n);
+    lin_status status = LIN_OK;
+    if (!s) return LIN_OK;
+    if (how == ':') return v->value < LARGEST ? expand(x, s, v->value, 0, out) : LIN_OK;
+    // Digit by digit, each with the same choice among its readings: "oh five", "zero five".
+    for (int choice = 0; choice < 4 && status == LIN_OK; choice++) {
+        lin_buffer text = {0};
+        int more = 0;
+        for (size_t i = 0; i < v->n && status == LIN_OK; i++) {
+            lin_readings one = {0};
+            if (!lin_is_digit(v->at[i])) continue;
+            status = expand(x, s, (uint64_t)(v->at[i] - '0'), 0, &one);
+            more |= one.n > choice + 1;
+            if (text.n) lin_buffer_char(&text, ' ');
+            if (one.n) lin_buffer_text(&text, one.items[one.n > choice ? choice : 0]);
+            lin_readings_free(&one);
+        }
+        if (status == LIN_OK) status = lin_buffer_status(&text, x->err);
+        if (status == LIN_OK && text.n && text.n <= LONGEST) status = add(out, "", text.data, text.n, x->err);
+        lin_buffer_free(&text);
+        if (!more) break;
+    }
+    return status;
+}
+
+static lin_status expand_reading(expansion *x, const char *p, const char *end, const match *m, lin_readings *out)
+{
+    lin_status status = add(out, "", "", 0, x->err);
+    while (p < end && status == LIN_OK && out->n) {
+        const char *from = p;
+        if (*p == '{') {
+            const char *close = memchr(p, '}', (size_t)(end - p));
+            lin_readings parts = {0};
+            status = expand_slot(x, &m->slots[p[1] - '1'], p[2], p + 3, (size_t)(close - p) - 3, &parts);
+            if (status == LIN_OK) status = multiply(out, &parts, x->err);
+            lin_readings_free(&parts);
+            p = close + 1;
+            continue;
+        }
+        while (p < end && *p != '{') p++;
+        status = append(out, from, (size_t)(p - from), x->err);
+    }
+    return status;
+}
+
+static lin_status read_form(const lin_written *w, const form *f, const match *m, lin_readings *out, lin_error *err)
+{
+    expansion x = {.written = w, .err = err};
+    lin_status status = LIN_OK;
+    for (const char *p = f->readings; p && status == LIN_OK;) {
+        const char *bar = strchr(p, '|'), *end = bar ? bar : p + strlen(p);
+        lin_readings one = {0};
+        status = expand_reading(&x, p, end, m, &one);
+        for (int i = 0; i < one.n && status == LIN_OK; i++) status = add(out, "", one.items[i], strlen(one.items[i]), err);
+        lin_readings_free(&one);
+        p = bar ? bar + 1 : NULL;
+    }
+    tidy(out);
+    return status;
+}
+
+lin_status lin_written_match(const lin_written *w, const char *text, size_t n, size_t at, size_t *end, lin_readings *readings,
+                             lin_error *err)
+{
+    *end = 0;
+    lin_readings_clear(readings);
+    if (at >= n || !w->begins[(unsigned char)text[at]]) return LIN_OK;
+    size_t shorter = SIZE_MAX; // than this: where the longest has no reading. Of two as long the later in the file counts
+    for (;;) {
+        const form *best = NULL;
+        match found = {0};
+        for (int i = 0; i < w->n_forms; i++) {
+            const match m = match_form(w, w->forms[i].pattern, text, n, at);
+            if (!m.end || m.end < found.end || m.end >= shorter || !stands_alone(w, text, n, at, m.end)) continue;
+            found = m;
+            best = &w->forms[i];
+        }
+        if (!best) return LIN_OK;
+        lin_status status = read_form(w, best, &found, readings, err);
+        if (status != LIN_OK) return status;
+        *end = readings->n ? found.end : 0;
+        if (readings->n) return LIN_OK;
+        shorter = found.end;
+    }
+}
+
+/* ---- the file -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    lin_written *written;
+    const char *name;
+    int line, in_written, in_marks;
+} reader;
+
+static lin_status refuse(const reader *r, lin_error *err, const char *what)
+{
+    return lin_fail(err, LIN_FORMAT, "%s:%d: %s", r->name, r->line, what);
+}
+
+static lin_status begin_section(reader *r, const char *line, size_t n, lin_error *err)
+{
+    lin_written *w = r->written;
+    const char *name = line + 1;
+    const size_t k = n - 2;
+    if (n < 3 || line[n - 1] != ']' || k > MOST_NAME) return refuse(r, err, "a section must be [name] of at most 31 letters");
+    for (size_t i = 0; i < k; i++)
+        if (!is_name(name[i])) return refuse(r, err, "the name of a section has small letters and '-' only");
+    r->in_written = k == 7 && memcmp(name, "written", 7) == 0;
+    r->in_marks = k == 5 && memcmp(name, "marks", 5) == 0;
+    if (r->in_written || r->in_marks) return LIN_OK;
+    if (find_set(w, name, k)) return refuse(r, err, "a section of this name is there already");
+    lin_status status = lin_grow_int(&w->sets, &w->sets_capacity, (int64_t)w->n_sets + 1, sizeof *w->sets, "rules", err);
+    if (status != LIN_OK) return status;
+    set *s = &w->sets[w->n_sets++];
+    *s = (set){.first = w->n_rules};
+    memcpy(s->name, name, k);
+    return LIN_OK;
+}
+
+// "100/10: < hundred[ >]"
+static lin_status read_rule(reader *r, const char *line, size_t n, lin_error *err)
+{
+    lin_written *w = r->written;
+    set *s = w->n_sets ? &w->sets[w->n_sets - 1] : NULL;
+    uint64_t base, divisor = 1;
+    size_t k = digits_at(line, n);
+    if (!s) return refuse(r, err, "a rule before the first [section]");
+    if (k == 0 || (base = value_of(line, k)) >= LARGEST) return refuse(r, err, "a rule must begin with a number below 10^15");
+    while (divisor <= base / 10) divisor *= 10;
+    if (k < n && line[k] == '/') {
+        const size_t more = digits_at(line + k + 1, n - k - 1);
+        divisor = value_of(line + k + 1, more);
+        if (divisor == 0 || divisor >= LARGEST) return refuse(r, err, "the divisor must be a number from 1 on");
+        k += 1 + more;
+    }
+    if (k == n || line[k] != ':') return refuse(r, err, "':' must follow the number of a rule");
+    if (s->n && w->rules[w->n_rules - 1].base >= base) return refuse(r, err, "the numbers of a section must increase");
+    if (w->n_rules == MOST_RULES) return refuse(r, err, "over 4096 rules");
+    for (k++; k < n && line[k] == ' ';) k++;
+    lin_status status = lin_grow_int(&w->rules, &w->rules_capacity, (int64_t)w->n_rules + 1, sizeof *w->rules, "rules", err);
+    if (status != LIN_OK) return status;
+    char *patterns = lin_text_copy(line + k, n - k);
+    if (!patterns) return no_memory(err);
+    w->rules[w->n_rules++] = (rule){base, divisor, patterns, r->line};
+    s->n++;
+    return LIN_OK;
+}
+
+// The slots of a pattern, or -1.
+static int count_slots(const char *p)
+{
+    int slots = 0;
+    for (; *p; p++) {
+        if (*p == '}') return -1;
+        if (*p != '{') continue;
+        if (!p[1] || !strchr("NDYHM", p[1]) || p[2] != '}' || slots == MOST_SLOTS) return -1;
+        slots++;
+        p += 2;
+    }
+    return slots;
+}
+
+// Its references: each a slot that is there, and a name.
+static int is_reading(const char *p, int slots)
+{
+    for (; *p; p++) {
+        if (*p == '}') return 0;
+        if (*p != '{') continue;
+        if (p[1] < '1' || p[1] >= '1' + slots || (p[2] != ':' && p[2] != '*')) return 0;
+        for (p += 3; is_name(*p);) p++;
+        if (*p != '}') return 0;
+    }
+    return 1;
+}
+
+static lin_status read_written(reader *r, const char *line, size_t n, lin_error *err)
+{
+    lin_written *w = r->written;
+    size_t k = 1;
+    while (k + 2 < n && memcmp(line + k, " = ", 3) != 0) k++;
+    if (k + 2 >= n) return refuse(r, err, "the line must be: what is written = how it is said");
+    lin_status status = lin_grow_int(&w->forms, &w->forms_capacity, (int64_t)w->n_forms + 1, sizeof *w->forms, "rules", err);
+    if (status != LIN_OK) return status;
+    if (w->n_forms == MOST_RULES) return refuse(r, err, "over 4096 forms");
+    form *f = &w->forms[w->n_forms++];
+    *f = (form){lin_text_copy(line, k), lin_text_copy(line + k + 3, n - k - 3), r->line};
+    if (!f->pattern || !f->readings) return no_memory(err);
+    const int slots = count_slots(f->pattern);
+    if (slots < 0) return refuse(r, err, "what is written has up to four of {N}, {D}, {Y}, {H} and {M}");
+    if (!is_reading(f->readings, slots))
+        return refuse(r, err, "a reading refers to {1:set} or {1*set}, the first of what is written");
+    const unsigned char first = (unsigned char)f->pattern[0];
+    if (first == '{') memset(&w->begins['0'], 1, 10);
+    w->begins[first] = 1;
+    if (first >= 'a' && first <= 'z') w->begins[first - 32] = 1;
+    return LIN_OK;
+}
+
+static lin_status read_mark(reader *r, const char *line, size_t n, lin_error *err)
+{
+    lin_written *w = r->written;
+    static const char key[] = "group = ";
+    const size_t k = sizeof key - 1;
+    if (n <= k || memcmp(line, key, k) != 0 || n - k >= sizeof w->group) return refuse(r, err, "a mark must be: group = SIGN");
+    w->n_group = n - k;
+    memcpy(w->group, line + k, w->n_group);
+    return LIN_OK;
+}
+
+// Every set that is named exists.
+static lin_status check_names(reader *r, lin_error *err)
+{
+    const lin_written *w = r->written;
+    for (int i = 0; i < w->n_rules + w->n_forms; i++) {
+        const int is_rule = i < w->n_rules;
+        const char *p = is_rule ? w->rules[i].patterns : w->forms[i - w->n_rules].readings;
+        r->line = is_rule ? w->rules[i].line : w->forms[i - w->n_rules].line;
+        for (; *p; p++) {
+            size_t n = 0;
+            const char *name = is_rule ? p + 1 : p + 3;
+            if (is_rule ? !strchr("<=>", *p) : *p != '{') continue;
+            while (is_name(name[n])) n++;
+            if (is_rule && name[n] == *p) p = name + n;
+            else if (is_rule) continue;
+            if (!find_set(w, name, n))
+                return lin_fail(err, LIN_FORMAT, "%s:%d: there is no section [%.*s]", r->name, r->line, (int)n, name);
+        }
+    }
+    return LIN_OK;
+}
+
+static lin_status read_line(reader *r, const char *line, size_t n, lin_error *err)
+{
+    if (n == 0 || (line[0] == '#' && (n == 1 || line[1] == ' '))) return LIN_OK;
+    if (lin_utf8_prefix(line, n, "") < n) return refuse(r, err, "a control character, or bytes that are not UTF-8");
+    if (line[0] == '[' && line[n - 1] == ']') return begin_section(r, line, n, err);
+    if (r->in_written) return read_written(r, line, n, err);
+    return r->in_marks ? read_mark(r, line, n, err) : read_rule(r, line, n, err);
+}
+
+lin_status lin_written_parse(const char *text, size_t n, const char *name, lin_written **written, lin_error *err)
+{
+    lin_lines lines = {0};
+    reader r = {.written = lin_calloc(1, sizeof(lin_written)), .name = name};
+    lin_status status = r.written ? LIN_OK : no_memory(err);
+    *written = NULL;
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        size_t k = lines.n;
+        while (k && lin_is_space(lines.text[k - 1])) k--;
+        r.line = lines.number;
+        status = read_line(&r, lines.text, k, err);
+    }
+    if (status == LIN_OK) status = check_names(&r, err);
+    if (status == LIN_OK && !r.written->n_forms) status = lin_fail(err, LIN_FORMAT, "%s: it has no section [written]", name);
+    if (status == LIN_OK) *written = r.written;
+    else lin_written_destroy(r.written);
+    return status;
+}
+
+lin_status lin_written_load(const char *path, lin_written **written, lin_error *err)
+{
+    char *text;
+    size_t n;
+    *written = NULL;
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    status = lin_written_parse(text, n, path, written, err);
+    lin_free(text);
+    return status;
+}
+
+void lin_written_destroy(lin_written *w)
+{
+    if (!w) return;
+    for (int i = 0; i < w->n_rules; i++) lin_free(w->rules[i].patterns);
+    for (int i = 0; i < w->n_forms; i++) {
+        lin_free(w->forms[i].pattern);
+        lin_free(w->forms[i].readings);
+    }
+    lin_free(w->sets);
+    lin_free(w->rules);
+    lin_free(w->forms);
+    lin_free(w);
+}

@@ -1,0 +1,71 @@
+/*
+ * written.h - what a text writes otherwise than it is said: numbers, years, times, amounts, ordinals, signs, abbreviations. Rules
+ * in a file give the words; a language is a file.
+ *
+ * Pipeline: a text -> [this] -> lexicon/transcript (the first reading), align/spoken (all of them: the sound decides).
+ *
+ *   lin_written_load("share/linnet/en/numbers.txt", &written, &err);
+ *   lin_readings readings = {0};                                         // reused
+ *   end = lin_written_match(written, text, n, at, &readings, &err);      // 0: nothing at this byte
+ *   for (i = 0; i < readings.n; i++) ... lin_readings_at(&readings, i) ...   // "nineteen eighty four", "one thousand ..."
+ *   lin_readings_free(&readings);
+ *   lin_written_destroy(written);
+ *
+ * The file (docs/formats.md) has sets of rules, each with the form of ICU's RuleBasedNumberFormat:
+ *
+ *   [cardinal]
+ *   0: zero                         from 0 on
+ *   20: twenty[ >]                  from 20 on: what is in [] only if a rest is left, what is in () only if none is
+ *   100: < hundred[ >and>] | ...    < is the number divided by the rule's power of ten, > the rest, by the same set; <name< and
+ *                                   >name> by another, =name= is the whole number; | separates readings, the most usual first
+ *   1100/100: <cardinal< >pair>     a divisor of its own
+ *
+ * and one section of what may stand in a text, in which {N} is a whole number, {D} digits, {Y} a year of four digits, {H} an
+ * hour, {M} two digits below 60:
+ *
+ *   [written]
+ *   ${N}.{D} = {1:cardinal} point {2*digit} dollars        {1:set} the first of them by a set, {2*set} the second digit by digit
+ *   Mr. = mister
+ *
+ * The longest match counts. A "+" in a reading joins two parts of one word ("ein+und+zwanzig").
+ * Threads: immutable once made, shared by all; readings belong to one thread.
+ */
+#ifndef LIN_LEXICON_WRITTEN_H
+#define LIN_LEXICON_WRITTEN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct lin_written lin_written;
+
+/* Readings of one match at most; values of numbers are below 10^15, and longer ones are read digit by digit if the rules can. */
+enum { LIN_READINGS_MOST = 24 };
+
+typedef struct lin_readings {
+    char **items; /* words separated by single blanks; [n], the most usual first */
+    int n, capacity;
+} lin_readings;
+
+/* LIN_FORMAT with name:line: what is no rule, a set that is not defined, bases that do not increase, over 4096 rules. LIN_IO,
+ * LIN_NO_MEMORY. On failure *written is NULL. */
+lin_status lin_written_load(const char *path, lin_written **written, lin_error *err);
+lin_status lin_written_parse(const char *text, size_t n, const char *name, lin_written **written, lin_error *err);
+void lin_written_destroy(lin_written *written); /* NULL is fine */
+
+/*
+ * What begins at byte `at` of text [n] and is not read as it is spelled: *end is the byte behind it, 0 if there is nothing.
+ * Replaces the readings. A match neither begins nor ends in the middle of a word or number. LIN_NO_MEMORY.
+ */
+lin_status lin_written_match(const lin_written *written, const char *text, size_t n, size_t at, size_t *end,
+                             lin_readings *readings, lin_error *err);
+
+/* Readings of a number by the set of a name; none if there is no such set, or no rule. LIN_NO_MEMORY. */
+lin_status lin_written_number(const lin_written *written, const char *set, uint64_t value, lin_readings *readings,
+                              lin_error *err);
+
+void lin_readings_clear(lin_readings *readings); /* keeps the list's memory */
+void lin_readings_free(lin_readings *readings);
+
+#endif

@@ -1,0 +1,40 @@
+// The reader of rules for numbers, and its matches, on any bytes: rules, 0xFF, a text.
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "lexicon/written.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int condition)
+{
+    if (!condition) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const unsigned long live = lin_memory_live();
+    const char *rules = (const char *)data, *cut = size ? memchr(rules, 0xFF, size) : NULL;
+    const size_t n_rules = cut ? (size_t)(cut - rules) : size, n = cut ? size - n_rules - 1 : 0;
+    const char *text = cut ? cut + 1 : "";
+    lin_written *written;
+    lin_readings r = {0};
+    lin_error err = {0};
+    const lin_status status = lin_written_parse(rules, n_rules, "n", &written, &err);
+    must((status == LIN_OK) == (written != NULL));
+    must(status == LIN_OK || (status == LIN_FORMAT && *err.message && !strchr(err.message, '\n')));
+    int matches = 0;
+    for (size_t at = 0, end; written && at < n && matches < 20; at = end ? end : at + 1) {
+        must(lin_written_match(written, text, n, at, &end, &r, &err) == LIN_OK);
+        must(end == 0 ? r.n == 0 : end > at && end <= n && r.n > 0 && r.n <= LIN_READINGS_MOST);
+        for (int i = 0; i < r.n; i++) must(*r.items[i] && *r.items[i] != ' ' && !strstr(r.items[i], "  "));
+        matches += end > 0;
+    }
+    lin_readings_free(&r);
+    lin_written_destroy(written);
+    must(lin_memory_live() == live);
+    return 0;
+}

@@ -1,0 +1,228 @@
+// Manifests of other toolkits: good ones, each kind of bad one with its message, gzip'd ones, Common Voice's folders.
+#include "linnet/manifest.h"
+
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "base/memory.h"
+#include "tests/support.h"
+
+static lin_status parse(const char *text, const lin_datadir_options *o, lin_datadir **dir, lin_error *err)
+{
+    const lin_datadir_file file = {"m", text, strlen(text)};
+    return lin_manifest_parse(&file, o, dir, err);
+}
+
+static const lin_datadir_options plain = {.audio_root = "root"};
+
+static lin_datadir *good(const char *text, const lin_datadir_options *o)
+{
+    lin_datadir *dir;
+    lin_error err = {0};
+    ck_assert_msg(parse(text, o, &dir, &err) == LIN_OK, "%s", err.message);
+    return dir;
+}
+
+START_TEST(json_lines_are_read)
+{
+    lin_datadir *dir =
+        good("\n{\"audio_filepath\": \"x/a b.wav\", \"text\": \" how\\n are\\tyou\\n\", \"duration\": 2.5, \"lang\": \"en\"} \r\n"
+             "{\"audio\": {\"path\": \"/abs/b.flac\"}, \"sentence\": \"B\", \"speaker\": \"bob\", \"duration\": null}\n"
+             "{\"file_name\":\"c.wav\",\"offset\":3.2004,\"duration\":2.5,\"transcription\":\"\",\"id\":\"utt-7\"}\n"
+             "{\"path\":\"c.wav\",\"offset\":12}",
+             &plain);
+    const struct {
+        const char *id, *path, *speaker, *text;
+        double start_s, end_s;
+        int line;
+    } want[] = {{"x/a_b", "root/x/a b.wav", "x/a_b", "how are you", 0, 0, 2},
+                {"/abs/b", "/abs/b.flac", "bob", "B", 0, 0, 3},
+                {"utt-7", "root/c.wav", "utt-7", NULL, 3.2004, 5.7004, 4},
+                {"c-0012000", "root/c.wav", "c-0012000", NULL, 12, 0, 5}};
+    ck_assert_int_eq(lin_datadir_count(dir), 4);
+    for (int i = 0; i < 4; i++) {
+        const lin_utterance *u = lin_datadir_at(dir, i);
+        ck_assert_str_eq(u->id, want[i].id);
+        ck_assert_str_eq(u->cut.path, want[i].path);
+        ck_assert_str_eq(u->speaker, want[i].speaker);
+        ck_assert_double_eq_tol(u->cut.part.start_s, want[i].start_s, 1e-9);
+        ck_assert_double_eq_tol(u->cut.part.end_s, want[i].end_s, 1e-9);
+        ck_assert_int_eq(u->line, want[i].line);
+        if (want[i].text) ck_assert_str_eq(u->text, want[i].text);
+        else ck_assert_ptr_null(u->text);
+        ck_assert_int_eq(u->record[0], '{');
+    }
+    ck_assert_str_eq(lin_datadir_at(dir, 3)->record, "{\"path\":\"c.wav\",\"offset\":12}");
+    lin_datadir_destroy(dir);
+    dir = good("{\"wav\":\"a.wav\",\"text\":\"\\n how\\n\\tare you\\n\"}", &plain); // a text of several lines
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->text, "how are you");
+    lin_datadir_destroy(dir);
+}
+END_TEST
+
+#define CUT(rest) "{\"id\":\"cut-1\",\"start\":10.5,\"duration\":4,\"channel\":1,\"type\":\"MonoCut\",\"recording\":" rest "}\n"
+#define RECORDING "{\"id\":\"r\",\"sources\":[{\"type\":\"file\",\"channels\":[0,1],\"source\":\"r.flac\"}]}"
+
+// Cuts as lhotse 1.x writes them.
+START_TEST(cuts_are_read)
+{
+    lin_datadir *dir = good(CUT(RECORDING ",\"supervisions\":[{\"id\":\"s\",\"recording_id\":\"r\",\"start\":0.0,\"duration\":4,"
+                                "\"channel\":1,\"text\":\"HOW ARE\",\"speaker\":\"ann\"}]"), &plain);
+    const lin_utterance *u = lin_datadir_at(dir, 0);
+    ck_assert_int_eq(lin_datadir_count(dir), 1);
+    ck_assert_str_eq(u->id, "cut-1");
+    ck_assert_str_eq(u->cut.path, "root/r.flac");
+    ck_assert_int_eq(u->cut.channel, 2);
+    ck_assert_double_eq(u->cut.part.start_s, 10.5);
+    ck_assert_double_eq(u->cut.part.end_s, 14.5);
+    ck_assert_str_eq(u->text, "HOW ARE");
+    ck_assert_str_eq(u->speaker, "ann");
+    ck_assert_ptr_nonnull(u->record);
+    lin_datadir_destroy(dir);
+
+    dir = good(CUT(RECORDING ",\"supervisions\":[{\"id\":\"a\",\"start\":-1,\"duration\":2,\"text\":\"A\"},"
+                   "{\"id\":\"b\",\"start\":2.5,\"duration\":1,\"text\":\"B\",\"channel\":0}]"), &plain);
+    ck_assert_int_eq(lin_datadir_count(dir), 2);
+    const lin_utterance *a = lin_datadir_at(dir, 0), *b = lin_datadir_at(dir, 1);
+    ck_assert_str_eq(a->id, "a");
+    ck_assert_double_eq(a->cut.part.start_s, 9.5);
+    ck_assert_double_eq(a->cut.part.end_s, 11.5);
+    ck_assert_int_eq(a->cut.channel, 2);
+    ck_assert_int_eq(b->cut.channel, 1);
+    ck_assert_double_eq(b->cut.part.start_s, 13);
+    ck_assert_ptr_null(b->record); // several share the line
+    lin_datadir_destroy(dir);
+
+    const lin_datadir_options commands = {.allow_commands = 1};
+    dir = good(CUT("{\"sources\":[{\"type\":\"command\",\"source\":\"cat x.wav\"}]}"), &commands);
+    ck_assert_int_eq(lin_datadir_at(dir, 0)->cut.is_command, 1);
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, "cat x.wav");
+    ck_assert_ptr_null(lin_datadir_at(dir, 0)->text);
+    lin_datadir_destroy(dir);
+}
+END_TEST
+
+START_TEST(tables_are_read)
+{
+    lin_datadir *dir = good("client_id\tpath\tsentence\tup_votes\r\n0a1b\tcommon_voice_de_1.mp3\tWie geht\xE2\x80\x99s?\t2\r\n"
+                            "\tcommon_voice_de_2.mp3\tGut.\t\n\n", &plain);
+    ck_assert_int_eq(lin_datadir_count(dir), 2);
+    const lin_utterance *u = lin_datadir_at(dir, 0);
+    ck_assert_str_eq(u->id, "common_voice_de_1");
+    ck_assert_str_eq(u->cut.path, "root/common_voice_de_1.mp3");
+    ck_assert_str_eq(u->speaker, "0a1b");
+    ck_assert_str_eq(u->text, "Wie geht\xE2\x80\x99s?");
+    ck_assert_str_eq(lin_datadir_at(dir, 1)->speaker, "common_voice_de_2");
+    ck_assert_ptr_null(u->record);
+    lin_datadir_destroy(dir);
+}
+END_TEST
+
+START_TEST(bad_manifests_are_refused)
+{
+    static const struct {
+        const char *text, *message;
+        lin_status status;
+    } cases[] = {
+        {"{\"text\":\"A\"}", "m:1: the object names no sound: it has no \"audio_filepath\"", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\"}\n{\"audio_filepath\":\"a.wav\"}", "m:2: a is repeated; it is already in line 1",
+         LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\",\"offset\":-1}", "m:1: \"offset\" is no time in seconds", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\",\"duration\":\"2\"}", "m:1: \"duration\" is no time in seconds", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\",\"id\":\"a b\"}", "m:1: the name 'a b' has a blank", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\",\"speaker\":\"a b\"}", "m:1: the speaker must be one name", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\"", "m:1: the line is not JSON", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a\\nb.wav\"}", "m:1: the object names no sound", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\"} x", "m:1: the line has extra text after its end", LIN_FORMAT},
+        {"[{\"audio_filepath\":\"a.wav\"}]", "m:1: a line must hold one JSON object", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a\\u001b.wav\"}", "m:1: the line contains control characters", LIN_FORMAT},
+        {"{\"id\":\"c\",\"tracks\":[]}", "m:1: the cut has no recording; only cuts of one can be read", LIN_FORMAT},
+        {CUT("{\"sources\":[]}"), "m:1: the cut's recording must have one source", LIN_FORMAT},
+        {CUT("{\"sources\":[{\"type\":\"url\",\"source\":\"http://x\"}]}"), "the source of the sound is no file, but of type url",
+         LIN_UNSUPPORTED},
+        {CUT("{\"sources\":[{\"type\":\"command\",\"source\":\"x\"}]}"), "--allow-commands runs such commands", LIN_UNSUPPORTED},
+        {"{\"id\":\"c\",\"channel\":[0,1],\"recording\":" RECORDING "}", "m:1: the cut must have one channel", LIN_FORMAT},
+        {"{\"channel\":0,\"recording\":" RECORDING "}", "m:1: a cut or supervision without \"id\"", LIN_FORMAT},
+        {"path\tsentence\n\tA\n", "m:2: the column \"path\" is empty", LIN_FORMAT},
+        {"path\tsentence\na.mp3\t\xFF\n", "m:2: byte 0xFF at column 7 is not UTF-8 text", LIN_FORMAT},
+        {"path\tsentence\n", "m: it lists no recordings", LIN_FORMAT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lin_datadir *dir;
+        lin_error err = {0};
+        const lin_status status = parse(cases[i].text, &plain, &dir, &err);
+        ck_assert_msg(status == cases[i].status && strstr(err.message, cases[i].message), "case %zu: %s: %s", i,
+                      lin_status_name(status), err.message);
+        ck_assert_ptr_null(dir);
+    }
+    lin_datadir *dir;
+    lin_error err = {0};
+    const lin_datadir_options need = {.need_text = 1};
+    ck_assert_int_eq(parse("{\"audio_filepath\":\"a.wav\"}", &need, &dir, &err), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "m:1: a has no transcript"));
+    ck_assert_int_eq(parse("path\tsentence\na.mp3\t\n", &need, &dir, &err), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "m:2: the column \"sentence\" is empty"));
+}
+END_TEST
+
+START_TEST(lists_are_told_apart)
+{
+    static const struct {
+        const char *text;
+        lin_manifest_kind kind;
+    } cases[] = {{"\xEF\xBB\xBF\n {\"a\":1}", LIN_MANIFEST_OBJECTS}, {"[\n {\"a\":1}]", LIN_MANIFEST_OBJECTS},
+                 {"path\tsentence\n", LIN_MANIFEST_TABLE},           {"a\tsentence\tpath\r\nx", LIN_MANIFEST_TABLE},
+                 {"path\twhat was said\n", LIN_MANIFEST_NONE},       {"[take 1].wav\tA\n", LIN_MANIFEST_NONE},
+                 {"", LIN_MANIFEST_NONE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const lin_datadir_file file = {"m", cases[i].text, strlen(cases[i].text)};
+        ck_assert_int_eq(lin_manifest_is(&file), cases[i].kind);
+    }
+}
+END_TEST
+
+START_TEST(files_are_loaded)
+{
+    static const char line[] = "{\"audio_filepath\":\"a.wav\",\"text\":\"A\"}\n", table[] = "path\tsentence\na.mp3\tA\n";
+    const lin_datadir_options o = {.need_text = 1};
+    char top[256], path[300], want[320];
+    lin_datadir *dir;
+    lin_error err = {0};
+    test_folder(top, sizeof top);
+    snprintf(path, sizeof path, "%s/m.jsonl.gz", top);
+    gzFile gz = gzopen(path, "wb");
+    ck_assert_int_eq(gzputs(gz, line), (int)strlen(line));
+    gzclose(gz);
+    ck_assert_msg(lin_datadir_load(path, &o, &dir, &err) == LIN_OK, "%s", err.message);
+    snprintf(want, sizeof want, "%s/a.wav", top);
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, want);
+    lin_datadir_destroy(dir);
+
+    // Common Voice: the sound is in the folder clips beside the table, if there is one.
+    snprintf(path, sizeof path, "%s/train.tsv", top);
+    test_write_file(path, table, strlen(table));
+    for (int clips = 0; clips < 2; clips++) {
+        snprintf(want, sizeof want, "%s/clips", top);
+        if (clips) ck_assert_int_eq(mkdir(want, 0777), 0);
+        ck_assert_msg(lin_datadir_load(path, &o, &dir, &err) == LIN_OK, "%s", err.message);
+        snprintf(want, sizeof want, "%s/%sa.mp3", top, clips ? "clips/" : "");
+        ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, want);
+        lin_datadir_destroy(dir);
+    }
+    FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, &o, &dir, NULL), lin_datadir_destroy(dir));
+    test_folder_remove(top);
+}
+END_TEST
+
+START_TEST(a_failed_allocation_is_an_error)
+{
+    lin_datadir *dir;
+    static const char text[] = "{\"audio_filepath\":\"a.wav\",\"text\":\"A\",\"speaker\":\"s\"}\n" CUT(
+        RECORDING ",\"supervisions\":[{\"id\":\"s1\",\"text\":\"A\"},{\"id\":\"s2\",\"speaker\":\"c\"}]");
+    FAIL_EVERY_ALLOCATION_OF(dir, parse(text, &plain, &dir, NULL), lin_datadir_destroy(dir));
+}
+END_TEST
+
+TEST_MAIN("linnet/manifest", TEST(json_lines_are_read), TEST(cuts_are_read), TEST(tables_are_read),
+          TEST(bad_manifests_are_refused), TEST(lists_are_told_apart), TEST(files_are_loaded),
+          TEST(a_failed_allocation_is_an_error))
