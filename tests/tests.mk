@@ -16,7 +16,7 @@ FUZZ_SRC := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/fuzz/
 ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 endif
-SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c) $(if $(NO_PAPER),tests/paper/%) tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,\
+SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c) $(if $(NO_PAPER),tests/paper/%) tests/app/% tests/recipes/% tests/emulation/% tests/ptx/% tests/fuzz/%,\
 	$(wildcard tests/*.c tests/*/*.c))
 TEST_TOOLS := $(addprefix $B/tests/,app/sound app/language app/container app/rows app/tokens app/talk app/crowd app/gpu_cases recipes/sphere recipes/pcm)
 

@@ -78,7 +78,8 @@ $O/kernels/gpu.o: ISA := $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION)
 # Vectors of four cause false warnings about uninitialised values, unrolling pragmas cause them in clang.
 CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-uninitialized -Wno-maybe-uninitialized -Wno-pass-failed \
 	-fno-math-errno -fno-exceptions -fno-rtti -fno-strict-aliasing -fPIC -fvisibility=hidden $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
-EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp))
+EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp)) \
+	$(patsubst %.c,$B/emulated/%.o,$(filter-out tests/ptx/test_%,$(wildcard tests/ptx/*.c)))
 EMULATED := $B/emulated/liblinnet_cuda.so $B/emulated/libcuda.so.1
 ifneq ($(filter cuda all,$(GROUP)),)
 test-programs: $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
@@ -94,6 +95,7 @@ $B/emulated/%.o: %.cpp $B/flags
 
 $B/emulated/%.o: %.c $B/flags
 	$(call compile,CC   ,$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) $(PLAIN))
+$B/emulated/tests/ptx/%.o: PLAIN := -O3
 
 $B/emulated/libemulated.a: $(EMULATED_OBJ) $B/link
 	$(archive)

@@ -195,6 +195,9 @@ static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e
 struct emulated_call {
     const void *kernel;
     std::function<void()> thread;
+    /* Lists the values of the arguments and their sizes, for tests/ptx. */
+    std::function<void(const void **values, size_t *sizes)> arguments;
+    int n_arguments;
     const void *const *pointers; /* the arguments that are pointers, for the checks of the launch */
     int n_pointers;
 };
@@ -229,7 +232,12 @@ template <typename... P> static inline void emulated_launch(cudaStream_t stream,
     const void *pointers[sizeof...(P) + 1];
     int n = 0;
     std::apply([&](const P &...p) { (emulated_note_pointer(pointers, &n, p), ...); }, bound.arguments);
-    emulated_call call = {(const void *)bound.kernel, [bound]() { std::apply(bound.kernel, bound.arguments); }, pointers, n};
+    const auto list = [bound](const void **values, size_t *sizes) {
+        int i = 0;
+        std::apply([&](const P &...p) { ((values[i] = &p, sizes[i++] = sizeof p), ...); }, bound.arguments);
+    };
+    emulated_call call = {(const void *)bound.kernel, [bound]() { std::apply(bound.kernel, bound.arguments); }, list, sizeof...(P),
+                          pointers, n};
     emulated_enqueue(stream, name, grid, block, shared_bytes, call, together);
 }
 

@@ -1,0 +1,188 @@
+// Kernels as nvcc compiled them: with LINNET_EMULATION_PTX=DIR a launch runs the PTX of DIR/*.ptx on the machine of tests/ptx instead
+// of the kernel's C++. All else stays: memory, streams, graphs, products, limits.
+//
+//   LINNET_EMULATION_PTX_COUNTS=FILE   appends a line per launch: kernel, grid, threads, shared bytes, instructions by class, bytes
+//   LINNET_EMULATION_PTX_WITHOUT=KERNEL,N   the N-th barrier, wait or syncwarp of this kernel (a part of its mangled name) is left out
+//
+// The kernel of a launch is known by its address; its mangled name is in the symbols of the program or library that has it.
+#include "tests/emulation/internal.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/ptx/ptx.h"
+
+static std::vector<ptx_module *> modules;
+static std::map<const void *, const ptx_kernel *> kernels;
+static std::map<uintptr_t, std::string> names; // of the functions, by their addresses
+static const char *counts_file;
+static uint64_t launches;
+
+struct file_text {
+    const char *at;
+    size_t bytes;
+};
+
+static file_text map_file(const char *path)
+{
+    const int file = open(path, O_RDONLY);
+    struct stat s;
+    if (file < 0 || fstat(file, &s) != 0) emulated_fail("cannot read %s", path);
+    void *at = mmap(NULL, (size_t)s.st_size + 1, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (at == MAP_FAILED) emulated_fail("cannot map %s", path);
+    return {(const char *)at, (size_t)s.st_size};
+}
+
+static void open_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (!folder) emulated_fail("LINNET_EMULATION_PTX: cannot read %s", path);
+    while (const struct dirent *entry = readdir(folder)) {
+        const std::string name = entry->d_name;
+        char why[PTX_WHY];
+        if (name.size() < 5 || name.compare(name.size() - 4, 4, ".ptx") != 0) continue;
+        const file_text text = map_file((std::string(path) + "/" + name).c_str());
+        ptx_module *module = ptx_open(text.at, text.bytes, why); // some sources have no kernels
+        if (module) modules.push_back(module);
+    }
+    closedir(folder);
+    if (modules.empty()) emulated_fail("LINNET_EMULATION_PTX: no kernels in %s", path);
+}
+
+bool emulated_machine(void)
+{
+    static int on = -1;
+    if (on < 0) {
+        const char *path = getenv("LINNET_EMULATION_PTX");
+        on = path && *path;
+        counts_file = getenv("LINNET_EMULATION_PTX_COUNTS");
+        if (on) open_folder(path);
+    }
+    return on;
+}
+
+// ---- names ------------------------------------------------------------------------------------------------------------------
+
+// Symbols of the file, functions of internal linkage too: g++ mangles those with an L that nvcc does not write.
+static void read_symbols(const char *path, uintptr_t base)
+{
+    const file_text file = map_file(path);
+    const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)file.at;
+    const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(file.at + head->e_shoff);
+    for (int s = 0; s < head->e_shnum; s++) {
+        if (sections[s].sh_type != SHT_SYMTAB) continue;
+        const ElfW(Sym) *symbols = (const ElfW(Sym) *)(file.at + sections[s].sh_offset);
+        const char *strings = file.at + sections[sections[s].sh_link].sh_offset;
+        for (size_t i = 0; i < sections[s].sh_size / sizeof *symbols; i++) {
+            const char *name = strings + symbols[i].st_name;
+            if ((symbols[i].st_info & 15) != STT_FUNC || strncmp(name, "_Z", 2) != 0) continue;
+            const std::string plain = name[2] == 'L' ? std::string("_Z") + (name + 3) : name;
+            names[base + symbols[i].st_value] = plain;
+        }
+    }
+}
+
+static const ptx_kernel *find_kernel(const void *function, const char *source)
+{
+    const auto found = kernels.find(function);
+    if (found != kernels.end()) return found->second;
+    Dl_info info;
+    if (!dladdr(function, &info)) emulated_fail("%s: no file has this kernel", source);
+    if (names.empty()) {
+        char itself[4096];
+        const ssize_t n = readlink("/proc/self/exe", itself, sizeof itself - 1);
+        itself[n > 0 ? n : 0] = 0;
+        struct stat a, b; // the program's own name may be relative
+        const bool program = stat(itself, &a) == 0 && stat(info.dli_fname, &b) == 0 && a.st_ino == b.st_ino;
+        read_symbols(program ? itself : info.dli_fname, (uintptr_t)info.dli_fbase);
+    }
+    const auto name = names.find((uintptr_t)function);
+    if (name == names.end()) emulated_fail("%s: no symbol at its address", source);
+    char why[PTX_WHY] = "";
+    for (ptx_module *module : modules) {
+        size_t length;
+        for (size_t i = 0; const char *at = ptx_name(module, i, &length); i++) {
+            if (name->second.size() != length || memcmp(at, name->second.data(), length) != 0) continue;
+            ptx_kernel *kernel = ptx_find(module, name->second.c_str(), why);
+            if (!kernel) emulated_fail("%s", why);
+            const char *without = getenv("LINNET_EMULATION_PTX_WITHOUT"), *comma = without ? strrchr(without, ',') : NULL;
+            if (comma && name->second.find(std::string(without, (size_t)(comma - without))) != std::string::npos)
+                ptx_remove_sync(kernel, atoi(comma + 1), why);
+            return kernels[function] = kernel;
+        }
+    }
+    emulated_fail("%s: no PTX has %s", source, name->second.c_str());
+}
+
+// ---- memory -----------------------------------------------------------------------------------------------------------------
+
+void emulated_machine_add(const void *first, size_t bytes, bool written)
+{
+    if (emulated_machine() && !ptx_memory_add(first, bytes, written)) emulated_fail("no memory to check memory");
+}
+
+void emulated_machine_remove(const void *first)
+{
+    if (emulated_machine()) ptx_memory_remove(first);
+}
+
+void emulated_machine_mark(const void *first, size_t bytes, bool written)
+{
+    if (emulated_machine()) ptx_memory_mark(first, bytes, written);
+}
+
+// ---- launches ---------------------------------------------------------------------------------------------------------------
+
+static void write_counts(const emulated_grid &g, const char *name, const ptx_counts &c)
+{
+    static const int file = open(counts_file, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    char line[1000];
+    int n = snprintf(line, sizeof line, "%s\t%s\t%llu\t%llu\t%zu", name, g.name, (unsigned long long)c.blocks, (unsigned long long)c.warps,
+                     g.shared_bytes);
+    for (int i = 0; i < PTX_CLASSES; i++) n += snprintf(line + n, sizeof line - (size_t)n, "\t%llu", (unsigned long long)c.instructions[i]);
+    n += snprintf(line + n, sizeof line - (size_t)n, "\t%llu\t%llu\t%llu\t%llu\t%llu\n", (unsigned long long)c.read,
+                  (unsigned long long)c.written, (unsigned long long)c.sectors, (unsigned long long)c.wavefronts,
+                  (unsigned long long)c.conflicts);
+    if (file < 0 || write(file, line, (size_t)n) != n) emulated_fail("cannot write %s", counts_file);
+}
+
+void emulated_machine_run(const emulated_grid &g)
+{
+    const ptx_kernel *kernel = find_kernel(g.kernel, g.name);
+    std::vector<const void *> values((size_t)g.n_arguments);
+    std::vector<size_t> sizes((size_t)g.n_arguments);
+    g.arguments(values.data(), sizes.data());
+    ptx_launch launch = {};
+    ptx_counts counts = {};
+    char why[PTX_WHY];
+    launch.kernel = kernel;
+    const unsigned grid[3] = {g.grid.x, g.grid.y, g.grid.z}, block[3] = {g.block.x, g.block.y, g.block.z};
+    memcpy(launch.grid, grid, sizeof grid);
+    memcpy(launch.block, block, sizeof block);
+    launch.shared_bytes = g.shared_bytes;
+    launch.values = values.data();
+    launch.sizes = sizes.data();
+    launch.n = g.n_arguments;
+    launch.together = g.together;
+    launch.seed = (uint64_t)emulated_setting(EMULATION_SEED) + 1000003 * launches++;
+    const bool counting = counts_file && *counts_file;
+    if (!ptx_run(&launch, counting ? &counts : NULL, why)) {
+        fflush(stdout);
+        fprintf(stderr, "ptx: %s\n", why);
+        abort();
+    }
+    if (counting) write_counts(g, names[(uintptr_t)g.kernel].c_str(), counts);
+}
