@@ -82,10 +82,21 @@ uint32_t ptx_predicate(const ptx_warp *w, const ptx_operand *o)
         ptx_put_predicate(w, &i->o[0], expression, mask); \
     }
 
-UNARY(move2, uint16_t, uint16_t, x)
-UNARY(move4, uint32_t, uint32_t, x)
-UNARY(move8, uint64_t, uint64_t, x)
-PREDICATE(move_p, x)
+// A register that nothing has written may be moved: at the end of a branch the compiler moves what only the other branch has set.
+#define MOVES(name, expression) \
+    STEP(name) \
+    { \
+        const ptx_operand *to = &i->o[0], *from = &i->o[1]; \
+        const uint32_t unwritten = mask & ~w->written[from->slot]; \
+        expression; \
+        w->written[to->slot] &= ~unwritten; \
+    }
+#undef STEP
+#define STEP(name) void name(ptx_warp *w, const ptx_instruction *i, uint32_t mask)
+MOVES(ptx_move, ptx_put(w, to, ptx_at(w, from), mask))
+MOVES(ptx_move_predicate, ptx_put_predicate(w, to, ptx_predicate(w, from), mask))
+#undef STEP
+#define STEP(name) static void name(ptx_warp *w, const ptx_instruction *i, uint32_t mask)
 PREDICATE(not_p, ~x)
 PREDICATE(and_p, x & y)
 PREDICATE(or_p, x | y)
@@ -346,10 +357,10 @@ UNORDERED(f8, double)
     {"setp.num." suffix, "p" w w, num_##t, class}, {"setp.nan." suffix, "p" w w, nan_##t, class}
 
 static const ptx_form forms[] = {
-    {"mov.b16 mov.u16 mov.s16", "22", move2, MOVE},
-    {"mov.b32 mov.u32 mov.s32 mov.f32", "44", move4, MOVE},
-    {"mov.b64 mov.u64 mov.s64 mov.f64", "88", move8, MOVE},
-    {"mov.pred", "pp", move_p, MOVE},
+    {"mov.b16 mov.u16 mov.s16", "22", ptx_move, MOVE},
+    {"mov.b32 mov.u32 mov.s32 mov.f32", "44", ptx_move, MOVE},
+    {"mov.b64 mov.u64 mov.s64 mov.f64", "88", ptx_move, MOVE},
+    {"mov.pred", "pp", ptx_move_predicate, MOVE},
     {"not.pred", "pp", not_p, INTEGER},
     {"and.pred", "ppp", and_p, INTEGER},
     {"or.pred", "ppp", or_p, INTEGER},
@@ -480,7 +491,7 @@ static const ptx_form forms[] = {
     {"cvt.rzi.s32.f64", "48", s4_of_f8, SPECIAL},
     {"cvt.rn.bf16.f32", "24", bf16_of_f4, SPECIAL},
     {"cvt.rna.tf32.f32", "44", tf32_of_f4, INTEGER},
-    {"cvta.to.global.u64 cvta.global.u64", "88", move8, MOVE},
+    {"cvta.to.global.u64 cvta.global.u64", "88", ptx_move, MOVE},
     {"cvta.to.shared.u64", "88", to_shared, MOVE},
     {"cvta.shared.u64", "88", of_shared, MOVE},
     {"cvta.local.u64", "88", of_local, MOVE},

@@ -180,6 +180,9 @@ void ptx_put(ptx_warp *w, const ptx_operand *o, const void *values, uint32_t mas
 void ptx_put_predicate(ptx_warp *w, const ptx_operand *o, uint32_t values, uint32_t mask);
 uint32_t ptx_predicate(const ptx_warp *w, const ptx_operand *o);
 
+/* forms.c: mov of a register or constant */
+ptx_step ptx_move, ptx_move_predicate;
+
 /* memory.c */
 ptx_step ptx_load, ptx_store, ptx_copy_async, ptx_copy_commit, ptx_copy_wait, ptx_add_global;
 void ptx_memory_launch(void); /* before a launch: counts its bytes from zero */

@@ -417,13 +417,17 @@ static void decode_pack(decoder *d, ptx_instruction *i, token opcode)
 {
     const unsigned char whole = width_of((token){opcode.at + 3, opcode.n - 3});
     const bool packs = *peek(d).at != '{';
-    int n = 0;
+    int n = 0, parts = 1;
+    const char *c = d->at;
+    while (c < d->end && *c != '{' && *c != ';') c++;
+    for (; c < d->end && *c != '}' && *c != ';'; c++) parts += *c == ',';
+    const unsigned char part = (unsigned char)(whole / parts);
     i->class = PTX_MOVE;
     i->run = packs ? pack : unpack;
     if (packs) read_operand(d, whole);
-    else n = read_vector(d, 0);
+    else n = read_vector(d, part);
     expect(d, ",");
-    if (packs) n = read_vector(d, 0);
+    if (packs) n = read_vector(d, part);
     else {
         read_operand(d, whole);
         if (d->wrong) return;
@@ -431,8 +435,41 @@ static void decode_pack(decoder *d, ptx_instruction *i, token opcode)
         memmove(&d->list[1], &d->list[0], (size_t)n * sizeof *d->list);
         d->list[0] = last;
     }
-    for (int o = 1; !d->wrong && o <= n; o++)
-        if (d->list[o].width && d->list[o].width * n != whole) wrong(d, opcode, "parts of another size");
+    if (n != parts || (n != 2 && n != 4)) wrong(d, opcode, "parts that the machine does not know");
+}
+
+static void add_instruction(decoder *d, ptx_instruction *i)
+{
+    ptx_kernel *k = d->k;
+    ptx_operand *o = malloc(((size_t)d->n_list + 1) * sizeof *o);
+    if (!o) abort(); // a test
+    memcpy(o, d->list, (size_t)d->n_list * sizeof *o);
+    i->o = o;
+    i->n = (unsigned char)d->n_list;
+    i->reads_from = 1;
+    i->reads_to = i->n;
+    if (i->run == ptx_load || i->run == unpack) i->reads_from = 0, i->reads_to = 1;
+    else if (i->run == ptx_store || i->run == ptx_copy_async || i->run == ptx_add_global || i->run == ptx_copy_wait ||
+             i->run == ptx_sync_warp || i->kind == KIND_BARRIER) i->reads_from = 0;
+    else if (i->run == ptx_shuffle) i->reads_to = 5; // the last is a predicate that it writes
+    else if (i->run == ptx_product) i->reads_from = 4;
+    else if (i->run == ptx_move || i->run == ptx_move_predicate) i->reads_to = 0;
+    GROW(k->code, k->n_code, d->room_code);
+    k->code[k->n_code++] = *i;
+}
+
+// The source of a conversion may be a wider register, whose lower part counts: moved to a register of its own first.
+static void narrow_source(decoder *d, ptx_instruction i, unsigned char width)
+{
+    const ptx_operand wide = d->list[1], to = d->list[0];
+    const char *name = wide.width == 4 ? "cvt.u16.u32" : width == 4 ? "cvt.u32.u64" : "cvt.u16.u64";
+    if (wide.width <= width || width < 2) return;
+    d->list[0] = operand_of(d, new_slot(d, width));
+    i.run = ptx_form_of(name, strlen(name))->run;
+    i.class = PTX_MOVE;
+    add_instruction(d, &i);
+    d->list[1] = d->list[0];
+    d->list[0] = to;
 }
 
 static void decode_form(decoder *d, ptx_instruction *i, const ptx_form *f, token opcode)
@@ -473,6 +510,7 @@ static void decode_form(decoder *d, ptx_instruction *i, const ptx_form *f, token
                 if (memcmp(opcode.at + c, modes[m], strlen(modes[m])) == 0) i->mode = (unsigned char)m;
     }
     if (f->run == ptx_vote) i->mode = opcode.at[10] == 'a' && opcode.at[11] == 'l'; // vote.sync.all
+    const bool converts = begins(opcode, "cvt.");
     ptx_operand second = {0}; // the predicate that a shuffle writes besides
     while (*left && !d->wrong) {
         if (take(d, "{")) {
@@ -481,6 +519,11 @@ static void decode_form(decoder *d, ptx_instruction *i, const ptx_form *f, token
                 left += *left != 0;
             } while (!d->wrong && take(d, ","));
             expect(d, "}");
+        } else if (converts && d->n_list == 1) {
+            const unsigned char width = (unsigned char)(*left++ - '0');
+            read_operand(d, *peek(d).at == '%' ? 0 : width);
+            if (!d->wrong && d->list[1].width < width) wrong(d, opcode, "a register of another size than the instruction has");
+            if (!d->wrong) narrow_source(d, *i, width);
         } else {
             read_operand(d, (unsigned char)(*left == 'p' ? 1 : *left - '0'));
             left++;
@@ -496,7 +539,6 @@ static void decode_form(decoder *d, ptx_instruction *i, const ptx_form *f, token
 
 static void decode_instruction(decoder *d, token first)
 {
-    ptx_kernel *k = d->k;
     ptx_instruction i = {.file = d->file, .line = d->line, .kind = KIND_PLAIN, .text = first.at};
     d->n_list = 0;
     if (is(first, "@")) {
@@ -530,20 +572,7 @@ static void decode_instruction(decoder *d, token first)
     if (d->wrong) return;
     i.length = (int)(d->at - i.text);
     expect(d, ";");
-    i.n = (unsigned char)d->n_list;
-    ptx_operand *o = malloc(((size_t)d->n_list + 1) * sizeof *o);
-    if (!o) abort();
-    memcpy(o, d->list, (size_t)d->n_list * sizeof *o);
-    i.o = o;
-    i.reads_from = 1;
-    i.reads_to = i.n;
-    if (i.run == ptx_load || i.run == unpack) i.reads_from = 0, i.reads_to = 1;
-    else if (i.run == ptx_store || i.run == ptx_copy_async || i.run == ptx_add_global || i.run == ptx_copy_wait ||
-             i.run == ptx_sync_warp || i.kind == KIND_BARRIER) i.reads_from = 0;
-    else if (i.run == ptx_shuffle) i.reads_to = 5; // the last is a predicate that it writes
-    else if (i.run == ptx_product) i.reads_from = 4;
-    GROW(k->code, k->n_code, d->room_code);
-    k->code[k->n_code++] = i;
+    add_instruction(d, &i);
 }
 
 // ---- kernels ----------------------------------------------------------------------------------------------------------------
