@@ -78,8 +78,8 @@ $O/kernels/gpu.o: ISA := $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION)
 # Vectors of four cause false warnings about uninitialised values, unrolling pragmas cause them in clang.
 CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-uninitialized -Wno-maybe-uninitialized -Wno-pass-failed \
 	-fno-math-errno -fno-exceptions -fno-rtti -fno-strict-aliasing -fPIC -fvisibility=hidden $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
-EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp)) \
-	$(patsubst %.c,$B/emulated/%.o,$(filter-out tests/ptx/test_%,$(wildcard tests/ptx/*.c)))
+PTX_OBJ := $(patsubst %.c,$B/emulated/%.o,$(filter-out tests/ptx/test_%,$(wildcard tests/ptx/*.c)))
+EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp)) $(PTX_OBJ)
 EMULATED := $B/emulated/liblinnet_cuda.so $B/emulated/libcuda.so.1
 ifneq ($(filter cuda all,$(GROUP)),)
 test-programs: $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
@@ -107,6 +107,7 @@ $B/emulated/libcuda.so.1: $B/emulated/tests/emulation/driver.o $B/link
 	$(call link,$(CC) $(CFLAGS) -shared)
 $B/emulated/tests/emulation/driver.o: PLAIN := -fvisibility=default
 
+$B/tests/ptx/test_ptx: $(PTX_OBJ)
 $B/tests/cuda/test_emulation: $B/emulated/tests/cuda/planted.o
 $B/tests/cuda/test_cuda_engine: $O/tests/cuda/test_cuda_engine.o $B/libsupport.a $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a
 	$(call link,$(CXX_LINK),$(CHECK_LIBS) $(APP_LIBS))

@@ -13,7 +13,6 @@
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -35,15 +34,18 @@ struct file_text {
     size_t bytes;
 };
 
-static file_text map_file(const char *path)
+// Kept to the end of the process.
+static file_text read_file(const char *path)
 {
-    const int file = open(path, O_RDONLY);
+    FILE *file = fopen(path, "rb");
     struct stat s;
-    if (file < 0 || fstat(file, &s) != 0) emulated_fail("cannot read %s", path);
-    void *at = mmap(NULL, (size_t)s.st_size + 1, PROT_READ, MAP_PRIVATE, file, 0);
-    close(file);
-    if (at == MAP_FAILED) emulated_fail("cannot map %s", path);
-    return {(const char *)at, (size_t)s.st_size};
+    char *at = NULL;
+    if (!file || fstat(fileno(file), &s) != 0 || !(at = (char *)malloc((size_t)s.st_size + 1)) ||
+        fread(at, 1, (size_t)s.st_size, file) != (size_t)s.st_size)
+        emulated_fail("cannot read %s", path);
+    at[s.st_size] = 0;
+    fclose(file);
+    return {at, (size_t)s.st_size};
 }
 
 static void open_folder(const char *path)
@@ -54,7 +56,7 @@ static void open_folder(const char *path)
         const std::string name = entry->d_name;
         char why[PTX_WHY];
         if (name.size() < 5 || name.compare(name.size() - 4, 4, ".ptx") != 0) continue;
-        const file_text text = map_file((std::string(path) + "/" + name).c_str());
+        const file_text text = read_file((std::string(path) + "/" + name).c_str());
         ptx_module *module = ptx_open(text.at, text.bytes, why); // some sources have no kernels
         if (module) modules.push_back(module);
     }
@@ -79,7 +81,7 @@ bool emulated_machine(void)
 // Symbols of the file, functions of internal linkage too: g++ mangles those with an L that nvcc does not write.
 static void read_symbols(const char *path, uintptr_t base)
 {
-    const file_text file = map_file(path);
+    const file_text file = read_file(path);
     const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)file.at;
     const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(file.at + head->e_shoff);
     for (int s = 0; s < head->e_shnum; s++) {

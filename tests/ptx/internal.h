@@ -108,9 +108,7 @@ struct ptx_kernel {
     unsigned most_threads; /* .maxntid; 0: not given */
     const char *const *files;
     int n_files;
-    ptx_operand **pools; /* of operands */
-    int n_pools;
-    int decoded;
+    int decoded; /* 0: not yet, 1, -1: has an error */
     size_t text_at;
 };
 

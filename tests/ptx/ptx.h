@@ -37,7 +37,7 @@ enum { PTX_WHY = 1024 }; /* bytes of a message */
 typedef struct ptx_module ptx_module;
 typedef struct ptx_kernel ptx_kernel;
 
-/* The kernels of a PTX text, or of several one after another. NULL and a message if there is no kernel or no memory. */
+/* The kernels of a PTX text; text[bytes] is 0. NULL and a message if there is no kernel or no memory. */
 ptx_module *ptx_open(const char *text, size_t bytes, char *why);
 void ptx_close(ptx_module *module);
 

@@ -19,6 +19,8 @@ struct ptx_module {
 const char *const ptx_special_names[SPECIALS] = {"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y",
                                                  "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid"};
 
+enum { MOST_SLOTS = 1 << 17 };
+
 typedef struct token {
     const char *at;
     int n;
@@ -133,7 +135,7 @@ static long number(decoder *d)
         wrong(d, t, "not a number");
         return 0;
     }
-    const long x = strtol(t.at, NULL, 0); // a word ends in front of the text's end, which holds a '}'
+    const long x = strtol(t.at, NULL, 0);
     return minus ? -x : x;
 }
 
@@ -195,7 +197,7 @@ static void declare_registers(decoder *d)
             b.count = (int)number(d);
             expect(d, ">");
         }
-        if (b.count < 0 || b.count > 1 << 20) wrong(d, b.prefix, "too many registers");
+        if (b.count < 0 || b.count > MOST_SLOTS || d->k->n_slots > MOST_SLOTS) wrong(d, b.prefix, "too many registers");
         for (int i = 0; !d->wrong && i < (b.count ? b.count : 1); i++) new_slot(d, width);
         GROW(d->banks, d->n_banks, d->room_banks);
         d->banks[d->n_banks++] = b;
@@ -493,7 +495,9 @@ static void decode_form(decoder *d, ptx_instruction *i, const ptx_form *f, token
         expect(d, ",");
         read_address(d, i);
         expect(d, ",");
-        i->bytes = (unsigned char)number(d);
+        const long bytes = number(d);
+        if (bytes != 4 && bytes != 8 && bytes != 16) wrong(d, opcode, "a size of copies that the machine does not know");
+        i->bytes = (unsigned char)bytes;
         return;
     }
     if (f->run == ptx_add_global) {
@@ -674,7 +678,11 @@ static void read_body(decoder *d)
 int ptx_decode(const ptx_module *m, ptx_kernel *k, char *why)
 {
     decoder d = {.at = m->text + k->text_at, .end = m->text + m->bytes, .k = k, .why = why};
-    if (k->decoded) return 1;
+    if (k->decoded > 0) return 1;
+    if (k->decoded < 0) {
+        snprintf(why, PTX_WHY, "%.*s: was not understood before", k->name_length, k->name);
+        return 0;
+    }
     k->files = (const char *const *)m->files;
     k->n_files = m->n_files;
     for (int i = 0; i < SPECIALS; i++) new_slot(&d, 4);
@@ -693,8 +701,8 @@ int ptx_decode(const ptx_module *m, ptx_kernel *k, char *why)
     free(d.banks);
     free(d.labels);
     free(d.jumps);
-    k->decoded = !d.wrong;
-    return k->decoded;
+    k->decoded = d.wrong ? -1 : 1;
+    return !d.wrong;
 }
 
 // ---- modules ----------------------------------------------------------------------------------------------------------------
