@@ -41,7 +41,7 @@ scripts_first = $(filter $(WAITING),$1) $(filter-out $(WAITING),$(filter %.sh,$1
 
 # Everything twice: in release, then under AddressSanitizer (not with CHECK_ASAN=no). A real GPU is not used: see check-gpu.
 CHECK_ASAN ?= yes
-check asan ubsan tsan check-cuda check-variants check-all check-quick: export LINNET_CUDA_DRIVER ?= none
+check asan ubsan tsan check-cuda check-variants check-all check-quick check-ptx: export LINNET_CUDA_DRIVER ?= none
 check-cuda: GROUP := cuda
 check-variants: GROUP := variants
 check-all asan ubsan tsan: GROUP := all

@@ -115,6 +115,34 @@ $B/tests/cuda/test_cuda_engine: $O/tests/cuda/test_cuda_engine.o $B/libsupport.a
 $B/tests/cuda/%: $O/tests/cuda/%.o $B/libsupport.a $B/emulated/libemulated.a $B/liblinnet.a
 	$(call link,$(CXX_LINK),$(CHECK_LIBS))
 
+# ---- as nvcc compiles them, on the machine of tests/ptx: every case of the operations. PTX_ARCHS: 9.0, and the branches of the others
+
+PTX_ARCHS ?= 80 90
+PTX_FILES := $(foreach a,$(PTX_ARCHS),$(addprefix build/ptx/$a/,$(notdir $(CUDA_SRC:.cu=.ptx))))
+
+check-ptx:
+	@[ -n '$(NVCC)' ] || { echo 'check-ptx needs nvcc, on the PATH, in /usr/local/cuda/bin or as NVCC=' >&2; exit 1; }
+	@tools/deps.sh build check
+	@mkdir -p $B && tests/groups.sh lines ptx > $B/groups-ptx
+	+@$(MAKE) --no-print-directory $(JOBS) WERROR=-Werror ptx-programs
+	@tests/ptx/check.sh build/ptx $(PTX_ARCHS)
+	@tests/groups.sh passed $B/groups-ptx
+
+ptx-programs: $(PTX_FILES) $B/tests/cuda/test_cuda_ops
+
+build/ptx/flags: FORCE
+	@mkdir -p $(@D)
+	@tools/record.sh $@ '$(NVCC) $(CUDA_VERSION) $(CPPFLAGS)'
+
+define ptx_rule
+build/ptx/$1/%.ptx: $2/%.cu build/ptx/flags
+	@mkdir -p $$(@D)
+	$$(SAY) "  PTX   $$< ($1)"
+	$$(Q)$$(NVCC) $$(CPPFLAGS) -std=c++17 -O3 -lineinfo -arch=compute_$1 -MD -MF $$(@:.ptx=.d) -ptx $$< -o $$@
+endef
+$(foreach a,$(PTX_ARCHS),$(foreach d,kernels/cuda $(if $(NO_PAPER),,paper/cuda),$(eval $(call ptx_rule,$a,$d))))
+-include $(wildcard $(PTX_FILES:.ptx=.d))
+
 # ---- on a real GPU: the tests of the backend load it as the program does -------------------------------------------------------
 
 GPU_TEST_SRC := $(shell grep -L 'tests/emulation/' /dev/null $(wildcard tests/cuda/test_*.c) | grep -v '^/dev/null')
@@ -136,4 +164,4 @@ build/gpu/libsupport.a: $(SUPPORT_SRC:%.c=build/gpu/%.o) $B/link
 build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o build/gpu/libsupport.a $B/liblinnet.a
 	$(call link,$(CC) $(CFLAGS),$(CHECK_LIBS))
 
-.PHONY: cuda cuda-compiles check-gpu gpu-programs
+.PHONY: cuda cuda-compiles check-ptx ptx-programs check-gpu gpu-programs
