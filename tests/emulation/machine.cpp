@@ -2,7 +2,7 @@
 // of the kernel's C++. All else stays: memory, streams, graphs, products, limits.
 //
 //   LINNET_EMULATION_PTX_COUNTS=FILE   appends a line per launch: kernel, grid, threads, shared bytes, instructions by class, bytes
-//   LINNET_EMULATION_PTX_WITHOUT=KERNEL,N   the N-th barrier, wait or syncwarp of this kernel (a part of its mangled name) is left out
+//   LINNET_EMULATION_PTX_WITHOUT=KERNEL,N   the N-th barrier, wait or syncwarp of this kernel (its mangled name) is left out, from 0
 //
 // The kernel of a launch is known by its address; its mangled name is in the symbols of the program or library that has it.
 #include "tests/emulation/internal.h"
@@ -121,8 +121,11 @@ static const ptx_kernel *find_kernel(const void *function, const char *source)
             ptx_kernel *kernel = ptx_find(module, name->second.c_str(), why);
             if (!kernel) emulated_fail("%s", why);
             const char *without = getenv("LINNET_EMULATION_PTX_WITHOUT"), *comma = without ? strrchr(without, ',') : NULL;
-            if (comma && name->second.find(std::string(without, (size_t)(comma - without))) != std::string::npos)
-                ptx_remove_sync(kernel, atoi(comma + 1), why);
+            if (comma && name->second == std::string(without, (size_t)(comma - without))) {
+                const int left_out = ptx_remove_sync(kernel, atoi(comma + 1), why);
+                if (!left_out) emulated_fail("%s has not as many barriers, waits and syncwarps", name->second.c_str());
+                fprintf(stderr, "ptx: left out: %s\n", why);
+            }
             return kernels[function] = kernel;
         }
     }
@@ -183,8 +186,10 @@ void emulated_machine_run(const emulated_grid &g)
     const bool counting = counts_file && *counts_file;
     if (!ptx_run(&launch, counting ? &counts : NULL, why)) {
         fflush(stdout);
-        fprintf(stderr, "ptx: %s\n", why);
+        fprintf(stderr, "ptx: error: %s\n", why);
         abort();
     }
+    static int told;
+    if (ptx_removed_reached && !told++) fprintf(stderr, "ptx: the place was reached\n");
     if (counting) write_counts(g, names[(uintptr_t)g.kernel].c_str(), counts);
 }

@@ -21,6 +21,6 @@ for arch; do
     shift
     pids=$*
     echo "compute_$arch: $(grep -a '^[0-9]*%' "$folder/$arch.log" || echo 'did not run to its end')"
-    grep -aE '^(ptx|emulation):|:[EF]:' "$folder/$arch.log"
+    grep -aE '^ptx: error|^emulation:|:[EF]:' "$folder/$arch.log"
 done
 [ $failed = 0 ]

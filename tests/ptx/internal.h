@@ -66,6 +66,7 @@ struct ptx_instruction {
     ptx_operand guard;    /* width 0: none */
     unsigned char class, kind, n, space, vector, bytes /* of an element */, is_signed, write;
     unsigned char mode;   /* of shuffles, votes */
+    bool removed;         /* by ptx_remove_sync */
     unsigned char reads_from, reads_to; /* the operands that are read */
     uint16_t used;        /* bytes of a vector that count */
     int file, line;

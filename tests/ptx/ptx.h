@@ -46,9 +46,10 @@ ptx_kernel *ptx_find(ptx_module *module, const char *name, char *why);
 /* The i-th name, length bytes long; NULL past the last. */
 const char *ptx_name(const ptx_module *module, size_t i, size_t *length);
 
-/* Mutations: the number of barriers, waits and syncwarps of a kernel; takes the i-th away, and writes its line and text to `what`. */
-int ptx_syncs(const ptx_kernel *kernel);
-void ptx_remove_sync(ptx_kernel *kernel, int i, char *what);
+/* A mutation: takes the i-th barrier, wait or syncwarp of a kernel away, and writes its line and text to `what`. Returns 0 if there
+ * are not as many. Whether a launch came to its place is ptx_removed_reached. */
+int ptx_remove_sync(ptx_kernel *kernel, int i, char *what);
+extern int ptx_removed_reached;
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------------- */
 

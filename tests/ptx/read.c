@@ -810,14 +810,7 @@ static bool waits(const ptx_instruction *i)
     return i->kind == KIND_BARRIER || i->run == ptx_sync_warp || i->run == ptx_copy_wait;
 }
 
-int ptx_syncs(const ptx_kernel *k)
-{
-    int n = 0;
-    for (int i = 0; i < k->n_code; i++) n += waits(&k->code[i]);
-    return n;
-}
-
-void ptx_remove_sync(ptx_kernel *k, int number, char *what)
+int ptx_remove_sync(ptx_kernel *k, int number, char *what)
 {
     for (int c = 0; c < k->n_code; c++) {
         ptx_instruction *i = &k->code[c];
@@ -825,7 +818,8 @@ void ptx_remove_sync(ptx_kernel *k, int number, char *what)
         const char *file = i->file < k->n_files && k->files[i->file] ? k->files[i->file] : "?";
         snprintf(what, PTX_WHY, "%s:%d: %.*s", file, i->line, i->length, i->text);
         i->kind = KIND_NOTHING;
-        return;
+        i->removed = true;
+        return 1;
     }
-    snprintf(what, PTX_WHY, "-");
+    return 0;
 }

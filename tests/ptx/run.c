@@ -9,6 +9,7 @@
 #include "base/rng.h"
 
 struct ptx_machine ptx_machine;
+int ptx_removed_reached;
 
 const char *const ptx_class_names[PTX_CLASSES] = {"integer", "float",  "double", "special", "move",    "tensor",
                                                   "global",  "shared", "warp",   "sync",    "control", "other"};
@@ -294,7 +295,10 @@ static bool step(ptx_warp *w)
         move(w, here, at + 1);
         if (mask) arrive(w, i, mask);
         break;
-    case KIND_NOTHING: move(w, here, at + 1); break;
+    case KIND_NOTHING:
+        ptx_removed_reached |= i->removed;
+        move(w, here, at + 1);
+        break;
     }
     if (!w->together) gather(w);
     return true;

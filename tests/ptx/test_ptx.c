@@ -37,7 +37,7 @@ static int runs(const char *text, setting s, ptx_counts *counts)
     int passed = 0;
     if (k) {
         char what[PTX_WHY];
-        if (s.without) ptx_remove_sync(k, s.without - 1, what);
+        if (s.without) ck_assert_int_eq(ptx_remove_sync(k, s.without - 1, what), 1);
         ck_assert_int_eq(ptx_memory_add(x, sizeof x, !s.unwritten), 1);
         const ptx_launch launch = {.kernel = k,
                                    .grid = {s.blocks ? (unsigned)s.blocks : 1, 1, 1},
@@ -237,6 +237,7 @@ START_TEST(arguments)
     launch.n = 1;
     ck_assert_int_eq(ptx_run(&launch, NULL, why), 0);
     ck_assert_msg(strstr(why, "arguments of the launch: 1, not 2") != NULL, "%s", why);
+    ck_assert_int_eq(ptx_remove_sync(ptx_find(m, "k", why), 0, why), 0);
     ck_assert_ptr_null(ptx_find(m, "q", why));
     ck_assert_str_eq(why, "there is no kernel q");
     ptx_close(m);
