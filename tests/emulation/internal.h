@@ -110,6 +110,8 @@ bool emulated_traffic_fault(void *address, void *context);
 /* Whether LINNET_EMULATION_PTX names a folder: kernels run as the PTX in it says. Read once. */
 bool emulated_machine(void);
 void emulated_machine_run(const emulated_grid &grid);
+/* What the last launch did, if `name` is its name and launches are counted: columns for a line of traffic.cpp, else "". */
+const char *emulated_machine_columns(const char *name);
 /* Memory that kernels may access, and what is known of its bytes; for anything if there is no machine. */
 void emulated_machine_add(const void *first, size_t bytes, bool written);
 void emulated_machine_remove(const void *first);

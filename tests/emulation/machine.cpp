@@ -1,7 +1,9 @@
 // Kernels as nvcc compiled them: with LINNET_EMULATION_PTX=DIR a launch runs the PTX of DIR/*.ptx on the machine of tests/ptx instead
 // of the kernel's C++. All else stays: memory, streams, graphs, products, limits.
 //
-//   LINNET_EMULATION_PTX_COUNTS=FILE   appends a line per launch: kernel, grid, threads, shared bytes, instructions by class, bytes
+//   LINNET_EMULATION_PTX_COUNTS=FILE   appends a line per launch: the kernel's mangled name, then, separated by tabs, warp-instructions
+//     of each class of tests/ptx/ptx.h, bytes read and written, sectors, wavefronts of shared memory, those by conflicts, warps, blocks.
+//     The same columns end the lines that LINNET_EMULATION_TRAFFIC writes.
 //   LINNET_EMULATION_PTX_WITHOUT=KERNEL,N   the N-th barrier, wait or syncwarp of this kernel (its mangled name) is left out, from 0
 //
 // The kernel of a launch is known by its address; its mangled name is in the symbols of the program or library that has it.
@@ -151,18 +153,29 @@ void emulated_machine_mark(const void *first, size_t bytes, bool written)
 
 // ---- launches ---------------------------------------------------------------------------------------------------------------
 
-static void write_counts(const emulated_grid &g, const char *name, const ptx_counts &c)
+static std::string columns, counted; // of the last launch, and its name
+
+static void note_counts(const emulated_grid &g, const ptx_counts &c)
 {
+    char number[64];
+    const uint64_t others[] = {c.read, c.written, c.sectors, c.wavefronts, c.conflicts, c.warps, c.blocks};
+    columns.clear();
+    for (uint64_t n : c.instructions) {
+        snprintf(number, sizeof number, "\t%llu", (unsigned long long)n);
+        columns += number;
+    }
+    for (uint64_t n : others) {
+        snprintf(number, sizeof number, "\t%llu", (unsigned long long)n);
+        columns += number;
+    }
+    counted = g.name;
+    if (!counts_file || !*counts_file) return;
     static const int file = open(counts_file, O_WRONLY | O_CREAT | O_APPEND, 0666);
-    char line[1000];
-    int n = snprintf(line, sizeof line, "%s\t%s\t%llu\t%llu\t%zu", name, g.name, (unsigned long long)c.blocks, (unsigned long long)c.warps,
-                     g.shared_bytes);
-    for (int i = 0; i < PTX_CLASSES; i++) n += snprintf(line + n, sizeof line - (size_t)n, "\t%llu", (unsigned long long)c.instructions[i]);
-    n += snprintf(line + n, sizeof line - (size_t)n, "\t%llu\t%llu\t%llu\t%llu\t%llu\n", (unsigned long long)c.read,
-                  (unsigned long long)c.written, (unsigned long long)c.sectors, (unsigned long long)c.wavefronts,
-                  (unsigned long long)c.conflicts);
-    if (file < 0 || write(file, line, (size_t)n) != n) emulated_fail("cannot write %s", counts_file);
+    const std::string line = names[(uintptr_t)g.kernel] + columns + "\n";
+    if (file < 0 || write(file, line.data(), line.size()) != (ssize_t)line.size()) emulated_fail("cannot write %s", counts_file);
 }
+
+const char *emulated_machine_columns(const char *name) { return counted == name ? columns.c_str() : ""; }
 
 void emulated_machine_run(const emulated_grid &g)
 {
@@ -183,7 +196,8 @@ void emulated_machine_run(const emulated_grid &g)
     launch.n = g.n_arguments;
     launch.together = g.together;
     launch.seed = (uint64_t)emulated_setting(EMULATION_SEED) + 1000003 * launches++;
-    const bool counting = counts_file && *counts_file;
+    const char *traffic = getenv("LINNET_EMULATION_TRAFFIC");
+    const bool counting = (counts_file && *counts_file) || (traffic && *traffic);
     if (!ptx_run(&launch, counting ? &counts : NULL, why)) {
         fflush(stdout);
         fprintf(stderr, "ptx: error: %s\n", why);
@@ -191,5 +205,6 @@ void emulated_machine_run(const emulated_grid &g)
     }
     static int told;
     if (ptx_removed_reached && !told++) fprintf(stderr, "ptx: the place was reached\n");
-    if (counting) write_counts(g, names[(uintptr_t)g.kernel].c_str(), counts);
+    if (counting) note_counts(g, counts);
+    if (counts.instructions[PTX_TENSOR]) emulated_traffic_operations(2.0 * 16 * 8 * 8 * (double)counts.instructions[PTX_TENSOR], "tf32");
 }

@@ -18,7 +18,7 @@ cases=$(sed -n 's/^    {"\([a-z_]*\)", ops_case.*/\1/p' tests/kernels/ops_cases.
 for c in $cases; do
     rm -f "$work/counts"
     LINNET_EMULATION_PTX_COUNTS=$work/counts LINNET_TEST_CASE=$c "$test" > /dev/null 2>&1
-    awk -F'\t' -v c="$c" '{ for (i = 6; i <= 17; i++) n[$1] += $i; waits[$1] += $15 } END { for (k in n) if (waits[k]) print k "\t" n[k] "\t" c }' "$work/counts"
+    awk -F'\t' -v c="$c" '{ for (i = 2; i <= 13; i++) n[$1] += $i; waits[$1] += $11 } END { for (k in n) if (waits[k]) print k "\t" n[k] "\t" c }' "$work/counts"
 done > "$work/all"
 # Of each template the instance and case with the least work; of forms for more than 32 threads and the like each its own name.
 sort -t "$(printf '\t')" -k 2n "$work/all" | awk -F'\t' -v wanted="$wanted" '
