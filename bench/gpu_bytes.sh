@@ -1,7 +1,7 @@
 #!/bin/sh
 # gpu_bytes.sh - bytes, operations and launches of the GPU backend, counted without a GPU, and the time that they take at least.
 #
-#   bench/gpu_bytes.sh [--kernels] [--precision fp32,tf32,bf16] [--part train,streams]
+#   bench/gpu_bytes.sh [--instructions] [--kernels] [--precision fp32,tf32,bf16] [--part train,streams]
 #
 # The trainer and the streams run on the emulated device (tests/emulation/traffic.cpp), which writes down what each launch moves and
 # multiplies. Each part runs at two sizes; from these every launch's bytes are a constant and a part for each row, and so its time at
@@ -9,15 +9,20 @@
 # cores' dense rate, which large copies and products reach; gaps between launches are not counted.
 #   train    one step of the paper's network, bidirectional, dropout 0.1, batches of 64,000 frames: an epoch of 80 hours
 #   streams  one tick of 50,000 streams of the paper's network, 40 ms each
-# --kernels: also the bytes of a row, or of a stream, by kernel. Writes Markdown. Some minutes of one core.
+# --instructions: the kernels run as nvcc compiles them for 9.0 (tests/ptx), and a launch takes no less than its warp-instructions
+#   either: four a cycle and multiprocessor, and of each kind as many as there are units; passes of shared memory's banks and sectors
+#   of the first-level cache too. Instructions are PTX's, without moves: ptxas makes more of some (divisions, 64-bit sums) and fewer
+#   of others. Bytes are then exact to 32, except those of products. Needs nvcc, and a quarter of an hour.
+# --kernels: also the bytes of a row, or of a stream, by kernel, and its time on an H200. Writes Markdown. Some minutes of one core.
 set -eu
 cd "$(dirname "$0")/.."
-parts=train,streams precisions=fp32,tf32,bf16 kernels=0
-usage() { sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
+parts=train,streams precisions=fp32,tf32,bf16 kernels=0 instructions=0
+usage() { sed -n '2,18p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
 while [ $# -gt 0 ]; do
     case $1 in
     --help) usage 0 ;;
     --kernels) kernels=1; shift ;;
+    --instructions) instructions=1; shift ;;
     --precision|--part)
         [ $# -ge 2 ] || usage 2
         [ "$1" = --part ] && parts=$2 || precisions=$2
@@ -26,6 +31,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 B=$PWD/build/release
+[ $instructions = 0 ] || { make -s PTX_ARCHS=90 ptx-files >&2 && export LINNET_EMULATION_PTX="$PWD/build/ptx/90"; } || exit 1
 make -s "NVCC=${NVCC-}" build/release/bench_gpu build/release/emulated/liblinnet_cuda.so build/release/emulated/libcuda.so.1 >&2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -47,36 +53,49 @@ tick() { awk -F'\t' '$1 == "upload" && before == "download" { n = 0 } { line[n++
 # table SMALL ROWS LARGE ROWS SIZE TIMES UNIT: two counts of the same launches; SIZE rows at once, TIMES of them in all.
 table() {
     awk -F'\t' -v r1="$2" -v r2="$4" -v size="$5" -v times="$6" -v kernels="$kernels" -v label="$7" -v unit="$8" '
+        BEGIN {
+            # TB/s; dense TFLOP/s of tf32, bf16, fp32; multiprocessors, GHz; instructions of warps a cycle and multiprocessor:
+            # integer, float, double, special, tensor (m16n8k8)
+            n_gpus = split("A100:2.039:156:312:19.5:108:1.41:2:2:1:.5:.5 H100:3.35:495:989:67:132:1.755:2:4:2:.5:1 " \
+                           "H200:4.8:495:989:67:132:1.755:2:4:2:.5:1 4090:1.008:82.6:165:82.6:128:2.52:2:4:.0625:.5:.125", gpus, " ")
+        }
         function at(i, k) { slope = (x2[i, k] - x1[i, k]) / (r2 - r1); c = x1[i, k] - slope * r1; return (c > 0 ? c : 0) + slope * size }
-        function ms(i, rate, tf32, bf16, fp32,    t, o) {
-            t = (at(i, 2) + at(i, 3)) / rate
-            o = at(i, 4) / (kind[i] == "bf16" ? bf16 : kind[i] == "tf32" ? tf32 : fp32)
-            return 1e-9 * (t > o ? t : o)
+        function more(a, b) { return a > b ? a : b }
+        function bytes_of(i) { return at(i, 24) ? at(i, 18) + at(i, 19) : at(i, 2) + at(i, 3) }
+        function issued(i,    k, n) { for (k = 6; k <= 16; k++) if (k != 10) n += at(i, k); return n } # without moves, parameters, prefetches
+        function ms(i, gpu,    g, t, c) {
+            split(gpus[gpu], g, ":")
+            t = more(bytes_of(i) / (0.9 * g[2]), at(i, 4) / (0.8 * (kind[i] == "bf16" ? g[4] : kind[i] == "tf32" ? g[3] : g[5])))
+            c = more(more(issued(i) / 4, at(i, 6) / g[8]), more(more(at(i, 7) / g[9], at(i, 8) / g[10]), more(at(i, 9) / g[11], at(i, 11) / g[12])))
+            c = more(c, more(at(i, 21) + at(i, 14), at(i, 20) / 4)) # banks and shuffles, the first-level cache
+            return 1e-9 * more(t, c * 1e3 / (g[6] * g[7]))
         }
         function base(kernel) { sub(/<.*/, "", kernel); return kernel } # template arguments may depend on lengths
-        NR == FNR { n++; name[n] = $1; kind[n] = $5; for (k = 2; k <= 4; k++) x1[n, k] = $k; next }
+        NR == FNR { n++; name[n] = $1; kind[n] = $5; for (k = 2; k <= 24; k++) x1[n, k] = $k; next }
         { m++; if (base($1) != base(name[m])) { print "gpu_bytes.sh: the launches differ at " m ": " name[m] ", " $1 > "/dev/stderr"; exit 1 }
-          for (k = 2; k <= 4; k++) x2[m, k] = $k }
+          for (k = 2; k <= 24; k++) x2[m, k] = $k }
         END {
             if (n != m || !n) { print "gpu_bytes.sh: " n " and " m " launches" > "/dev/stderr"; exit 1 }
             for (i = 1; i <= n; i++) {
-                moved = at(i, 2) + at(i, 3)
-                bytes += moved; operations += at(i, 4)
-                a += ms(i, 0.9 * 2.039, 0.8 * 156, 0.8 * 312, 0.8 * 19.5)
-                h += ms(i, 0.9 * 3.35, 0.8 * 495, 0.8 * 989, 0.8 * 67)
-                g += ms(i, 0.9 * 4.8, 0.8 * 495, 0.8 * 989, 0.8 * 67)
-                by[name[i]] += moved / size; launches[name[i]]++
+                bytes += bytes_of(i); operations += at(i, 4); instructions += issued(i)
+                for (g = 1; g <= n_gpus; g++) total[g] += ms(i, g)
+                by[name[i]] += bytes_of(i) / size; launches[name[i]]++
+                most[name[i]] += ms(i, 3); steps[name[i]] += issued(i) / size
             }
             scale = unit == "s" ? 1e-3 * times : times
-            printf "| %s | %d | %.0f | %.1f | %.2f %s | %.2f %s | %.2f %s |\n", label, n, bytes / size, operations / size * 1e-6, a * scale, unit, h * scale, unit, g * scale, unit
-            if (kernels) for (k in by) printf "    %8.0f bytes in %3d launches of %s\n", by[k], launches[k], k | "sort -rn"
+            printf "| %s | %d | %.0f | %.1f | %s |", label, n, bytes / size, operations / size * 1e-6, instructions ? sprintf("%.0f", instructions / size) : "-"
+            for (g = 1; g <= n_gpus; g++) printf " %.2f %s |", total[g] * scale, unit
+            print ""
+            if (kernels)
+                for (k in by) printf "    %8.0f bytes, %6.1f warp-instructions, %7.3f ms in %3d launches of %s\n", by[k], steps[k], most[k], launches[k], k | "sort -k 5rn"
+            close("sort -k 5rn")
         }' "$1" "$3"
 }
 
 wanted() { case ,$parts, in *,"$1",*) return 0 ;; esac; return 1; }
 if wanted train; then
-    echo "| an epoch of 80 hours | launches of a step | bytes of a frame | MFLOP of a frame | A100 | H100 | H200 |"
-    echo "|---|---|---|---|---|---|---|"
+    echo "| an epoch of 80 hours | launches of a step | bytes of a frame | MFLOP of a frame | warp-instructions of a frame | A100 | H100 | H200 | 4090 |"
+    echo "|---|---|---|---|---|---|---|---|---|"
     for p in $(echo "$precisions" | tr , ' '); do
         for i in 1 2; do
             [ -f "$work/$i.lfc" ] || "$B/bench_gpu" cache --hours "0.00$((i * 2 + 1))" --quick --file "$work/$i.lfc"
@@ -90,8 +109,8 @@ if wanted train; then
 fi
 if wanted streams; then
     wanted train && echo
-    echo "| a tick of 50,000 streams, 40 ms | launches of a tick | bytes of a stream | MFLOP of a stream | A100 | H100 | H200 |"
-    echo "|---|---|---|---|---|---|---|"
+    echo "| a tick of 50,000 streams, 40 ms | launches of a tick | bytes of a stream | MFLOP of a stream | warp-instructions of a stream | A100 | H100 | H200 | 4090 |"
+    echo "|---|---|---|---|---|---|---|---|---|"
     for p in $(echo "$precisions" | tr , ' '); do
         for i in 1 2; do
             count "$work/all" "$B/bench_gpu" streams --device cuda --precision "$p" --quick --rows $((i * 32))

@@ -128,7 +128,8 @@ check-ptx:
 	@tests/ptx/check.sh build/ptx $(PTX_ARCHS)
 	@tests/groups.sh passed $B/groups-ptx
 
-ptx-programs: $(PTX_FILES) $B/tests/cuda/test_cuda_ops
+ptx-files: $(PTX_FILES)
+ptx-programs: ptx-files $B/tests/cuda/test_cuda_ops
 
 build/ptx/flags: FORCE
 	@mkdir -p $(@D)
@@ -164,4 +165,4 @@ build/gpu/libsupport.a: $(SUPPORT_SRC:%.c=build/gpu/%.o) $B/link
 build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o build/gpu/libsupport.a $B/liblinnet.a
 	$(call link,$(CC) $(CFLAGS),$(CHECK_LIBS))
 
-.PHONY: cuda cuda-compiles check-ptx ptx-programs check-gpu gpu-programs
+.PHONY: cuda cuda-compiles check-ptx ptx-files ptx-programs check-gpu gpu-programs

@@ -106,12 +106,8 @@ static const ptx_kernel *find_kernel(const void *function, const char *source)
     Dl_info info;
     if (!dladdr(function, &info)) emulated_fail("%s: no file has this kernel", source);
     if (names.empty()) {
-        char itself[4096];
-        const ssize_t n = readlink("/proc/self/exe", itself, sizeof itself - 1);
-        itself[n > 0 ? n : 0] = 0;
-        struct stat a, b; // the program's own name may be relative
-        const bool program = stat(itself, &a) == 0 && stat(info.dli_fname, &b) == 0 && a.st_ino == b.st_ino;
-        read_symbols(program ? itself : info.dli_fname, (uintptr_t)info.dli_fbase);
+        const bool library = strstr(info.dli_fname, ".so") != NULL; // the file of a program may have been replaced since it began
+        read_symbols(library ? info.dli_fname : "/proc/self/exe", (uintptr_t)info.dli_fbase);
     }
     const auto name = names.find((uintptr_t)function);
     if (name == names.end()) emulated_fail("%s: no symbol at its address", source);
