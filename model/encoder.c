@@ -131,6 +131,7 @@ lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_work
     if (status == LIN_OK) status = ops->memory_create(w->exec, sizeof *w->states, (void **)&w->states, err);
     if (status == LIN_OK)
         status = ops->memory_create(w->exec, 2 * (LIN_WORKER_UTTERANCES + 1) * sizeof *w->offsets, (void **)&w->offsets, err);
+    if (status == LIN_OK) status = ops->memory_create(w->exec, sizeof *w->caches, (void **)&w->caches, err);
     if (status == LIN_OK) {
         const size_t window = (size_t)(encoder->pass_rows * c->stack + c->ahead) * (size_t)c->mel_bins;
         ops->upload(w->exec, w->states, &w->state, sizeof w->state);
@@ -154,6 +155,7 @@ void lin_worker_destroy(lin_worker *w)
         ops->memory_destroy(w->exec, w->state);
         ops->memory_destroy(w->exec, w->states);
         ops->memory_destroy(w->exec, w->offsets);
+        ops->memory_destroy(w->exec, w->caches);
         ops->exec_destroy(w->exec);
     }
     destroy_wave(w);

@@ -34,6 +34,7 @@ struct lin_worker {
     float *state, *features, *logp;
     float **states; // [1]: the address of state
     int *offsets;   // [2, LIN_WORKER_UTTERANCES + 1]
+    lin_cache *caches; // [1]: of the stream that is running
     // on the host, with several threads: one exec per thread, for waves through the layers
     lin_pool *pool;
     lin_exec **execs; // [lin_pool_threads(pool)]

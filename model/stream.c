@@ -140,9 +140,14 @@ static lin_status run_window(lin_stream *s, lin_worker *w, const float *frames, 
     const size_t bytes = s->encoder->state_count * sizeof *s->state;
     lin_status status = reserve(s, s->cache.n + rows, err);
     if (status != LIN_OK) return status;
+    const lin_cache *caches = s->cache.kv ? &s->cache : NULL;
     if (!ops->on_host) ops->upload(w->exec, w->state, s->state, bytes);
+    if (!ops->on_host && caches) {
+        ops->upload(w->exec, w->caches, caches, sizeof *caches);
+        caches = w->caches;
+    }
     status = lin_worker_pass(w, frames, (const int[]){0, n_frames}, (const int[]){0, rows}, 1,
-                             ops->on_host ? &s->state : w->states, s->cache.kv ? &s->cache : NULL, logp, err);
+                             ops->on_host ? &s->state : w->states, caches, logp, err);
     if (status == LIN_OK && s->cache.kv) s->cache.n += rows;
     if (status != LIN_OK || ops->on_host) return status;
     ops->download(w->exec, s->state, w->state, bytes);

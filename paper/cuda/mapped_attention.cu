@@ -316,6 +316,7 @@ static __global__ void __launch_bounds__(MAPPED_THREADS) mapped_divided(mapped_j
     const size_t i = (size_t)blockIdx.x * MAPPED_THREADS + threadIdx.x, E = (size_t)job.E, width = (size_t)job.H * E;
     if (i >= (size_t)job.rows * width) return;
     const size_t pair = i / E, e = i % E, row = pair / (size_t)job.H, h = pair % (size_t)job.H;
+    if (row >= (size_t)job.offsets[job.B]) return; // of no utterance: there are no sums
     const float inverse = 1 / (sum_slices(job, pair * (E + 1) + E, E + 1) + LIN_ATTENTION_EPS);
     const float x = sum_slices(job, pair * (E + 1) + e, E + 1) * inverse;
     if (!queries) {
