@@ -48,7 +48,8 @@ typedef struct LIN_OPS {
      * and its outputs are invalid. */
     lin_status (*finish)(lin_exec *exec, lin_error *err);
     /* Between begin and end, operations are recorded and not run; memory, staging, download and finish are not allowed there. The
-     * graph keeps the addresses and host numbers of the recorded calls. NULL on backends without graphs. */
+     * graph keeps the addresses and host numbers of the recorded calls; it is launched by the exec that recorded it and destroyed
+     * before that. NULL on backends without graphs. */
     lin_status (*graph_begin)(lin_exec *exec, lin_error *err);
     lin_status (*graph_end)(lin_exec *exec, lin_graph **graph, lin_error *err);
     void (*graph_launch)(lin_exec *exec, const lin_graph *graph);

@@ -23,6 +23,7 @@ enum {
 struct lin_graph {
     cudaGraphExec_t replay;
     int device;
+    cudaStream_t stream; // of the exec that recorded it
 };
 
 /* ---- errors ---------------------------------------------------------------------------------------------------------------- */
@@ -436,6 +437,7 @@ static lin_status graph_end(lin_exec *exec, lin_graph **out, lin_error *err)
     exec->capturing = 0;
     if (graph && exec->error == cudaSuccess) {
         graph->device = exec->device;
+        graph->stream = exec->stream;
         lin_cuda_check(exec, cudaGraphInstantiate(&graph->replay, recorded, 0), "making a graph");
     }
     if (recorded) cudaGraphDestroy(recorded);
@@ -459,7 +461,7 @@ static void graph_destroy(lin_graph *graph)
 {
     if (!graph) return;
     cudaSetDevice(graph->device);
-    cudaDeviceSynchronize(); // it may be running
+    cudaStreamSynchronize(graph->stream); // it may be running. Not the device: another exec may be recording
     cudaGraphExecDestroy(graph->replay);
     cudaGetLastError();
     lin_free(graph);

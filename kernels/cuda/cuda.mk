@@ -115,7 +115,7 @@ $B/tests/cuda/test_cuda_engine: $O/tests/cuda/test_cuda_engine.o $B/libsupport.a
 $B/tests/cuda/%: $O/tests/cuda/%.o $B/libsupport.a $B/emulated/libemulated.a $B/liblinnet.a
 	$(call link,$(CXX_LINK),$(CHECK_LIBS))
 
-# ---- as nvcc compiles them, on the machine of tests/ptx: every case of the operations. PTX_ARCHS: 9.0, and the branches of the others
+# ---- as nvcc compiles them, on the machine of tests/ptx. Sources branch between 9.0 and the architectures before it ---------------
 
 PTX_ARCHS ?= 80 90
 PTX_FILES := $(foreach a,$(PTX_ARCHS),$(addprefix build/ptx/$a/,$(notdir $(CUDA_SRC:.cu=.ptx))))
@@ -128,8 +128,11 @@ check-ptx:
 	@tests/ptx/check.sh build/ptx $(PTX_ARCHS)
 	@tests/groups.sh passed $B/groups-ptx
 
+has-nvcc:
+	@[ -n '$(NVCC)' ]
+
 ptx-files: $(PTX_FILES)
-ptx-programs: ptx-files $B/tests/cuda/test_cuda_ops
+ptx-programs: ptx-files $(addprefix $B/tests/cuda/test_cuda_,ops model sequence) $(EMULATED)
 
 build/ptx/flags: FORCE
 	@mkdir -p $(@D)
@@ -165,4 +168,4 @@ build/gpu/libsupport.a: $(SUPPORT_SRC:%.c=build/gpu/%.o) $B/link
 build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o build/gpu/libsupport.a $B/liblinnet.a
 	$(call link,$(CC) $(CFLAGS),$(CHECK_LIBS))
 
-.PHONY: cuda cuda-compiles check-ptx ptx-files ptx-programs check-gpu gpu-programs
+.PHONY: cuda cuda-compiles has-nvcc check-ptx ptx-files ptx-programs check-gpu gpu-programs

@@ -24,6 +24,14 @@ __device__ __forceinline__ float lin_tf32(float x)
     return __uint_as_float(bits);
 }
 
+/* 2^x in one instruction, as exact as the fast exponential; results below 2^-126 are 0. */
+__device__ __forceinline__ float lin_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* C += A B over a warp. Operands must have been rounded with lin_tf32. All 32 lanes take part. */
 __device__ __forceinline__ void lin_mma_tf32(float (&c)[4], const float (&a)[4], const float (&b)[2])
 {
@@ -80,6 +88,11 @@ __device__ __forceinline__ void lin_prefetch(const void *global) { asm volatile(
 #else
 
 static inline float lin_tf32(float x) { return emulated_tf32(x); }
+static inline float lin_exp2(float x)
+{
+    const float y = exp2f(x);
+    return y < 0x1p-126f ? 0 : y;
+}
 static inline void lin_mma_tf32(float (&c)[4], const float (&a)[4], const float (&b)[2]) { emulated_mma_tf32(c, a, b); }
 static inline void lin_opaque(float &) {}
 static inline void lin_copy_async16(void *shared, const void *global) { emulated_copy_async(shared, global, 16); }

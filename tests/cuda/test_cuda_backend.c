@@ -196,6 +196,34 @@ START_TEST(graphs)
 }
 END_TEST
 
+// The end of a graph does not disturb what another exec records.
+START_TEST(graph_ends_beside_a_recording)
+{
+    bench a, b;
+    lin_error err = {0};
+    lin_graph *graph, *other;
+    ck_assert_msg(bench_open(&a, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(bench_open(&b, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+    const uint64_t want = run(&b, 7);
+    ck_assert_int_eq(a.ops->graph_begin(a.exec, &err), LIN_OK);
+    work(&a);
+    ck_assert_msg(a.ops->graph_end(a.exec, &graph, &err) == LIN_OK, "%s", err.message);
+    fill(&a, 7);
+    fill(&b, 7);
+    a.ops->graph_launch(a.exec, graph);
+    ck_assert_int_eq(b.ops->graph_begin(b.exec, &err), LIN_OK);
+    work(&b);
+    a.ops->graph_destroy(graph); // while it may be running
+    ck_assert_msg(b.ops->graph_end(b.exec, &other, &err) == LIN_OK, "%s", err.message);
+    b.ops->graph_launch(b.exec, other);
+    ck_assert_uint_eq(result(&a), want);
+    ck_assert_uint_eq(result(&b), want);
+    b.ops->graph_destroy(other);
+    bench_close(&a);
+    bench_close(&b);
+}
+END_TEST
+
 // A kernel's limit of shared memory is set once, not at each launch, and two execs do not change each other's.
 START_TEST(limits_once)
 {
@@ -444,6 +472,7 @@ int main(void)
     tcase_add_test(order, fences);
     tcase_add_test(order, copies_beside);
     tcase_add_test(order, graphs);
+    tcase_add_test(order, graph_ends_beside_a_recording);
     tcase_add_test(order, limits_once);
     tcase_add_test(order, another_thread);
     tcase_add_test(order, same_bits);

@@ -25,19 +25,19 @@
 
 #include "tests/ptx/ptx.h"
 
-static std::vector<ptx_module *> modules;
+struct ptx_text {
+    char *text;
+    size_t bytes;
+    ptx_module *module; // NULL: not yet needed
+};
+static std::vector<ptx_text> sources;
 static std::map<const void *, const ptx_kernel *> kernels;
 static std::map<uintptr_t, std::string> names; // of the functions, by their addresses
 static const char *counts_file;
 static uint64_t launches;
 
-struct file_text {
-    const char *at;
-    size_t bytes;
-};
-
 // Kept to the end of the process.
-static file_text read_file(const char *path)
+static ptx_text read_file(const char *path)
 {
     FILE *file = fopen(path, "rb");
     struct stat s;
@@ -47,7 +47,7 @@ static file_text read_file(const char *path)
         emulated_fail("cannot read %s", path);
     at[s.st_size] = 0;
     fclose(file);
-    return {at, (size_t)s.st_size};
+    return {at, (size_t)s.st_size, NULL};
 }
 
 static void open_folder(const char *path)
@@ -56,14 +56,11 @@ static void open_folder(const char *path)
     if (!folder) emulated_fail("LINNET_EMULATION_PTX: cannot read %s", path);
     while (const struct dirent *entry = readdir(folder)) {
         const std::string name = entry->d_name;
-        char why[PTX_WHY];
         if (name.size() < 5 || name.compare(name.size() - 4, 4, ".ptx") != 0) continue;
-        const file_text text = read_file((std::string(path) + "/" + name).c_str());
-        ptx_module *module = ptx_open(text.at, text.bytes, why); // some sources have no kernels
-        if (module) modules.push_back(module);
+        sources.push_back(read_file((std::string(path) + "/" + name).c_str()));
     }
     closedir(folder);
-    if (modules.empty()) emulated_fail("LINNET_EMULATION_PTX: no kernels in %s", path);
+    if (sources.empty()) emulated_fail("LINNET_EMULATION_PTX: no PTX in %s", path);
 }
 
 bool emulated_machine(void)
@@ -83,13 +80,13 @@ bool emulated_machine(void)
 // Symbols of the file, functions of internal linkage too: g++ mangles those with an L that nvcc does not write.
 static void read_symbols(const char *path, uintptr_t base)
 {
-    const file_text file = read_file(path);
-    const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)file.at;
-    const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(file.at + head->e_shoff);
+    const ptx_text file = read_file(path);
+    const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)file.text;
+    const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(file.text + head->e_shoff);
     for (int s = 0; s < head->e_shnum; s++) {
         if (sections[s].sh_type != SHT_SYMTAB) continue;
-        const ElfW(Sym) *symbols = (const ElfW(Sym) *)(file.at + sections[s].sh_offset);
-        const char *strings = file.at + sections[sections[s].sh_link].sh_offset;
+        const ElfW(Sym) *symbols = (const ElfW(Sym) *)(file.text + sections[s].sh_offset);
+        const char *strings = file.text + sections[sections[s].sh_link].sh_offset;
         for (size_t i = 0; i < sections[s].sh_size / sizeof *symbols; i++) {
             const char *name = strings + symbols[i].st_name;
             if ((symbols[i].st_info & 15) != STT_FUNC || strncmp(name, "_Z", 2) != 0) continue;
@@ -112,20 +109,19 @@ static const ptx_kernel *find_kernel(const void *function, const char *source)
     const auto name = names.find((uintptr_t)function);
     if (name == names.end()) emulated_fail("%s: no symbol at its address", source);
     char why[PTX_WHY] = "";
-    for (ptx_module *module : modules) {
-        size_t length;
-        for (size_t i = 0; const char *at = ptx_name(module, i, &length); i++) {
-            if (name->second.size() != length || memcmp(at, name->second.data(), length) != 0) continue;
-            ptx_kernel *kernel = ptx_find(module, name->second.c_str(), why);
-            if (!kernel) emulated_fail("%s", why);
-            const char *without = getenv("LINNET_EMULATION_PTX_WITHOUT"), *comma = without ? strrchr(without, ',') : NULL;
-            if (comma && name->second == std::string(without, (size_t)(comma - without))) {
-                const int left_out = ptx_remove_sync(kernel, atoi(comma + 1), why);
-                if (!left_out) emulated_fail("%s has not as many barriers, waits and syncwarps", name->second.c_str());
-                fprintf(stderr, "ptx: left out: %s\n", why);
-            }
-            return kernels[function] = kernel;
+    const std::string entry = ".entry " + name->second + "(";
+    for (ptx_text &from : sources) {
+        if (!memmem(from.text, from.bytes, entry.data(), entry.size())) continue;
+        if (!from.module && !(from.module = ptx_open(from.text, from.bytes, why))) emulated_fail("%s", why);
+        ptx_kernel *kernel = ptx_find(from.module, name->second.c_str(), why);
+        if (!kernel) emulated_fail("%s", why);
+        const char *without = getenv("LINNET_EMULATION_PTX_WITHOUT"), *comma = without ? strrchr(without, ',') : NULL;
+        if (comma && name->second == std::string(without, (size_t)(comma - without))) {
+            const int left_out = ptx_remove_sync(kernel, atoi(comma + 1), why);
+            if (!left_out) emulated_fail("%s has not as many barriers, waits and syncwarps", name->second.c_str());
+            fprintf(stderr, "ptx: left out: %s\n", why);
         }
+        return kernels[function] = kernel;
     }
     emulated_fail("%s: no PTX has %s", source, name->second.c_str());
 }

@@ -290,6 +290,14 @@ UNARY(s4_round_f4, float, int32_t, to_s4((double)rintf(x)))
 UNARY(s4_floor_f4, float, int32_t, to_s4((double)floorf(x)))
 UNARY(s8_of_f8, double, int64_t, to_s8(trunc(x)))
 UNARY(s4_of_f8, double, int32_t, to_s4(trunc(x)))
+static float of_bf16(uint16_t x)
+{
+    const uint32_t bits = (uint32_t)x << 16;
+    float r;
+    memcpy(&r, &bits, sizeof r);
+    return r;
+}
+UNARY(f4_of_bf16, uint16_t, float, of_bf16(x))
 UNARY(bf16_of_f4, float, uint16_t, to_bf16(x))
 UNARY(tf32_of_f4, uint32_t, uint32_t, (x & 0x7F800000u) == 0x7F800000u ? x : (x + 0x1000u) & ~0x1FFFu)
 
@@ -490,6 +498,7 @@ static const ptx_form forms[] = {
     {"cvt.rzi.s64.f64", "88", s8_of_f8, SPECIAL},
     {"cvt.rzi.s32.f64", "48", s4_of_f8, SPECIAL},
     {"cvt.rn.bf16.f32", "24", bf16_of_f4, SPECIAL},
+    {"cvt.f32.bf16", "42", f4_of_bf16, SPECIAL},
     {"cvt.rna.tf32.f32", "44", tf32_of_f4, INTEGER},
     {"cvta.to.global.u64 cvta.global.u64", "88", ptx_move, MOVE},
     {"cvta.to.shared.u64", "88", to_shared, MOVE},

@@ -43,8 +43,6 @@ void ptx_close(ptx_module *module);
 
 /* By its mangled name, decoded. NULL and a message if there is none, or it has an instruction that the machine does not know. */
 ptx_kernel *ptx_find(ptx_module *module, const char *name, char *why);
-/* The i-th name, length bytes long; NULL past the last. */
-const char *ptx_name(const ptx_module *module, size_t i, size_t *length);
 
 /* A mutation: takes the i-th barrier, wait or syncwarp of a kernel away, and writes its line and text to `what`. Returns 0 if there
  * are not as many. Whether a launch came to its place is ptx_removed_reached. */

@@ -645,6 +645,12 @@ static void read_body(decoder *d)
         else if (is(t, ".loc")) {
             d->file = (int)number(d);
             d->line = (int)number(d);
+            number(d);
+            if (take(d, ",")) { // function_name ..., inlined_at file line column: the place of the call
+                while (d->at < d->end && *d->at != '\n' && !is(next(d), "inlined_at")) continue;
+                d->file = (int)number(d);
+                d->line = (int)number(d);
+            }
             skip_past(d, '\n');
         } else if (is(t, ".pragma")) {
             skip(d);
@@ -783,13 +789,6 @@ void ptx_close(ptx_module *m)
     free(m->files);
     free(m->kernels);
     free(m);
-}
-
-const char *ptx_name(const ptx_module *m, size_t i, size_t *length)
-{
-    if (i >= m->n) return NULL;
-    *length = (size_t)m->kernels[i].name_length;
-    return m->kernels[i].name;
 }
 
 ptx_kernel *ptx_find(ptx_module *m, const char *name, char *why)

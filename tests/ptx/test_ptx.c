@@ -94,6 +94,7 @@ static const struct {
     {"cvt.rni.f32.f32 %f5, %f10;", 0x40200000, 0, 0x40000000}, // 2.5: to even
     {"cvt.rna.tf32.f32 %r5, %f10;", 0x3F801000, 0, 0x3F802000}, // a tie: away from zero
     {"cvt.rn.bf16.f32 %rs5, %f10;\nmov.b32 %r5, {%rs5, 0};", 0x3F808000, 0, 0x3F80}, // a tie: to even
+    {"mov.b32 {%rs1, %rs2}, %r10;\ncvt.f32.bf16 %f5, %rs2;", 0x3F810000, 0, 0x3F810000},
     {"mov.b64 %rd5, {%r10, %r11};\nshr.u64 %rd5, %rd5, 16;\ncvt.u32.u64 %r5, %rd5;", 0xAAAABBBB, 0xCCCCDDDD, 0xDDDDAAAA},
     {"mov.b32 {%rs1, %rs2}, %r10;\nmul.wide.u16 %r5, %rs1, %rs2;", 0x00030007, 0, 21},
     {"cvt.u64.u32 %rd5, %r10;\ncvt.s64.s32 %rd5, %rd5;\nshr.u64 %rd5, %rd5, 32;\ncvt.u32.u64 %r5, %rd5;", 0x80000000, 0, 0xFFFFFFFF},
