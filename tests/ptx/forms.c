@@ -1,5 +1,5 @@
-// The instructions that the machine knows: a table of whole opcodes with their operands, and the arithmetic of 32 lanes. Loads, stores
-// and asynchronous copies are in memory.c, collectives in run.c.
+// The instructions that the machine knows: a table of whole opcodes, those that nvcc makes of the kernels, with their operands;
+// and the arithmetic of 32 lanes. Loads, stores and asynchronous copies are in memory.c, collectives in run.c.
 #include "tests/ptx/internal.h"
 
 #include <math.h>
@@ -107,7 +107,6 @@ UNARY(not8, uint64_t, uint64_t, ~x)
 BINARY(and2, uint16_t, uint16_t, uint16_t, x & y)
 BINARY(and4, uint32_t, uint32_t, uint32_t, x & y)
 BINARY(and8, uint64_t, uint64_t, uint64_t, x & y)
-BINARY(or2, uint16_t, uint16_t, uint16_t, x | y)
 BINARY(or4, uint32_t, uint32_t, uint32_t, x | y)
 BINARY(or8, uint64_t, uint64_t, uint64_t, x | y)
 BINARY(xor4, uint32_t, uint32_t, uint32_t, x ^ y)
@@ -119,7 +118,6 @@ BINARY(shr_u8, uint64_t, uint32_t, uint64_t, y < 64 ? x >> y : 0)
 BINARY(shr_s4, int32_t, uint32_t, int32_t, x >> (y < 32 ? y : 31))
 BINARY(shr_s8, int64_t, uint32_t, int64_t, x >> (y < 64 ? y : 63))
 UNARY(popc4, uint32_t, uint32_t, __builtin_popcount(x))
-UNARY(clz4, uint32_t, uint32_t, x ? __builtin_clz(x) : 32)
 UNARY(shift_to_top, uint32_t, uint32_t, x ? (uint32_t)__builtin_clz(x) : UINT32_MAX) // bfind.shiftamt
 STEP(reverse4)
 {
@@ -151,21 +149,13 @@ BINARY(sub4, uint32_t, uint32_t, uint32_t, x - y)
 BINARY(sub8, uint64_t, uint64_t, uint64_t, x - y)
 UNARY(neg4, uint32_t, uint32_t, 0u - x)
 UNARY(neg8, uint64_t, uint64_t, 0u - x)
-UNARY(abs4, int32_t, uint32_t, x < 0 ? 0u - (uint32_t)x : (uint32_t)x)
 BINARY(mul4, uint32_t, uint32_t, uint32_t, x *y)
 BINARY(mul8, uint64_t, uint64_t, uint64_t, x *y)
 BINARY(mul_wide_u2, uint16_t, uint16_t, uint32_t, (uint32_t)x *y)
-BINARY(mul_wide_s2, int16_t, int16_t, int32_t, (int32_t)x *y)
 BINARY(mul_wide_u4, uint32_t, uint32_t, uint64_t, (uint64_t)x *y)
 BINARY(mul_wide_s4, int32_t, int32_t, int64_t, (int64_t)x *y)
 BINARY(mul_high_u4, uint32_t, uint32_t, uint32_t, (uint64_t)x *y >> 32)
-BINARY(mul_high_s4, int32_t, int32_t, int32_t, (int64_t)x *y >> 32)
-__extension__ typedef unsigned __int128 wide;
-BINARY(mul_high_u8, uint64_t, uint64_t, uint64_t, (wide)x *y >> 64)
 TERNARY(mad4, uint32_t, uint32_t, uint32_t, x *y + z)
-TERNARY(mad8, uint64_t, uint64_t, uint64_t, x *y + z)
-TERNARY(mad_wide_u4, uint32_t, uint64_t, uint64_t, (uint64_t)x *y + z)
-TERNARY(mad_wide_s4, int32_t, uint64_t, uint64_t, (uint64_t)((int64_t)x * y) + z)
 // What a division by zero gives is not defined, and is not computed.
 BINARY(div_u4, uint32_t, uint32_t, uint32_t, y ? x / y : UINT32_MAX)
 BINARY(div_u8, uint64_t, uint64_t, uint64_t, y ? x / y : UINT64_MAX)
@@ -174,12 +164,11 @@ BINARY(div_s8, int64_t, int64_t, uint64_t, y == 0 ? UINT64_MAX : y == -1 ? 0u - 
 BINARY(rem_u4, uint32_t, uint32_t, uint32_t, y ? x % y : x)
 BINARY(rem_u8, uint64_t, uint64_t, uint64_t, y ? x % y : x)
 BINARY(rem_s4, int32_t, int32_t, int32_t, y == 0 || y == -1 ? 0 : x % y)
-BINARY(rem_s8, int64_t, int64_t, int64_t, y == 0 || y == -1 ? 0 : x % y)
-#define LEAST_MOST(t, T) BINARY(min_##t, T, T, T, x < y ? x : y) BINARY(max_##t, T, T, T, x > y ? x : y)
-LEAST_MOST(s4, int32_t)
-LEAST_MOST(u4, uint32_t)
-LEAST_MOST(s8, int64_t)
-LEAST_MOST(u8, uint64_t)
+BINARY(min_s4, int32_t, int32_t, int32_t, x < y ? x : y)
+BINARY(min_u8, uint64_t, uint64_t, uint64_t, x < y ? x : y)
+BINARY(max_s4, int32_t, int32_t, int32_t, x > y ? x : y)
+BINARY(max_u4, uint32_t, uint32_t, uint32_t, x > y ? x : y)
+BINARY(max_u8, uint64_t, uint64_t, uint64_t, x > y ? x : y)
 
 BINARY(add_f4, float, float, float, x + y)
 BINARY(sub_f4, float, float, float, x - y)
@@ -202,7 +191,6 @@ BINARY(mul_f8, double, double, double, x *y)
 BINARY(div_f8, double, double, double, x / y)
 BINARY(min_f8, double, double, double, x != x || y < x ? y : x)
 BINARY(max_f8, double, double, double, x != x || y > x ? y : x)
-BINARY(sign_f8, double, double, double, copysign(y, x))
 UNARY(neg_f8, uint64_t, uint64_t, x ^ (uint64_t)1 << 63)
 UNARY(abs_f8, uint64_t, uint64_t, x & ~((uint64_t)1 << 63))
 UNARY(sqrt_f8, double, double, sqrt(x))
@@ -234,16 +222,12 @@ BINARY(add_rz_f4, float, float, float, toward_zero((double)x + (double)y))
 TERNARY(fma_rm_f4, float, float, float, downward((double)x * (double)y + (double)z))
 UNARY(ex2_f4, float, float, exp2f(x))
 UNARY(ex2_ftz_f4, float, float, flush(exp2f(flush(x))))
-UNARY(lg2_f4, float, float, log2f(x))
-UNARY(lg2_ftz_f4, float, float, log2f(flush(x)))
 UNARY(rcp_ftz_f4, float, float, flush(1 / flush(x)))
-UNARY(rsqrt_f4, float, float, 1 / sqrtf(x))
 UNARY(rcp_coarse_f8, double, double, coarse_reciprocal(x))
 
 // ---- conversions ------------------------------------------------------------------------------------------------------------
 
 static int32_t to_s4(double x) { return x != x ? 0 : x >= 0x1p31 ? INT32_MAX : x < -0x1p31 ? INT32_MIN : (int32_t)x; }
-static uint32_t to_u4(double x) { return x != x || x < 0 ? 0 : x >= 0x1p32 ? UINT32_MAX : (uint32_t)x; }
 static int64_t to_s8(double x) { return x != x ? INT64_MIN : x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x; }
 static uint32_t bits_of(float x)
 {
@@ -258,38 +242,25 @@ static uint16_t to_bf16(float x)
 }
 UNARY(sign_extend, int32_t, int64_t, x)
 UNARY(zero_extend, uint32_t, uint64_t, x)
-UNARY(extend_u2, uint16_t, uint32_t, x)
-UNARY(extend_s2, int16_t, int32_t, x)
-UNARY(extend_u2_8, uint16_t, uint64_t, x)
 UNARY(low4, uint64_t, uint32_t, x)
 UNARY(low2, uint32_t, uint16_t, x)
 UNARY(low2_of_8, uint64_t, uint16_t, x)
-UNARY(low1, uint32_t, uint32_t, x & 0xFF)
-UNARY(low1_of_2, uint16_t, uint16_t, x & 0xFF)
 UNARY(f8_of_f4, float, double, x)
 UNARY(f4_of_f8, double, float, x)
 UNARY(f4_of_s4, int32_t, float, x)
 UNARY(f4_of_u4, uint32_t, float, x)
 UNARY(f4_of_u2, uint16_t, float, x)
-UNARY(f4_of_s8, int64_t, float, x)
-UNARY(f4_of_u8, uint64_t, float, x)
 UNARY(f8_of_s4, int32_t, double, x)
-UNARY(f8_of_u4, uint32_t, double, x)
 UNARY(f8_of_s8, int64_t, double, x)
 UNARY(f8_of_u8, uint64_t, double, x)
 UNARY(round_f4, float, float, rintf(x))
 UNARY(floor_f4, float, float, floorf(x))
-UNARY(ceil_f4, float, float, ceilf(x))
 UNARY(trunc_f4, float, float, truncf(x))
 UNARY(round_f8, double, double, rint(x))
 UNARY(trunc_f8, double, double, trunc(x))
 UNARY(saturate_f4, float, float, x != x || x < 0 ? 0 : x > 1 ? 1 : x)
 UNARY(s4_of_f4, float, int32_t, to_s4((double)truncf(x)))
-UNARY(u4_of_f4, float, uint32_t, to_u4((double)truncf(x)))
-UNARY(s4_round_f4, float, int32_t, to_s4((double)rintf(x)))
-UNARY(s4_floor_f4, float, int32_t, to_s4((double)floorf(x)))
 UNARY(s8_of_f8, double, int64_t, to_s8(trunc(x)))
-UNARY(s4_of_f8, double, int32_t, to_s4(trunc(x)))
 static float of_bf16(uint16_t x)
 {
     const uint32_t bits = (uint32_t)x << 16;
@@ -301,15 +272,7 @@ UNARY(f4_of_bf16, uint16_t, float, of_bf16(x))
 UNARY(bf16_of_f4, float, uint16_t, to_bf16(x))
 UNARY(tf32_of_f4, uint32_t, uint32_t, (x & 0x7F800000u) == 0x7F800000u ? x : (x + 0x1000u) & ~0x1FFFu)
 
-STEP(to_shared)
-{
-    const uint64_t *xs = ptx_at(w, &i->o[1]);
-    uint64_t r[LANES];
-    EACH_LANE(l) r[l] = xs[l] & ~PTX_SHARED_WINDOW;
-    ptx_put(w, &i->o[0], r, mask);
-}
 UNARY(of_shared, uint64_t, uint64_t, x | PTX_SHARED_WINDOW)
-UNARY(of_local, uint64_t, uint64_t, x | PTX_LOCAL_WINDOW)
 
 // ---- selection and comparisons ------------------------------------------------------------------------------------------------
 
@@ -365,148 +328,50 @@ UNORDERED(f8, double)
     {"setp.num." suffix, "p" w w, num_##t, class}, {"setp.nan." suffix, "p" w w, nan_##t, class}
 
 static const ptx_form forms[] = {
-    {"mov.b16 mov.u16 mov.s16", "22", ptx_move, MOVE},
-    {"mov.b32 mov.u32 mov.s32 mov.f32", "44", ptx_move, MOVE},
-    {"mov.b64 mov.u64 mov.s64 mov.f64", "88", ptx_move, MOVE},
-    {"mov.pred", "pp", ptx_move_predicate, MOVE},
-    {"not.pred", "pp", not_p, INTEGER},
-    {"and.pred", "ppp", and_p, INTEGER},
-    {"or.pred", "ppp", or_p, INTEGER},
-    {"xor.pred", "ppp", xor_p, INTEGER},
-    {"not.b32", "44", not4, INTEGER},
-    {"not.b64", "88", not8, INTEGER},
-    {"and.b16", "222", and2, INTEGER},
-    {"and.b32", "444", and4, INTEGER},
-    {"and.b64", "888", and8, INTEGER},
-    {"or.b16", "222", or2, INTEGER},
-    {"or.b32", "444", or4, INTEGER},
-    {"or.b64", "888", or8, INTEGER},
-    {"xor.b32", "444", xor4, INTEGER},
-    {"xor.b64", "888", xor8, INTEGER},
-    {"shl.b32", "444", shl4, INTEGER},
-    {"shl.b64", "884", shl8, INTEGER},
-    {"shr.u32 shr.b32", "444", shr_u4, INTEGER},
-    {"shr.u64 shr.b64", "884", shr_u8, INTEGER},
-    {"shr.s32", "444", shr_s4, INTEGER},
-    {"shr.s64", "884", shr_s8, INTEGER},
-    {"popc.b32", "44", popc4, INTEGER},
-    {"clz.b32", "44", clz4, INTEGER},
-    {"bfind.shiftamt.u32", "44", shift_to_top, INTEGER},
-    {"brev.b32", "44", reverse4, INTEGER},
-    {"bfi.b32", "44444", insert4, INTEGER},
-    {"add.s32 add.u32", "444", add4, INTEGER},
-    {"add.s64 add.u64", "888", add8, INTEGER},
-    {"sub.s32 sub.u32", "444", sub4, INTEGER},
-    {"sub.s64 sub.u64", "888", sub8, INTEGER},
-    {"neg.s32", "44", neg4, INTEGER},
-    {"neg.s64", "88", neg8, INTEGER},
-    {"abs.s32", "44", abs4, INTEGER},
-    {"mul.lo.s32 mul.lo.u32", "444", mul4, INTEGER},
-    {"mul.lo.s64 mul.lo.u64", "888", mul8, INTEGER},
-    {"mul.wide.u16", "422", mul_wide_u2, INTEGER},
-    {"mul.wide.s16", "422", mul_wide_s2, INTEGER},
-    {"mul.wide.u32", "844", mul_wide_u4, INTEGER},
-    {"mul.wide.s32", "844", mul_wide_s4, INTEGER},
-    {"mul.hi.u32", "444", mul_high_u4, INTEGER},
-    {"mul.hi.s32", "444", mul_high_s4, INTEGER},
-    {"mul.hi.u64", "888", mul_high_u8, INTEGER},
-    {"mad.lo.s32 mad.lo.u32", "4444", mad4, INTEGER},
-    {"mad.lo.s64 mad.lo.u64", "8888", mad8, INTEGER},
-    {"mad.wide.u32", "8448", mad_wide_u4, INTEGER},
-    {"mad.wide.s32", "8448", mad_wide_s4, INTEGER},
-    {"div.u32", "444", div_u4, INTEGER},
-    {"div.u64", "888", div_u8, INTEGER},
-    {"div.s32", "444", div_s4, INTEGER},
-    {"div.s64", "888", div_s8, INTEGER},
-    {"rem.u32", "444", rem_u4, INTEGER},
-    {"rem.u64", "888", rem_u8, INTEGER},
-    {"rem.s32", "444", rem_s4, INTEGER},
-    {"rem.s64", "888", rem_s8, INTEGER},
-    {"min.s32", "444", min_s4, INTEGER},
-    {"min.u32", "444", min_u4, INTEGER},
-    {"min.s64", "888", min_s8, INTEGER},
-    {"min.u64", "888", min_u8, INTEGER},
-    {"max.s32", "444", max_s4, INTEGER},
-    {"max.u32", "444", max_u4, INTEGER},
-    {"max.s64", "888", max_s8, INTEGER},
-    {"max.u64", "888", max_u8, INTEGER},
-    {"add.f32 add.rn.f32", "444", add_f4, FLOAT},
-    {"add.rz.f32", "444", add_rz_f4, FLOAT},
-    {"sub.f32 sub.rn.f32", "444", sub_f4, FLOAT},
-    {"mul.f32 mul.rn.f32", "444", mul_f4, FLOAT},
-    {"fma.rn.f32", "4444", fma_f4, FLOAT},
-    {"fma.rm.f32", "4444", fma_rm_f4, FLOAT},
-    {"div.rn.f32", "444", div_f4, FLOAT},
-    {"min.f32", "444", min_f4, FLOAT},
-    {"max.f32", "444", max_f4, FLOAT},
-    {"neg.f32", "44", neg_f4, FLOAT},
-    {"abs.f32", "44", abs_f4, FLOAT},
-    {"copysign.f32", "444", sign_f4, INTEGER},
-    {"sqrt.rn.f32", "44", sqrt_f4, SPECIAL},
-    {"rcp.rn.f32", "44", rcp_f4, SPECIAL},
-    {"rcp.approx.ftz.f32", "44", rcp_ftz_f4, SPECIAL},
-    {"rsqrt.approx.f32", "44", rsqrt_f4, SPECIAL},
-    {"ex2.approx.f32", "44", ex2_f4, SPECIAL},
-    {"ex2.approx.ftz.f32", "44", ex2_ftz_f4, SPECIAL},
-    {"lg2.approx.f32", "44", lg2_f4, SPECIAL},
-    {"lg2.approx.ftz.f32", "44", lg2_ftz_f4, SPECIAL},
-    {"add.f64 add.rn.f64", "888", add_f8, DOUBLE},
-    {"sub.f64 sub.rn.f64", "888", sub_f8, DOUBLE},
-    {"mul.f64 mul.rn.f64", "888", mul_f8, DOUBLE},
-    {"fma.rn.f64", "8888", fma_f8, DOUBLE},
-    {"div.rn.f64", "888", div_f8, DOUBLE},
-    {"min.f64", "888", min_f8, DOUBLE},
-    {"max.f64", "888", max_f8, DOUBLE},
-    {"neg.f64", "88", neg_f8, DOUBLE},
-    {"abs.f64", "88", abs_f8, DOUBLE},
-    {"copysign.f64", "888", sign_f8, DOUBLE},
-    {"sqrt.rn.f64", "88", sqrt_f8, DOUBLE},
-    {"rcp.rn.f64", "88", rcp_f8, DOUBLE},
-    {"rcp.approx.ftz.f64", "88", rcp_coarse_f8, DOUBLE},
-    {"cvt.s64.s32", "84", sign_extend, INTEGER},
-    {"cvt.u64.u32", "84", zero_extend, INTEGER},
-    {"cvt.u32.u16", "42", extend_u2, INTEGER},
-    {"cvt.s32.s16", "42", extend_s2, INTEGER},
-    {"cvt.u64.u16", "82", extend_u2_8, INTEGER},
-    {"cvt.u32.u64 cvt.s32.s64", "48", low4, INTEGER},
-    {"cvt.u16.u32", "24", low2, INTEGER},
+    {"mov.u16", "22", ptx_move, MOVE}, {"mov.b32 mov.u32 mov.f32", "44", ptx_move, MOVE},
+    {"mov.b64 mov.u64 mov.f64", "88", ptx_move, MOVE}, {"mov.pred", "pp", ptx_move_predicate, MOVE},
+    {"not.pred", "pp", not_p, INTEGER}, {"and.pred", "ppp", and_p, INTEGER}, {"or.pred", "ppp", or_p, INTEGER},
+    {"xor.pred", "ppp", xor_p, INTEGER}, {"not.b32", "44", not4, INTEGER}, {"not.b64", "88", not8, INTEGER},
+    {"and.b16", "222", and2, INTEGER}, {"and.b32", "444", and4, INTEGER}, {"and.b64", "888", and8, INTEGER},
+    {"or.b32", "444", or4, INTEGER}, {"or.b64", "888", or8, INTEGER}, {"xor.b32", "444", xor4, INTEGER},
+    {"xor.b64", "888", xor8, INTEGER}, {"shl.b32", "444", shl4, INTEGER}, {"shl.b64", "884", shl8, INTEGER},
+    {"shr.u32", "444", shr_u4, INTEGER}, {"shr.u64", "884", shr_u8, INTEGER}, {"shr.s32", "444", shr_s4, INTEGER},
+    {"shr.s64", "884", shr_s8, INTEGER}, {"popc.b32", "44", popc4, INTEGER}, {"bfind.shiftamt.u32", "44", shift_to_top, INTEGER},
+    {"brev.b32", "44", reverse4, INTEGER}, {"bfi.b32", "44444", insert4, INTEGER}, {"add.s32", "444", add4, INTEGER},
+    {"add.s64 add.u64", "888", add8, INTEGER}, {"sub.s32", "444", sub4, INTEGER}, {"sub.s64", "888", sub8, INTEGER},
+    {"neg.s32", "44", neg4, INTEGER}, {"neg.s64", "88", neg8, INTEGER}, {"mul.lo.s32", "444", mul4, INTEGER},
+    {"mul.lo.s64", "888", mul8, INTEGER}, {"mul.wide.u16", "422", mul_wide_u2, INTEGER},
+    {"mul.wide.u32", "844", mul_wide_u4, INTEGER}, {"mul.wide.s32", "844", mul_wide_s4, INTEGER},
+    {"mul.hi.u32", "444", mul_high_u4, INTEGER}, {"mad.lo.s32", "4444", mad4, INTEGER}, {"div.u32", "444", div_u4, INTEGER},
+    {"div.u64", "888", div_u8, INTEGER}, {"div.s32", "444", div_s4, INTEGER}, {"div.s64", "888", div_s8, INTEGER},
+    {"rem.u32", "444", rem_u4, INTEGER}, {"rem.u64", "888", rem_u8, INTEGER}, {"rem.s32", "444", rem_s4, INTEGER},
+    {"min.s32", "444", min_s4, INTEGER}, {"min.u64", "888", min_u8, INTEGER}, {"max.s32", "444", max_s4, INTEGER},
+    {"max.u32", "444", max_u4, INTEGER}, {"max.u64", "888", max_u8, INTEGER}, {"add.f32 add.rn.f32", "444", add_f4, FLOAT},
+    {"add.rz.f32", "444", add_rz_f4, FLOAT}, {"sub.f32", "444", sub_f4, FLOAT}, {"mul.f32 mul.rn.f32", "444", mul_f4, FLOAT},
+    {"fma.rn.f32", "4444", fma_f4, FLOAT}, {"fma.rm.f32", "4444", fma_rm_f4, FLOAT}, {"div.rn.f32", "444", div_f4, FLOAT},
+    {"min.f32", "444", min_f4, FLOAT}, {"max.f32", "444", max_f4, FLOAT}, {"neg.f32", "44", neg_f4, FLOAT},
+    {"abs.f32", "44", abs_f4, FLOAT}, {"copysign.f32", "444", sign_f4, INTEGER}, {"sqrt.rn.f32", "44", sqrt_f4, SPECIAL},
+    {"rcp.rn.f32", "44", rcp_f4, SPECIAL}, {"rcp.approx.ftz.f32", "44", rcp_ftz_f4, SPECIAL},
+    {"ex2.approx.f32", "44", ex2_f4, SPECIAL}, {"ex2.approx.ftz.f32", "44", ex2_ftz_f4, SPECIAL},
+    {"add.f64 add.rn.f64", "888", add_f8, DOUBLE}, {"sub.f64", "888", sub_f8, DOUBLE},
+    {"mul.f64 mul.rn.f64", "888", mul_f8, DOUBLE}, {"fma.rn.f64", "8888", fma_f8, DOUBLE}, {"div.rn.f64", "888", div_f8, DOUBLE},
+    {"min.f64", "888", min_f8, DOUBLE}, {"max.f64", "888", max_f8, DOUBLE}, {"neg.f64", "88", neg_f8, DOUBLE},
+    {"abs.f64", "88", abs_f8, DOUBLE}, {"sqrt.rn.f64", "88", sqrt_f8, DOUBLE}, {"rcp.rn.f64", "88", rcp_f8, DOUBLE},
+    {"rcp.approx.ftz.f64", "88", rcp_coarse_f8, DOUBLE}, {"cvt.s64.s32", "84", sign_extend, INTEGER},
+    {"cvt.u64.u32", "84", zero_extend, INTEGER}, {"cvt.u32.u64", "48", low4, INTEGER}, {"cvt.u16.u32", "24", low2, INTEGER},
     {"cvt.u16.u64", "28", low2_of_8, INTEGER},
-    {"cvt.u32.u8", "44", low1, INTEGER},
-    {"cvt.u16.u8", "22", low1_of_2, INTEGER},
-    {"cvt.f64.f32", "84", f8_of_f4, SPECIAL},
-    {"cvt.rn.f32.f64", "48", f4_of_f8, SPECIAL},
-    {"cvt.rn.f32.s32", "44", f4_of_s4, SPECIAL},
-    {"cvt.rn.f32.u32", "44", f4_of_u4, SPECIAL},
-    {"cvt.rn.f32.u16", "42", f4_of_u2, SPECIAL},
-    {"cvt.rn.f32.s64", "48", f4_of_s8, SPECIAL},
-    {"cvt.rn.f32.u64", "48", f4_of_u8, SPECIAL},
-    {"cvt.rn.f64.s32", "84", f8_of_s4, SPECIAL},
-    {"cvt.rn.f64.u32", "84", f8_of_u4, SPECIAL},
-    {"cvt.rn.f64.s64", "88", f8_of_s8, SPECIAL},
-    {"cvt.rn.f64.u64", "88", f8_of_u8, SPECIAL},
-    {"cvt.rni.f32.f32", "44", round_f4, SPECIAL},
-    {"cvt.rmi.f32.f32", "44", floor_f4, SPECIAL},
-    {"cvt.rpi.f32.f32", "44", ceil_f4, SPECIAL},
-    {"cvt.rzi.f32.f32", "44", trunc_f4, SPECIAL},
-    {"cvt.rni.f64.f64", "88", round_f8, SPECIAL},
-    {"cvt.rzi.f64.f64", "88", trunc_f8, SPECIAL},
-    {"cvt.sat.f32.f32", "44", saturate_f4, FLOAT},
-    {"cvt.rzi.s32.f32", "44", s4_of_f4, SPECIAL},
-    {"cvt.rzi.u32.f32", "44", u4_of_f4, SPECIAL},
-    {"cvt.rni.s32.f32", "44", s4_round_f4, SPECIAL},
-    {"cvt.rmi.s32.f32", "44", s4_floor_f4, SPECIAL},
-    {"cvt.rzi.s64.f64", "88", s8_of_f8, SPECIAL},
-    {"cvt.rzi.s32.f64", "48", s4_of_f8, SPECIAL},
-    {"cvt.rn.bf16.f32", "24", bf16_of_f4, SPECIAL},
-    {"cvt.f32.bf16", "42", f4_of_bf16, SPECIAL},
-    {"cvt.rna.tf32.f32", "44", tf32_of_f4, INTEGER},
-    {"cvta.to.global.u64 cvta.global.u64", "88", ptx_move, MOVE},
-    {"cvta.to.shared.u64", "88", to_shared, MOVE},
-    {"cvta.shared.u64", "88", of_shared, MOVE},
-    {"cvta.local.u64", "88", of_local, MOVE},
-    {"selp.b16 selp.u16 selp.s16", "222p", select2, INTEGER},
-    {"selp.b32 selp.u32 selp.s32 selp.f32", "444p", select4, INTEGER},
-    {"selp.b64 selp.u64 selp.s64 selp.f64", "888p", select8, INTEGER},
+    {"cvt.f64.f32", "84", f8_of_f4, SPECIAL}, {"cvt.rn.f32.f64", "48", f4_of_f8, SPECIAL},
+    {"cvt.rn.f32.s32", "44", f4_of_s4, SPECIAL}, {"cvt.rn.f32.u32", "44", f4_of_u4, SPECIAL},
+    {"cvt.rn.f32.u16", "42", f4_of_u2, SPECIAL}, {"cvt.rn.f64.s32", "84", f8_of_s4, SPECIAL},
+    {"cvt.rn.f64.s64", "88", f8_of_s8, SPECIAL}, {"cvt.rn.f64.u64", "88", f8_of_u8, SPECIAL},
+    {"cvt.rni.f32.f32", "44", round_f4, SPECIAL}, {"cvt.rmi.f32.f32", "44", floor_f4, SPECIAL},
+    {"cvt.rzi.f32.f32", "44", trunc_f4, SPECIAL}, {"cvt.rni.f64.f64", "88", round_f8, SPECIAL},
+    {"cvt.rzi.f64.f64", "88", trunc_f8, SPECIAL}, {"cvt.sat.f32.f32", "44", saturate_f4, FLOAT},
+    {"cvt.rzi.s32.f32", "44", s4_of_f4, SPECIAL}, {"cvt.rzi.s64.f64", "88", s8_of_f8, SPECIAL},
+    {"cvt.rn.bf16.f32", "24", bf16_of_f4, SPECIAL}, {"cvt.f32.bf16", "42", f4_of_bf16, SPECIAL},
+    {"cvt.rna.tf32.f32", "44", tf32_of_f4, INTEGER}, {"cvta.to.global.u64", "88", ptx_move, MOVE},
+    {"cvta.shared.u64", "88", of_shared, MOVE}, {"selp.u16", "222p", select2, INTEGER},
+    {"selp.b32 selp.u32 selp.f32", "444p", select4, INTEGER}, {"selp.b64 selp.f64", "888p", select8, INTEGER},
     ORDERED_FORMS(u2, "u16", "2", INTEGER),
     ORDERED_FORMS(u2, "b16", "2", INTEGER),
     ORDERED_FORMS(s2, "s16", "2", INTEGER),
@@ -518,10 +383,8 @@ static const ptx_form forms[] = {
     ORDERED_FORMS(s8, "s64", "8", INTEGER),
     FLOAT_FORMS(f4, "f32", "4", FLOAT),
     FLOAT_FORMS(f8, "f64", "8", DOUBLE),
-    {"bra bra.uni", "", NULL, PTX_CONTROL, KIND_BRANCH},
-    {"ret exit ret.uni", "", NULL, PTX_CONTROL, KIND_RETURN},
-    {"bar.sync barrier.sync.aligned", "4", NULL, PTX_SYNC, KIND_BARRIER},
-    {"bar.red.or.pred", "p4p", NULL, PTX_SYNC, KIND_BARRIER_OR},
+    {"bra bra.uni", "", NULL, PTX_CONTROL, KIND_BRANCH}, {"ret", "", NULL, PTX_CONTROL, KIND_RETURN},
+    {"bar.sync", "4", NULL, PTX_SYNC, KIND_BARRIER}, {"bar.red.or.pred", "p4p", NULL, PTX_SYNC, KIND_BARRIER_OR},
     {"bar.warp.sync", "4", ptx_sync_warp, PTX_SYNC, KIND_COLLECTIVE},
     {"shfl.sync.bfly.b32 shfl.sync.up.b32 shfl.sync.down.b32 shfl.sync.idx.b32", "44444", ptx_shuffle, PTX_WARP, KIND_COLLECTIVE},
     {"vote.sync.any.pred vote.sync.all.pred", "pp4", ptx_vote, PTX_WARP, KIND_COLLECTIVE},
@@ -531,7 +394,6 @@ static const ptx_form forms[] = {
     {"cp.async.ca.shared.global cp.async.cg.shared.global", NULL, ptx_copy_async, PTX_GLOBAL, KIND_PLAIN},
     {"cp.async.commit_group", "", ptx_copy_commit, PTX_SYNC, KIND_PLAIN},
     {"cp.async.wait_group", "4", ptx_copy_wait, PTX_SYNC, KIND_PLAIN},
-    {"cp.async.wait_all", "", ptx_copy_wait, PTX_SYNC, KIND_PLAIN},
     {"red.release.gpu.global.add.u32", NULL, ptx_add_global, PTX_GLOBAL, KIND_PLAIN},
     {"prefetch.global.L2", NULL, NULL, PTX_OTHER, KIND_NOTHING},
 };

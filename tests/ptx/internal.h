@@ -6,8 +6,8 @@
  *   memory.c   allocations; loads, stores and asynchronous copies with their checks; counting of bytes
  *   run.c      warps, branches, collectives, barriers, blocks
  *
- * Every register and every constant has a slot in the file of its warp: 32 lanes side by side, 2, 4 or 8 bytes each, a predicate as one
- * mask. So each operand is an offset, and an instruction is a loop over 32 lanes whose results are blended by the active mask.
+ * Every register and every constant has a slot in the file of its warp: 32 lanes side by side, 2, 4 or 8 bytes each, a predicate
+ * as one mask. So each operand is an offset, and an instruction is a loop over 32 lanes whose results are blended by the active mask.
  */
 #ifndef LIN_TESTS_PTX_INTERNAL_H
 #define LIN_TESTS_PTX_INTERNAL_H
@@ -91,7 +91,9 @@ typedef struct ptx_slot {
 } ptx_slot;
 
 /* Slots that every kernel has, filled by the machine. */
-enum ptx_special { TID_X, TID_Y, TID_Z, NTID_X, NTID_Y, NTID_Z, CTAID_X, CTAID_Y, CTAID_Z, NCTAID_X, NCTAID_Y, NCTAID_Z, LANEID, SPECIALS };
+enum ptx_special {
+    TID_X, TID_Y, TID_Z, NTID_X, NTID_Y, NTID_Z, CTAID_X, CTAID_Y, CTAID_Z, NCTAID_X, NCTAID_Y, NCTAID_Z, LANEID, SPECIALS
+};
 extern const char *const ptx_special_names[SPECIALS];
 
 struct ptx_kernel {

@@ -1,5 +1,5 @@
-// Memory: the allocations that kernels may access, loads and stores of all spaces with their checks, asynchronous copies, and the bytes
-// that launches move.
+// Memory: the allocations that kernels may access, loads and stores of all spaces with their checks, asynchronous copies, and the
+// bytes that launches move.
 #include "tests/ptx/internal.h"
 
 #include <stdlib.h>
@@ -140,7 +140,9 @@ static void count_shared(const uint64_t *addresses, unsigned bytes, uint32_t mas
 
 static void race(ptx_warp *w, int lane, const char *what, uint64_t at, int other)
 {
-    if (other == SEVERAL) ptx_fail(w, lane, "%s byte %llu of shared memory by several warps, no barrier between them", what, (unsigned long long)at);
+    if (other == SEVERAL)
+        ptx_fail(w, lane, "%s byte %llu of shared memory by several warps, no barrier between them", what,
+                 (unsigned long long)at);
     else
         ptx_fail(w, lane, "%s byte %llu of shared memory by warp %d lane %d, no %s between them", what, (unsigned long long)at,
                  other / LANES, other % LANES, other / LANES != w->number ? "barrier" : "syncwarp");
@@ -167,7 +169,8 @@ static void note_write(ptx_warp *w, int lane, uint64_t at, unsigned bytes)
     const int who = w->number * LANES + lane;
     for (uint64_t word = at / 4; word <= (at + bytes - 1) / 4; word++) {
         ptx_cell *c = &w->block->cells[word];
-        if (unordered(w, who, c->write_block, c->write_warp, c->writer)) race(w, lane, "a write after a write of", word * 4, c->writer);
+        if (unordered(w, who, c->write_block, c->write_warp, c->writer))
+            race(w, lane, "a write after a write of", word * 4, c->writer);
         if (unordered_read(w, who, c)) race(w, lane, "a write after a read of", word * 4, c->reader);
         c->write_block = w->block->epoch;
         c->write_warp = w->epoch;
@@ -180,7 +183,8 @@ static void note_read(ptx_warp *w, int lane, uint64_t at, unsigned bytes)
     const int who = w->number * LANES + lane;
     for (uint64_t word = at / 4; word <= (at + bytes - 1) / 4; word++) {
         ptx_cell *c = &w->block->cells[word];
-        if (unordered(w, who, c->write_block, c->write_warp, c->writer)) race(w, lane, "a read after a write of", word * 4, c->writer);
+        if (unordered(w, who, c->write_block, c->write_warp, c->writer))
+            race(w, lane, "a read after a write of", word * 4, c->writer);
         if (c->read_block != w->block->epoch) {
             c->reader = (int16_t)who;
             c->read_by_lane = (int16_t)lane;
@@ -225,7 +229,8 @@ static unsigned char *resolve(ptx_warp *w, int lane, uint64_t at, unsigned bytes
     static const char *const names[] = {"", "global", "shared", "local", "parameter"};
     unsigned char *data, *written;
     uint64_t offset = at, size;
-    if (*space == SPACE_GENERIC) *space = at & PTX_SHARED_WINDOW ? SPACE_SHARED : at & PTX_LOCAL_WINDOW ? SPACE_LOCAL : SPACE_GLOBAL;
+    if (*space == SPACE_GENERIC)
+        *space = at & PTX_SHARED_WINDOW ? SPACE_SHARED : at & PTX_LOCAL_WINDOW ? SPACE_LOCAL : SPACE_GLOBAL;
     if (at % bytes) {
         ptx_fail(w, lane, "%s address %#llx is not aligned to %u bytes", names[*space], (unsigned long long)at, bytes);
         return NULL;
@@ -267,7 +272,8 @@ static unsigned char *resolve(ptx_warp *w, int lane, uint64_t at, unsigned bytes
     } else {
         if (written && !all_set(written, bytes, used))
             ptx_fail(w, lane, "reads %s memory that nothing has written, at %s%llu", names[*space],
-                     *space == SPACE_GLOBAL ? "byte " : "", (unsigned long long)(*space == SPACE_GLOBAL ? at - find(at, 1)->first : offset));
+                     *space == SPACE_GLOBAL ? "byte " : "",
+                     (unsigned long long)(*space == SPACE_GLOBAL ? at - find(at, 1)->first : offset));
         if (*space == SPACE_SHARED) note_read(w, lane, offset, bytes);
     }
     return data;
@@ -280,7 +286,8 @@ static void count(const uint64_t *addresses, unsigned bytes, int space, bool wri
     else if (space == SPACE_GLOBAL) count_global(addresses, bytes, write, mask);
 }
 
-static void load_parameter(ptx_warp *w, const ptx_instruction *i, const uint64_t *addresses, unsigned char (*data)[16], uint32_t mask)
+static void load_parameter(ptx_warp *w, const ptx_instruction *i, const uint64_t *addresses, unsigned char (*data)[16],
+                           uint32_t mask)
 {
     const unsigned bytes = (unsigned)i->bytes * i->vector;
     for (uint32_t left = mask; left; left &= left - 1) {
@@ -384,7 +391,8 @@ void ptx_copy_async(ptx_warp *w, const ptx_instruction *i, uint32_t mask)
             w->copies = realloc(w->copies, (size_t)w->room_copies * sizeof *w->copies);
             if (!w->copies) abort();
         }
-        w->copies[w->n_copies++] = (ptx_copy){(uint32_t)(data - w->block->shared), i->bytes, (unsigned char)l, w->groups[l], source};
+        w->copies[w->n_copies++] =
+            (ptx_copy){(uint32_t)(data - w->block->shared), i->bytes, (unsigned char)l, w->groups[l], source};
     }
     count(from, i->bytes, SPACE_GLOBAL, false, mask);
     count(to, i->bytes, SPACE_SHARED, true, mask);
@@ -418,7 +426,8 @@ void ptx_check_copies(ptx_warp *w, uint32_t ending)
 {
     for (int c = 0; c < w->n_copies; c++) {
         if (!(ending >> w->copies[c].lane & 1)) continue;
-        ptx_fail(w, w->copies[c].lane, "ends before its asynchronous copy to byte %u of shared memory is waited for", w->copies[c].to);
+        ptx_fail(w, w->copies[c].lane, "ends before its asynchronous copy to byte %u of shared memory is waited for",
+                 w->copies[c].to);
         return;
     }
 }

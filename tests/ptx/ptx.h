@@ -15,12 +15,12 @@
  * together. An opcode that the machine does not know is an error that names it.
  *
  * Errors, each with the kernel, the source line (nvcc -lineinfo), the instruction, the block and the lane:
- *   accesses out of bounds of an allocation, of shared or local memory, or not aligned to their size; registers and memory that are
- *   read before they are written; races in shared memory between warps without a barrier and between lanes without a syncwarp;
+ *   accesses out of bounds of an allocation, of shared or local memory, or not aligned to their size; registers and memory that
+ *   are read before they are written; races in shared memory between warps without a barrier and between lanes without a syncwarp;
  *   barriers, shuffles and votes that some of their lanes never reach; asynchronous copies that nothing waits for; operands of
  *   tensor cores that were not rounded; parameters whose sizes are not those of the caller; deadlocks.
  *
- * One thread at a time. PTX ISA 9.0; what is modelled of the approximate functions is their range and flushing, not their last bits.
+ * One thread at a time. PTX ISA 9.0. Of the approximate functions range and flushing are modelled, not the last bits.
  */
 #ifndef LIN_TESTS_PTX_PTX_H
 #define LIN_TESTS_PTX_PTX_H
@@ -44,8 +44,8 @@ void ptx_close(ptx_module *module);
 /* By its mangled name, decoded. NULL and a message if there is none, or it has an instruction that the machine does not know. */
 ptx_kernel *ptx_find(ptx_module *module, const char *name, char *why);
 
-/* A mutation: takes the i-th barrier, wait or syncwarp of a kernel away, and writes its line and text to `what`. Returns 0 if there
- * are not as many. Whether a launch came to its place is ptx_removed_reached. */
+/* A mutation: takes the i-th barrier, wait or syncwarp of a kernel away, and writes its line and text to `what`. Returns 0 if
+ * there are not as many. Whether a launch came to its place is ptx_removed_reached. */
 int ptx_remove_sync(ptx_kernel *kernel, int i, char *what);
 extern int ptx_removed_reached;
 

@@ -1,5 +1,5 @@
-// PTX text to instructions, one kernel at a time. The grammar is that of nvcc's output: one statement to a line or several, blocks
-// of inline assembly in braces with registers of their own, labels, .loc lines from -lineinfo.
+// PTX text to instructions, one kernel at a time. The grammar is that of nvcc's output: one statement to a line or several,
+// blocks of inline assembly in braces with registers of their own, labels, .loc lines from -lineinfo.
 #include "tests/ptx/internal.h"
 
 #include <ctype.h>
@@ -16,8 +16,9 @@ struct ptx_module {
     int n_files;
 };
 
-const char *const ptx_special_names[SPECIALS] = {"%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y",
-                                                 "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid"};
+const char *const ptx_special_names[SPECIALS] = {"%tid.x",    "%tid.y",    "%tid.z",   "%ntid.x",  "%ntid.y",
+                                                 "%ntid.z",   "%ctaid.x",  "%ctaid.y", "%ctaid.z", "%nctaid.x",
+                                                 "%nctaid.y", "%nctaid.z", "%laneid"};
 
 enum { MOST_SLOTS = 1 << 17 };
 
@@ -359,8 +360,10 @@ static void decode_access(decoder *d, ptx_instruction *i, token opcode)
         else if (is(part, ".param") && !i->write) i->space = SPACE_PARAM;
         else if (is(part, ".v2")) i->vector = 2;
         else if (is(part, ".v4")) i->vector = 4;
-        else if (is(part, ".nc") || is(part, ".cg") || is(part, ".cs") || is(part, ".ca") || is(part, ".lu") || is(part, ".acquire") ||
-                 is(part, ".gpu") || is(part, ".relaxed") || is(part, ".L1::no_allocate") || is(part, ".volatile")) continue;
+        else if (is(part, ".nc") || is(part, ".cg") || is(part, ".cs") || is(part, ".ca") || is(part, ".lu") ||
+                 is(part, ".acquire") || is(part, ".gpu") || is(part, ".relaxed") || is(part, ".L1::no_allocate") ||
+                 is(part, ".volatile"))
+            continue;
         else if (at == opcode.n && width_of(part) && !is(part, ".pred")) {
             i->bytes = width_of(part);
             i->is_signed = part.at[1] == 's';
@@ -399,7 +402,8 @@ static void pack(ptx_warp *w, const ptx_instruction *i, uint32_t mask)
     EACH_LANE(l)
     {
         for (int p = 1; p < i->n; p++)
-            memcpy(r + (unsigned)l * whole + (unsigned)(p - 1) * part, (unsigned char *)ptx_at(w, &i->o[p]) + (unsigned)l * part, part);
+            memcpy(r + (unsigned)l * whole + (unsigned)(p - 1) * part, (unsigned char *)ptx_at(w, &i->o[p]) + (unsigned)l * part,
+                   part);
     }
     ptx_put(w, &i->o[0], r, mask);
 }
@@ -410,7 +414,8 @@ static void unpack(ptx_warp *w, const ptx_instruction *i, uint32_t mask)
     unsigned char r[LANES * 8];
     for (int p = 1; p < i->n; p++) {
         EACH_LANE(l)
-        memcpy(r + (unsigned)l * part, (unsigned char *)ptx_at(w, &i->o[0]) + (unsigned)l * whole + (unsigned)(p - 1) * part, part);
+        memcpy(r + (unsigned)l * part, (unsigned char *)ptx_at(w, &i->o[0]) + (unsigned)l * whole + (unsigned)(p - 1) * part,
+               part);
         ptx_put(w, &i->o[p], r, mask);
     }
 }
@@ -625,7 +630,8 @@ static void link_jumps(decoder *d)
 {
     if (d->n_labels) qsort(d->labels, (size_t)d->n_labels, sizeof *d->labels, by_name);
     for (int j = 0; j < d->n_jumps && !d->wrong; j++) {
-        const label *found = d->n_labels ? bsearch(&d->jumps[j], d->labels, (size_t)d->n_labels, sizeof *d->labels, by_name) : NULL;
+        const label *found =
+            d->n_labels ? bsearch(&d->jumps[j], d->labels, (size_t)d->n_labels, sizeof *d->labels, by_name) : NULL;
         if (!found) wrong(d, d->jumps[j].name, "an unknown label");
         else d->k->code[d->jumps[j].at].target = found->at;
     }
@@ -720,7 +726,8 @@ static void read_files(ptx_module *m)
         if (end - at < 8 || memcmp(at, ".file", 5) != 0 || !isspace((unsigned char)at[5])) continue;
         char *after;
         const long n = strtol(at + 5, &after, 10);
-        const char *from = memchr(after, '"', (size_t)(end - after)), *to = from ? memchr(from + 1, '"', (size_t)(end - from - 1)) : NULL;
+        const char *from = memchr(after, '"', (size_t)(end - after)),
+                   *to = from ? memchr(from + 1, '"', (size_t)(end - from - 1)) : NULL;
         if (n < 0 || n > 1000 || !to) continue;
         if (n >= m->n_files) {
             char **more = realloc(m->files, ((size_t)n + 1) * sizeof *more);

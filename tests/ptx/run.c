@@ -35,8 +35,8 @@ void ptx_fail(const ptx_warp *w, int lane, const char *format, ...)
         const char *file = i->file < k->n_files && k->files[i->file] ? k->files[i->file] : "";
         snprintf(where, sizeof where, ", %s:%d, %.*s", file, i->line, i->length < 150 ? i->length : 150, i->text);
     }
-    snprintf(ptx_machine.why, PTX_WHY, "%.*s%s, block (%u, %u, %u), warp %d, lane %d: %s", k->name_length, k->name, where, at[0], at[1],
-             at[2], w->number, lane, message);
+    snprintf(ptx_machine.why, PTX_WHY, "%.*s%s, block (%u, %u, %u), warp %d, lane %d: %s", k->name_length, k->name, where, at[0],
+             at[1], at[2], w->number, lane, message);
 }
 
 // ---- collectives ------------------------------------------------------------------------------------------------------------
@@ -444,7 +444,8 @@ static void deadlock(const ptx_block *b)
         if (!going) continue;
         const int lane = __builtin_ctz(going);
         ptx_machine.now = &b->kernel->code[w->together ? w->at : w->pc[lane]];
-        ptx_fail(w, lane, "deadlock: some of the lanes that this waits for never come (live %08x, at a barrier %08x)", w->live, w->waiting);
+        ptx_fail(w, lane, "deadlock: some of the lanes that this waits for never come (live %08x, at a barrier %08x)", w->live,
+                 w->waiting);
         return;
     }
     for (int i = 0; i < b->n_warps; i++)
@@ -492,7 +493,8 @@ static int lay_out(const ptx_launch *l, unsigned char *to, char *why)
     const ptx_kernel *k = l->kernel;
     if (l->n != k->n_parameters) return refuse(l, why, "arguments of the launch", (size_t)l->n, (size_t)k->n_parameters);
     for (int i = 0; i < l->n; i++) {
-        if (l->sizes[i] != k->parameters[i].bytes) return refuse(l, why, "bytes of an argument", l->sizes[i], k->parameters[i].bytes);
+        if (l->sizes[i] != k->parameters[i].bytes)
+            return refuse(l, why, "bytes of an argument", l->sizes[i], k->parameters[i].bytes);
         memcpy(to + k->parameters[i].at, l->values[i], l->sizes[i]);
     }
     return 1;
@@ -503,7 +505,8 @@ int ptx_run(const ptx_launch *l, ptx_counts *counts, char *why)
     const ptx_kernel *k = l->kernel;
     const size_t threads = (size_t)l->block[0] * l->block[1] * l->block[2], n = (size_t)l->grid[0] * l->grid[1] * l->grid[2];
     if (threads < 1 || threads > 1024) return refuse(l, why, "threads of a block", threads, 1024);
-    if (k->most_threads && threads > k->most_threads) return refuse(l, why, "threads of a block, of a kernel compiled for fewer", threads, k->most_threads);
+    if (k->most_threads && threads > k->most_threads)
+        return refuse(l, why, "threads of a block, of a kernel compiled for fewer", threads, k->most_threads);
     if (l->grid[1] > 65535 || l->grid[2] > 65535 || n == 0 || n > INT32_MAX) return refuse(l, why, "blocks of a grid", n, 65535);
     unsigned char *parameters = need(calloc(1, k->parameter_bytes + 16));
     unsigned *order = need(malloc(n * sizeof *order));

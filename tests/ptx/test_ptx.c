@@ -91,13 +91,14 @@ static const struct {
     {"cvt.sat.f32.f32 %f5, %f10;", 0x7FC00000, 0, 0},
     {"cvt.rzi.s32.f32 %r5, %f10;", 0xC0200000, 0, (uint32_t)-2},
     {"cvt.rzi.s32.f32 %r5, %f10;", 0x7F800000, 0, 0x7FFFFFFF},
-    {"cvt.rni.f32.f32 %f5, %f10;", 0x40200000, 0, 0x40000000}, // 2.5: to even
-    {"cvt.rna.tf32.f32 %r5, %f10;", 0x3F801000, 0, 0x3F802000}, // a tie: away from zero
+    {"cvt.rni.f32.f32 %f5, %f10;", 0x40200000, 0, 0x40000000},                       // 2.5: to even
+    {"cvt.rna.tf32.f32 %r5, %f10;", 0x3F801000, 0, 0x3F802000},                      // a tie: away from zero
     {"cvt.rn.bf16.f32 %rs5, %f10;\nmov.b32 %r5, {%rs5, 0};", 0x3F808000, 0, 0x3F80}, // a tie: to even
     {"mov.b32 {%rs1, %rs2}, %r10;\ncvt.f32.bf16 %f5, %rs2;", 0x3F810000, 0, 0x3F810000},
     {"mov.b64 %rd5, {%r10, %r11};\nshr.u64 %rd5, %rd5, 16;\ncvt.u32.u64 %r5, %rd5;", 0xAAAABBBB, 0xCCCCDDDD, 0xDDDDAAAA},
     {"mov.b32 {%rs1, %rs2}, %r10;\nmul.wide.u16 %r5, %rs1, %rs2;", 0x00030007, 0, 21},
-    {"cvt.u64.u32 %rd5, %r10;\ncvt.s64.s32 %rd5, %rd5;\nshr.u64 %rd5, %rd5, 32;\ncvt.u32.u64 %r5, %rd5;", 0x80000000, 0, 0xFFFFFFFF},
+    {"cvt.u64.u32 %rd5, %r10;\ncvt.s64.s32 %rd5, %rd5;\nshr.u64 %rd5, %rd5, 32;\ncvt.u32.u64 %r5, %rd5;", 0x80000000, 0,
+     0xFFFFFFFF},
     {"setp.ltu.f32 %p1, %f10, %f11;\nselp.u32 %r5, 1, 2, %p1;", 0x7FC00000, 0, 1},
     {"setp.lt.f32 %p1, %f10, %f11;\nselp.u32 %r5, 1, 2, %p1;", 0x7FC00000, 0, 2},
     {"setp.ne.f32 %p1, %f10, %f11;\nselp.u32 %r5, 1, 2, %p1;", 0x7FC00000, 0, 2},
@@ -106,7 +107,8 @@ static const struct {
     {"shfl.sync.down.b32 %r5, %r2, 31, 31, -1;", 0, 0, 31}, // lane 0 has lane 31's
     {"vote.sync.ballot.b32 %r5, %p0, -1;", 0, 0, 0x0000FFFF},
     {"redux.sync.max.s32 %r5, %r2, -1;", 0, 0, 31},
-    {"st.local.u32 [%rd6+4], %r10;\nld.local.s32 %rd5, [%rd6+4];\nshr.u64 %rd5, %rd5, 40;\ncvt.u32.u64 %r5, %rd5;", 0xFFFFFFFF, 0, 0xFFFFFF},
+    {"st.local.u32 [%rd6+4], %r10;\nld.local.s32 %rd5, [%rd6+4];\nshr.u64 %rd5, %rd5, 40;\ncvt.u32.u64 %r5, %rd5;", 0xFFFFFFFF, 0,
+     0xFFFFFF},
     {"ld.global.u8 %rs1, [%rd1+1];\nmov.b32 %r5, {%rs1, 0};", 0x00001200, 0, 0x12},
 };
 
@@ -123,7 +125,8 @@ START_TEST(one_instruction)
     x[0] = instructions[_i].a;
     x[1] = instructions[_i].b;
     ck_assert_msg(runs(text, (setting){0}, NULL), "%s: %s", code, why);
-    ck_assert_msg(x[2] == instructions[_i].expected, "%s of %08x, %08x: %08x, expected %08x", code, x[0], x[1], x[2], instructions[_i].expected);
+    ck_assert_msg(x[2] == instructions[_i].expected, "%s of %08x, %08x: %08x, expected %08x", code, x[0], x[1], x[2],
+                  instructions[_i].expected);
 }
 END_TEST
 
@@ -131,7 +134,8 @@ END_TEST
 
 // Of shared memory that is not new: a write of the thread's own word, a wait, a read of the word of the thread `other` further.
 #define EXCHANGE(wait, other) \
-    "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nst.shared.u32 [%r3], %r2;\n" wait "xor.b32 %r4, %r2, " other ";\nshl.b32 %r4, %r4, 2;\nld.shared.u32 %r5, [%r4];\n" \
+    "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nst.shared.u32 [%r3], %r2;\n" wait \
+    "xor.b32 %r4, %r2, " other ";\nshl.b32 %r4, %r4, 2;\nld.shared.u32 %r5, [%r4];\n" \
     "st.global.u32 [%rd3], %r5;\n"
 // One copy of 4 bytes for each thread.
 #define COPY(after) "cp.async.ca.shared.global [%r3], [%rd3], 4;\ncp.async.commit_group;\n" after
@@ -168,14 +172,18 @@ static const struct {
     {KERNEL("ld.global.u32 %r5, [%rd1+2];\n"), "is not aligned to 4 bytes", {0}},
     {KERNEL("mov.u64 %rd6, depot;\nst.local.u32 [%rd6+16], %r2;\n"), "of 16 bytes of local memory", {0}},
     {KERNEL(HALF "@%p1 bra $L_a;\nbar.sync 0;\nbra.uni $L_b;\n$L_a:\nbar.sync 0;\n$L_b:\n"), "another barrier", {0}},
-    {KERNEL("setp.lt.u32 %p1, %r2, 32;\n@%p1 bra $L_a;\nbar.sync 0;\nbra.uni $L_b;\n$L_a:\nbar.sync 0;\n$L_b:\n"), "divergent barrier",
+    {KERNEL("setp.lt.u32 %p1, %r2, 32;\n@%p1 bra $L_a;\nbar.sync 0;\nbra.uni $L_b;\n$L_a:\nbar.sync 0;\n$L_b:\n"),
+     "divergent barrier",
      {.threads = 64}},
     {KERNEL(HALF "@%p1 bra $L_a;\nshfl.sync.bfly.b32 %r5, %r2, 1, 31, -1;\n$L_a:\nbar.sync 0;\n"), "deadlock", {0}},
     {KERNEL(HALF "@%p1 bra $L_a;\nshfl.sync.bfly.b32 %r5, %r2, 1, 31, 65535;\n$L_a:\nbar.sync 0;\n"), "not in its own mask", {0}},
     {KERNEL(HALF "@%p1 bra $L_a;\nshfl.sync.bfly.b32 %r5, %r2, 1, 31, 0xFFFF0000;\n$L_a:\nbar.sync 0;\n"), NULL, {0}},
     {KERNEL(HALF "@%p1 bra $L_a;\nshfl.sync.bfly.b32 %r5, %r2, 16, 31, 0xFFFF0000;\n$L_a:\n"), "which does not take part", {0}},
-    {KERNEL("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1,%f2,%f3,%f4}, {0,0,0,1}, {0,0}, {0f00000000,0f00000000,0f00000000,"
-            "0f00000000};\n"), "was not rounded", {0}},
+    {KERNEL("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1,%f2,%f3,%f4}, {0,0,0,1}, {0,0}, "
+            "{0f00000000,0f00000000,0f00000000,"
+            "0f00000000};\n"),
+     "was not rounded",
+     {0}},
     {KERNEL("$L_a:\nsub.s32 %r2, %r2, 0;\nfoo.s32 %r5, %r2;\n"), "does not know: foo.s32", {0}},
     {KERNEL("add.bf16 %rs1, %rs2, %rs3;\n"), "does not know: add.bf16", {0}},
     {KERNEL("add.s32 %rd4, %r2, %r2;\n"), "another size", {0}},
@@ -184,8 +192,11 @@ static const struct {
     {KERNEL("ld.global.weird.u32 %r5, [%rd3];\n"), "does not know: ld.global.weird.u32", {0}},
     {KERNEL(""), "compiled for fewer", {.threads = 512}},
     // Blocks that wait for each other: each adds 1, then waits for all.
-    {KERNEL("red.release.gpu.global.add.u32 [%rd1], 1;\n$L_a:\nld.acquire.gpu.global.u32 %r5, [%rd1];\nsetp.lt.u32 %p1, %r5, 96;\n@%p1 bra "
-            "$L_a;\n"), NULL, {.blocks = 3, .together = 1}},
+    {KERNEL("red.release.gpu.global.add.u32 [%rd1], 1;\n$L_a:\nld.acquire.gpu.global.u32 %r5, [%rd1];\nsetp.lt.u32 %p1, %r5, "
+            "96;\n@%p1 bra "
+            "$L_a;\n"),
+     NULL,
+     {.blocks = 3, .together = 1}},
 };
 
 START_TEST(one_fault)
@@ -232,7 +243,8 @@ START_TEST(arguments)
     const void *const values[2] = {&wide, &wide};
     const size_t sizes[2] = {8, 8};
     ptx_module *m = ptx_open(text, strlen(text), why);
-    ptx_launch launch = {.kernel = ptx_find(m, "k", why), .grid = {1, 1, 1}, .block = {1, 1, 1}, .values = values, .sizes = sizes, .n = 2};
+    ptx_launch launch = {
+        .kernel = ptx_find(m, "k", why), .grid = {1, 1, 1}, .block = {1, 1, 1}, .values = values, .sizes = sizes, .n = 2};
     ck_assert_int_eq(ptx_run(&launch, NULL, why), 0);
     ck_assert_msg(strstr(why, "bytes of an argument: 8, not 4") != NULL, "%s", why);
     launch.n = 1;
