@@ -90,8 +90,8 @@ static __device__ __forceinline__ int attention_find(attention_place *p, const a
 
 /* ---- elements and products ------------------------------------------------------------------------------------------------- */
 
-// eq. 7. The fast exponential has an error of 2^-21 near 0, less than tf32's 2^-11. Computed for all x, and then selected: a branch
-// takes more instructions than both.
+// eq. 7. The fast exponential has an error of 2^-21 near 0, less than tf32's 2^-11. Computed for all x, and then selected: a
+// branch takes more instructions than both.
 template <int SPLIT> static __device__ __forceinline__ float phi(float x)
 {
     const float below = SPLIT ? expf(x) : lin_exp2(x * 1.44269504f);

@@ -236,8 +236,8 @@ template <typename... P> static inline void emulated_launch(cudaStream_t stream,
         int i = 0;
         std::apply([&](const P &...p) { ((values[i] = &p, sizes[i++] = sizeof p), ...); }, bound.arguments);
     };
-    emulated_call call = {(const void *)bound.kernel, [bound]() { std::apply(bound.kernel, bound.arguments); }, list, sizeof...(P),
-                          pointers, n};
+    const auto thread = [bound]() { std::apply(bound.kernel, bound.arguments); };
+    emulated_call call = {(const void *)bound.kernel, thread, list, sizeof...(P), pointers, n};
     emulated_enqueue(stream, name, grid, block, shared_bytes, call, together);
 }
 

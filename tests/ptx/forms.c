@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-// ---- results ----------------------------------------------------------------------------------------------------------------
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 void ptx_put(ptx_warp *w, const ptx_operand *o, const void *values, uint32_t mask)
 {
@@ -37,7 +37,7 @@ uint32_t ptx_predicate(const ptx_warp *w, const ptx_operand *o)
     return o->negated ? ~p : p;
 }
 
-// ---- arithmetic -------------------------------------------------------------------------------------------------------------
+/* ---- arithmetic ------------------------------------------------------------------------------------------------------------ */
 
 #define STEP(name) static void name(ptx_warp *w, const ptx_instruction *i, uint32_t mask)
 #define UNARY(name, T, R, expression) \
@@ -225,7 +225,7 @@ UNARY(ex2_ftz_f4, float, float, flush(exp2f(flush(x))))
 UNARY(rcp_ftz_f4, float, float, flush(1 / flush(x)))
 UNARY(rcp_coarse_f8, double, double, coarse_reciprocal(x))
 
-// ---- conversions ------------------------------------------------------------------------------------------------------------
+/* ---- conversions ----------------------------------------------------------------------------------------------------------- */
 
 static int32_t to_s4(double x) { return x != x ? 0 : x >= 0x1p31 ? INT32_MAX : x < -0x1p31 ? INT32_MIN : (int32_t)x; }
 static int64_t to_s8(double x) { return x != x ? INT64_MIN : x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x; }
@@ -274,7 +274,7 @@ UNARY(tf32_of_f4, uint32_t, uint32_t, (x & 0x7F800000u) == 0x7F800000u ? x : (x 
 
 UNARY(of_shared, uint64_t, uint64_t, x | PTX_SHARED_WINDOW)
 
-// ---- selection and comparisons ------------------------------------------------------------------------------------------------
+/* ---- selection and comparisons --------------------------------------------------------------------------------------------- */
 
 #define SELECT(name, T) \
     STEP(name) \
@@ -307,7 +307,7 @@ COMPARISONS(f8, double)
 UNORDERED(f4, float)
 UNORDERED(f8, double)
 
-// ---- the table --------------------------------------------------------------------------------------------------------------
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 #define INTEGER PTX_INTEGER, KIND_PLAIN
 #define FLOAT PTX_FLOAT, KIND_PLAIN

@@ -7,7 +7,8 @@
  *   run.c      warps, branches, collectives, barriers, blocks
  *
  * Every register and every constant has a slot in the file of its warp: 32 lanes side by side, 2, 4 or 8 bytes each, a predicate
- * as one mask. So each operand is an offset, and an instruction is a loop over 32 lanes whose results are blended by the active mask.
+ * as one mask. So each operand is an offset, and an instruction is a loop over 32 lanes whose results are blended by the active
+ * mask.
  */
 #ifndef LIN_TESTS_PTX_INTERNAL_H
 #define LIN_TESTS_PTX_INTERNAL_H

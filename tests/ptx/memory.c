@@ -19,7 +19,7 @@ static uint32_t launch_number;
 
 enum { SEVERAL = -1 }; // lanes of one warp, or warps
 
-// ---- allocations ------------------------------------------------------------------------------------------------------------
+/* ---- allocations ----------------------------------------------------------------------------------------------------------- */
 
 static int position(uint64_t at)
 {
@@ -87,7 +87,7 @@ void ptx_memory_mark(const void *first, size_t bytes, int written)
 
 void ptx_memory_launch(void) { launch_number += 2; }
 
-// ---- counting ---------------------------------------------------------------------------------------------------------------
+/* ---- counting -------------------------------------------------------------------------------------------------------------- */
 
 static void count_global(const uint64_t *addresses, unsigned bytes, bool write, uint32_t mask)
 {
@@ -136,7 +136,7 @@ static void count_shared(const uint64_t *addresses, unsigned bytes, uint32_t mas
     }
 }
 
-// ---- races ------------------------------------------------------------------------------------------------------------------
+/* ---- races ----------------------------------------------------------------------------------------------------------------- */
 
 static void race(ptx_warp *w, int lane, const char *what, uint64_t at, int other)
 {
@@ -203,7 +203,7 @@ static void note_read(ptx_warp *w, int lane, uint64_t at, unsigned bytes)
     }
 }
 
-// ---- accesses ---------------------------------------------------------------------------------------------------------------
+/* ---- accesses -------------------------------------------------------------------------------------------------------------- */
 
 static void addresses_of(const ptx_warp *w, const ptx_operand *o, int64_t displacement, uint64_t *r)
 {
@@ -370,7 +370,7 @@ void ptx_add_global(ptx_warp *w, const ptx_instruction *i, uint32_t mask)
     count(addresses, 4, space, true, mask);
 }
 
-// ---- asynchronous copies ----------------------------------------------------------------------------------------------------
+/* ---- asynchronous copies --------------------------------------------------------------------------------------------------- */
 
 // Until a wait the bytes are unwritten, and belong to the copying lane.
 void ptx_copy_async(ptx_warp *w, const ptx_instruction *i, uint32_t mask)

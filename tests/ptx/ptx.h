@@ -15,10 +15,11 @@
  * together. An opcode that the machine does not know is an error that names it.
  *
  * Errors, each with the kernel, the source line (nvcc -lineinfo), the instruction, the block and the lane:
- *   accesses out of bounds of an allocation, of shared or local memory, or not aligned to their size; registers and memory that
- *   are read before they are written; races in shared memory between warps without a barrier and between lanes without a syncwarp;
- *   barriers, shuffles and votes that some of their lanes never reach; asynchronous copies that nothing waits for; operands of
- *   tensor cores that were not rounded; parameters whose sizes are not those of the caller; deadlocks.
+ *   accesses out of bounds of an allocation, of shared or local memory, or not aligned to their size;
+ *   registers and memory that are read before they are written;
+ *   races in shared memory, between warps without a barrier and between lanes without a syncwarp;
+ *   barriers, shuffles and votes that some of their lanes never reach; deadlocks; asynchronous copies that nothing waits for;
+ *   operands of tensor cores that were not rounded; arguments whose sizes are not those of the parameters.
  *
  * One thread at a time. PTX ISA 9.0. Of the approximate functions range and flushing are modelled, not the last bits.
  */

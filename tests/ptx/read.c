@@ -82,7 +82,7 @@ static bool is(token t, const char *text) { return t.n == (int)strlen(text) && m
 static bool begins(token t, const char *text) { return t.n >= (int)strlen(text) && memcmp(t.at, text, strlen(text)) == 0; }
 static bool same(token a, token b) { return a.n == b.n && memcmp(a.at, b.at, (size_t)a.n) == 0; }
 
-// ---- words ------------------------------------------------------------------------------------------------------------------
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
 static void skip(decoder *d)
 {
@@ -146,7 +146,7 @@ static void skip_past(decoder *d, char c)
     if (d->at < d->end) d->at++;
 }
 
-// ---- slots ------------------------------------------------------------------------------------------------------------------
+/* ---- slots ----------------------------------------------------------------------------------------------------------------- */
 
 static uint32_t new_slot(decoder *d, unsigned char width)
 {
@@ -226,7 +226,7 @@ static int find_register(const decoder *d, token t)
     return -1;
 }
 
-// ---- operands ---------------------------------------------------------------------------------------------------------------
+/* ---- operands -------------------------------------------------------------------------------------------------------------- */
 
 static int find_parameter(const decoder *d, token t)
 {
@@ -333,7 +333,7 @@ static void read_address(decoder *d, ptx_instruction *i)
     expect(d, "]");
 }
 
-// ---- instructions -----------------------------------------------------------------------------------------------------------
+/* ---- instructions ---------------------------------------------------------------------------------------------------------- */
 
 // The part of an opcode at *at; *at moves behind it.
 static token part_of(token opcode, int *at)
@@ -584,7 +584,7 @@ static void decode_instruction(decoder *d, token first)
     add_instruction(d, &i);
 }
 
-// ---- kernels ----------------------------------------------------------------------------------------------------------------
+/* ---- kernels --------------------------------------------------------------------------------------------------------------- */
 
 static void read_parameters(decoder *d)
 {
@@ -717,7 +717,7 @@ int ptx_decode(const ptx_module *m, ptx_kernel *k, char *why)
     return !d.wrong;
 }
 
-// ---- modules ----------------------------------------------------------------------------------------------------------------
+/* ---- modules --------------------------------------------------------------------------------------------------------------- */
 
 // .file 3 "path"
 static void read_files(ptx_module *m)
@@ -809,7 +809,7 @@ ptx_kernel *ptx_find(ptx_module *m, const char *name, char *why)
     return NULL;
 }
 
-// ---- mutations --------------------------------------------------------------------------------------------------------------
+/* ---- mutations ------------------------------------------------------------------------------------------------------------- */
 
 static bool waits(const ptx_instruction *i)
 {

@@ -17,7 +17,7 @@ const char *const ptx_class_names[PTX_CLASSES] = {"integer", "float",  "double",
 /* No launch of the tests comes near it; a loop without an end is an error. */
 #define MOST_STEPS ((uint64_t)1 << 34)
 
-// ---- errors -----------------------------------------------------------------------------------------------------------------
+/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
 
 void ptx_fail(const ptx_warp *w, int lane, const char *format, ...)
 {
@@ -39,7 +39,7 @@ void ptx_fail(const ptx_warp *w, int lane, const char *format, ...)
              at[1], at[2], w->number, lane, message);
 }
 
-// ---- collectives ------------------------------------------------------------------------------------------------------------
+/* ---- collectives ----------------------------------------------------------------------------------------------------------- */
 
 static int source_of(int mode, int lane, int operand, int limit)
 {
@@ -164,7 +164,7 @@ static uint32_t members(ptx_warp *w, const ptx_instruction *i, uint32_t here)
     return need;
 }
 
-// ---- a warp -----------------------------------------------------------------------------------------------------------------
+/* ---- a warp ---------------------------------------------------------------------------------------------------------------- */
 
 static void spread(ptx_warp *w)
 {
@@ -304,7 +304,7 @@ static bool step(ptx_warp *w)
     return true;
 }
 
-// ---- a block ----------------------------------------------------------------------------------------------------------------
+/* ---- a block --------------------------------------------------------------------------------------------------------------- */
 
 static void *need(void *p)
 {
@@ -480,7 +480,7 @@ static void run_blocks(ptx_block *blocks, int n, uint64_t key)
     }
 }
 
-// ---- a launch ---------------------------------------------------------------------------------------------------------------
+/* ---- a launch -------------------------------------------------------------------------------------------------------------- */
 
 static int refuse(const ptx_launch *l, char *why, const char *what, size_t number, size_t most)
 {
