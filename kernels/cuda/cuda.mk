@@ -107,7 +107,7 @@ $B/emulated/libcuda.so.1: $B/emulated/tests/emulation/driver.o $B/link
 	$(call link,$(CC) $(CFLAGS) -shared)
 $B/emulated/tests/emulation/driver.o: PLAIN := -fvisibility=default
 
-$B/tests/ptx/test_ptx: $(PTX_OBJ)
+$B/tests/ptx/test_ptx $B/tests/fuzz/fuzz_ptx: $(PTX_OBJ)
 $B/tests/cuda/test_emulation: $B/emulated/tests/cuda/planted.o
 $B/tests/cuda/test_cuda_engine: $O/tests/cuda/test_cuda_engine.o $B/libsupport.a $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a
 	$(call link,$(CXX_LINK),$(CHECK_LIBS) $(APP_LIBS))

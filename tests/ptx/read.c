@@ -813,7 +813,7 @@ ptx_kernel *ptx_find(ptx_module *m, const char *name, char *why)
 
 static bool waits(const ptx_instruction *i)
 {
-    return i->kind == KIND_BARRIER || i->run == ptx_sync_warp || i->run == ptx_copy_wait;
+    return !i->removed && (i->kind == KIND_BARRIER || i->run == ptx_sync_warp || i->run == ptx_copy_wait);
 }
 
 int ptx_remove_sync(ptx_kernel *k, int number, char *what)
