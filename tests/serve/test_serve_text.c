@@ -228,7 +228,9 @@ static void make(lin_result *r, int with_words)
     static lin_result_phone phones[] = {{.label = 1, .confidence = 0.5f, .start_s = 0.1, .end_s = 0.2, .goodness = NAN},
                                         {.label = 2, .confidence = 0.25f, .start_s = 0.2, .end_s = 0.4, .goodness = NAN},
                                         {.label = 3, .confidence = 1, .start_s = 1.4, .end_s = 1.6, .goodness = NAN}};
-    static lin_result_word words[] = {{0, 1, 0, 2, 0.5f, 0.1, 0.4}, {4, 0, 2, 1, 1, 1.4, 1.6}};
+    static lin_result_word words[] = {
+        {.known = 1, .n_phones = 2, .confidence = 0.5f, .start_s = 0.1, .end_s = 0.4},
+        {.text = 4, .first_phone = 2, .n_phones = 1, .confidence = 1, .start_s = 1.4, .end_s = 1.6}};
     *r = (lin_result){.id = text, .speaker = text + 4, .channel = 1, .seconds = 2.5, .phones = phones, .n_phones = 3,
                       .has_words = with_words, .words = words, .n_words = with_words ? 2 : 0, .text = text, .text_used = 5};
 }
