@@ -55,18 +55,7 @@ CFLAGS_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 CFLAGS_tsan := -O1 -g -fsanitize=thread
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
-# With fused multiply-adds: these instruction sets have them, and -std=c11 alone does not let the compiler form them.
-ISA_avx512 := -march=x86-64-v4 -ffp-contract=fast
-ISA_avx512bf16 := $(ISA_avx512) -mavx512bf16
-ISA_neonbf16 := -march=armv8.2-a+bf16
-ISA_avx2 := -mavx2 -mfma -mf16c -ffp-contract=fast
-# Eight-bit products have the same bits on every processor, so none fuses. The program's other sources do not, either.
-ISA_int8_avx512vnni := -march=x86-64-v4 -mavx512vnni -ffp-contract=off
-ISA_int8_avx512 := -march=x86-64-v4 -ffp-contract=off
-ISA_int8_avxvnni := -mavx2 -mavxvnni -ffp-contract=off
-ISA_int8_avx2 := -mavx2 -ffp-contract=off
-ISA_int8_neondot := -march=armv8.2-a+dotprod -ffp-contract=off
-ISA_int8_portable := -ffp-contract=off
+include kernels/cpu/isa.mk
 
 PKGS := sndfile soxr kissfft-float libcjson zlib
 # Loaded when a microphone is opened, and not linked: loading its libraries takes as long as the start of the program.
@@ -113,8 +102,6 @@ ROOMS := base kernels kernels/ref kernels/cpu frontend lexicon model decoder ali
 	train learn score lab paper paper/ref paper/cpu
 ROOM_SRC := $(filter-out $(if $(NO_PAPER),paper/%),$(wildcard $(ROOMS:%=%/*.c)))
 APP_SRC := $(sort $(filter app/% serve/%,$(ROOM_SRC)) $(foreach s,$(ROOM_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s)))
-OTHER_ISA := $(if $(filter x86_64,$(ARCH)),,%_avx2.c %_avxvnni.c %_avx512.c %_avx512vnni.c %_avx512bf16.c) \
-	$(if $(filter aarch64 arm64,$(ARCH)),,%_neonbf16.c %_neondot.c)
 LIB_SRC := $(filter-out $(APP_SRC) $(OTHER_ISA),$(ROOM_SRC))
 BENCH_SRC := $(filter-out $(if $(NO_PAPER),bench/bench_lstm.c),$(wildcard bench/bench_*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$O/%.o)
@@ -233,11 +220,6 @@ $B/link: FORCE
 	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(APP_LIBS) $(CHECK_LIBS) $(LIB_SRC) $(APP_SRC) $(SUPPORT_SRC) $(EMULATED_OBJ)'
 
-$O/%_avx512.o: ISA := $(ISA_avx512)
-$O/%_avx512bf16.o: ISA := $(ISA_avx512bf16)
-$O/%_neonbf16.o: ISA := $(ISA_neonbf16)
-$O/%_avx2.o: ISA := $(ISA_avx2)
-$(foreach i,avx512vnni avx512 avxvnni avx2 neondot portable,$(eval $O/kernels/cpu/linear_int8_$i.o: ISA := $$(ISA_int8_$i)))
 $O/base/system.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"'
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
 $O/serve/ogg_opus.o: ISA := $(if $(OPUS),-DLIN_OPUS $(shell pkg-config --cflags $(OPUS) | sed 's/-I/-isystem /g'))
