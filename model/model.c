@@ -206,12 +206,13 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
         alike.positions = to->config.positions;
         alike.conv_kernel = K;
     }
-    if (strcmp(from->phones, to->phones) != 0) {
+    const int same_shape = lin_config_same_shape(&alike, &to->config);
+    if (strcmp(from->phones, to->phones) != 0 && (same_shape || !to->config.tokens)) {
         char how[128];
         return lin_fail(err, LIN_MISMATCH, "it has other phones than this network: %s",
                         lin_phones_difference(from->phones, to->phones, how, sizeof how));
     }
-    if (!lin_config_same_shape(&alike, &to->config)) return lin_fail(err, LIN_MISMATCH, "it has another shape than this network");
+    if (!same_shape) return lin_fail(err, LIN_MISMATCH, "it has another shape than this network");
     if (first < 0 || first + old > K)
         return lin_fail(err, LIN_MISMATCH, "its convolutions have %d taps, some of which this network's %d taps do not reach",
                         old, K);

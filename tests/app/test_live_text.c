@@ -18,7 +18,8 @@ START_TEST(as_text)
     lin_result_phone phones[] = {{.label = hh, .confidence = 0.5f, .start_s = 1, .end_s = 1.03, .goodness = NAN},
                                  {.label = ah, .confidence = 0.25f, .start_s = 1.03, .end_s = 1.06, .goodness = NAN}};
     const lin_result_word first = {.known = 1, .n_phones = 1, .confidence = 0.5f, .start_s = 1, .end_s = 1.03};
-    const lin_result_word second = {.text = 5, .first_phone = 1, .n_phones = 1, .confidence = 0.25f, .start_s = 1.03, .end_s = 1.06};
+    const lin_result_word second = {.text = 5, .first_phone = 1, .n_phones = 1, .confidence = 0.25f, .start_s = 1.03,
+                                    .end_s = 1.06};
     lin_result_word words[] = {first, second}, more[] = {first, second};
     more[0].text = 6;
     OK(lin_result_begin(&settled, "live", NULL, 1, &err));
