@@ -101,7 +101,7 @@ static lin_status measure_network(const image_task *t, const lin_bench_variant *
             if (ways[w] && variant->kind == LIN_BENCH_SOFTMAX) softmax[many] = s;
             lin_buffer_format(out, "%s\t%s\t%d\t%d\t%.6g\t%.4g\t", variant->name, ways[w] ? "again" : "state", t->length, n, s,
                               1 / s);
-            if (softmax[many] > 0) lin_buffer_format(out, "%.1f\n", softmax[many] / s);
+            if (softmax[many] > 0) lin_buffer_format(out, "%.3g\n", softmax[many] / s); // never 0
             else lin_buffer_text(out, "-\n");
         }
     lin_encoder_destroy(encoder);
