@@ -219,6 +219,10 @@ class Result:
         """RFC 4180, a line per phoneme or word. Options as format."""
         return self.format("csv", **options)
 
+    def to_nemo(self, **options: Any) -> str:
+        """A line of a JSON manifest as NeMo reads it, the text as pred_text; without a path."""
+        return self.format("nemo", **options)
+
     def to_audacity(self, **options: Any) -> str:
         """Labels of Audacity. Options as format."""
         return self.format("audacity", **options)

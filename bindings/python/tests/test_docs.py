@@ -15,6 +15,7 @@ def test_examples(page, sounds, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(sounds("talk", seconds=4), "talk.wav")
     shutil.copy("talk.wav", "speech.wav")
+    Path("names.txt").write_text("KATHAROPOULOS\n", encoding="utf-8")
     samples, rate = read("talk.wav")
     assert rate == 16000
     names = {"microphone": [samples[i : i + 1600] for i in range(0, len(samples), 1600)]}

@@ -193,6 +193,7 @@ def test_formats_are_those_of_the_program(model, file):
     assert set(linnet.formats()) == {"text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv", "audacity", "nemo"}
     for name in linnet.formats():
         wanted = program("transcribe", "--quiet", "--no-readable", "--words", "-f", name, file)
+        wanted = wanted.replace(f'"audio_filepath":"{file}",', "")  # which a result does not know
         assert result.format(name, id=file.stem) == wanted == getattr(result, f"to_{name}")(id=file.stem)
     assert result.to_text(ipa=True, phones=True).split() == [p.ipa for p in result.phones]
     assert result.to_text(times=True).count("\n") >= len(result.words)
