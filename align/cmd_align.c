@@ -42,13 +42,9 @@ static const lin_option options[] = {
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(values, lexicon), .value = "DICT",
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "
              "Debian's package pocketsphinx-en-us"},
-    {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(values, add_lexicon), .value = "WORDS",
-     .help = "Words that extend the lexicon, in the same format; a word alone in its line gets the pronunciation that rules "
-             "find"},
+    LIN_ADD_LEXICON_ROW(values, add_lexicon, ""),
     LIN_G2P_ROW(values, g2p),
-    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(values, numbers), .value = "RULES",
-     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "
-             "$LINNET_NUMBERS, else English"},
+    LIN_NUMBERS_ROW(values, numbers),
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(values, oov),
      .help = "Write all words outside the lexicon to this file, the most frequent first: word, count, how it was pronounced, "
              "phonemes"},

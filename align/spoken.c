@@ -29,9 +29,7 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
         lin_spoken_lexicon_close(lexicon);
         return status;
     }
-    const char *first;
-    const int skipped = lin_dictionary_skipped(lexicon->dictionary, &first);
-    if (skipped) lin_warn(warnings, "%s; %d such line%s left out", first, skipped, skipped == 1 ? "" : "s");
+    lin_lexicon_tell_skipped(lexicon->dictionary, warnings);
     return LIN_OK;
 }
 

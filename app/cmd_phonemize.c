@@ -23,17 +23,11 @@ typedef struct phonemize_values {
 } phonemize_values;
 
 static const lin_option options[] = {
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, lexicon),
-     .value = "DICT", .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one "
-             "installed with the program"},
-    {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(phonemize_values, add_lexicon), .value = "WORDS",
-     .help = "Words that extend the lexicon, in the same format; a word alone in its line gets the pronunciation that rules "
-             "find"},
+    LIN_DICTIONARY_ROW(phonemize_values, lexicon),
+    LIN_ADD_LEXICON_ROW(phonemize_values, add_lexicon, ""),
     LIN_PHONE_SET_ROW(phonemize_values, phones),
     LIN_G2P_ROW(phonemize_values, g2p),
-    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(phonemize_values, numbers), .value = "RULES",
-     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "
-             "$LINNET_NUMBERS, else English"},
+    LIN_NUMBERS_ROW(phonemize_values, numbers),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, output),
      .help = "Output file; if not given, standard output"},
     {.name = "ids", .type = LIN_OPTION_CHOICE, .at = offsetof(phonemize_values, ids), .text = "auto",

@@ -11,6 +11,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
+#include "app/inputs.h"
 #include "app/lexicon_options.h"
 #include "app/model_options.h"
 #include "base/hash.h"
@@ -32,14 +33,10 @@ typedef struct validate_values {
 } validate_values;
 
 static const lin_option options[] = {
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(validate_values, lexicon), .value = "DICT",
-     .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with the "
-             "program"},
+    LIN_DICTIONARY_ROW(validate_values, lexicon),
     LIN_PHONE_SET_ROW(validate_values, phones),
     LIN_G2P_ROW(validate_values, g2p),
-    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(validate_values, numbers), .value = "RULES",
-     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "
-             "$LINNET_NUMBERS, else English"},
+    LIN_NUMBERS_ROW(validate_values, numbers),
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(validate_values, model.model),
      .help = "Also align every text with its sound by this model, of the same phones, and name those that do not fit; its set of "
              "phones is used"},
@@ -47,8 +44,7 @@ static const lin_option options[] = {
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(validate_values, audio_root),
      .help = "Folder that the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"},
-    {.name = "allow-commands", .type = LIN_OPTION_FLAG, .at = offsetof(validate_values, allow_commands),
-     .help = "Run the commands that wav.scp names in place of sound files (\"sph2pipe ... |\"), with sh"},
+    LIN_ALLOW_COMMANDS_ROW(validate_values, allow_commands),
     {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(validate_values, stack), .text = "3", .min = 1, .max = 16,
      .help = "Frames per step of the model to be trained: its steps must suffice for the phones of a text"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(validate_values, oov),
@@ -140,7 +136,7 @@ typedef struct validation {
     int n;
     lin_wording wording;
     lin_recognizer recognizer;
-    lin_spoken_lexicon lexicon;
+    lin_spoken_lexicon lexicon; // of what the wording has
     int has_model;
     lin_aligner **aligners; // [threads]
     lin_alignment *alignments;
@@ -234,8 +230,7 @@ static lin_status load_list(validation *d, int index, const char *path, lin_erro
 // A folder whose wav.scp, text and utt2spk do not agree is read as far as they do; one with segments must agree.
 static lin_status load_folder(validation *d, int index, const char *path, lin_error *err)
 {
-    static const char *const parts[] = {"wav.scp", "text", "utt2spk"};
-    enum { N = 3 };
+    enum { N = 3 }; // of lin_datadir_names, in their order
     char paths[N][4096], root[4096], *texts[N] = {NULL};
     size_t sizes[N] = {0};
     lin_symbols names[N] = {{0}};
@@ -246,7 +241,7 @@ static lin_status load_folder(validation *d, int index, const char *path, lin_er
     snprintf(root, sizeof root, "%s/segments", path);
     if (stat(root, &st) == 0) return load_list(d, index, path, err);
     for (int i = 0; i < N && status == LIN_OK; i++)
-        status = read_part(path, parts[i], paths[i], sizeof paths[i], &texts[i], &sizes[i], err);
+        status = read_part(path, lin_datadir_names[i], paths[i], sizeof paths[i], &texts[i], &sizes[i], err);
     if (status == LIN_OK && !texts[0]) {
         status = load_list(d, index, path, err); // it says what is missing
     } else if (status == LIN_OK) {
@@ -259,7 +254,7 @@ static lin_status load_folder(validation *d, int index, const char *path, lin_er
             status = load_list(d, index, path, err);
         } else if (status == LIN_OK) {
             lin_datadir_file files[LIN_DATADIR_FILES] = {{0}};
-            for (int i = 0; i < N; i++) // in the order of lin_datadir_names
+            for (int i = 0; i < N; i++)
                 files[i] = (lin_datadir_file){paths[i], texts[i] ? (kept[i].data ? kept[i].data : "") : NULL, kept[i].n};
             snprintf(root, sizeof root, "%s/..", path);
             const lin_datadir_options how = {.audio_root = d->v->audio_root ? d->v->audio_root : root,
@@ -379,13 +374,16 @@ static lin_status read_words(validation *d, utterance *u, const char *text, size
 static lin_status read_text(validation *d, utterance *u, lin_error *err)
 {
     const char *text = u->u->text ? u->u->text : "";
+    size_t n = strlen(text);
+    char *own;
     lin_buffer said = {0};
-    lin_status status = LIN_OK;
-    if (d->wording.written) status = lin_written_expand(d->wording.written, text, strlen(text), &said, err);
-    else lin_buffer_text(&said, text);
+    lin_status status = lin_unicode_clean(text, n, NULL, LIN_UNICODE_ANY, &own, &text, &n, err);
+    if (status == LIN_OK && d->wording.written) status = lin_written_expand(d->wording.written, text, n, &said, err);
+    else if (status == LIN_OK) lin_buffer_bytes(&said, text, n);
     if (status == LIN_OK) status = lin_buffer_status(&said, err);
     if (status == LIN_OK) status = read_words(d, u, said.data ? said.data : "", said.n, err);
     lin_buffer_free(&said);
+    lin_free(own);
     return status;
 }
 
@@ -413,7 +411,7 @@ static void measure(const lin_cut *cut, measured *m)
     lin_audio *audio = NULL;
     lin_hasher hash;
     int64_t clipped = 0;
-    int n = 1, run[LIN_AUDIO_MAX_CHANNELS] = {0};
+    int n = 1, width = 1, run[LIN_AUDIO_MAX_CHANNELS] = {0};
     lin_hash_begin(&hash, 0);
     m->status = !x ? lin_no_memory(&m->error, "a sound", FRAMES)
                 : cut->is_command ? lin_audio_open_command(cut->path, NULL, &audio, &m->error)
@@ -423,10 +421,16 @@ static void measure(const lin_cut *cut, measured *m)
         m->format = *lin_audio_info(audio);
         m->status = lin_audio_read(audio, x, most - m->frames < FRAMES ? (int)(most - m->frames) : FRAMES, &n, &m->error);
         if (m->status != LIN_OK) break;
-        const int channels = m->format.channels;
-        lin_hash_add(&hash, x, (size_t)n * (size_t)channels * sizeof *x);
-        for (int i = 0; i < n * channels; i++) {
-            int *of = &run[i % channels];
+        const int channels = m->format.channels, only = cut->channel && channels > 1 ? cut->channel - 1 : -1;
+        if (only >= channels) {
+            m->status = lin_fail(&m->error, LIN_INVALID, "it has no channel %d", cut->channel);
+            break;
+        }
+        width = only < 0 ? channels : 1;
+        for (int i = 0; only >= 0 && i < n; i++) x[i] = x[i * channels + only];
+        lin_hash_add(&hash, x, (size_t)n * (size_t)width * sizeof *x);
+        for (int i = 0; i < n * width; i++) {
+            int *of = &run[i % width];
             const float level = fabsf(x[i]);
             m->peak = fmaxf(m->peak, level);
             *of = level >= CLIP_LEVEL ? *of + 1 : 0;
@@ -435,7 +439,7 @@ static void measure(const lin_cut *cut, measured *m)
         m->frames += n;
     }
     if (audio) m->format = *lin_audio_info(audio);
-    if (m->frames > 0) m->clipped = (double)clipped / ((double)m->frames * m->format.channels);
+    if (m->frames > 0) m->clipped = (double)clipped / ((double)m->frames * width);
     m->hash = lin_hash_end(&hash);
     lin_audio_close(audio);
     lin_free(x);
@@ -535,10 +539,8 @@ static lin_status make_aligners(validation *d, lin_error *err)
     if (status == LIN_OK) status = lin_open_recognizer(&d->recognizer, model, d->v->model.device, LIN_PRECISION_FP32, err);
     if (status != LIN_OK) return status;
     d->has_model = 1;
-    status = lin_spoken_lexicon_open(&d->lexicon, d->wording.path, NULL, d->v->g2p, d->recognizer.phones, NULL, err);
-    if (status != LIN_OK) return status;
-    status = lin_spoken_lexicon_numbers(&d->lexicon, d->v->numbers, err);
-    if (status != LIN_OK) return status;
+    d->lexicon = (lin_spoken_lexicon){.phones = d->recognizer.phones, .dictionary = d->wording.dictionary, // of the same phones
+                                      .written = d->wording.written, .g2p = d->v->g2p};
     d->aligners = lin_calloc((size_t)d->n_threads, sizeof *d->aligners);
     d->alignments = lin_calloc((size_t)d->n_threads, sizeof *d->alignments);
     if (!d->aligners || !d->alignments) return lin_no_memory(err, "aligners", 0);
@@ -740,7 +742,6 @@ static void release(validation *d)
 {
     for (int i = 0; i < d->n_threads && d->aligners; i++) lin_aligner_destroy(d->aligners[i]);
     for (int i = 0; i < d->n_threads && d->alignments; i++) lin_alignment_free(&d->alignments[i]);
-    if (d->has_model) lin_spoken_lexicon_close(&d->lexicon);
     if (d->has_model) lin_recognizer_close(&d->recognizer);
     if (d->wording.phones) lin_wording_close(&d->wording);
     for (int i = 0; i < d->n_sets && d->sets; i++) lin_datadir_destroy(d->sets[i].dir);
@@ -763,6 +764,10 @@ static lin_status validate(validation *d, const lin_list *operands, lin_error *e
     lin_status status = lin_wording_open(&d->wording, &files, &warnings, err);
     if (status == LIN_OK) status = lin_wording_numbers(&d->wording, v->numbers, err);
     if (status == LIN_OK) status = load(d, operands, err);
+    for (int i = 0; i < d->n && status == LIN_OK; i++)
+        if (!d->utterances[i].u->cut.is_command) status = lin_guard_reads(d->utterances[i].u->cut.path, err);
+    if (status == LIN_OK && v->oov) status = lin_guard_writes(v->oov, err);
+    if (status == LIN_OK && v->output && strcmp(v->output, "-") != 0) status = lin_guard_writes(v->output, err);
     if (status == LIN_OK) d->seen = lin_calloc((size_t)lin_phones_count(d->wording.phones), 1);
     if (status == LIN_OK && !d->seen) status = lin_no_memory(err, "phones", 0);
     for (int i = 0; i < d->n && status == LIN_OK; i++) status = read_text(d, &d->utterances[i], err);

@@ -28,9 +28,8 @@
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lexicon), .value = "DICT",           \
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "   \
              "Debian's package pocketsphinx-en-us"},                                                                             \
-    {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.add_lexicon), .value = "WORDS",                 \
-     .help = "Words that extend the lexicon, in the same format; a word alone in its line gets the pronunciation that rules "    \
-             "find. They can be recognised though the language model lacks them, as its <unk>"},                                 \
+    LIN_ADD_LEXICON_ROW(owner, field.add_lexicon,                                                                                \
+                        ". They can be recognised though the language model lacks them, as its <unk>"),                          \
     LIN_G2P_ROW(owner, field.g2p),                                                                                               \
     {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lm),                                                     \
      .help = "Language model, of phonemes or with --words of words: ARPA, plain or gzip, or packed by linnet ngram; a file, "    \

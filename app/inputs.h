@@ -24,13 +24,16 @@ typedef struct lin_data_values {
     int allow_commands;
 } lin_data_values;
 
+#define LIN_ALLOW_COMMANDS_ROW(owner, field)                                                                                     \
+    {.name = "allow-commands", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field),                                            \
+     .help = "Run the commands that wav.scp names in place of sound files (\"sph2pipe ... |\"), with sh"}
+
 #define LIN_DATA_ROWS(owner, field, what)                                                                                        \
     {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.data), .help = what},                                \
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.audio_root),                                   \
      .help = "Folder that the paths in it are relative to; if not given, the parent of a data directory, or the folder of a "    \
              "list"},                                                                                                            \
-    {.name = "allow-commands", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.allow_commands),                             \
-     .help = "Run the commands that wav.scp names in place of sound files (\"sph2pipe ... |\"), with sh"}
+    LIN_ALLOW_COMMANDS_ROW(owner, field.allow_commands)
 
 typedef struct lin_input {
     const char *path;

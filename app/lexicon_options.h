@@ -15,4 +15,21 @@
      .help = "The phones: a file with a name on each line, optionally with its IPA or 'silence' or 'noise'; or a model, whose "  \
              "set is used; if not given, those of the lexicon, CMUdict's if it has these"}
 
+/* Of commands that write words as phones. */
+#define LIN_DICTIONARY_ROW(owner, field)                                                                                         \
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "DICT",                   \
+     .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with the "     \
+             "program"}
+
+/* more: what else its help says, " ..." or "". */
+#define LIN_ADD_LEXICON_ROW(owner, field, more)                                                                                  \
+    {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "WORDS",                             \
+     .help = "Words that extend the lexicon, in the same format; a word alone in its line gets the pronunciation that rules "    \
+             "find" more}
+
+#define LIN_NUMBERS_ROW(owner, field)                                                                                            \
+    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(owner, field), .value = "RULES",                               \
+     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "  \
+             "$LINNET_NUMBERS, else English"}
+
 #endif

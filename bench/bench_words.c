@@ -79,17 +79,22 @@ static int delay(const totals *sum, double part)
     return rows;
 }
 
+// The words of a path from number `from` on were settled when so many rows were there.
+static void count_delays(const lin_path *found, int from, int64_t rows, totals *sum)
+{
+    for (; from < found->n_words; from++, sum->words++) {
+        const int64_t late = rows - found->words[from].end;
+        sum->delays[late < 0 ? 0 : late < LATEST ? late : LATEST - 1]++;
+    }
+}
+
 // After a push: the words that were settled by it, and those shown before that are not shown now.
 static void watch(const lin_words *words, void *state, const lin_path *found, int n_before, int64_t row, lin_path *shown,
                   totals *sum)
 {
     lin_error err = {0};
     lin_path tail = {0};
-    for (int i = n_before; i < found->n_words; i++) {
-        const int64_t late = row - found->words[i].end;
-        sum->delays[late < 0 ? 0 : late < LATEST ? late : LATEST - 1]++;
-        sum->words++;
-    }
+    count_delays(found, n_before, row, sum);
     if (lin_words_nbest(words, state, 0, &tail, &err)) quit(&err);
     const int n_tail = tail.n_words - (tail.n_words > 0 && tail.words[tail.n_words - 1].word == LIN_WORD_UNKNOWN);
     int same = 0; // words of `shown`, which was behind the first n_before
@@ -124,10 +129,7 @@ static void decode(const lin_words *words, void *state, const char *path, FILE *
     }
     const int n_before = found.n_words;
     if (lin_words_finish(words, state, NULL, &found, &err)) quit(&err);
-    for (int i = n_before; watched && i < found.n_words; i++, sum->words++) {
-        const int64_t late = (int64_t)T - found.words[i].end;
-        sum->delays[late < 0 ? 0 : late < LATEST ? late : LATEST - 1]++;
-    }
+    if (watched) count_delays(&found, n_before, (int64_t)T, sum);
     lin_path_free(&shown);
     sum->seconds += lin_now_cpu() - begin;
     sum->rows += (long)T;

@@ -17,7 +17,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 parts=train,streams precisions=fp32,tf32,bf16 kernels=0 instructions=0
-usage() { sed -n '2,18p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
+usage() { sed -n '2,16p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
 while [ $# -gt 0 ]; do
     case $1 in
     --help) usage 0 ;;

@@ -115,14 +115,4 @@ void lin_audio_close_sphere(lin_audio *audio);
 /* Stores the whole pipe in an unlinked file, which is then read instead. LIN_IO, LIN_UNSUPPORTED: it is too long. */
 lin_status lin_audio_spool(lin_audio *audio, lin_error *err);
 
-/* ---- headerless samples to floats, full scale +-1 (audio.c) ---------------------------------------------------------------- */
-
-// Linear samples are little-endian; u8 is offset by 128; mu-law and A-law are those of ITU-T G.711.
-
-// Bytes of a sample: 1 to 4.
-int lin_pcm_bytes(lin_pcm_encoding encoding);
-
-// n samples from n * lin_pcm_bytes(encoding) bytes. Floats are copied unchanged, NaNs too.
-void lin_pcm_decode(lin_pcm_encoding encoding, const unsigned char *bytes, size_t n, float *samples);
-
 #endif

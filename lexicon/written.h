@@ -6,8 +6,8 @@
  *
  *   lin_written_load("share/linnet/en/numbers.txt", &written, &err);
  *   lin_readings readings = {0};                                         // reused
- *   end = lin_written_match(written, text, n, at, &readings, &err);      // 0: nothing at this byte
- *   for (i = 0; i < readings.n; i++) ... lin_readings_at(&readings, i) ...   // "nineteen eighty four", "one thousand ..."
+ *   lin_written_match(written, text, n, at, &end, &readings, &err);      // end 0: nothing at this byte
+ *   for (i = 0; i < readings.n; i++) ... readings.items[i] ...           // "nineteen eighty four", "one thousand ..."
  *   lin_readings_free(&readings);
  *   lin_written_destroy(written);
  *

@@ -399,21 +399,19 @@ static lin_status complete(lin_datadir *dir, const lin_datadir_file *main, const
     return LIN_OK;
 }
 
-lin_status lin_datadir_finish(lin_datadir *dir, lin_status status, const char *name, int need_text, lin_datadir **out,
-                              lin_error *err)
-{
-    const lin_datadir_file file = {.name = name};
-    if (status == LIN_OK) status = complete(dir, &file, &file, need_text, NULL, err);
-    *out = status == LIN_OK ? dir : NULL;
-    if (status != LIN_OK) lin_datadir_destroy(dir);
-    return status;
-}
-
 static lin_status finish(lin_datadir *dir, lin_status status, lin_datadir **out)
 {
     *out = status == LIN_OK ? dir : NULL;
     if (status != LIN_OK) lin_datadir_destroy(dir);
     return status;
+}
+
+lin_status lin_datadir_finish(lin_datadir *dir, lin_status status, const char *name, int need_text, lin_datadir **out,
+                              lin_error *err)
+{
+    const lin_datadir_file file = {.name = name};
+    if (status == LIN_OK) status = complete(dir, &file, &file, need_text, NULL, err);
+    return finish(dir, status, out);
 }
 
 lin_status lin_datadir_parse(const lin_datadir_file files[LIN_DATADIR_FILES], const lin_datadir_options *o, lin_datadir **out,

@@ -60,20 +60,16 @@ static lin_status about(const char *what, lin_status status, lin_error *err)
 /* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 // Of English: for other phones only the end of the list.
-enum { LM_NAMES = 2 };
-static const char *const lm_names[LM_NAMES + 1] = {"english.lm", "english.arpa.gz", NULL};
+static const char *const lm_names[] = {"english.lm", "english.arpa.gz", NULL};
 
 // Bad lines are reported and left out, as in linnet phonemize.
 static lin_status open_dictionary(parts *p, lin_error *err)
 {
     const lin_dictionary_options options = {.skip_bad = 1};
-    const char *first;
     lin_status status = lin_lexicon_open(p->lexicon, p->values->add_lexicon, p->values->g2p, p->phones, &options,
                                          &p->dictionary, err);
     if (status != LIN_OK) return about(p->values->add_lexicon ? p->values->add_lexicon : p->lexicon, status, err);
-    const int skipped = lin_dictionary_skipped(p->dictionary, &first);
-    if (skipped) p->lexicon_key = 0; // a packed form could not report them
-    if (skipped && !p->again) lin_warn(&p->warnings, "%s; %d such line%s left out", first, skipped, skipped == 1 ? "" : "s");
+    if (lin_lexicon_tell_skipped(p->dictionary, p->again ? NULL : &p->warnings)) p->lexicon_key = 0; // a packed form could not
     return LIN_OK;
 }
 
@@ -357,8 +353,7 @@ static lin_status open_beam(parts *p, lin_error *err)
 static lin_status open_lm_of_words(parts *p, lin_error *err)
 {
     if (p->values->no_lm) return LIN_OK;
-    const char *const *names = lm_names + (lin_phones_is_own(p->phones) ? LM_NAMES : 0);
-    lin_status status = lin_find_named(p->values->lm, "LINNET_LM", names, p->lm_path, LONGEST_PATH, err);
+    lin_status status = lin_find_lm_of(p->phones, p->values->lm, p->lm_path, LONGEST_PATH, err);
     if (status != LIN_OK) return status;
     if (*p->lm_path) return lin_ngram_open(p->lm_path, &p->lm, err);
     lin_warn(&p->warnings, "words are recognised badly without a language model, and none is installed; name one with --lm FILE "

@@ -118,6 +118,12 @@ lin_status lin_find_lexicon_of(const lin_phones *phones, const char *given, char
     return lin_find_named(given, "LINNET_LEXICON", none, path, capacity, err);
 }
 
+lin_status lin_find_lm_of(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err)
+{
+    static const char *const names[] = {"english.lm", "english.arpa.gz", NULL};
+    return lin_find_named(given, "LINNET_LM", names + (lin_phones_is_own(phones) ? 2 : 0), path, capacity, err);
+}
+
 lin_status lin_find_rules(const char *given, const lin_phones *phones, char *path, size_t capacity, lin_error *err)
 {
     static const char *const names[] = {"english.g2p", NULL};

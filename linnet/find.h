@@ -40,6 +40,9 @@ lin_status lin_find_lexicon(const char *given, char *path, size_t capacity, lin_
 /* The same for these phones: an empty path if they are a set of their own, and none is named. */
 lin_status lin_find_lexicon_of(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);
 
+/* The language model of words for these phones, with LINNET_LM, likewise. */
+lin_status lin_find_lm_of(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);
+
 /*
  * The letter-to-sound rules by that rule, with LINNET_G2P: an empty path if there are none. What is installed, of words or texts,
  * is English: for phones that are a set of their own (lexicon/phones.h) this and the following find only what is named. phones

@@ -130,3 +130,11 @@ lin_status lin_lexicon_open(const char *path, const char *added, const char *g2p
     *dictionary = NULL;
     return status;
 }
+
+int lin_lexicon_tell_skipped(const lin_dictionary *dictionary, const lin_warnings *warnings)
+{
+    const char *first;
+    const int n = lin_dictionary_skipped(dictionary, &first);
+    if (n) lin_warn(warnings, "%s; %d such line%s left out", first, n, n == 1 ? "" : "s");
+    return n;
+}

@@ -18,6 +18,7 @@
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p_rules.h"
 #include "lexicon/phones.h"
+#include "linnet/warnings.h"
 
 /* The lexicon of this path and, if `added` is not NULL, the words of that file, plain or gzip'd. g2p: the letter-to-sound rules;
  * NULL: those of lin_find_rules. Errors as lin_dictionary_load; LIN_MISMATCH for a word alone if there are no rules for these
@@ -33,5 +34,8 @@ lin_status lin_lexicon_add(lin_dictionary *dictionary, const char *path, const c
 lin_status lin_lexicon_extend(lin_dictionary *dictionary, const char *text, size_t n, const char *name,
                               const lin_phones *phones, const lin_g2p_rules *rules, const lin_dictionary_options *options,
                               lin_error *err);
+
+/* Reports the lines that skip_bad left out; warnings may be NULL. Returns how many there are. */
+int lin_lexicon_tell_skipped(const lin_dictionary *dictionary, const lin_warnings *warnings);
 
 #endif

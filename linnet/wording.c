@@ -74,9 +74,7 @@ lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files
         lin_wording_close(wording);
         return status;
     }
-    const char *first;
-    int skipped = lin_dictionary_skipped(wording->dictionary, &first);
-    if (skipped) lin_warn(warnings, "%s; %d such line%s left out", first, skipped, skipped == 1 ? "" : "s");
+    lin_lexicon_tell_skipped(wording->dictionary, warnings);
     return LIN_OK;
 }
 

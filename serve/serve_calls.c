@@ -107,8 +107,17 @@ static const lin_field *field_of(const lin_call *call, const lin_form_part *part
     return NULL;
 }
 
-const lin_form_part *lin_call_part(const lin_form *form, const char *field, int number)
+static const lin_field *field_named(const lin_call *call, const char *name)
 {
+    for (const lin_field *f = call->fields; f && f->name; f++) {
+        if (!strcmp(f->name, name)) return f;
+    }
+    return NULL;
+}
+
+const lin_form_part *lin_call_part(const lin_call *call, const lin_form *form, const char *field, int number)
+{
+    if (!field_named(call, field)) return NULL;
     for (int i = 0; i < form->n; i++) {
         const lin_form_part *part = &form->parts[i];
         if (part->n && has_name(part, field) && number-- == 0) return part;
@@ -118,11 +127,10 @@ const lin_form_part *lin_call_part(const lin_form *form, const char *field, int 
 
 void lin_call_value(const lin_call *call, const lin_form *form, const char *field, char *text, size_t capacity)
 {
-    const lin_form_part *part = lin_call_part(form, field, 0);
-    const lin_field *f = call->fields;
+    const lin_form_part *part = lin_call_part(call, form, field, 0);
+    const lin_field *f = field_named(call, field);
     text[0] = 0;
-    while (f->name && strcmp(f->name, field) != 0) f++;
-    if (!f->name) return;
+    if (!f) return;
     if (part) snprintf(text, capacity, "%.*s", (int)(part->n < capacity ? part->n : capacity - 1), part->data);
     else if (f->otherwise) snprintf(text, capacity, "%s", f->otherwise);
 }
@@ -138,9 +146,9 @@ static int is_one_of(const lin_form_part *part, const char *list, int any_case)
     return 0;
 }
 
-int lin_call_flag(const lin_form *form, const char *field)
+int lin_call_flag(const lin_call *call, const lin_form *form, const char *field)
 {
-    const lin_form_part *part = lin_call_part(form, field, 0);
+    const lin_form_part *part = lin_call_part(call, form, field, 0);
     return part && is_one_of(part, "true 1 yes on", 1);
 }
 
@@ -187,7 +195,8 @@ static void put_name(lin_buffer *out, const lin_form_part *part)
 lin_status lin_call_check(const lin_call *call, const lin_form *form, lin_buffer *ignored, lin_error *err)
 {
     for (const lin_field *f = call->fields; f && f->name; f++) {
-        if (f->required && !lin_call_part(form, f->name, 0)) return lin_fail(err, LIN_INVALID, "the form has no %s", f->name);
+        if (f->required && !lin_call_part(call, form, f->name, 0))
+            return lin_fail(err, LIN_INVALID, "the form has no %s", f->name);
     }
     for (int i = 0; i < form->n; i++) {
         const lin_form_part *part = &form->parts[i];

@@ -62,12 +62,12 @@ const lin_call *lin_call_at(int number);
 
 /* ignored: appends the names of fields without effect, "a, b", for a header. */
 lin_status lin_call_check(const lin_call *call, const lin_form *form, lin_buffer *ignored, lin_error *err);
-/* A value of a field, the first, second, ... (0, 1, ...), or NULL; the part is the form's. */
-const lin_form_part *lin_call_part(const lin_form *form, const char *field, int number);
+/* A value of a field that the call has, the first, second, ... (0, 1, ...), or NULL; the part is the form's. */
+const lin_form_part *lin_call_part(const lin_call *call, const lin_form *form, const char *field, int number);
 /* The first value of a field that the call has, cut at the capacity, or what it is otherwise, or "". */
 void lin_call_value(const lin_call *call, const lin_form *form, const char *field, char *text, size_t capacity);
-/* Whether a flag was given and is true. */
-int lin_call_flag(const lin_form *form, const char *field);
+/* Whether a flag that the call has was given and is true. */
+int lin_call_flag(const lin_call *call, const lin_form *form, const char *field);
 
 /* "", "auto", and codes and names of this language: "en", "en-GB", "English". language: the model's, "en"; of "und", which is not
  * known, all are. */

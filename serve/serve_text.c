@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "frontend/audio.h"
 
 /* ---- messages -------------------------------------------------------------------------------------------------------------- */
 
@@ -203,29 +204,17 @@ lin_status lin_message_parse(const char *text, size_t n, lin_message *m, lin_err
     return status;
 }
 
-// G.711, tables 2a and 1a: a sign, a power of two, and four digits.
-static int expand_mulaw(unsigned char byte)
-{
-    const int code = ~byte & 0xff, value = (((code & 15) << 3) + 132) << (code >> 4 & 7);
-    return code & 128 ? 132 - value : value - 132;
-}
-
-static int expand_alaw(unsigned char byte)
-{
-    const int code = byte ^ 0x55, power = code >> 4 & 7, digits = ((code & 15) << 4) + (power ? 0x108 : 8),
-              value = power > 1 ? digits << (power - 1) : digits;
-    return code & 128 ? value : -value;
-}
-
 size_t lin_sample_width(lin_sample_format format) { return format == LIN_SAMPLES_S16 ? 2 : format == LIN_SAMPLES_F32 ? 4 : 1; }
 
 static float read_sample(lin_sample_format format, const unsigned char *b)
 {
     if (format == LIN_SAMPLES_S16) return (float)(int16_t)(uint16_t)(b[0] | b[1] << 8) / 32768.0f;
-    if (format == LIN_SAMPLES_MULAW) return (float)expand_mulaw(b[0]) / 32768.0f;
-    if (format == LIN_SAMPLES_ALAW) return (float)expand_alaw(b[0]) / 32768.0f;
-    const uint32_t bits = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
     float value;
+    if (format != LIN_SAMPLES_F32) {
+        lin_pcm_decode(format == LIN_SAMPLES_ALAW ? LIN_PCM_ALAW : LIN_PCM_MULAW, b, 1, &value);
+        return value;
+    }
+    const uint32_t bits = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
     memcpy(&value, &bits, sizeof value);
     return isfinite(value) ? fminf(fmaxf(value, -8), 8) : 0;
 }
@@ -324,15 +313,6 @@ lin_status lin_form_parse(const char *type, const char *body, size_t n, lin_form
     }
     if (!at || end - at < 2 || memcmp(at, "--", 2) != 0) return lin_fail(err, LIN_FORMAT, "the form breaks off");
     return LIN_OK;
-}
-
-const lin_form_part *lin_form_find(const lin_form *form, const char *name, int number)
-{
-    for (int i = 0; i < form->n; i++) {
-        const lin_form_part *p = &form->parts[i];
-        if (p->n_name == strlen(name) && memcmp(p->name, name, p->n_name) == 0 && number-- == 0) return p;
-    }
-    return NULL;
 }
 
 int lin_form_is(const lin_form_part *part, const char *text)

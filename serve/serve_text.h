@@ -91,8 +91,6 @@ typedef struct lin_form {
 /* type: the header Content-Type. LIN_FORMAT: another type, no boundary, a body that breaks off, or too many parts. */
 lin_status lin_form_parse(const char *type, const char *body, size_t n, lin_form *form, lin_error *err);
 
-/* The first part of that name, or NULL; `number`: 0 the first, 1 the second, ... */
-const lin_form_part *lin_form_find(const lin_form *form, const char *name, int number);
 /* 1 if the part is there and holds this text. */
 int lin_form_is(const lin_form_part *part, const char *text);
 

@@ -25,18 +25,12 @@ typedef struct request {
     int n_phrases, n_prompt; // n_prompt: keywords too
 } request;
 
-static lin_status refuse(lin_job *job, int status, lin_error *err, const char *message)
-{
-    job->status = status;
-    return lin_fail(err, LIN_INVALID, "%s", message);
-}
-
 // The lines of all fields `phrases`.
-static int take_phrases(const lin_form *form, lin_buffer *out)
+static int take_phrases(const lin_job *job, const lin_form *form, lin_buffer *out)
 {
     const lin_form_part *part;
     int n = 0;
-    for (int i = 0; (part = lin_call_part(form, "phrases", i)) != NULL; i++) {
+    for (int i = 0; (part = lin_call_part(job->call, form, "phrases", i)) != NULL; i++) {
         for (size_t at = 0; at < part->n;) {
             const char *line = part->data + at, *end = memchr(line, '\n', part->n - at);
             size_t length = end ? (size_t)(end - line) : part->n - at;
@@ -53,17 +47,15 @@ static int take_phrases(const lin_form *form, lin_buffer *out)
 
 static lin_status check_language(const lin_job *job, const lin_form *form, lin_error *err)
 {
-    char asked[32], other[32];
+    char asked[32];
     const char *language = job->serve->language;
     const lin_form_part *part;
-    int fits = 1;
     lin_call_value(job->call, form, "language", asked, sizeof asked);
-    fits = lin_language_is(asked, language);
-    for (int i = 0; (part = lin_call_part(form, "languages", i)) != NULL; i++) { // one of them is enough
+    int fits = lin_language_is(asked, language);
+    for (int i = 0; (part = lin_call_part(job->call, form, "languages", i)) != NULL; i++) { // one of them is enough
         if (i == 0) fits = 0;
-        snprintf(other, sizeof other, "%.*s", part->n < sizeof other ? (int)part->n : (int)sizeof other - 1, part->data);
-        fits |= lin_language_is(other, language);
-        memcpy(asked, other, sizeof asked);
+        snprintf(asked, sizeof asked, "%.*s", part->n < sizeof asked ? (int)part->n : (int)sizeof asked - 1, part->data);
+        fits |= lin_language_is(asked, language);
     }
     for (char *c = asked; *c; c++) *c = *c > 32 && *c < 127 ? *c : '?';
     if (fits) return LIN_OK;
@@ -75,29 +67,30 @@ static lin_status check_language(const lin_job *job, const lin_form *form, lin_e
 
 static lin_status read_request(lin_job *job, const lin_form *form, request *r, lin_error *err)
 {
-    const lin_form_part *prompt = lin_call_part(form, "prompt", 0), *part;
+    const lin_form_part *prompt = lin_call_part(job->call, form, "prompt", 0), *part;
     lin_status status = lin_call_check(job->call, form, &job->ignored, err);
     if (status == LIN_OK) status = check_language(job, form, err);
     if (status != LIN_OK) return status;
-    r->file = lin_call_part(form, "file", 0);
-    r->text = lin_call_part(form, "text", 0);
-    r->phones = lin_call_part(form, "phones", 0);
+    r->file = lin_call_part(job->call, form, "file", 0);
+    r->text = lin_call_part(job->call, form, "text", 0);
+    r->phones = lin_call_part(job->call, form, "phones", 0);
     lin_call_value(job->call, form, "response_format", r->format, sizeof r->format);
     if (job->call->kind == LIN_CALL_ALIGN) {
         if (!r->text != !r->phones) return LIN_OK;
-        return refuse(job, 400, err, "give the text by one of the fields text and phones");
+        return lin_fail(err, LIN_INVALID, "give the text by one of the fields text and phones");
     }
-    if (lin_call_flag(form, "translate")) return refuse(job, 400, err, "translate: this server does not translate");
-    r->streams = lin_call_flag(form, "stream");
+    if (lin_call_flag(job->call, form, "translate"))
+        return lin_fail(err, LIN_INVALID, "translate: this server does not translate");
+    r->streams = lin_call_flag(job->call, form, "stream");
     if (r->streams && strcmp(r->format, "json") != 0 && strcmp(r->format, "text") != 0)
-        return refuse(job, 400, err, "stream goes with the response_format json or text only");
-    r->n_phrases = take_phrases(form, &r->likely);
+        return lin_fail(err, LIN_INVALID, "stream goes with the response_format json or text only");
+    r->n_phrases = take_phrases(job, form, &r->likely);
     if (r->n_phrases > LIN_MESSAGE_MOST_PHRASES)
         return lin_fail(err, LIN_INVALID, "phrases has more than %d lines", (int)LIN_MESSAGE_MOST_PHRASES);
     if (prompt) r->n_prompt = lin_prompt_phrases(prompt->data, prompt->n, &r->likely);
-    for (int i = 0; (part = lin_call_part(form, "keywords", i)) != NULL; i++)
+    for (int i = 0; (part = lin_call_part(job->call, form, "keywords", i)) != NULL; i++)
         r->n_prompt += lin_prompt_phrases(part->data, part->n, &r->likely);
-    for (int i = 0; (part = lin_call_part(form, "timestamp_granularities", i)) != NULL; i++) {
+    for (int i = 0; (part = lin_call_part(job->call, form, "timestamp_granularities", i)) != NULL; i++) {
         r->segments |= lin_form_is(part, "segment");
         r->words |= lin_form_is(part, "word");
     }
@@ -299,9 +292,8 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
     lin_decoding own = s->decoding;
     lin_file_session *session = NULL;
     lin_status status = r->n_phrases + r->n_prompt ? use_phrases(s, job, r, &phrases, err) : LIN_OK;
-    const int is_own = phrases.phones || phrases.words || r->streams;
-    own.context = phrases.phones || phrases.words ? (lin_search_context){.phones = phrases.phones, .words = phrases.words}
-                                                  : s->decoding.context;
+    const int has_phrases = phrases.phones || phrases.words, is_own = has_phrases || (r->streams && s->decoding.n_best > 1);
+    if (has_phrases) own.context = (lin_search_context){.phones = phrases.phones, .words = phrases.words};
     if (r->streams) own.n_best = 1; // text that is sent as it settles has no alternatives
     if (status == LIN_OK && is_own) status = open_session(s, &own, &session, err);
     else if (status == LIN_OK && !w->session) status = open_session(s, &s->decoding, &w->session, err);

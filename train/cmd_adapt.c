@@ -80,7 +80,7 @@ typedef struct adaptation {
     char name[128], license[512];
     char threads[16];
     lin_adapt_data data;
-    long text_lines, new_words;
+    long new_words;
 } adaptation;
 
 // A recogniser as it is measured: files, NULL for none of it.
@@ -156,12 +156,11 @@ static void run(adaptation *a, const lin_command *command, words *w, int best_ef
 
 static lin_status look_at_model(adaptation *a, lin_error *err)
 {
-    static const char *const names[] = {"english.lm", "english.arpa.gz", NULL};
     const adapt_values *v = a->v;
     lin_model *model;
+    lin_phones *phones = NULL;
     if (v->offline && v->model) return lin_fail(err, LIN_INVALID, "--offline and --model name two models; give one of them");
     lin_status status = lin_find_model(v->offline ? "offline" : v->model, a->model, sizeof a->model, err);
-    if (status == LIN_OK) status = lin_find_named(v->lm, "LINNET_LM", names, a->lm, sizeof a->lm, err);
     if (status == LIN_OK) status = lin_model_open(a->model, 0, &model, err);
     if (status != LIN_OK) return status;
     a->features = model->features;
@@ -172,6 +171,9 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
     snprintf(a->name, sizeof a->name, "%.100s, adapted", *model->name ? model->name : "model");
     snprintf(a->license, sizeof a->license, "%.500s", model->license);
     status = lin_model_check_sound(model, a->model, err);
+    if (status == LIN_OK) status = lin_phones_create(model->phones, &phones, err);
+    if (status == LIN_OK) status = lin_find_lm_of(phones, v->lm, a->lm, sizeof a->lm, err);
+    lin_phones_destroy(phones);
     lin_model_destroy(model);
     return status;
 }
@@ -240,7 +242,7 @@ static void mix_lm(adaptation *a)
     const adapt_values *v = a->v;
     long left_out;
     if (!v->text || !is_well(a)) return;
-    failed(a, lin_adapt_write_text(v->text, in_folder(a, "work/text.txt"), &a->text_lines, &left_out, &a->err));
+    failed(a, lin_adapt_write_text(v->text, in_folder(a, "work/text.txt"), &left_out, &a->err));
     if (is_well(a) && left_out) lin_complain("%s: %ld lines are left out, which are not words", v->text, left_out);
     words count = {.n = 0}, mix = {.n = 0};
     say(&count, "count", in_folder(a, "work/text.txt"), "-q", "-o", in_folder(a, "work/text.arpa"), (char *)NULL);

@@ -186,13 +186,14 @@ lin_status lin_adapt_check_kept(const char *path, const char *folder, lin_error 
 
 /* ---- texts and words ------------------------------------------------------------------------------------------------------- */
 
-lin_status lin_adapt_write_text(const char *path, const char *to, long *lines_out, long *left_out, lin_error *err)
+lin_status lin_adapt_write_text(const char *path, const char *to, long *left_out, lin_error *err)
 {
     char *text;
     size_t n;
     lin_lines lines;
     lin_buffer out = {0}, line = {0};
-    *lines_out = *left_out = 0;
+    int any = 0;
+    *left_out = 0;
     lin_status status = lin_text_read(path, &text, &n, err);
     if (status != LIN_OK) return status;
     lin_lines_begin(&lines, text, n);
@@ -209,12 +210,12 @@ lin_status lin_adapt_write_text(const char *path, const char *to, long *lines_ou
         } else if (words) {
             lin_buffer_bytes(&out, line.data, line.n);
             lin_buffer_char(&out, '\n');
-            ++*lines_out;
+            any = 1;
         }
     }
     lin_free(text);
     lin_buffer_free(&line);
-    if (status == LIN_OK && !*lines_out) status = lin_fail(err, LIN_FORMAT, "%s: no line of it is a sentence of words", path);
+    if (status == LIN_OK && !any) status = lin_fail(err, LIN_FORMAT, "%s: no line of it is a sentence of words", path);
     if (status == LIN_OK) status = lin_buffer_status(&out, err);
     if (status == LIN_OK) status = lin_file_write_all(to, out.data, out.n, err);
     lin_buffer_free(&out);

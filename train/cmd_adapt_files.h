@@ -25,7 +25,7 @@ lin_status lin_adapt_check_kept(const char *path, const char *folder, lin_error 
 
 /* A text, one sentence a line, as words in small letters, for linnet ngram count; lines that cannot be read so are left out and
  * counted. LIN_FORMAT if none is left. */
-lin_status lin_adapt_write_text(const char *path, const char *to, long *lines, long *left_out, lin_error *err);
+lin_status lin_adapt_write_text(const char *path, const char *to, long *left_out, lin_error *err);
 
 /* The lexicon of the adaptation: the lines of `words` (NULL: none), then the words of `unknown`, a list of linnet phonemize --oov
  * (NULL: none), with their phones. n: those of the list. */

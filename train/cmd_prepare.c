@@ -9,6 +9,7 @@
 #include "app/common.h"
 #include "app/front_options.h"
 #include "app/guard.h"
+#include "app/inputs.h"
 #include "app/lexicon_options.h"
 #include "base/memory.h"
 #include "base/ordered.h"
@@ -26,23 +27,16 @@ typedef struct prepare_values {
 } prepare_values;
 
 static const lin_option options[] = {
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, lexicon), .value = "DICT",
-     .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with "
-             "the program"},
-    {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(prepare_values, add_lexicon), .value = "WORDS",
-     .help = "Words that extend the lexicon, in the same format; a word alone in its line gets the pronunciation that rules "
-             "find"},
+    LIN_DICTIONARY_ROW(prepare_values, lexicon),
+    LIN_ADD_LEXICON_ROW(prepare_values, add_lexicon, ""),
     LIN_PHONE_SET_ROW(prepare_values, phones),
     LIN_G2P_ROW(prepare_values, g2p),
-    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(prepare_values, numbers), .value = "RULES",
-     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "
-             "$LINNET_NUMBERS, else English"},
+    LIN_NUMBERS_ROW(prepare_values, numbers),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(prepare_values, output),
      .help = "The cache to write; it appears when it is complete"},
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(prepare_values, audio_root),
      .help = "Folder that the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"},
-    {.name = "allow-commands", .type = LIN_OPTION_FLAG, .at = offsetof(prepare_values, allow_commands),
-     .help = "Run the commands that wav.scp names in place of sound files (\"sph2pipe ... |\"), with sh"},
+    LIN_ALLOW_COMMANDS_ROW(prepare_values, allow_commands),
     {.name = "speed", .type = LIN_OPTION_NUMBERS, .at = offsetof(prepare_values, speed), .text = "1", .min = 0.5, .max = 2,
      .help = "Include each utterance once at each of these speeds; copies are named sp0.9-NAME"},
     {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(prepare_values, stack), .text = "1", .min = 1, .max = 16,

@@ -120,14 +120,23 @@ void lin_cpu_expect_states(lin_exec *exec, float *const *states, int B, size_t a
     if (!exec->pool) exec->expected = (lin_expected){.states = states, .B = B, .at = at, .count = count};
 }
 
+int lin_linear_cut(const lin_exec *exec, int rows, int n, int k, size_t least, int words, int *threads)
+{
+    int piece_rows = 64;
+    *threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < least ? 1 : exec->n_threads;
+    // At most 64 rows, whose x stays in the second-level cache during all panels; fewer if the threads' shares would be uneven.
+    if (*threads > 1 && rows < *threads * 8 * 64) piece_rows = lin_round_up((rows + *threads * 8 - 1) / (*threads * 8), 8);
+    const int room = words ? (int)(LIN_SCRATCH_BYTES / sizeof(float)) / words : piece_rows;
+    return piece_rows <= room ? piece_rows : room > 8 ? room / 8 * 8 : room;
+}
+
 void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
                             int k, lin_activation act)
 {
     assert(rows >= 0 && n > 0 && k > 0 && (y != x || rows == 0)); // y is written while x is read
-    forward_job job = {exec, y, x, packed, bias, rows, n, k, 64, act};
-    const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < LIN_THREAD_WORK ? 1 : exec->n_threads;
-    // At most 64 rows, whose x stays in the second-level cache during all panels; fewer if the threads' shares would be uneven.
-    if (threads > 1 && rows < threads * 8 * 64) job.piece_rows = lin_round_up((rows + threads * 8 - 1) / (threads * 8), 8);
+    int threads;
+    const int piece_rows = lin_linear_cut(exec, rows, n, k, LIN_THREAD_WORK, 0, &threads);
+    forward_job job = {exec, y, x, packed, bias, rows, n, k, piece_rows, act};
     lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
 }
 

@@ -64,6 +64,10 @@ void lin_pack_rows_avx2(float *to, const float *w, int rows, int k, int width);
 
 _Static_assert((size_t)LIN_PANEL * LIN_HALF_COLUMNS * sizeof(float) <= LIN_SCRATCH_BYTES, "scratch holds the rows of a panel");
 
+/* Rows of a work item of the forward product, and its threads: several from `least` multiply-adds on. words: floats of a rounded
+ * row, which is in the scratch of a thread; 0: rows are not rounded. */
+int lin_linear_cut(const lin_exec *exec, int rows, int n, int k, size_t least, int words, int *threads);
+
 /* The table's weights_pack: packs panel by panel on the threads of exec, with the functions for panels along w's rows and
  * columns. */
 void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items, int panel,

@@ -51,12 +51,10 @@ static void forward_piece(void *context, int piece, int thread)
 void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows,
                                  int n, int k, lin_activation act)
 {
-    forward_job job = {exec, y, x, packed, bias, rows, n, k, 64, act};
-    const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < 2 * LIN_THREAD_WORK ? 1 : exec->n_threads;
-    if (threads > 1 && rows < threads * 8 * 64) job.piece_rows = lin_round_up((rows + threads * 8 - 1) / (threads * 8), 8);
-    // The rounded rows of a work item are in the scratch of a thread, which has room for one row of 2^19 elements.
-    const int room = (int)(LIN_SCRATCH_BYTES / sizeof *x) / lin_bf16_words(k);
-    if (job.piece_rows > room) job.piece_rows = room > 8 ? room / 8 * 8 : room;
+    int threads;
+    // The scratch of a thread has room for one row of 2^19 elements.
+    const int piece_rows = lin_linear_cut(exec, rows, n, k, 2 * LIN_THREAD_WORK, lin_bf16_words(k), &threads);
+    forward_job job = {exec, y, x, packed, bias, rows, n, k, piece_rows, act};
     lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
 }
 

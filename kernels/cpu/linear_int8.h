@@ -4,10 +4,11 @@
  * Weights: each output channel has whole numbers q in -127..127 and a scale (base/int8.h). Activations: each row of x has its own
  * grid of 255 steps, made when it is multiplied, which covers its range and 0 (as ONNX's DynamicQuantizeLinear):
  *
- *   lo = min(0, min x)   hi = max(0, max x)   step = (hi - lo) / 255   zero = -round(lo / step)   u = round(x / step) + zero
+ *   lo = min(0, min x)   hi = max(0, max x)   step = (hi - lo) / 255   inverse = 255 / (hi - lo)
+ *   zero = -round(lo * inverse)   u = min(255, round(x * inverse) + zero)
  *
- * u is in 0..255. The range need not be symmetric: rows behind a ReLU use all 256 values. Then, in this order, each operation of
- * floats rounded on its own:
+ * hi - lo and both quotients are computed in double, then rounded to float; round: to nearest, ties to even. The range need not
+ * be symmetric: rows behind a ReLU use all 256 values. Then, in this order, each operation of floats rounded on its own:
  *
  *   y = max(floor, ((float)(sum over k of q (u - zero)) * scale) * step + bias)
  *

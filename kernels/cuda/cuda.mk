@@ -128,9 +128,6 @@ check-ptx:
 	@tests/ptx/check.sh build/ptx $(PTX_ARCHS)
 	@tests/groups.sh passed $B/groups-ptx
 
-has-nvcc:
-	@[ -n '$(NVCC)' ]
-
 ptx-files: $(PTX_FILES)
 ptx-programs: ptx-files $(addprefix $B/tests/cuda/test_cuda_,ops model sequence) $(EMULATED)
 
@@ -168,4 +165,4 @@ build/gpu/libsupport.a: $(SUPPORT_SRC:%.c=build/gpu/%.o) $B/link
 build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o build/gpu/libsupport.a $B/liblinnet.a
 	$(call link,$(CC) $(CFLAGS),$(CHECK_LIBS))
 
-.PHONY: cuda cuda-compiles has-nvcc check-ptx ptx-files ptx-programs check-gpu gpu-programs
+.PHONY: cuda cuda-compiles check-ptx ptx-files ptx-programs check-gpu gpu-programs

@@ -9,6 +9,7 @@
 #   --common-voice DIR    instead: train.tsv, dev.tsv and test.tsv of Common Voice, with the sounds in DIR/clips
 #   --audio-root DIR      that the paths in wav.scp are relative to (the folder of --data)
 #   --phones FILE         the phone set, where it is not that of the lexicon
+#   --numbers RULES       how digits in texts are read: de, es, en, a file; none (the default): they are named as wrong
 #   --conf FILE           network and training (recipes/language/small.conf)
 #   --speed N,N,...       speeds at which the training speech is used (0.9,1,1.1)
 #   --go-on               train although linnet validate finds something wrong
@@ -16,9 +17,9 @@
 #   --device cpu|cuda, --threads N, --linnet PROGRAM
 here=$(dirname "$0")
 . "$here/../common.sh"
-flags=" go-on " values=" lexicon data common-voice audio-root phones conf speed stage stop-stage work device threads linnet "
+flags=" go-on " values=" lexicon data common-voice audio-root phones numbers conf speed stage stop-stage work device threads linnet "
 work=exp/language conf=$here/small.conf speed=0.9,1,1.1 stage=1 stop_stage=6
-lexicon='' data='' common_voice='' audio_root='' phones='' go_on=''
+lexicon='' data='' common_voice='' audio_root='' phones='' numbers=none go_on=''
 options "$@"
 [ -n "$lexicon" ] || die "--lexicon names the pronouncing dictionary"
 [ -n "$data$common_voice" ] || die "--data or --common-voice names the speech"
@@ -48,7 +49,7 @@ for set in train dev test; do [ ! -f "$data/$set/wav.scp" ] || sets+=("$set"); d
 if wanted 2; then
   "$linnet" g2p "${set_of[@]}" "$lexicon" -o "$rules"
   for set in "${sets[@]}"; do
-    "$linnet" validate "$data/$set" --audio-root "$audio_root" -l "$lexicon" "${set_of[@]}" --g2p "$rules" --stack "$stack" ||
+    "$linnet" validate "$data/$set" --audio-root "$audio_root" -l "$lexicon" "${set_of[@]}" --g2p "$rules" --numbers "$numbers" --stack "$stack" ||
       [ -n "$go_on" ] || die "correct that, or give --go-on; nothing was trained"
   done
 fi
@@ -56,7 +57,7 @@ fi
 if wanted 3; then
   for set in "${sets[@]}"; do
     speeds=1; [ "$set" != train ] || speeds=$speed
-    "$linnet" prepare "$data/$set" --audio-root "$audio_root" -l "$lexicon" "${set_of[@]}" --g2p "$rules" --stack "$stack" \
+    "$linnet" prepare "$data/$set" --audio-root "$audio_root" -l "$lexicon" "${set_of[@]}" --g2p "$rules" --numbers "$numbers" --stack "$stack" \
       --speed "$speeds" --jobs "$threads" --oov "$work/$set.oov" -o "$work/$set.lfc" || [ -f "$work/$set.lfc" ] || die "no features of $set"
   done
 fi

@@ -16,6 +16,7 @@ fi
 servers=
 trap 'kill -9 $servers 2> /dev/null; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
 
+# A busy machine is slow: a client may be idle, or not read, for longer than any test takes, unless that is what is tested.
 start() {
     log=$tmp/$1.log
     shift

@@ -55,7 +55,7 @@ printf '{"audio_filepath": "hello.wav", "text": "how are you"}\n' > dev.jsonl
 "$SOUND" call.wav seconds=2 channels=2
 mkdir -p cv/clips && cp hello.wav cv/clips/a.mp3 && printf 'client_id\tpath\tsentence\nx\ta.mp3\thow are you\n' > cv/train.tsv
 mkdir -p exp/quiet && cp hello.wav exp/quiet && echo hello.wav > exp/quiet/list
-cp -r corpus/dev dev_native && cp -r corpus/train train_a
+cp -r corpus/dev dev_native && cp -r corpus/dev dev_nonnative && cp -r corpus/train train_a
 cut -d ' ' -f 2- corpus/train/text | tr A-Z a-z > text.txt && cp text.txt heldout.txt
 printf "He went to London, and she stayed at home. What did he want? He saw the dog.\n" > novel.txt
 gzip -c text.txt > books.txt.gz

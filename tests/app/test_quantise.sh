@@ -42,4 +42,5 @@ refused "not a model" 1 "u1.wav" quantise "$wav" -o "$tmp/x.safetensors"
 ok "nothing was written" test ! -e "$tmp/x.safetensors"
 run transcribe -q --device cuda --precision int8 "$wav" # which this build or machine may lack
 is "on a GPU: status" 1 "$status"
+ok "on a GPU: says why" grep -qE "cuda|CUDA|NVIDIA" "$tmp/.err"
 finish

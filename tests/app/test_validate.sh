@@ -79,6 +79,9 @@ sed 's/^u1 .*/u1 four four four four four four four four four four/' data/text >
 run validate data --audio-root data $lex -m model.safetensors -q --stack 1
 fault "a text that does not fit" "text that does not fit its sound: "
 refused "a model and a set" 2 "exclude each other" validate data -m model.safetensors --phones set
+cp data/u1.wav before.wav
+refused "over a sound" 1 "u1.wav" validate data --audio-root data $lex --oov data/u1.wav
+ok "which is as it was" cmp before.wav data/u1.wav
 refused "no such folder" 1 "cannot open none" validate none $lex
 mkdir empty
 refused "a folder without lists" 1 "wav.scp" validate empty $lex

@@ -59,7 +59,7 @@ static void fields(const lin_form *f)
         }
         for (const lin_field *field = call->fields; field && field->name; field++) {
             lin_call_value(call, f, field->name, value, sizeof value);
-            lin_call_flag(f, field->name);
+            lin_call_flag(call, f, field->name);
             lin_language_is(value, "en");
         }
         lin_buffer_free(&ignored);
@@ -113,7 +113,7 @@ static void form(const char *text, size_t n)
                 abort();
             if (p->file_name && (p->file_name < body || p->file_name + p->n_file_name > body + n_body)) abort();
         }
-        if (status == LIN_OK) lin_form_is(lin_form_find(&f, "file", 0), "x");
+        if (status == LIN_OK && f.n) lin_form_is(&f.parts[0], "x");
         if (status == LIN_OK) fields(&f);
     }
     lin_free(type);

@@ -39,7 +39,6 @@ has "no length at all" "$(talk send "$tmp/none")" "HTTP/1.1 411"
 # ---- text that is sent as it settles
 
 for i in 1 2 3 4; do tail -c +45 "$speech"; head -c 32000 /dev/zero; done > "$tmp/long.raw"
-"$SOUND" "$tmp/head.wav" seconds=1 > /dev/null 2>&1
 if command -v ffmpeg > /dev/null; then ffmpeg -v error -f s16le -ar 16000 -i "$tmp/long.raw" "$tmp/long.wav"; else cp "$speech" "$tmp/long.wav"; fi
 all=$(body "$(talk post $call file=@"$tmp/long.wav" response_format=text)")
 answer=$(talk post $call file=@"$tmp/long.wav" stream=true)
@@ -68,14 +67,15 @@ fi
 
 # ---- fields
 
-has "phrases" "$(talk post $call file=@"$speech" phrases="ill disposed")" "ill disposed"
-has "phrases: several" "$(talk post $call file=@"$speech" 'phrases[]=mister dashwood' 'phrases[]=ill disposed')" "ill disposed"
-has "phrases: streamed" "$(talk post $call file=@"$speech" stream=1 phrases="ill disposed")" "ill disposed"
+hasnt "without phrases: another word" "$says" "young men"
+has "phrases" "$(talk post $call file=@"$speech" phrases="young men")" "young men"
+has "phrases: several" "$(talk post $call file=@"$speech" 'phrases[]=mister dashwood' 'phrases[]=young men')" "young men"
+has "phrases: streamed" "$(talk post $call file=@"$speech" stream=1 phrases="young men")" "young men"
 has "phrases: one that cannot be" "$(talk post $call file=@"$speech" phrases='!!')" "HTTP/1.1 400"
-answer=$(talk post $call file=@"$speech" prompt="About Mister Dashwood, 'Ill Disposed'; GPT-4, (etc.)")
-has "prompt: its parts are likely" "$answer" "ill disposed"
+answer=$(talk post $call file=@"$speech" prompt="About Mister Dashwood, 'Young Men'; GPT-4, (etc.)")
+has "prompt: its parts are likely" "$answer" "young men"
 is "prompt: it counts" "" "$(header "$answer" linnet-ignored)"
-has "keywords" "$(talk post $call file=@"$speech" 'keywords[]=GPT-4' 'keywords[]=ill disposed')" "ill disposed"
+has "keywords" "$(talk post $call file=@"$speech" 'keywords[]=GPT-4' 'keywords[]=young men')" "young men"
 is "the next one has none of it" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech")")"
 for language in en EN en-GB english ''; do
     is "language: $language" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech" language=$language)")"
@@ -97,6 +97,9 @@ hasnt "lists: no segments" "$answer" '"segments"'
 
 # ---- whisper.cpp's call
 
+answer=$(talk post /inference file=@"$speech" stream=true response_format=text)
+is "inference: it has no stream" "$says" "$(body "$answer")"
+is "inference: it says so" stream "$(header "$answer" linnet-ignored)"
 answer=$(talk post /inference file=@"$speech" temperature=0.0 temperature_inc=0.2 response_format=json)
 has "inference: json" "$(body "$answer")" "{\"text\":\"$says\\u000a\"}"
 is "inference: text" "$says" "$(body "$(talk post /inference file=@"$speech" response_format=text)")"

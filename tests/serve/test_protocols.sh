@@ -10,7 +10,6 @@ tail -c +45 "$speech" > "$tmp/speech.raw"
 head -c 38400 /dev/zero > "$tmp/pause"
 cat "$tmp/speech.raw" "$tmp/pause" "$tmp/speech.raw" > "$tmp/twice.raw"
 # The same as floats of 32 bits: the sign, the power of two, and the digits of each sample.
-"$SOUND" "$tmp/x.wav" seconds=0.1
 od -An -v -td2 -w2 "$tmp/twice.raw" | awk '{
     v = $1 + 0; s = v < 0 ? 128 : 0; if (v < 0) v = -v; e = 0; m = 0
     if (v) { k = 0; while (2 ^ (k + 1) <= v) k++; e = 127 + k - 15; m = (v / 2 ^ k - 1) * 2 ^ 23 }

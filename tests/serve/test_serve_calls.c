@@ -65,10 +65,10 @@ START_TEST(forms)
     ck_assert_str_eq(text, "");
     lin_call_value(call, &form, "file", text, 1);
     ck_assert_str_eq(text, "");
-    ck_assert_int_eq(lin_call_flag(&form, "stream"), 1);
-    ck_assert_int_eq(lin_form_is(lin_call_part(&form, "timestamp_granularities", 1), "segment"), 1);
-    ck_assert_ptr_null(lin_call_part(&form, "none", 0));
-    ck_assert_ptr_nonnull(lin_call_part(&form, "phrases", 0));
+    ck_assert_int_eq(lin_call_flag(call, &form, "stream"), 1);
+    ck_assert_int_eq(lin_form_is(lin_call_part(call, &form, "timestamp_granularities", 1), "segment"), 1);
+    ck_assert_ptr_null(lin_call_part(call, &form, "none", 0));
+    ck_assert_ptr_nonnull(lin_call_part(call, &form, "phrases", 0));
     static const char *const bad[][2] = {{"x=1", "the form has no file"},
                                          {"file=", "the form has no file"},
                                          {"response_format=jso", "response_format must be one of json|verbose_json|"},

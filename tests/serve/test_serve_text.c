@@ -161,11 +161,14 @@ START_TEST(forms)
     lin_form form;
     ck_assert_int_eq(lin_form_parse(type, body, sizeof body - 1, &form, &failure), LIN_OK);
     ck_assert_int_eq(form.n, 3);
-    ck_assert_int_eq(lin_form_is(lin_form_find(&form, "model", 0), "whisper"), 1);
-    ck_assert_int_eq(lin_form_is(lin_form_find(&form, "model", 1), ""), 1);
-    ck_assert_ptr_null(lin_form_find(&form, "model", 2));
-    const lin_form_part *file = lin_form_find(&form, "file", 0);
-    ck_assert_ptr_nonnull(file);
+    for (int i = 0; i < 3; i++) {
+        const char *name = i == 1 ? "file" : "model";
+        ck_assert_uint_eq(form.parts[i].n_name, strlen(name));
+        ck_assert_mem_eq(form.parts[i].name, name, strlen(name));
+    }
+    ck_assert_int_eq(lin_form_is(&form.parts[0], "whisper"), 1);
+    ck_assert_int_eq(lin_form_is(&form.parts[2], ""), 1);
+    const lin_form_part *file = &form.parts[1];
     ck_assert_uint_eq(file->n, 15);
     ck_assert_mem_eq(file->data, "RI\r\n--AaB03FF\r\n", 15);
     ck_assert_uint_eq(file->n_file_name, 12);

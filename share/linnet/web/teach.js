@@ -24,7 +24,7 @@ function phoneOf(p) {
   const item = document.createElement("span"), heard = p.heard ? `, like ${symbol(p.heard, $("ipa").checked)}` : p.heard === null ? ", left out" : "";
   item.className = `phone ${grade(p)}`;
   item.textContent = symbol(p.phone, $("ipa").checked);
-  item.title = `${names[grade(p)]}${grade(p) === "poor" ? heard : ""} (${p.goodness.toFixed(1)})`;
+  item.title = `${names[grade(p)]}${grade(p) === "poor" ? heard : ""}${p.goodness === undefined ? "" : ` (${p.goodness.toFixed(1)})`}`;
   item.setAttribute("aria-label", `${item.textContent}: ${item.title}`);
   item.setAttribute("role", "img");
   return item;
