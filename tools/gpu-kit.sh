@@ -24,7 +24,7 @@ fi
 mkdir -p "$kit/lib/linnet" "$kit/peers" "$kit/recipes/paper" "$kit/tests/golden" || exit 1
 cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/causal.conf recipes/open/stream.conf LICENSE NOTICE "$kit/" || exit 1
 cp bench/GPU-TODO.md "$kit/README.md" || exit 1
-cp bench/peers/gpu_*.py bench/peers/timing.py "$kit/peers/" || exit 1
+cp bench/peers/gpu_*.py bench/peers/torch_model.py bench/peers/timing.py tests/golden/network.py "$kit/peers/" || exit 1
 cp -r tests/golden/network tests/golden/training tests/golden/lstm "$kit/tests/golden/" || exit 1 # of the tests
 mkdir -p "$kit/share/linnet" "$kit/speech" && cp share/linnet/default.safetensors "$kit/share/linnet/" || exit 1 # of test_cuda_speech
 speech=${DEMO_AUDIO:-/usr/share/pocketsphinx/test/data/librivox}

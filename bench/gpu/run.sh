@@ -234,14 +234,20 @@ if [ $torch = yes ] && [ "$device" != cpu ] && wanted check; then
     fi
     ! wanted attention || warm warm-attention "$here/peers/gpu_attention.py" --device "$device" --quick --seconds 150
 fi
+# All programs at once: a case takes longer to start CUDA than to compute.
 if stage check && on_gpu check; then
+    programs=
     for test in "$here"/tests/test_cuda_*; do
         (
             export SANITIZER_SECONDS=0
             [ -z "$quick" ] || export LINNET_TEST_QUICK=1
             cases "02-check-$(basename "$test")" "${PROGRAM_SECONDS:-150}" "$test"
-        )
+        ) &
+        programs="$programs $!"
     done
+    # shellcheck disable=SC2086 # numbers
+    wait $programs
+    tables
 fi
 # Measurements need a quiet machine: compilations that still run get half a minute more.
 waited=0

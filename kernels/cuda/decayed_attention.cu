@@ -1,7 +1,7 @@
-// Linear attention that forgets (kernels/ops_table.h), for heads up to 256 wide. Row after row: the sums of one (utterance, head)
-// are divided by columns; a block has 32 of them, one for each lane, and its 8 warps divide the rows of the matrix, which stays
-// in registers. Rows come in chunks through shared memory, and after each chunk the warps' parts of its results are added,
-// in order.
+// Linear attention that forgets (kernels/ops_table.h), row after row: heads up to 256 wide, and calls with few rows;
+// decayed_chunks.cu has the others. The sums of one (utterance, head) are divided by columns; a block has 32 of them, one for
+// each lane, and its 8 warps divide the rows of the matrix, which stays in registers. Rows come in chunks through shared memory,
+// and after each chunk the warps' parts of its results are added, in order.
 //
 // All passes are one scan, M = a M + x wᵀ, then out = Mᵀ r, with the vectors x, w, r of each row, and G_i = dy_i / den_i,
 // g_i = -(dy_i . y_i) / den_i (kernels/cpu/attention.h):
@@ -11,38 +11,16 @@
 //   dv        φ(q), G, φ(k)      likewise
 // One warp for each (utterance, head) computes denominators first, with the sums z of keys; another one the gates' gradients at
 // the end.
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/decayed.h"
 
 enum { COLUMNS = 32, WARPS = 8, CHUNK = 8, MOST_WIDTH = 256, MOST_EACH = MOST_WIDTH / 32 };
 
 typedef enum decayed_pass { PASS_Y, PASS_QUERIES, PASS_KEYS, PASS_VALUES } decayed_pass;
 
-typedef struct decayed_job {
-    const float *qkv, *gates, *y, *dy;
-    float *terms; // [rows, H, 2]: 1 / den and g
-    float *out, *dgates;
-    const int *offsets;
-    float *const *states;
-    size_t at;
-    int H, E, constant;
-} decayed_job;
-
-static __device__ __forceinline__ float gate_of(const decayed_job &job, size_t row, int h)
-{
-    const float gate = job.gates[(job.constant ? 0 : row * (size_t)job.H) + (size_t)h];
-    return gate < -80 ? -80 : gate;
-}
-
 // a = sigmoid(gate)^(1/16); 1 from a gate of about 17 on.
 static __device__ __forceinline__ float decay_of(const decayed_job &job, size_t row, int h)
 {
     return sqrtf(sqrtf(sqrtf(sqrtf(1 / (1 + expf(-gate_of(job, row, h)))))));
-}
-
-static __device__ __forceinline__ float *state_of(const decayed_job &job, int b, int h)
-{
-    const size_t E = (size_t)job.E;
-    return job.states && job.states[b] ? job.states[b] + job.at + (size_t)h * (E + 1) * E : NULL;
 }
 
 // terms of all rows; in a backward pass (dy not NULL) both, else the first only. Lane l has the elements l, l + 32, ... of z.
@@ -224,14 +202,12 @@ template <decayed_pass PASS> static void launch_scan(lin_exec *exec, const decay
     else LIN_LAUNCH(exec, (decayed_scan<PASS, 32>), grid, 32 * WARPS, bytes, job);
 }
 
-// What both passes begin with: the terms of all rows. 0: there is nothing to do, or no memory.
+// The memory of terms. 0: there is nothing to do, or no memory.
 static int start(lin_exec *exec, decayed_job *job, const lin_segments *segments)
 {
-    const unsigned heads = (unsigned)segments->B * (unsigned)job->H;
-    if (heads == 0 || segments->rows == 0) return 0;
+    if (segments->B == 0 || segments->rows == 0) return 0;
     job->offsets = segments->offsets;
     job->terms = (float *)lin_cuda_scratch(exec, (size_t)segments->rows * (size_t)job->H * 2 * sizeof(float));
-    if (job->terms) LIN_LAUNCH(exec, decayed_terms, heads, 32, 0, *job);
     return job->terms != NULL;
 }
 
@@ -247,7 +223,9 @@ void lin_cuda_decayed_attention_forward(lin_exec *exec, float *y, const float *q
     job.H = H;
     job.E = E;
     job.constant = constant;
-    if (start(exec, &job, segments)) launch_scan<PASS_Y>(exec, job, segments->B);
+    if (!start(exec, &job, segments) || lin_cuda_decayed_chunks_forward(exec, &job, segments)) return;
+    LIN_LAUNCH(exec, decayed_terms, (unsigned)segments->B * (unsigned)H, 32, 0, job);
+    launch_scan<PASS_Y>(exec, job, segments->B);
 }
 
 void lin_cuda_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dgates, const float *dy, const float *qkv,
@@ -264,9 +242,11 @@ void lin_cuda_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dga
     job.H = H;
     job.E = E;
     job.constant = constant;
-    if (!start(exec, &job, segments)) return;
+    if (!start(exec, &job, segments) || lin_cuda_decayed_chunks_backward(exec, &job, segments)) return;
+    const unsigned heads = (unsigned)segments->B * (unsigned)H;
+    LIN_LAUNCH(exec, decayed_terms, heads, 32, 0, job);
     launch_scan<PASS_QUERIES>(exec, job, segments->B);
     launch_scan<PASS_KEYS>(exec, job, segments->B);
     launch_scan<PASS_VALUES>(exec, job, segments->B);
-    if (dgates) LIN_LAUNCH(exec, decayed_gates, (unsigned)segments->B * (unsigned)H, 32, 0, job);
+    if (dgates) LIN_LAUNCH(exec, decayed_gates, heads, 32, 0, job);
 }

@@ -1,0 +1,455 @@
+// Linear attention that forgets, in chunks of 32 rows (Yang et al. 2024, Gated Linear Attention Transformers, section 4; here a
+// head and row have one decay). One block for each (utterance, head) goes through its chunks; the sums of earlier rows stay in
+// registers, and what passes within a chunk are products of small matrices, in fp32.
+//
+// With L_i the sum of log a of the chunk's rows up to i, v' = (v, 1) and G' = (dy / den, g), g = -(dy . y) / den:
+//   y'_i  = sum_{j<=i} P_ij v'_j + e^L_i S'ᵀ φ(q_i)             P_ij = e^(L_i - L_j) φ(q_i) . φ(k_j); y = y' / den, den its last
+//   dφ(q_i) = sum_{j<=i} W_ij φ(k_j) + e^L_i S' G'_i            W_ij = e^(L_i - L_j) G'_i . v'_j
+//   dv_j  = sum_{i>=j} P_ij G_i + e^(L_n - L_j) Rᵀ φ(k_j)
+//   dφ(k_j) = sum_{i>=j} W_ij φ(q_i) + e^(L_n - L_j) R' v'_j
+// S' = sum φ(k) v'ᵀ over the rows before the chunk, R' = sum φ(q) G'ᵀ over those after it, both as the decays leave them.
+// All exponents are at most 0.
+//
+// Products are out[4 rows][column] += sum over k of A[k][4 rows] B[k][column], by each thread: A is a tile whose columns are the
+// rows of the chunk (read by fours), B one whose columns are those of a head. E is padded with zeros to EP; column EP of v' and
+// G' is the last one.
+#include "kernels/cuda/decayed.h"
+
+enum {
+    ROWS = 32,
+    STRIDE = ROWS + 4, // of a tile whose columns are rows of the chunk: by fours without bank conflicts
+    FEW = 16           // a call whose longest utterance has fewer rows goes row after row
+};
+
+template <int EP> struct chunk {
+    enum {
+        columns = EP + 8, // of v', G', S' and R'; those beyond EP are 0 and unused
+        threads = columns * ROWS / 4,
+        warps = threads / 32,
+        loads = (EP + warps - 1) / warps, // elements of a matrix [ROWS, EP] that a thread loads
+        each = EP / 8,                    // rows of S' that a thread owns
+        odd = columns + 1                 // stride of S' and R', which are read along both
+    };
+};
+
+// The i-th element of a matrix [ROWS, EP] that a thread loads: eight columns by four rows for each warp, so that neither the copy
+// nor the transposed one has bank conflicts. 0: there is none.
+template <int EP> static __device__ __forceinline__ int element(int i, int &row, int &e)
+{
+    const unsigned lane = threadIdx.x % 32, part = threadIdx.x / 32 + (unsigned)(i * chunk<EP>::warps);
+    row = (int)(part / (EP / 8) * 4 + lane / 8);
+    e = (int)(part % (EP / 8) * 8 + lane % 8);
+    return part < EP;
+}
+
+// Rows 0..n-1 of a head, `stride` floats apart, to registers, for the next chunk.
+template <int EP>
+static __device__ __forceinline__ void fetch(float (&x)[chunk<EP>::loads], const float *from, size_t stride, int n, int E)
+{
+#pragma unroll
+    for (int i = 0; i < chunk<EP>::loads; i++) {
+        int row, e;
+        x[i] = element<EP>(i, row, e) && row < n && e < E ? from[(size_t)row * stride + (size_t)e] : 0;
+    }
+}
+
+// Logarithms of decays summed up to each row of a chunk, their exponentials, and those of what is left to the chunk's end; rows
+// from n on decay nothing. By warp 0.
+static __device__ __forceinline__ void sum_gates(float *sums, const decayed_job &job, size_t row, int h, int n)
+{
+    const int lane = (int)threadIdx.x;
+    float sum = lane < n ? log1pf(expf(-gate_of(job, row + (size_t)lane, h))) * -0.0625f : 0;
+#pragma unroll
+    for (int o = 1; o < 32; o *= 2) {
+        const float before = __shfl_up_sync(0xffffffffu, sum, (unsigned)o);
+        if (lane >= o) sum += before;
+    }
+    sums[lane] = sum;
+    sums[ROWS + lane] = expf(sum);
+    sums[2 * ROWS + lane] = expf(__shfl_sync(0xffffffffu, sum, 31) - sum);
+}
+
+// A thread's four rows of a product with `depth` terms; B's columns are `width` apart, its rows `stride`.
+template <int DEPTH>
+static __device__ __forceinline__ void multiply_fours(float (&sum)[4], const float *A, const float *B, int stride)
+{
+#pragma unroll 8
+    for (int k = 0; k < DEPTH; k++) {
+        const float4 a = *reinterpret_cast<const float4 *>(A + k * STRIDE);
+        const float b = B[k * stride];
+        sum[0] = fmaf(a.x, b, sum[0]);
+        sum[1] = fmaf(a.y, b, sum[1]);
+        sum[2] = fmaf(a.z, b, sum[2]);
+        sum[3] = fmaf(a.w, b, sum[3]);
+    }
+}
+
+// Row 4 warp + u, column lane of a product of two tiles, with the decay between the two rows: 0 above the diagonal.
+template <int DEPTH>
+static __device__ __forceinline__ void multiply_masked(float (&sum)[4], const float *A, const float *B, const float *sums)
+{
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int u = 0; u < 4; u++) sum[u] = 0;
+    multiply_fours<DEPTH>(sum, A + 4 * warp, B + lane, STRIDE);
+#pragma unroll
+    for (int u = 0; u < 4; u++)
+        sum[u] = lane <= 4 * warp + u ? sum[u] * expf(sums[4 * warp + u] - sums[lane]) : 0;
+}
+
+// The thread's part of the running sums times the decay of the chunk, plus the chunk's own: sum of scale[i] x[i][e] w[i][c].
+template <int EP>
+static __device__ __forceinline__ void add_chunk(float (&M)[chunk<EP>::each], const float *x, const float *w, const float *scale,
+                                                 float decay, int first, int c)
+{
+#pragma unroll
+    for (int u = 0; u < chunk<EP>::each; u++) M[u] *= decay;
+#pragma unroll 4
+    for (int i = 0; i < ROWS; i++) {
+        const float f = w[i * chunk<EP>::columns + c] * scale[i];
+#pragma unroll
+        for (int u = 0; u < chunk<EP>::each; u++) M[u] = fmaf(x[i * EP + first + u], f, M[u]);
+    }
+}
+
+template <int EP>
+static __device__ __forceinline__ void write_sums(float *to, const float (&M)[chunk<EP>::each], int first, int c)
+{
+#pragma unroll
+    for (int u = 0; u < chunk<EP>::each; u++) to[(first + u) * chunk<EP>::odd + c] = M[u];
+}
+
+// v' or G' of a chunk as [row][column]: column EP and zeros behind it. last: the numbers of column EP, or NULL for 1 (rows before
+// n).
+template <int EP> static __device__ __forceinline__ void write_last(float *natural, float *turned, const float *last, int n)
+{
+    const int row = (int)threadIdx.x % ROWS, i = (int)threadIdx.x / ROWS;
+    if (i >= 8) return;
+    const float x = i > 0 || row >= n ? 0 : last ? last[row] : 1;
+    if (natural) natural[row * chunk<EP>::columns + EP + i] = x;
+    if (turned && i == 0) turned[EP * STRIDE + row] = x;
+}
+
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
+
+template <int EP> struct forward_tiles {
+    float q[EP * STRIDE], k[EP * STRIDE], weights[ROWS * STRIDE], keys[ROWS * EP], v[ROWS * chunk<EP>::columns],
+        S[EP * chunk<EP>::odd], sums[3 * ROWS], inverse[ROWS];
+};
+
+template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_forward(decayed_job job)
+{
+    enum { columns = chunk<EP>::columns, loads = chunk<EP>::loads, each = chunk<EP>::each };
+    LIN_SHARED(forward_tiles<EP>, s);
+    const int b = (int)blockIdx.x / job.H, h = (int)blockIdx.x % job.H, E = job.E, who = (int)threadIdx.x;
+    const int rows = job.offsets[b + 1] - job.offsets[b], group = (int)(threadIdx.x / columns), c = (int)(threadIdx.x % columns),
+              mine = group * each;
+    const size_t width = (size_t)job.H * (size_t)E, head = (size_t)h * (size_t)E;
+    size_t first = (size_t)job.offsets[b];
+    float *const state = state_of(job, b, h), M[each], q[loads], k[loads], v[loads];
+    if (rows <= 0) return;
+#pragma unroll
+    for (int u = 0; u < each; u++)
+        M[u] = !state || mine + u >= E ? 0
+               : c < E                 ? state[(size_t)(mine + u) * (size_t)E + (size_t)c]
+               : c == EP               ? state[(size_t)E * (size_t)E + (size_t)(mine + u)]
+                                       : 0;
+    const float *from = job.qkv + first * 3 * width + head;
+    fetch<EP>(q, from, 3 * width, rows, E);
+    fetch<EP>(k, from + width, 3 * width, rows, E);
+    fetch<EP>(v, from + 2 * width, 3 * width, rows, E);
+    for (int left = rows; left > 0; left -= ROWS, first += ROWS) {
+        const int n = left < ROWS ? left : ROWS;
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < loads; i++) {
+            int row, e;
+            if (!element<EP>(i, row, e)) continue;
+            const int valid = row < n && e < E;
+            s->q[e * STRIDE + row] = valid ? phi<1>(q[i]) : 0;
+            s->k[e * STRIDE + row] = s->keys[row * EP + e] = valid ? phi<1>(k[i]) : 0;
+            s->v[row * columns + e] = v[i];
+        }
+        write_last<EP>(s->v, NULL, NULL, n);
+        write_sums<EP>(s->S, M, mine, c);
+        if (who < 32) sum_gates(s->sums, job, first, h, n);
+        __syncthreads();
+        from += (size_t)ROWS * 3 * width;
+        fetch<EP>(q, from, 3 * width, left - ROWS, E);
+        fetch<EP>(k, from + width, 3 * width, left - ROWS, E);
+        fetch<EP>(v, from + 2 * width, 3 * width, left - ROWS, E);
+        if (who < 256) {
+            float P[4];
+            multiply_masked<EP>(P, s->q, s->k, s->sums);
+            *reinterpret_cast<float4 *>(s->weights + who % 32 * STRIDE + who / 32 * 4) = make_float4(P[0], P[1], P[2], P[3]);
+        }
+        float sum[4] = {0, 0, 0, 0};
+        multiply_fours<EP>(sum, s->q + 4 * group, s->S + c, chunk<EP>::odd);
+#pragma unroll
+        for (int u = 0; u < 4; u++) sum[u] *= s->sums[ROWS + 4 * group + u];
+        add_chunk<EP>(M, s->keys, s->v, s->sums + 2 * ROWS, s->sums[2 * ROWS - 1], mine, c);
+        __syncthreads();
+        multiply_fours<ROWS>(sum, s->weights + 4 * group, s->v + c, columns);
+        if (c == EP)
+#pragma unroll
+            for (int u = 0; u < 4; u++) s->inverse[4 * group + u] = 1 / (sum[u] + LIN_ATTENTION_EPS);
+        __syncthreads();
+        if (c < E)
+#pragma unroll
+            for (int u = 0; u < 4; u++)
+                if (4 * group + u < n)
+                    job.out[(first + (size_t)(4 * group + u)) * width + head + (size_t)c] = sum[u] * s->inverse[4 * group + u];
+    }
+#pragma unroll
+    for (int u = 0; u < each; u++) {
+        if (!state || mine + u >= E) continue;
+        if (c < E) state[(size_t)(mine + u) * (size_t)E + (size_t)c] = M[u];
+        if (c == EP) state[(size_t)E * (size_t)E + (size_t)(mine + u)] = M[u];
+    }
+}
+
+/* ---- backward: queries ----------------------------------------------------------------------------------------------------- */
+
+template <int EP> struct query_tiles {
+    float q[EP * STRIDE], k[EP * STRIDE], turned_v[(EP + 1) * STRIDE], dy[(EP + 1) * STRIDE], weights[ROWS * STRIDE],
+        keys[ROWS * EP], v[ROWS * chunk<EP>::columns], S[EP * chunk<EP>::odd], sums[3 * ROWS], inverse[ROWS], dots[ROWS];
+};
+
+// dφ(q), and the terms of all rows.
+template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_queries(decayed_job job)
+{
+    enum { columns = chunk<EP>::columns, loads = chunk<EP>::loads, each = chunk<EP>::each, warps = chunk<EP>::warps };
+    LIN_SHARED(query_tiles<EP>, s);
+    const int b = (int)blockIdx.x / job.H, h = (int)blockIdx.x % job.H, E = job.E, who = (int)threadIdx.x, warp = who / 32,
+              lane = who % 32;
+    const int rows = job.offsets[b + 1] - job.offsets[b], group = (int)(threadIdx.x / columns), c = (int)(threadIdx.x % columns),
+              mine = group * each;
+    const size_t width = (size_t)job.H * (size_t)E, head = (size_t)h * (size_t)E;
+    size_t first = (size_t)job.offsets[b];
+    float M[each] = {}, q[loads], k[loads], v[loads], dy[loads];
+    if (rows <= 0) return;
+    const float *from = job.qkv + first * 3 * width + head;
+    fetch<EP>(q, from, 3 * width, rows, E);
+    fetch<EP>(k, from + width, 3 * width, rows, E);
+    fetch<EP>(v, from + 2 * width, 3 * width, rows, E);
+    fetch<EP>(dy, job.dy + first * width + head, width, rows, E);
+    for (int left = rows; left > 0; left -= ROWS, first += ROWS) {
+        const int n = left < ROWS ? left : ROWS;
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < loads; i++) {
+            int row, e;
+            if (!element<EP>(i, row, e)) continue;
+            const int valid = row < n && e < E;
+            s->q[e * STRIDE + row] = valid ? phi<1>(q[i]) : 0;
+            s->k[e * STRIDE + row] = s->keys[row * EP + e] = valid ? phi<1>(k[i]) : 0;
+            s->turned_v[e * STRIDE + row] = s->v[row * columns + e] = v[i];
+            s->dy[e * STRIDE + row] = dy[i];
+        }
+        write_last<EP>(s->v, s->turned_v, NULL, n);
+        write_sums<EP>(s->S, M, mine, c);
+        if (warp == 0) sum_gates(s->sums, job, first, h, n);
+        for (int row = warp; row < ROWS; row += warps) {
+            const size_t at = (first + (size_t)row) * width + head;
+            float dot = 0;
+            for (int e = lane; e < E && row < n; e += 32) dot = fmaf(-job.dy[at + (size_t)e], job.y[at + (size_t)e], dot);
+            dot = lin_warp_sum(dot);
+            if (lane == 0) s->dots[row] = s->dy[EP * STRIDE + row] = dot;
+        }
+        __syncthreads();
+        from += (size_t)ROWS * 3 * width;
+        fetch<EP>(q, from, 3 * width, left - ROWS, E);
+        fetch<EP>(k, from + width, 3 * width, left - ROWS, E);
+        fetch<EP>(v, from + 2 * width, 3 * width, left - ROWS, E);
+        fetch<EP>(dy, job.dy + (first + ROWS) * width + head, width, left - ROWS, E);
+        if (who < 256) {
+            float P[4], W[4];
+            multiply_masked<EP>(P, s->q, s->k, s->sums);
+            multiply_masked<EP + 1>(W, s->dy, s->turned_v, s->sums);
+#pragma unroll
+            for (int u = 0; u < 4; u++) {
+                const int row = 4 * warp + u;
+                float den = 0;
+                for (int e = lane; e < EP; e += 32) den = fmaf(s->q[e * STRIDE + row], s->S[e * chunk<EP>::odd + EP], den);
+                den = lin_warp_sum(fmaf(den, s->sums[ROWS + row], P[u]));
+                const float inverse = 1 / (den + LIN_ATTENTION_EPS);
+                W[u] *= inverse;
+                if (lane != 0) continue;
+                s->inverse[row] = inverse;
+                if (row >= n) continue;
+                float *const terms = job.terms + 2 * ((first + (size_t)row) * (size_t)job.H + (size_t)h);
+                terms[0] = inverse;
+                terms[1] = s->dots[row] * inverse;
+            }
+            *reinterpret_cast<float4 *>(s->weights + lane * STRIDE + 4 * warp) = make_float4(W[0], W[1], W[2], W[3]);
+        }
+        add_chunk<EP>(M, s->keys, s->v, s->sums + 2 * ROWS, s->sums[2 * ROWS - 1], mine, c);
+        float sum[4] = {0, 0, 0, 0};
+        if (c < EP) multiply_fours<EP + 1>(sum, s->dy + 4 * group, s->S + c * chunk<EP>::odd, 1);
+        __syncthreads();
+        if (c >= E) continue;
+#pragma unroll
+        for (int u = 0; u < 4; u++) sum[u] *= s->sums[ROWS + 4 * group + u] * s->inverse[4 * group + u];
+        multiply_fours<ROWS>(sum, s->weights + 4 * group, s->keys + c, EP);
+#pragma unroll
+        for (int u = 0; u < 4; u++)
+            if (4 * group + u < n)
+                job.out[(first + (size_t)(4 * group + u)) * 3 * width + head + (size_t)c] =
+                    sum[u] * phi_slope(s->q[c * STRIDE + 4 * group + u]);
+    }
+}
+
+/* ---- backward: keys, values, gates ----------------------------------------------------------------------------------------- */
+
+template <int EP> struct key_tiles {
+    float q[EP * STRIDE], k[EP * STRIDE], v[(EP + 1) * STRIDE], turned_G[(EP + 1) * STRIDE], P[ROWS * STRIDE], W[ROWS * STRIDE],
+        queries[ROWS * EP], G[ROWS * chunk<EP>::columns], R[EP * chunk<EP>::odd], products[ROWS * chunk<EP>::odd],
+        sums[3 * ROWS], inverse[ROWS], g[ROWS], dots[ROWS];
+};
+
+// From the last chunk to the first. d log a_i = -sum_{t>=i} (eps g_t + φ(k_t) . dφ(k_t)).
+template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_keys(decayed_job job)
+{
+    enum { columns = chunk<EP>::columns, loads = chunk<EP>::loads, each = chunk<EP>::each, warps = chunk<EP>::warps };
+    LIN_SHARED(key_tiles<EP>, s);
+    const int b = (int)blockIdx.x / job.H, h = (int)blockIdx.x % job.H, E = job.E, who = (int)threadIdx.x, warp = who / 32,
+              lane = who % 32;
+    const int rows = job.offsets[b + 1] - job.offsets[b], group = (int)(threadIdx.x / columns), c = (int)(threadIdx.x % columns),
+              mine = group * each;
+    const size_t width = (size_t)job.H * (size_t)E, head = (size_t)h * (size_t)E, begin = (size_t)job.offsets[b];
+    float M[each] = {}, q[loads], k[loads], v[loads], dy[loads];
+    double future = 0; // of warp 0
+    if (rows <= 0) return;
+    for (int start = (rows - 1) / ROWS * ROWS; start >= 0; start -= ROWS) {
+        const size_t first = begin + (size_t)start;
+        const int n = rows - start < ROWS ? rows - start : ROWS;
+        const float *from = job.qkv + first * 3 * width + head;
+        if (start + n == rows) {
+            fetch<EP>(q, from, 3 * width, n, E);
+            fetch<EP>(k, from + width, 3 * width, n, E);
+            fetch<EP>(v, from + 2 * width, 3 * width, n, E);
+            fetch<EP>(dy, job.dy + first * width + head, width, n, E);
+        }
+        __syncthreads();
+        if (warp == 0) {
+            const float *terms = job.terms + 2 * ((first + (size_t)lane) * (size_t)job.H + (size_t)h);
+            s->inverse[lane] = lane < n ? terms[0] : 0;
+            s->g[lane] = lane < n ? terms[1] : 0;
+            sum_gates(s->sums, job, first, h, n);
+        }
+        write_sums<EP>(s->R, M, mine, c);
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < loads; i++) {
+            int row, e;
+            if (!element<EP>(i, row, e)) continue;
+            const int valid = row < n && e < E;
+            s->q[e * STRIDE + row] = s->queries[row * EP + e] = valid ? phi<1>(q[i]) : 0;
+            s->k[e * STRIDE + row] = valid ? phi<1>(k[i]) : 0;
+            s->v[e * STRIDE + row] = v[i];
+            s->turned_G[e * STRIDE + row] = s->G[row * columns + e] = dy[i] * s->inverse[row];
+        }
+        write_last<EP>(NULL, s->v, NULL, n);
+        write_last<EP>(s->G, s->turned_G, s->g, n);
+        __syncthreads();
+        if (start > 0) {
+            from -= (size_t)ROWS * 3 * width;
+            fetch<EP>(q, from, 3 * width, ROWS, E);
+            fetch<EP>(k, from + width, 3 * width, ROWS, E);
+            fetch<EP>(v, from + 2 * width, 3 * width, ROWS, E);
+            fetch<EP>(dy, job.dy + (first - ROWS) * width + head, width, ROWS, E);
+        }
+        if (who < 256) {
+            float x[4];
+            multiply_masked<EP>(x, s->q, s->k, s->sums);
+#pragma unroll
+            for (int u = 0; u < 4; u++) s->P[(4 * warp + u) * STRIDE + lane] = x[u];
+            multiply_masked<EP + 1>(x, s->turned_G, s->v, s->sums);
+#pragma unroll
+            for (int u = 0; u < 4; u++) s->W[(4 * warp + u) * STRIDE + lane] = x[u];
+        }
+        float values[4] = {0, 0, 0, 0}, keys[4] = {0, 0, 0, 0};
+        if (c < EP) {
+            multiply_fours<EP>(values, s->k + 4 * group, s->R + c, chunk<EP>::odd);
+            multiply_fours<EP + 1>(keys, s->v + 4 * group, s->R + c * chunk<EP>::odd, 1);
+        }
+        add_chunk<EP>(M, s->queries, s->G, s->sums + ROWS, s->sums[2 * ROWS - 1], mine, c);
+        __syncthreads();
+        if (c < EP) {
+#pragma unroll
+            for (int u = 0; u < 4; u++) {
+                values[u] *= s->sums[2 * ROWS + 4 * group + u];
+                keys[u] *= s->sums[2 * ROWS + 4 * group + u];
+            }
+            multiply_fours<ROWS>(values, s->P + 4 * group, s->G + c, columns);
+            multiply_fours<ROWS>(keys, s->W + 4 * group, s->queries + c, EP);
+        }
+#pragma unroll
+        for (int u = 0; u < 4; u++) {
+            const int row = 4 * group + u;
+            if (c >= EP) continue;
+            const float phi_k = s->k[c * STRIDE + row];
+            s->products[row * chunk<EP>::odd + c] = phi_k * keys[u];
+            if (row >= n || c >= E) continue;
+            float *const to = job.out + (first + (size_t)row) * 3 * width + width + head + (size_t)c;
+            to[0] = keys[u] * phi_slope(phi_k);
+            to[width] = values[u];
+        }
+        if (!job.dgates) continue;
+        __syncthreads();
+        for (int row = warp; row < ROWS; row += warps) {
+            float dot = 0;
+            for (int e = lane; e < EP; e += 32) dot += s->products[row * chunk<EP>::odd + e];
+            dot = lin_warp_sum(dot);
+            if (lane == 0) s->dots[row] = dot;
+        }
+        __syncthreads();
+        if (warp != 0) continue;
+        double all = future;
+        for (int t = ROWS - 1; t >= 0; t--) {
+            future -= (double)s->dots[t] + 1e-6 * (double)s->g[t];
+            if (t == lane) all = future;
+        }
+        if (lane >= n) continue;
+        const float e = expf(-gate_of(job, first + (size_t)lane, h));
+        job.dgates[(first + (size_t)lane) * (size_t)job.H + (size_t)h] = (float)((double)(e / (1 + e)) * all / 16);
+    }
+}
+
+/* ---- launching ------------------------------------------------------------------------------------------------------------- */
+
+template <int EP> static int forward(lin_exec *exec, const decayed_job *job, unsigned heads)
+{
+    if (!LIN_ALLOW_SHARED(exec, decayed_forward<EP>, sizeof(forward_tiles<EP>))) return 1;
+    LIN_LAUNCH(exec, decayed_forward<EP>, heads, chunk<EP>::threads, sizeof(forward_tiles<EP>), *job);
+    return 1;
+}
+
+template <int EP> static int backward(lin_exec *exec, const decayed_job *job, unsigned heads)
+{
+    if (sizeof(key_tiles<EP>) > exec->shared_most) return 0;
+    if (!LIN_ALLOW_SHARED(exec, decayed_queries<EP>, sizeof(query_tiles<EP>)) ||
+        !LIN_ALLOW_SHARED(exec, decayed_keys<EP>, sizeof(key_tiles<EP>)))
+        return 1;
+    LIN_LAUNCH(exec, decayed_queries<EP>, heads, chunk<EP>::threads, sizeof(query_tiles<EP>), *job);
+    LIN_LAUNCH(exec, decayed_keys<EP>, heads, chunk<EP>::threads, sizeof(key_tiles<EP>), *job);
+    return 1;
+}
+
+int lin_cuda_decayed_chunks_forward(lin_exec *exec, const decayed_job *job, const lin_segments *segments)
+{
+    const unsigned heads = (unsigned)segments->B * (unsigned)job->H;
+    if (segments->longest < FEW || job->E > 64) return 0;
+    return job->E <= 32   ? forward<32>(exec, job, heads)
+           : job->E <= 40 ? forward<40>(exec, job, heads)
+                          : forward<64>(exec, job, heads);
+}
+
+int lin_cuda_decayed_chunks_backward(lin_exec *exec, const decayed_job *job, const lin_segments *segments)
+{
+    const unsigned heads = (unsigned)segments->B * (unsigned)job->H;
+    if (job->E > 64) return 0;
+    return job->E <= 32   ? backward<32>(exec, job, heads)
+           : job->E <= 40 ? backward<40>(exec, job, heads)
+                          : backward<64>(exec, job, heads);
+}
