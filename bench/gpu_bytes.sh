@@ -1,14 +1,14 @@
 #!/bin/sh
 # gpu_bytes.sh - bytes, operations and launches of the GPU backend, counted without a GPU, and the time that they take at least.
 #
-#   bench/gpu_bytes.sh [--instructions] [--kernels] [--precision fp32,tf32,bf16] [--part train,streams]
+#   bench/gpu_bytes.sh [--instructions] [--kernels] [--precision fp32,tf32,bf16] [--part train,streams] [--model FILE]
 #
 # The trainer and the streams run on the emulated device (tests/emulation/traffic.cpp), which writes down what each launch moves and
 # multiplies. Each part runs at two sizes; from these every launch's bytes are a constant and a part for each row, and so its time at
 # the size that counts. A launch takes no less than its bytes at 90 % of the memory's rate and its products at 80 % of the tensor
 # cores' dense rate, which large copies and products reach; gaps between launches are not counted.
 #   train    one step of the paper's network, bidirectional, dropout 0.1, batches of 64,000 frames: an epoch of 80 hours
-#   streams  one tick of 50,000 streams of the paper's network, 40 ms each
+#   streams  one tick of 50,000 streams of the paper's network, or of that of --model, 40 ms each
 # --instructions: the kernels run as nvcc compiles them for 9.0 (tests/ptx), and a launch takes no less than its warp-instructions
 #   either: four a cycle and multiprocessor, and of each kind as many as there are units; passes of shared memory's banks and sectors
 #   of the first-level cache too. Instructions are PTX's, without moves: ptxas makes more of some (divisions, 64-bit sums) and fewer
@@ -16,16 +16,16 @@
 # --kernels: also the bytes of a row, or of a stream, by kernel, and its time on an H200. Writes Markdown. Some minutes of one core.
 set -eu
 cd "$(dirname "$0")/.."
-parts=train,streams precisions=fp32,tf32,bf16 kernels=0 instructions=0
+parts=train,streams precisions=fp32,tf32,bf16 kernels=0 instructions=0 model=
 usage() { sed -n '2,16p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
 while [ $# -gt 0 ]; do
     case $1 in
     --help) usage 0 ;;
     --kernels) kernels=1; shift ;;
     --instructions) instructions=1; shift ;;
-    --precision|--part)
+    --precision|--part|--model)
         [ $# -ge 2 ] || usage 2
-        [ "$1" = --part ] && parts=$2 || precisions=$2
+        case $1 in --part) parts=$2 ;; --model) model=$2 ;; *) precisions=$2 ;; esac
         shift 2 ;;
     *) echo "gpu_bytes.sh: unknown option $1" >&2; usage 2 ;;
     esac
@@ -113,7 +113,7 @@ if wanted streams; then
     echo "|---|---|---|---|---|---|---|---|---|"
     for p in $(echo "$precisions" | tr , ' '); do
         for i in 1 2; do
-            count "$work/all" "$B/bench_gpu" streams --device cuda --precision "$p" --quick --rows $((i * 32))
+            count "$work/all" "$B/bench_gpu" streams --device cuda --precision "$p" --quick --rows $((i * 32)) ${model:+--file "$model"}
             tick "$work/all" >"$work/$i"
         done
         table "$work/1" 32 "$work/2" 64 50000 1 "$p" ms

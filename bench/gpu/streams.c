@@ -1,7 +1,7 @@
 /*
  * Live streams: the largest number for which a tick takes no longer than its sound. Every stream gets a chunk in every tick;
  * sound goes in and phonemes come out if the backend has filterbanks, else features go in. Random weights of the paper's causal
- * network.
+ * network, or of that of the model --file, without its running level.
  */
 #include <math.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "bench/peak.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "model/model_file.h"
 #include "model/streams.h"
 
 enum { WINDOW = 400, HOP = 160, FFT = 512, BINS = FFT / 2 + 1, MOST_TICKS = 400 };
@@ -62,7 +63,7 @@ static int try_streams(const gpu_bench *b, const lin_encoder *encoder, const lin
     const size_t width = sound ? 1 : D;
     lin_error err = {0};
     lin_streams *streams;
-    if (!enough_memory(b, n * (230e3 + chunk * 40e3 / 4))) return 0;
+    if (!enough_memory(b, n * ((b->file ? 430e3 : 230e3) + chunk * 40e3 / 4))) return 0;
     const lin_streams_options o = {.capacity = n, .longest = chunk, .fbank = sound ? table : NULL, .decodes = 1, .exact = 1};
     if (lin_streams_create(encoder, &o, &streams, &err) != LIN_OK) return 0;
     int *slots = lin_alloc((size_t)n, sizeof *slots), *counts = lin_alloc((size_t)n, sizeof *counts);
@@ -98,7 +99,7 @@ static int try_streams(const gpu_bench *b, const lin_encoder *encoder, const lin
 
 static void say_trial(const gpu_bench *b, int n, int chunk, const trial *t)
 {
-    gpu_line("streams", "linnet");
+    gpu_line(b->file ? "streams of a model" : "streams", "linnet");
     gpu_text("precision", b->precision_name);
     gpu_text("what", b->ops->fbank ? "sound to phonemes" : "features to phonemes");
     gpu_number("chunk_frames", chunk);
@@ -130,7 +131,7 @@ static void find_limit(const gpu_bench *b, const lin_encoder *encoder, const lin
         if (n < 1) break;
     }
     if (!good) return;
-    gpu_line("streams most", "linnet");
+    gpu_line("streams most", b->file ? "linnet, the network of --file" : "linnet");
     gpu_text("precision", b->precision_name);
     gpu_number("chunk_frames", chunk);
     gpu_number("streams", good);
@@ -147,6 +148,11 @@ void gpu_part_streams(gpu_bench *b)
     lin_encoder *encoder;
     lin_config config = lin_config_default(V);
     const lin_features features = lin_features_default();
+    if (b->file) {
+        gpu_must(lin_model_load(b->file, &model, &err), &err);
+        config = model->config;
+        lin_model_destroy(model);
+    }
     gpu_must(lin_backend_open(b->device, b->precision, &b->ops, &err), &err);
     gpu_must(lin_model_create(&config, &features, NULL, 1, &model, &err), &err);
     gpu_must(lin_encoder_create(model, b->ops, &encoder, &err), &err);

@@ -1,8 +1,7 @@
 /*
  * decayed.h - what the kernels of linear attention that forgets share (kernels/ops_table.h): their arguments, decays, states.
  *
- * decayed_chunks.cu has heads up to 64 wide in calls with many rows, as training and files make them; decayed_attention.cu has
- * wider heads, and calls with few rows, as live streams make them. Both compute in fp32.
+ * decayed_chunks.cu has heads up to 64 wide, decayed_attention.cu wider ones. Both compute in fp32.
  */
 #ifndef LIN_KERNELS_CUDA_DECAYED_H
 #define LIN_KERNELS_CUDA_DECAYED_H
@@ -31,8 +30,7 @@ static __device__ __forceinline__ float *state_of(const decayed_job &job, int b,
     return job.states && job.states[b] ? job.states[b] + job.at + (size_t)h * (E + 1) * E : NULL;
 }
 
-/* Both return 0 if the call is not for them (the head is too wide, there are few rows, or no memory on the device): nothing was
- * launched then. backward needs job->terms. */
+/* Both return 0, and launch nothing, if the head is too wide or its tiles do not fit a block. backward needs job->terms. */
 int lin_cuda_decayed_chunks_forward(lin_exec *exec, const decayed_job *job, const lin_segments *segments);
 int lin_cuda_decayed_chunks_backward(lin_exec *exec, const decayed_job *job, const lin_segments *segments);
 

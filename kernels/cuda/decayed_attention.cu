@@ -1,7 +1,7 @@
-// Linear attention that forgets (kernels/ops_table.h), row after row: heads up to 256 wide, and calls with few rows;
-// decayed_chunks.cu has the others. The sums of one (utterance, head) are divided by columns; a block has 32 of them, one for
-// each lane, and its 8 warps divide the rows of the matrix, which stays in registers. Rows come in chunks through shared memory,
-// and after each chunk the warps' parts of its results are added, in order.
+// Linear attention that forgets (kernels/ops_table.h) for heads up to 256 wide, row after row; decayed_chunks.cu has those up to
+// 64. The sums of one (utterance, head) are divided by columns; a block has 32 of them, one for each lane, and its 8 warps divide
+// the rows of the matrix, which stays in registers. Rows come in chunks through shared memory, and after each chunk the warps'
+// parts of its results are added, in order.
 //
 // All passes are one scan, M = a M + x wᵀ, then out = Mᵀ r, with the vectors x, w, r of each row, and G_i = dy_i / den_i,
 // g_i = -(dy_i . y_i) / den_i (kernels/cpu/attention.h):
@@ -13,7 +13,7 @@
 // the end.
 #include "kernels/cuda/decayed.h"
 
-enum { COLUMNS = 32, WARPS = 8, CHUNK = 8, MOST_WIDTH = 256, MOST_EACH = MOST_WIDTH / 32 };
+enum { COLUMNS = 32, WARPS = 8, CHUNK = 8, MOST_WIDTH = 256, MOST_EACH = MOST_WIDTH / 32, EACH = MOST_WIDTH / WARPS };
 
 typedef enum decayed_pass { PASS_Y, PASS_QUERIES, PASS_KEYS, PASS_VALUES } decayed_pass;
 
@@ -133,7 +133,7 @@ static __device__ __forceinline__ void store_chunk(const decayed_shared &s, cons
 }
 
 // A thread has the elements (warp + 8 i, column) of the matrix, i < EACH.
-template <decayed_pass PASS, int EACH> __global__ void __launch_bounds__(32 * WARPS) decayed_scan(decayed_job job)
+template <decayed_pass PASS> __global__ void __launch_bounds__(32 * WARPS) decayed_scan(decayed_job job)
 {
     LIN_SHARED(float, shared);
     const int b = (int)blockIdx.x / job.H, h = (int)blockIdx.x % job.H, column = (int)blockIdx.y * COLUMNS, E = job.E;
@@ -197,9 +197,7 @@ template <decayed_pass PASS> static void launch_scan(lin_exec *exec, const decay
 {
     const dim3 grid((unsigned)B * (unsigned)job.H, (unsigned)((job.E + COLUMNS - 1) / COLUMNS));
     const size_t bytes = decayed_floats(job.E) * sizeof(float);
-    if (job.E <= 32) LIN_LAUNCH(exec, (decayed_scan<PASS, 4>), grid, 32 * WARPS, bytes, job);
-    else if (job.E <= 64) LIN_LAUNCH(exec, (decayed_scan<PASS, 8>), grid, 32 * WARPS, bytes, job);
-    else LIN_LAUNCH(exec, (decayed_scan<PASS, 32>), grid, 32 * WARPS, bytes, job);
+    LIN_LAUNCH(exec, decayed_scan<PASS>, grid, 32 * WARPS, bytes, job);
 }
 
 // The memory of terms. 0: there is nothing to do, or no memory.

@@ -1,6 +1,7 @@
-// Linear attention that forgets, in chunks of 32 rows (Yang et al. 2024, Gated Linear Attention Transformers, section 4; here a
-// head and row have one decay). One block for each (utterance, head) goes through its chunks; the sums of earlier rows stay in
-// registers, and what passes within a chunk are products of small matrices, in fp32.
+// Linear attention that forgets, for heads up to 64 wide: row after row where there are few, else in chunks of 32 rows (Yang et
+// al. 2024, Gated Linear Attention Transformers, section 4; here a head and row have one decay). One block for each (utterance,
+// head) goes through its chunks; the sums of earlier rows stay in registers, and what passes within a chunk are products of small
+// matrices, in fp32.
 //
 // With L_i the sum of log a of the chunk's rows up to i, v' = (v, 1) and G' = (dy / den, g), g = -(dy . y) / den:
 //   y'_i  = sum_{j<=i} P_ij v'_j + e^L_i S'ᵀ φ(q_i)             P_ij = e^(L_i - L_j) φ(q_i) . φ(k_j); y = y' / den, den its last
@@ -18,7 +19,8 @@
 enum {
     ROWS = 32,
     STRIDE = ROWS + 4, // of a tile whose columns are rows of the chunk: by fours without bank conflicts
-    FEW = 16           // a call whose longest utterance has fewer rows goes row after row
+    STEP_WARPS = 4,
+    STEP_MOST = 15 // rows of the longest utterance of a call that goes row after row
 };
 
 template <int EP> struct chunk {
@@ -416,10 +418,103 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
     }
 }
 
+/* ---- few rows of many streams ---------------------------------------------------------------------------------------------- */
+
+// A warp for each (utterance, head), whose S is in registers, read and written once: a lane has each eighth column, and of these a
+// quarter of the rows. phi(q), phi(k) and v go to all lanes through shared memory.
+template <int EP> __global__ void __launch_bounds__(STEP_WARPS * 32) decayed_step(decayed_job job, unsigned heads)
+{
+    enum { tall = EP / 4, wide = EP / 8, parts = (EP + 31) / 32 };
+    LIN_SHARED(float, shared);
+    const int lane = (int)threadIdx.x % 32, E = job.E, top = lane / 8 * tall, left = lane % 8;
+    const unsigned pair = blockIdx.x * STEP_WARPS + threadIdx.x / 32;
+    if (pair >= heads) return;
+    const int b = (int)(pair / (unsigned)job.H), h = (int)(pair % (unsigned)job.H), n = job.offsets[b + 1] - job.offsets[b];
+    const size_t width = (size_t)job.H * (size_t)E, head = (size_t)h * (size_t)E;
+    size_t row = (size_t)job.offsets[b];
+    float *const state = state_of(job, b, h);
+    float *const fq = shared + threadIdx.x / 32 * (3 * EP), *const fk = fq + EP, *const fv = fk + EP;
+    float S[tall][wide], z[parts], q[parts], k[parts], v[parts];
+    if (n <= 0) return;
+#pragma unroll
+    for (int i = 0; i < tall; i++)
+#pragma unroll
+        for (int j = 0; j < wide; j++)
+            S[i][j] = state && top + i < E && left + 8 * j < E ? state[(top + i) * E + left + 8 * j] : 0;
+    const float *from = job.qkv + row * 3 * width + head + lane;
+#pragma unroll
+    for (int i = 0; i < parts; i++) {
+        const int e = lane + 32 * i, in = e < E;
+        z[i] = state && in ? state[E * E + e] : 0;
+        q[i] = in ? from[32 * i] : 0;
+        k[i] = in ? from[width + 32 * i] : 0;
+        v[i] = in ? from[2 * width + 32 * i] : 0;
+    }
+    for (int t = 0; t < n; t++, row++) {
+        const float a = expf(log1pf(expf(-gate_of(job, row, h))) * -0.0625f);
+        float den = 0, x[wide], sum[wide];
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < parts; i++) {
+            const int e = lane + 32 * i, in = e < E;
+            const float own_q = in ? phi<1>(q[i]) : 0, own_k = in ? phi<1>(k[i]) : 0;
+            z[i] = fmaf(z[i], a, own_k);
+            den = fmaf(own_q, z[i], den);
+            if (e >= EP) continue;
+            fq[e] = own_q;
+            fk[e] = own_k;
+            fv[e] = v[i];
+        }
+        __syncwarp();
+        if (t + 1 < n) {
+            from += 3 * width;
+#pragma unroll
+            for (int i = 0; i < parts; i++) {
+                if (lane + 32 * i >= E) continue;
+                q[i] = from[32 * i];
+                k[i] = from[width + 32 * i];
+                v[i] = from[2 * width + 32 * i];
+            }
+        }
+        const float inverse = 1 / (lin_warp_sum(den) + LIN_ATTENTION_EPS);
+#pragma unroll
+        for (int j = 0; j < wide; j++) x[j] = fv[left + 8 * j], sum[j] = 0;
+#pragma unroll
+        for (int i = 0; i < tall; i++) {
+            const float own_q = fq[top + i], own_k = fk[top + i];
+#pragma unroll
+            for (int j = 0; j < wide; j++) {
+                S[i][j] = fmaf(own_k, x[j], S[i][j] * a);
+                sum[j] = fmaf(own_q, S[i][j], sum[j]);
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < wide; j++) {
+            sum[j] += __shfl_xor_sync(0xffffffffu, sum[j], 8);
+            sum[j] += __shfl_xor_sync(0xffffffffu, sum[j], 16);
+            if (lane / 8 == j % 4 && left + 8 * j < E) job.out[row * width + head + (size_t)(left + 8 * j)] = sum[j] * inverse;
+        }
+    }
+    if (!state) return;
+#pragma unroll
+    for (int i = 0; i < tall; i++)
+#pragma unroll
+        for (int j = 0; j < wide; j++)
+            if (top + i < E && left + 8 * j < E) state[(top + i) * E + left + 8 * j] = S[i][j];
+#pragma unroll
+    for (int i = 0; i < parts; i++)
+        if (lane + 32 * i < E) state[E * E + lane + 32 * i] = z[i];
+}
+
 /* ---- launching ------------------------------------------------------------------------------------------------------------- */
 
-template <int EP> static int forward(lin_exec *exec, const decayed_job *job, unsigned heads)
+template <int EP> static int forward(lin_exec *exec, const decayed_job *job, unsigned heads, int longest)
 {
+    if (longest <= STEP_MOST) {
+        const size_t bytes = STEP_WARPS * 3 * EP * sizeof(float);
+        LIN_LAUNCH(exec, decayed_step<EP>, lin_cuda_blocks(heads, STEP_WARPS), STEP_WARPS * 32, bytes, *job, heads);
+        return 1;
+    }
     if (!LIN_ALLOW_SHARED(exec, decayed_forward<EP>, sizeof(forward_tiles<EP>))) return 1;
     LIN_LAUNCH(exec, decayed_forward<EP>, heads, chunk<EP>::threads, sizeof(forward_tiles<EP>), *job);
     return 1;
@@ -439,10 +534,10 @@ template <int EP> static int backward(lin_exec *exec, const decayed_job *job, un
 int lin_cuda_decayed_chunks_forward(lin_exec *exec, const decayed_job *job, const lin_segments *segments)
 {
     const unsigned heads = (unsigned)segments->B * (unsigned)job->H;
-    if (segments->longest < FEW || job->E > 64) return 0;
-    return job->E <= 32   ? forward<32>(exec, job, heads)
-           : job->E <= 40 ? forward<40>(exec, job, heads)
-                          : forward<64>(exec, job, heads);
+    if (job->E > 64) return 0;
+    return job->E <= 32   ? forward<32>(exec, job, heads, segments->longest)
+           : job->E <= 40 ? forward<40>(exec, job, heads, segments->longest)
+                          : forward<64>(exec, job, heads, segments->longest);
 }
 
 int lin_cuda_decayed_chunks_backward(lin_exec *exec, const decayed_job *job, const lin_segments *segments)

@@ -35,6 +35,10 @@ accent_sets="quiet train_native $more_sets train_cv train_stories train_read tra
 final_sets="quiet train_native train_native_sp train_librispeech train_librispeech_sp train_nonnative train_nonnative_sp train_cv
   train_common_voice train_stories train_read"
 warped=(--set warp=0.1,tilt-db=6) wide=(--set head-width=40,feedforward=960) # of the last trainings
+# Of the very last ones, on a GPU: everything at once, acoustics as in long.conf.
+long_sets="train_native train_read train_pseudo train_nonnative train_cv train_stories train_librispeech train_common_voice"
+strong=(--ema 0.999 --set "freq-width=9,time-masks=4,time-width=30,time-part=0.06,gain-db=8,tilt-db=8,warp=0.12,noise-part=0.3,babble-part=0.1"
+  --set "snr-low-db=0,room-part=0.3,band-part=0.15,silence-part=0.04,warmup-steps=300")
 test_sets="test_native"
 options "$@"
 if wanted 1 || wanted 5 || wanted 6; then need_corpus $train_sets $dev_sets $test_sets; fi
@@ -43,7 +47,10 @@ if wanted 1; then
   [ ${#common_voice[@]} -gt 0 ] || die "where are Common Voice's lists? give --common-voice FILE; recipes/open/README.md says which"
   [ -f "$quiet/list" ] || die "$quiet/list does not exist; run recipes/open/quiet.sh, or give --quiet FOLDER"
 fi
-for set in "${more[@]}"; do final_sets="$final_sets $(basename "$set")"; done
+for set in "${more[@]}"; do
+  set=$(basename "$set")
+  [ "$set" = train_coded ] || final_sets="$final_sets $set" long_sets="$long_sets $set"
+done
 mkdir -p "$work"/{features,text,decode}
 
 if wanted 1; then
@@ -67,6 +74,9 @@ training() {
 # both SETS: their caches, of all speeds
 both() { for set in $1; do echo "$set ${set}_sp"; done; }
 sped() { for set in $1; do echo "${set}_sp"; done; } # only 0.9 and 1.1
+
+everything="quiet train_games $(both "$long_sets")"
+[[ " ${more[*]} " != *"/train_coded "* ]] || everything="$everything train_coded"
 
 if wanted 2; then
   echo "== stage 2: training"
@@ -103,8 +113,13 @@ if wanted 3; then
   "$linnet" average "$work"/train-{longer,warped}/best.safetensors --half -o "$work/warped.safetensors"
   training "$stream_conf" "$work/train-wide" "$final_sets train_pseudo" --init "$work/warped.safetensors" \
     --lr 8e-4 --epochs 4 --join-part 0.5 --set silence-part=0.04 --seed 21 "${warped[@]}" "${wide[@]}"
-  # the emission delay: bench/boundaries.py --transcribe
-  "$linnet" average "$work/train-wide/best.safetensors" --half --delay-ms 98 -o "$work/stream.safetensors"
+  # Two cosines over everything; the mean of their averages. The emission delay: bench/boundaries.py --transcribe.
+  training "$here/long.conf" "$work/train-long" "$everything" --init "$work/train-wide/best.safetensors" \
+    --batch-frames 48000 --lr 8e-4 --set warmup-steps=300 --epochs 12
+  training "$here/long.conf" "$work/train-long-again" "$everything" --init "$work/train-long/best.safetensors" \
+    --batch-frames 48000 --lr 5e-4 --set warmup-steps=100 --epochs 4 --seed 32
+  "$linnet" average "$work"/train-{long,long-again}/checkpoint.safetensors --ema --level-db 103 --half --delay-ms 101 \
+    -o "$work/stream.safetensors"
 fi
 
 # A network that also reads later steps learns fastest from the one that does not: it begins as the same function but for the attention.
@@ -127,7 +142,9 @@ if wanted 4; then
     --lr 6e-4 --epochs 2 --set silence-part=0.04 --seed 18
   training "$offline_conf" "$work/train-offline-wide" "$final_sets train_pseudo" --init "$work/train-offline-longer/best.safetensors" \
     --lr 8e-4 --set warmup-steps=150 --epochs 3 --set silence-part=0.04 --seed 22 "${warped[@]}" "${wide[@]}"
-  "$linnet" average "$work/train-offline-wide/best.safetensors" --half --delay-ms 94 -o "$work/offline.safetensors"
+  training "$offline_conf" "$work/train-offline-long" "$everything" --init "$work/train-offline-wide/best.safetensors" \
+    "${wide[@]}" "${strong[@]}" --batch-frames 32000 --lr 8e-4 --epochs 17 --keep 6
+  "$linnet" average "$work"/train-offline-long/epoch-1[2-7].safetensors --level-db 103 --half --delay-ms 92 -o "$work/offline.safetensors"
 fi
 
 score() { # score SET
