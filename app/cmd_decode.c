@@ -117,8 +117,8 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     if (status == LIN_OK) status = lin_bulk_threads(b, sizeof(lin_result), sizeof(lin_decoder), err);
     for (int i = 0; i < b->n_threads && status == LIN_OK; i++)
         status = lin_decoder_create(lin_bulk_thread(b, i), &job->decoding, err);
-    if (status == LIN_OK && v->decoding.words && v->decoding.readable) status = 
-        lin_results_make_readable(&b->results, job->phones, err);
+    if (status == LIN_OK && v->decoding.words && v->decoding.readable)
+        status = lin_results_make_readable(&b->results, job->phones, v->decoding.min_confidence, err);
     if (status == LIN_OK) status = lin_results_open(&b->results, job->phones, b->inputs.n > 1, err);
     return status == LIN_OK ? lin_bulk_run(b, err) : status;
 }

@@ -516,14 +516,15 @@ static lin_status open_all(listening *l, lin_error *err)
                                    l->recognizer.delay_s, &warnings, err);
     }
     if (status != LIN_OK) return status;
-    if (v->decoding.words && v->decoding.readable) 
+    if (v->decoding.words && v->decoding.readable)
         status = lin_find_open_punctuation(l->recognizer.phones, &l->punctuation, err);
     if (status != LIN_OK) return status;
     if (l->punctuation) l->speller = lin_find_speller(l->recognizer.phones);
     l->words = (lin_live_words){.phones = l->recognizer.phones,
                                 .ipa = v->ipa || v->phones,
                                 .readable = l->punctuation,
-                                .speller = l->speller};
+                                .speller = l->speller,
+                                .least = v->decoding.min_confidence};
     l->stats.has_words = v->decoding.words;
     l->stats.construction = lin_session_construction(&l->recognizer);
     // The microphone last: nothing of what it hears then has to wait.

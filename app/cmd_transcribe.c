@@ -316,7 +316,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     }
     const int many = job->bulk.inputs.n > 1 || v->data.data;
     if (status == LIN_OK && v->decoding.words && v->decoding.readable)
-        status = lin_results_make_readable(&job->bulk.results, job->recognizer.phones, err);
+        status = lin_results_make_readable(&job->bulk.results, job->recognizer.phones, v->decoding.min_confidence, err);
     if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
     if (status != LIN_OK) return status;
     // Results of a single input need not wait for others: they are written as they are settled, where somebody may be reading.

@@ -25,6 +25,9 @@
      .help = "Words as readable text (docs/readable.md): numbers as digits, capitals, full stops, commas, question marks; in "   \
              "text without ids, srt, vtt, and in a field of json. All other formats have plain words. --no-readable: these "     \
              "too"},                                                                                                             \
+    {.name = "min-confidence", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.min_confidence), .text = "0", .min = 0,    \
+     .max = 1, .value = "P",                                                                                                     \
+     .help = "Readable text has [...] for words whose confidence is less"},                                                      \
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lexicon), .value = "DICT",           \
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "   \
              "Debian's package pocketsphinx-en-us"},                                                                             \

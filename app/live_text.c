@@ -16,7 +16,7 @@ static lin_status put_line(lin_buffer *out, const lin_live_words *words, const l
                            const lin_result *result, lin_error *err)
 {
     const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .readable = readable,
-                                  .speller = words->speller};
+                                  .speller = words->speller, .least = words->least};
     return lin_writer_find("text")->write(result, &o, out, err);
 }
 

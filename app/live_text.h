@@ -18,6 +18,7 @@ typedef struct lin_live_words {
     int ipa;
     const lin_punctuation *readable; /* of the final form of words; NULL: they stay plain */
     const lin_g2p_rules *speller;    /* of words outside the lexicon in it; NULL: "[...]" */
+    double least;                    /* words of less confidence are "[...]" in it */
     int partial_phones; /* JSON of a growing utterance has new_phones and partial_phones too */
 } lin_live_words;
 

@@ -128,7 +128,7 @@ int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, int
     return LIN_EXIT_OK;
 }
 
-lin_status lin_results_make_readable(lin_results *r, const lin_phones *phones, lin_error *err)
+lin_status lin_results_make_readable(lin_results *r, const lin_phones *phones, double least, lin_error *err)
 {
     int wanted = 0;
     for (int i = 0; i < r->n_writers; i++) {
@@ -138,6 +138,7 @@ lin_status lin_results_make_readable(lin_results *r, const lin_phones *phones, l
     if (!wanted || r->how.unit == LIN_UNIT_PHONES || r->punctuation) return LIN_OK;
     lin_status status = lin_find_open_punctuation(phones, &r->punctuation, err);
     r->how.readable = r->punctuation;
+    r->how.least = least;
     if (r->punctuation) lin_readable_begin(&r->readable, r->punctuation);
     r->readable.paragraph_s = r->how.paragraph_s;
     return status;

@@ -109,8 +109,8 @@ int lin_results_check(lin_results *results, const lin_parsed *parsed, const lin_
 int lin_results_check_search(const lin_results *results, const lin_parsed *parsed, int words, int n_best);
 
 /* Before lin_results_open, for commands that recognise words: these become readable text in the formats for people, if the model
- * for it is installed. */
-lin_status lin_results_make_readable(lin_results *results, const lin_phones *phones, lin_error *err);
+ * for it is installed. least: words of less confidence are "[...]" there. */
+lin_status lin_results_make_readable(lin_results *results, const lin_phones *phones, double least, lin_error *err);
 
 /*
  * Names the results of these inputs (app/mirror.h), and with --skip-done marks those that are done. LIN_INVALID, with advice, if

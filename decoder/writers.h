@@ -95,6 +95,7 @@ typedef struct lin_writer_options {
     const lin_punctuation *readable; /* text without ids and times, srt, vtt: words as readable text; json: with a field of it;
                                         NULL: plain words */
     const lin_g2p_rules *speller;  /* readable text: spells words outside the lexicon; NULL: they are "[...]" */
+    double least;                  /* readable text: a word of less confidence is "[...]"; 0: none is */
     lin_cue_options cues;          /* srt, vtt */
     int columns;                   /* text without ids and times: longest line, in characters; 0: any */
     double paragraph_s;            /* the same: an empty line where a pause is longer; 0: none */

@@ -73,6 +73,7 @@ lin_status lin_token_push_readable(const lin_tokens *t, int i, lin_readable *rea
     const lin_result_word *w = &t->result->words[i];
     const lin_g2p_rules *speller = t->options->speller;
     char spelling[8 * MOST] = "";
+    if (w->confidence < t->options->least) return lin_readable_push(readable, "", w->start_s, w->end_s, 0, err);
     if (w->known) return lin_readable_push(readable, lin_result_word_text(t->result, i), w->start_s, w->end_s, 1, err);
     if (speller && w->n_phones >= FEWEST && w->n_phones <= MOST) {
         int labels[MOST];

@@ -52,8 +52,9 @@ typedef enum lin_given {
 
 typedef struct lin_decoding_values {
     int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best;
-    int readable; /* words as readable text; the formats see to it, not the decoding */
-    double beam_score, skip_blank, blank_penalty, settle, lm_weight, bonus, unknown, context_bonus;
+    int readable; /* words as readable text; the formats see to it, not the decoding, as to min_confidence: words of less are
+                     "[...]" in it */
+    double beam_score, skip_blank, blank_penalty, settle, lm_weight, bonus, unknown, context_bonus, min_confidence;
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
     lin_list phrases;
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */

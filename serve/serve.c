@@ -491,6 +491,7 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
                                 .ipa = v->ipa,
                                 .readable = s->punctuation,
                                 .speller = s->speller,
+                                .least = v->decoding.min_confidence,
                                 .partial_phones = 1};
     const lin_voices_options o = {.recognizer = &s->recognizer, .decoding = &s->decoding, .rules = v->endpoints.rules,
                                   .resets = lin_endpoint_resets(&v->endpoints, &s->recognizer), .capacity = v->max_streams,

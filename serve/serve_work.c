@@ -149,7 +149,7 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
         const int full = !strcmp(r->format, "full_json");
         const lin_writer *writer = lin_writer_find(full ? "json" : r->format);
         const lin_writer_options o = {.phones = s->words.phones, .ipa = s->words.ipa, .readable = s->words.readable,
-                                      .speller = s->words.speller};
+                                      .speller = s->words.speller, .least = s->words.least};
         status = writer->write(result, &o, out, err);
         if (!full) job->answer_type = !strcmp(r->format, "vtt") ? "text/vtt; charset=utf-8" : "text/plain; charset=utf-8";
     }

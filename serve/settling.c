@@ -11,7 +11,7 @@ void lin_settling_begin(lin_settling *s, const lin_live_words *words)
 
 lin_status lin_settling_add(lin_settling *s, const lin_live_words *words, const lin_result *more, int is_end, lin_error *err)
 {
-    const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .speller = words->speller};
+    const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .speller = words->speller, .least = words->least};
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, more, &o, err);
     const int readable = words->readable && t.words;

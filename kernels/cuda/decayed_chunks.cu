@@ -420,8 +420,8 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
 
 /* ---- few rows of many streams ---------------------------------------------------------------------------------------------- */
 
-// A warp for each (utterance, head), whose S is in registers, read and written once: a lane has each eighth column, and of these a
-// quarter of the rows. phi(q), phi(k) and v go to all lanes through shared memory.
+// A warp for each (utterance, head), whose S is in registers, read and written once: a lane has each eighth column, and of these
+// a quarter of the rows. phi(q), phi(k) and v go to all lanes through shared memory.
 template <int EP> __global__ void __launch_bounds__(STEP_WARPS * 32) decayed_step(decayed_job job, unsigned heads)
 {
     enum { tall = EP / 4, wide = EP / 8, parts = (EP + 31) / 32 };

@@ -114,10 +114,10 @@ if wanted 3; then
   training "$stream_conf" "$work/train-wide" "$final_sets train_pseudo" --init "$work/warped.safetensors" \
     --lr 8e-4 --epochs 4 --join-part 0.5 --set silence-part=0.04 --seed 21 "${warped[@]}" "${wide[@]}"
   # Two cosines over everything; the mean of their averages. The emission delay: bench/boundaries.py --transcribe.
-  training "$here/long.conf" "$work/train-long" "$everything" --init "$work/train-wide/best.safetensors" \
-    --batch-frames 48000 --lr 8e-4 --set warmup-steps=300 --epochs 12
-  training "$here/long.conf" "$work/train-long-again" "$everything" --init "$work/train-long/best.safetensors" \
-    --batch-frames 48000 --lr 5e-4 --set warmup-steps=100 --epochs 4 --seed 32
+  training "$stream_conf" "$work/train-long" "$everything" --init "$work/train-wide/best.safetensors" \
+    "${wide[@]}" "${strong[@]}" --join-part 0.5 --batch-frames 48000 --lr 8e-4 --epochs 12 --seed 31
+  training "$stream_conf" "$work/train-long-again" "$everything" --init "$work/train-long/best.safetensors" \
+    "${wide[@]}" "${strong[@]}" --join-part 0.5 --batch-frames 48000 --lr 5e-4 --set warmup-steps=100 --epochs 4 --seed 32
   "$linnet" average "$work"/train-{long,long-again}/checkpoint.safetensors --ema --level-db 103 --half --delay-ms 101 \
     -o "$work/stream.safetensors"
 fi

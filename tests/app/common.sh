@@ -61,6 +61,12 @@ run() {
     case $err in *Sanitizer*|*"runtime error"*) fail "no sanitizer report" "linnet $*" "$err" ;; esac
 }
 
+# flip FILE BYTE BIT
+flip() {
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
+    printf "\\$(printf %03o $((byte ^ (1 << $3))))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> /dev/null
+}
+
 # refused "what" STATUS "part of the message" ARGS...: linnet ARGS... exits with STATUS and prints one line, "linnet: ..."
 refused() {
     what=$1 want=$2 part=$3

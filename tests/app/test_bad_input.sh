@@ -107,7 +107,7 @@ bad_model "half a model" "bad.safetensors"
 head -c $((size - 1)) "$m" > "$tmp/bad.safetensors"
 bad_model "a model without its last byte" "bad.safetensors"
 cp "$m" "$tmp/bad.safetensors"
-printf 'x' | dd of="$tmp/bad.safetensors" bs=1 seek=$((size - 100)) conv=notrunc 2> /dev/null
+flip "$tmp/bad.safetensors" $((size - 100)) 0
 bad_model "flipped bits in the weights" "bad.safetensors"
 cp "$m" "$tmp/bad.safetensors"
 printf '\377\377\377\377\377\377\377\177' | dd of="$tmp/bad.safetensors" bs=1 seek=0 conv=notrunc 2> /dev/null

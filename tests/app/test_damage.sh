@@ -3,12 +3,6 @@
 
 gold=$PWD/tests/golden/formats
 
-# flip FILE BYTE BIT
-flip() {
-    byte=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
-    printf "\\$(printf %03o $((byte ^ (1 << $3))))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> /dev/null
-}
-
 
 # ---- older formats ---------------------------------------------------------------------------------------------------------------
 

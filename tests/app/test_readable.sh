@@ -68,6 +68,11 @@ run decode -q $words -f srt "$tmp/he.npy"
 has "subtitles" "$out" "He saw London."
 run decode -q $words -f vtt "$tmp/he.npy"
 has "subtitles of the web" "$out" "He saw London."
+run decode -q $words --min-confidence 1 "$tmp/he.npy"
+is "words that are not sure" "[...]." "$out"
+run decode -q $words --min-confidence 1 -f json "$tmp/he.npy"
+has "JSON has them plain" "$out" '"text":"he saw london"'
+has "and not readable" "$out" '"readable":"[...]."'
 # Words outside the lexicon, paragraphs and lines.
 words="--words --no-lm -l $tmp/dict --tune unknown=-6"
 echo "- 10 HH 2 IY 2 - 2 S 2 AO 2 - 2 Z 2 UW 2 B 2 - 200 L 1 AH 2 N 2 D 1 AH 1 N 2 - 2 HH 2 IY 2 - 5" | "$ROWS" "$tmp/long.npy"

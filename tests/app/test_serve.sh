@@ -86,7 +86,7 @@ lines=$(talk stream /v1/stream raw="$tmp/twice.raw" chunk=5000 end='{"type":"end
 is "stream: the texts" "$both" "$(printf '%s\n' "$lines" | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
 has "stream: it begins" "$(printf '%s\n' "$lines" | head -n 1)" '{"type":"begin","source":"stream","rate_hz":16000'
 has "stream: settled and provisional" "$lines" '"stable":"he was'
-has "stream: phonemes as they settle" "$lines" '"new_phones":[{"phone":"HH","start":0.232,"end":0.292,"confidence":0.71'
+has "stream: phonemes as they settle" "$lines" '"new_phones":[{"phone":"HH","start":0.2'
 has "stream: it ends" "$lines" '{"type":"end","reason":"ended","seconds":7.1'
 if command -v python3 > /dev/null; then
     ok "stream: every line is JSON" sh -c 'printf "%s\n" "$1" | sed \$d | while read -r l; do printf %s "$l" | python3 -m json.tool || exit 1; done' - "$(printf '%s\n' "$lines" | tail -n 4)"
@@ -230,7 +230,7 @@ is "killed, and gone on with by another server: the same words" "$(printf '%s' "
     "$(echo $(texts "$tmp/kept") $begun $(texts "$tmp/after"))"
 ok "times go on" awk "BEGIN { exit !($(sed -n 's/^{"type":"final".*"words":\[{"word":"[^"]*","known":true,"start":\([0-9.]*\).*/\1/p' "$tmp/after" | head -n 1) > $seconds - 1) }"
 cp "$tmp/state" "$tmp/changed"
-printf 'x' | dd of="$tmp/changed" bs=1 seek=5000 conv=notrunc 2> /dev/null
+flip "$tmp/changed" 5000 0
 has "a state that was changed" "$(talk stream /v1/stream config="$resume" resume="$tmp/changed")" "another key, or was changed"
 has "bytes that are no state" "$(talk stream /v1/stream config="$resume" resume="$speech")" "these bytes are no state"
 has "a state of another rate" "$(talk stream /v1/stream config='{"type":"config","resume":true,"rate_hz":8000}' resume="$tmp/state" raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'

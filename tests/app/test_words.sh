@@ -60,7 +60,7 @@ p="--words --no-readable -l $tmp/packed.dict --lm $tmp/words.arpa"
 run lexicon --lm "$tmp/words.arpa" "$tmp/packed.dict"
 has "linnet lexicon says what it wrote" "$err" "packed.dict.tree: 5 words"
 is "a packed lexicon" "hello world" "$(d $p "$tmp/hw.npy")"
-printf x | dd of="$tmp/packed.dict.tree" bs=1 seek=600 conv=notrunc 2> /dev/null
+flip "$tmp/packed.dict.tree" 600 0
 is "a damaged one" "hello world" "$("$LINNET" decode $p "$tmp/hw.npy" 2> "$tmp/.err")"
 has "is reported" "$(cat "$tmp/.err")" "packed.dict.tree is damaged"
 run lexicon -q --lm "$tmp/words.arpa" "$tmp/packed.dict"

@@ -76,7 +76,7 @@ recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-vali
 is "run: status" 0 "$status"
 is "run: a row for each set and model" "dev_native|dev_native|dev_nonnative|dev_nonnative|test_native|test_native|" "$(sed 1,2d "$w/RESULTS.md" | awk '{ printf "%s|", $2 }')"
 is "run: the counts of a row" "2 16" "$(awk '$2 == "test_native" && $4 == "offline" { print $6, $8 }' "$w/RESULTS.md")"
-for run in train train-again train-alone train-joined train-quiet train-more train-accents train-final train-last train-longer train-warped train-wide train-offline train-offline-again train-offline-last train-offline-final train-offline-end train-offline-longer train-offline-wide; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
+for run in train train-again train-alone train-joined train-quiet train-more train-accents train-final train-last train-longer train-warped train-wide train-long train-long-again train-offline train-offline-again train-offline-last train-offline-final train-offline-end train-offline-longer train-offline-wide train-offline-long; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
 for model in stream offline; do has "run: the $model model was trained on the set of --more" "$("$LINNET" info --json "$w/$model.safetensors")" '"set":"train_more"'; done
 for model in stream offline; do ok "run: the $model model" test -s "$w/$model.safetensors"; done
 is "run: the second training has all sets" 14 "$("$LINNET" info --json "$w/train-again/best.safetensors" | grep -o '"set":"train_[a-z]*"' | wc -l | tr -d ' ')"
