@@ -5,20 +5,18 @@
 
 # ---- readers that are slow: no final result is lost
 
-# Bursts of noise with pauses between, for many utterances; their alternatives fill the connection.
-i=0
-while [ $((i += 1)) -le 12 ]; do
-    "$SOUND" "$tmp/burst.raw" format=raw seconds=1.5 seed=$((i % 4))
-    cat "$tmp/burst.raw"
+# Two seconds of speech again and again, with pauses between, for many utterances; their alternatives fill the connection.
+if [ ! -f "$real" ]; then
+    echo "skipped: no recorded speech (Debian: pocketsphinx-testdata)"
+    finish
+fi
+for i in 1 2 3 4 5 6; do
+    tail -c +45 "$real" | head -c 64000
     head -c 32000 /dev/zero
 done > "$tmp/bursts.raw"
 for i in 1 2; do cat "$tmp/bursts.raw"; done > "$tmp/many.raw"
 end='{"type":"end"}'
-
-
-# as loud as they are: brought to the level of speech, such bursts have fewer phonemes
-"$LINNET" average share/linnet/default.safetensors --level-db 0 --half -o "$tmp/plain.safetensors"
-start slow --model "$tmp/plain.safetensors" --no-words --n-best 200 --beam 200 -j 1
+start slow --no-words --n-best 200 --beam 200 -j 1
 # Without what depends on how fast sound and results pass: the delay, and how many provisional results came before.
 finals() { grep '"final"' "$1" | sed 's/"latency_ms":[0-9]*//; s/"revision":[0-9]*,//'; }
 talk stream /v1/stream raw="$tmp/many.raw" end="$end" > "$tmp/fast"
@@ -46,7 +44,7 @@ is "final results are not left out" 0 "$(metric finals_unread_total)"
 stop "slow"
 
 # Who does not read for too long is told why the stream ends, behind all results; who does not read that either is dropped.
-start unread --model "$tmp/plain.safetensors" --no-words --n-best 200 --beam 200 -j 1 --limits max-unread=1
+start unread --no-words --n-best 200 --beam 200 -j 1 --limits max-unread=1
 "$TALK" "$port" stream /v1/stream raw="$tmp/many.raw" end="$end" hold="$tmp/told" > "$tmp/slow" &
 slow=$!
 ok "a result has waited too long" await metric_is 'errors_total{cause="slow"}' 1
@@ -203,7 +201,7 @@ kill -HUP "$server"
 ok "there are none to be read" await grep -q "the tokens were not read again" "$log"
 is "those before remain" "closed 1000 " "$(talk stream '/v1/stream?access_token=def' end="$end" | tail -n 1)"
 : > "$tmp/nothing"
-has "an empty state" "$(talk stream '/v1/stream?access_token=def' config='{"type":"config","resume":true}' resume="$tmp/nothing" raw="$tmp/burst.raw" end="$end")" "closed 1008 the state to resume is empty"
+has "an empty state" "$(talk stream '/v1/stream?access_token=def' config='{"type":"config","resume":true}' resume="$tmp/nothing" raw="$tmp/bursts.raw" end="$end")" "closed 1008 the state to resume is empty"
 has "no state" "$(talk stream '/v1/stream?access_token=def' config='{"type":"config","resume":true}' end="$end")" "closed 1008 no state came to resume"
 stop "entry"
 finish
