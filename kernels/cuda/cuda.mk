@@ -120,6 +120,9 @@ $B/tests/cuda/%: $O/tests/cuda/%.o $B/libsupport.a $B/emulated/libemulated.a $B/
 PTX_ARCHS ?= 80 90
 PTX_FILES := $(foreach a,$(PTX_ARCHS),$(addprefix build/ptx/$a/,$(notdir $(CUDA_SRC:.cu=.ptx))))
 
+have-nvcc:
+	@[ -n '$(NVCC)' ]
+
 check-ptx:
 	@[ -n '$(NVCC)' ] || { echo 'check-ptx needs nvcc, on the PATH, in /usr/local/cuda/bin or as NVCC=' >&2; exit 1; }
 	@tools/deps.sh build check
@@ -165,4 +168,4 @@ build/gpu/libsupport.a: $(SUPPORT_SRC:%.c=build/gpu/%.o) $B/link
 build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o build/gpu/libsupport.a $B/liblinnet.a
 	$(call link,$(CC) $(CFLAGS),$(CHECK_LIBS))
 
-.PHONY: cuda cuda-compiles check-ptx ptx-files ptx-programs check-gpu gpu-programs
+.PHONY: cuda cuda-compiles have-nvcc check-ptx ptx-files ptx-programs check-gpu gpu-programs
