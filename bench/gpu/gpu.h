@@ -27,7 +27,7 @@ typedef struct gpu_bench {
     int causal, batch_frames, rows;
     double hours;             /* of synthetic speech */
     const char *file;         /* PART's file or folder */
-    const char *source;       /* the cache that part cut reads */
+    const char *source;       /* the cache that parts cut and pack read; what unpack does */
     const lin_ops *ops;       /* between gpu_open and gpu_close */
     lin_exec *exec;
     size_t free_before;       /* the device's free memory after gpu_open, 0 if unknown */
@@ -73,6 +73,8 @@ void gpu_part_ops(gpu_bench *b);
 void gpu_part_streams(gpu_bench *b);
 void gpu_part_cache(gpu_bench *b); /* writes b->hours of synthetic features to b->file */
 void gpu_part_cut(gpu_bench *b);   /* writes b->hours of b->source to b->file */
+void gpu_part_pack(gpu_bench *b);  /* writes the cache b->source to b->file, in a third of its bytes */
+void gpu_part_unpack(gpu_bench *b); /* and back, rounded */
 void gpu_part_plan(gpu_bench *b);  /* prints the batches of an epoch for the PyTorch side */
 void gpu_part_epoch(gpu_bench *b); /* trains on b->file */
 int gpu_part_table(const char *folder);

@@ -170,14 +170,15 @@ static const struct {
     {"peak", gpu_part_peak},   {"attention", gpu_part_attention}, {"ctc", gpu_part_ctc},
     {"ops", gpu_part_ops},     {"cache", gpu_part_cache},         {"plan", gpu_part_plan},
     {"epoch", gpu_part_epoch}, {"streams", gpu_part_streams},     {"rivals", gpu_part_rivals},
-    {"lstm", gpu_part_lstm},   {"cut", gpu_part_cut},
+    {"lstm", gpu_part_lstm},   {"cut", gpu_part_cut},             {"pack", gpu_part_pack},
+    {"unpack", gpu_part_unpack},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|cut|plan [--device D] [--precision "
-                    "fp32|tf32|bf16]\n"
+    fprintf(stderr, "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|cut|pack|unpack|plan [--device D]\n"
+                    "                 [--precision fp32|tf32|bf16]\n"
                     "                 [--causal 0|1] [--batch-frames N] [--rows N] [--hours N] [--seconds N] [--file FILE] "
                     "[--source FILE] [--quick]\n"
                     "       bench_gpu table FOLDER\n");

@@ -1,8 +1,24 @@
-# [cuda] The GPU kit's run.sh with pretended programs: stages, what is left out, and going on where a run was cut. make check-kit
-# rehearses the whole kit on the emulated device.
+# [cuda] The GPU kit: caches that travel; run.sh with pretended programs: stages, what is left out, going on where a run was cut. make
+# check-kit rehearses the whole kit on the emulated device.
 . tests/app/common.sh
 [ "${CONFIG:-release}" = release ] || finish # no program of this configuration runs
 
+# ---- caches that travel
+bench=$(dirname "$LINNET")/bench_gpu
+make_model
+ok "pack" "$bench" pack --source "$tmp/set.lfc" --file "$tmp/packed"
+ok "unpack" "$bench" unpack --source "$tmp/packed" --file "$tmp/unpacked.lfc"
+facts() { "$LINNET" info --verify "$1" | grep -E '^(utterances|frames|labels|phones|features|speakers)'; }
+is "the same utterances and labels" "$(facts "$tmp/set.lfc")" "$(facts "$tmp/unpacked.lfc")"
+ok "pack what was unpacked" "$bench" pack --source "$tmp/unpacked.lfc" --file "$tmp/again"
+ok "it has the same values" cmp "$tmp/packed" "$tmp/again"
+ok "unpack at other speeds" "$bench" unpack --source "$tmp/packed" --file "$tmp/fast.lfc" --rows 5
+hasnt "they have other lengths" "$(facts "$tmp/fast.lfc")" "$(facts "$tmp/set.lfc")"
+head -c 2000 "$tmp/packed" > "$tmp/cut"
+ok "a packed cache that is cut" sh -c '! "$1" unpack --source "$2" --file "$3"' - "$bench" "$tmp/cut" "$tmp/none.lfc"
+ok "leaves no cache" test ! -e "$tmp/none.lfc"
+
+# ---- run.sh
 kit=$tmp/kit
 mkdir -p "$kit/bin" "$kit/tests" "$kit/lib/linnet"
 cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/*.conf "$kit/"
