@@ -10,6 +10,10 @@ GPU_BENCH_OBJ := $(patsubst %.c,$O/%.o,$(wildcard bench/gpu/*.c))
 $B/bench_gpu: $(GPU_BENCH_OBJ) $B/liblinnet.a
 	$(call link,$(CC) $(CFLAGS))
 
+ifneq ($(filter cuda all,$(GROUP)),)
+test-programs: $(if $(filter release,$(CONFIG)),$B/bench_gpu)
+endif
+
 $B/gpu_limits: bench/gpu_limits.c $(CUDA_DIR)/flags
 	@mkdir -p $(@D)
 	$(SAY) "  NVCC  $<"

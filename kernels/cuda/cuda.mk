@@ -82,7 +82,7 @@ PTX_OBJ := $(patsubst %.c,$B/emulated/%.o,$(filter-out tests/ptx/test_%,$(wildca
 EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp)) $(PTX_OBJ)
 EMULATED := $B/emulated/liblinnet_cuda.so $B/emulated/libcuda.so.1
 ifneq ($(filter cuda all,$(GROUP)),)
-test-programs: $(if $(filter tsan,$(CONFIG)),,$(EMULATED)) $(if $(filter release,$(CONFIG)),$B/bench_gpu)
+test-programs: $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
 endif
 EMULATED_CXX = $(CXX) $(CPPFLAGS) -Itests/emulation/include $(CXXFLAGS) $(WERROR)
 CXX_LINK = $(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
