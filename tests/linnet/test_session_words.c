@@ -533,7 +533,7 @@ START_TEST(phrases_change_on_the_way)
     ck_assert_int_gt(settled, 2);
     write_list("20");
     require_ok(lin_decoding_reread(&search, &n, &err));
-    ck_assert_int_gt(n, 8);
+    ck_assert_int_gt(n, 4);
     feed(session, half, n_features, 20, 6);
     require_ok(lin_session_finish(session, &err));
     lin_session_destroy(session);
