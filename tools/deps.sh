@@ -34,7 +34,7 @@ build= check= demo= fuzz= page= arm64= wasm= standin=
 case $system in
 debian)
     build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev'
-    check='check libopenmpi-dev openmpi-bin'
+    check='check libopenmpi-dev openmpi-bin pocketsphinx-testdata'
     # For the virtual microphone of the tests. Not installed beside PipeWire, which it could replace: then those tests are
     # skipped.
     command -v pipewire > /dev/null 2>&1 || check="$check pulseaudio pulseaudio-utils libasound2-plugins"
