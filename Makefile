@@ -177,6 +177,7 @@ install-files: install-library
 		english.punctuation) "$$TO/share/linnet"
 	[ ! -f $(PACKED) ] || install -m 644 $(PACKED) "$$TO/share/linnet"
 	install -m 644 share/linnet/web/* "$$TO/share/linnet/web"
+	install -D -m 644 share/linnet/en/words.glm "$$TO/share/linnet/en/words.glm"
 	for l in $(LANGUAGES); do install -D -m 644 share/linnet/$$l/numbers.txt "$$TO/share/linnet/$$l/numbers.txt"; done
 	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg docs/*.png \
 		"$$TO/share/doc/linnet"

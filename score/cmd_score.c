@@ -11,7 +11,7 @@
 #include "score/score_report.h"
 
 typedef struct score_values {
-    const char *name, *output, *html, *map, *utt2spk, *against, *phones;
+    const char *name, *output, *html, *map, *glm, *utt2spk, *against, *phones;
     int ipa, json, utterances, align, confusions, case_sensitive, ref_format, hyp_format, unit, bootstrap, seed;
     double level;
 } score_values;
@@ -30,6 +30,9 @@ static const lin_option options[] = {
              "and to tell phones from words"},
     {.name = "map", .type = LIN_OPTION_FILE, AT(map),
      .help = "Phones that count as equal: lines 'ax ah', or 'q' alone to delete a phone; applied to both sides"},
+    {.name = "glm", .type = LIN_OPTION_FILE, AT(glm),
+     .help = "Words that count as equal: contractions, spellings, compounds; NIST's global map, lines 'colour => color' or "
+             "\"it's => { it's / it is }\", applied to both sides, as share/linnet/en/words.glm (docs/scoring.md)"},
     {.name = "case", .type = LIN_OPTION_FLAG, AT(case_sensitive),
      .help = "Distinguish upper and lower case, as sclite -s"},
     {.name = "ref-format", .type = LIN_OPTION_CHOICE, AT(ref_format), .text = "auto", .choices = FORMATS,
@@ -122,6 +125,7 @@ static int run(lin_parsed *parsed)
         .case_sensitive = v->case_sensitive,
         .unit = v->unit == UNIT_WORDS ? LIN_TRN_WORDS : LIN_TRN_PHONES,
         .utt2spk_path = v->utt2spk,
+        .glm_path = v->glm,
     };
     lin_error err = {0};
     lin_phone_map *map = NULL;

@@ -10,6 +10,7 @@
 #include "base/textfile.h"
 #include "score/bootstrap.h"
 #include "score/edit.h"
+#include "score/glm.h"
 #include "score/stm.h"
 
 struct lin_score {
@@ -299,6 +300,22 @@ static lin_status match_stm(lin_score *s, const char *ref_name, const char *hyp_
     return lin_stm_rename(&s->ref, &s->hyp, err);
 }
 
+// Contractions, spellings and compounds that count as the same, on both sides.
+static lin_status apply_glm(lin_score *s, const lin_score_options *o, lin_error *err)
+{
+    char *text;
+    size_t n;
+    lin_glm glm = {0};
+    if (!o->glm_path) return LIN_OK;
+    lin_status status = lin_text_read(o->glm_path, &text, &n, err);
+    if (status == LIN_OK) status = lin_glm_parse(text, n, o->glm_path, o->case_sensitive, &s->tokens, &glm, err);
+    if (status == LIN_OK) status = lin_glm_apply(&glm, &s->ref, err);
+    if (status == LIN_OK) status = lin_glm_apply(&glm, &s->hyp, err);
+    lin_glm_free(&glm);
+    lin_free(text);
+    return status;
+}
+
 lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp,
                            const char *hyp_name, const lin_score_options *options, lin_score **score, lin_error *err)
 {
@@ -320,6 +337,7 @@ lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, 
     if (status == LIN_OK) status = lin_trn_parse(hyp, n_hyp, hyp_name, &how, &s->tokens, &s->hyp, err);
     if (status == LIN_OK) status = match_stm(s, ref_name, hyp_name, err);
     if (status == LIN_OK) status = check_utterances(s, ref_name, hyp_name, err);
+    if (status == LIN_OK) status = apply_glm(s, o, err);
     if (status == LIN_OK) status = score_all(s, o, err);
     if (status != LIN_OK) {
         lin_score_destroy(s);

@@ -1,11 +1,13 @@
 // The readers of TRN and Kaldi text and the scorer with its reports on any bytes. The first byte chooses the formats; a byte 0x1E
-// divides reference and hypothesis.
+// divides reference and hypothesis, or with 0x20 in the first byte a map of words and the transcript that it is applied to.
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "score/edit.h"
+#include "score/glm.h"
 #include "score/score.h"
 #include "score/score_report.h"
 #include "score/trn.h"
@@ -49,6 +51,30 @@ static void try_score(const char *ref, size_t n_ref, const char *hyp, size_t n_h
     lin_score_destroy(score);
 }
 
+static void try_map(const char *rules, size_t n_rules, const char *text, size_t n, int case_sensitive)
+{
+    const lin_trn_options options = {.format = LIN_TRN_TRN, .case_sensitive = case_sensitive};
+    lin_error err = {0};
+    lin_symbols tokens = {0};
+    lin_trn trn = {0};
+    lin_glm glm;
+    lin_status status = lin_trn_parse(text, n, "x", &options, &tokens, &trn, &err);
+    check(status, &err);
+    if (status == LIN_OK) check(status = lin_glm_parse(rules, n_rules, "map", case_sensitive, &tokens, &glm, &err), &err);
+    if (status == LIN_OK) {
+        check(lin_glm_apply(&glm, &trn, &err), &err);
+        for (int u = 0; u < trn.n; u++) {
+            if (trn.utterances[u].first + (size_t)trn.utterances[u].n > trn.n_tokens) abort();
+        }
+        for (size_t i = 0; i < trn.n_tokens; i++) {
+            if (trn.tokens[i] >= tokens.n || trn.tokens[i] < LIN_EDIT_OPTIONAL || trn.tokens[i] == -1) abort();
+        }
+        lin_glm_free(&glm);
+    }
+    lin_trn_free(&trn);
+    lin_symbols_free(&tokens);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!size) return 0;
@@ -56,7 +82,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     lin_score_options options = {.ref_format = (lin_trn_format)(data[0] & 3), .hyp_format = (lin_trn_format)(data[0] >> 2 & 3),
                                  .case_sensitive = data[0] >> 4 & 1};
     const char *text = (const char *)data + 1, *cut = memchr(text, 0x1E, size - 1);
-    if (cut) {
+    if (cut && data[0] & 0x20) {
+        try_map(text, (size_t)(cut - text), cut + 1, (size_t)((const char *)data + size - (cut + 1)), options.case_sensitive);
+    } else if (cut) {
         size_t n = (size_t)(cut - text);
         try_score(text, n, cut + 1, size - 2 - n, &options);
     } else { // against itself: no errors
