@@ -11,6 +11,7 @@ static const char *const given_names[] = {
     [LIN_GIVEN_BLANK] = "skip-blank",
     [LIN_GIVEN_BLANK_PENALTY] = "blank-penalty",
     [LIN_GIVEN_SETTLE] = "settle",
+    [LIN_GIVEN_SHOW] = "show",
     [LIN_GIVEN_LM] = "lm",
     [LIN_GIVEN_NO_LM] = "no-lm",
     [LIN_GIVEN_LM_WEIGHT] = "lm-weight",
@@ -57,7 +58,8 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives");
     static const lin_given of_words[] = {LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS, LIN_GIVEN_NO_LM,
-                                         LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_SETTLE, LIN_GIVEN_COUNT},
+                                         LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_SETTLE, LIN_GIVEN_SHOW,
+                                         LIN_GIVEN_COUNT},
                            of_beams[] = {LIN_GIVEN_SCORE, LIN_GIVEN_LABELS, LIN_GIVEN_BLANK, LIN_GIVEN_BONUS, LIN_GIVEN_COUNT};
     int wrong = v->words ? LIN_EXIT_OK : refuse_given(parsed, v, of_words, "--words");
     if (wrong == LIN_EXIT_OK && lin_decoding_kind(v) == LIN_SEARCH_GREEDY) {

@@ -65,6 +65,10 @@
      .value = "X",                                                                                                               \
      .help = "With --words: a hypothesis that is worse than the best by more than this, natural logarithm, does not keep words " \
              "unsettled; it falls to 0 within 3 s after a word; 0: all hypotheses do, for any time; if not given, 7"},           \
+    {.name = "show", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.show), .min = 0, .max = 1,          \
+     .value = "P",                                                                                                               \
+     .help = "With --words: live text shows words that are not settled by their phonemes, from the first one of less "           \
+             "confidence than this on; 0: none; if not given, 0.45"},                                                            \
     {.name = "unknown", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.unknown), .min = -1000,          \
      .max = 0, .value = "X", .help = "Penalty of a word outside the lexicon, natural logarithm, below 0; if not given, -6"},     \
     {.name = "no-unknown", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_unknown),                                     \

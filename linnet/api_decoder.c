@@ -7,7 +7,7 @@
 #include "linnet/api.h"
 
 static const linnet_decoder_options defaults = {.n_best = 1, .unknown = NAN, .lm_weight = NAN, .bonus = NAN, .beam_score = NAN,
-                                                .blank_penalty = NAN, .settle = NAN};
+                                                .blank_penalty = NAN, .settle = NAN, .show = NAN};
 
 void linnet_decoder_options_init(linnet_decoder_options *options, size_t size)
 {
@@ -32,6 +32,7 @@ static lin_status check(const linnet_decoder_options *o, lin_error *err)
     if (status == LIN_OK) status = check_range("bonus", o->bonus, -100, 100, err);
     if (status == LIN_OK) status = check_range("blank_penalty", o->blank_penalty, -100, 100, err);
     if (status == LIN_OK) status = check_range("settle", o->settle, 0, 600, err);
+    if (status == LIN_OK) status = check_range("show", o->show, 0, 1, err);
     return status == LIN_OK ? check_range("beam_score", o->beam_score, 0, 600, err) : status;
 }
 
@@ -68,6 +69,7 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     give(v, LIN_GIVEN_SCORE, o->beam_score, &v->beam_score);
     if (o->words) give(v, LIN_GIVEN_BLANK_PENALTY, o->blank_penalty, &v->blank_penalty);
     if (o->words) give(v, LIN_GIVEN_SETTLE, o->settle, &v->settle);
+    if (o->words) give(v, LIN_GIVEN_SHOW, o->show, &v->show);
     return LIN_OK;
 }
 

@@ -63,6 +63,8 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
     return o;
 }
 
+double lin_decoding_show(const lin_decoding_values *v) { return given(v, LIN_GIVEN_SHOW) ? v->show : LIN_SHOW; }
+
 /* ---- one stream ------------------------------------------------------------------------------------------------------------ */
 
 lin_status lin_decoder_create(lin_decoder *d, const lin_decoding *decoding, lin_error *err)

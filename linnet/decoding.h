@@ -32,6 +32,7 @@ typedef enum lin_given {
     LIN_GIVEN_BLANK,
     LIN_GIVEN_BLANK_PENALTY,
     LIN_GIVEN_SETTLE,
+    LIN_GIVEN_SHOW,
     LIN_GIVEN_LM,
     LIN_GIVEN_NO_LM,
     LIN_GIVEN_LM_WEIGHT,
@@ -50,11 +51,14 @@ typedef enum lin_given {
 // Settles words earlier than 0 does, and changes none of dev_native and dev_nonnative (docs/live.md).
 #define LIN_SETTLE 7.0
 
+// Takes back half as many words that were shown, 60 ms later (docs/live.md).
+#define LIN_SHOW 0.45
+
 typedef struct lin_decoding_values {
     int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best;
     int readable; /* words as readable text; the formats see to it, not the decoding, as to min_confidence: words of less are
                      "[...]" in it */
-    double beam_score, skip_blank, blank_penalty, settle, lm_weight, bonus, unknown, context_bonus, min_confidence;
+    double beam_score, skip_blank, blank_penalty, settle, show, lm_weight, bonus, unknown, context_bonus, min_confidence;
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
     lin_list phrases;
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
@@ -66,12 +70,14 @@ lin_decoding_values lin_decoding_default(void);
 lin_search_kind lin_decoding_kind(const lin_decoding_values *values);
 lin_beam_options lin_decoding_beam_options(const lin_decoding_values *values);
 lin_words_options lin_decoding_words_options(const lin_decoding_values *values);
+double lin_decoding_show(const lin_decoding_values *values);
 
 typedef struct lin_decoding {
     lin_search search;
     lin_search_context context; /* of the phrases; may be replaced while streams run, and must live as long as it is used */
     double row_seconds, delay_s; /* row i is at i row_seconds; its sound delay_s before, but not before 0 */
     int n_best;
+    double show; /* provisional words from the first one of less confidence on are shown by their phones */
     struct lin_decoding_parts *parts; /* what it owns */
 } lin_decoding;
 

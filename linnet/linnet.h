@@ -203,6 +203,8 @@ typedef struct linnet_decoder_options {
                       unsettled; it falls to 0 within 3 s after a word. NAN (default): 7; 0: all hypotheses do, for any time */
     const char *add_lexicon; /* words that extend the lexicon, in the same format; a word alone in its line is pronounced by
                                 rules. They can be found though the language model lacks them. NULL (default): none */
+    double show; /* of words: provisional words from the first one of less confidence on are shown by their phonemes, as one word
+                    that is not complete. NAN (default): 0.45; 0: none */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);
@@ -414,7 +416,8 @@ typedef struct linnet_utterance {
     int number;                 /* 1, 2, ... of the session. Utterances in which nothing was said have none */
     linnet_end end;             /* not LINNET_GROWS: this is its final form */
     linnet_result *settled;     /* what never changes: it only grows until the utterance has ended */
-    linnet_result *provisional; /* the best hypothesis for what follows, which may change; empty in the final form */
+    linnet_result *provisional; /* the best hypothesis for what follows, which may change (words by linnet_decoder_options.show);
+                                   empty in the final form */
     int incomplete;             /* the last provisional word goes on: only its first phonemes are known */
     double start_s, end_s;      /* of its first and last phoneme, provisional ones included */
     double processed_s;         /* the sound up to here has been judged */

@@ -129,6 +129,20 @@ static uint64_t hash_of(const lin_path *tail)
     return lin_hash(&tail->incomplete, sizeof tail->incomplete, hash);
 }
 
+// Words that may well change are shown by their phones: the first one of less confidence and all after it as one that goes on.
+static void hold_back(lin_path *tail, double show)
+{
+    for (int i = 0; i < tail->n_words; i++) {
+        lin_path_word *w = &tail->words[i];
+        if (w->confidence >= show) continue;
+        w->word = LIN_WORD_UNKNOWN;
+        w->n_phones = tail->n_phones - w->first_phone;
+        w->end = tail->words[tail->n_words - 1].end;
+        tail->n_words = i + 1;
+        tail->incomplete = 1;
+    }
+}
+
 // The best hypothesis behind what is settled, which only rows that were decoded since can have changed.
 static lin_status make_provisional(lin_utterances *u, uint64_t *hash, lin_error *err)
 {
@@ -138,6 +152,7 @@ static lin_status make_provisional(lin_utterances *u, uint64_t *hash, lin_error 
     lin_status status = lin_search_nbest(&d->decoding->search, d->state, 0, &d->tail, err);
     if (status != LIN_OK) return status;
     u->decoded = 0;
+    hold_back(&d->tail, d->decoding->show);
     u->incomplete = d->tail.incomplete;
     *hash = hash_of(&d->tail);
     lin_result_clear(&u->provisional);

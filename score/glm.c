@@ -62,8 +62,8 @@ static lin_status read_rule(lin_glm *glm, lin_trn_reader *r, const lin_lines *li
     const char *source = trimmed(at, arrow), *to = arrow + 2, *context = find_context(to, end);
     if (source - at > 2 && *at == '[' && source[-1] == ']') at++, source--; // NIST's files have words in brackets
     if (context < end && !is_blank_context(context, end)) {
-        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the context '%s' is not supported, only '/ [ ] __ [ ]'", r->name, line->number,
-                        lin_quote(shown, context, (size_t)(trimmed(context, end) - context)));
+        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the context '%s' is not supported, only '/ [ ] __ [ ]'", r->name,
+                        line->number, lin_quote(shown, context, (size_t)(trimmed(context, end) - context)));
     }
     snprintf(id, sizeof id, "%d", line->number);
     r->trn = &glm->from;
@@ -83,7 +83,8 @@ static lin_status link_rules(lin_glm *glm, int n_tokens, lin_error *err)
     glm->n = n_tokens;
     glm->first = lin_alloc((size_t)n_tokens, sizeof *glm->first);
     glm->next = lin_alloc((size_t)glm->from.n, sizeof *glm->next);
-    if (!glm->first || !glm->next) return lin_no_memory(err, "a map of words", (size_t)(n_tokens + glm->from.n) * sizeof *glm->first);
+    if (!glm->first || !glm->next)
+        return lin_no_memory(err, "a map of words", (size_t)(n_tokens + glm->from.n) * sizeof *glm->first);
     for (int t = 0; t < n_tokens; t++) glm->first[t] = -1;
     for (int i = glm->from.n - 1; i >= 0; i--) {
         int *first = &glm->first[glm->from.tokens[glm->from.utterances[i].first]];

@@ -30,7 +30,8 @@ typedef struct lin_glm {
 
 /*
  * Reads n bytes of a file; messages call it name. Words are numbered in `tokens`. LIN_FORMAT with name:line: no "=>", nothing
- * before it, braces that do not match; LIN_UNSUPPORTED: a context that is not "[ ] __ [ ]"; LIN_NO_MEMORY. On failure glm is empty.
+ * before it, braces that do not match; LIN_UNSUPPORTED: a context that is not "[ ] __ [ ]"; LIN_NO_MEMORY. On failure glm is
+ * empty.
  */
 lin_status lin_glm_parse(const char *text, size_t n, const char *name, int case_sensitive, lin_symbols *tokens, lin_glm *glm,
                          lin_error *err);

@@ -120,6 +120,13 @@ is "words: json: revisions, and stable text never changes" "" "$(printf '%s\n' "
 has "words: json: words" "$json" '"words":[{"word":"waa","known":true,"start":'
 has "words: json: a word that continues" "$json" '"complete":false}]}'
 has "words: json: latencies" "$json" '"word":{"count":'
+final_words() { "$LINNET" listen -q --no-paced $words --json --tune show=$1 --raw --from "$tmp/twice.raw" | sed -n 's/^{"type":"final".*"words"://p'; }
+provisional() { "$LINNET" listen -q --no-paced $words --json --tune show=$1 --raw --from "$tmp/twice.raw" | grep '^{"type":"partial"' | sed 's/.*"partial_words"://'; }
+has "words: all provisional words are shown" "$(provisional 0)" '"known":true'
+hasnt "words: none is before it is sure" "$(provisional 1)" '"known":true'
+is "words: its phonemes are" "$(provisional 0 | grep -o '"phones":[^]]*' | tr -d '"[]' | sed 's/phones://' | tr ',\n' '  ')" \
+    "$(provisional 1 | grep -o '"phones":[^]]*' | tr -d '"[]' | sed 's/phones://' | tr ',\n' '  ')"
+is "words: what settles does not depend on it" "$(final_words 0)" "$(final_words 1)"
 if command -v python3 > /dev/null; then
     ok "words: json: every line is JSON; what settles, line by line, is the end" sh -c 'printf "%s\n" "$1" | python3 -c "
 import json, sys

@@ -79,7 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!size) return 0;
     unsigned long live = lin_memory_live();
-    lin_score_options options = {.ref_format = (lin_trn_format)(data[0] & 3), .hyp_format = (lin_trn_format)(data[0] >> 2 & 3),
+    lin_score_options options = {.ref_format = (lin_trn_format)(data[0] & 3),
+                                 .hyp_format = (lin_trn_format)(data[0] >> 2 & 3),
                                  .case_sensitive = data[0] >> 4 & 1};
     const char *text = (const char *)data + 1, *cut = memchr(text, 0x1E, size - 1);
     if (cut && data[0] & 0x20) {

@@ -224,7 +224,8 @@ START_TEST(decoders)
         double value;
     } bad[] = {{offsetof(linnet_decoder_options, unknown), 1}, {offsetof(linnet_decoder_options, lm_weight), -1},
                {offsetof(linnet_decoder_options, bonus), 1e6}, {offsetof(linnet_decoder_options, beam_score), 1e6},
-               {offsetof(linnet_decoder_options, blank_penalty), 1e6}, {offsetof(linnet_decoder_options, settle), -1}};
+               {offsetof(linnet_decoder_options, blank_penalty), 1e6}, {offsetof(linnet_decoder_options, settle), -1},
+               {offsetof(linnet_decoder_options, show), 1.5}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         linnet_decoder_options_init(&o, sizeof o);
         memcpy((char *)&o + bad[i].at, &bad[i].value, sizeof bad[i].value);

@@ -16,8 +16,11 @@ static lin_status parse_map(const char *rules, lin_error *err)
 static const char *applied(const char *rules, const char *words)
 {
     static char out[400];
-    static const char *const marks[] = {[-LIN_EDIT_OPEN] = "{", [-LIN_EDIT_OR] = "/", [-LIN_EDIT_CLOSE] = "}",
-                                        [-LIN_EDIT_NULL] = "@", [-LIN_EDIT_OPTIONAL] = "?"};
+    static const char *const marks[] = {[-LIN_EDIT_OPEN] = "{",
+                                        [-LIN_EDIT_OR] = "/",
+                                        [-LIN_EDIT_CLOSE] = "}",
+                                        [-LIN_EDIT_NULL] = "@",
+                                        [-LIN_EDIT_OPTIONAL] = "?"};
     char line[400];
     snprintf(line, sizeof line, "%s (a)\nx (b)\n", words);
     lin_trn_free(&trn);
@@ -27,7 +30,8 @@ static const char *applied(const char *rules, const char *words)
     *out = '\0';
     for (int i = 0; i < trn.utterances[0].n; i++) {
         const int t = trn.tokens[trn.utterances[0].first + (size_t)i];
-        snprintf(out + strlen(out), sizeof out - strlen(out), "%s%s", i ? " " : "", t < 0 ? marks[-t] : lin_symbols_text(&tokens, t));
+        snprintf(out + strlen(out), sizeof out - strlen(out), "%s%s", i ? " " : "",
+                 t < 0 ? marks[-t] : lin_symbols_text(&tokens, t));
     }
     ck_assert_int_eq(trn.utterances[1].n, 1); // the line behind it is whole
     ck_assert_str_eq(lin_symbols_text(&tokens, trn.tokens[trn.utterances[1].first]), "x");
@@ -43,9 +47,10 @@ static void done(void)
 
 START_TEST(rules_replace_words)
 {
-    static const char rules[] = ";; a comment\n*name \"x\"\n\ncolour => color / [ ] __ [ ] ;; so\n[GREY] => gray\nany one => anyone/[]__[]\n"
-                                "any => some\nit's => { it's / it is / it has } / [ ] __ [ ]\nuh => (uh)\n%breath =>\na b c => z\na b => y\n"
-                                "a b => w\ncolor => never\n";
+    static const char rules[] =
+        ";; a comment\n*name \"x\"\n\ncolour => color / [ ] __ [ ] ;; so\n[GREY] => gray\nany one => anyone/[]__[]\n"
+        "any => some\nit's => { it's / it is / it has } / [ ] __ [ ]\nuh => (uh)\n%breath =>\na b c => z\na b => y\n"
+        "a b => w\ncolor => never\n";
     ck_assert_str_eq(applied(rules, "The Colour grey"), "the color gray");
     ck_assert_str_eq(applied(rules, "any one of any"), "anyone of some");
     ck_assert_str_eq(applied(rules, "it's"), "{ it's / it is / it has }");
@@ -101,12 +106,14 @@ START_TEST(the_installed_map)
 {
     static const char one[] = "he's got any colour it is can't be to-day grey centre (a)\nthe dog's bone (b)\n",
                       two[] = "he has got any color it's cannot be to-day gray center (a)\nthe dog is bone (b)\n";
-    const lin_score_options options = {.ref_format = LIN_TRN_TRN, .hyp_format = LIN_TRN_TRN, .glm_path = "share/linnet/en/words.glm"};
+    const lin_score_options options = {.ref_format = LIN_TRN_TRN,
+                                       .hyp_format = LIN_TRN_TRN,
+                                       .glm_path = "share/linnet/en/words.glm"};
     for (int turn = 0; turn < 2; turn++) {
         lin_score *score;
         lin_score_counts c;
-        OK(lin_score_texts(turn ? two : one, strlen(turn ? two : one), "r", turn ? one : two, strlen(turn ? one : two), "h", &options,
-                           &score, &err));
+        OK(lin_score_texts(turn ? two : one, strlen(turn ? two : one), "r", turn ? one : two, strlen(turn ? one : two), "h",
+                           &options, &score, &err));
         lin_score_utterance(score, 0, &c);
         ck_assert_int_eq(c.sub + c.del + c.ins, 0);
         lin_score_utterance(score, 1, &c);
