@@ -32,7 +32,7 @@ struct lin_job {
     // the answer
     int status, done;
     const char *answer_type;
-    lin_buffer answer, ignored; // ignored: fields without effect
+    lin_buffer answer, ignored, warning; // ignored: fields without effect; warning: sound that is missing or damaged
     double seconds;
     double until; // it may be worked on
     // an answer that is sent as it comes: pieces wait, `sending` is given to the network
@@ -60,7 +60,8 @@ void lin_work_destroy(lin_work *work);       /* NULL is allowed */
 /* Fills status and answer. */
 void lin_work_do(lin_work *work, lin_job *job);
 
-/* The worker has more of an answer that is sent as it comes. Empties the buffer. */
-void lin_job_put(lin_job *job, lin_buffer *piece);
+/* The worker has more of an answer that is sent as it comes. Empties the buffer. LIN_NO_MEMORY: the piece is missing, and the
+ * answer must not go on without it; those before are kept. */
+lin_status lin_job_put(lin_job *job, lin_buffer *piece, lin_error *err);
 
 #endif

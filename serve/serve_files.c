@@ -18,23 +18,28 @@ enum { RETRY_S = 5, BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
 
 static void free_job(lin_job *job)
 {
-    lin_buffer *const buffers[] = {&job->body, &job->answer, &job->ignored, &job->pieces, &job->sending};
+    lin_buffer *const buffers[] = {&job->body, &job->answer, &job->ignored, &job->warning, &job->pieces, &job->sending};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) lin_buffer_free(buffers[i]);
     lin_free(job);
 }
 
 /* ---- workers --------------------------------------------------------------------------------------------------------------- */
 
-void lin_job_put(lin_job *job, lin_buffer *piece)
+lin_status lin_job_put(lin_job *job, lin_buffer *piece, lin_error *err)
 {
     lin_files *f = job->serve->files;
     pthread_mutex_lock(&f->lock);
-    lin_buffer_bytes(&job->pieces, piece->data ? piece->data : "", piece->n);
-    if (piece->failed) job->pieces.failed = piece->failed;
-    job->n_pieces++;
+    lin_status status = lin_buffer_status(piece, err);
+    if (status == LIN_OK) {
+        lin_buffer_bytes(&job->pieces, piece->data ? piece->data : "", piece->n);
+        status = lin_buffer_status(&job->pieces, err);
+        job->pieces.failed = 0; // what is there goes out; the worker ends the answer
+    }
+    job->n_pieces += status == LIN_OK;
     if (!atomic_load(&job->gone)) lin_serve_touch(job->client);
     pthread_mutex_unlock(&f->lock);
     lin_buffer_clear(piece);
+    return status;
 }
 
 static void *run(void *context)
@@ -236,8 +241,10 @@ void lin_files_expect(lin_client *c, double now)
 // The head of an answer, with its body if that is whole.
 static void reply(lin_client *c, const lin_job *job)
 {
-    const lin_web_header ignored = {"linnet-ignored", job->ignored.data ? job->ignored.data : ""};
-    lin_web_reply r = {.status = job->begun ? 200 : job->status, .headers = &ignored, .n_headers = job->ignored.n > 0};
+    lin_web_header headers[2];
+    lin_web_reply r = {.status = job->begun ? 200 : job->status, .headers = headers};
+    if (job->ignored.n) headers[r.n_headers++] = (lin_web_header){"linnet-ignored", job->ignored.data};
+    if (job->warning.n && !job->begun) headers[r.n_headers++] = (lin_web_header){"linnet-warning", job->warning.data};
     if (job->begun) {
         r.type = "text/event-stream";
         r.goes_on = 1;

@@ -2,6 +2,7 @@
 
 #include "serve/serve_text.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,8 +112,8 @@ static lin_status take_vosk_config(const cJSON *config, lin_message *m, lin_erro
         if (!strcmp(key, "words")) // as Python's bool(): any text but an empty one is true
             status = cJSON_IsString(item) ? LIN_OK : take_flag(item, key, &m->words, err);
         if (!strcmp(key, "words") && cJSON_IsString(item)) m->words = *item->valuestring != 0;
-        if (!strcmp(key, "max_alternatives")) status = take_number_or_text(item, key, 0, 1024, &alternatives, err);
-        m->alternatives = (int)alternatives;
+        if (!strcmp(key, "max_alternatives")) status = take_number_or_text(item, key, 0, INT_MAX, &alternatives, err);
+        m->alternatives = (int)alternatives; // any number: there are no more than --n-best
         if (!strcmp(key, "phrase_list")) status = take_phrases(item, m, err);
         if (status != LIN_OK) return status;
     }

@@ -167,6 +167,15 @@ static void add_warning(lin_buffer *out, const char *warning)
     lin_buffer_text(out, "}\n");
 }
 
+// What goes with answers that have no place for it: a header holds signs of ASCII, some hundred at most.
+static void keep_warning(lin_job *job, const char *warning)
+{
+    enum { MOST = 400 };
+    lin_buffer_clear(&job->warning);
+    for (const char *c = warning; *c && job->warning.n < MOST; c++)
+        lin_buffer_char(&job->warning, *c >= 32 && *c < 127 ? *c : '?');
+}
+
 static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, const lin_alignment *a, double row_s,
                                 lin_error *err)
 {
@@ -179,6 +188,7 @@ static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, co
     job->answer_type = json ? "application/json" : "text/plain; charset=utf-8";
     lin_alignment_doubt(a, row_s, 0, doubt, sizeof doubt);
     if (status == LIN_OK && json) add_warning(out, a->warning[0] ? a->warning : doubt);
+    keep_warning(job, a->warning[0] ? a->warning : doubt);
     return status == LIN_OK ? lin_buffer_status(out, err) : status;
 }
 
@@ -224,11 +234,12 @@ static int stops(void *context, double seconds, double duration)
 
 /* ---- text that is sent as it settles --------------------------------------------------------------------------------------- */
 
-static void put_event(lin_work *w, const char *type, const char *key, const char *text)
+static void put_event(lin_work *w, const char *type, const char *key, const char *text, const char *warning)
 {
     lin_buffer_text(&w->piece, "data: {");
     lin_buffer_member_text(&w->piece, "type", type);
     lin_buffer_member_text(&w->piece, key, text);
+    if (*warning) lin_buffer_member_text(&w->piece, "warning", warning);
     lin_buffer_text(&w->piece, "}\n\n");
 }
 
@@ -239,21 +250,18 @@ static lin_status send_settled(void *context, int lane, lin_result *result, lin_
     (void)lane;
     lin_status status = lin_settling_add(&w->settling, &w->serve->words, result, 0, err);
     if (status != LIN_OK || w->settling.text.n == before) return status;
-    put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before);
-    lin_job_put(w->job, &w->piece);
-    return LIN_OK;
+    put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before, "");
+    return lin_job_put(w->job, &w->piece, err);
 }
 
-static lin_status send_rest(lin_work *w, lin_error *err)
+static lin_status send_rest(lin_work *w, const char *warning, lin_error *err)
 {
     const size_t before = w->settling.text.n;
     lin_status status = lin_settling_add(&w->settling, &w->serve->words, &w->result, 1, err);
     if (status != LIN_OK) return status;
-    if (w->settling.text.n > before) put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before);
-    put_event(w, "transcript.text.done", "text", w->settling.text.data ? w->settling.text.data : "");
-    status = lin_buffer_status(&w->piece, err);
-    if (status == LIN_OK) lin_job_put(w->job, &w->piece);
-    return status;
+    if (w->settling.text.n > before) put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before, "");
+    put_event(w, "transcript.text.done", "text", w->settling.text.data ? w->settling.text.data : "", warning);
+    return lin_job_put(w->job, &w->piece, err);
 }
 
 /* ---- transcription --------------------------------------------------------------------------------------------------------- */
@@ -309,10 +317,12 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
     lin_file_session_destroy(session);
     lin_phrases_free(&phrases);
     job->seconds = report.seconds;
-    if (status == LIN_OK) status = r->streams ? send_rest(w, err) : put_transcript(s, job, r, &w->result, err);
     hide_path(report.warning, job->path);
-    if (status == LIN_OK && !r->streams && strstr(r->format, "json")) add_warning(&job->answer, report.warning);
-    return status;
+    if (status == LIN_OK) status = r->streams ? send_rest(w, report.warning, err) : put_transcript(s, job, r, &w->result, err);
+    if (status != LIN_OK || r->streams) return status;
+    if (strstr(r->format, "json")) add_warning(&job->answer, report.warning);
+    keep_warning(job, report.warning);
+    return LIN_OK;
 }
 
 /* ---- alignment ------------------------------------------------------------------------------------------------------------- */
@@ -388,7 +398,7 @@ static void put_error(lin_work *w, lin_job *job, const char *message)
         lin_buffer_text(&w->piece, "event: error\ndata: ");
         lin_openai_put_error(&w->piece, job->status, message);
         lin_buffer_text(&w->piece, "\n\n");
-        lin_job_put(job, &w->piece);
+        lin_job_put(job, &w->piece, NULL); // without it the answer has no transcript.text.done
     } else if (job->call->kind == LIN_CALL_INFERENCE) {
         lin_buffer_char(&job->answer, '{');
         lin_buffer_member_text(&job->answer, "error", message);

@@ -51,6 +51,20 @@ answer=$(talk post $call file=@"$tmp/none" stream=true)
 has "stream: no sound: a status" "$answer" "HTTP/1.1 400"
 is "stream: no sound: no event" "application/json" "$(header "$answer" content-type)"
 
+# ---- sound that ends early: the client is told, whatever the form of the answer
+
+size=$(wc -c < "$speech" | tr -d ' ')
+head -c $((size * 2 / 3)) "$speech" > "$tmp/cut.wav"
+why="the file is truncated: it ends after"
+has "cut: json" "$(body "$(talk post $call file=@"$tmp/cut.wav")")" "\"warning\":\"$why"
+for format in text srt vtt ctm; do
+    has "cut: $format" "$(header "$(talk post $call file=@"$tmp/cut.wav" response_format=$format)" linnet-warning)" "$why"
+done
+has "cut: stream" "$(body "$(talk post $call file=@"$tmp/cut.wav" stream=true)" | grep done)" "\"warning\":\"$why"
+has "cut: inference" "$(header "$(talk post /inference file=@"$tmp/cut.wav" response_format=text)" linnet-warning)" "$why"
+has "cut: alignment" "$(header "$(talk post /v1/align file=@"$tmp/cut.wav" text="he was" response_format=ctm)" linnet-warning)" "$why"
+is "whole: no warning" "" "$(header "$whole" linnet-warning)"
+
 # A client that leaves while it is answered.
 if [ -f "$real" ] && command -v ffmpeg > /dev/null; then
     for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cat "$tmp/long.raw"; done > "$tmp/minutes.raw"

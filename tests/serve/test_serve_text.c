@@ -25,11 +25,14 @@ START_TEST(vosk_messages)
     ck_assert_int_eq(m.n_phrases, 2);
     ck_assert_str_eq(m.phrases[1], "two");
     static const char texts[] = "{\"config\":{\"sample_rate\":\"16000.0\",\"max_alternatives\":\"2\",\"words\":\"yes\"}}",
-                      rate[] = "{\"config\":{\"sample_rate\":\"8000\",\"words\":\"\"}}";
+                      rate[] = "{\"config\":{\"sample_rate\":\"8000\",\"words\":\"\"}}",
+                      many[] = "{\"config\":{\"max_alternatives\":100000}}";
     OK(lin_message_parse_vosk(texts, sizeof texts - 1, &m, &failure));
     ck_assert(m.rate_hz == 16000 && m.alternatives == 2 && m.words == 1);
     OK(lin_message_parse_vosk(rate, sizeof rate - 1, &m, &failure));
     ck_assert(m.rate_hz == 8000 && m.alternatives == 2 && m.words == 0);
+    OK(lin_message_parse_vosk(many, sizeof many - 1, &m, &failure));
+    ck_assert_int_eq(m.alternatives, 100000);
     ck_assert_int_eq(lin_message_parse_vosk("{\"eof\" : 1}", 11, &m, &failure), LIN_OK);
     ck_assert_int_eq(m.kind, LIN_MESSAGE_EOF);
     ck_assert_int_eq(lin_message_parse_vosk("{\"reset\":1}", 11, &m, &failure), LIN_OK);
@@ -45,6 +48,7 @@ START_TEST(vosk_messages)
                                       "{\"config\":{\"sample_rate\":\"fast\"}}",
                                       "{\"config\":{\"sample_rate\":\"8000 Hz\"}}",
                                       "{\"config\":{\"sample_rate\":[]}}",
+                                      "{\"config\":{\"max_alternatives\":-1}}",
                                       "{\"config\":{\"phrase_list\":\"x\"}}",
                                       "{\"config\":{\"phrase_list\":[1]}}",
                                       "{\"config\":{\"sample_rate\":1e999}}"};
