@@ -5,52 +5,57 @@
 // server's. Without it an item is what came before a commit, whatever the pauses. A commit and a clear end the engine's stream:
 // all that was sent before has then been decoded, and the next sound begins a new one.
 
+#include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "serve/outbox_internal.h"
 #include "serve/protocols.h"
 
-static void put_event(lin_buffer *out, int number, const char *type)
+static atomic_ullong n_events; // of all sessions: no two have the same id
+
+static void put_event(lin_buffer *out, const char *type)
 {
     lin_buffer_text(out, "{\"type\":");
     lin_buffer_json(out, type, strlen(type));
-    lin_buffer_format(out, ",\"event_id\":\"event_%d\"", number);
+    lin_buffer_format(out, ",\"event_id\":\"event_%llu\"", atomic_fetch_add(&n_events, 1));
 }
 
-static void put_session(lin_buffer *out, const lin_client *c, int number, const char *type)
+static void put_session(lin_buffer *out, const lin_client *c, const char *type)
 {
     const lin_message *m = &c->config;
-    put_event(out, number, type);
+    const char *format = m->format == LIN_SAMPLES_MULAW ? "pcmu" : m->format == LIN_SAMPLES_ALAW ? "pcma" : "pcm";
+    put_event(out, type);
     lin_buffer_format(out,
                       ",\"session\":{\"id\":\"sess_1\",\"object\":\"realtime.transcription_session\",\"type\":\"transcription\","
                       "\"audio\":{\"input\":{\"format\":{\"type\":\"audio/%s\",\"rate\":%d},\"transcription\":"
-                      "{\"model\":\"linnet\",\"language\":\"%s\"},\"noise_reduction\":null,\"turn_detection\":%s}}}}",
-                      m->format == LIN_SAMPLES_MULAW  ? "pcmu"
-                      : m->format == LIN_SAMPLES_ALAW ? "pcma"
-                                                      : "pcm",
-                      (int)m->rate_hz, c->serve->language, m->manual ? "null" : "{\"type\":\"server_vad\"}");
+                      "{\"model\":\"linnet\",\"language\":\"%s\"},\"noise_reduction\":null,\"turn_detection\":",
+                      format, (int)m->rate_hz, c->serve->language);
+    if (m->manual) lin_buffer_text(out, "null}}}}");
+    else lin_buffer_format(out, "{\"type\":\"server_vad\",\"prefix_padding_ms\":%.0f}}}}}", m->padding_s * 1000);
 }
 
 static void put_error(lin_buffer *out, const char *message)
 {
-    put_event(out, 0, "error");
+    put_event(out, "error");
     lin_buffer_text(out, ",\"error\":{\"type\":\"invalid_request_error\"");
     lin_buffer_member_text(out, "message", message);
     lin_buffer_text(out, ",\"code\":null,\"param\":null,\"event_id\":null}}");
 }
 
-static void greet(const lin_client *c, lin_buffer *out) { put_session(out, c, 0, "session.created"); }
+static void greet(const lin_client *c, lin_buffer *out) { put_session(out, c, "session.created"); }
 
 static void took(lin_client *c, const lin_message *m, lin_buffer *out)
 {
-    if (m->kind == LIN_MESSAGE_CONFIG && !lin_language_is(m->language, c->serve->language)) {
+    const lin_message *now = &c->config; // m, before the first sound
+    const int changes = m->format != now->format || m->rate_hz != now->rate_hz || m->manual != now->manual;
+    if (m->kind == LIN_MESSAGE_CLEAR) lin_outbox_discard(c->out);
+    if (m->kind != LIN_MESSAGE_CONFIG) return;
+    if (!c->serve->v->decoding.words) lin_message_free(&c->config); // a prompt is advice, which phonemes do not use
+    if (!lin_language_is_among(m->languages, c->serve->language))
         put_error(out, "the model has another language: leave language out");
-    } else if (m->kind == LIN_MESSAGE_CONFIG) {
-        if (!c->serve->v->decoding.words) lin_message_free(&c->config); // a prompt is advice, which phonemes do not use
-        put_session(out, c, 0, "session.updated");
-    } else if (m->kind == LIN_MESSAGE_CLEAR) {
-        lin_outbox_discard(c->out);
-    }
+    else if (changes) put_error(out, "the format and turn_detection of a session cannot change after its first sound");
+    else put_session(out, c, "session.updated");
 }
 
 /* ---- items ----------------------------------------------------------------------------------------------------------------- */
@@ -58,7 +63,7 @@ static void took(lin_client *c, const lin_message *m, lin_buffer *out)
 static void add_event(lin_outbox *o, const char *type)
 {
     lin_buffer_clear(&o->out);
-    put_event(&o->out, ++o->n_events, type);
+    put_event(&o->out, type);
 }
 
 static void end_event(lin_outbox *o, lin_note_kind kind)
@@ -78,7 +83,7 @@ static void put_delta(lin_outbox *o, size_t from)
     if (o->settling.text.n <= from) return;
     add_event(o, "conversation.item.input_audio_transcription.delta");
     put_item(o, "item_id", o->n_items + 1);
-    lin_buffer_member_integer(&o->out, "content_index", 0);
+    lin_buffer_text(&o->out, ",\"content_index\":0");
     lin_buffer_member_text(&o->out, "delta", o->settling.text.data + from);
     end_event(o, LIN_NOTE_OTHER);
 }
@@ -91,16 +96,19 @@ static void complete(lin_outbox *o, double seconds)
     put_item(o, "previous_item_id", item - 1);
     put_item(o, "item_id", item);
     end_event(o, LIN_NOTE_OTHER);
-    add_event(o, "conversation.item.added");
-    put_item(o, "previous_item_id", item - 1);
-    lin_buffer_format(&o->out,
-                      ",\"item\":{\"id\":\"item_%d\",\"type\":\"message\",\"object\":\"realtime.item\",\"role\":\"user\","
-                      "\"status\":\"completed\",\"content\":[{\"type\":\"input_audio\",\"transcript\":null}]}",
-                      item);
-    end_event(o, LIN_NOTE_OTHER);
+    static const char *const whole[] = {"conversation.item.added", "conversation.item.done"};
+    for (int i = 0; i < 2; i++) {
+        add_event(o, whole[i]);
+        put_item(o, "previous_item_id", item - 1);
+        lin_buffer_format(&o->out,
+                          ",\"item\":{\"id\":\"item_%d\",\"type\":\"message\",\"object\":\"realtime.item\",\"role\":\"user\","
+                          "\"status\":\"completed\",\"content\":[{\"type\":\"input_audio\",\"transcript\":null}]}",
+                          item);
+        end_event(o, LIN_NOTE_OTHER);
+    }
     add_event(o, "conversation.item.input_audio_transcription.completed");
     put_item(o, "item_id", item);
-    lin_buffer_member_integer(&o->out, "content_index", 0);
+    lin_buffer_text(&o->out, ",\"content_index\":0");
     lin_buffer_member_text(&o->out, "transcript", o->settling.text.data ? o->settling.text.data : "");
     lin_buffer_text(&o->out, ",\"usage\":{\"type\":\"duration\"");
     lin_buffer_member_fixed(&o->out, "seconds", seconds, 3);
@@ -139,19 +147,19 @@ static int show(lin_outbox *o, const lin_session_view *view)
     if (!o->n_items && !o->settling.text.n && o->utterance == 0) lin_settling_begin(&o->settling, words);
     if (o->utterance != view->utterance) {
         o->sent_words = o->sent_phones = 0;
-        if (!manual && !o->discards) put_speech(o, "input_audio_buffer.speech_started", "audio_start_ms", view->start_s);
+        // Where its first phoneme is by now, which may still move: the padding covers that. No sound is of two items.
+        const double start_s = fmax(view->start_s - o->client->config.padding_s, o->item_end_s);
+        if (!manual && !o->discards) put_speech(o, "input_audio_buffer.speech_started", "audio_start_ms", start_s);
     }
     o->utterance = is_final ? -1 : view->utterance;
     if (o->discards) return 1;
     const lin_result part = new_part(o, view);
     const size_t before = o->settling.text.n;
-    if (lin_settling_add(&o->settling, words, &part, is_final, NULL) != LIN_OK) {
-        o->lost = "out of memory";
-        return 1;
-    }
+    if (lin_settling_add(&o->settling, words, &part, is_final, NULL) != LIN_OK) o->lost = "out of memory";
     put_delta(o, before);
     if (!is_final || manual) return 1;
     o->any = 1;
+    o->item_end_s = view->processed_s;
     put_speech(o, "input_audio_buffer.speech_stopped", "audio_end_ms", view->processed_s);
     complete(o, view->end_s - view->start_s);
     return 1;
@@ -163,20 +171,16 @@ static void put_end(lin_outbox *o, int drained)
         lin_settling_begin(&o->settling, &o->client->serve->words);
         add_event(o, "input_audio_buffer.cleared");
         end_event(o, LIN_NOTE_OTHER);
-    } else if (o->failure) {
+    } else if (o->failure || (!o->any && !drained && !o->settling.text.n && o->seconds <= 0)) {
         lin_buffer_clear(&o->out);
-        put_error(&o->out, o->failure);
-        lin_outbox_add(o, &o->out, LIN_NOTE_OTHER);
-    } else if (!o->any && !drained && !o->settling.text.n && o->seconds <= 0) {
-        lin_buffer_clear(&o->out);
-        put_error(&o->out, "the buffer that was committed has no sound");
+        put_error(&o->out, o->failure ? o->failure : "the buffer that was committed has no sound");
         lin_outbox_add(o, &o->out, LIN_NOTE_OTHER);
     } else if (o->client->config.manual || (!o->any && !drained)) {
         complete(o, o->seconds);
     }
     o->before_s += o->seconds;
     o->utterance = -1;
-    o->discards = o->any = 0;
+    o->item_end_s = o->discards = o->any = 0;
 }
 
 const lin_protocol lin_protocol_realtime = {.name = "realtime",

@@ -105,6 +105,23 @@ static lin_status take_likely(const cJSON *transcription, lin_message *m, lin_er
     return status;
 }
 
+static void add_language(const cJSON *language, lin_message *m)
+{
+    const size_t n = strlen(m->languages);
+    if (*text_of(language)) snprintf(m->languages + n, sizeof m->languages - n, "%s ", text_of(language));
+}
+
+static lin_status take_turns(const cJSON *turns, lin_message *m, lin_error *err)
+{
+    const cJSON *padding = member(turns, "prefix_padding_ms");
+    if (turns) m->manual = !cJSON_IsObject(turns);
+    if (!cJSON_IsNumber(padding)) return LIN_OK;
+    if (!(padding->valuedouble >= 0 && padding->valuedouble <= 60000))
+        return lin_fail(err, LIN_INVALID, "prefix_padding_ms must be a number from 0 to 60000");
+    m->padding_s = padding->valuedouble / 1000;
+    return LIN_OK;
+}
+
 // As it is now, and as it was in earlier versions of the protocol, without audio.input.
 static lin_status take_session(const cJSON *session, lin_message *m, lin_error *err)
 {
@@ -118,11 +135,11 @@ static lin_status take_session(const cJSON *session, lin_message *m, lin_error *
         transcription = member(session, "input_audio_transcription");
         turns = member(session, "turn_detection");
     }
-    if (turns) m->manual = !cJSON_IsObject(turns);
-    m->language[0] = 0;
-    language = member(transcription, "language");
-    if (cJSON_IsString(language)) snprintf(m->language, sizeof m->language, "%s", language->valuestring);
-    lin_status status = format ? take_format(format, m, err) : LIN_OK;
+    m->languages[0] = 0;
+    add_language(member(transcription, "language"), m);
+    cJSON_ArrayForEach(language, member(transcription, "languages")) add_language(language, m);
+    lin_status status = take_turns(turns, m, err);
+    if (status == LIN_OK && format) status = take_format(format, m, err);
     return status == LIN_OK && cJSON_IsObject(transcription) ? take_likely(transcription, m, err) : status;
 }
 

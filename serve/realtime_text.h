@@ -9,9 +9,10 @@
 
 #include "serve/serve_text.h"
 
-/* session.update (also transcription_session.update): its format, language, prompt, keywords and turn_detection; all else is
- * ignored. input_audio_buffer.append (LIN_MESSAGE_SOUND, decoded), .commit (LIN_MESSAGE_RESET) and .clear (LIN_MESSAGE_CLEAR).
- * LIN_FORMAT, LIN_INVALID, LIN_UNSUPPORTED for a format that is none of audio/pcm, audio/pcmu and audio/pcma. */
+/* session.update (also transcription_session.update): its format, language, languages, prompt, keywords, turn_detection and of
+ * that prefix_padding_ms; all else is ignored. input_audio_buffer.append (LIN_MESSAGE_SOUND, decoded), .commit
+ * (LIN_MESSAGE_RESET) and .clear (LIN_MESSAGE_CLEAR). LIN_FORMAT, LIN_INVALID, LIN_UNSUPPORTED for a format that is none of
+ * audio/pcm, audio/pcmu and audio/pcma. */
 lin_status lin_realtime_parse(const char *text, size_t n, lin_message *message, lin_error *err);
 
 /* bytes [n / 4 * 3]; their number, or -1: it is no base64. Blanks and missing padding are mistakes. */

@@ -231,6 +231,18 @@ int lin_language_is(const char *asked, const char *language)
     return strncasecmp(asked, language, n) == 0 && (!asked[n] || asked[n] == '-' || asked[n] == '_');
 }
 
+int lin_language_is_among(const char *asked, const char *language)
+{
+    char one[32];
+    int among = !*asked;
+    for (size_t n; *asked; asked += n + (asked[n] == ' ')) {
+        n = strcspn(asked, " ");
+        snprintf(one, sizeof one, "%.*s", (int)n, asked);
+        among |= n && lin_language_is(one, language);
+    }
+    return among;
+}
+
 int lin_prompt_phrases(const char *text, size_t n, lin_buffer *phrases)
 {
     enum { MOST_WORDS = 6, MOST_BYTES = 100 };

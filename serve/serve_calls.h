@@ -72,6 +72,8 @@ int lin_call_flag(const lin_call *call, const lin_form *form, const char *field)
 /* "", "auto", and codes and names of this language: "en", "en-GB", "English". language: the model's, "en"; of "und", which is not
  * known, all are. */
 int lin_language_is(const char *asked, const char *language);
+/* Whether one of several, between blanks, is; of none, it is. */
+int lin_language_is_among(const char *asked, const char *language);
 /* The name of a language as OpenAI's answers have it, "english"; of one that is not known here, its code. */
 const char *lin_language_name(const char *language);
 

@@ -252,7 +252,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
 {
     lin_error err = {0};
     lin_buffer out = {0};
-    lin_message later = lin_message_default(16000), *m = c->in->voice ? &later : &c->config; // others read the config of a stream
+    lin_message later = lin_message_plain(&c->config), *m = c->in->voice ? &later : &c->config; // others read that of a stream
     const lin_status status = c->protocol->parse(text, n, m, &err);
     if (status != LIN_OK) {
         lin_serve_count(c->serve, &c->serve->counts.bad);

@@ -16,7 +16,17 @@
 
 lin_message lin_message_default(int rate_hz)
 {
-    return (lin_message){.rate_hz = rate_hz, .channels = 1, .words = 1, .partials = 1};
+    return (lin_message){.rate_hz = rate_hz, .channels = 1, .words = 1, .partials = 1, .padding_s = 0.3};
+}
+
+lin_message lin_message_plain(const lin_message *m)
+{
+    lin_message plain = *m;
+    plain.sound = NULL;
+    plain.phrases = NULL;
+    plain.n_sound = 0;
+    plain.n_phrases = plain.has_phrases = 0;
+    return plain;
 }
 
 void lin_message_free(lin_message *m)

@@ -47,7 +47,8 @@ typedef struct lin_message {
     int resume;     /* linnet: the first binary message is a saved state */
     double state_s; /* linnet: send the state every so many seconds; 0: never */
     int manual;     /* realtime: utterances are told apart by the client only */
-    char language[24]; /* realtime: that was asked for; "": none was */
+    char languages[64]; /* realtime: that were asked for, a blank behind each; "": none was */
+    double padding_s;   /* realtime: an utterance's sound begins so long before its first phoneme */
     unsigned char *sound; /* [n_sound], realtime; to be released by lin_message_free */
     size_t n_sound;
     char **phrases; /* [n_phrases], likewise */
@@ -55,6 +56,8 @@ typedef struct lin_message {
 } lin_message;
 
 lin_message lin_message_default(int rate_hz);
+/* What it says, without the memory that it owns. */
+lin_message lin_message_plain(const lin_message *message);
 void lin_message_free(lin_message *message);
 
 /* In vosk-server's protocol: {"config": {...}}, {"eof": 1}, {"reset": 1}. Keys that it does not know are ignored, as Vosk does.

@@ -42,17 +42,32 @@ readable=$("$LINNET" listen --words -q --no-paced --raw --from "$tmp/twice.raw")
 transcripts() { printf '%s\n' "$1" | sed -n 's/.*transcription.completed".*"transcript":"\([^"]*\)".*/\1/p'; }
 talk stream /v1/realtime config="$(session '{"type":"server_vad"}' '')" append raw="$tmp/twice.raw" end="$commit" leave='item_2","content_index":0,"transcript' > "$tmp/vad"
 is "realtime: it begins" '"type":"session.created"' "$(head -n 1 "$tmp/vad" | grep -o '"type":"session.created"')"
-has "realtime: the session" "$(sed -n 2p "$tmp/vad")" '"type":"session.updated","event_id":"event_0","session":{"id":"sess_1","object":"realtime.transcription_session","type":"transcription","audio":{"input":{"format":{"type":"audio/pcm","rate":16000}'
+has "realtime: the session" "$(sed -n 2p "$tmp/vad" | sed 's/"event_id":"event_[0-9]*",//')" '"type":"session.updated","session":{"id":"sess_1","object":"realtime.transcription_session","type":"transcription","audio":{"input":{"format":{"type":"audio/pcm","rate":16000}'
 is "realtime: an item for each utterance" "$readable" "$(transcripts "$(cat "$tmp/vad")")"
 is "realtime: the pieces are the texts" "$(printf '%s\n' "$readable" | tr -d '\n')" "$(sed -n 's/.*transcription.delta".*"delta":"\([^"]*\)".*/\1/p' "$tmp/vad" | tr -d '\n')"
 is "realtime: events of the first item" "speech_started speech_stopped committed" \
     "$(sed -n 's/.*"type":"input_audio_buffer.\([a-z_]*\)".*"item_1".*/\1/p' "$tmp/vad" | head -n 3 | paste -s -d ' ' -)"
+is "realtime: no two events have one id" "$(grep -c '"event_id"' "$tmp/vad")" "$(grep -o '"event_id":"[^"]*"' "$tmp/vad" | sort -u | wc -l | tr -d ' ')"
+# An item begins 300 ms before the first phoneme, but not before the end of the one before; its length is that of its words.
+moments() { sed -n "s/.*\"audio_$1_ms\":\([0-9]*\).*/\1/p" "$2" | paste -s -d ' ' -; }
+"$LINNET" listen --words -q --no-paced --json --raw --from "$tmp/twice.raw" | grep '"type":"final"' > "$tmp/finals"
+starts=$(sed 's/^[^}]*"start":\([0-9.]*\),.*/\1/' "$tmp/finals" | awk '{ print int($1 * 1000 + 0.5) }' | paste -s -d ' ' -)
+near() { awk "BEGIN { n = split(\"$1\", a, \" \"); m = split(\"$2\", b, \" \"); d = $3; if (n != m || !n) exit 1
+    for (i = 1; i <= n; i++) { w = a[i] - d; if (w < 0) w = 0; if (w - b[i] > 100 || b[i] - w > 100) exit 1 } }"; }
+ok "realtime: items begin at $starts, less the padding: $(moments start "$tmp/vad")" near "$starts" "$(moments start "$tmp/vad")" 300
+talk stream /v1/realtime config="$(session '{"type":"server_vad","prefix_padding_ms":0}' '')" append raw="$tmp/twice.raw" end="$commit" leave='item_2","content_index":0,"transcript' > "$tmp/exact"
+ok "realtime: without padding: $(moments start "$tmp/exact")" near "$starts" "$(moments start "$tmp/exact")" 0
+talk stream /v1/realtime config="$(session '{"type":"server_vad","prefix_padding_ms":60000}' '')" append raw="$tmp/twice.raw" end="$commit" leave='item_2","content_index":0,"transcript' > "$tmp/wide"
+is "realtime: no sound is of two items" "0 $(moments end "$tmp/wide" | cut -d' ' -f1)" "$(moments start "$tmp/wide")"
 talk stream /v1/realtime config="$(session null '')" append raw="$tmp/twice.raw" end="$commit" leave='transcription.completed' > "$tmp/manual"
 is "realtime: without turns a commit makes the item" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" "$(transcripts "$(cat "$tmp/manual")")"
 is "realtime: what is cleared is forgotten" "$(printf '%s\n' "$readable" | tail -n 1)" \
     "$(transcripts "$(talk stream /v1/realtime config="$(session null '')" append middle='{"type":"input_audio_buffer.clear"}' at="$(wc -c < "$tmp/speech.raw")" raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"
 has "realtime: a commit of nothing" "$(talk stream /v1/realtime end="$commit" leave='"type":"error"')" '"message":"the buffer that was committed has no sound"'
 has "realtime: another language" "$(talk stream /v1/realtime end="$(session null '"transcription":{"language":"de"},')" leave='"type":"error"')" '"message":"the model has another language'
+has "realtime: other languages" "$(talk stream /v1/realtime end="$(session null '"transcription":{"languages":["de","fr"]},')" leave='"type":"error"')" '"message":"the model has another language'
+has "realtime: one of several languages" "$(talk stream /v1/realtime end="$(session null '"transcription":{"languages":["de","en"]},')" leave='session.updated')" 'session.updated'
+has "realtime: turns that come after the first sound" "$(talk stream /v1/realtime config="$(session null '')" append middle="$(session '{"type":"server_vad"}' '')" at=64000 raw="$tmp/twice.raw" end="$commit" leave='"type":"error"')" 'cannot change after its first sound'
 has "realtime: what is no event" "$(talk stream /v1/realtime end=hello leave='"type":"error"')" '"type":"invalid_request_error"'
 is "realtime: after mistakes it goes on" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" \
     "$(transcripts "$(talk stream /v1/realtime config="$(session null '"transcription":{"prompt":"Mr. Dashwood; GPT-4"},')" middle='{"type":"response.create"}' append raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"

@@ -42,7 +42,8 @@ START_TEST(events)
              "\"rate\":16000},\"transcription\":{\"model\":\"x\",\"language\":\"en-US\",\"prompt\":\"Mister Dashwood, GPT-4\","
              "\"keywords\":[\"Norland Park\",1]},\"turn_detection\":null}}}}"));
     ck_assert(m.kind == LIN_MESSAGE_CONFIG && m.rate_hz == 16000 && m.manual && m.n_phrases == 2);
-    ck_assert_str_eq(m.language, "en-US");
+    ck_assert_str_eq(m.languages, "en-US ");
+    ck_assert_double_eq(m.padding_s, 0.3);
     ck_assert_str_eq(m.phrases[0], "mister dashwood");
     ck_assert_str_eq(m.phrases[1], "norland park");
     OK(parse(
