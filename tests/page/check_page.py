@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """make check-page: the page of linnet serve in a real browser, with a file as its microphone.
 
-check_page.py LINNET FOLDER: pictures of the page are written into the folder. Needs a Chromium and Python, nothing else.
+check_page.py LINNET FOLDER: pictures of the page, and the tree of a screen reader, are written into the folder. Needs a Chromium and Python, nothing else.
 """
 import difflib
 import json
@@ -159,12 +159,16 @@ def taught(program, server, folder):
     with Browser(program, SPEECH) as browser:
         page = browser.page(server.address + "teach.html")
         page.run(f"(() => {{ const e = document.getElementById('read'); e.value = '{SAID}'; e.oninput(); }})()")
+        page.run("""new MutationObserver(() => { window.within ||= [...document.querySelectorAll('#sentence li')].some((word) =>
+            word.querySelector('.good, .fair, .poor') && [...word.querySelectorAll('.phone')].some((p) => p.className.trim() === 'phone')); })
+            .observe(document.getElementById('sentence'), { childList: true })""")
         page.look(1100, 620, dark=False)
         page.key("r")
         page.wait("phonemes while the sentence is read", "document.querySelectorAll('#sentence .phone').length > 8")
         check("teaching: phonemes are judged while the sentence is read",
               page.run("document.getElementById('record').getAttribute('aria-pressed')") == "true")
         page.wait("all of it", "/again/.test(document.getElementById('status').textContent)", 40)
+        check("teaching: phonemes of a word that goes on are judged", page.run("window.within === true"))
         n = page.run("['good', 'fair', 'poor'].map((g) => document.querySelectorAll(`#sentence .${g}`).length)")
         check("teaching: most of a native sentence is clear", n[0] > 3 * (n[1] + n[2]) and sum(n) > 60, n)
         unnamed = page.run("[...document.querySelectorAll('#sentence .phone')].filter((e) => !e.ariaLabel).length")
@@ -177,9 +181,28 @@ def taught(program, server, folder):
         check("teaching: no console error", not page.problems, page.problems)
 
 
-def described(page):
+def tree(nodes):
+    """What a screen reader finds: a line for each node with a name, an indent for each level."""
+    known, lines = {n["nodeId"]: n for n in nodes}, []
+
+    def put(node, depth):
+        role, name = node.get("role", {}).get("value", ""), node.get("name", {}).get("value", "")
+        shown = not node["ignored"] and (name or role in ("list", "main", "banner", "contentinfo", "status")) and role != "InlineTextBox"
+        if shown:
+            lines.append(f"{'  ' * depth}{role}: {name}".rstrip(": "))
+        for child in node.get("childIds", []):
+            if child in known:
+                put(known[child], depth + bool(shown))
+
+    put(nodes[0], 0)
+    return "\n".join(lines) + "\n"
+
+
+def described(page, folder):
     page.run("document.getElementById('settings').open = true")
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+    with open(os.path.join(folder, "tree.txt"), "w", encoding="utf-8") as f:
+        f.write(tree(nodes))
     page.run("document.getElementById('settings').open = false")
     controls = [n for n in nodes if n.get("role", {}).get("value") in ("button", "combobox", "checkbox", "textbox", "img") and not n["ignored"]]
     unnamed = [n["role"]["value"] for n in controls if not n.get("name", {}).get("value")]
@@ -195,6 +218,8 @@ def pictures(page, folder):
         page.picture(os.path.join(folder, f"{name}.png"))
         wide = page.run("document.documentElement.scrollWidth")
         check(f"{name}: nothing is wider than the window", wide <= width, f"{wide} > {width}")
+        lines = page.run("new Set([...document.querySelectorAll('#tools select, #tools button')].map((e) => Math.round(e.getBoundingClientRect().bottom / 8))).size")
+        check(f"{name}: the tools are in one line", lines == 1, lines)
         back = page.run("getComputedStyle(document.body).backgroundColor")
         is_dark = sum(map(int, re.findall(r"\d+", back)[:3])) < 384
         check(f"{name}: the colours", is_dark == dark, back)
@@ -264,7 +289,7 @@ def main():
             page = dropped(browser, server)
             saved(browser, page)
             switched(page)
-            described(page)
+            described(page, folder)
             pictures(page, folder)
             narrow(browser, server)
             first_use(browser, server)

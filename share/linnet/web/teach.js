@@ -1,11 +1,13 @@
-// teach.js - a sentence to read: a stream says how many of its words have been heard, and the aligner of the server (v1/align)
-// judges their phonemes in the sound so far.
+// teach.js - a sentence to read: a stream says how many of its words have begun, and the aligner of the server (v1/align) judges
+// their phonemes in the sound so far. A phoneme counts once the next one has been heard, or a pause: until then its end is a guess.
 import { openMicrophone } from "./sound.js";
 import { symbol } from "./formats.js";
 import { openStream } from "./stream.js";
 
 const $ = (id) => document.getElementById(id);
 const FAIR = -0.7, POOR = -3; // of the goodness: docs/alignment.md
+const SPIKE_S = 0.05; // a stream hears a phoneme somewhere in it, the aligner ends the one before where it begins
+const PAUSE_MS = 400; // nothing new for so long: what has been said is over
 let run = null, judged = [];
 
 function say(text, isError = false) {
@@ -64,10 +66,11 @@ function wav(pieces, rate) {
   return new Blob([view], { type: "audio/wav" });
 }
 
-// The first n words of the sentence in the sound so far. One request at a time: what has come meanwhile is judged behind it.
-async function judge(r, n) {
-  r.wanted = Math.max(r.wanted, n);
-  if (r.asking || !n) return;
+// The first n words of the sentence in the sound so far, of which the phonemes up to a time count. One request at a time: what has
+// come meanwhile is judged behind it.
+async function judge(r, n, until) {
+  if (n) r.wanted = { n, until };
+  if (r.asking) return;
   r.asking = true;
   try {
     await judgeAll(r);
@@ -78,16 +81,17 @@ async function judge(r, n) {
 }
 
 async function judgeAll(r) {
-  while (r.wanted > r.judged || (r.ended && !r.whole)) {
-    const words = r.words.slice(0, r.ended ? r.words.length : r.wanted), form = new FormData();
+  while (r.wanted || (r.ended && !r.whole)) {
+    const { n, until } = r.ended ? { n: r.words.length, until: Infinity } : r.wanted, form = new FormData();
     r.whole = r.ended;
+    r.wanted = null;
     form.append("file", wav(r.pieces, r.rate), "sound.wav");
-    form.append("text", words.join(" "));
+    form.append("text", r.words.slice(0, n).join(" "));
     const token = $("token").value, answer = await fetch("v1/align", { method: "POST", body: form, headers: token ? { authorization: `Bearer ${token}` } : {} });
     const result = await answer.json();
     if (!answer.ok) return say(result.error.message, true);
-    judged = result.words.map((w) => result.phones.slice(w.first_phone, w.first_phone + w.phones.length));
-    r.judged = words.length;
+    judged = result.words.map((w) => result.phones.slice(w.first_phone, w.first_phone + w.phones.length)
+      .map((p) => (p.end > until ? { phone: p.phone } : p)));
     paint();
     if (r.whole) {
       advise();
@@ -99,10 +103,14 @@ async function judgeAll(r) {
 /* ---- the stream ---- */
 
 function take(r, m) {
+  clearTimeout(r.pause);
   if (m.type === "partial") {
     if (!m.new_words) return;
     r.settled += m.new_words.length;
-    judge(r, Math.min(r.words.length, r.before + r.settled + m.partial_words.filter((w) => w.complete).length));
+    const n = Math.min(r.words.length, r.before + r.settled + m.partial_words.length);
+    const last = m.partial_phones.at(-1) || m.new_phones.at(-1);
+    if (last) judge(r, n, r.missed / r.rate + last.start + SPIKE_S);
+    r.pause = setTimeout(() => run === r && judge(r, n, Infinity), PAUSE_MS);
   } else if (m.type === "final") {
     r.before += (m.words || []).length;
     r.settled = 0;
@@ -131,11 +139,12 @@ async function record() {
   paint();
   $("practise").textContent = "";
   try {
-    const r = { words, pieces: [], before: 0, settled: 0, judged: 0, wanted: 0 };
+    const r = { words, pieces: [], missed: 0, before: 0, settled: 0, wanted: null }; // missed: samples before the stream began
     r.microphone = await openMicrophone("", (samples) => {
       if (run !== r) return;
       r.pieces.push(samples);
-      if (r.stream.isOpen) r.stream.push(samples);
+      if (r.stream?.isOpen) r.stream.push(samples);
+      else r.missed += samples.length;
     });
     r.rate = Math.round(r.microphone.rate);
     $("phrases").value = ""; // it hears what is said, not what is expected
