@@ -18,6 +18,7 @@ struct lin_protocol {
     int rate_hz;   /* of it, likewise; 0: --rate */
     int most_text; /* bytes of a text message; 0: LIN_MESSAGE_BYTES */
     int forgives;  /* 1: a message that cannot be read is answered by put_error, and the stream goes on */
+    int phrases_advise; /* 1: a phrase that cannot be used is left out; 0: it ends the stream */
     int configs_later; /* 1: a config after the first sound is accepted, and has no effect; 0: it is an error */
     /* What a text message says; as lin_message_parse. The server's thread. */
     lin_status (*parse)(const char *text, size_t n, lin_message *message, lin_error *err);

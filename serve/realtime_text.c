@@ -9,8 +9,6 @@
 #include "base/memory.h"
 #include "serve/serve_calls.h"
 
-enum { MOST_BYTES = 1 << 20 };
-
 static int digit(char c)
 {
     if (c >= 'A' && c <= 'Z') return c - 'A';
@@ -146,7 +144,7 @@ static lin_status take_session(const cJSON *session, lin_message *m, lin_error *
 lin_status lin_realtime_parse(const char *text, size_t n, lin_message *m, lin_error *err)
 {
     cJSON *json = NULL;
-    if (n > MOST_BYTES) return lin_fail(err, LIN_INVALID, "an event of more than %d bytes", (int)MOST_BYTES);
+    if (n > LIN_REALTIME_BYTES) return lin_fail(err, LIN_INVALID, "an event of more than %d bytes", (int)LIN_REALTIME_BYTES);
     lin_status status = lin_json_parse(text, n, "the event", 0, &json, err);
     if (status != LIN_OK) return status;
     const char *type = text_of(member(json, "type"));

@@ -9,6 +9,8 @@
 
 #include "serve/serve_text.h"
 
+enum { LIN_REALTIME_BYTES = 4 << 20 }; /* the largest event: a minute of sound as base64 */
+
 /* session.update (also transcription_session.update): its format, language, languages, prompt, keywords, turn_detection and of
  * that prefix_padding_ms; all else is ignored. input_audio_buffer.append (LIN_MESSAGE_SOUND, decoded), .commit
  * (LIN_MESSAGE_RESET) and .clear (LIN_MESSAGE_CLEAR). LIN_FORMAT, LIN_INVALID, LIN_UNSUPPORTED for a format that is none of

@@ -195,8 +195,10 @@ static void put_name(lin_buffer *out, const lin_form_part *part)
 lin_status lin_call_check(const lin_call *call, const lin_form *form, lin_buffer *ignored, lin_error *err)
 {
     for (const lin_field *f = call->fields; f && f->name; f++) {
-        if (f->required && !lin_call_part(call, form, f->name, 0))
-            return lin_fail(err, LIN_INVALID, "the form has no %s", f->name);
+        if (!f->required || lin_call_part(call, form, f->name, 0)) continue;
+        int is_there = 0;
+        for (int i = 0; i < form->n; i++) is_there |= has_name(&form->parts[i], f->name);
+        return lin_fail(err, LIN_INVALID, is_there ? "%s is empty" : "the form has no %s", f->name);
     }
     for (int i = 0; i < form->n; i++) {
         const lin_form_part *part = &form->parts[i];

@@ -146,6 +146,7 @@ lin_job *lin_files_begin(lin_client *c, const lin_web_request *r, const lin_call
     if (*r->encoding && !is_chunked) return turn_away(c, NULL, 501, "the Transfer-Encoding of a body can be chunked only");
     if (is_chunked && r->length >= 0)
         return turn_away(c, NULL, 400, "a body has one of Content-Length and Transfer-Encoding");
+    if (r->length == LIN_WEB_BAD_LENGTH) return turn_away(c, NULL, 400, "Content-Length is not a number");
     if (!is_chunked && r->length < 0)
         return turn_away(c, NULL, 411, "a body needs Content-Length or Transfer-Encoding: chunked");
     if (r->length > most) return turn_away(c, &s->counts.too_large, 413, put_too_large(s, message, sizeof message));

@@ -156,8 +156,8 @@ static int open_voice(lin_client *c)
         return 0;
     }
     const lin_voice_about about = {.rate_hz = (int)m->rate_hz, .channels = m->channels, .n_phrases = m->n_phrases,
-                                   .phrases = m->phrases, .bonus = s->v->decoding.context_bonus,
-                                   .state_s = m->state_s,
+                                   .phrases = m->phrases, .advice = c->protocol->phrases_advise,
+                                   .bonus = s->v->decoding.context_bonus, .state_s = m->state_s,
                                    .state = c->in->state.n ? c->in->state.data : NULL, .n_state = c->in->state.n};
     const lin_status status = lin_voice_open(s->voices, &about, c->out, &c->in->voice, &err);
     if (status != LIN_OK) {
@@ -272,6 +272,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
         give_up(c, 1008, "no state came to resume");
     } else {
         c->in->finishing = 1;
+        c->in->rest.n = 0; // of a sample that is not complete: the next sound is another one
         c->in->resets = m->kind == LIN_MESSAGE_RESET || m->kind == LIN_MESSAGE_CLEAR;
     }
     if (status == LIN_OK && c->protocol->took && !c->in->ending) c->protocol->took(c, m, &out);
@@ -292,7 +293,8 @@ void lin_serve_stream_data(lin_client *c, const char *bytes, size_t n, int binar
         lin_buffer_bytes(&c->in->text, bytes, n);
         if (!last) return;
         take_text(c, c->in->text.data ? c->in->text.data : "", c->in->text.n);
-        lin_buffer_clear(&c->in->text);
+        if (c->in->text.n > LIN_MESSAGE_BYTES) lin_buffer_free(&c->in->text);
+        else lin_buffer_clear(&c->in->text);
     } else {
         take_sound(c, bytes, n);
         const int resumes = last && awaits_state(c) && !c->in->ending;

@@ -302,7 +302,8 @@ lin_status lin_form_parse(const char *type, const char *body, size_t n, lin_form
     size_t n_boundary = 0;
     form->n = 0;
     if (strncasecmp(type, expected, sizeof expected - 1) != 0)
-        return lin_fail(err, LIN_FORMAT, "the body must be %s", expected);
+        return lin_fail(err, LIN_FORMAT, "the body must be %s, as curl -F file=@sound.wav sends it", expected);
+    if (n == 0) return lin_fail(err, LIN_FORMAT, "the body is empty");
     const char *boundary = parameter(type, strlen(type), "boundary", &n_boundary);
     if (!boundary || n_boundary == 0 || n_boundary > 70) return lin_fail(err, LIN_FORMAT, "the form has no boundary");
     memcpy(mark, "\r\n--", 4);

@@ -73,13 +73,35 @@ static lin_status copy_texts(char *const *texts, int n, char ***copy, lin_error 
     return lin_no_memory(err, "phrases", (size_t)n * sizeof *made);
 }
 
+// Moves those of words in plain letters, which the letter-to-sound rules can always read, to the front; their number. To try each
+// phrase by itself would open the lexicon for each.
+static int leave_out(linnet_phrase *list, int n)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", others[] = "' -";
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        const char *c = list[i].text + strspn(list[i].text, others);
+        int is_plain = *c != 0;
+        for (; *c && is_plain; c++) is_plain = strchr(letters, *c) || strchr(others, *c);
+        if (is_plain) list[kept++] = list[i];
+    }
+    return kept;
+}
+
 static lin_status use_phrases(lin_voice *v, lin_engine_id id, char *const *texts, int n, lin_error *err)
 {
     lin_phrases made = {NULL, NULL};
+    const lin_decoding *decoding = v->voices->o.decoding;
     linnet_phrase *list = lin_calloc((size_t)n + 1, sizeof *list);
     if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
     for (int i = 0; i < n; i++) list[i] = (linnet_phrase){texts[i], v->about.bonus};
-    lin_status status = lin_decoding_make_phrases(v->voices->o.decoding, list, n, &made, err);
+    lin_status status = lin_decoding_make_phrases(decoding, list, n, &made, err);
+    if (v->about.advice && (status == LIN_INVALID || status == LIN_UNSUPPORTED)) {
+        n = leave_out(list, n);
+        status = n ? lin_decoding_make_phrases(decoding, list, n, &made, err) : LIN_OK;
+        if (status == LIN_INVALID || status == LIN_UNSUPPORTED) n = 0;
+        if (n == 0) status = LIN_OK;
+    }
     lin_free(list);
     if (status == LIN_OK) status = lin_engine_set_phrases(v->voices->engine, id, n ? &made : NULL, err);
     lin_phrases_free(status == LIN_OK ? &v->own : &made);

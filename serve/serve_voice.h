@@ -40,6 +40,7 @@ typedef struct lin_voice_about {
     int rate_hz, channels;
     char *const *phrases; /* [n_phrases], copied; n_phrases 0: those of the decoding */
     int n_phrases;
+    int advice;      /* 1: first phrases that cannot be used are left out; 0: they end the stream */
     double bonus;    /* of each phrase, later ones too */
     double state_s;  /* the outbox gets the state every so many seconds of sound; 0: never */
     const void *state; /* [n_state], copied: go on with this stream; NULL: a new one */

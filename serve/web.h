@@ -26,7 +26,8 @@
 #include "base/status.h"
 
 enum {
-    LIN_WEB_INTERFACE = 4, /* rises with every change of this header */
+    LIN_WEB_INTERFACE = 5, /* rises with every change of this header */
+    LIN_WEB_BAD_LENGTH = -2,
     LIN_WEB_SEAL = 8 + 12 + 16 /* bytes that sealing adds: magic, nonce, tag */
 };
 
@@ -40,7 +41,7 @@ typedef struct lin_web_request {
     const char *path, *query, *host, *origin, *authorization, *type;
     const char *address; /* of the other side, "127.0.0.1" */
     const char *encoding; /* the header Transfer-Encoding; the body is given as it comes, in chunks (serve/chunked.h) */
-    int64_t length;      /* of the body; -1: not sent */
+    int64_t length;      /* of the body; -1: not sent; LIN_WEB_BAD_LENGTH: it is no number */
 } lin_web_request;
 
 typedef struct lin_web_header {

@@ -31,7 +31,7 @@ struct lin_web_peer {
     int websocket, known; /* known: `user` must be told when it is gone */
     unsigned char *reply; // [LWS_PRE + head + n]
     size_t head, n, at;
-    int answered, closing, code, goes_on;
+    int answered, closing, code, goes_on, head_only; // head_only: to HEAD
     lws_usec_t alive_at; // libwebsockets was told last
     char reason[100];
     char origin[256]; // that may read answers; "": none is named
@@ -124,7 +124,8 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
     fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE, t->type, sizeof t->type) && fits;
     fits = copy(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING, t->encoding, sizeof t->encoding) && fits;
     fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH, length, sizeof length) && fits;
-    if (*length) request->length = strtoll(length, NULL, 10);
+    // libwebsockets reads what it can of it, and whatever is behind that.
+    if (*length) request->length = strspn(length, "0123456789") == strlen(length) ? strtoll(length, NULL, 10) : LIN_WEB_BAD_LENGTH;
     lws_get_peer_simple(wsi, t->address, sizeof t->address);
     return fits;
 }
@@ -142,6 +143,7 @@ static int add(struct lws *wsi, const char *name, const char *value, unsigned ch
 static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
 {
     unsigned char *const begin = p->web->room + LWS_PRE, *at = begin, *const end = begin + HEAD;
+    const size_t n = p->head_only ? 0 : r->n; // of the body that is sent
     char length[32];
     snprintf(length, sizeof length, "%zu", r->n);
     int bad = p->answered || lws_add_http_header_status(p->wsi, (unsigned)r->status, &at, end) != 0;
@@ -153,7 +155,7 @@ static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
               add(p->wsi, "access-control-expose-headers", "*", &at, end) != 0 || add(p->wsi, "vary", "origin", &at, end) != 0;
     for (int i = 0; i < r->n_headers; i++) bad = bad || add(p->wsi, r->headers[i].name, r->headers[i].value, &at, end) != 0;
     bad = bad || lws_finalize_http_header(p->wsi, &at, end) != 0;
-    if (!bad) p->reply = lin_alloc(LWS_PRE + (size_t)(at - begin) + r->n, 1);
+    if (!bad) p->reply = lin_alloc(LWS_PRE + (size_t)(at - begin) + n, 1);
     if (bad || !p->reply) {
         lws_set_timeout(p->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
         return LIN_NO_MEMORY;
@@ -161,9 +163,9 @@ static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
     p->answered = 1;
     p->goes_on = r->goes_on;
     p->head = (size_t)(at - begin);
-    p->n = p->head + r->n;
+    p->n = p->head + n;
     memcpy(p->reply + LWS_PRE, begin, p->head);
-    if (r->n) memcpy(p->reply + LWS_PRE + p->head, r->body, r->n);
+    if (n) memcpy(p->reply + LWS_PRE + p->head, r->body, n);
     if (!p->websocket) lws_callback_on_writable(p->wsi);
     return LIN_OK;
 }
@@ -313,8 +315,11 @@ static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket
     *p = (lin_web_peer){.web = w, .wsi = wsi, .websocket = websocket};
     const int fits = read_request(wsi, &t, &request);
     request.websocket = websocket;
+    p->head_only = strcmp(request.method, "HEAD") == 0;
     if (!fits) {
-        reply(p, &(lin_web_reply){.status = 431});
+        static const char why[] = "{\"error\":{\"message\":\"the address or a header is too long\","
+                                  "\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}";
+        reply(p, &(lin_web_reply){.status = 431, .type = "application/json", .body = why, .n = sizeof why - 1});
     } else {
         p->user = w->handlers.open(w->handlers.context, p, &request);
         p->known = p->user != NULL;

@@ -76,6 +76,13 @@ is "Vosk: a rate as text, and a config after sound, which means nothing" "{\"tex
     "$(talk stream / config='{"config":{"sample_rate":"16000.0","words":0}}' middle='{"config":{"sample_rate":8000,"words":1}}' raw="$tmp/speech.raw" end='{"eof":1}' | grep '"text"')"
 lines=$(talk stream / config='{"config":{"words":0}}' middle='{"reset" : 1}' at="$(wc -c < "$tmp/speech.raw")" wait raw="$tmp/twice.raw" end='{"eof" : 1}')
 is "Vosk: a reset: all before it, then anew" "$plain $plain" "$(printf '%s\n' "$lines" | sed -n 's/.*"text":"\([^"]*\)".*/\1/p' | paste -s -d ' ' - | sed 's/  */ /g; s/ $//')"
+(cat "$tmp/speech.raw"; printf x; cat "$tmp/speech.raw") > "$tmp/odd.raw"
+first=$(($(wc -c < "$tmp/speech.raw") + 1))
+is "Vosk: half a sample before a reset does not shift what follows" "$plain $plain" "$(talk stream / config='{"config":{"words":0}}' middle='{"reset" : 1}' \
+    chunk=$first at=$((2 * first)) wait raw="$tmp/odd.raw" end='{"eof" : 1}' | sed -n 's/.*"text":"\([^"]*\)".*/\1/p' | paste -s -d ' ' - | sed 's/  */ /g; s/ $//')"
+likely() { talk stream / config="{\"config\":{\"words\":0,\"phrase_list\":[$1]}}" raw="$tmp/speech.raw" end='{"eof":1}' | grep '"text"'; }
+is "Vosk: phrases that cannot be are left out" "$(likely '"young men"')" "$(likely '"young men","!!","\u4f60\u597d"')"
+[ ! -f "$real" ] || has "Vosk: the others count" "$(likely '"!!","young men"')" "young men"
 is "Vosk: no sound" '{"text":""}' "$(talk stream / end='{"eof":1}' | head -n 1)"
 is "Vosk: alternatives" 1 "$(talk stream / config='{"config":{"max_alternatives":2}}' raw="$tmp/speech.raw" end='{"eof":1}' |
     grep -c '{"alternatives":\[{"confidence":0.[0-9]*,"result":\[{')"

@@ -33,6 +33,23 @@ has "and answered then" "$answer" "HTTP/1.1 400"
 printf "${post}\r\n" > "$tmp/none"
 has "no length at all" "$(talk send "$tmp/none")" "HTTP/1.1 411"
 
+for length in abc -1 '5, 5' 0x5; do
+    printf "${post}Content-Length: $length\r\n\r\nhello" > "$tmp/wrong"
+    has "a length of $length" "$(talk send "$tmp/wrong")" '"message":"Content-Length is not a number"'
+done
+printf "${post}Content-Length: 0\r\n\r\n" > "$tmp/zero"
+has "an empty body" "$(talk send "$tmp/zero")" '"message":"the body is empty"'
+: > "$tmp/nothing"
+has "an empty file" "$(talk post $call file=@"$tmp/nothing")" '"message":"file is empty"'
+printf 'POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: audio/wav\r\nContent-Length: 4\r\n\r\nRIFF' $call > "$tmp/bare"
+has "sound without a form: what to do" "$(talk send "$tmp/bare")" 'as curl -F file=@sound.wav sends it'
+printf 'HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n' > "$tmp/head"
+answer=$(talk send "$tmp/head")
+is "HEAD: the length" 3 "$(header "$answer" content-length)"
+is "HEAD: no body" "" "$(body "$answer")"
+printf 'GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n' "$(head -c 5000 /dev/zero | tr '\000' a)" > "$tmp/long-path"
+has "a path that is too long" "$(talk send "$tmp/long-path")" '"message":"the address or a header is too long"'
+
 # ---- text that is sent as it settles
 
 for i in 1 2 3 4; do tail -c +45 "$speech"; head -c 32000 /dev/zero; done > "$tmp/long.raw"

@@ -70,7 +70,7 @@ START_TEST(forms)
     ck_assert_ptr_null(lin_call_part(call, &form, "none", 0));
     ck_assert_ptr_nonnull(lin_call_part(call, &form, "phrases", 0));
     static const char *const bad[][2] = {{"x=1", "the form has no file"},
-                                         {"file=", "the form has no file"},
+                                         {"file=", "file is empty"},
                                          {"response_format=jso", "response_format must be one of json|verbose_json|"},
                                          {"response_format=json text", "response_format"},
                                          {"temperature=1.5", "temperature must be a number from 0 to 1"},
