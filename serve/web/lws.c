@@ -125,7 +125,8 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
     fits = copy(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING, t->encoding, sizeof t->encoding) && fits;
     fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH, length, sizeof length) && fits;
     // libwebsockets reads what it can of it, and whatever is behind that.
-    if (*length) request->length = strspn(length, "0123456789") == strlen(length) ? strtoll(length, NULL, 10) : LIN_WEB_BAD_LENGTH;
+    const int is_number = strspn(length, "0123456789") == strlen(length);
+    if (*length) request->length = is_number ? strtoll(length, NULL, 10) : LIN_WEB_BAD_LENGTH;
     lws_get_peer_simple(wsi, t->address, sizeof t->address);
     return fits;
 }
