@@ -34,6 +34,8 @@ lin_status lin_ogg_opus_take(lin_ogg_opus *opus, float *samples, int *n, lin_err
     return lin_fail(err, LIN_UNSUPPORTED, "no Opus");
 }
 
+int lin_ogg_opus_has_begun(const lin_ogg_opus *opus) { return opus != NULL; }
+
 #else
 
 #include <ogg/ogg.h>
@@ -49,6 +51,7 @@ struct lin_ogg_opus {
     ogg_stream_state stream;
     int has_stream;
     step step;          // which packet is next
+    int begun;          // the headers of a stream were complete
     long incomplete;    // bytes of pages since the last packet
     OpusDecoder *decoder;
     int skip;           // samples, at rate_hz, that are still left out
@@ -56,6 +59,8 @@ struct lin_ogg_opus {
 };
 
 int lin_ogg_opus_exists(void) { return 1; }
+
+int lin_ogg_opus_has_begun(const lin_ogg_opus *opus) { return opus->begun; }
 
 lin_status lin_ogg_opus_create(int rate_hz, lin_ogg_opus **opus, lin_error *err)
 {
@@ -166,7 +171,7 @@ lin_status lin_ogg_opus_take(lin_ogg_opus *o, float *samples, int *n, lin_error 
             o->incomplete = 0;
             if (o->step == HEAD) status = read_head(o, &packet, err);
             else if (o->step == SOUND) status = read_sound(o, &packet, samples, n, err);
-            else if (packet.bytes >= 8 && memcmp(packet.packet, "OpusTags", 8) == 0) o->step = SOUND;
+            else if (packet.bytes >= 8 && memcmp(packet.packet, "OpusTags", 8) == 0) o->begun = 1, o->step = SOUND;
             else status = lin_fail(err, LIN_FORMAT, "Opus without its tags");
             if (packet.e_o_s) o->step = OVER;
         } else {

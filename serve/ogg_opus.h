@@ -42,4 +42,7 @@ lin_status lin_ogg_opus_push(lin_ogg_opus *opus, const void *bytes, size_t n, li
  * LIN_UNSUPPORTED: more than two channels. */
 lin_status lin_ogg_opus_take(lin_ogg_opus *opus, float *samples, int *n, lin_error *err);
 
+/* 0: no headers were complete by now; what ends here was no sound. */
+int lin_ogg_opus_has_begun(const lin_ogg_opus *opus);
+
 #endif

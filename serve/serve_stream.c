@@ -364,6 +364,9 @@ void lin_serve_stream_go_on(lin_client *c)
     const int over = now.ended || (in->finishing && !in->voice && !c->config.resume);
     if (over) {
         conclude(c);
+    } else if (in->finishing == 1 && done && in->opus && !lin_ogg_opus_has_begun(in->opus)) {
+        lin_serve_count(s, &s->counts.bad);
+        give_up(c, 1007, "the sound ends before its headers of Opus in Ogg are complete");
     } else if (in->finishing == 1 && done && in->voice && !now.owed) { // the final result answers no message before the end
         in->finishing = 2;
         lin_voice_finish(in->voice, NULL);

@@ -111,6 +111,8 @@ if grep -q 'these bytes are no Ogg' "$LINNET"; then
         "$(talk stream /v1/stream config="$opus" raw="$tmp/vowels.opus" chunk=700 end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
     has "stream: Opus: all of it" "$(talk stream /v1/stream config="$opus" raw="$tmp/vowels.opus" chunk=99999 end='{"type":"end"}')" '"reason":"ended","seconds":6.000'
     has "stream: what is not Opus" "$(talk stream /v1/stream config="$opus" raw="$speech" end='{"type":"end"}')" 'closed 1007 these bytes are no Ogg'
+    head -c 60 "$tmp/vowels.opus" > "$tmp/cut.opus"
+    has "stream: Opus that ends in its headers" "$(talk stream /v1/stream config="$opus" raw="$tmp/cut.opus" end='{"type":"end"}')" 'closed 1007 the sound ends before its headers'
     has "stream: Opus at another rate" "$(talk stream /v1/stream config='{"type":"config","format":"ogg_opus","rate_hz":44100}' raw="$tmp/vowels.opus")" "not 44100"
 fi
 has "stream: phrases of its own" "$(talk stream /v1/stream config='{"type":"config","phrases":["ill disposed"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" "ill disposed"
