@@ -259,6 +259,18 @@ static void get_permission(lin_serve *s, lin_web_peer *peer)
     lin_serve_reply(s, peer, &(lin_web_reply){.status = 204, .headers = may, .n_headers = sizeof may / sizeof *may}, 0);
 }
 
+// A plain request for the address of a WebSocket.
+static void ask_for_socket(lin_serve *s, lin_web_peer *peer)
+{
+    static const lin_web_header upgrade = {"upgrade", "websocket"};
+    lin_buffer out = {0};
+    lin_openai_put_error(&out, 426, "this address is a WebSocket's: see docs/serve.md, and /docs for the calls over HTTP");
+    lin_serve_reply(s, peer,
+                    &(lin_web_reply){.status = 426, .type = "application/json", .body = out.data, .n = out.n,
+                                     .headers = &upgrade, .n_headers = 1}, 0);
+    lin_buffer_free(&out);
+}
+
 // A request that is no WebSocket.
 static lin_client *open_request(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
@@ -270,6 +282,8 @@ static lin_client *open_request(lin_serve *s, lin_web_peer *peer, const lin_web_
     if (!strcmp(r->method, "GET") || !strcmp(r->method, "HEAD")) file = lin_page_find(s->page, r->path, &type, &n);
     if (file) {
         put_page(s, peer, type, file, n);
+    } else if (!call && !is_known && lin_protocol_find(r->path, s->v->websocket)) {
+        ask_for_socket(s, peer);
     } else if (!call && !is_known) {
         lin_serve_refuse(s, peer, 404, 0, "there is nothing at this address; /docs names all calls");
     } else if (!strcmp(r->method, "OPTIONS")) {

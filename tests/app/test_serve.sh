@@ -25,6 +25,8 @@ done
 is "the page: every file is used" "$(ls share/linnet/web | grep -v index.html | paste -s -d ' ' -)" "$(printf '%s\n' $named | sort -u | paste -s -d ' ' -)"
 is "the page: it names no other server" "" "$(grep -lE '(https?:)?//[a-z]' share/linnet/web/* | xargs -r grep -hoE "(src|href|import|from|fetch)[=( \"']+(https?:)?//[a-z.]*")"
 has "another address" "$(talk get /nothing)" "HTTP/1.1 404"
+has "a plain request for a WebSocket" "$(talk get /v1/stream)" "HTTP/1.1 426"
+has "a plain request for a WebSocket: what it is" "$(talk get /v1/realtime)" "this address is a WebSocket's"
 has "another method" "$(talk post /healthz)" "HTTP/1.1 405"
 answer=$(talk post /v1/audio/transcriptions file=@"$speech" model=whisper-1)
 has "json: status" "$answer" "HTTP/1.1 200"
