@@ -120,6 +120,15 @@ ok "a stream is open" await metric_is streams 1
 has "a stream counts for its address: no upload" "$(talk post /v1/audio/transcriptions file=@"$tmp/short.wav")" "HTTP/1.1 429"
 kill $holder
 stop "uploads"
+# An answer that has begun ends with the error as its last event, and without the whole text.
+start streamed --no-words --limits max-sound=20 -j 1
+talk post /v1/audio/transcriptions file=@"$tmp/hours.au" stream=true > "$tmp/streamed"
+ok "streamed, then too long: it begins" grep -q '"transcript.text.delta"' "$tmp/streamed"
+is "streamed, then too long: it ends with the error" "event: error
+data: {\"error\":{\"message\":\"the sound is longer than 20 s\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}" \
+    "$(tr -d '\r' < "$tmp/streamed" | grep -v '^$' | tail -n 2)"
+is "streamed, then too long: no whole text" 0 "$(grep -c 'transcript.text.done' "$tmp/streamed")"
+stop "streamed"
 start work --no-words --limits max-sound=1000000,max-work=1 -j 1
 has "a sound that takes too long" "$(talk post /v1/audio/transcriptions file=@"$tmp/hours.au")" '"message":"the sound takes more than 1 s of work"'
 stop "work"
