@@ -23,7 +23,7 @@
 #include "linnet/session.h"
 
 typedef struct listen_values {
-    const char *microphone, *from, *save, *channel, *model, *device;
+    const char *microphone, *from, *save, *channel, *model, *device, *second_pass;
     lin_endpoint_values endpoints;
     lin_decoding_values decoding;
     double buffer_s;
@@ -74,6 +74,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(listen_values, model),
      .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},
+    LIN_SECOND_PASS_ROW(listen_values, second_pass),
     {.name = "device", .was = "network", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .text = "cpu",
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network; for one stream a GPU is seldom faster"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, precision), .text = "fp32",
@@ -84,7 +85,7 @@ static const lin_option options[] = {
 typedef struct listening {
     const listen_values *v;
     int channel;
-    lin_recognizer recognizer;
+    lin_recognizer recognizer, second; // second: of --second-pass
     lin_decoding decoding;
     lin_watch phrases; // the file of --context
     lin_session *session;
@@ -182,15 +183,14 @@ static void measure(listening *l, const lin_session_view *view)
 {
     // What comes out because the sound has ended, or a key was pressed, has not waited as long as it would have.
     const int natural = !l->finishing && (view->end == LINNET_GROWS || view->end == LINNET_AFTER);
+    const int settles = natural && !view->replaced; // one by one, not all again
     if (natural && view->revision == 1) lin_lags_add(&l->stats.first, since(l, view->start_s));
-    for (int i = view->old_phones; i < view->settled->n_phones; i++) {
-        l->stats.phones++;
-        if (natural) lin_lags_add(&l->stats.phone, since(l, view->settled->phones[i].end_s));
-    }
-    for (int i = view->old_words; i < view->settled->n_words; i++) {
-        l->stats.words++;
-        if (natural) lin_lags_add(&l->stats.word, since(l, view->settled->words[i].end_s));
-    }
+    l->stats.phones += view->settled->n_phones - view->old_phones;
+    l->stats.words += view->settled->n_words - view->old_words;
+    for (int i = view->old_phones; settles && i < view->settled->n_phones; i++)
+        lin_lags_add(&l->stats.phone, since(l, view->settled->phones[i].end_s));
+    for (int i = view->old_words; settles && i < view->settled->n_words; i++)
+        lin_lags_add(&l->stats.word, since(l, view->settled->words[i].end_s));
     if (view->end == LINNET_GROWS) return;
     if (natural) lin_lags_add(&l->stats.final, since(l, view->end_s));
     l->stats.utterances++;
@@ -493,6 +493,7 @@ static lin_status open_session(listening *l, lin_error *err)
     o.resets = lin_endpoint_resets(&v->endpoints, &l->recognizer);
     o.rules = v->endpoints.rules;
     o.decoding = &l->decoding;
+    o.second = v->second_pass ? &l->second : NULL;
     const lin_utterances_sink sink = {.context = l, .show = show};
     lin_status status = lin_session_create(&l->recognizer, &o, &sink, &l->session, err);
     if (status != LIN_OK) return status;
@@ -509,6 +510,8 @@ static lin_status open_all(listening *l, lin_error *err)
     const listen_values *v = l->v;
     static const lin_precision precisions[] = {LIN_PRECISION_FP32, LIN_PRECISION_BF16, LIN_PRECISION_INT8};
     lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->device, precisions[v->precision], err);
+    if (status == LIN_OK && v->second_pass)
+        status = lin_open_recognizer(&l->second, v->second_pass, v->device, precisions[v->precision], err);
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
     if (status == LIN_OK) {
@@ -602,6 +605,7 @@ static void release(listening *l)
     lin_session_destroy(l->session);
     lin_decoding_close(&l->decoding);
     lin_recognizer_close(&l->recognizer);
+    lin_recognizer_close(&l->second);
     lin_free(l->samples);
     lin_buffer_free(&l->settled);
     lin_buffer_free(&l->open);

@@ -45,6 +45,12 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
      .help = "Use the installed model that reads whole utterances: more accurate, but results come at the end. The same as "     \
              "--model offline"}
 
+/* Of commands that recognise live streams. */
+#define LIN_SECOND_PASS_ROW(owner, field)                                                                                        \
+    {.name = "second-pass", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "MODEL",                             \
+     .help = "When an utterance has ended, recognise it once more with this model: its final result has fewer errors and comes " \
+             "a little later. offline: the installed one that reads whole utterances"}
+
 /* What --model and --offline name. LIN_INVALID if both are given. */
 lin_status lin_model_named(const lin_model_values *values, const char **name, lin_error *err);
 

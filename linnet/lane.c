@@ -173,6 +173,7 @@ lin_status lin_lane_take(lin_lane *l, lin_utterances *u, const float *logp, int 
     *taken = *reset = 0;
     if (rows == 0) return LIN_OK;
     if (loudness) measure(l, rows);
+    if (!l->hop) lin_utterances_give_frames(u, l->units, l->n);
     lin_status status = lin_utterances_push(u, logp, rows, loudness ? l->db : NULL, taken, reset, err);
     l->row += *taken;
     drop(l, *taken, *reset);

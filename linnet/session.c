@@ -65,10 +65,13 @@ lin_status lin_session_create(const lin_recognizer *recognizer, const lin_sessio
     if (!s) return lin_no_memory(err, "a session", sizeof *s);
     s->r = recognizer;
     s->options = *options;
-    const lin_utterances_options how = {
-        .decoding = options->decoding,
-        .ends = {.endpoints = options->endpoints, .rules = options->rules, .resets = options->resets}};
-    lin_status status = lin_utterances_create(recognizer, &how, sink, &s->utterances, err);
+    lin_utterances_options how = {.decoding = options->decoding,
+                                  .ends = {.endpoints = options->endpoints, .rules = options->rules, .resets = options->resets}};
+    lin_status status = LIN_OK;
+    if (options->second)
+        status = lin_second_pass_create(recognizer, options->second, options->decoding, options->threads, &s->second, err);
+    how.second = s->second;
+    if (status == LIN_OK) status = lin_utterances_create(recognizer, &how, sink, &s->utterances, err);
     if (status == LIN_OK)
         status = options->apart ? lin_lane_create_apart(recognizer, 1, options->takes_sound ? hop_of(s) : 0, &s->lane, err)
                                 : lin_lane_create(recognizer, &s->lane, err);
@@ -90,6 +93,7 @@ void lin_session_destroy(lin_session *s)
     lin_utterances_destroy(s->utterances);
     lin_lane_destroy(s->lane);
     if (s->worker) lin_worker_destroy(s->worker);
+    lin_second_pass_destroy(s->second);
     lin_extractor_destroy(s->features);
     lin_free(s);
 }

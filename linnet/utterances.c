@@ -26,6 +26,14 @@ struct lin_utterances {
     int shown_phones, shown_words; // settled ones in the last view
     uint64_t shown_provisional;    // its hash in the last view
     double shown_start_s;
+    // For a second pass:
+    int per_row;
+    const float *next; // [n_next, D] frames of the rows that are pushed
+    int n_next;
+    lin_matrix frames; // of the utterance, the first of row `first_row`
+    int64_t first_row;
+    int lacks_frames;  // its beginning is not known: it was saved and loaded
+    int replaced;
 };
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------ */
@@ -40,11 +48,15 @@ static void begin_utterance(lin_utterances *u)
     u->shown_provisional = 0;
     u->shown_start_s = lin_decoding_seconds(u->decoder.decoding, u->row);
     u->incomplete = 0;
+    u->frames.rows = 0;
+    u->first_row = u->row;
+    u->lacks_frames = 0;
+    u->replaced = 0;
     lin_result_clear(&u->settled);
     lin_result_clear(&u->provisional);
 }
 
-lin_status lin_utterances_create(const struct lin_recognizer *r, const lin_utterances_options *options,
+lin_status lin_utterances_create(const lin_recognizer *r, const lin_utterances_options *options,
                                  const lin_utterances_sink *sink, lin_utterances **out, lin_error *err)
 {
     *out = NULL;
@@ -54,6 +66,8 @@ lin_status lin_utterances_create(const struct lin_recognizer *r, const lin_utter
     if (!u) return lin_no_memory(err, "results", sizeof *u);
     u->options = *options;
     if (sink) u->sink = *sink;
+    u->per_row = r->model->config.stack;
+    u->frames.columns = r->model->config.mel_bins;
     u->greedy =
         (lin_decoding){.search = lin_search_greedy(r->V), .row_seconds = r->row_seconds, .delay_s = r->delay_s, .n_best = 1};
     status = lin_result_begin(&u->settled, "live", NULL, 1, err);
@@ -75,6 +89,7 @@ void lin_utterances_destroy(lin_utterances *u)
     lin_joined_free(&u->joined);
     lin_result_free(&u->settled);
     lin_result_free(&u->provisional);
+    lin_matrix_free(&u->frames);
     lin_free(u);
 }
 
@@ -191,7 +206,8 @@ static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
                                 .start_s = u->shown_start_s,
                                 .end_s = back->n_phones ? back->phones[back->n_phones - 1].end_s : u->shown_start_s,
                                 .processed_s = (double)u->row * row_seconds(u),
-                                .end = end};
+                                .end = end,
+                                .replaced = u->replaced};
     u->shown_phones = r->n_phones;
     u->shown_words = r->n_words;
     u->shown_provisional = hash;
@@ -239,13 +255,46 @@ static lin_status take_settled(lin_utterances *u, lin_error *err)
     return status == LIN_OK ? tell_settled(u, err) : status;
 }
 
+void lin_utterances_give_frames(lin_utterances *u, const float *frames, int n)
+{
+    u->next = frames;
+    u->n_next = n;
+}
+
+// Those of n more rows; of the last row of a sound some are missing.
+static lin_status keep_frames(lin_utterances *u, int n, lin_error *err)
+{
+    const int more = n * u->per_row < u->n_next ? n * u->per_row : u->n_next;
+    const size_t D = (size_t)u->frames.columns;
+    if (!u->options.second || more == 0) return LIN_OK;
+    lin_status status = lin_matrix_reserve(&u->frames, u->frames.rows + more, (int)D, err);
+    if (status != LIN_OK) return status;
+    memcpy(u->frames.data + (size_t)u->frames.rows * D, u->next, (size_t)more * D * sizeof *u->next);
+    u->frames.rows += more;
+    lin_utterances_give_frames(u, u->next + (size_t)more * D, u->n_next - more);
+    return LIN_OK;
+}
+
 static lin_status take_rows(lin_utterances *u, const float *logp, int n, lin_error *err)
 {
-    lin_status status = lin_decoder_push(&u->decoder, logp, n, err);
+    lin_status status = keep_frames(u, n, err);
+    if (status == LIN_OK) status = lin_decoder_push(&u->decoder, logp, n, err);
     if (status == LIN_OK) status = take_settled(u, err);
     u->row += n;
     u->decoded += n;
     return status;
+}
+
+// The result of an utterance that has ended becomes that of the second pass. Where the first one has found nothing there is
+// nothing to improve: silence costs no second pass.
+static lin_status decode_again(lin_utterances *u, lin_error *err)
+{
+    const int empty = u->settled.n_phones == 0 && u->revision == 0;
+    if (!u->options.second || !u->sink.show || u->lacks_frames || empty) return LIN_OK;
+    lin_result_clear(&u->settled);
+    u->replaced = 1;
+    return lin_second_pass_run(u->options.second, u->decoder.decoding, u->frames.data, u->frames.rows, u->first_row, &u->settled,
+                               err);
 }
 
 // The utterance ends behind the last row that was decoded.
@@ -263,6 +312,7 @@ static lin_status end_utterance(lin_utterances *u, linnet_end end, lin_error *er
         if (d->decoding->n_best > 1) lin_result_clear(&u->settled); // all of it comes once more
         status = lin_decoder_finish(d, &u->settled, err);
         if (status == LIN_OK) status = tell_settled(u, err);
+        if (status == LIN_OK) status = decode_again(u, err);
         if (status == LIN_OK) status = show(u, end, err);
     }
     if (status != LIN_OK) return status;
@@ -354,6 +404,7 @@ void lin_utterances_go_on(lin_utterances *u, int64_t row, const lin_endpoint *en
     u->row = row;
     if (endpoint) u->endpoint = *endpoint;
     begin_utterance(u);
+    u->lacks_frames = row > 0 && !(endpoint && endpoint->length_s == 0);
 }
 
 static lin_status copy_path(lin_path *to, const lin_path *from, lin_error *err)
@@ -372,6 +423,15 @@ static lin_status copy_path(lin_path *to, const lin_path *from, lin_error *err)
     return LIN_OK;
 }
 
+static lin_status copy_frames(lin_matrix *to, const lin_matrix *from, lin_error *err)
+{
+    lin_status status = lin_matrix_reserve(to, from->rows, from->columns, err);
+    if (status != LIN_OK) return status;
+    if (from->rows) memcpy(to->data, from->data, (size_t)from->rows * (size_t)from->columns * sizeof *to->data);
+    to->rows = from->rows;
+    return LIN_OK;
+}
+
 lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, lin_error *err)
 {
     memcpy(u->decoder.state, from->decoder.state, lin_search_bytes(lin_utterances_search(from)));
@@ -385,9 +445,12 @@ lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, li
     u->shown_words = from->shown_words;
     u->shown_provisional = from->shown_provisional;
     u->shown_start_s = from->shown_start_s;
+    u->first_row = from->first_row;
+    u->lacks_frames = from->lacks_frames;
     lin_result_clear(&u->settled);
     lin_result_clear(&u->provisional);
     lin_status status = copy_path(&u->decoder.path, &from->decoder.path, err);
+    if (status == LIN_OK) status = copy_frames(&u->frames, &from->frames, err);
     if (status == LIN_OK) status = lin_result_follow(&u->settled, &from->settled, err);
     return status == LIN_OK ? lin_result_follow(&u->provisional, &from->provisional, err) : status;
 }

@@ -22,9 +22,7 @@
 
 #include "decoder/endpoint.h"
 #include "decoder/result.h"
-#include "linnet/decoding.h"
-
-struct lin_recognizer; /* linnet/recognizer.h */
+#include "linnet/second_pass.h"
 
 /* An utterance as it stands. Valid during the call that is given it. */
 typedef struct lin_session_view {
@@ -37,6 +35,8 @@ typedef struct lin_session_view {
     double start_s, end_s;         /* of the first and the last phone, provisional ones included */
     double processed_s;            /* sound up to here is decoded; the rest waits for look-ahead */
     linnet_end end;           /* LINNET_GROWS, or this is the final view of the utterance */
+    int replaced;                  /* of the final view: `settled` is that of a second pass and may differ from what was settled
+                                      in the views before */
 } lin_session_view;
 
 /* When utterances end, and what is reset there. */
@@ -50,6 +50,9 @@ typedef struct lin_reset_options {
 typedef struct lin_utterances_options {
     const lin_decoding *decoding; /* must outlive it; NULL: greedy */
     lin_reset_options ends;
+    /* Where results are shown, the final one of each utterance in which something was found is that of this second pass over its
+     * frames (lin_utterances_give_frames). Must outlive it; other streams of the thread may share it. NULL: none. */
+    lin_second_pass *second;
 } lin_utterances_options;
 
 /* Who is told; every function may be NULL. If one does not return LIN_OK the call that led to it ends with its status. */
@@ -67,7 +70,7 @@ typedef struct lin_utterances_sink {
 typedef struct lin_utterances lin_utterances;
 
 /* LIN_INVALID for rules that lin_endpoint_check refuses. On failure *u is NULL. sink: NULL for none. */
-lin_status lin_utterances_create(const struct lin_recognizer *recognizer, const lin_utterances_options *options,
+lin_status lin_utterances_create(const lin_recognizer *recognizer, const lin_utterances_options *options,
                                  const lin_utterances_sink *sink, lin_utterances **u, lin_error *err);
 void lin_utterances_destroy(lin_utterances *u);
 
@@ -97,6 +100,10 @@ int lin_utterances_past_part(const lin_utterances *u);
 lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, const double *loudness_db, int *taken, int *reset,
                                lin_error *err);
 
+/* For a second pass, before each push: frames [n, D], those of the rows that are pushed next and maybe more. Valid until it
+ * returns. Frames are kept until their utterance has ended: 16 KB for each second of it. */
+void lin_utterances_give_frames(lin_utterances *u, const float *frames, int n);
+
 /* Phones [n] that a device decoded greedily from `rows` more rows. For greedy decoding without endpoints. */
 lin_status lin_utterances_add(lin_utterances *u, const lin_path_phone *phones, int n, int rows, lin_error *err);
 
@@ -114,7 +121,8 @@ const lin_reset_options *lin_utterances_ends(const lin_utterances *u);
 int lin_utterances_may_reset(const lin_utterances *u, int rows);
 
 /* The parts of a saved stream: the search's state (lin_search_bytes), which may be overwritten, and the endpoint. After that
- * lin_utterances_go_on continues at a row; endpoint NULL: as it is. */
+ * lin_utterances_go_on continues at a row; endpoint NULL: as it is. An utterance that had begun there has no second pass, as its
+ * first frames are not known. */
 const lin_search *lin_utterances_search(const lin_utterances *u);
 void *lin_utterances_decoder(lin_utterances *u);
 const lin_endpoint *lin_utterances_endpoint(const lin_utterances *u);

@@ -1,0 +1,97 @@
+// second_pass.c - an utterance of a stream once more, when it has ended; see second_pass.h.
+
+#include "linnet/second_pass.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+struct lin_second_pass {
+    const lin_recognizer *r;
+    lin_worker *worker;
+    lin_decoding decoding; // of the stream, with this model's emission delay
+    lin_decoder decoder;
+    float *logp; // [rows, V]
+    int rows;
+};
+
+static lin_status check(const lin_recognizer *first, const lin_recognizer *second, lin_error *err)
+{
+    const lin_model *a = first->model, *b = second->model;
+    const char *differs = NULL;
+    if (b->speaker_norm)
+        return lin_fail(err, LIN_UNSUPPORTED, "the model of the second pass is normalised by speaker: a stream does not know its "
+                                              "speaker; use another model");
+    if (a->config.mel_bins != b->config.mel_bins || !lin_features_equal(&a->features, &b->features)) differs = "features";
+    else if (a->features.level_db != b->features.level_db) differs = "level of speech";
+    else if (a->config.stack != b->config.stack) differs = "step";
+    else if (strcmp(a->phones, b->phones) != 0) differs = "phones";
+    if (!differs) return LIN_OK;
+    return lin_fail(err, LIN_MISMATCH, "the model of the second pass has another %s than the model of the stream; both must have "
+                                       "the same (linnet info MODEL)", differs);
+}
+
+// The streams' decoding, whose phrases may have changed.
+static void decode_by(lin_second_pass *p, const lin_decoding *decoding)
+{
+    p->decoding = *decoding;
+    p->decoding.delay_s = p->r->delay_s;
+}
+
+lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recognizer *second, const lin_decoding *decoding,
+                                  int n_threads, lin_second_pass **pass, lin_error *err)
+{
+    const lin_decoding greedy = {.search = lin_search_greedy(second->V), .row_seconds = second->row_seconds, .n_best = 1};
+    *pass = NULL;
+    lin_status status = check(first, second, err);
+    if (status != LIN_OK) return status;
+    lin_second_pass *p = lin_calloc(1, sizeof *p);
+    if (!p) return lin_no_memory(err, "a second pass", sizeof *p);
+    p->r = second;
+    decode_by(p, decoding ? decoding : &greedy);
+    status = lin_decoder_create(&p->decoder, &p->decoding, err);
+    if (status == LIN_OK) status = lin_worker_create(second->encoder, n_threads, &p->worker, err);
+    if (status == LIN_OK) *pass = p;
+    else lin_second_pass_destroy(p);
+    return status;
+}
+
+void lin_second_pass_destroy(lin_second_pass *p)
+{
+    if (!p) return;
+    if (p->worker) lin_worker_destroy(p->worker);
+    lin_decoder_free(&p->decoder);
+    lin_free(p->logp);
+    lin_free(p);
+}
+
+static lin_status reserve(lin_second_pass *p, int rows, lin_error *err)
+{
+    if (rows <= p->rows) return LIN_OK;
+    const size_t count = (size_t)rows * (size_t)p->r->V;
+    lin_free(p->logp);
+    p->rows = 0;
+    p->logp = lin_alloc(count, sizeof *p->logp);
+    if (!p->logp) return lin_no_memory(err, "log-probabilities", count * sizeof *p->logp);
+    p->rows = rows;
+    return LIN_OK;
+}
+
+lin_status lin_second_pass_run(lin_second_pass *p, const lin_decoding *decoding, const float *frames, int n, int64_t row,
+                               lin_result *result, lin_error *err)
+{
+    const lin_model *m = p->r->model;
+    const int D = m->config.mel_bins;
+    lin_status status = LIN_OK;
+    decode_by(p, decoding);
+    lin_decoder_reset(&p->decoder, row);
+    for (int at = 0, some; at < n && status == LIN_OK; at += some) {
+        const float *piece = frames + (size_t)at * (size_t)D;
+        some = lin_front_next_utterance(piece, n - at, D, m->features.hop_ms, m->config.stack);
+        const int offsets[2] = {0, some}, rows = lin_config_frames_out(&m->config, some);
+        status = reserve(p, rows, err);
+        if (status == LIN_OK) status = lin_encoder_run(p->worker, piece, offsets, 1, p->logp, err);
+        if (status == LIN_OK) status = lin_decoder_push(&p->decoder, p->logp, rows, err);
+    }
+    return status == LIN_OK ? lin_decoder_finish(&p->decoder, result, err) : status;
+}

@@ -1,0 +1,353 @@
+// A second pass over each utterance that has ended: its result is that of the second model on these frames alone, and on the same
+// piece of sound as a file; any split gives the same; what is settled before is as without it; forks, saved sessions; refusals.
+#include "linnet/file_session.h"
+
+#include "tests/linnet/session_sound.h"
+
+enum { MOST_ENDS = 16 };
+
+static lin_recognizer second;
+
+static void begin(void)
+{
+    lin_error err = {0};
+    setup();
+    require_ok(lin_recognizer_open(&second, "share/linnet/offline.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
+}
+
+static void end(void)
+{
+    lin_recognizer_close(&second);
+    teardown();
+}
+
+/* ---- searches -------------------------------------------------------------------------------------------------------------- */
+
+// Greedy; a beam with alternatives; words.
+static const lin_decoding_values searches[] = {{.n_best = 1}, {.beam = 8, .n_best = 3}, {.words = 1, .beam = 32, .n_best = 1}};
+enum { SEARCHES = sizeof searches / sizeof *searches };
+
+static void open_search(lin_decoding *decoding, int i)
+{
+    lin_error err = {0};
+    require_ok(lin_decoding_open(decoding, &searches[i], recognizer.phones, recognizer.row_seconds, recognizer.delay_s, NULL, &err));
+}
+
+/* ---- what is shown --------------------------------------------------------------------------------------------------------- */
+
+typedef struct heard {
+    lin_result finals[MOST_ENDS];
+    int ends, replaced[MOST_ENDS];
+    int64_t rows[MOST_ENDS]; // behind the utterance
+    uint64_t live;           // a hash of all that was shown of utterances that grew, without pieces of no change
+} heard;
+
+static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
+{
+    heard *h = context;
+    const lin_result *r = v->settled;
+    if (v->end == LINNET_GROWS) {
+        ck_assert_int_eq(v->replaced, 0);
+        for (int i = v->old_phones; i < r->n_phones; i++) h->live = h->live * 31 + (uint64_t)r->phones[i].label;
+        return LIN_OK;
+    }
+    ck_assert_int_lt(h->ends, MOST_ENDS);
+    const int i = h->ends++;
+    h->replaced[i] = v->replaced;
+    h->rows[i] = (int64_t)lround(v->processed_s / recognizer.row_seconds);
+    lin_status status = lin_result_begin(&h->finals[i], "", NULL, 1, err);
+    if (status == LIN_OK) status = lin_result_append(&h->finals[i], r, err);
+    for (int a = 0; a < r->n_alternatives && status == LIN_OK; a++)
+        status = lin_result_append(lin_result_add_alternative(&h->finals[i]), &r->alternatives[a], err);
+    h->finals[i].score = r->score;
+    return status;
+}
+
+static void drop(heard *h)
+{
+    for (int i = 0; i < MOST_ENDS; i++) lin_result_free(&h->finals[i]);
+    *h = (heard){0};
+}
+
+static void same_result(const lin_result *got, const lin_result *want)
+{
+    ck_assert_int_eq(got->n_phones, want->n_phones);
+    ck_assert_int_eq(got->n_words, want->n_words);
+    ck_assert_int_eq(got->n_alternatives, want->n_alternatives);
+    ck_assert(got->score == want->score);
+    for (int i = 0; i < got->n_phones; i++) {
+        const lin_result_phone *a = &got->phones[i], *b = &want->phones[i];
+        ck_assert_msg(a->label == b->label && a->start_s == b->start_s && a->end_s == b->end_s && a->confidence == b->confidence,
+                      "phone %d is %d at %.3f-%.3f, wanted %d at %.3f-%.3f", i, a->label, a->start_s, a->end_s, b->label,
+                      b->start_s, b->end_s);
+    }
+    for (int i = 0; i < got->n_words; i++) {
+        const lin_result_word *a = &got->words[i], *b = &want->words[i];
+        ck_assert_str_eq(lin_result_word_text(got, i), lin_result_word_text(want, i));
+        ck_assert(a->start_s == b->start_s && a->end_s == b->end_s && a->confidence == b->confidence);
+    }
+    for (int i = 0; i < got->n_alternatives; i++) ck_assert_int_eq(got->alternatives[i].n_phones, want->alternatives[i].n_phones);
+}
+
+static void same(const heard *got, const heard *want)
+{
+    ck_assert_int_eq(got->ends, want->ends);
+    for (int i = 0; i < got->ends; i++) {
+        ck_assert_int_eq(got->rows[i], want->rows[i]);
+        ck_assert_int_eq(got->replaced[i], want->replaced[i]);
+        same_result(&got->finals[i], &want->finals[i]);
+    }
+}
+
+static lin_session *create(const lin_session_options *o, heard *h)
+{
+    lin_error err = {0};
+    lin_session *session;
+    require_ok(lin_session_create(&recognizer, o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
+    return session;
+}
+
+static lin_session_options options_with(const lin_decoding *decoding)
+{
+    lin_session_options o = options_of_sound();
+    o.decoding = decoding;
+    o.second = &second;
+    return o;
+}
+
+// Samples from .. to-1 in pieces of random length up to `most`.
+static void feed(lin_session *session, int from, int to, int most)
+{
+    lin_error err = {0};
+    for (int at = from, n, i = 0; at < to; at += n, i++) {
+        n = 1 + (int)lin_random_below(7, (uint64_t)i, (uint32_t)most);
+        if (n > to - at) n = to - at;
+        require_ok(lin_session_push(session, whole_sound + at, n, &err));
+    }
+}
+
+static void listen_to(const lin_session_options *o, int most, heard *h)
+{
+    lin_error err = {0};
+    lin_session *session = create(o, h);
+    feed(session, 0, SAMPLES, most);
+    require_ok(lin_session_finish(session, &err));
+    lin_session_destroy(session);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------------------------------------- */
+
+// What the second model and the search make of these frames, as times of a stream in which they begin at `row`.
+static void recognize(const lin_decoding *decoding, int first, int n, lin_result *result)
+{
+    lin_error err = {0};
+    lin_worker *worker;
+    lin_decoder decoder = {0};
+    lin_decoding own = *decoding;
+    const int stack = second.model->config.stack, rows = (n + stack - 1) / stack, offsets[] = {0, n};
+    float *logp = lin_alloc((size_t)(rows * second.V), sizeof *logp);
+    own.delay_s = second.delay_s;
+    require_ok(lin_worker_create(second.encoder, 1, &worker, &err));
+    require_ok(lin_encoder_run(worker, features + (size_t)first * (size_t)D, offsets, 1, logp, &err));
+    require_ok(lin_decoder_create(&decoder, &own, &err));
+    lin_decoder_reset(&decoder, first / stack);
+    require_ok(lin_decoder_push(&decoder, logp, rows, &err));
+    require_ok(lin_decoder_finish(&decoder, result, &err));
+    lin_decoder_free(&decoder);
+    lin_worker_destroy(worker);
+    lin_free(logp);
+}
+
+START_TEST(each_utterance_is_that_of_the_second_model)
+{
+    lin_decoding decoding;
+    heard h = {0};
+    lin_result want = {0};
+    lin_error err = {0};
+    open_search(&decoding, _i);
+    for (int resets = 0; resets < 2; resets++) {
+        lin_session_options o = options_with(&decoding);
+        o.resets = resets;
+        listen_to(&o, 4000, &h);
+        ck_assert_int_eq(h.ends, PARTS);
+        for (int i = 0, from = 0, to; i < h.ends; from = to, i++) {
+            to = (int)h.rows[i] * recognizer.model->config.stack;
+            if (to > n_features) to = n_features;
+            require_ok(lin_result_begin(&want, "", NULL, 1, &err));
+            recognize(&decoding, from, to - from, &want);
+            ck_assert_int_eq(h.replaced[i], 1);
+            ck_assert_int_gt(want.n_phones, 3);
+            same_result(&h.finals[i], &want);
+        }
+        drop(&h);
+    }
+    lin_result_free(&want);
+    lin_decoding_close(&decoding);
+}
+END_TEST
+
+// The first utterance of a stream, as far as its frames reach: `linnet transcribe --model offline` of that piece.
+START_TEST(the_same_as_a_file)
+{
+    lin_decoding decoding, own;
+    lin_file_session *session;
+    lin_file_report report;
+    heard h = {0};
+    lin_result result = {0};
+    lin_error err = {0};
+    open_search(&decoding, _i);
+    const lin_session_options o = options_with(&decoding);
+    listen_to(&o, SAMPLES, &h);
+    own = decoding;
+    own.delay_s = second.delay_s;
+    const lin_utterances_options how = {.decoding = &own};
+    const int frames = (int)h.rows[0] * recognizer.model->config.stack;
+    require_ok(lin_result_begin(&result, "", NULL, 1, &err));
+    require_ok(lin_file_session_create(&second, 1, &how, &session, &err));
+    const lin_sound sound = {.samples = whole_sound, .n_samples = (frames - 1) * 160 + 400, .rate_hz = RATE, .channels = 1,
+                             .channel = LIN_CHANNEL_MIX, .results = &result};
+    require_ok(lin_file_session_run(session, &sound, &(lin_file_sink){0}, &report, &err));
+    same_result(&h.finals[0], &result);
+    lin_file_session_destroy(session);
+    lin_result_free(&result);
+    drop(&h);
+    lin_decoding_close(&decoding);
+}
+END_TEST
+
+START_TEST(any_split_gives_the_same)
+{
+    lin_decoding decoding;
+    heard whole = {0}, pieces = {0}, plain = {0};
+    open_search(&decoding, _i);
+    lin_session_options o = options_with(&decoding);
+    listen_to(&o, SAMPLES, &whole);
+    listen_to(&o, 999, &pieces);
+    same(&pieces, &whole);
+    // What is shown before is as without a second pass.
+    o.second = NULL;
+    listen_to(&o, 999, &plain);
+    ck_assert(plain.live == pieces.live);
+    ck_assert_int_eq(plain.ends, pieces.ends);
+    for (int i = 0; i < plain.ends; i++) {
+        ck_assert_int_eq(plain.replaced[i], 0);
+        ck_assert_int_eq(plain.rows[i], pieces.rows[i]);
+    }
+    drop(&whole);
+    drop(&pieces);
+    drop(&plain);
+    lin_decoding_close(&decoding);
+}
+END_TEST
+
+// In the middle of the second utterance.
+START_TEST(forked_and_saved)
+{
+    lin_decoding decoding;
+    heard whole = {0}, half = {0}, copy = {0}, loaded = {0}, plain = {0};
+    lin_error err = {0};
+    lin_session *fork, *other;
+    lin_state state = {0};
+    const int middle = PART_SAMPLES + 12000;
+    open_search(&decoding, 0);
+    lin_session_options o = options_with(&decoding);
+    listen_to(&o, SAMPLES, &whole);
+    lin_session *session = create(&o, &half);
+    feed(session, 0, middle, 999);
+    ck_assert_int_eq(half.ends, 1);
+    require_ok(lin_session_fork(session, &(lin_utterances_sink){.context = &copy, .show = hear}, &fork, &err));
+    feed(fork, middle, SAMPLES, 999);
+    require_ok(lin_session_finish(fork, &err));
+    ck_assert_int_eq(copy.ends, PARTS - 1);
+    for (int i = 0; i < copy.ends; i++) same_result(&copy.finals[i], &whole.finals[i + 1]);
+    // A state has no frames of the utterance in progress: that one has no second pass.
+    require_ok(lin_session_save(session, &state, &err));
+    other = create(&o, &loaded);
+    require_ok(lin_session_load(other, &state, &err));
+    feed(other, middle, SAMPLES, 999);
+    require_ok(lin_session_finish(other, &err));
+    lin_session_destroy(other);
+    o.second = NULL;
+    other = create(&o, &plain);
+    require_ok(lin_session_load(other, &state, &err));
+    feed(other, middle, SAMPLES, 999);
+    require_ok(lin_session_finish(other, &err));
+    ck_assert_int_eq(loaded.ends, PARTS - 1);
+    ck_assert(!loaded.replaced[0] && loaded.replaced[1]);
+    same_result(&loaded.finals[0], &plain.finals[0]);
+    same_result(&loaded.finals[1], &whole.finals[PARTS - 1]);
+    heard *const all[] = {&whole, &half, &copy, &loaded, &plain};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
+    lin_session *const sessions[] = {session, fork, other};
+    for (size_t i = 0; i < sizeof sessions / sizeof *sessions; i++) lin_session_destroy(sessions[i]);
+    lin_state_free(&state);
+    lin_decoding_close(&decoding);
+}
+END_TEST
+
+START_TEST(ends_that_are_asked_for)
+{
+    heard h = {0};
+    lin_error err = {0};
+    lin_result want = {0};
+    const lin_decoding greedy = {
+        .search = lin_search_greedy(second.V), .row_seconds = second.row_seconds, .delay_s = second.delay_s, .n_best = 1};
+    lin_session_options o = options_with(NULL);
+    o.endpoints = o.resets = 0;
+    lin_session *session = create(&o, &h);
+    feed(session, 0, PART_SAMPLES / 2, 999);
+    require_ok(lin_session_end_utterance(session, &err));
+    ck_assert_int_eq(h.ends, 1);
+    ck_assert_int_eq(h.replaced[0], 1);
+    require_ok(lin_result_begin(&want, "", NULL, 1, &err));
+    recognize(&greedy, 0, (int)h.rows[0] * recognizer.model->config.stack, &want);
+    same_result(&h.finals[0], &want);
+    require_ok(lin_session_finish(session, &err));
+    lin_session_destroy(session);
+    lin_result_free(&want);
+    drop(&h);
+}
+END_TEST
+
+START_TEST(models_that_do_not_fit)
+{
+    lin_error err = {0};
+    lin_session *session;
+    heard h = {0};
+    static const char *const wanted[] = {"another features", "another level", "another step", "another phones", "by speaker"};
+    for (int i = 0; i < 5; i++) {
+        lin_model model = *second.model;
+        lin_recognizer other = second;
+        lin_session_options o = options_with(NULL);
+        char phones[] = "<blank> AA";
+        other.model = &model;
+        o.second = &other;
+        if (i == 0) model.features.high_hz = 7000;
+        if (i == 1) model.features.level_db = 0;
+        if (i == 2) model.config.stack = 4;
+        if (i == 3) model.phones = phones;
+        if (i == 4) model.speaker_norm = 1;
+        const lin_status status =
+            lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = &h, .show = hear}, &session, &err);
+        ck_assert_int_eq(status, i == 4 ? LIN_UNSUPPORTED : LIN_MISMATCH);
+        ck_assert_msg(strstr(err.message, wanted[i]) != NULL, "%s", err.message);
+        ck_assert_ptr_null(session);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("second_pass");
+    TCase *cases = tcase_create("second_pass");
+    tcase_add_unchecked_fixture(cases, begin, end);
+    tcase_set_timeout(cases, 120);
+    tcase_add_loop_test(cases, each_utterance_is_that_of_the_second_model, 0, SEARCHES);
+    tcase_add_loop_test(cases, the_same_as_a_file, 0, SEARCHES);
+    tcase_add_loop_test(cases, any_split_gives_the_same, 0, SEARCHES);
+    tcase_add_test(cases, forked_and_saved);
+    tcase_add_test(cases, ends_that_are_asked_for);
+    tcase_add_test(cases, models_that_do_not_fit);
+    suite_add_tcase(suite, cases);
+    return test_run(suite);
+}
