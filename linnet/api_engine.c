@@ -20,7 +20,7 @@ typedef struct item {
 } item;
 
 struct linnet_engine {
-    linnet_model *model;
+    linnet_model *model, *second; // second: of a second pass; NULL: none
     linnet_decoder *decoder;
     linnet_engine_options options;
     lin_decoding decoding;
@@ -166,6 +166,7 @@ static lin_status create(linnet_model *model, const linnet_engine_options *given
     lin_condition_init(&e->ready);
     e->model = lin_api_keep_model(model);
     e->decoder = lin_api_keep_decoder(o.decoder);
+    if (o.second_pass) e->second = lin_api_keep_model(o.second_pass);
     e->options = o;
     e->last = &e->first;
     status = lin_api_decoding(model, o.decoder, &e->decoding, err);
@@ -180,6 +181,7 @@ static lin_status create(linnet_model *model, const linnet_engine_options *given
     how.reset_at_endpoint = o.reset_at_endpoints < 0 ? !model->r.forgets : o.reset_at_endpoints;
     how.decoding = &e->decoding;
     how.views = 1;
+    how.second = e->second ? &e->second->r : NULL;
     how.deliver = take;
     how.context = e;
     if (status == LIN_OK) status = lin_engine_create(&model->r, &how, &e->engine, err);
@@ -218,6 +220,7 @@ void linnet_engine_destroy(linnet_engine *e)
     pthread_mutex_destroy(&e->lock);
     linnet_decoder_destroy(e->decoder);
     linnet_model_destroy(e->model);
+    linnet_model_destroy(e->second);
     lin_free(e);
 }
 

@@ -15,7 +15,7 @@ typedef struct own_phrases {
 } own_phrases;
 
 struct linnet_session {
-    linnet_model *model;
+    linnet_model *model, *second; // second: of a second pass; NULL: none
     linnet_decoder *decoder; // NULL: greedy
     linnet_session_options options;
     lin_decoding decoding;
@@ -57,8 +57,8 @@ void lin_api_utterance_release(linnet_utterance *seen)
 lin_status lin_api_utterance_show(linnet_utterance *seen, const lin_session_view *view, lin_error *err)
 {
     const int ended = view->end != LINNET_GROWS;
-    // The same utterance only grows; with alternatives its final form is decoded anew.
-    if (seen->number != view->utterance || (ended && view->settled->n_alternatives)) lin_api_result_clear(seen->settled);
+    // The same utterance only grows; with alternatives, and by a second pass, its final form is decoded anew.
+    if (seen->number != view->utterance || view->replaced || (ended && view->settled->n_alternatives)) lin_api_result_clear(seen->settled);
     lin_api_result_clear(seen->provisional);
     lin_status status = lin_api_result_follow(seen->settled, view->settled, ended, err);
     if (status == LIN_OK) status = lin_api_result_follow(seen->provisional, view->provisional, 0, err);
@@ -155,6 +155,7 @@ static lin_status create_shell(linnet_model *model, const linnet_session_options
     if (!s) return lin_no_memory(err, "a session", sizeof *s);
     s->model = lin_api_keep_model(model);
     s->decoder = lin_api_keep_decoder(o->decoder);
+    if (o->second_pass) s->second = lin_api_keep_model(o->second_pass);
     s->options = *o;
     if (!s->options.rate_hz) s->options.rate_hz = model->info.sample_hz;
     lin_status status = lin_api_decoding(model, o->decoder, &s->decoding, err);
@@ -184,6 +185,7 @@ static lin_status create(linnet_model *model, const linnet_session_options *give
     how.rules.longest_s = o.endpoints ? o.longest_s : 0;
     how.decoding = &s->decoding;
     how.saves = o.can_save != 0;
+    how.second = s->second ? &s->second->r : NULL;
     status = lin_session_create(&model->r, &how, &(lin_utterances_sink){.context = s, .show = show}, &s->session, err);
     if (status == LIN_OK) *session = s;
     else linnet_session_destroy(s);
@@ -206,6 +208,7 @@ void linnet_session_destroy(linnet_session *s)
     lin_free(s->block);
     linnet_decoder_destroy(s->decoder);
     linnet_model_destroy(s->model);
+    linnet_model_destroy(s->second);
     lin_free(s);
 }
 

@@ -127,11 +127,12 @@ static lin_place *find(lin_engine *e, lin_engine_id id, lin_error *err)
     return NULL;
 }
 
-// The same when no event of it is on its way, unless the caller is one of the engine's threads, which would wait for itself.
+// The same when no second pass of it is going on, and no event of it on its way, unless the caller is one of the engine's threads,
+// which would wait for itself.
 static lin_place *find_settled(lin_engine *e, lin_engine_id id, lin_error *err)
 {
     lin_place *p = find(e, id, err);
-    while (p && p->delivering && !lin_engine_own_thread) {
+    while (p && (p->aside || (p->delivering && !lin_engine_own_thread))) {
         pthread_cond_wait(&p->settled, &p->lock);
         if (p->open && p->generation == (uint32_t)(id >> 32)) continue;
         pthread_mutex_unlock(&p->lock); // somebody else closed it meanwhile
@@ -424,6 +425,7 @@ static lin_status check_options(const lin_engine_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "waiting %g ms for other streams; 0 to 1000 are possible", o->gather_ms);
     if (!(o->queue_s >= 0.5 && o->queue_s <= 60))
         return lin_fail(err, LIN_INVALID, "a queue of %g s of sound; 0.5 to 60 are possible", o->queue_s);
+    if (o->second && !o->views) return lin_fail(err, LIN_INVALID, "a second pass needs views: it replaces what was settled");
     return o->endpoints ? lin_endpoint_check(&o->endpoint, err) : LIN_OK;
 }
 
@@ -434,7 +436,7 @@ static void measure(lin_engine *e)
     const lin_config *c = &r->model->config;
     lin_engine_options *o = &e->options;
     e->fbank = r->fbank;
-    e->on_sound = lin_streams_take_sound(r->encoder) && !o->saves;
+    e->on_sound = lin_streams_take_sound(r->encoder) && !o->saves && !o->second;
     e->width = e->on_sound ? 1 : c->mel_bins;
     e->V = r->V;
     e->stack = c->stack;
@@ -488,6 +490,7 @@ static lin_status make_sessions(lin_engine *e, lin_error *err)
         lin_place *p = &e->places[i];
         const lin_utterances_sink sink = lin_place_sink(p);
         how.beside = p->shard->fbank;
+        how.pass = p->shard->second;
         status = lin_session_create(e->recognizer, &how, &sink, &p->session, err);
         if (status == LIN_OK) status = lin_utterances_reserve(p->session->utterances, e->most_rows, err);
     }

@@ -24,13 +24,13 @@ typedef enum lin_listed { LIN_UNLISTED, LIN_WAITING, LIN_RIPE } lin_listed;
 /* The place of one stream. Samples are counted from the stream's opening or reset. */
 typedef struct lin_place {
     pthread_mutex_t lock;   /* of everything here but the lists; taken before the shard's */
-    pthread_cond_t settled; /* delivering is over */
+    pthread_cond_t settled; /* delivering, or a second pass, is over */
     struct lin_shard *shard;
     int number, slot;       /* among all places; of the shard's lin_streams */
 
     /* the owner's */
     uint32_t generation; /* part of the id */
-    int open, delivering;
+    int open, delivering, aside; /* aside: in a second pass */
     unsigned long life; /* rises with each opening, reset and closing: results of an earlier one are dropped */
     void *user;
     int rate_hz, channels;
@@ -96,6 +96,7 @@ typedef struct lin_shard {
     lin_fbank *fbank;
     int batch, enough; /* streams of a tick at most; so many are worth one */
     double rests;      /* until then */
+    lin_second_pass *second; /* NULL: none */
     lin_stream *stream; /* through which streams are saved and loaded; NULL: they are not */
     lin_state saving;
     lin_place **taken; /* [batch], as the next three */

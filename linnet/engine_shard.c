@@ -95,10 +95,21 @@ static lin_status take_view(void *context, const lin_session_view *view, lin_err
     return tell(context, (lin_engine_event){.kind = LIN_ENGINE_VIEW, .view = view, .time_s = view->processed_s});
 }
 
+// A second pass takes long: sound is taken in meanwhile, and whoever resets or closes the stream waits, as for a delivery.
+static void go_aside(void *context, int begins)
+{
+    lin_place *p = context;
+    if (!begins) pthread_mutex_lock(&p->lock);
+    p->aside = begins;
+    if (begins) pthread_mutex_unlock(&p->lock);
+    else pthread_cond_broadcast(&p->settled);
+}
+
 lin_utterances_sink lin_place_sink(lin_place *p)
 {
     const int shows = p->shard->engine->options.views;
-    return (lin_utterances_sink){.context = p, .show = shows ? take_view : NULL, .settled = shows ? NULL : take_settled};
+    return (lin_utterances_sink){
+        .context = p, .show = shows ? take_view : NULL, .settled = shows ? NULL : take_settled, .aside = go_aside};
 }
 
 // The rows of a stream become results; *counted of them: those behind an endpoint that resets the network do not count.
@@ -361,6 +372,8 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
                                          .threads = n_threads};
     lin_status status = lin_streams_create(e->recognizer->encoder, &options, &s->streams, err);
     if (status == LIN_OK && !e->on_sound) status = lin_fbank_create(&e->fbank, &s->fbank, err);
+    if (status == LIN_OK && e->options.second)
+        status = lin_second_pass_create(e->recognizer, e->options.second, e->options.decoding, n_threads, &s->second, err);
     if (status == LIN_OK && e->options.saves) status = lin_stream_create(e->recognizer->encoder, &s->stream, err);
     if (status != LIN_OK) return status;
     s->free = lin_calloc((size_t)s->capacity, sizeof *s->free);
@@ -400,6 +413,7 @@ void lin_shard_destroy(lin_shard *s)
     lin_streams_destroy(s->streams);
     lin_fbank_destroy(s->fbank);
     lin_stream_destroy(s->stream);
+    lin_second_pass_destroy(s->second);
     lin_state_free(&s->saving);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);

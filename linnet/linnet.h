@@ -383,6 +383,9 @@ typedef struct linnet_session_options {
                                      a model that forgets by itself, else 1 */
     int can_save;                 /* 1: linnet_session_save and _fork will be called: keeps what a resampler needs for it, and
                                      creation takes up to a second where rate_hz is not the model's */
+    linnet_model *second_pass;    /* recognises each utterance once more when it has ended, as "offline" does with fewer errors;
+                                     kept. Its result is the final form, which then does not begin with what had settled.
+                                     LINNET_MISMATCH unless features, phones and step are the model's. NULL (default): none */
 } linnet_session_options;
 
 LINNET_API void linnet_session_options_init(linnet_session_options *options, size_t size);
@@ -415,7 +418,8 @@ typedef enum linnet_end {
 typedef struct linnet_utterance {
     int number;                 /* 1, 2, ... of the session. Utterances in which nothing was said have none */
     linnet_end end;             /* not LINNET_GROWS: this is its final form */
-    linnet_result *settled;     /* what never changes: it only grows until the utterance has ended */
+    linnet_result *settled;     /* what never changes: it only grows until the utterance has ended. The final form with
+                                   second_pass is another one, of the whole utterance */
     linnet_result *provisional; /* the best hypothesis for what follows, which may change (words by linnet_decoder_options.show);
                                    empty in the final form */
     int incomplete;             /* the last provisional word goes on: only its first phonemes are known */
@@ -452,6 +456,7 @@ LINNET_API linnet_status linnet_session_set_phrases(linnet_session *session, con
  * `linnet transcribe --load-state` reads. Results are not in them: after loading, utterances count from 1, and the first one
  * begins with what settles from then on.
  *   bytes  release with linnet_free
+ * With second_pass, the utterance that was going on then ends with its first result; those after it have a second pass again.
  * LINNET_INVALID: without can_save, or after linnet_session_finish; LINNET_UNSUPPORTED: with n_best over 1, or the resampler
  * has no exact state for these two rates.
  */
@@ -505,6 +510,7 @@ typedef struct linnet_engine_options {
     void (*event)(void *context, const linnet_event *event);
     void *context;
     int exact;               /* 1: on a GPU, matrix products in the model's precision; 0 (default): of an fp32 model in tf32 */
+    linnet_model *second_pass; /* as in linnet_session_options; streams of the same thread wait meanwhile */
 } linnet_engine_options;
 
 LINNET_API void linnet_engine_options_init(linnet_engine_options *options, size_t size);

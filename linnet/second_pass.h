@@ -2,15 +2,15 @@
  * second_pass.h - an utterance of a stream once more, when it has ended: its frames through a second model, which may read the
  * whole utterance or have more look-ahead, and its rows through the stream's search.
  *
- * Pipeline: the frames of an utterance (linnet/utterances keeps them) -> [this: model/encoder, linnet/decoding] -> its final result.
+ * Pipeline: the frames of an utterance (linnet/utterances keeps them) -> [this: model/encoder, linnet/decoding] -> final result.
  *
  *   lin_second_pass_create(&first, &second, &decoding, 1, &pass, &err);
  *   lin_second_pass_run(pass, &decoding, frames, n, row, &result, &err);     // as often as utterances end
  *   lin_second_pass_destroy(pass);
  *
- * Both models read the same features, have the same phones and the same step, so that the frames of the stream, and its lexicon,
- * language model and phrases, serve both. The result is that of linnet/file_session with the second model on these frames, whatever
- * came before them. Threads: one at a time per object; any number of streams may share it one after the other.
+ * Both models have the same features, phones and step, so that the frames of the stream, its lexicon, language model and phrases
+ * serve both. The result is that of linnet/file_session with the second model on these frames, whatever came before them.
+ * Threads: one at a time per object; any number of streams may share it one after the other.
  */
 #ifndef LIN_LINNET_SECOND_PASS_H
 #define LIN_LINNET_SECOND_PASS_H
@@ -21,9 +21,9 @@
 typedef struct lin_second_pass lin_second_pass;
 
 /*
- * first: the recogniser of the streams; second must outlive the object. decoding: that of the streams, NULL for greedy; its search
- * must outlive the object. n_threads work together; 0: one per core. LIN_MISMATCH if the models differ in features, phones or
- * step; LIN_UNSUPPORTED for a second model that is normalised by speaker. On failure *pass is NULL.
+ * first: the recogniser of the streams; second must outlive the object. decoding: that of the streams, NULL for greedy; its
+ * search must outlive the object. n_threads work together; 0: one per core. LIN_MISMATCH if the models differ in features, phones
+ * or step; LIN_UNSUPPORTED for a second model that is normalised by speaker. On failure *pass is NULL.
  */
 lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recognizer *second, const lin_decoding *decoding,
                                   int n_threads, lin_second_pass **pass, lin_error *err);
@@ -31,9 +31,10 @@ lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recogni
 void lin_second_pass_destroy(lin_second_pass *pass);
 
 /*
- * frames [n, D], unnormalised, of one utterance, the first of which is that of row `row` of the stream: appended to the result, with
- * alternatives where the decoding has some. decoding: of the stream, with the search of creation; its phrases count. An utterance
- * that is longer than models are trained on is cut at pauses (lin_front_next_utterance). Memory grows with the longest utterance.
+ * frames [n, D], unnormalised, of one utterance, the first of which is that of row `row` of the stream: what is recognised in
+ * them is appended to the result, with alternatives where the decoding has some. decoding: of the stream, with the search of
+ * creation; its phrases count. An utterance that is longer than models are trained on is cut at pauses
+ * (lin_front_next_utterance). Memory grows with the longest utterance.
  */
 lin_status lin_second_pass_run(lin_second_pass *pass, const lin_decoding *decoding, const float *frames, int n, int64_t row,
                                lin_result *result, lin_error *err);

@@ -68,9 +68,9 @@ lin_status lin_session_create(const lin_recognizer *recognizer, const lin_sessio
     lin_utterances_options how = {.decoding = options->decoding,
                                   .ends = {.endpoints = options->endpoints, .rules = options->rules, .resets = options->resets}};
     lin_status status = LIN_OK;
-    if (options->second)
+    if (options->second && !options->pass)
         status = lin_second_pass_create(recognizer, options->second, options->decoding, options->threads, &s->second, err);
-    how.second = s->second;
+    how.second = options->pass ? options->pass : s->second;
     if (status == LIN_OK) status = lin_utterances_create(recognizer, &how, sink, &s->utterances, err);
     if (status == LIN_OK)
         status = options->apart ? lin_lane_create_apart(recognizer, 1, options->takes_sound ? hop_of(s) : 0, &s->lane, err)

@@ -48,6 +48,7 @@ typedef struct lin_session_options {
      * takes_sound: that network makes the frames. beside: of lin_feature_options. */
     int apart, takes_sound;
     const lin_fbank *beside;
+    lin_second_pass *pass; /* the engine's second pass; NULL: one of the session's own, where there is `second` */
 } lin_session_options;
 
 /* No rate and channels yet; mixed down, resets, the default rules, greedy, one thread. */

@@ -10,7 +10,7 @@ struct lin_session {
     const lin_recognizer *r;
     lin_session_options options;
     lin_worker *worker; // NULL: the network is elsewhere
-    lin_second_pass *second; // NULL: none
+    lin_second_pass *second; // of its own; NULL: none
     lin_extractor *features;
     int piece, enough; // samples that the front end takes at a time; units that wait for the network, beyond which it takes none
     lin_lane *lane;

@@ -293,8 +293,11 @@ static lin_status decode_again(lin_utterances *u, lin_error *err)
     if (!u->options.second || !u->sink.show || u->lacks_frames || empty) return LIN_OK;
     lin_result_clear(&u->settled);
     u->replaced = 1;
-    return lin_second_pass_run(u->options.second, u->decoder.decoding, u->frames.data, u->frames.rows, u->first_row, &u->settled,
-                               err);
+    if (u->sink.aside) u->sink.aside(u->sink.context, 1);
+    const lin_status status = lin_second_pass_run(u->options.second, u->decoder.decoding, u->frames.data, u->frames.rows,
+                                                  u->first_row, &u->settled, err);
+    if (u->sink.aside) u->sink.aside(u->sink.context, 0);
+    return status;
 }
 
 // The utterance ends behind the last row that was decoded.

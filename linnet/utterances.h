@@ -63,6 +63,8 @@ typedef struct lin_utterances_sink {
     /* After every push: what has settled since the last call, maybe nothing; the result is cleared afterwards. Not with
      * alternatives, nor together with show. */
     lin_status (*settled)(void *context, lin_result *result, lin_error *err);
+    /* Before a second pass (begins = 1) and behind it (0): what locks the stream may let it go meanwhile, but not use it. */
+    void (*aside)(void *context, int begins);
     /* Rows [n, V] as they come, which are then not decoded: nothing else is called. */
     lin_status (*rows)(void *context, const float *logp, int n, lin_error *err);
 } lin_utterances_sink;

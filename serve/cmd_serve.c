@@ -163,6 +163,7 @@ static const lin_option options[] = {
                       "does not forget by itself"),
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     LIN_MODEL_ROWS(lin_serve_values, model),
+    LIN_SECOND_PASS_ROW(lin_serve_values, second_pass),
     {.type = LIN_OPTION_END},
 };
 

@@ -50,6 +50,7 @@ struct lin_outbox {
     int utterance, sent_phones, sent_words; // of a growing utterance, what has been sent
     int growing, ended, n_final;
     lin_settling settling; // realtime: the text of an item
+    size_t begun_at;       // realtime: where that of the utterance begins in it
     int n_items, any, discards; // realtime: items that were told; one was since the last commit; what is shown is forgotten
     double before_s, item_end_s; // realtime: seconds of sound before the last commit; behind it, before the next item
     int closed;    // it was told why it ends: nothing comes behind that

@@ -147,16 +147,21 @@ static int show(lin_outbox *o, const lin_session_view *view)
     if (!o->n_items && !o->settling.text.n && o->utterance == 0) lin_settling_begin(&o->settling, words);
     if (o->utterance != view->utterance) {
         o->sent_words = o->sent_phones = 0;
+        o->begun_at = o->settling.text.n;
         // Where its first phoneme is by now, which may still move: the padding covers that. No sound is of two items.
         const double start_s = fmax(view->start_s - o->client->config.padding_s, o->item_end_s);
         if (!manual && !o->discards) put_speech(o, "input_audio_buffer.speech_started", "audio_start_ms", start_s);
     }
     o->utterance = is_final ? -1 : view->utterance;
     if (o->discards) return 1;
+    if (view->replaced) { // the whole item has it; what was sent of it stays sent
+        lin_settling_back(&o->settling, words, o->begun_at);
+        o->sent_words = o->sent_phones = 0;
+    }
     const lin_result part = new_part(o, view);
     const size_t before = o->settling.text.n;
     if (lin_settling_add(&o->settling, words, &part, is_final, NULL) != LIN_OK) o->lost = "out of memory";
-    put_delta(o, before);
+    if (!view->replaced) put_delta(o, before);
     if (!is_final || manual) return 1;
     o->any = 1;
     o->item_end_s = view->processed_s;

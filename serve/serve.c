@@ -507,7 +507,10 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
                                 .speller = s->speller,
                                 .least = v->decoding.min_confidence,
                                 .partial_phones = 1};
-    const lin_voices_options o = {.recognizer = &s->recognizer, .decoding = &s->decoding, .rules = v->endpoints.rules,
+    if (status == LIN_OK && v->second_pass)
+        status = lin_open_recognizer(&s->second, v->second_pass, v->model.device, lin_model_precision(&v->model), err);
+    const lin_voices_options o = {.recognizer = &s->recognizer, .second = v->second_pass ? &s->second : NULL,
+                                  .decoding = &s->decoding, .rules = v->endpoints.rules,
                                   .resets = lin_endpoint_resets(&v->endpoints, &s->recognizer), .capacity = v->max_streams,
                                   .threads = v->threads};
     if (status == LIN_OK) status = lin_voices_create(&o, &s->voices, err);
@@ -558,6 +561,7 @@ static void close_all(lin_serve *s)
     lin_punctuation_destroy(s->punctuation);
     lin_g2p_rules_destroy(s->speller);
     lin_recognizer_close(&s->recognizer);
+    lin_recognizer_close(&s->second);
     lin_page_close(s->page);
     lin_free(s->tokens);
     pthread_mutex_destroy(&s->lock);

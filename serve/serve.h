@@ -36,7 +36,7 @@ typedef struct lin_serve_values {
     lin_model_values model;
     lin_decoding_values decoding;
     lin_endpoint_values endpoints;
-    const char *listen, *certificate, *key, *tokens, *state_key;
+    const char *listen, *certificate, *key, *tokens, *state_key, *second_pass;
     lin_list origins, hosts;
     int max_streams, max_per_address, max_files, max_upload_mb, max_sound_s, max_work_s, max_lag_ms, idle_s, unread_s, drain_s;
     int rate_hz, threads, ipa, quiet, websocket;
@@ -79,7 +79,7 @@ struct lin_serve {
     const lin_serve_values *v;
     const lin_web_transport *transport;
     lin_web *web;
-    lin_recognizer recognizer;
+    lin_recognizer recognizer, second; /* second: of --second-pass */
     lin_decoding decoding;
     lin_punctuation *punctuation;
     lin_g2p_rules *speller;

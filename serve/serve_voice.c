@@ -198,6 +198,7 @@ lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voi
     how.reset_at_endpoint = options->resets;
     how.endpoint = options->rules;
     how.decoding = options->decoding;
+    how.second = options->second;
     how.deliver = take;
     lin_status status = lin_engine_create(options->recognizer, &how, &vs->engine, err);
     const int n = options->threads ? options->threads : lin_cores();

@@ -28,7 +28,7 @@ typedef struct lin_voice lin_voice;
 struct lin_outbox; /* serve/serve.h */
 
 typedef struct lin_voices_options {
-    const lin_recognizer *recognizer;
+    const lin_recognizer *recognizer, *second; /* second: of lin_engine_options */
     const lin_decoding *decoding;
     lin_endpoint_options rules;
     int resets;   /* 1: endpoints reset the network */

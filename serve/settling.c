@@ -5,6 +5,12 @@
 void lin_settling_begin(lin_settling *s, const lin_live_words *words)
 {
     lin_buffer_clear(&s->text);
+    lin_settling_back(s, words, 0);
+}
+
+void lin_settling_back(lin_settling *s, const lin_live_words *words, size_t n)
+{
+    if (n < s->text.n) s->text.data[s->text.n = n] = 0;
     lin_readable_free(&s->readable);
     if (words->readable) lin_readable_begin(&s->readable, words->readable);
 }

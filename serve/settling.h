@@ -28,6 +28,8 @@ void lin_settling_begin(lin_settling *settling, const lin_live_words *words);
 /* Errors of lin_write_function. */
 lin_status lin_settling_add(lin_settling *settling, const lin_live_words *words, const lin_result *more, int is_end,
                             lin_error *err);
+/* Drops the text behind its first n bytes, where an utterance began that is now another one (a second pass). */
+void lin_settling_back(lin_settling *settling, const lin_live_words *words, size_t n);
 void lin_settling_free(lin_settling *settling);
 
 #endif

@@ -1,5 +1,8 @@
 // A second pass over each utterance that has ended: its result is that of the second model on these frames alone, and on the same
 // piece of sound as a file; any split gives the same; what is settled before is as without it; forks, saved sessions; refusals.
+#include <pthread.h>
+
+#include "linnet/engine.h"
 #include "linnet/file_session.h"
 
 #include "tests/linnet/session_sound.h"
@@ -30,7 +33,7 @@ enum { SEARCHES = sizeof searches / sizeof *searches };
 static void open_search(lin_decoding *decoding, int i)
 {
     lin_error err = {0};
-    require_ok(lin_decoding_open(decoding, &searches[i], recognizer.phones, recognizer.row_seconds, recognizer.delay_s, NULL, &err));
+    require_ok(lin_decoding_open(decoding, &searches[i], recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
 }
 
 /* ---- what is shown --------------------------------------------------------------------------------------------------------- */
@@ -309,6 +312,74 @@ START_TEST(ends_that_are_asked_for)
 }
 END_TEST
 
+/* ---- engines --------------------------------------------------------------------------------------------------------------- */
+
+enum { STREAMS = 3 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
+static int n_over;
+
+static void deliver(void *context, const lin_engine_event *event)
+{
+    (void)context;
+    ck_assert_int_ne(event->kind, LIN_ENGINE_FAILED);
+    if (event->kind == LIN_ENGINE_VIEW) ck_assert_int_eq(hear(event->user, event->view, NULL), LIN_OK);
+    if (event->kind != LIN_ENGINE_FINISHED) return;
+    pthread_mutex_lock(&lock);
+    n_over++;
+    pthread_cond_signal(&over);
+    pthread_mutex_unlock(&lock);
+}
+
+// Two streams share a thread; one is closed as soon as it has been given its sound, which may be in the middle of a second pass.
+START_TEST(streams_of_an_engine)
+{
+    lin_decoding decoding;
+    heard want = {0}, got[STREAMS] = {0}, dropped = {0};
+    lin_engine *engine;
+    lin_engine_id id[STREAMS], other;
+    lin_error err = {0};
+    open_search(&decoding, _i);
+    lin_session_options o = options_with(&decoding);
+    o.resets = 0;
+    listen_to(&o, SAMPLES, &want);
+    lin_engine_options how = lin_engine_default(STREAMS + 1);
+    how.threads = 2;
+    how.queue_s = 10;
+    how.endpoints = 1;
+    how.decoding = &decoding;
+    how.second = &second;
+    how.deliver = deliver;
+    ck_assert_int_eq(lin_engine_create(&recognizer, &how, &engine, &err), LIN_INVALID); // without views
+    how.views = 1;
+    require_ok(lin_engine_create(&recognizer, &how, &engine, &err));
+    n_over = 0;
+    require_ok(lin_engine_open(engine, RATE, 1, &dropped, &other, &err));
+    for (int i = 0; i < STREAMS; i++) require_ok(lin_engine_open(engine, RATE, 1, &got[i], &id[i], &err));
+    require_ok(lin_engine_push(engine, other, whole_sound, SAMPLES, &err));
+    for (int at = 0, n; at < SAMPLES; at += n) {
+        n = SAMPLES - at < 3333 ? SAMPLES - at : 3333;
+        for (int i = 0; i < STREAMS; i++) require_ok(lin_engine_push(engine, id[i], whole_sound + at, n, &err));
+    }
+    lin_engine_close(engine, other);
+    for (int i = 0; i < STREAMS; i++) require_ok(lin_engine_finish(engine, id[i], &err));
+    pthread_mutex_lock(&lock);
+    while (n_over < STREAMS) pthread_cond_wait(&over, &lock);
+    pthread_mutex_unlock(&lock);
+    lin_engine_destroy(engine);
+    for (int i = 0; i < STREAMS; i++) {
+        same(&got[i], &want);
+        drop(&got[i]);
+    }
+    drop(&want);
+    drop(&dropped);
+    lin_decoding_close(&decoding);
+}
+END_TEST
+
+/* ---- refusals -------------------------------------------------------------------------------------------------------------- */
+
 START_TEST(models_that_do_not_fit)
 {
     lin_error err = {0};
@@ -347,6 +418,7 @@ int main(void)
     tcase_add_loop_test(cases, any_split_gives_the_same, 0, SEARCHES);
     tcase_add_test(cases, forked_and_saved);
     tcase_add_test(cases, ends_that_are_asked_for);
+    tcase_add_loop_test(cases, streams_of_an_engine, 0, SEARCHES);
     tcase_add_test(cases, models_that_do_not_fit);
     suite_add_tcase(suite, cases);
     return test_run(suite);
