@@ -58,7 +58,8 @@ lin_status lin_api_utterance_show(linnet_utterance *seen, const lin_session_view
 {
     const int ended = view->end != LINNET_GROWS;
     // The same utterance only grows; with alternatives, and by a second pass, its final form is decoded anew.
-    if (seen->number != view->utterance || view->replaced || (ended && view->settled->n_alternatives)) lin_api_result_clear(seen->settled);
+    const int anew = view->replaced || (ended && view->settled->n_alternatives);
+    if (seen->number != view->utterance || anew) lin_api_result_clear(seen->settled);
     lin_api_result_clear(seen->provisional);
     lin_status status = lin_api_result_follow(seen->settled, view->settled, ended, err);
     if (status == LIN_OK) status = lin_api_result_follow(seen->provisional, view->provisional, 0, err);

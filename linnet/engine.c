@@ -127,8 +127,8 @@ static lin_place *find(lin_engine *e, lin_engine_id id, lin_error *err)
     return NULL;
 }
 
-// The same when no second pass of it is going on, and no event of it on its way, unless the caller is one of the engine's threads,
-// which would wait for itself.
+// The same when it is not in a second pass and no event of it is on its way; of an event one of the engine's threads may be the
+// caller, which would wait for itself.
 static lin_place *find_settled(lin_engine *e, lin_engine_id id, lin_error *err)
 {
     lin_place *p = find(e, id, err);

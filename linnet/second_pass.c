@@ -20,15 +20,15 @@ static lin_status check(const lin_recognizer *first, const lin_recognizer *secon
     const lin_model *a = first->model, *b = second->model;
     const char *differs = NULL;
     if (b->speaker_norm)
-        return lin_fail(err, LIN_UNSUPPORTED, "the model of the second pass is normalised by speaker: a stream does not know its "
-                                              "speaker; use another model");
+        return lin_fail(err, LIN_UNSUPPORTED, "the model of the second pass is normalised by speaker, which a stream cannot be; "
+                                              "use another one");
     if (a->config.mel_bins != b->config.mel_bins || !lin_features_equal(&a->features, &b->features)) differs = "features";
-    else if (a->features.level_db != b->features.level_db) differs = "level of speech";
-    else if (a->config.stack != b->config.stack) differs = "step";
+    else if (a->features.level_db != b->features.level_db) differs = "levels of speech";
+    else if (a->config.stack != b->config.stack) differs = "steps";
     else if (strcmp(a->phones, b->phones) != 0) differs = "phones";
     if (!differs) return LIN_OK;
-    return lin_fail(err, LIN_MISMATCH, "the model of the second pass has another %s than the model of the stream; both must have "
-                                       "the same (linnet info MODEL)", differs);
+    return lin_fail(err, LIN_MISMATCH, "the models of the stream and of its second pass have different %s; features, level, step "
+                                       "and phones must be the same (linnet info MODEL)", differs);
 }
 
 // The streams' decoding, whose phrases may have changed.

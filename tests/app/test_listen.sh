@@ -22,6 +22,9 @@ run listen -q --no-paced --from "$speech"
 is "a file: status" 0 "$status"
 is "a file: what transcribe says" "$said" "$out"
 is "quiet" "" "$err"
+run listen -q --no-paced --second-pass offline --from "$speech"
+is "a second pass: the file by the other model" "$("$LINNET" transcribe -q --offline "$speech")" "$out"
+ok "a second pass: another text" [ "$said" != "$out" ]
 # files_and_mistakes: everything without a microphone. Runs once: under a sanitizer every start of the program is slow.
 files_and_mistakes() {
 run listen -q --no-paced --raw --from "$tmp/twice.raw"
@@ -41,6 +44,11 @@ run listen -q --no-paced --ipa --from "$speech"
 is "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
 run listen -q --no-paced --phones ipa --from "$speech"
 is "--phones ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
+partials() { "$LINNET" listen -q --no-paced --json "$@" --raw --from "$tmp/twice.raw" | grep '"partial"' | sed 's/"latency_ms":[0-9-]*//'; }
+is "a second pass: until then as without it" "$(partials)" "$(partials --second-pass offline)"
+run listen -q --second-pass "$tmp/none" --from "$speech"
+is "a second pass: no such model: status" 1 "$status"
+has "a second pass: no such model" "$err" "$tmp/none"
 "$SOUND" "$tmp/short.wav" seconds=1.5 seed=6
 # Both are lower bounds: a busy machine only takes longer.
 begin=$(date +%s%N)

@@ -385,7 +385,8 @@ START_TEST(models_that_do_not_fit)
     lin_error err = {0};
     lin_session *session;
     heard h = {0};
-    static const char *const wanted[] = {"another features", "another level", "another step", "another phones", "by speaker"};
+    static const char *const wanted[] = {"different features", "different levels", "different steps", "different phones",
+                                         "by speaker"};
     for (int i = 0; i < 5; i++) {
         lin_model model = *second.model;
         lin_recognizer other = second;

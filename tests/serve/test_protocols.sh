@@ -82,4 +82,21 @@ is "sherpa-onnx at /: phonemes" "$("$LINNET" listen -q --no-paced --raw --from "
 kill "$server"
 wait "$server"
 refused "a protocol that there is not" 2 "websocket" serve --websocket x
+
+# ---- a second pass
+
+start second --second-pass offline
+both=$("$LINNET" listen --words --no-readable -q --no-paced --second-pass offline --raw --from "$tmp/twice.raw")
+better=$("$LINNET" listen --words -q --no-paced --second-pass offline --raw --from "$tmp/twice.raw")
+ok "a second pass: another text" [ "$better" != "$readable" ]
+is "a second pass: vosk" "$both" "$(talk stream / raw="$tmp/twice.raw" wait end='{"eof" : 1}' | sed -n 's/.*"text":"\([^"]*\)".*/\1/p')"
+talk stream /v1/stream raw="$tmp/twice.raw" end='{"type":"end"}' > "$tmp/second"
+is "a second pass: linnet" "$both" "$(texts "$tmp/second")"
+talk stream /v1/realtime config="$(session '{"type":"server_vad"}' '')" append raw="$tmp/twice.raw" end="$commit" leave='item_2","content_index":0,"transcript' > "$tmp/vad"
+is "a second pass: realtime: the items" "$better" "$(transcripts "$(cat "$tmp/vad")")"
+deltas=$(sed -n 's/.*transcription.delta".*"delta":"\([^"]*\)".*/\1/p' "$tmp/vad" | tr -d '\n')
+ok "a second pass: realtime: what was said before is of the first one" [ -n "$deltas" ]
+talk stream /v1/realtime config="$(session null '')" append raw="$tmp/twice.raw" end="$commit" leave='transcription.completed' > "$tmp/manual"
+is "a second pass: realtime: one item of several utterances" "$(printf '%s\n' "$better" | paste -s -d ' ' -)" "$(transcripts "$(cat "$tmp/manual")")"
+stop "second"
 finish
