@@ -187,6 +187,57 @@ START_TEST(saved_and_forked)
 }
 END_TEST
 
+// What the second model hears in the whole sound is the final form, live and of a fork; it does not begin with what had settled.
+START_TEST(second_pass)
+{
+    linnet_session_options o;
+    linnet_engine_options many;
+    linnet_model *offline;
+    linnet_session *s, *copy;
+    linnet_engine *engine;
+    linnet_stream stream;
+    linnet_result *whole;
+    transcript live = {0}, second = {0}, forked = {0};
+    const linnet_sound all = in_memory();
+    require_ok(linnet_model_load("share/linnet/offline.safetensors", NULL, &offline, &err));
+    require_ok(linnet_decode(offline, &all, NULL, &whole, &err));
+    linnet_session_options_init(&o, sizeof o);
+    o.endpoints = 0;
+    o.can_save = 1;
+    require_ok(linnet_session_create(model, &o, &s, &err));
+    talk(s, 0, 1600, &live);
+    linnet_session_destroy(s);
+    o.second_pass = offline;
+    require_ok(linnet_session_create(model, &o, &s, &err));
+    require_ok(linnet_session_push(s, sound, N / 2, &err));
+    require_ok(linnet_session_fork(s, &copy, &err));
+    linnet_engine_options_init(&many, sizeof many);
+    many.endpoints = 0;
+    many.streams = 1;
+    many.queue_s = SECONDS + 1;
+    many.second_pass = offline;
+    require_ok(linnet_engine_create(model, &many, &engine, &err));
+    linnet_model_destroy(offline); // it is kept
+    talk(s, N / 2, 1600, &second);
+    talk(copy, N / 2, 8000, &forked);
+    ck_assert_int_eq(second.ended, 1);
+    ck_assert_str_eq(second.text, forked.text);
+    ck_assert_str_ne(second.text, live.text);
+    ck_assert_msg(strncmp(second.text, linnet_result_text(whole), strlen(linnet_result_text(whole))) == 0, "%s, and %s",
+                  second.text, linnet_result_text(whole));
+    require_ok(linnet_engine_open(engine, RATE, 1, NULL, &stream, &err));
+    require_ok(linnet_engine_push(engine, stream, sound, N, &err));
+    require_ok(linnet_engine_finish(engine, stream, &err));
+    const linnet_event *e = linnet_engine_next(engine, 600);
+    ck_assert(e && e->kind == LINNET_UTTERANCE && e->utterance->end == LINNET_FINISHED);
+    ck_assert_str_eq(linnet_result_text(e->utterance->settled), linnet_result_text(whole));
+    linnet_engine_destroy(engine);
+    linnet_session_destroy(s);
+    linnet_session_destroy(copy);
+    linnet_result_destroy(whole);
+}
+END_TEST
+
 START_TEST(phrases_of_a_session)
 {
     linnet_decoder *d = make_decoder(1, 64, 1), *best = make_decoder(0, 8, 2);
@@ -546,6 +597,7 @@ done:
 END_TEST
 
 TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h, streams", TEST(sessions), TEST(resets), TEST(session_options),
-               TEST(saved_and_forked), TEST(phrases_of_a_session), TEST(nothing_is_allocated_while_sound_streams), TEST(engines),
+               TEST(saved_and_forked), TEST(second_pass), TEST(phrases_of_a_session),
+               TEST(nothing_is_allocated_while_sound_streams), TEST(engines),
                TEST(engine_opened_by_many), TEST(engine_with_words), TEST(engine_with_a_callback),
                TESTS(every_allocation_may_fail, 0, 4))

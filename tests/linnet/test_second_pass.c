@@ -408,19 +408,6 @@ START_TEST(models_that_do_not_fit)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("second_pass");
-    TCase *cases = tcase_create("second_pass");
-    tcase_add_unchecked_fixture(cases, begin, end);
-    tcase_set_timeout(cases, 120);
-    tcase_add_loop_test(cases, each_utterance_is_that_of_the_second_model, 0, SEARCHES);
-    tcase_add_loop_test(cases, the_same_as_a_file, 0, SEARCHES);
-    tcase_add_loop_test(cases, any_split_gives_the_same, 0, SEARCHES);
-    tcase_add_test(cases, forked_and_saved);
-    tcase_add_test(cases, ends_that_are_asked_for);
-    tcase_add_loop_test(cases, streams_of_an_engine, 0, SEARCHES);
-    tcase_add_test(cases, models_that_do_not_fit);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(begin, end, "a second pass", TESTS(each_utterance_is_that_of_the_second_model, 0, SEARCHES),
+               TESTS(the_same_as_a_file, 0, SEARCHES), TESTS(any_split_gives_the_same, 0, SEARCHES), TEST(forked_and_saved),
+               TEST(ends_that_are_asked_for), TESTS(streams_of_an_engine, 0, SEARCHES), TEST(models_that_do_not_fit))

@@ -277,7 +277,8 @@ class Model:
 
     def stream(self, rate: int | None = None, *, words: bool = False, decoder: Decoder | None = None, channels: int = 1,
                channel: int | None = None, endpoints: bool = True, silence_before_s: float = 5, silence_after_s: float = 0.8,
-               longest_s: float = 30, reset_at_endpoints: bool | None = None, can_save: bool | None = None) -> Stream:
+               longest_s: float = 30, reset_at_endpoints: bool | None = None, can_save: bool | None = None,
+               second_pass: Model | None = None) -> Stream:
         """A stream of live sound: push sound, iterate over what has changed.
 
         rate      samples per second; None: the model's own
@@ -290,21 +291,24 @@ class Model:
         reset_at_endpoints  the network forgets the past at each endpoint; None: unless the model forgets by itself
         can_save  Stream.save, fork and pickle work. None: where the rate is the model's; at other rates a stream that can be
                   saved takes up to a second to make
+        second_pass  a model such as load("offline"), which recognises each utterance once more when it has ended: its final form
+                  has fewer errors, and does not begin with what had settled before
 
-        UnsupportedError: the model needs whole utterances (streams is False).
+        UnsupportedError: the model needs whole utterances (streams is False). MismatchError: the features, phones or steps of the
+        model of the second pass are other ones.
         """
         chosen = self._choose(words, decoder)
         rate = self.rate if rate is None else int(rate)
         return Stream(self, rate, chosen, {
             "channels": channels, "channel": channel, "endpoints": endpoints, "silence_before_s": silence_before_s,
             "silence_after_s": silence_after_s, "longest_s": longest_s, "reset_at_endpoints": reset_at_endpoints,
-            "can_save": rate == self.rate if can_save is None else can_save})
+            "can_save": rate == self.rate if can_save is None else can_save, "second_pass": second_pass})
 
 
     def engine(self, streams: int = 64, *, words: bool = False, decoder: Decoder | None = None, threads: int = 0,
                endpoints: bool = True, silence_before_s: float = 5, silence_after_s: float = 0.8, longest_s: float = 30,
                reset_at_endpoints: bool | None = None, growing: bool = False, queue_s: float = 1,
-               exact: bool = False) -> Engine:
+               exact: bool = False, second_pass: Model | None = None) -> Engine:
         """Many live streams at once, on all cores or on the model's GPU.
 
         streams   at most; their memory is taken now
@@ -317,7 +321,7 @@ class Model:
         return Engine(self, self._choose(words, decoder), {
             "streams": streams, "threads": threads, "endpoints": endpoints, "silence_before_s": silence_before_s,
             "silence_after_s": silence_after_s, "longest_s": longest_s, "reset_at_endpoints": reset_at_endpoints, "growing": growing,
-            "queue_s": queue_s, "exact": int(exact)})
+            "queue_s": queue_s, "exact": int(exact), "second_pass": second_pass})
 
 
 # ---- models of other processes ----------------------------------------------------------------------------------------------

@@ -17,15 +17,18 @@ def c_text(text: str | bytes | os.PathLike[str]) -> Any:
 
 
 class Options:
-    """A struct of linnet.h with its defaults, and what it points to. Values that are None keep their default."""
+    """A struct of linnet.h with its defaults, and what it points to. Values that are None keep their default; a Model is its
+    linnet_model."""
 
     def __init__(self, name: str, **values: Any) -> None:
         self.c = ffi.new(f"linnet_{name} *")
         self.kept: list[Any] = []
         getattr(lib, f"linnet_{name}_init")(self.c, ffi.sizeof(f"linnet_{name}"))
         for field, value in values.items():
+            if isinstance(value, (str, bytes, os.PathLike)):
+                value = self.keep(c_text(value))
             if value is not None:
-                setattr(self.c, field, self.keep(c_text(value)) if isinstance(value, (str, bytes, os.PathLike)) else value)
+                setattr(self.c, field, getattr(value, "_c", value))
 
     def keep(self, value: Any) -> Any:
         self.kept.append(value)

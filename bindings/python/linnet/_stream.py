@@ -29,7 +29,7 @@ class Utterance(NamedTuple):
     end: str
     """"" while it grows; else why it ended: "before" or "after" (a silence), "longest", "asked", "finished" """
     settled: Result
-    """what never changes: it only grows until the utterance has ended"""
+    """what never changes: it only grows until the utterance has ended; with a second pass the final form is another one"""
     provisional: Result
     """the best hypothesis for what follows, which may change; empty once the utterance has ended"""
     incomplete: bool

@@ -47,6 +47,29 @@ def test_speech(model, speech):
             assert b.settled.text.startswith(a.settled.text) and b.processed_s >= a.processed_s
 
 
+def test_second_pass(model, sound):
+    offline = linnet.load("offline")
+    plain = list(model.stream().run(blocks(sound, 1600)))
+    seen = list(model.stream(second_pass=offline).run(blocks(sound, 1600)))
+    assert [u.text for u in seen if not u.ended] == [u.text for u in plain if not u.ended]
+    assert [u.text for u in seen if u.ended] != [u.text for u in plain if u.ended]
+    assert final(model.stream(second_pass=offline).run([sound])) == final(seen)
+    stream = model.stream(second_pass=offline)
+    list(stream.push(sound[:32000]))
+    copy = pickle.loads(pickle.dumps(stream))
+    assert final(stream.fork().run([sound[32000:]])) == final(seen)
+    assert final(copy.run([sound[32000:]]))[1:] == final(seen)[1:]
+    with model.engine(streams=2, second_pass=offline) as engine:
+        speaker = engine.open()
+        for block in blocks(sound, 1600):
+            engine.push(speaker, block, block=True)
+        engine.finish(speaker)
+        got = []
+        while not got or got[-1].kind != "ended":
+            got += engine.events(wait_s=1)
+    assert [e.utterance.text for e in got if e.kind == "utterance"] == [u.text for u in seen if u.ended]
+
+
 def test_iteration_gives_what_changed(model, sound):
     stream = model.stream()
     assert list(stream) == []
