@@ -258,9 +258,39 @@ lin_status lin_lane_finish(lin_lane *l, lin_worker *worker, lin_utterances *u, l
 lin_status lin_lane_save(const lin_lane *l, lin_utterances *u, lin_state *state, int i, lin_error *err)
 {
     lin_status status = lin_stream_save(l->stream, lin_state_image(state, i), state->sizes.image, err);
+    const float *frames;
+    int n;
+    int64_t first;
+    if (lin_utterances_frames(u, &frames, &n, &first)) {
+        unsigned char *to = lin_state_frames(state, i);
+        memcpy(to, &first, sizeof first);
+        if (n) memcpy(to + sizeof first, frames, (size_t)n * (size_t)l->width * sizeof *frames);
+    }
     memcpy(lin_state_decoder(state, i), lin_utterances_decoder(u), state->sizes.decoder);
     lin_state_put_endpoint(state, i, lin_utterances_endpoint(u));
     return status;
+}
+
+size_t lin_lane_frames_bytes(const lin_lane *l, const lin_utterances *u)
+{
+    const float *frames;
+    int n;
+    int64_t first;
+    if (!lin_utterances_frames(u, &frames, &n, &first)) return 0;
+    return sizeof first + (size_t)n * (size_t)l->width * sizeof *frames;
+}
+
+// Those of the utterance, for a second pass.
+static lin_status load_frames(const lin_lane *l, lin_utterances *u, const lin_state *state, int i, lin_error *err)
+{
+    const size_t frame = (size_t)l->width * sizeof(float), bytes = state->sizes.frames;
+    const unsigned char *from = lin_state_frames(state, i);
+    int64_t first;
+    if (!bytes) return LIN_OK;
+    memcpy(&first, from, sizeof first);
+    if ((bytes - sizeof first) % frame) return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
+    const float *frames = (const float *)(const void *)(from + sizeof first);
+    return lin_utterances_set_frames(u, frames, (int64_t)((bytes - sizeof first) / frame), first, err);
 }
 
 // With the network's stream, which was loaded, behind so many frames and rows; was_reset: the network may have been reset since
@@ -287,6 +317,7 @@ lin_status lin_lane_load(lin_lane *l, lin_utterances *u, const lin_state *state,
     if (status == LIN_OK) status = lin_state_get_decoder(state, i, lin_utterances_search(u), lin_utterances_decoder(u), err);
     if (status == LIN_OK && ends) status = lin_state_get_endpoint(state, i, ends, &endpoint, err);
     if (status == LIN_OK) status = go_on(l, about->frames, about->rows, about->resets, err);
-    if (status == LIN_OK) lin_utterances_go_on(u, about->rows, &endpoint);
-    return status;
+    if (status != LIN_OK) return status;
+    lin_utterances_go_on(u, about->rows, &endpoint);
+    return load_frames(l, u, state, i, err);
 }

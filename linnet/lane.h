@@ -102,6 +102,7 @@ void lin_lane_lend(lin_lane *lane, lin_stream *stream);
  * loaded stream has endpoints, which the state must agree with; NULL: its endpoint is left as it is. Errors of lin_stream_load,
  * lin_state_get_decoder and lin_state_get_endpoint; LIN_FORMAT where the parts contradict each other.
  */
+size_t lin_lane_frames_bytes(const lin_lane *lane, const lin_utterances *utterances); /* of lin_state_sizes */
 lin_status lin_lane_save(const lin_lane *lane, lin_utterances *utterances, lin_state *state, int i, lin_error *err);
 lin_status lin_lane_load(lin_lane *lane, lin_utterances *utterances, const lin_state *state, int i, const lin_reset_options *ends,
                          lin_error *err);

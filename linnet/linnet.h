@@ -456,7 +456,6 @@ LINNET_API linnet_status linnet_session_set_phrases(linnet_session *session, con
  * `linnet transcribe --load-state` reads. Results are not in them: after loading, utterances count from 1, and the first one
  * begins with what settles from then on.
  *   bytes  release with linnet_free
- * With second_pass, the utterance that was going on then ends with its first result; those after it have a second pass again.
  * LINNET_INVALID: without can_save, or after linnet_session_finish; LINNET_UNSUPPORTED: with n_best over 1, or the resampler
  * has no exact state for these two rates.
  */

@@ -231,7 +231,8 @@ static lin_status save(lin_session *s, lin_state *state, lin_error *err)
                                    .resets_from_s = resets_from(s)};
     const lin_state_sizes sizes = {.front = sizeof(front_counts) + frames + lin_extractor_state_bytes(s->features, 1),
                                    .decoder = lin_search_bytes(search),
-                                   .image = lin_stream_image_bytes(lin_lane_stream(s->lane))};
+                                   .image = lin_stream_image_bytes(lin_lane_stream(s->lane)),
+                                   .frames = lin_lane_frames_bytes(s->lane, s->utterances)};
     status = lin_state_begin(state, &about, &sizes, err);
     if (status != LIN_OK) return status;
     const front_counts counts = {waiting, s->given - waiting};

@@ -29,14 +29,16 @@ typedef struct state_header {
     // since version 3
     uint64_t endpoint_bytes; // 0: without resets
     double resets_from_s;
+    // since version 4
+    uint64_t frames_bytes; // 0: without, written as version 3
 } state_header;
 
-enum { HEADER_1 = 120, HEADER_2 = 144 }; // bytes of earlier versions
+enum { HEADER_1 = 120, HEADER_2 = 144, HEADER_3 = 160 }; // bytes of earlier versions
 
 static const char magic[8] = {'L', 'I', 'N', 'S', 'T', 'A', 'T', 'E'};
 
-_Static_assert(sizeof(state_header) == 160 && offsetof(state_header, kind) == HEADER_1 &&
-                   offsetof(state_header, endpoint_bytes) == HEADER_2,
+_Static_assert(sizeof(state_header) == 168 && offsetof(state_header, kind) == HEADER_1 &&
+                   offsetof(state_header, endpoint_bytes) == HEADER_2 && offsetof(state_header, frames_bytes) == HEADER_3,
                "the header has no gaps");
 _Static_assert(sizeof(lin_greedy) == 40, "the decoder's state has no gaps");
 
@@ -52,7 +54,10 @@ static size_t padded(size_t n) { return (n + 7) / 8 * 8; }
 
 static size_t endpoint_bytes(const lin_state *s) { return s->about.resets ? sizeof(state_endpoint) : 0; }
 
-static size_t lane_bytes(const lin_state *s) { return padded(s->sizes.decoder) + padded(s->sizes.image) + endpoint_bytes(s); }
+static size_t lane_bytes(const lin_state *s)
+{
+    return padded(s->sizes.decoder) + padded(s->sizes.image) + padded(s->sizes.frames) + endpoint_bytes(s);
+}
 
 static unsigned char *lane_at(const lin_state *s, int lane)
 {
@@ -76,7 +81,7 @@ lin_status lin_state_begin(lin_state *s, const lin_state_about *about, const lin
 {
     s->about = *about;
     s->sizes = *sizes;
-    s->header_bytes = sizeof(state_header);
+    s->header_bytes = sizes->frames ? sizeof(state_header) : HEADER_3;
     lin_status status = reserve(s, s->header_bytes + padded(sizes->front) + (size_t)about->lanes * lane_bytes(s), err);
     if (status == LIN_OK) memset(s->bytes, 0, s->n);
     return status;
@@ -87,6 +92,11 @@ void *lin_state_front(const lin_state *s) { return s->bytes + s->header_bytes; }
 void *lin_state_decoder(const lin_state *s, int lane) { return lane_at(s, lane); }
 
 void *lin_state_image(const lin_state *s, int lane) { return lane_at(s, lane) + padded(s->sizes.decoder); }
+
+void *lin_state_frames(const lin_state *s, int lane)
+{
+    return lane_at(s, lane) + padded(s->sizes.decoder) + padded(s->sizes.image);
+}
 
 void lin_state_put_endpoint(lin_state *s, int lane, const lin_endpoint *e)
 {
@@ -149,8 +159,8 @@ lin_status lin_state_get_decoder(const lin_state *s, int lane, const lin_search 
 void lin_state_seal(lin_state *s)
 {
     const lin_state_about *a = &s->about;
-    state_header h = {.version = LIN_STATE_VERSION,
-                      .header_bytes = sizeof h,
+    state_header h = {.version = s->sizes.frames ? LIN_STATE_VERSION : 3,
+                      .header_bytes = (uint32_t)s->header_bytes,
                       .total_bytes = s->n,
                       .model = a->model,
                       .rate_hz = a->rate_hz,
@@ -170,11 +180,12 @@ void lin_state_seal(lin_state *s)
                       .search = a->search,
                       .decoder_bytes = s->sizes.decoder,
                       .endpoint_bytes = endpoint_bytes(s),
-                      .resets_from_s = a->resets_from_s};
+                      .resets_from_s = a->resets_from_s,
+                      .frames_bytes = s->sizes.frames};
     memcpy(h.magic, magic, sizeof magic);
-    memcpy(s->bytes, &h, sizeof h);
+    memcpy(s->bytes, &h, s->header_bytes);
     h.checksum = lin_hash(s->bytes, s->n, 0);
-    memcpy(s->bytes, &h, sizeof h);
+    memcpy(s->bytes, &h, s->header_bytes);
 }
 
 int lin_state_is(const void *bytes, size_t n) { return n >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0; }
@@ -189,7 +200,8 @@ static lin_status read_header(const void *bytes, size_t n, const char *name, sta
     if (h->version < 1 || h->version > LIN_STATE_VERSION)
         return lin_fail(err, LIN_FORMAT, "%s is a state of version %u, this program reads versions 1 to %d", name, h->version,
                         (int)LIN_STATE_VERSION);
-    const size_t n_header = h->version == 1 ? HEADER_1 : h->version == 2 ? HEADER_2 : sizeof *h;
+    static const size_t header[] = {0, HEADER_1, HEADER_2, HEADER_3, sizeof *h}; // by version
+    const size_t n_header = header[h->version];
     if (h->header_bytes != n_header || h->total_bytes != n)
         return lin_fail(err, LIN_FORMAT, "%s is damaged: it has %zu bytes, %llu were written; %s", name, n,
                         (unsigned long long)h->total_bytes, remedy);
@@ -203,7 +215,8 @@ static int contradicts(const lin_state *s, const state_header *h, const char *na
     const int64_t longest = INT64_C(1) << 53; // a double represents all integers up to here
     const size_t n = s->n;
     return h->lanes < 1 || h->lanes > LIN_AUDIO_MAX_CHANNELS || h->front_bytes > n || h->image_bytes > n ||
-           h->decoder_bytes > n || h->kind >= LIN_SEARCH_KINDS ||
+           h->decoder_bytes > n || h->frames_bytes > n || (h->frames_bytes && h->frames_bytes < sizeof(int64_t)) ||
+           h->kind >= LIN_SEARCH_KINDS ||
            (h->kind == LIN_SEARCH_GREEDY && h->decoder_bytes != sizeof(lin_greedy)) ||
            s->header_bytes + padded(s->sizes.front) + (size_t)h->lanes * lane_bytes(s) != n ||
            lin_audio_check_format(name, h->rate_hz, h->channels, NULL) != LIN_OK || h->channel < LIN_CHANNEL_EACH ||
@@ -241,7 +254,10 @@ lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_st
                                  .search = h.search,
                                  .resets = h.endpoint_bytes != 0,
                                  .resets_from_s = h.resets_from_s};
-    s->sizes = (lin_state_sizes){(size_t)h.front_bytes, (size_t)h.decoder_bytes, (size_t)h.image_bytes};
+    s->sizes = (lin_state_sizes){.front = (size_t)h.front_bytes,
+                                 .decoder = (size_t)h.decoder_bytes,
+                                 .image = (size_t)h.image_bytes,
+                                 .frames = (size_t)h.frames_bytes};
     s->header_bytes = h.header_bytes;
     if (contradicts(s, &h, name))
         return lin_fail(err, LIN_FORMAT, "%s is damaged: its parts contradict each other; %s", name, remedy);

@@ -4,13 +4,15 @@
  * Pipeline: frontend/source, model/stream and decoder/search, each saved separately -> [this] -> a file, or an index of many
  * (linnet/snapshots.h).
  *
- *   offset  0   header, 160 bytes: magic "LINSTATE", version, sizes, model and sound of the state, checksum, the decoder's
- *               search, resets
+ *   offset  0   header, 168 bytes: magic "LINSTATE", version, sizes, model and sound of the state, checksum, the decoder's
+ *               search, resets, frames
  *           .   the front end: samples of the incomplete window, and what the resampler needs
- *           .   for each lane: the decoder's state, the image of the stream (model/stream.h), with resets its endpoint
+ *           .   for each lane: the decoder's state, the image of the stream (model/stream.h), for a second pass the frames of
+ *               the utterance, with resets its endpoint
  *
  * Little-endian; every part begins at a multiple of 8. The checksum covers all bytes. Version 1 has greedy decoding only: its
- * header ends after the checksum, at 120 bytes; version 2 has no resets: its header ends at 144 bytes. Both can still be read.
+ * header ends after the checksum, at 120 bytes; version 2 has no resets: its header ends at 144 bytes; version 3 has no frames:
+ * its header ends at 160 bytes, and a state without them is still written so. All can be read.
  *
  *   lin_state state = {0};
  *   lin_state_begin(&state, &about, &sizes, &err);                     // room, to be filled in
@@ -31,7 +33,7 @@
 #include "decoder/search.h"
 #include "linnet/utterances.h"
 
-enum { LIN_STATE_VERSION = 3 };
+enum { LIN_STATE_VERSION = 4 };
 
 /* The model, sound and search of a state. */
 typedef struct lin_state_about {
@@ -52,6 +54,7 @@ typedef struct lin_state_about {
 
 typedef struct lin_state_sizes {
     size_t front, decoder, image; /* bytes; of the decoder and the image for each lane */
+    size_t frames;                /* the same of the row with which the utterance began, 8 bytes, and its frames; 0: without */
 } lin_state_sizes;
 
 typedef struct lin_state {
@@ -68,6 +71,7 @@ lin_status lin_state_begin(lin_state *state, const lin_state_about *about, const
 void *lin_state_front(const lin_state *state);
 void *lin_state_decoder(const lin_state *state, int lane);
 void *lin_state_image(const lin_state *state, int lane);
+void *lin_state_frames(const lin_state *state, int lane);
 
 /* The decoder's state of a lane, into room of lin_search_bytes.
  * LIN_MISMATCH if it is of another search, LIN_FORMAT if damaged. */

@@ -2,6 +2,7 @@
 
 #include "linnet/utterances.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -407,7 +408,30 @@ void lin_utterances_go_on(lin_utterances *u, int64_t row, const lin_endpoint *en
     u->row = row;
     if (endpoint) u->endpoint = *endpoint;
     begin_utterance(u);
-    u->lacks_frames = row > 0 && !(endpoint && endpoint->length_s == 0);
+    u->lacks_frames = row > 0;
+}
+
+int lin_utterances_frames(const lin_utterances *u, const float **frames, int *n, int64_t *first)
+{
+    *frames = u->frames.data;
+    *n = u->frames.rows;
+    *first = u->first_row;
+    return u->options.second && !u->lacks_frames;
+}
+
+lin_status lin_utterances_set_frames(lin_utterances *u, const float *frames, int64_t n, int64_t first, lin_error *err)
+{
+    const size_t D = (size_t)u->frames.columns;
+    if (!u->options.second) return LIN_OK;
+    if (first < 0 || first > u->row || n > INT_MAX || n != (u->row - first) * u->per_row)
+        return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
+    lin_status status = lin_matrix_reserve(&u->frames, (int)n, (int)D, err);
+    if (status != LIN_OK) return status;
+    if (n) memcpy(u->frames.data, frames, (size_t)n * D * sizeof *frames);
+    u->frames.rows = (int)n;
+    u->first_row = first;
+    u->lacks_frames = 0;
+    return LIN_OK;
 }
 
 static lin_status copy_path(lin_path *to, const lin_path *from, lin_error *err)
@@ -426,15 +450,6 @@ static lin_status copy_path(lin_path *to, const lin_path *from, lin_error *err)
     return LIN_OK;
 }
 
-static lin_status copy_frames(lin_matrix *to, const lin_matrix *from, lin_error *err)
-{
-    lin_status status = lin_matrix_reserve(to, from->rows, from->columns, err);
-    if (status != LIN_OK) return status;
-    if (from->rows) memcpy(to->data, from->data, (size_t)from->rows * (size_t)from->columns * sizeof *to->data);
-    to->rows = from->rows;
-    return LIN_OK;
-}
-
 lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, lin_error *err)
 {
     memcpy(u->decoder.state, from->decoder.state, lin_search_bytes(lin_utterances_search(from)));
@@ -448,12 +463,9 @@ lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, li
     u->shown_words = from->shown_words;
     u->shown_provisional = from->shown_provisional;
     u->shown_start_s = from->shown_start_s;
-    u->first_row = from->first_row;
-    u->lacks_frames = from->lacks_frames;
     lin_result_clear(&u->settled);
     lin_result_clear(&u->provisional);
     lin_status status = copy_path(&u->decoder.path, &from->decoder.path, err);
-    if (status == LIN_OK) status = copy_frames(&u->frames, &from->frames, err);
     if (status == LIN_OK) status = lin_result_follow(&u->settled, &from->settled, err);
     return status == LIN_OK ? lin_result_follow(&u->provisional, &from->provisional, err) : status;
 }

@@ -123,17 +123,23 @@ const lin_reset_options *lin_utterances_ends(const lin_utterances *u);
 int lin_utterances_may_reset(const lin_utterances *u, int rows);
 
 /* The parts of a saved stream: the search's state (lin_search_bytes), which may be overwritten, and the endpoint. After that
- * lin_utterances_go_on continues at a row; endpoint NULL: as it is. An utterance that had begun there has no second pass, as its
- * first frames are not known. */
+ * lin_utterances_go_on continues at a row; endpoint NULL: as it is. An utterance that had begun there has a second pass only if
+ * lin_utterances_set_frames follows. */
 const lin_search *lin_utterances_search(const lin_utterances *u);
 void *lin_utterances_decoder(lin_utterances *u);
 const lin_endpoint *lin_utterances_endpoint(const lin_utterances *u);
 void lin_utterances_go_on(lin_utterances *u, int64_t row, const lin_endpoint *endpoint);
 
+/* For a second pass: the frames [*n, D] of the utterance up to the last row, from row *first on. 0: there is no second pass, or
+ * the utterance's beginning is not known. Setting: LIN_FORMAT for others than those of these rows; LIN_NO_MEMORY. */
+int lin_utterances_frames(const lin_utterances *u, const float **frames, int *n, int64_t *first);
+lin_status lin_utterances_set_frames(lin_utterances *u, const float *frames, int64_t n, int64_t first, lin_error *err);
+
 /* Another copy of the same decoding from now on, with the same search; it must outlive this, and its context may differ. */
 void lin_utterances_decode_by(lin_utterances *u, const lin_decoding *decoding);
 
-/* Everything of another one with the same options, what was shown too. LIN_NO_MEMORY. Not for whole sounds. */
+/* Everything of another one with the same options, what was shown too, but for the frames. LIN_NO_MEMORY. Not for whole
+ * sounds. */
 lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, lin_error *err);
 
 #endif

@@ -424,9 +424,9 @@ START_TEST(earlier_versions_are_still_read)
             OK(lin_state_get_endpoint(&old, l, &never, &endpoint, &err));
             FAILS(lin_state_get_endpoint(&old, l, &always, &endpoint, &err), LIN_MISMATCH, "saved with --reset never");
         }
-        bytes[8] = 4;
+        bytes[8] = 5;
         FAILS(lin_state_parse(bytes, n, "old", &old, &err), LIN_FORMAT,
-              "old is a state of version 4, this program reads versions 1 to 3");
+              "old is a state of version 5, this program reads versions 1 to 4");
     }
     free(bytes);
     lin_state_free(&s);

@@ -26,7 +26,8 @@ static void try_state(const uint8_t *data, size_t size)
         const lin_search search = lin_search_greedy(40);
         const uint64_t sum = lin_hash(lin_state_front(&state), state.sizes.front, 0) +
                              lin_hash(lin_state_decoder(&state, l), state.sizes.decoder, 0) +
-                             lin_hash(lin_state_image(&state, l), state.sizes.image, 0);
+                             lin_hash(lin_state_image(&state, l), state.sizes.image, 0) +
+                             lin_hash(lin_state_frames(&state, l), state.sizes.frames, 0);
         if (lin_state_get_decoder(&state, l, &search, &greedy, &err) == LIN_OK && (greedy.label >= 40 || sum == 0)) abort();
     }
     lin_state_free(&state);

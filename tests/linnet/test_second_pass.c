@@ -250,7 +250,7 @@ START_TEST(forked_and_saved)
     heard whole = {0}, half = {0}, copy = {0}, loaded = {0}, plain = {0};
     lin_error err = {0};
     lin_session *fork, *other;
-    lin_state state = {0};
+    lin_state state = {0}, read = {0};
     const int middle = PART_SAMPLES + 12000;
     open_search(&decoding, 0);
     lin_session_options o = options_with(&decoding);
@@ -263,27 +263,44 @@ START_TEST(forked_and_saved)
     require_ok(lin_session_finish(fork, &err));
     ck_assert_int_eq(copy.ends, PARTS - 1);
     for (int i = 0; i < copy.ends; i++) same_result(&copy.finals[i], &whole.finals[i + 1]);
-    // A state has no frames of the utterance in progress: that one has no second pass.
+    // A state has the frames of the utterance in progress.
     require_ok(lin_session_save(session, &state, &err));
+    lin_state_seal(&state);
+    require_ok(lin_state_parse(state.bytes, state.n, "state", &read, &err));
+    ck_assert_uint_ge(read.sizes.frames, 8 + 40 * sizeof(float));
     other = create(&o, &loaded);
-    require_ok(lin_session_load(other, &state, &err));
-    feed(other, middle, SAMPLES, 999);
-    require_ok(lin_session_finish(other, &err));
-    lin_session_destroy(other);
-    o.second = NULL;
-    other = create(&o, &plain);
-    require_ok(lin_session_load(other, &state, &err));
+    require_ok(lin_session_load(other, &read, &err));
     feed(other, middle, SAMPLES, 999);
     require_ok(lin_session_finish(other, &err));
     ck_assert_int_eq(loaded.ends, PARTS - 1);
-    ck_assert(!loaded.replaced[0] && loaded.replaced[1]);
+    for (int i = 0; i < loaded.ends; i++) same_result(&loaded.finals[i], &whole.finals[i + 1]);
+    // Frames of other rows than the utterance's.
+    const int64_t wrong = 1;
+    memcpy(lin_state_frames(&read, 0), &wrong, sizeof wrong);
+    ck_assert_int_eq(lin_session_load(other, &read, &err), LIN_FORMAT);
+    // A session without a second pass does not use them; its states have none, and the utterance in progress gets no second pass.
+    drop(&plain);
+    o.second = NULL;
+    lin_session *without = create(&o, &plain);
+    require_ok(lin_session_load(without, &state, &err));
+    require_ok(lin_session_save(without, &state, &err));
+    ck_assert_uint_eq(state.sizes.frames, 0);
+    drop(&loaded);
+    require_ok(lin_session_load(other, &state, &err));
+    lin_session *const both[] = {without, other};
+    for (int i = 0; i < 2; i++) {
+        feed(both[i], middle, SAMPLES, 999);
+        require_ok(lin_session_finish(both[i], &err));
+    }
+    ck_assert(!loaded.replaced[0] && loaded.replaced[1] && !plain.replaced[1]);
     same_result(&loaded.finals[0], &plain.finals[0]);
     same_result(&loaded.finals[1], &whole.finals[PARTS - 1]);
     heard *const all[] = {&whole, &half, &copy, &loaded, &plain};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
-    lin_session *const sessions[] = {session, fork, other};
+    lin_session *const sessions[] = {session, fork, other, without};
     for (size_t i = 0; i < sizeof sessions / sizeof *sessions; i++) lin_session_destroy(sessions[i]);
     lin_state_free(&state);
+    lin_state_free(&read);
     lin_decoding_close(&decoding);
 }
 END_TEST

@@ -58,7 +58,7 @@ def test_second_pass(model, sound):
     list(stream.push(sound[:32000]))
     copy = pickle.loads(pickle.dumps(stream))
     assert final(stream.fork().run([sound[32000:]])) == final(seen)
-    assert final(copy.run([sound[32000:]]))[1:] == final(seen)[1:]
+    assert final(copy.run([sound[32000:]])) == final(seen)
     with model.engine(streams=2, second_pass=offline) as engine:
         speaker = engine.open()
         for block in blocks(sound, 1600):
