@@ -78,7 +78,9 @@ class Model:
     def __init__(self, path: str | os.PathLike[str] | bytes | None, device: str, precision: str) -> None:
         if precision not in _PRECISIONS:
             raise ValueError(f"precision is {precision!r}: one of {', '.join(_PRECISIONS)}")
-        self._arguments = (os.path.abspath(path) if isinstance(path, (str, os.PathLike)) else path, device, precision)
+        # For other processes, which may be in another folder; the name of an installed model is no path.
+        found = os.path.abspath(path) if isinstance(path, (str, os.PathLike)) and os.path.exists(path) else path
+        self._arguments = (found, device, precision)
         self._lock = threading.Lock()
         self._made: dict[Any, Any] = {}  # decoders and aligners by their options
         o = Options("model_options", device=device, precision=_PRECISIONS[precision])

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# second_pass.sh - word error rate of live text, without and with a second pass over each utterance that has ended.
+#
+#   bench/second_pass.sh --corpus DIR [--set dev_native] [--every 1] [--second offline] [--work exp/second]
+#                        [--linnet build/release/linnet]
+#
+# Each utterance of the set (or every --every-th) is a stream of its own, as fast as it is computed: where it has pauses it ends
+# in several utterances, whose final texts are joined. DIR is a folder of Kaldi-style data directories (see recipes/open/run.sh);
+# never use a test set. All files are written to the folder --work.
+set -eu -o pipefail
+cd "$(dirname "$0")/.."
+corpus= set=dev_native every=1 second=offline work=exp/second linnet=build/release/linnet
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
+while [ $# -gt 1 ]; do
+    case $1 in
+    --corpus | --set | --every | --second | --work | --linnet) declare "${1#--}=$2"; shift 2 ;;
+    *) usage ;;
+    esac
+done
+[ $# = 0 ] && [ -n "$corpus" ] || usage
+case $set in test*) echo "second_pass.sh: $set: use a development set, not a test set" >&2; exit 2 ;; esac
+mkdir -p "$work"
+awk -v every="$every" 'NR % every == 0' "$corpus/$set/wav.scp" > "$work/wav.scp"
+awk 'NR == FNR { wanted[$1]; next } $1 in wanted { id = $1; $1 = ""; print tolower($0) " (" id ")" }' "$work/wav.scp" \
+    "$corpus/$set/text" > "$work/ref.trn"
+hear() { # NAME OPTIONS...: NAME.trn
+    while read -r id path; do
+        echo "$("$linnet" listen -q --plain --words --no-readable --no-paced "${@:2}" --from "$corpus/$path" | paste -s -d ' ' -) ($id)"
+    done < "$work/wav.scp" > "$work/$1.trn"
+}
+hear first
+hear second --second-pass "$second"
+echo "without a second pass: $("$linnet" score "$work/ref.trn" "$work/first.trn" | grep '^WER')"
+echo "with it:               $("$linnet" score "$work/ref.trn" "$work/second.trn" | grep '^WER')"
+"$linnet" score "$work/ref.trn" "$work/second.trn" --against "$work/first.trn" | sed -n '/^difference/,/^matched/p'
