@@ -76,7 +76,9 @@ function take(r, m) {
   } else if (m.type === "final") {
     const u = { start: m.start + by, end: m.end + by, text: m.readable || m.text, words: asWords(m.words, by), phones: asPhones(m.phones, by) };
     utterances.push(u);
-    const kept = (list, more) => [...list.filter((x) => x.end <= u.start + 0.001), ...more];
+    // What had settled of this utterance is replaced: a second pass may begin later than it, or have nothing.
+    const until = Math.max(by, view.ends.at(-1) ?? 0);
+    const kept = (list, more) => [...list.filter((x) => x.end <= u.start + 0.001 && x.start < until), ...more];
     view.words = kept(view.words, u.words).slice(-2000);
     view.phones = kept(view.phones, u.phones).slice(-4000);
     view.open = { words: [], phones: [] };
