@@ -189,30 +189,60 @@ START_TEST(each_utterance_is_that_of_the_second_model)
 }
 END_TEST
 
-// The first utterance of a stream, as far as its frames reach: `linnet transcribe --model offline` of that piece.
-START_TEST(the_same_as_a_file)
+// `linnet transcribe --model offline` of these samples.
+static void same_as_file(const lin_result *got, const float *samples, int n, lin_decoding decoding)
 {
-    lin_decoding decoding, own;
     lin_file_session *session;
     lin_file_report report;
-    heard h = {0};
     lin_result result = {0};
     lin_error err = {0};
+    decoding.delay_s = second.delay_s;
+    require_ok(lin_result_begin(&result, "", NULL, 1, &err));
+    require_ok(lin_file_session_create(&second, 1, &(lin_utterances_options){.decoding = &decoding}, &session, &err));
+    const lin_sound sound = {.samples = samples, .n_samples = n, .rate_hz = RATE, .channels = 1, .channel = LIN_CHANNEL_MIX,
+                             .results = &result};
+    require_ok(lin_file_session_run(session, &sound, &(lin_file_sink){0}, &report, &err));
+    same_result(got, &result);
+    lin_file_session_destroy(session);
+    lin_result_free(&result);
+}
+
+// The first utterance of a stream, as far as its frames reach.
+START_TEST(the_same_as_a_file)
+{
+    lin_decoding decoding;
+    heard h = {0};
     open_search(&decoding, _i);
     const lin_session_options o = options_with(&decoding);
     listen_to(&o, SAMPLES, &h);
-    own = decoding;
-    own.delay_s = second.delay_s;
-    const lin_utterances_options how = {.decoding = &own};
     const int frames = (int)h.rows[0] * recognizer.model->config.stack;
-    require_ok(lin_result_begin(&result, "", NULL, 1, &err));
-    require_ok(lin_file_session_create(&second, 1, &how, &session, &err));
-    const lin_sound sound = {.samples = whole_sound, .n_samples = (frames - 1) * 160 + 400, .rate_hz = RATE, .channels = 1,
-                             .channel = LIN_CHANNEL_MIX, .results = &result};
-    require_ok(lin_file_session_run(session, &sound, &(lin_file_sink){0}, &report, &err));
-    same_result(&h.finals[0], &result);
-    lin_file_session_destroy(session);
-    lin_result_free(&result);
+    same_as_file(&h.finals[0], whole_sound, (frames - 1) * 160 + 400, decoding);
+    drop(&h);
+    lin_decoding_close(&decoding);
+}
+END_TEST
+
+// One that lasts longer than models are trained on is cut where a file is.
+START_TEST(a_long_utterance)
+{
+    enum { TIMES = 5 };
+    lin_decoding decoding;
+    heard h = {0};
+    lin_error err = {0};
+    open_search(&decoding, 0);
+    lin_session_options o = options_with(&decoding);
+    o.endpoints = o.resets = 0;
+    float *sound = lin_alloc(TIMES * SAMPLES, sizeof *sound);
+    lin_session *session = create(&o, &h);
+    for (int i = 0; i < TIMES; i++) {
+        memcpy(sound + i * SAMPLES, whole_sound, SAMPLES * sizeof *sound);
+        require_ok(lin_session_push(session, whole_sound, SAMPLES, &err));
+    }
+    require_ok(lin_session_finish(session, &err));
+    ck_assert_int_eq(h.ends, 1);
+    same_as_file(&h.finals[0], sound, TIMES * SAMPLES, decoding);
+    lin_session_destroy(session);
+    lin_free(sound);
     drop(&h);
     lin_decoding_close(&decoding);
 }
@@ -426,5 +456,6 @@ START_TEST(models_that_do_not_fit)
 END_TEST
 
 TEST_MAIN_WITH(begin, end, "a second pass", TESTS(each_utterance_is_that_of_the_second_model, 0, SEARCHES),
-               TESTS(the_same_as_a_file, 0, SEARCHES), TESTS(any_split_gives_the_same, 0, SEARCHES), TEST(forked_and_saved),
-               TEST(ends_that_are_asked_for), TESTS(streams_of_an_engine, 0, SEARCHES), TEST(models_that_do_not_fit))
+               TESTS(the_same_as_a_file, 0, SEARCHES), TEST(a_long_utterance), TESTS(any_split_gives_the_same, 0, SEARCHES),
+               TEST(forked_and_saved), TEST(ends_that_are_asked_for), TESTS(streams_of_an_engine, 0, SEARCHES),
+               TEST(models_that_do_not_fit))
