@@ -24,6 +24,9 @@ static const char *const given_names[] = {
     [LIN_GIVEN_CONTEXT] = "context",
     [LIN_GIVEN_PHRASE] = "phrase",
     [LIN_GIVEN_CONTEXT_BONUS] = "context-bonus",
+    [LIN_GIVEN_RESCORE] = "rescore",
+    [LIN_GIVEN_RESCORE_N] = "rescore-n",
+    [LIN_GIVEN_RESCORE_WEIGHT] = "rescore-weight",
 };
 
 static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
@@ -58,7 +61,7 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives");
     static const lin_given of_words[] = {LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS, LIN_GIVEN_NO_LM,
-                                         LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_SETTLE, LIN_GIVEN_SHOW,
+                                         LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_SETTLE, LIN_GIVEN_SHOW, LIN_GIVEN_RESCORE,
                                          LIN_GIVEN_COUNT},
                            of_beams[] = {LIN_GIVEN_SCORE, LIN_GIVEN_LABELS, LIN_GIVEN_BLANK, LIN_GIVEN_BONUS, LIN_GIVEN_COUNT};
     int wrong = v->words ? LIN_EXIT_OK : refuse_given(parsed, v, of_words, "--words");
@@ -77,9 +80,13 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
         return lin_misuse(parsed, "--tune context-bonus is for --context or --phrase");
     if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm))
         return lin_misuse(parsed, "--tune lm-weight is for --lm");
+    static const lin_given of_rescoring[] = {LIN_GIVEN_RESCORE_N, LIN_GIVEN_RESCORE_WEIGHT, LIN_GIVEN_COUNT};
+    if (!v->rescore && (wrong = refuse_given(parsed, v, of_rescoring, "--rescore")) != LIN_EXIT_OK) return wrong;
     if (!v->words && v->beam > LIN_BEAM_MAX) return lin_misuse(parsed, "--beam must be at most %d without --words", LIN_BEAM_MAX);
     if (v->words && v->n_best > LIN_WORDS_NBEST_MAX)
         return lin_misuse(parsed, "--n-best must be at most %d with --words", LIN_WORDS_NBEST_MAX);
+    if (v->rescore && v->beam && v->rescore_n > v->beam)
+        return lin_misuse(parsed, "--tune rescore-n %d needs a --beam of %d or more", v->rescore_n, v->rescore_n);
     if (v->beam && v->n_best > v->beam)
         return lin_misuse(parsed, "--n-best %d needs a --beam of %d or more", v->n_best, v->n_best);
     return LIN_EXIT_OK;

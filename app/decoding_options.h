@@ -79,6 +79,14 @@
      .help = "Values of the search and of the ends of utterances, for experts"},                                                 \
     {.name = "n-best", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(owner, field.n_best), .text = "1", .min = 1,        \
      .max = LIN_BEAM_MAX, .help = "Number of alternatives of each result, best first, in json"},                                 \
+    {.name = "rescore", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.rescore), .value = "MODEL",                         \
+     .help = "With --words, a second pass when an utterance ends: its best hypotheses are scored again by this network of "      \
+             "tokens (docs/lm.md), and the best of them is the result. Words are then settled only with their utterance"},       \
+    {.name = "rescore-n", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rescore_n), .text = "50",         \
+     .min = 2, .max = LIN_WORDS_NBEST_MAX, .help = "Number of hypotheses that --rescore scores again"},                          \
+    {.name = "rescore-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rescore_weight),          \
+     .text = "0.5", .min = 0, .max = 1, .value = "W",                                                                            \
+     .help = "Weight of the network of --rescore in the language model; the rest is of --lm. 0: no second pass"},                \
     {.name = "context", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.context), .value = "LIST",                          \
      .help = "File of likely phrases, one per line, each optionally with its own bonus after a tab"},                            \
     {.name = "phrase", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.phrases), .value = "TEXT",                          \

@@ -16,6 +16,7 @@
 #include "learn/ngram_perplexity.h"
 #include "learn/pieces_learn.h"
 #include "lexicon/dictionary.h"
+#include "linnet/word_network.h"
 #include "model/encoder.h"
 #include "model/generate.h"
 #include "model/model_file.h"
@@ -182,14 +183,6 @@ static lin_status each_sequence(const corpus *c, int longest, sequence_taker *ta
 
 /* ---- models ---------------------------------------------------------------------------------------------------------------- */
 
-static lin_status pieces_of(const char *path, int tokens, const char *names, lin_pieces **pieces, lin_error *err)
-{
-    lin_error why = {0};
-    if (!tokens) return lin_fail(err, LIN_MISMATCH, "%s is not one of words: it has sound and no tokens", path);
-    const lin_status status = lin_pieces_create(names, pieces, &why);
-    return status == LIN_OK ? status : lin_fail(err, status, "%s is not one of words: %s", path, why.message);
-}
-
 static lin_status read_like(const char *path, lin_pieces **pieces, lin_error *err)
 {
     char magic[sizeof LIN_DATASET_MAGIC] = "";
@@ -202,36 +195,16 @@ static lin_status read_like(const char *path, lin_pieces **pieces, lin_error *er
     lin_model *model = NULL;
     lin_status status = !strcmp(magic, LIN_DATASET_MAGIC) ? lin_dataset_open(path, &set, err) : lin_model_load(path, &model, err);
     if (status == LIN_OK)
-        status = set ? pieces_of(path, lin_dataset_tokens(set), lin_dataset_phones(set), pieces, err)
-                     : pieces_of(path, model->config.tokens, model->phones, pieces, err);
+        status = set ? lin_word_network_pieces(path, lin_dataset_tokens(set), lin_dataset_phones(set), pieces, err)
+                     : lin_word_network_pieces(path, model->config.tokens, model->phones, pieces, err);
     lin_dataset_close(set);
     lin_model_destroy(model);
     return status;
 }
 
-typedef struct language_model {
-    lin_model *model;
-    lin_pieces *pieces;
-    lin_encoder *encoder;
-} language_model;
-
-static lin_status open_model(const lm_values *v, const char *path, language_model *m, lin_error *err)
+static lin_status open_model(const lm_values *v, const char *path, lin_word_network *m, lin_error *err)
 {
-    const lin_ops *ops;
-    lin_status status = lin_model_load(path, &m->model, err);
-    if (status != LIN_OK) return status;
-    status = pieces_of(path, m->model->config.tokens, m->model->phones, &m->pieces, err);
-    if (status == LIN_OK && (!m->model->config.causal || m->model->config.tokens < m->pieces->names.n))
-        status = lin_fail(err, LIN_MISMATCH, "%s does not predict each piece from those before it", path);
-    if (status == LIN_OK) status = lin_backend_open(v->model.device, lin_model_precision(&v->model), &ops, err);
-    return status == LIN_OK ? lin_encoder_create(m->model, ops, &m->encoder, err) : status;
-}
-
-static void close_model(language_model *m)
-{
-    lin_encoder_destroy(m->encoder);
-    lin_pieces_destroy(m->pieces);
-    lin_model_destroy(m->model);
+    return lin_word_network_open(path, v->model.device, lin_model_precision(&v->model), m, err);
 }
 
 /* ---- prepare --------------------------------------------------------------------------------------------------------------- */
@@ -338,7 +311,7 @@ static lin_status score_sequence(void *context, const int *tokens, const int *ta
     return LIN_OK;
 }
 
-static lin_status score_corpus(const lm_values *v, const language_model *m, const corpus *c, scoring *s, lin_error *err)
+static lin_status score_corpus(const lm_values *v, const lin_word_network *m, const corpus *c, scoring *s, lin_error *err)
 {
     *s = (scoring){.D = m->model->config.mel_bins, .V = m->model->config.outputs, .all = c->n_sentences};
     for (int w = 0; w < c->words.n; w++) s->all += c->counts[w] * (c->begin[w + 1] - c->begin[w]);
@@ -379,7 +352,7 @@ static void report(const lm_values *v, const char *name, const corpus *c, const 
 static int run_score(const lin_parsed *parsed, const char *const *paths, int n)
 {
     const lm_values *v = parsed->values;
-    language_model m = {0};
+    lin_word_network m = {0};
     corpus c = {0};
     scoring s = {0};
     lin_buffer out = {0};
@@ -397,7 +370,7 @@ static int run_score(const lin_parsed *parsed, const char *const *paths, int n)
     }
     lin_buffer_free(&out);
     corpus_free(&c);
-    close_model(&m);
+    lin_word_network_close(&m);
     return status != LIN_OK ? lin_give_up(&err) : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
@@ -433,7 +406,7 @@ static int end_of(const int *tokens, int from, int until)
 }
 
 // Sentences first .. first+n-1, until each has ended. tokens [n, longest] begin with the prompt.
-static lin_status draw(const lm_values *v, const language_model *m, int *tokens, int first, int n, int given, lin_buffer *out,
+static lin_status draw(const lm_values *v, const lin_word_network *m, int *tokens, int first, int n, int given, lin_buffer *out,
                        lin_error *err)
 {
     enum { STEP = 16 }; // tokens between two looks
@@ -464,7 +437,7 @@ static int run_sample(const lin_parsed *parsed, const char *const *paths, int n)
     enum { TOGETHER = 256 };
     const lm_values *v = parsed->values;
     const size_t longest = (size_t)v->longest;
-    language_model m = {0};
+    lin_word_network m = {0};
     lin_buffer out = {0};
     lin_error err = {0};
     int given = 0, *tokens = NULL;
@@ -481,7 +454,7 @@ static int run_sample(const lin_parsed *parsed, const char *const *paths, int n)
     if (status == LIN_OK) status = lin_output_write(v->output, 0, &out, &err);
     lin_free(tokens);
     lin_buffer_free(&out);
-    close_model(&m);
+    lin_word_network_close(&m);
     return status != LIN_OK ? lin_give_up(&err) : LIN_EXIT_OK;
 }
 

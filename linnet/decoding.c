@@ -9,7 +9,11 @@
 
 /* ---- options --------------------------------------------------------------------------------------------------------------- */
 
-lin_decoding_values lin_decoding_default(void) { return (lin_decoding_values){.n_best = 1, .context_bonus = 4}; }
+lin_decoding_values lin_decoding_default(void)
+{
+    return (lin_decoding_values){
+        .n_best = 1, .context_bonus = 4, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT};
+}
 
 static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
 
@@ -60,6 +64,8 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
     if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
     o.n_best = v->n_best;
+    if (v->rescore && v->rescore_weight > 0 && o.n_best < v->rescore_n) o.n_best = v->rescore_n;
+    if (o.width < o.n_best) o.width = o.n_best;
     return o;
 }
 
@@ -166,32 +172,64 @@ lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)
     return status;
 }
 
-// The settled result and what hypothesis number `which` has after it.
-static lin_status add_hypothesis(lin_decoder *d, int which, lin_result *result, lin_error *err)
+// The settled result and what a hypothesis has after it.
+static lin_status add_hypothesis(lin_decoder *d, const lin_rescored *which, lin_result *result, lin_error *err)
 {
-    lin_status status = lin_search_nbest(&d->decoding->search, d->state, which, &d->tail, err);
-    if (status == LIN_OK) keep_part(d, &d->tail, 0, 0);
-    if (status == LIN_OK) status = lin_decoding_add(d->decoding, &d->path, result, err);
+    lin_status status = lin_search_nbest(&d->decoding->search, d->state, which->number, &d->tail, err);
+    if (status != LIN_OK) return status;
+    if (d->decoding->rescorer) {
+        d->tail.score = which->score;
+        d->tail.language = which->language;
+    }
+    keep_part(d, &d->tail, 0, 0);
+    status = lin_decoding_add(d->decoding, &d->path, result, err);
     return status == LIN_OK ? lin_decoding_add(d->decoding, &d->tail, result, err) : status;
+}
+
+// The best of n hypotheses as the result, and n_best of them as its alternatives if these are more than one. sorted: NULL if they
+// are in the order of the search.
+static lin_status add_hypotheses(lin_decoder *d, const lin_rescored *sorted, int n, lin_result *result, lin_error *err)
+{
+    const int n_best = d->decoding->n_best;
+    lin_status status = add_hypothesis(d, sorted ? sorted : &(lin_rescored){0}, result, err);
+    for (int i = 0; i < n && i < n_best && n_best > 1 && status == LIN_OK; i++) {
+        lin_result *alternative = lin_result_add_alternative(result);
+        if (!alternative) return lin_no_memory(err, "alternatives", sizeof *alternative);
+        status = add_hypothesis(d, sorted ? &sorted[i] : &(lin_rescored){.number = i}, alternative, err);
+    }
+    return status;
+}
+
+static lin_status rescore(lin_decoder *d, int n, lin_result *result, lin_error *err)
+{
+    lin_rescoring *utterance;
+    const lin_rescored *sorted = NULL;
+    lin_rescorer *rescorer = d->decoding->rescorer;
+    lin_status status = lin_rescorer_begin(rescorer, &utterance, err);
+    if (status != LIN_OK) return status;
+    for (int i = 0; i < n && status == LIN_OK; i++) {
+        status = lin_search_nbest(&d->decoding->search, d->state, i, &d->tail, err);
+        if (status == LIN_OK) status = lin_rescoring_add(utterance, &d->path, &d->tail, spell, d->decoding, err);
+    }
+    if (status == LIN_OK) status = lin_rescoring_sort(utterance, &sorted, err);
+    if (status == LIN_OK) status = add_hypotheses(d, sorted, n, result, err);
+    lin_rescorer_end(rescorer, utterance);
+    return status;
 }
 
 lin_status lin_decoder_finish(lin_decoder *d, lin_result *result, lin_error *err)
 {
     const lin_search *search = &d->decoding->search;
-    const int phones = d->path.n_phones, words = d->path.n_words, several = d->decoding->n_best > 1;
+    const int phones = d->path.n_phones, words = d->path.n_words;
+    const int several = d->decoding->n_best > 1 || d->decoding->rescorer;
     lin_status status = lin_search_finish(search, d->state, &d->decoding->context, several ? NULL : &d->path, err);
     if (status != LIN_OK) return status;
     if (!several) {
         keep_part(d, &d->path, phones, words);
         return lin_decoder_take(d, result, err);
     }
-    int n = lin_search_hypotheses(search, d->state);
-    if (n > d->decoding->n_best) n = d->decoding->n_best;
-    status = add_hypothesis(d, 0, result, err);
-    for (int i = 0; i < n && status == LIN_OK; i++) {
-        lin_result *alternative = lin_result_add_alternative(result);
-        status = alternative ? add_hypothesis(d, i, alternative, err) : lin_no_memory(err, "alternatives", sizeof *alternative);
-    }
+    const int n = lin_search_hypotheses(search, d->state);
+    status = d->decoding->rescorer ? rescore(d, n, result, err) : add_hypotheses(d, NULL, n, result, err);
     lin_path_clear(&d->path);
     return status;
 }

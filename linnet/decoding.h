@@ -22,6 +22,7 @@
 #include "decoder/search.h"
 #include "lexicon/phones.h"
 #include "linnet/linnet.h"
+#include "linnet/rescore.h"
 #include "linnet/warnings.h"
 
 /* Options of which it matters whether they were given: bits of lin_decoding_values.given. */
@@ -45,21 +46,29 @@ typedef enum lin_given {
     LIN_GIVEN_CONTEXT,
     LIN_GIVEN_PHRASE,
     LIN_GIVEN_CONTEXT_BONUS,
+    LIN_GIVEN_RESCORE,
+    LIN_GIVEN_RESCORE_N,
+    LIN_GIVEN_RESCORE_WEIGHT,
     LIN_GIVEN_COUNT
 } lin_given;
 
 // Settles words earlier than 0 does, and changes none of dev_native and dev_nonnative (docs/live.md).
 #define LIN_SETTLE 7.0
+// Fitted on dev_native (bench/LOG.md).
+#define LIN_RESCORE_N 50
+#define LIN_RESCORE_WEIGHT 0.5
 
 // Takes back half as many words that were shown, 60 ms later (docs/live.md).
 #define LIN_SHOW 0.45
 
 typedef struct lin_decoding_values {
-    int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best;
+    int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best, rescore_n;
     int readable; /* words as readable text; the formats see to it, not the decoding, as to min_confidence: words of less are
                      "[...]" in it */
-    double beam_score, skip_blank, blank_penalty, settle, show, lm_weight, bonus, unknown, context_bonus, min_confidence;
+    double beam_score, skip_blank, blank_penalty, settle, show, lm_weight, bonus, unknown, context_bonus, min_confidence,
+        rescore_weight;
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
+    const char *rescore; /* a network of tokens for a second pass over words (linnet/rescore.h); NULL: none */
     lin_list phrases;
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;
@@ -78,6 +87,7 @@ typedef struct lin_decoding {
     double row_seconds, delay_s; /* row i is at i row_seconds; its sound delay_s before, but not before 0 */
     int n_best;
     double show; /* provisional words from the first one of less confidence on are shown by their phones */
+    lin_rescorer *rescorer; /* of a second pass over the search's hypotheses; NULL: none */
     struct lin_decoding_parts *parts; /* what it owns */
 } lin_decoding;
 
@@ -151,8 +161,8 @@ lin_status lin_decoder_push(lin_decoder *decoder, const float *logp, int n, lin_
 /* Moves the settled part to the end of a result. */
 lin_status lin_decoder_take(lin_decoder *decoder, lin_result *result, lin_error *err);
 
-/* Ends the segment and takes the rest. With n_best over 1 the result gets its alternatives;
- * nothing may have been taken before. */
+/* Ends the segment and takes the rest: of the best hypothesis after a second pass, if there is one. With n_best over 1 the result
+ * gets its alternatives; nothing may have been taken before. */
 lin_status lin_decoder_finish(lin_decoder *decoder, lin_result *result, lin_error *err);
 
 #endif

@@ -36,6 +36,7 @@ struct lin_decoding_parts {
     int *labels; // of the language model, for each phone
     lin_tree *tree;
     lin_words *words;
+    lin_rescorer *rescorer;
     lin_context *phones_context;
     lin_word_context *words_context;
     char lexicon[LONGEST_PATH], lm_path[LONGEST_PATH];
@@ -378,6 +379,15 @@ static int is_of_phones(const parts *p)
 // A word waits at most this long for what follows to decide.
 #define LONGEST_WAIT_S 3
 
+static lin_status open_rescorer(parts *p, double lm_weight, lin_error *err)
+{
+    static const char *const none[] = {NULL};
+    const lin_decoding_values *v = p->values;
+    char path[LONGEST_PATH];
+    lin_status status = lin_find_named(v->rescore, "", none, path, sizeof path, err);
+    return status == LIN_OK ? lin_rescorer_open(path, v->rescore_weight, lm_weight, p->lm, p->tree, &p->rescorer, err) : status;
+}
+
 static lin_status open_words(parts *p, double row_seconds, lin_error *err)
 {
     lin_words_options o = lin_decoding_words_options(p->values);
@@ -405,7 +415,8 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
                                "--tune all-words adds them", lin_tree_left_out(p->tree),
                      lin_tree_left_out(p->tree) + lin_tree_words(p->tree), p->lexicon, lin_tree_first_left_out(p->tree));
     }
-    return status == LIN_OK ? lin_words_create(p->tree, p->lm, &o, &p->words, err) : status;
+    if (status == LIN_OK) status = lin_words_create(p->tree, p->lm, &o, &p->words, err);
+    return status == LIN_OK && p->values->rescore ? open_rescorer(p, o.lm_weight, err) : status;
 }
 
 // Hash of everything that the states of a search depend on; phrases may change while it runs.
@@ -441,6 +452,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     const int V = lin_phones_count(phones);
     *d = (lin_decoding){.search = lin_search_greedy(V), .row_seconds = row_seconds, .delay_s = delay_s, .n_best = v->n_best,
                         .show = lin_decoding_show(v)};
+    if (v->rescore && kind != LIN_SEARCH_WORDS) return lin_fail(err, LIN_INVALID, "a second pass (rescore) is of words only");
     if (kind == LIN_SEARCH_GREEDY) return LIN_OK;
     parts *p = d->parts = lin_calloc(1, sizeof *p);
     if (!p) return lin_no_memory(err, "a decoder", sizeof *p);
@@ -458,6 +470,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     const uint64_t id = identity(p);
     d->search = kind == LIN_SEARCH_WORDS ? lin_search_words(p->words, V, id) : lin_search_beam(p->beam, V, id);
     d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
+    if (v->rescore_weight > 0) d->rescorer = p->rescorer; // with a weight of 0 there is no second pass
     return LIN_OK;
 }
 
@@ -468,6 +481,7 @@ void lin_decoding_close(lin_decoding *d)
         drop_scaffold(p);
         lin_word_context_destroy(p->words_context);
         lin_context_destroy(p->phones_context);
+        lin_rescorer_close(p->rescorer);
         lin_words_destroy(p->words);
         lin_beam_destroy(p->beam);
         lin_tree_destroy(p->tree);
