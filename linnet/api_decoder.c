@@ -7,7 +7,8 @@
 #include "linnet/api.h"
 
 static const linnet_decoder_options defaults = {.n_best = 1, .unknown = NAN, .lm_weight = NAN, .bonus = NAN, .beam_score = NAN,
-                                                .blank_penalty = NAN, .settle = NAN, .show = NAN};
+                                                .blank_penalty = NAN, .settle = NAN, .show = NAN, .rescore_n = LIN_RESCORE_N,
+                                                .rescore_weight = LIN_RESCORE_WEIGHT};
 
 void linnet_decoder_options_init(linnet_decoder_options *options, size_t size)
 {
@@ -27,6 +28,11 @@ static lin_status check(const linnet_decoder_options *o, lin_error *err)
     if (o->n_best < 1 || o->n_best > most_best) return lin_fail(err, LIN_INVALID, "n_best is %d: 1 to %d", o->n_best, most_best);
     if (o->n_phrases < 0 || (o->n_phrases && !o->phrases)) return lin_fail(err, LIN_INVALID, "n_phrases is %d", o->n_phrases);
     if (o->no_lm && o->lm) return lin_fail(err, LIN_INVALID, "no_lm is set, and lm names %s", o->lm);
+    if (o->rescore && !o->words) return lin_fail(err, LIN_INVALID, "rescore is for words");
+    if (o->rescore_n < 2 || o->rescore_n > LIN_WORDS_NBEST_MAX)
+        return lin_fail(err, LIN_INVALID, "rescore_n is %d: 2 to %d", o->rescore_n, LIN_WORDS_NBEST_MAX);
+    if (!(o->rescore_weight >= 0 && o->rescore_weight <= 1))
+        return lin_fail(err, LIN_INVALID, "rescore_weight is %g: 0 to 1", o->rescore_weight);
     lin_status status = check_range("unknown", o->unknown, -1000, 0, err);
     if (status == LIN_OK) status = check_range("lm_weight", o->lm_weight, 0, 100, err);
     if (status == LIN_OK) status = check_range("bonus", o->bonus, -100, 100, err);
@@ -50,7 +56,8 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     d->lexicon = o->lexicon ? lin_strdup(o->lexicon) : NULL;
     d->lm = o->lm ? lin_strdup(o->lm) : NULL;
     d->add_lexicon = o->add_lexicon ? lin_strdup(o->add_lexicon) : NULL;
-    if ((o->lexicon && !d->lexicon) || (o->lm && !d->lm) || (o->add_lexicon && !d->add_lexicon))
+    d->rescore = o->rescore ? lin_strdup(o->rescore) : NULL;
+    if ((o->lexicon && !d->lexicon) || (o->lm && !d->lm) || (o->add_lexicon && !d->add_lexicon) || (o->rescore && !d->rescore))
         return lin_no_memory(err, "a decoder", 4096);
     v->words = o->words != 0;
     v->beam = o->beam;
@@ -58,6 +65,9 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     v->lexicon = d->lexicon;
     v->add_lexicon = d->add_lexicon;
     v->lm = d->lm;
+    v->rescore = d->rescore;
+    v->rescore_n = o->rescore_n;
+    v->rescore_weight = o->rescore_weight;
     v->no_lm = o->no_lm != 0;
     v->all_words = o->all_words != 0;
     v->no_unknown = o->no_unknown != 0;
@@ -117,6 +127,7 @@ void linnet_decoder_destroy(linnet_decoder *d)
     lin_free(d->lexicon);
     lin_free(d->add_lexicon);
     lin_free(d->lm);
+    lin_free(d->rescore);
     linnet_model_destroy(d->model);
     lin_free(d);
 }

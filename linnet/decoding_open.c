@@ -452,7 +452,6 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     const int V = lin_phones_count(phones);
     *d = (lin_decoding){.search = lin_search_greedy(V), .row_seconds = row_seconds, .delay_s = delay_s, .n_best = v->n_best,
                         .show = lin_decoding_show(v)};
-    if (v->rescore && kind != LIN_SEARCH_WORDS) return lin_fail(err, LIN_INVALID, "a second pass (rescore) is of words only");
     if (kind == LIN_SEARCH_GREEDY) return LIN_OK;
     parts *p = d->parts = lin_calloc(1, sizeof *p);
     if (!p) return lin_no_memory(err, "a decoder", sizeof *p);

@@ -205,6 +205,10 @@ typedef struct linnet_decoder_options {
                                 rules. They can be found though the language model lacks them. NULL (default): none */
     double show; /* of words: provisional words from the first one of less confidence on are shown by their phonemes, as one word
                     that is not complete. NAN (default): 0.45; 0: none */
+    const char *rescore; /* of words: a network of tokens (`linnet lm`) that scores the best hypotheses of an utterance again when
+                            it ends: words settle only then. NULL (default): none */
+    int rescore_n;         /* so many hypotheses, 2 to 256; 50 (default) */
+    double rescore_weight; /* of the network in the language model's score, 0 (none) to 1; 0.5 (default) */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);

@@ -167,8 +167,11 @@ lin_status lin_rescoring_add(lin_rescoring *u, const lin_path *settled, const li
     status = add_end(u, &n, err);
     if (status == LIN_OK) status = add_words(u, settled, spell, context, &n, err);
     if (status == LIN_OK) status = add_words(u, tail, spell, context, &n, err);
-    if (status == LIN_OK) status = add_end(u, &n, err);
+    // Of a hypothesis that it cannot spell at all, such as silence, the network knows nothing: <s> alone has a logarithm of 0.
+    const int is_spelled = n > (size_t)u->offsets[u->n] + 1;
+    if (status == LIN_OK && is_spelled) status = add_end(u, &n, err);
     if (status != LIN_OK) return status;
+    if (!is_spelled) u->passed[u->n] = tail->language;
     u->list[u->n] = (lin_rescored){.number = u->n, .score = tail->score, .language = tail->language};
     u->offsets[++u->n] = (int)n;
     return LIN_OK;

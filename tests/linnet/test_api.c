@@ -241,6 +241,19 @@ START_TEST(decoders)
     o.add_lexicon = "missing.txt";
     require_fails(LINNET_IO, linnet_decoder_create(model, &o, &d, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "missing.txt"));
+    o.add_lexicon = NULL;
+    o.rescore = "missing.network";
+    require_fails(LINNET_IO, linnet_decoder_create(model, &o, &d, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "missing.network"));
+    o.words = 0;
+    require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
+    ck_assert_str_eq(err.message, "rescore is for words");
+    for (int i = 0; i < 4; i++) {
+        linnet_decoder_options_init(&o, sizeof o);
+        if (i < 2) o.rescore_n = i ? 257 : 1;
+        else o.rescore_weight = i == 2 ? 1.5 : (double)NAN;
+        require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
+    }
     linnet_decoder_options_init(&o, sizeof o);
     o.lm = "missing.lm";
     require_fails(LINNET_IO, linnet_decoder_create(model, &o, &d, &err));

@@ -151,6 +151,7 @@ class Model:
                 lexicon: str | os.PathLike[str] | None = None, add_lexicon: str | os.PathLike[str] | None = None, lm: str | os.PathLike[str] | bool | None = None, all_words: bool = False, no_unknown: bool = False,
                 unknown: float | None = None, lm_weight: float | None = None, bonus: float | None = None,
                 beam_score: float | None = None, blank_penalty: float | None = None, settle: float | None = None, show: float | None = None,
+                rescore: str | os.PathLike[str] | None = None, rescore_n: int | None = None, rescore_weight: float | None = None,
                 phrases: Mapping[str, float] | None = None) -> Decoder:
         """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
 
@@ -167,6 +168,8 @@ class Model:
         no_unknown   only words of the lexicon; else speech outside it becomes words made of phonemes
         unknown, lm_weight, bonus, beam_score, blank_penalty, settle  natural logarithms and a weight; None: the defaults of the kind of search
         show         provisional words of less confidence are shown by their phonemes; None: 0.45
+        rescore      a network of tokens (linnet lm) that scores the best hypotheses of an utterance of words again when it ends;
+                     rescore_n: so many, 2 to 256; rescore_weight: of the network in the language model's score, 0 to 1
         phrases      words or phrases that are likely, each with its bonus: natural logarithm, 4 is usual
 
         ReadError, FormatError, MismatchError name the file, the line and what to do.
@@ -177,7 +180,8 @@ class Model:
                  "add_lexicon": add_lexicon and os.fspath(add_lexicon),
                  "lm": os.fspath(lm) if lm else None, "all_words": all_words, "no_unknown": no_unknown, "unknown": unknown,
                  "lm_weight": lm_weight, "bonus": bonus, "beam_score": beam_score,
-                 "blank_penalty": blank_penalty, "settle": settle, "show": show, "phrases": tuple((phrases or {}).items()) or None}
+                 "blank_penalty": blank_penalty, "settle": settle, "show": show, "rescore": rescore and os.fspath(rescore),
+                 "rescore_n": rescore_n, "rescore_weight": rescore_weight, "phrases": tuple((phrases or {}).items()) or None}
         return Decoder(self, {name: value for name, value in given.items() if value is not None and value is not False})
 
     def _once(self, key: Any, make: Any) -> Any:

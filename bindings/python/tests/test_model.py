@@ -91,3 +91,10 @@ def test_added_words(model, tmp_path):
     assert model.decoder(words=True, lm=False, lexicon=lexicon, add_lexicon=names).vocabulary == 3
     with pytest.raises(linnet.ReadError, match="missing.txt"):
         model.decoder(words=True, lm=False, lexicon=lexicon, add_lexicon=tmp_path / "missing.txt")
+
+
+def test_second_pass(model, tmp_path):
+    with pytest.raises(linnet.ReadError, match="missing.safetensors"):
+        model.decoder(words=True, rescore=tmp_path / "missing.safetensors", rescore_n=20, rescore_weight=0.3)
+    with pytest.raises(linnet.InvalidError, match="rescore_n is 1"):
+        model.decoder(words=True, rescore_n=1)
