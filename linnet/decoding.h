@@ -65,8 +65,8 @@ typedef struct lin_decoding_values {
     int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best, rescore_n;
     int readable; /* words as readable text; the formats see to it, not the decoding, as to min_confidence: words of less are
                      "[...]" in it */
-    double beam_score, skip_blank, blank_penalty, settle, show, lm_weight, bonus, unknown, context_bonus, min_confidence,
-        rescore_weight;
+    double beam_score, skip_blank, blank_penalty, settle, show, lm_weight, bonus, unknown, context_bonus, min_confidence;
+    double rescore_weight;
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
     const char *rescore; /* a network of tokens for a second pass over words (linnet/rescore.h); NULL: none */
     lin_list phrases;

@@ -17,7 +17,8 @@
  *   lin_rescorer_close(rescorer);
  *
  * A word that the network cannot spell (one outside the lexicon, or with other characters than a-z and the apostrophe) is passed
- * over by it and counts as the n-gram model's <unk>; a hypothesis of no other words keeps its scores. Scores do not depend on other utterances, threads or the other hypotheses.
+ * over by it and counts as the n-gram model's <unk>; a hypothesis of no other words keeps its scores. Scores do not depend on
+ * other utterances, threads or the other hypotheses.
  * Threads: a rescorer is shared by all, an utterance is of one.
  */
 #ifndef LIN_LINNET_RESCORE_H

@@ -219,7 +219,8 @@ static lin_status run_whole(lin_token_scorer *s, int n, lin_error *err)
         for (k = i; k < n && k - i < LIN_WORKER_UTTERANCES && offsets[k - i] < LIN_HOST_ROWS; k++)
             offsets[k - i + 1] = offsets[k - i] + rows_of(&s->sorted[k]);
         status = make_room(s, offsets[k - i], err);
-        for (int q = i; q < k && status == LIN_OK; q++) put_tokens(s, s->sorted[q].tokens, rows_of(&s->sorted[q]), offsets[q - i]);
+        for (int q = i; q < k && status == LIN_OK; q++)
+            put_tokens(s, s->sorted[q].tokens, rows_of(&s->sorted[q]), offsets[q - i]);
         if (status == LIN_OK) status = lin_encoder_run(s->worker, s->features, offsets, k - i, s->logp, err);
         for (int q = i; q < k && status == LIN_OK; q++)
             add_up(s, &(branch){q, q + 1, 0, rows_of(&s->sorted[q])}, offsets[q - i]);

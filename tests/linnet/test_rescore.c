@@ -170,7 +170,7 @@ START_TEST(equal_hypotheses_keep_their_order)
 END_TEST
 
 // Silence, and unknown words alone: nothing changes, or a network that knows no empty sentences would make words of silence.
-START_TEST(nothing_that_the_network_can_spell)
+START_TEST(nothing_that_the_network_spells)
 {
     static hypothesis h[2];
     lin_rescored got[2];
@@ -280,5 +280,5 @@ START_TEST(what_is_refused)
 END_TEST
 
 TEST_MAIN_WITH(begin, end, "linnet/rescore", TEST(the_scores_of_the_formula_in_their_order),
-               TEST(equal_hypotheses_keep_their_order), TEST(nothing_that_the_network_can_spell), TEST(utterances_of_several_threads), TEST(failing_allocations),
-               TEST(what_is_refused))
+               TEST(equal_hypotheses_keep_their_order), TEST(nothing_that_the_network_spells),
+               TEST(utterances_of_several_threads), TEST(failing_allocations), TEST(what_is_refused))
