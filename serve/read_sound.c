@@ -11,8 +11,10 @@
 #include "base/child.h"
 #include "frontend/helper.h"
 #include "frontend/isolate.h"
+#include "frontend/source.h"
 
-enum { SAMPLES = 1 << 14 };
+// As many frames at once as frontend/source.c reads: behind damage, libsndfile goes on with FLAC in short reads only.
+enum { SAMPLES = 1 << 14, FRAMES = LIN_SOURCE_BLOCK };
 
 // Without the checks at exit: a sanitizer's search for lost memory needs calls that the sandbox refuses.
 static _Noreturn void end(int status) { _exit(status); }
@@ -62,10 +64,11 @@ void lin_read_sound(const char *name)
         tell("frames %lld", (long long)info->frames);
         if (info->notice[0]) tell("notice %s", info->notice);
         tell_warning(info);
+        const int most = SAMPLES / info->channels < FRAMES ? SAMPLES / info->channels : FRAMES;
         lin_helper_put_header(bytes, info->rate_hz, info->channels);
         put(STDOUT_FILENO, bytes, LIN_HELPER_HEADER);
         while (status == LIN_OK && n > 0) {
-            status = lin_audio_read(audio, samples, SAMPLES / info->channels, &n, &err);
+            status = lin_audio_read(audio, samples, most, &n, &err);
             lin_helper_put(bytes, samples, n * info->channels);
             put(STDOUT_FILENO, bytes, 4 * (size_t)n * (size_t)info->channels);
         }

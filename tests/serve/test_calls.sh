@@ -80,6 +80,12 @@ done
 has "cut: stream" "$(body "$(talk post $call file=@"$tmp/cut.wav" stream=true)" | grep done)" "\"warning\":\"$why"
 has "cut: inference" "$(header "$(talk post /inference file=@"$tmp/cut.wav" response_format=text)" linnet-warning)" "$why"
 has "cut: alignment" "$(header "$(talk post /v1/align file=@"$tmp/cut.wav" text="he was" response_format=ctm)" linnet-warning)" "$why"
+if command -v ffmpeg > /dev/null && ffmpeg -v error -i "$tmp/long.wav" "$tmp/long.flac"; then
+    half=$(($(wc -c < "$tmp/long.flac") * 2 / 3))
+    (head -c $half "$tmp/long.flac"; head -c 400 /dev/zero; tail -c +$((half + 401)) "$tmp/long.flac") > "$tmp/damaged.flac"
+    is "damaged in the middle: the text of linnet transcribe" "$("$LINNET" transcribe --words -q "$tmp/damaged.flac" 2> /dev/null)" \
+        "$(body "$(talk post $call file=@"$tmp/damaged.flac" response_format=text)")"
+fi
 is "whole: no warning" "" "$(header "$whole" linnet-warning)"
 
 # A client that leaves while it is answered.
