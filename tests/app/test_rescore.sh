@@ -134,6 +134,10 @@ part "$tmp/s.raw" $at 96000 | t -f ctm $how --load-state "$tmp/s.bin" - >> "$tmp
 tokens < "$tmp/pieces" > "$tmp/cut"
 ok "saved and loaded on the way" cmp "$tmp/whole" "$tmp/cut"
 
+listen() { "$LINNET" listen -q --no-paced --reset endpoint --words --no-readable --no-lm -l "$tmp/x.dict" --tune unknown=-4 "$@"; }
+is "listen, whose utterances are passed one by one" \
+    "$(t --reset endpoint --tune longest=1 $how "$tmp/s.wav")" "$(listen --tune longest=1 $how --from "$tmp/s.wav" 2> "$tmp/.err" | xargs)"
+
 # ---- what is refused -------------------------------------------------------------------------------------------------------------
 
 refused "a model of sound" 1 "$tmp/model.safetensors is not one of words: it has sound and no tokens" \
