@@ -5,6 +5,7 @@
 #include "lexicon/phones.h"
 #include "model/model_file.h"
 #include "tests/linnet/api_sound.h"
+#include "tests/linnet/word_networks.h"
 
 /* ---- models and options ---------------------------------------------------------------------------------------------------- */
 
@@ -346,6 +347,64 @@ START_TEST(words_and_alternatives)
 }
 END_TEST
 
+static linnet_result *decode_with(const linnet_decoder_options *o)
+{
+    linnet_decoder *d;
+    linnet_result *r;
+    const linnet_sound s = in_memory();
+    require_ok(linnet_decoder_create(model, o, &d, &err));
+    require_ok(linnet_decode(model, &s, d, &r, &err));
+    linnet_decoder_destroy(d);
+    return r;
+}
+
+// The same alternatives with other scores, in their order; with a weight of 0 nothing changes.
+START_TEST(a_second_pass)
+{
+    char folder[200], network[256];
+    linnet_decoder_options o;
+    test_folder(folder, sizeof folder);
+    snprintf(network, sizeof network, "%s/network", folder);
+    write_word_network(network, lin_pieces_characters, LIN_PIECES_FIRST);
+    linnet_decoder_options_init(&o, sizeof o);
+    o.words = 1;
+    o.beam = 32;
+    o.n_best = 8;
+    linnet_result *first = decode_with(&o);
+    o.rescore = network;
+    o.rescore_n = 8;
+    o.rescore_weight = 0;
+    linnet_result *same = decode_with(&o);
+    o.rescore_weight = 0.8;
+    linnet_result *second = decode_with(&o);
+    o.n_best = 1;
+    linnet_result *best = decode_with(&o);
+    const int n = linnet_result_alternatives(first);
+    int moved = 0;
+    same_results(first, same);
+    ck_assert_int_gt(n, 3);
+    ck_assert_int_eq(linnet_result_alternatives(second), n);
+    ck_assert_str_eq(linnet_result_text(second), linnet_result_text(best));
+    ck_assert_int_eq(linnet_result_alternatives(best), 0);
+    for (int i = 0; i < n; i++) {
+        const linnet_result *it = linnet_result_alternative(second, i);
+        const double acoustic = linnet_result_describe(it)->acoustic; // of the phonemes, which the pass leaves
+        int from = 0;
+        while (from < n && linnet_result_describe(linnet_result_alternative(first, from))->acoustic != acoustic) from++;
+        ck_assert_int_lt(from, n);
+        moved += from != i;
+        if (i) ck_assert_double_le(linnet_result_describe(it)->score,
+                                   linnet_result_describe(linnet_result_alternative(second, i - 1))->score);
+    }
+    ck_assert_int_gt(moved, 0);
+    linnet_result_destroy(first);
+    linnet_result_destroy(same);
+    linnet_result_destroy(second);
+    linnet_result_destroy(best);
+    test_folder_remove(folder);
+}
+END_TEST
+
 START_TEST(words_outside_the_lexicon)
 {
     const linnet_sound s = in_memory();
@@ -613,5 +672,5 @@ END_TEST
 TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h", TEST(versions_and_names), TEST(models),
                TEST(a_folder_comes_before_the_installed_files), TEST(options_can_grow), TEST(warnings_go_to_the_callback),
                TEST(eight_bits), TEST(decoders),
-               TEST(results), TEST(words_and_alternatives), TEST(words_outside_the_lexicon), TEST(arrays),
+               TEST(results), TEST(words_and_alternatives), TEST(a_second_pass), TEST(words_outside_the_lexicon), TEST(arrays),
                TEST(bad_sounds), TEST(model_of_whole_utterances), TEST(alignment), TEST(threads_share_model_and_decoder))

@@ -13,8 +13,8 @@ static inline void write_word_network(const char *path, const char *symbols, int
     int n = 1;
     for (const char *c = symbols; *c; c++) n += *c == ' ';
     lin_config c = lin_config_default(n);
-    lin_model *model;
-    lin_error err = {0};
+    lin_model *made;
+    lin_error why = {0};
     c.layers = 2;
     c.heads = 2;
     c.head_width = 8;
@@ -23,11 +23,11 @@ static inline void write_word_network(const char *path, const char *symbols, int
     c.tokens = tokens;
     c.decay = LIN_DECAY_GATED;
     c.norm = LIN_NORM_PRE;
-    ck_assert_msg(lin_model_create(&c, &made_of, symbols, 7, &model, &err) == LIN_OK, "%s", err.message);
-    for (size_t i = 0; i < model->params.n_elements; i++) model->values[i] *= 2; // so that words differ in probability
-    lin_model_seal(model);
-    ck_assert_msg(lin_model_save(model, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
-    lin_model_destroy(model);
+    ck_assert_msg(lin_model_create(&c, &made_of, symbols, 7, &made, &why) == LIN_OK, "%s", why.message);
+    for (size_t i = 0; i < made->params.n_elements; i++) made->values[i] *= 2; // so that words differ in probability
+    lin_model_seal(made);
+    ck_assert_msg(lin_model_save(made, path, LIN_F32, &why) == LIN_OK, "%s", why.message);
+    lin_model_destroy(made);
 }
 
 #endif
