@@ -119,11 +119,11 @@ all: found
 	@echo "built $B/linnet, $B/lib/liblinnet.so and .a$(patsubst %, and %,$(MPI_SO) $(WEB_SO) $(CUDA_BACKEND)); 'make help' says more"
 
 # The installed lexicon, packed; the program works without it. It cannot be made where the program cannot run.
-PACKED := share/linnet/english.dict.gz.tree
-PACKED_FROM := $(addprefix share/linnet/,english.dict.gz english.lm default.safetensors)
+PACKED := share/linnet/en/words.dict.gz.tree
+PACKED_FROM := $(addprefix share/linnet/en/,words.dict.gz words.lm default.safetensors)
 $(PACKED): $(PACKED_FROM) lexicon/tree_internal.h lexicon/ngram_pairs.h | $B/linnet
 	$(SAY) "  PACK  $@"
-	-@$B/linnet lexicon -q -m share/linnet/default.safetensors --lm share/linnet/english.lm share/linnet/english.dict.gz 2> /dev/null
+	-@$B/linnet lexicon -q -m share/linnet/en/default.safetensors --lm share/linnet/en/words.lm share/linnet/en/words.dict.gz 2> /dev/null
 
 # As many jobs as processors, unless make has a -j. Evaluated in recipes: MAKEFLAGS contains -j only there.
 JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(NPROC))
@@ -172,13 +172,8 @@ install-files: install-library
 	[ -z '$(CUDA_BACKEND)' ] || install -D -m 755 $(CUDA_BACKEND) "$$TO/lib/linnet/liblinnet_cuda.so"
 	[ -z '$(WEB_SO)' ] || install -D -m 755 $B/liblinnet_web.so "$$TO/lib/linnet/liblinnet_web.so"
 	[ -z '$(MPI_SO)' ] || install -D -m 755 $B/liblinnet_mpi.so "$$TO/lib/linnet/liblinnet_mpi.so"
-	install -m 644 share/linnet/default.safetensors "$$TO/share/linnet/linnet.safetensors"
-	install -m 644 $(addprefix share/linnet/,timit-61-39.map offline.safetensors english.lm english.dict.gz english.g2p phones.lm \
-		english.punctuation) "$$TO/share/linnet"
-	[ ! -f $(PACKED) ] || install -m 644 $(PACKED) "$$TO/share/linnet"
 	install -m 644 share/linnet/web/* "$$TO/share/linnet/web"
-	install -D -m 644 share/linnet/en/words.glm "$$TO/share/linnet/en/words.glm"
-	for l in $(LANGUAGES); do install -D -m 644 share/linnet/$$l/numbers.txt "$$TO/share/linnet/$$l/numbers.txt"; done
+	for l in $(LANGUAGES); do install -d "$$TO/share/linnet/$$l" && install -m 644 share/linnet/$$l/* "$$TO/share/linnet/$$l" || exit 1; done
 	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg docs/*.png \
 		"$$TO/share/doc/linnet"
 	$B/linnet man --output-dir "$$TO/share/man/man1" --doc-dir '$(PREFIX)/share/doc/linnet'

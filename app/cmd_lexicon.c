@@ -19,7 +19,7 @@ static const lin_option options[] = {
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(lexicon_values, model),
      .help = "The model, whose phones the lexicon is packed for; if not given, $LINNET_MODEL, else default"},
     {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(lexicon_values, lm),
-     .help = "The language model that it is packed for; if not given, $LINNET_LM, else english.lm"},
+     .help = "The language model that it is packed for; if not given, $LINNET_LM, else the installed one"},
     {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(lexicon_values, no_lm), .help = "Pack it for use with --no-lm"},
     {.name = "all-words", .type = LIN_OPTION_FLAG, .at = offsetof(lexicon_values, all_words),
      .help = "Pack it for use with --tune all-words"},

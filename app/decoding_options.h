@@ -36,7 +36,8 @@
     LIN_G2P_ROW(owner, field.g2p),                                                                                               \
     {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lm),                                                     \
      .help = "Language model, of phonemes or with --words of words: ARPA, plain or gzip, or packed by linnet ngram; a file, "    \
-             "or the name of an installed one, such as phones.lm. If not given, with --words, $LINNET_LM, else english.lm"},     \
+             "or the name of an installed one, such as phones.lm. If not given, with --words, $LINNET_LM, else the installed "   \
+             "one of words"},                                                                                                    \
     {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_lm),                                               \
      .help = "Words without a language model, even if one is installed"},                                                        \
     {.name = "lm-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.lm_weight), .min = 0,          \

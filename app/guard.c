@@ -106,7 +106,7 @@ static int is_set(const lin_parsed *parsed, const char *name)
 // Inputs that are read by default.
 static lin_status add_defaults(const lin_parsed *parsed, lin_error *err)
 {
-    static const char *const models[2][2] = {{"phones.lm", NULL}, {"english.lm", NULL}};
+    static const char *const models[2][2] = {{"phones.lm", NULL}, {"words.lm", NULL}};
     char path[PATH_MAX];
     lin_status status = LIN_OK;
     if (lin_options_find(parsed->command, "model") >= 0 &&

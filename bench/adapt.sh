@@ -74,7 +74,7 @@ names() {
     sentences "$here/text.txt" 20 > "$d/text.txt"
     sentences "$here/dev.txt" 20 > "$d/dev.txt"
     "$linnet" ngram count -q "$d/text.txt" -o "$d/text.arpa"
-    "$linnet" ngram mix "$top/share/linnet/english.lm" "$d/text.arpa" --text "$d/dev.txt" --packed -o "$d/mixed.lm"
+    "$linnet" ngram mix "$top/share/linnet/en/words.lm" "$d/text.arpa" --text "$d/dev.txt" --packed -o "$d/mixed.lm"
     echo '| | names heard, of 200 | false ones there | WER % | false ones in dev_native | WER % of dev_native |'
     echo '|---|---|---|---|---|---|'
     while IFS='|' read -r what options; do
@@ -116,7 +116,7 @@ voice() {
     sed -i "s, , $corpus/," "$d/keep/wav.scp"
     "$linnet" adapt --data "$d" --audio-root "$d" --held-out 0.25 --threads "$threads" -o "$d/adapted"
     "$linnet" adapt --data "$d" --audio-root "$d" --held-out 0.25 --threads "$threads" --keep-data "$d/keep" -o "$d/kept"
-    lost "$top/share/linnet/default.safetensors" "$d/adapted/linnet.safetensors" "$d/kept/linnet.safetensors"
+    lost "$top/share/linnet/en/default.safetensors" "$d/adapted/linnet.safetensors" "$d/kept/linnet.safetensors"
 }
 accent() {
     rm -rf "$work/accent"
@@ -125,7 +125,7 @@ accent() {
     "$linnet" phonemize -q --ids last --trn "$work/words.trn" -o "$work/phones.trn"
     echo '| model | PER % of dev_nonnative | WER % |'
     echo '|---|---|---|'
-    for model in "$top/share/linnet/default.safetensors" "$work/accent/linnet.safetensors"; do
+    for model in "$top/share/linnet/en/default.safetensors" "$work/accent/linnet.safetensors"; do
         "$linnet" transcribe -q --jobs "$threads" --data "$corpus/dev_nonnative" --audio-root "$corpus" -f trn --model "$model" \
             -o "$work/phones-said.trn"
         words "$corpus/dev_nonnative" "$corpus" "$work/words-said.trn" --model "$model"

@@ -8,7 +8,7 @@
 # is that of sound, without the start of the program. Debian; `make arm64` builds the program.
 set -eu -o pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-model=$root/share/linnet/default.safetensors
+model=$root/share/linnet/en/default.safetensors
 [ "${1:-}" != --model ] || { model=$(realpath "$2"); shift 2; }
 case ${1:-} in -*) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;; esac
 sound=${1:+$(realpath "$1")}

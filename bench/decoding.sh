@@ -45,7 +45,7 @@ phones="PER trn $tmp/phones.trn" text="WER kaldi $corpus/$set/text"
 line "greedy" $phones
 line "beam of 16" $phones --beam 16
 for n in 16 64; do line "beam of $n, phones.lm" $phones --beam $n --lm phones.lm; done
-line "words, english.lm" $text --words
+line "words, words.lm" $text --words
 for n in 64 256 1024; do line "words, beam of $n, $(basename "$lm")" $text --words --beam $n --lexicon "$lexicon" --lm "$tmp/words.lm"; done
 line "phones of these words" $phones --words --unit phones --lexicon "$lexicon" --lm "$tmp/words.lm"
 

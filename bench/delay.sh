@@ -17,7 +17,7 @@
 # phoneme.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
-text= sentences=100 voices="slt rms awb" work=exp/delay model=share/linnet/default.safetensors linnet=build/release/linnet
+text= sentences=100 voices="slt rms awb" work=exp/delay model=share/linnet/en/default.safetensors linnet=build/release/linnet
 usage() { sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do
     case $1 in

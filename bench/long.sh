@@ -16,7 +16,7 @@
 # cmudict-en-us.dict (Debian: pocketsphinx-en-us). All files are written to the folder --work; existing ones are not made again.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
-corpus= set=dev_native hours=24 part=all work=exp/long model=share/linnet/default.safetensors linnet=build/release/linnet
+corpus= set=dev_native hours=24 part=all work=exp/long model=share/linnet/en/default.safetensors linnet=build/release/linnet
 lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict
 usage() { sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do

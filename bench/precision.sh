@@ -9,7 +9,7 @@
 # source tree.
 set -euo pipefail
 
-corpus= sets="dev_native dev_nonnative" precisions="bf16 int8" work= model=share/linnet/default.safetensors linnet=build/release/linnet
+corpus= sets="dev_native dev_nonnative" precisions="bf16 int8" work= model=share/linnet/en/default.safetensors linnet=build/release/linnet
 lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict
 die() { echo "precision.sh: $*" >&2; exit 1; }
 while [ $# -gt 0 ]; do

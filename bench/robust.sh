@@ -19,7 +19,7 @@
 # Needs ffmpeg, with libmp3lame and libopus for those conditions. Noise and rooms come from fixed seeds.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
-data= audio_root= every=1 model=share/linnet/default.safetensors work=exp/robust linnet=build/release/linnet
+data= audio_root= every=1 model=share/linnet/en/default.safetensors work=exp/robust linnet=build/release/linnet
 conditions="clean level:-30 level:-20 level:10 noise:20 noise:10 noise:5 noise:0 babble:10 room:0.3 room:0.6 phone mp3:16 opus:8 tempo:0.8 tempo:1.25"
 usage() { sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do

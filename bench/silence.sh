@@ -20,7 +20,7 @@
 # Words outside the lexicon count as words. The generator is made by `make build/release/tests/app/sound`.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
-seconds=300 work=exp/silence model=share/linnet/default.safetensors linnet=build/release/linnet
+seconds=300 work=exp/silence model=share/linnet/en/default.safetensors linnet=build/release/linnet
 sound=build/release/tests/app/sound
 kinds= sounds=
 usage() { sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 2; }

@@ -124,7 +124,7 @@ const lin_command lin_command_g2p = {
         "over pairs of a letter and its phones (Bisani & Ney 2008), in a packed file that linnet ngram info and linnet ngram "
         "arpa also read. Without DICT it learns from the installed lexicon. Letters may be of any script, phones any symbols "
         "(docs/languages.md).\n\n"
-        "The installed rules are english.g2p; --g2p of other commands and the environment variable LINNET_G2P name others.",
+        "The installed rules are words.g2p; --g2p of other commands and the environment variable LINNET_G2P name others.",
     .examples = "  linnet g2p my.dict -o my.g2p\n"
                 "  linnet g2p --hold-out 20 cmudict.dict -o test.g2p",
     .options = options,

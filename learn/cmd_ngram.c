@@ -516,7 +516,7 @@ const lin_command lin_command_ngram = {
                 "phones.arpa\n"
                 "  linnet ngram count --order 4 --set min-count=1,1,2 book.txt.gz --packed -o words.lm\n"
                 "  linnet ngram prune en-us.arpa.gz --entropy 1e-8 --packed -o small.lm\n"
-                "  linnet ngram mix english.lm domain.arpa --text domain-dev.txt --packed -o mixed.lm\n"
+                "  linnet ngram mix words.lm domain.arpa --text domain-dev.txt --packed -o mixed.lm\n"
                 "  linnet ngram perplexity small.lm --ids first --lower data/dev/text",
     .options = options,
     .values_size = sizeof(ngram_values),

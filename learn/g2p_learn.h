@@ -9,7 +9,7 @@
  *
  *   lin_g2p_learn_options o = lin_g2p_learn_options_default();
  *   lin_g2p_learn(dictionary, phones, &o, &lm, &report, &err);
- *   lin_ngram_write(lm, "english.g2p", &err);
+ *   lin_ngram_write(lm, "words.g2p", &err);
  *
  * The same dictionary and options give the same bytes. Threads: no shared state.
  */

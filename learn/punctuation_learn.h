@@ -5,7 +5,7 @@
  *
  *   lin_punctuation_learn_options how = lin_punctuation_learn_options_default();
  *   lin_punctuation_learn(text, n, &how, &p, &report, &err);
- *   lin_punctuation_write(p, "english.punctuation", &err);
+ *   lin_punctuation_write(p, "words.punctuation", &err);
  *
  * First every key of a feature is counted with what stands there; of the keys that share a slot, the one with the largest gain
  * (its count times the divergence of what stands there from the average) gets it. Then the weights of these keys are learnt by

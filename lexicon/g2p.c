@@ -216,7 +216,7 @@ static lin_status push_rules(pronouncing *p, const char *word, size_t n)
                         "LINNET_G2P (linnet g2p makes them)",
                         (int)n, word,
                         lin_phones_is_own(p->g2p->phones) ? "there are no letter-to-sound rules for these phones"
-                                                          : "no letter-to-sound rules are installed (english.g2p)");
+                                                          : "no letter-to-sound rules are installed (words.g2p)");
     }
     at_least(p, LIN_G2P_RULES);
     const lin_status status =

@@ -6,7 +6,7 @@
  * "words" is a pair of one letter, of any script, and zero, one or two phones, written "t|T", "h|" or "x|K+S". The pronunciation
  * is the most probable sequence of pairs that spells the word; a beam search finds it letter by letter.
  *
- *   lin_g2p_rules_open("english.g2p", phones, &rules, &err);
+ *   lin_g2p_rules_open("words.g2p", phones, &rules, &err);
  *   lin_g2p_rules_apply(rules, "zorblatt", 8, labels, LIN_PRONUNCIATION_MAX, &n, &err);     // Z AO R B L AE T
  *   lin_g2p_rules_destroy(rules);
  *

@@ -9,7 +9,7 @@
  * that falls into it. The length of the pause is independent of the words given the mark: its logarithmic likelihood ratio is
  * added (Stolcke et al. 1998, "Automatic detection of sentence boundaries and disfluencies based on recognized words").
  *
- *   lin_punctuation_open("english.punctuation", &p, &err);
+ *   lin_punctuation_open("words.punctuation", &p, &err);
  *   lin_punctuation_marks(p, &gap, scores);          // the largest is the mark
  *   lin_punctuation_destroy(p);
  *

@@ -61,7 +61,7 @@ static lin_status about(const char *what, lin_status status, lin_error *err)
 /* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
 // Of English: for other phones only the end of the list.
-static const char *const lm_names[] = {"english.lm", "english.arpa.gz", NULL};
+static const char *const lm_names[] = {"words.lm", "words.arpa.gz", NULL};
 
 // Bad lines are reported and left out, as in linnet phonemize.
 static lin_status open_dictionary(parts *p, lin_error *err)

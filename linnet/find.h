@@ -19,16 +19,17 @@
  * again. LIN_INVALID: its path is too long. While no other function of this header runs. */
 lin_status lin_find_in(const char *folder, lin_error *err);
 
+/* A file of the folder share/linnet, by its name there ("web/page.js"), in these places. 0 and an empty path: there is none. */
+int lin_find_file(const char *name, char *path, size_t capacity);
+
 /*
  * The model file: `given` if not NULL, else $LINNET_MODEL, a path or the name of an installed model ("default", "offline"); else
- * the first that exists of linnet.safetensors in the folder of lin_find_in, ../share/linnet/linnet.safetensors beside the
- * program, share/linnet/default.safetensors of the source tree it was built in, the installation prefix, ./share/linnet.
- * LIN_IO if there is none.
+ * the installed one, en/default.safetensors. LIN_IO if there is none.
  */
 lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err);
 
 /*
- * A file that may be installed with the program, in the same places: `given`, a path or the name of an installed file; else the
+ * A file that may be installed with the program, in the folder en: `given`, a path or the name of an installed file; else the
  * value of the environment variable; else the first of the names (ended by NULL) that exists; else an empty path.
  */
 lin_status lin_find_named(const char *given, const char *variable, const char *const *names, char *path, size_t capacity,

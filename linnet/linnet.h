@@ -105,9 +105,10 @@ LINNET_API const char *linnet_status_name(linnet_status status);
 LINNET_API void linnet_free(void *block);
 
 /*
- * A folder in which the files that come with the library are looked for before all other places: linnet.safetensors (the model),
- * english.dict.gz, english.lm, english.g2p, english.punctuation, phones.lm. For programs and packages that bring their own. It is
- * copied and holds for the whole process; NULL: none again. Call it before all others: not while another thread uses the library.
+ * A folder in which the files that come with the library are looked for before all other places, those of a language in a
+ * folder of its code: en/default.safetensors (the model), en/words.dict.gz, en/words.lm, and others (docs/languages.md). For
+ * programs and packages that bring their own. It is copied and holds for the whole process; NULL: none again. Call it before all
+ * others: not while another thread uses the library.
  * LINNET_INVALID: the path is too long.
  */
 LINNET_API linnet_status linnet_set_data_folder(const char *folder, linnet_error *err);
@@ -281,7 +282,7 @@ LINNET_API const linnet_result_info *linnet_result_describe(const linnet_result 
 LINNET_API const char *linnet_result_text(linnet_result *result);
 
 /* The same as readable text: numbers as digits, capitals, full stops, commas and question marks, by words and pauses; words
- * outside the lexicon spelled by their sound, or "[...]". Of phonemes, and where the library's file english.punctuation is not
+ * outside the lexicon spelled by their sound, or "[...]". Of phonemes, and where the library's file words.punctuation is not
  * installed, the same as linnet_result_text. Belongs to the result. "" if memory is exhausted. */
 LINNET_API const char *linnet_result_readable(linnet_result *result);
 

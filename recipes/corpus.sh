@@ -110,7 +110,7 @@ phones39="AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY 
 find_lexicon() {
   local f
   for f in "${LINNET_LEXICON:-}" /usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict /usr/share/cmudict/cmudict.dict \
-    "$(dirname "$linnet")/../share/linnet/english.dict.gz" share/linnet/english.dict.gz; do
+    "$(dirname "$linnet")/../share/linnet/en/words.dict.gz" share/linnet/en/words.dict.gz; do
     if [ -n "$f" ] && [ -f "$f" ]; then lexicon=$f; return; fi
   done
   die "no pronunciation dictionary was found; apt-get install pocketsphinx-en-us, or give --lexicon FILE"

@@ -43,7 +43,7 @@
  *   cl cl sil        of more fields the last one counts, as in Kaldi's phones.60-48-39.map
  *
  * All lines except those that delete have the same number of fields. A map is applied once: "ax ah" and "ah aa" do not make ax an
- * aa. A name that is only mapped to is not changed. Example: share/linnet/timit-61-39.map. A map is immutable once made.
+ * aa. A name that is only mapped to is not changed. Example: share/linnet/en/timit-61-39.map. A map is immutable once made.
  */
 
 typedef struct lin_phone_map lin_phone_map;

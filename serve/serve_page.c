@@ -36,8 +36,8 @@ lin_status lin_page_open(lin_page **page, lin_error *err)
     if (!p) return lin_no_memory(err, "the page", sizeof *p);
     for (int i = 0; i < FILES; i++) {
         char path[4096];
-        lin_status status = lin_find_named(NULL, "", (const char *const[]){names[i].name, NULL}, path, sizeof path, err);
-        if (status == LIN_OK && *path) status = lin_text_read(path, &p->text[i], &p->n[i], err);
+        lin_status status = LIN_OK;
+        if (lin_find_file(names[i].name, path, sizeof path)) status = lin_text_read(path, &p->text[i], &p->n[i], err);
         if (status != LIN_OK) return status;
     }
     return LIN_OK;

@@ -47,7 +47,7 @@ static const lin_option options[] = {
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program"},
     LIN_G2P_ROW(adapt_values, g2p),
     {.name = "lm", .type = LIN_OPTION_FILE, AT(lm),
-     .help = "Language model of words; if not given, $LINNET_LM, else english.lm"},
+     .help = "Language model of words; if not given, $LINNET_LM, else the installed one"},
     {.type = LIN_OPTION_HEADING, .help = "Training"},
     {.name = "lr", .type = LIN_OPTION_DOUBLE, AT(lr), .text = "1e-4", .min = 0, .max = 1,
      .help = "Learning rate; it is halved when the held-out part gets worse, and training ends when it does again. 0: the model "
@@ -247,7 +247,7 @@ static void mix_lm(adaptation *a)
     words count = {.n = 0}, mix = {.n = 0};
     say(&count, "count", in_folder(a, "work/text.txt"), "-q", "-o", in_folder(a, "work/text.arpa"), (char *)NULL);
     run(a, &lin_command_ngram, &count, 0);
-    snprintf(a->mixed, sizeof a->mixed, "%s", in_folder(a, "english.lm"));
+    snprintf(a->mixed, sizeof a->mixed, "%s", in_folder(a, "words.lm"));
     if (!*a->lm) { // nothing to mix with
         words pack = {.n = 0};
         say(&pack, "pack", in_folder(a, "work/text.arpa"), "-o", a->mixed, (char *)NULL);
@@ -505,7 +505,7 @@ const lin_command lin_command_adapt = {
         "on a part of the data that was held out. What is no better there is not kept: the folder never has a model that is "
         "worse than the one it was made from. It runs other commands, which it prints, so that each step can be repeated by "
         "hand.\n\n"
-        "The folder gets linnet.safetensors, english.lm and words.dict where there are any, results.txt with the rates and the "
+        "The folder gets linnet.safetensors, words.lm and words.dict where there are any, results.txt with the rates and the "
         "command that uses them, and a folder work, which can be deleted. docs/adapting.md says what to do first.",
     .examples = "  linnet adapt --data corpus/train --text text.txt --words names.txt -o exp/adapted\n"
                 "  linnet adapt --data corpus/train --keep-data corpus/dev -o exp/kept",

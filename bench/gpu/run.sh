@@ -310,7 +310,7 @@ if stage epoch; then
 fi
 if stage streams; then
     linnet 40-streams-tf32 60 streams --precision tf32 --seconds 36
-    linnet 41-streams-shipped 60 streams --precision tf32 --seconds 36 --file "$here/share/linnet/default.safetensors"
+    linnet 41-streams-shipped 60 streams --precision tf32 --seconds 36 --file "$here/share/linnet/en/default.safetensors"
     [ -n "$quick" ] || linnet 40-streams-bf16 60 streams --precision bf16 --seconds 36
 fi
 if stage attention; then

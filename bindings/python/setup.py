@@ -12,16 +12,14 @@ import binding  # noqa: E402
 
 
 class BuildWithData(build_py):
-    """The data that `make install` puts into share/linnet, under their installed names; the page of the server is not among it."""
+    """The data that `make install` puts into share/linnet, without the page of the server."""
 
     def run(self):
         super().run()
         if not binding.IN_SOURCE_TREE or self.editable_mode:
             return  # the library finds its own
         data = Path(self.build_lib) / "linnet" / "data"
-        data.mkdir(parents=True, exist_ok=True)
-        for file in filter(Path.is_file, (binding.TOP / "share" / "linnet").iterdir()):
-            shutil.copyfile(file, data / file.name.replace("default.safetensors", "linnet.safetensors"))
+        shutil.copytree(binding.TOP / "share" / "linnet", data, ignore=shutil.ignore_patterns("web"), dirs_exist_ok=True)
         for file in ("LICENSE", "NOTICE"):
             shutil.copyfile(binding.TOP / file, data / file)
 

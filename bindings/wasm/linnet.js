@@ -16,13 +16,13 @@ const spell = (result, goesOn) => result.words
   : result.phones.map((p) => p.phone).join(" ");
 
 export class Linnet {
-  static files = ["linnet.safetensors", "english.dict.gz", "english.lm", "english.punctuation"];
+  static files = ["default.safetensors", "words.dict.gz", "words.lm", "words.punctuation"].map((name) => `en/${name}`);
 
   // words: false: phonemes only, for which the first of the files is enough. engine: options of the engine, such as wasmBinary.
   static async open(read, { words = true, engine = {} } = {}) {
     const bytes = Promise.all((words ? Linnet.files : Linnet.files.slice(0, 1)).map(async (name) => [name, await read(name)]));
     const [c, contents] = await Promise.all([load(engine), bytes]);
-    c.FS.mkdir("/data");
+    for (const folder of ["/data", "/data/en"]) c.FS.mkdir(folder);
     for (const [name, content] of contents) c.FS.writeFile(`/data/${name}`, content, { canOwn: true });
     const linnet = new Linnet(c);
     linnet.check(c.ccall("linnet_wasm_open", "number", ["string", "number"], ["/data", words ? 1 : 0]));

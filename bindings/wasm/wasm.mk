@@ -19,7 +19,7 @@ WASM_LIB := $(addprefix kissfft/,kiss_fft kiss_fftr) cjson/cJSON $(addprefix zli
 	$(addprefix libsoxr/src/,soxr cr cr32 cr64 data-io dbesi0 fft4g32 fft4g64 filter)
 WASM_LIB_OBJ := $(WASM_LIB:%=build/emscripten/src/%.o)
 WASM_PAGE := $(filter-out teach.%,$(notdir $(wildcard share/linnet/web/*))) $(filter-out stream.js,$(notdir $(wildcard bindings/wasm/*.js*)))
-WASM_DATA := linnet.safetensors english.dict.gz english.lm english.punctuation
+WASM_DATA := $(addprefix en/,default.safetensors words.dict.gz words.lm words.punctuation)
 
 build/emscripten/src/%.o: $(WASM_ROOT)/src/%.c $B/flags
 	@mkdir -p $(@D)
@@ -35,9 +35,6 @@ $(WASM)/engine.js: $O/bindings/wasm/linnet_wasm.o $B/liblinnet.a $(WASM_LIB_OBJ)
 		-s ALLOW_MEMORY_GROWTH=1 -s INITIAL_MEMORY=67108864 -s EMULATE_FUNCTION_POINTER_CASTS=1 -s EXPORTED_RUNTIME_METHODS=FS,ccall,UTF8ToString \
 		-s EXPORTED_FUNCTIONS=_malloc,_free -o $@
 
-$(WASM)/data/linnet.safetensors: share/linnet/default.safetensors
-	@mkdir -p $(@D)
-	@cp $< $@
 $(WASM)/data/%: share/linnet/%
 	@mkdir -p $(@D)
 	@cp $< $@

@@ -10,7 +10,7 @@
 # a word model of modern English (DIR/lm/en-us.arpa.gz, that of Debian's pocketsphinx-en-us): sentences drawn from it give the words
 # that old books lack. The lexicon is cmudict-en-us.dict of the same package. The texts of the training sets are counted several
 # times, for their style; dev_* and test_* are not used. Run from the root of the source tree. Needs 3 GB of memory. Results:
-# english.lm, english.dict.gz, english.g2p and phones.lm in WORK, the same bytes every time.
+# words.lm, words.dict.gz, words.g2p and phones.lm in WORK, the same bytes every time.
 here=$(dirname "$0")
 . "$here/../common.sh"
 
@@ -42,13 +42,13 @@ if wanted 1; then
     FILENAME == text { for (i = 1; i <= NF; i++) if (++n[$i] == 20) take[$i] = 1; next }
     /^;;;/ { next }
     { word = $1; sub(/\([0-9]+\)$/, "", word); if (word in take || FILENAME ~ /words-added/) print }
-    ' "$work/general.txt" "$work/train.txt" "$text" "$lexicon" "$added" > "$work/english.dict"
-  awk '{ sub(/\([0-9]+\)$/, "", $1) } !seen[$1]++ { print $1 }' "$work/english.dict" > "$work/words.txt"
+    ' "$work/general.txt" "$work/train.txt" "$text" "$lexicon" "$added" > "$work/words.dict"
+  awk '{ sub(/\([0-9]+\)$/, "", $1) } !seen[$1]++ { print $1 }' "$work/words.dict" > "$work/words.txt"
   # The result begins with the licence of the dictionary.
-  { sed -n "/^;;;/s/The words of linnet's demonstration/The words of english.lm/; /^;;;/p" demo/words.dict
-    cat "$work/english.dict"
-  } | gzip -9n > "$work/english.dict.gz"
-  "$linnet" g2p "$lexicon" -o "$work/english.g2p"
+  { sed -n "/^;;;/s/The words of linnet's demonstration/The words of words.lm/; /^;;;/p" demo/words.dict
+    cat "$work/words.dict"
+  } | gzip -9n > "$work/words.dict.gz"
+  "$linnet" g2p "$lexicon" -o "$work/words.g2p"
 fi
 
 if wanted 2; then
@@ -56,7 +56,7 @@ if wanted 2; then
   "$linnet" ngram generate --lines "$lines" --seed 1 "$work/general.lm" -o "$work/drawn.txt"
   all_of "$work/train.txt" 5 | "$linnet" ngram count --order 4 --set min-count=1,1,2,3 --vocabulary "$work/words.txt" \
     --set smoothing=absolute --entropy 1e-9 --packed -o "$work/large.lm" "$text" "$work/drawn.txt" -
-  "$linnet" ngram prune "$work/large.lm" --entropy 1e-7 --set bits=8 --packed -o "$work/english.lm"
+  "$linnet" ngram prune "$work/large.lm" --entropy 1e-7 --set bits=8 --packed -o "$work/words.lm"
 fi
 
 if wanted 3; then
@@ -71,8 +71,8 @@ fi
 
 if wanted 4; then
   echo "== stage 4: perplexities on dev_native"
-  "$linnet" ngram perplexity "$work/english.lm" --ids first --lower "$corpus/dev_native/text"
+  "$linnet" ngram perplexity "$work/words.lm" --ids first --lower "$corpus/dev_native/text"
   "$linnet" phonemize -q --ids first --lexicon "$lexicon" "$corpus/dev_native/text" |
     "$linnet" ngram perplexity "$work/phones.lm" --ids first
-  ls -l "$work"/english.lm "$work"/english.dict.gz "$work"/english.g2p "$work"/phones.lm
+  ls -l "$work"/words.lm "$work"/words.dict.gz "$work"/words.g2p "$work"/phones.lm
 fi

@@ -2,7 +2,7 @@
 # One long training that any machine can begin and carry on: features, then a process in the background, one thread, at the lowest priority.
 #
 #   recipes/open/long.sh --output DIR --corpus DIR [--librispeech DIR] [--common-voice FILE ...] [--more DATA ...] [--quiet exp/quiet]
-#                        [--lexicon FILE] [--init share/linnet/default.safetensors|none] [--conf recipes/open/long.conf] [--epochs N]
+#                        [--lexicon FILE] [--init share/linnet/en/default.safetensors|none] [--conf recipes/open/long.conf] [--epochs N]
 #                        [--precision fp32|tf32|bf16] [--threads 1] [--device cpu] [--linnet PROGRAM]
 #   recipes/open/long.sh --output DIR                # again: goes on from the last checkpoint, to the bit
 #   recipes/open/long.sh --output DIR --corpus DIR ... --more NEW    # goes on with another set, from the start of the epoch that it is in
@@ -23,7 +23,7 @@ here=$(dirname "$0")
 . "$here/../common.sh"
 . "$here/features.sh"
 
-corpus= librispeech= common_voice=() more=() quiet=exp/quiet output= init=$here/../../share/linnet/default.safetensors conf=$here/long.conf
+corpus= librispeech= common_voice=() more=() quiet=exp/quiet output= init=$here/../../share/linnet/en/default.safetensors conf=$here/long.conf
 once="train_games train_coded" epochs= precision= anneal= stop= average= threads=1 device=cpu work=.
 flags=" stop average " lists=" common-voice more "
 values=" output corpus librispeech quiet lexicon init conf epochs precision threads device anneal linnet "

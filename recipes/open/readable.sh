@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the model of readable text, share/linnet/english.punctuation: full stops, commas, question marks and capitals.
+# Makes the model of readable text, share/linnet/en/words.punctuation: full stops, commas, question marks and capitals.
 #
 #   recipes/open/readable.sh --corpus DIR --books FOLDER [--books FOLDER]... [--work exp/readable] [--most N] [--every N]
 #                            [--stage N] [--stop-stage N] [--linnet PROGRAM]
@@ -9,7 +9,7 @@
 # seven words with a transcript of dev_native, dev_nonnative or test_native in DIR is left out, and so are those of LibriSpeech's
 # test sets. Of the others every 20th, by a checksum of its name, is held out, and another 20th is for tuning. Run from the root of
 # the source tree. --most N takes only the first N books, --every N learns from every N-th paragraph; the installed model was made
-# with --most 521 --every 9. Needs 1 GB of memory and 9 bytes a word. Result: english.punctuation in WORK, the same bytes every time.
+# with --most 521 --every 9. Needs 1 GB of memory and 9 bytes a word. Result: words.punctuation in WORK, the same bytes every time.
 here=$(dirname "$0")
 . "$here/../common.sh"
 
@@ -49,11 +49,11 @@ fi
 if wanted 2; then
   echo "== stage 2: the model"
   awk -v every="$every" 'BEGIN { RS = ""; ORS = "\n\n" } NR % every == 1 % every' "$work/count.txt" > "$work/learn.txt"
-  "$linnet" readable learn "$work/learn.txt" -o "$work/english.punctuation"
+  "$linnet" readable learn "$work/learn.txt" -o "$work/words.punctuation"
 fi
 
 if wanted 3; then
   echo "== stage 3: books that were held out"
-  "$linnet" readable score --model "$work/english.punctuation" "$work/held-out.txt"
-  ls -l "$work/english.punctuation"
+  "$linnet" readable score --model "$work/words.punctuation" "$work/held-out.txt"
+  ls -l "$work/words.punctuation"
 fi

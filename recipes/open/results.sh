@@ -17,13 +17,13 @@
 here=$(dirname "$0")
 . "$here/../common.sh"
 
-corpus= model=share/linnet/default.safetensors work=exp/results test= publish= sounds= hours=2 every=7 stage=1 stop_stage=9
+corpus= model=share/linnet/en/default.safetensors work=exp/results test= publish= sounds= hours=2 every=7 stage=1 stop_stage=9
 lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict sound=build/release/tests/app/sound
 flags=" test publish quick " values=" corpus model work hours every lexicon stage stop-stage threads device linnet sound sounds "
 scores=$here/test-scores.tsv card=docs/models.md
 options "$@"
 given=$model # on the page, if it is not the default
-[ "$model" != share/linnet/default.safetensors ] || given=
+[ "$model" != share/linnet/en/default.safetensors ] || given=
 [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
 [ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
 [ -f "$model" ] || die "$model does not exist; give --model FILE"
@@ -119,7 +119,7 @@ fi
 
 # raw PATH FILE: any sound as 16 kHz, 32-bit floats without a header, by the streaming model: listen takes no bidirectional one
 raw() {
-  "$linnet" listen --model share/linnet/default.safetensors -q --from "$1" --no-paced --save "$work/one.wav" > /dev/null < /dev/null
+  "$linnet" listen --model share/linnet/en/default.safetensors -q --from "$1" --no-paced --save "$work/one.wav" > /dev/null < /dev/null
   tail -c +$(($(grep -abom1 data "$work/one.wav" | head -n 1 | cut -d: -f1) + 9)) "$work/one.wav" > "$2"
   rm -f "$work/one.wav"
 }

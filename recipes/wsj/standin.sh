@@ -117,10 +117,10 @@ speak() {
 # The word model of the source tree, or the installed one.
 word_model() {
   local file
-  for file in "$here/../../share/linnet/english.lm" "$(dirname "$linnet")/../share/linnet/english.lm"; do
+  for file in "$here/../../share/linnet/en/words.lm" "$(dirname "$linnet")/../share/linnet/en/words.lm"; do
     if [ -f "$file" ]; then echo "$file"; return; fi
   done
-  die "there is no english.lm to draw sentences from; give --text FILE"
+  die "there is no words.lm to draw sentences from; give --text FILE"
 }
 
 list() { # ROLE DIR,...

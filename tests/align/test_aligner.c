@@ -20,7 +20,7 @@ static lin_spoken_lexicon lexicon;
 static void setup(void)
 {
     const char *text = "hello HH AH L OW\nhello(2) HH EH L OW\nworld W ER L D\n";
-    OK(lin_recognizer_open(&recognizer, "share/linnet/default.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
+    OK(lin_recognizer_open(&recognizer, "share/linnet/en/default.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
     lexicon = (lin_spoken_lexicon){.phones = recognizer.phones};
     OK(lin_dictionary_parse(text, strlen(text), "small", recognizer.phones, NULL, &lexicon.dictionary, &err));
 }

@@ -69,7 +69,7 @@ a --lr 0 --words "$tmp/words" -o "$tmp/words-only"
 is "words alone: status" 0 "$status"
 ok "the model is not trained" test ! -e "$tmp/words-only/work/run"
 ok "it is copied" cmp "$tmp/model.safetensors" "$tmp/words-only/linnet.safetensors"
-ok "no language model is made" test ! -e "$tmp/words-only/english.lm"
+ok "no language model is made" test ! -e "$tmp/words-only/words.lm"
 mkdir "$tmp/cuts"
 cp "$data/wav.scp" "$data/utt2spk" "$data/text" "$tmp/cuts"
 awk '{ print $1, $1, 0.25, 1.25 }' "$data/wav.scp" > "$tmp/cuts/segments"
@@ -80,8 +80,8 @@ yes 'three three three three' | head -n 50 > "$tmp/odd"
 a --lr 0 --text "$tmp/odd" -o "$tmp/odd-only"
 is "another text: status" 0 "$status"
 no_worse "$tmp/odd-only" "another text"
-if grep -q 'mixed with the text' "$tmp/odd-only/results.txt"; then ok "a mixed model is there" test -s "$tmp/odd-only/english.lm"
-else ok "one that is no better is not" test ! -e "$tmp/odd-only/english.lm"; fi
+if grep -q 'mixed with the text' "$tmp/odd-only/results.txt"; then ok "a mixed model is there" test -s "$tmp/odd-only/words.lm"
+else ok "one that is no better is not" test ! -e "$tmp/odd-only/words.lm"; fi
 
 # ---- bad input -------------------------------------------------------------------------------------------------------------------
 

@@ -222,8 +222,8 @@ run align -q "$d/u1.wav" --phones "W AH N T UW" -f ctm
 is "--phones" "$one" "$out"
 LINNET_LEXICON=$tmp/dict run align -q "$d/u1.wav" --text "one two" -f ctm --unit phones
 is "LINNET_LEXICON" "$one" "$out"
-if [ -f share/linnet/english.dict.gz ]; then
-    run align -q "$d/u1.wav" --text "one two" -l english.dict.gz -f trn
+if [ -f share/linnet/en/words.dict.gz ]; then
+    run align -q "$d/u1.wav" --text "one two" -l words.dict.gz -f trn
     is "a lexicon that is installed, by its name" "one two (u1)" "$out"
 fi
 ok "posteriors" "$LINNET" posteriors "$d/u1.wav" -o "$tmp/u1.npy"

@@ -103,7 +103,7 @@ run info --json "$tmp/zero.safetensors"
 has "until it is replaced" "$out" '"emission_delay_ms": 0'
 speech=/usr/share/pocketsphinx/test/data/goforward.raw
 if [ -f $speech ]; then
-    default=share/linnet/default.safetensors
+    default=share/linnet/en/default.safetensors
     "$LINNET" average $default --delay-ms 0 -o "$tmp/none.safetensors"
     "$LINNET" average $default --delay-ms 70 -o "$tmp/some.safetensors"
     cp $speech "$tmp/s.raw"

@@ -30,7 +30,7 @@ run g2p "$tmp/dict" -o "$tmp/own.g2p"
 is "g2p: status" 0 "$status"
 has "g2p: summary" "$err" "4 words, 4 pronunciations"
 is "own rules" "T UW TH R IY" "$(echo twothree | LINNET_G2P=$tmp/own.g2p "$LINNET" phonemize -q --lexicon "$tmp/dict")"
-export LINNET_G2P="$PWD/share/linnet/phones.lm"
+export LINNET_G2P="$PWD/share/linnet/en/phones.lm"
 refused "a model instead of a set of rules" 1 "not a set of letter-to-sound rules" phonemize -q --lexicon "$tmp/dict" "$w"
 unset LINNET_G2P
 run phonemize --lexicon "$tmp/dict" "$w" --trn

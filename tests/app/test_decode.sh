@@ -99,12 +99,12 @@ tr 'A-Z' 'a-z' < "$tmp/phones.arpa" > "$tmp/small.arpa"
 is "in small letters" "B EH D" "$(d --lm "$tmp/small.arpa" "$tmp/bed.npy" 2> /dev/null)"
 run decode -q --lm "$tmp/phones.arpa" "$tmp/bed.npy"
 has "phones that it lacks are reported" "$err" "phones.arpa lacks 35 of the 39 phones, such as AA"
-if [ -f share/linnet/phones.lm ]; then
-    cp share/linnet/phones.lm "$tmp/here.lm"
+if [ -f share/linnet/en/phones.lm ]; then
+    cp share/linnet/en/phones.lm "$tmp/here.lm"
     is "a model that is installed, by its name" "$(d --lm "$tmp/here.lm" -f json "$tmp/bed.npy")" \
         "$(d --lm phones.lm -f json "$tmp/bed.npy")"
 fi
-if [ -f share/linnet/phones.lm ]; then
+if [ -f share/linnet/en/phones.lm ]; then
     printf 'ah AH\nah(2) AA\nhello HH AH L OW\n' > "$tmp/ah.dict"
     refused "a model of phones for words" 1 "phones.lm is a model of phones; omit --words" \
         decode --words --lm phones.lm -l "$tmp/ah.dict" "$tmp/bed.npy"

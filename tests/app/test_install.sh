@@ -53,7 +53,7 @@ is "and then nothing" "" "$made"
 # Every file that the help and the manual pages name is installed.
 root=$tmp/root/opt/x
 ok "the program" test -x "$root/bin/linnet"
-for f in share/linnet/linnet.safetensors share/linnet/english.dict.gz share/doc/linnet/LICENSE share/man/man1/linnet.1 \
+for f in share/linnet/en/default.safetensors share/linnet/en/words.dict.gz share/doc/linnet/LICENSE share/man/man1/linnet.1 \
     share/man/man1/linnet-align.1 share/man/man3/linnet.3 lib/liblinnet.so lib/liblinnet.so.1 lib/liblinnet.a include/linnet.h \
     lib/pkgconfig/linnet.pc share/doc/linnet/examples/file.c share/bash-completion/completions/linnet share/zsh/site-functions/_linnet; do
     ok "$f" test -s "$root/$f"

@@ -14,7 +14,7 @@ has "the sound has phonemes" "$said" " "
 lines() { printf '%s\n' "$1" | wc -l | tr -d ' '; }
 
 # Milliseconds until the network can give a phoneme: its construction, and the model's emission delay.
-soon=$((165 + $("$LINNET" info --json share/linnet/default.safetensors | sed 's/.*"emission_delay_ms": \([0-9]*\).*/\1/')))
+soon=$((165 + $("$LINNET" info --json share/linnet/en/default.safetensors | sed 's/.*"emission_delay_ms": \([0-9]*\).*/\1/')))
 
 # ---- files and pipes
 

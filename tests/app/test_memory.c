@@ -94,7 +94,7 @@ static void *allocate(size_t bytes)
 // The report, and the exit status.
 static int info(int json, char *out, size_t capacity)
 {
-    const char *model = "share/linnet/default.safetensors";
+    const char *model = "share/linnet/en/default.safetensors";
     char *argv[] = {(char *)(uintptr_t)model, (char *)(uintptr_t) "--json"};
     lin_error err = {0};
     lin_parsed parsed = {0};

@@ -2,7 +2,7 @@
 . tests/app/common.sh
 
 speech=/usr/share/pocketsphinx/test/data/goforward.raw
-offline=share/linnet/offline.safetensors
+offline=share/linnet/en/offline.safetensors
 "$SOUND" "$tmp/x.wav" seconds=3 seed=2
 [ ! -f $speech ] || cp $speech "$tmp/s.raw"
 
@@ -11,7 +11,7 @@ is "info: status" 0 "$status"
 has "info" "$out" "bidirectional"
 is "a model by its name, and by its path" "$("$LINNET" info --json $offline | grep fingerprint)" "$("$LINNET" info --json offline | grep fingerprint)"
 is "default is the model without a name" "$("$LINNET" info --json | grep fingerprint)" "$("$LINNET" info --json default | grep fingerprint)"
-(cd "$tmp" && cp "$OLDPWD/share/linnet/default.safetensors" offline && "$LINNET" info --json offline) > "$tmp/here" 2> "$tmp/.err"
+(cd "$tmp" && cp "$OLDPWD/share/linnet/en/default.safetensors" offline && "$LINNET" info --json offline) > "$tmp/here" 2> "$tmp/.err"
 is "a file of that name comes first" "$("$LINNET" info --json default | grep fingerprint)" "$(grep fingerprint "$tmp/here")"
 
 if [ -f $speech ]; then

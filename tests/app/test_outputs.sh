@@ -56,12 +56,12 @@ for o in talk.wav hard.srt soft.srt; do
     refused "$o is the sound" 2 "is an input and would be overwritten" transcribe -q -f text -o "$tmp/$o" "$tmp/talk.wav"
 done
 refused "the dictionary that rules are learnt from" 2 "is an input" g2p "$tmp/dict" -o "$tmp/dict"
-cp share/linnet/english.dict.gz "$tmp/default.gz"
+cp share/linnet/en/words.dict.gz "$tmp/default.gz"
 LINNET_LEXICON="$tmp/default.gz" LINNET_G2P="$tmp/rules.g2p"
 export LINNET_LEXICON LINNET_G2P
 refused "the default lexicon" 1 "is an input" g2p -o "$tmp/default.gz"
-is "the file is unchanged" "$(cksum < share/linnet/english.dict.gz)" "$(cksum < "$tmp/default.gz")"
-cp share/linnet/english.g2p "$tmp/rules.g2p"
+is "the file is unchanged" "$(cksum < share/linnet/en/words.dict.gz)" "$(cksum < "$tmp/default.gz")"
+cp share/linnet/en/words.g2p "$tmp/rules.g2p"
 refused "the default rules" 2 "is an input" phonemize -q "$tmp/dict" -o "$tmp/rules.g2p"
 unset LINNET_LEXICON LINNET_G2P
 printf '%s\n' "$tmp/talk.wav" > "$tmp/list.txt"

@@ -128,11 +128,11 @@ export LINNET_MODEL
 refused "LINNET_MODEL" 1 "cannot open $tmp/other.safetensors" transcribe "$tmp/x.wav"
 unset LINNET_MODEL
 if ! emulated; then
-    mkdir -p "$tmp/prefix/bin" "$tmp/prefix/share/linnet"
+    mkdir -p "$tmp/prefix/bin" "$tmp/prefix/share/linnet/en"
     cp "$PROGRAM" "$tmp/prefix/bin/linnet"
-    echo damaged > "$tmp/prefix/share/linnet/linnet.safetensors"
+    echo damaged > "$tmp/prefix/share/linnet/en/default.safetensors"
     real=$LINNET LINNET=$tmp/prefix/bin/linnet
-    refused "the model beside the program" 1 "share/linnet/linnet.safetensors" transcribe "$tmp/x.wav"
+    refused "the model beside the program" 1 "share/linnet/en/default.safetensors" transcribe "$tmp/x.wav"
     LINNET=$real
 fi
 LINNET_CUDA_DRIVER=none refused "--device" 1 "no NVIDIA driver" transcribe --device cuda --model "$tmp/any" "$tmp/x.wav"

@@ -79,7 +79,7 @@ echo "- 10 HH 2 IY 2 - 2 S 2 AO 2 - 2 Z 2 UW 2 B 2 - 200 L 1 AH 2 N 2 D 1 AH 1 N
 run decode -q $words --no-readable "$tmp/long.npy"
 is "plain text has the phonemes of an unknown word" "he saw [z_uw_b] london he" "$out"
 run decode -q $words "$tmp/long.npy"
-if [ -f share/linnet/english.g2p ]; then
+if [ -f share/linnet/en/words.g2p ]; then
     ok "readable text spells it" test -n "$(printf '%s\n' "$out" | sed -n '/^He saw z[a-z]*b[a-z]*\. London he\.$/p')"
     run decode -q $words --ipa -f srt "$tmp/long.npy"
     ok "so have subtitles" test -n "$(printf '%s\n' "$out" | sed -n '/^He saw z[a-z]*b[a-z]*\.$/p')"

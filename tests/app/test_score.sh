@@ -2,7 +2,7 @@
 . tests/app/common.sh
 
 cd "$tmp" || exit 1
-maps=$OLDPWD/share/linnet
+maps=$OLDPWD/share/linnet/en
 printf 'W AH N T UW (s1-1)\nTH R IY (s2-1)\n' > ref.trn
 printf 'W AH T UW UW (s1-1)\nTH R AH (s2-1)\n' > hyp.trn
 printf 's1-1 w ah n t uw\ns2-1 th r iy\n' > ref.txt

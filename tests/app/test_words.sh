@@ -121,7 +121,7 @@ run decode -q --words --no-readable --no-lm -l "$tmp/words.dict" "$tmp/hw.npy"
 is "without a language model: status" 0 "$status"
 is "without a language model" "hello world" "$out"
 is "without a language model: status" "" "$err"
-if [ ! -e share/linnet/english.lm ]; then
+if [ ! -e share/linnet/en/words.lm ]; then
     run decode -q --words --no-readable -l "$tmp/words.dict" "$tmp/hw.npy"
     has "none is installed: reported" "$err" "words without a language model are poor"
     is "once" 1 "$(printf '%s\n' "$err" | wc -l | tr -d ' ')"
@@ -130,7 +130,7 @@ refused "a model and none" 2 "--lm and --no-lm exclude each other" decode -q $lm
 refused "none for phonemes" 2 "--no-lm is for --words" decode -q --no-lm "$tmp/hw.npy"
 refused "a weight of none" 2 "--tune lm-weight is for --lm" decode -q --words --no-lm -l "$tmp/words.dict" --tune lm-weight=1 "$tmp/hw.npy"
 refused "no such lexicon" 1 "cannot open $tmp/none.dict" decode -q --words -l "$tmp/none.dict" "$tmp/hw.npy"
-if [ ! -e /usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict ] && [ ! -e share/linnet/english.dict.gz ]; then
+if [ ! -e /usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict ] && [ ! -e share/linnet/en/words.dict.gz ]; then
     refused "no lexicon at all" 1 "--words needs a lexicon, and none is installed; name one with --lexicon" \
         decode -q --words "$tmp/hw.npy"
 fi
@@ -253,18 +253,18 @@ is "posteriors and decode are transcribe" "$(t $words "$tmp/s.wav")" \
 
 # ---- nobody speaks: a search over minutes of noise does not end in the most probable word ----------------------------------------
 
-if [ -f share/linnet/default.safetensors ] && [ -f share/linnet/english.lm ]; then
+if [ -f share/linnet/en/default.safetensors ] && [ -f share/linnet/en/words.lm ]; then
     "$SOUND" "$tmp/noise.wav" kind=white level=-40 seconds=20
-    is "no words in noise" "" "$(t -m share/linnet/default.safetensors --words -l share/linnet/english.dict.gz \
-        --lm share/linnet/english.lm "$tmp/noise.wav")"
+    is "no words in noise" "" "$(t -m share/linnet/en/default.safetensors --words -l share/linnet/en/words.dict.gz \
+        --lm share/linnet/en/words.lm "$tmp/noise.wav")"
 fi
 
 # ---- real speech: silence before it moves all times by its length ----------------------------------------------------------------
 
 speech=/usr/share/pocketsphinx/test/data/goforward.raw
-if [ -f $speech ] && [ -f share/linnet/default.safetensors ]; then
+if [ -f $speech ] && [ -f share/linnet/en/default.safetensors ]; then
     printf 'go G OW\nforward F AO R W ER D\nforty F AO R T IY\nten T EH N\nmeters M IY T ER Z\n' > "$tmp/go.dict"
-    go="-m share/linnet/default.safetensors --words --no-readable -l $tmp/go.dict --tune lm-weight=1 -f ctm"
+    go="-m share/linnet/en/default.safetensors --words --no-readable -l $tmp/go.dict --tune lm-weight=1 -f ctm"
     cat > "$tmp/go.arpa" << 'END'
 \data\
 ngram 1=7

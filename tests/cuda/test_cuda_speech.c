@@ -8,7 +8,7 @@
 #include "model/streams.h"
 #include "tests/cuda/device.h"
 
-#define MODEL "share/linnet/default.safetensors"
+#define MODEL "share/linnet/en/default.safetensors"
 #define SPEECH "/usr/share/pocketsphinx/test/data/librivox"
 
 enum { FILES = 5, MOST_SAMPLES = 16000 * 12, MOST_PHONES = 400, CHUNK = 8 };

@@ -7,8 +7,8 @@
 #include "linnet/linnet.h"
 #include "tests/support.h"
 
-#define MODEL "share/linnet/default.safetensors"
-#define LEXICON "share/linnet/english.dict.gz"
+#define MODEL "share/linnet/en/default.safetensors"
+#define LEXICON "share/linnet/en/words.dict.gz"
 
 enum { RATE = 16000, SECONDS = 5, N = SECONDS * RATE };
 

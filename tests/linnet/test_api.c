@@ -1,5 +1,6 @@
 // linnet.h: models, options, decoders, whole sounds, results, arrays, alignment, threads.
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "lexicon/phones.h"
@@ -73,9 +74,11 @@ START_TEST(a_folder_comes_before_the_installed_files)
     linnet_decoder *d;
     linnet_decoder_options o;
     test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/english.dict", folder);
+    snprintf(path, sizeof path, "%s/en", folder);
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+    snprintf(path, sizeof path, "%s/en/added.dict", folder);
     test_write_file(path, lexicon, sizeof lexicon - 1);
-    snprintf(path, sizeof path, "%s/linnet.safetensors", folder);
+    snprintf(path, sizeof path, "%s/en/default.safetensors", folder);
     test_write_file(path, "no model", 8);
     require_ok(linnet_set_data_folder(folder, &err));
     require_fails(LINNET_FORMAT, linnet_model_load(NULL, NULL, &m, &err));
@@ -84,7 +87,7 @@ START_TEST(a_folder_comes_before_the_installed_files)
     require_ok(linnet_model_load(NULL, NULL, &m, &err));
     linnet_decoder_options_init(&o, sizeof o);
     o.words = o.no_lm = 1;
-    o.lexicon = "english.dict";
+    o.lexicon = "added.dict";
     require_ok(linnet_decoder_create(m, &o, &d, &err));
     ck_assert_int_eq(linnet_decoder_vocabulary(d), 1);
     linnet_decoder_destroy(d);

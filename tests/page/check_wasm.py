@@ -122,7 +122,7 @@ def main():
         check("a second file", page.run("document.querySelectorAll('#text li').length") == 2, check_page.text(page))
         wrong = [f"{path}: {code}" for path, code in server.asked if code >= 400 or re.search("v1|token", path)]
         check("it asks a server for static files only", server.asked and not wrong, wrong)
-        without(browser, folder, "data/english.lm")
+        without(browser, folder, "data/en/words.lm")
     if check_page.failed:
         sys.exit(f"{len(check_page.failed)} checks FAILED")
 

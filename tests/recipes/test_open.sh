@@ -202,11 +202,11 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do prin
 lm() { recipe lm --corpus "$c" --text "$tmp/books.txt" --words "$tmp/general.arpa" --lexicon "$tmp/dict" --lines 500 "$@"; }
 lm --work "$tmp/lm"
 is "lm: status" 0 "$status"
-for file in english.lm english.dict.gz english.g2p phones.lm; do ok "lm: $file" test -s "$tmp/lm/$file"; done
-has "lm: words of the text and added ones" "$(gzip -dc "$tmp/lm/english.dict.gz")" "four F AO R"
+for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm: $file" test -s "$tmp/lm/$file"; done
+has "lm: words of the text and added ones" "$(gzip -dc "$tmp/lm/words.dict.gz")" "four F AO R"
 has "lm: perplexity" "$out" "ppl"
 lm --work "$tmp/lm2"
-for file in english.lm english.dict.gz english.g2p phones.lm; do ok "lm again: the same $file" cmp "$tmp/lm/$file" "$tmp/lm2/$file"; done
+for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm again: the same $file" cmp "$tmp/lm/$file" "$tmp/lm2/$file"; done
 declines "lm: no text" "where is the text" lm --corpus "$c" --work "$tmp/x"
 
 # ---- neural_lm.sh ----------------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ printf 'dev_native-u1 ONE TWO THREE FOUR TWO FOUR ONE\n' > "$tmp/seven"
 mkdir -p "$tmp/held/dev_native" && cp -r "$c/dev_nonnative" "$c/test_native" "$tmp/held" && cp "$tmp/seven" "$tmp/held/dev_native/text"
 recipe readable --corpus "$tmp/held" --books "$tmp/books" --work "$tmp/readable"
 is "readable: status" 0 "$status"
-ok "readable: a model" test -s "$tmp/readable/english.punctuation"
+ok "readable: a model" test -s "$tmp/readable/words.punctuation"
 is "readable: a book of the dev set is left out" "$tmp/books/book 7.txt" "$(cat "$tmp/readable/left-out.list")"
 has "readable: its scores" "$out" "capitals"
 
@@ -246,7 +246,7 @@ has "readable: its scores" "$out" "capitals"
 results() { recipe results --corpus "$c" --model "$w/train-again/best.safetensors" --work "$tmp/results" --lexicon "$tmp/dict" --sound "$SOUND" \
     --quick --hours 0.002 --threads 1 --device cpu "$@"; }
 before=$(cksum < docs/models.md)$(cat recipes/open/*.tsv | cksum)
-LINNET_LM=$tmp/lm/english.lm LINNET_LEXICON=$tmp/lm/english.dict.gz
+LINNET_LM=$tmp/lm/words.lm LINNET_LEXICON=$tmp/lm/words.dict.gz
 export LINNET_LM LINNET_LEXICON
 results
 is "results: status" 0 "$status"

@@ -91,8 +91,8 @@ START_TEST(timit_is_39_phones)
         {"sil", "pcl", "tcl", "kcl", "bcl", "dcl", "gcl"}};
     lin_phone_map *map;
     int from, to;
-    OK(lin_phone_map_load("share/linnet/timit-61-39.map", 0, &map, &err));
-    count_phones(map, "share/linnet/timit-61-39.map", &from, &to);
+    OK(lin_phone_map_load("share/linnet/en/timit-61-39.map", 0, &map, &err));
+    count_phones(map, "share/linnet/en/timit-61-39.map", &from, &to);
     ck_assert_int_eq(from, 61);
     ck_assert_int_eq(to, 39);
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
@@ -124,7 +124,7 @@ START_TEST(out_of_memory)
     for (int i = 0; i < 200; i++) sprintf(many + strlen(many), "a%d b%d\n", i, i % 7);
     FAIL_EVERY_ALLOCATION(parse(many, 0, &map, NULL), lin_phone_map_destroy(map));
     FAIL_EVERY_ALLOCATION(parse(many, 1, &map, NULL), lin_phone_map_destroy(map));
-    FAIL_EVERY_ALLOCATION(lin_phone_map_load("share/linnet/timit-61-39.map", 0, &map, NULL), lin_phone_map_destroy(map));
+    FAIL_EVERY_ALLOCATION(lin_phone_map_load("share/linnet/en/timit-61-39.map", 0, &map, NULL), lin_phone_map_destroy(map));
 }
 END_TEST
 

@@ -21,7 +21,7 @@ def test_what_it_is(model):
 def test_installed_files_are_those_of_the_package(model):
     if not DATA.exists():
         pytest.skip("built against an installed library")
-    assert linnet.load(DATA / "linnet.safetensors").fingerprint == model.fingerprint
+    assert linnet.load(DATA / "en" / "default.safetensors").fingerprint == model.fingerprint
     assert model.decoder(lm="phones.lm").kind == "beam"
 
 
