@@ -27,6 +27,7 @@ typedef struct values {
     const char *text, *text_file, *phones, *lexicon, *add_lexicon, *g2p, *numbers, *oov, *posteriors;
     double row_ms, beam;
     int times, stress, jobs, quiet;
+    const char *language;
 } values;
 
 enum { TIMES_SOUND, TIMES_PATH };
@@ -61,6 +62,7 @@ static const lin_option options[] = {
      .choices = "sound|path",
      .help = "sound: boundaries at the changes of the sound, silence between words; path: the steps of the network in which the "
              "path has the phoneme (always with --posteriors)"},
+    LIN_LANGUAGE_ROW(values, language),
     LIN_RESULTS_ROWS(values, results),
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(values, jobs), .text = "0", .min = 0,
      .max = 1024, .help = "Threads; 0: one per core"},

@@ -17,13 +17,12 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
 {
     const lin_dictionary_options options = {.skip_bad = 1};
     *lexicon = (lin_spoken_lexicon){.phones = phones, .g2p = g2p};
-    lin_status status = lin_find_lexicon_of(phones, path, lexicon->path, sizeof lexicon->path, err);
+    lin_status status = lin_find_lexicon(phones, path, lexicon->path, sizeof lexicon->path, err);
     if (status == LIN_OK && !*lexicon->path)
         return lin_fail(err, LIN_IO,
-                        "words need a lexicon, and %s; name %s with --lexicon FILE or LINNET_LEXICON, or give --phones",
-                        lin_phones_is_own(phones) ? "the phones of this model are not those of the installed one"
-                                                  : "none is installed",
-                        lin_phones_is_own(phones) ? "the one of its language" : "one");
+                        "words need a lexicon, and none is installed for %s; name one with --lexicon FILE or LINNET_LEXICON, or "
+                        "give --phones",
+                        lin_phones_is_own(phones) ? "the phones of this model" : "English");
     if (status == LIN_OK) status = lin_lexicon_open(lexicon->path, added, g2p, phones, &options, &lexicon->dictionary, err);
     if (status != LIN_OK) {
         lin_spoken_lexicon_close(lexicon);
@@ -35,7 +34,7 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
 
 lin_status lin_spoken_lexicon_numbers(lin_spoken_lexicon *lexicon, const char *given, lin_error *err)
 {
-    return lin_find_open_numbers(given, &lexicon->written, err);
+    return lin_find_open_numbers(lexicon->phones, given, &lexicon->written, err);
 }
 
 void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon)
@@ -111,7 +110,7 @@ static lin_status open_g2p(lin_spoken *s, const lin_spoken_lexicon *lexicon, lin
     if (s->g2p && s->g2p_of == lexicon) return LIN_OK;
     drop_g2p(s);
     s->g2p_of = lexicon;
-    lin_status status = lin_find_open_rules(lexicon->g2p, lexicon->phones, &s->rules, err);
+    lin_status status = lin_find_open_rules(lexicon->phones, lexicon->g2p, &s->rules, err);
     return status == LIN_OK ? lin_g2p_create(lexicon->phones, lexicon->dictionary, s->rules, &s->g2p, err) : status;
 }
 

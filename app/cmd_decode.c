@@ -15,6 +15,7 @@ typedef struct decode_values {
     const char *files_from, *phones, *phones_file;
     double row_seconds, delay_ms;
     int jobs, quiet, unchecked;
+    const char *language;
 } decode_values;
 
 static const lin_option options[] = {
@@ -37,6 +38,7 @@ static const lin_option options[] = {
      .value = "MS", .help = "Emission delay of the model that made the rows: times are so much earlier; linnet info shows it"},
     {.name = "unchecked", .type = LIN_OPTION_FLAG, .at = offsetof(decode_values, unchecked),
      .help = "Accept rows whose probabilities do not sum to 1: other kinds of scores"},
+    LIN_LANGUAGE_ROW(decode_values, language),
     LIN_DECODING_ROWS(decode_values, decoding),
     {.type = LIN_OPTION_END},
 };

@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/front_options.h"
+#include "app/lexicon_options.h"
 #include "app/model_options.h"
 #include "base/memory.h"
 #include "base/npy.h"
@@ -32,6 +33,7 @@ typedef struct features_values {
     double speed;
     lin_input_values input;
     lin_fbank_values fbank;
+    const char *language;
 } features_values;
 
 static const lin_option features_options[] = {
@@ -41,6 +43,7 @@ static const lin_option features_options[] = {
      .help = "Take the filterbank of this model, before its normalisation, instead of the options below"},
     {.name = "speed", .type = LIN_OPTION_DOUBLE, .at = offsetof(features_values, speed), .text = "1", .min = 0.5, .max = 2,
      .help = "Factor for tempo and pitch"},
+    LIN_LANGUAGE_ROW(features_values, language),
     LIN_FBANK_ROWS(features_values, fbank),
     LIN_INPUT_ROWS(features_values, input),
     {.type = LIN_OPTION_END},
@@ -138,6 +141,7 @@ typedef struct posteriors_values {
     int jobs;
     lin_model_values model;
     lin_input_values input;
+    const char *language;
 } posteriors_values;
 
 static const lin_option posteriors_options[] = {
@@ -147,6 +151,7 @@ static const lin_option posteriors_options[] = {
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(posteriors_values, jobs), .text = "0", .min = 0,
      .max = 1024, .help = "Threads; 0: one per core"},
     LIN_MODEL_ROWS(posteriors_values, model),
+    LIN_LANGUAGE_ROW(posteriors_values, language),
     LIN_INPUT_ROWS(posteriors_values, input),
     {.type = LIN_OPTION_END},
 };

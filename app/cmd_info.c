@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/front_options.h"
+#include "app/lexicon_options.h"
 #include "app/model_options.h"
 #include "base/buffer.h"
 #include "base/json.h"
@@ -20,10 +21,12 @@
 
 typedef struct info_values {
     int json, verify, devices;
+    const char *language;
 } info_values;
 
 static const lin_option options[] = {
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, json), .help = "Write one JSON object"},
+    LIN_LANGUAGE_ROW(info_values, language),
     {.name = "verify", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, verify),
      .help = "Verify the checksum of each snapshot in an index (all other files are always verified completely)"},
     {.name = "devices", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, devices),
@@ -116,8 +119,22 @@ static void put_ipa(report *r, const char *list)
     lin_buffer_char(&r->out, ']');
 }
 
+// Behind the blank: nothing in a set of English, "own" in one that does not say.
+static void put_language(report *r, const char *list)
+{
+    const char *mark = list + strcspn(list, "\t ");
+    const size_t n = strcspn(mark, " ");
+    const int is_known = !n || (n != 4 || memcmp(mark, "\town", 4) != 0);
+    key(r, "language", "language");
+    if (!is_known) lin_buffer_text(&r->out, r->json ? "null" : "not known");
+    else if (r->json) lin_buffer_json(&r->out, n ? mark + 1 : "en", n ? n - 1 : 2);
+    else lin_buffer_bytes(&r->out, n ? mark + 1 : "en", n ? n - 1 : 2);
+    if (!r->json) lin_buffer_char(&r->out, '\n');
+}
+
 static void put_phones(report *r, const char *list, int of_tokens)
 {
+    if (!of_tokens) put_language(r, list);
     const char *const all = list;
     key(r, of_tokens ? "symbols" : "phones", of_tokens ? "symbols" : "phones");
     if (r->json) {

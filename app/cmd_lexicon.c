@@ -5,6 +5,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
+#include "app/lexicon_options.h"
 #include "app/model_options.h"
 #include "linnet/decoding.h"
 #include "linnet/find.h"
@@ -13,11 +14,13 @@
 typedef struct lexicon_values {
     const char *model, *lm, *output;
     int no_lm, all_words, quiet;
+    const char *language;
 } lexicon_values;
 
 static const lin_option options[] = {
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(lexicon_values, model),
      .help = "The model, whose phones the lexicon is packed for; if not given, $LINNET_MODEL, else default"},
+    LIN_LANGUAGE_ROW(lexicon_values, language),
     {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(lexicon_values, lm),
      .help = "The language model that it is packed for; if not given, $LINNET_LM, else the installed one"},
     {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(lexicon_values, no_lm), .help = "Pack it for use with --no-lm"},
@@ -64,7 +67,7 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = lin_model_check_sound(model, name, &err);
     if (status == LIN_OK) status = lin_phones_create(model->phones, &phones, &err);
     if (status == LIN_OK)
-        status = lin_find_lexicon(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
+        status = lin_find_lexicon(phones, parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
     if (status == LIN_OK && !*path) status = lin_fail(&err, LIN_IO, "no lexicon is installed; name a DICT");
     if (status == LIN_OK) status = lin_guard_reads(path, &err); // it may be the installed one, which no option names
     if (status == LIN_OK && v->output) status = lin_guard_writes(v->output, &err);

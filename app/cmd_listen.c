@@ -29,6 +29,7 @@ typedef struct listen_values {
     double buffer_s;
     int rate_hz, channels, raw, encoding, paced, precision;
     int json, plain, phones, ipa, stats, quiet;
+    const char *language;
 } listen_values;
 
 static const lin_option options[] = {
@@ -48,6 +49,7 @@ static const lin_option options[] = {
      .help = "Print latencies at the end"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, quiet),
      .help = "Only results and errors"},
+    LIN_LANGUAGE_ROW(listen_values, language),
     LIN_DECODING_ROWS(listen_values, decoding),
     LIN_ENDPOINT_ROWS(listen_values, endpoints,
                       "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not "

@@ -20,9 +20,11 @@ enum { IDS_AUTO, IDS_NONE, IDS_FIRST, IDS_LAST };
 typedef struct phonemize_values {
     const char *lexicon, *add_lexicon, *phones, *g2p, *numbers, *output, *oov;
     int ids, trn, stress, quiet;
+    const char *language;
 } phonemize_values;
 
 static const lin_option options[] = {
+    LIN_LANGUAGE_ROW(phonemize_values, language),
     LIN_DICTIONARY_ROW(phonemize_values, lexicon),
     LIN_ADD_LEXICON_ROW(phonemize_values, add_lexicon, ""),
     LIN_PHONE_SET_ROW(phonemize_values, phones),

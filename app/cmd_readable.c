@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
+#include "app/lexicon_options.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/textfile.h"
@@ -18,6 +19,7 @@
 typedef struct readable_values {
     const char *output, *model, *ctm;
     int ids, passes, slots, quiet;
+    const char *language;
 } readable_values;
 
 static const lin_option options[] = {
@@ -25,6 +27,7 @@ static const lin_option options[] = {
      .help = "Output file; if not given, standard output. learn: the model to write"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(readable_values, model),
      .help = "write, score: the model; if not given, $LINNET_PUNCTUATION, else the one installed with the program"},
+    LIN_LANGUAGE_ROW(readable_values, language),
     {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(readable_values, ids),
      .help = "write, score: every line is an utterance and begins with its name"},
     {.name = "ctm", .type = LIN_OPTION_FILE, .at = offsetof(readable_values, ctm), .value = "CTM",
@@ -43,7 +46,7 @@ static lin_status open_model(const readable_values *v, lin_punctuation **p, lin_
 {
     char path[4096];
     *p = NULL;
-    lin_status status = lin_find_punctuation(v->model, path, sizeof path, err);
+    lin_status status = lin_find_punctuation(NULL, v->model, path, sizeof path, err);
     if (status == LIN_OK && !*path)
         status = lin_fail(err, LIN_IO, "no punctuation model is installed; name one with --model or LINNET_PUNCTUATION");
     return status == LIN_OK ? lin_punctuation_open(path, p, err) : status;

@@ -26,6 +26,7 @@ typedef struct transcribe_values {
     const char *files_from, *speakers;
     const char *save_state, *load_state, *snapshots, *from_snapshot;
     int jobs, quiet;
+    const char *language;
 } transcribe_values;
 
 static const lin_option options[] = {
@@ -40,6 +41,7 @@ static const lin_option options[] = {
      .help = "No progress, no summary"},
     LIN_MODEL_ROWS(transcribe_values, model),
     LIN_OFFLINE_ROW(transcribe_values, model),
+    LIN_LANGUAGE_ROW(transcribe_values, language),
     LIN_DECODING_ROWS(transcribe_values, decoding),
     LIN_ENDPOINT_ROWS(transcribe_values, endpoints,
                       "When the network and the search are reset: at every endpoint, never, or (auto) from the first endpoint "

@@ -30,9 +30,11 @@ typedef struct validate_values {
     const char *lexicon, *phones, *g2p, *numbers, *audio_root, *oov, *output;
     int allow_commands;
     int stack, most, json, jobs, quiet;
+    const char *language;
 } validate_values;
 
 static const lin_option options[] = {
+    LIN_LANGUAGE_ROW(validate_values, language),
     LIN_DICTIONARY_ROW(validate_values, lexicon),
     LIN_PHONE_SET_ROW(validate_values, phones),
     LIN_G2P_ROW(validate_values, g2p),

@@ -113,13 +113,13 @@ static lin_status add_defaults(const lin_parsed *parsed, lin_error *err)
         lin_find_model(is_set(parsed, "offline") ? "offline" : named(parsed, "model"), path, sizeof path, NULL) == LIN_OK)
         status = lin_guard_reads(path, err);
     if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
-        lin_find_lexicon(named(parsed, "lexicon"), path, sizeof path, NULL) == LIN_OK)
+        lin_find_lexicon(NULL, named(parsed, "lexicon"), path, sizeof path, NULL) == LIN_OK)
         status = lin_guard_reads(path, err);
     if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
-        lin_find_rules(named(parsed, "g2p"), NULL, path, sizeof path, NULL) == LIN_OK)
+        lin_find_rules(NULL, named(parsed, "g2p"), path, sizeof path, NULL) == LIN_OK)
         status = lin_guard_reads(path, err);
     for (int i = 0; i < 2 && status == LIN_OK && lin_options_find(parsed->command, "lm") >= 0; i++) {
-        if (lin_find_named(named(parsed, "lm"), "LINNET_LM", models[i], path, sizeof path, NULL) == LIN_OK)
+        if (lin_find_named(NULL, named(parsed, "lm"), "LINNET_LM", models[i], path, sizeof path, NULL) == LIN_OK)
             status = lin_guard_reads(path, err);
     }
     return status;

@@ -4,10 +4,16 @@
 
 #include "app/options.h"
 
+/* Of commands that read what is installed of a language; lin_run_command chooses it. */
+#define LIN_LANGUAGE_ROW(owner, field)                                                                                           \
+    {.name = "language", .type = LIN_OPTION_STRING, .at = offsetof(owner, field), .value = "CODE",                               \
+     .help = "The language whose installed files are used where none is named: its code, such as en, or a folder with such "     \
+             "files (docs/languages.md); if not given, the one of the model, else en"}
+
 #define LIN_G2P_ROW(owner, field)                                                                                                \
     {.name = "g2p", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "RULES",                                     \
      .help = "Letter-to-sound rules for words outside the lexicon, made by linnet g2p; if not given, $LINNET_G2P, else "         \
-             "those of English for its phones"}
+             "those of its language"}
 
 /* Of commands that choose a set. */
 #define LIN_PHONE_SET_ROW(owner, field)                                                                                          \
@@ -30,6 +36,6 @@
 #define LIN_NUMBERS_ROW(owner, field)                                                                                            \
     {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(owner, field), .value = "RULES",                               \
      .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "  \
-             "$LINNET_NUMBERS, else English"}
+             "$LINNET_NUMBERS, else those of the language"}
 
 #endif

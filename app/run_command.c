@@ -5,6 +5,7 @@
 #include "app/common.h"
 #include "app/guard.h"
 #include "base/memory.h"
+#include "linnet/find.h"
 
 // Defaults, command line, configuration file.
 static lin_status read_options(const lin_command *command, void *values, lin_parsed *parsed, int n, char **words,
@@ -25,6 +26,15 @@ static lin_status read_options(const lin_command *command, void *values, lin_par
     }
     if (status == LIN_OK) status = lin_options_finish(parsed, err);
     return status;
+}
+
+// For all that is looked for from now on, in commands that this one runs too.
+static lin_status choose_language(const lin_parsed *parsed, lin_error *err)
+{
+    const int row = parsed->command->options ? lin_options_find(parsed->command, "language") : -1;
+    if (row < 0) return LIN_OK;
+    const char *given = *(const char *const *)(const void *)((const char *)parsed->values + parsed->command->options[row].at);
+    return given ? lin_find_language(given, err) : LIN_OK;
 }
 
 int lin_run_command(const lin_command *command, int n, char **words)
@@ -51,6 +61,8 @@ int lin_run_command(const lin_command *command, int n, char **words)
     } else if (parsed.help) {
         lin_help_command(stdout, command);
         exit_status = LIN_EXIT_OK;
+    } else if (choose_language(&parsed, &err) != LIN_OK) {
+        exit_status = lin_misuse(&parsed, "--language: %s", err.message);
     } else if (lin_guard_command(&parsed, &err) != LIN_OK) {
         exit_status = err.status == LIN_INVALID ? lin_misuse(&parsed, "%s", err.message) : lin_give_up(&err);
     } else {

@@ -15,11 +15,13 @@
 typedef struct g2p_values {
     const char *output, *phones;
     int order, iterations, minimum, hold_out, quiet;
+    const char *language;
 } g2p_values;
 
 static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = offsetof(g2p_values, output),
      .help = "The rules to write"},
+    LIN_LANGUAGE_ROW(g2p_values, language),
     LIN_PHONE_SET_ROW(g2p_values, phones),
     {.name = "order", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(g2p_values, order), .text = "5", .min = 1,
      .max = LIN_NGRAM_MAX_ORDER, .help = "Letters in an n-gram"},
@@ -93,7 +95,8 @@ static int run(lin_parsed *parsed)
     how.hold_out = v->hold_out;
     if (v->hold_out == 1) return lin_misuse(parsed, "--hold-out 1 leaves no word to learn from");
     const double begun = lin_now();
-    lin_status status = lin_find_lexicon(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
+    const char *given = parsed->operands.count ? parsed->operands.items[0] : NULL;
+    lin_status status = lin_find_lexicon(NULL, given, path, sizeof path, &err);
     if (status == LIN_OK && !*path) status = lin_fail(&err, LIN_IO, "no lexicon is installed; name a DICT");
     if (status == LIN_OK) status = lin_guard_reads(path, &err); // it may be the installed one, which no option names
     if (status == LIN_OK) status = lin_guard_writes(v->output, &err);

@@ -21,6 +21,7 @@ struct lin_phones {
     char *split;      // the list, each name with what follows it ended by a NUL
     const char **ipa; // [names.n] within split; NULL: none
     int is_own;
+    const char *language; // within split, or a constant
     int by_cmu[CMU_PHONES][STRESSES]; // the first name of each of CMUdict's phones, by 1 + stress, 0 without; 0: there is none
 };
 
@@ -70,8 +71,8 @@ static lin_status add_name(lin_phones *p, const char *name, size_t n_all, lin_er
         return lin_fail(err, LIN_INVALID, "phone set: the IPA of name %d, '%s', is empty, too long, or no text", at,
                         lin_quote(shown, name, n));
     }
-    if (tab && at == 0 && !is_word(own_set, tab + 1, n_ipa)) {
-        return lin_fail(err, LIN_INVALID, "phone set: '%s' behind %s; only '%s' may be there",
+    if (tab && at == 0 && strcmp(own_set, tab + 1) != 0 && !lin_phones_is_language(tab + 1)) {
+        return lin_fail(err, LIN_INVALID, "phone set: '%s' behind %s; only '%s' or the code of a language may be there",
                         lin_quote(shown, tab + 1, n_ipa), LIN_PHONES_BLANK, own_set);
     }
     if (at == 0 && (n != strlen(LIN_PHONES_BLANK) || memcmp(name, LIN_PHONES_BLANK, n))) {
@@ -85,7 +86,7 @@ static lin_status add_name(lin_phones *p, const char *name, size_t n_all, lin_er
         return lin_fail(err, LIN_INVALID, "phone set: '%s' appears twice, as names %d and %d", lin_quote(shown, name, n), index,
                         at);
     }
-    if (at == 0) p->is_own = tab != NULL;
+    if (at == 0) p->is_own = tab != NULL, p->language = !tab ? "en" : strcmp(own_set, tab + 1) != 0 ? tab + 1 : "";
     else p->ipa[at] = tab ? tab + 1 : NULL;
     return LIN_OK;
 }
@@ -209,6 +210,17 @@ static void index_by_cmu(lin_phones *p)
         int stress, cmu = cmu_of_phone(lin_symbols_text(&p->names, i), p->names.items[i].n, &stress);
         if (cmu >= 0 && !p->by_cmu[cmu][stress + 1]) p->by_cmu[cmu][stress + 1] = i;
     }
+}
+
+int lin_phones_is_language(const char *code)
+{
+    const size_t n = strspn(code, "abcdefghijklmnopqrstuvwxyz");
+    if (n < 2 || n > 3 || strlen(code) > LIN_LANGUAGE_MAX || !strcmp(code, own_set)) return 0;
+    for (const char *at = code + n; *at; at++) {
+        const char letter = *at == '-' ? at[1] : *at;
+        if (!lin_is_digit(letter) && !(lin_lower(letter) >= 'a' && lin_lower(letter) <= 'z')) return 0;
+    }
+    return !code[n] || code[n] == '-';
 }
 
 lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *err)
@@ -354,6 +366,26 @@ const char *lin_phones_name(const lin_phones *phones, int index)
 }
 
 int lin_phones_is_own(const lin_phones *phones) { return phones->is_own; }
+
+const char *lin_phones_language(const lin_phones *phones) { return phones->language; }
+
+lin_status lin_phones_set_language(lin_phones *phones, const char *code, lin_error *err)
+{
+    if (!lin_phones_is_language(code)) return lin_fail(err, LIN_INVALID, "'%.100s' is not the code of a language", code);
+    if (!phones->is_own) return LIN_OK;
+    lin_buffer list = {0};
+    lin_phones *made = NULL;
+    lin_buffer_format(&list, "%s\t%s%s", LIN_PHONES_BLANK, code, phones->list + strcspn(phones->list, " "));
+    lin_status status = lin_buffer_status(&list, err);
+    if (status == LIN_OK) status = lin_phones_create(list.data, &made, err);
+    lin_buffer_free(&list);
+    if (status != LIN_OK) return status;
+    const lin_phones before = *phones;
+    *phones = *made;
+    *made = before;
+    lin_phones_destroy(made);
+    return LIN_OK;
+}
 
 lin_phone_kind lin_phones_kind(const lin_phones *phones, int index)
 {

@@ -5,10 +5,11 @@
  * folding of the literature also has 39, but different ones). A model file stores its set as one line of names; every part of the
  * program that turns labels into text or text into labels goes through the set of the model.
  *
- * A set of another language is a set of its own: a tab and "own" follow the name of the blank, and its names, any symbols, mean
- * only themselves. A tab and the IPA, "(silence)" or "(noise)" may follow any other name:
+ * A set of another language is a set of its own: a tab and the code of the language, or "own" if it is not known, follow the
+ * name of the blank, and its names, any symbols, mean only themselves. A tab and the IPA, "(silence)" or "(noise)" may follow any
+ * other name:
  *
- *   "<blank>\town a\tɐ sch\tʃ sil\t(silence) spn\t(noise)"
+ *   "<blank>\tde a\tɐ sch\tʃ sil\t(silence) spn\t(noise)"
  *
  * A silence is read in dictionaries and passed over: CTC's blank is what a model puts out there. A noise is a phone like others.
  *
@@ -30,6 +31,7 @@
 #define LIN_PHONES_DEFAULT                                                                                                       \
     "<blank> AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH"
 enum { LIN_PHONES_DEFAULT_COUNT = 40, LIN_PHONE_NAME_MAX = 31, LIN_PHONE_IPA_MAX = 63, LIN_PHONES_READ_MAX = 64 };
+enum { LIN_LANGUAGE_MAX = 15 };   /* bytes of the code of a language */
 enum { LIN_PHONES_OWN_MAX = 255 }; /* phones of a set of its own, for practical reasons: more are words or syllables */
 
 typedef struct lin_phones lin_phones;
@@ -59,6 +61,15 @@ int lin_phones_count(const lin_phones *phones);
 
 /* NUL-terminated, owned by the set; index in 0..V-1, else NULL. */
 const char *lin_phones_name(const lin_phones *phones, int index);
+
+/* The code of its language, such as "de": "en" of a set that is not one of its own, "" if it is not known. */
+const char *lin_phones_language(const lin_phones *phones);
+
+/* Whether this can be such a code: two or three small letters, and parts behind hyphens, as in "de" and "pt-BR"; not "own". */
+int lin_phones_is_language(const char *code);
+
+/* The set is now one of this language, if it is one of its own; before others use it. LIN_INVALID: it is no code. */
+lin_status lin_phones_set_language(lin_phones *phones, const char *code, lin_error *err);
 
 /* Whether it is a set of its own, and what a phone of it is. */
 int lin_phones_is_own(const lin_phones *phones);

@@ -32,6 +32,12 @@ linnet_status linnet_set_data_folder(const char *folder, linnet_error *err)
     return lin_api_end(lin_find_in(folder, &why), &why, err);
 }
 
+linnet_status linnet_set_language(const char *language, linnet_error *err)
+{
+    lin_error why = {0};
+    return lin_api_end(lin_find_language(language, &why), &why, err);
+}
+
 void linnet_free(void *block) { lin_free(block); }
 
 linnet_status lin_api_end(lin_status status, const lin_error *why, linnet_error *err)
@@ -96,7 +102,8 @@ static lin_status describe(linnet_model *m, lin_error *err)
                                   .phones = (const char *const *)own->phone,
                                   .ipa = m->ipa,
                                   .streams = m->r.streams,
-                                  .fingerprint = own->fingerprint};
+                                  .fingerprint = own->fingerprint,
+                                  .language = lin_phones_language(m->r.phones)};
     return LIN_OK;
 }
 

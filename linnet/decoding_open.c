@@ -60,9 +60,6 @@ static lin_status about(const char *what, lin_status status, lin_error *err)
 
 /* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
-// Of English: for other phones only the end of the list.
-static const char *const lm_names[] = {"words.lm", "words.arpa.gz", NULL};
-
 // Bad lines are reported and left out, as in linnet phonemize.
 static lin_status open_dictionary(parts *p, lin_error *err)
 {
@@ -289,7 +286,7 @@ static lin_status make_context(parts *p, lin_error *err)
     lin_error missing = {0}, why = {0};
     status = p->tree ? make_words_context(p, &missing) : make_phones_context(p, &missing);
     if (status != LIN_INVALID) return status == LIN_OK ? status : lin_fail_as(err, &missing);
-    status = lin_find_open_rules(p->values->g2p, p->phones, &p->rules, &why);
+    status = lin_find_open_rules(p->phones, p->values->g2p, &p->rules, &why);
     if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, p->rules, &p->g2p, &why);
     if (status != LIN_OK) return lin_fail(err, status, "%s, and %s", missing.message, why.message);
     return p->tree ? make_words_context(p, err) : make_phones_context(p, err);
@@ -344,7 +341,7 @@ static lin_status open_beam(parts *p, lin_error *err)
     const lin_beam_options o = lin_decoding_beam_options(p->values);
     lin_status status = LIN_OK;
     if (p->values->lm) {
-        status = lin_find_named(p->values->lm, "", lm_names, p->lm_path, LONGEST_PATH, err);
+        status = lin_find_lm(p->phones, p->values->lm, p->lm_path, LONGEST_PATH, err);
         if (status == LIN_OK) status = lin_ngram_open(p->lm_path, &p->lm, err);
         if (status == LIN_OK) status = match_phones(p, err);
     }
@@ -354,7 +351,7 @@ static lin_status open_beam(parts *p, lin_error *err)
 static lin_status open_lm_of_words(parts *p, lin_error *err)
 {
     if (p->values->no_lm) return LIN_OK;
-    lin_status status = lin_find_lm_of(p->phones, p->values->lm, p->lm_path, LONGEST_PATH, err);
+    lin_status status = lin_find_lm(p->phones, p->values->lm, p->lm_path, LONGEST_PATH, err);
     if (status != LIN_OK) return status;
     if (*p->lm_path) return lin_ngram_open(p->lm_path, &p->lm, err);
     lin_warn(&p->warnings, "words are recognised badly without a language model, and none is installed; name one with --lm FILE "
@@ -394,8 +391,8 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
     o.gap = (int)lround(LONGEST_GAP_S / row_seconds);
     o.wait = (int)lround(LONGEST_WAIT_S / row_seconds);
     if (!*p->lexicon && lin_phones_is_own(p->phones)) {
-        return lin_fail(err, LIN_IO, "--words needs a lexicon, and the phones of this model are not those of the installed one; "
-                                     "name the one of its language with --lexicon FILE or LINNET_LEXICON, or use --no-words");
+        return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed for the phones of this model; name the one "
+                                     "of its language with --lexicon FILE or LINNET_LEXICON, or use --no-words");
     }
     if (!*p->lexicon) {
         return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed; name one with --lexicon FILE or "
@@ -458,7 +455,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     p->values = v;
     p->phones = phones;
     if (warnings) p->warnings = *warnings;
-    lin_status status = lin_find_lexicon_of(phones, v->lexicon, p->lexicon, LONGEST_PATH, err);
+    lin_status status = lin_find_lexicon(phones, v->lexicon, p->lexicon, LONGEST_PATH, err);
     if (status == LIN_OK) status = kind == LIN_SEARCH_WORDS ? open_words(p, row_seconds, err) : open_beam(p, err);
     if (status == LIN_OK) status = open_phrases(p, err);
     drop_scaffold(p);

@@ -112,7 +112,7 @@ lin_status lin_lexicon_add(lin_dictionary *dictionary, const char *path, const c
     lin_g2p_rules *rules = NULL;
     lin_status status = lin_text_read(path, &text, &n, err);
     if (status != LIN_OK) return status;
-    status = lin_find_open_rules(g2p, phones, &rules, err);
+    status = lin_find_open_rules(phones, g2p, &rules, err);
     if (status == LIN_MISMATCH && !g2p) status = LIN_OK; // of other phones: only a word alone needs them
     if (status == LIN_OK) status = lin_lexicon_extend(dictionary, text, n, path, phones, rules, options, err);
     lin_g2p_rules_destroy(rules);

@@ -113,6 +113,13 @@ LINNET_API void linnet_free(void *block);
  */
 LINNET_API linnet_status linnet_set_data_folder(const char *folder, linnet_error *err);
 
+/*
+ * The language whose installed files, the model too, are used where none is named: the code of an installed one, "en", or a
+ * folder with such files; for the whole process. NULL, the default: the model of English, and otherwise the language of each
+ * model. Call it when linnet_set_data_folder may be called. LINNET_INVALID: there is no such language.
+ */
+LINNET_API linnet_status linnet_set_language(const char *language, linnet_error *err);
+
 /* ---- models ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct linnet_model linnet_model;
@@ -163,6 +170,7 @@ typedef struct linnet_model_info {
     const char *const *ipa;     /* [V] the same in the International Phonetic Alphabet where that is known */
     int streams;                /* 1: can run while sound comes (sessions, engines); 0: whole utterances only */
     uint64_t fingerprint;       /* of all that changes results; saved states carry it */
+    const char *language;       /* a code, "en"; "" where the file does not say: then lexica and the like are to be named */
 } linnet_model_info;
 
 /* Belongs to the model. */

@@ -12,6 +12,30 @@
 #include "linnet/lexicon_open.h"
 #include "model/model_file.h"
 
+// What a set does not say itself: it is one of the language that was chosen.
+static lin_status of_chosen(lin_status status, lin_phones **phones, lin_error *err)
+{
+    const char *code = lin_find_chosen();
+    if (status == LIN_OK && *code && !*lin_phones_language(*phones)) status = lin_phones_set_language(*phones, code, err);
+    if (status == LIN_OK) return LIN_OK;
+    lin_phones_destroy(*phones);
+    *phones = NULL;
+    return status;
+}
+
+static lin_status load_set(const char *path, lin_phones **phones, lin_error *err)
+{
+    return of_chosen(lin_phones_load(path, 1, phones, err), phones, err);
+}
+
+// The set of a dictionary of which the text is read.
+static lin_status make_set(const char *text, size_t n, const char *name, lin_phones **phones, lin_error *err)
+{
+    char path[4096];
+    if (lin_find_phones(path, sizeof path)) return load_set(path, phones, err);
+    return of_chosen(lin_dictionary_phones(text, n, name, phones, err), phones, err);
+}
+
 lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *err)
 {
     static const char ending[] = ".safetensors";
@@ -20,7 +44,7 @@ lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *
     lin_model *model = NULL;
     *phones = NULL;
     const int is_installed = !strchr(name, '/') && access(name, F_OK) != 0;
-    if (!is_installed && (n < k || strcmp(name + n - k, ending) != 0)) return lin_phones_load(name, 1, phones, err);
+    if (!is_installed && (n < k || strcmp(name + n - k, ending) != 0)) return load_set(name, phones, err);
     lin_status status = lin_find_model(name, path, sizeof path, err);
     if (status == LIN_OK && is_installed && access(path, F_OK) != 0)
         return lin_fail(err, LIN_IO, "%s is neither a file with the phones nor a model", name);
@@ -38,7 +62,7 @@ static lin_status read_dictionary(lin_wording *w, const lin_wording_files *files
     size_t n;
     lin_status status = lin_text_read(w->path, &text, &n, err);
     if (status != LIN_OK) return status;
-    if (!w->phones) status = lin_dictionary_phones(text, n, w->path, &w->phones, err);
+    if (!w->phones) status = make_set(text, n, w->path, &w->phones, err);
     if (status == LIN_OK) status = lin_dictionary_parse(text, n, w->path, w->phones, &options, &w->dictionary, err);
     lin_free(text);
     if (status == LIN_OK && files->added)
@@ -52,7 +76,7 @@ lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, 
     size_t n;
     *phones = NULL;
     lin_status status = lin_text_read(path, &text, &n, err);
-    if (status == LIN_OK) status = lin_dictionary_phones(text, n, path, phones, err);
+    if (status == LIN_OK) status = make_set(text, n, path, phones, err);
     lin_free(text);
     return status;
 }
@@ -61,11 +85,12 @@ lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files
 {
     memset(wording, 0, sizeof *wording);
     lin_status status = files->phones ? lin_wording_phones(files->phones, &wording->phones, err) : LIN_OK;
-    if (status == LIN_OK) status = lin_find_lexicon(files->dictionary, wording->path, sizeof wording->path, err);
+    if (status == LIN_OK) status = lin_find_lexicon(wording->phones, files->dictionary, wording->path, sizeof wording->path, err);
     if (status == LIN_OK && !*wording->path)
-        status = lin_fail(err, LIN_IO, "no lexicon is installed; name one with --lexicon FILE or LINNET_LEXICON");
+        status = lin_fail(err, LIN_IO, "no lexicon%s%s is installed; name one with --lexicon FILE or LINNET_LEXICON",
+                          *lin_find_chosen() ? " of the language " : "", lin_find_chosen());
     if (status == LIN_OK) status = read_dictionary(wording, files, err);
-    if (status == LIN_OK) status = lin_find_open_rules(files->g2p, wording->phones, &wording->rules, err);
+    if (status == LIN_OK) status = lin_find_open_rules(wording->phones, files->g2p, &wording->rules, err);
     if (status == LIN_OK) status = lin_g2p_create(wording->phones, wording->dictionary, wording->rules, &wording->g2p, err);
     if (status == LIN_OK) {
         status = lin_transcriber_create(wording->phones, wording->dictionary, wording->g2p, &wording->transcriber, err);
@@ -80,7 +105,7 @@ lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files
 
 lin_status lin_wording_numbers(lin_wording *wording, const char *given, lin_error *err)
 {
-    lin_status status = lin_find_open_numbers(given, &wording->written, err);
+    lin_status status = lin_find_open_numbers(wording->phones, given, &wording->written, err);
     if (status == LIN_OK) lin_transcriber_read_written(wording->transcriber, wording->written);
     return status;
 }

@@ -21,7 +21,8 @@
 typedef struct lin_wording_files {
     const char *dictionary; /* NULL: $LINNET_LEXICON, else what is installed with the program */
     const char *added;      /* words that extend it (linnet/lexicon_open.h); NULL: none */
-    const char *phones;     /* NULL: the set of the dictionary (lin_dictionary_phones); else as lin_wording_phones */
+    const char *phones;     /* as lin_wording_phones; NULL: phones.txt of the language that was chosen (lin_find_language), else
+                             * the set of the dictionary (lin_dictionary_phones) */
     const char *g2p;        /* NULL: lin_find_rules */
 } lin_wording_files;
 
@@ -48,7 +49,7 @@ void lin_wording_close(lin_wording *wording);
  */
 lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *err);
 
-/* The set of a dictionary file. */
+/* phones.txt of the chosen language, else the set of a dictionary file. Both, and sets of files, are of the chosen language. */
 lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, lin_error *err);
 
 /* Appends the words that the dictionary lacked, at most `most` of them, the most frequent first, a line each: indent, word,

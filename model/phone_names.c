@@ -86,6 +86,6 @@ const char *lin_phones_difference(const char *first, const char *second, char *o
     const char *name = only_in(first, second), *where = "first";
     if (!name) name = only_in(second, first), where = "second";
     if (name) snprintf(out, size, "'%.*s' is only in the %s", (int)name_length(name), name, where);
-    else snprintf(out, size, "they have another order, or other IPA");
+    else snprintf(out, size, "they have another order, another language or other IPA");
     return out;
 }

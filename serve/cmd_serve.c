@@ -2,6 +2,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "app/lexicon_options.h"
 #include "base/memory.h"
 #include "serve/protocols.h"
 
@@ -157,6 +158,7 @@ static const lin_option options[] = {
      .max = 86400,
      .value = "S",
      .help = "After SIGTERM, how long utterances and uploads may take to end"},
+    LIN_LANGUAGE_ROW(lin_serve_values, chosen_language),
     LIN_DECODING_ROWS_WITH(lin_serve_values, decoding, "yes"),
     LIN_ENDPOINT_ROWS(lin_serve_values, endpoints,
                       "When the network of a stream is reset: at every endpoint, never, or (auto) at every endpoint if the model "

@@ -492,7 +492,8 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     char path[4096];
     struct stat file;
     if (lin_find_model(model, path, sizeof path, NULL) == LIN_OK && stat(path, &file) == 0) s->created = (long long)file.st_mtime;
-    s->language = lin_phones_is_own(s->recognizer.phones) ? "und" : "en"; // a model does not say which other one
+    s->language = lin_phones_language(s->recognizer.phones);
+    if (!*s->language) s->language = *lin_find_chosen() ? lin_find_chosen() : "und"; // the model does not say
     s->recognizer.stop = NULL; // uploads are finished after a signal
     if (!s->recognizer.streams)
         return lin_fail(err, LIN_UNSUPPORTED, "linnet serve needs a model that streams; this one needs whole utterances");

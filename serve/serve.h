@@ -40,6 +40,7 @@ typedef struct lin_serve_values {
     lin_list origins, hosts;
     int max_streams, max_per_address, max_files, max_upload_mb, max_sound_s, max_work_s, max_lag_ms, idle_s, unread_s, drain_s;
     int rate_hz, threads, ipa, quiet, websocket;
+    const char *chosen_language;
 } lin_serve_values;
 
 typedef struct lin_serve lin_serve;

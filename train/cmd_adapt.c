@@ -22,6 +22,7 @@ typedef struct adapt_values {
     const char *data, *audio_root, *text, *words, *keep_data, *folder, *model, *lexicon, *g2p, *lm, *device;
     double lr, part;
     int offline, epochs, threads, seed, quiet;
+    const char *language;
 } adapt_values;
 
 #define AT(field) .at = offsetof(adapt_values, field)
@@ -43,6 +44,7 @@ static const lin_option options[] = {
      .help = "The model to adapt: a file, or default or offline, which are installed with the program; if not given, "
              "$LINNET_MODEL, else default"},
     {.name = "offline", .type = LIN_OPTION_FLAG, AT(offline), .help = "The same as --model offline"},
+    LIN_LANGUAGE_ROW(adapt_values, language),
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, AT(lexicon), .value = "DICT",
      .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program"},
     LIN_G2P_ROW(adapt_values, g2p),
@@ -132,6 +134,7 @@ static void say_lexicon(const adaptation *a, words *w, const char *added)
 {
     static const char ending[] = ".safetensors";
     const size_t n = strlen(a->model), k = sizeof ending - 1;
+    say_if(w, "--language", a->v->language);
     say_if(w, "--lexicon", a->v->lexicon);
     say_if(w, "--add-lexicon", added && *added ? added : NULL);
     say_if(w, "--g2p", a->v->g2p);
@@ -172,7 +175,7 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
     snprintf(a->license, sizeof a->license, "%.500s", model->license);
     status = lin_model_check_sound(model, a->model, err);
     if (status == LIN_OK) status = lin_phones_create(model->phones, &phones, err);
-    if (status == LIN_OK) status = lin_find_lm_of(phones, v->lm, a->lm, sizeof a->lm, err);
+    if (status == LIN_OK) status = lin_find_lm(phones, v->lm, a->lm, sizeof a->lm, err);
     lin_phones_destroy(phones);
     lin_model_destroy(model);
     return status;
@@ -417,6 +420,7 @@ static lin_status report(const adaptation *a, const version *before, const versi
         lin_buffer_text(&out, after->lm == a->mixed ? "language model: mixed with the text\n"
                                                     : "language model: the one that was given: mixed it was no better\n");
     lin_buffer_format(&out, "\nlinnet transcribe --words --model %s", in_folder(a, "linnet.safetensors"));
+    if (a->v->language) lin_buffer_format(&out, " --language %s", a->v->language);
     if (a->v->lexicon) lin_buffer_format(&out, " --lexicon %s", a->v->lexicon);
     if (a->v->g2p) lin_buffer_format(&out, " --g2p %s", a->v->g2p);
     if (after->lm) lin_buffer_format(&out, " --lm %s", after->lm);

@@ -24,9 +24,11 @@ typedef struct prepare_values {
     lin_numbers speed;
     int stack, no_speech, allow_oov, jobs, quiet;
     lin_fbank_values fbank;
+    const char *language;
 } prepare_values;
 
 static const lin_option options[] = {
+    LIN_LANGUAGE_ROW(prepare_values, language),
     LIN_DICTIONARY_ROW(prepare_values, lexicon),
     LIN_ADD_LEXICON_ROW(prepare_values, add_lexicon, ""),
     LIN_PHONE_SET_ROW(prepare_values, phones),

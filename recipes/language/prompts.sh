@@ -5,7 +5,7 @@
 #
 #   recipes/language/prompts.sh --language ru --out ru
 #
-# Writes OUT/train and OUT/dev (every tenth prompt), OUT/wav and OUT/lexicon.dict. --language: ru, it, es or fr.
+# Writes OUT/train and OUT/dev (every tenth prompt), OUT/wav and OUT/words.dict. --language: ru, it, es or fr.
 here=$(dirname "$0")
 . "$here/../common.sh"
 flags=" " values=" language out linnet "
@@ -37,5 +37,5 @@ done < "$out/list"
 # Its symbols u" and ɪ^ are not of the IPA; marks between words and languages are dropped.
 cut -f3 "$out/list" | grep -oE "[[:alpha:]]+(['’-][[:alpha:]]+)*" | sed 's/.*/\L&/' | sort -u | while read -r word; do
   echo "$word $(espeak-ng -v "$language" -q --ipa --sep=' ' "$word" < /dev/null | tr '\n' ' ')"
-done | sed 's/([a-z-]*)//g; s/u"/ʉ/g; s/ɪ^/ɪ/g; s/[-_]\+\( \|$\)/ /g; s/  */ /g; s/ $//' > "$out/lexicon.dict"
-echo "$out: $(wc -l < "$out/train/text") and $(wc -l < "$out/dev/text") prompts, $(wc -l < "$out/lexicon.dict") words"
+done | sed 's/([a-z-]*)//g; s/u"/ʉ/g; s/ɪ^/ɪ/g; s/[-_]\+\( \|$\)/ /g; s/  */ /g; s/ $//' > "$out/words.dict"
+echo "$out: $(wc -l < "$out/train/text") and $(wc -l < "$out/dev/text") prompts, $(wc -l < "$out/words.dict") words"

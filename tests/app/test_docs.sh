@@ -51,6 +51,7 @@ for set in corpus/train corpus/dev corpus/test data/train; do
     printf 'u1 s1\nu2 s1\nu3 s2\n' > $set/utt2spk
 done
 for set in train dev; do "$(dirname "$LINNET")/tests/app/language" $set utterances=6 first=${#set}01 && mkdir -p ru/$set && mv $set/*.wav $set/lexicon.dict ru && mv $set/* ru/$set; done
+mv ru/lexicon.dict ru/words.dict
 printf '{"audio_filepath": "hello.wav", "text": "how are you"}\n' > dev.jsonl
 "$SOUND" call.wav seconds=2 channels=2
 mkdir -p cv/clips && cp hello.wav cv/clips/a.mp3 && printf 'client_id\tpath\tsentence\nx\ta.mp3\thow are you\n' > cv/train.tsv

@@ -7,6 +7,7 @@ language=$(dirname "$LINNET")/tests/app/language
 "$language" "$tmp/dev" utterances=20 first=501 seed=2
 lex="-l $tmp/train/lexicon.dict"
 cd "$tmp" || exit 1
+mkdir qaa # the folder of the language, under a code for private use
 
 # ---- rules and caches ------------------------------------------------------------------------------------------------------------
 
@@ -15,12 +16,12 @@ is "g2p: status" 0 "$status"
 has "g2p: letters of any script" "$err" "24 words, 24 pronunciations (0 left out"
 refused "a word without rules" 1 "'тамико' is not in the dictionary, and there are no letter-to-sound rules for these phones" \
     prepare train --audio-root train $lex -q -o x.lfc
-run prepare train --audio-root train $lex --g2p l.g2p --stack 3 --oov oov -o train.lfc
+run prepare train --audio-root train --language qaa $lex --g2p l.g2p --stack 3 --oov oov -o train.lfc
 is "prepare: status" 0 "$status"
 has "prepare: the set" "$err" "train.lfc: 14 phones, a set of its own, from $tmp/train/lexicon.dict"
 is "--oov: by the rules" "тамико	26	rules	t a m iː k o" "$(cat oov)"
 is "the set travels with the cache" "phones:           <blank> a e iː k m n o r s t u x ø ʃ" "$("$LINNET" info train.lfc | grep '^phones')"
-"$LINNET" prepare dev --audio-root dev $lex --g2p l.g2p --stack 3 -q -o dev.lfc
+"$LINNET" prepare dev --audio-root dev --language ./qaa/ $lex --g2p l.g2p --stack 3 -q -o dev.lfc
 is "phonemize, in either case" "m a m a ʃ u" "$(echo '«МАМА» Шу!' | "$LINNET" phonemize $lex -q)"
 
 # ---- training --------------------------------------------------------------------------------------------------------------------
@@ -44,6 +45,8 @@ END
 run train train.conf --train train.lfc --dev dev.lfc --folder run -q
 is "train: status" 0 "$status"
 model=run/best.safetensors
+is "and its language" "language:         qaa" "$("$LINNET" info $model | grep '^language')"
+has "in JSON too" "$("$LINNET" info --json train.lfc)" '"language": "qaa"'
 is "the set travels with the model" "phones:           <blank> a e iː k m n o r s t u x ø ʃ" "$("$LINNET" info $model | grep '^phones')"
 
 # ---- alignment: the boundaries are known -----------------------------------------------------------------------------------------
@@ -63,7 +66,7 @@ is "align: boundaries, all phones as they were said" "728 0" "$1 $2"
 run align dev/s1-502.wav --text "Нука төха" -m $model $lex -f json --times path -q
 has "align: goodness of its phones" "$out" '"phone":"ø"'
 refused "align: another language's phones" 1 "'sh' is not a phoneme of the model" align dev/s1-502.wav --phones "n sh" -m $model
-refused "align: no lexicon of this language" 1 "the phones of this model are not those of the installed one; name the one of its language" \
+refused "align: no lexicon of this language" 1 "words need a lexicon, and none is installed for the phones of this model; name one with --lexicon FILE" \
     align dev/s1-502.wav --text "нука" -m $model
 refused "align: neither in the lexicon nor by rules" 1 "no pronunciation for жук: add to the lexicon" \
     align dev/s1-502.wav --text "жук" -m $model $lex -q
@@ -86,9 +89,32 @@ wer=$(echo "$out" | sed -n 's/^WER \([0-9]*\)\..*/\1/p')
 [ "${wer:-99}" -le 4 ] && pass || fail "transcribe --words: at most 5 % of the words are wrong" "$out" # 1.1 % when this was written
 run listen -m $model --words $lex --lm words.lm --from dev/s1-502.wav --no-paced -q
 is "listen" "нука төха мөшо ситу мөшо" "$out"
-refused "words without a lexicon" 1 "--words needs a lexicon, and the phones of this model are not those" \
+refused "words without a lexicon" 1 "--words needs a lexicon, and none is installed for the phones of this model" \
     transcribe -m $model --words dev/s1-502.wav
 is "a phrase by the rules" 0 "$("$LINNET" transcribe -m $model --words $lex --lm words.lm --g2p l.g2p --phrase Тамико -q dev/s1-502.wav > /dev/null; echo $?)"
+
+# ---- the folder of a language -----------------------------------------------------------------------------------------------------
+
+unset LINNET_LEXICON LINNET_LM LINNET_G2P LINNET_NUMBERS LINNET_MODEL
+cp train/lexicon.dict qaa/words.dict && cp l.g2p qaa/words.g2p && cp words.lm qaa/ && cp $model qaa/default.safetensors
+is "a folder's model, lexicon and language model" "нука төха мөшо ситу мөшо" "$("$LINNET" transcribe --language qaa --words -q dev/s1-502.wav)"
+is "of its model, too" "$("$LINNET" info $model | grep '^fingerprint')" "$("$LINNET" info --language qaa | grep '^fingerprint')"
+is "its rules" "t a m iː k o" "$(echo тамико | "$LINNET" phonemize --language qaa -q)"
+printf 'a\ne\niː\nk\nm\nn\no\nr\ns\nt\nu\nx\nz\nø\nʃ\n' > qaa/phones.txt
+"$LINNET" prepare dev --audio-root dev --language qaa --stack 3 -q -o more.lfc
+is "its phones" "phones:           <blank> a e iː k m n o r s t u x z ø ʃ" "$("$LINNET" info more.lfc | grep '^phones')"
+rm qaa/phones.txt
+run align dev/s1-502.wav --text "нука төха" --language qaa -f trn -q
+is "align" "нука төха (s1-502)" "$out"
+refused "no such language" 2 "--language: there is no language 'qab': installed are de, en and es; name one of these, or a folder" phonemize --language qab ma
+refused "the page is no language" 2 "there is no language 'web'" phonemize --language web ma
+refused "no model of a language" 1 "there is no model of the language 'de'; name one with --model" transcribe --language de dev/s1-502.wav
+refused "no lexicon of a language" 1 "no lexicon of the language de is installed" phonemize --language de ma
+if ! emulated; then
+    mkdir -p prefix/bin prefix/share/linnet && cp "$PROGRAM" prefix/bin/linnet && cp -r qaa prefix/share/linnet/
+    is "an installed language is the one of its model" "нука төха мөшо ситу мөшо" "$(prefix/bin/linnet transcribe -m $model --words -q dev/s1-502.wav)"
+    is "and is chosen by its code" "t a m iː k o" "$(cd prefix && echo тамико | bin/linnet phonemize --language qaa -q)"
+fi
 
 # ---- sets ------------------------------------------------------------------------------------------------------------------------
 

@@ -36,6 +36,34 @@ START_TEST(default_set)
 }
 END_TEST
 
+START_TEST(languages)
+{
+    static const char *const codes[] = {"de", "nds", "pt-BR", "zh-Hant-TW", "es-419"},
+                            *const others[] = {"", "d", "own", "DE", "deut", "de-", "de--x", "de_AT", "d1", "../de",
+                                               "de-abcdefghijklm"};
+    lin_phones *p;
+    for (int i = 0; i < 5; i++) ck_assert_msg(lin_phones_is_language(codes[i]), "%s", codes[i]);
+    for (int i = 0; i < 11; i++) ck_assert_msg(!lin_phones_is_language(others[i]), "%s", others[i]);
+    OK(lin_phones_create("<blank>\tde a\tɐ b", &p, &err));
+    ck_assert(lin_phones_is_own(p));
+    ck_assert_str_eq(lin_phones_language(p), "de");
+    lin_phones_destroy(p);
+    OK(lin_phones_create("<blank>\town a\tɐ b", &p, &err));
+    ck_assert_str_eq(lin_phones_language(p), "");
+    FAILS(lin_phones_set_language(p, "German", &err), LIN_INVALID, "'German' is not the code of a language");
+    OK(lin_phones_set_language(p, "de-AT", &err));
+    ck_assert_str_eq(lin_phones_language(p), "de-AT");
+    ck_assert_str_eq(lin_phones_list(p), "<blank>\tde-AT a\tɐ b");
+    ck_assert_int_eq(lin_phones_find(p, "b", 1), 2);
+    lin_phones_destroy(p);
+    OK(lin_phones_create(NULL, &p, &err));
+    ck_assert_str_eq(lin_phones_language(p), "en");
+    OK(lin_phones_set_language(p, "de", &err)); // of English phones it is not
+    ck_assert_str_eq(lin_phones_language(p), "en");
+    lin_phones_destroy(p);
+}
+END_TEST
+
 START_TEST(set_from_a_list)
 {
     lin_phones *p;
@@ -335,7 +363,6 @@ START_TEST(files)
 }
 END_TEST
 
-TEST_MAIN("phones", TEST(default_set), TEST(set_from_a_list), TEST(bad_sets), TEST(ipa_is_read), TEST(sets_in_the_ipa),
-          TEST(sets_of_their_own), TEST(sets_in_files),
-          TEST(out_of_memory), TEST(symbols_are_numbered), TEST(symbols_survive_failures), TEST(numbers), TEST(lines_and_fields),
-          TEST(files))
+TEST_MAIN("phones", TEST(default_set), TEST(languages), TEST(set_from_a_list), TEST(bad_sets), TEST(ipa_is_read),
+          TEST(sets_in_the_ipa), TEST(sets_of_their_own), TEST(sets_in_files), TEST(out_of_memory), TEST(symbols_are_numbered),
+          TEST(symbols_survive_failures), TEST(numbers), TEST(lines_and_fields), TEST(files))

@@ -95,6 +95,16 @@ START_TEST(a_folder_comes_before_the_installed_files)
     longer[sizeof longer - 1] = 0;
     require_fails(LINNET_INVALID, linnet_set_data_folder(longer, &err));
     require_ok(linnet_set_data_folder(NULL, &err));
+    require_fails(LINNET_INVALID, linnet_set_language("tlh", &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "there is no language 'tlh': installed are de, en and es"));
+    require_ok(linnet_set_language("de", &err)); // of which there are numbers only
+    o.lexicon = NULL;
+    require_fails(LINNET_IO, linnet_decoder_create(m, &o, &d, &err));
+    require_ok(linnet_set_language(NULL, &err));
+    require_ok(linnet_decoder_create(m, &o, &d, &err));
+    linnet_decoder_destroy(d);
+    ck_assert_str_eq(linnet_model_describe(m)->language, "en");
+    o.lexicon = "added.dict";
     require_fails(LINNET_IO, linnet_decoder_create(m, &o, &d, &err));
     linnet_model_destroy(m);
     test_folder_remove(folder);

@@ -194,10 +194,10 @@ START_TEST(sets_that_differ_are_not_mixed)
         const char *phones, *message;
     } cases[] = {{4, 16000, phones, "numbers of mel bins"},
                  {D, 8000, phones, "feature parameters"},
-                 {D, 16000, "<blank> B AA CH", "phones: they have another order, or other IPA"},
+                 {D, 16000, "<blank> B AA CH", "phones: they have another order, another language or other IPA"},
                  {D, 16000, "<blank> AA B D", "phones: 'CH' is only in the first"},
                  {D, 16000, "<blank> AA B CH D\td", "phones: 'D' is only in the second"},
-                 {D, 16000, "<blank> AA B CH\ttʃ", "phones: they have another order, or other IPA"}};
+                 {D, 16000, "<blank> AA B CH\ttʃ", "phones: they have another order, another language or other IPA"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lin_features f = *lin_dataset_feature_parameters(set);
         f.sample_hz = cases[i].hz;

@@ -19,6 +19,7 @@ from ._errors import (Error, FormatError, InvalidError, MismatchError, NoMemoryE
                       TooSmallError, UnsupportedError)
 from ._errors import call as _call
 from ._errors import text_of as _text_of
+from ._linnet import ffi as _ffi
 from ._linnet import lib as _lib
 from ._model import Decoder, Model, load
 from ._options import c_text as _c_text
@@ -32,6 +33,13 @@ _data = _os.path.join(_os.path.dirname(_os.path.abspath(__file__)), "data")
 if _os.path.isdir(_data):
     _call(_lib.linnet_set_data_folder, _c_text(_data))
 
+
+def set_language(language: str | _os.PathLike[str] | None) -> None:
+    """The language whose installed files are used where none is named, for the whole process: the code of an installed one, "en",
+    or a folder with such files (docs/languages.md). None: that of each model."""
+    _call(_lib.linnet_set_language, _ffi.NULL if language is None else _c_text(language))
+
+
 __all__ = ["Decoder", "Engine", "Error", "Event", "FormatError", "InvalidError", "MismatchError", "Model", "NoMemoryError", "NumericError", "Phone",
            "ReadError", "Result", "StoppedError", "Stream", "TooSmallError", "UnsupportedError", "Utterance", "Word", "formats",
-           "load"]
+           "load", "set_language"]

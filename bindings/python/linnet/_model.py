@@ -143,6 +143,11 @@ class Model:
         return bool(self._info.streams)
 
     @property
+    def language(self) -> str:
+        """The code of the language, "en"; "" where the model does not say."""
+        return text_of(self._info.language)
+
+    @property
     def fingerprint(self) -> int:
         """Of all that changes results."""
         return int(self._info.fingerprint)

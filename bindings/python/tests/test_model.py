@@ -25,6 +25,19 @@ def test_installed_files_are_those_of_the_package(model):
     assert model.decoder(lm="phones.lm").kind == "beam"
 
 
+def test_languages(model):
+    assert model.language == "en"
+    with pytest.raises(linnet.InvalidError, match="there is no language 'tlh'"):
+        linnet.set_language("tlh")
+    linnet.set_language("de")
+    try:
+        with pytest.raises(linnet.Error, match="lexicon"):
+            model.decoder(words=True)
+    finally:
+        linnet.set_language(None)
+    assert model.decoder(words=True).kind == "words"
+
+
 def test_from_bytes(model, file):
     other = linnet.load(MODEL.read_bytes())
     assert other.fingerprint == model.fingerprint
