@@ -252,6 +252,19 @@ endef
 $O/%.o: %.c $B/flags
 	$(call compile,CC   ,$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) $(ISA) $(PLAIN) $(PKG_CFLAGS))
 
+# The phones and the spelling of English as lines for C; further symbols in a line of phones are read as that phone.
+$O/lexicon/english_phones.inc: share/linnet/en/phones.txt
+	@mkdir -p $(@D)
+	@awk '/^#/ { next } { printf "PHONE(\"%s\", \"%s\")\n", $$1, $$2; for (i = 3; i <= NF; i++) printf "OTHER(\"%s\", \"%s\")\n", $$i, $$1 }' $< > $@.new
+	@mv $@.new $@
+$O/lexicon/english_spelling.inc: share/linnet/en/spelling.txt
+	@mkdir -p $(@D)
+	@awk -F '\t' '/^#/ { next } { printf "{\"%s\", \"%s\", \"%s\", \"%s\"},\n", $$1, $$2, $$3, $$4 }' $< > $@.new
+	@mv $@.new $@
+$O/lexicon/phones.o: $O/lexicon/english_phones.inc
+$O/lexicon/g2p.o: $O/lexicon/english_spelling.inc
+$O/lexicon/phones.o $O/lexicon/g2p.o: ISA := -I$O
+
 $B/liblinnet.a: $(LIB_OBJ) $B/link
 	$(archive)
 

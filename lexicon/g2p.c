@@ -34,10 +34,40 @@ const char *lin_g2p_how_name(lin_g2p_how how)
     return (unsigned)how < sizeof names / sizeof *names ? names[how] : "unknown";
 }
 
+/* ---- English spelling ------------------------------------------------------------------------------------------------------ */
+
+// Of share/linnet/en/spelling.txt, which says what the fields are; in the library by the Makefile, because a program may bring no
+// more than a model and a lexicon.
+typedef struct line {
+    const char *kind, *text, *by, *phones;
+} line;
+
+static const line lines[] = {
+#include "lexicon/english_spelling.inc"
+};
+
+// The next line of a kind; before: NULL for the first. NULL: no more.
+static const line *next_line(const char *kind, const line *before)
+{
+    for (const line *l = before ? before + 1 : lines; l < lines + sizeof lines / sizeof *lines; l++) {
+        if (strcmp(l->kind, kind) == 0) return l;
+    }
+    return NULL;
+}
+
+// What a letter, or a sign, is called.
+static const char *name_of(const char *kind, char c)
+{
+    for (const line *l = NULL; (l = next_line(kind, l)) != NULL;) {
+        if (*l->text == c) return l->by;
+    }
+    return NULL;
+}
+
 lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictionary, const lin_g2p_rules *rules, lin_g2p **g2p,
                           lin_error *err)
 {
-    const char *at = LIN_PHONES_DEFAULT, *end = at + strlen(at), *name;
+    const char *at = lin_phones_default, *end = at + strlen(at), *name;
     size_t n;
     *g2p = NULL;
     if (lin_phones_is_own(phones)) end = at;
@@ -88,9 +118,10 @@ static int push_known(pronouncing *p, const char *word, size_t n, lin_status *st
     return n_labels > 0;
 }
 
-// The class of the last phone decides the phones of -s and -ed. English phonology, e.g. Ladefoged, A Course in Phonetics.
+// Whether the last phone is one of a list; of an empty one any is.
 static int ends_in(const pronouncing *p, const char *set)
 {
+    if (!*set) return 1;
     if (!p->n) return 0;
     const char *name = lin_phones_name(p->g2p->phones, p->labels[p->n - 1]), *at = set, *end = set + strlen(set), *item;
     size_t n, n_name = strlen(name);
@@ -100,46 +131,14 @@ static int ends_in(const pronouncing *p, const char *set)
     return 0;
 }
 
-static lin_status push_s(pronouncing *p)
-{
-    if (ends_in(p, "S Z SH ZH CH JH")) return push_names(p, "IH Z");
-    return push_names(p, ends_in(p, "P T K F TH") ? "S" : "Z");
-}
-
-static lin_status push_d(pronouncing *p)
-{
-    if (ends_in(p, "T D")) return push_names(p, "IH D");
-    return push_names(p, ends_in(p, "P K F TH S SH CH") ? "T" : "D");
-}
-
-// An ending, the letters that replace it in the base word, and its phones ("s" and "d": chosen by the phone before).
-typedef struct ending {
-    const char *suffix, *instead, *phones;
-} ending;
-
-static const ending endings[] = {
-    {"ies", "y", "s"},     {"s", "", "s"},       {"ied", "y", "d"},      {"ed", "e", "d"},      {"ed", "", "d"},
-    {"ing", "e", "IH NG"}, {"ing", "", "IH NG"}, {"iness", "y", "N AH S"}, {"ness", "", "N AH S"}, {"less", "", "L AH S"},
-    {"ful", "", "F AH L"}, {"like", "", "L AY K"},
-};
-
-// Endings after an apostrophe, for any word before it.
-static const ending clitics[] = {
-    {"n't", "", "AH N T"}, {"'s", "", "s"},   {"'d", "", "d"}, {"'ll", "", "AH L"},
-    {"'ve", "", "AH V"},   {"'re", "", "ER"}, {"'m", "", "M"},
-};
-
-// British spellings, tried one at a time at every place of the word; the result must be in the dictionary.
-static const char *const spellings[][2] = {
-    {"our", "or"}, {"is", "iz"}, {"ys", "yz"}, {"ence", "ense"}, {"ll", "l"}, {"tre", "ter"}, {"gg", "g"}, {"ould", "old"},
-    {"ae", "e"},   {"oe", "e"},  {"ogue", "og"}, {"ph", "f"},
-};
-
+// Phones, or the kind of lines that choose them by the phone before: "-s".
 static lin_status push_ending(pronouncing *p, const char *phones)
 {
-    if (!strcmp(phones, "s")) return push_s(p);
-    if (!strcmp(phones, "d")) return push_d(p);
-    return push_names(p, phones);
+    if (*phones != '-') return push_names(p, phones);
+    const line *l = NULL;
+    while ((l = next_line(phones, l)) != NULL && !ends_in(p, l->text)) {
+    }
+    return l ? push_names(p, l->by) : LIN_OK;
 }
 
 static int ends_with(const char *word, size_t n, const char *suffix)
@@ -151,15 +150,15 @@ static int ends_with(const char *word, size_t n, const char *suffix)
 static int push_from_ending(pronouncing *p, const char *word, size_t n, lin_status *status)
 {
     char base[LIN_WORD_MAX + 2];
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        size_t keep = n - strlen(endings[i].suffix), extra = strlen(endings[i].instead);
-        if (!ends_with(word, n, endings[i].suffix) || keep + extra < 3) continue;
-        if (*endings[i].phones == 's' && ends_with(word, n, "ss")) continue;
+    for (const line *l = NULL; (l = next_line("ending", l)) != NULL;) {
+        size_t keep = n - strlen(l->text), extra = strlen(l->by);
+        if (!ends_with(word, n, l->text) || keep + extra < 3) continue;
+        if (!strcmp(l->phones, "-s") && ends_with(word, n, "ss")) continue;
         memcpy(base, word, keep);
-        memcpy(base + keep, endings[i].instead, extra);
+        memcpy(base + keep, l->by, extra);
         if (push_known(p, base, keep + extra, status)) {
             at_least(p, LIN_G2P_DERIVED);
-            if (!*status) *status = push_ending(p, endings[i].phones);
+            if (!*status) *status = push_ending(p, l->phones);
             return 1;
         }
     }
@@ -169,12 +168,12 @@ static int push_from_ending(pronouncing *p, const char *word, size_t n, lin_stat
 static int push_from_spelling(pronouncing *p, const char *word, size_t n, lin_status *status)
 {
     char other[LIN_WORD_MAX + 2];
-    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
-        size_t from = strlen(spellings[i][0]), to = strlen(spellings[i][1]);
+    for (const line *l = NULL; (l = next_line("spelling", l)) != NULL;) {
+        size_t from = strlen(l->text), to = strlen(l->by);
         for (size_t at = 1; at + from <= n; at++) {
-            if (memcmp(word + at, spellings[i][0], from)) continue;
+            if (memcmp(word + at, l->text, from)) continue;
             memcpy(other, word, at);
-            memcpy(other + at, spellings[i][1], to);
+            memcpy(other + at, l->by, to);
             memcpy(other + at + to, word + at + from, n - at - from);
             size_t n_other = n - from + to;
             if (push_known(p, other, n_other, status) || push_from_ending(p, other, n_other, status)) {
@@ -189,21 +188,18 @@ static int push_from_spelling(pronouncing *p, const char *word, size_t n, lin_st
 // An abbreviation that can only be spelt: two to five different letters in a row, none of them a vowel.
 static int is_abbreviation(const char *word, size_t n)
 {
+    const char *vowels = next_line("vowels", NULL)->text;
     for (size_t i = 0; i < n; i++) {
-        if (strchr("aeiouy", word[i]) || (i && word[i] == word[i - 1])) return 0;
+        if (strchr(vowels, word[i]) || (i && word[i] == word[i - 1])) return 0;
     }
     return n >= 1 && n <= 5;
 }
 
 static lin_status push_letters(pronouncing *p, const char *word, size_t n)
 {
-    static const char *const letters[26] = {
-        "EY", "B IY", "S IY", "D IY", "IY", "EH F", "JH IY", "EY CH", "AY", "JH EY", "K EY", "EH L", "EH M", "EH N", "OW", "P IY",
-        "K Y UW", "AA R", "EH S", "T IY", "Y UW", "V IY", "D AH B AH L Y UW", "EH K S", "W AY", "Z IY",
-    };
     lin_status status = LIN_OK;
     at_least(p, LIN_G2P_SPELLED);
-    for (size_t i = 0; i < n && status == LIN_OK; i++) status = push_names(p, letters[word[i] - 'a']);
+    for (size_t i = 0; i < n && status == LIN_OK; i++) status = push_names(p, name_of("letter", word[i]));
     return status;
 }
 
@@ -244,16 +240,6 @@ static text_span without_quotes(text_span s)
     return s;
 }
 
-// A consonant before an apostrophe is not a letter name: "d'you", "m'lord".
-static const char *elided(char c)
-{
-    static const char *const sounds[][2] = {{"d", "D"}, {"l", "L"}, {"m", "M"}, {"t", "T"}, {"y", "Y"}, {"s", "S"}, {"o", "OW"}};
-    for (size_t i = 0; i < sizeof sounds / sizeof *sounds; i++) {
-        if (sounds[i][0][0] == c) return sounds[i][1];
-    }
-    return NULL;
-}
-
 // A word between hyphens: letters and apostrophes.
 static lin_status push_word(pronouncing *p, text_span s)
 {
@@ -264,13 +250,13 @@ static lin_status push_word(pronouncing *p, text_span s)
     const char *apostrophe = memchr(s.text, '\'', s.n);
     if (!apostrophe) return push_piece(p, s);
     at_least(p, LIN_G2P_DERIVED);
-    for (size_t i = 0; i < sizeof clitics / sizeof *clitics; i++) {
-        if (!ends_with(s.text, s.n, clitics[i].suffix)) continue;
-        if ((status = push_word(p, (text_span){s.text, s.n - strlen(clitics[i].suffix)}))) return status;
-        return push_ending(p, clitics[i].phones);
+    for (const line *l = NULL; (l = next_line("apostrophe", l)) != NULL;) {
+        if (!ends_with(s.text, s.n, l->text)) continue;
+        if ((status = push_word(p, (text_span){s.text, s.n - strlen(l->text)}))) return status;
+        return push_ending(p, l->by);
     }
     size_t n_head = (size_t)(apostrophe - s.text);
-    const char *sound = n_head == 1 ? elided(s.text[0]) : NULL;
+    const char *sound = n_head == 1 ? name_of("elided", s.text[0]) : NULL;
     status = sound ? push_names(p, sound) : push_piece(p, (text_span){s.text, n_head});
     if (status != LIN_OK) return status;
     return push_word(p, (text_span){apostrophe + 1, s.n - n_head - 1});
@@ -386,7 +372,7 @@ lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labe
             const int is_spelled = is_joined && at - begin <= 2 && !memchr(lower + begin, '\'', at - begin); // "AT&T"
             if (is_spelled) status = push_letters(&p, lower + begin, at - begin);
             else if (at > begin) status = push_word(&p, (text_span){lower + begin, at - begin});
-            if (at < n && lower[at] == '&' && status == LIN_OK) status = push_names(&p, "AH N D");
+            if (at < n && lower[at] == '&' && status == LIN_OK) status = push_names(&p, name_of("and", '&'));
         }
     }
     if (status != LIN_OK) return status;

@@ -8,7 +8,8 @@
  * That is English. For a set of phones of its own (lexicon/phones.h) only the pieces around hyphens, and rules for each that the
  * dictionary lacks, in letters of any script.
  *
- * Each ending in the list gave fewer wrong phones than the rules alone when one word at a time was left out of CMUdict.
+ * Names of letters, endings and spellings are those of share/linnet/en/spelling.txt. Each ending gave fewer wrong phones than the
+ * rules alone when one word at a time was left out of CMUdict.
  *
  *   lin_g2p_create(phones, dictionary, rules, &g2p, &err);
  *   lin_g2p_pronounce(g2p, "overmann's", 10, labels, LIN_PRONUNCIATION_MAX, &n, &how, &err);

@@ -1,4 +1,4 @@
-// phones.c - names, ARPABET and IPA; see phones.h.
+// phones.c - names, CMUdict's names and IPA; see phones.h.
 
 #include "lexicon/phones.h"
 
@@ -13,7 +13,37 @@
 
 enum { MAX_PHONES = 65536 };
 
-enum { CMU_PHONES = 39, STRESSES = 4 };
+// The phones of English, of which a set that does not say more is one: from share/linnet/en/phones.txt by the Makefile, in the
+// library, because a model may be all that a program brings.
+#define ENGLISH "lexicon/english_phones.inc"
+#define OTHER(symbol, name)
+#define PHONE(name, ipa) " " name
+const char lin_phones_default[] = LIN_PHONES_BLANK
+#include ENGLISH
+    ;
+#undef PHONE
+#define PHONE(name, ipa) {name, ipa},
+static const struct {
+    char name[3];
+    const char *ipa;
+} ipa_table[] = {
+#include ENGLISH
+};
+#undef PHONE
+#undef OTHER
+
+// Other symbols for the same phones, after marks such as tie bars and length are removed.
+#define PHONE(name, ipa)
+#define OTHER(symbol, name) {symbol, name},
+static const struct {
+    const char *ipa;
+    char name[3];
+} ipa_variants[] = {
+#include ENGLISH
+};
+
+enum { CMU_PHONES = LIN_PHONES_DEFAULT_COUNT - 1, STRESSES = 4 };
+_Static_assert(sizeof ipa_table / sizeof *ipa_table == CMU_PHONES, "as many phones as phones.h says");
 
 struct lin_phones {
     lin_symbols names;
@@ -21,34 +51,8 @@ struct lin_phones {
     char *split;      // the list, each name with what follows it ended by a NUL
     const char **ipa; // [names.n] within split; NULL: none
     int is_own;
-    const char *language; // within split, or a constant
+    const char *language;             // within split, or a constant
     int by_cmu[CMU_PHONES][STRESSES]; // the first name of each of CMUdict's phones, by 1 + stress, 0 without; 0: there is none
-};
-
-// CMUdict's phones in the International Phonetic Alphabet, broad transcription of General American.
-static const struct {
-    char name[3];
-    const char *ipa;
-} ipa_table[] = {
-    {"AA", "ɑ"}, {"AE", "æ"}, {"AH", "ʌ"}, {"AO", "ɔ"}, {"AW", "aʊ"}, {"AY", "aɪ"}, {"B", "b"},
-    {"CH", "tʃ"}, {"D", "d"}, {"DH", "ð"}, {"EH", "ɛ"}, {"ER", "ɝ"}, {"EY", "eɪ"}, {"F", "f"},
-    {"G", "ɡ"}, {"HH", "h"}, {"IH", "ɪ"}, {"IY", "i"}, {"JH", "dʒ"}, {"K", "k"}, {"L", "l"},
-    {"M", "m"}, {"N", "n"}, {"NG", "ŋ"}, {"OW", "oʊ"}, {"OY", "ɔɪ"}, {"P", "p"}, {"R", "ɹ"},
-    {"S", "s"}, {"SH", "ʃ"}, {"T", "t"}, {"TH", "θ"}, {"UH", "ʊ"}, {"UW", "u"}, {"V", "v"},
-    {"W", "w"}, {"Y", "j"}, {"Z", "z"}, {"ZH", "ʒ"},
-};
-
-// Other symbols for the same phones, after marks such as tie bars and length are removed: other conventions for General American,
-// dictionaries of the Montreal Forced Aligner, and keyboard substitutes.
-static const struct {
-    const char *ipa;
-    char name[3];
-} ipa_variants[] = {
-    {"ɒ", "AA"}, {"a", "AA"},  {"ə", "AH"},  {"ɐ", "AH"},  {"aw", "AW"}, {"au", "AW"}, {"aj", "AY"}, {"ai", "AY"}, {"ʧ", "CH"},
-    {"e", "EH"}, {"ɜ", "ER"},  {"ɚ", "ER"},  {"ə˞", "ER"}, {"ɜ˞", "ER"}, {"ɜɹ", "ER"}, {"ɜr", "ER"}, {"ej", "EY"}, {"ei", "EY"},
-    {"g", "G"},  {"ɟ", "G"},   {"ɦ", "HH"},  {"ç", "HH"},  {"ɨ", "IH"},  {"ᵻ", "IH"},  {"ʤ", "JH"},  {"c", "K"},   {"ɫ", "L"},
-    {"ʎ", "L"},  {"ɱ", "M"},   {"ɲ", "N"},   {"o", "OW"},  {"ow", "OW"}, {"ou", "OW"}, {"əʊ", "OW"}, {"əw", "OW"}, {"ɔj", "OY"},
-    {"ɔi", "OY"}, {"oɪ", "OY"}, {"r", "R"},  {"ɻ", "R"},   {"ɾ", "T"},   {"ʔ", "T"},   {"ʉ", "UW"},  {"ʍ", "W"},
 };
 
 static const char silence[] = "(silence)", noise[] = "(noise)", own_set[] = "own";
@@ -158,25 +162,43 @@ typedef struct cmu_read {
     int cmu, stress;
 } cmu_read;
 
-static int is_vowel(int cmu) { return cmu >= 0 && strchr("AEIOU", ipa_table[cmu].name[0]) != NULL; }
+// By the letter that the symbol begins with, without its marks.
+static int is_vowel_symbol(const char *ipa)
+{
+    static const char vowels[] = "aeiouyɑæɐəɚɛɜɝɞɨɪɔɵœɶøɒʉʊʌʏɯɤɘɿʅ";
+    char first[8] = "";
+    unsigned code, mark;
+    if (!lin_utf8_decode(ipa, strlen(ipa), &code)) return 0;
+    for (unsigned letter; (letter = lin_unicode_split(code, &mark)); code = letter) {
+    }
+    lin_utf8_encode(code, first);
+    return strstr(vowels, first) != NULL;
+}
+
+static int is_vowel(int cmu) { return cmu >= 0 && is_vowel_symbol(ipa_table[cmu].ipa); }
+
+// Of these alone a syllabic one is a vowel and the consonant: ɹ̩ is a vowel, and written so.
+static int can_be_syllabic(int cmu) { return strchr("lmn", *ipa_table[cmu].ipa) || !strcmp(ipa_table[cmu].ipa, "ŋ"); }
 
 // A sequence of symbols. 0 if one is unknown or there are too many.
 static int read_ipa(const char *field, size_t n_field, cmu_read *out, int capacity, int *mark)
 {
     char text[LONGEST_FIELD];
     const size_t n = clean(text, field, n_field);
-    int found = 0, stress;
+    int found = 0;
     for (size_t at = 0; at < n;) {
         unsigned code;
         int cmu = 0;
         const size_t step = lin_utf8_decode(text + at, n - at, &code), symbol = longest_symbol(text + at, n - at, &cmu);
         if (!symbol && code == SYLLABIC && found) {
             cmu_read *last = &out[found - 1];
+            int vowel = 0;
             at += step;
-            if (!strchr("LMN", ipa_table[last->cmu].name[0])) continue; // not of r: ɹ̩ is ER and is written so
+            if (!can_be_syllabic(last->cmu)) continue;
             if (found == capacity) return 0;
+            longest_symbol("ə", strlen("ə"), &vowel);
             out[found++] = *last;
-            *last = (cmu_read){cmu_of_name("AH", 2, &stress), *mark ? *mark : -1};
+            *last = (cmu_read){vowel, *mark ? *mark : -1};
             *mark = 0;
         } else if (!symbol) {
             if (!mark_of(code)) return 0;
@@ -226,7 +248,7 @@ int lin_phones_is_language(const char *code)
 lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *err)
 {
     *phones = NULL;
-    if (!list) list = LIN_PHONES_DEFAULT;
+    if (!list) list = lin_phones_default;
     lin_phones *p = lin_calloc(1, sizeof *p);
     if (!p) return lin_no_memory(err, "a phone set", sizeof *p);
     lin_status status = LIN_OK;
@@ -302,6 +324,16 @@ static int has_cmu_names(const lin_phones *p)
     return 1;
 }
 
+// Whether it is the default set, and any IPA that is written behind its names is that of the table.
+static int is_default(const lin_phones *p)
+{
+    for (int i = 1; i < p->names.n && i <= CMU_PHONES; i++) {
+        if (strcmp(lin_symbols_text(&p->names, i), ipa_table[i - 1].name) != 0) return 0;
+        if (p->ipa[i] && strcmp(p->ipa[i], ipa_table[i - 1].ipa) != 0) return 0;
+    }
+    return p->names.n == LIN_PHONES_DEFAULT_COUNT;
+}
+
 lin_status lin_phones_parse(const char *text, size_t n, const char *name, int own, lin_phones **phones, lin_error *err)
 {
     static const char first[] = LIN_PHONES_BLANK, first_own[] = LIN_PHONES_BLANK "\town";
@@ -331,6 +363,10 @@ lin_status lin_phones_parse(const char *text, size_t n, const char *name, int ow
         if (status == LIN_OK && has_cmu_names(*phones)) break;
     }
     lin_buffer_free(&list);
+    if (status == LIN_OK && own && is_default(*phones)) { // written as in models
+        lin_phones_destroy(*phones);
+        return lin_phones_create(NULL, phones, err);
+    }
     return status == LIN_OK ? LIN_OK : lin_fail_at(err, status, "%s", name);
 }
 
@@ -525,16 +561,9 @@ const char *lin_phones_similar(const lin_phones *phones, int index)
 
 int lin_phones_is_vowel(const lin_phones *phones, int index)
 {
-    static const char vowels[] = "aeiouyɑæɐəɚɛɜɝɞɨɪɔɵœɶøɒʉʊʌʏɯɤɘɿʅ";
     if (!phones->is_own) return is_vowel(cmu_at(phones, index));
     const char *ipa = own_ipa(phones, index);
-    char first[8] = "";
-    unsigned code, mark;
-    if (!ipa || !lin_utf8_decode(ipa, strlen(ipa), &code)) return 0;
-    for (unsigned letter; (letter = lin_unicode_split(code, &mark)); code = letter) {
-    }
-    lin_utf8_encode(code, first);
-    return strstr(vowels, first) != NULL;
+    return ipa && is_vowel_symbol(ipa);
 }
 
 const char *lin_phones_list(const lin_phones *phones) { return phones->list; }

@@ -1,9 +1,9 @@
 /*
  * phones.h - the outputs of a model: names of its phones, the CTC blank at index 0.
  *
- * The default set is CMUdict's 39 phonemes of General American without stress, in alphabetical order, as outputs 1..39 (the TIMIT
- * folding of the literature also has 39, but different ones). A model file stores its set as one line of names; every part of the
- * program that turns labels into text or text into labels goes through the set of the model.
+ * The default set, of share/linnet/en/phones.txt, is CMUdict's 39 phonemes of General American without stress, in alphabetical
+ * order, as outputs 1..39 (the TIMIT folding of the literature also has 39, but different ones). A model file stores its set as
+ * one line of names; every part of the program that turns labels into text or text into labels goes through the set of the model.
  *
  * A set of another language is a set of its own: a tab and the code of the language, or "own" if it is not known, follow the
  * name of the blank, and its names, any symbols, mean only themselves. A tab and the IPA, "(silence)" or "(noise)" may follow any
@@ -28,13 +28,13 @@
 #include "base/status.h"
 
 #define LIN_PHONES_BLANK "<blank>"
-#define LIN_PHONES_DEFAULT                                                                                                       \
-    "<blank> AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH"
 enum { LIN_PHONES_DEFAULT_COUNT = 40, LIN_PHONE_NAME_MAX = 31, LIN_PHONE_IPA_MAX = 63, LIN_PHONES_READ_MAX = 64 };
 enum { LIN_LANGUAGE_MAX = 15 };   /* bytes of the code of a language */
 enum { LIN_PHONES_OWN_MAX = 255 }; /* phones of a set of its own, for practical reasons: more are words or syllables */
 
 typedef struct lin_phones lin_phones;
+
+extern const char lin_phones_default[]; /* the default set: the blank and the phones of share/linnet/en/phones.txt */
 
 typedef enum lin_phone_kind { LIN_PHONE_SOUND, LIN_PHONE_SILENCE, LIN_PHONE_NOISE } lin_phone_kind;
 

@@ -582,7 +582,7 @@ START_TEST(model_of_whole_utterances)
     size_t n;
     config.causal = 0;
     config.layers = 1;
-    ck_assert_int_eq(lin_model_create(&config, &features, LIN_PHONES_DEFAULT, 1, &made, &why), LIN_OK);
+    ck_assert_int_eq(lin_model_create(&config, &features, lin_phones_default, 1, &made, &why), LIN_OK);
     test_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/m.safetensors", folder);
     ck_assert_int_eq(lin_model_save(made, path, LIN_F32, &why), LIN_OK);
