@@ -199,7 +199,7 @@ START_TEST(second_pass)
     linnet_result *whole;
     transcript live = {0}, second = {0}, forked = {0};
     const linnet_sound all = in_memory();
-    require_ok(linnet_model_load("share/linnet/offline.safetensors", NULL, &offline, &err));
+    require_ok(linnet_model_load("share/linnet/en/offline.safetensors", NULL, &offline, &err));
     require_ok(linnet_decode(offline, &all, NULL, &whole, &err));
     linnet_session_options_init(&o, sizeof o);
     o.endpoints = 0;

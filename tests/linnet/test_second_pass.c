@@ -15,7 +15,7 @@ static void begin(void)
 {
     lin_error err = {0};
     setup();
-    require_ok(lin_recognizer_open(&second, "share/linnet/offline.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
+    require_ok(lin_recognizer_open(&second, "share/linnet/en/offline.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
 }
 
 static void end(void)
