@@ -1,5 +1,7 @@
 // teach.js - a sentence to read: a stream says how many of its words have begun, and the aligner of the server (v1/align) judges
-// their phonemes in the sound so far. A phoneme counts once the next one has been heard, or a pause: until then its end is a guess.
+// their phonemes in the sound so far. The end of that is the middle of a word, whose other phonemes have no room there and push
+// those before: what is clear all the same is clear, so it is shown once the next phoneme has been heard, and what is not once
+// SURE more have been, or after a pause.
 import { openMicrophone } from "./sound.js";
 import { symbol } from "./formats.js";
 import { openStream } from "./stream.js";
@@ -7,6 +9,7 @@ import { openStream } from "./stream.js";
 const $ = (id) => document.getElementById(id);
 const FAIR = -0.7, POOR = -3; // of the goodness: docs/alignment.md
 const SPIKE_S = 0.05; // a stream hears a phoneme somewhere in it, the aligner ends the one before where it begins
+const SURE = 4;
 const PAUSE_MS = 400; // nothing new for so long: what has been said is over
 let run = null, judged = [];
 
@@ -66,10 +69,10 @@ function wav(pieces, rate) {
   return new Blob([view], { type: "audio/wav" });
 }
 
-// The first n words of the sentence in the sound so far, of which the phonemes up to a time count. One request at a time: what has
-// come meanwhile is judged behind it.
-async function judge(r, n, until) {
-  if (n) r.wanted = { n, until };
+// The first n words of the sentence in the sound so far, of which the phonemes up to the time `until` count if they are clear, and
+// up to `sure` if they are not. One request at a time: what has come meanwhile is judged behind it.
+async function judge(r, n, until, sure) {
+  if (n) r.wanted = { n, until, sure };
   if (r.asking) return;
   r.asking = true;
   try {
@@ -82,7 +85,7 @@ async function judge(r, n, until) {
 
 async function judgeAll(r) {
   while (r.wanted || (r.ended && !r.whole)) {
-    const { n, until } = r.ended ? { n: r.words.length, until: Infinity } : r.wanted, form = new FormData();
+    const { n, until, sure } = r.ended ? { n: r.words.length, until: Infinity, sure: Infinity } : r.wanted, form = new FormData();
     r.whole = r.ended;
     r.wanted = null;
     form.append("file", wav(r.pieces, r.rate), "sound.wav");
@@ -91,7 +94,7 @@ async function judgeAll(r) {
     const result = await answer.json();
     if (!answer.ok) return say(result.error.message, true);
     judged = result.words.map((w) => result.phones.slice(w.first_phone, w.first_phone + w.phones.length)
-      .map((p) => (p.end > until ? { phone: p.phone } : p)));
+      .map((p) => (p.end > (grade(p) === "good" ? until : sure) ? { phone: p.phone } : p)));
     paint();
     if (r.whole) {
       advise();
@@ -107,13 +110,17 @@ function take(r, m) {
   if (m.type === "partial") {
     if (!m.new_words) return;
     r.settled += m.new_words.length;
-    const n = Math.min(r.words.length, r.before + r.settled + m.partial_words.length);
-    const last = m.partial_phones.at(-1) || m.new_phones.at(-1);
-    if (last) judge(r, n, r.missed / r.rate + last.start + SPIKE_S);
-    r.pause = setTimeout(() => run === r && judge(r, n, Infinity), PAUSE_MS);
+    r.starts.push(...m.new_phones.map((p) => p.start));
+    const n = Math.min(r.words.length, r.before + r.settled + m.partial_words.length), missed = r.missed / r.rate + SPIKE_S;
+    const starts = [...r.earlier, ...r.starts, ...m.partial_phones.map((p) => p.start)];
+    const sure = missed + (starts.at(-1 - SURE) ?? -Infinity), all = (m.partial_words.at(-1)?.complete ?? true) ? Infinity : sure;
+    if (starts.length) judge(r, n, missed + starts.at(-1), sure);
+    r.pause = setTimeout(() => run === r && judge(r, n, Infinity, all), PAUSE_MS);
   } else if (m.type === "final") {
     r.before += (m.words || []).length;
     r.settled = 0;
+    r.earlier.push(...(m.phones || []).map((p) => p.start));
+    r.starts = [];
     if (r.before >= r.words.length && run === r) stop();
   } else if (m.type === "error" || m.reason === "failed") say(m.message, true);
 }
@@ -128,7 +135,7 @@ function stop() {
   $("record").setAttribute("aria-pressed", "false");
   $("record").textContent = "Record";
   say("Judging the whole sentence.");
-  judge(r, r.words.length);
+  judge(r, r.words.length, Infinity, Infinity);
 }
 
 async function record() {
@@ -139,7 +146,7 @@ async function record() {
   paint();
   $("practise").textContent = "";
   try {
-    const r = { words, pieces: [], missed: 0, before: 0, settled: 0, wanted: null }; // missed: samples before the stream began
+    const r = { words, pieces: [], missed: 0, before: 0, settled: 0, earlier: [], starts: [], wanted: null }; // missed: samples before the stream began
     r.microphone = await openMicrophone("", (samples) => {
       if (run !== r) return;
       r.pieces.push(samples);
