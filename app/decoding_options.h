@@ -83,7 +83,7 @@
     {.name = "rescore", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.rescore), .value = "MODEL",                         \
      .help = "With --words, a second pass when an utterance ends: its best hypotheses are scored again by this network of "      \
              "tokens (docs/lm.md), and the best of them is the result. Words are then settled only with their utterance"},       \
-    {.name = "rescore-n", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rescore_n), .text = "50",         \
+    {.name = "rescore-n", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rescore_n), .text = "20",         \
      .min = 2, .max = LIN_WORDS_NBEST_MAX, .help = "Number of hypotheses that --rescore scores again"},                          \
     {.name = "rescore-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rescore_weight),          \
      .text = "0.5", .min = 0, .max = 1, .value = "W",                                                                            \

@@ -207,7 +207,7 @@ static lin_status rescore(lin_decoder *d, int n, lin_result *result, lin_error *
     lin_rescorer *rescorer = d->decoding->rescorer;
     lin_status status = lin_rescorer_begin(rescorer, &utterance, err);
     if (status != LIN_OK) return status;
-    for (int i = 0; i < n && status == LIN_OK; i++) {
+    for (int i = 0; (i < n || i < 1) && status == LIN_OK; i++) { // there always is a best one
         status = lin_search_nbest(&d->decoding->search, d->state, i, &d->tail, err);
         if (status == LIN_OK) status = lin_rescoring_add(utterance, &d->path, &d->tail, spell, d->decoding, err);
     }

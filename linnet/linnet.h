@@ -216,7 +216,7 @@ typedef struct linnet_decoder_options {
                     that is not complete. NAN (default): 0.45; 0: none */
     const char *rescore; /* of words: a network of tokens (`linnet lm`) that scores the best hypotheses of an utterance again when
                             it ends: words settle only then. NULL (default): none */
-    int rescore_n;         /* so many hypotheses, 2 to 256; 50 (default) */
+    int rescore_n;         /* so many hypotheses, 2 to 256; 20 (default) */
     double rescore_weight; /* of the network in the language model's score, 0 (none) to 1; 0.5 (default) */
 } linnet_decoder_options;
 

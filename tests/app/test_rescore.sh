@@ -157,6 +157,6 @@ refused "its options alone" 2 "--tune rescore-n is for --rescore" decode -q $lm 
 refused "another one" 2 "--tune rescore-weight is for --rescore" decode -q $lm --tune rescore-weight=0.1 "$tmp/th.npy"
 refused "a weight above 1" 2 "rescore-weight" decode -q $lm --rescore "$network" --tune rescore-weight=1.1 "$tmp/th.npy"
 refused "one hypothesis" 2 "rescore-n" decode -q $lm --rescore "$network" --tune rescore-n=1 "$tmp/th.npy"
-refused "a beam that has not so many" 2 "--tune rescore-n 50 needs a --beam of 50 or more" \
-    decode -q $lm --rescore "$network" -b 20 "$tmp/th.npy"
+refused "a beam that has not so many" 2 "--tune rescore-n 20 needs a --beam of 20 or more" \
+    decode -q $lm --rescore "$network" -b 10 "$tmp/th.npy"
 finish
