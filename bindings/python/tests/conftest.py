@@ -13,7 +13,7 @@ import linnet
 import numpy as np
 import pytest
 
-MODEL = Path(__file__).parents[3] / "share" / "linnet" / "default.safetensors"
+MODEL = Path(__file__).parents[3] / "share" / "linnet" / "en" / "default.safetensors"
 SPEECH = Path("/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0870.wav")
 
 
