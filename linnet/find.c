@@ -81,8 +81,8 @@ static int is_path(const char *language) { return strchr(language, '/') != NULL;
 // A file of the language that was chosen.
 static int find_chosen(const char *name, char *path, size_t capacity)
 {
-    if (!is_path(chosen_language)) return *chosen_language && find_in_language(chosen_language, name, path, capacity);
-    if (snprintf(path, capacity, "%s/%s", chosen_language, name) < (int)capacity && exists(path)) return 1;
+    if (*chosen_language && !is_path(chosen_language)) return find_in_language(chosen_language, name, path, capacity);
+    if (*chosen_language && snprintf(path, capacity, "%s/%s", chosen_language, name) < (int)capacity && exists(path)) return 1;
     *path = 0;
     return 0;
 }
@@ -149,13 +149,12 @@ lin_status lin_find_language(const char *given, lin_error *err)
     }
     if (!is_installed(given) && !is_folder(given)) {
         list_languages(list, sizeof list);
-        return lin_fail(err, LIN_INVALID, "there is no language '%.100s'%s; name one of these, or a folder with the files of one",
-                        given, list);
+        return lin_fail(err, LIN_INVALID, "there is no language '%.100s'%s; name %sa folder with the files of one", given, list,
+                        *list ? "one of these, or " : "");
     }
     if (n + 3 > sizeof chosen_language) return lin_fail(err, LIN_INVALID, "a path of over %d bytes", PATH_MAX - 3);
     snprintf(chosen_language, sizeof chosen_language, "%s%s", is_installed(given) || is_path(given) ? "" : "./", given);
-    while (n > 1 && is_path(chosen_language) && chosen_language[strlen(chosen_language) - 1] == '/')
-        chosen_language[strlen(chosen_language) - 1] = 0;
+    for (size_t end = strlen(chosen_language); end > 1 && chosen_language[end - 1] == '/'; end--) chosen_language[end - 1] = 0;
     return LIN_OK;
 }
 

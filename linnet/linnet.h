@@ -600,8 +600,8 @@ LINNET_API void linnet_aligner_destroy(linnet_aligner *aligner);
  * When each phoneme and word of a text was said in a sound, and how well: linnet_phone.goodness and said. Memory grows with the
  * sound. A text that fits badly is aligned: linnet_result_info.fit and warning say so.
  *   text  UTF-8 with a NUL at its end
- * Numbers, signs and abbreviations are read in all usual ways of English, and the one that fits the sound is used
- * ($LINNET_NUMBERS names other rules).
+ * Numbers, signs and abbreviations are read in all usual ways of the language, and the one that fits the sound is used
+ * ($LINNET_NUMBERS names other rules; without any they are refused).
  * LINNET_INVALID: no words, or signs that are none; LINNET_MISMATCH: the text cannot be that of the sound, it is longer.
  */
 LINNET_API linnet_status linnet_align(linnet_aligner *aligner, const linnet_sound *sound, const char *text,
