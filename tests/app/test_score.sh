@@ -119,7 +119,7 @@ printf "it's any colour (s1-1)\nhe said so (s1-2)\n" > british.trn
 printf "it is any color (s1-1)\nhe said so uh (s1-2)\n" > american.trn
 run score --bootstrap 0 british.trn american.trn
 has "no map" "$(last)" "WER 66.67 %: 2 substitutions, 0 deletions, 2 insertions in 6 tokens"
-run score --unit words --bootstrap 0 --glm "$maps/en/words.glm" british.trn american.trn
+run score --unit words --bootstrap 0 --glm "$maps/words.glm" british.trn american.trn
 has "the English map" "$(last)" "WER 0.00 %"
 printf 'so => thus\nso\n' > bad.glm
 refused "a map with a bad line" 1 "bad.glm:2: 'so': a rule is 'words => words'" score --glm bad.glm british.trn american.trn
