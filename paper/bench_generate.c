@@ -122,6 +122,12 @@ int lin_bench_generate(const lin_parsed *parsed)
     lin_error err = {0};
     lin_status status = lin_bench_variants(v->variants ? v->variants : "softmax,lsh-1,lsh-4,linear", variants, &n, &err);
     if (status != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    for (int i = 1; i < n; i++) // softmax first: the others' ratios are to it
+        if (variants[i].kind == LIN_BENCH_SOFTMAX) {
+            const lin_bench_variant first = variants[0];
+            variants[0] = variants[i];
+            variants[i] = first;
+        }
     for (int i = 0; i < n_lengths; i++)
         if (lengths[i] < 64) return lin_misuse(parsed, "--set lengths: an image has 64 values or more");
     status = lin_backend_open(v->model.device, lin_model_precision(&v->model), &t.ops, &err);

@@ -2,7 +2,7 @@
 #include "model/generate.h"
 
 #include "base/rng.h"
-#include "tests/model/golden.h"
+#include "tests/model/token_networks.h"
 
 enum { TOKENS = 300, V = 11, LENGTH = 70, N = 5 };
 
@@ -11,39 +11,20 @@ typedef struct fixture {
     lin_encoder *encoder;
 } fixture;
 
-typedef enum kind { LINEAR, GATED, SINUSOID, MIXTURE, SOFTMAX, LSTM, LSH, KINDS } kind;
+// The kinds of token_networks.h, and a mixture of densities.
+enum { MIXTURE = TOKEN_KINDS, KINDS };
 
-static lin_config config_of(kind k)
+static lin_config config_of(int kind)
 {
-    lin_config c = lin_config_default(V);
-    c.layers = 2;
-    c.heads = 2;
-    c.head_width = 8;
-    c.feedforward = 24;
-    c.mel_bins = 2;
-    c.tokens = TOKENS;
-    if (k == GATED) c.decay = LIN_DECAY_GATED, c.norm = LIN_NORM_PRE;
-    if (k == SINUSOID || k == SOFTMAX || k == LSH) c.positions = LIN_POSITIONS_SINUSOID;
-    if (k == MIXTURE) c.mixture = 3, c.outputs = 9;
-    if (k == SOFTMAX) c.attention = LIN_ATTENTION_SOFTMAX;
-    if (k == LSH) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 2, c.lsh_chunk = 8;
-    if (k == LSTM) {
-        c.network = LIN_NETWORK_LSTM;
-        c.heads = c.head_width = c.feedforward = 0;
-        c.width = 12;
-    }
+    lin_config c = token_config(kind == MIXTURE ? LINEAR : (token_kind)kind, TOKENS, V);
+    if (kind == MIXTURE) c.mixture = 3, c.outputs = 9;
     return c;
 }
 
 static fixture make(lin_config config)
 {
     fixture f = {0};
-    lin_error err = {0};
-    const lin_features features = lin_features_default();
-    ck_assert_msg(lin_model_create(&config, &features, NULL, 5, &f.model, &err) == LIN_OK, "%s", err.message);
-    for (size_t i = 0; i < f.model->params.n_elements; i++) f.model->values[i] *= 2; // so that tokens differ in probability
-    lin_model_seal(f.model);
-    ck_assert_msg(lin_encoder_create(f.model, lin_ops_cpu(), &f.encoder, &err) == LIN_OK, "%s", err.message);
+    make_network(&config, 2, &f.model, &f.encoder);
     return f;
 }
 
@@ -71,7 +52,7 @@ static void give(int *tokens, int n, int first)
 
 START_TEST(a_state_any_batch_and_all_again_give_the_same)
 {
-    const lin_config config = config_of((kind)_i);
+    const lin_config config = config_of(_i);
     static int want[N * LENGTH], got[N * LENGTH];
     if (TEST_LACKS(&config)) return;
     fixture f = make(config);

@@ -2,32 +2,9 @@
 #include "model/token_scorer.h"
 
 #include "base/rng.h"
-#include "tests/model/golden.h"
+#include "tests/model/token_networks.h"
 
 enum { TOKENS = 30, V = 30, N = 40, LONGEST = 60 };
-
-typedef enum kind { LINEAR, GATED, SINUSOID, LSTM, SOFTMAX, LSH, KINDS } kind;
-
-static lin_config config_of(kind k)
-{
-    lin_config c = lin_config_default(V);
-    c.layers = 2;
-    c.heads = 2;
-    c.head_width = 8;
-    c.feedforward = 24;
-    c.mel_bins = 2;
-    c.tokens = TOKENS;
-    if (k == GATED) c.decay = LIN_DECAY_GATED, c.norm = LIN_NORM_PRE;
-    if (k == SINUSOID || k == SOFTMAX || k == LSH) c.positions = LIN_POSITIONS_SINUSOID;
-    if (k == SOFTMAX) c.attention = LIN_ATTENTION_SOFTMAX;
-    if (k == LSH) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 2, c.lsh_chunk = 8;
-    if (k == LSTM) {
-        c.network = LIN_NETWORK_LSTM;
-        c.heads = c.head_width = c.feedforward = 0;
-        c.width = 12;
-    }
-    return c;
-}
 
 typedef struct fixture {
     lin_model *model;
@@ -35,15 +12,11 @@ typedef struct fixture {
     lin_token_scorer *scorer;
 } fixture;
 
-static void make(fixture *f, const lin_config *config, int scale)
+static void make(fixture *f, const lin_config *config, float scale)
 {
     lin_error err = {0};
-    const lin_features features = lin_features_default();
     *f = (fixture){0};
-    ck_assert_msg(lin_model_create(config, &features, NULL, 5, &f->model, &err) == LIN_OK, "%s", err.message);
-    for (size_t i = 0; i < f->model->params.n_elements; i++) f->model->values[i] *= (float)scale;
-    lin_model_seal(f->model);
-    ck_assert_msg(lin_encoder_create(f->model, lin_ops_cpu(), &f->encoder, &err) == LIN_OK, "%s", err.message);
+    make_network(config, scale, &f->model, &f->encoder);
     if (!config->tokens) return;
     ck_assert_msg(lin_token_scorer_create(f->encoder, &f->scorer, &err) == LIN_OK, "%s", err.message);
 }
@@ -91,7 +64,7 @@ static double alone(fixture *f, const int *tokens, int n)
 START_TEST(each_as_if_it_were_alone)
 {
     static int tokens[N * LONGEST], offsets[N + 1];
-    const lin_config config = config_of((kind)_i);
+    const lin_config config = token_config((token_kind)_i, TOKENS, V);
     fixture f;
     lin_error err = {0};
     if (TEST_LACKS(&config)) return;
@@ -115,7 +88,7 @@ END_TEST
 START_TEST(rows_of_a_tree)
 {
     static const int tokens[] = {0, 5, 6, 7, 0, 0, 5, 6, 8, 0, 0, 5, 9, 0, 0}, offsets[] = {0, 5, 10, 14, 15};
-    const lin_config config = config_of(LINEAR);
+    const lin_config config = token_config(LINEAR, TOKENS, V);
     double logp[4], again;
     fixture f;
     lin_error err = {0};
@@ -135,7 +108,7 @@ START_TEST(long_sequences)
 {
     enum { LONG = 1700 };
     static int tokens[3 * LONG], offsets[4];
-    const lin_config config = config_of(GATED);
+    const lin_config config = token_config(GATED, TOKENS, V);
     double logp[3];
     fixture f;
     lin_error err = {0};
@@ -154,7 +127,7 @@ END_TEST
 START_TEST(what_is_refused)
 {
     static const int tokens[] = {0, 5, TOKENS, 3}, offsets[] = {0, 2, 4}, empty[] = {0, 0};
-    lin_config config = config_of(LINEAR);
+    lin_config config = token_config(LINEAR, TOKENS, V);
     lin_token_scorer *none;
     double logp[2];
     fixture f;
@@ -173,5 +146,5 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
-TEST_MAIN("model/token_scorer", TESTS(each_as_if_it_were_alone, 0, KINDS), TEST(rows_of_a_tree), TEST(long_sequences),
+TEST_MAIN("model/token_scorer", TESTS(each_as_if_it_were_alone, 0, TOKEN_KINDS), TEST(rows_of_a_tree), TEST(long_sequences),
           TEST(what_is_refused))
