@@ -274,8 +274,9 @@ static double advance(lin_align *a, const float *row)
         double best = a->scores[s];
         int choice = 0;
         const int first = states[s].before, n = states[s + 1].before - first;
+        const double entry = (double)states[s].logp; // of a pronunciation that begins here
         for (int k = 0; k < n; k++) {
-            const double other = a->scores[g->befores[first + k]];
+            const double other = a->scores[g->befores[first + k]] + entry;
             if (other > best) {
                 best = other;
                 choice = k + 1;
@@ -302,7 +303,7 @@ static double begin(lin_align *a, const float *row)
     for (int i = 0; i < g->n_starts; i++) {
         const int s = g->starts[i];
         for (; a->hi <= s; a->hi++) a->choices[a->hi] = 0;
-        a->scores[s] = (double)row[g->states[s].label];
+        a->scores[s] = (double)row[g->states[s].label] + (double)g->states[s].logp;
         if (a->scores[s] > most) most = a->scores[s];
     }
     return most;

@@ -59,7 +59,7 @@ lin_align_options lin_align_options_default(void);
 #define LIN_ALIGN_ANY (-0.5)
 
 typedef struct lin_align_report {
-    double score;       /* natural logarithm of the path, with blanks */
+    double score;       /* natural logarithm of the path, with blanks and the probabilities of its pronunciations */
     double fit;         /* (score - that of the best label of every row) / phones: 0 where greedy search would find the text */
     double worst_fit;   /* the same difference per second, of the worst stretch */
     int64_t worst_row;  /* first row of that stretch */

@@ -183,6 +183,14 @@ lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciati
     return add_slot(g, pronunciations, lengths, n, is_word, 0, err);
 }
 
+void lin_align_graph_weigh(lin_align_graph *g, int which, double logp)
+{
+    assert(g->n_slots > 0 && which >= 0 && which < g->slots[g->n_slots - 1].n && logp <= 0);
+    int s = g->slots[g->n_slots - 1].first; // the pronunciations follow each other
+    while (g->states[s].which < which) s++;
+    g->states[s].logp = (float)logp;
+}
+
 lin_status lin_align_graph_add_any(lin_align_graph *g, lin_error *err)
 {
     const int length = 1, *label = &g->V;

@@ -3,7 +3,8 @@
  *
  * Pipeline: text -> lexicon/dictionary, lexicon/g2p -> [this] -> align/align.
  * Graves et al. 2006, section 4.1: a blank may be between any two phones, before the first and after the last, and must be
- * between two equal ones. The pronunciations of a slot are parallel paths between the blank before it and the blank after it.
+ * between two equal ones. The pronunciations of a slot are parallel paths between the blank before it and the blank after it,
+ * each with a probability (1, if lin_align_graph_weigh does not say otherwise).
  *
  *   lin_align_graph_create(V, &graph, &err);
  *   lin_align_graph_add(graph, pronunciations, lengths, n, 1, &err);     // a word: slot 0, 1, ...
@@ -30,6 +31,7 @@ typedef struct lin_align_state {
     int32_t which;   /* of the slot's pronunciations */
     int32_t before;  /* its first predecessor in `befores`, up to the next state's first; the state itself is one too */
     int32_t reach;   /* 1 + the largest successor of any state up to this one */
+    float logp;      /* of its pronunciation, natural logarithm: added where a path enters the first phone; else 0 */
 } lin_align_state;
 
 typedef struct lin_align_slot {
@@ -67,6 +69,9 @@ void lin_align_graph_destroy(lin_align_graph *graph); /* NULL is fine */
  */
 lin_status lin_align_graph_add(lin_align_graph *graph, const int *const *pronunciations, const int *lengths, int n, int is_word,
                                lin_error *err);
+/* Sets the natural logarithm of the probability, at most 0, of pronunciation `which` of the last slot, which has so many. */
+void lin_align_graph_weigh(lin_align_graph *graph, int which, double logp);
+
 /* Adds n slots of one phone each, without words. On failure the slots added so far stay. */
 lin_status lin_align_graph_phones(lin_align_graph *graph, const int *labels, int n, lin_error *err);
 

@@ -17,6 +17,7 @@
 #include "base/npy.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
+#include "learn/pronunciations.h"
 #include "linnet/speakers.h"
 
 typedef struct values {
@@ -24,7 +25,7 @@ typedef struct values {
     lin_input_values input;
     lin_results_values results;
     lin_data_values data;
-    const char *text, *text_file, *phones, *lexicon, *add_lexicon, *g2p, *numbers, *oov, *posteriors;
+    const char *text, *text_file, *phones, *lexicon, *add_lexicon, *g2p, *numbers, *oov, *learn_lexicon, *posteriors;
     double row_ms, beam;
     int times, stress, jobs, quiet;
     const char *language;
@@ -49,6 +50,9 @@ static const lin_option options[] = {
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(values, oov),
      .help = "Write all words outside the lexicon to this file, the most frequent first: word, count, how it was pronounced, "
              "phonemes"},
+    {.name = "learn-lexicon", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(values, learn_lexicon), .value = "DICT",
+     .help = "Write the lexicon to this file with the probability of each pronunciation, counted from those that fitted the "
+             "sound best (docs/adapting.md)"},
     {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(values, posteriors), .value = "NPY",
      .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
     {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, row_ms), .min = 0, .max = 10000, .value = "MS",
@@ -96,6 +100,7 @@ typedef struct align_job {
     lin_symbols guessed; // words outside the lexicon; only the first of them are reported
     int *guess_counts;   // [guessed.n]
     int counts_capacity;
+    lin_pronunciations heard; // for --learn-lexicon
     int n_bad;           // utterances of TextGrids that could not be aligned
     long n_marks;        // such as [laughs]
     char first_mark[LIN_QUOTE];
@@ -227,6 +232,36 @@ static lin_status write_guesses(const align_job *job, lin_error *err)
     return status;
 }
 
+// Counts the pronunciations of an utterance; not of one whose text does not fit.
+static lin_status count_pronunciations(align_job *job, const lin_alignment *a, lin_error *err)
+{
+    int labels[LIN_PRONUNCIATION_MAX];
+    lin_status status = LIN_OK;
+    for (int i = 0; i < a->n_results && a->report.fit >= LIN_ALIGN_FIT; i++) {
+        const lin_result *r = &a->results[i];
+        for (int w = 0; w < r->n_words && status == LIN_OK; w++) {
+            const char *text = lin_result_word_text(r, w);
+            const int first = r->words[w].first_phone, n = r->words[w].n_phones;
+            for (int k = 0; k < n && k < LIN_PRONUNCIATION_MAX; k++) labels[k] = r->phones[first + k].label;
+            if (n <= LIN_PRONUNCIATION_MAX)
+                status = lin_pronunciations_count(&job->heard, text, strlen(text), labels, n, err);
+        }
+    }
+    return status;
+}
+
+static lin_status write_lexicon(align_job *job, lin_error *err)
+{
+    const char *path = job->v->learn_lexicon;
+    lin_buffer text = {0};
+    lin_status status = lin_pronunciations_write(&job->heard, job->lexicon.dictionary, job->recognizer.phones, &text, err);
+    if (status == LIN_OK) status = lin_output_write(path, 0, &text, err);
+    if (status == LIN_OK && !job->v->quiet)
+        lin_complain("%s: probabilities from %ld words that have several pronunciations", path, job->heard.words);
+    lin_buffer_free(&text);
+    return status;
+}
+
 // Reports what the result itself does not show.
 static void tell_doubts(const align_job *job, const lin_input *input, const lin_alignment *a)
 {
@@ -270,6 +305,8 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     if (status != LIN_OK) return status;
     tell_doubts(job, input, a);
     tell_notes(job, a);
+    if (job->v->learn_lexicon) status = count_pronunciations(job, a, err);
+    if (status != LIN_OK) return status;
     status = put(job, input, a, err);
     if (status != LIN_OK) return status;
     job->bulk.n_incomplete += a->incomplete;
@@ -385,6 +422,7 @@ static lin_status align(align_job *job, lin_error *err)
         lin_complain("and %d more words that are not in %s%s", job->guessed.n - GUESSES_TOLD, job->lexicon.path,
                      v->oov ? "" : "; --oov FILE lists them all");
     if (status == LIN_OK && v->oov) status = write_guesses(job, err);
+    if (status == LIN_OK && v->learn_lexicon) status = write_lexicon(job, err);
     if (!v->quiet) lin_complain_of_marks(job->n_marks, job->first_mark);
     return status;
 }
@@ -398,6 +436,7 @@ static void release(align_job *job)
     lin_free(job->text);
     lin_symbols_free(&job->guessed);
     lin_free(job->guess_counts);
+    lin_pronunciations_free(&job->heard);
     lin_speakers_free(&job->speakers);
     lin_spoken_lexicon_close(&job->lexicon);
     lin_corpus_free(&job->corpus);
@@ -435,6 +474,9 @@ static int check(const lin_parsed *parsed, align_job *job)
     if (v->add_lexicon && v->phones) return lin_misuse(parsed, "--phones and --add-lexicon exclude each other");
     if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones and --lexicon exclude each other");
     if (v->oov && v->phones) return lin_misuse(parsed, "--oov lists words: not with --phones");
+    if (v->learn_lexicon && v->phones) return lin_misuse(parsed, "--learn-lexicon counts words: not with --phones");
+    if (v->learn_lexicon && v->results.skip_done)
+        return lin_misuse(parsed, "--learn-lexicon counts all that is aligned: not with --skip-done");
     if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_part(&v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (v->posteriors && (v->input.start || v->input.end))

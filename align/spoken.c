@@ -178,7 +178,10 @@ static lin_status add_word(lin_spoken *s, const lin_spoken_lexicon *lexicon, con
     }
     if (n == 0) return add_guess(s, lexicon, word, err);
     lin_status status = lin_align_graph_add(s->graph, pronunciations, lengths, n, 1, err);
-    return status == LIN_OK ? keep_stress(s, stress, n, err) : status;
+    if (status != LIN_OK) return status;
+    for (int i = 0; i < n; i++)
+        lin_align_graph_weigh(s->graph, i, lin_dictionary_logp(lexicon->dictionary, word->word, word->n, i));
+    return keep_stress(s, stress, n, err);
 }
 
 /* ---- what is written otherwise than it is said ----------------------------------------------------------------------------- */

@@ -176,6 +176,7 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     w->o = o;
     w->nodes = lin_tree_node_array(tree);
     w->ends = lin_tree_end_array(tree);
+    w->logps = lin_tree_logp_array(tree);
     w->pairs = lin_tree_pairs(tree);
     w->V = lin_tree_outputs(tree);
     w->n_nodes = lin_tree_nodes(tree);

@@ -26,9 +26,9 @@
  *                    hypothesis's history: it is given out with the times of the best hypothesis, but ends no later than the next
  *                    phone of any hypothesis begins; all trace-backs are cut after it.
  *
- * Score of a hypothesis: acoustic sum + lm_weight * language model + bonus for every word begun + costs of unknown words +
- * context, and within a word the look-ahead (lm_weight times the best unigram below), which the language model replaces at the
- * end of the word. The costs of a word outside the lexicon are charged at its first phone, the cost of each phone at that phone.
+ * Score of a hypothesis: acoustic sum + lm_weight * (language model + pronunciations) + bonus for every word begun + costs of
+ * unknown words + context, and within a word the look-ahead (lm_weight times the best unigram below), which the language model
+ * replaces at the end of the word, where the logarithm of the pronunciation's probability is added too. The costs of a word outside the lexicon are charged at its first phone, the cost of each phone at that phone.
  *
  * The state: header, hypotheses, traces, alternatives, and, with n_best above 1, rows; then working memory for one row and,
  * between two rows, for the n best: its content is not used by the next row.
@@ -68,6 +68,7 @@ struct lin_words {
     lin_words_options o;
     const lin_tree_node *nodes;
     const lin_tree_end *ends;
+    const float *logps; // of the pronunciations; NULL: all 0
     lin_ngram_pairs pairs;
     int V, n_nodes, n_ends, n_words;
     int thorough; // follows all moves, also those that cannot reach the floor; only tests set it

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ typedef struct pronunciation {
     int n;
     int next; // another pronunciation of the same word, or -1
     int added; // 1: by lin_dictionary_add
+    float logp; // natural logarithm of its probability
 } pronunciation;
 
 struct lin_dictionary {
@@ -31,7 +33,7 @@ struct lin_dictionary {
     size_t n_labels, labels_capacity;
     signed char *stress; // [n_labels]
     size_t stress_capacity;
-    int has_stress, is_own;
+    int has_stress, has_probabilities, is_own;
     int adds; // 1: lin_dictionary_add is at work
     int n_skipped;
     lin_error first_skipped;
@@ -44,6 +46,7 @@ typedef struct entry {
     int labels[LIN_PRONUNCIATION_MAX];
     signed char stress[LIN_PRONUNCIATION_MAX];
     int n_labels;
+    double probability;
 } entry;
 
 // "word(2)" is a further pronunciation of "word".
@@ -77,6 +80,7 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
     size_t n, bad;
     out->n_word = 0;
     out->n_labels = 0;
+    out->probability = 1;
     if (line->n > LIN_DICTIONARY_LINE_MAX) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: a line of %zu bytes; a dictionary has at most %d", name, line->number, line->n,
                         LIN_DICTIONARY_LINE_MAX);
@@ -93,10 +97,10 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
     }
     const char *word = field;
     const size_t n_word = n, n_lower = lin_unicode_lower_text(out->word, word, n);
-    int mark = 0, marked = 0, silences = 0;
+    int mark = 0, marked = 0, silences = 0, numbers = 0;
     while (lin_field_next(&at, end, &field, &n) && (field[0] != '#' || lin_phones_find(phones, field, n) > 0)) {
         lin_phone_read read[LIN_PHONES_READ_MAX];
-        double probability;
+        double number;
         size_t n_mark;
         const int alone = stress_mark(field, n, &n_mark);
         if (alone && n_mark == n && lin_phones_is_own(phones)) {
@@ -104,7 +108,13 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
             continue;
         }
         const int found = lin_phones_read(phones, field, n, read, LIN_PHONES_READ_MAX, &mark);
-        if (!found && !out->n_labels && lin_text_number(field, n, &probability)) continue; // as in the MFA's dictionaries
+        if (!found && !out->n_labels && lin_text_number(field, n, &number)) {
+            if (numbers++) continue; // probabilities of silence
+            out->probability = number;
+            if (number > 0 && number <= 1) continue;
+            return lin_fail(err, LIN_FORMAT, "%s:%d: the probability of a pronunciation is above 0 and at most 1, not %s", name,
+                            line->number, lin_quote(shown, field, n));
+        }
         if (!found) {
             return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a phone of this set", name, line->number,
                             lin_quote(shown, field, n));
@@ -157,6 +167,7 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
         pronunciation *p = &d->items[*link];
         if (p->n != e->n_labels || memcmp(d->labels + p->offset, e->labels, (size_t)p->n * sizeof(int)) != 0) continue;
         p->added |= d->adds;
+        p->logp = (float)fmin(log(exp((double)p->logp) + e->probability), 0);
         return LIN_OK;
     }
     if (n == LIN_PRONUNCIATIONS_MAX) {
@@ -164,7 +175,9 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
                         lin_quote(shown, e->word, e->n_word), LIN_PRONUNCIATIONS_MAX);
     }
     *link = (int)d->n_items;
-    d->items[d->n_items++] = (pronunciation){.offset = d->n_labels, .n = e->n_labels, .next = -1, .added = d->adds};
+    d->has_probabilities |= e->probability < 1;
+    d->items[d->n_items++] = (pronunciation){.offset = d->n_labels, .n = e->n_labels, .next = -1, .added = d->adds,
+                                             .logp = (float)log(e->probability)};
     memcpy(d->labels + d->n_labels, e->labels, (size_t)e->n_labels * sizeof(int));
     memcpy(d->stress + d->n_labels, e->stress, (size_t)e->n_labels);
     for (int i = 0; i < e->n_labels; i++) d->has_stress |= e->stress[i] >= 0;
@@ -364,19 +377,32 @@ void lin_dictionary_destroy(lin_dictionary *d)
     lin_free(d);
 }
 
-int lin_dictionary_find(const lin_dictionary *d, const char *word, size_t n, int which, const int **labels)
+static const pronunciation *find(const lin_dictionary *d, const char *word, size_t n, int which)
 {
     char lower[LIN_WORD_MAX];
-    if (n > LIN_WORD_MAX || which < 0) return 0;
+    if (n > LIN_WORD_MAX || which < 0) return NULL;
     n = lin_unicode_lower_text(lower, word, n);
     int index = lin_symbols_find(&d->words, lower, n);
-    if (index < 0) return 0;
+    if (index < 0) return NULL;
     int at = d->first[index];
     while (at >= 0 && which-- > 0) at = d->items[at].next;
-    if (at < 0) return 0;
-    if (labels) *labels = d->labels + d->items[at].offset;
-    return d->items[at].n;
+    return at < 0 ? NULL : &d->items[at];
 }
+
+int lin_dictionary_find(const lin_dictionary *d, const char *word, size_t n, int which, const int **labels)
+{
+    const pronunciation *p = find(d, word, n, which);
+    if (p && labels) *labels = d->labels + p->offset;
+    return p ? p->n : 0;
+}
+
+double lin_dictionary_logp(const lin_dictionary *d, const char *word, size_t n, int which)
+{
+    const pronunciation *p = d->has_probabilities ? find(d, word, n, which) : NULL;
+    return p ? (double)p->logp : 0;
+}
+
+int lin_dictionary_has_probabilities(const lin_dictionary *d) { return d->has_probabilities; }
 
 const signed char *lin_dictionary_stress(const lin_dictionary *d, const int *labels) { return d->stress + (labels - d->labels); }
 

@@ -4,10 +4,14 @@
  * Reads CMUdict as Carnegie Mellon publishes it ("WORD  W ER1 D", comments after ";;;" or " #") and as pocketsphinx packages it
  * ("word w er d" in lower case). "word(2)" and a word on a second line are further pronunciations of it, in the order of the
  * file; those that are equal without stress are kept once. Stress digits are dropped unless the phone set has the stressed name;
- * the digits, or marks of the IPA, are stored beside the labels (lin_dictionary_stress). Numbers between word and phones, the
- * probabilities in dictionaries of the Montreal Forced Aligner, are skipped. Phones may be in the IPA, one by one or several
- * without blanks between them (phones.h). Words are in the form of base/unicode.h, of any script, in small letters. Silences of
- * the set are passed over, and words that have only silence.
+ * the digits, or marks of the IPA, are stored beside the labels (lin_dictionary_stress). Phones may be in the IPA, one by one or
+ * several without blanks between them (phones.h). Words are in the form of base/unicode.h, of any script, in small letters.
+ * Silences of the set are passed over, and words that have only silence.
+ *
+ * Kaldi's lexiconp.txt and dictionaries of the Montreal Forced Aligner: the first number between word and phones is the
+ * probability of the pronunciation, above 0 and at most 1; numbers behind it, their probabilities of silence, are skipped. A name
+ * of a phone is no number. The probabilities of one word need not have the sum 1 (Kaldi divides them by the largest); a line
+ * without one has 1, and pronunciations that are equal without stress have their sum, at most 1.
  *
  *   lin_dictionary_load("cmudict.dict", phones, NULL, &dictionary, &err);
  *   n = lin_dictionary_find(dictionary, "Hello", 5, 0, &labels);   // labels[0..n-1] = HH AH L OW; 0: the word is not in it
@@ -70,6 +74,10 @@ int lin_dictionary_find(const lin_dictionary *dictionary, const char *word, size
 const signed char *lin_dictionary_stress(const lin_dictionary *dictionary, const int *labels);
 int lin_dictionary_is_own(const lin_dictionary *dictionary);     /* it was read with a set of phones of its own */
 int lin_dictionary_has_stress(const lin_dictionary *dictionary); /* any label has a digit */
+
+/* The natural logarithm of a pronunciation's probability; 0 if it has none, or if there is no such pronunciation. */
+double lin_dictionary_logp(const lin_dictionary *dictionary, const char *word, size_t n, int which);
+int lin_dictionary_has_probabilities(const lin_dictionary *dictionary); /* any pronunciation has one below 1 */
 
 /* Distinct words, and the index-th in the order of the file: lower case, NUL-terminated, owned by the dictionary. */
 int lin_dictionary_count(const lin_dictionary *dictionary);

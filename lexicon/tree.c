@@ -20,6 +20,7 @@ enum { ADDED = LIN_NGRAM_UNKNOWN - 1 };
 typedef struct item {
     const int *labels;
     int n_labels;
+    float logp;
     lin_tree_end end;
 } item;
 
@@ -83,6 +84,7 @@ static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n
     char lower[LIN_WORD_MAX + 1];
     const char *previous = NULL;
     const unsigned char *added = options ? options->added : NULL;
+    const float *logps = options ? options->logps : NULL;
     const int all_words = options && options->all_words;
     int lm_word = LIN_NGRAM_UNKNOWN;
     for (int i = 0; i < n; i++) {
@@ -98,7 +100,8 @@ static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n
             continue;
         }
         item *to = &items[t->n_ends++];
-        *to = (item){entries[i].labels, entries[i].n_labels, {0, lm_word < 0 && is_added ? ADDED : lm_word}};
+        *to = (item){entries[i].labels, entries[i].n_labels, logps ? logps[i] : 0,
+                     {0, lm_word < 0 && is_added ? ADDED : lm_word}};
         if ((status = lin_symbols_add(&t->words, lower, length, &to->end.word, err))) return status;
     }
     if (n && !t->n_ends) {
@@ -126,7 +129,10 @@ static int build(lin_tree *t, const item *items, range *through, int *next_end)
         const int to = through[i].to;
         t->nodes[i].child = (uint32_t)n;
         t->nodes[i].end = (uint32_t)*next_end;
-        for (; at < to && items[at].n_labels == depth; at++) t->ends[(*next_end)++] = items[at].end;
+        for (; at < to && items[at].n_labels == depth; at++) {
+            if (t->logps) t->logps[*next_end] = items[at].logp;
+            t->ends[(*next_end)++] = items[at].end;
+        }
         while (at < to) {
             const int from = at, label = items[at].labels[depth];
             while (at < to && items[at].labels[depth] == label) at++;
@@ -154,16 +160,25 @@ static size_t count_nodes(const item *items, int n)
     return nodes;
 }
 
+static int any_logp(const item *items, int n)
+{
+    int any = 0;
+    for (int i = 0; i < n; i++) any |= items[i].logp < 0;
+    return any;
+}
+
 static lin_status make_nodes(lin_tree *t, item *items, lin_error *err)
 {
     qsort(items, (size_t)t->n_ends, sizeof *items, compare);
     const size_t n = count_nodes(items, t->n_ends), bytes = (n + 1) * sizeof *t->nodes + n * sizeof(range);
     if (n >= INT_MAX / 2) return lin_fail(err, LIN_INVALID, "a lexicon of too many phones");
+    const int with_logps = any_logp(items, t->n_ends);
     int n_ends;
     t->nodes = lin_alloc(n + 1, sizeof *t->nodes);
     t->ends = lin_alloc((size_t)t->n_ends, sizeof *t->ends);
+    if (with_logps) t->logps = lin_alloc((size_t)t->n_ends, sizeof *t->logps);
     range *through = lin_alloc(n, sizeof *through);
-    if (!t->nodes || !t->ends || !through) {
+    if (!t->nodes || !t->ends || !through || (with_logps && !t->logps)) {
         lin_free(through);
         return lin_no_memory(err, "a lexicon's tree", bytes);
     }
@@ -224,6 +239,7 @@ static uint64_t fingerprint(const lin_tree *t)
         h = lin_fnv_step(h, (uint32_t)t->ends[i].word);
         h = lin_fnv_step(h, (uint32_t)t->ends[i].lm_word);
     }
+    if (t->logps) h = lin_fnv(h, t->logps, (size_t)t->n_ends * sizeof *t->logps);
     return lin_fnv(h, t->words.text, t->words.text_used) ^ t->lm_fingerprint;
 }
 
@@ -275,11 +291,14 @@ lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *p
         n += k;
         k = 0;
     }
+    const int with_logps = lin_dictionary_has_probabilities(dictionary);
     lin_tree_entry *entries = lin_alloc((size_t)n, sizeof *entries);
     unsigned char *added = lin_alloc((size_t)n, 1);
-    if (!entries || !added) {
+    float *logps = with_logps ? lin_alloc((size_t)n, sizeof *logps) : NULL;
+    if (!entries || !added || (with_logps && !logps)) {
         lin_free(entries);
         lin_free(added);
+        lin_free(logps);
         return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *entries);
     }
     n = 0;
@@ -288,13 +307,16 @@ lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *p
         int n_labels;
         for (k = 0; (n_labels = lin_dictionary_find(dictionary, word, strlen(word), k, &labels)) > 0; k++) {
             added[n] = (unsigned char)lin_dictionary_is_added(dictionary, i);
+            if (logps) logps[n] = (float)lin_dictionary_logp(dictionary, word, strlen(word), k);
             entries[n++] = (lin_tree_entry){word, labels, n_labels};
         }
     }
     o.added = added;
+    o.logps = logps;
     lin_status status = lin_tree_create_list(entries, n, lin_phones_count(phones), lm, &o, tree, err);
     lin_free(entries);
     lin_free(added);
+    lin_free(logps);
     return status;
 }
 
@@ -307,6 +329,7 @@ void lin_tree_destroy(lin_tree *t)
         lin_symbols_free(&t->words);
         lin_free(t->nodes);
         lin_free(t->ends);
+        lin_free(t->logps);
         lin_free(t->pairs);
     }
     lin_free(t);
@@ -320,6 +343,7 @@ int lin_tree_left_out(const lin_tree *t) { return t->n_left_out; }
 const char *lin_tree_first_left_out(const lin_tree *t) { return t->first_left_out; }
 const lin_tree_node *lin_tree_node_array(const lin_tree *t) { return t->nodes; }
 const lin_tree_end *lin_tree_end_array(const lin_tree *t) { return t->ends; }
+const float *lin_tree_logp_array(const lin_tree *t) { return t->logps; }
 lin_ngram_pairs lin_tree_pairs(const lin_tree *t) { return (lin_ngram_pairs){t->pairs, t->n_pairs}; }
 uint64_t lin_tree_lm_fingerprint(const lin_tree *t) { return t->lm_fingerprint; }
 uint64_t lin_tree_fingerprint(const lin_tree *t) { return t->fingerprint; }
@@ -339,6 +363,6 @@ int lin_tree_find(const lin_tree *t, const char *word, size_t n)
 size_t lin_tree_bytes(const lin_tree *t)
 {
     return sizeof *t + ((size_t)t->n_nodes + 1) * sizeof *t->nodes + (size_t)t->n_ends * sizeof *t->ends +
-           t->words.text_capacity + (size_t)t->words.capacity * sizeof *t->words.items +
-           t->words.n_slots * sizeof *t->words.slots + t->n_pairs * sizeof *t->pairs;
+           (t->logps ? (size_t)t->n_ends * sizeof *t->logps : 0) + t->words.text_capacity +
+           (size_t)t->words.capacity * sizeof *t->words.items + t->words.n_slots * sizeof *t->words.slots + t->n_pairs * sizeof *t->pairs;
 }

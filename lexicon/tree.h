@@ -11,8 +11,8 @@
  *   for (i = nodes[node].end; i < nodes[node + 1].end; i++) ... ends[i].word ...
  *   lin_tree_destroy(tree);
  *
- * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation, and the spellings; with a
- * language model, the filter of its pairs of words (lexicon/ngram_pairs.h). They can be written to a file, a packed lexicon,
+ * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation (12 if any has a
+ * probability), and the spellings; with a language model, the filter of its pairs of words (lexicon/ngram_pairs.h). They can be written to a file, a packed lexicon,
  * which is mapped in a millisecond instead of being built again.
  *
  * Threads: immutable once made, shared by all.
@@ -36,6 +36,8 @@ typedef struct lin_tree_options {
     int all_words; /* include words outside the language model; otherwise they are left out and counted */
     const unsigned char *added; /* [n] of the entries of lin_tree_create_list, 1: include its word all the same; NULL: none.
                                    lin_tree_create takes those of lin_dictionary_add */
+    const float *logps; /* [n] of the same entries, natural logarithm of a pronunciation's probability, at most 0; NULL: all 0.
+                           lin_tree_create takes those of the dictionary */
 } lin_tree_options;
 
 typedef struct lin_tree_end {
@@ -96,6 +98,10 @@ const char *lin_tree_first_left_out(const lin_tree *tree);           /* the firs
 /* The arrays that a search uses, from the node LIN_TREE_ROOT on: nodes [lin_tree_nodes + 1], ends [lin_tree_pronunciations]. */
 const lin_tree_node *lin_tree_node_array(const lin_tree *tree);
 const lin_tree_end *lin_tree_end_array(const lin_tree *tree);
+
+/* The natural logarithms of the probabilities of the pronunciations [lin_tree_pronunciations], in the order of the ends; NULL: all
+ * are 0. The look-ahead does not contain them. */
+const float *lin_tree_logp_array(const lin_tree *tree);
 
 /* The filter of the language model's pairs, whose bits the tree owns; none without a language model. */
 lin_ngram_pairs lin_tree_pairs(const lin_tree *tree);

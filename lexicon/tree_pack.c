@@ -12,6 +12,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "trees are mapped from
 _Static_assert(sizeof(lin_symbol) == 16 && sizeof(lin_tree_node) == 16 && sizeof(lin_tree_end) == 8, "as in the file");
 
 #define LOWEST_AHEAD (-1e4f) // a natural logarithm; those of n-grams are limited to a fraction of it
+#define LOWEST_LOGP (-1e4f)  // of a probability above 0 in double precision
 
 static size_t round_up(size_t n) { return (n + 63) / 64 * 64; }
 
@@ -21,7 +22,7 @@ static void lay_out(const lin_tree_header *h, size_t at[LIN_TREE_SECTIONS + 1])
     const size_t sizes[LIN_TREE_SECTIONS] = {((size_t)h->n_nodes + 1) * sizeof(lin_tree_node),
                                              (size_t)h->n_ends * sizeof(lin_tree_end), (size_t)h->n_words * sizeof(lin_symbol),
                                              (size_t)h->n_slots * sizeof(int32_t), h->text_used,
-                                             (size_t)h->n_pairs * sizeof(uint64_t)};
+                                             (size_t)h->n_pairs * sizeof(uint64_t), h->n_logps * sizeof(float)};
     at[0] = round_up(sizeof *h);
     for (int i = 0; i < LIN_TREE_SECTIONS; i++) at[i + 1] = at[i] + round_up(sizes[i]);
 }
@@ -47,13 +48,15 @@ lin_status lin_tree_write(const lin_tree *t, uint64_t key, const char *path, lin
                          .n_pairs = (uint32_t)t->n_pairs,
                          .text_used = t->words.text_used,
                          .lm_fingerprint = t->lm_fingerprint,
+                         .n_logps = t->logps ? (uint64_t)t->n_ends : 0,
                          .fingerprint = t->fingerprint,
                          .key = key};
-    const void *sections[LIN_TREE_SECTIONS] = {t->nodes, t->ends, t->words.items, t->words.slots, t->words.text, t->pairs};
+    const void *sections[LIN_TREE_SECTIONS] = {t->nodes, t->ends, t->words.items, t->words.slots, t->words.text, t->pairs,
+                                             t->logps};
     const size_t sizes[LIN_TREE_SECTIONS] = {((size_t)t->n_nodes + 1) * sizeof *t->nodes, (size_t)t->n_ends * sizeof *t->ends,
                                              (size_t)t->words.n * sizeof *t->words.items,
                                              t->words.n_slots * sizeof *t->words.slots, t->words.text_used,
-                                             t->n_pairs * sizeof *t->pairs};
+                                             t->n_pairs * sizeof *t->pairs, (size_t)h.n_logps * sizeof *t->logps};
     size_t at[LIN_TREE_SECTIONS + 1];
     lay_out(&h, at);
     h.size = at[LIN_TREE_SECTIONS];
@@ -105,6 +108,7 @@ static int good_words(const lin_tree *t, int lm_words)
     for (int i = 0; i < t->n_ends; i++)
         good &= t->ends[i].word >= 0 && t->ends[i].word < s->n && t->ends[i].lm_word >= LIN_NGRAM_UNKNOWN &&
                 t->ends[i].lm_word < lm_words;
+    for (int i = 0; t->logps && i < t->n_ends; i++) good &= t->logps[i] <= 0 && t->logps[i] >= LOWEST_LOGP;
     for (int i = 0; i < s->n; i++)
         good &= s->items[i].offset < s->text_used && s->items[i].n >= 1 && s->items[i].n <= LIN_WORD_MAX &&
                 s->items[i].n < s->text_used - s->items[i].offset;
@@ -127,7 +131,7 @@ static int attach(lin_tree *t, const lin_tree_header *h, int n_outputs, const li
     if (h->n_nodes < 1 || h->n_nodes > INT_MAX / 2 || h->n_ends > INT_MAX || h->n_words > INT_MAX / 4 ||
         h->n_outputs < 2 || h->n_left_out > INT_MAX || h->text_used > INT_MAX || h->n_slots > INT_MAX ||
         (h->n_slots & (h->n_slots - 1)) != 0 || (h->n_pairs & (h->n_pairs - 1)) != 0 ||
-        (h->n_pairs && h->n_pairs < LIN_NGRAM_PAIRS_LINE) || h->first_left_out[LIN_WORD_MAX] ||
+        (h->n_pairs && h->n_pairs < LIN_NGRAM_PAIRS_LINE) || (h->n_logps && h->n_logps != h->n_ends) || h->first_left_out[LIN_WORD_MAX] ||
         (h->n_left_out > 0) != (h->first_left_out[0] != 0))
         return 0;
     lay_out(h, at);
@@ -143,6 +147,7 @@ static int attach(lin_tree *t, const lin_tree_header *h, int n_outputs, const li
                              .text_capacity = h->text_used};
     t->pairs = h->n_pairs ? (void *)(base + at[5]) : NULL;
     t->n_pairs = h->n_pairs;
+    t->logps = h->n_logps ? (void *)(base + at[6]) : NULL;
     t->n_nodes = (int)h->n_nodes;
     t->n_ends = (int)h->n_ends;
     t->n_outputs = (int)h->n_outputs;

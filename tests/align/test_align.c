@@ -9,6 +9,7 @@ enum { MOST_SLOTS = 400, MOST_VARIANTS = 24, LONGEST = 6 };
 // A text as plain arrays.
 typedef struct plain_text {
     int n_slots, n[MOST_SLOTS], length[MOST_SLOTS][MOST_VARIANTS], labels[MOST_SLOTS][MOST_VARIANTS][LONGEST];
+    double logp[MOST_SLOTS][MOST_VARIANTS]; // of the pronunciations
 } plain_text;
 
 static plain_text text;
@@ -17,6 +18,7 @@ static void random_text(int n_slots, int variants, int longest, int V, uint64_t 
 {
     uint64_t i = 0;
     text.n_slots = n_slots;
+    memset(text.logp, 0, sizeof text.logp);
     for (int w = 0; w < n_slots; w++) {
         text.n[w] = 1 + (int)lin_random_below(seed, i++, (uint32_t)variants);
         for (int v = 0; v < text.n[w]; v++) {
@@ -27,6 +29,15 @@ static void random_text(int n_slots, int variants, int longest, int V, uint64_t 
     }
 }
 
+// Of every second pronunciation, from -8 to 0; exact in single precision.
+static void random_probabilities(uint64_t seed)
+{
+    uint64_t i = 0;
+    for (int w = 0; w < text.n_slots; w++)
+        for (int v = 0; v < text.n[w]; v++)
+            if (lin_random_below(seed, i++, 2)) text.logp[w][v] = -(double)lin_random_below(seed, i++, 513) / 64;
+}
+
 static lin_align_graph *graph_of_text(int V)
 {
     lin_align_graph *graph;
@@ -35,6 +46,7 @@ static lin_align_graph *graph_of_text(int V)
         const int *pronunciations[MOST_VARIANTS];
         for (int v = 0; v < text.n[w]; v++) pronunciations[v] = text.labels[w][v];
         OK(lin_align_graph_add(graph, pronunciations, text.length[w], text.n[w], 1, &err));
+        for (int v = 0; v < text.n[w]; v++) lin_align_graph_weigh(graph, v, text.logp[w][v]);
     }
     return graph;
 }
@@ -92,6 +104,7 @@ static void check_path(const lin_align *a, const lin_path *path, const float *lo
         test_require(fabs(exp(own / (double)(p->end - p->start)) - (double)p->confidence) < 1e-6, "confidence of phone %d", i);
     }
     for (int t = 0; t < T; t++) sum += (double)logp[t * V + labels[t]];
+    for (int w = 0; w < text.n_slots; w++) sum += text.logp[w][lin_align_chosen(a, w)];
     ck_assert_msg(fabs(sum - score) <= 1e-9 * (1 + fabs(score)), "the path sums to %.12g, not %.12g", sum, score);
     for (int w = 0, phone = 0; w < text.n_slots; w++) {
         const lin_path_word *word = &path->words[w];
@@ -138,16 +151,17 @@ static void check_report(const lin_align_report *report, const lin_align_options
 
 /* ---- against every sequence of labels -------------------------------------------------------------------------------------- */
 
-static int is_a_reading(const int *phones, int n, int slot)
+// The best of the pronunciations that give these phones; -INFINITY: there are none.
+static double reading_of(const int *phones, int n, int slot)
 {
-    if (slot == text.n_slots) return n == 0;
+    double best = -INFINITY;
+    if (slot == text.n_slots) return n ? best : 0;
     for (int v = 0; v < text.n[slot]; v++) {
         const int length = text.length[slot][v];
-        if (length <= n && memcmp(phones, text.labels[slot][v], (size_t)length * sizeof *phones) == 0 &&
-            is_a_reading(phones + length, n - length, slot + 1))
-            return 1;
+        if (length <= n && memcmp(phones, text.labels[slot][v], (size_t)length * sizeof *phones) == 0)
+            best = fmax(best, text.logp[slot][v] + reading_of(phones + length, n - length, slot + 1));
     }
-    return 0;
+    return best;
 }
 
 // The fewest rows that the slots from `slot` on need after this label.
@@ -180,7 +194,7 @@ static double best_of_all(const float *logp, int T, int V)
             if (label && label != last) phones[n++] = label;
             last = label;
         }
-        if (score > best && is_a_reading(phones, n, 0)) best = score;
+        if (score > best) best = fmax(best, score + reading_of(phones, n, 0));
     }
     return best;
 }
@@ -193,6 +207,7 @@ START_TEST(small_cases_against_all_alignments)
         float logp[T_MAX * V];
         const int T = 1 + (int)lin_random_below(seed, 99, T_MAX);
         random_text(1 + (int)lin_random_below(seed, 98, 3), 3, 3, V, seed + 1000);
+        if (seed % 2) random_probabilities(seed);
         random_rows(logp, T, V, 4, seed);
         const double want = best_of_all(logp, T, V);
         lin_align_graph *graph = graph_of_text(V);
@@ -239,16 +254,17 @@ static double full_matrix(const float *logp, int T, int V)
                 for (int p = 0; p < positions; p++) {
                     double best = -INFINITY;
                     const int label = p % 2 ? text.labels[w][v][p / 2] : 0;
-                    if (t == 0 && w == 0 && p < 2) best = 0;
+                    const double entry = p == 1 ? text.logp[w][v] : 0; // to the first phone
+                    if (t == 0 && w == 0 && p < 2) best = entry;
                     if (t > 0) best = old[w][v][p];
                     // The blank before a slot is the same for all its pronunciations: each has a copy of it.
-                    if (t > 0 && p > 0) best = fmax(best, old[w][v][p - 1]);
+                    if (t > 0 && p > 0) best = fmax(best, old[w][v][p - 1] + entry);
                     if (t > 0 && p > 2 && p % 2 && label != text.labels[w][v][p / 2 - 1]) best = fmax(best, old[w][v][p - 2]);
                     if (t > 0 && w > 0 && p < 2) {
                         for (int u = 0; u < text.n[w - 1]; u++) {
                             const int last = text.length[w - 1][u];
                             if (p == 0 || label != text.labels[w - 1][u][last - 1])
-                                best = fmax(best, old[w - 1][u][2 * last - 1]);
+                                best = fmax(best, old[w - 1][u][2 * last - 1] + entry);
                         }
                     }
                     now[w][v][p] = best + (double)y[label];
@@ -275,6 +291,7 @@ START_TEST(large_cases_against_the_full_matrix)
     for (uint64_t seed = 0; seed < 24; seed++) {
         const int T = 200 + (int)lin_random_below(seed, 99, T_MAX - 200 + 1);
         random_text(5 + (int)lin_random_below(seed, 98, 15), variants[seed % 6], LONGEST, V, seed);
+        if (seed / 6 % 2) random_probabilities(seed);
         random_rows(logp, T, V, 6, seed + 50);
         const double want = full_matrix(logp, T, V);
         lin_align_graph *graph = graph_of_text(V);

@@ -166,6 +166,27 @@ is "--oov: nothing is said with --quiet" "" "$(printf '%s\n' "$err" | grep lexic
 is "--oov: words and counts, the most frequent first" "two 2|three 2|four 2" "$(cut -f1,2 "$tmp/oov.txt" | tr '\t' ' ' | paste -s -d '|')"
 is "--oov: as prepare writes it" "rules" "$(cut -f3 "$tmp/oov.txt" | sort -u)"
 
+# Pronunciations that were chosen are counted and written with their probabilities, as a lexicon.
+printf 'one HH W AH1 N\none W AH1 N\ntwo T UW1\ntwo T AH0\nsix S IH K S\n' > "$tmp/several.dict"
+run align --posteriors "$tmp/m.npy" --text "One two" -l "$tmp/several.dict" -f trn --learn-lexicon "$tmp/learnt.dict"
+is "--learn-lexicon: status" 0 "$status"
+has "--learn-lexicon: what it was learnt from" "$err" "learnt.dict: probabilities from 2 words that have several"
+is "--learn-lexicon: the most frequent first" \
+    "one 1.0000 W AH1 N|one 0.5000 HH W AH1 N|two 1.0000 T UW1|two 0.5000 T AH0|six 1.0000 S IH K S" \
+    "$(tr '\t' ' ' < "$tmp/learnt.dict" | paste -s -d '|')"
+run align --posteriors "$tmp/m.npy" --text "One two" -l "$tmp/learnt.dict" --unit phones -q -f trn
+is "a lexicon with probabilities" "W AH N T UW (m)" "$out"
+sed 's/1.0000.T UW1/0.0000001 T UW1/' "$tmp/learnt.dict" > "$tmp/rare.dict"
+run align --posteriors "$tmp/m.npy" --text "One two" -l "$tmp/rare.dict" --unit phones -q -f trn
+is "a pronunciation that is too rare is not chosen" "W AH N T AH (m)" "$out"
+run align --data "$d" --audio-root "$d" $lex -q -f trn -o "$tmp/aligned.trn" --learn-lexicon "$tmp/learnt2.dict"
+is "--learn-lexicon of a data directory" "one 1.0000 W AH N" "$(head -n 1 "$tmp/learnt2.dict" | tr '\t' ' ')"
+refused "--learn-lexicon of phones" 2 "not with --phones" align --posteriors "$tmp/m.npy" --phones "T UW" --learn-lexicon "$tmp/x"
+refused "--learn-lexicon of a part" 2 "not with --skip-done" align --posteriors "$tmp/m.npy" --text one $lex --skip-done \
+    -o "$tmp/x.trn" --learn-lexicon "$tmp/x"
+refused "--learn-lexicon over the lexicon" 2 "several.dict" align --posteriors "$tmp/m.npy" --text one -l "$tmp/several.dict" \
+    --learn-lexicon "$tmp/several.dict"
+
 # Stress is that of the chosen pronunciation, where the lexicon has it.
 printf 'one Y UW1\none W AH1 N\ntwo T UW2\n' > "$tmp/stress.dict"
 run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/stress.dict" --unit phones -q -f trn --stress

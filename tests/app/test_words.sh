@@ -70,6 +70,26 @@ is "a lexicon that has changed since" "$(d --words --no-readable -l "$tmp/packed
 echo "bad" >> "$tmp/packed.dict"
 run lexicon -q --lm "$tmp/words.arpa" "$tmp/packed.dict"
 is "a lexicon with a bad line is not packed" 1 "$status"
+# Probabilities of pronunciations count as the language model does: they decide between homophones; a packed lexicon has them.
+# "two" and "too" are 0.23 apart in the natural logarithm.
+sed 's/^too /too 1 /; s/^two /two 0.5 /' "$tmp/words.dict" > "$tmp/prob.dict"
+p="--words --no-readable --tune settle=0 -l $tmp/prob.dict --lm $tmp/words.arpa"
+echo "- 3 T 2 UW 2 - 9" | "$ROWS" "$tmp/two.npy"
+is "homophones without probabilities" "two" "$(d $lm "$tmp/two.npy")"
+is "homophones with probabilities" "too" "$(d $p "$tmp/two.npy")"
+d $p -f json "$tmp/two.npy" "$tmp/th.npy" "$tmp/hw.npy" > "$tmp/prob.json"
+run lexicon --lm "$tmp/words.arpa" "$tmp/prob.dict"
+d $p -f json "$tmp/two.npy" "$tmp/th.npy" "$tmp/hw.npy" > "$tmp/prob2.json"
+is "a packed lexicon has the probabilities" "$(cat "$tmp/prob.json")" "$(cat "$tmp/prob2.json")"
+is "their logarithm times lm-weight is in the score" "0.589" "$(d -n 2 $p -f json "$tmp/two.npy" | tr ',{' '\n\n' | awk -F: '
+    /"text"/ { word = $2 } /"score"/ { score[word] = $2 } /"language"/ { language[word] = $2 }
+    END { t = "\"two\""; o = "\"too\""; printf "%.3f", (score[o] - score[t]) - 0.85 * (language[o] - language[t]) }')"
+sed 's/^too 1 /too 7 /' "$tmp/prob.dict" > "$tmp/prob7.dict"
+d --words -l "$tmp/prob7.dict" --lm "$tmp/words.arpa" "$tmp/two.npy" > /dev/null
+is "a probability that is none: status" 0 "$?"
+"$LINNET" decode --words -l "$tmp/prob7.dict" --lm "$tmp/words.arpa" "$tmp/two.npy" > /dev/null 2> "$tmp/.err"
+has "a probability that is none is reported" "$(cat "$tmp/.err")" \
+    "prob7.dict:6: the probability of a pronunciation is above 0 and at most 1, not 7; 1 such line left out"
 is "trn" "hello world (hw)" "$(d $lm -f trn "$tmp/hw.npy")"
 run decode -q $lm -f json "$tmp/hw.npy"
 has "json: text" "$out" '"text":"hello world"'

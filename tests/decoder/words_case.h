@@ -21,7 +21,8 @@ SUPPORT void begin(search *s, const world *w, const lin_words_options *o, int wi
 {
     *s = (search){0};
     if (with_lm) s->lm = world_lm(w);
-    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, s->lm, &(lin_tree_options){.all_words = 1}, &s->tree, &err));
+    const lin_tree_options how = {.all_words = 1, .logps = w->pron_logp};
+    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, s->lm, &how, &s->tree, &err));
     OK(lin_words_create(s->tree, s->lm, o, &s->words, &err));
     s->state = test_buffer(lin_words_bytes(s->words), 1);
     lin_words_reset(s->words, s->state, 0);

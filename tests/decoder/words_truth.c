@@ -71,6 +71,8 @@ void draw_world(world *w, uint64_t seed)
             w->entries[p] = (lin_tree_entry){w->names[i], w->labels[p], w->n_labels[p]};
         }
     }
+    drawn of_prons = {seed + 1000003, 0};
+    for (int p = 0; p < w->n_prons && seed % 2; p++) w->pron_logp[p] = -(float)below(&of_prons, 97) / 32;
     draw_rows(w->logp, w->T, w->V, &d, 4);
     draw_lm(w, &d);
     w->n_phrases = below(&d, 4);
@@ -195,6 +197,7 @@ static void weigh_words(truth *t, sequence *s, int n_unknown_phones)
     }
     if (t->with_lm && s->n) s->language += log(10) * lm_log10(w, a, b, w->n_words); // no words are no sentence
     if (t->with_context) outer += context_bonus(w, s);
+    outer += t->o->lm_weight * s->prons;
     s->score = s->acoustic + t->o->lm_weight * s->language + outer + t->o->unknown_phone * n_unknown_phones;
 }
 
@@ -224,7 +227,9 @@ void enumerate(truth *t, sequence *s, int *labels, int n, int n_unknown)
         if (n + w->n_labels[p] > w->T) continue;
         memcpy(labels + n, w->labels[p], sizeof(int) * (size_t)w->n_labels[p]);
         s->words[s->n++] = w->word[p];
+        s->prons += (double)w->pron_logp[p];
         enumerate(t, s, labels, n + w->n_labels[p], n_unknown);
+        s->prons -= (double)w->pron_logp[p];
         s->n--;
     }
     if (t->o->unknown == -INFINITY) return;

@@ -17,6 +17,7 @@ typedef struct world {
     char names[WORDS_MAX][8];
     int word[PRONUNCIATIONS_MAX], labels[PRONUNCIATIONS_MAX][T_MAX], n_labels[PRONUNCIATIONS_MAX];
     lin_tree_entry entries[PRONUNCIATIONS_MAX];
+    float pron_logp[PRONUNCIATIONS_MAX]; // of the pronunciations; all 0 in half of the worlds
     float logp[T_MAX * V_MAX];
     // log10 with three digits; word n_words is </s>, n_words + 1 <unk> (if `unk`), n_words + 2 <s>
     int order, unk, lacks; // lacks: one word that is not in the model, or -1
@@ -48,6 +49,7 @@ lin_ngram *world_lm(const world *w);
 typedef struct sequence {
     int n, words[T_MAX]; // an unknown word is -1 - (its phones as digits)
     double score, acoustic, language;
+    double prons; // sum over the pronunciations, not weighted
 } sequence;
 
 typedef struct truth {

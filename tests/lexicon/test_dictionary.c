@@ -167,17 +167,50 @@ START_TEST(words_of_any_script)
 }
 END_TEST
 
-START_TEST(probabilities_are_passed_over)
+#define PROBABILITY(word, which, want)                                                                                           \
+    test_require(fabs(exp(lin_dictionary_logp(d, word, strlen(word), which)) - (want)) < 1e-6, "%s(%d)", word, which)
+
+START_TEST(probabilities)
 {
     lin_dictionary *d;
     const int *labels;
-    OK(PARSE("the\t0.99\t0.15\t1.0\t0.97\tð ə\nthe 0.5 DH IY0\none 1 W AH1 N\n"));
+    // The MFA's with those of silence; Kaldi's; without one; the same phones with another stress.
+    OK(PARSE("the\t0.99\t0.15\t1.0\t0.97\tð ə\nthe 0.5 DH IY0\none 1 W AH1 N\nAN AE N\nan(2) 2e-1 AH0 N\nan .25 AH1 N\n"
+             "an .9 AE1 N\n"));
     ck_assert_int_eq(lin_dictionary_find(d, "the", 3, 0, &labels), 2);
     ck_assert_int_eq(lin_dictionary_find(d, "the", 3, 1, &labels), 2);
     ck_assert_int_eq(lin_dictionary_find(d, "one", 3, 0, &labels), 3);
+    ck_assert_int_eq(lin_dictionary_find(d, "an", 2, 2, &labels), 0);
+    PROBABILITY("the", 0, 0.99);
+    PROBABILITY("The", 1, 0.5);
+    PROBABILITY("one", 0, 1);
+    PROBABILITY("an", 0, 1);
+    PROBABILITY("an", 1, 0.45);
+    PROBABILITY("an", 2, 1); // there is none
+    PROBABILITY("two", 0, 1);
+    ck_assert_int_eq(lin_dictionary_has_probabilities(d), 1);
+    OK(lin_dictionary_add(d, "six 0.125 S IH K S\n", 19, "more", phones, NULL, &err));
+    PROBABILITY("six", 0, 0.125);
     lin_dictionary_destroy(d);
+    OK(PARSE("one 1 W AH1 N\none W AH N\ntwo 1.0 T UW\n"));
+    ck_assert_int_eq(lin_dictionary_has_probabilities(d), 0);
+    PROBABILITY("one", 0, 1);
+    lin_dictionary_destroy(d);
+    FAILS(PARSE("a AH\nb 0 B\n"), LIN_FORMAT, "x.dict:2: the probability of a pronunciation is above 0 and at most 1, not 0");
+    FAILS(PARSE("b -0.5 B\n"), LIN_FORMAT, "not -0.5");
+    FAILS(PARSE("b 1.01 B\n"), LIN_FORMAT, "not 1.01");
+    FAILS(PARSE("b 12 B\n"), LIN_FORMAT, "not 12");
     FAILS(PARSE("the 0.99\n"), LIN_FORMAT, "'the' has no phones");
     FAILS(PARSE("the DH 0.99 AH\n"), LIN_FORMAT, "'0.99' is not a phone");
+    // A set with a phone of that name: it is the phone.
+    lin_phones *numbers;
+    OK(lin_phones_create(LIN_PHONES_BLANK "\town 1 a", &numbers, &err));
+    OK(lin_dictionary_parse("x 1 a\ny 0.5 1\n", 14, "d", numbers, NULL, &d, &err));
+    ck_assert_int_eq(lin_dictionary_find(d, "x", 1, 0, NULL), 2);
+    ck_assert_int_eq(lin_dictionary_find(d, "y", 1, 0, NULL), 1);
+    PROBABILITY("y", 0, 0.5);
+    lin_dictionary_destroy(d);
+    lin_phones_destroy(numbers);
 }
 END_TEST
 
@@ -339,6 +372,6 @@ END_TEST
 
 TEST_MAIN_WITH(setup, teardown, "dictionary", TEST(both_spellings), TEST(odd_but_good_lines),
                TEST(stress_is_kept_where_the_set_has_it), TEST(phones_in_the_ipa),
-               TEST(the_set_of_a_dictionary), TEST(words_of_any_script), TEST(probabilities_are_passed_over),
+               TEST(the_set_of_a_dictionary), TEST(words_of_any_script), TEST(probabilities),
                TEST(bad_lines_are_named), TEST(long_things), TEST(junk_is_refused), TEST(bad_lines_can_be_skipped),
                TEST(many_short_words), TEST(many_pronunciations), TEST(files), TEST(out_of_memory_while_growing))

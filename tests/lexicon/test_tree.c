@@ -251,6 +251,9 @@ static void compare_trees(const lin_tree *a, const lin_tree *b)
     ck_assert_uint_eq(lin_tree_lm_fingerprint(b), lin_tree_lm_fingerprint(a));
     ck_assert_mem_eq(lin_tree_node_array(b), lin_tree_node_array(a), (n + 1) * sizeof(lin_tree_node));
     if (m) ck_assert_mem_eq(lin_tree_end_array(b), lin_tree_end_array(a), m * sizeof(lin_tree_end));
+    const float *logps = lin_tree_logp_array(a);
+    ck_assert_int_eq(lin_tree_logp_array(b) != NULL, logps != NULL);
+    if (logps) ck_assert_mem_eq(lin_tree_logp_array(b), logps, m * sizeof *logps);
     const lin_ngram_pairs pairs = lin_tree_pairs(a), same = lin_tree_pairs(b);
     ck_assert_uint_eq(same.n, pairs.n);
     if (pairs.n) ck_assert_mem_eq(same.bits, pairs.bits, pairs.n * sizeof *pairs.bits);
@@ -472,6 +475,56 @@ START_TEST(test_forged_numbers)
 }
 END_TEST
 
+// The probabilities of a dictionary, beside the ends: in the fingerprint, in the packed tree, and checked there.
+START_TEST(test_probabilities)
+{
+    static const char text[] = "a 0.5 AH\na EY\nan 0.25 AH N\n", plain[] = "a AH\na EY\nan AH N\n";
+    lin_phones *phones;
+    lin_dictionary *d;
+    lin_tree *t, *without, *again;
+    OK(lin_phones_create(NULL, &phones, &err));
+    const int V = lin_phones_count(phones), ah = lin_phones_find(phones, "AH", 2), n = lin_phones_find(phones, "N", 1);
+    OK(lin_dictionary_parse(plain, strlen(plain), "plain", phones, NULL, &d, &err));
+    OK(lin_tree_create(d, phones, NULL, NULL, &without, &err));
+    ck_assert_ptr_null(lin_tree_logp_array(without));
+    lin_dictionary_destroy(d);
+    OK(lin_dictionary_parse(text, strlen(text), "small", phones, NULL, &d, &err));
+    OK(lin_tree_create(d, phones, NULL, NULL, &t, &err));
+    FAIL_EVERY_ALLOCATION(lin_tree_create(d, phones, NULL, NULL, &again, NULL), lin_tree_destroy(again));
+    ck_assert(lin_tree_fingerprint(t) != lin_tree_fingerprint(without));
+    ck_assert_int_eq(lin_tree_pronunciations(t), 3);
+    const lin_tree_node *nodes = lin_tree_node_array(t);
+    const int a = child_of(t, LIN_TREE_ROOT, ah), an = child_of(t, a, n);
+    const float *logps = lin_tree_logp_array(t);
+    ck_assert(fabsf(logps[nodes[a].end] - logf(0.5f)) < 1e-6f && fabsf(logps[nodes[an].end] - logf(0.25f)) < 1e-6f);
+    ck_assert(logps[nodes[child_of(t, LIN_TREE_ROOT, lin_phones_find(phones, "EY", 2))].end] >= 0);
+    OK(lin_tree_write(t, 7, packed, &err));
+    OK(lin_tree_open(packed, 7, V, NULL, &again, &err));
+    compare_trees(t, again);
+    lin_tree_destroy(again);
+    size_t size;
+    unsigned char *bytes = read_packed(&size);
+    static const float bad[] = {0.5f, -2e4f, NAN, -INFINITY};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) { // the last section: three numbers and its padding
+        memcpy(bytes + size - 64, &bad[i], sizeof *bad);
+        ck_assert_int_eq(open_forged(bytes, size, V, NULL), LIN_FORMAT);
+    }
+    memcpy(bytes + size - 64, logps, sizeof *logps);
+    ck_assert_int_eq(open_forged(bytes, size, V, NULL), LIN_OK);
+    static const uint64_t counts[] = {1, 2, 4, 1000};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        memcpy(bytes + offsetof(lin_tree_header, n_logps), &counts[i], 8);
+        ck_assert_int_eq(open_forged(bytes, size, V, NULL), LIN_FORMAT);
+    }
+    free(bytes);
+    remove(packed);
+    lin_tree_destroy(t);
+    lin_tree_destroy(without);
+    lin_dictionary_destroy(d);
+    lin_phones_destroy(phones);
+}
+END_TEST
+
 // As many words and phones as in CMUdict. bench/bench_words measures the time for the real one.
 START_TEST(test_large)
 {
@@ -496,4 +549,4 @@ START_TEST(test_large)
 END_TEST
 
 TEST_MAIN("lexicon/tree", TEST(test_random), TEST(test_language_model), TEST(test_fingerprint), TEST(test_bad), TEST(test_packed),
-          TEST(test_forged), TEST(test_forged_numbers), TEST(test_large))
+          TEST(test_forged), TEST(test_forged_numbers), TEST(test_probabilities), TEST(test_large))
