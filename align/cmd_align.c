@@ -42,8 +42,8 @@ static const lin_option options[] = {
      .help = "The phonemes that were said: \"HH AH L OW\", or in the IPA: \"hʌˈloʊ\""},
     LIN_DATA_ROWS(values, data, "All utterances of a Kaldi-style data directory or of a list (docs/corpora.md), with their text"),
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(values, lexicon), .value = "DICT",
-     .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "
-             "Debian's package pocketsphinx-en-us"},
+     .help = "Pronunciations in CMUdict's format, with probabilities or without (docs/formats.md); if not given, "
+             "$LINNET_LEXICON, else those installed with the program or by Debian's package pocketsphinx-en-us"},
     LIN_ADD_LEXICON_ROW(values, add_lexicon, ""),
     LIN_G2P_ROW(values, g2p),
     LIN_NUMBERS_ROW(values, numbers),

@@ -29,8 +29,8 @@
      .max = 1, .value = "P",                                                                                                     \
      .help = "Readable text has [...] for words whose confidence is less"},                                                      \
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lexicon), .value = "DICT",           \
-     .help = "Pronunciations in CMUdict's format; if not given, $LINNET_LEXICON, else those installed with the program or by "   \
-             "Debian's package pocketsphinx-en-us"},                                                                             \
+     .help = "Pronunciations in CMUdict's format, with probabilities or without (docs/formats.md); if not given, "               \
+             "$LINNET_LEXICON, else those installed with the program or by Debian's package pocketsphinx-en-us"},                \
     LIN_ADD_LEXICON_ROW(owner, field.add_lexicon,                                                                                \
                         ". They can be recognised though the language model lacks them, as its <unk>"),                          \
     LIN_G2P_ROW(owner, field.g2p),                                                                                               \

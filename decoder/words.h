@@ -16,8 +16,9 @@
  *   lin_words_nbest(words, state, k, &tail, &err);                          // unfinished words too
  *   lin_words_finish(words, state, context, &settled, &err);
  *
- * Score of a path: acoustic (with blank_penalty less for each blank) + lm_weight * language + bonus * words + costs of unknown
- * words + bonuses of the context; the formula is in docs/decoding.md. acoustic is the sum over the alignments that were
+ * Score of a path: acoustic (with blank_penalty less for each blank) + lm_weight * (language + the logarithms of the
+ * pronunciations' probabilities) + bonus * words + costs of unknown words + bonuses of the context; the formula is in
+ * docs/decoding.md. acoustic is the sum over the alignments that were
  * followed, at most the exact sum over all alignments of the path's phones: the beam and recombination drop alignments. With
  * n_best above 1 it is the exact sum, for which rows are stored. Confidence of a word, unless `sure` makes it another: the
  * geometric mean of its phones' confidences (decoder/path.h), times the probability of the word at its place when it is given
@@ -51,7 +52,7 @@ typedef struct lin_words_options {
                              it than leaves room for the phones of a word, of which some are then missing. Times and
                              confidences are those of the network's own best alignment */
     int gap;             /* a word ends, or is none, if it has no phone for more frames than this; 0: any number */
-    double lm_weight;    /* on the language model's natural logarithm */
+    double lm_weight;    /* on the natural logarithms of the language model and of the pronunciations' probabilities */
     double bonus;        /* for every word, natural logarithm */
     double unknown;      /* for a word outside the lexicon, natural logarithm, at most 0; -INFINITY: no such words. The language
                             model's <unk>, if it has one, is added; if not, words of the lexicon or of a context that it lacks

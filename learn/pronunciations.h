@@ -34,9 +34,9 @@ lin_status lin_pronunciations_count(lin_pronunciations *heard, const char *word,
                                     lin_error *err);
 
 /*
- * Appends every pronunciation of the dictionary, in the order of its words: word, probability and phones between tabs, the form of
- * Kaldi's lexiconp.txt. Of a word the most probable pronunciation comes first; of equal ones the dictionary's first. Phones have
- * the stress of the dictionary. A probability has four digits and is at least 0.0001. LIN_NO_MEMORY.
+ * Appends every pronunciation of the dictionary, in the order of its words: word, probability and phones between tabs, the
+ * form of Kaldi's lexiconp.txt. Of a word the most probable pronunciation comes first; of equal ones the dictionary's first.
+ * Phones have the stress of the dictionary. A probability has four digits and is at least 0.0001. LIN_NO_MEMORY.
  */
 lin_status lin_pronunciations_write(lin_pronunciations *heard, const lin_dictionary *dictionary, const lin_phones *phones,
                                     lin_buffer *out, lin_error *err);

@@ -364,5 +364,6 @@ size_t lin_tree_bytes(const lin_tree *t)
 {
     return sizeof *t + ((size_t)t->n_nodes + 1) * sizeof *t->nodes + (size_t)t->n_ends * sizeof *t->ends +
            (t->logps ? (size_t)t->n_ends * sizeof *t->logps : 0) + t->words.text_capacity +
-           (size_t)t->words.capacity * sizeof *t->words.items + t->words.n_slots * sizeof *t->words.slots + t->n_pairs * sizeof *t->pairs;
+           (size_t)t->words.capacity * sizeof *t->words.items + t->words.n_slots * sizeof *t->words.slots +
+           t->n_pairs * sizeof *t->pairs;
 }

@@ -12,8 +12,8 @@
  *   lin_tree_destroy(tree);
  *
  * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation (12 if any has a
- * probability), and the spellings; with a language model, the filter of its pairs of words (lexicon/ngram_pairs.h). They can be written to a file, a packed lexicon,
- * which is mapped in a millisecond instead of being built again.
+ * probability), and the spellings; with a language model, the filter of its pairs of words (lexicon/ngram_pairs.h). They can be
+ * written to a file, a packed lexicon, which is mapped in a millisecond instead of being built again.
  *
  * Threads: immutable once made, shared by all.
  */
@@ -99,8 +99,8 @@ const char *lin_tree_first_left_out(const lin_tree *tree);           /* the firs
 const lin_tree_node *lin_tree_node_array(const lin_tree *tree);
 const lin_tree_end *lin_tree_end_array(const lin_tree *tree);
 
-/* The natural logarithms of the probabilities of the pronunciations [lin_tree_pronunciations], in the order of the ends; NULL: all
- * are 0. The look-ahead does not contain them. */
+/* The natural logarithms of the probabilities of the pronunciations [lin_tree_pronunciations], in the order of the ends; NULL:
+ * all are 0. The look-ahead does not contain them. */
 const float *lin_tree_logp_array(const lin_tree *tree);
 
 /* The filter of the language model's pairs, whose bits the tree owns; none without a language model. */

@@ -131,8 +131,8 @@ static int attach(lin_tree *t, const lin_tree_header *h, int n_outputs, const li
     if (h->n_nodes < 1 || h->n_nodes > INT_MAX / 2 || h->n_ends > INT_MAX || h->n_words > INT_MAX / 4 ||
         h->n_outputs < 2 || h->n_left_out > INT_MAX || h->text_used > INT_MAX || h->n_slots > INT_MAX ||
         (h->n_slots & (h->n_slots - 1)) != 0 || (h->n_pairs & (h->n_pairs - 1)) != 0 ||
-        (h->n_pairs && h->n_pairs < LIN_NGRAM_PAIRS_LINE) || (h->n_logps && h->n_logps != h->n_ends) || h->first_left_out[LIN_WORD_MAX] ||
-        (h->n_left_out > 0) != (h->first_left_out[0] != 0))
+        (h->n_pairs && h->n_pairs < LIN_NGRAM_PAIRS_LINE) || (h->n_logps && h->n_logps != h->n_ends) ||
+        h->first_left_out[LIN_WORD_MAX] || (h->n_left_out > 0) != (h->first_left_out[0] != 0))
         return 0;
     lay_out(h, at);
     if (at[LIN_TREE_SECTIONS] != t->map.size || h->size != t->map.size || lin_tree_sum(t->map.bytes, t->map.size) != h->sum)

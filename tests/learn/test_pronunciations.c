@@ -29,7 +29,8 @@ static lin_status hear(lin_pronunciations *heard, const char *word, int which, i
     return status;
 }
 
-static const char *const text = "either IY1 DH ER0\neither AY1 DH ER0\na AH0\na EY1\na AA\none W AH1 N\nnever N EH V ER\nnever N EH V\n";
+static const char *const text = "either IY1 DH ER0\neither AY1 DH ER0\na AH0\na EY1\na AA\none W AH1 N\n"
+                                "never N EH V ER\nnever N EH V\n";
 
 START_TEST(by_hand)
 {
