@@ -28,7 +28,8 @@
  *
  * Score of a hypothesis: acoustic sum + lm_weight * (language model + pronunciations) + bonus for every word begun + costs of
  * unknown words + context, and within a word the look-ahead (lm_weight times the best unigram below), which the language model
- * replaces at the end of the word, where the logarithm of the pronunciation's probability is added too. The costs of a word outside the lexicon are charged at its first phone, the cost of each phone at that phone.
+ * replaces at the end of the word, where the logarithm of the pronunciation's probability is added too. The costs of a word
+ * outside the lexicon are charged at its first phone, the cost of each phone at that phone.
  *
  * The state: header, hypotheses, traces, alternatives, and, with n_best above 1, rows; then working memory for one row and,
  * between two rows, for the n best: its content is not used by the next row.
