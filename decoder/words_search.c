@@ -272,20 +272,19 @@ static int find_children(const lin_words *w, const lin_words_view *s, const depa
 static void end_words(const lin_words *w, lin_words_view *s, departure *d, const source *by, const lin_tree_node *node)
 {
     const lin_tree_end *ends = d->extra ? lin_tree_end_array(d->extra) : w->ends;
-    const float *logps = d->extra ? NULL : w->logps; // words of a context have no probabilities
     for (uint32_t e = node->end; e < node[1].end; e++) {
         const int word = ends[e].word + (d->extra ? s->context->first : 0);
         if (w->pairs.n && !d->asked++) d->after = lin_ngram_context_of(w->lm, d->t->lm_state);
         const int unseen = lin_ngram_pairs_lack(&w->pairs, &d->after, ends[e].lm_word);
-        const double weight = logps ? d->weight + w->o.lm_weight * (double)logps[e] : d->weight;
         // No unigram of the node's words is better than its look-ahead.
         const double most = w->o.lm_weight * (double)(d->after.backoffs + node->ahead);
-        if (unseen && !s->context && by->sum + (weight + most) < s->floor) continue;
+        if (unseen && !s->context && by->sum + (d->weight + most) < s->floor) continue;
         const lm_step step = unseen ? score_unseen(w, &d->after, ends[e].lm_word) : score_word(w, s, d->t, ends[e].lm_word);
-        if (!s->context && by->sum + (weight + step.weighted) < s->floor) continue;
+        if (!s->context && by->sum + (d->weight + step.weighted) < s->floor) continue;
         lin_words_hyp end = behind(d->t, by->label);
-        end.weight = weight;
+        end.weight = d->weight;
         take_step(&end, &step);
+        if (w->logps && !d->extra) end.weight += w->o.lm_weight * (double)w->logps[e]; // words of a context have none
         complete(s, &end, d->extra ? lin_hash_pair(s->context->id, e) : e, word);
         arrive(w, s, &end, by, word);
     }

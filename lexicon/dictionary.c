@@ -177,7 +177,7 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
     *link = (int)d->n_items;
     d->has_probabilities |= e->probability < 1;
     d->items[d->n_items++] = (pronunciation){.offset = d->n_labels, .n = e->n_labels, .next = -1, .added = d->adds,
-                                             .logp = (float)log(e->probability)};
+                                             .logp = e->probability < 1 ? (float)log(e->probability) : 0};
     memcpy(d->labels + d->n_labels, e->labels, (size_t)e->n_labels * sizeof(int));
     memcpy(d->stress + d->n_labels, e->stress, (size_t)e->n_labels);
     for (int i = 0; i < e->n_labels; i++) d->has_stress |= e->stress[i] >= 0;
