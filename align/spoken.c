@@ -179,7 +179,7 @@ static lin_status add_word(lin_spoken *s, const lin_spoken_lexicon *lexicon, con
     if (n == 0) return add_guess(s, lexicon, word, err);
     lin_status status = lin_align_graph_add(s->graph, pronunciations, lengths, n, 1, err);
     if (status != LIN_OK) return status;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && lin_dictionary_has_probabilities(lexicon->dictionary); i++)
         lin_align_graph_weigh(s->graph, i, lin_dictionary_logp(lexicon->dictionary, word->word, word->n, i));
     return keep_stress(s, stress, n, err);
 }
