@@ -5,7 +5,8 @@
 #   recipes/open/lm.sh --corpus DIR --text FILE [--work exp/lm] [--words ARPA] [--lexicon FILE] [--lines 400000]
 #                      [--stage N] [--stop-stage N] [--linnet PROGRAM]
 #
-# Stages: 1 the vocabulary and its pronunciations   2 the word model   3 the phone model   4 perplexities on dev_native
+# Stages: 1 the vocabulary and its pronunciations   2 the word model   3 the phone model   4 probabilities of the pronunciations, by the
+# installed acoustic model   5 perplexities on dev_native
 # FILE is text with one sentence per line, lower case (books; README.md beside this script says which, and how it is made). ARPA is
 # a word model of modern English (DIR/lm/en-us.arpa.gz, that of Debian's pocketsphinx-en-us): sentences drawn from it give the words
 # that old books lack. The lexicon is cmudict-en-us.dict of the same package. The texts of the training sets are counted several
@@ -14,9 +15,10 @@
 here=$(dirname "$0")
 . "$here/../common.sh"
 
-corpus= text= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict lines=400000 stage=1 stop_stage=4
+corpus= text= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict lines=400000 stage=1 stop_stage=5
 flags=" " values=" corpus text work words lexicon lines stage stop-stage linnet "
 train_sets="train_native train_read train_games train_pseudo train_nonnative train_cv train_stories"
+read_sets="train_native train_read train_cv train_stories" # spoken as written
 options "$@"
 [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
 [ -f "$text" ] || die "where is the text? give --text FILE; $here/README.md says how it is made"
@@ -70,7 +72,24 @@ if wanted 3; then
 fi
 
 if wanted 4; then
-  echo "== stage 4: perplexities on dev_native"
+  echo "== stage 4: probabilities of the pronunciations"
+  mkdir -p "$work/read"
+  for file in wav.scp text utt2spk; do
+    for set in $read_sets; do cat "$corpus/$set/$file"; done | sort > "$work/read/$file"
+  done
+  "$linnet" align -q --data "$work/read" --audio-root "$corpus" -l "$work/words.dict.gz" --learn-lexicon "$work/learnt.dict" \
+    -f ctm -o "$work/read.ctm" || [ -s "$work/learnt.dict" ] # some texts do not fit
+  # The lines stay in their order: the first pronunciation is the reference of phonemes.
+  { zcat "$work/words.dict.gz" | sed -n '/^;;;/p'
+    awk -F'\t' 'NR == FNR { said[$1, $3] = $2; next }
+      { word = phones = $0; sub(/[ \t].*/, "", word); sub(/^[^ \t]+[ \t]+/, "", phones); name = word; sub(/\([0-9]+\)$/, "", name)
+        p = said[name, phones]; print p == "" || p == 1 ? $0 : word " " p " " phones }' "$work/learnt.dict" "$work/words.dict"
+  } | gzip -9n > "$work/words.new"
+  mv "$work/words.new" "$work/words.dict.gz"
+fi
+
+if wanted 5; then
+  echo "== stage 5: perplexities on dev_native"
   "$linnet" ngram perplexity "$work/words.lm" --ids first --lower "$corpus/dev_native/text"
   "$linnet" phonemize -q --ids first --lexicon "$lexicon" "$corpus/dev_native/text" |
     "$linnet" ngram perplexity "$work/phones.lm" --ids first
