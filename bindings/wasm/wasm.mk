@@ -27,12 +27,13 @@ build/emscripten/src/%.o: $(WASM_ROOT)/src/%.c $B/flags
 	$(Q)$(CC) $(CFLAGS_emscripten) -w -Dkiss_fft_scalar=float -DSOXR_LIB -I$(WASM_ROOT)/include -c $< -o $@
 
 # soxr calls functions through pointers to functions with other arguments, which WebAssembly refuses: hence the emulation, which costs
-# no time that can be measured.
+# no time that can be measured. It must know the most arguments that a function of a table has (kernels/ops_table.h).
 $(WASM)/engine.js: $O/bindings/wasm/linnet_wasm.o $B/liblinnet.a $(WASM_LIB_OBJ)
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS_emscripten) $(filter-out %.a,$^) $(filter %.a,$^) -s MODULARIZE=1 -s EXPORT_ES6=1 -s ENVIRONMENT=web,worker \
-		-s ALLOW_MEMORY_GROWTH=1 -s INITIAL_MEMORY=67108864 -s EMULATE_FUNCTION_POINTER_CASTS=1 -s EXPORTED_RUNTIME_METHODS=FS,ccall,UTF8ToString \
+		-s ALLOW_MEMORY_GROWTH=1 -s INITIAL_MEMORY=67108864 -s EMULATE_FUNCTION_POINTER_CASTS=1 \
+		-s BINARYEN_EXTRA_PASSES=--pass-arg=max-func-params@20 -s EXPORTED_RUNTIME_METHODS=FS,ccall,UTF8ToString \
 		-s EXPORTED_FUNCTIONS=_malloc,_free -o $@
 
 $(WASM)/data/%: share/linnet/%

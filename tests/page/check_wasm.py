@@ -116,7 +116,8 @@ def main():
         check("the microphone: no console error", not page.problems, page.problems)
         page = check_page.dropped(browser, server)
         check("a dropped file: no console error", not page.problems, page.problems)
-        check_page.described(page)
+        with tempfile.TemporaryDirectory() as described:
+            check_page.described(page, described, 9)  # no settings of a server
         page.drop(SPEECH, 400, 300)
         page.wait("a second file is read", "document.getElementById('status').textContent === 'Done.'", 40)
         check("a second file", page.run("document.querySelectorAll('#text li').length") == 2, check_page.text(page))
