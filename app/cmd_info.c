@@ -278,7 +278,7 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
     put_text(r, "license", "licence", *m->license || r->json ? m->license : "not stated");
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);
     put_text(r, "fingerprint", "fingerprint", fingerprint);
-    if (m->eight_bits) put_text(r, "weights", "weights", "in eight bits; use --precision int8");
+    if (m->eight_bits) put_text(r, "weights", "weights", "in eight bits, for --precision int8");
     put_text(r, "checksum", "checksum",
              m->checksummed ? "of the whole file, verified"
                             : "of network and weights only, verified (an older file: other texts have none)");

@@ -79,8 +79,9 @@ static const lin_option options[] = {
     LIN_SECOND_PASS_ROW(listen_values, second_pass),
     {.name = "device", .was = "network", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .text = "cpu",
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network; for one stream a GPU is seldom faster"},
-    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, precision), .text = "fp32",
-     .choices = "fp32|bf16|int8", .help = "Precision of the network's matrix products"},
+    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, precision), .text = "auto",
+     .choices = "auto|fp32|bf16|int8",
+     .help = "Precision of the network's matrix products. auto: int8 on a CPU for a model stored in eight bits, else fp32"},
     {.type = LIN_OPTION_END},
 };
 
@@ -510,7 +511,7 @@ static lin_status open_all(listening *l, lin_error *err)
 {
     const lin_warnings warnings = lin_complaints(l->v->quiet);
     const listen_values *v = l->v;
-    static const lin_precision precisions[] = {LIN_PRECISION_FP32, LIN_PRECISION_BF16, LIN_PRECISION_INT8};
+    static const lin_precision precisions[] = {LIN_PRECISION_AUTO, LIN_PRECISION_FP32, LIN_PRECISION_BF16, LIN_PRECISION_INT8};
     lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->device, precisions[v->precision], err);
     if (status == LIN_OK && v->second_pass)
         status = lin_open_recognizer(&l->second, v->second_pass, v->device, precisions[v->precision], err);

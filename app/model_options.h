@@ -16,9 +16,8 @@ enum { LIN_MODEL_AUTO, LIN_MODEL_FP32, LIN_MODEL_BF16, LIN_MODEL_INT8 }; /* the 
 
 static inline lin_precision lin_model_precision(const lin_model_values *values)
 {
-    return values->precision == LIN_MODEL_BF16   ? LIN_PRECISION_BF16
-           : values->precision == LIN_MODEL_INT8 ? LIN_PRECISION_INT8
-                                                 : LIN_PRECISION_FP32;
+    static const lin_precision of[] = {LIN_PRECISION_AUTO, LIN_PRECISION_FP32, LIN_PRECISION_BF16, LIN_PRECISION_INT8};
+    return of[values->precision];
 }
 
 #define LIN_MODEL_ROWS(owner, field)                                                                                             \
@@ -31,7 +30,8 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
      .choices = "auto|fp32|bf16|int8",                                                                                           \
      .help = "Precision of the network's matrix products. bf16: half the memory for weights and nearly twice the speed, on a "   \
              "GPU and on CPUs with AVX512-BF16 or BF16 of arm64. int8: eight bits, on every CPU, with the same products on all " \
-             "of them (linnet quantise). auto: fp32, but tf32 for many live streams on a GPU"}
+             "of them (linnet quantise). auto: int8 on a CPU for a model that is stored in eight bits, else fp32, but "          \
+             "tf32 for many live streams on a GPU"}
 
 /* Of commands whose model is an operand, a network of tokens. */
 #define LIN_NETWORK_ROWS(owner, field)                                                                                           \

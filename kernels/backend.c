@@ -20,6 +20,7 @@ static int gpu_number(const char *device)
 lin_status lin_backend_open(const char *device, lin_precision precision, const lin_ops **ops, lin_error *err)
 {
     *ops = NULL;
+    if (precision == LIN_PRECISION_AUTO) precision = LIN_PRECISION_FP32;
     if (!device || strcmp(device, "auto") == 0) {
         if (lin_gpu_answers() && lin_gpu_open(0, precision, ops, NULL) == LIN_OK) return LIN_OK;
         device = "cpu";

@@ -175,7 +175,8 @@ typedef enum lin_precision {
     LIN_PRECISION_FP32, /* products of fp32 operands */
     LIN_PRECISION_TF32, /* operands rounded to tf32 (10 bits of mantissa), sums in fp32; ignored by the CPU */
     LIN_PRECISION_BF16, /* operands of the linear layers rounded to bf16, sums in fp32 */
-    LIN_PRECISION_INT8  /* operands of the widest linear layers rounded to eight bits, exact sums; the CPU's only */
+    LIN_PRECISION_INT8, /* operands of the widest linear layers rounded to eight bits, exact sums; the CPU's only */
+    LIN_PRECISION_AUTO  /* that of the model's file, see lin_recognizer_open; without a model fp32 */
 } lin_precision;
 
 #define LIN_REAL float

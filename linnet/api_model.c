@@ -19,7 +19,8 @@ _Static_assert((int)LINNET_INVALID == (int)LIN_INVALID && (int)LINNET_TOO_SMALL 
                    (int)LINNET_STOPPED == (int)LIN_STOPPED,
                "the public statuses are the internal ones");
 _Static_assert((int)LINNET_FP32 == (int)LIN_PRECISION_FP32 && (int)LINNET_TF32 == (int)LIN_PRECISION_TF32 &&
-                   (int)LINNET_BF16 == (int)LIN_PRECISION_BF16 && (int)LINNET_INT8 == (int)LIN_PRECISION_INT8,
+                   (int)LINNET_BF16 == (int)LIN_PRECISION_BF16 && (int)LINNET_INT8 == (int)LIN_PRECISION_INT8 &&
+                   (int)LINNET_AUTO == (int)LIN_PRECISION_AUTO,
                "the public precisions are the internal ones");
 
 const char *linnet_version(void) { return LINNET_VERSION; }
@@ -116,8 +117,8 @@ static lin_status load(const char *path, const void *bytes, size_t n, const linn
     lin_status status = lin_api_take(&o, sizeof o, given, "model_options", err);
     if (status != LIN_OK) return status;
     if (!o.device) o.device = "auto";
-    if ((int)o.precision < LINNET_FP32 || (int)o.precision > LINNET_INT8)
-        return lin_fail(err, LIN_INVALID, "precision is %d: LINNET_FP32, LINNET_TF32, LINNET_BF16 or LINNET_INT8",
+    if ((int)o.precision < LINNET_FP32 || (int)o.precision > LINNET_AUTO)
+        return lin_fail(err, LIN_INVALID, "precision is %d: LINNET_FP32, LINNET_TF32, LINNET_BF16, LINNET_INT8 or LINNET_AUTO",
                         (int)o.precision);
     const lin_warnings warnings = {.tell = o.warning, .context = o.warning_context};
     linnet_model *m = lin_calloc(1, sizeof *m);

@@ -128,7 +128,8 @@ typedef enum linnet_precision {
     LINNET_FP32 = 0,
     LINNET_TF32 = 1, /* of a GPU's matrix products; a CPU computes in fp32 */
     LINNET_BF16 = 2,
-    LINNET_INT8 = 3 /* eight bits, on a CPU, whichever it is: the same products on all of them; "auto" takes the CPU */
+    LINNET_INT8 = 3, /* eight bits, on a CPU, whichever it is: the same products on all of them; "auto" takes the CPU */
+    LINNET_AUTO = 4  /* LINNET_INT8 on a CPU for a model that is stored in eight bits (linnet quantise), else LINNET_FP32 */
 } linnet_precision;
 
 typedef struct linnet_model_options {

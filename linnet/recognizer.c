@@ -7,6 +7,12 @@
 #include "linnet/find.h"
 #include "model/model_file.h"
 
+// Of LIN_PRECISION_AUTO, once the model is known.
+static const lin_ops *suited(const lin_ops *ops, lin_precision precision, const lin_model *model)
+{
+    return precision == LIN_PRECISION_AUTO && ops == lin_ops_cpu() && model->eight_bits ? lin_ops_cpu_int8() : ops;
+}
+
 // With the model that is loaded, from `name`; the status is that of loading it.
 static lin_status set_up(lin_recognizer *recognizer, const char *name, lin_status status, const char *device,
                          lin_precision precision, const lin_warnings *warnings, lin_error *err)
@@ -14,6 +20,7 @@ static lin_status set_up(lin_recognizer *recognizer, const char *name, lin_statu
     const lin_ops *ops;
     if (status == LIN_OK) status = lin_model_check_sound(recognizer->model, name, err);
     if (status == LIN_OK) status = lin_backend_open(device, precision, &ops, err);
+    if (status == LIN_OK) ops = suited(ops, precision, recognizer->model);
     if (status == LIN_OK) status = lin_encoder_create(recognizer->model, ops, &recognizer->encoder, err);
     if (status == LIN_OK) status = lin_phones_create(recognizer->model->phones, &recognizer->phones, err);
     if (status != LIN_OK) {
@@ -40,7 +47,7 @@ lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, con
     lin_status status = lin_find_model(path, found, sizeof found, err);
     if (status == LIN_OK) status = lin_backend_open(device, precision, &ops, err); // its errors first
     if (status == LIN_OK)
-        status = ops->packs_halves ? lin_model_open(found, precision == LIN_PRECISION_INT8, &recognizer->model, err)
+        status = ops->packs_halves ? lin_model_open(found, precision >= LIN_PRECISION_INT8, &recognizer->model, err)
                                    : lin_model_load(found, &recognizer->model, err);
     return set_up(recognizer, found, status, device, precision, warnings, err);
 }

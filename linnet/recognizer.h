@@ -35,8 +35,8 @@ typedef struct lin_recognizer {
     const volatile sig_atomic_t *stop;
 } lin_recognizer;
 
-/* path: NULL for the default model (find.h). warnings: NULL for none. device, precision: of lin_backend_open. On failure
- * everything is closed. */
+/* path: NULL for the default model (find.h). warnings: NULL for none. device, precision: of lin_backend_open;
+ * LIN_PRECISION_AUTO: int8 on a CPU if the file has weights in eight bits, else fp32. On failure everything is closed. */
 lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_precision precision,
                                const lin_warnings *warnings, lin_error *err);
 /* The same with a model file in memory, which may be freed afterwards. */

@@ -20,7 +20,7 @@ from ._result import Result, own_result
 from ._sound import Progress, Sound, SoundCall
 from ._stream import Stream, phrases_of
 
-_PRECISIONS = {"fp32": 0, "tf32": 1, "bf16": 2, "int8": 3}
+_PRECISIONS = {"fp32": 0, "tf32": 1, "bf16": 2, "int8": 3, "auto": 4}
 _log = logging.getLogger("linnet")
 
 
@@ -34,7 +34,7 @@ def load(path: str | os.PathLike[str] | bytes | None = None, *, device: str = "c
 
     path       a model file, or its bytes. None: $LINNET_MODEL, else the model that came with the package
     device     "cpu", "cuda", "cuda:1", or "auto": a GPU if one can be used
-    precision  "fp32", "bf16", "int8" (on a CPU), and on a GPU "tf32"
+    precision  "fp32", "bf16", "int8" (on a CPU), on a GPU "tf32", or "auto": "int8" if the file is in eight bits, else "fp32"
 
     ReadError: there is no such file; FormatError: it is no model or is damaged; UnsupportedError: the device cannot be used.
     What is wrong but no error, such as a lexicon line that is left out, goes to the logger "linnet".

@@ -52,6 +52,7 @@ def test_eight_bits(model, file, tmp_path):
     whole, stored = (linnet.load(path, precision="int8") for path in (MODEL, small))
     assert whole.fingerprint == model.fingerprint != stored.fingerprint
     assert stored.transcribe(file).text == whole.transcribe(file).text
+    assert linnet.load(small, precision="auto").transcribe(file).text == stored.transcribe(file).text
     assert whole.transcribe(file).text + "\n" == program("transcribe", "-q", "--precision", "int8", file)
 
 
