@@ -101,7 +101,7 @@ fuzz-programs: $(call run,$(FUZZ_SRC))
 # ---- compiling and linking ----------------------------------------------------------------------------------------------------
 
 # Tests are compiled fast; make ubsan finds what is undefined in them.
-CFLAGS_tests := $(if $(filter fuzz,$(CONFIG)),,-Og -g1) $(if $(filter asan asan-kernels,$(CONFIG)),-fno-sanitize=undefined)
+CFLAGS_tests := $(if $(filter fuzz emscripten,$(CONFIG)),,-Og -g1) $(if $(filter asan asan-kernels,$(CONFIG)),-fno-sanitize=undefined)
 $O/tests/%.o: PLAIN := $(CFLAGS_tests)
 
 # Of an archive a program takes what it uses.

@@ -5,8 +5,9 @@
 //   for (const m of linnet.push(samples)) show(m);    Float32Array, in pieces of any size
 //   for (const m of linnet.finish()) show(m);
 //
-// Messages are those of linnet serve's /v1/stream (docs/live.md), "partial" and "final", without revision and latency_ms. Errors are
-// thrown. One sound at a time; a page computes in a worker (worker.js), because push takes as long as it takes.
+// The model, the first file, may be in half precision or in eight bits (linnet quantise), and then runs in eight bits. Messages are
+// those of linnet serve's /v1/stream (docs/live.md), "partial" and "final", without revision and latency_ms. Errors are thrown. One
+// sound at a time; a page computes in a worker (worker.js), because push takes as long as it takes.
 import load from "./engine.js";
 
 const ends = ["", "before", "after", "longest", "asked", "stopped"];

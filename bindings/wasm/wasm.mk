@@ -5,6 +5,9 @@
 
 WASM := build/wasm
 WASM_ROOT := build/emscripten/root
+# The model: the installed one in eight bits, or any other, WASM_MODEL=FILE.
+WASM_MODEL :=
+WASM_INSTALLED := $(WASM)/data/en/default.safetensors
 # emscripten's optimiser is a script of Debian's node, which other builds of node do not find.
 EMSCRIPTEN := NODE_PATH=/usr/share/nodejs $(MAKE) --no-print-directory CONFIG=emscripten ARCH=wasm32 CC=emcc AR=emar NVCC= MPICC= WEB= OPUS= \
 	WERROR=$(WERROR) PKG_CFLAGS='-isystem $(WASM_ROOT)/include -Dkiss_fft_scalar=float' PKG_LIBS=-lm
@@ -13,13 +16,16 @@ wasm:
 	@tools/deps.sh build wasm
 	@tools/wasm.sh $(WASM_ROOT)
 	+@$(EMSCRIPTEN) $(JOBS) wasm-folder
+	@mkdir -p $(WASM)/data/en
+	+@$(if $(WASM_MODEL),cp $(WASM_MODEL) $(WASM_INSTALLED),$(MAKE) --no-print-directory $(JOBS) $B/linnet && $B/linnet quantise \
+		share/linnet/en/default.safetensors -o $(WASM_INSTALLED))
 	@echo "built $(WASM): copy it to any server of static files, or: python3 -m http.server -d $(WASM)"
 
 WASM_LIB := $(addprefix kissfft/,kiss_fft kiss_fftr) cjson/cJSON $(addprefix zlib/,adler32 crc32 inffast inflate inftrees zutil) \
 	$(addprefix libsoxr/src/,soxr cr cr32 cr64 data-io dbesi0 fft4g32 fft4g64 filter)
 WASM_LIB_OBJ := $(WASM_LIB:%=build/emscripten/src/%.o)
 WASM_PAGE := $(filter-out teach.%,$(notdir $(wildcard share/linnet/web/*))) $(filter-out stream.js,$(notdir $(wildcard bindings/wasm/*.js*)))
-WASM_DATA := $(addprefix en/,default.safetensors words.dict.gz words.lm words.punctuation)
+WASM_DATA := $(addprefix en/,words.dict.gz words.lm words.punctuation)
 
 build/emscripten/src/%.o: $(WASM_ROOT)/src/%.c $B/flags
 	@mkdir -p $(@D)
@@ -48,9 +54,17 @@ $(WASM)/%: share/linnet/web/%
 
 wasm-folder: $(WASM)/engine.js $(WASM_PAGE:%=$(WASM)/%) $(WASM_DATA:%=$(WASM)/data/%)
 
+build/emscripten/products.js: $O/tests/app/products.o $B/liblinnet.a
+	$(SAY) "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS_emscripten) $^ -s ALLOW_MEMORY_GROWTH=1 -s ENVIRONMENT=node -s SINGLE_FILE=1 -o $@
+
+wasm-products: build/emscripten/products.js
+
 # The same results as the native program's in node, and the page from a plain server in a headless Chromium.
 check-wasm: wasm
-	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet
+	+@$(EMSCRIPTEN) $(JOBS) wasm-products
+	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet $B/tests/app/products
+	@$B/tests/app/products > build/emscripten/products.native && node build/emscripten/products.js | cmp - build/emscripten/products.native
 	@PYTHONDONTWRITEBYTECODE=1 python3 tests/page/check_wasm.py $B/linnet $(WASM)
 
-.PHONY: wasm wasm-folder check-wasm
+.PHONY: wasm wasm-folder wasm-products check-wasm

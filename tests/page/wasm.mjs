@@ -1,11 +1,12 @@
-// wasm.mjs FOLDER WAV [--phonemes]: the final messages of build/wasm for a 16-bit WAV file of one channel, as lines of JSON, in node.
-// The sound is pushed in pieces of different sizes. Fails if what had settled before is not the beginning of a final message.
+// wasm.mjs FOLDER WAV MODEL [--phonemes]: the final messages of build/wasm for a 16-bit WAV file of one channel, as lines of JSON, in
+// node, with MODEL as the installed one. The sound is pushed in pieces of different sizes. Fails if what had settled before is not the beginning of a final message.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-const [folder, file, option] = process.argv.slice(2);
+const [folder, file, model, option] = process.argv.slice(2);
 const { Linnet } = await import(pathToFileURL(`${folder}/linnet.js`));
-const linnet = await Linnet.open(async (name) => readFileSync(`${folder}/data/${name}`),
+const path = (name) => name === Linnet.files[0] ? model : `${folder}/data/${name}`;
+const linnet = await Linnet.open(async (name) => readFileSync(path(name)),
                                  { words: option !== "--phonemes", engine: { wasmBinary: readFileSync(`${folder}/engine.wasm`) } });
 const wav = readFileSync(file), rate = wav.readUInt32LE(24), begin = wav.indexOf("data") + 8;
 const samples = Float32Array.from({ length: (wav.length - begin) >> 1 }, (_, i) => wav.readInt16LE(begin + 2 * i) / 32768);
