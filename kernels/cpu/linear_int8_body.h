@@ -70,8 +70,11 @@ typedef int16_t __attribute__((may_alias)) element; // in the place of floats
 void LIN_NAME(lin_int8_round)(float *words, const float *x, int rows, int k)
 {
     const int depth = (k + PER_WORD - 1) / PER_WORD;
+    // The grid of the next row is asked for before this row is rounded, which hides the latency of its divisions.
+    grid next = rows > 0 ? grid_of(x, k) : (grid){0};
     for (; rows > 0; rows--, x += k, words += depth + TAIL) {
-        const grid g = grid_of(x, k);
+        const grid g = next;
+        if (rows > 1) next = grid_of(x + k, k);
         const int32_t from = g.zero - bits_of(rounder), less = PER_WORD == 4 ? 0 : g.zero;
         element *to = (element *)(void *)words;
         words[depth - 1] = 0; // elements beyond k
