@@ -11,8 +11,8 @@
 #   tests/<folder>/test_*.c, test_*.sh -> Check programs, and shell tests that run the program (tests/tests.mk)
 #   tests/fuzz/fuzz_*.c                -> fuzz targets
 #   bench/bench_*.c                    -> one benchmark each; bench/gpu.mk: those of a GPU, and the kit
-# A source whose name ends in _avx512bf16.c, _avx512vnni.c, _avx512.c, _avxvnni.c, _avx2.c (x86-64), _neonbf16.c or _neondot.c (arm64) is
-# compiled for that instruction set, on that machine only, and called through run-time dispatch.
+# A source whose name ends in _avx512bf16.c, _avx512vnni.c, _avx512.c, _avxvnni.c, _avx2.c (x86-64), _neonbf16.c, _neondot.c
+# or _neoni8mm.c (arm64) is compiled for that instruction set, on that machine only, and called through run-time dispatch.
 
 MAKEFLAGS += --no-builtin-rules
 ifeq ($(origin CC),default)

@@ -10,6 +10,9 @@
 #elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#ifndef HWCAP2_I8MM // since Linux 5.10
+#define HWCAP2_I8MM (1 << 13)
+#endif
 #endif
 
 #include "base/half.h"
@@ -28,6 +31,7 @@ static const lin_int8_kernel kernels[] = {
     KERNEL(avxvnni, LIN_ISA_AVX2, 4, LIN_PANEL_AVX2),
     KERNEL(avx2, LIN_ISA_AVX2, 2, LIN_PANEL_AVX2),
 #elif defined(__aarch64__)
+    {"neoni8mm", LIN_ISA_PORTABLE, 4, LIN_PANEL, lin_int8_round_int8_neondot, lin_linear_rows_int8_neoni8mm},
     KERNEL(neondot, LIN_ISA_PORTABLE, 4, LIN_PANEL),
 #endif
     KERNEL(portable, LIN_ISA_PORTABLE, 2, LIN_PANEL),
@@ -60,9 +64,11 @@ static int has(const lin_int8_kernel *kernel)
     if (strcmp(kernel->name, "avx512vnni") == 0) return __builtin_cpu_supports("avx512vnni") != 0;
     if (strcmp(kernel->name, "avxvnni") == 0) return has_avxvnni();
 #elif defined(__aarch64__) && defined(__linux__)
-    if (strcmp(kernel->name, "neondot") == 0) return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+    const int dot = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+    if (strcmp(kernel->name, "neoni8mm") == 0) return dot && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+    if (strcmp(kernel->name, "neondot") == 0) return dot;
 #elif defined(__aarch64__)
-    if (strcmp(kernel->name, "neondot") == 0) return 0;
+    if (strncmp(kernel->name, "neon", 4) == 0) return 0;
 #endif
     return 1;
 }

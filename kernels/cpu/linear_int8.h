@@ -66,6 +66,8 @@ LIN_INT8_DECLARE(int8_avx512);
 LIN_INT8_DECLARE(int8_avx512vnni);
 #elif defined(__aarch64__)
 LIN_INT8_DECLARE(int8_neondot);
+void lin_linear_rows_int8_neoni8mm(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
+                                   lin_activation act, lin_expected *expected);
 #endif
 
 #endif
