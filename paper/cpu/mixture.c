@@ -5,6 +5,10 @@
 #include "kernels/cpu/cpu.h"
 #include "paper/mixture.h"
 
+// gcc 12 for arm64 stops with an internal error when it vectorises this.
+#if defined(__aarch64__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-vectorize")
+#endif
 LIN_MIXTURE_ROW(float)
 
 enum { SMALL = 64 }; // below this many rows, starting a second thread costs more time than it saves
