@@ -200,11 +200,9 @@ template <decayed_pass PASS> static void launch_scan(lin_exec *exec, const decay
     LIN_LAUNCH(exec, decayed_scan<PASS>, grid, 32 * WARPS, bytes, job);
 }
 
-// The memory of terms. 0: there is nothing to do, or no memory.
-static int start(lin_exec *exec, decayed_job *job, const lin_segments *segments)
+// The memory of terms. 0: no memory.
+static int take_terms(lin_exec *exec, decayed_job *job, const lin_segments *segments)
 {
-    if (segments->B == 0 || segments->rows == 0) return 0;
-    job->offsets = segments->offsets;
     job->terms = (float *)lin_cuda_scratch(exec, (size_t)segments->rows * (size_t)job->H * 2 * sizeof(float));
     return job->terms != NULL;
 }
@@ -213,6 +211,8 @@ void lin_cuda_decayed_attention_forward(lin_exec *exec, float *y, const float *q
                                         const lin_segments *segments, int H, int E, float *const *states, size_t at)
 {
     decayed_job job = {};
+    if (segments->B == 0 || segments->rows == 0) return;
+    job.offsets = segments->offsets;
     job.qkv = qkv;
     job.gates = gates;
     job.out = y;
@@ -221,7 +221,7 @@ void lin_cuda_decayed_attention_forward(lin_exec *exec, float *y, const float *q
     job.H = H;
     job.E = E;
     job.constant = constant;
-    if (!start(exec, &job, segments) || lin_cuda_decayed_chunks_forward(exec, &job, segments)) return;
+    if (lin_cuda_decayed_chunks_forward(exec, &job, segments) || !take_terms(exec, &job, segments)) return;
     LIN_LAUNCH(exec, decayed_terms, (unsigned)segments->B * (unsigned)H, 32, 0, job);
     launch_scan<PASS_Y>(exec, job, segments->B);
 }
@@ -231,6 +231,8 @@ void lin_cuda_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dga
                                          int E)
 {
     decayed_job job = {};
+    if (segments->B == 0 || segments->rows == 0) return;
+    job.offsets = segments->offsets;
     job.qkv = qkv;
     job.gates = gates;
     job.y = y;
@@ -240,7 +242,7 @@ void lin_cuda_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dga
     job.H = H;
     job.E = E;
     job.constant = constant;
-    if (!start(exec, &job, segments) || lin_cuda_decayed_chunks_backward(exec, &job, segments)) return;
+    if (!take_terms(exec, &job, segments) || lin_cuda_decayed_chunks_backward(exec, &job, segments)) return;
     const unsigned heads = (unsigned)segments->B * (unsigned)H;
     LIN_LAUNCH(exec, decayed_terms, heads, 32, 0, job);
     launch_scan<PASS_QUERIES>(exec, job, segments->B);

@@ -55,6 +55,20 @@ static __device__ __forceinline__ void fetch(float (&x)[chunk<EP>::loads], const
     }
 }
 
+// What a thread loads of the rows of q, k and v.
+template <int EP> struct chunk_rows {
+    float q[chunk<EP>::loads], k[chunk<EP>::loads], v[chunk<EP>::loads];
+};
+
+// `width` floats lie between q, k and v of a row.
+template <int EP>
+static __device__ __forceinline__ void fetch_rows(chunk_rows<EP> &x, const float *from, size_t width, int n, int E)
+{
+    fetch<EP>(x.q, from, 3 * width, n, E);
+    fetch<EP>(x.k, from + width, 3 * width, n, E);
+    fetch<EP>(x.v, from + 2 * width, 3 * width, n, E);
+}
+
 // Logarithms of decays summed up to each row of a chunk, their exponentials, and those of what is left to the chunk's end; rows
 // from n on decay nothing. By warp 0.
 static __device__ __forceinline__ void sum_gates(float *sums, const decayed_job &job, size_t row, int h, int n)
@@ -132,6 +146,28 @@ template <int EP> static __device__ __forceinline__ void write_last(float *natur
     if (turned && i == 0) turned[EP * STRIDE + row] = x;
 }
 
+// The beginning of a chunk in the passes from the first chunk to the last: tiles of q, k and v, and the sums of earlier rows.
+// A barrier must follow. turned_v may be NULL.
+template <int EP, typename Tiles>
+static __device__ __forceinline__ void load_chunk(Tiles *s, float *turned_v, const chunk_rows<EP> &x,
+                                                  const float (&M)[chunk<EP>::each], const decayed_job &job, size_t first, int h,
+                                                  int n, int mine, int c)
+{
+#pragma unroll
+    for (int i = 0; i < chunk<EP>::loads; i++) {
+        int row, e;
+        if (!element<EP>(i, row, e)) continue;
+        const int valid = row < n && e < job.E;
+        s->q[e * STRIDE + row] = valid ? phi<1>(x.q[i]) : 0;
+        s->k[e * STRIDE + row] = s->keys[row * EP + e] = valid ? phi<1>(x.k[i]) : 0;
+        s->v[row * chunk<EP>::columns + e] = x.v[i];
+        if (turned_v) turned_v[e * STRIDE + row] = x.v[i];
+    }
+    write_last<EP>(s->v, turned_v, NULL, n);
+    write_sums<EP>(s->S, M, mine, c);
+    if (threadIdx.x < 32) sum_gates(s->sums, job, first, h, n);
+}
+
 /* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 template <int EP> struct forward_tiles {
@@ -141,14 +177,15 @@ template <int EP> struct forward_tiles {
 
 template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_forward(decayed_job job)
 {
-    enum { columns = chunk<EP>::columns, loads = chunk<EP>::loads, each = chunk<EP>::each };
+    enum { columns = chunk<EP>::columns, each = chunk<EP>::each };
     LIN_SHARED(forward_tiles<EP>, s);
     const int b = (int)blockIdx.x / job.H, h = (int)blockIdx.x % job.H, E = job.E, who = (int)threadIdx.x;
     const int rows = job.offsets[b + 1] - job.offsets[b], group = (int)(threadIdx.x / columns), c = (int)(threadIdx.x % columns),
               mine = group * each;
     const size_t width = (size_t)job.H * (size_t)E, head = (size_t)h * (size_t)E;
     size_t first = (size_t)job.offsets[b];
-    float *const state = state_of(job, b, h), M[each], q[loads], k[loads], v[loads];
+    float *const state = state_of(job, b, h), M[each];
+    chunk_rows<EP> x;
     if (rows <= 0) return;
 #pragma unroll
     for (int u = 0; u < each; u++)
@@ -157,29 +194,14 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
                : c == EP               ? state[(size_t)E * (size_t)E + (size_t)(mine + u)]
                                        : 0;
     const float *from = job.qkv + first * 3 * width + head;
-    fetch<EP>(q, from, 3 * width, rows, E);
-    fetch<EP>(k, from + width, 3 * width, rows, E);
-    fetch<EP>(v, from + 2 * width, 3 * width, rows, E);
+    fetch_rows<EP>(x, from, width, rows, E);
     for (int left = rows; left > 0; left -= ROWS, first += ROWS) {
         const int n = left < ROWS ? left : ROWS;
         __syncthreads();
-#pragma unroll
-        for (int i = 0; i < loads; i++) {
-            int row, e;
-            if (!element<EP>(i, row, e)) continue;
-            const int valid = row < n && e < E;
-            s->q[e * STRIDE + row] = valid ? phi<1>(q[i]) : 0;
-            s->k[e * STRIDE + row] = s->keys[row * EP + e] = valid ? phi<1>(k[i]) : 0;
-            s->v[row * columns + e] = v[i];
-        }
-        write_last<EP>(s->v, NULL, NULL, n);
-        write_sums<EP>(s->S, M, mine, c);
-        if (who < 32) sum_gates(s->sums, job, first, h, n);
+        load_chunk<EP>(s, NULL, x, M, job, first, h, n, mine, c);
         __syncthreads();
         from += (size_t)ROWS * 3 * width;
-        fetch<EP>(q, from, 3 * width, left - ROWS, E);
-        fetch<EP>(k, from + width, 3 * width, left - ROWS, E);
-        fetch<EP>(v, from + 2 * width, 3 * width, left - ROWS, E);
+        fetch_rows<EP>(x, from, width, left - ROWS, E);
         if (who < 256) {
             float P[4];
             multiply_masked<EP>(P, s->q, s->k, s->sums);
@@ -228,29 +250,21 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
               mine = group * each;
     const size_t width = (size_t)job.H * (size_t)E, head = (size_t)h * (size_t)E;
     size_t first = (size_t)job.offsets[b];
-    float M[each] = {}, q[loads], k[loads], v[loads], dy[loads];
+    float M[each] = {}, dy[loads];
+    chunk_rows<EP> x;
     if (rows <= 0) return;
     const float *from = job.qkv + first * 3 * width + head;
-    fetch<EP>(q, from, 3 * width, rows, E);
-    fetch<EP>(k, from + width, 3 * width, rows, E);
-    fetch<EP>(v, from + 2 * width, 3 * width, rows, E);
+    fetch_rows<EP>(x, from, width, rows, E);
     fetch<EP>(dy, job.dy + first * width + head, width, rows, E);
     for (int left = rows; left > 0; left -= ROWS, first += ROWS) {
         const int n = left < ROWS ? left : ROWS;
         __syncthreads();
+        load_chunk<EP>(s, s->turned_v, x, M, job, first, h, n, mine, c);
 #pragma unroll
         for (int i = 0; i < loads; i++) {
             int row, e;
-            if (!element<EP>(i, row, e)) continue;
-            const int valid = row < n && e < E;
-            s->q[e * STRIDE + row] = valid ? phi<1>(q[i]) : 0;
-            s->k[e * STRIDE + row] = s->keys[row * EP + e] = valid ? phi<1>(k[i]) : 0;
-            s->turned_v[e * STRIDE + row] = s->v[row * columns + e] = v[i];
-            s->dy[e * STRIDE + row] = dy[i];
+            if (element<EP>(i, row, e)) s->dy[e * STRIDE + row] = dy[i];
         }
-        write_last<EP>(s->v, s->turned_v, NULL, n);
-        write_sums<EP>(s->S, M, mine, c);
-        if (warp == 0) sum_gates(s->sums, job, first, h, n);
         for (int row = warp; row < ROWS; row += warps) {
             const size_t at = (first + (size_t)row) * width + head;
             float dot = 0;
@@ -260,9 +274,7 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
         }
         __syncthreads();
         from += (size_t)ROWS * 3 * width;
-        fetch<EP>(q, from, 3 * width, left - ROWS, E);
-        fetch<EP>(k, from + width, 3 * width, left - ROWS, E);
-        fetch<EP>(v, from + 2 * width, 3 * width, left - ROWS, E);
+        fetch_rows<EP>(x, from, width, left - ROWS, E);
         fetch<EP>(dy, job.dy + (first + ROWS) * width + head, width, left - ROWS, E);
         if (who < 256) {
             float P[4], W[4];
@@ -319,7 +331,8 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
     const int rows = job.offsets[b + 1] - job.offsets[b], group = (int)(threadIdx.x / columns), c = (int)(threadIdx.x % columns),
               mine = group * each;
     const size_t width = (size_t)job.H * (size_t)E, head = (size_t)h * (size_t)E, begin = (size_t)job.offsets[b];
-    float M[each] = {}, q[loads], k[loads], v[loads], dy[loads];
+    float M[each] = {}, dy[loads];
+    chunk_rows<EP> x;
     double future = 0; // of warp 0
     if (rows <= 0) return;
     for (int start = (rows - 1) / ROWS * ROWS; start >= 0; start -= ROWS) {
@@ -327,9 +340,7 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
         const int n = rows - start < ROWS ? rows - start : ROWS;
         const float *from = job.qkv + first * 3 * width + head;
         if (start + n == rows) {
-            fetch<EP>(q, from, 3 * width, n, E);
-            fetch<EP>(k, from + width, 3 * width, n, E);
-            fetch<EP>(v, from + 2 * width, 3 * width, n, E);
+            fetch_rows<EP>(x, from, width, n, E);
             fetch<EP>(dy, job.dy + first * width + head, width, n, E);
         }
         __syncthreads();
@@ -346,9 +357,9 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
             int row, e;
             if (!element<EP>(i, row, e)) continue;
             const int valid = row < n && e < E;
-            s->q[e * STRIDE + row] = s->queries[row * EP + e] = valid ? phi<1>(q[i]) : 0;
-            s->k[e * STRIDE + row] = valid ? phi<1>(k[i]) : 0;
-            s->v[e * STRIDE + row] = v[i];
+            s->q[e * STRIDE + row] = s->queries[row * EP + e] = valid ? phi<1>(x.q[i]) : 0;
+            s->k[e * STRIDE + row] = valid ? phi<1>(x.k[i]) : 0;
+            s->v[e * STRIDE + row] = x.v[i];
             s->turned_G[e * STRIDE + row] = s->G[row * columns + e] = dy[i] * s->inverse[row];
         }
         write_last<EP>(NULL, s->v, NULL, n);
@@ -356,19 +367,17 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
         __syncthreads();
         if (start > 0) {
             from -= (size_t)ROWS * 3 * width;
-            fetch<EP>(q, from, 3 * width, ROWS, E);
-            fetch<EP>(k, from + width, 3 * width, ROWS, E);
-            fetch<EP>(v, from + 2 * width, 3 * width, ROWS, E);
+            fetch_rows<EP>(x, from, width, ROWS, E);
             fetch<EP>(dy, job.dy + (first - ROWS) * width + head, width, ROWS, E);
         }
         if (who < 256) {
-            float x[4];
-            multiply_masked<EP>(x, s->q, s->k, s->sums);
+            float w[4];
+            multiply_masked<EP>(w, s->q, s->k, s->sums);
 #pragma unroll
-            for (int u = 0; u < 4; u++) s->P[(4 * warp + u) * STRIDE + lane] = x[u];
-            multiply_masked<EP + 1>(x, s->turned_G, s->v, s->sums);
+            for (int u = 0; u < 4; u++) s->P[(4 * warp + u) * STRIDE + lane] = w[u];
+            multiply_masked<EP + 1>(w, s->turned_G, s->v, s->sums);
 #pragma unroll
-            for (int u = 0; u < 4; u++) s->W[(4 * warp + u) * STRIDE + lane] = x[u];
+            for (int u = 0; u < 4; u++) s->W[(4 * warp + u) * STRIDE + lane] = w[u];
         }
         float values[4] = {0, 0, 0, 0}, keys[4] = {0, 0, 0, 0};
         if (c < EP) {
