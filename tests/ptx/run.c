@@ -505,8 +505,9 @@ int ptx_run(const ptx_launch *l, ptx_counts *counts, char *why)
     const ptx_kernel *k = l->kernel;
     const size_t threads = (size_t)l->block[0] * l->block[1] * l->block[2], n = (size_t)l->grid[0] * l->grid[1] * l->grid[2];
     if (threads < 1 || threads > 1024) return refuse(l, why, "threads of a block", threads, 1024);
-    if (k->most_threads && threads > k->most_threads)
-        return refuse(l, why, "threads of a block, of a kernel compiled for fewer", threads, k->most_threads);
+    // ptxas fits the registers of a kernel to .maxntid; without it a thread may have 255, and a multiprocessor has 65,536.
+    const unsigned most = k->most_threads ? k->most_threads : 256;
+    if (threads > most) return refuse(l, why, "threads of a block, of a kernel compiled for fewer", threads, most);
     if (l->grid[1] > 65535 || l->grid[2] > 65535 || n == 0 || n > INT32_MAX) return refuse(l, why, "blocks of a grid", n, 65535);
     unsigned char *parameters = need(calloc(1, k->parameter_bytes + 16));
     unsigned *order = need(malloc(n * sizeof *order));

@@ -191,6 +191,8 @@ static const struct {
     {KERNEL("bra $L_nowhere;\n"), "an unknown label: $L_nowhere", {0}},
     {KERNEL("ld.global.weird.u32 %r5, [%rd3];\n"), "does not know: ld.global.weird.u32", {0}},
     {KERNEL(""), "compiled for fewer", {.threads = 512}},
+    {".version 9.0\n.target sm_80\n.address_size 64\n.visible .entry k(\n.param .u64 a,\n.param .u32 b\n)\n{\nret;\n}\n",
+     "compiled for fewer", {.threads = 288}}, // without .maxntid
     // Blocks that wait for each other: each adds 1, then waits for all.
     {KERNEL("red.release.gpu.global.add.u32 [%rd1], 1;\n$L_a:\nld.acquire.gpu.global.u32 %r5, [%rd1];\nsetp.lt.u32 %p1, %r5, "
             "96;\n@%p1 bra "
