@@ -6,7 +6,8 @@
 # The trainer and the streams run on the emulated device (tests/emulation/traffic.cpp), which writes down what each launch moves and
 # multiplies. Each part runs at two sizes; from these every launch's bytes are a constant and a part for each row, and so its time at
 # the size that counts. A launch takes no less than its bytes at 90 % of the memory's rate and its products at 80 % of the tensor
-# cores' dense rate, which large copies and products reach; gaps between launches are not counted.
+# cores' dense rate, which large copies and products reach; gaps between launches are not counted. Products are tiles of 128 x 128,
+# and the multiprocessor that has the most of them, or of a kernel's blocks, decides: so a few tiles are as slow as a whole wave.
 #   train    one step of the paper's network, bidirectional, dropout 0.1, batches of 64,000 frames: an epoch of 80 hours
 #   streams  one tick of 50,000 streams of the paper's network, or of that of --model, 40 ms each
 # --instructions: the kernels run as nvcc compiles them for 9.0 (tests/ptx), and a launch takes no less than its warp-instructions
@@ -17,7 +18,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 parts=train,streams precisions=fp32,tf32,bf16 kernels=0 instructions=0 model=
-usage() { sed -n '2,16p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
+usage() { sed -n '2,18p' "$0" | sed 's/^# \{0,1\}//'; exit "$1"; }
 while [ $# -gt 0 ]; do
     case $1 in
     --help) usage 0 ;;
@@ -36,6 +37,7 @@ make -s "NVCC=${NVCC-}" build/release/bench_gpu build/release/emulated/liblinnet
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export TMPDIR="$work" LINNET_CUDA_LIBRARY="$B/emulated/liblinnet_cuda.so" LINNET_CUDA_DRIVER="$B/emulated/libcuda.so.1"
+export LINNET_CUDA_SLICE_ROWS="${LINNET_CUDA_SLICE_ROWS-1}" # gradients of weights have as many slices as at full size
 export LINNET_EMULATION_MULTIPROCESSORS=1 # as many utterances for each as at full size, where attention is not divided
 
 # count FILE COMMAND...
@@ -59,24 +61,46 @@ table() {
             n_gpus = split("A100:2.039:156:312:19.5:108:1.41:2:2:1:.5:.5 H100:3.35:495:989:67:132:1.755:2:4:2:.5:1 " \
                            "H200:4.8:495:989:67:132:1.755:2:4:2:.5:1 4090:1.008:82.6:165:82.6:128:2.52:2:4:.0625:.5:.125", gpus, " ")
         }
-        function at(i, k) { slope = (x2[i, k] - x1[i, k]) / (r2 - r1); c = x1[i, k] - slope * r1; return (c > 0 ? c : 0) + slope * size }
+        # The rows of a launch: the slices of a gradient of a weight leave some to add_slices, which depends on nothing else of them.
+        function rows_of(x, i, all) { return x[i, 27] > 1 ? x[i, 4] / (2 * x[i, 25] * x[i, 26]) : all }
+        function at(i, k) {
+            if (name[i] ~ /^add_slices/) return x2[i, k]
+            from = rows_of(x1, i, r1)
+            slope = (x2[i, k] - x1[i, k]) / (rows_of(x2, i, r2) - from); c = x1[i, k] - slope * from
+            return (c > 0 ? c : 0) + slope * size
+        }
         function more(a, b) { return a > b ? a : b }
         function bytes_of(i) { return at(i, 24) ? at(i, 18) + at(i, 19) : at(i, 2) + at(i, 3) }
         function issued(i,    k, n) { for (k = 6; k <= 16; k++) if (k != 10) n += at(i, k); return n } # without moves, parameters, prefetches
+        function up(x) { return x > int(x) ? int(x) + 1 : int(x) }
+        # How much longer than the mean of all multiprocessors the one with the most blocks works.
+        function uneven(blocks, multiprocessors) { return blocks > 0 ? up(blocks / multiprocessors - 1e-9) * multiprocessors / blocks : 1 }
+        # The products of a launch of cublasLt as tiles of 128 x 128: those beyond the matrix too.
+        function product(i, multiprocessors,    tiles) {
+            if (!at(i, 25)) return at(i, 4)
+            tiles = up(at(i, 25) / 128 - 1e-9) * up(at(i, 26) / 128 - 1e-9) * at(i, 27)
+            return at(i, 4) * tiles * 16384 / (at(i, 25) * at(i, 26) * at(i, 27)) * uneven(tiles, multiprocessors)
+        }
         function ms(i, gpu,    g, t, c) {
             split(gpus[gpu], g, ":")
-            t = more(bytes_of(i) / (0.9 * g[2]), at(i, 4) / (0.8 * (kind[i] == "bf16" ? g[4] : kind[i] == "tf32" ? g[3] : g[5])))
+            t = more(bytes_of(i) / (0.9 * g[2]), product(i, g[6]) / (0.8 * (kind[i] == "bf16" ? g[4] : kind[i] == "tf32" ? g[3] : g[5])))
             c = more(more(issued(i) / 4, at(i, 6) / g[8]), more(more(at(i, 7) / g[9], at(i, 8) / g[10]), more(at(i, 9) / g[11], at(i, 11) / g[12])))
             c = more(c, more(at(i, 21) + at(i, 14), at(i, 20) / 4)) # banks and shuffles, the first-level cache
-            return 1e-9 * more(t, c * 1e3 / (g[6] * g[7]))
+            return 1e-9 * more(t, c * uneven(at(i, 24), g[6]) * 1e3 / (g[6] * g[7]))
+        }
+        function shape(line, x, i,    part) { # of a product: fields 25 to 27
+            if (line !~ /^cublasLtMatmul</) return
+            split(line, part, /[<,>]/)
+            x[i, 25] = part[2] + 0; x[i, 26] = part[3] + 0; x[i, 27] = part[4] + 0
         }
         function base(kernel) { sub(/<.*/, "", kernel); return kernel } # template arguments may depend on lengths
-        NR == FNR { n++; name[n] = $1; kind[n] = $5; for (k = 2; k <= 24; k++) x1[n, k] = $k; next }
+        NR == FNR { n++; name[n] = $1; kind[n] = $5; for (k = 2; k <= 24; k++) x1[n, k] = $k; shape($1, x1, n); next }
         { m++; if (base($1) != base(name[m])) { print "gpu_bytes.sh: the launches differ at " m ": " name[m] ", " $1 > "/dev/stderr"; exit 1 }
-          for (k = 2; k <= 24; k++) x2[m, k] = $k }
+          for (k = 2; k <= 24; k++) x2[m, k] = $k; shape($1, x2, m) }
         END {
             if (n != m || !n) { print "gpu_bytes.sh: " n " and " m " launches" > "/dev/stderr"; exit 1 }
             for (i = 1; i <= n; i++) {
+                if (at(i, 25)) name[i] = sprintf("cublasLtMatmul<%d, %s, %d>", at(i, 25), x1[i, 26] == x2[i, 26] ? x1[i, 26] : "rows", at(i, 27))
                 bytes += bytes_of(i); operations += at(i, 4); instructions += issued(i)
                 for (g = 1; g <= n_gpus; g++) total[g] += ms(i, g)
                 by[name[i]] += bytes_of(i) / size; launches[name[i]]++

@@ -278,7 +278,7 @@ if stage ops; then
     fi
 fi
 epoch_linnet() { # precision causal batch-frames
-    linnet "20-epoch-linnet-$1-$2-$3" 30 epoch --file "$work/cache" --precision "$1" --causal "$2" --batch-frames "$3" --seconds 7
+    linnet "20-epoch-linnet-$1-$2-$3${LINNET_CUDA_SLICE_ROWS:+-slices-$LINNET_CUDA_SLICE_ROWS}" 30 epoch --file "$work/cache" --precision "$1" --causal "$2" --batch-frames "$3" --seconds 7
 }
 epoch_torch() { # kind precision causal batch-frames seconds limit
     peer "21-epoch-torch-$1-$2-$3-$4" "$6" gpu_model.py --kind "$1" --precision "$2" --causal "$3" --batch-frames "$4" \
@@ -294,6 +294,9 @@ if stage epoch; then
             for causal in 0 1; do epoch_linnet bf16 $causal 16000; done
             epoch_linnet tf32 0 16000
             epoch_linnet bf16 0 64000
+            # Gradients of weights as cublasLt divides them, and in fewer and more slices than by default.
+            for rows in 0 256 4096; do (export LINNET_CUDA_SLICE_ROWS=$rows; epoch_linnet bf16 0 64000); done
+            (export LINNET_CUDA_SLICE_ROWS=0; epoch_linnet bf16 0 16000)
         fi
         for causal in 0 1; do
             epoch_torch eager bf16 $causal 16000 10 40

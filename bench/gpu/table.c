@@ -276,7 +276,7 @@ static void print_best_ratio(void)
         for (int i = 0; i < n_lines; i++) {
             const double s = number(lines[i], "epoch_s");
             if (!is(lines[i], "epoch") || s < 0 || (number(lines[i], "causal") > 0) != causal) continue;
-            double *best = strcmp(text(lines[i], "who"), "linnet") == 0 ? &own : &peer;
+            double *best = strncmp(text(lines[i], "who"), "linnet", 6) == 0 ? &own : &peer;
             if (*best < 0 || s < *best) *best = s;
         }
         if (own > 0 && peer > 0)

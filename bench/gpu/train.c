@@ -151,6 +151,15 @@ static void remove_run(const char *folder)
     rmdir(folder);
 }
 
+// With the setting for gradients of weights (kernels/cuda/plans.h), where there is one.
+static const char *name_of_run(void)
+{
+    static char name[64] = "linnet";
+    const char *rows = getenv("LINNET_CUDA_SLICE_ROWS");
+    if (rows) snprintf(name, sizeof name, "linnet, LINNET_CUDA_SLICE_ROWS=%.20s", rows);
+    return name;
+}
+
 static void say_epoch(const gpu_bench *b, const watch *w, double frames)
 {
     // The first epoch also loads the data and captures graphs. The others count completely, checkpoints included; the fastest.
@@ -159,7 +168,7 @@ static void say_epoch(const gpu_bench *b, const watch *w, double frames)
         if (w->ends[i] - w->ends[i - 1] < w->ends[best] - w->ends[best - 1]) best = i;
     const double seconds = w->epochs > 1 ? w->ends[best] - w->ends[best - 1] : w->ends[0] - w->begin;
     const double whole = (double)UTTERANCES * MEAN_FRAMES;
-    gpu_line("epoch", "linnet");
+    gpu_line("epoch", name_of_run());
     gpu_text("precision", b->precision_name);
     gpu_number("causal", b->causal);
     gpu_number("batch_frames", b->batch_frames);
@@ -208,7 +217,7 @@ void gpu_part_epoch(gpu_bench *b)
     if (w.epochs) {
         say_epoch(b, &w, (double)lin_dataset_total_frames(set));
     } else {
-        gpu_line("epoch", "linnet");
+        gpu_line("epoch", name_of_run());
         gpu_text("precision", b->precision_name);
         gpu_number("causal", b->causal);
         gpu_number("batch_frames", b->batch_frames);

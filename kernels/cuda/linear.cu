@@ -19,6 +19,9 @@ enum {
     PACK_DOWN = 8,    // rows of its threads
     PACK_ITEMS = 100, // per launch: kernel parameters are limited to 4 KiB
     CONVERT_THREADS = 256,
+    SLICE_TILE = 128, // of the products of slices, rows and columns
+    TILES = 132,      // of all slices: the multiprocessors of an H100
+    SLICES_THREADS = 256,
 };
 
 static __device__ __forceinline__ float value_of(float x) { return x; }
@@ -213,7 +216,7 @@ void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const flo
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
     const int narrow = exec->precision == LIN_PRECISION_BF16;
-    const lin_cuda_product p = {1, narrow, 0, rows, n, narrow ? lin_cuda_padded(k) : k, act};
+    const lin_cuda_product p = {1, narrow, 0, rows, n, narrow ? lin_cuda_padded(k) : k, act, 0};
     if (n > 1 && k > 1) {
         const void *operand = x;
         if (narrow) {
@@ -236,7 +239,7 @@ void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float
                              int k, int narrow_y)
 {
     if (rows == 0 || !lin_cuda_ready(exec)) return;
-    const lin_cuda_product p = {1, 1, narrow_y, rows, n, k, LIN_LINEAR};
+    const lin_cuda_product p = {1, 1, narrow_y, rows, n, k, LIN_LINEAR, 0};
     if (lin_cuda_multiply(exec, &p, y, packed, x, bias) || exec->error != cudaSuccess) return;
     plain_shape s = {};
     s.rows = rows, s.columns = n, s.inner = k;
@@ -248,12 +251,56 @@ void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float
 
 /* ---- the gradients of weights and biases ----------------------------------------------------------------------------------- */
 
+// dw has few elements, each a sum over all rows: its tiles are too few for a GPU. So the rows are divided into slices, as many as
+// together have about TILES tiles, which are one product of cublasLt; a kernel adds the slices up in their order. The number of
+// slices is the same on all GPUs.
+
+// dw [n, k] += the slices' products in their order, then the products of the rows that are left.
+template <typename T>
+static __global__ void __launch_bounds__(SLICES_THREADS)
+    add_slices(float *__restrict__ dw, const float *__restrict__ partial, int slices, const T *__restrict__ dy,
+               const T *__restrict__ x, int rest, int n, int k)
+{
+    const unsigned count = (unsigned)(n * k), i = blockIdx.x * SLICES_THREADS + threadIdx.x;
+    if (i >= count) return;
+    const float *from = partial + i;
+    float sum = 0;
+#pragma unroll 8
+    for (int s = 0; s < slices; s++) sum += from[(size_t)s * count];
+    const T *a = dy + i / (unsigned)k, *b = x + i % (unsigned)k;
+#pragma unroll 4
+    for (int t = 0; t < rest; t++) sum = fmaf(value_of(a[(size_t)t * (size_t)n]), value_of(b[(size_t)t * (size_t)k]), sum);
+    dw[i] += sum;
+}
+
+// 0 if the product is not one for slices.
+template <typename T>
+static int multiply_slices(lin_exec *exec, float *dw, const T *dy, const T *x, const lin_cuda_product *whole)
+{
+    const int rows = whole->rows, n = whole->n, k = whole->k;
+    const int tiles = (n + SLICE_TILE - 1) / SLICE_TILE * ((k + SLICE_TILE - 1) / SLICE_TILE);
+    const int fewest = lin_cuda_slice_rows(exec), most = fewest ? rows / fewest : 0;
+    lin_cuda_product p = *whole;
+    p.slices = TILES / tiles < most ? TILES / tiles : most;
+    if (p.slices < 2 || n % 4 != 0 || k % 4 != 0) return 0;
+    const size_t count = (size_t)n * (size_t)k;
+    float *partial = (float *)lin_cuda_scratch(exec, (size_t)p.slices * count * sizeof *partial);
+    if (!partial) return 1;
+    p.rows = rows / p.slices;
+    if (!lin_cuda_multiply(exec, &p, partial, x, dy, NULL)) return 0;
+    const size_t done = (size_t)p.rows * (size_t)p.slices;
+    LIN_LAUNCH(exec, add_slices<T>, lin_cuda_blocks(count, SLICES_THREADS), SLICES_THREADS, 0, dw, partial, p.slices,
+               dy + done * (size_t)n, x + done * (size_t)k, rows - (int)done, n, k);
+    return 1;
+}
+
 void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n,
                                      int k)
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
     if (db) lin_cuda_sum_columns(exec, db, dy, rows, n);
-    const lin_cuda_product p = {0, 0, 0, rows, n, k, LIN_LINEAR};
+    const lin_cuda_product p = {0, 0, 0, rows, n, k, LIN_LINEAR, 0};
+    if (multiply_slices(exec, dw, dy, x, &p) || exec->error != cudaSuccess) return;
     if (n > 1 && k > 1 && (lin_cuda_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess)) return;
     plain_shape s = {};
     s.rows = n, s.columns = k, s.inner = rows;
@@ -279,7 +326,8 @@ void lin_cuda_narrow_backward_weight(lin_exec *exec, float *dw, float *db, const
         LIN_LAUNCH(exec, sum_narrow, s.grid, s.block, s.shared_bytes, s.partial, (const bf16 *)dy, rows, n, s.rows_each);
         lin_cuda_fold(exec, s.partial, s.slices, {db, n});
     }
-    const lin_cuda_product p = {0, 1, 0, rows, n, k, LIN_LINEAR};
+    const lin_cuda_product p = {0, 1, 0, rows, n, k, LIN_LINEAR, 0};
+    if (multiply_slices(exec, dw, (const bf16 *)dy, (const bf16 *)x, &p) || exec->error != cudaSuccess) return;
     if (lin_cuda_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess) return;
     plain_shape s = {};
     s.rows = n, s.columns = k, s.inner = rows;

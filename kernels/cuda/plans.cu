@@ -16,11 +16,11 @@ extern "C" {
 #include "base/memory.h"
 }
 
-enum { CANDIDATES = 8, BUCKETS = 256, THREADS = 256, WORKSPACE_BYTES = 32 << 20, TIMED_RUNS = 20 };
+enum { CANDIDATES = 8, BUCKETS = 256, THREADS = 256, WORKSPACE_BYTES = 32 << 20, TIMED_RUNS = 20, SLICE_ROWS = 1024 };
 
 // The key of a plan. All ints, so that two keys can be compared and hashed as bytes.
 typedef struct plan_key {
-    int forward, narrow, narrow_d, rows, n, k, epilogue;
+    int forward, narrow, narrow_d, rows, n, k, epilogue, slices;
     int align[4]; // of a, b, d, bias: 4, 8 or 16 bytes
 } plan_key;
 
@@ -37,7 +37,7 @@ typedef struct plan {
 struct lin_cuda_plans {
     cublasLtHandle_t handle;
     void *workspace; // WORKSPACE_BYTES once an algorithm needs it
-    int tune;
+    int tune, slice_rows;
     plan *buckets[BUCKETS];
 };
 
@@ -55,9 +55,13 @@ lin_status lin_cuda_plans_create(lin_exec *exec, lin_error *err)
     }
     const char *tune = getenv("LINNET_CUDA_TUNE");
     plans->tune = tune && strcmp(tune, "1") == 0;
+    const char *rows = getenv("LINNET_CUDA_SLICE_ROWS");
+    plans->slice_rows = rows && *rows ? atoi(rows) : SLICE_ROWS;
     exec->plans = plans;
     return LIN_OK;
 }
+
+int lin_cuda_slice_rows(const lin_exec *exec) { return exec->plans->slice_rows > 0 ? exec->plans->slice_rows : 0; }
 
 static void destroy(plan *p)
 {
@@ -122,6 +126,7 @@ static plan_key key_of(const lin_cuda_product *p, const void *d, const void *a, 
     key.n = p->n;
     key.k = p->k;
     key.epilogue = epilogue;
+    key.slices = p->slices;
     key.align[0] = alignment_of(a);
     key.align[1] = alignment_of(b);
     key.align[2] = alignment_of(d);
@@ -139,6 +144,20 @@ static cublasStatus_t layout(cublasLtMatrixLayout_t *out, int narrow, int rows, 
     // Column-major: the columns here are the rows of the matrix, each `rows` long, and padded if narrow.
     return cublasLtMatrixLayoutCreate(out, narrow ? CUDA_R_16BF : CUDA_R_32F, (uint64_t)rows, (uint64_t)columns,
                                       narrow ? lin_cuda_padded(rows) : rows);
+}
+
+static cublasStatus_t set_rows(plan *p, int rows)
+{
+    const uint64_t columns = (uint64_t)rows;
+    const int64_t apart_a = (int64_t)rows * p->key.k, apart_b = (int64_t)rows * p->key.n; // of two slices
+    cublasLtMatrixLayout_t first = p->key.forward ? p->d : p->a;
+    cublasStatus_t s = cublasLtMatrixLayoutSetAttribute(first, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatrixLayoutSetAttribute(p->b, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns);
+    if (s != CUBLAS_STATUS_SUCCESS || !p->key.slices) return s;
+    s = cublasLtMatrixLayoutSetAttribute(p->a, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart_a, sizeof apart_a);
+    if (s != CUBLAS_STATUS_SUCCESS) return s;
+    return cublasLtMatrixLayoutSetAttribute(p->b, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart_b, sizeof apart_b);
 }
 
 // The matrix layouts and the epilogue of a class of shapes.
@@ -163,7 +182,15 @@ static cublasStatus_t describe(lin_exec *exec, plan *p, const float *bias)
     if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->b, narrow, key->forward ? key->k : key->n, key->rows);
     if (s == CUBLAS_STATUS_SUCCESS)
         s = layout(&p->d, key->narrow_d, key->forward ? key->n : key->k, key->forward ? key->rows : key->n);
-    return s;
+    if (!key->slices) return s;
+    const int32_t slices = key->slices;
+    const int64_t apart = (int64_t)key->n * key->k;
+    const cublasLtMatrixLayout_t layouts[] = {p->a, p->b, p->d};
+    for (int i = 0; i < 3 && s == CUBLAS_STATUS_SUCCESS; i++)
+        s = cublasLtMatrixLayoutSetAttribute(layouts[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &slices, sizeof slices);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatrixLayoutSetAttribute(p->d, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart);
+    return s == CUBLAS_STATUS_SUCCESS ? set_rows(p, key->rows) : s;
 }
 
 static cublasStatus_t search(struct lin_cuda_plans *plans, plan *p)
@@ -266,7 +293,8 @@ static int takes(struct lin_cuda_plans *plans, plan *p, int i)
 static void tune(lin_exec *exec, plan *p, const operands *real)
 {
     operands o = *real;
-    const size_t elements = (size_t)(p->key.forward ? p->rows : p->key.k) * (size_t)p->key.n;
+    const size_t each = (size_t)(p->key.forward ? p->rows : p->key.k) * (size_t)p->key.n;
+    const size_t elements = each * (size_t)(p->key.slices ? p->key.slices : 1);
     int best = -1;
     double least = 0;
     if (cudaMalloc(&o.d, elements * sizeof(float)) != cudaSuccess) {
@@ -287,15 +315,6 @@ static void tune(lin_exec *exec, plan *p, const operands *real)
     const cublasLtMatmulHeuristicResult_t fastest = p->candidates[best];
     p->candidates[best] = p->candidates[0];
     p->candidates[0] = fastest;
-}
-
-static cublasStatus_t set_rows(plan *p, int rows)
-{
-    const uint64_t columns = (uint64_t)rows;
-    cublasLtMatrixLayout_t first = p->key.forward ? p->d : p->a;
-    cublasStatus_t s = cublasLtMatrixLayoutSetAttribute(first, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns);
-    if (s != CUBLAS_STATUS_SUCCESS) return s;
-    return cublasLtMatrixLayoutSetAttribute(p->b, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns);
 }
 
 // y = act(y + bias), if the product could not do it itself.
@@ -320,7 +339,7 @@ int lin_cuda_multiply(lin_exec *exec, const lin_cuda_product *product, void *d, 
     const plan_key key = key_of(product, d, a, b, with, epilogue);
     plan *p = plan_of(exec, product, &key, with);
     if (!p || p->count == 0) return exec->error != cudaSuccess;
-    const operands o = {d, a, b, product->forward ? 0.0f : 1.0f};
+    const operands o = {d, a, b, product->forward || product->slices ? 0.0f : 1.0f};
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     if (with) status = cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &with, sizeof with);
     if (status == CUBLAS_STATUS_SUCCESS && p->rows != product->rows) {

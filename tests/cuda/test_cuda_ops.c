@@ -41,6 +41,19 @@ END_TEST
 START_TEST(test_bf16) { run(LIN_PRECISION_BF16, 8000, products[_i]); }
 END_TEST
 
+// Gradients of weights in slices of few rows, and rows that are left.
+static const char *const sliced[] = {"linear", "feedforward", "attention_block"};
+enum { N_SLICED = sizeof sliced / sizeof *sliced };
+
+START_TEST(test_slices)
+{
+    setenv("LINNET_CUDA_SLICE_ROWS", "3", 1);
+    run(LIN_PRECISION_FP32, 1, sliced[_i]);
+    run(LIN_PRECISION_BF16, 8000, sliced[_i]);
+    unsetenv("LINNET_CUDA_SLICE_ROWS");
+}
+END_TEST
+
 #ifndef LIN_ON_GPU
 // KiB of shared memory that a block may request: compute capability 8.6 and 12.0, 8.0; less than any. With less, fewer groups of
 // warps share a block, and heads have no tiles: wide ones with 99, all with 48. The other cases have the 227 of 9.0 and 10.0.
@@ -70,6 +83,7 @@ int main(void)
     tcase_add_loop_test(cases, test_fp32, 0, ops_case_count());
     tcase_add_loop_test(cases, test_tf32, 0, TEST_ASAN ? 0 : N_PRODUCTS); // bf16 takes the same way
     tcase_add_loop_test(cases, test_bf16, 0, N_PRODUCTS);
+    tcase_add_loop_test(cases, test_slices, 0, N_SLICED);
 #ifndef LIN_ON_GPU
     tcase_add_loop_test(cases, test_shared, 0, TEST_ASAN ? N_IN_SHARED - 2 : N_IN_SHARED);
 #endif

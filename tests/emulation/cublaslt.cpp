@@ -3,6 +3,8 @@
 
 #include "tests/emulation/internal.h"
 
+#include <stdio.h>
+
 #include <vector>
 
 struct cublasLtContext {
@@ -20,6 +22,8 @@ struct emulated_layout {
     cudaDataType_t type;
     uint64_t rows, cols;
     int64_t ld;
+    int32_t batch;
+    int64_t apart; // elements between two matrices of a batch
 };
 
 struct emulated_preference {
@@ -110,7 +114,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMa
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld)
 {
-    return make(l, emulated_layout{type, rows, cols, ld});
+    return make(l, emulated_layout{type, rows, cols, ld, 1, 0});
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) { return destroy(l); }
@@ -122,6 +126,8 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublas
     case CUBLASLT_MATRIX_LAYOUT_ROWS: return set(&l->rows, value, size);
     case CUBLASLT_MATRIX_LAYOUT_COLS: return set(&l->cols, value, size);
     case CUBLASLT_MATRIX_LAYOUT_LD: return set(&l->ld, value, size);
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return set(&l->batch, value, size);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: return set(&l->apart, value, size);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -169,6 +175,7 @@ static cublasStatus_t shape_of(const emulated_product *d, const emulated_layout 
     if (!fits(a, a->rows, a->cols) || !fits(b, rows_b, cols_b) || !fits(c, s->m, s->n) || !fits(out, s->m, s->n)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
+    if (a->batch != b->batch || a->batch != c->batch || a->batch != out->batch || a->batch < 1) return CUBLAS_STATUS_INVALID_VALUE;
     if (a->type != b->type || c->type != out->type) return CUBLAS_STATUS_NOT_SUPPORTED;
     // A bf16 result needs bf16 operands, and the library would then take a bf16 bias.
     const bool bias = d->epilogue & CUBLASLT_EPILOGUE_BIAS;
@@ -232,6 +239,8 @@ struct matmul {
     size_t workspace_bytes;
 };
 
+static size_t width_of(const emulated_layout &l) { return l.type == CUDA_R_16BF ? 2 : 4; }
+
 // Element (row, column) of a column-major matrix, rounded as the tensor cores do.
 static float element(const void *matrix, const emulated_layout *l, size_t row, size_t column, cublasComputeType_t compute)
 {
@@ -273,7 +282,7 @@ static void poison_workspace(const matmul &p)
     if (p.workspace) emulated_machine_mark(p.workspace, p.workspace_bytes, false);
 }
 
-static void multiply(const matmul &p)
+static void multiply_one(const matmul &p)
 {
     const size_t m = p.s.m, n = p.s.n, k = p.s.k;
     std::vector<float> a(k * m), b(4 * k), sums(4 * m);
@@ -301,16 +310,29 @@ static void multiply(const matmul &p)
                 store(p.D, &p.ld, i, j0 + j, relu && !(v > 0) ? 0 : v); // of a NaN 0, as max.f32 gives it
             }
     }
-    const size_t width = p.ld.type == CUDA_R_16BF ? 2 : 4;
+    const size_t width = width_of(p.ld);
     for (size_t j = 0; j < n; j++) emulated_machine_mark((const char *)p.D + j * (size_t)p.ld.ld * width, m * width, true);
+}
+
+static void multiply(const matmul &p)
+{
+    matmul one = p;
+    for (int64_t i = 0; i < p.la.batch; i++) {
+        one.A = (const char *)p.A + i * p.la.apart * (int64_t)width_of(p.la);
+        one.B = (const char *)p.B + i * p.lb.apart * (int64_t)width_of(p.lb);
+        one.C = (const char *)p.C + i * p.lc.apart * (int64_t)width_of(p.lc);
+        one.D = (char *)p.D + i * p.ld.apart * (int64_t)width_of(p.ld);
+        multiply_one(one);
+    }
 }
 
 // Whether an operand is in device memory, complete, and as aligned as the search assumed.
 static bool there(const void *matrix, const emulated_layout *l, uint64_t align)
 {
-    const size_t width = l->type == CUDA_R_16BF ? 2 : 4;
-    const size_t bytes = ((size_t)(l->cols - 1) * (size_t)l->ld + l->rows) * width;
+    const size_t apart = (size_t)(l->batch - 1) * (size_t)l->apart;
+    const size_t bytes = (apart + (size_t)(l->cols - 1) * (size_t)l->ld + l->rows) * width_of(*l);
     size_t left;
+    if (l->batch > 1 && (size_t)l->apart * width_of(*l) % align) return false;
     return matrix && emulated_where(matrix, &left) != EMULATED_PAGEABLE && left >= bytes && (uintptr_t)matrix % align == 0;
 }
 
@@ -336,7 +358,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t d, c
         return CUBLAS_STATUS_INVALID_VALUE;
     if (p.beta != 0 && !there(C, lc, algo->data[3])) return CUBLAS_STATUS_INVALID_VALUE;
     if (p.d.epilogue & CUBLASLT_EPILOGUE_BIAS) {
-        const emulated_layout vector = {CUDA_R_32F, p.s.m, 1, (int64_t)p.s.m};
+        const emulated_layout vector = {CUDA_R_32F, p.s.m, 1, (int64_t)p.s.m, 1, 0};
         if (!there(p.d.bias, &vector, 16)) return CUBLAS_STATUS_INVALID_VALUE;
     }
     if (workspace_of(&p.s) > workspace_bytes) return CUBLAS_STATUS_INVALID_VALUE;
@@ -351,8 +373,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t d, c
         multiply(p);
         if (counts) {
             const bool tf32 = p.d.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-            emulated_traffic_operations(2.0 * (double)(p.s.m * p.s.n * p.s.k), p.la.type == CUDA_R_16BF ? "bf16" : tf32 ? "tf32" : "fp32");
-            emulated_traffic_end("cublasLtMatmul");
+            emulated_traffic_operations(2.0 * (double)p.la.batch * (double)(p.s.m * p.s.n * p.s.k), p.la.type == CUDA_R_16BF ? "bf16" : tf32 ? "tf32" : "fp32");
+            char name[96]; // as if the shape of d and the number of products were arguments of a template
+            snprintf(name, sizeof name, "cublasLtMatmul<%zu, %zu, %d>", p.s.m, p.s.n, (int)p.la.batch);
+            emulated_traffic_end(name);
         }
         emulated_check_guards("cublasLtMatmul");
     });

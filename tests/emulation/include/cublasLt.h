@@ -43,7 +43,9 @@ typedef enum cublasLtMatmulDescAttributes_t {
 typedef enum cublasLtMatrixLayoutAttribute_t {
     CUBLASLT_MATRIX_LAYOUT_ROWS = 2,
     CUBLASLT_MATRIX_LAYOUT_COLS = 3,
-    CUBLASLT_MATRIX_LAYOUT_LD = 4
+    CUBLASLT_MATRIX_LAYOUT_LD = 4,
+    CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
+    CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6
 } cublasLtMatrixLayoutAttribute_t;
 
 typedef enum cublasLtMatmulPreferenceAttributes_t {
