@@ -30,7 +30,8 @@ template <int EP> struct chunk {
         warps = threads / 32,
         loads = (EP + warps - 1) / warps, // elements of a matrix [ROWS, EP] that a thread loads
         each = EP / 8,                    // rows of S' that a thread owns
-        odd = columns + 1                 // stride of S' and R', which are read along both
+        odd = columns + 1,                // stride of S' and R', which are read along both
+        together = EP <= 40 ? 2 : 1       // blocks of a multiprocessor, for which ptxas leaves registers
     };
 };
 
@@ -175,7 +176,7 @@ template <int EP> struct forward_tiles {
         S[EP * chunk<EP>::odd], sums[3 * ROWS], inverse[ROWS];
 };
 
-template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_forward(decayed_job job)
+template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP>::together) decayed_forward(decayed_job job)
 {
     enum { columns = chunk<EP>::columns, each = chunk<EP>::each };
     LIN_SHARED(forward_tiles<EP>, s);
@@ -240,7 +241,7 @@ template <int EP> struct query_tiles {
 };
 
 // dφ(q), and the terms of all rows.
-template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_queries(decayed_job job)
+template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP>::together) decayed_queries(decayed_job job)
 {
     enum { columns = chunk<EP>::columns, loads = chunk<EP>::loads, each = chunk<EP>::each, warps = chunk<EP>::warps };
     LIN_SHARED(query_tiles<EP>, s);
