@@ -1,7 +1,7 @@
 # gpu.mk - the GPU benchmark (bench/gpu/, a program of its own: it needs no CUDA header), the limits of the device, and the kit: one
 # archive that tests, measures and trains on a machine with a GPU and nothing else. Part of the Makefile.
 #
-#   make gpu-kit CUDA_ARCHS='80 90' [CACHES=DIR] [KIT_MB=55]       build/linnet-gpu-kit.tar.xz
+#   make gpu-kit CUDA_ARCHS='80 90 120' [CACHES=DIR] [KIT_MB=55]   build/linnet-gpu-kit.tar.xz
 #   make check-kit                                                 rehearses it in empty roots of Debian 12 and 13 (slow; needs root)
 
 GPU_BENCH_OBJ := $(patsubst %.c,$O/%.o,$(wildcard bench/gpu/*.c))

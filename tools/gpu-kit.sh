@@ -38,6 +38,11 @@ if [ -n "${CUBLASLT:-}" ]; then
     objdump -p "$kit/lib/linnet/liblinnet_cuda.so" | sed -n 's/.*NEEDED *libcublasLt\.so\.//p' > "$kit/cublaslt-version"
 fi
 
+# Registers and stack of each kernel.
+if [ -f "$kit/lib/linnet/liblinnet_cuda.so" ] && command -v cuobjdump > /dev/null; then
+    cuobjdump -res-usage "$kit/lib/linnet/liblinnet_cuda.so" > "$kit/kernels.txt" || exit 1
+fi
+
 # ---- libraries --------------------------------------------------------------------------------------------------------------------
 
 needed() { ldd "$1" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libcublasLt|libcublas)\.so'; }
