@@ -86,6 +86,7 @@ table() {
             t = more(bytes_of(i) / (0.9 * g[2]), product(i, g[6]) / (0.8 * (kind[i] == "bf16" ? g[4] : kind[i] == "tf32" ? g[3] : g[5])))
             c = more(more(issued(i) / 4, at(i, 6) / g[8]), more(more(at(i, 7) / g[9], at(i, 8) / g[10]), more(at(i, 9) / g[11], at(i, 11) / g[12])))
             c = more(c, more(at(i, 21) + at(i, 14), at(i, 20) / 4)) # banks and shuffles, the first-level cache
+            if (name[i] ~ /^fold/) c = 0 # it adds at most 1,024 slices, which two small sizes do not show
             return 1e-9 * more(t, c * uneven(at(i, 24), g[6]) * 1e3 / (g[6] * g[7]))
         }
         function shape(line, x, i,    part) { # of a product: fields 25 to 27

@@ -23,6 +23,7 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
     const int fit = E > 64 ? 0 : (int)(exec->shared_most / group_bytes);
     if (fit == 0) return plan;
     if (most > fit) most = fit;
+    if (most > 2 && exec->shared_most < FEWER_GROUPS) most = 2; // as LIN_GROUPS_HERE has it
     plan.groups = 1;
     if (longest <= 1024 || longest <= 2 * per_head) {
         // One block per (utterance, head), with as many groups as fit on a multiprocessor beside the other blocks there.
@@ -123,8 +124,8 @@ void lin_attention_combine(lin_exec *exec, const attention_job &job, const lin_a
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
-template <int EP> struct forward_sizes {
-    enum { group_floats = 5 * sizes<EP>::tile + sizes<EP>::sum_tile };
+template <int EP, int CAUSAL> struct forward_sizes {
+    enum { tiles = CAUSAL ? 5 : 4, group_floats = tiles * sizes<EP>::tile + sizes<EP>::sum_tile };
 };
 
 // y += the masked weights of the 16 rows that a warp shares with itself, times their values. 0 times NaN or infinity is NaN, so
@@ -180,7 +181,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
     LIN_SHARED(float, shared);
     attention_place place;
     if (!attention_find(&place, job, blockIdx.y)) return;
-    enum { group_floats = forward_sizes<EP>::group_floats };
+    enum { group_floats = forward_sizes<EP, CAUSAL>::group_floats };
     const tile_walk walk = walk_of(place.rows, 0);
     const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
     // Under the causal mask the fourth part has four times the work of the first: rotate the parts over the schedulers.
@@ -189,7 +190,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
     const float *q = job.qkv + place.first * stride + head, *k = q + width, *v = k + width;
     float *const tiles = shared + walk.group * group_floats, *const own =
                                                                  tiles + 4 * sizes<EP>::tile + part * 16 * sizes<EP>::stride;
-    float *const first_sums = shared + 5 * sizes<EP>::tile, *const sums = first_sums + (CAUSAL ? walk.group * group_floats : 0);
+    float *const first_sums = shared + forward_sizes<EP, CAUSAL>::tiles * sizes<EP>::tile,
+                 *const sums = first_sums + (CAUSAL ? walk.group * group_floats : 0);
     float *state = CAUSAL && !job.sums && job.states && job.states[place.b]
                        ? job.states[place.b] + job.at + (size_t)place.h * (size_t)((job.E + 1) * job.E)
                        : NULL;
@@ -207,13 +209,13 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
         __syncthreads();
     }
 
-    for (int step = -1; step < walk.n_steps; step++) {
+    for (int step = CAUSAL ? -1 : 0; step < walk.n_steps; step++) {
         float *const keys = tiles + (step & 1) * 2 * sizes<EP>::tile, *const values = keys + sizes<EP>::tile;
         float x[EP / 8][4], out[EP / 8][4], upper = 0, lower = 0;
         int n, n_next;
         const size_t tile = (size_t)walk_tile(walk, step, &n), next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE * stride;
         const int mine = n - part * 16; // rows of this warp
-        if (step >= 0) lin_copy_wait<0>();
+        if (CAUSAL && step >= 0) lin_copy_wait<0>();
         // No barrier needed: a thread prepares only elements that it copied, and all threads have passed the barriers
         // after the last products.
         if (CAUSAL) {
@@ -232,12 +234,15 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
                 publish_sums<EP>(sums, p, warp, lane);
             }
         }
-        if (step >= 0) {
+        if (!CAUSAL) {
+            if (mine <= 0) continue;
+            fetch_own<EP>(x, q + (tile * TILE + (size_t)part * 16) * stride, stride, mine, job.E, job.wide, lane);
+        } else if (step >= 0) {
             __syncwarp();
             load_own<EP>(x, own, lane);
             __syncwarp();
         }
-        if (step + 1 < walk.n_steps) {
+        if (CAUSAL && step + 1 < walk.n_steps) {
             copy_rows<EP, 32, 16>(own, q + next + (size_t)part * 16 * stride, stride, n_next - part * 16, job.E, job.wide, lane);
             lin_copy_commit();
         }
@@ -275,7 +280,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
 template <int EP, int SPLIT, int CAUSAL>
 static void launch_rows(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan)
 {
-    const size_t bytes = (size_t)plan.groups * forward_sizes<EP>::group_floats * sizeof(float);
+    const size_t bytes = (size_t)plan.groups * forward_sizes<EP, CAUSAL>::group_floats * sizeof(float);
     LIN_ALLOW_SHARED(exec, (forward_rows<EP, SPLIT, CAUSAL>), bytes);
     LIN_LAUNCH(exec, (forward_rows<EP, SPLIT, CAUSAL>), dim3(plan.heads, (unsigned)plan.stretches), plan.groups * GROUP, bytes,
                job);
@@ -373,6 +378,11 @@ __global__ void __launch_bounds__(STEP_WARPS * 32) forward_step(attention_job jo
 
 /* ---- the operation --------------------------------------------------------------------------------------------------------- */
 
+template <int EP> static size_t group_bytes(int causal)
+{
+    return sizeof(float) * (size_t)(causal ? forward_sizes<EP, 1>::group_floats : forward_sizes<EP, 0>::group_floats);
+}
+
 // 0 if narrow is wanted and there are no tiles.
 static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, const lin_segments *segments, int H, int E,
                    int causal, float *const *states, size_t at)
@@ -395,9 +405,8 @@ static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, con
         LIN_LAUNCH(exec, forward_step, lin_cuda_blocks(heads, STEP_WARPS), STEP_WARPS * 32, bytes, job, heads);
         return 1;
     }
-    const size_t group =
-        (E <= 32 ? (size_t)forward_sizes<32>::group_floats : (size_t)forward_sizes<64>::group_floats) * sizeof(float);
-    const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, FORWARD_GROUPS);
+    const size_t group = E <= 32 ? group_bytes<32>(causal) : group_bytes<64>(causal);
+    const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, E <= 32 ? FORWARD_GROUPS : 2);
     job.stretch = plan.stretch;
     if (plan.groups == 0) {
         if (narrow) return 0;

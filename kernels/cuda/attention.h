@@ -8,7 +8,8 @@
  *   block    1 to 4 groups of 4 warps. In each step every group processes the next tile of the block's stretch of rows.
  *   tile     64 rows of one head in shared memory, E padded with zeros to EP (32 or 64). Two kinds: tiles that all warps of a
  *            group read (keys, values) are double-buffered; tiles of which a warp reads only its own 16 rows (queries) are loaded
- *            into registers at once, and their memory is then refilled.
+ *            into registers at once, and their memory is then refilled. Without a causal mask these rows have no tile: they go
+ *            straight into registers.
  *   sums     (S, z) [EP+1, EP]. Each group sums its own tile into shared memory; then the threads, each of which owns a few
  *            elements of the running sums, replace these by the sums before each group's tile.
  *   stretch  if utterances are few and long, several blocks share one (utterance, head): first the sums of each stretch, then
@@ -39,6 +40,7 @@ enum { TILE = 64, GROUP = 128, FORWARD_GROUPS = 4, BACKWARD_GROUPS = 3 };
 #else
 #define LIN_GROUPS_HERE(groups) groups
 #endif
+enum { FEWER_GROUPS = 200 << 10 }; // bytes of shared memory of a block; with fewer there are at most 2 groups
 
 template <int EP> struct sizes {
     enum {
@@ -194,6 +196,31 @@ template <int EP> static __device__ __forceinline__ void load_own(float (&x)[EP 
         x[s][2] = upper.y;
         x[s][1] = lower.x;
         x[s][3] = lower.y;
+    }
+}
+
+// The same straight from memory, rows 0..n-1; zeros beyond n and E. For kernels without a causal mask: they take a tile of queries
+// at a time and wait for nothing else, so that other warps compute meanwhile, and shared memory is what they are limited by.
+template <int EP>
+static __device__ __forceinline__ void fetch_own(float (&x)[EP / 8][4], const float *rows, size_t stride, int n, int E, int wide,
+                                                 int lane)
+{
+    const int g = lane >> 2, col = 2 * (lane & 3);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const float *at = rows + (size_t)(g + 8 * half) * stride + col;
+#pragma unroll
+        for (int s = 0; s < EP / 8; s++) {
+            float2 v = make_float2(0, 0);
+            if (g + 8 * half < n && wide) {
+                v = *reinterpret_cast<const float2 *>(at + 8 * s);
+            } else if (g + 8 * half < n) {
+                if (8 * s + col < E) v.x = at[8 * s];
+                if (8 * s + col + 1 < E) v.y = at[8 * s + 1];
+            }
+            x[s][half] = v.x;
+            x[s][2 + half] = v.y;
+        }
     }
 }
 

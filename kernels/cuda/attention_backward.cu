@@ -8,9 +8,9 @@
 
 /* ---- gradients of queries -------------------------------------------------------------------------------------------------- */
 
-// Tiles of keys and values, twice; the own rows of queries, dy and y.
-template <int EP> struct query_sizes {
-    enum { group_floats = 7 * sizes<EP>::tile + sizes<EP>::sum_tile };
+// Tiles of keys and values, twice; with the causal mask the own rows of queries, dy and y.
+template <int EP, int CAUSAL> struct query_sizes {
+    enum { tiles = CAUSAL ? 7 : 4, group_floats = tiles * sizes<EP>::tile + sizes<EP>::sum_tile };
 };
 
 // A lane's part of minus a . b, for its upper and its lower row.
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
     LIN_SHARED(float, shared);
     attention_place place;
     if (!attention_find(&place, job, blockIdx.y)) return;
-    enum { group_floats = query_sizes<EP>::group_floats, own_stride = 16 * sizes<EP>::stride };
+    enum { group_floats = query_sizes<EP, CAUSAL>::group_floats, own_stride = 16 * sizes<EP>::stride };
     const tile_walk walk = walk_of(place.rows, 0);
     const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
     const int part = (warp + walk.group + (int)blockIdx.x) & 3;
@@ -66,7 +66,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
     const float *q = job.qkv + place.first * stride + head, *k = q + width, *v = k + width;
     const float *dy = job.dy + place.first * width + head, *y = job.y + place.first * width + head;
     float *const tiles = shared + walk.group * group_floats, *const own = tiles + 4 * sizes<EP>::tile + 3 * part * own_stride;
-    float *const first_sums = shared + 7 * sizes<EP>::tile, *const sums = first_sums + (CAUSAL ? walk.group * group_floats : 0);
+    float *const first_sums = shared + query_sizes<EP, CAUSAL>::tiles * sizes<EP>::tile,
+                 *const sums = first_sums + (CAUSAL ? walk.group * group_floats : 0);
     running_sums<EP> r;
     if (job.sums) {
         load_running<EP>(r, job.sums + (CAUSAL ? place.slot : place.first_slot) * sizes<EP>::sums);
@@ -80,13 +81,13 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         spread_running<EP>(r, first_sums);
         __syncthreads();
     }
-    for (int step = -1; step < walk.n_steps; step++) {
+    for (int step = CAUSAL ? -1 : 0; step < walk.n_steps; step++) {
         float *const keys = tiles + (step & 1) * 2 * sizes<EP>::tile, *const values = keys + sizes<EP>::tile;
         float x[EP / 8][4], g[EP / 8][4], out[EP / 8][4], upper = 0, lower = 0, c_upper = 0, c_lower = 0;
         int n, n_next;
         const size_t tile = (size_t)walk_tile(walk, step, &n) * TILE, next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE;
         const int mine = n - part * 16;
-        if (step >= 0) lin_copy_wait<0>();
+        if (CAUSAL && step >= 0) lin_copy_wait<0>();
         // No barrier needed: a thread prepares only elements that it copied, and all threads have passed the barriers
         // after the last products.
         if (CAUSAL) {
@@ -105,17 +106,25 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
                 publish_sums<EP>(sums, p, warp, lane);
             }
         }
-        if (step >= 0) {
+        if (!CAUSAL) {
+            if (mine <= 0) continue;
+            const size_t row = tile + (size_t)part * 16;
+            fetch_own<EP>(x, q + row * stride, stride, mine, job.E, job.wide, lane);
+            fetch_own<EP>(g, dy + row * width, width, mine, job.E, job.wide, lane);
+            fetch_own<EP>(out, y + row * width, width, mine, job.E, job.wide, lane);
+        } else if (step >= 0) {
             __syncwarp();
             load_own<EP>(x, own, lane);
             load_own<EP>(g, own + own_stride, lane);
             load_own<EP>(out, own + 2 * own_stride, lane);
+        }
+        if (step >= 0) {
             own_operands<EP, SPLIT, 1>(x);
             own_operands<EP, SPLIT, 0>(g);
             subtract_dot<EP>(c_upper, c_lower, g, out); // with the same rounded dy that multiplies v: the two nearly cancel
-            __syncwarp();
+            if (CAUSAL) __syncwarp();
         }
-        if (step + 1 < walk.n_steps) {
+        if (CAUSAL && step + 1 < walk.n_steps) {
             const size_t row = next + (size_t)part * 16;
             const int n_own = n_next - part * 16;
             copy_rows<EP, 32, 16>(own, q + row * stride, stride, n_own, job.E, job.wide, lane);
@@ -169,9 +178,9 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
 
 /* ---- gradients of keys and values ------------------------------------------------------------------------------------------ */
 
-// Tiles of queries and G', twice; own rows of keys and values; 1/d and c, twice.
-template <int EP> struct key_sizes {
-    enum { group_floats = 6 * sizes<EP>::tile + sizes<EP>::sum_tile + 4 * TILE };
+// Tiles of queries and G', twice; with the causal mask own rows of keys and values; 1/d and c, twice.
+template <int EP, int CAUSAL> struct key_sizes {
+    enum { tiles = CAUSAL ? 6 : 4, group_floats = tiles * sizes<EP>::tile + sizes<EP>::sum_tile + 4 * TILE };
 };
 
 template <int EP, int SPLIT, int CAUSAL>
@@ -180,7 +189,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
     LIN_SHARED(float, shared);
     attention_place place;
     if (!attention_find(&place, job, blockIdx.y)) return;
-    enum { group_floats = key_sizes<EP>::group_floats, own_stride = 16 * sizes<EP>::stride };
+    enum { group_floats = key_sizes<EP, CAUSAL>::group_floats, own_stride = 16 * sizes<EP>::stride };
     const tile_walk walk = walk_of(place.rows, 1);
     const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
     const int part = (warp + walk.group + (int)blockIdx.x) & 3;
@@ -189,7 +198,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
                 *dy = job.dy + place.first * width + head;
     const tile_source terms = {job.terms + (place.first * (size_t)job.H + (size_t)place.h) * 2, 2 * (size_t)job.H};
     float *const tiles = shared + walk.group * group_floats, *const own = tiles + 4 * sizes<EP>::tile + 2 * part * own_stride;
-    float *const first_sums = shared + 6 * sizes<EP>::tile, *const sums = first_sums + (CAUSAL ? walk.group * group_floats : 0);
+    float *const first_sums = shared + key_sizes<EP, CAUSAL>::tiles * sizes<EP>::tile,
+                 *const sums = first_sums + (CAUSAL ? walk.group * group_floats : 0);
     float *const first_scales = first_sums + sizes<EP>::sum_tile, *const scales = first_scales + walk.group * group_floats;
     running_sums<EP> r;
     if (job.sums) {
@@ -205,14 +215,14 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         spread_running<EP>(r, first_sums);
         __syncthreads();
     }
-    for (int step = -1; step < walk.n_steps; step++) {
+    for (int step = CAUSAL ? -1 : 0; step < walk.n_steps; step++) {
         float *const queries = tiles + (step & 1) * 2 * sizes<EP>::tile, *const gradients = queries + sizes<EP>::tile;
         float *const scale = scales + (step & 1) * 2 * TILE;
         float x[EP / 8][4], u[EP / 8][4], dk[EP / 8][4], dv[EP / 8][4];
         int n, n_next;
         const size_t tile = (size_t)walk_tile(walk, step, &n) * TILE, next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE;
         const int mine = n - part * 16;
-        if (step >= 0) lin_copy_wait<0>();
+        if (CAUSAL && step >= 0) lin_copy_wait<0>();
         if (CAUSAL) {
             if (step >= 0) __syncthreads();
             if (step + 1 < walk.n_steps) {
@@ -231,7 +241,14 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
                 publish_sums<EP>(sums, p, warp, lane);
             }
         }
-        if (step >= 0) {
+        if (!CAUSAL) {
+            if (mine <= 0) continue;
+            const size_t row = tile + (size_t)part * 16;
+            fetch_own<EP>(x, k + row * stride, stride, mine, job.E, job.wide, lane);
+            fetch_own<EP>(u, v + row * stride, stride, mine, job.E, job.wide, lane);
+            own_operands<EP, SPLIT, 1>(x);
+            own_operands<EP, SPLIT, 0>(u);
+        } else if (step >= 0) {
             __syncwarp();
             load_own<EP>(x, own, lane);
             load_own<EP>(u, own + own_stride, lane);
@@ -239,7 +256,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
             own_operands<EP, SPLIT, 0>(u);
             __syncwarp();
         }
-        if (step + 1 < walk.n_steps) {
+        if (CAUSAL && step + 1 < walk.n_steps) {
             const size_t row = next + (size_t)part * 16;
             const int n_own = n_next - part * 16;
             copy_rows<EP, 32, 16>(own, k + row * stride, stride, n_own, job.E, job.wide, lane);
@@ -285,8 +302,8 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
 template <int EP, int SPLIT, int CAUSAL>
 static void run_backward(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan)
 {
-    const size_t groups = (size_t)plan.groups * sizeof(float), queries = groups * query_sizes<EP>::group_floats,
-                 keys = groups * key_sizes<EP>::group_floats;
+    const size_t groups = (size_t)plan.groups * sizeof(float), queries = groups * query_sizes<EP, CAUSAL>::group_floats,
+                 keys = groups * key_sizes<EP, CAUSAL>::group_floats;
     const dim3 grid(plan.heads, (unsigned)plan.stretches);
     if (job.sums) {
         lin_attention_sum(exec, job, plan, 0);
@@ -309,6 +326,12 @@ static void run_backward_of(lin_exec *exec, const attention_job &job, const lin_
     else run_backward<EP, SPLIT, 0>(exec, job, plan);
 }
 
+// Of the kernel that needs more.
+template <int EP> static size_t group_bytes(int causal)
+{
+    return sizeof(float) * (size_t)(causal ? query_sizes<EP, 1>::group_floats : key_sizes<EP, 0>::group_floats);
+}
+
 // dqkv or narrow is NULL. 0 if narrow is wanted and there are no tiles.
 static int backward(lin_exec *exec, float *dqkv, bf16 *narrow, const float *dy, const float *qkv, const float *y,
                     const lin_segments *segments, int H, int E, int causal)
@@ -324,9 +347,8 @@ static int backward(lin_exec *exec, float *dqkv, bf16 *narrow, const float *dy, 
     job.H = H;
     job.E = E;
     job.wide = (E == 32 || E == 64) && lin_cuda_aligned(dqkv, dy, qkv, y);
-    const size_t group =
-        (E <= 32 ? (size_t)query_sizes<32>::group_floats : (size_t)query_sizes<64>::group_floats) * sizeof(float);
-    const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, BACKWARD_GROUPS);
+    const size_t group = E <= 32 ? group_bytes<32>(causal) : group_bytes<64>(causal);
+    const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, E <= 32 ? BACKWARD_GROUPS : 1);
     job.stretch = plan.stretch;
     if (plan.groups == 0) {
         if (narrow) return 0;
