@@ -16,6 +16,7 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
                                    const lin_phones *phones, const lin_warnings *warnings, lin_error *err)
 {
     const lin_dictionary_options options = {.skip_bad = 1};
+    char own[4096];
     *lexicon = (lin_spoken_lexicon){.phones = phones, .g2p = g2p};
     lin_status status = lin_find_lexicon(phones, path, lexicon->path, sizeof lexicon->path, err);
     if (status == LIN_OK && !*lexicon->path)
@@ -23,7 +24,8 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
                         "words need a lexicon, and none is installed for %s; name one with --lexicon FILE or LINNET_LEXICON, or "
                         "give --phones",
                         lin_phones_is_own(phones) ? "the phones of this model" : "English");
-    if (status == LIN_OK) status = lin_lexicon_open(lexicon->path, added, g2p, phones, &options, &lexicon->dictionary, err);
+    lin_find_added(phones, path, own, sizeof own);
+    if (status == LIN_OK) status = lin_lexicon_open(lexicon->path, own, added, g2p, phones, &options, &lexicon->dictionary, err);
     if (status != LIN_OK) {
         lin_spoken_lexicon_close(lexicon);
         return status;

@@ -115,6 +115,8 @@ static lin_status add_defaults(const lin_parsed *parsed, lin_error *err)
     if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
         lin_find_lexicon(NULL, named(parsed, "lexicon"), path, sizeof path, NULL) == LIN_OK)
         status = lin_guard_reads(path, err);
+    lin_find_added(NULL, named(parsed, "lexicon"), path, sizeof path);
+    if (status == LIN_OK && *path) status = lin_guard_reads(path, err);
     if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
         lin_find_rules(NULL, named(parsed, "g2p"), path, sizeof path, NULL) == LIN_OK)
         status = lin_guard_reads(path, err);

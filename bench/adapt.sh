@@ -116,7 +116,7 @@ voice() {
     sed -i "s, , $corpus/," "$d/keep/wav.scp"
     "$linnet" adapt --data "$d" --audio-root "$d" --held-out 0.25 --threads "$threads" -o "$d/adapted"
     "$linnet" adapt --data "$d" --audio-root "$d" --held-out 0.25 --threads "$threads" --keep-data "$d/keep" -o "$d/kept"
-    lost "$top/share/linnet/en/default.safetensors" "$d/adapted/linnet.safetensors" "$d/kept/linnet.safetensors"
+    lost "$top/share/linnet/en/default.safetensors" "$d/adapted/default.safetensors" "$d/kept/default.safetensors"
 }
 accent() {
     rm -rf "$work/accent"
@@ -125,7 +125,7 @@ accent() {
     "$linnet" phonemize -q --ids last --trn "$work/words.trn" -o "$work/phones.trn"
     echo '| model | PER % of dev_nonnative | WER % |'
     echo '|---|---|---|'
-    for model in "$top/share/linnet/en/default.safetensors" "$work/accent/linnet.safetensors"; do
+    for model in "$top/share/linnet/en/default.safetensors" "$work/accent/default.safetensors"; do
         "$linnet" transcribe -q --jobs "$threads" --data "$corpus/dev_nonnative" --audio-root "$corpus" -f trn --model "$model" \
             -o "$work/phones-said.trn"
         words "$corpus/dev_nonnative" "$corpus" "$work/words-said.trn" --model "$model"

@@ -40,6 +40,7 @@ struct lin_decoding_parts {
     lin_context *phones_context;
     lin_word_context *words_context;
     char lexicon[LONGEST_PATH], lm_path[LONGEST_PATH];
+    char own_words[LONGEST_PATH]; // of the language, which extend the lexicon; "": none
     uint64_t lexicon_key; // of the packed form; 0: the lexicon has lines that are left out, is extended, or is not a regular file
     // Only while opening:
     lin_dictionary *dictionary;
@@ -64,7 +65,7 @@ static lin_status about(const char *what, lin_status status, lin_error *err)
 static lin_status open_dictionary(parts *p, lin_error *err)
 {
     const lin_dictionary_options options = {.skip_bad = 1};
-    lin_status status = lin_lexicon_open(p->lexicon, p->values->add_lexicon, p->values->g2p, p->phones, &options,
+    lin_status status = lin_lexicon_open(p->lexicon, p->own_words, p->values->add_lexicon, p->values->g2p, p->phones, &options,
                                          &p->dictionary, err);
     if (status != LIN_OK) return about(p->values->add_lexicon ? p->values->add_lexicon : p->lexicon, status, err);
     if (lin_lexicon_tell_skipped(p->dictionary, p->again ? NULL : &p->warnings)) p->lexicon_key = 0; // a packed form could not
@@ -77,7 +78,7 @@ static void find_key(parts *p)
     lin_file_map file;
     const char *phones = lin_phones_list(p->phones);
     const int32_t numbers[] = {p->values->all_words, lin_phones_count(p->phones)};
-    if (p->values->add_lexicon || lin_file_map_open(p->lexicon, &file, NULL) != LIN_OK) return;
+    if (p->values->add_lexicon || *p->own_words || lin_file_map_open(p->lexicon, &file, NULL) != LIN_OK) return;
     uint64_t key = lin_hash(file.bytes, file.size, p->lm ? lin_ngram_fingerprint(p->lm) : 0);
     key = lin_hash(numbers, sizeof numbers, lin_hash(phones, strlen(phones), key));
     lin_file_map_close(&file);
@@ -113,8 +114,8 @@ lin_status lin_decoding_pack_lexicon(const lin_decoding *d, const char *path, li
     char beside[LONGEST_PATH + 8];
     if (!p || !p->tree) return lin_fail(err, LIN_INVALID, "a lexicon is packed only for words");
     if (!p->lexicon_key) {
-        return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be packed: it has lines that are left out, or is not a regular file",
-                        p->lexicon);
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "%s cannot be packed: it has lines that are left out, is extended, or is not a regular file", p->lexicon);
     }
     snprintf(beside, sizeof beside, "%s%s", p->lexicon, LIN_PACKED_LEXICON);
     return lin_tree_write(p->tree, p->lexicon_key, path ? path : beside, err);
@@ -456,6 +457,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     p->phones = phones;
     if (warnings) p->warnings = *warnings;
     lin_status status = lin_find_lexicon(phones, v->lexicon, p->lexicon, LONGEST_PATH, err);
+    lin_find_added(phones, v->lexicon, p->own_words, LONGEST_PATH);
     if (status == LIN_OK) status = kind == LIN_SEARCH_WORDS ? open_words(p, row_seconds, err) : open_beam(p, err);
     if (status == LIN_OK) status = open_phrases(p, err);
     drop_scaffold(p);

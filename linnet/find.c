@@ -220,6 +220,14 @@ lin_status lin_find_lexicon(const lin_phones *phones, const char *given, char *p
     return status;
 }
 
+void lin_find_added(const lin_phones *phones, const char *lexicon, char *path, size_t capacity)
+{
+    static const char *const names[] = {"added.dict", NULL};
+    if (!lexicon) lexicon = getenv("LINNET_LEXICON");
+    *path = 0;
+    if (!lexicon || !*lexicon) find_of(phones, names, path, capacity);
+}
+
 lin_status lin_find_lm(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err)
 {
     static const char *const names[] = {"words.lm", "words.arpa.gz", NULL};

@@ -58,6 +58,10 @@ lin_status lin_find_lm(const lin_phones *phones, const char *given, char *path, 
 lin_status lin_find_rules(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);
 lin_status lin_find_punctuation(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);
 
+/* Words that extend the lexicon (linnet/lexicon_open.h), added.dict of the language; an empty path: there is none, or `lexicon`
+ * or LINNET_LEXICON names another lexicon. */
+void lin_find_added(const lin_phones *phones, const char *lexicon, char *path, size_t capacity);
+
 /* The same, opened: NULL if there is none. */
 lin_status lin_find_open_rules(const lin_phones *phones, const char *given, lin_g2p_rules **rules, lin_error *err);
 lin_status lin_find_open_punctuation(const lin_phones *phones, lin_punctuation **punctuation, lin_error *err);

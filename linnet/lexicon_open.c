@@ -110,6 +110,7 @@ lin_status lin_lexicon_add(lin_dictionary *dictionary, const char *path, const c
     char *text;
     size_t n;
     lin_g2p_rules *rules = NULL;
+    if (!path || !*path) return LIN_OK;
     lin_status status = lin_text_read(path, &text, &n, err);
     if (status != LIN_OK) return status;
     status = lin_find_open_rules(phones, g2p, &rules, err);
@@ -120,11 +121,12 @@ lin_status lin_lexicon_add(lin_dictionary *dictionary, const char *path, const c
     return status;
 }
 
-lin_status lin_lexicon_open(const char *path, const char *added, const char *g2p, const lin_phones *phones,
+lin_status lin_lexicon_open(const char *path, const char *own, const char *added, const char *g2p, const lin_phones *phones,
                             const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err)
 {
     lin_status status = lin_dictionary_load(path, phones, options, dictionary, err);
-    if (status == LIN_OK && added) status = lin_lexicon_add(*dictionary, added, g2p, phones, options, err);
+    if (status == LIN_OK) status = lin_lexicon_add(*dictionary, own, g2p, phones, options, err);
+    if (status == LIN_OK) status = lin_lexicon_add(*dictionary, added, g2p, phones, options, err);
     if (status == LIN_OK) return LIN_OK;
     lin_dictionary_destroy(*dictionary);
     *dictionary = NULL;

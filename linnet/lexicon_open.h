@@ -6,7 +6,7 @@
  * that of words outside the lexicon (lexicon/g2p.h). Such a word may have capitals and accents: it gets the form of words in a
  * text (lin_spelling_next), which has to be one word. A line that begins with "# " is a comment.
  *
- *   lin_lexicon_open("en.dict", "names.txt", NULL, phones, &options, &dictionary, &err);
+ *   lin_lexicon_open("en.dict", NULL, "names.txt", NULL, phones, &options, &dictionary, &err);
  *   lin_dictionary_destroy(dictionary);
  *
  * Threads: no shared state.
@@ -20,13 +20,13 @@
 #include "lexicon/phones.h"
 #include "linnet/warnings.h"
 
-/* The lexicon of this path and, if `added` is not NULL, the words of that file, plain or gzip'd. g2p: the letter-to-sound rules;
- * NULL: those of lin_find_rules. Errors as lin_dictionary_load; LIN_MISMATCH for a word alone if there are no rules for these
- * phones. */
-lin_status lin_lexicon_open(const char *path, const char *added, const char *g2p, const lin_phones *phones,
+/* The lexicon of this path and the words of two files that extend it, plain or gzip'd: of the language (lin_find_added) and of
+ * the user; NULL or "": none. g2p: the letter-to-sound rules; NULL: those of lin_find_rules. Errors as lin_dictionary_load;
+ * LIN_MISMATCH for a word alone if there are no rules for these phones. */
+lin_status lin_lexicon_open(const char *path, const char *own, const char *added, const char *g2p, const lin_phones *phones,
                             const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err);
 
-/* Adds such a file to a lexicon that is open. */
+/* Adds such a file to a lexicon that is open; nothing if path is NULL or "". */
 lin_status lin_lexicon_add(lin_dictionary *dictionary, const char *path, const char *g2p, const lin_phones *phones,
                            const lin_dictionary_options *options, lin_error *err);
 

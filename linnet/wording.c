@@ -58,16 +58,17 @@ lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *
 static lin_status read_dictionary(lin_wording *w, const lin_wording_files *files, lin_error *err)
 {
     const lin_dictionary_options options = {.skip_bad = 1};
-    char *text;
+    char own[4096], *text;
     size_t n;
     lin_status status = lin_text_read(w->path, &text, &n, err);
     if (status != LIN_OK) return status;
     if (!w->phones) status = make_set(text, n, w->path, &w->phones, err);
     if (status == LIN_OK) status = lin_dictionary_parse(text, n, w->path, w->phones, &options, &w->dictionary, err);
     lin_free(text);
-    if (status == LIN_OK && files->added)
-        status = lin_lexicon_add(w->dictionary, files->added, files->g2p, w->phones, &options, err);
-    return status;
+    if (status != LIN_OK) return status;
+    lin_find_added(w->phones, files->dictionary, own, sizeof own);
+    status = lin_lexicon_add(w->dictionary, own, files->g2p, w->phones, &options, err);
+    return status == LIN_OK ? lin_lexicon_add(w->dictionary, files->added, files->g2p, w->phones, &options, err) : status;
 }
 
 lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, lin_error *err)

@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "linnet/find.h"
 #include "model/model_file.h"
 #include "score/score.h"
 #include "train/cmd_adapt_files.h"
@@ -39,7 +40,7 @@ static const lin_option options[] = {
     {.name = "keep-data", .type = LIN_OPTION_FOLDER, AT(keep_data),
      .help = "Data directory of other speech to train on as well, so that the model does not lose what it could"},
     {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, AT(folder),
-     .help = "Folder of the results; created if missing"},
+     .help = "Folder of the results, for --language of other commands; created if missing"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, AT(model),
      .help = "The model to adapt: a file, or default or offline, which are installed with the program; if not given, "
              "$LINNET_MODEL, else default"},
@@ -74,7 +75,9 @@ typedef struct adaptation {
     const adapt_values *v;
     int exit_status; // of the command that failed; 0 while all is well
     lin_error err;   // of adapt's own failures
+    lin_phones *phones;                                     // of the model
     char model[LONGEST_PATH], lm[LONGEST_PATH];             // to begin with
+    char own_words[LONGEST_PATH];                           // that extend the lexicon to begin with
     char best[LONGEST_PATH];                                // of training
     char words[LONGEST_PATH], mixed[LONGEST_PATH];          // made here, in the folder
     lin_features features;
@@ -161,7 +164,6 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
 {
     const adapt_values *v = a->v;
     lin_model *model;
-    lin_phones *phones = NULL;
     if (v->offline && v->model) return lin_fail(err, LIN_INVALID, "--offline and --model name two models; give one of them");
     lin_status status = lin_find_model(v->offline ? "offline" : v->model, a->model, sizeof a->model, err);
     if (status == LIN_OK) status = lin_model_open(a->model, 0, &model, err);
@@ -174,9 +176,9 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
     snprintf(a->name, sizeof a->name, "%.100s, adapted", *model->name ? model->name : "model");
     snprintf(a->license, sizeof a->license, "%.500s", model->license);
     status = lin_model_check_sound(model, a->model, err);
-    if (status == LIN_OK) status = lin_phones_create(model->phones, &phones, err);
-    if (status == LIN_OK) status = lin_find_lm(phones, v->lm, a->lm, sizeof a->lm, err);
-    lin_phones_destroy(phones);
+    if (status == LIN_OK) status = lin_phones_create(model->phones, &a->phones, err);
+    if (status == LIN_OK) status = lin_find_lm(a->phones, v->lm, a->lm, sizeof a->lm, err);
+    if (status == LIN_OK) lin_find_added(a->phones, v->lexicon, a->own_words, sizeof a->own_words);
     lin_model_destroy(model);
     return status;
 }
@@ -184,8 +186,8 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
 // A folder that has results is not written over: training may have taken hours.
 static lin_status open_folder(const adaptation *a, lin_error *err)
 {
-    static const char *const made[] = {"linnet.safetensors", "work"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const made[] = {"default.safetensors", "results.txt", "work"};
+    for (int i = 0; i < 3; i++) {
         if (access(in_folder(a, made[i]), F_OK) == 0)
             return lin_fail(err, LIN_INVALID, "%s already has a file %s; name another folder, or remove that", a->v->folder,
                             made[i]);
@@ -233,8 +235,9 @@ static void extend_lexicon(adaptation *a)
     const adapt_values *v = a->v;
     if (v->text && is_well(a)) find_new_words(a);
     if (!is_well(a) || (!v->text && !v->words)) return;
-    const char *to = in_folder(a, "words.dict");
-    failed(a, lin_adapt_write_words(v->words, v->text ? in_folder(a, "work/text.oov") : NULL, to, &a->new_words, &a->err));
+    const char *to = in_folder(a, "added.dict");
+    const char *const lists[] = {*a->own_words ? a->own_words : NULL, v->words};
+    failed(a, lin_adapt_write_words(lists, 2, v->text ? in_folder(a, "work/text.oov") : NULL, to, &a->new_words, &a->err));
     snprintf(a->words, sizeof a->words, "%s", to);
     if (is_well(a) && a->new_words)
         lin_complain("%ld words of %s are not in the lexicon: they are in %s as rules pronounce them", a->new_words, v->text, to);
@@ -419,18 +422,41 @@ static lin_status report(const adaptation *a, const version *before, const versi
     if (a->v->text)
         lin_buffer_text(&out, after->lm == a->mixed ? "language model: mixed with the text\n"
                                                     : "language model: the one that was given: mixed it was no better\n");
-    lin_buffer_format(&out, "\nlinnet transcribe --words --model %s", in_folder(a, "linnet.safetensors"));
-    if (a->v->language) lin_buffer_format(&out, " --language %s", a->v->language);
-    if (a->v->lexicon) lin_buffer_format(&out, " --lexicon %s", a->v->lexicon);
-    if (a->v->g2p) lin_buffer_format(&out, " --g2p %s", a->v->g2p);
-    if (after->lm) lin_buffer_format(&out, " --lm %s", after->lm);
-    if (after->words) lin_buffer_format(&out, " --add-lexicon %s", after->words);
-    lin_buffer_text(&out, " FILE\n");
+    // "./", as the name of a folder may be the code of a language.
+    lin_buffer_format(&out, "\nlinnet transcribe --words --language %s%s FILE\n", strchr(a->v->folder, '/') ? "" : "./",
+                      a->v->folder);
     lin_status status = lin_buffer_status(&out, err);
     if (status == LIN_OK) status = lin_file_write_all(in_folder(a, "results.txt"), out.data, out.n, err);
     if (status == LIN_OK) status = lin_buffer_write(&out, stdout, "standard output", err);
     lin_buffer_free(&out);
     return status;
+}
+
+static void keep(adaptation *a, const char *from, const char *name)
+{
+    if (*from && is_well(a)) failed(a, lin_adapt_copy(from, in_folder(a, name), &a->err));
+}
+
+// The folder becomes one of a language: all that was used is in it.
+static void fill_folder(adaptation *a, const version *kept)
+{
+    static const char *const rules[] = {"words.g2p", NULL}, *const marks[] = {"words.punctuation", NULL},
+                            *const numbers[] = {"numbers.txt", NULL};
+    const struct {
+        const char *given, *variable, *const *names;
+    } files[] = {{a->v->g2p, "LINNET_G2P", rules}, {NULL, "LINNET_PUNCTUATION", marks}, {NULL, "LINNET_NUMBERS", numbers}};
+    char path[LONGEST_PATH];
+    keep(a, kept->model, "default.safetensors");
+    if (!*a->mixed || kept->lm != a->mixed) keep(a, a->lm, "words.lm");
+    if (!*a->words) keep(a, a->own_words, "added.dict");
+    if (!is_well(a)) return;
+    failed(a, lin_find_lexicon(a->phones, a->v->lexicon, path, sizeof path, &a->err));
+    if (is_well(a)) keep(a, path, lin_adapt_is_packed(path) ? "words.dict.gz" : "words.dict");
+    for (size_t i = 0; i < sizeof files / sizeof *files && is_well(a); i++) {
+        failed(a, lin_find_named(a->phones, files[i].given, files[i].variable, files[i].names, path, sizeof path, &a->err));
+        keep(a, path, files[i].names[0]);
+    }
+    if (lin_find_phones(path, sizeof path)) keep(a, path, "phones.txt");
 }
 
 // What is better is kept, one part after the other: the language model, then the network.
@@ -466,7 +492,7 @@ static void choose(adaptation *a)
         if (next.per < after.per && next.wer <= after.wer) after = next;
     }
     if (!is_well(a)) return;
-    failed(a, lin_adapt_copy(after.model, in_folder(a, "linnet.safetensors"), &a->err));
+    fill_folder(a, &after);
     if (is_well(a)) failed(a, report(a, &before, &after, &a->err));
 }
 
@@ -495,6 +521,7 @@ static int run_adapt(lin_parsed *parsed)
     }
     choose(a);
     const int exit_status = a->exit_status;
+    lin_phones_destroy(a->phones);
     lin_free(a);
     return exit_status;
 }
@@ -509,10 +536,12 @@ const lin_command lin_command_adapt = {
         "on a part of the data that was held out. What is no better there is not kept: the folder never has a model that is "
         "worse than the one it was made from. It runs other commands, which it prints, so that each step can be repeated by "
         "hand.\n\n"
-        "The folder gets linnet.safetensors, words.lm and words.dict where there are any, results.txt with the rates and the "
-        "command that uses them, and a folder work, which can be deleted. docs/adapting.md says what to do first.",
+        "The folder is one of a language (docs/languages.md), complete, for --language of every command: default.safetensors, "
+        "words.lm, added.dict with the words that were added, and the lexicon and rules that were used. It also gets results.txt "
+        "with the rates, and a folder work, which can be deleted. docs/adapting.md says what to do first.",
     .examples = "  linnet adapt --data corpus/train --text text.txt --words names.txt -o exp/adapted\n"
-                "  linnet adapt --data corpus/train --keep-data corpus/dev -o exp/kept",
+                "  linnet adapt --data corpus/train --keep-data corpus/dev -o exp/kept\n"
+                "  linnet transcribe --words --language exp/adapted talk.flac",
     .options = options,
     .values_size = sizeof(adapt_values),
     .max_operands = 0,

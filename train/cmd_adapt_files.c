@@ -243,21 +243,23 @@ static long put_unknown(lin_buffer *out, const char *text, size_t n)
     return count;
 }
 
-lin_status lin_adapt_write_words(const char *words, const char *unknown, const char *to, long *n_unknown, lin_error *err)
+lin_status lin_adapt_write_words(const char *const *lists, int n_lists, const char *unknown, const char *to, long *n_unknown,
+                                 lin_error *err)
 {
     char *text;
     size_t n;
     lin_buffer out = {0};
     lin_status status = LIN_OK;
     *n_unknown = 0;
-    if (words) {
-        status = lin_text_read(words, &text, &n, err);
-        if (status != LIN_OK) return status;
+    for (int i = 0; i < n_lists && status == LIN_OK; i++) {
+        if (!lists[i]) continue;
+        status = lin_text_read(lists[i], &text, &n, err);
+        if (status != LIN_OK) break;
         lin_buffer_bytes(&out, text, n);
         if (n && text[n - 1] != '\n') lin_buffer_char(&out, '\n');
         lin_free(text);
     }
-    if (unknown) {
+    if (unknown && status == LIN_OK) {
         status = lin_text_read(unknown, &text, &n, err);
         if (status == LIN_OK) {
             *n_unknown = put_unknown(&out, text, n);
@@ -268,6 +270,15 @@ lin_status lin_adapt_write_words(const char *words, const char *unknown, const c
     if (status == LIN_OK) status = lin_file_write_all(to, out.n ? out.data : "", out.n, err);
     lin_buffer_free(&out);
     return status;
+}
+
+int lin_adapt_is_packed(const char *path)
+{
+    lin_file_map file;
+    if (lin_file_map_open(path, &file, NULL) != LIN_OK) return 0;
+    const int is_packed = lin_gzip_is(file.bytes, file.size);
+    lin_file_map_close(&file);
+    return is_packed;
 }
 
 lin_status lin_adapt_copy(const char *from, const char *to, lin_error *err)

@@ -27,9 +27,12 @@ lin_status lin_adapt_check_kept(const char *path, const char *folder, lin_error 
  * counted. LIN_FORMAT if none is left. */
 lin_status lin_adapt_write_text(const char *path, const char *to, long *left_out, lin_error *err);
 
-/* The lexicon of the adaptation: the lines of `words` (NULL: none), then the words of `unknown`, a list of linnet phonemize --oov
- * (NULL: none), with their phones. n: those of the list. */
-lin_status lin_adapt_write_words(const char *words, const char *unknown, const char *to, long *n, lin_error *err);
+/* The words that extend the lexicon: the lines of the files `lists` [n_lists] (NULL among them: none), then the words of
+ * `unknown`, a list of linnet phonemize --oov (NULL: none), with their phones. n_unknown: those of the list. */
+lin_status lin_adapt_write_words(const char *const *lists, int n_lists, const char *unknown, const char *to, long *n_unknown,
+                                 lin_error *err);
+
+int lin_adapt_is_packed(const char *path); /* 1: it begins as a gzip file */
 
 lin_status lin_adapt_copy(const char *from, const char *to, lin_error *err);
 

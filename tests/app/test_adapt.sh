@@ -46,30 +46,50 @@ no_worse "$to" "all"
 is "no speaker is in both parts" "" "$(cut -d' ' -f2 "$to/work/train/utt2spk" | sort -u > "$tmp/1"; cut -d' ' -f2 "$to/work/heldout/utt2spk" | sort -u > "$tmp/2"; comm -12 "$tmp/1" "$tmp/2")"
 is "all utterances are in one" 12 "$(cat "$to/work/train/text" "$to/work/heldout/text" | wc -l | tr -d ' ')"
 has "texts are words" "$(cat "$to/work/train/text" "$to/work/heldout/text")" "ann-1 one two"
-is "the words that were given" "yak Y AE K" "$(head -n 1 "$to/words.dict")"
-has "the words of the text that the lexicon lacks" "$(cat "$to/words.dict")" "zebra Z "
-has "are reported" "$err" "1 words of $tmp/text are not in the lexicon: they are in $to/words.dict as rules pronounce them"
-run info "$to/linnet.safetensors"
+is "the words that were given" "yak Y AE K" "$(head -n 1 "$to/added.dict")"
+has "the words of the text that the lexicon lacks" "$(cat "$to/added.dict")" "zebra Z "
+has "are reported" "$err" "1 words of $tmp/text are not in the lexicon: they are in $to/added.dict as rules pronounce them"
+run info "$to/default.safetensors"
 is "a model" 0 "$status"
-use=$(grep '^linnet transcribe' "$to/results.txt")
-has "the command that uses it" "$use" "linnet transcribe --words --model $to/linnet.safetensors"
-has "with its words" "$use" "--add-lexicon $to/words.dict FILE"
-run $(echo "$use" | sed "s,^linnet ,,; s,FILE\$,$data/ann-1.wav,")
-is "which works" 0 "$status"
+is "the command that uses it" "linnet transcribe --words --language $to FILE" "$(grep '^linnet transcribe' "$to/results.txt")"
+
+# ---- the folder is one of a language ---------------------------------------------------------------------------------------------
+
+ok "the lexicon is in it" cmp "$tmp/dict" "$to/words.dict"
+for file in words.g2p words.punctuation numbers.txt words.lm; do ok "$file is in it" test -s "$to/$file"; done
+model=$LINNET_MODEL lexicon=$LINNET_LEXICON
+unset LINNET_MODEL LINNET_LEXICON
+is "its model is used" "$("$LINNET" info "$to/default.safetensors" | grep ^fingerprint)" "$("$LINNET" info --language "$to" | grep ^fingerprint)"
+run transcribe --words --language "$to" "$data/ann-1.wav"
+is "it recognises" 0 "$status"
+is "with its words" "$("$LINNET" transcribe -v --words -m "$to/default.safetensors" -l "$to/words.dict" --lm "$to/words.lm" --add-lexicon "$to/added.dict" "$data/ann-1.wav" 2>&1)" \
+    "$("$LINNET" transcribe -v --words --language "$to" "$data/ann-1.wav" 2>&1)"
+run phonemize --language "$to" -q --oov "$tmp/oov" yak
+is "an added word" "Y AE K" "$out"
+is "is one of the lexicon" "" "$(cat "$tmp/oov")"
+run phonemize --language "$to" -l "$lexicon" -q --oov "$tmp/oov" yak
+has "is not in another lexicon" "$(cat "$tmp/oov")" "yak"
+refused "an input is no output" 2 "added.dict" phonemize --language "$to" -o "$to/added.dict" yak
+printf 'gnu N UW\n' > "$tmp/more"
+run adapt --language "$to" --data "$data" --audio-root "$data" --threads 1 --lr 0 --words "$tmp/more" -o "$tmp/again"
+is "adapted again: status" 0 "$status"
+is "words of both" "$(cat "$to/added.dict" "$tmp/more")" "$(cat "$tmp/again/added.dict")"
+ok "the same language model" cmp "$to/words.lm" "$tmp/again/words.lm"
+export LINNET_MODEL="$model" LINNET_LEXICON="$lexicon"
 
 # ---- parts of it -----------------------------------------------------------------------------------------------------------------
 
 a --epochs 1 --lr 1e-9 -q -o "$tmp/worse" # such steps change nothing
 is "no better: status" 0 "$status"
 has "says that the model is the one that was given" "$out" "training made it no better on the held-out utterances"
-ok "which is copied" cmp "$tmp/model.safetensors" "$tmp/worse/linnet.safetensors"
+ok "which is copied" cmp "$tmp/model.safetensors" "$tmp/worse/default.safetensors"
 is "with the same rates" "$(rate phonemes 1 "$tmp/worse")" "$(rate phonemes 2 "$tmp/worse")"
 hasnt "--quiet: no commands" "$err" "$ linnet"
 a --lr 0 --words "$tmp/words" -o "$tmp/words-only"
 is "words alone: status" 0 "$status"
 ok "the model is not trained" test ! -e "$tmp/words-only/work/run"
-ok "it is copied" cmp "$tmp/model.safetensors" "$tmp/words-only/linnet.safetensors"
-ok "no language model is made" test ! -e "$tmp/words-only/words.lm"
+ok "it is copied" cmp "$tmp/model.safetensors" "$tmp/words-only/default.safetensors"
+ok "so is the language model" cmp "$tmp/small.lm" "$tmp/words-only/words.lm"
 mkdir "$tmp/cuts"
 cp "$data/wav.scp" "$data/utt2spk" "$data/text" "$tmp/cuts"
 awk '{ print $1, $1, 0.25, 1.25 }' "$data/wav.scp" > "$tmp/cuts/segments"
@@ -81,11 +101,11 @@ a --lr 0 --text "$tmp/odd" -o "$tmp/odd-only"
 is "another text: status" 0 "$status"
 no_worse "$tmp/odd-only" "another text"
 if grep -q 'mixed with the text' "$tmp/odd-only/results.txt"; then ok "a mixed model is there" test -s "$tmp/odd-only/words.lm"
-else ok "one that is no better is not" test ! -e "$tmp/odd-only/words.lm"; fi
+else ok "one that is no better is not" cmp "$tmp/small.lm" "$tmp/odd-only/words.lm"; fi
 
 # ---- bad input -------------------------------------------------------------------------------------------------------------------
 
-refused "a folder that has results" 1 "$to already has a file linnet.safetensors" adapt --data "$data" --audio-root "$data" -o "$to"
+refused "a folder that has results" 1 "$to already has a file default.safetensors" adapt --data "$data" --audio-root "$data" -o "$to"
 refused "no data" 2 "data" adapt -o "$tmp/x"
 refused "no folder" 2 "folder" adapt --data "$data"
 refused "data that are not there" 1 "nowhere" adapt --data "$tmp/nowhere" -o "$tmp/x1"
