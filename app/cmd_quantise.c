@@ -3,16 +3,18 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
+#include "app/lexicon_options.h"
 #include "linnet/find.h"
 #include "model/model_file.h"
 
 typedef struct quantise_values {
-    const char *output;
+    const char *output, *language;
 } quantise_values;
 
 static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1,
      .at = offsetof(quantise_values, output), .help = "The model to write"},
+    LIN_LANGUAGE_ROW(quantise_values, language),
     {.type = LIN_OPTION_END},
 };
 

@@ -14,7 +14,7 @@ typedef struct lin_bench_values {
     int streams, find, paper, shards, pins, json, endpoints;
     double seconds, chunk_ms;
     // the paper's experiments
-    const char *variants, *output;
+    const char *variants, *output, *language;
     lin_numbers lengths, times;
     int heads, head_width, layers, causal, rows, batch, stack, chunk;
     double limit_s, limit_gb;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "app/common.h"
+#include "app/lexicon_options.h"
 #include "lab/bench.h"
 
 #define AT(field) offsetof(lin_bench_values, field)
@@ -10,6 +11,7 @@ static const lin_option options[] = {
     {.name = "threads", .letter = 't', .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .max = 1024,
      .help = "CPU threads; 0: one per core"},
     LIN_MODEL_ROWS(lin_bench_values, model),
+    LIN_LANGUAGE_ROW(lin_bench_values, language),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
      .help = "File for the table (cells separated by tabs, for linnet plot); if not given, standard output"},
     {.name = "set", .type = LIN_OPTION_SETTINGS, .help = "Values of an experiment"},
@@ -77,7 +79,7 @@ static const struct verb {
     int max_operands;
     int (*run)(const lin_parsed *parsed);
 } verbs[] = {
-    {"streams", "threads model device precision streams find seconds chunk-ms paper shards pin endpoints json ", 1,
+    {"streams", "threads model language device precision streams find seconds chunk-ms paper shards pin endpoints json ", 1,
      lin_bench_streams},
     {"attention", "threads device precision output quick variants causal lengths rows heads head-width limit-seconds limit-gb ",
      0, PAPER(lin_bench_attention)},

@@ -198,7 +198,7 @@ lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_er
 lin_status lin_find_named(const lin_phones *phones, const char *given, const char *variable, const char *const *names, char *path,
                           size_t capacity, lin_error *err)
 {
-    if (!given) given = getenv(variable);
+    if (!given && variable) given = getenv(variable);
     if (given && *given) {
         if (strlen(given) >= capacity) return lin_fail(err, LIN_INVALID, "a file name of over %zu bytes", capacity - 1);
         const char *const one[] = {given, NULL};

@@ -42,8 +42,8 @@ const char *lin_find_chosen(void);
 lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_error *err);
 
 /*
- * A file of a language: `given`, a path or the name of such a file; else the value of the environment variable; else the first of
- * the names (ended by NULL) that exists; else an empty path.
+ * A file of a language: `given`, a path or the name of such a file; else the value of the environment variable, if one is given;
+ * else the first of the names (ended by NULL) that exists; else an empty path.
  */
 lin_status lin_find_named(const lin_phones *phones, const char *given, const char *variable, const char *const *names, char *path,
                           size_t capacity, lin_error *err);

@@ -55,6 +55,18 @@ lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *
     return status;
 }
 
+lin_status lin_wording_chosen_phones(lin_phones **phones, lin_error *err)
+{
+    char path[4096];
+    *phones = NULL;
+    if (lin_find_phones(path, sizeof path)) return load_set(path, phones, err);
+    lin_status status = lin_find_model("default", path, sizeof path, err);
+    if (status == LIN_OK && access(path, F_OK) == 0) return lin_wording_phones(path, phones, err);
+    if (status == LIN_OK) status = lin_find_lexicon(NULL, NULL, path, sizeof path, err);
+    if (status == LIN_OK && *path) return lin_wording_dictionary_phones(path, phones, err);
+    return status == LIN_OK ? lin_phones_create(NULL, phones, err) : status;
+}
+
 static lin_status read_dictionary(lin_wording *w, const lin_wording_files *files, lin_error *err)
 {
     const lin_dictionary_options options = {.skip_bad = 1};

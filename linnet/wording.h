@@ -49,6 +49,9 @@ void lin_wording_close(lin_wording *wording);
  */
 lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *err);
 
+/* The set of the chosen language: its phones.txt, else that of its default model or of its dictionary; English if it has none. */
+lin_status lin_wording_chosen_phones(lin_phones **phones, lin_error *err);
+
 /* phones.txt of the chosen language, else the set of a dictionary file. Both, and sets of files, are of the chosen language. */
 lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, lin_error *err);
 

@@ -4,14 +4,17 @@
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "app/guard.h"
+#include "app/lexicon_options.h"
 #include "base/rng.h"
+#include "linnet/find.h"
 #include "linnet/wording.h"
 #include "score/score.h"
 #include "score/score_compare.h"
 #include "score/score_report.h"
 
 typedef struct score_values {
-    const char *name, *output, *html, *map, *glm, *utt2spk, *against, *phones;
+    const char *name, *output, *html, *map, *glm, *utt2spk, *against, *phones, *language;
     int ipa, json, utterances, align, confusions, case_sensitive, ref_format, hyp_format, unit, bootstrap, seed;
     double level;
 } score_values;
@@ -25,14 +28,17 @@ static const lin_option options[] = {
              "PER or WER, auto: from the reference's tokens"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, AT(ipa),
      .help = "Treat phones in the IPA and in CMUdict's names as equal, on both sides; stress is ignored (docs/formats.md)"},
+    LIN_LANGUAGE_ROW(score_values, language),
     {.name = "phones", .letter = 'p', .type = LIN_OPTION_FILE, AT(phones), .value = "SET",
      .help = "The phones of another language, whose case then matters: a model, or a file with a name on each line; for --ipa, "
-             "and to tell phones from words"},
+             "and to tell phones from words; if not given, those of the language"},
     {.name = "map", .type = LIN_OPTION_FILE, AT(map),
-     .help = "Phones that count as equal: lines 'ax ah', or 'q' alone to delete a phone; applied to both sides"},
+     .help = "Phones that count as equal: lines 'ax ah', or 'q' alone to delete a phone; applied to both sides. A file, or one "
+             "of the language, as timit-61-39.map"},
     {.name = "glm", .type = LIN_OPTION_FILE, AT(glm),
      .help = "Words that count as equal: contractions, spellings, compounds; NIST's global map, lines 'colour => color' or "
-             "\"it's => { it's / it is }\", applied to both sides, as share/linnet/en/words.glm (docs/scoring.md)"},
+             "\"it's => { it's / it is }\", applied to both sides: a file, or one of the language, as words.glm "
+             "(docs/scoring.md)"},
     {.name = "case", .type = LIN_OPTION_FLAG, AT(case_sensitive),
      .help = "Distinguish upper and lower case, as sclite -s"},
     {.name = "ref-format", .type = LIN_OPTION_CHOICE, AT(ref_format), .text = "auto", .choices = FORMATS,
@@ -80,6 +86,19 @@ static lin_status write_reports(const score_values *v, const lin_score_report *r
     if (status == LIN_OK && v->html) status = lin_output_write(v->html, 0, &buffer, err);
     lin_buffer_free(&buffer);
     return status;
+}
+
+// A map by its path, or its name in the folder of the language; NULL: none.
+static lin_status find_map(const score_values *v, const lin_phones *phones, const char **map, char *path, size_t capacity,
+                           lin_error *err)
+{
+    static const char *const none[] = {NULL};
+    if (!*map) return LIN_OK;
+    lin_status status = lin_find_named(phones, *map, NULL, none, path, capacity, err);
+    *map = path;
+    if (status == LIN_OK) status = lin_guard_reads(path, err);
+    if (status == LIN_OK) status = lin_guard_writes(v->output, err);
+    return status == LIN_OK ? lin_guard_writes(v->html, err) : status;
 }
 
 // Computes intervals and the comparison with another system, and writes the report.
@@ -131,12 +150,16 @@ static int run(lin_parsed *parsed)
     lin_phone_map *map = NULL;
     lin_phones *phones = NULL;
     lin_score *score = NULL, *other = NULL;
-    const char *measure = v->name;
+    char map_path[4096], glm_path[4096];
+    const char *measure = v->name, *map_name = v->map;
     if (v->ipa && v->unit == UNIT_WORDS) return lin_misuse(parsed, "--ipa is for phones");
     if (v->against && !v->bootstrap) return lin_misuse(parsed, "--against needs resamples: --bootstrap must not be 0");
-    lin_status status = v->map ? lin_phone_map_load(v->map, v->case_sensitive, &map, &err) : LIN_OK;
-    if (status == LIN_OK && v->phones) status = lin_wording_phones(v->phones, &phones, &err);
-    else if (status == LIN_OK) status = lin_phones_create(NULL, &phones, &err);
+    lin_status status = v->phones     ? lin_wording_phones(v->phones, &phones, &err)
+                        : v->language ? lin_wording_chosen_phones(&phones, &err)
+                                      : lin_phones_create(NULL, &phones, &err);
+    if (status == LIN_OK) status = find_map(v, phones, &map_name, map_path, sizeof map_path, &err);
+    if (status == LIN_OK) status = find_map(v, phones, &how.glm_path, glm_path, sizeof glm_path, &err);
+    if (status == LIN_OK && map_name) status = lin_phone_map_load(map_name, v->case_sensitive, &map, &err);
     if (status == LIN_OK && lin_phones_is_own(phones) && v->unit != UNIT_WORDS) how.case_sensitive = 1;
     how.map = map;
     how.phones = v->ipa ? phones : NULL;

@@ -106,6 +106,22 @@ is "its phones" "phones:           <blank> a e iː k m n o r s t u x z ø ʃ" "$
 rm qaa/phones.txt
 run align dev/s1-502.wav --text "нука төха" --language qaa -f trn -q
 is "align" "нука төха (s1-502)" "$out"
+mkdir bare && cp train/lexicon.dict bare/words.dict # no model: the phones are those of the dictionary
+for folder in qaa bare; do
+    run score --language ./$folder --bootstrap 0 dev.ref.trn dev.hyp.trn
+    is "score: its phones, $folder" "PER" "$(echo "$out" | tail -n 1 | cut -d' ' -f1)"
+done
+run score --bootstrap 0 dev.ref.trn dev.hyp.trn
+hasnt "score: which English has not" "$(echo "$out" | tail -n 1)" "PER"
+printf 'нука => төха\n' > qaa/words.glm
+printf 'нука (a)\n' > a.ref && printf 'төха (a)\n' > a.hyp
+has "score: a map of the language" "$("$LINNET" score --language qaa --glm words.glm --unit words --bootstrap 0 a.ref a.hyp)" "WER 0.00 %"
+refused "score: of no other" 1 "words.glm" score --language ./bare --glm words.glm --unit words a.ref a.hyp
+refused "score: a map is no output" 1 "is an input" score --language qaa --glm words.glm -o qaa/words.glm a.ref a.hyp
+has "bench: a model of the language" "$("$LINNET" bench streams --language qaa -n 1 -s 0.2 -t 1 --json 2>&1)" '"layers": 2,'
+refused "bench: it has none" 1 "there is no model of the language" bench streams --language ./bare -n 1 -s 0.2
+"$LINNET" quantise --language qaa default -o small.safetensors
+is "quantise: a model of the language" "$("$LINNET" info $model | grep '^phones')" "$("$LINNET" info small.safetensors | grep '^phones')"
 refused "no such language" 2 "--language: there is no language 'qab': installed are de, en and es; name one of these, or a folder" phonemize --language qab ma
 refused "the page is no language" 2 "there is no language 'web'" phonemize --language web ma
 refused "no model of a language" 1 "there is no model of the language 'de'; name one with --model" transcribe --language de dev/s1-502.wav
