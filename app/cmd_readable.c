@@ -49,7 +49,8 @@ static lin_status open_model(const readable_values *v, lin_punctuation **p, lin_
     lin_status status = lin_find_punctuation(NULL, v->model, path, sizeof path, err);
     if (status == LIN_OK && !*path)
         status = lin_fail(err, LIN_IO, "no punctuation model is installed; name one with --model or LINNET_PUNCTUATION");
-    return status == LIN_OK ? lin_punctuation_open(path, p, err) : status;
+    if (status == LIN_OK) status = lin_punctuation_open(path, p, err);
+    return status == LIN_OK ? lin_find_numbers_of(*p, NULL, err) : status;
 }
 
 /* ---- write ----------------------------------------------------------------------------------------------------------------- */

@@ -1,377 +1,531 @@
-// numbers.c - spoken English numbers as digits; see numbers.h.
+// numbers.c - spoken numbers as digits, by the rules of a language backwards; see numbers.h.
 
 #include "lexicon/numbers.h"
 
 #include <string.h>
 
-/* ---- words ----------------------------------------------------------------------------------------------------------------- */
+#include "base/memory.h"
+#include "base/textfile.h"
+#include "lexicon/written_internal.h"
 
-typedef enum kind { OTHER, UNIT, TEEN, TENS, HUNDRED, SCALE, UNIT_TH, TEEN_TH, TENS_TH, HUNDRED_TH, SCALE_TH, DECADE, OH, A, LINK,
-                    MEASURE } kind;
-
-typedef struct entry {
-    const char *word;
-    kind kind;
-    long long value;
-} entry;
-
-// "ten" is a teen here: it is followed by no unit.
-static const entry entries[] = {
-    {"zero", UNIT, 0}, {"one", UNIT, 1}, {"two", UNIT, 2}, {"three", UNIT, 3}, {"four", UNIT, 4}, {"five", UNIT, 5},
-    {"six", UNIT, 6}, {"seven", UNIT, 7}, {"eight", UNIT, 8}, {"nine", UNIT, 9},
-    {"ten", TEEN, 10}, {"eleven", TEEN, 11}, {"twelve", TEEN, 12}, {"thirteen", TEEN, 13}, {"fourteen", TEEN, 14},
-    {"fifteen", TEEN, 15}, {"sixteen", TEEN, 16}, {"seventeen", TEEN, 17}, {"eighteen", TEEN, 18}, {"nineteen", TEEN, 19},
-    {"twenty", TENS, 20}, {"thirty", TENS, 30}, {"forty", TENS, 40}, {"fifty", TENS, 50}, {"sixty", TENS, 60},
-    {"seventy", TENS, 70}, {"eighty", TENS, 80}, {"ninety", TENS, 90},
-    {"hundred", HUNDRED, 100}, {"thousand", SCALE, 1000}, {"million", SCALE, 1000000}, {"billion", SCALE, 1000000000},
-    {"trillion", SCALE, 1000000000000},
-    {"first", UNIT_TH, 1}, {"second", UNIT_TH, 2}, {"third", UNIT_TH, 3}, {"fourth", UNIT_TH, 4}, {"fifth", UNIT_TH, 5},
-    {"sixth", UNIT_TH, 6}, {"seventh", UNIT_TH, 7}, {"eighth", UNIT_TH, 8}, {"ninth", UNIT_TH, 9},
-    {"tenth", TEEN_TH, 10}, {"eleventh", TEEN_TH, 11}, {"twelfth", TEEN_TH, 12}, {"thirteenth", TEEN_TH, 13},
-    {"fourteenth", TEEN_TH, 14}, {"fifteenth", TEEN_TH, 15}, {"sixteenth", TEEN_TH, 16}, {"seventeenth", TEEN_TH, 17},
-    {"eighteenth", TEEN_TH, 18}, {"nineteenth", TEEN_TH, 19},
-    {"twentieth", TENS_TH, 20}, {"thirtieth", TENS_TH, 30}, {"fortieth", TENS_TH, 40}, {"fiftieth", TENS_TH, 50},
-    {"sixtieth", TENS_TH, 60}, {"seventieth", TENS_TH, 70}, {"eightieth", TENS_TH, 80}, {"ninetieth", TENS_TH, 90},
-    {"hundredth", HUNDRED_TH, 100}, {"thousandth", SCALE_TH, 1000}, {"millionth", SCALE_TH, 1000000},
-    {"twenties", DECADE, 20}, {"thirties", DECADE, 30}, {"forties", DECADE, 40}, {"fifties", DECADE, 50}, {"sixties", DECADE, 60},
-    {"seventies", DECADE, 70}, {"eighties", DECADE, 80}, {"nineties", DECADE, 90}, {"hundreds", DECADE, 0},
-    {"oh", OH, 0}, {"a", A, 1}, {"and", LINK, 0}, {"point", LINK, 0},
-    {"percent", MEASURE, 0}, {"per", MEASURE, 0}, {"cent", MEASURE, 0}, {"cents", MEASURE, 0}, {"dollar", MEASURE, 0},
-    {"dollars", MEASURE, 0}, {"pound", MEASURE, 0}, {"pounds", MEASURE, 0}, {"pence", MEASURE, 0}, {"penny", MEASURE, 0},
-    {"euro", MEASURE, 0}, {"euros", MEASURE, 0}, {"am", MEASURE, 0}, {"pm", MEASURE, 0}, {"a.m.", MEASURE, 0},
-    {"p.m.", MEASURE, 0},
-    {"a.", MEASURE, 0}, {"p.", MEASURE, 0}, {"m.", MEASURE, 0}, {"p", MEASURE, 0}, {"m", MEASURE, 0},
+enum {
+    LONGEST = 1024,     // bytes of the words that are looked at
+    MOST_FOUND = 12,    // readings of the words at one place
+    MOST_STEPS = 50000, // of one call: rules that go in circles end
+    MOST_RUN = 40,      // digits in a row
+    KNOWN = 64          // results that are kept
 };
 
-static const entry *find(const char *word)
-{
-    static const entry none = {"", OTHER, 0};
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-        if (strcmp(word, entries[i].word) == 0) return &entries[i];
-    }
-    return &none;
-}
+// The words, joined by single blanks.
+typedef struct spoken {
+    const lin_written *rules;
+    const char *text;
+    size_t n;
+    const char *before;
+    int steps;
+    struct known *known; // [KNOWN]
+} spoken;
 
-int lin_number_word(const char *word) { return find(word)->kind != OTHER; }
+/* ---- words to a number ----------------------------------------------------------------------------------------------------- */
 
-typedef struct reading {
-    const char *const *words;
+// The text up to `end` is this number.
+typedef struct found {
+    uint64_t value;
+    size_t end;
+} found;
+
+typedef struct founds {
+    found items[MOST_FOUND]; // the longest first
     int n;
-} reading;
+} founds;
 
-static const entry *at(const reading *r, int i)
+static void add_found(founds *f, uint64_t value, size_t end)
 {
-    return find(i < r->n ? r->words[i] : "");
+    int at = 0;
+    while (at < f->n && f->items[at].end > end) at++;
+    for (int i = at; i < f->n && f->items[i].end == end; i++)
+        if (f->items[i].value == value) return;
+    if (f->n == MOST_FOUND) return;
+    memmove(f->items + at + 1, f->items + at, (size_t)(f->n - at) * sizeof *f->items);
+    f->items[at] = (found){value, end};
+    f->n++;
 }
 
-static kind kind_at(const reading *r, int i) { return at(r, i)->kind; }
-static int is_at(const reading *r, int i, const char *word) { return i < r->n && strcmp(r->words[i], word) == 0; }
+// One pattern of a rule against the text. A number is divisor * quotient + rest; the pattern names its parts, of which sets give
+// the words, and `left` says which of its brackets are there: those of numbers with a rest, 1, or without, 0; -1: it has none.
+typedef struct inversion {
+    spoken *x;
+    const lin_written_set *own;
+    const lin_written_rule *rule;
+    const char *end; // of the pattern
+    size_t from;
+    uint64_t most;
+    int left, depth;
+    founds *out;
+} inversion;
 
-/* ---- cardinals and ordinals ------------------------------------------------------------------------------------------------ */
+typedef struct parts {
+    uint64_t whole, quotient, rest;
+    int has_whole, has_quotient, has_rest;
+} parts;
 
-typedef struct number {
-    long long value;
-    int n;       // words
-    int ordinal; // the last of them is one
-    int year;    // written without a comma
-} number;
+static void invert(spoken *x, const lin_written_set *s, size_t at, uint64_t most, int depth, founds *out);
 
-
-// 1 to 99; `last` allows an ordinal.
-static number read_small(const reading *r, int i)
+static void end_inversion(const inversion *v, size_t at, const parts *p)
 {
-    const entry *first = at(r, i), *next = at(r, i + 1);
-    switch (first->kind) {
-    case UNIT: return (number){.value = first->value, .n = first->value > 0};
-    case TEEN: return (number){.value = first->value, .n = 1};
-    case UNIT_TH:
-    case TEEN_TH:
-    case TENS_TH: return (number){.value = first->value, .n = 1, .ordinal = 1};
-    case TENS:
-        if ((next->kind == UNIT && next->value) || next->kind == UNIT_TH)
-            return (number){.value = first->value + next->value, .n = 2, .ordinal = next->kind == UNIT_TH};
-        return (number){.value = first->value, .n = 1};
-    default: return (number){0};
-    }
+    const lin_written_rule *r = v->rule;
+    const int is_text = !p->has_quotient && !p->has_rest;
+    const uint64_t quotient = p->has_quotient ? p->quotient : r->base / r->divisor;
+    const uint64_t value = p->has_whole ? p->whole : is_text ? r->base : quotient * r->divisor + p->rest;
+    if (at > v->from && value >= r->base && value <= v->most && (v->left < 0 || (value % r->divisor != 0) == v->left))
+        add_found(v->out, value, at);
 }
 
-// "and" is a part of a number only before its last two digits.
-static int skip_and(const reading *r, int i) { return is_at(r, i, "and") && read_small(r, i + 1).n ? i + 1 : i; }
-
-// 1 to 999, and hundreds of a year: "nineteen hundred and five".
-static number read_hundreds(const reading *r, int i)
+static void match_pattern(const inversion *v, const char *p, size_t at, parts known)
 {
-    number x = read_small(r, i);
-    if (x.n == 0 && kind_at(r, i) == A && kind_at(r, i + 1) == HUNDRED) x = (number){.value = 1, .n = 1};
-    if (x.n == 0 || x.ordinal || x.value > 99) return x;
-    const kind k = kind_at(r, i + x.n);
-    if ((k != HUNDRED && k != HUNDRED_TH) || (x.value > 9 && (x.value < 11 || x.value > 19))) return x;
-    x.year = x.value > 9;
-    x.value *= 100;
-    x.n++;
-    x.ordinal = k == HUNDRED_TH;
-    if (x.ordinal) return x;
-    const int rest = skip_and(r, i + x.n);
-    const number small = read_small(r, rest);
-    // "two hundred three hundred"
-    if (small.n == 0 || (x.year && small.ordinal) || kind_at(r, rest + small.n) == HUNDRED) return x;
-    return (number){.value = x.value + small.value, .n = rest + small.n - i, .ordinal = small.ordinal, .year = x.year};
-}
-
-// Any cardinal or ordinal from 1 on.
-static number read_number(const reading *r, int i)
-{
-    number all = {0};
-    long long scale = 1000000000000000;
-    int begin = i;
-    for (;;) {
-        number part = read_hundreds(r, begin);
-        if (part.n == 0 && begin == i && kind_at(r, i) == A && at(r, i + 1)->kind == SCALE) part = (number){.value = 1, .n = 1};
-        if (part.n == 0) return all;
-        const entry *unit = at(r, begin + part.n);
-        const int scaled = !part.ordinal && !part.year && (unit->kind == SCALE || unit->kind == SCALE_TH) && unit->value < scale;
-        if (!scaled && all.n && (scale < 1000 || part.year)) return all; // what follows is another number
-        if (!scaled) {
-            // "two thousand and five" is a year
-            const int year = part.year || (all.value == 2000 && part.value < 100 && !part.ordinal);
-            return (number){all.value + part.value, begin + part.n - i, part.ordinal, year};
+    spoken *x = v->x;
+    if (++x->steps > MOST_STEPS) return;
+    while (p < v->end) {
+        lin_written_reference ref;
+        if ((*p == '[' && !v->left) || (*p == '(' && v->left)) {
+            const char *close = memchr(p, *p == '[' ? ']' : ')', (size_t)(v->end - p));
+            p = close ? close + 1 : v->end;
+        } else if (strchr("[]()+", *p)) {
+            p++;
+        } else if (lin_written_refers(x->rules, p, v->end, v->own, &ref)) {
+            founds f = {.n = 0};
+            const uint64_t d = v->rule->divisor, most = ref.part == '<' ? v->most / d : ref.part == '>' ? d - 1 : v->most;
+            if (ref.set) invert(x, ref.set, at, most, v->depth + 1, &f);
+            for (int i = 0; i < f.n; i++) {
+                parts more = known;
+                const uint64_t value = f.items[i].value;
+                if (ref.part == '<') more.quotient = value, more.has_quotient = 1;
+                else if (ref.part == '>') more.rest = value, more.has_rest = 1;
+                else more.whole = value, more.has_whole = 1;
+                match_pattern(v, p + ref.n, f.items[i].end, more);
+            }
+            return;
+        } else {
+            if (at == x->n || x->text[at] != *p) return;
+            at++;
+            for (p++; p[-1] == ' ' && p < v->end && *p == ' ';) p++;
         }
-        all.value += part.value * unit->value;
-        all.n = begin + part.n + 1 - i;
-        all.ordinal = unit->kind == SCALE_TH;
-        if (all.ordinal) return all;
-        scale = unit->value;
-        begin = skip_and(r, i + all.n);
+    }
+    end_inversion(v, at, &known);
+}
+
+// The numbers up to `most` that a set says as the text begins from `at`. Each rule within a rule has a lower `most`, or another
+// set, so that "< hundred" in its own set ends.
+static void invert_rules(spoken *x, const lin_written_set *s, size_t at, uint64_t most, int depth, founds *out)
+{
+    const lin_written_rule *rules = x->rules->rules + s->first;
+    for (int i = 0; i < s->n && rules[i].base <= most; i++) {
+        inversion v = {.x = x, .own = s, .rule = &rules[i], .from = at, .most = most, .depth = depth, .out = out};
+        if (i + 1 < s->n && rules[i + 1].base <= most) v.most = rules[i + 1].base - 1;
+        for (const char *p = rules[i].patterns; p;) {
+            const char *bar = strchr(p, '|');
+            for (v.end = bar ? bar : p + strlen(p); bar && v.end > p && v.end[-1] == ' ';) v.end--;
+            const size_t n = (size_t)(v.end - p);
+            v.left = memchr(p, '[', n) || memchr(p, '(', n) ? 0 : -1;
+            match_pattern(&v, p, at, (parts){0});
+            if (v.left == 0) v.left = 1, match_pattern(&v, p, at, (parts){0});
+            for (p = bar ? bar + 1 : NULL; p && *p == ' ';) p++;
+        }
     }
 }
 
-/* ---- years, times, digits -------------------------------------------------------------------------------------------------- */
+// What a set says at a place, found once for all rules and lines that ask: the place in a table, of which each has one entry.
+struct known {
+    const lin_written_set *set;
+    size_t at;
+    uint64_t most;
+    founds founds;
+};
 
-// Two digits behind a century or an hour: "oh five", "fifteen", "eighty four".
-static number read_pair(const reading *r, int i)
+static void invert(spoken *x, const lin_written_set *s, size_t at, uint64_t most, int depth, founds *out)
 {
-    if (kind_at(r, i) == OH && kind_at(r, i + 1) == UNIT && at(r, i + 1)->value)
-        return (number){.value = at(r, i + 1)->value, .n = 2};
-    const number x = read_small(r, i);
-    return x.value >= 10 && !x.ordinal ? x : (number){0};
-}
-
-// "nineteen eighty four", "twenty twenty"
-static number read_year(const reading *r, int i)
-{
-    const entry *century = at(r, i);
-    if (century->value < 10 || century->value > 20 || (century->kind != TEEN && century->kind != TENS)) return (number){0};
-    const number pair = read_pair(r, i + 1);
-    const kind after = kind_at(r, i + 1 + pair.n);
-    if (!pair.n || after == HUNDRED || after == SCALE) return (number){0};
-    return (number){.value = century->value * 100 + pair.value, .n = 1 + pair.n, .year = 1};
-}
-
-// "nineteen eighties": 1980s. Its words, or 0.
-static int read_decade(const reading *r, int i, lin_buffer *out)
-{
-    const entry *century = at(r, i), *decade = at(r, i + 1);
-    if (century->value < 10 || century->value > 20 || (century->kind != TEEN && century->kind != TENS) || decade->kind != DECADE)
-        return 0;
-    lin_buffer_integer(out, century->value * 100 + decade->value);
-    lin_buffer_char(out, 's');
-    return 2;
-}
-
-// Words of "am", "a.m.", "a. m.", "p m"; their letter in *half.
-static int read_half_day(const reading *r, int i, char *half)
-{
-    static const char *const whole[] = {"am", "pm", "a.m.", "p.m."}, *const first[] = {"a", "p", "a.", "p."};
-    for (int k = 0; k < 4; k++) {
-        *half = k % 2 ? 'p' : 'a';
-        if (is_at(r, i, whole[k])) return 1;
-        if (is_at(r, i, first[k]) && (is_at(r, i + 1, "m") || is_at(r, i + 1, "m."))) return 2;
+    const uint64_t key = (uint64_t)(s - x->rules->sets) * 31 + at * 7 + most % 1009;
+    struct known *k = &x->known[key % KNOWN];
+    out->n = 0;
+    if (depth > LIN_WRITTEN_DEEPEST) return;
+    if (k->set != s || k->at != at || k->most != most) {
+        invert_rules(x, s, at, most, depth, out);
+        *k = (struct known){s, at, most, *out};
     }
-    return 0;
+    *out = k->founds;
 }
 
-static void put_time(lin_buffer *out, long long hour, long long minute)
+// Whether a word ends there.
+static int is_end(const spoken *x, size_t at) { return at == x->n || x->text[at] == ' '; }
+
+// Only those that end with a word.
+static void find_numbers(spoken *x, const lin_written_set *s, size_t at, uint64_t most, founds *out)
 {
-    lin_buffer_integer(out, hour);
-    lin_buffer_char(out, ':');
-    lin_buffer_char(out, (char)('0' + minute / 10));
-    lin_buffer_char(out, (char)('0' + minute % 10));
+    int kept = 0;
+    invert(x, s, at, most, 0, out);
+    for (int i = 0; i < out->n; i++)
+        if (is_end(x, out->items[i].end)) out->items[kept++] = out->items[i];
+    out->n = kept;
 }
 
-static int is_hour_before(const char *word)
+int lin_number_value(const lin_written *rules, const char *name, const char *words, uint64_t *value)
 {
-    static const char *const words[] = {"at", "by", "until", "till", "from", "around", "about", "since", "before", "after", NULL};
-    for (int i = 0; words[i]; i++)
-        if (strcmp(word, words[i]) == 0) return 1;
-    return 0;
+    struct known known[KNOWN] = {{0}};
+    spoken x = {.rules = rules, .text = words, .n = strlen(words), .before = "", .known = known};
+    const lin_written_set *s = lin_written_find(rules, name, strlen(name));
+    founds f = {.n = 0};
+    if (s) find_numbers(&x, s, 0, LIN_WRITTEN_LARGEST - 1, &f);
+    if (!f.n || f.items[0].end != x.n) return 0;
+    *value = f.items[0].value;
+    return 1;
 }
 
-// "ten thirty am", "five pm", "ten thirty", "at five thirty". *keep: words that stay as they are.
-static int read_time(const reading *r, const char *before, lin_buffer *out, int *keep)
-{
-    const entry *hour = at(r, 0);
-    char half;
-    if ((hour->kind != UNIT && hour->kind != TEEN) || hour->value < 1 || hour->value > 12) return 0;
-    const number minute = read_pair(r, 1);
-    const int end = 1 + minute.n, suffix = read_half_day(r, end, &half);
-    const kind after = kind_at(r, end);
-    if (minute.value > 59 || (!minute.n && !suffix)) return 0;
-    if (after == HUNDRED || after == SCALE) return 0;
-    if (!suffix && hour->value < 10 && !is_hour_before(before)) {
-        *keep = end;
-        return 0;
-    }
-    if (minute.n) put_time(out, hour->value, minute.value);
-    else lin_buffer_integer(out, hour->value);
-    if (suffix) lin_buffer_text(out, half == 'a' ? " am" : " pm");
-    return end + suffix;
-}
+/* ---- what is said ---------------------------------------------------------------------------------------------------------- */
 
-// Three digits or more, one word each: a number of a telephone.
-static int read_digits(const reading *r, lin_buffer *out)
+typedef struct captured {
+    uint64_t value;
+    char digits[MOST_RUN + 1]; // of a run; "": it is a number or a word
+    size_t from, n;            // of a word; n 0: it is a number
+} captured;
+
+typedef struct matched {
+    captured slots[LIN_WRITTEN_SLOTS];
+    size_t end;
+} matched;
+
+static size_t word_bytes(const spoken *x, size_t at)
 {
-    int n = 0;
-    while (kind_at(r, n) == UNIT || (n && kind_at(r, n) == OH)) n++;
-    const kind after = kind_at(r, n);
-    if (n < 3 || after == HUNDRED || after == SCALE || after == TENS || after == TEEN) return 0;
-    for (int i = 0; i < n; i++) lin_buffer_integer(out, at(r, i)->value);
+    size_t n = 0;
+    while (!is_end(x, at + n)) n++;
     return n;
 }
 
-/* ---- numbers with what follows --------------------------------------------------------------------------------------------- */
-
-static void put_grouped(lin_buffer *out, long long value)
+// Whether a word [n] is one of "one|another" [n_list].
+static int is_one_of(const char *list, size_t n_list, const char *word, size_t n)
 {
-    if (value >= 1000) {
-        put_grouped(out, value / 1000);
-        lin_buffer_char(out, ',');
-        for (long long d = 100; d; d /= 10) lin_buffer_char(out, (char)('0' + value / d % 10));
-    } else {
-        lin_buffer_integer(out, value);
-    }
-}
-
-static const char *ending(long long value)
-{
-    const long long tens = value / 10 % 10, unit = value % 10;
-    return tens == 1 || unit == 0 || unit > 3 ? "th" : unit == 1 ? "st" : unit == 2 ? "nd" : "rd";
-}
-
-// "5 million" is easier to read than 5,000,000.
-static void put_cardinal(lin_buffer *out, const number *x)
-{
-    static const entry scales[] = {{"trillion", SCALE, 1000000000000}, {"billion", SCALE, 1000000000},
-                                   {"million", SCALE, 1000000}};
-    for (int i = 0; i < 3; i++) {
-        if (x->value < scales[i].value || x->value % scales[i].value) continue;
-        put_grouped(out, x->value / scales[i].value);
-        lin_buffer_char(out, ' ');
-        lin_buffer_text(out, scales[i].word);
-        return;
-    }
-    if (x->year) lin_buffer_integer(out, x->value);
-    else put_grouped(out, x->value);
-}
-
-// "three point one four": the words behind the number, or 0; its digits, and a scale.
-static int read_fraction(const reading *r, int i, lin_buffer *out)
-{
-    int n = 1;
-    if (!is_at(r, i, "point")) return 0;
-    while (kind_at(r, i + n) == UNIT || kind_at(r, i + n) == OH) n++;
-    if (n == 1) return 0;
-    lin_buffer_char(out, '.');
-    for (int k = 1; k < n; k++) lin_buffer_integer(out, at(r, i + k)->value);
-    if (kind_at(r, i + n) != SCALE) return n;
-    lin_buffer_char(out, ' ');
-    lin_buffer_text(out, at(r, i + n)->word);
-    return n + 1;
-}
-
-typedef struct currency {
-    const char *one, *many, *sign, *cent, *cents;
-} currency;
-
-static const currency currencies[] = {{"dollar", "dollars", "$", "cent", "cents"},
-                                      {"pound", "pounds", "\xC2\xA3", "penny", "pence"},
-                                      {"euro", "euros", "\xE2\x82\xAC", "cent", "cents"}};
-
-// "[and] fifty cents" or "fifty" behind dollars. Its words, or 0.
-static int read_cents(const reading *r, int i, const currency *c, lin_buffer *out)
-{
-    const int link = is_at(r, i, "and");
-    const number x = read_small(r, i + link);
-    const int end = i + link + x.n, named = is_at(r, end, c->cent) || is_at(r, end, c->cents);
-    if (!x.n || x.ordinal || (!named && (link || x.value < 10 || kind_at(r, end) != OTHER))) return 0;
-    lin_buffer_char(out, '.');
-    lin_buffer_char(out, (char)('0' + x.value / 10));
-    lin_buffer_char(out, (char)('0' + x.value % 10));
-    return end + named - i;
-}
-
-// Unit behind a number that is in `digits`. Appends both and returns the words of the unit; 0: there is none.
-static int read_unit(const reading *r, int i, const lin_buffer *digits, int cents, lin_buffer *out)
-{
-    if (is_at(r, i, "percent") || (is_at(r, i, "per") && is_at(r, i + 1, "cent"))) {
-        lin_buffer_text(out, digits->data);
-        lin_buffer_char(out, '%');
-        return is_at(r, i, "per") ? 2 : 1;
-    }
-    for (size_t k = 0; k < sizeof currencies / sizeof *currencies; k++) {
-        const currency *c = &currencies[k];
-        if ((!is_at(r, i, c->one) && !is_at(r, i, c->many)) || is_at(r, i + 1, "of")) continue; // pounds of flour
-        lin_buffer_text(out, c->sign);
-        lin_buffer_text(out, digits->data);
-        return 1 + (cents ? read_cents(r, i + 1, c, out) : 0);
-    }
-    if (is_at(r, i, "cents") || is_at(r, i, "pence")) {
-        lin_buffer_text(out, digits->data);
-        lin_buffer_char(out, ' ');
-        lin_buffer_text(out, r->words[i]);
-        return 1;
+    for (const char *end = list + n_list; list < end;) {
+        const char *bar = memchr(list, '|', (size_t)(end - list)), *to = bar ? bar : end;
+        if ((size_t)(to - list) == n && memcmp(list, word, n) == 0) return 1;
+        list = to + 1;
     }
     return 0;
 }
 
-static int read_plain(const reading *r, lin_buffer *digits, lin_buffer *out, int *keep)
+// A number does not end before a word with which it goes on: "two hundred | three hundred".
+static int goes_on(const spoken *x, size_t at)
 {
-    number x = read_year(r, 0);
-    if (!x.n) x = read_number(r, 0);
-    const int zero = kind_at(r, 0) == UNIT && at(r, 0)->value == 0;
-    if (!x.n && !zero) return 0;
-    if (zero) x = (number){.n = 1};
-    if (kind_at(r, 0) == A && x.n < 3) return 0; // "a hundred"
-    *keep = x.n;
-    if (x.ordinal) {
-        if (x.value < 10) return 0;
-        put_grouped(out, x.value);
-        lin_buffer_text(out, ending(x.value));
-        return x.n;
-    }
-    lin_buffer_clear(digits);
-    put_cardinal(digits, &x);
-    const int fraction = x.year && x.value >= 1000 ? 0 : read_fraction(r, x.n, digits);
-    const int round = x.value >= 1000000 && x.value % 1000000 == 0;
-    if (digits->failed) return 0;
-    const int unit = read_unit(r, x.n + fraction, digits, !fraction && !round, out);
-    if (unit) return x.n + fraction + unit;
-    if (!fraction && x.value < 10) return 0;
-    // A fraction such as "ten thirds" does not begin here; one ordinal behind a cardinal is not a number of its own.
-    lin_buffer_text(out, digits->data);
-    return x.n + fraction;
+    const size_t n = at <= x->n ? word_bytes(x, at) : 0;
+    const char *list = x->rules->onward;
+    return n && list && is_one_of(list, strlen(list), x->text + at, n);
 }
 
-int lin_number_read(const char *const *words, int n, const char *before, lin_buffer *out, int *keep)
+static int match_said(spoken *x, const char *p, size_t at, int slot, matched *m);
+
+// "{digit*3}": the words of three digits or more.
+static int match_run(spoken *x, const lin_written_set *s, int least, const char *p, size_t at, int slot, matched *m)
 {
-    const reading r = {words, n};
-    lin_buffer digits = {0};
+    captured *c = &m->slots[slot];
+    int n = 0;
+    for (founds f; at < x->n && n < MOST_RUN; at = f.items[0].end + 1) {
+        find_numbers(x, s, at, 9, &f);
+        if (!f.n) break;
+        c->digits[n++] = (char)('0' + f.items[0].value);
+    }
+    c->digits[n] = 0;
+    c->n = 0;
+    return n >= least && match_said(x, p, at, slot + 1, m);
+}
+
+static int match_slot(spoken *x, const char *p, size_t at, int slot, matched *m)
+{
+    const char *name = p + 1, *close = strchr(p, '}');
+    size_t n = 0;
+    captured *c = &m->slots[slot];
+    while (lin_written_is_name(name[n])) n++;
+    c->digits[0] = 0;
+    c->n = 0;
+    if (memchr(name, '|', (size_t)(close - name))) {
+        const size_t k = word_bytes(x, at);
+        if (!is_one_of(name, (size_t)(close - name), x->text + at, k)) return 0;
+        c->from = at;
+        c->n = k;
+        return match_said(x, close + 1, at + k + 1, slot + 1, m);
+    }
+    const lin_written_set *s = lin_written_find(x->rules, name, n);
+    if (name[n] == '*') return match_run(x, s, name[n + 1] == '}' ? 1 : name[n + 1] - '0', close + 1, at, slot, m);
+    founds f;
+    find_numbers(x, s, at, LIN_WRITTEN_LARGEST - 1, &f);
+    for (int i = 0; i < f.n; i++) {
+        c->value = f.items[i].value;
+        if (match_said(x, close + 1, f.items[i].end + 1, slot + 1, m)) return 1;
+    }
+    return 0;
+}
+
+// The rest of what is said, against the text from the word at `at` on; x->n + 1: there is none.
+static int match_said(spoken *x, const char *p, size_t at, int slot, matched *m)
+{
+    while (*p == ' ') p++;
+    m->end = at - 1;
+    if (!*p) return !goes_on(x, at);
+    const size_t n = strcspn(p, " "), k = at <= x->n ? word_bytes(x, at) : 0;
+    if (*p == '(') {
+        char word[256];
+        if (n != 3 || p[1] != '!') return k && is_one_of(p + 1, n - 2, x->text + at, k);
+        if (k >= sizeof word) return 1;
+        memcpy(word, k ? x->text + at : "", k);
+        word[k] = 0;
+        return !k || !lin_number_word(x->rules, word);
+    }
+    if (!k) return 0;
+    if (*p == '{') return match_slot(x, p, at, slot, m);
+    return is_one_of(p, n, x->text + at, k) && match_said(x, p + n, at + k + 1, slot, m);
+}
+
+// "(at|by) ..." needs one of the words before.
+static int match_line(spoken *x, const char *said, matched *m)
+{
+    if (*said == '(') {
+        const size_t n = strcspn(said, ")");
+        if (!is_one_of(said + 1, n - 1, x->before, strlen(x->before))) return 0;
+        said += n + 1;
+    }
+    return match_said(x, said, 0, 0, m);
+}
+
+/* ---- how it is written ----------------------------------------------------------------------------------------------------- */
+
+static void put_digits(lin_buffer *out, const lin_written *w, uint64_t value, int grouped)
+{
+    if (grouped && w->n_group && value >= 1000) {
+        put_digits(out, w, value / 1000, 1);
+        lin_buffer_bytes(out, w->group, w->n_group);
+        for (uint64_t d = 100; d; d /= 10) lin_buffer_char(out, (char)('0' + value / d % 10));
+    } else {
+        lin_buffer_integer(out, (long long)value);
+    }
+}
+
+// The first reading of a number by a set.
+static void put_by_set(lin_buffer *out, const lin_written *w, const lin_written_set *s, uint64_t value, int depth)
+{
+    const lin_written_rule *r = lin_written_choose(w, s, value);
+    if (!r || depth > LIN_WRITTEN_DEEPEST || out->n > LONGEST) return;
+    const uint64_t rest = value % r->divisor;
+    const char *p = r->patterns, *end = p + strcspn(p, "|");
+    while (*end && end > p && end[-1] == ' ') end--;
+    while (p < end) {
+        lin_written_reference ref;
+        if ((*p == '[' && !rest) || (*p == '(' && rest)) {
+            const char *close = memchr(p, *p == '[' ? ']' : ')', (size_t)(end - p));
+            p = close ? close + 1 : end;
+        } else if (strchr("[]()+", *p)) {
+            p++;
+        } else if (lin_written_refers(w, p, end, s, &ref)) {
+            const uint64_t part = ref.part == '<' ? value / r->divisor : ref.part == '>' ? rest : value;
+            if (ref.digits) put_digits(out, w, part, ref.digits == 2);
+            else if (ref.set) put_by_set(out, w, ref.set, part, depth + 1);
+            p += ref.n;
+        } else {
+            lin_buffer_char(out, *p++);
+        }
+    }
+}
+
+static void put_line(const spoken *x, const char *written, const matched *m, lin_buffer *out)
+{
+    for (const char *p = written; *p; p++) {
+        if (*p != '{') {
+            lin_buffer_char(out, *p);
+            continue;
+        }
+        const captured *c = &m->slots[p[1] - '1'];
+        const char *close = strchr(p, '}'), *name = p + 3;
+        const size_t n = p[2] == ':' ? (size_t)(close - name) : 0;
+        if (*c->digits) lin_buffer_text(out, c->digits);
+        else if (c->n) lin_buffer_bytes(out, x->text + c->from, c->n);
+        else if (!n || *name == '#') put_digits(out, x->rules, c->value, n == 2);
+        else put_by_set(out, x->rules, lin_written_find(x->rules, name, n), c->value, 0);
+        p = close;
+    }
+}
+
+// As many of the words as fit, joined by blanks. Returns the bytes.
+static size_t join(const char *const *words, int n, char text[LONGEST])
+{
+    size_t k = 0;
+    for (int i = 0; i < n; i++) {
+        const size_t more = strlen(words[i]);
+        if (k + more + 2 > LONGEST) break;
+        if (i) text[k++] = ' ';
+        memcpy(text + k, words[i], more);
+        k += more;
+    }
+    text[k] = 0;
+    return k;
+}
+
+int lin_number_read(const lin_written *rules, const char *const *words, int n, const char *before, lin_buffer *out, int *keep)
+{
+    char text[LONGEST];
     *keep = 1;
-    if (n < 1 || kind_at(&r, 0) == OTHER) return 0;
-    int used = read_digits(&r, out);
-    if (!used) used = read_decade(&r, 0, out);
-    if (!used) used = read_time(&r, before, out, keep);
-    if (!used && *keep == 1) used = read_plain(&r, &digits, out, keep);
-    if (digits.failed) out->failed = digits.failed;
-    lin_buffer_free(&digits);
-    return used;
+    if (!rules || n < 1 || !lin_number_word(rules, words[0])) return 0;
+    struct known known[KNOWN] = {{0}};
+    spoken x = {.rules = rules, .text = text, .n = join(words, n, text), .before = before, .known = known};
+    for (int i = 0; i < rules->spoken.n; i++) {
+        const lin_written_form *f = &rules->spoken.items[i];
+        matched m;
+        if (!match_line(&x, f->pattern, &m)) continue;
+        int used = 1;
+        for (size_t k = 0; k < m.end; k++) used += text[k] == ' ';
+        if (strcmp(f->readings, "=") == 0) {
+            *keep = used;
+            return 0;
+        }
+        put_line(&x, f->readings, &m, out);
+        return used;
+    }
+    return 0;
+}
+
+/* ---- the words of numbers -------------------------------------------------------------------------------------------------- */
+
+// Whether a word is made of pieces: "zwei", "und", "vierzig".
+static int is_made(const lin_written *w, const char *word, int is_whole, int *steps)
+{
+    if (!*word) return 1;
+    if (++*steps > MOST_STEPS / 10) return 0;
+    for (int i = 0; i < w->n_pieces; i++) {
+        const lin_written_piece *p = &w->pieces[i];
+        const size_t n = strlen(p->text);
+        if (strncmp(word, p->text, n) != 0 || (p->is_word && (!is_whole || word[n]))) continue;
+        if (is_made(w, word + n, 0, steps)) return 1;
+    }
+    return 0;
+}
+
+int lin_number_word(const lin_written *rules, const char *word)
+{
+    int steps = 0;
+    return rules && *word && is_made(rules, word, 1, &steps);
+}
+
+const char *lin_number_title(const lin_written *rules, const char *word)
+{
+    for (int i = 0; rules && i < rules->titles.n; i++)
+        if (strcmp(rules->titles.items[i].pattern, word) == 0) return rules->titles.items[i].readings;
+    return NULL;
+}
+
+/* ---- checks when rules are read -------------------------------------------------------------------------------------------- */
+
+static lin_status add_piece(lin_written *w, const char *text, size_t n, int is_word, lin_error *err)
+{
+    if (!n) return LIN_OK;
+    for (int i = 0; i < w->n_pieces; i++) {
+        const lin_written_piece *p = &w->pieces[i];
+        if (p->is_word == is_word && strlen(p->text) == n && memcmp(p->text, text, n) == 0) return LIN_OK;
+    }
+    lin_status status = lin_grow_int(&w->pieces, &w->pieces_capacity, (int64_t)w->n_pieces + 1, sizeof *w->pieces, "rules", err);
+    if (status != LIN_OK) return status;
+    char *copy = lin_text_copy(text, n);
+    if (!copy) return lin_no_memory(err, "rules", n);
+    w->pieces[w->n_pieces++] = (lin_written_piece){copy, is_word};
+    return LIN_OK;
+}
+
+// The texts in the rules of a set, and of the sets that these name.
+static lin_status add_pieces(lin_written *w, const lin_written_set *s, unsigned char *seen, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    if (seen[s - w->sets]) return LIN_OK;
+    seen[s - w->sets] = 1;
+    for (int i = s->first; i < s->first + s->n && status == LIN_OK; i++) {
+        const char *p = w->rules[i].patterns, *end = p + strlen(p);
+        while (p < end && status == LIN_OK) {
+            lin_written_reference ref;
+            if (lin_written_refers(w, p, end, s, &ref)) {
+                if (ref.set) status = add_pieces(w, ref.set, seen, err);
+                p += ref.n;
+                continue;
+            }
+            const size_t n = strcspn(p, " +|[]()<>=");
+            status = add_piece(w, p, n, 0, err);
+            p += n ? n : 1;
+        }
+    }
+    return status;
+}
+
+// A word of what is said: NULL, or what is wrong. *slots counts.
+static const char *check_word(lin_written *w, const char *p, size_t n, int is_last, int *slots, unsigned char *seen,
+                              lin_status *status, lin_error *err)
+{
+    if (*p == '(') return n > 2 && p[n - 1] == ')' && is_last ? NULL : "words in ( ) stand first or last";
+    if (*p != '{') {
+        if (memchr(p, '{', n) || memchr(p, '}', n)) return "there must be blanks around {...}";
+        for (size_t k; n; p += k < n ? k + 1 : k, n -= k < n ? k + 1 : k) {
+            for (k = 0; k < n && p[k] != '|';) k++;
+            if (*status == LIN_OK) *status = add_piece(w, p, k, 1, err);
+        }
+        return NULL;
+    }
+    if (p[n - 1] != '}' || n < 3 || memchr(p + 1, '{', n - 1) || memchr(p, '}', n - 1)) return "'}' must end a '{'";
+    if (++*slots > LIN_WRITTEN_SLOTS) return "what is said has up to four {...}";
+    if (memchr(p, '|', n)) return check_word(w, p + 1, n - 2, 0, slots, seen, status, err);
+    size_t k = 0;
+    while (lin_written_is_name(p[1 + k])) k++;
+    const lin_written_set *s = lin_written_find(w, p + 1, k);
+    if (!s) return "there is no section of this name";
+    const size_t rest = n - 2 - k; // "", "*", "*3"
+    if (rest > 2 || (rest && p[1 + k] != '*') || (rest == 2 && !(p[2 + k] >= '1' && p[2 + k] <= '9')))
+        return "what is said has {set}, {set*} for digits, {set*3} for at least so many, and {one|another} word";
+    if (*status == LIN_OK) *status = add_pieces(w, s, seen, err);
+    return NULL;
+}
+
+static const char *check_written(const lin_written *w, const char *p, int slots)
+{
+    for (; *p; p++) {
+        if (*p == '}') return "'}' without '{'";
+        if (*p != '{') continue;
+        const char *close = strchr(p, '}');
+        if (!close || p[1] < '1' || p[1] >= '1' + slots || (p[2] != ':' && p + 2 != close))
+            return "what is written refers to {1}, {1:#,} or {1:set}, the first of what is said";
+        const size_t n = p[2] == ':' ? (size_t)(close - p) - 3 : 0;
+        const int is_digits = (n == 1 || n == 2) && !memcmp(p + 3, "#,", n);
+        if (p[2] == ':' && !is_digits && !lin_written_find(w, p + 3, n)) return "there is no section of this name";
+        p = close;
+    }
+    return NULL;
+}
+
+static lin_status check_line(lin_written *w, const lin_written_form *f, const char *name, unsigned char *seen, lin_error *err)
+{
+    const char *p = f->pattern, *wrong = NULL;
+    int slots = 0;
+    lin_status status = LIN_OK;
+    if (*p == '(') {
+        const size_t n = strcspn(p, ")");
+        if (n < 2 || strncmp(p + n, ") ", 2) != 0) wrong = "words in ( ) stand first or last, with a blank beside them";
+        else p += n + 2;
+    }
+    if (!wrong && (*p == '(' || *p == ' ' || !*p)) wrong = "nothing is said";
+    while (*p && !wrong && status == LIN_OK) {
+        const size_t n = strcspn(p, " ");
+        wrong = check_word(w, p, n, !p[n], &slots, seen, &status, err);
+        for (p += n; *p == ' ';) p++;
+    }
+    if (!wrong) wrong = check_written(w, f->readings, slots);
+    if (wrong) return lin_fail(err, LIN_FORMAT, "%s:%d: %s", name, f->line, wrong);
+    return status;
+}
+
+lin_status lin_numbers_check(lin_written *w, const char *name, lin_error *err)
+{
+    unsigned char *seen = lin_calloc((size_t)w->n_sets + 1, 1);
+    lin_status status = seen ? LIN_OK : lin_no_memory(err, "rules", 0);
+    for (int i = 0; i < w->spoken.n && status == LIN_OK; i++) status = check_line(w, &w->spoken.items[i], name, seen, err);
+    lin_free(seen);
+    return status;
 }

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "lexicon/punctuation_model.h"
+#include "lexicon/written.h"
 
 _Static_assert(sizeof(lin_punctuation_header) == 56, "the header has no holes");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are read from little-endian files");
@@ -201,6 +202,15 @@ lin_status lin_punctuation_write(const lin_punctuation *p, const char *path, lin
 void lin_punctuation_destroy(lin_punctuation *p)
 {
     if (!p) return;
+    lin_written_destroy(p->numbers);
     lin_free(p->slots);
     lin_free(p);
 }
+
+void lin_punctuation_take_numbers(lin_punctuation *p, struct lin_written *numbers)
+{
+    lin_written_destroy(p->numbers);
+    p->numbers = numbers;
+}
+
+const struct lin_written *lin_punctuation_numbers(const lin_punctuation *p) { return p->numbers; }

@@ -25,6 +25,7 @@
 #include "lexicon/prose.h"
 
 typedef struct lin_punctuation lin_punctuation;
+struct lin_written; /* lexicon/written.h */
 
 /* Around a gap. Words are lin_punctuation_word; 0: there is none. */
 typedef struct lin_gap {
@@ -51,5 +52,10 @@ lin_status lin_punctuation_open(const char *path, lin_punctuation **p, lin_error
 lin_status lin_punctuation_parse(const void *bytes, size_t n, const char *name, lin_punctuation **p, lin_error *err);
 lin_status lin_punctuation_write(const lin_punctuation *p, const char *path, lin_error *err);
 void lin_punctuation_destroy(lin_punctuation *p); /* NULL is fine */
+
+/* The rules of the language, by which numbers are written as digits (lexicon/numbers.h); NULL: they stay words. The model owns
+ * them. Set before it is shared. */
+void lin_punctuation_take_numbers(lin_punctuation *p, struct lin_written *numbers);
+const struct lin_written *lin_punctuation_numbers(const lin_punctuation *p);
 
 #endif

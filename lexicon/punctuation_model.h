@@ -33,6 +33,7 @@ struct lin_punctuation {
     lin_punctuation_header header;
     unsigned char *slots;
     size_t n; /* bytes of the slots */
+    struct lin_written *numbers;
 };
 
 /* Keys below 2^bits of the features of a gap, of a word. */

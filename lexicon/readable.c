@@ -84,11 +84,8 @@ static int is_capital(const lin_readable *r, int i, uint64_t before, int capital
 // "mister" before a name.
 static const char *title(const lin_readable *r, int i, int mark)
 {
-    static const char *const titles[][2] = {{"mister", "Mr."}, {"missus", "Mrs."}, {"doctor", "Dr."}};
     if (r->words_only || mark != LIN_MARK_NONE || i + 1 >= r->n_words || !is_capital(r, i + 1, r->words[i].id, 1)) return NULL;
-    for (int k = 0; k < 3; k++)
-        if (strcmp(spelling(r, i), titles[k][0]) == 0) return titles[k][1];
-    return NULL;
+    return lin_number_title(lin_punctuation_numbers(r->model), spelling(r, i));
 }
 
 static void put_capital(lin_buffer *out, const char *word)
@@ -129,8 +126,9 @@ static lin_status put_token(lin_readable *r, int first, int n, const char *digit
 // Where the words end that could be a number from word i on.
 static int number_end(const lin_readable *r, int i)
 {
+    const lin_written *rules = lin_punctuation_numbers(r->model);
     int end = i;
-    while (end < r->n_words && end < i + LONGEST_NUMBER && r->words[end].known && lin_number_word(spelling(r, end)) &&
+    while (end < r->n_words && end < i + LONGEST_NUMBER && r->words[end].known && lin_number_word(rules, spelling(r, end)) &&
            (end == i || !(pause_before(r, end) >= apart_s)))
         end++;
     return end;
@@ -144,7 +142,7 @@ static int read_number(lin_readable *r, int i, int end, int *keep)
     for (; i + n < end; n++) words[n] = spelling(r, i + n);
     if (end < r->n_words && !(pause_before(r, end) >= apart_s)) words[n++] = spelling(r, end);
     lin_buffer_clear(&r->digits);
-    const int used = lin_number_read(words, n, r->before, &r->digits, keep);
+    const int used = lin_number_read(lin_punctuation_numbers(r->model), words, n, r->before, &r->digits, keep);
     if (used > end - i || *keep > end - i) *keep = 1;
     return used > end - i ? 0 : used;
 }

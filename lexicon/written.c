@@ -2,53 +2,22 @@
 
 #include "lexicon/written.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "lexicon/written_internal.h"
 
 enum {
-    MOST_RULES = 4096,
-    MOST_NAME = 31,
-    MOST_SLOTS = 4,    // of a form
-    DEEPEST = 24,      // rules within rules
-    LONGEST = 1024,    // bytes of a reading
-    MOST_STEPS = 600  // of a match: rules that go in circles end
+    LONGEST = 1024,  // bytes of a reading
+    MOST_STEPS = 600 // of a match: rules that go in circles end
 };
-#define LARGEST UINT64_C(1000000000000000)
+#define LARGEST LIN_WRITTEN_LARGEST
 
-// A line of a set.
-typedef struct rule {
-    uint64_t base, divisor;
-    char *patterns; // separated by '|'
-    int line;
-} rule;
-
-typedef struct set {
-    char name[MOST_NAME + 1];
-    int first, n; // rules
-} set;
-
-// A line of [written].
-typedef struct form {
-    char *pattern, *readings;
-    int line;
-} form;
-
-struct lin_written {
-    set *sets;
-    int n_sets, sets_capacity;
-    rule *rules;
-    int n_rules, rules_capacity;
-    form *forms;
-    int n_forms, forms_capacity;
-    unsigned char begins[256]; // bytes with which a form may begin
-    char group[8];             // what divides thousands; "": nothing
-    size_t n_group;
-};
+typedef lin_written_rule rule;
+typedef lin_written_set set;
+typedef lin_written_form form;
 
 /* ---- lists of readings ----------------------------------------------------------------------------------------------------- */
 
@@ -121,7 +90,7 @@ typedef struct expansion {
     lin_error *err;
 } expansion;
 
-static const set *find_set(const lin_written *w, const char *name, size_t n)
+const lin_written_set *lin_written_find(const lin_written *w, const char *name, size_t n)
 {
     for (int i = 0; i < w->n_sets; i++) {
         if (strlen(w->sets[i].name) == n && memcmp(w->sets[i].name, name, n) == 0) return &w->sets[i];
@@ -129,23 +98,28 @@ static const set *find_set(const lin_written *w, const char *name, size_t n)
     return NULL;
 }
 
-static int is_name(char c) { return (c >= 'a' && c <= 'z') || c == '-'; }
-
 static lin_status expand(expansion *x, const set *s, uint64_t value, int depth, lin_readings *out);
 
-// "<", ">", "=name=", "<name<": the number that it stands for, and the set. Its bytes; 0: it is text.
-static size_t read_reference(const expansion *x, const char *p, const char *end, const rule *r, const set *own, uint64_t value,
-                             uint64_t *part, const set **by)
+int lin_written_refers(const lin_written *w, const char *p, const char *end, const lin_written_set *own,
+                       lin_written_reference *r)
 {
     if (*p != '<' && *p != '>' && *p != '=') return 0;
-    const uint64_t parts[3] = {value / r->divisor, value, value % r->divisor}; // in the order of ASCII: < = >
     size_t n = 1;
-    while (p + n < end && is_name(p[n])) n++;
-    *part = parts[*p - '<'];
-    *by = own;
-    if (n == 1 || p + n == end || p[n] != *p) return *p == '=' ? 0 : 1;
-    *by = find_set(x->written, p + 1, n - 1);
-    return n + 1;
+    while (p + n < end && (lin_written_is_name(p[n]) || p[n] == '#' || (p[n] == ',' && n == 2))) n++;
+    *r = (lin_written_reference){.part = *p, .set = own, .n = 1};
+    if (n == 1 || p + n == end || p[n] != *p) return *p != '=';
+    r->n = n + 1;
+    r->digits = p[1] != '#' ? 0 : n == 2 ? 1 : n == 3 && p[2] == ',' ? 2 : 0;
+    r->set = r->digits ? NULL : lin_written_find(w, p + 1, n - 1);
+    return 1;
+}
+
+const lin_written_rule *lin_written_choose(const lin_written *w, const lin_written_set *s, uint64_t value)
+{
+    const rule *rules = w->rules + s->first;
+    int at = s->n - 1;
+    while (at >= 0 && rules[at].base > value) at--;
+    return at < 0 ? NULL : &rules[at];
 }
 
 static lin_status expand_pattern(expansion *x, const set *own, const rule *r, const char *p, const char *end, uint64_t value,
@@ -154,8 +128,7 @@ static lin_status expand_pattern(expansion *x, const set *own, const rule *r, co
     const uint64_t rest = value % r->divisor;
     lin_status status = add(out, "", "", 0, x->err);
     while (p < end && status == LIN_OK && out->n) {
-        uint64_t part = 0;
-        const set *by = NULL;
+        lin_written_reference ref;
         if ((*p == '[' && !rest) || (*p == '(' && rest)) { // skip
             const char *close = memchr(p, *p == '[' ? ']' : ')', (size_t)(end - p));
             p = close ? close + 1 : end;
@@ -165,13 +138,13 @@ static lin_status expand_pattern(expansion *x, const set *own, const rule *r, co
             p++;
             continue;
         }
-        const size_t n = read_reference(x, p, end, r, own, value, &part, &by);
-        if (n) {
+        if (lin_written_refers(x->written, p, end, own, &ref)) {
             lin_readings parts = {0};
-            status = by ? expand(x, by, part, depth + 1, &parts) : LIN_OK;
+            const uint64_t part = ref.part == '<' ? value / r->divisor : ref.part == '>' ? rest : value;
+            status = ref.set ? expand(x, ref.set, part, depth + 1, &parts) : LIN_OK; // digits are not said
             if (status == LIN_OK) status = multiply(out, &parts, x->err);
             lin_readings_free(&parts);
-            p += n;
+            p += ref.n;
             continue;
         }
         const char *from = p++;
@@ -184,12 +157,9 @@ static lin_status expand_pattern(expansion *x, const set *own, const rule *r, co
 // The readings of a number by a set, added to `out`; none without a rule, or where rules go too deep.
 static lin_status expand(expansion *x, const set *s, uint64_t value, int depth, lin_readings *out)
 {
-    const rule *rules = x->written->rules + s->first;
-    int at = s->n - 1;
-    if (depth > DEEPEST || ++x->steps > MOST_STEPS) return LIN_OK;
-    while (at >= 0 && rules[at].base > value) at--;
-    if (at < 0) return LIN_OK;
-    const rule *r = &rules[at];
+    if (depth > LIN_WRITTEN_DEEPEST || ++x->steps > MOST_STEPS) return LIN_OK;
+    const rule *r = lin_written_choose(x->written, s, value);
+    if (!r) return LIN_OK;
     lin_status status = LIN_OK;
     for (const char *p = r->patterns; p && status == LIN_OK;) {
         const char *bar = strchr(p, '|'), *end = bar ? bar : p + strlen(p);
@@ -226,7 +196,7 @@ static void tidy(lin_readings *r)
 lin_status lin_written_number(const lin_written *w, const char *name, uint64_t value, lin_readings *readings, lin_error *err)
 {
     expansion x = {.written = w, .err = err};
-    const set *s = find_set(w, name, strlen(name));
+    const set *s = lin_written_find(w, name, strlen(name));
     lin_readings_clear(readings);
     if (!s || value >= LARGEST) return LIN_OK;
     lin_status status = expand(&x, s, value, 0, readings);
@@ -245,10 +215,10 @@ typedef struct slot {
 typedef struct match {
     size_t end; // 0: none
     int n_slots;
-    slot slots[MOST_SLOTS];
+    slot slots[LIN_WRITTEN_SLOTS];
 } match;
 
-static size_t digits_at(const char *text, size_t n)
+size_t lin_written_digits(const char *text, size_t n)
 {
     size_t k = 0;
     while (k < n && lin_is_digit(text[k])) k++;
@@ -258,15 +228,15 @@ static size_t digits_at(const char *text, size_t n)
 // Bytes of a whole number, with thousands divided or not.
 static size_t number_at(const lin_written *w, const char *text, size_t n)
 {
-    size_t k = digits_at(text, n);
+    size_t k = lin_written_digits(text, n);
     if (!w->n_group || k == 0 || k > 3) return k;
     while (n - k > w->n_group + 2 && memcmp(text + k, w->group, w->n_group) == 0 &&
-           digits_at(text + k + w->n_group, n - k - w->n_group) == 3)
+           lin_written_digits(text + k + w->n_group, n - k - w->n_group) == 3)
         k += w->n_group + 3;
     return k;
 }
 
-static uint64_t value_of(const char *text, size_t n)
+uint64_t lin_written_value(const char *text, size_t n)
 {
     uint64_t value = 0;
     for (size_t i = 0; i < n; i++) {
@@ -280,8 +250,8 @@ static uint64_t value_of(const char *text, size_t n)
 // Bytes of a slot of this kind, 0 if it does not fit. All digits that stand together belong to it.
 static size_t slot_at(const lin_written *w, char kind, const char *text, size_t n)
 {
-    const size_t k = digits_at(text, n);
-    const uint64_t value = value_of(text, k);
+    const size_t k = lin_written_digits(text, n);
+    const uint64_t value = lin_written_value(text, k);
     switch (kind) {
     case 'N': return number_at(w, text, n);
     case 'D': return k;
@@ -302,7 +272,7 @@ static match match_form(const lin_written *w, const char *pattern, const char *t
         if (*p == '{') {
             const size_t k = slot_at(w, p[1], text + to, n - to);
             if (!k) return m;
-            m.slots[m.n_slots++] = (slot){text + to, k, value_of(text + to, k)};
+            m.slots[m.n_slots++] = (slot){text + to, k, lin_written_value(text + to, k)};
             to += k;
             p += 3;
         } else if (*p == ' ') {
@@ -336,7 +306,7 @@ static int stands_alone(const lin_written *w, const char *text, size_t n, size_t
 // "cardinal} point ...": readings of a slot.
 static lin_status expand_slot(expansion *x, const slot *v, char how, const char *name, size_t n, lin_readings *out)
 {
-    const set *s = find_set(x->written, name, n);
+    const set *s = lin_written_find(x->written, name, n);
     lin_status status = LIN_OK;
     if (!s) return LIN_OK;
     if (how == ':') return v->value < LARGEST ? expand(x, s, v->value, 0, out) : LIN_OK;
@@ -407,11 +377,11 @@ lin_status lin_written_match(const lin_written *w, const char *text, size_t n, s
     for (;;) {
         const form *best = NULL;
         match found = {0};
-        for (int i = 0; i < w->n_forms; i++) {
-            const match m = match_form(w, w->forms[i].pattern, text, n, at);
+        for (int i = 0; i < w->forms.n; i++) {
+            const match m = match_form(w, w->forms.items[i].pattern, text, n, at);
             if (!m.end || m.end < found.end || m.end >= shorter || !stands_alone(w, text, n, at, m.end)) continue;
             found = m;
-            best = &w->forms[i];
+            best = &w->forms.items[i];
         }
         if (!best) return LIN_OK;
         lin_status status = read_form(w, best, &found, readings, err);
@@ -422,202 +392,3 @@ lin_status lin_written_match(const lin_written *w, const char *text, size_t n, s
     }
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------------------- */
-
-typedef struct reader {
-    lin_written *written;
-    const char *name;
-    int line, in_written, in_marks;
-} reader;
-
-static lin_status refuse(const reader *r, lin_error *err, const char *what)
-{
-    return lin_fail(err, LIN_FORMAT, "%s:%d: %s", r->name, r->line, what);
-}
-
-static lin_status begin_section(reader *r, const char *line, size_t n, lin_error *err)
-{
-    lin_written *w = r->written;
-    const char *name = line + 1;
-    const size_t k = n - 2;
-    if (n < 3 || line[n - 1] != ']' || k > MOST_NAME) return refuse(r, err, "a section must be [name] of at most 31 letters");
-    for (size_t i = 0; i < k; i++)
-        if (!is_name(name[i])) return refuse(r, err, "the name of a section has small letters and '-' only");
-    r->in_written = k == 7 && memcmp(name, "written", 7) == 0;
-    r->in_marks = k == 5 && memcmp(name, "marks", 5) == 0;
-    if (r->in_written || r->in_marks) return LIN_OK;
-    if (find_set(w, name, k)) return refuse(r, err, "a section of this name is there already");
-    lin_status status = lin_grow_int(&w->sets, &w->sets_capacity, (int64_t)w->n_sets + 1, sizeof *w->sets, "rules", err);
-    if (status != LIN_OK) return status;
-    set *s = &w->sets[w->n_sets++];
-    *s = (set){.first = w->n_rules};
-    memcpy(s->name, name, k);
-    return LIN_OK;
-}
-
-// "100/10: < hundred[ >]"
-static lin_status read_rule(reader *r, const char *line, size_t n, lin_error *err)
-{
-    lin_written *w = r->written;
-    set *s = w->n_sets ? &w->sets[w->n_sets - 1] : NULL;
-    uint64_t base, divisor = 1;
-    size_t k = digits_at(line, n);
-    if (!s) return refuse(r, err, "a rule before the first [section]");
-    if (k == 0 || (base = value_of(line, k)) >= LARGEST) return refuse(r, err, "a rule must begin with a number below 10^15");
-    while (divisor <= base / 10) divisor *= 10;
-    if (k < n && line[k] == '/') {
-        const size_t more = digits_at(line + k + 1, n - k - 1);
-        divisor = value_of(line + k + 1, more);
-        if (divisor == 0 || divisor >= LARGEST) return refuse(r, err, "the divisor must be a number from 1 on");
-        k += 1 + more;
-    }
-    if (k == n || line[k] != ':') return refuse(r, err, "':' must follow the number of a rule");
-    if (s->n && w->rules[w->n_rules - 1].base >= base) return refuse(r, err, "the numbers of a section must increase");
-    if (w->n_rules == MOST_RULES) return refuse(r, err, "over 4096 rules");
-    for (k++; k < n && line[k] == ' ';) k++;
-    lin_status status = lin_grow_int(&w->rules, &w->rules_capacity, (int64_t)w->n_rules + 1, sizeof *w->rules, "rules", err);
-    if (status != LIN_OK) return status;
-    char *patterns = lin_text_copy(line + k, n - k);
-    if (!patterns) return no_memory(err);
-    w->rules[w->n_rules++] = (rule){base, divisor, patterns, r->line};
-    s->n++;
-    return LIN_OK;
-}
-
-// The slots of a pattern, or -1.
-static int count_slots(const char *p)
-{
-    int slots = 0;
-    for (; *p; p++) {
-        if (*p == '}') return -1;
-        if (*p != '{') continue;
-        if (!p[1] || !strchr("NDYHM", p[1]) || p[2] != '}' || slots == MOST_SLOTS) return -1;
-        slots++;
-        p += 2;
-    }
-    return slots;
-}
-
-// Its references: each a slot that is there, and a name.
-static int is_reading(const char *p, int slots)
-{
-    for (; *p; p++) {
-        if (*p == '}') return 0;
-        if (*p != '{') continue;
-        if (p[1] < '1' || p[1] >= '1' + slots || (p[2] != ':' && p[2] != '*')) return 0;
-        for (p += 3; is_name(*p);) p++;
-        if (*p != '}') return 0;
-    }
-    return 1;
-}
-
-static lin_status read_written(reader *r, const char *line, size_t n, lin_error *err)
-{
-    lin_written *w = r->written;
-    size_t k = 1;
-    while (k + 2 < n && memcmp(line + k, " = ", 3) != 0) k++;
-    if (k + 2 >= n) return refuse(r, err, "the line must be: what is written = how it is said");
-    lin_status status = lin_grow_int(&w->forms, &w->forms_capacity, (int64_t)w->n_forms + 1, sizeof *w->forms, "rules", err);
-    if (status != LIN_OK) return status;
-    if (w->n_forms == MOST_RULES) return refuse(r, err, "over 4096 forms");
-    form *f = &w->forms[w->n_forms++];
-    *f = (form){lin_text_copy(line, k), lin_text_copy(line + k + 3, n - k - 3), r->line};
-    if (!f->pattern || !f->readings) return no_memory(err);
-    const int slots = count_slots(f->pattern);
-    if (slots < 0) return refuse(r, err, "what is written has up to four of {N}, {D}, {Y}, {H} and {M}");
-    if (!is_reading(f->readings, slots))
-        return refuse(r, err, "a reading refers to {1:set} or {1*set}, the first of what is written");
-    const unsigned char first = (unsigned char)f->pattern[0];
-    if (first == '{') memset(&w->begins['0'], 1, 10);
-    w->begins[first] = 1;
-    if (first >= 'a' && first <= 'z') w->begins[first - 32] = 1;
-    return LIN_OK;
-}
-
-static lin_status read_mark(reader *r, const char *line, size_t n, lin_error *err)
-{
-    lin_written *w = r->written;
-    static const char key[] = "group = ";
-    const size_t k = sizeof key - 1;
-    if (n <= k || memcmp(line, key, k) != 0 || n - k >= sizeof w->group) return refuse(r, err, "a mark must be: group = SIGN");
-    w->n_group = n - k;
-    memcpy(w->group, line + k, w->n_group);
-    return LIN_OK;
-}
-
-// Every set that is named exists.
-static lin_status check_names(reader *r, lin_error *err)
-{
-    const lin_written *w = r->written;
-    for (int i = 0; i < w->n_rules + w->n_forms; i++) {
-        const int is_rule = i < w->n_rules;
-        const char *p = is_rule ? w->rules[i].patterns : w->forms[i - w->n_rules].readings;
-        r->line = is_rule ? w->rules[i].line : w->forms[i - w->n_rules].line;
-        for (; *p; p++) {
-            size_t n = 0;
-            const char *name = is_rule ? p + 1 : p + 3;
-            if (is_rule ? !strchr("<=>", *p) : *p != '{') continue;
-            while (is_name(name[n])) n++;
-            if (is_rule && name[n] == *p) p = name + n;
-            else if (is_rule) continue;
-            if (!find_set(w, name, n))
-                return lin_fail(err, LIN_FORMAT, "%s:%d: there is no section [%.*s]", r->name, r->line, (int)n, name);
-        }
-    }
-    return LIN_OK;
-}
-
-static lin_status read_line(reader *r, const char *line, size_t n, lin_error *err)
-{
-    if (n == 0 || (line[0] == '#' && (n == 1 || line[1] == ' '))) return LIN_OK;
-    if (lin_utf8_prefix(line, n, "") < n) return refuse(r, err, "a control character, or bytes that are not UTF-8");
-    if (line[0] == '[' && line[n - 1] == ']') return begin_section(r, line, n, err);
-    if (r->in_written) return read_written(r, line, n, err);
-    return r->in_marks ? read_mark(r, line, n, err) : read_rule(r, line, n, err);
-}
-
-lin_status lin_written_parse(const char *text, size_t n, const char *name, lin_written **written, lin_error *err)
-{
-    lin_lines lines = {0};
-    reader r = {.written = lin_calloc(1, sizeof(lin_written)), .name = name};
-    lin_status status = r.written ? LIN_OK : no_memory(err);
-    *written = NULL;
-    lin_lines_begin(&lines, text, n);
-    while (status == LIN_OK && lin_lines_next(&lines)) {
-        size_t k = lines.n;
-        while (k && lin_is_space(lines.text[k - 1])) k--;
-        r.line = lines.number;
-        status = read_line(&r, lines.text, k, err);
-    }
-    if (status == LIN_OK) status = check_names(&r, err);
-    if (status == LIN_OK && !r.written->n_forms) status = lin_fail(err, LIN_FORMAT, "%s: it has no section [written]", name);
-    if (status == LIN_OK) *written = r.written;
-    else lin_written_destroy(r.written);
-    return status;
-}
-
-lin_status lin_written_load(const char *path, lin_written **written, lin_error *err)
-{
-    char *text;
-    size_t n;
-    *written = NULL;
-    lin_status status = lin_text_read(path, &text, &n, err);
-    if (status != LIN_OK) return status;
-    status = lin_written_parse(text, n, path, written, err);
-    lin_free(text);
-    return status;
-}
-
-void lin_written_destroy(lin_written *w)
-{
-    if (!w) return;
-    for (int i = 0; i < w->n_rules; i++) lin_free(w->rules[i].patterns);
-    for (int i = 0; i < w->n_forms; i++) {
-        lin_free(w->forms[i].pattern);
-        lin_free(w->forms[i].readings);
-    }
-    lin_free(w->sets);
-    lin_free(w->rules);
-    lin_free(w->forms);
-    lin_free(w);
-}

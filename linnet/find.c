@@ -272,10 +272,24 @@ lin_status lin_find_punctuation(const lin_phones *phones, const char *given, cha
     return lin_find_named(phones, given, "LINNET_PUNCTUATION", names, path, capacity, err);
 }
 
+lin_status lin_find_numbers_of(lin_punctuation *punctuation, const lin_phones *phones, lin_error *err)
+{
+    lin_written *numbers;
+    const lin_status status = lin_find_open_numbers(phones, NULL, &numbers, err);
+    if (status == LIN_OK) lin_punctuation_take_numbers(punctuation, numbers);
+    return status;
+}
+
 lin_status lin_find_open_punctuation(const lin_phones *phones, lin_punctuation **punctuation, lin_error *err)
 {
     char path[PATH_MAX] = "";
     *punctuation = NULL;
-    const lin_status status = lin_find_punctuation(phones, NULL, path, sizeof path, err);
-    return status == LIN_OK && *path ? lin_punctuation_open(path, punctuation, err) : status;
+    lin_status status = lin_find_punctuation(phones, NULL, path, sizeof path, err);
+    if (status != LIN_OK || !*path) return status;
+    status = lin_punctuation_open(path, punctuation, err);
+    if (status == LIN_OK) status = lin_find_numbers_of(*punctuation, phones, err);
+    if (status == LIN_OK) return LIN_OK;
+    lin_punctuation_destroy(*punctuation);
+    *punctuation = NULL;
+    return status;
 }

@@ -73,4 +73,7 @@ lin_g2p_rules *lin_find_speller(const lin_phones *phones);
  * by that rule, with LINNET_NUMBERS; NULL if there are none. */
 lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, lin_written **written, lin_error *err);
 
+/* Gives a model of readable text those rules, by which it writes numbers as digits; lin_find_open_punctuation does so. */
+lin_status lin_find_numbers_of(lin_punctuation *punctuation, const lin_phones *phones, lin_error *err);
+
 #endif

@@ -17,7 +17,7 @@ const spell = (result, goesOn) => result.words
   : result.phones.map((p) => p.phone).join(" ");
 
 export class Linnet {
-  static files = ["default.safetensors", "words.dict.gz", "words.lm", "words.punctuation"].map((name) => `en/${name}`);
+  static files = ["default.safetensors", "words.dict.gz", "words.lm", "words.punctuation", "numbers.txt"].map((name) => `en/${name}`);
 
   // words: false: phonemes only, for which the first of the files is enough. engine: options of the engine, such as wasmBinary.
   static async open(read, { words = true, engine = {} } = {}) {

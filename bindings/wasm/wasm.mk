@@ -25,7 +25,7 @@ WASM_LIB := $(addprefix kissfft/,kiss_fft kiss_fftr) cjson/cJSON $(addprefix zli
 	$(addprefix libsoxr/src/,soxr cr cr32 cr64 data-io dbesi0 fft4g32 fft4g64 filter)
 WASM_LIB_OBJ := $(WASM_LIB:%=build/emscripten/src/%.o)
 WASM_PAGE := $(filter-out teach.%,$(notdir $(wildcard share/linnet/web/*))) $(filter-out stream.js,$(notdir $(wildcard bindings/wasm/*.js*)))
-WASM_DATA := $(addprefix en/,words.dict.gz words.lm words.punctuation)
+WASM_DATA := $(addprefix en/,words.dict.gz words.lm words.punctuation numbers.txt)
 
 build/emscripten/src/%.o: $(WASM_ROOT)/src/%.c $B/flags
 	@mkdir -p $(@D)

@@ -20,6 +20,9 @@ is "write" "He went to London, and she stayed at home. What did he want?
 is "write with ids" "he Saw the dog." "$(echo 'he saw the dog' | "$LINNET" readable write --ids -)"
 run readable write "$tmp/words.txt" -o "$tmp/out.txt"
 is "into a file" "23." "$(sed -n 2p "$tmp/out.txt")"
+echo 'he saw zweiundvierzig' > "$tmp/de.txt"
+is "numbers of the language" "He saw 42." "$("$LINNET" readable write --language de "$tmp/de.txt")"
+is "English by default" "He saw zweiundvierzig." "$("$LINNET" readable write "$tmp/de.txt")"
 run readable score "$tmp/book.txt"
 is "score: the first and the last line" "6200 words
 capitals              1600    100.0 %    100.0 %  100.0 %" "$(echo "$out" | sed -n '1p; $p')"

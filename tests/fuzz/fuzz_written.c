@@ -1,17 +1,40 @@
-// The reader of rules for numbers, and its matches, on any bytes: rules, 0xFF, a text.
+// The reader of rules for numbers, its matches and the numbers that it hears, on any bytes: rules, 0xFF, a text.
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "lexicon/written.h"
+#include "lexicon/numbers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void must(int condition)
 {
     if (!condition) abort();
+}
+
+// The text's words as numbers, from each of the first on.
+static void hear(const lin_written *written, const char *text, size_t n)
+{
+    enum { MOST = 40 };
+    char copy[4096];
+    const char *words[MOST];
+    int n_words = 0;
+    lin_buffer out = {0};
+    n = n < sizeof copy ? n : sizeof copy - 1;
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    for (char *w = strtok(copy, " \n"); w && n_words < MOST; w = strtok(NULL, " \n")) words[n_words++] = w;
+    for (int i = 0; i < n_words && i < 4; i++) {
+        int keep;
+        lin_buffer_clear(&out);
+        const int used = lin_number_read(written, words + i, n_words - i, i ? words[i - 1] : "", &out, &keep);
+        must(used >= 0 && used <= n_words - i && keep >= 1 && keep <= n_words - i);
+        must(used > 0 || out.n == 0);
+        must(!used || lin_number_word(written, words[i]));
+    }
+    lin_buffer_free(&out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -33,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (int i = 0; i < r.n; i++) must(*r.items[i] && *r.items[i] != ' ' && !strstr(r.items[i], "  "));
         matches += end > 0;
     }
+    if (written) hear(written, text, n);
     lin_readings_free(&r);
     lin_written_destroy(written);
     must(lin_memory_live() == live);

@@ -1,4 +1,4 @@
-// Spoken numbers as digits: tables, what stays, and numbers that are spelled out and read back.
+// Spoken numbers as digits: tables, what stays, and numbers that are spelled out and read back, in three languages.
 
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +7,8 @@
 #include "tests/lexicon/support.h"
 
 // All words with their numbers as digits, as lexicon/readable reads them, without its marks.
+static lin_written *rules;
+
 static const char *digits_of(const char *text)
 {
     static char line[512];
@@ -20,7 +22,7 @@ static const char *digits_of(const char *text)
         int kept, used = 0;
         if (i) lin_buffer_char(&out, ' ');
         if (!keep) {
-            used = lin_number_read(words + i, n - i, before, &out, &kept);
+            used = lin_number_read(rules, words + i, n - i, before, &out, &kept);
             if (!used) keep = kept;
         }
         if (!used) lin_buffer_text(&out, words[i]), keep--;
@@ -154,4 +156,128 @@ START_TEST(years_round_trip)
 }
 END_TEST
 
-TEST_MAIN("numbers", TESTS(tables, 0, sizeof table / sizeof *table), TEST(round_trips), TEST(years_round_trip))
+/* ---- every language -------------------------------------------------------------------------------------------------------- */
+
+static const char *const languages[] = {"en", "de", "es"};
+
+static void load(const char *language)
+{
+    char path[64];
+    lin_written_destroy(rules);
+    snprintf(path, sizeof path, "share/linnet/%s/numbers.txt", language);
+    OK(lin_written_load(path, &rules, &err));
+}
+
+// The first reading of a number, as words.
+static const char *words_of(uint64_t n, lin_readings *r)
+{
+    static char text[512];
+    size_t k = 0;
+    OK(lin_written_number(rules, "cardinal", n, r, &err));
+    ck_assert_int_gt(r->n, 0);
+    for (const char *c = r->items[0]; *c; c++)
+        if (*c != '+') text[k++] = *c;
+    text[k] = 0;
+    return text;
+}
+
+// Every number to ten thousand and a sample to a billion: as words and back, by the rules, and as readable text writes it.
+START_TEST(words_and_back)
+{
+    static const int stay[] = {10, 13, 10}; // numbers below it stay words
+    lin_readings r = {0};
+    load(languages[_i]);
+    const char group = _i ? '.' : ',';
+    for (uint64_t n = 0; n < 1000000000; n += n < 10000 ? 1 : n < 1000000 ? 4877 : 98765431) {
+        const char *words = words_of(n, &r), *digits = digits_of(words);
+        uint64_t value = 0, written = 0;
+        ck_assert_msg(lin_number_value(rules, "cardinal", words, &value), "%s: '%s' is no number", languages[_i], words);
+        ck_assert_msg(value == n, "%s: '%s' is %llu", languages[_i], words, (unsigned long long)value);
+        if (n < (uint64_t)stay[_i]) {
+            ck_assert_str_eq(digits, words);
+            continue;
+        }
+        for (const char *c = digits; *c; c++) {
+            ck_assert_msg(*c == group || (*c >= '0' && *c <= '9'), "%s: '%s' is '%s'", languages[_i], words, digits);
+            if (*c != group) written = 10 * written + (uint64_t)(*c - '0');
+        }
+        ck_assert_msg(written == n, "%s: '%s' is '%s'", languages[_i], words, digits);
+    }
+    lin_readings_free(&r);
+}
+END_TEST
+
+static const char *const others[][3] = {
+    {"de", "zweiundvierzig leute", "42 leute"}, {"de", "zw\xC3\xB6lf leute", "zw\xC3\xB6lf leute"},
+    {"de", "hundertf\xC3\xBCnf", "105"}, {"de", "neunzehnhundertvierundachtzig", "1984"},
+    {"de", "eintausendneunhundertvierundachtzig", "1984"}, {"de", "zwanzigtausend", "20.000"},
+    {"de", "zwei millionen", "2 Millionen"}, {"de", "eine million f\xC3\xBCnfhunderttausend", "1.500.000"},
+    {"de", "drei komma eins vier", "3,14"}, {"de", "f\xC3\xBCnf prozent", "5 %"}, 
+    {"de", "zwei komma f\xC3\xBCnf prozent", "2,5 %"},
+    {"de", "zwei euro und f\xC3\xBCnfzig cent", "2,50 \xE2\x82\xAC"}, {"de", "zwei euro f\xC3\xBCnfzig", "2,50 \xE2\x82\xAC"},
+    {"de", "ein euro", "1 \xE2\x82\xAC"}, {"de", "um zehn uhr drei\xC3\x9Fig", "um 10:30 Uhr"}, {"de", "ein uhr", "1 Uhr"},
+    {"de", "am dritten mai", "am 3. mai"}, {"de", "der dritte mann", "der dritte mann"},
+    {"de", "am einundzwanzigsten", "am 21."}, {"de", "sieben und acht", "sieben und acht"},
+    {"de", "eine frau und ein mann", "eine frau und ein mann"}, {"de", "undein", "undein"}, {"de", "zwanzigzwei", "zwanzigzwei"},
+    {"de", "eins eins zwei", "112"},
+    {"es", "cuarenta y dos personas", "42 personas"}, {"es", "nueve personas", "nueve personas"},
+    {"es", "mil novecientos ochenta y cuatro", "1984"}, {"es", "ciento una", "101"}, {"es", "veintiún mil", "21.000"},
+    {"es", "dos millones de euros", "2 millones \xE2\x82\xAC"}, {"es", "cincuenta por ciento", "50 %"},
+    {"es", "dos coma cinco", "2,5"}, {"es", "a las nueve y quince", "a las 9:15"}, 
+    {"es", "cinco euros con veinte", "5,20 \xE2\x82\xAC"},
+    {"es", "y uno y dos", "y uno y dos"},
+};
+
+START_TEST(other_languages)
+{
+    load(others[_i][0]);
+    ck_assert_str_eq(digits_of(others[_i][1]), others[_i][2]);
+}
+END_TEST
+
+START_TEST(words_of_numbers)
+{
+    static const char *const cases[][3] = {
+        {"en", "twenty", "1"}, {"en", "twentieth", "1"}, {"en", "percent", "1"}, {"en", "and", "1"}, {"en", "of", ""},
+        {"en", "dollarsand", ""}, {"en", "", ""}, {"de", "zweiundvierzig", "1"}, {"de", "vierzig", "1"}, {"de", "uhr", "1"},
+        {"de", "uhrzeit", ""}, {"de", "zweig", ""}, {"de", "h\xC3\xB6rt", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        load(cases[i][0]);
+        ck_assert_msg(lin_number_word(rules, cases[i][1]) == (*cases[i][2] != 0), "%s", cases[i][1]);
+    }
+    ck_assert(!lin_number_word(NULL, "twenty"));
+    load("en");
+    ck_assert_str_eq(lin_number_title(rules, "mister"), "Mr.");
+    ck_assert_ptr_null(lin_number_title(rules, "master"));
+    ck_assert_ptr_null(lin_number_title(NULL, "mister"));
+}
+END_TEST
+
+// Rules in circles, and words without end.
+START_TEST(rules_without_end)
+{
+    static const char text[] = "[a]\n0: <b<a\n1: =b= | =a= | <a<>a> | a\n[b]\n0: =a= | a\n[written]\nx = y\n"
+                               "[spoken]\n{a} {b*} {a} a = {1:a}{2}{3:b}\n{a} = =\n";
+    const char *words[600];
+    lin_buffer out = {0};
+    int keep;
+    lin_written_destroy(rules);
+    OK(lin_written_parse(text, sizeof text - 1, "n", &rules, &err));
+    for (int i = 0; i < 600; i++) words[i] = "aaa";
+    lin_number_read(rules, words, 600, "", &out, &keep);
+    ck_assert_int_ge(keep, 1);
+    lin_buffer_free(&out);
+}
+END_TEST
+
+static void setup(void) { load("en"); }
+static void teardown(void)
+{
+    lin_written_destroy(rules);
+    rules = NULL;
+}
+
+TEST_MAIN_WITH(setup, teardown, "numbers", TESTS(tables, 0, sizeof table / sizeof *table), TEST(round_trips),
+               TEST(years_round_trip), TESTS(words_and_back, 0, 3), TESTS(other_languages, 0, sizeof others / sizeof *others),
+               TEST(words_of_numbers), TEST(rules_without_end))

@@ -9,6 +9,7 @@
 #include "lexicon/prose.h"
 #include "lexicon/punctuation_model.h"
 #include "lexicon/readable.h"
+#include "lexicon/written.h"
 #include "tests/lexicon/support.h"
 
 // The words, capitals shown by ^, quotations by ", each with its mark.
@@ -93,6 +94,9 @@ static lin_punctuation *model(void)
     ck_assert_int_eq((int)report.paragraphs, 600);
     ck_assert_int_eq((int)report.marks[LIN_MARK_QUESTION], 600);
     lin_buffer_free(&text);
+    lin_written *numbers;
+    OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
+    lin_punctuation_take_numbers(p, numbers);
     return p;
 }
 
@@ -131,8 +135,19 @@ static const char *const readable_table[][2] = {
     {"he saw *zorblat", "He saw zorblat. "},
     {"*zorblat saw", "Zorblat saw. "},
     {"[sh_er] [m_er] he saw [d_ao_g] [z] the dog", "[...] he saw [...] the dog. "},
+    {"he went to mister london and saw mister", "He went to Mr. London, and saw mister. "},
     {"", ""},
 };
+
+// Without rules numbers and titles stay words.
+START_TEST(no_rules)
+{
+    lin_punctuation *p = model();
+    lin_punctuation_take_numbers(p, NULL);
+    ck_assert_str_eq(readable_of(p, "i saw twenty three dogs", 1, 0.1), "I saw twenty three dogs. ");
+    lin_punctuation_destroy(p);
+}
+END_TEST
 
 START_TEST(readable)
 {
@@ -258,6 +273,6 @@ START_TEST(failing_allocations)
 }
 END_TEST
 
-TEST_MAIN("readable", TESTS(prose, 0, sizeof prose_table / sizeof *prose_table), TEST(paragraphs),
+TEST_MAIN("readable", TESTS(prose, 0, sizeof prose_table / sizeof *prose_table), TEST(paragraphs), TEST(no_rules),
           TESTS(readable, 0, sizeof readable_table / sizeof *readable_table), TEST(pauses_end_texts), TEST(numbers_in_pieces),
           TEST(same_bytes_and_back), TEST(damaged), TEST(bad_options), TEST(failing_allocations))

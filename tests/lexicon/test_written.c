@@ -168,7 +168,24 @@ START_TEST(bad_rules_are_refused)
         {"[written]\n{N}{N}{N}{N}{N} = x\n", "n:2: what is written has up to four"},
         {"[a]\n[written]\n{N} = {2:a}\n", "n:3: a reading refers to {1:set} or {1*set}"},
         {"[a]\n[written]\n{N} = {1:a\n", "n:3: a reading refers to {1:set} or {1*set}"},
-        {"[marks]\npoint = .\n", "n:2: a mark must be: group = SIGN"},
+        {"[marks]\npoint = .\n", "n:2: a mark must be: group = SIGN, or onward = WORD|WORD"},
+        {"[marks]\nonward =\n", "n:2: a mark must be"},
+        {"[a]\n1: =#a\n[written]\n& = and\n", "n:2: digits are =#=, <#<, >#>, or with #,"},
+        {"[spoken]\n{a} 5\n", "n:2: the line must be: what is said = how it is written"},
+        {"[spoken]\n{a} = {1}\n", "n:2: there is no section of this name"},
+        {"[a]\n1: x\n[spoken]\n{a = 1\n", "n:4: '}' must end a '{'"},
+        {"[a]\n1: x\n[spoken]\n{a}x = 1\n", "n:4: '}' must end a '{'"},
+        {"[a]\n1: x\n[spoken]\nx{a} = 1\n", "n:4: there must be blanks around {...}"},
+        {"[a]\n1: x\n[spoken]\n{a*0} = 1\n", "n:4: what is said has {set}, {set*} for digits"},
+        {"[a]\n1: x\n[spoken]\n{a} {a} {a} {a} {a} = 1\n", "n:4: what is said has up to four {...}"},
+        {"[a]\n1: x\n[spoken]\n{a} (b) {a} = 1\n", "n:4: words in ( ) stand first or last"},
+        {"[a]\n1: x\n[spoken]\n(b){a} = 1\n", "n:4: words in ( ) stand first or last"},
+        {"[a]\n1: x\n[spoken]\n(b) = 1\n", "n:4: words in ( ) stand first or last"},
+        {"[a]\n1: x\n[spoken]\n{a} = {2}\n", "n:4: what is written refers to {1}, {1:#,} or {1:set}"},
+        {"[a]\n1: x\n[spoken]\n{a} = {1:b}\n", "n:4: there is no section of this name"},
+        {"[a]\n1: x\n[spoken]\n{a} = {1\n", "n:4: what is written refers to"},
+        {"[a]\n1: x\n[spoken]\n{a} = 1}\n", "n:4: '}' without '{'"},
+        {"[titles]\nmister\n", "n:2: the line must be: what is said"},
         {"[written]\n& = \x01\n", "n:2: a control character, or bytes that are not UTF-8"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -237,7 +254,8 @@ END_TEST
 static lin_status everything(void)
 {
     static const char rules[] =
-        "[marks]\ngroup = ,\n[a]\n1: one\n2: two | a pair\n20: twenty[ >]\n[written]\n{N} = {1:a} | {1*a}\n& = and\n";
+        "[marks]\ngroup = ,\n[a]\n1: one\n2: two | a pair\n20: twenty[ >]\n[written]\n{N} = {1:a} | {1*a}\n& = and\n"
+        "[marks]\nonward = b|c\n[spoken]\n{a} (!) = {1}\n[titles]\nmister = Mr.\n";
     lin_written *written;
     lin_readings r = {0};
     size_t end;

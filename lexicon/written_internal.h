@@ -1,0 +1,84 @@
+/* written_internal.h - rules for numbers as they are in memory: made by written_file.c, read by written.c (numbers to words) and
+ * numbers.c (words to numbers). */
+#ifndef LIN_LEXICON_WRITTEN_INTERNAL_H
+#define LIN_LEXICON_WRITTEN_INTERNAL_H
+
+#include "lexicon/written.h"
+
+enum {
+    LIN_WRITTEN_SLOTS = 4, /* of a form */
+    LIN_WRITTEN_DEEPEST = 24, /* rules within rules */
+    LIN_WRITTEN_NAME = 31 /* letters of a section's name */
+};
+#define LIN_WRITTEN_LARGEST UINT64_C(1000000000000000)
+
+/* A line of a set. */
+typedef struct lin_written_rule {
+    uint64_t base, divisor;
+    char *patterns; /* separated by '|' */
+    int line;
+} lin_written_rule;
+
+typedef struct lin_written_set {
+    char name[LIN_WRITTEN_NAME + 1];
+    int first, n; /* rules */
+} lin_written_set;
+
+/* A line of [written]; of [spoken] and [titles], where `pattern` is what is said and `readings` what is written. */
+typedef struct lin_written_form {
+    char *pattern, *readings;
+    int line;
+} lin_written_form;
+
+/* Of the words of numbers: "twenty"; "zwei", "und", "vierzig", which words are made of. */
+typedef struct lin_written_piece {
+    char *text;
+    int is_word; /* it stands alone: a word of [spoken] */
+} lin_written_piece;
+
+typedef struct lin_written_forms {
+    lin_written_form *items;
+    int n, capacity;
+} lin_written_forms;
+
+struct lin_written {
+    lin_written_set *sets;
+    int n_sets, sets_capacity;
+    lin_written_rule *rules;
+    int n_rules, rules_capacity;
+    lin_written_forms forms, spoken, titles;
+    lin_written_piece *pieces; /* of what [spoken] has */
+    int n_pieces, pieces_capacity;
+    char *onward; /* words before which no number ends, separated by '|'; NULL: none */
+    unsigned char begins[256]; /* bytes with which a form of [written] may begin */
+    char group[8]; /* what divides thousands; "": nothing */
+    size_t n_group;
+};
+
+/* "<", ">", "=name=", "<name<", "=#=", "<#,<" in a pattern: a part of the number, by a set, or by its digits. */
+typedef struct lin_written_reference {
+    char part;                  /* one of < > = */
+    const lin_written_set *set; /* NULL: digits, or there is no set of the name */
+    int digits;                 /* 1: "#"; 2: "#,", with the sign between thousands */
+    size_t n;                   /* its bytes */
+} lin_written_reference;
+
+/* The reference at p, in a rule of the set `own`. 0: it is text. */
+int lin_written_refers(const lin_written *written, const char *p, const char *end, const lin_written_set *own,
+                       lin_written_reference *reference);
+
+const lin_written_set *lin_written_find(const lin_written *written, const char *name, size_t n); /* NULL: there is none */
+
+/* The rule of a set for a number; NULL: it has none. */
+const lin_written_rule *lin_written_choose(const lin_written *written, const lin_written_set *set, uint64_t value);
+
+static inline int lin_written_is_name(char c) { return (c >= 'a' && c <= 'z') || c == '-'; }
+
+/* The digits at the beginning of a text, and their value; LIN_WRITTEN_LARGEST: it is too large. */
+size_t lin_written_digits(const char *text, size_t n);
+uint64_t lin_written_value(const char *text, size_t n);
+
+/* Checks the lines of [spoken] and fills `pieces`. LIN_FORMAT with name:line, LIN_NO_MEMORY. */
+lin_status lin_numbers_check(lin_written *written, const char *name, lin_error *err);
+
+#endif
