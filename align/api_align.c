@@ -11,6 +11,7 @@ struct linnet_aligner {
     linnet_model *model;
     linnet_aligner_options options;
     lin_spoken_lexicon lexicon;
+    char *g2p; // of the lexicon
     int has_lexicon;
 };
 
@@ -33,13 +34,15 @@ static lin_status create(linnet_model *model, const linnet_aligner_options *give
     if (!a) return lin_no_memory(err, "an aligner", sizeof *a);
     a->model = lin_api_keep_model(model);
     a->options = o;
-    if (!o.phonemes) {
-        status = lin_spoken_lexicon_open(&a->lexicon, o.lexicon, o.add_lexicon, NULL, model->r.phones, &model->r.warnings,
+    a->g2p = o.g2p ? lin_strdup(o.g2p) : NULL;
+    if (o.g2p && !a->g2p) status = lin_no_memory(err, "an aligner", strlen(o.g2p));
+    if (status == LIN_OK && !o.phonemes) {
+        status = lin_spoken_lexicon_open(&a->lexicon, o.lexicon, o.add_lexicon, a->g2p, model->r.phones, &model->r.warnings,
                                          err);
         a->has_lexicon = status == LIN_OK;
         if (status == LIN_OK) status = lin_spoken_lexicon_numbers(&a->lexicon, NULL, err);
     }
-    a->options.lexicon = a->options.add_lexicon = NULL; // the caller's
+    a->options.lexicon = a->options.add_lexicon = a->options.g2p = NULL; // the caller's
     if (status == LIN_OK) *aligner = a;
     else linnet_aligner_destroy(a);
     return status;
@@ -57,6 +60,7 @@ void linnet_aligner_destroy(linnet_aligner *a)
     if (!a) return;
     if (a->has_lexicon) lin_spoken_lexicon_close(&a->lexicon);
     linnet_model_destroy(a->model);
+    lin_free(a->g2p);
     lin_free(a);
 }
 

@@ -27,7 +27,7 @@
 
 typedef struct validate_values {
     lin_model_values model;
-    const char *lexicon, *phones, *g2p, *numbers, *audio_root, *oov, *output;
+    const char *lexicon, *add_lexicon, *phones, *g2p, *numbers, *audio_root, *oov, *output;
     int allow_commands;
     int stack, most, json, jobs, quiet;
     const char *language;
@@ -36,6 +36,7 @@ typedef struct validate_values {
 static const lin_option options[] = {
     LIN_LANGUAGE_ROW(validate_values, language),
     LIN_DICTIONARY_ROW(validate_values, lexicon),
+    LIN_ADD_LEXICON_ROW(validate_values, add_lexicon, ""),
     LIN_PHONE_SET_ROW(validate_values, phones),
     LIN_G2P_ROW(validate_values, g2p),
     LIN_NUMBERS_ROW(validate_values, numbers),
@@ -762,7 +763,7 @@ static lin_status validate(validation *d, const lin_list *operands, lin_error *e
     const validate_values *v = d->v;
     const lin_warnings warnings = lin_complaints(v->quiet);
     const char *phones = v->model.model ? v->model.model : v->phones;
-    const lin_wording_files files = {.dictionary = v->lexicon, .phones = phones, .g2p = v->g2p};
+    const lin_wording_files files = {.dictionary = v->lexicon, .added = v->add_lexicon, .phones = phones, .g2p = v->g2p};
     lin_status status = lin_wording_open(&d->wording, &files, &warnings, err);
     if (status == LIN_OK) status = lin_wording_numbers(&d->wording, v->numbers, err);
     if (status == LIN_OK) status = load(d, operands, err);

@@ -36,7 +36,8 @@ static lin_status begin_section(reader *r, const char *line, size_t n, lin_error
     lin_written *w = r->written;
     const char *name = line + 1;
     const size_t k = n - 2;
-    if (n < 3 || line[n - 1] != ']' || k > LIN_WRITTEN_NAME) return refuse(r, err, "a section must be [name] of at most 31 letters");
+    if (n < 3 || line[n - 1] != ']' || k > LIN_WRITTEN_NAME)
+        return refuse(r, err, "a section must be [name] of at most 31 letters");
     for (size_t i = 0; i < k; i++)
         if (!lin_written_is_name(name[i])) return refuse(r, err, "the name of a section has small letters and '-' only");
     const struct {
@@ -68,7 +69,8 @@ static lin_status read_rule(reader *r, const char *line, size_t n, lin_error *er
     uint64_t base, divisor = 1;
     size_t k = lin_written_digits(line, n);
     if (!s) return refuse(r, err, "a rule before the first [section]");
-    if (k == 0 || (base = lin_written_value(line, k)) >= LARGEST) return refuse(r, err, "a rule must begin with a number below 10^15");
+    if (k == 0 || (base = lin_written_value(line, k)) >= LARGEST)
+        return refuse(r, err, "a rule must begin with a number below 10^15");
     while (divisor <= base / 10) divisor *= 10;
     if (k < n && line[k] == '/') {
         const size_t more = lin_written_digits(line + k + 1, n - k - 1);
@@ -181,7 +183,7 @@ static lin_status check_names(reader *r, lin_error *err)
             if (is_rule ? !strchr("<=>", *p) : *p != '{') continue;
             if (is_rule && *name == '#') {
                 p = name + strcspn(name, "<=>");
-                if (*p != name[-1]) return lin_fail(err, LIN_FORMAT, "%s:%d: digits are =#=, <#<, >#>, or with #,", r->name, r->line);
+                if (*p != name[-1]) return refuse(r, err, "digits are =#=, <#<, >#>, or with #,");
                 continue;
             }
             while (lin_written_is_name(name[n])) n++;

@@ -55,7 +55,7 @@ struct linnet_decoder {
     lin_decoding decoding;
     lin_decoding_values values;
     lin_phrases phrases;
-    char *lexicon, *lm, *add_lexicon, *rescore;
+    char *lexicon, *lm, *add_lexicon, *rescore, *g2p;
 };
 
 linnet_decoder *lin_api_keep_decoder(linnet_decoder *decoder);

@@ -57,13 +57,16 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     d->lm = o->lm ? lin_strdup(o->lm) : NULL;
     d->add_lexicon = o->add_lexicon ? lin_strdup(o->add_lexicon) : NULL;
     d->rescore = o->rescore ? lin_strdup(o->rescore) : NULL;
-    if ((o->lexicon && !d->lexicon) || (o->lm && !d->lm) || (o->add_lexicon && !d->add_lexicon) || (o->rescore && !d->rescore))
+    d->g2p = o->g2p ? lin_strdup(o->g2p) : NULL;
+    if ((o->lexicon && !d->lexicon) || (o->lm && !d->lm) || (o->add_lexicon && !d->add_lexicon) || (o->rescore && !d->rescore) ||
+        (o->g2p && !d->g2p))
         return lin_no_memory(err, "a decoder", 4096);
     v->words = o->words != 0;
     v->beam = o->beam;
     v->n_best = o->n_best;
     v->lexicon = d->lexicon;
     v->add_lexicon = d->add_lexicon;
+    v->g2p = d->g2p;
     v->lm = d->lm;
     v->rescore = d->rescore;
     v->rescore_n = o->rescore_n;
@@ -126,6 +129,7 @@ void linnet_decoder_destroy(linnet_decoder *d)
     lin_decoding_close(&d->decoding);
     lin_free(d->lexicon);
     lin_free(d->add_lexicon);
+    lin_free(d->g2p);
     lin_free(d->lm);
     lin_free(d->rescore);
     linnet_model_destroy(d->model);

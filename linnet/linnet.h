@@ -219,6 +219,8 @@ typedef struct linnet_decoder_options {
                             it ends: words settle only then. NULL (default): none */
     int rescore_n;         /* so many hypotheses, 2 to 256; 20 (default) */
     double rescore_weight; /* of the network in the language model's score, 0 (none) to 1; 0.5 (default) */
+    const char *g2p; /* letter-to-sound rules (`linnet g2p`) for words of add_lexicon and of phrases without a pronunciation. NULL
+                        (default): $LINNET_G2P, else those of the language */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);
@@ -589,6 +591,7 @@ typedef struct linnet_aligner_options {
     int follow_sound;    /* 1 (default): phonemes end where the sound changes; 0: at the network's rows */
     double beam;         /* default 600: paths worse than the best by more than this, natural logarithm, are dropped */
     const char *add_lexicon; /* as in linnet_decoder_options */
+    const char *g2p; /* rules for words that the lexicon lacks; NULL as in linnet_decoder_options */
 } linnet_aligner_options;
 
 LINNET_API void linnet_aligner_options_init(linnet_aligner_options *options, size_t size);

@@ -16,6 +16,13 @@ has "phones that no text has" "$out" "note: phones that no text has: 29 (AA AE A
 printf 'sound.wav\tone two\n' > list && cp data/u1.wav sound.wav
 run validate list $lex -q
 is "a list" "0 list: 1 utterances, 1.5 s, 0 speakers" "$status $(echo "$out" | head -n 1)"
+printf 'sound.wav\tone yak\n' > yaks && printf 'yak Y AE K\n' > added
+run validate yaks $lex -q
+has "a word outside the lexicon" "$out" "1 of 2 words (50.00 %) are not in $tmp/dict"
+run validate yaks $lex --add-lexicon added -q
+is "--add-lexicon: status" 0 "$status"
+has "one of it" "$out" "0 of 2 words (0.00 %) are not in $tmp/dict"
+refused "--add-lexicon: no such file" 1 "none.dict" validate yaks $lex --add-lexicon none.dict
 
 # ---- one fault of every kind -----------------------------------------------------------------------------------------------------
 

@@ -454,11 +454,17 @@ START_TEST(words_outside_the_lexicon)
     require_ok(linnet_decoder_create(model, &o, &d, &err));
     ck_assert_int_eq(linnet_decoder_vocabulary(d), 3);
     linnet_decoder_destroy(d);
+    o.g2p = "missing.g2p"; // for zebras
+    require_fails(LINNET_IO, linnet_decoder_create(model, &o, &d, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "missing.g2p"));
     linnet_aligner_options a;
     linnet_aligner *aligner;
     linnet_aligner_options_init(&a, sizeof a);
     a.lexicon = lexicon;
     a.add_lexicon = added;
+    a.g2p = "missing.g2p";
+    require_fails(LINNET_IO, linnet_aligner_create(model, &a, &aligner, &err));
+    a.g2p = NULL;
     require_ok(linnet_aligner_create(model, &a, &aligner, &err));
     linnet_aligner_destroy(aligner);
     test_folder_remove(folder);

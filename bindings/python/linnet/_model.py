@@ -157,6 +157,7 @@ class Model:
                 unknown: float | None = None, lm_weight: float | None = None, bonus: float | None = None,
                 beam_score: float | None = None, blank_penalty: float | None = None, settle: float | None = None, show: float | None = None,
                 rescore: str | os.PathLike[str] | None = None, rescore_n: int | None = None, rescore_weight: float | None = None,
+                g2p: str | os.PathLike[str] | None = None,
                 phrases: Mapping[str, float] | None = None) -> Decoder:
         """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
 
@@ -167,6 +168,8 @@ class Model:
         lexicon      pronunciations in CMUdict's format; None: $LINNET_LEXICON, else the one of the package
         add_lexicon  a file of words that extend it, in the same format; a word alone in its line is pronounced by rules. They can
                      be found though the language model lacks them
+        g2p          letter-to-sound rules for words of add_lexicon and of phrases without a pronunciation; None: $LINNET_G2P, else
+                     those of the language
         lm           language model of words or phonemes: ARPA or packed; a path, or the name of one of the package such as
                      "phones.lm". None: with words $LINNET_LM, else the one of the package; without words none. False: none
         all_words    words of the lexicon that the language model lacks can be found too
@@ -182,7 +185,7 @@ class Model:
         if lm is True:
             raise ValueError("lm is a path, the name of an installed model, None or False")
         given = {"words": words, "beam": beam, "n_best": n_best, "lexicon": lexicon and os.fspath(lexicon), "no_lm": lm is False,
-                 "add_lexicon": add_lexicon and os.fspath(add_lexicon),
+                 "add_lexicon": add_lexicon and os.fspath(add_lexicon), "g2p": g2p and os.fspath(g2p),
                  "lm": os.fspath(lm) if lm else None, "all_words": all_words, "no_unknown": no_unknown, "unknown": unknown,
                  "lm_weight": lm_weight, "bonus": bonus, "beam_score": beam_score,
                  "blank_penalty": blank_penalty, "settle": settle, "show": show, "rescore": rescore and os.fspath(rescore),
@@ -227,7 +230,7 @@ class Model:
 
     def align(self, sound: Sound, text: str, rate: float | None = None, *, phonemes: bool = False,
               lexicon: str | os.PathLike[str] | None = None, add_lexicon: str | os.PathLike[str] | None = None,
-              follow_sound: bool = True, beam: float | None = None,
+              follow_sound: bool = True, beam: float | None = None, g2p: str | os.PathLike[str] | None = None,
               channel: int | None = None, start_s: float = 0, end_s: float | None = None, threads: int = 1) -> Result:
         """When each phoneme and word of a text was said in a sound, and how well: Phone.goodness and Phone.said.
 
@@ -235,6 +238,7 @@ class Model:
         text          words, or phonemes
         phonemes      True: the text is phonemes, "HH AH L OW" or in IPA
         lexicon, add_lexicon  as in decoder; words that they lack are pronounced by rules, with a warning
+        g2p           these rules; None: as in decoder
         follow_sound  phonemes end where the sound changes; False: at the network's rows
         beam          paths worse than the best by more than this, natural logarithm, are dropped; None: 600
 
@@ -242,7 +246,7 @@ class Model:
         pronounced; MismatchError: the text cannot be that of the sound, it is longer.
         """
         options = {"phonemes": phonemes, "lexicon": lexicon and os.fspath(lexicon),
-                   "add_lexicon": add_lexicon and os.fspath(add_lexicon), "follow_sound": follow_sound, "beam": beam}
+                   "add_lexicon": add_lexicon and os.fspath(add_lexicon), "g2p": g2p and os.fspath(g2p), "follow_sound": follow_sound, "beam": beam}
         aligner = self._once(("align", *options.values()), lambda: self._aligner(options))
         given = SoundCall(sound, rate, channel, start_s, end_s, threads, None)
         result = ffi.new("linnet_result **")

@@ -105,6 +105,8 @@ def test_added_words(model, tmp_path):
     assert model.decoder(words=True, lm=False, lexicon=lexicon, add_lexicon=names).vocabulary == 3
     with pytest.raises(linnet.ReadError, match="missing.txt"):
         model.decoder(words=True, lm=False, lexicon=lexicon, add_lexicon=tmp_path / "missing.txt")
+    with pytest.raises(linnet.ReadError, match="missing.g2p"): # for Kowalczyk
+        model.decoder(words=True, lm=False, lexicon=lexicon, add_lexicon=names, g2p=tmp_path / "missing.g2p")
 
 
 def test_second_pass(model, tmp_path):
