@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# A streaming recogniser and an aligner in a new language, from sounds, texts and a pronouncing dictionary (docs/languages.md).
+# A streaming recogniser and an aligner in a new language, from sounds, texts and a pronouncing dictionary (docs/languages.md). It makes
+# the folder of the language, WORK/CODE, for --language of every command of linnet: model, dictionary, rules, language model.
 #
-#   recipes/language/run.sh --lexicon de.dict --common-voice cv-corpus-13.0/de --work exp/de
-#   recipes/language/run.sh --lexicon ru.dict --data ru --work exp/ru
+#   recipes/language/run.sh --language de --lexicon de.dict --common-voice cv-corpus-13.0/de --work exp/de
+#   recipes/language/run.sh --language ru --lexicon ru.dict --data ru --work exp/ru
+#   linnet transcribe --words --language exp/ru/ru talk.flac
 #
+#   --language CODE       its code, which is stored in the model; without one the folder is WORK/language
 #   --lexicon DICT        a word and its phones, with blanks between them, on each line; the phone set comes from it
 #   --data DIR            DIR/train and DIR/dev, and DIR/test if there is one: wav.scp, text, and utt2spk if speakers are known
 #   --common-voice DIR    instead: train.tsv, dev.tsv and test.tsv of Common Voice, with the sounds in DIR/clips
 #   --audio-root DIR      that the paths in wav.scp are relative to (the folder of --data)
 #   --phones FILE         the phone set, where it is not that of the lexicon
-#   --numbers RULES       how digits in texts are read: de, es, en, a file; none (the default): they are named as wrong
+#   --numbers RULES       how digits in texts are read: de, es, en, a file; none: they are named as wrong. If not given, by the rules
+#                         that are installed for the language, if any are
 #   --conf FILE           network and training (recipes/language/small.conf)
 #   --speed N,N,...       speeds at which the training speech is used (0.9,1,1.1)
 #   --go-on               train although linnet validate finds something wrong
@@ -17,17 +21,22 @@
 #   --device cpu|cuda, --threads N, --linnet PROGRAM
 here=$(dirname "$0")
 . "$here/../common.sh"
-flags=" go-on " values=" lexicon data common-voice audio-root phones numbers conf speed stage stop-stage work device threads linnet "
+flags=" go-on " values=" language lexicon data common-voice audio-root phones numbers conf speed stage stop-stage work device threads linnet "
 work=exp/language conf=$here/small.conf speed=0.9,1,1.1 stage=1 stop_stage=6
-lexicon='' data='' common_voice='' audio_root='' phones='' numbers=none go_on=''
+language='' lexicon='' data='' common_voice='' audio_root='' phones='' numbers='' go_on=''
 options "$@"
 [ -n "$lexicon" ] || die "--lexicon names the pronouncing dictionary"
 [ -n "$data$common_voice" ] || die "--data or --common-voice names the speech"
 [ -n "$data" ] || data=$work/data
 if [ -z "$audio_root" ]; then audio_root=$data; [ -z "$common_voice" ] || audio_root=$common_voice/clips; fi
+[[ ${language:-aa} =~ ^[a-z]{2,3}(-[A-Za-z0-9-]+)?$ ]] || die "--language is a code of two or three letters, such as de, not '$language'"
 set_of=(); [ -z "$phones" ] || set_of=(--phones "$phones")
+numbers_of=(); [ -z "$numbers" ] || numbers_of=(--numbers "$numbers")
 stack=$(sed -n 's/^stack *= *//p' "$conf")
-rules=$work/rules.g2p model=$work/run/best.safetensors
+folder=$work/${language:-language}
+case $folder in */*) ;; *) folder=./$folder ;; esac
+of=(--audio-root "$audio_root" --language "$folder")
+unset LINNET_MODEL LINNET_LEXICON LINNET_LM LINNET_G2P LINNET_NUMBERS # the files of the folder are used
 
 if wanted 1 && [ -n "$common_voice" ]; then
   for set in train dev test; do
@@ -47,9 +56,16 @@ for set in train dev test; do [ ! -f "$data/$set/wav.scp" ] || sets+=("$set"); d
 [ "${sets[*]:0:2}" = "train dev" ] || die "$data needs train/wav.scp and dev/wav.scp"
 
 if wanted 2; then
-  "$linnet" g2p "${set_of[@]}" "$lexicon" -o "$rules"
+  mkdir -p "$folder" && rm -f "$folder"/{words.dict,words.dict.gz,added.dict,phones.txt,numbers.txt}
+  packed=; ! gzip -t "$lexicon" 2> /dev/null || packed=.gz
+  cp "$lexicon" "$folder/words.dict$packed"
+  [ ! -f "$phones" ] || [[ $phones = *.safetensors ]] || cp "$phones" "$folder/phones.txt"
+  for file in "$numbers" "$here/../../share/linnet/$numbers/numbers.txt"; do
+    [ ! -f "$file" ] || { cp "$file" "$folder/numbers.txt" && break; }
+  done
+  "$linnet" g2p "${set_of[@]}" "$lexicon" -o "$folder/words.g2p"
   for set in "${sets[@]}"; do
-    "$linnet" validate "$data/$set" --audio-root "$audio_root" -l "$lexicon" "${set_of[@]}" --g2p "$rules" --numbers "$numbers" --stack "$stack" ||
+    "$linnet" validate "$data/$set" "${of[@]}" "${set_of[@]}" "${numbers_of[@]}" --stack "$stack" ||
       [ -n "$go_on" ] || die "correct that, or give --go-on; nothing was trained"
   done
 fi
@@ -57,8 +73,8 @@ fi
 if wanted 3; then
   for set in "${sets[@]}"; do
     speeds=1; [ "$set" != train ] || speeds=$speed
-    "$linnet" prepare "$data/$set" --audio-root "$audio_root" -l "$lexicon" "${set_of[@]}" --g2p "$rules" --numbers "$numbers" --stack "$stack" \
-      --speed "$speeds" --jobs "$threads" --oov "$work/$set.oov" -o "$work/$set.lfc" || [ -f "$work/$set.lfc" ] || die "no features of $set"
+    "$linnet" prepare "$data/$set" "${of[@]}" "${set_of[@]}" "${numbers_of[@]}" --stack "$stack" --speed "$speeds" --jobs "$threads" \
+      --oov "$work/$set.oov" -o "$work/$set.lfc" || [ -f "$work/$set.lfc" ] || die "no features of $set"
   done
 fi
 
@@ -66,14 +82,14 @@ if wanted 4; then
   resume=(); [ ! -f "$work/run/checkpoint.safetensors" ] || resume=(--resume)
   "$linnet" train "$conf" --train "$work/train.lfc" --dev "$work/dev.lfc" --folder "$work/run" --device "$device" --threads "$threads" \
     "${resume[@]}"
+  cp "$work/run/best.safetensors" "$folder/default.safetensors"
 fi
 
-words=(-m "$model" -l "$lexicon" --g2p "$rules" --device "$device")
 if wanted 5; then
   # Texts that the model does not find in their sounds are worth a look before the next training.
-  "$linnet" validate "$data/train" --audio-root "$audio_root" "${words[@]}" -o "$work/train.fit" || true
+  "$linnet" validate "$data/train" "${of[@]}" -m default "${numbers_of[@]}" --device "$device" -o "$work/train.fit" || true
   for set in "${sets[@]}"; do
-    "$linnet" align --data "$data/$set" --audio-root "$audio_root" "${words[@]}" -f textgrid --output-dir "$work/aligned/$set" -q ||
+    "$linnet" align --data "$data/$set" "${of[@]}" "${numbers_of[@]}" --device "$device" -f textgrid --output-dir "$work/aligned/$set" -q ||
       echo "run.sh: some texts of $set cannot be those of their sounds; the others are in $work/aligned/$set" >&2
   done
 fi
@@ -82,20 +98,20 @@ if wanted 6; then
   # Without punctuation. A character outside ASCII is no member of a set of characters in every locale.
   plain='s/[.,;:!?"()]/ /g; s/«/ /g; s/»/ /g; s/„/ /g; s/“/ /g; s/”/ /g; s/…/ /g; s/ - / /g; s/ – / /g; s/ — / /g'
   # Words of the texts that the lexicon lacks are recognised too, as the rules pronounce them.
-  { zcat -f "$lexicon"; cut -f1,4 "$work/train.oov"; } > "$work/words.dict"
+  cut -f1,4 "$work/train.oov" > "$folder/added.dict"
   cut -d' ' -f2- "$data/train/text" | sed "$plain" |
-    "$linnet" ngram count --order 3 --lower -q - -o "$work/words.lm"
+    "$linnet" ngram count --order 3 --lower -q - -o "$folder/words.lm"
   for set in "${sets[@]:1}"; do
-    "$linnet" transcribe --data "$data/$set" --audio-root "$audio_root" -m "$model" --device "$device" -f trn -q -o "$work/$set.phones.trn"
-    "$linnet" phonemize -l "$lexicon" "${set_of[@]}" --g2p "$rules" --ids first --trn "$data/$set/text" -q -o "$work/$set.ref.trn"
-    "$linnet" transcribe --data "$data/$set" --audio-root "$audio_root" -m "$model" --device "$device" --words -l "$work/words.dict" \
-      --lm "$work/words.lm" -f trn -q -o "$work/$set.words.trn"
+    "$linnet" transcribe --data "$data/$set" "${of[@]}" --device "$device" -f trn -q -o "$work/$set.phones.trn"
+    "$linnet" phonemize --language "$folder" "${set_of[@]}" "${numbers_of[@]}" --ids first --trn "$data/$set/text" -q -o "$work/$set.ref.trn"
+    "$linnet" transcribe --data "$data/$set" "${of[@]}" --device "$device" --words -f trn -q -o "$work/$set.words.trn"
     sed "$plain" "$data/$set/text" > "$work/$set.text"
     for unit in phones words; do
       ref=$work/$set.ref.trn; [ $unit = phones ] || ref=$work/$set.text
-      options=(--unit "$unit"); [ $unit = words ] || options+=(--phones "$model")
+      options=(--unit "$unit"); [ $unit = words ] || options+=(--language "$folder")
       "$linnet" score "${options[@]}" "$ref" "$work/$set.$unit.trn" > "$work/$set.$unit.txt"
       echo "$set: $(tail -n 1 "$work/$set.$unit.txt")"
     done
   done
+  echo "the language is in $folder: $linnet transcribe --words --language $folder FILE"
 fi

@@ -29,18 +29,22 @@ epochs = 2
 lr = 1e-3
 END
 
-recipe --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w"
+recipe --language qaa --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w"
 is "status" 0 "$status"
 has "validated" "$out" "nothing is wrong"
-for file in rules.g2p train.lfc dev.lfc run/best.safetensors train.fit aligned/train/s1-001.TextGrid aligned/dev/s0-501.TextGrid words.lm \
-    dev.phones.trn dev.words.trn dev.phones.txt; do
+for file in qaa/words.g2p qaa/words.dict qaa/default.safetensors qaa/words.lm train.lfc dev.lfc run/best.safetensors train.fit \
+    aligned/train/s1-001.TextGrid aligned/dev/s0-501.TextGrid dev.phones.trn dev.words.trn dev.phones.txt; do
     ok "$file" test -s "$w/$file"
 done
 has "error rates of phones" "$out" "dev: PER "
 has "error rates of words" "$out" "dev: WER "
-is "the word that the lexicon lacks" "тамико t a m iː k o" "$(tail -n 1 "$w/words.dict" | tr '\t' ' ')"
+is "the word that the lexicon lacks" "тамико t a m iː k o" "$(tail -n 1 "$w/qaa/added.dict" | tr '\t' ' ')"
+is "the language is in the model" "language:         qaa" "$("$LINNET" info --language "$w/qaa" | grep '^language')"
+has "says how to use it" "$out" "transcribe --words --language $w/qaa FILE"
+run transcribe --words --language "$w/qaa" -f trn -q "$d/s0-501.wav"
+is "which works" "0 $(grep '(s0-501)' "$w/dev.words.trn")" "$status $out"
 sed -i 's/^epochs = 2/epochs = 3/' "$tmp/conf"
-recipe --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w" --stage 4 --stop-stage 4
+recipe --language qaa --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w" --stage 4 --stop-stage 4
 is "resumed: status" 0 "$status"
 is "resumed" 4 "$(wc -l < "$w/run/log.tsv" | tr -d ' ')"
 
@@ -56,6 +60,7 @@ is "Common Voice: status" 0 "$status"
 is "Common Voice: the text" "$(sort "$d/train/text")" "$(sort "$tmp/cv work/data/train/text")"
 is "Common Voice: speakers" "train00000000000" "$(cut -d' ' -f2 "$tmp/cv work/data/train/utt2spk" | sort -u)"
 ok "Common Voice: features" test -s "$tmp/cv work/train.lfc"
+ok "a folder without a code" test -s "$tmp/cv work/language/words.g2p"
 printf 'path\tother\nx.mp3\ty\n' > "$cv/dev.tsv"
 recipe --lexicon "$d/train/lexicon.dict" --common-voice "$cv" --work "$tmp/none" --stop-stage 1
 is "a table of another kind" "1 run.sh: $cv/dev.tsv has no columns path and sentence" "$status $err"
@@ -68,6 +73,8 @@ has "it is named" "$out" "text without sound: 1"
 has "and nothing is trained" "$err" "run.sh: correct that, or give --go-on; nothing was trained"
 recipe --lexicon "$d/train/lexicon.dict" --data "$d" --work "$tmp/wrong" --stop-stage 2 --go-on
 is "--go-on: status" 0 "$status"
+recipe --language german --lexicon "$d/train/lexicon.dict" --data "$d"
+is "no code" "1 run.sh: --language is a code of two or three letters, such as de, not 'german'" "$status $err"
 recipe --data "$d"
 is "no dictionary" "1 run.sh: --lexicon names the pronouncing dictionary" "$status $err"
 recipe --lexicon "$d/train/lexicon.dict" --data "$tmp/none"
