@@ -41,11 +41,15 @@ def in_chromium(folder, wav, model, words):
         shutil.copytree(folder, temporary, dirs_exist_ok=True)
         shutil.copy(wav, os.path.join(temporary, "sound.wav"))
         shutil.copy(model, os.path.join(temporary, "data", "en", "default.safetensors"))
+        server = Server(temporary)
         with Browser(find(), wav) as browser:
-            page = browser.page(Server(temporary).address)
+            page = browser.page(server.address)
             page.run(f"{PAGE.replace('WORDS', str(words).lower())}; 0")
             page.wait("a speed", "window.speed > 0", 120)
-            return page.run("window.speed")
+            speed = page.run("window.speed")
+        server.http.shutdown()
+        server.http.server_close()
+        return speed
 
 
 def main():

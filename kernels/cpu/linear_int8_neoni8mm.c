@@ -1,7 +1,7 @@
 // linear_int8_neoni8mm.c - the eight-bit product for arm64 with products of small matrices (FEAT_I8MM); see linear_int8.h.
 //
-// smmla multiplies two rows by two columns, eight elements of each, in one instruction: twice the products of a dot product. Words
-// and panels are those of neondot, which takes a row that is left over.
+// smmla multiplies two rows by two columns, eight elements of each, in one instruction: twice the products of a dot product.
+// Words and panels are those of neondot, which takes a row that is left over.
 //
 //   words t, t + 1 of two rows:        a = r0w0 r0w1 | r1w0 r1w1
 //   of four columns of a panel:        c0w0 c1w0 c2w0 c3w0 and c0w1 c1w1 c2w1 c3w1
