@@ -199,8 +199,8 @@ template <int EP> static __device__ __forceinline__ void load_own(float (&x)[EP 
     }
 }
 
-// The same straight from memory, rows 0..n-1; zeros beyond n and E. For kernels without a causal mask: they take a tile of queries
-// at a time and wait for nothing else, so that other warps compute meanwhile, and shared memory is what they are limited by.
+// The same straight from memory, rows 0..n-1; zeros beyond n and E. For kernels without a causal mask: their warps do not wait
+// for each other in the loop over rows, so some compute while others load, and shared memory is what limits them.
 template <int EP>
 static __device__ __forceinline__ void fetch_own(float (&x)[EP / 8][4], const float *rows, size_t stride, int n, int E, int wide,
                                                  int lane)

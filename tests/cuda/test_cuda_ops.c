@@ -56,7 +56,8 @@ END_TEST
 
 #ifndef LIN_ON_GPU
 // KiB of shared memory that a block may request: compute capability 8.6 and 12.0, 8.0; less than any. With less, fewer groups of
-// warps share a block, and heads have no tiles: wide ones with 99, all with 48 (without a causal mask only wide ones with 48). The other cases have the 227 of 9.0 and 10.0.
+// warps share a block, and heads have no tiles: wide ones with 99, all with 48 (without a causal mask only wide ones with 48).
+// The other cases have the 227 of 9.0 and 10.0.
 static const struct {
     long shared;
     const char *name;
