@@ -380,7 +380,8 @@ __global__ void __launch_bounds__(STEP_WARPS * 32) forward_step(attention_job jo
 
 template <int EP> static size_t group_bytes(int causal)
 {
-    return sizeof(float) * (size_t)(causal ? forward_sizes<EP, 1>::group_floats : forward_sizes<EP, 0>::group_floats);
+    const size_t with_mask = forward_sizes<EP, 1>::group_floats, without = forward_sizes<EP, 0>::group_floats;
+    return sizeof(float) * (causal ? with_mask : without);
 }
 
 // 0 if narrow is wanted and there are no tiles.

@@ -329,7 +329,8 @@ static void run_backward_of(lin_exec *exec, const attention_job &job, const lin_
 // Of the kernel that needs more.
 template <int EP> static size_t group_bytes(int causal)
 {
-    return sizeof(float) * (size_t)(causal ? query_sizes<EP, 1>::group_floats : key_sizes<EP, 0>::group_floats);
+    const size_t with_mask = query_sizes<EP, 1>::group_floats, without = key_sizes<EP, 0>::group_floats;
+    return sizeof(float) * (causal ? with_mask : without);
 }
 
 // dqkv or narrow is NULL. 0 if narrow is wanted and there are no tiles.
