@@ -27,6 +27,7 @@
  *   ${N}.{D} = {1:cardinal} point {2*digit} dollars        {1:set} the first of them by a set, {2*set} the second digit by digit
  *   Mr. = mister
  *
+ * The sections [spoken] and [titles] are for the way back, lexicon/numbers.
  * The longest match counts. A "+" in a reading joins two parts of one word ("ein+und+zwanzig").
  * Threads: immutable once made, shared by all; readings belong to one thread.
  */

@@ -53,7 +53,7 @@ static const char *const table[][2] = {
     {"first", "first"}, {"the ninth", "the ninth"}, {"tenth", "10th"}, {"twenty first", "21st"}, {"thirty second", "32nd"},
     {"forty third", "43rd"}, {"eleventh", "11th"}, {"twelfth", "12th"}, {"hundred", "hundred"}, {"two hundredth", "200th"},
     {"one hundred and eleventh", "111th"}, {"one hundred and first", "101st"}, {"three thousandth", "3,000th"},
-    {"the twenty first century", "the 21st century"}, {"twentieth", "20th"},
+    {"its thirtieth thousand", "its 30th thousand"}, {"the twenty first century", "the 21st century"}, {"twentieth", "20th"},
     // years
     {"nineteen eighty four", "1984"}, {"eighteen fifteen", "1815"}, {"nineteen oh five", "1905"}, {"twenty twenty", "2020"},
     {"ten sixty six", "1066"}, {"nineteen hundred", "1900"}, {"eighteen hundred and twelve", "1812"},
@@ -222,7 +222,7 @@ static const char *const others[][3] = {
     {"de", "eins eins zwei", "112"},
     {"es", "cuarenta y dos personas", "42 personas"}, {"es", "nueve personas", "nueve personas"},
     {"es", "mil novecientos ochenta y cuatro", "1984"}, {"es", "ciento una", "101"}, {"es", "veintiún mil", "21.000"},
-    {"es", "dos millones de euros", "2 millones \xE2\x82\xAC"}, {"es", "cincuenta por ciento", "50 %"},
+    {"es", "dos millones de euros", "2 millones de euros"}, {"es", "cincuenta por ciento", "50 %"},
     {"es", "dos coma cinco", "2,5"}, {"es", "a las nueve y quince", "a las 9:15"}, 
     {"es", "cinco euros con veinte", "5,20 \xE2\x82\xAC"},
     {"es", "y uno y dos", "y uno y dos"},
