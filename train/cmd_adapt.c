@@ -285,6 +285,7 @@ static void transcribe(adaptation *a, const version *of, int to_words, const cha
     words w = {.n = 0};
     say(&w, "-q", "--model", of->model, "--device", a->v->device, "--data", in_folder(a, "work/heldout"), "--audio-root", "/",
         "-f", "trn", "-o", to, "--jobs", a->threads, (char *)NULL);
+    say_if(&w, "--language", a->v->language);
     if (to_words) say(&w, "--words", "--no-readable", (char *)NULL);
     if (to_words) say_if(&w, "--lexicon", a->v->lexicon);
     if (to_words) say_if(&w, "--g2p", a->v->g2p);

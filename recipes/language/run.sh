@@ -98,7 +98,7 @@ if wanted 6; then
   # Without punctuation. A character outside ASCII is no member of a set of characters in every locale.
   plain='s/[.,;:!?"()]/ /g; s/«/ /g; s/»/ /g; s/„/ /g; s/“/ /g; s/”/ /g; s/…/ /g; s/ - / /g; s/ – / /g; s/ — / /g'
   # Words of the texts that the lexicon lacks are recognised too, as the rules pronounce them.
-  cut -f1,4 "$work/train.oov" > "$folder/added.dict"
+  [ ! -s "$work/train.oov" ] || cut -f1,4 "$work/train.oov" > "$folder/added.dict"
   cut -d' ' -f2- "$data/train/text" | sed "$plain" |
     "$linnet" ngram count --order 3 --lower -q - -o "$folder/words.lm"
   for set in "${sets[@]:1}"; do

@@ -73,6 +73,7 @@ refused "an input is no output" 2 "added.dict" phonemize --language "$to" -o "$t
 printf 'gnu N UW\n' > "$tmp/more"
 run adapt --language "$to" --data "$data" --audio-root "$data" --threads 1 --lr 0 --words "$tmp/more" -o "$tmp/again"
 is "adapted again: status" 0 "$status"
+is "each command names the language" "" "$(echo "$err" | grep '^\$ linnet [pt]' | grep -v -e "--language $to")"
 is "words of both" "$(cat "$to/added.dict" "$tmp/more")" "$(cat "$tmp/again/added.dict")"
 ok "the same language model" cmp "$to/words.lm" "$tmp/again/words.lm"
 export LINNET_MODEL="$model" LINNET_LEXICON="$lexicon"
