@@ -2,7 +2,7 @@
 # Makes the default files of linnet transcribe --words and --lm phones: a word 4-gram, its lexicon, letter-to-sound rules, a phone
 # 6-gram.
 #
-#   recipes/open/lm.sh --corpus DIR --text FILE [--work exp/lm] [--words ARPA] [--lexicon FILE] [--lines 400000]
+#   recipes/open/lm.sh --corpus DIR --text FILE [--work exp/lm] [--words ARPA] [--lexicon FILE] [--lines 1200000]
 #                      [--stage N] [--stop-stage N] [--linnet PROGRAM]
 #
 # Stages: 1 the vocabulary and its pronunciations   2 the word model   3 the phone model   4 probabilities of the pronunciations, by the
@@ -10,12 +10,12 @@
 # FILE is text with one sentence per line, lower case (books; README.md beside this script says which, and how it is made). ARPA is
 # a word model of modern English (DIR/lm/en-us.arpa.gz, that of Debian's pocketsphinx-en-us): sentences drawn from it give the words
 # that old books lack. The lexicon is cmudict-en-us.dict of the same package. The texts of the training sets are counted several
-# times, for their style; dev_* and test_* are not used. Run from the root of the source tree. Needs 3 GB of memory. Results:
+# times, for their style; dev_* and test_* are not used. Run from the root of the source tree. Needs 7 GB of memory. Results:
 # words.lm, words.dict.gz, words.g2p and phones.lm in WORK, the same bytes every time.
 here=$(dirname "$0")
 . "$here/../common.sh"
 
-corpus= text= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict lines=400000 stage=1 stop_stage=5
+corpus= text= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict lines=1200000 stage=1 stop_stage=5
 flags=" " values=" corpus text work words lexicon lines stage stop-stage linnet "
 train_sets="train_native train_read train_games train_pseudo train_nonnative train_cv train_stories"
 read_sets="train_native train_read train_cv train_stories" # spoken as written
@@ -58,7 +58,7 @@ if wanted 2; then
   "$linnet" ngram generate --lines "$lines" --seed 1 "$work/general.lm" -o "$work/drawn.txt"
   all_of "$work/train.txt" 5 | "$linnet" ngram count --order 4 --set min-count=1,1,2,3 --vocabulary "$work/words.txt" \
     --set smoothing=absolute --entropy 1e-9 --packed -o "$work/large.lm" "$text" "$work/drawn.txt" -
-  "$linnet" ngram prune "$work/large.lm" --entropy 1e-7 --set bits=8 --packed -o "$work/words.lm"
+  "$linnet" ngram prune "$work/large.lm" --entropy 5e-8 --set bits=8 --packed -o "$work/words.lm"
 fi
 
 if wanted 3; then

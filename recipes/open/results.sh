@@ -11,8 +11,9 @@
 #         FOLDER, such as those that quiet.sh holds out   8 latency, size, speed   9 the page
 # Each stage writes WORK/N.md; stage 9 joins those that are there to WORK/RESULTS.md, or RESULTS-offline.md for a bidirectional
 # model, which has no stages 2, 3, 4 and 7. --publish copies the page to this folder and its first table to docs/models.md. A model is
-# scored on the test set once: test-scores.tsv beside this script keeps the scores by the model's fingerprint, and the page takes
-# them from there. DIR: see run.sh. What a stage needs and cannot find is named on the page. Run from the root of the source tree.
+# scored on the test set once: test-scores.tsv beside this script keeps the scores by the fingerprint of the model and the sum of
+# its language models and dictionary, and the page takes them from there. DIR: see run.sh. What a stage needs and cannot find is
+# named on the page. Run from the root of the source tree.
 # Needs build/release/tests/app/sound (make build/release/tests/app/sound); for stages 5 and 8 flite and python3, for stage 6 pocketsphinx and sox. A quarter of an hour on two cores without other work.
 here=$(dirname "$0")
 . "$here/../common.sh"
@@ -32,6 +33,7 @@ size() { [ -z "$quick" ] && echo "$1" || echo "$2"; } # size FULL QUICK
 info=$("$linnet" info --json)
 number() { sed "s/.*\"$1\": \"\{0,1\}\([^\",]*\).*/\1/" <<< "$info"; }
 fingerprint=$(number fingerprint)
+scored=$fingerprint-$(cat share/linnet/en/{phones.lm,words.lm,words.dict.gz} | cksum | cut -d ' ' -f 1) # with its language models
 page=RESULTS.md kind=streaming
 [ "$(number causal)" = true ] || page=RESULTS-offline.md kind=offline
 [ "$(cat "$work/model" 2> /dev/null || echo "$fingerprint")" = "$fingerprint" ] || die "$work has results of another model; give another --work"
@@ -97,16 +99,16 @@ unsure() { awk -f bench/sure.awk "$work/$1.words.jsonl" | awk '{ printf "%.1f", 
 if wanted 1; then
   echo "== stage 1: error rates"
   { rows dev_native; rows dev_nonnative; } > "$work/scores.tsv"
-  if [ -n "$test" ] && ! grep -q "^$fingerprint	" "$scores"; then
-    rows test_native | sed "s/^/$fingerprint	/" >> "$scores"
+  if [ -n "$test" ] && ! grep -q "^$scored	" "$scores"; then
+    rows test_native | sed "s/^/$scored	/" >> "$scores"
   fi
   {
     echo "## Error rates"
     echo
-    awk -F'\t' -v OFS='\t' -v of="$fingerprint" '$1 == of { sub(/^[^\t]*\t/, ""); print }' "$scores" |
+    awk -F'\t' -v OFS='\t' -v of="$scored" '$1 == of { sub(/^[^\t]*\t/, ""); print }' "$scores" |
       cat "$work/scores.tsv" - | table | tee "$work/card.md"
     echo
-    grep -q "^$fingerprint	" "$scores" || printf '%s\n\n' "\`test_native\` has not been scored with this model (\`--test\`)."
+    grep -q "^$scored	" "$scores" || printf '%s\n\n' "\`test_native\` has not been scored with this model (\`--test\`)."
     echo "Held-out speakers; 95 % bootstrap intervals over utterances. \`dev_native\` and \`test_native\`: LibriSpeech's"
     echo "read novels, of which only what lies below 5.5 kHz is left; \`dev_nonnative\`: Mandarin speakers, half of them"
     echo "children, full band. Phonemes against the first pronunciation of each word, so an accent counts as an"
