@@ -141,7 +141,7 @@ lin_status lin_validation_note_words(lin_validation *d, lin_error *err)
         if (!w->n_labels) lin_finding_note(d, LIN_FINDING_NO_PHONES, -1, spelled, "%ld", w->count);
         else lin_finding_note(d, LIN_FINDING_WORDS, -1, spelled, "%ld %s (%s)", w->count, line.data ? line.data : "", how);
     }
-    if (d->n_unknown > MOST_UNKNOWN * (double)d->n_words) {
+    if ((double)d->n_unknown > MOST_UNKNOWN * (double)d->n_words) {
         char share[64];
         snprintf(share, sizeof share, "%.1f %% of the words", 100.0 * (double)d->n_unknown / (double)d->n_words);
         lin_finding_note(d, LIN_FINDING_FOREIGN, -1, share, "is %.900s a lexicon of this language?", d->wording.path);
