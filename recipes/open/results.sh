@@ -33,7 +33,7 @@ size() { [ -z "$quick" ] && echo "$1" || echo "$2"; } # size FULL QUICK
 info=$("$linnet" info --json)
 number() { sed "s/.*\"$1\": \"\{0,1\}\([^\",]*\).*/\1/" <<< "$info"; }
 fingerprint=$(number fingerprint)
-X # with its language models
+scored=$fingerprint-$({ cat share/linnet/en/{phones.lm,words.lm,words.dict.gz} 2> /dev/null || :; } | cksum | cut -d ' ' -f 1) # with its language models
 page=RESULTS.md kind=streaming
 [ "$(number causal)" = true ] || page=RESULTS-offline.md kind=offline
 [ "$(cat "$work/model" 2> /dev/null || echo "$fingerprint")" = "$fingerprint" ] || die "$work has results of another model; give another --work"

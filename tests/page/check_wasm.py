@@ -35,9 +35,9 @@ def joined(paths, path, rate):
                 out.writeframes(b"".join(bytes(samples[i:i + 1]) * times for i in range(len(samples))) + bytes(2 * rate))
 
 
-def native(linnet, wav, words, precision):
+def native(linnet, folder, wav, words, precision):
     command = [linnet, "listen", "--json", "--no-paced", "--model", MODEL, "--precision", precision, "--from", wav,
-               *(["--words", "--readable"] if words else [])]
+               *(["--words", "--readable", "--lm", os.path.join(folder, "data/en/words.lm")] if words else [])]
     lines = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.splitlines()
     return [m for m in map(json.loads, lines) if m["type"] == "final"]
 
@@ -58,7 +58,7 @@ def same(linnet, folder, wav, words, precision, model, near):
     if run.returncode:
         return f"node: {run.stderr[-500:]}"
     print(f"       {run.stderr.strip()}")
-    ours, theirs = [json.loads(line) for line in run.stdout.splitlines()], native(linnet, wav, words, precision)
+    ours, theirs = [json.loads(line) for line in run.stdout.splitlines()], native(linnet, folder, wav, words, precision)
     for m in theirs:
         del m["revision"], m["latency_ms"]
     return differs(ours, theirs, near) if len(theirs) == 2 else f"native: {len(theirs)} utterances"
