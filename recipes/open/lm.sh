@@ -56,7 +56,7 @@ fi
 if wanted 2; then
   echo "== stage 2: words"
   "$linnet" ngram generate --lines "$lines" --seed 1 "$work/general.lm" -o "$work/drawn.txt"
-  all_of "$work/train.txt" 5 | "$linnet" ngram count --order 4 --set min-count=1,1,2,3 --vocabulary "$work/words.txt" \
+  all_of "$work/train.txt" 15 | "$linnet" ngram count --order 4 --set min-count=1,1,2,3 --vocabulary "$work/words.txt" \
     --set smoothing=absolute --entropy 1e-9 --packed -o "$work/large.lm" "$text" "$work/drawn.txt" -
   "$linnet" ngram prune "$work/large.lm" --entropy 5e-8 --set bits=8 --packed -o "$work/words.lm"
 fi
@@ -64,7 +64,7 @@ fi
 if wanted 3; then
   echo "== stage 3: phones"
   # Every eighth sentence of the text. A sentence with a word that cannot be pronounced is reported and left out.
-  { awk 'NR % 8 == 0' "$text"; all_of "$work/train.txt" 3; } |
+  { awk 'NR % 8 == 0' "$text"; all_of "$work/train.txt" 9; } |
     { "$linnet" phonemize -q --lexicon "$lexicon" -o "$work/phones.txt" 2> "$work/phones.log" || true; }
   "$linnet" ngram count --no-unknown --order 6 --set min-count=1,1,1,2,3,5,smoothing=absolute --entropy 1e-8 --packed \
     -o "$work/phones-large.lm" "$work/phones.txt"
