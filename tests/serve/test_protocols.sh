@@ -61,7 +61,7 @@ talk stream /v1/realtime config="$(session '{"type":"server_vad","prefix_padding
 is "realtime: no sound is of two items" "0 $(moments end "$tmp/wide" | cut -d' ' -f1)" "$(moments start "$tmp/wide")"
 talk stream /v1/realtime config="$(session null '')" append raw="$tmp/twice.raw" end="$commit" leave='transcription.completed' > "$tmp/manual"
 is "realtime: without turns a commit makes the item" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" "$(transcripts "$(cat "$tmp/manual")")"
-is "realtime: what is cleared is forgotten" "$(printf '%s\n' "$readable" | tail -n 1)" \
+is "realtime: what is cleared is forgotten" "$(printf '%s\n' "$readable" | head -n 1)" \
     "$(transcripts "$(talk stream /v1/realtime config="$(session null '')" append middle='{"type":"input_audio_buffer.clear"}' at="$(wc -c < "$tmp/speech.raw")" raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"
 has "realtime: a commit of nothing" "$(talk stream /v1/realtime end="$commit" leave='"type":"error"')" '"message":"the buffer that was committed has no sound"'
 has "realtime: another language" "$(talk stream /v1/realtime end="$(session null '"transcription":{"language":"de"},')" leave='"type":"error"')" '"message":"the model has another language'
