@@ -209,6 +209,28 @@ lm --work "$tmp/lm2"
 for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm again: the same $file" cmp "$tmp/lm/$file" "$tmp/lm2/$file"; done
 declines "lm: no text" "where is the text" lm --corpus "$c" --work "$tmp/x"
 
+# ---- books.py ------------------------------------------------------------------------------------------------------------------
+
+if command -v python3 > /dev/null; then
+    b=$tmp/shelf
+    mkdir -p "$b"
+    printf 'Title: One\n*** START OF THIS PROJECT GUTENBERG EBOOK ONE ***\n\nCHAPTER I\n\nMr. Hale was in the house to-day; it was\n1,815 miles. "It is the\n_caf\303\251_," he said.\n\n[12] and of it in 1907\n\n*** END OF THIS\nof the and it\n' > "$b/One.txt"
+    printf 'It was the best of all the long days that he had.\n\nOf that I was sure.\n' > "$b/The Turn of the Screw: a Tale.txt"
+    printf 'It was the best of all the long days that he had.\nShe was in it.\nAnd he had a dog in the house.\nAnd he had a dog in the house.\n' > "$b/Works.md"
+    printf 'and so he saw that the old man was not in the room and it was late\n' > "$b/Read.txt"
+    printf 'Es war einmal ein Mann und eine Frau die hatten nichts\n' > "$b/Maerchen.txt"
+    printf ';\n1 | 2 | 3 | test-other | 4 | 5 | I | Turn of the Screw (version 2)\n2 | 2 | 3 | train-clean-100 | 4 | 5 | I | One\n' > "$tmp/CHAPTERS.TXT"
+    echo 'x-1 SO HE SAW THAT THE OLD MAN WAS NOT IN THE ROOM' > "$tmp/read"
+    python3 recipes/open/books.py --leave-out "$tmp/CHAPTERS.TXT" --transcripts "$tmp/read" -o "$tmp/shelf.txt" "$b" 2> "$tmp/.err"
+    is "books: status" 0 $?
+    is "books: the text" "mister hale was in the house today it was eighteen fifteen miles|it is the cafe he said|she was in it|and he had a dog in the house|" \
+        "$(tr '\n' '|' < "$tmp/shelf.txt")"
+    has "books: one of a test set" "$(cat "$tmp/.err")" "is in a test set"
+    has "books: one that was read" "$(cat "$tmp/.err")" "Read.txt': 6 sequences in common"
+    has "books: another language" "$(cat "$tmp/.err")" "not English"
+    has "books: the sum" "$(cat "$tmp/.err")" "2 of 5 books, 4 sentences, 30 words"
+fi
+
 # ---- neural_lm.sh ----------------------------------------------------------------------------------------------------------------
 
 printf 'layers = 1\nheads = 1\nhead-width = 8\nfeedforward = 8\ndecay = gated\nseed = 3\nlr = 1e-2\nepochs = 40\n' > "$tmp/neural.conf"
