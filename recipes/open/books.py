@@ -171,7 +171,8 @@ def main():
     def long(s):
         return s.count(" ") >= RUN - 1
     draft = o.output + ".draft"
-    with open(draft, "w") as out, multiprocessing.Pool(o.jobs) as pool:
+    # fork: the processes have what is held out; started in another way they would not, and leave out nothing
+    with open(draft, "w") as out, multiprocessing.get_context("fork").Pool(o.jobs) as pool:
         for why, is_held_out, lines in pool.imap(take, each()):
             name = names.popleft()
             texts += 1

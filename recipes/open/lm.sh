@@ -77,7 +77,8 @@ if wanted 4; then
   for file in wav.scp text utt2spk; do
     for set in $read_sets; do cat "$corpus/$set/$file"; done | sort > "$work/read/$file"
   done
-  "$linnet" align -q --data "$work/read" --audio-root "$corpus" -l "$work/words.dict.gz" --learn-lexicon "$work/learnt.dict" \
+  rm -f "$work/learnt.dict"
+  "$linnet" align -q --data "$work/read" --audio-root "$corpus" -l "$work/words.dict" --learn-lexicon "$work/learnt.dict" \
     -f ctm -o "$work/read.ctm" || [ -s "$work/learnt.dict" ] # some texts do not fit
   # The lines stay in their order: the first pronunciation is the reference of phonemes.
   { zcat "$work/words.dict.gz" | sed -n '/^;;;/p'

@@ -61,32 +61,29 @@ START_TEST(by_hand)
 }
 END_TEST
 
-// However often a word was heard, no pronunciation is impossible.
-START_TEST(a_frequent_word)
+// The second pronunciation of `word` is heard so often, if it is not NULL.
+static void learns(const char *set, const char *lexicon, const char *word, int times, const char *want)
 {
     lin_pronunciations heard = {0};
     lin_buffer out = {0};
-    open_dictionary(NULL, "a AH\na EY\n");
-    OK(hear(&heard, "a", 1, 50000, &err));
+    open_dictionary(set, lexicon);
+    if (word) OK(hear(&heard, word, 1, times, &err));
     OK(lin_pronunciations_write(&heard, dictionary, phones, &out, &err));
-    ck_assert_str_eq(out.data, "a\t1.0000\tEY\na\t0.0001\tAH\n");
+    ck_assert_str_eq(out.data, want);
     lin_buffer_free(&out);
     lin_pronunciations_free(&heard);
     close_dictionary();
 }
+
+// However often a word was heard, no pronunciation is impossible.
+START_TEST(a_frequent_word) { learns(NULL, "a AH\na EY\n", "a", 50000, "a\t1.0000\tEY\na\t0.0001\tAH\n"); }
 END_TEST
 
 // The marks of a set of its own, as the dictionary reads them.
 START_TEST(other_phones)
 {
-    lin_pronunciations heard = {0};
-    lin_buffer out = {0};
-    open_dictionary(LIN_PHONES_BLANK "\town a h l o", "halo h ˈa l o\nhalo h a l ˈo\nhola ˈo l a\n");
-    OK(lin_pronunciations_write(&heard, dictionary, phones, &out, &err));
-    ck_assert_str_eq(out.data, "halo\t1.0000\th ˈa l o\nhola\t1.0000\tˈo l a\n");
-    lin_buffer_free(&out);
-    lin_pronunciations_free(&heard);
-    close_dictionary();
+    learns(LIN_PHONES_BLANK "\town a h l o", "halo h ˈa l o\nhalo h a l ˈo\nhola ˈo l a\n", NULL, 0,
+           "halo\t1.0000\th ˈa l o\nhola\t1.0000\tˈo l a\n");
 }
 END_TEST
 
