@@ -15,8 +15,8 @@
 // Weights, width and score by word error rate on dev_native with the shipped model and words.lm (bench/bench_words).
 lin_words_options lin_words_options_default(void)
 {
-    return (lin_words_options){.width = 256,
-                               .score = 12,
+    return (lin_words_options){.width = 512,
+                               .score = 13,
                                .blank = 0.9999,
                                .lm_weight = 0.85,
                                .bonus = -1,
