@@ -81,7 +81,7 @@ typedef struct adaptation {
     char best[LONGEST_PATH];                                // of training
     char words[LONGEST_PATH], mixed[LONGEST_PATH];          // made here, in the folder
     lin_features features;
-    int mel_bins, stack, causal, half;
+    int mel_bins, stack, causal, half, eight_bits;
     char name[128], license[512];
     char threads[16];
     lin_adapt_data data;
@@ -172,7 +172,8 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
     a->mel_bins = model->config.mel_bins;
     a->stack = model->config.stack;
     a->causal = model->config.causal;
-    a->half = model->stored != NULL || model->eight_bits;
+    a->half = model->stored != NULL;
+    a->eight_bits = model->eight_bits;
     snprintf(a->name, sizeof a->name, "%.100s, adapted", *model->name ? model->name : "model");
     snprintf(a->license, sizeof a->license, "%.500s", model->license);
     status = lin_model_check_sound(model, a->model, err);
@@ -358,7 +359,7 @@ static void prepare(adaptation *a, const char *data, const char *root, const cha
 }
 
 // Small steps, a short warm-up, masks as in the training of the installed models. The rate is halved when an epoch is not better
-// on the held-out part, and below min-lr, after the second time, training ends.
+// on the held-out part, and below min-lr, after the second time, training ends. A model in eight bits stays one.
 static void train(adaptation *a)
 {
     const adapt_values *v = a->v;
@@ -385,6 +386,13 @@ static void train(adaptation *a)
     if (v->quiet) say(&w, "-q", (char *)NULL);
     run(a, &lin_command_train, &w, 0);
     snprintf(a->best, sizeof a->best, "%s", in_folder(a, "work/run/best.safetensors"));
+    if (!a->eight_bits) return;
+    char rounded[LONGEST_PATH];
+    snprintf(rounded, sizeof rounded, "%s", in_folder(a, "work/run/eight-bits.safetensors"));
+    w.n = 0;
+    say(&w, a->best, "--output", rounded, (char *)NULL);
+    run(a, &lin_command_quantise, &w, 0);
+    memcpy(a->best, rounded, sizeof rounded);
 }
 
 /* ---- what is kept ---------------------------------------------------------------------------------------------------------- */

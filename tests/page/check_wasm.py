@@ -105,14 +105,14 @@ def main():
     if missing:
         sys.exit(f"make check-wasm needs {', '.join(missing)}: tools/deps.sh build demo page wasm")
     with tempfile.TemporaryDirectory() as temporary:
-        wav, eight = os.path.join(temporary, "two.wav"), os.path.join(temporary, "eight.safetensors")
-        subprocess.run([linnet, "quantise", MODEL, "-o", eight], check=True)
+        wav, half = os.path.join(temporary, "two.wav"), os.path.join(temporary, "half.safetensors")
+        subprocess.run([linnet, "average", "--half", MODEL, "-o", half], check=True)
         # The soxr of the system has other vectors than that of build/wasm: what is resampled differs in the last bits.
         for what, rate, near in (("16 kHz", 16000, 0.0002), ("48 kHz", 48000, 0.001)):
             joined([SPEECH, OTHER], wav, rate)
             # What is not a product of eight bits differs in its last bits, too, and then some operands round to others.
             for words, precision in ((False, "fp32"), (True, "fp32"), (False, "int8"), (True, "int8")):
-                wrong = same(linnet, os.path.abspath(folder), wav, words, precision, *((MODEL, near) if precision == "fp32" else (eight, 0.1)))
+                wrong = same(linnet, os.path.abspath(folder), wav, words, precision, *((half, near) if precision == "fp32" else (MODEL, 0.1)))
                 check(f"node, {what}, {precision}: {'words' if words else 'phonemes'} as the native program's", not wrong, wrong)
     server = Server(folder)
     with Browser(program, SPEECH) as browser:
