@@ -119,7 +119,8 @@ if wanted 3; then
   training "$stream_conf" "$work/train-long-again" "$everything" --init "$work/train-long/best.safetensors" \
     "${wide[@]}" "${strong[@]}" --join-part 0.5 --batch-frames 48000 --lr 5e-4 --set warmup-steps=100 --epochs 4 --seed 32
   "$linnet" average "$work"/train-{long,long-again}/checkpoint.safetensors --ema --level-db 103 --half --delay-ms 101 \
-    -o "$work/stream.safetensors"
+    -o "$work/stream-half.safetensors"
+  "$linnet" quantise "$work/stream-half.safetensors" -o "$work/stream.safetensors"
 fi
 
 # A network that also reads later steps learns fastest from the one that does not: it begins as the same function but for the attention.
@@ -144,7 +145,9 @@ if wanted 4; then
     --lr 8e-4 --set warmup-steps=150 --epochs 3 --set silence-part=0.04 --seed 22 "${warped[@]}" "${wide[@]}"
   training "$offline_conf" "$work/train-offline-long" "$everything" --init "$work/train-offline-wide/best.safetensors" \
     "${wide[@]}" "${strong[@]}" --batch-frames 32000 --lr 8e-4 --epochs 17 --keep 6
-  "$linnet" average "$work"/train-offline-long/epoch-1[2-7].safetensors --level-db 103 --half --delay-ms 92 -o "$work/offline.safetensors"
+  "$linnet" average "$work"/train-offline-long/epoch-1[2-7].safetensors --level-db 103 --half --delay-ms 92 \
+    -o "$work/offline-half.safetensors"
+  "$linnet" quantise "$work/offline-half.safetensors" -o "$work/offline.safetensors"
 fi
 
 score() { # score SET
