@@ -77,7 +77,7 @@ lin_status lin_api_take(void *options, size_t full, const void *given, const cha
 
 /* ---- models ---------------------------------------------------------------------------------------------------------------- */
 
-static const linnet_model_options defaults = {.device = "cpu", .precision = LINNET_FP32};
+static const linnet_model_options defaults = {.device = "cpu", .precision = LINNET_AUTO};
 
 void linnet_model_options_init(linnet_model_options *options, size_t size)
 {

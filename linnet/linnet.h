@@ -135,7 +135,7 @@ typedef enum linnet_precision {
 typedef struct linnet_model_options {
     size_t size;
     const char *device;         /* "auto" (a GPU if it can be used), "cpu" (default), "cuda", "cuda:1" */
-    linnet_precision precision; /* default LINNET_FP32 */
+    linnet_precision precision; /* default LINNET_AUTO */
     /* One sentence without a line end, valid during the call, about something that is not an error: a lexicon line that was
      * left out, a file that breaks off. Called by any thread that uses the model. NULL (default): warnings are discarded. */
     void (*warning)(void *context, const char *text);
@@ -191,7 +191,7 @@ typedef struct linnet_phrase {
 typedef struct linnet_decoder_options {
     size_t size;
     int words;           /* 1: words by a lexicon and a language model; 0 (default): phonemes */
-    int beam;            /* hypotheses that are followed. 0 (default): words 256; phonemes with a language model, phrases or
+    int beam;            /* hypotheses that are followed. 0 (default): words 512; phonemes with a language model, phrases or
                             n_best 16, else the best label of each row (greedy), which is fastest */
     int n_best;          /* alternatives in final results, 1 (default) to 256; of phonemes to 1024 */
     const char *lexicon; /* pronunciations in CMUdict's format, plain or gzip. NULL: $LINNET_LEXICON, else the installed one */
@@ -205,7 +205,7 @@ typedef struct linnet_decoder_options {
     double lm_weight;    /* of the language model against the sound; NAN (default): 0.85 for words, 0.7 for phonemes */
     double bonus;        /* natural logarithm, for every word or phoneme; NAN (default): -1 for words, 2 with an lm of
                             phonemes, else 0 */
-    double beam_score;   /* hypotheses worse than the best by more than this are dropped; NAN (default): 12 */
+    double beam_score;   /* hypotheses worse than the best by more than this are dropped; NAN (default): 12, words 13 */
     const linnet_phrase *phrases; /* [n_phrases] for all sessions that set none of their own */
     int n_phrases;
     double blank_penalty; /* of words: taken from the natural logarithm of each row's blank; NAN (default): 1.5 */

@@ -29,7 +29,7 @@ def linnet_py_warning(context: Any, text: Any) -> None:
     _log.warning("%s", text_of(text))
 
 
-def load(path: str | os.PathLike[str] | bytes | None = None, *, device: str = "cpu", precision: str = "fp32") -> Model:
+def load(path: str | os.PathLike[str] | bytes | None = None, *, device: str = "cpu", precision: str = "auto") -> Model:
     """Loads a model.
 
     path       a model file, or its bytes. None: $LINNET_MODEL, else the model that came with the package
@@ -162,7 +162,7 @@ class Model:
         """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
 
         words        True: words by a lexicon and a language model; False: phonemes
-        beam         hypotheses that are followed; None: 256 for words, 16 for phonemes with a language model, phrases or n_best, else
+        beam         hypotheses that are followed; None: 512 for words, 16 for phonemes with a language model, phrases or n_best, else
                      the best label of each row (greedy), which is fastest
         n_best       Result.alternatives, 1 to 256; of phonemes to 1024
         lexicon      pronunciations in CMUdict's format; None: $LINNET_LEXICON, else the one of the package
