@@ -32,7 +32,8 @@
 
 /* Those that only CUDA has. */
 #define LIN_BLOCK_OPERATIONS(X)                                                                                                  \
-    X(feedforward_forward) X(feedforward_backward) X(attention_block_forward) X(attention_block_backward)
+    X(feedforward_forward) X(feedforward_backward) X(attention_block_forward) X(attention_block_backward)                       \
+    X(block_norm_forward) X(block_norm_backward)
 
 #define LIN_ALL_OPERATIONS(X) LIN_OPERATIONS(X) LIN_RIVAL_OPERATIONS(X) LIN_BLOCK_OPERATIONS(X) X(expect_states) X(fbank)
 

@@ -76,6 +76,20 @@ static int is_one_block(const lin_weights *w, const lin_activations *a, const li
     return a->for_training && !batch->states && lin_has_attention_block(w->ops, &w->config);
 }
 
+// Whether norms write the operands of the feed-forward blocks beside them (block_norm_forward).
+static int norms_write_operands(const lin_activations *a)
+{
+    const int C = lin_config_width(&a->config), F = a->config.feedforward;
+    return a->for_training && a->ops->block_norm_forward && a->ops->precision == LIN_PRECISION_BF16 && C % 8 == 0 &&
+           F % 8 == 0 && C <= F;
+}
+
+// The same for the blocks of attention.
+static int norms_write_for_attention(const lin_weights *w, const lin_activations *a, const lin_batch *batch)
+{
+    return norms_write_operands(a) && is_one_block(w, a, batch) && w->config.head_width % 2 == 0;
+}
+
 // Tells the backend that layer l is the next to use its part of the states.
 static void expect(const lin_weights *w, lin_exec *exec, const lin_batch *batch, int l)
 {
@@ -223,12 +237,17 @@ static void norm(const lin_weights *w, lin_exec *exec, lin_real *y, lin_real *st
 }
 
 // The end of a block: sum = x + dropout(branch), normed = LN(sum). A post-norm network needs the sum only for the backward pass.
+// operand: NULL, or where the next block's goes.
 static void add_norm(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *sum, lin_real *normed, lin_real *stats,
-                     const lin_real *x, const int pair[2], int rows, lin_dropout dropout)
+                     const lin_real *x, const int pair[2], int rows, lin_dropout dropout, lin_real *operand)
 {
+    const lin_real *gamma = lin_value(w, pair[0]), *beta = lin_value(w, pair[1]);
+    const int C = lin_config_width(&w->config);
     if (w->config.norm == LIN_NORM_POST && !a->for_training) sum = normed;
-    w->ops->add_dropout_norm_forward(exec, sum, normed, stats, x, a->branch, lin_value(w, pair[0]), lin_value(w, pair[1]), rows,
-                                     lin_config_width(&w->config), &dropout);
+    if (operand)
+        w->ops->block_norm_forward(exec, operand, sum, normed, stats, x, a->branch, gamma, beta, rows, C, &dropout);
+    else
+        w->ops->add_dropout_norm_forward(exec, sum, normed, stats, x, a->branch, gamma, beta, rows, C, &dropout);
 }
 
 // branch = w2 dropout(relu(w1 x + b1)) + b2; v->hidden is kept for the backward pass.
@@ -254,6 +273,16 @@ static int norm_is_done_before(const lin_config *c, int layer)
     return c->norm == LIN_NORM_PRE && layer > 0 && layer >= c->conv_layers && !lin_config_conditions(c, layer);
 }
 
+static int is_skipped(const lin_batch *batch, int layer) { return batch->skipped >> layer & 1; }
+
+// The same of the operand of a layer's attention, in both orders of norm.
+static int operand_is_done_before(const lin_weights *w, const lin_activations *a, const lin_batch *batch, int layer)
+{
+    const lin_config *c = &w->config;
+    return norms_write_for_attention(w, a, batch) && layer > 0 && layer >= c->conv_layers && !lin_config_conditions(c, layer) &&
+           !is_skipped(batch, layer - 1);
+}
+
 // One layer, from v->x0 to x_out [rows, C]. Sources of the two orders of norm: Vaswani et al. 2017 (post), Xiong et al. 2020
 // (pre).
 static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l,
@@ -267,30 +296,31 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
                       in_hidden = lin_dropout_of(w, batch, l, LIN_SITE_HIDDEN),
                       after_feedforward = lin_dropout_of(w, batch, l, LIN_SITE_FEEDFORWARD);
     const size_t at = lin_state_offset(c, l);
+    lin_real *wide = norms_write_operands(a) ? v->hidden : NULL,
+             *later = next && operand_is_done_before(w, a, batch, l + 1) ? next->operands : NULL;
 
     if (l < c->conv_layers)
         ops->conv_forward(exec, v->x1, v->x0, lin_value(w, p->conv[0]), lin_value(w, p->conv[1]), &batch->out, C, c->conv_kernel,
                           lin_config_conv_after(c), batch->states, at + state_count(c));
     const lin_real *x1 = l < c->conv_layers ? v->x1 : v->x0;
     if (pre && !norm_is_done_before(c, l)) norm(w, exec, v->n1, v->stats1, x1, p->norm1, rows);
-    attention_block(w, a, exec, batch, l, v, pre ? v->n1 : x1, at);
+    attention_block(w, a, exec, batch, l, v, operand_is_done_before(w, a, batch, l) ? NULL : pre ? v->n1 : x1, at);
     if (pre)
-        add_norm(w, a, exec, v->x2, v->n2, v->stats2, x1, p->norm2, rows, after_attention);
+        add_norm(w, a, exec, v->x2, v->n2, v->stats2, x1, p->norm2, rows, after_attention, wide);
     else
-        add_norm(w, a, exec, v->n1, v->x2, v->stats1, x1, p->norm1, rows, after_attention);
+        add_norm(w, a, exec, v->n1, v->x2, v->stats1, x1, p->norm1, rows, after_attention, wide);
 
-    feedforward(w, a, exec, v, pre ? v->n2 : v->x2, p, rows, in_hidden);
+    feedforward(w, a, exec, v, wide ? NULL : pre ? v->n2 : v->x2, p, rows, in_hidden);
     if (!pre)
-        add_norm(w, a, exec, v->n2, x_out, v->stats2, v->x2, p->norm2, rows, after_feedforward);
+        add_norm(w, a, exec, v->n2, x_out, v->stats2, v->x2, p->norm2, rows, after_feedforward, later);
     else if (!next)
-        add_norm(w, a, exec, x_out, a->normed, a->last_stats, v->x2, w->params->norm, rows, after_feedforward);
+        add_norm(w, a, exec, x_out, a->normed, a->last_stats, v->x2, w->params->norm, rows, after_feedforward, NULL);
     else if (norm_is_done_before(c, l + 1))
-        add_norm(w, a, exec, x_out, next->n1, next->stats1, v->x2, w->params->layers[l + 1].norm1, rows, after_feedforward);
+        add_norm(w, a, exec, x_out, next->n1, next->stats1, v->x2, w->params->layers[l + 1].norm1, rows, after_feedforward,
+                 later);
     else
         ops->add_dropout(exec, x_out, v->x2, a->branch, (size_t)rows * (size_t)C, &after_feedforward);
 }
-
-static int is_skipped(const lin_batch *batch, int layer) { return batch->skipped >> layer & 1; }
 
 // A layer that is left out: from v->x0 to x_out, with the norm that the next one expects to find done.
 static void skip_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, int rows, int l, const lin_layer_values *next,
@@ -342,18 +372,25 @@ static const lin_real *transformer_forward(const lin_weights *w, lin_activations
 /* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 // a->d_x = residual + the norm's gradient of dy + a->d_more; with dropout, a->d_y = dropout(a->d_x), for the previous block. db:
-// the gradient of that block's last bias, or NULL.
+// the gradient of that block's last bias, or NULL. operand: NULL, or where the block's goes, then in place of a->d_y.
 static void norm_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients, const lin_real *dy,
                           const lin_real *residual, const lin_real *x, const lin_real *stats, const int pair[2], int rows,
-                          lin_dropout dropout, lin_real *db)
+                          lin_dropout dropout, lin_real *db, lin_real *operand)
 {
-    w->ops->layer_norm_backward(exec, a->d_x, dropout.p > 0 ? a->d_y : NULL, lin_gradient(w, gradients, pair[0]),
-                                lin_gradient(w, gradients, pair[1]), db, dy, a->d_more, residual, x, stats, lin_value(w, pair[0]),
-                                rows, lin_config_width(&w->config), &dropout);
+    const lin_real *gamma = lin_value(w, pair[0]);
+    lin_real *dropped = dropout.p > 0 ? a->d_y : NULL, *dgamma = lin_gradient(w, gradients, pair[0]),
+             *dbeta = lin_gradient(w, gradients, pair[1]);
+    const int C = lin_config_width(&w->config);
+    if (operand)
+        w->ops->block_norm_backward(exec, operand, a->d_x, dropped, dgamma, dbeta, db, dy, a->d_more, residual, x, stats, gamma,
+                                    rows, C, &dropout);
+    else
+        w->ops->layer_norm_backward(exec, a->d_x, dropped, dgamma, dbeta, db, dy, a->d_more, residual, x, stats, gamma, rows, C,
+                                    &dropout);
     a->d_more = NULL;
 }
 
-// a->branch = the gradient of the block's input x, from dy.
+// a->branch = the gradient of the block's input x, from dy; NULL: a norm has written it, and added up the last bias's gradient.
 static void feedforward_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients,
                                  const lin_real *dy, const lin_layer_values *v, const lin_real *x, const lin_param_layer *p,
                                  int rows, lin_dropout dropout)
@@ -362,8 +399,8 @@ static void feedforward_backward(const lin_weights *w, lin_activations *a, lin_e
     const int C = lin_config_width(&w->config), F = w->config.feedforward;
     if (ops->feedforward_backward) {
         ops->feedforward_backward(exec, a->branch, lin_gradient(w, gradients, p->ff1[0]), lin_gradient(w, gradients, p->ff1[1]),
-                                  lin_gradient(w, gradients, p->ff2[0]), lin_gradient(w, gradients, p->ff2[1]), dy, x, v->hidden,
-                                  a->d_hidden, w->packed + w->backward_offset[p->ff1[0]],
+                                  lin_gradient(w, gradients, p->ff2[0]), dy ? lin_gradient(w, gradients, p->ff2[1]) : NULL, dy, x,
+                                  v->hidden, a->d_hidden, w->packed + w->backward_offset[p->ff1[0]],
                                   w->packed + w->backward_offset[p->ff2[0]], rows, C, F, &dropout);
         return;
     }
@@ -405,24 +442,31 @@ static void layer_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     const int drops = after_feedforward.p > 0, convolves = l < c->conv_layers;
     const lin_real *x1 = convolves ? v->x1 : v->x0;
     lin_real *db = ops->sums_in_norm ? lin_gradient(w, gradients, p->out[1]) : NULL;
+    lin_real *wide = !pre && norms_write_operands(a) ? a->d_hidden : NULL,
+             *operand = norms_write_for_attention(w, a, batch) ? a->d_qkv : NULL;
 
-    if (!pre) norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n2, v->stats2, p->norm2, rows, after_feedforward, NULL);
-    feedforward_backward(w, a, exec, gradients, drops ? a->d_y : a->d_x, v, pre ? v->n2 : v->x2, p, rows, in_hidden);
+    if (!pre)
+        norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n2, v->stats2, p->norm2, rows, after_feedforward,
+                      wide ? lin_gradient(w, gradients, p->ff2[1]) : NULL, wide);
+    feedforward_backward(w, a, exec, gradients, wide ? NULL : drops ? a->d_y : a->d_x, v, pre ? v->n2 : v->x2, p, rows,
+                         in_hidden);
     if (pre) {
-        norm_backward(w, a, exec, gradients, a->branch, a->d_x, v->x2, v->stats2, p->norm2, rows, after_attention, db);
+        norm_backward(w, a, exec, gradients, a->branch, a->d_x, v->x2, v->stats2, p->norm2, rows, after_attention, db, operand);
     } else {
         a->d_more = a->branch;
-        norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n1, v->stats1, p->norm1, rows, after_attention, db);
+        norm_backward(w, a, exec, gradients, a->d_x, NULL, v->n1, v->stats1, p->norm1, rows, after_attention, db, operand);
     }
 
-    attention_block_backward(w, a, exec, batch, l, gradients, drops ? a->d_y : a->d_x, pre ? v->n1 : x1, db != NULL);
+    attention_block_backward(w, a, exec, batch, l, gradients, operand ? NULL : drops ? a->d_y : a->d_x, pre ? v->n1 : x1,
+                             db != NULL);
     if (a->d_decay) { // d_qkv is free again
         lin_layer_linear_backward(w, exec, a->d_qkv, gradients, a->d_decay, pre ? v->n1 : x1, p->decay, rows);
         ops->add_dropout(exec, a->branch, a->branch, a->d_qkv, (size_t)rows * (size_t)C, &none);
     }
     const lin_dropout below = dropout_below(w, batch, l);
     if (pre)
-        norm_backward(w, a, exec, gradients, a->branch, a->d_x, x1, v->stats1, p->norm1, rows, convolves ? none : below, NULL);
+        norm_backward(w, a, exec, gradients, a->branch, a->d_x, x1, v->stats1, p->norm1, rows, convolves ? none : below, NULL,
+                      NULL);
     else
         a->d_more = a->branch;
     if (!convolves) return;
@@ -447,7 +491,7 @@ static void inner_backward(const lin_weights *w, lin_activations *a, lin_exec *e
     norm(w, exec, a->normed, a->last_stats, u, w->params->norm, rows);
     lin_layer_linear_backward(w, exec, a->branch, gradients, dlogits, a->normed, w->params->output, rows);
     norm_backward(w, a, exec, gradients, a->branch, a->d_x, u, a->last_stats, w->params->norm, rows,
-                  dropout_below(w, batch, layer), NULL);
+                  dropout_below(w, batch, layer), NULL, NULL);
 }
 
 // a->d_x: on entry, with a->d_more, the gradient of the layer's input, on return that of the output of the layers before.
@@ -476,7 +520,7 @@ static void transformer_backward(const lin_weights *w, lin_activations *a, lin_e
     const lin_dropout none = {.p = 0};
     a->d_more = NULL;
     norm_backward(w, a, exec, gradients, d, NULL, a->last, a->last_stats, w->params->norm, rows,
-                  c->norm == LIN_NORM_PRE ? lin_dropout_of(w, batch, c->layers - 1, LIN_SITE_FEEDFORWARD) : none, NULL);
+                  c->norm == LIN_NORM_PRE ? lin_dropout_of(w, batch, c->layers - 1, LIN_SITE_FEEDFORWARD) : none, NULL, NULL);
     for (int l = c->layers - 1; l >= 0; l--) {
         if (is_skipped(batch, l)) skip_backward(w, a, exec, batch, l);
         else layer_backward(w, a, exec, batch, l, gradients);

@@ -3,7 +3,8 @@
 // of q, k and v, three times as wide as the rest, is in memory as bf16 only.
 //
 //   operands  bf16: x [rows, C], y [rows, C]
-//   d_qkv     fp32: dqkv [rows, 3C]   bf16: dqkv [rows, 3C], dy [rows, C]
+//   d_qkv     fp32: dqkv [rows, 3C]   bf16: dy [rows, C], dqkv [rows, 3C]
+// A norm may have written x or dy (block_norm_forward, block_norm_backward).
 #include "kernels/cuda/attention.h"
 
 static int is_narrow(const lin_exec *exec, const void *operands, int C, int E)
@@ -24,7 +25,7 @@ void lin_cuda_attention_block_forward(lin_exec *exec, float *out, float *qkv, fl
         return;
     }
     bf16 *narrow_x = reinterpret_cast<bf16 *>(operands), *narrow_y = narrow_x + (size_t)rows * (size_t)C;
-    lin_cuda_narrow(exec, narrow_x, x, rows, C);
+    if (x) lin_cuda_narrow(exec, narrow_x, x, rows, C);
     lin_cuda_narrow_forward(exec, qkv, narrow_x, wqkv, bqkv, rows, 3 * C, C, 0);
     if (!lin_attention_forward_narrow(exec, y, narrow_y, qkv, segments, H, E, causal)) {
         lin_cuda_attention_forward(exec, y, qkv, segments, H, E, causal, NULL, 0);
@@ -41,12 +42,11 @@ void lin_cuda_attention_block_backward(lin_exec *exec, float *dx, float *dwqkv, 
     const int rows = segments->rows, C = H * E, narrow = is_narrow(exec, operands, C, E);
     const size_t count = (size_t)rows * (size_t)C;
     const bf16 *narrow_x = reinterpret_cast<const bf16 *>(operands);
-    bf16 *dqkv = reinterpret_cast<bf16 *>(d_qkv);
+    bf16 *narrow_dy = reinterpret_cast<bf16 *>(d_qkv), *dqkv = narrow_dy + count;
     if (rows == 0) return;
     // dx is the gradient of y at first.
     if (narrow) {
-        bf16 *narrow_dy = dqkv + 3 * count;
-        lin_cuda_narrow(exec, narrow_dy, dy, rows, C);
+        if (dy) lin_cuda_narrow(exec, narrow_dy, dy, rows, C);
         lin_cuda_narrow_backward_weight(exec, dwout, NULL, narrow_dy, narrow_x + count, rows, C, C);
         lin_cuda_narrow_forward(exec, dx, narrow_dy, wout, NULL, rows, C, C, 0);
     } else {

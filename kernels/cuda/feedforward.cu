@@ -2,8 +2,9 @@
 // is kept and moved as bf16 in bf16 precision, together with the operands that the backward pass reads again; and its dropout,
 // its gradient and the sums for the gradient of the bias are one pass each.
 //
-//   hidden    fp32: h [rows, F]    bf16: h [rows, F], x [rows, C]
-//   d_hidden  fp32: dh [rows, F]   bf16: dh [rows, F], dy [rows, C]
+//   hidden    fp32: h [rows, F]    bf16: x [rows, C], h [rows, F]
+//   d_hidden  fp32: dh [rows, F]   bf16: dy [rows, C], dh [rows, F]
+// A norm may have written x or dy (block_norm_forward, block_norm_backward).
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/sums.h"
 
@@ -54,8 +55,8 @@ void lin_cuda_feedforward_forward(lin_exec *exec, float *y, float *hidden, const
         lin_cuda_linear_forward(exec, y, hidden, w2, b2, rows, C, F, LIN_LINEAR);
         return;
     }
-    bf16 *h = reinterpret_cast<bf16 *>(hidden), *narrow_x = h + count;
-    lin_cuda_narrow(exec, narrow_x, x, rows, C);
+    bf16 *narrow_x = reinterpret_cast<bf16 *>(hidden), *h = narrow_x + (size_t)rows * (size_t)C;
+    if (x) lin_cuda_narrow(exec, narrow_x, x, rows, C);
     lin_cuda_narrow_forward(exec, h, narrow_x, w1, NULL, rows, F, C, 1);
     LIN_LAUNCH(exec, activate, lin_cuda_blocks(count / 8, THREADS), THREADS, 0, h, b1, count / 8, F / 8,
                lin_cuda_mask_of(dropout));
@@ -102,9 +103,9 @@ void lin_cuda_feedforward_backward(lin_exec *exec, float *dx, float *dw1, float 
     const double scale = dropout->p > 0 ? 1 / (1 - dropout->p) : 1;
     if (rows == 0) return;
     if (is_narrow(exec, hidden, C, F)) {
-        const bf16 *h = reinterpret_cast<const bf16 *>(hidden), *narrow_x = h + count;
-        bf16 *dh = reinterpret_cast<bf16 *>(d_hidden), *narrow_dy = dh + count;
-        run_pass<bf16, float, 0>(exec, narrow_dy, db2, dy, NULL, rows, C, 1);
+        const bf16 *narrow_x = reinterpret_cast<const bf16 *>(hidden), *h = narrow_x + (size_t)rows * (size_t)C;
+        bf16 *narrow_dy = reinterpret_cast<bf16 *>(d_hidden), *dh = narrow_dy + (size_t)rows * (size_t)C;
+        if (dy) run_pass<bf16, float, 0>(exec, narrow_dy, db2, dy, NULL, rows, C, 1);
         lin_cuda_narrow_backward_weight(exec, dw2, NULL, narrow_dy, h, rows, C, F);
         lin_cuda_narrow_forward(exec, dh, narrow_dy, w2, NULL, rows, F, C, 1);
         run_pass<bf16, bf16, 1>(exec, dh, db1, dh, h, rows, F, (float)scale);

@@ -6,6 +6,7 @@
 //
 // The gradients of gamma, beta and the bias before the norm: each block sums its rows in registers, then over its threads in
 // order, and writes one row of partial sums; lin_cuda_fold adds those up in order.
+#include "kernels/cuda/linear.h"
 #include "kernels/cuda/sums.h"
 
 enum {
@@ -52,14 +53,21 @@ static __device__ __forceinline__ float4 load4(const float *x, size_t group, int
     return v;
 }
 
+// The same in bf16.
+static __device__ __forceinline__ void store4(bf16 *to, size_t group, float4 v)
+{
+    reinterpret_cast<uint2 *>(to)[group] = make_uint2(to_bf16(v.x) | (uint32_t)to_bf16(v.y) << 16,
+                                                      to_bf16(v.z) | (uint32_t)to_bf16(v.w) << 16);
+}
+
 /* ---- forward, rows in registers -------------------------------------------------------------------------------------------- */
 
 // LANES threads hold a row, GROUPS times four elements each: lane g % LANES has group g of the row. sum, r: NULL if there is
-// nothing to add. sum may be x, or y: then it is not kept.
+// nothing to add. sum may be x, or y: then it is not kept. operand: NULL, or y in bf16 too.
 template <int LANES, int GROUPS>
 static __global__ void __launch_bounds__(THREADS)
-    norm_rows(float *sum, float *y, float *stats, const float *x, const float *r, const float *__restrict__ gamma,
-              const float *__restrict__ beta, int rows, int width, lin_cuda_mask mask)
+    norm_rows(bf16 *operand, float *sum, float *y, float *stats, const float *x, const float *r,
+              const float *__restrict__ gamma, const float *__restrict__ beta, int rows, int width, lin_cuda_mask mask)
 {
     const int lane = (int)threadIdx.x % LANES;
     const int row = (int)(blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES);
@@ -101,7 +109,9 @@ static __global__ void __launch_bounds__(THREADS)
         const int g = lane + i * LANES;
         if (g >= width) continue;
         const float4 a = reinterpret_cast<const float4 *>(gamma)[g], b = reinterpret_cast<const float4 *>(beta)[g];
-        reinterpret_cast<float4 *>(y)[at + (size_t)g] = add4(mul4(scaled4(v[i], mean, rstd), a), b);
+        const float4 out = add4(mul4(scaled4(v[i], mean, rstd), a), b);
+        reinterpret_cast<float4 *>(y)[at + (size_t)g] = out;
+        if (operand) store4(operand, at + (size_t)g, out);
     }
     if (stats && lane == 0) {
         stats[2 * (size_t)row] = mean;
@@ -152,16 +162,17 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 #define NORM_ROWS(LANES, GROUPS)                                                                                                 \
-    LIN_LAUNCH(exec, (norm_rows<LANES, GROUPS>), lin_cuda_blocks((size_t)rows, THREADS / LANES), THREADS, 0, sum, y, stats, x,   \
-               r, gamma, beta, rows, C / 4, mask)
+    LIN_LAUNCH(exec, (norm_rows<LANES, GROUPS>), lin_cuda_blocks((size_t)rows, THREADS / LANES), THREADS, 0, operand, sum, y,    \
+               stats, x, r, gamma, beta, rows, C / 4, mask)
 
-static void forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r, const float *gamma,
-                    const float *beta, int rows, int C, lin_cuda_mask mask)
+static void forward(lin_exec *exec, bf16 *operand, float *sum, float *y, float *stats, const float *x, const float *r,
+                    const float *gamma, const float *beta, int rows, int C, lin_cuda_mask mask)
 {
     if (rows == 0 || C == 0) return;
     if (C % 4 != 0 || C > 1024 || !lin_cuda_aligned(sum, y, x, r) || !lin_cuda_aligned(gamma, beta)) {
         LIN_LAUNCH(exec, norm_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, sum, y, stats, x, r, gamma, beta, rows, C,
                    mask);
+        if (operand) lin_cuda_narrow(exec, operand, y, rows, C);
     } else if (C <= 64) {
         NORM_ROWS(16, 1);
     } else if (C <= 128) {
@@ -180,25 +191,33 @@ static void forward(lin_exec *exec, float *sum, float *y, float *stats, const fl
 void lin_cuda_layer_norm_forward(lin_exec *exec, float *y, float *stats, const float *x, const float *gamma, const float *beta,
                                  int rows, int C)
 {
-    forward(exec, NULL, y, stats, x, NULL, gamma, beta, rows, C, lin_cuda_mask_of(NULL));
+    forward(exec, NULL, NULL, y, stats, x, NULL, gamma, beta, rows, C, lin_cuda_mask_of(NULL));
 }
 
 void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r,
                                        const float *gamma, const float *beta, int rows, int C, const lin_dropout *dropout)
 {
-    forward(exec, sum, y, stats, x, r, gamma, beta, rows, C, lin_cuda_mask_of(dropout));
+    forward(exec, NULL, sum, y, stats, x, r, gamma, beta, rows, C, lin_cuda_mask_of(dropout));
+}
+
+void lin_cuda_block_norm_forward(lin_exec *exec, float *operand, float *sum, float *y, float *stats, const float *x,
+                                 const float *r, const float *gamma, const float *beta, int rows, int C,
+                                 const lin_dropout *dropout)
+{
+    forward(exec, reinterpret_cast<bf16 *>(operand), sum, y, stats, x, r, gamma, beta, rows, C, lin_cuda_mask_of(dropout));
 }
 
 /* ---- backward, rows in registers ------------------------------------------------------------------------------------------- */
 
 // With h = (x - mean) rstd, u = dy + more and g = u gamma: dx = residual + rstd (g - mean(g) - h mean(g h)); beside is more, or
 // the residual. A block processes every gridDim.x-th group of rows and writes partial [gridDim.x, SUMS C]: its sums of u h, then
-// of u, then, with SUMS = 3, of dropped, or of dx if there is none. dx may be dy or beside.
+// of u, then, with SUMS = 3, of dropped, or of dx if there is none. dx may be dy or beside. operand: NULL, or in place of dropped
+// the same in bf16.
 template <int LANES, int GROUPS, int SUMS>
 static __global__ void __launch_bounds__(THREADS)
-    gradient_rows(float *dx, float *dropped, float *__restrict__ partial, const float *dy, const float *beside, int is_more,
-                  const float *__restrict__ x, const float *__restrict__ stats, const float *__restrict__ gamma, int rows,
-                  int width, lin_cuda_mask mask)
+    gradient_rows(bf16 *operand, float *dx, float *dropped, float *__restrict__ partial, const float *dy, const float *beside,
+                  int is_more, const float *__restrict__ x, const float *__restrict__ stats, const float *__restrict__ gamma,
+                  int rows, int width, lin_cuda_mask mask)
 {
     constexpr int ROWS = THREADS / LANES;
     LIN_SHARED(float, sums); // [ROWS, 4 width]
@@ -252,10 +271,9 @@ static __global__ void __launch_bounds__(THREADS)
                      make_float4(rstd * (up[i].x - mean_g - h[i].x * mean_gh), rstd * (up[i].y - mean_g - h[i].y * mean_gh),
                                  rstd * (up[i].z - mean_g - h[i].z * mean_gh), rstd * (up[i].w - mean_g - h[i].w * mean_gh)));
             reinterpret_cast<float4 *>(dx)[at + (size_t)g] = out;
-            if (dropped) {
-                if (mask.key) out = lin_cuda_drop4(out, lin_cuda_bits4(draw, at + (size_t)g), mask);
-                reinterpret_cast<float4 *>(dropped)[at + (size_t)g] = out;
-            }
+            if (mask.key && (operand || dropped)) out = lin_cuda_drop4(out, lin_cuda_bits4(draw, at + (size_t)g), mask);
+            if (operand) store4(operand, at + (size_t)g, out);
+            else if (dropped) reinterpret_cast<float4 *>(dropped)[at + (size_t)g] = out;
             if constexpr (SUMS == 3) total[2][i] = add4(total[2][i], out);
         }
     }
@@ -320,8 +338,8 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 #define GRADIENT_SUMS(LANES, GROUPS, SUMS)                                                                                       \
-    LIN_LAUNCH(exec, (gradient_rows<LANES, GROUPS, SUMS>), parts, THREADS, (THREADS / LANES) * (size_t)C * sizeof(float), dx,    \
-               dropped, partial, dy, beside, more != NULL, x, stats, gamma, rows, C / 4, mask)
+    LIN_LAUNCH(exec, (gradient_rows<LANES, GROUPS, SUMS>), parts, THREADS, (THREADS / LANES) * (size_t)C * sizeof(float),        \
+               operand, dx, dropped, partial, dy, beside, more != NULL, x, stats, gamma, rows, C / 4, mask)
 #define GRADIENT_ROWS(LANES, GROUPS)                                                                                             \
     do {                                                                                                                         \
         parts = (int)lin_cuda_blocks((size_t)rows, THREADS / LANES);                                                             \
@@ -330,11 +348,10 @@ static __global__ void __launch_bounds__(THREADS)
         else GRADIENT_SUMS(LANES, GROUPS, 2);                                                                                    \
     } while (0)
 
-void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
-                                  const float *dy, const float *more, const float *residual, const float *x, const float *stats,
-                                  const float *gamma, int rows, int C, const lin_dropout *dropout)
+static void backward(lin_exec *exec, bf16 *operand, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
+                     const float *dy, const float *more, const float *residual, const float *x, const float *stats,
+                     const float *gamma, int rows, int C, lin_cuda_mask mask)
 {
-    const lin_cuda_mask mask = lin_cuda_mask_of(dropout);
     const float *beside = more ? more : residual;
     if (rows == 0 || C == 0) return;
     if (C % 4 != 0 || C > 1024 || !lin_cuda_aligned(dx, dropped, dy, beside, x) || !lin_cuda_aligned(gamma)) {
@@ -345,6 +362,7 @@ void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, flo
         LIN_LAUNCH(exec, gradient_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, dx, dropped, dy, more, residual, x,
                    stats, gamma, rows, C, mask);
         lin_cuda_fold(exec, s.partial, s.slices, {dgamma, C}, {dbeta, C});
+        if (operand) lin_cuda_narrow(exec, operand, dropped ? dropped : dx, rows, C);
         if (db) lin_cuda_sum_columns(exec, db, dropped ? dropped : dx, rows, C);
         return;
     }
@@ -365,4 +383,19 @@ void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, flo
         GRADIENT_ROWS(32, 8);
     }
     lin_cuda_fold(exec, partial, parts, {dgamma, C}, {dbeta, C}, {db, db ? C : 0});
+}
+
+void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
+                                  const float *dy, const float *more, const float *residual, const float *x, const float *stats,
+                                  const float *gamma, int rows, int C, const lin_dropout *dropout)
+{
+    backward(exec, NULL, dx, dropped, dgamma, dbeta, db, dy, more, residual, x, stats, gamma, rows, C, lin_cuda_mask_of(dropout));
+}
+
+void lin_cuda_block_norm_backward(lin_exec *exec, float *operand, float *dx, float *dropped, float *dgamma, float *dbeta,
+                                  float *db, const float *dy, const float *more, const float *residual, const float *x,
+                                  const float *stats, const float *gamma, int rows, int C, const lin_dropout *dropout)
+{
+    backward(exec, reinterpret_cast<bf16 *>(operand), dx, dropped, dgamma, dbeta, db, dy, more, residual, x, stats, gamma, rows,
+             C, lin_cuda_mask_of(dropout));
 }

@@ -215,6 +215,7 @@ static const struct {
     {"layer_norm_rows", ops_case_layer_norm_rows},
     {"block_end", ops_case_block_end},
     {"block_end_backward", ops_case_block_end_backward},
+    {"block_norm", ops_case_block_norm},
     {"feedforward", ops_case_feedforward},
     {"elementwise", ops_case_elementwise},
     {"dropout_rule", ops_case_dropout_rule},

@@ -132,6 +132,7 @@ void ops_case_layer_norm(ops_context *c);
 void ops_case_layer_norm_rows(ops_context *c);
 void ops_case_block_end(ops_context *c);
 void ops_case_block_end_backward(ops_context *c);
+void ops_case_block_norm(ops_context *c);
 void ops_case_feedforward(ops_context *c);
 void ops_case_attention_block(ops_context *c);
 void ops_case_elementwise(ops_context *c);

@@ -407,6 +407,61 @@ void ops_case_block_end_backward(ops_context *c)
     if (!c->options->quick) ops_block_end_backward_shape(c, 701, 35, 0.1); // blocks of rows that begin anywhere in a vector
 }
 
+// An operand that a norm writes is the rounded matrix; all else are the bits of the operations that it stands for.
+static void ops_check_operand(ops_context *c, const char *what, const uint16_t *operand, const float *x, size_t n)
+{
+    ops_done(c);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        const uint16_t want = (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+        ck_assert_msg(operand[i] == want, "%s: %s, element %zu is %04x, expected %04x", c->what, what, i, operand[i], want);
+    }
+}
+
+static void ops_block_norm_shape(ops_context *c, int rows, int C, double rate)
+{
+    const size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
+    pair x = ops_in(c, n, -2, 3), r = ops_in(c, n, -1, 1), dy = ops_in(c, n, -1, 1), beside = ops_in(c, n, -1, 1),
+         gamma = ops_in(c, nc, 0.5, 1.5), beta = ops_in(c, nc, -1, 1);
+    pair sum[2], y[2], stats[2], dx[2], dropped[2], sums[2][3];
+    uint16_t *forward = ops_block(c, n, sizeof *forward, NULL), *backward = ops_block(c, n, sizeof *backward, NULL);
+    const lin_dropout d = ops_dropout(c, rate);
+    const lin_ops *ops = c->ops;
+    const int is_more = ops_pick(c, 0, 1);
+    ops_say(c, "block_norm_forward and backward, rows %d C %d p %g", rows, C, rate);
+    for (int i = 0; i < 2; i++) {
+        sum[i] = ops_out(c, n), y[i] = ops_out(c, n), stats[i] = ops_out(c, 2 * R), dx[i] = ops_out(c, n);
+        dropped[i] = ops_inout(c, n, 0, 0);
+        for (int k = 0; k < 3; k++) sums[i][k] = ops_inout(c, nc, 1, 1);
+    }
+    const float *more = is_more ? beside.f : NULL, *residual = is_more ? NULL : beside.f;
+    ops->add_dropout_norm_forward(c->exec, sum[0].f, y[0].f, stats[0].f, x.f, r.f, gamma.f, beta.f, rows, C, &d);
+    ops->layer_norm_backward(c->exec, dx[0].f, rate > 0 ? dropped[0].f : NULL, sums[0][0].f, sums[0][1].f, sums[0][2].f, dy.f,
+                             more, residual, sum[0].f, stats[0].f, gamma.f, rows, C, &d);
+    ops->block_norm_forward(c->exec, (float *)forward, sum[1].f, y[1].f, stats[1].f, x.f, r.f, gamma.f, beta.f, rows, C, &d);
+    ops->block_norm_backward(c->exec, (float *)backward, dx[1].f, rate > 0 ? dropped[1].f : NULL, sums[1][0].f, sums[1][1].f,
+                             sums[1][2].f, dy.f, more, residual, sum[0].f, stats[0].f, gamma.f, rows, C, &d);
+    ops_check_same(c, "sum", sum[1].f, sum[0].f, n, 0);
+    ops_check_same(c, "y", y[1].f, y[0].f, n, 0);
+    ops_check_same(c, "stats", stats[1].f, stats[0].f, 2 * R, 0);
+    ops_check_same(c, "dx", dx[1].f, dx[0].f, n, 0);
+    for (int k = 0; k < 3; k++) ops_check_same(c, "a sum over the rows", sums[1][k].f, sums[0][k].f, nc, 0);
+    ops_check_operand(c, "operand of the block after it", forward, y[0].f, n);
+    ops_check_operand(c, "operand of the gradient of the block before it", backward, rate > 0 ? dropped[0].f : dx[0].f, n);
+    ops_end(c);
+}
+
+void ops_case_block_norm(ops_context *c)
+{
+    static const int widths[] = {8, 72, 192, 200, 384, 1024, 1032};
+    if (!c->ops->block_norm_forward) return;
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (size_t r = 0; r < OPS_N_ROWS; r++)
+            for (int p = 0; p < 2; p++)
+                if (!ops_thin(c, 7)) ops_block_norm_shape(c, ops_rows[r], widths[w], ops_rates[p]);
+}
+
 /* ---- the feed-forward block ------------------------------------------------------------------------------------------------ */
 
 // The block's own operations against those that it consists of. Biases keep the inner sums away from 0, so that rounded operands
