@@ -25,6 +25,7 @@ typedef struct gpu_bench {
     double seconds, deadline; /* of this process; deadline by gpu_now */
     int quick;                /* tiny sizes, one trial */
     int causal, batch_frames, rows;
+    int pass_streams;         /* of a pass of streams, 0: as model/streams.h has it */
     double hours;             /* of synthetic speech */
     const char *file;         /* PART's file or folder */
     const char *source;       /* the cache that parts cut and pack read; what unpack does */

@@ -179,7 +179,7 @@ static int usage(void)
 {
     fprintf(stderr, "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|cut|pack|unpack|plan [--device D]\n"
                     "                 [--precision fp32|tf32|bf16]\n"
-                    "                 [--causal 0|1] [--batch-frames N] [--rows N] [--hours N] [--seconds N] [--file FILE] "
+                    "                 [--causal 0|1] [--batch-frames N] [--pass-streams N] [--rows N] [--hours N] [--seconds N] [--file FILE] "
                     "[--source FILE] [--quick]\n"
                     "       bench_gpu table FOLDER\n");
     return 2;
@@ -206,6 +206,8 @@ static int take_option(gpu_bench *b, const char *name, const char *value)
         b->causal = atoi(value) != 0;
     } else if (strcmp(name, "--batch-frames") == 0) {
         b->batch_frames = atoi(value);
+    } else if (strcmp(name, "--pass-streams") == 0) {
+        b->pass_streams = atoi(value);
     } else if (strcmp(name, "--rows") == 0) {
         b->rows = atoi(value);
     } else if (strcmp(name, "--hours") == 0) {
@@ -239,7 +241,7 @@ int main(int argc, char **argv)
             return usage();
         }
     }
-    if (b.batch_frames < 1 || b.rows < 0 || !(b.hours > 0) || !(b.seconds > 0)) return usage();
+    if (b.batch_frames < 1 || b.rows < 0 || b.pass_streams < 0 || !(b.hours > 0) || !(b.seconds > 0)) return usage();
     b.deadline = bench_now() + b.seconds;
     parts[part].run(&b);
     return 0;

@@ -315,6 +315,9 @@ if stage streams; then
     linnet 40-streams-tf32 60 streams --precision tf32 --seconds 36
     linnet 41-streams-shipped 60 streams --precision tf32 --seconds 36 --file "$here/share/linnet/en/default.safetensors"
     [ -n "$quick" ] || linnet 40-streams-bf16 60 streams --precision bf16 --seconds 36
+    for n in 2048 4096 8192 16384; do
+        [ -n "$quick" ] || linnet 42-streams-pass-$n 20 streams --precision tf32 --seconds 8 --rows 49152 --pass-streams $n
+    done
 fi
 if stage attention; then
     linnet 30-attention-linnet-tf32 40 attention --precision tf32 --seconds 30

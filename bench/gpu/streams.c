@@ -1,7 +1,8 @@
 /*
  * Live streams: the largest number for which a tick takes no longer than its sound. Every stream gets a chunk in every tick;
  * sound goes in and phonemes come out if the backend has filterbanks, else features go in. Random weights of the paper's causal
- * network, or of that of the model --file, without its running level.
+ * network, or of that of the model --file, without its running level. --pass-streams: instead one tick of --rows streams, in passes
+ * of that many.
  */
 #include <math.h>
 #include <string.h>
@@ -64,7 +65,8 @@ static int try_streams(const gpu_bench *b, const lin_encoder *encoder, const lin
     lin_error err = {0};
     lin_streams *streams;
     if (!enough_memory(b, n * ((b->file ? 430e3 : 230e3) + chunk * 40e3 / 4))) return 0;
-    const lin_streams_options o = {.capacity = n, .longest = chunk, .fbank = sound ? table : NULL, .decodes = 1, .exact = 1};
+    const lin_streams_options o = {.capacity = n, .longest = chunk, .batch = b->pass_streams, .fbank = sound ? table : NULL,
+                                   .decodes = 1, .exact = 1};
     if (lin_streams_create(encoder, &o, &streams, &err) != LIN_OK) return 0;
     int *slots = lin_alloc((size_t)n, sizeof *slots), *counts = lin_alloc((size_t)n, sizeof *counts);
     double *time = lin_calloc(MOST_TICKS, sizeof *time);
@@ -99,11 +101,12 @@ static int try_streams(const gpu_bench *b, const lin_encoder *encoder, const lin
 
 static void say_trial(const gpu_bench *b, int n, int chunk, const trial *t)
 {
-    gpu_line(b->file ? "streams of a model" : "streams", "linnet");
+    gpu_line(b->pass_streams ? "streams in passes" : b->file ? "streams of a model" : "streams", "linnet");
     gpu_text("precision", b->precision_name);
     gpu_text("what", b->ops->fbank ? "sound to phonemes" : "features to phonemes");
     gpu_number("chunk_frames", chunk);
     gpu_number("streams", n);
+    if (b->pass_streams) gpu_number("pass_streams", b->pass_streams);
     gpu_number("p50_ms", 1e3 * t->p50);
     gpu_number("p99_ms", 1e3 * t->p99);
     gpu_number("ticks", t->ticks);
@@ -126,11 +129,11 @@ static void find_limit(const gpu_bench *b, const lin_encoder *encoder, const lin
             if (t.p99 <= period) good = n;
             else bad = n;
         }
-        if (b->quick || (bad && bad - good <= good / 16 + 1)) break;
+        if (b->quick || b->pass_streams || (bad && bad - good <= good / 16 + 1)) break;
         n = bad ? good + (bad - good) / 2 : 2 * good;
         if (n < 1) break;
     }
-    if (!good) return;
+    if (!good || b->pass_streams) return;
     gpu_line("streams most", b->file ? "linnet, the network of --file" : "linnet");
     gpu_text("precision", b->precision_name);
     gpu_number("chunk_frames", chunk);
@@ -156,8 +159,8 @@ void gpu_part_streams(gpu_bench *b)
     gpu_must(lin_backend_open(b->device, b->precision, &b->ops, &err), &err);
     gpu_must(lin_model_create(&config, &features, NULL, 1, &model, &err), &err);
     gpu_must(lin_encoder_create(model, b->ops, &encoder, &err), &err);
-    const int n_chunks = b->quick && b->rows ? 1 : 4; // --quick --rows N: that many streams, of which bench/gpu_bytes.sh counts a
-                                                      // tick
+    // --quick --rows N: that many streams, of which bench/gpu_bytes.sh counts a tick
+    const int n_chunks = b->pass_streams || (b->quick && b->rows) ? 1 : 4;
     for (int i = 0; i < n_chunks; i++) {
         const double now = bench_now(), left = b->deadline - now;
         if (left > 0) find_limit(b, encoder, &table, chunks[i], now + left / (n_chunks - i));

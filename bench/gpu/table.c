@@ -175,6 +175,7 @@ static void label_batches(const cJSON *line, char *label)
 
 static void label_chunk(const cJSON *line, char *label) { snprintf(label, LABEL, "%.0f", number(line, "chunk_frames")); }
 static void label_streams(const cJSON *line, char *label) { snprintf(label, LABEL, "%.0f", number(line, "streams")); }
+static void label_pass(const cJSON *line, char *label) { snprintf(label, LABEL, "%.0f", number(line, "pass_streams")); }
 
 /* ---- the sections ---------------------------------------------------------------------------------------------------------- */
 
@@ -356,6 +357,8 @@ int gpu_part_table(const char *folder)
         &(pivot){.part = "streams most", .value = "streams", .scale = 1, .row = label_chunk, .column = label_who_precision});
     print_pivot("The 99th percentile in ms, by streams and frames a chunk:", "streams",
                 &(pivot){.part = "streams", .value = "p99_ms", .scale = 1, .row = label_streams, .column = label_chunk});
+    print_pivot("The median in ms of a tick with chunks of 40 ms, by streams of a pass and in all:", "pass",
+                &(pivot){.part = "streams in passes", .value = "p50_ms", .scale = 1, .row = label_pass, .column = label_streams});
     print_pivot(
         "## A bidirectional LSTM layer: microseconds a frame\n\n"
         "320 units a direction on 640 inputs, B utterances of 800 frames.",
