@@ -15,7 +15,7 @@ command -v ptxas >/dev/null || { echo 'registers.sh needs ptxas, on the PATH or 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for from in 80 90; do
-    grep -o '\.entry [A-Za-z0-9_]*' "$folder/$from"/*.ptx | sed "s|:.entry | |" | while read -r file entry; do
+    grep -Ho '\.entry [A-Za-z0-9_]*' "$folder/$from"/*.ptx | sed "s|:.entry | |" | while read -r file entry; do
         echo "$file $entry $(echo "$entry" | c++filt | sed 's/^void //; s/(.*//')"
     done >"$work/$from"
 done
