@@ -19,7 +19,7 @@ for from in 80 90; do
         echo "$file $entry $(echo "$entry" | c++filt | sed 's/^void //; s/(.*//')"
     done >"$work/$from"
 done
-echo '| kernel | threads of a block | 8.0 | 8.6 | 8.9 | 9.0 | 10.0 | 12.0 |'
+echo '| kernel | most threads of a block | 8.0 | 8.6 | 8.9 | 9.0 | 10.0 | 12.0 |'
 echo '|---|---|---|---|---|---|---|---|'
 for kernel; do
     line= threads=
@@ -33,5 +33,5 @@ for kernel; do
         line="$line $(sed -n 's/.* \([0-9]*\) bytes spill stores.*/\1/p; s/.*Used \([0-9]*\) registers.*/\1/p' "$work/said" | tr '\n' ' ' |
             awk '{ print $1 ? $2 " + " $1 : $2 }') |"
     done
-    echo "| \`$kernel\` | ${threads:-?} |$line"
+    echo "| \`$kernel\` | ${threads:-any} |$line"
 done
