@@ -1,8 +1,8 @@
 /*
  * Live streams: the largest number for which a tick takes no longer than its sound. Every stream gets a chunk in every tick;
  * sound goes in and phonemes come out if the backend has filterbanks, else features go in. Random weights of the paper's causal
- * network, or of that of the model --file, without its running level. --pass-streams: instead one tick of --rows streams, in passes
- * of that many.
+ * network, or of that of the model --file, without its running level. --pass-streams: instead --rows streams, in passes of that
+ * many.
  */
 #include <math.h>
 #include <string.h>
