@@ -114,24 +114,28 @@ def take(book):
     return None, False, lines
 
 
-def books(folder):
+def books(folder, ends=(".txt", ".md")):
     """(name, text) of every book."""
     if os.path.isfile(os.path.join(folder, "HEAD")):
         git = ["git", "--git-dir", folder]
         rows = subprocess.run(git + ["ls-tree", "-r", "-z", "HEAD"], capture_output=True, check=True).stdout.split(b"\0")
-        files = [(row.split()[2].decode(), row.partition(b"\t")[2].decode("utf8", "replace")) for row in rows if row]
+        files = [(row.split()[2] + b"\n", row.partition(b"\t")[2].decode("utf8", "replace")) for row in rows if row]
+        batch = subprocess.Popen(git + ["cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     else:
-        git = None
+        batch = None
         files = [(os.path.join(at, name),) * 2 for at, _, names in sorted(os.walk(folder)) for name in sorted(names)]
     for key, name in files:
-        if not name.endswith((".txt", ".md")) or os.path.basename(name).startswith("README"):
+        if not name.endswith(ends) or os.path.basename(name).startswith(("README", "LICENSE")):
             continue
-        if git:
-            blob = subprocess.run(git + ["cat-file", "-p", key], capture_output=True)
-            if blob.returncode:
+        if batch:
+            batch.stdin.write(key)
+            batch.stdin.flush()
+            head = batch.stdout.readline().split()  # name, "blob", size; or name, "missing"
+            if len(head) < 3:
                 print(f"{name}: not in this copy", file=sys.stderr)
                 continue
-            raw = blob.stdout
+            raw = batch.stdout.read(int(head[2]))
+            batch.stdout.read(1)
         else:
             with open(key, "rb") as f:
                 raw = f.read()

@@ -2,26 +2,28 @@
 # Makes the default files of linnet transcribe --words and --lm phones: a word 4-gram, its lexicon, letter-to-sound rules, a phone
 # 6-gram.
 #
-#   recipes/open/lm.sh --corpus DIR --text FILE [--work exp/lm] [--words ARPA] [--lexicon FILE] [--lines 1200000]
+#   recipes/open/lm.sh --corpus DIR --text FILE --modern FILE [--work exp/lm] [--words ARPA] [--lexicon FILE] [--lines 1200000]
 #                      [--stage N] [--stop-stage N] [--linnet PROGRAM]
 #
 # Stages: 1 the vocabulary and its pronunciations   2 the word model   3 the phone model   4 probabilities of the pronunciations, by the
 # installed acoustic model   5 perplexities on dev_native
-# FILE is text with one sentence per line, lower case (books; README.md beside this script says which, and how it is made). ARPA is
-# a word model of modern English (DIR/lm/en-us.arpa.gz, that of Debian's pocketsphinx-en-us): sentences drawn from it give the words
-# that old books lack. The lexicon is cmudict-en-us.dict of the same package. The texts of the training sets are counted several
-# times, for their style; dev_* and test_* are not used. Run from the root of the source tree. Needs 7 GB of memory. Results:
-# words.lm, words.dict.gz, words.g2p and phones.lm in WORK, the same bytes every time.
+# Each FILE is text with one sentence per line, lower case: books, and modern English (README.md beside this script says which, and how
+# they are made). A model is counted from each; the word model is their mean. ARPA is a word model of modern English
+# (DIR/lm/en-us.arpa.gz, that of Debian's pocketsphinx-en-us): sentences drawn from it give the words that old books lack. The lexicon
+# is cmudict-en-us.dict of the same package. The texts of the training sets are counted several times, for their style; dev_* and
+# test_* are not used. Run from the root of the source tree. Needs 7 GB of memory. Results: words.lm, words.dict.gz, words.g2p and
+# phones.lm in WORK, the same bytes every time.
 here=$(dirname "$0")
 . "$here/../common.sh"
 
-corpus= text= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict lines=1200000 stage=1 stop_stage=5
-flags=" " values=" corpus text work words lexicon lines stage stop-stage linnet "
+corpus= text= modern= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict lines=1200000 stage=1 stop_stage=5
+flags=" " values=" corpus text modern work words lexicon lines stage stop-stage linnet "
 train_sets="train_native train_read train_games train_pseudo train_nonnative train_cv train_stories"
 read_sets="train_native train_read train_cv train_stories" # spoken as written
 options "$@"
 [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
 [ -f "$text" ] || die "where is the text? give --text FILE; $here/README.md says how it is made"
+[ -f "$modern" ] || die "where is the modern text? give --modern FILE; $here/README.md says how it is made"
 words=${words:-$corpus/lm/en-us.arpa.gz}
 added=$here/words-added.dict
 [ -f "$words" ] || die "$words does not exist; give --words ARPA"
@@ -37,14 +39,14 @@ if wanted 1; then
   "$linnet" ngram pack "$words" -o "$work/general.lm"
   "$linnet" ngram arpa "$work/general.lm" |
     awk '/^\\1-grams:/ { on = 1; next } /^\\/ { on = 0 } on && NF > 1 { print $1, $2 }' > "$work/general.txt"
-  # Words of the lexicon that occur 20 times in the text, or once in the training sets, or are common today; and the added ones.
-  awk -v general="$work/general.txt" -v train="$work/train.txt" -v text="$text" '
+  # Words of the lexicon that occur 20 times in the texts, or once in the training sets, or are common today; and the added ones.
+  awk -v general="$work/general.txt" -v train="$work/train.txt" -v text="$text" -v modern="$modern" '
     FILENAME == general { if ($1 > -6.25) take[$2] = 1; next }
     FILENAME == train { for (i = 1; i <= NF; i++) take[$i] = 1; next }
-    FILENAME == text { for (i = 1; i <= NF; i++) if (++n[$i] == 20) take[$i] = 1; next }
+    FILENAME == text || FILENAME == modern { for (i = 1; i <= NF; i++) if (++n[$i] == 20) take[$i] = 1; next }
     /^;;;/ { next }
     { word = $1; sub(/\([0-9]+\)$/, "", word); if (word in take || FILENAME ~ /words-added/) print }
-    ' "$work/general.txt" "$work/train.txt" "$text" "$lexicon" "$added" > "$work/words.dict"
+    ' "$work/general.txt" "$work/train.txt" "$text" "$modern" "$lexicon" "$added" > "$work/words.dict"
   awk '{ sub(/\([0-9]+\)$/, "", $1) } !seen[$1]++ { print $1 }' "$work/words.dict" > "$work/words.txt"
   # The result begins with the licence of the dictionary.
   { sed -n "/^;;;/s/The words of linnet's demonstration/The words of words.lm/; /^;;;/p" demo/words.dict
@@ -56,9 +58,14 @@ fi
 if wanted 2; then
   echo "== stage 2: words"
   "$linnet" ngram generate --lines "$lines" --seed 1 "$work/general.lm" -o "$work/drawn.txt"
-  all_of "$work/train.txt" 15 | "$linnet" ngram count --order 4 --set min-count=1,1,2,3 --vocabulary "$work/words.txt" \
-    --set smoothing=absolute --entropy 1e-9 --packed -o "$work/large.lm" "$text" "$work/drawn.txt" -
-  "$linnet" ngram prune "$work/large.lm" --entropy 5e-8 --set bits=8 --packed -o "$work/words.lm"
+  count() { # OUTPUT TEXT...
+    "$linnet" ngram count --order 4 --set min-count=1,1,2,3 --vocabulary "$work/words.txt" --set smoothing=absolute --entropy 1e-9 \
+      --packed -o "$@"
+  }
+  all_of "$work/train.txt" 15 | count "$work/books.lm" "$text" "$work/drawn.txt" -
+  count "$work/modern.lm" "$modern"
+  "$linnet" ngram mix "$work/books.lm" "$work/modern.lm" --weights 0.8,0.2 --entropy 2.4e-8 --set bits=8 --packed \
+    -o "$work/words.lm"
 fi
 
 if wanted 3; then

@@ -198,8 +198,9 @@ declines "common_voice: no clips" "are the clips there" common_voice --list "$tm
 # ---- lm.sh -----------------------------------------------------------------------------------------------------------------------
 
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do printf 'one two three four\nfour two one\n'; done > "$tmp/books.txt"
+printf 'three four one\nfour three\none three\n' > "$tmp/modern.txt"
 "$LINNET" ngram count -q --order 3 "$tmp/books.txt" -o "$tmp/general.arpa" 2> "$tmp/.log"
-lm() { recipe lm --corpus "$c" --text "$tmp/books.txt" --words "$tmp/general.arpa" --lexicon "$tmp/dict" --lines 500 "$@"; }
+lm() { recipe lm --corpus "$c" --text "$tmp/books.txt" --modern "$tmp/modern.txt" --words "$tmp/general.arpa" --lexicon "$tmp/dict" --lines 500 "$@"; }
 lm --work "$tmp/lm"
 is "lm: status" 0 "$status"
 for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm: $file" test -s "$tmp/lm/$file"; done
@@ -208,6 +209,7 @@ has "lm: perplexity" "$out" "ppl"
 lm --work "$tmp/lm2"
 for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm again: the same $file" cmp "$tmp/lm/$file" "$tmp/lm2/$file"; done
 declines "lm: no text" "where is the text" lm --corpus "$c" --work "$tmp/x"
+declines "lm: no modern text" "where is the modern text" lm --corpus "$c" --text "$tmp/books.txt" --work "$tmp/x"
 
 # ---- books.py ------------------------------------------------------------------------------------------------------------------
 
@@ -229,6 +231,23 @@ if command -v python3 > /dev/null; then
     has "books: one that was read" "$(cat "$tmp/.err")" "Read.txt': 6 sequences in common"
     has "books: another language" "$(cat "$tmp/.err")" "not English"
     has "books: the sum" "$(cat "$tmp/.err")" "2 of 5 books, 4 sentences, 30 words"
+
+    n=$tmp/new
+    mkdir -p "$n"
+    printf '**Ann Lee:** \\[00:04.1\\] It&#39;s the 2nd of the 1990s, at 2:05 p.m. in the US [for](https://a.b) it.\n\n**Bo:** OK, it cost $3.5 million.\n\nThe\n' > "$n/talk.md"
+    printf 'The year of it\n\nIt was on 4 May 2015 that he left.[3] Prof. A. Hale of the U.S. (  ) was 5 km in World War II.\n\n[3] The Times. 2015.\n\n| it was the table.\n' > "$n/article.md"
+    printf 'THE PRESIDENT:  In the end it was 12%%.  (Applause.)\n\nQ   And of that he had so much to say to you as he had.\n' > "$n/speech.txt"
+    printf '[{"speaker": "USER", "utterance": "Is it in the \\"house\\"?"}, {"utterance": "He was so late"}]' > "$n/dialogue.json"
+    printf 'x-1 HE WAS SO LATE\nx-2 SAID OF THAT HE HAD SO MUCH TO SAY\nx-3 IN THE END IT WAS TWELVE PERCENT\n' > "$tmp/read"
+    git init -q "$n" && git -C "$n" add . && git -C "$n" -c user.name=a -c user.email=a@b commit -q -m a
+    for folder in "$n" "$n/.git"; do
+        python3 recipes/open/modern.py --leave-out "$tmp/read" -o "$tmp/new.txt" "$folder" 2> "$tmp/.err"
+        is "modern: status" 0 $?
+        is "modern: the text" "it was on fourth of may twenty fifteen that he left|professor a hale of the u s was five kilometers in world war two|is it in the house|he was so late|$(
+            )it's the second of the nineteen nineties at two oh five p m in the u s for it|okay it cost three point five million dollars|" \
+            "$(tr '\n' '|' < "$tmp/new.txt")"
+        has "modern: the sum" "$(cat "$tmp/.err")" "4 texts, 6 sentences, 61 words, 2 sentences left out"
+    done
 fi
 
 # ---- neural_lm.sh ----------------------------------------------------------------------------------------------------------------
