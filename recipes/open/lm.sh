@@ -64,7 +64,7 @@ if wanted 2; then
   }
   all_of "$work/train.txt" 15 | count "$work/books.lm" "$text" "$work/drawn.txt" -
   count "$work/modern.lm" "$modern"
-  "$linnet" ngram mix "$work/books.lm" "$work/modern.lm" --weights 0.8,0.2 --entropy 2.4e-8 --set bits=8 --packed \
+  "$linnet" ngram mix "$work/books.lm" "$work/modern.lm" --weights 0.8,0.2 --entropy 2e-8 --set bits=8 --packed \
     -o "$work/words.lm"
 fi
 
