@@ -130,12 +130,24 @@ lin_status lin_words_append_traceback(const lin_words *w, const lin_words_view *
 
 // Graves et al. 2006, eq. 6-8, with the rows of the unsettled part.
 
-// Phones after the settled part, and their rows.
+// Phones after the settled part, and the sums over their alignments up to a row. State 0 is the settled label, 1 the blank after
+// it, 2 i phone i, 2 i + 1 the blank after that.
 typedef struct sequence {
-    const int32_t *labels; // [n + 1], the last settled one first, 0: none
+    int32_t *labels; // [n + 1], the last settled one first, 0: none
+    double *sums;    // [2 n + 2], divided by exp(scale)
     int n;
-    int64_t from, to; // frames
+    int low, high;   // the sums of other states are 0; high -1: all are
+    double scale;
+    double ends[2];  // after all rows: logarithms of the sums that end in the last phone, and in blank after it
 } sequence;
+
+// Sequences whose sums are computed together: those of one utterance have the same rows, of which the exponentials cost most.
+enum { TOGETHER = 16 };
+typedef struct batch {
+    sequence list[TOGETHER];
+    int n;
+    size_t used; // labels, of n_traceback + 1
+} batch;
 
 // Sums smaller than the row's largest one by this factor are left out.
 static const double NEGLIGIBLE = 1e-200;
@@ -149,64 +161,100 @@ static float *row_at(const lin_words *w, const lin_words_view *s, int64_t frame)
 static double scaled(const float *row, int V, double *p)
 {
     float most = row[0];
-    for (int v = 1; v < V; v++) most = fmaxf(most, row[v]);
+    for (int v = 1; v < V; v++) most = row[v] > most ? row[v] : most;
     for (int v = 0; v < V; v++) p[v] = exp((double)row[v] - (double)most);
     return (double)most;
 }
 
-// Logarithms of the sums over the alignments that end in the last phone, and in blank after it; NAN if a row has infinities.
-// State 0 is the settled label, 1 the blank after it, 2 i phone i, 2 i + 1 the blank after that.
-static void align_all(const lin_words *w, const lin_words_view *s, const sequence *q, const double settled[2], double ends[2])
+static double of_label(const sequence *q, int i, const double *p)
 {
-    double *sums = s->sums, *p = s->sums + 2 * w->n_traceback + 2;
+    const int32_t label = q->labels[i / 2];
+    double sum = q->sums[i] + q->sums[i - 1];
+    if (label != q->labels[i / 2 - 1]) sum += q->sums[i - 2];
+    return sum * p[label];
+}
+
+// A row of which p are the scaled probabilities, `left` rows before the last one. From the last state down, in place: a state
+// needs its own sum and the two before, which are 0 below `low`.
+static void align_row(sequence *q, const double *p, double most, int64_t left)
+{
+    double *sums = q->sums, largest = 0;
     const int last = 2 * q->n + 1;
-    double scale = fmax(settled[0], settled[1]);
-    int low = 0, high = 1;
-    sums[0] = exp(settled[LIN_LABEL_ENDING] - scale);
-    sums[1] = exp(settled[LIN_BLANK_ENDING] - scale);
-    ends[0] = ends[1] = -INFINITY;
-    for (int64_t frame = q->from; frame < q->to; frame++) {
+    const int64_t least = 2 * (q->n - left); // from earlier states the rest does not reach the last phone
+    int low = q->low, high = q->high, i;
+    if (high < 0) return;
+    for (int more = 0; more < 2 && high < last; more++) sums[++high] = 0;
+    const int first = least > high ? high + 1 : least > low ? (int)least : low;
+    i = high;
+    if (i % 2 == 0 && i >= first && i > 0) {
+        largest = sums[i] = of_label(q, i, p);
+        i--;
+    }
+    for (; i > first && i > 1; i -= 2) {
+        const double blank = (sums[i] + sums[i - 1]) * p[0], label = of_label(q, i - 1, p);
+        const double larger = blank > label ? blank : label;
+        sums[i] = blank;
+        sums[i - 1] = label;
+        largest = larger > largest ? larger : largest;
+    }
+    for (; i >= first; i--) { // the blank at `low`, or what is settled
+        sums[i] = (sums[i] + (i > low ? sums[i - 1] : 0)) * (i ? p[0] : q->labels[0] ? p[q->labels[0]] : 0);
+        largest = sums[i] > largest ? sums[i] : largest;
+    }
+    q->high = -1;
+    if (!(largest > 0)) return;
+    for (i = low; i < first; i++) sums[i] = 0;
+    for (; i <= high; i++) sums[i] /= largest;
+    q->scale = q->scale + most + log(largest);
+    while (sums[low] < NEGLIGIBLE) sums[low++] = 0;
+    while (sums[high] < NEGLIGIBLE) high--;
+    q->low = low;
+    q->high = high;
+}
+
+// The ends of all sequences after the rows up to `to`, from the settled part on; NAN if a row has infinities.
+static void align_all(const lin_words *w, const lin_words_view *s, batch *b, int64_t to)
+{
+    const double *settled = s->h->settled_sums;
+    double *p = s->sums + 2 * w->n_traceback + 2, scale = fmax(settled[0], settled[1]);
+    for (sequence *q = b->list; q < b->list + b->n; q++) {
+        q->scale = scale;
+        q->low = 0;
+        q->high = 1;
+        q->sums[0] = exp(settled[LIN_LABEL_ENDING] - scale);
+        q->sums[1] = exp(settled[LIN_BLANK_ENDING] - scale);
+    }
+    for (int64_t frame = s->h->rows_from; frame < to; frame++) {
         const float *row = row_at(w, s, frame);
         if (isnan(row[0])) continue;
-        double largest = 0;
         const double most = scaled(row, w->V, p);
         if (!isfinite(most)) {
-            ends[0] = ends[1] = NAN;
+            for (sequence *q = b->list; q < b->list + b->n; q++) q->ends[0] = q->ends[1] = NAN;
             return;
         }
-        scale += most;
-        for (int more = 0; more < 2 && high < last; more++) sums[++high] = 0;
-        const int64_t least = 2 * (q->n - (q->to - 1 - frame)); // from earlier states the rest does not reach the last phone
-        for (int i = high; i >= low; i--) {
-            double sum = sums[i] + (i > low ? sums[i - 1] : 0);
-            if (i - 2 >= low && i % 2 == 0 && q->labels[i / 2] != q->labels[i / 2 - 1]) sum += sums[i - 2];
-            sums[i] = i < least ? 0 : sum * (i % 2 ? p[0] : i ? p[q->labels[i / 2]] : q->labels[0] ? p[q->labels[0]] : 0);
-            largest = fmax(largest, sums[i]);
-        }
-        if (!(largest > 0)) return;
-        for (int i = low; i <= high; i++) sums[i] /= largest;
-        scale += log(largest);
-        while (sums[low] < NEGLIGIBLE) low++;
-        while (sums[high] < NEGLIGIBLE) high--;
+        for (sequence *q = b->list; q < b->list + b->n; q++) align_row(q, p, most, to - 1 - frame);
     }
-    ends[LIN_LABEL_ENDING] = low <= last - 1 && last - 1 <= high ? scale + log(sums[last - 1]) : -INFINITY;
-    ends[LIN_BLANK_ENDING] = high == last ? scale + log(sums[last]) : -INFINITY;
+    for (sequence *q = b->list; q < b->list + b->n; q++) {
+        const int last = 2 * q->n + 1;
+        q->ends[LIN_LABEL_ENDING] = q->low <= last - 1 && last - 1 <= q->high ? q->scale + log(q->sums[last - 1]) : -INFINITY;
+        q->ends[LIN_BLANK_ENDING] = q->high == last ? q->scale + log(q->sums[last]) : -INFINITY;
+    }
 }
 
-static void take_labels(const lin_words_view *s, const lin_words_traceback *of, int first, int last, sequence *q)
+static int has_room(const lin_words *w, const batch *b, int n)
 {
-    s->labels[0] = s->h->settled_label;
-    for (int i = first; i >= last; i--) s->labels[++q->n] = s->traces[of->phones[i].trace].label;
+    return b->n < TOGETHER && b->used + (size_t)n + 1 <= (size_t)w->n_traceback + 1;
 }
 
-static double exact_sum(const lin_words *w, const lin_words_view *s, const lin_words_traceback *of)
+// The phones first .. last of a trace-back, none if last is larger.
+static sequence *take_labels(const lin_words_view *s, const lin_words_traceback *of, int first, int last, batch *b)
 {
-    sequence q = {s->labels, 0, s->h->rows_from, s->h->frame};
-    double ends[2];
-    if (!w->n_rows || s->h->rows_lost) return NAN;
-    take_labels(s, of, of->n - 1, 0, &q);
-    align_all(w, s, &q, s->h->settled_sums, ends);
-    return isnan(ends[0]) ? NAN : lin_words_log_add(ends[0], ends[1]);
+    sequence *q = &b->list[b->n++];
+    *q = (sequence){.labels = s->labels + b->used, .sums = s->sums + 2 * b->used};
+    q->labels[0] = s->h->settled_label;
+    for (int i = first; i >= last; i--) q->labels[++q->n] = s->traces[of->phones[i].trace].label;
+    b->used += (size_t)q->n + 1;
+    return q;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------ */
@@ -228,16 +276,15 @@ void lin_words_keep_row(const lin_words *w, lin_words_view *s, const float *logp
 static void settle_part(const lin_words *w, lin_words_view *s, const lin_words_traceback *of, int first, int last, int64_t limit)
 {
     lin_words_header *h = s->h;
-    sequence q = {s->labels, 0, h->rows_from, limit};
-    double ends[2];
+    batch b = {.n = 0};
     if (!w->n_rows || h->rows_lost || limit <= h->rows_from) return;
-    take_labels(s, of, first, last, &q);
-    align_all(w, s, &q, h->settled_sums, ends);
-    if (!(fmax(ends[0], ends[1]) > -INFINITY)) h->rows_lost = 1;
+    const sequence *q = take_labels(s, of, first, last, &b);
+    align_all(w, s, &b, limit);
+    if (!(fmax(q->ends[0], q->ends[1]) > -INFINITY)) h->rows_lost = 1;
     if (h->rows_lost) return;
     memmove(s->rows, row_at(w, s, limit), (size_t)(h->frame - limit) * (size_t)w->V * sizeof *s->rows);
-    memcpy(h->settled_sums, ends, sizeof ends);
-    h->settled_label = q.labels[q.n];
+    memcpy(h->settled_sums, q->ends, sizeof q->ends);
+    h->settled_label = q->labels[q->n];
     h->rows_from = limit;
 }
 
@@ -381,12 +428,30 @@ static void put_in_order(const lin_words_view *s, lin_words_ranking *g, int n_be
     g->n_found = n;
 }
 
+// The exact sums of the items that were found last, those of the batch, which is empty then.
+static void sum_exactly(const lin_words *w, const lin_words_view *s, lin_words_ranking *g, batch *b)
+{
+    const int lost = s->h->rows_lost != 0;
+    if (!lost) align_all(w, s, b, s->h->frame);
+    for (int k = 0; k < b->n; k++) {
+        lin_words_ranked *i = &g->items[g->found[g->n_found - b->n + k]];
+        const double *ends = b->list[k].ends;
+        i->exact = lost || isnan(ends[0]) ? NAN : lin_words_log_add(ends[0], ends[1]);
+        // The sum that was followed is a part of the exact sum. For alternatives there are only estimates, which may be above it.
+        if (i->base < 0) i->exact = fmax(i->exact, i->acoustic);
+    }
+    b->n = 0;
+    b->used = 0;
+}
+
 // Finds the n best: items in `found`, in their order.
 static void rank(const lin_words *w, const lin_words_view *s)
 {
     lin_words_ranking *g = s->ranking;
     lin_words_traceback to = s->of;
     const int most = 2 * w->o.n_best + 16;
+    batch b = {.n = 0};
+    int n = 0;
     memset(g, 0, sizeof *g);
     for (int i = 0; i < s->h->n_hyps; i++) {
         const lin_words_hyp *t = &s->hyps[i];
@@ -400,12 +465,16 @@ static void rank(const lin_words *w, const lin_words_view *s)
         traceback_of(w, s, g, best, &to);
         if (to.n == w->n_traceback || !is_new(g, words_of(s, &to, 1))) continue;
         i->words = words_of(s, &to, 0);
-        i->exact = exact_sum(w, s, &to);
-        // The sum that was followed is a part of the exact sum. For alternatives there are only estimates, which may be above it.
-        if (i->base < 0) i->exact = fmax(i->exact, i->acoustic);
-        if (i->exact > -INFINITY) g->found[g->n_found++] = best;
+        if (!has_room(w, &b, to.n)) sum_exactly(w, s, g, &b);
+        take_labels(s, &to, to.n - 1, 0, &b);
+        g->found[g->n_found++] = best;
         if (!s->h->rows_lost) offer_alternatives(w, s, g, best, &to);
     }
+    sum_exactly(w, s, g, &b);
+    for (int i = 0; i < g->n_found; i++) {
+        if (g->items[g->found[i]].exact > -INFINITY) g->found[n++] = g->found[i];
+    }
+    g->n_found = n;
     g->best = g->found[0];
     put_in_order(s, g, w->o.n_best);
     s->h->ranked = 1;
