@@ -61,8 +61,7 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives");
     static const lin_given of_words[] = {LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS, LIN_GIVEN_NO_LM,
-                                         LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_SETTLE, LIN_GIVEN_SHOW, LIN_GIVEN_RESCORE,
-                                         LIN_GIVEN_COUNT},
+                                         LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_SETTLE, LIN_GIVEN_SHOW, LIN_GIVEN_COUNT},
                            of_beams[] = {LIN_GIVEN_SCORE, LIN_GIVEN_LABELS, LIN_GIVEN_BLANK, LIN_GIVEN_BONUS, LIN_GIVEN_COUNT};
     int wrong = v->words ? LIN_EXIT_OK : refuse_given(parsed, v, of_words, "--words");
     if (wrong == LIN_EXIT_OK && lin_decoding_kind(v) == LIN_SEARCH_GREEDY) {
@@ -78,7 +77,7 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
         return lin_misuse(parsed, "--add-lexicon is for --words, or for the pronunciation of phrases");
     if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases)
         return lin_misuse(parsed, "--tune context-bonus is for --context or --phrase");
-    if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm))
+    if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm) && !v->rescore)
         return lin_misuse(parsed, "--tune lm-weight is for --lm");
     static const lin_given of_rescoring[] = {LIN_GIVEN_RESCORE_N, LIN_GIVEN_RESCORE_WEIGHT, LIN_GIVEN_COUNT};
     if (!v->rescore && (wrong = refuse_given(parsed, v, of_rescoring, "--rescore")) != LIN_EXIT_OK) return wrong;

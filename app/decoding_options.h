@@ -82,8 +82,8 @@
     {.name = "n-best", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(owner, field.n_best), .text = "1", .min = 1,        \
      .max = LIN_BEAM_MAX, .help = "Number of alternatives of each result, best first, in json"},                                 \
     {.name = "rescore", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.rescore), .value = "MODEL",                         \
-     .help = "With --words, a second pass when an utterance ends: its best hypotheses are scored again by this network of "      \
-             "tokens (docs/lm.md), and the best of them is the result. Words are then settled only with their utterance"},       \
+     .help = "A second pass when an utterance ends: its best hypotheses are scored again by this network of tokens, of words "   \
+             "or of phonemes (docs/lm.md), and the best is the result. They are then settled only with their utterance"},        \
     {.name = "rescore-n", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rescore_n), .text = "20",         \
      .min = 2, .max = LIN_WORDS_NBEST_MAX, .help = "Number of hypotheses that --rescore scores again"},                          \
     {.name = "rescore-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rescore_weight),          \

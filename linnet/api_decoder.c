@@ -28,7 +28,6 @@ static lin_status check(const linnet_decoder_options *o, lin_error *err)
     if (o->n_best < 1 || o->n_best > most_best) return lin_fail(err, LIN_INVALID, "n_best is %d: 1 to %d", o->n_best, most_best);
     if (o->n_phrases < 0 || (o->n_phrases && !o->phrases)) return lin_fail(err, LIN_INVALID, "n_phrases is %d", o->n_phrases);
     if (o->no_lm && o->lm) return lin_fail(err, LIN_INVALID, "no_lm is set, and lm names %s", o->lm);
-    if (o->rescore && !o->words) return lin_fail(err, LIN_INVALID, "rescore is for words");
     if (o->rescore_n < 2 || o->rescore_n > LIN_WORDS_NBEST_MAX)
         return lin_fail(err, LIN_INVALID, "rescore_n is %d: 2 to %d", o->rescore_n, LIN_WORDS_NBEST_MAX);
     if (!(o->rescore_weight >= 0 && o->rescore_weight <= 1))

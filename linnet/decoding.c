@@ -20,7 +20,8 @@ static int given(const lin_decoding_values *v, lin_given which) { return (v->giv
 // 1 if an option needs a beam.
 static int wants_beam(const lin_decoding_values *v)
 {
-    return v->words || v->n_best > 1 || given(v, LIN_GIVEN_LM) || given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
+    return v->words || v->n_best > 1 || v->rescore || given(v, LIN_GIVEN_LM) || given(v, LIN_GIVEN_CONTEXT) ||
+           given(v, LIN_GIVEN_PHRASE);
 }
 
 lin_search_kind lin_decoding_kind(const lin_decoding_values *v)
@@ -29,12 +30,18 @@ lin_search_kind lin_decoding_kind(const lin_decoding_values *v)
     return v->beam > 0 || wants_beam(v) ? LIN_SEARCH_BEAM : LIN_SEARCH_GREEDY;
 }
 
+// The hypotheses of an utterance that are wanted at its end.
+static int hypotheses(const lin_decoding_values *v)
+{
+    return v->rescore && v->rescore_weight > 0 && v->rescore_n > v->n_best ? v->rescore_n : v->n_best;
+}
+
 // The options that all searches have: given values replace the search's defaults.
 static void take_given(const lin_decoding_values *v, int *width, double *score, int *labels, double *blank, double *lm_weight,
                        double *bonus)
 {
     if (v->beam) *width = v->beam;
-    if (v->n_best > *width) *width = v->n_best;
+    if (hypotheses(v) > *width) *width = hypotheses(v);
     if (given(v, LIN_GIVEN_SCORE)) *score = v->beam_score;
     if (given(v, LIN_GIVEN_LABELS)) *labels = v->beam_labels;
     if (given(v, LIN_GIVEN_BLANK)) *blank = v->skip_blank;
@@ -47,7 +54,7 @@ lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
     lin_beam_options o = lin_beam_options_default();
     if (given(v, LIN_GIVEN_LM)) o.bonus = LIN_BEAM_LM_BONUS;
     take_given(v, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
-    if (v->n_best > 1) o.longest = 500; // alternatives cover whole utterances
+    if (hypotheses(v) > 1) o.longest = 500; // they cover whole utterances
     return o;
 }
 
@@ -63,9 +70,7 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
     memcpy(o.sure, sure, sizeof sure);
     if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
-    o.n_best = v->n_best;
-    if (v->rescore && v->rescore_weight > 0 && o.n_best < v->rescore_n) o.n_best = v->rescore_n;
-    if (o.width < o.n_best) o.width = o.n_best;
+    o.n_best = hypotheses(v);
     return o;
 }
 

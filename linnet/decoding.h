@@ -68,7 +68,7 @@ typedef struct lin_decoding_values {
     double beam_score, skip_blank, blank_penalty, settle, show, lm_weight, bonus, unknown, context_bonus, min_confidence;
     double rescore_weight;
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
-    const char *rescore; /* a network of tokens for a second pass over words (linnet/rescore.h); NULL: none */
+    const char *rescore; /* a network of tokens for a second pass over words or phones (linnet/rescore.h); NULL: none */
     lin_list phrases;
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;

@@ -337,6 +337,16 @@ static lin_status match_phones(parts *p, lin_error *err)
     return LIN_OK;
 }
 
+static lin_status open_rescorer(parts *p, double lm_weight, lin_error *err)
+{
+    static const char *const none[] = {NULL};
+    const lin_decoding_values *v = p->values;
+    char path[LONGEST_PATH];
+    lin_status status = lin_find_named(p->phones, v->rescore, "", none, path, sizeof path, err);
+    if (status != LIN_OK) return status;
+    return lin_rescorer_open(path, v->rescore_weight, lm_weight, p->lm, p->tree, p->phones, &p->rescorer, err);
+}
+
 static lin_status open_beam(parts *p, lin_error *err)
 {
     const lin_beam_options o = lin_decoding_beam_options(p->values);
@@ -346,7 +356,8 @@ static lin_status open_beam(parts *p, lin_error *err)
         if (status == LIN_OK) status = lin_ngram_open(p->lm_path, &p->lm, err);
         if (status == LIN_OK) status = match_phones(p, err);
     }
-    return status == LIN_OK ? lin_beam_create(lin_phones_count(p->phones), p->lm, p->labels, &o, &p->beam, err) : status;
+    if (status == LIN_OK) status = lin_beam_create(lin_phones_count(p->phones), p->lm, p->labels, &o, &p->beam, err);
+    return status == LIN_OK && p->values->rescore ? open_rescorer(p, o.lm_weight, err) : status;
 }
 
 static lin_status open_lm_of_words(parts *p, lin_error *err)
@@ -376,15 +387,6 @@ static int is_of_phones(const parts *p)
 #define LONGEST_GAP_S 1.5
 // A word waits at most this long for what follows to decide.
 #define LONGEST_WAIT_S 3
-
-static lin_status open_rescorer(parts *p, double lm_weight, lin_error *err)
-{
-    static const char *const none[] = {NULL};
-    const lin_decoding_values *v = p->values;
-    char path[LONGEST_PATH];
-    lin_status status = lin_find_named(p->phones, v->rescore, "", none, path, sizeof path, err);
-    return status == LIN_OK ? lin_rescorer_open(path, v->rescore_weight, lm_weight, p->lm, p->tree, &p->rescorer, err) : status;
-}
 
 static lin_status open_words(parts *p, double row_seconds, lin_error *err)
 {

@@ -215,8 +215,8 @@ typedef struct linnet_decoder_options {
                                 rules. They can be found though the language model lacks them. NULL (default): none */
     double show; /* of words: provisional words from the first one of less confidence on are shown by their phonemes, as one word
                     that is not complete. NAN (default): 0.45; 0: none */
-    const char *rescore; /* of words: a network of tokens (`linnet lm`) that scores the best hypotheses of an utterance again when
-                            it ends: words settle only then. NULL (default): none */
+    const char *rescore; /* a network of tokens (`linnet lm`), of words or of phonemes, that scores the best hypotheses of an
+                            utterance again when it ends: they settle only then. NULL (default): none */
     int rescore_n;         /* so many hypotheses, 2 to 256; 20 (default) */
     double rescore_weight; /* of the network in the language model's score, 0 (none) to 1; 0.5 (default) */
     const char *g2p; /* letter-to-sound rules (`linnet g2p`) for words of add_lexicon and of phrases without a pronunciation. NULL

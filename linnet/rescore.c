@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/textfile.h"
 #include "linnet/word_network.h"
 #include "model/token_scorer.h"
 
@@ -26,6 +27,7 @@ struct lin_rescorer {
     lin_word_network network;
     double weight, lm_weight;
     double unknown; // natural logarithm by the n-gram model of a word that the network cannot spell
+    int *labels;    // the piece of each phone; NULL: it scores words
     pthread_mutex_t lock;
     lin_rescoring *free; // as many as utterances ended at the same time
 };
@@ -46,8 +48,29 @@ static lin_status check_lexicon(const char *path, const lin_tree *tree, lin_erro
                                        "the lexicon have other characters, such as %s", path, others, words, first);
 }
 
+// Each phone is one piece, a word of small letters: "_aa".
+static lin_status find_phones(lin_rescorer *r, const char *path, const lin_phones *phones, lin_error *err)
+{
+    const int V = lin_phones_count(phones);
+    const char *first = NULL;
+    int missing = 0;
+    r->labels = lin_calloc((size_t)V, sizeof *r->labels);
+    if (!r->labels) return lin_no_memory(err, "phones of a network", (size_t)V * sizeof *r->labels);
+    for (int i = 1; i < V; i++) {
+        const char *name = lin_phones_cmu(phones, i) ? lin_phones_cmu(phones, i) : lin_phones_name(phones, i);
+        const size_t n = strlen(name);
+        char piece[LIN_PHONE_NAME_MAX + 2] = "_";
+        for (size_t c = 0; c < n; c++) piece[c + 1] = lin_lower(name[c]);
+        r->labels[i] = lin_symbols_find(&r->network.pieces->names, piece, n + 1);
+        if (r->labels[i] < 0 && !missing++) first = name;
+    }
+    if (!missing) return LIN_OK;
+    return lin_fail(err, LIN_MISMATCH, "%s is no model of these phonemes: it has no piece for %d of the %d, such as %s; if it is "
+                                       "one of words, add --words", path, missing, V - 1, first);
+}
+
 lin_status lin_rescorer_open(const char *path, double weight, double lm_weight, const lin_ngram *lm, const lin_tree *tree,
-                             lin_rescorer **out, lin_error *err)
+                             const lin_phones *phones, lin_rescorer **out, lin_error *err)
 {
     *out = NULL;
     lin_rescorer *r = lin_calloc(1, sizeof *r);
@@ -65,7 +88,7 @@ lin_status lin_rescorer_open(const char *path, double weight, double lm_weight, 
         lin_word_network_close(&r->network);
         status = lin_word_network_open(path, "cpu", LIN_PRECISION_INT8, &r->network, err);
     }
-    if (status == LIN_OK) status = check_lexicon(path, tree, err);
+    if (status == LIN_OK) status = tree ? check_lexicon(path, tree, err) : find_phones(r, path, phones, err);
     if (status == LIN_OK) *out = r;
     else lin_rescorer_close(r);
     return status;
@@ -90,6 +113,7 @@ void lin_rescorer_close(lin_rescorer *r)
         destroy(u);
     }
     lin_word_network_close(&r->network);
+    lin_free(r->labels);
     pthread_mutex_destroy(&r->lock);
     lin_free(r);
 }
@@ -145,6 +169,20 @@ static lin_status add_words(lin_rescoring *u, const lin_path *path, lin_result_s
     return LIN_OK;
 }
 
+static lin_status add_phones(lin_rescoring *u, const lin_path *path, size_t *n, lin_error *err)
+{
+    const size_t more = (size_t)path->n_phones;
+    const lin_status status = lin_grow(&u->tokens, &u->room_tokens, *n + more + 1, sizeof *u->tokens, "hypotheses", err);
+    for (int i = 0; i < path->n_phones && status == LIN_OK; i++) u->tokens[(*n)++] = u->of->labels[path->phones[i].label];
+    return status;
+}
+
+static lin_status add_path(lin_rescoring *u, const lin_path *path, lin_result_speller spell, const void *context, size_t *n,
+                           lin_error *err)
+{
+    return u->of->labels ? add_phones(u, path, n, err) : add_words(u, path, spell, context, n, err);
+}
+
 static lin_status add_end(lin_rescoring *u, size_t *n, lin_error *err)
 {
     const lin_status status = lin_grow(&u->tokens, &u->room_tokens, *n + 1, sizeof *u->tokens, "hypotheses", err);
@@ -165,8 +203,8 @@ lin_status lin_rescoring_add(lin_rescoring *u, const lin_path *settled, const li
     size_t n = (size_t)u->offsets[u->n];
     u->passed[u->n] = 0;
     status = add_end(u, &n, err);
-    if (status == LIN_OK) status = add_words(u, settled, spell, context, &n, err);
-    if (status == LIN_OK) status = add_words(u, tail, spell, context, &n, err);
+    if (status == LIN_OK) status = add_path(u, settled, spell, context, &n, err);
+    if (status == LIN_OK) status = add_path(u, tail, spell, context, &n, err);
     // Of a hypothesis that it cannot spell at all, such as silence, the network knows nothing: <s> alone has a logarithm of 0.
     const int is_spelled = n > (size_t)u->offsets[u->n] + 1;
     if (status == LIN_OK && is_spelled) status = add_end(u, &n, err);

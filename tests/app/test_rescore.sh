@@ -1,5 +1,5 @@
-# linnet decode, transcribe and listen with --rescore: a second pass over the best hypotheses, by a network of tokens that is trained
-# here; scores, times, order, states, threads; what is refused.
+# linnet decode, transcribe and listen with --rescore: a second pass over the best hypotheses, by networks of tokens that are trained
+# here, of words and of phonemes; scores, times, order, states, threads; what is refused.
 . tests/app/common.sh
 
 # ---- a lexicon, an n-gram model, and a network that prefers other words ----------------------------------------------------------
@@ -43,6 +43,7 @@ network=$tmp/lm/best.safetensors
 echo "- 3 T 2 UW 2 - 2 HH 2 AH:0.7+AA:0.25 2 L 2 OW 2 - 3" | "$ROWS" "$tmp/th.npy"
 echo "- 3 HH 2 AH 1 L 2 OW 3 - 2 W 2 ER 3 L 1 D 2 - 3 T 2 UW 2 - 4" | "$ROWS" "$tmp/hwt.npy"
 echo "- 3 HH 2 AH 2 L 2 OW 2 - 3 Z 2 IY 2 B 2 AH 2 - 4" | "$ROWS" "$tmp/zebra.npy"
+echo "- 3 HH 2 AH:0.6+AA:0.35 2 L 2 OW 2 - 3" | "$ROWS" "$tmp/hollow.npy"
 echo "- 30" | "$ROWS" "$tmp/silence.npy"
 lm="--words --no-readable -l $tmp/words.dict --lm $tmp/words.arpa"
 d() { "$LINNET" decode -q $lm "$@" 2> "$tmp/.err"; }
@@ -100,6 +101,49 @@ ok "any number of threads" cmp "$tmp/a" "$tmp/b"
 "$LINNET" quantise "$network" -o "$tmp/eight.safetensors" 2> /dev/null
 is "a network in eight bits" "too hello" "$(d --rescore "$tmp/eight.safetensors" --tune rescore-weight=0.9 "$tmp/th.npy")"
 
+# ---- phonemes ----------------------------------------------------------------------------------------------------------------
+
+cat > "$tmp/phones.arpa" << 'END'
+\data\
+ngram 1=9
+
+\1-grams:
+-99 <s>
+-1 </s>
+-1 T
+-1 UW
+-1.3 HH
+-1 AH
+-1.4 AA
+-1 L
+-1.1 OW
+
+\end\
+END
+awk 'BEGIN { for (i = 0; i < 300; i++) print i % 3 ? "HH AA L OW" : "T UW HH AA L OW T" }
+    END { for (i = 0; i < 2; i++) print "B CH D DH EH ER EY F G IH IY JH K M N NG AE AO AW AY AH OY P R S SH TH UH V W Y Z ZH" }' < /dev/null > "$tmp/phones"
+"$LINNET" lm prepare -q --lower "$tmp/phones" --pieces 200 --longest 64 -o "$tmp/phones.lfc"
+"$LINNET" train -q --train "$tmp/phones.lfc" --dev "$tmp/phones.lfc" --folder "$tmp/plm" --layers 1 --decay gated --epochs 12 --lr 1e-2 \
+    --batch-frames 512 --set heads=2,head-width=16,feedforward=32 > "$tmp/.log" 2>&1 || fail "a network of phonemes" "$(cat "$tmp/.log")"
+of_phones=$tmp/plm/best.safetensors
+p() { "$LINNET" decode -q "$@" 2> "$tmp/.err"; }
+is "phonemes without a second pass" "HH AH L OW" "$(p --lm "$tmp/phones.arpa" "$tmp/hollow.npy")"
+is "and with one" "HH AA L OW" "$(p --lm "$tmp/phones.arpa" --rescore "$of_phones" --tune rescore-weight=0.9 "$tmp/hollow.npy")"
+is "without an n-gram model" "HH AA L OW" "$(p --rescore "$of_phones" --tune rescore-weight=1 "$tmp/hollow.npy")"
+is "silence stays silence" "" "$(p --rescore "$of_phones" --tune rescore-weight=1 "$tmp/silence.npy")"
+p --lm "$tmp/phones.arpa" -n 20 -f json "$tmp/hollow.npy" > "$tmp/a"
+p --lm "$tmp/phones.arpa" -n 20 -f json --rescore "$of_phones" --tune rescore-weight=0 "$tmp/hollow.npy" > "$tmp/b"
+ok "a weight of 0 changes nothing" cmp "$tmp/a" "$tmp/b"
+p --lm "$tmp/phones.arpa" -n 20 -f json --rescore "$of_phones" --tune rescore-weight=0.4 "$tmp/hollow.npy" > "$tmp/b"
+logp=$(echo "HH AA L OW" | "$LINNET" lm score "$of_phones" --lower --json | sed 's/.*"log10": \([-0-9.]*\).*/\1/')
+hollow='{"phones":\[{"phone":"HH"[^}]*},{"phone":"AA"[^}]*},{"phone":"L"[^}]*},{"phone":"OW"[^}]*}\]'
+scores_of() { sed 's/.*"alternatives"://; s/{"phones":/\n&/g' "$1" | sed -n "s/^$hollow,\"score\":\([-0-9.]*\),\"acoustic\":\([-0-9.]*\),\"language\":\([-0-9.]*\).*/\1 \2 \3/p"; }
+ok "the score of the formula" awk -v a="$(scores_of "$tmp/a")" -v b="$(scores_of "$tmp/b")" -v l="$logp" 'BEGIN {
+    if (split(a, x) != 3 || split(b, y) != 3) exit 1
+    want = 0.6 * x[3] + 0.4 * l * log(10); d = y[3] - want; e = y[1] - x[1] - 0.7 * (want - x[3])
+    exit !(x[2] == y[2] && d * d < 1e-6 && e * e < 1e-6) }'
+refused "a network of words" 1 "$network is no model of these phonemes: it has no piece for" decode -q --rescore "$network" "$tmp/th.npy"
+
 # ---- sound: pipes, states, a stream ----------------------------------------------------------------------------------------------
 
 make_model || { fail "a small model"; finish; }
@@ -134,6 +178,15 @@ part "$tmp/s.raw" $at 96000 | t -f ctm $how --load-state "$tmp/s.bin" - >> "$tmp
 tokens < "$tmp/pieces" > "$tmp/cut"
 ok "saved and loaded on the way" cmp "$tmp/whole" "$tmp/cut"
 
+pt() { "$LINNET" transcribe -q --rescore "$of_phones" --tune rescore-weight=1,rescore-n=12 -f ctm "$@" 2> "$tmp/.err" | tokens; }
+pt "$tmp/s.wav" > "$tmp/whole"
+ok "phonemes of a sound" test -s "$tmp/whole"
+pt - < "$tmp/s.raw" > "$tmp/flowed"
+ok "while it runs" cmp "$tmp/whole" "$tmp/flowed"
+rm -f "$tmp/s.bin"
+{ part "$tmp/s.raw" 0 30001 | pt --save-state "$tmp/s.bin" -; part "$tmp/s.raw" 30001 96000 | pt --load-state "$tmp/s.bin" -; } > "$tmp/cut"
+ok "saved and loaded on the way" cmp "$tmp/whole" "$tmp/cut"
+
 listen() { "$LINNET" listen -q --no-paced --reset endpoint --words --no-readable --no-lm -l "$tmp/x.dict" --tune unknown=-4 "$@"; }
 is "listen, whose utterances are passed one by one" \
     "$(t --reset endpoint --tune longest=1 $how "$tmp/s.wav")" "$(listen --tune longest=1 $how --from "$tmp/s.wav" 2> "$tmp/.err" | xargs)"
@@ -152,7 +205,6 @@ refused "a damaged one" 1 "$tmp/flipped.safetensors" decode -q $lm --rescore "$t
 printf 'ένα T UW\nδύο HH AH\na AH\n' > "$tmp/greek.dict"
 refused "words of another alphabet" 1 "2 of the 3 words of the lexicon have other characters, such as" \
     decode -q --words --no-lm -l "$tmp/greek.dict" --rescore "$network" "$tmp/th.npy"
-refused "phonemes" 2 "--rescore is for --words" decode -q --rescore "$network" "$tmp/th.npy"
 refused "its options alone" 2 "--tune rescore-n is for --rescore" decode -q $lm --tune rescore-n=5 "$tmp/th.npy"
 refused "another one" 2 "--tune rescore-weight is for --rescore" decode -q $lm --tune rescore-weight=0.1 "$tmp/th.npy"
 refused "a weight above 1" 2 "rescore-weight" decode -q $lm --rescore "$network" --tune rescore-weight=1.1 "$tmp/th.npy"

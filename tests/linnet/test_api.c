@@ -259,9 +259,10 @@ START_TEST(decoders)
     o.rescore = "missing.network";
     require_fails(LINNET_IO, linnet_decoder_create(model, &o, &d, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "missing.network"));
-    o.words = 0;
-    require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
-    ck_assert_str_eq(err.message, "rescore is for words");
+    o.words = o.no_lm = 0;
+    o.lexicon = NULL;
+    require_fails(LINNET_IO, linnet_decoder_create(model, &o, &d, &err)); // of phonemes
+    ck_assert_ptr_nonnull(strstr(err.message, "missing.network"));
     for (int i = 0; i < 4; i++) {
         linnet_decoder_options_init(&o, sizeof o);
         if (i < 2) o.rescore_n = i ? 257 : 1;

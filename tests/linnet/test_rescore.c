@@ -1,5 +1,5 @@
 // A second pass over hypotheses: scores and their order are those of the formula, computed one by one; words that the network
-// cannot spell; many utterances at once; what is refused.
+// cannot spell; phones; many utterances at once; what is refused.
 #include "linnet/rescore.h"
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ static void begin(void)
     write_word_network(network, lin_pieces_characters, LIN_PIECES_FIRST);
     OK(lin_ngram_parse(arpa, strlen(arpa), "arpa", &lm, &err));
     tree = tree_of(words, WORDS);
-    OK(lin_rescorer_open(network, WEIGHT, LM_WEIGHT, lm, tree, &rescorer, &err));
+    OK(lin_rescorer_open(network, WEIGHT, LM_WEIGHT, lm, tree, NULL, &rescorer, &err));
     OK(lin_word_network_open(network, "cpu", LIN_PRECISION_FP32, &by_hand, &err));
 }
 
@@ -190,6 +190,72 @@ START_TEST(nothing_that_the_network_spells)
 }
 END_TEST
 
+static const char *spell_phone(const void *context, int word)
+{
+    (void)context;
+    return word == 1 ? "a" : "b";
+}
+
+static void rescore_with(lin_rescorer *r, const lin_path *paths, int n, lin_rescored *to)
+{
+    const lin_rescored *sorted;
+    lin_rescoring *u;
+    OK(lin_rescorer_begin(r, &u, &err));
+    for (int i = 0; i < n; i++) OK(lin_rescoring_add(u, &paths[0], &paths[i], spell_phone, NULL, &err));
+    OK(lin_rescoring_sort(u, &sorted, &err));
+    memcpy(to, sorted, (size_t)n * sizeof *to);
+    lin_rescorer_end(r, u);
+}
+
+// Phones are scored as words that are spelled like them.
+START_TEST(phones_as_words)
+{
+    char path[300], list[128];
+    const char *both[] = {"a", "b"};
+    lin_path phones[N] = {{0}}, said[N] = {{0}};
+    lin_path_phone labels[N][MOST];
+    lin_path_word numbers[N][MOST];
+    lin_rescored got[N], wanted[N];
+    lin_rescorer *of_phones, *of_words;
+    lin_phones *set, *more;
+    snprintf(path, sizeof path, "%s/phones", folder);
+    snprintf(list, sizeof list, "%s _a _b", lin_pieces_characters);
+    write_word_network(path, list, LIN_PIECES_FIRST + 2);
+    lin_tree *of_both = tree_of(both, 2);
+    OK(lin_phones_create("<blank> A b", &set, &err));
+    OK(lin_phones_create("<blank> A b ZH", &more, &err));
+    OK(lin_rescorer_open(path, WEIGHT, LM_WEIGHT, lm, of_both, NULL, &of_words, &err));
+    OK(lin_rescorer_open(path, WEIGHT, LM_WEIGHT, lm, NULL, set, &of_phones, &err));
+    for (int i = 0; i < N; i++) {
+        const uint64_t seed = (uint64_t)i + 50;
+        const int n = i == 1 ? 0 : (int)lin_random_below(seed, 0, MOST + 1);
+        for (int k = 0; k < n; k++)
+            labels[i][k].label = numbers[i][k].word = 1 + (int)lin_random_below(seed, 1 + (uint64_t)k, 2);
+        phones[i] = (lin_path){.phones = labels[i], .n_phones = n, .score = -20 * lin_random_uniform(seed, 90), .language = -n};
+        said[i] = phones[i];
+        said[i].phones = NULL;
+        said[i].n_phones = 0;
+        said[i].words = numbers[i];
+        said[i].n_words = n;
+    }
+    rescore_with(of_phones, phones, N, got);
+    rescore_with(of_words, said, N, wanted);
+    for (int i = 0; i < N; i++) {
+        ck_assert_int_eq(got[i].number, wanted[i].number);
+        ck_assert(got[i].score == wanted[i].score && got[i].language == wanted[i].language);
+    }
+    const lin_path silence[2] = {{.score = -1, .language = -2}, {.score = -3, .language = -4}};
+    rescore_with(of_phones, silence, 2, got);
+    ck_assert(got[0].score == -1 && got[0].language == -2 && got[1].score == -3);
+    lin_rescorer_close(of_phones);
+    lin_rescorer_close(of_words);
+    FAILS(lin_rescorer_open(path, 1, 1, lm, NULL, more, &of_phones, &err), LIN_MISMATCH, "no piece for 1 of the 3, such as ZH");
+    lin_phones_destroy(set);
+    lin_phones_destroy(more);
+    lin_tree_destroy(of_both);
+}
+END_TEST
+
 static lin_rescored want[4][N];
 
 static void *repeat(void *context)
@@ -239,13 +305,13 @@ START_TEST(failing_allocations)
 {
     static hypothesis h[N];
     lin_rescorer *r = NULL;
-    FAIL_EVERY_ALLOCATION_OF(r, lin_rescorer_open(network, WEIGHT, LM_WEIGHT, lm, tree, &r, NULL),
+    FAIL_EVERY_ALLOCATION_OF(r, lin_rescorer_open(network, WEIGHT, LM_WEIGHT, lm, tree, NULL, &r, NULL),
                              lin_rescorer_close(r); r = NULL);
     for (int i = 0; i < N; i++) draw(&h[i], (uint64_t)i);
     const unsigned long live = lin_memory_live();
     lin_status status = LIN_NO_MEMORY;
     for (unsigned long k = 1; status != LIN_OK; k++) {
-        OK(lin_rescorer_open(network, WEIGHT, LM_WEIGHT, lm, tree, &r, &err));
+        OK(lin_rescorer_open(network, WEIGHT, LM_WEIGHT, lm, tree, NULL, &r, &err));
         lin_memory_fail_at(k);
         status = whole_utterance(r, h);
         lin_memory_fail_at(0);
@@ -266,19 +332,19 @@ START_TEST(what_is_refused)
     lin_tree *of_greek = tree_of(greek, 3);
     snprintf(other, sizeof other, "%s/other", folder);
     snprintf(none, sizeof none, "%s/none", folder);
-    FAILS(lin_rescorer_open(network, 1, 1, lm, of_greek, &r, &err), LIN_MISMATCH, "2 of the 3 words of the lexicon");
+    FAILS(lin_rescorer_open(network, 1, 1, lm, of_greek, NULL, &r, &err), LIN_MISMATCH, "2 of the 3 words of the lexicon");
     lin_tree_destroy(of_greek);
-    FAILS(lin_rescorer_open(none, 1, 1, lm, tree, &r, &err), LIN_IO, none);
+    FAILS(lin_rescorer_open(none, 1, 1, lm, tree, NULL, &r, &err), LIN_IO, none);
     write_word_network(other, "<blank> a b", 0);
-    FAILS(lin_rescorer_open(other, 1, 1, lm, tree, &r, &err), LIN_MISMATCH, "it has sound and no tokens");
+    FAILS(lin_rescorer_open(other, 1, 1, lm, tree, NULL, &r, &err), LIN_MISMATCH, "it has sound and no tokens");
     write_word_network(other, "a b c", 3);
-    FAILS(lin_rescorer_open(other, 1, 1, lm, tree, &r, &err), LIN_MISMATCH, "the symbols are no pieces of words");
+    FAILS(lin_rescorer_open(other, 1, 1, lm, tree, NULL, &r, &err), LIN_MISMATCH, "the symbols are no pieces of words");
     test_write_file(other, arpa, strlen(arpa));
-    FAILS(lin_rescorer_open(other, 1, 1, lm, tree, &r, &err), LIN_FORMAT, other);
+    FAILS(lin_rescorer_open(other, 1, 1, lm, tree, NULL, &r, &err), LIN_FORMAT, other);
     ck_assert_ptr_null(r);
 }
 END_TEST
 
 TEST_MAIN_WITH(begin, end, "linnet/rescore", TEST(the_scores_of_the_formula_in_their_order),
-               TEST(equal_hypotheses_keep_their_order), TEST(nothing_that_the_network_spells),
+               TEST(equal_hypotheses_keep_their_order), TEST(nothing_that_the_network_spells), TEST(phones_as_words),
                TEST(utterances_of_several_threads), TEST(failing_allocations), TEST(what_is_refused))

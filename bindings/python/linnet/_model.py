@@ -176,8 +176,8 @@ class Model:
         no_unknown   only words of the lexicon; else speech outside it becomes words made of phonemes
         unknown, lm_weight, bonus, beam_score, blank_penalty, settle  natural logarithms and a weight; None: the defaults of the kind of search
         show         provisional words of less confidence are shown by their phonemes; None: 0.45
-        rescore      a network of tokens (linnet lm) that scores the best hypotheses of an utterance of words again when it ends;
-                     rescore_n: so many, 2 to 256; rescore_weight: of the network in the language model's score, 0 to 1
+        rescore      a network of tokens (linnet lm), of words or phonemes, that scores the best hypotheses of an utterance again
+                     when it ends; rescore_n: so many, 2 to 256; rescore_weight: of the network in the language model's score, 0 to 1
         phrases      words or phrases that are likely, each with its bonus: natural logarithm, 4 is usual
 
         ReadError, FormatError, MismatchError name the file, the line and what to do.
