@@ -42,7 +42,7 @@ const lin_command lin_command_quantise = {
         "first and the last layer, norms and biases stay as they are. The file is half as large as one in half precision. On a "
         "CPU its results are those of MODEL with --precision int8, to the bit; in another precision the rounded weights are "
         "used. MODEL is a file, or default or offline, which are installed with the program.",
-    .examples = "  linnet quantise default -o small.safetensors\n"
+    .examples = "  linnet quantise exp/train/best.safetensors -o small.safetensors\n"
                 "  linnet transcribe --model small.safetensors talk.flac",
     .options = options,
     .values_size = sizeof(quantise_values),

@@ -55,6 +55,7 @@ mv ru/lexicon.dict ru/words.dict
 printf '{"audio_filepath": "hello.wav", "text": "how are you"}\n' > dev.jsonl
 "$SOUND" call.wav seconds=2 channels=2
 mkdir -p cv/clips && cp hello.wav cv/clips/a.mp3 && printf 'client_id\tpath\tsentence\nx\ta.mp3\thow are you\n' > cv/train.tsv
+cp "$top/share/linnet/en/default.safetensors" mine.safetensors
 mkdir -p exp/quiet && cp hello.wav exp/quiet && echo hello.wav > exp/quiet/list
 cp -r corpus/dev dev_native && cp -r corpus/dev dev_nonnative && cp -r corpus/train train_a
 # All phonemes, twice, so that each can be a piece of a language model.
