@@ -129,7 +129,7 @@ data: {\"error\":{\"message\":\"the sound is longer than 20 s\",\"type\":\"inval
     "$(tr -d '\r' < "$tmp/streamed" | grep -v '^$' | tail -n 2)"
 is "streamed, then too long: no whole text" 0 "$(grep -c 'transcript.text.done' "$tmp/streamed")"
 stop "streamed"
-start work --no-words --limits max-sound=1000000,max-work=1 -j 1
+start work --no-words --precision fp32 --limits max-sound=1000000,max-work=1 -j 1
 has "a sound that takes too long" "$(talk post /v1/audio/transcriptions file=@"$tmp/hours.au")" '"message":"the sound takes more than 1 s of work"'
 stop "work"
 
