@@ -132,6 +132,9 @@ is "labelled: what is left" "u1 MISTER DICK TIS ONE'S" "$(cat "$tmp/labelled/tex
 is "labelled: its sound and speaker" "u1 u1.mp3|u1 s1" "$(cat "$tmp/labelled/wav.scp")|$(cat "$tmp/labelled/utt2spk")"
 recipe labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled" --above -0.4
 is "labelled: a lower limit" "u1 u2 " "$(cut -d ' ' -f 1 "$tmp/labelled/text" | tr '\n' ' ')"
+echo u1 > "$tmp/except"
+recipe labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled" --above -0.4 --except "$tmp/except"
+is "labelled: but for those" "u2 " "$(cut -d ' ' -f 1 "$tmp/labelled/text" | tr '\n' ' ')"
 declines "labelled: nothing is left" "no utterance is left" labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled" --above -0.1
 
 # ---- coded.sh ------------------------------------------------------------------------------------------------------------------------
