@@ -10,11 +10,14 @@
 #include "app/decoding_options.h"
 #include "app/endpoint_options.h"
 #include "app/front_options.h"
+#include "app/guard.h"
 #include "app/mirror.h"
 #include "app/model_options.h"
 #include "linnet/file_session.h"
 #include "linnet/snapshots.h"
 #include "linnet/speakers.h"
+
+enum { LONGEST_PATH = 4096 };
 
 typedef struct transcribe_values {
     lin_model_values model;
@@ -56,7 +59,7 @@ static const lin_option options[] = {
      .help = "FILE is a part of the sound: write the settled results, and save the stream in STATE"},
     {.name = "load-state", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, load_state), .value = "STATE",
      .help = "Resume the stream saved in STATE; FILE is the next part of the sound, without FILE only the end is written"},
-    {.name = "snapshots", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, snapshots), .value = "PERIOD",
+    {.name = "snapshots", .type = LIN_OPTION_STRING, .writes = 1, .at = offsetof(transcribe_values, snapshots), .value = "PERIOD",
      .help = "Save the stream after every PERIOD (10s, 1m) of sound in an index beside the output, with its name and .snapshots"},
     {.name = "from-snapshot", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, from_snapshot), .value = "INDEX",
      .help = "Write only the results that begin between --start and --end, identical to the run that made INDEX"},
@@ -167,21 +170,36 @@ static int show_progress(void *context, double seconds, double duration)
 }
 
 // Beside the result: its name and .snapshots. A result on standard output is called as its sound.
+static lin_status name_index(const transcribe_values *v, const lin_input *input, char path[LONGEST_PATH], lin_error *err)
+{
+    const char *output = v->results.output, *folder = v->results.output_dir ? v->results.output_dir : "";
+    const char *name = *folder ? input->name : lin_base_name(input->name);
+    const int own = *folder || !output || strcmp(output, "-") == 0;
+    const int n = own ? snprintf(path, LONGEST_PATH, "%s%s%s.snapshots", folder, *folder ? "/" : "", name)
+                      : snprintf(path, LONGEST_PATH, "%s.snapshots", output);
+    if (n >= 0 && n < LONGEST_PATH) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "the name of the snapshots of %.200s is too long", name);
+}
+
+// No index is an input, or the state that is saved: no option names it, so main has not compared it.
+static lin_status guard_indexes(const transcribe_job *job, lin_error *err)
+{
+    char path[LONGEST_PATH];
+    lin_status status = LIN_OK;
+    for (int i = 0; job->period_s > 0 && i < job->bulk.inputs.n && status == LIN_OK; i++) {
+        status = name_index(job->v, &job->bulk.inputs.items[i], path, err);
+        if (status == LIN_OK) status = lin_guard_writes(path, err);
+        if (status == LIN_OK && job->v->save_state && lin_guard_is_same(path, job->v->save_state))
+            status = lin_fail(err, LIN_INVALID, "--save-state is %s, the index of --snapshots: name another state", path);
+    }
+    return status;
+}
+
 static lin_status begin_index(worker *l, lin_error *err)
 {
-    const transcribe_values *v = l->job->v;
-    const char *output = v->results.output, *folder = v->results.output_dir ? v->results.output_dir : "";
-    const char *name = *folder ? l->input->name : lin_base_name(l->input->name);
-    const int own = *folder || !output || strcmp(output, "-") == 0;
-    char path[4096];
-    int n;
-    if (own) {
-        n = snprintf(path, sizeof path, "%s%s%s.snapshots", folder, *folder ? "/" : "", name);
-    } else {
-        n = snprintf(path, sizeof path, "%s.snapshots", output);
-    }
-    if (n < 0 || (size_t)n >= sizeof path) return lin_fail(err, LIN_INVALID, "the name of the snapshots of %s is too long", name);
-    lin_status status = lin_mirror_folder(path, err);
+    char path[LONGEST_PATH];
+    lin_status status = name_index(l->job->v, l->input, path, err);
+    if (status == LIN_OK) status = lin_mirror_folder(path, err);
     return status != LIN_OK ? status : lin_snapshots_create(path, l->job->period_s, &l->index, err);
 }
 
@@ -411,6 +429,7 @@ static int run(lin_parsed *parsed)
     if (exit_status != LIN_EXIT_OK) return exit_status;
     lin_status status = gather(&job, &parsed->operands, &err);
     if (status == LIN_OK) status = lin_bulk_begin(&job.bulk, job.channel == LIN_CHANNEL_EACH && !v->speakers, &err);
+    if (status == LIN_OK) status = guard_indexes(&job, &err);
     if (status == LIN_OK && !lin_inputs_all_done(&job.bulk.inputs)) status = transcribe(&job, &err);
     exit_status = lin_bulk_end(&job.bulk, status, &err);
     release(&job);

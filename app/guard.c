@@ -143,8 +143,7 @@ static lin_status add_inputs(const lin_parsed *parsed, lin_error *err)
     return status;
 }
 
-// 1 for the same file, existing or not: the same inode, or the same name in the same folder.
-static int is_same(const char *a, const char *b)
+int lin_guard_is_same(const char *a, const char *b)
 {
     struct stat x, y;
     char folder[2][PATH_MAX], part[PATH_MAX];
@@ -167,11 +166,11 @@ static lin_status check_outputs(const lin_parsed *parsed, lin_error *err)
         const char *path = o->writes && o->type == LIN_OPTION_FILE ? text_of(parsed, o) : NULL;
         if (!path || strcmp(path, "-") == 0) continue;
         const char *before = o->updates ? named(parsed, o->updates) : NULL;
-        lin_status status = before && is_same(path, before) ? LIN_OK : lin_guard_writes(path, err);
+        lin_status status = before && lin_guard_is_same(path, before) ? LIN_OK : lin_guard_writes(path, err);
         if (status != LIN_OK) return lin_fail(err, status, "--%s %s", o->name, err ? err->message : "");
         for (const lin_option *other = options; other < o; other++) {
             const char *another = other->writes && other->type == LIN_OPTION_FILE ? text_of(parsed, other) : NULL;
-            if (another && strcmp(another, "-") != 0 && is_same(path, another))
+            if (another && strcmp(another, "-") != 0 && lin_guard_is_same(path, another))
                 return lin_fail(err, LIN_INVALID, "--%s and --%s are both %s: name two files", other->name, o->name, path);
         }
     }
@@ -183,7 +182,8 @@ lin_status lin_guard_command(const lin_parsed *parsed, lin_error *err)
     int writes = 0;
     if (!parsed->command->options) return LIN_OK;
     for (const lin_option *o = parsed->command->options; o->type != LIN_OPTION_END; o++) {
-        writes |= o->writes && (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FOLDER) && text_of(parsed, o) != NULL;
+        const int has_text = o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FOLDER || o->type == LIN_OPTION_STRING;
+        writes |= o->writes && has_text && text_of(parsed, o) != NULL;
     }
     if (!writes) return LIN_OK;
     lin_status status = add_inputs(parsed, err);

@@ -22,6 +22,9 @@ lin_status lin_guard_command(const lin_parsed *parsed, lin_error *err);
 lin_status lin_guard_reads(const char *path, lin_error *err);
 lin_status lin_guard_writes(const char *path, lin_error *err);
 
+/* 1 for the same file, existing or not: the same inode, or the same name in the same folder. */
+int lin_guard_is_same(const char *a, const char *b);
+
 void lin_guard_free(void);
 
 #endif

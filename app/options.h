@@ -52,7 +52,7 @@ typedef struct lin_option {
     lin_option_type type;
     char letter;         /* short form, or 0 */
     unsigned char required;
-    unsigned char writes; /* FILE, FOLDER: what is written; all others are read (app/guard.h) */
+    unsigned char writes; /* FILE, FOLDER: what is written; all others are read (app/guard.h). STRING: a file is written beside */
     size_t at;           /* offset of the value in the command's struct */
     const char *text;    /* the default, as it would be typed; NULL: 0, or none */
     double min, max;     /* INT, DOUBLE, NUMBERS */
