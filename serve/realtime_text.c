@@ -120,7 +120,33 @@ static lin_status take_turns(const cJSON *turns, lin_message *m, lin_error *err)
     return LIN_OK;
 }
 
-// As it is now, and as it was in earlier versions of the protocol, without audio.input.
+// Of the wrong type a value would be as if it were not there, and the client would wait for what does not come. null: not there.
+static lin_status check_types(const cJSON *session, const cJSON *format, const cJSON *transcription, const cJSON *turns,
+                              lin_error *err)
+{
+    const cJSON *audio = member(session, "audio");
+    const struct {
+        const cJSON *item;
+        int types;
+        const char *name, *wanted;
+    } values[] = {{audio, cJSON_Object, "audio", "an object"},
+                  {member(audio, "input"), cJSON_Object, "audio.input", "an object"},
+                  {format, cJSON_Object | cJSON_String, "the format", "an object with a type"},
+                  {member(format, "type"), cJSON_String, "the type of the format", "a text"},
+                  {turns, cJSON_Object, "turn_detection", "an object or null"},
+                  {member(turns, "prefix_padding_ms"), cJSON_Number, "prefix_padding_ms", "a number from 0 to 60000"},
+                  {transcription, cJSON_Object, "transcription", "an object"},
+                  {member(transcription, "language"), cJSON_String, "language", "a text"},
+                  {member(transcription, "languages"), cJSON_Array, "languages", "a list of texts"}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        if (values[i].item && !(values[i].item->type & (values[i].types | cJSON_NULL)))
+            return lin_fail(err, LIN_INVALID, "%s must be %s", values[i].name, values[i].wanted);
+    }
+    return LIN_OK;
+}
+
+// As it is now, and as it was in earlier versions of the protocol, without audio.input. On failure all is as before: the client
+// is told so, and goes on.
 static lin_status take_session(const cJSON *session, lin_message *m, lin_error *err)
 {
     const cJSON *input = member(member(session, "audio"), "input"), *format = member(input, "format"),
@@ -133,12 +159,20 @@ static lin_status take_session(const cJSON *session, lin_message *m, lin_error *
         transcription = member(session, "input_audio_transcription");
         turns = member(session, "turn_detection");
     }
-    m->languages[0] = 0;
-    add_language(member(transcription, "language"), m);
-    cJSON_ArrayForEach(language, member(transcription, "languages")) add_language(language, m);
-    lin_status status = take_turns(turns, m, err);
-    if (status == LIN_OK && format) status = take_format(format, m, err);
-    return status == LIN_OK && cJSON_IsObject(transcription) ? take_likely(transcription, m, err) : status;
+    lin_message next = *m;
+    next.languages[0] = 0;
+    add_language(member(transcription, "language"), &next);
+    cJSON_ArrayForEach(language, member(transcription, "languages")) add_language(language, &next);
+    lin_status status = check_types(session, format, transcription, turns, err);
+    if (status == LIN_OK) status = take_turns(turns, &next, err);
+    if (status == LIN_OK && format) status = take_format(format, &next, err);
+    if (status == LIN_OK && cJSON_IsObject(transcription)) status = take_likely(transcription, m, err);
+    if (status != LIN_OK) return status;
+    next.phrases = m->phrases;
+    next.n_phrases = m->n_phrases;
+    next.has_phrases = m->has_phrases;
+    *m = next;
+    return LIN_OK;
 }
 
 lin_status lin_realtime_parse(const char *text, size_t n, lin_message *m, lin_error *err)

@@ -65,7 +65,7 @@ static lin_status take_number(const cJSON *item, const char *name, double least,
 {
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most) ||
         (whole && item->valuedouble != floor(item->valuedouble)))
-        return lin_fail(err, LIN_INVALID, "%s must be a%s number from %g to %g", name, whole ? " whole" : "", least, most);
+        return lin_fail(err, LIN_INVALID, "%s must be a%s number from %.10g to %.10g", name, whole ? " whole" : "", least, most);
     *value = item->valuedouble;
     return LIN_OK;
 }

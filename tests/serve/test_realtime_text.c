@@ -33,6 +33,41 @@ END_TEST
 
 static lin_status parse(lin_message *m, const char *text) { return lin_realtime_parse(text, strlen(text), m, &failure); }
 
+#define INPUT(members) "{\"type\":\"session.update\",\"session\":{\"audio\":{\"input\":{" members "}}}}"
+
+// What is refused changes nothing: the client goes on as before.
+START_TEST(refused_updates)
+{
+    static const char *const bad[] = {
+        INPUT("\"format\":{\"type\":\"audio/pcmu\",\"rate\":1}"),
+        INPUT("\"format\":{\"type\":\"audio/pcma\"},\"turn_detection\":{\"prefix_padding_ms\":-1}"),
+        INPUT("\"format\":{\"type\":\"mp3\"},\"turn_detection\":{\"type\":\"server_vad\"}"),
+        INPUT("\"format\":5"),
+        INPUT("\"format\":{\"type\":5,\"rate\":8000}"),
+        INPUT("\"turn_detection\":\"server_vad\""),
+        INPUT("\"turn_detection\":false"),
+        INPUT("\"turn_detection\":{\"prefix_padding_ms\":\"10\"}"),
+        INPUT("\"transcription\":\"x\""),
+        INPUT("\"transcription\":{\"language\":5}"),
+        INPUT("\"transcription\":{\"languages\":\"en\"}"),
+        "{\"type\":\"session.update\",\"session\":{\"audio\":[]}}",
+        "{\"type\":\"session.update\",\"session\":{\"audio\":{\"input\":1}}}",
+        "{\"type\":\"session.update\",\"session\":{\"turn_detection\":1}}"};
+    lin_message m = lin_message_default(24000);
+    OK(parse(&m, INPUT("\"format\":{\"type\":\"audio/pcm\",\"rate\":16000},\"turn_detection\":null,"
+                       "\"transcription\":{\"language\":\"en\",\"prompt\":\"Norland\"}")));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        test_require(parse(&m, bad[i]) != LIN_OK, "%s", bad[i]);
+        test_require(m.format == LIN_SAMPLES_S16 && m.rate_hz == 16000 && m.manual && m.padding_s == 0.3 && m.n_phrases == 1 &&
+                         !strcmp(m.languages, "en "),
+                     "changed by %s", bad[i]);
+    }
+    OK(parse(&m, INPUT("\"format\":null,\"transcription\":null")));
+    ck_assert(m.format == LIN_SAMPLES_S16 && m.rate_hz == 16000 && m.manual && m.n_phrases == 1);
+    lin_message_free(&m);
+}
+END_TEST
+
 START_TEST(events)
 {
     lin_message m = lin_message_default(24000);
@@ -80,4 +115,4 @@ START_TEST(events)
 }
 END_TEST
 
-TEST_MAIN("serve/realtime_text", TEST(base64), TEST(events))
+TEST_MAIN("serve/realtime_text", TEST(base64), TEST(events), TEST(refused_updates))

@@ -54,6 +54,9 @@ START_TEST(vosk_messages)
                                       "{\"config\":{\"sample_rate\":1e999}}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ck_assert_msg(lin_message_parse_vosk(bad[i], strlen(bad[i]), &m, &failure) != LIN_OK, "%s", bad[i]);
+    static const char negative[] = "{\"config\":{\"max_alternatives\":-1}}";
+    ck_assert_int_eq(lin_message_parse_vosk(negative, sizeof negative - 1, &m, &failure), LIN_INVALID);
+    ck_assert_str_eq(failure.message, "max_alternatives must be a whole number from 0 to 2147483647");
     lin_message_free(&m);
 }
 END_TEST
