@@ -127,6 +127,8 @@ lin_status lin_ngram_counter_vocabulary(lin_ngram_counter *c, const char *text, 
         status = lin_ngram_counter_word(c, word, n_word, err);
         if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", name, lines.number);
     }
+    // Counted as if none had been named, every word of the text would be known.
+    if (status == LIN_OK && !c->closed) return lin_fail(err, LIN_FORMAT, "%s: the vocabulary has no word", name);
     return status;
 }
 

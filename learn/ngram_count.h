@@ -74,7 +74,7 @@ void lin_ngram_counter_destroy(lin_ngram_counter *counter); /* NULL is fine */
  */
 lin_status lin_ngram_counter_word(lin_ngram_counter *counter, const char *word, size_t n, lin_error *err);
 
-/* Adds the first word of every line of a text; `name` and the line stand in messages. */
+/* Adds the first word of every line of a text; `name` and the line stand in messages. LIN_FORMAT too for a text without any. */
 lin_status lin_ngram_counter_vocabulary(lin_ngram_counter *counter, const char *text, size_t n, const char *name, lin_error *err);
 
 /*
