@@ -358,6 +358,9 @@ lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, 
     t->n_labels = 0;
     *labels = NULL;
     *n_labels = 0;
+    // lin_unicode_clean would read it; but a file that is cut at its line ends is cut within a character.
+    if (n >= 2 && (!memcmp(text, "\xFF\xFE", 2) || !memcmp(text, "\xFE\xFF", 2)))
+        return lin_fail(err, LIN_FORMAT, "the text is UTF-16; convert it, for example with iconv -f UTF-16 -t UTF-8");
     lin_status status = lin_unicode_clean(text, n, NULL, LIN_UNICODE_ANY, &own, &text, &n, err);
     if (status == LIN_OK) status = read_line(t, text, n, err);
     lin_free(own);

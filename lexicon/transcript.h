@@ -91,7 +91,8 @@ void lin_transcriber_read_written(lin_transcriber *transcriber, const lin_writte
 
 /*
  * Labels of one utterance's text (n bytes). *labels is owned by the transcriber and valid until its next line; *n_labels may be
- * 0. LIN_FORMAT, naming the byte, for control characters, digits and symbols without rules for them, bytes that are not UTF-8;
+ * 0. LIN_FORMAT, naming the byte, for control characters, digits and symbols without rules for them, bytes that are not UTF-8,
+ * and a line of a file in UTF-16;
  * LIN_INVALID for a word over LIN_WORD_MAX bytes or, without g2p, outside the dictionary;
  * LIN_UNSUPPORTED, LIN_NO_MEMORY as for g2p.
  */

@@ -379,6 +379,8 @@ START_TEST(bad_text)
     char word[300];
     memset(word, 'a', sizeof word);
     FAILS(lin_transcriber_line(t, word, sizeof word, &labels, &n, &err), LIN_INVALID, "longer than 255");
+    // A line of a file in UTF-16: the byte after its end belongs to its last character.
+    FAILS(lin_transcriber_line(t, "\xFF\xFEh\0i\0", 6, &labels, &n, &err), LIN_FORMAT, "iconv -f UTF-16");
     ck_assert_str_eq(line(t, "cat"), "K AE T"); // still usable
     lin_transcriber_destroy(t);
     OK(lin_transcriber_create(phones, dictionary, NULL, &t, &err));
