@@ -280,6 +280,9 @@ static lin_status score(const readable_values *v, const char *text, size_t n, li
         if (lin_prose_is_running(paragraphs.text, paragraphs.n))
             status = score_text(&s, "", 0, paragraphs.text, paragraphs.n, err);
     }
+    if (status == LIN_OK && !s.words)
+        status = lin_fail(err, LIN_FORMAT, "the text has no %s",
+                          times ? "utterance of the CTM" : v->ids ? "utterance with words" : "paragraph of sentences");
     if (status == LIN_OK) print_scores(&s);
     lin_prose_free(&s.prose);
     lin_readable_free(&s.readable);

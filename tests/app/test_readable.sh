@@ -34,6 +34,10 @@ run readable score --ids --ctm "$tmp/timed.ctm" "$tmp/timed.txt"
 has "pauses are counted" "$out" "600 ms and more          0          0          1        0"
 has "those without one too" "$out" "below 60 ms              2          0          0        0"
 printf 'u 1 0 0.3 she\n' > "$tmp/other.ctm"
+echo "one two three" > "$tmp/title.txt"
+echo u1 > "$tmp/lone.txt"
+refused "score: a text without sentences" 1 "no paragraph of sentences" readable score "$tmp/title.txt"
+refused "score: names only" 1 "no utterance with words" readable score --ids "$tmp/lone.txt"
 refused "another CTM" 1 "word 1 of u is 'he' in the text" readable score --ids --ctm "$tmp/other.ctm" "$tmp/timed.txt"
 
 # ---- what is refused ----
