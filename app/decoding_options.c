@@ -18,6 +18,9 @@ static const char *const given_names[] = {
     [LIN_GIVEN_BONUS] = "bonus",
     [LIN_GIVEN_LEXICON] = "lexicon",
     [LIN_GIVEN_ADD_LEXICON] = "add-lexicon",
+    [LIN_GIVEN_G2P] = "g2p",
+    [LIN_GIVEN_READABLE] = "readable",
+    [LIN_GIVEN_MIN_CONFIDENCE] = "min-confidence",
     [LIN_GIVEN_UNKNOWN] = "unknown",
     [LIN_GIVEN_NO_UNKNOWN] = "no-unknown",
     [LIN_GIVEN_ALL_WORDS] = "all-words",
@@ -61,8 +64,11 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives");
     static const lin_given of_words[] = {LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS, LIN_GIVEN_NO_LM,
-                                         LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_SETTLE, LIN_GIVEN_SHOW, LIN_GIVEN_COUNT},
+                                         LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_SETTLE, LIN_GIVEN_SHOW, LIN_GIVEN_READABLE,
+                                         LIN_GIVEN_MIN_CONFIDENCE, LIN_GIVEN_COUNT},
+                           of_pronunciation[] = {LIN_GIVEN_LEXICON, LIN_GIVEN_ADD_LEXICON, LIN_GIVEN_G2P, LIN_GIVEN_COUNT},
                            of_beams[] = {LIN_GIVEN_SCORE, LIN_GIVEN_LABELS, LIN_GIVEN_BLANK, LIN_GIVEN_BONUS, LIN_GIVEN_COUNT};
+    if (!v->readable) v->given &= ~(1u << LIN_GIVEN_READABLE); // --no-readable is true of phonemes
     int wrong = v->words ? LIN_EXIT_OK : refuse_given(parsed, v, of_words, "--words");
     if (wrong == LIN_EXIT_OK && lin_decoding_kind(v) == LIN_SEARCH_GREEDY) {
         wrong = refuse_given(parsed, v, of_beams, "--beam or --words");
@@ -71,10 +77,8 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (given(v, LIN_GIVEN_UNKNOWN) && v->no_unknown)
         return lin_misuse(parsed, "--tune unknown and --no-unknown exclude each other");
     if (given(v, LIN_GIVEN_LM) && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
-    if (given(v, LIN_GIVEN_LEXICON) && !v->words && !phrases)
-        return lin_misuse(parsed, "--lexicon is for --words, or for the pronunciation of phrases");
-    if (given(v, LIN_GIVEN_ADD_LEXICON) && !v->words && !phrases)
-        return lin_misuse(parsed, "--add-lexicon is for --words, or for the pronunciation of phrases");
+    if (!v->words && !phrases) wrong = refuse_given(parsed, v, of_pronunciation, "--words, or for the pronunciation of phrases");
+    if (wrong != LIN_EXIT_OK) return wrong;
     if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases)
         return lin_misuse(parsed, "--tune context-bonus is for --context or --phrase");
     if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm) && !v->rescore)

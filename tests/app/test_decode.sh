@@ -186,6 +186,9 @@ m=$tmp/zoo.npy
 refused "nothing to do" 2 "no MATRIX is given" decode
 refused "output and folder" 2 "exclude each other" decode -o "$tmp/a" --output-dir "$tmp/b" "$m"
 refused "a lexicon for nothing" 2 "--lexicon is for --words" decode -l "$tmp/dict" "$m"
+refused "rules for nothing" 2 "--g2p is for --words" decode --g2p "$tmp/dict" "$m"
+refused "readable phonemes" 2 "--readable is for --words" decode --readable "$m"
+refused "confidences of no words" 2 "--min-confidence is for --words" decode --min-confidence 0.5 "$m"
 refused "unknown words without words" 2 "--tune unknown is for --words" decode --tune unknown=-3 "$m"
 refused "no unknown words without words" 2 "--no-unknown is for --words" decode --no-unknown "$m"
 refused "a beam of 0 with a model" 2 "--beam 0 excludes" decode -b 0 --lm "$tmp/phones.arpa" "$m"
