@@ -144,7 +144,6 @@ static int show(lin_outbox *o, const lin_session_view *view)
 {
     const lin_live_words *words = &o->client->serve->words;
     const int manual = o->client->config.manual, is_final = view->end != LINNET_GROWS;
-    if (!o->n_items && !o->settling.text.n && o->utterance == 0) lin_settling_begin(&o->settling, words);
     if (o->utterance != view->utterance) {
         o->sent_words = o->sent_phones = 0;
         o->begun_at = o->settling.text.n;

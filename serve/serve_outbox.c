@@ -204,6 +204,7 @@ lin_outbox *lin_outbox_create(lin_client *client)
     o->client = client;
     o->last = &o->first;
     o->said_last = &o->said;
+    lin_settling_begin(&o->settling, &client->serve->words);
     pthread_mutex_init(&o->lock, NULL);
     return o;
 }

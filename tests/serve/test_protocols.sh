@@ -73,6 +73,8 @@ has "realtime: half a minute of sound in one event" "$(talk stream /v1/realtime 
 has "realtime: what is no event" "$(talk stream /v1/realtime end=hello leave='"type":"error"')" '"type":"invalid_request_error"'
 is "realtime: after mistakes it goes on" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" \
     "$(transcripts "$(talk stream /v1/realtime config="$(session null '"transcription":{"prompt":"Mr. Dashwood; GPT-4"},')" middle='{"type":"response.create"}' append raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"
+is "realtime: and after a commit of nothing" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" \
+    "$(transcripts "$(talk stream /v1/realtime config="$(session null '')" middle="$commit" at=1 append raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"
 for path in /vosk /sherpa-onnx /v1/realtime /v1/stream; do has "docs: $path" "$(talk get /docs)" "<code>$path</code>"; done
 stop "words"
 
