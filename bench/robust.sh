@@ -7,7 +7,7 @@
 #
 # DIR is a data directory (wav.scp, text). --every N: each Nth utterance. Each condition makes the sounds anew, as float samples that nothing
 # clips, and recognises them with the defaults of `linnet transcribe` and of `--words`. PER is against `linnet phonemize --ids first` of the
-# text. Conditions, with the numbers that may be chosen:
+# text. --model offline is the installed model of whole utterances. Conditions, with the numbers that may be chosen:
 #
 #   clean           as it is                               level:DB        that much louder
 #   noise:DB        pink noise, DB below the speech        babble:DB       six other utterances at once, DB below the speech, both of
