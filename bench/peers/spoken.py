@@ -21,7 +21,9 @@ def readings(digits):
     """All that a row of digits may be read as."""
     single = " ".join(books.ONES[int(d)] for d in digits)
     found = [single, single.replace("zero", "oh")]
-    if len(digits) < 7 and (digits[0] != "0" or digits == "0"):
+    if len(digits) > 6:
+        found.append(single.replace(" ", ""))  # one wrong word: Whisper may repeat a digit for ever
+    elif digits[0] != "0" or digits == "0":
         found.append(books.number(int(digits)))
         found.append(found[-1].replace(" and ", " "))
     if len(digits) == 4:
