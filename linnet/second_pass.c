@@ -2,6 +2,7 @@
 
 #include "linnet/second_pass.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -11,7 +12,9 @@ struct lin_second_pass {
     lin_worker *worker;
     lin_decoding decoding; // of the stream, with this model's emission delay
     lin_decoder decoder;
-    float *logp; // [rows, V]
+    double frame_s;    // between two frames of the stream
+    lin_matrix frames; // an utterance's at the hop of this model, where the stream has another one
+    float *logp;       // [rows, V]
     int rows;
 };
 
@@ -19,36 +22,46 @@ static lin_status check(const lin_recognizer *first, const lin_recognizer *secon
 {
     const lin_model *a = first->model, *b = second->model;
     const char *differs = NULL;
+    lin_features features = b->features;
+    features.hop_ms = a->features.hop_ms;
     if (b->speaker_norm)
         return lin_fail(err, LIN_UNSUPPORTED, "the model of the second pass is normalised by speaker, which a stream cannot be; "
                                               "use another one");
-    if (a->config.mel_bins != b->config.mel_bins || !lin_features_equal(&a->features, &b->features)) differs = "features";
+    if (a->config.mel_bins != b->config.mel_bins || !lin_features_equal(&a->features, &features)) differs = "features";
     else if (a->features.level_db != b->features.level_db) differs = "levels of speech";
     else if (a->config.stack != b->config.stack) differs = "steps";
     else if (strcmp(a->phones, b->phones) != 0) differs = "phones";
     if (!differs) return LIN_OK;
-    return lin_fail(err, LIN_MISMATCH, "the models of the stream and of its second pass have different %s; features, level, step "
-                                       "and phones must be the same (linnet info MODEL)", differs);
+    return lin_fail(err, LIN_MISMATCH, "the models of the stream and of its second pass have different %s; features but the "
+                                       "hop, level, step and phones must be the same (linnet info MODEL)", differs);
 }
 
-// The streams' decoding, whose phrases may have changed.
-static void decode_by(lin_second_pass *p, const lin_decoding *decoding)
+// The streams' decoding, whose phrases may have changed, from the first row of this model that is not before the stream's `row`;
+// times are earlier by what lies between. Returns that row.
+static int64_t decode_by(lin_second_pass *p, const lin_decoding *decoding, int64_t row)
 {
+    const double row_s = p->r->row_seconds, from_s = (double)row * decoding->row_seconds;
     p->decoding = *decoding;
     p->decoding.delay_s = p->r->delay_s;
+    if (row_s == decoding->row_seconds) return row;
+    const int64_t first = (int64_t)ceil(from_s / row_s);
+    p->decoding.row_seconds = row_s;
+    p->decoding.delay_s += (double)first * row_s - from_s;
+    return first;
 }
 
 lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recognizer *second, const lin_decoding *decoding,
                                   int n_threads, lin_second_pass **pass, lin_error *err)
 {
-    const lin_decoding greedy = {.search = lin_search_greedy(second->V), .row_seconds = second->row_seconds, .n_best = 1};
+    const lin_decoding greedy = {.search = lin_search_greedy(second->V), .row_seconds = first->row_seconds, .n_best = 1};
     *pass = NULL;
     lin_status status = check(first, second, err);
     if (status != LIN_OK) return status;
     lin_second_pass *p = lin_calloc(1, sizeof *p);
     if (!p) return lin_no_memory(err, "a second pass", sizeof *p);
     p->r = second;
-    decode_by(p, decoding ? decoding : &greedy);
+    p->frame_s = first->model->features.hop_ms / 1000;
+    decode_by(p, decoding ? decoding : &greedy, 0);
     status = lin_decoder_create(&p->decoder, &p->decoding, err);
     if (status == LIN_OK) status = lin_worker_create(second->encoder, n_threads, &p->worker, err);
     if (status == LIN_OK) *pass = p;
@@ -61,6 +74,7 @@ void lin_second_pass_destroy(lin_second_pass *p)
     if (!p) return;
     if (p->worker) lin_worker_destroy(p->worker);
     lin_decoder_free(&p->decoder);
+    lin_matrix_free(&p->frames);
     lin_free(p->logp);
     lin_free(p);
 }
@@ -77,14 +91,36 @@ static lin_status reserve(lin_second_pass *p, int rows, lin_error *err)
     return LIN_OK;
 }
 
+// frames [n, D] at the hop of this model: each on the straight line between the two that are nearest in time, whose windows overlap
+// by more than half. *n becomes their number.
+static lin_status change_hop(lin_second_pass *p, const float **frames, int *n, lin_error *err)
+{
+    const int D = p->r->model->config.mel_bins;
+    const double step = p->r->model->features.hop_ms / 1000 / p->frame_s;
+    if (step == 1 || *n < 2) return LIN_OK;
+    const int made = 1 + (int)((*n - 1) / step);
+    p->frames.rows = 0;
+    const lin_status status = lin_matrix_reserve(&p->frames, made, D, err);
+    if (status != LIN_OK) return status;
+    for (int i = 0; i < made; i++) {
+        const double at = i * step;
+        const int from = at < *n - 2 ? (int)at : *n - 2;
+        const float part = (float)(at - from), *a = *frames + (size_t)from * (size_t)D, *b = a + D;
+        float *to = p->frames.data + (size_t)i * (size_t)D;
+        for (int d = 0; d < D; d++) to[d] = a[d] + part * (b[d] - a[d]);
+    }
+    *frames = p->frames.data;
+    *n = p->frames.rows = made;
+    return LIN_OK;
+}
+
 lin_status lin_second_pass_run(lin_second_pass *p, const lin_decoding *decoding, const float *frames, int n, int64_t row,
                                lin_result *result, lin_error *err)
 {
     const lin_model *m = p->r->model;
     const int D = m->config.mel_bins;
-    lin_status status = LIN_OK;
-    decode_by(p, decoding);
-    lin_decoder_reset(&p->decoder, row);
+    lin_decoder_reset(&p->decoder, decode_by(p, decoding, row));
+    lin_status status = change_hop(p, &frames, &n, err);
     for (int at = 0, some; at < n && status == LIN_OK; at += some) {
         const float *piece = frames + (size_t)at * (size_t)D;
         some = lin_front_next_utterance(piece, n - at, D, m->features.hop_ms, m->config.stack);

@@ -13,7 +13,7 @@
 typedef struct average_values {
     const char *output, *name, *license;
     int half, ema, delay_ms;
-    double level_db;
+    double level_db, hop_ms;
 } average_values;
 
 static const lin_option options[] = {
@@ -29,6 +29,10 @@ static const lin_option options[] = {
     {.name = "level-db", .type = LIN_OPTION_DOUBLE, .at = offsetof(average_values, level_db), .text = "-1", .min = -1, .max = 150,
      .help = "The running level to which the model brings speech, so that its results do not depend on how loud it was recorded "
              "(docs/models.md: 103 for the shipped ones); 0: none; if not given, the first model's"},
+    {.name = "hop-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(average_values, hop_ms), .text = "0", .min = 0, .max = 1000,
+     .value = "MS", .help = "Time between two frames of the model's features: with less than it was trained with, speech sounds "
+                            "slower to it, which helps it with fast speakers (docs/models.md: 9.5 for the shipped offline one); "
+                            "0: the first model's"},
     {.name = "ema", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, ema),
      .help = "Of a checkpoint of linnet train --ema take the moving average, which best.safetensors has after an epoch"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, half),
@@ -127,6 +131,10 @@ static int run(lin_parsed *parsed)
         for (size_t i = 0; i < n; i++) model->values[i] = (float)(sums[i] / paths->count);
         if (v->delay_ms >= 0) model->delay_ms = v->delay_ms;
         if (v->level_db >= 0) model->features.level_db = v->level_db;
+        if (v->hop_ms > 0) model->features.hop_ms = v->hop_ms;
+        status = lin_features_check(&model->features, &err);
+    }
+    if (status == LIN_OK) {
         lin_model_seal(model);
         status = lin_model_save(model, v->output, v->half ? LIN_F16 : LIN_F32, &err);
     }

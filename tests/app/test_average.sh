@@ -80,6 +80,17 @@ print_of() { "$LINNET" info --json "$1" | grep -o '"fingerprint": "[0-9a-f]*"'; 
 is "and the model of before" "$(print_of "$(e 5)")" "$(print_of "$tmp/none.safetensors")"
 refused "--level-db: out of range" 2 "--level-db" average "$(e 5)" -o "$tmp/x.safetensors" --level-db 0.5
 
+# ---- the hop -------------------------------------------------------------------------------------------------------------------------
+
+run average "$(e 5)" -o "$tmp/hop.safetensors" --hop-ms 9.5
+is "--hop-ms: status" 0 "$status"
+run info --json "$tmp/hop.safetensors"
+has "info names the hop" "$out" '"hop_ms": 9.5'
+run average "$tmp/hop.safetensors" -o "$tmp/again.safetensors"
+run info --json "$tmp/again.safetensors"
+has "it stays" "$out" '"hop_ms": 9.5'
+refused "--hop-ms: longer than the window" 1 "hop_ms is 40" average "$(e 5)" -o "$tmp/x.safetensors" --hop-ms 40
+
 # ---- the emission delay ----------------------------------------------------------------------------------------------------------
 
 run average "$(e 5)" -o "$tmp/late.safetensors" --delay-ms 70

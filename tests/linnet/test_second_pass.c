@@ -1,5 +1,6 @@
 // A second pass over each utterance that has ended: its result is that of the second model on these frames alone, and on the same
-// piece of sound as a file; any split gives the same; what is settled before is as without it; forks, saved sessions; refusals.
+// piece of sound as a file; another hop; any split gives the same; what is settled before is as without it; forks, saved sessions; refusals.
+#include <math.h>
 #include <pthread.h>
 
 #include "linnet/engine.h"
@@ -11,11 +12,19 @@ enum { MOST_ENDS = 16 };
 
 static lin_recognizer second;
 
+static void hear_every(lin_recognizer *r, double hop_ms)
+{
+    r->model->features.hop_ms = r->fbank.hop_ms = hop_ms;
+    r->row_seconds = r->model->config.stack * hop_ms / 1000;
+}
+
+// With the stream's hop, except where another one is the subject.
 static void begin(void)
 {
     lin_error err = {0};
     setup();
     require_ok(lin_recognizer_open(&second, "share/linnet/en/offline.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
+    hear_every(&second, recognizer.fbank.hop_ms);
 }
 
 static void end(void)
@@ -140,8 +149,8 @@ static void listen_to(const lin_session_options *o, int most, heard *h)
 
 /* ---- tests ----------------------------------------------------------------------------------------------------------------- */
 
-// What the second model and the search make of these frames, as times of a stream in which they begin at `row`.
-static void recognize(const lin_decoding *decoding, int first, int n, lin_result *result)
+// What the second model and the search make of frames, in a stream in which they begin at row `row`.
+static void recognize_frames(const lin_decoding *decoding, const float *frames, int n, int row, lin_result *result)
 {
     lin_error err = {0};
     lin_worker *worker;
@@ -151,14 +160,20 @@ static void recognize(const lin_decoding *decoding, int first, int n, lin_result
     float *logp = lin_alloc((size_t)(rows * second.V), sizeof *logp);
     own.delay_s = second.delay_s;
     require_ok(lin_worker_create(second.encoder, 1, &worker, &err));
-    require_ok(lin_encoder_run(worker, features + (size_t)first * (size_t)D, offsets, 1, logp, &err));
+    require_ok(lin_encoder_run(worker, frames, offsets, 1, logp, &err));
     require_ok(lin_decoder_create(&decoder, &own, &err));
-    lin_decoder_reset(&decoder, first / stack);
+    lin_decoder_reset(&decoder, row);
     require_ok(lin_decoder_push(&decoder, logp, rows, &err));
     require_ok(lin_decoder_finish(&decoder, result, &err));
     lin_decoder_free(&decoder);
     lin_worker_destroy(worker);
     lin_free(logp);
+}
+
+// Of the stream's frames from `first` on.
+static void recognize(const lin_decoding *decoding, int first, int n, lin_result *result)
+{
+    recognize_frames(decoding, features + (size_t)first * (size_t)D, n, first / second.model->config.stack, result);
 }
 
 START_TEST(each_utterance_is_that_of_the_second_model)
@@ -219,6 +234,55 @@ START_TEST(the_same_as_a_file)
     same_as_file(&h.finals[0], whole_sound, (frames - 1) * 160 + 400, decoding);
     drop(&h);
     lin_decoding_close(&decoding);
+}
+END_TEST
+
+// A second model with frames every 8 or 11.5 ms hears those of the stream interpolated, and its times are the stream's.
+START_TEST(another_hop)
+{
+    static const double hops[] = {8, 11.5};
+    const double own_hop = recognizer.fbank.hop_ms, hop = hops[_i];
+    lin_decoding decoding;
+    heard h = {0};
+    lin_error err = {0};
+    hear_every(&second, hop);
+    open_search(&decoding, 0);
+    const lin_session_options o = options_with(&decoding);
+    listen_to(&o, 4000, &h);
+    ck_assert_int_eq(h.ends, PARTS);
+    decoding.row_seconds = second.row_seconds;
+    for (int i = 0, from = 0, to; i < h.ends; from = to, i++) {
+        to = (int)h.rows[i] * recognizer.model->config.stack;
+        if (to > n_features) to = n_features;
+        const int n = (int)((to - from - 1) * own_hop / hop) + 1;
+        float *frames = lin_alloc((size_t)(n * D), sizeof *frames);
+        for (int t = 0; t < n; t++)
+            for (int d = 0; d < D; d++) {
+                const double at = t * hop / own_hop, before = floor(at);
+                const float *a = features + (from + (int)before) * D + d;
+                frames[t * D + d] = (float)(a[0] + (at > before ? (at - before) * ((double)a[D] - (double)a[0]) : 0));
+            }
+        lin_result want = {0};
+        require_ok(lin_result_begin(&want, "", NULL, 1, &err));
+        // At a row so late that the delay fits before it.
+        recognize_frames(&decoding, frames, n, 1000, &want);
+        const double earlier_s = 1000 * second.row_seconds - from * own_hop / 1000;
+        const lin_result *got = &h.finals[i];
+        ck_assert_int_gt(want.n_phones, 3);
+        ck_assert_int_eq(got->n_phones, want.n_phones);
+        for (int k = 0; k < got->n_phones; k++) {
+            const lin_result_phone *a = &got->phones[k], *b = &want.phones[k];
+            ck_assert_int_eq(a->label, b->label);
+            ck_assert_double_eq_tol(a->start_s, fmax(b->start_s - earlier_s, 0), 1e-9);
+            ck_assert_double_eq_tol(a->end_s, b->end_s - earlier_s, 1e-9);
+            ck_assert_double_eq_tol(a->confidence, b->confidence, 1e-3);
+        }
+        lin_result_free(&want);
+        lin_free(frames);
+    }
+    drop(&h);
+    lin_decoding_close(&decoding);
+    hear_every(&second, own_hop);
 }
 END_TEST
 
@@ -456,6 +520,6 @@ START_TEST(models_that_do_not_fit)
 END_TEST
 
 TEST_MAIN_WITH(begin, end, "a second pass", TESTS(each_utterance_is_that_of_the_second_model, 0, SEARCHES),
-               TESTS(the_same_as_a_file, 0, SEARCHES), TEST(a_long_utterance), TESTS(any_split_gives_the_same, 0, SEARCHES),
+               TESTS(the_same_as_a_file, 0, SEARCHES), TESTS(another_hop, 0, 2), TEST(a_long_utterance), TESTS(any_split_gives_the_same, 0, SEARCHES),
                TEST(forked_and_saved), TEST(ends_that_are_asked_for), TESTS(streams_of_an_engine, 0, SEARCHES),
                TEST(models_that_do_not_fit))
