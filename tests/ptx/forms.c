@@ -84,19 +84,15 @@ uint32_t ptx_predicate(const ptx_warp *w, const ptx_operand *o)
 
 // A register that nothing has written may be moved: at the end of a branch the compiler moves what only the other branch has set.
 #define MOVES(name, expression) \
-    STEP(name) \
+    void name(ptx_warp *w, const ptx_instruction *i, uint32_t mask) \
     { \
         const ptx_operand *to = &i->o[0], *from = &i->o[1]; \
         const uint32_t unwritten = mask & ~w->written[from->slot]; \
         expression; \
         w->written[to->slot] &= ~unwritten; \
     }
-#undef STEP
-#define STEP(name) void name(ptx_warp *w, const ptx_instruction *i, uint32_t mask)
 MOVES(ptx_move, ptx_put(w, to, ptx_at(w, from), mask))
 MOVES(ptx_move_predicate, ptx_put_predicate(w, to, ptx_predicate(w, from), mask))
-#undef STEP
-#define STEP(name) static void name(ptx_warp *w, const ptx_instruction *i, uint32_t mask)
 PREDICATE(not_p, ~x)
 PREDICATE(and_p, x & y)
 PREDICATE(or_p, x | y)
@@ -271,6 +267,12 @@ static float of_bf16(uint16_t x)
 UNARY(f4_of_bf16, uint16_t, float, of_bf16(x))
 UNARY(bf16_of_f4, float, uint16_t, to_bf16(x))
 UNARY(tf32_of_f4, uint32_t, uint32_t, (x & 0x7F800000u) == 0x7F800000u ? x : (x + 0x1000u) & ~0x1FFFu)
+// ptxas makes three instructions of it: a comparison, an add (where fp32 is), a mask.
+STEP(round_to_tf32)
+{
+    if (ptx_machine.counts) ptx_machine.counts->instructions[PTX_INTEGER] += 2;
+    tf32_of_f4(w, i, mask);
+}
 
 UNARY(of_shared, uint64_t, uint64_t, x | PTX_SHARED_WINDOW)
 
@@ -290,11 +292,11 @@ SELECT(select4, uint32_t)
 SELECT(select8, uint64_t)
 
 #define COMPARISONS(t, T) \
-    COMPARE(eq_##t, T, x == y) COMPARE(ne_##t, T, x != y) COMPARE(lt_##t, T, x < y) COMPARE(le_##t, T, x <= y) \
+    COMPARE(eq_##t, T, x == y) COMPARE(ne_##t, T, x < y || x > y) COMPARE(lt_##t, T, x < y) COMPARE(le_##t, T, x <= y) \
     COMPARE(gt_##t, T, x > y) COMPARE(ge_##t, T, x >= y)
 #define UNORDERED(t, T) \
     COMPARE(ltu_##t, T, !(x >= y)) COMPARE(leu_##t, T, !(x > y)) COMPARE(gtu_##t, T, !(x <= y)) COMPARE(geu_##t, T, !(x < y)) \
-    COMPARE(equ_##t, T, !(x < y || x > y)) COMPARE(une_##t, T, x < y || x > y) COMPARE(num_##t, T, x == x && y == y) \
+    COMPARE(equ_##t, T, !(x < y || x > y)) COMPARE(neu_##t, T, x != y) COMPARE(num_##t, T, x == x && y == y) \
     COMPARE(nan_##t, T, x != x || y != y)
 COMPARISONS(u2, uint16_t)
 COMPARISONS(s2, int16_t)
@@ -314,18 +316,16 @@ UNORDERED(f8, double)
 #define DOUBLE PTX_DOUBLE, KIND_PLAIN
 #define SPECIAL PTX_SPECIAL, KIND_PLAIN
 #define MOVE PTX_MOVE, KIND_PLAIN
-#define ORDERED_FORMS(t, suffix, w, class) \
-    {"setp.eq." suffix, "p" w w, eq_##t, class}, {"setp.ne." suffix, "p" w w, ne_##t, class}, \
-    {"setp.lt." suffix, "p" w w, lt_##t, class}, {"setp.le." suffix, "p" w w, le_##t, class}, \
-    {"setp.gt." suffix, "p" w w, gt_##t, class}, {"setp.ge." suffix, "p" w w, ge_##t, class}
-#define FLOAT_FORMS(t, suffix, w, class) \
-    {"setp.eq." suffix, "p" w w, eq_##t, class}, {"setp.ne." suffix, "p" w w, une_##t, class}, \
-    {"setp.lt." suffix, "p" w w, lt_##t, class}, {"setp.le." suffix, "p" w w, le_##t, class}, \
-    {"setp.gt." suffix, "p" w w, gt_##t, class}, {"setp.ge." suffix, "p" w w, ge_##t, class}, \
-    {"setp.ltu." suffix, "p" w w, ltu_##t, class}, {"setp.leu." suffix, "p" w w, leu_##t, class}, \
-    {"setp.gtu." suffix, "p" w w, gtu_##t, class}, {"setp.geu." suffix, "p" w w, geu_##t, class}, \
-    {"setp.equ." suffix, "p" w w, equ_##t, class}, {"setp.neu." suffix, "p" w w, ne_##t, class}, \
-    {"setp.num." suffix, "p" w w, num_##t, class}, {"setp.nan." suffix, "p" w w, nan_##t, class}
+#define ORDERED_FORMS(t, suffix, w, ...) \
+    {"setp.eq." suffix, "p" w w, eq_##t, __VA_ARGS__}, {"setp.ne." suffix, "p" w w, ne_##t, __VA_ARGS__}, \
+    {"setp.lt." suffix, "p" w w, lt_##t, __VA_ARGS__}, {"setp.le." suffix, "p" w w, le_##t, __VA_ARGS__}, \
+    {"setp.gt." suffix, "p" w w, gt_##t, __VA_ARGS__}, {"setp.ge." suffix, "p" w w, ge_##t, __VA_ARGS__}
+#define FLOAT_FORMS(t, suffix, w, ...) \
+    ORDERED_FORMS(t, suffix, w, __VA_ARGS__), \
+    {"setp.ltu." suffix, "p" w w, ltu_##t, __VA_ARGS__}, {"setp.leu." suffix, "p" w w, leu_##t, __VA_ARGS__}, \
+    {"setp.gtu." suffix, "p" w w, gtu_##t, __VA_ARGS__}, {"setp.geu." suffix, "p" w w, geu_##t, __VA_ARGS__}, \
+    {"setp.equ." suffix, "p" w w, equ_##t, __VA_ARGS__}, {"setp.neu." suffix, "p" w w, neu_##t, __VA_ARGS__}, \
+    {"setp.num." suffix, "p" w w, num_##t, __VA_ARGS__}, {"setp.nan." suffix, "p" w w, nan_##t, __VA_ARGS__}
 
 static const ptx_form forms[] = {
     {"mov.u16", "22", ptx_move, MOVE}, {"mov.b32 mov.u32 mov.f32", "44", ptx_move, MOVE},
@@ -369,7 +369,7 @@ static const ptx_form forms[] = {
     {"cvt.rzi.f64.f64", "88", trunc_f8, SPECIAL}, {"cvt.sat.f32.f32", "44", saturate_f4, FLOAT},
     {"cvt.rzi.s32.f32", "44", s4_of_f4, SPECIAL}, {"cvt.rzi.s64.f64", "88", s8_of_f8, SPECIAL},
     {"cvt.rn.bf16.f32", "24", bf16_of_f4, SPECIAL}, {"cvt.f32.bf16", "42", f4_of_bf16, SPECIAL},
-    {"cvt.rna.tf32.f32", "44", tf32_of_f4, INTEGER}, {"cvta.to.global.u64", "88", ptx_move, MOVE},
+    {"cvt.rna.tf32.f32", "44", round_to_tf32, FLOAT}, {"cvta.to.global.u64", "88", ptx_move, MOVE},
     {"cvta.shared.u64", "88", of_shared, MOVE}, {"selp.u16", "222p", select2, INTEGER},
     {"selp.b32 selp.u32 selp.f32", "444p", select4, INTEGER}, {"selp.b64 selp.f64", "888p", select8, INTEGER},
     ORDERED_FORMS(u2, "u16", "2", INTEGER),

@@ -160,7 +160,7 @@ struct ptx_block {
     size_t shared_bytes;
     ptx_cell *cells; /* [shared_bytes / 4] */
     uint32_t epoch; /* of barriers */
-    const unsigned char *parameters;
+    unsigned char *parameters;
 };
 
 /* The machine; one launch at a time. */

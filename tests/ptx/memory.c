@@ -252,6 +252,10 @@ static unsigned char *resolve(ptx_warp *w, int lane, uint64_t at, unsigned bytes
             size = w->block->shared_bytes;
             base = w->block->shared;
             flags = w->block->shared_written;
+        } else if (*space == SPACE_PARAM) {
+            size = w->block->kernel->parameter_bytes;
+            base = w->block->parameters;
+            flags = NULL;
         } else {
             offset = at & ~PTX_LOCAL_WINDOW;
             size = w->block->kernel->local_bytes;
@@ -264,7 +268,7 @@ static unsigned char *resolve(ptx_warp *w, int lane, uint64_t at, unsigned bytes
             return NULL;
         }
         data = base + offset;
-        written = flags + offset;
+        written = flags ? flags + offset : NULL; // parameters are all written
     }
     if (write) {
         if (written) memset(written, 1, bytes);
@@ -286,21 +290,6 @@ static void count(const uint64_t *addresses, unsigned bytes, int space, bool wri
     else if (space == SPACE_GLOBAL) count_global(addresses, bytes, write, mask);
 }
 
-static void load_parameter(ptx_warp *w, const ptx_instruction *i, const uint64_t *addresses, unsigned char (*data)[16],
-                           uint32_t mask)
-{
-    const unsigned bytes = (unsigned)i->bytes * i->vector;
-    for (uint32_t left = mask; left; left &= left - 1) {
-        const int l = __builtin_ctz(left);
-        const uint64_t at = addresses[l];
-        if (at % bytes || at + bytes > w->block->kernel->parameter_bytes) {
-            ptx_fail(w, l, "byte %llu of %zu of the parameters", (unsigned long long)at, w->block->kernel->parameter_bytes);
-            return;
-        }
-        memcpy(data[l], w->block->parameters + at, bytes);
-    }
-}
-
 void ptx_load(ptx_warp *w, const ptx_instruction *i, uint32_t mask)
 {
     const unsigned bytes = (unsigned)i->bytes * i->vector;
@@ -308,16 +297,13 @@ void ptx_load(ptx_warp *w, const ptx_instruction *i, uint32_t mask)
     unsigned char data[LANES][16];
     int space = i->space;
     addresses_of(w, &i->o[0], i->displacement, addresses);
-    if (space == SPACE_PARAM) load_parameter(w, i, addresses, data, mask);
-    else {
-        for (uint32_t left = mask; left; left &= left - 1) {
-            const int l = __builtin_ctz(left);
-            const unsigned char *from = resolve(w, l, addresses[l], bytes, &space, false, i->used);
-            if (!from) return;
-            memcpy(data[l], from, bytes);
-        }
-        count(addresses, bytes, space, false, mask);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        const int l = __builtin_ctz(left);
+        const unsigned char *from = resolve(w, l, addresses[l], bytes, &space, false, i->used);
+        if (!from) return;
+        memcpy(data[l], from, bytes);
     }
+    count(addresses, bytes, space, false, mask);
     for (int v = 0; v < i->vector; v++) {
         const ptx_operand *o = &i->o[1 + v];
         unsigned char r[LANES * 8];

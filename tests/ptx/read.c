@@ -9,7 +9,7 @@
 
 struct ptx_module {
     ptx_kernel *kernels;
-    size_t n;
+    int n;
     const char *text;
     size_t bytes;
     char **files; // by number
@@ -56,20 +56,15 @@ typedef struct decoder {
     int wrong;
 } decoder;
 
-static void grow(decoder *d, void *list, int n, int *room, size_t size)
+static void grow(void *list, int n, int *room, size_t size)
 {
     void **at = list;
     if (n < *room) return;
     *room = *room ? 2 * *room : 64;
-    void *more = realloc(*at, (size_t)*room * size);
-    if (!more) {
-        if (!d->wrong) snprintf(d->why, PTX_WHY, "no memory for a kernel");
-        d->wrong = 1;
-        abort(); // a test
-    }
-    *at = more;
+    *at = realloc(*at, (size_t)*room * size);
+    if (!*at) abort(); // a test
 }
-#define GROW(list, n, room) grow(d, &(list), (n), &(room), sizeof *(list))
+#define GROW(list, n, room) grow(&(list), (n), &(room), sizeof *(list))
 
 static void wrong(decoder *d, token t, const char *what)
 {
@@ -228,20 +223,17 @@ static int find_register(const decoder *d, token t)
 
 /* ---- operands -------------------------------------------------------------------------------------------------------------- */
 
-static int find_parameter(const decoder *d, token t)
-{
-    for (int i = 0; i < d->k->n_parameters; i++)
-        if (same((token){d->k->parameters[i].name, d->k->parameters[i].length}, t)) return i;
-    return -1;
-}
-
 // The address that a name stands for.
 static int find_symbol(const decoder *d, token t, uint64_t *value)
 {
-    const int p = find_parameter(d, t);
     *value = 0;
-    if (p >= 0) *value = d->k->parameters[p].at;
-    else if (d->local.n && same(t, d->local)) *value = PTX_LOCAL_WINDOW;
+    for (int i = 0; i < d->k->n_parameters; i++) {
+        const ptx_parameter *p = &d->k->parameters[i];
+        if (!same((token){p->name, p->length}, t)) continue;
+        *value = p->at;
+        return 1;
+    }
+    if (d->local.n && same(t, d->local)) *value = PTX_LOCAL_WINDOW;
     else if (!is(t, "lin_shared_bytes")) return 0;
     return 1;
 }
@@ -619,21 +611,13 @@ static void read_parameters(decoder *d)
     expect(d, ")");
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const label *x = a, *y = b;
-    const int n = x->name.n < y->name.n ? x->name.n : y->name.n, c = memcmp(x->name.at, y->name.at, (size_t)n);
-    return c ? c : x->name.n - y->name.n;
-}
-
 static void link_jumps(decoder *d)
 {
-    if (d->n_labels) qsort(d->labels, (size_t)d->n_labels, sizeof *d->labels, by_name);
     for (int j = 0; j < d->n_jumps && !d->wrong; j++) {
-        const label *found =
-            d->n_labels ? bsearch(&d->jumps[j], d->labels, (size_t)d->n_labels, sizeof *d->labels, by_name) : NULL;
-        if (!found) wrong(d, d->jumps[j].name, "an unknown label");
-        else d->k->code[d->jumps[j].at].target = found->at;
+        int l = 0;
+        while (l < d->n_labels && !same(d->labels[l].name, d->jumps[j].name)) l++;
+        if (l == d->n_labels) wrong(d, d->jumps[j].name, "an unknown label");
+        else d->k->code[d->jumps[j].at].target = d->labels[l].at;
     }
 }
 
@@ -722,6 +706,7 @@ int ptx_decode(const ptx_module *m, ptx_kernel *k, char *why)
 // .file 3 "path"
 static void read_files(ptx_module *m)
 {
+    int room = 0;
     for (const char *at = m->text, *end = m->text + m->bytes; (at = memchr(at, '.', (size_t)(end - at))); at++) {
         if (end - at < 8 || memcmp(at, ".file", 5) != 0 || !isspace((unsigned char)at[5])) continue;
         char *after;
@@ -729,11 +714,9 @@ static void read_files(ptx_module *m)
         const char *from = memchr(after, '"', (size_t)(end - after)),
                    *to = from ? memchr(from + 1, '"', (size_t)(end - from - 1)) : NULL;
         if (n < 0 || n > 1000 || !to) continue;
-        if (n >= m->n_files) {
-            char **more = realloc(m->files, ((size_t)n + 1) * sizeof *more);
-            if (!more) return;
-            m->files = more;
-            while (m->n_files <= n) m->files[m->n_files++] = NULL;
+        while (m->n_files <= n) {
+            GROW(m->files, m->n_files, room);
+            m->files[m->n_files++] = NULL;
         }
         free(m->files[n]);
         m->files[n] = strndup(from + 1, (size_t)(to - from - 1));
@@ -744,7 +727,7 @@ ptx_module *ptx_open(const char *text, size_t bytes, char *why)
 {
     static const char entry[] = ".entry";
     ptx_module *m = calloc(1, sizeof *m);
-    size_t room = 0;
+    int room = 0;
     if (!m) {
         snprintf(why, PTX_WHY, "no memory for a module");
         return NULL;
@@ -758,12 +741,7 @@ ptx_module *ptx_open(const char *text, size_t bytes, char *why)
         const char *last = name;
         while (last < end && in_word(*last)) last++;
         if (last == name) continue;
-        if (m->n == room) {
-            room = room ? 2 * room : 64;
-            ptx_kernel *more = realloc(m->kernels, room * sizeof *more);
-            if (!more) abort();
-            m->kernels = more;
-        }
+        GROW(m->kernels, m->n, room);
         m->kernels[m->n++] = (ptx_kernel){.name = name, .name_length = (int)(last - name), .text_at = (size_t)(name - text)};
     }
     if (m->n == 0) {
@@ -778,7 +756,7 @@ ptx_module *ptx_open(const char *text, size_t bytes, char *why)
 void ptx_close(ptx_module *m)
 {
     if (!m) return;
-    for (size_t i = 0; i < m->n; i++) {
+    for (int i = 0; i < m->n; i++) {
         ptx_kernel *k = &m->kernels[i];
         for (int c = 0; c < k->n_code; c++) {
             union {
@@ -800,7 +778,7 @@ void ptx_close(ptx_module *m)
 
 ptx_kernel *ptx_find(ptx_module *m, const char *name, char *why)
 {
-    for (size_t i = 0; i < m->n; i++) {
+    for (int i = 0; i < m->n; i++) {
         ptx_kernel *k = &m->kernels[i];
         if (!is((token){k->name, k->name_length}, name)) continue;
         return ptx_decode(m, k, why) ? k : NULL;
@@ -811,16 +789,12 @@ ptx_kernel *ptx_find(ptx_module *m, const char *name, char *why)
 
 /* ---- mutations ------------------------------------------------------------------------------------------------------------- */
 
-static bool waits(const ptx_instruction *i)
-{
-    return !i->removed && (i->kind == KIND_BARRIER || i->run == ptx_sync_warp || i->run == ptx_copy_wait);
-}
-
 int ptx_remove_sync(ptx_kernel *k, int number, char *what)
 {
     for (int c = 0; c < k->n_code; c++) {
         ptx_instruction *i = &k->code[c];
-        if (!waits(i) || number-- != 0) continue;
+        const bool waits = i->kind == KIND_BARRIER || i->run == ptx_sync_warp || i->run == ptx_copy_wait;
+        if (!waits || i->removed || number-- != 0) continue;
         const char *file = i->file < k->n_files && k->files[i->file] ? k->files[i->file] : "?";
         snprintf(what, PTX_WHY, "%s:%d: %.*s", file, i->line, i->length, i->text);
         i->kind = KIND_NOTHING;

@@ -348,7 +348,7 @@ static void open_warp(ptx_block *b, int number)
     }
 }
 
-static void open_block(ptx_block *b, const ptx_launch *launch, const unsigned char *parameters)
+static void open_block(ptx_block *b, const ptx_launch *launch, unsigned char *parameters)
 {
     *b = (ptx_block){.launch = launch, .kernel = launch->kernel, .shared_bytes = launch->shared_bytes, .parameters = parameters};
     const unsigned threads = launch->block[0] * launch->block[1] * launch->block[2];

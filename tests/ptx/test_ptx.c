@@ -102,6 +102,7 @@ static const struct {
     {"setp.ltu.f32 %p1, %f10, %f11;\nselp.u32 %r5, 1, 2, %p1;", 0x7FC00000, 0, 1},
     {"setp.lt.f32 %p1, %f10, %f11;\nselp.u32 %r5, 1, 2, %p1;", 0x7FC00000, 0, 2},
     {"setp.ne.f32 %p1, %f10, %f11;\nselp.u32 %r5, 1, 2, %p1;", 0x7FC00000, 0, 2},
+    {"setp.neu.f32 %p1, %f10, %f11;\nselp.u32 %r5, 1, 2, %p1;", 0x7FC00000, 0, 1},
     {"setp.lt.s32 %p1, %r10, %r11;\n@%p1 mov.u32 %r5, 7;\n@!%p1 mov.u32 %r5, 8;", (uint32_t)-1, 0, 7},
     {"shfl.sync.bfly.b32 %r5|%p1, %r10, 1, 31, -1;", 9, 0, 9},
     {"shfl.sync.down.b32 %r5, %r2, 31, 31, -1;", 0, 0, 31}, // lane 0 has lane 31's
@@ -171,6 +172,8 @@ static const struct {
     {KERNEL("ld.global.v2.f32 {%f1, %f2}, [%rd3];\n"), "is not aligned to 8 bytes", {0}},
     {KERNEL("ld.global.u32 %r5, [%rd1+2];\n"), "is not aligned to 4 bytes", {0}},
     {KERNEL("mov.u64 %rd6, depot;\nst.local.u32 [%rd6+16], %r2;\n"), "of 16 bytes of local memory", {0}},
+    {KERNEL("ld.param.u32 %r5, [k_param_1+4];\n"), "of 12 bytes of parameter memory", {0}},
+    {KERNEL("ld.param.u64 %rd5, [k_param_1+-4];\n"), "is not aligned to 8 bytes", {0}},
     {KERNEL(HALF "@%p1 bra $L_a;\nbar.sync 0;\nbra.uni $L_b;\n$L_a:\nbar.sync 0;\n$L_b:\n"), "another barrier", {0}},
     {KERNEL("setp.lt.u32 %p1, %r2, 32;\n@%p1 bra $L_a;\nbar.sync 0;\nbra.uni $L_b;\n$L_a:\nbar.sync 0;\n$L_b:\n"),
      "divergent barrier",
@@ -222,8 +225,10 @@ START_TEST(counted)
     memset(x, 0, sizeof x);
     // Columns of a matrix of 32 words a row: all lanes in one bank. A vector of 16 bytes has none that it need not.
     ck_assert_msg(runs(KERNEL("shl.b32 %r4, %r2, 7;\nst.shared.u32 [%r4], %r2;\nshl.b32 %r5, %r2, 4;\nbar.sync 0;\n"
-                              "st.shared.v4.u32 [%r5], {%r2, %r2, %r2, %r2};\nst.global.u32 [%rd3], %r2;\n"),
+                              "st.shared.v4.u32 [%r5], {%r2, %r2, %r2, %r2};\nst.global.u32 [%rd3], %r2;\n"
+                              "mov.b32 %f1, %r2;\ncvt.rna.tf32.f32 %r5, %f1;\n"),
                        (setting){.threads = 32, .blocks = 2}, &c), "%s", why);
+    ck_assert_uint_eq(c.instructions[PTX_FLOAT], 2); // of the conversion, which is two of integers more
     ck_assert_uint_eq(c.blocks, 2);
     ck_assert_uint_eq(c.warps, 2);
     ck_assert_uint_eq(c.instructions[PTX_SHARED], 4);
