@@ -28,32 +28,32 @@ template <int EP> struct chunk {
         columns = EP + 8, // of v', G', S' and R'; those beyond EP are 0 and unused
         threads = columns * ROWS / 4,
         warps = threads / 32,
-        loads = (EP + warps - 1) / warps, // elements of a matrix [ROWS, EP] that a thread loads
+        loads = 4,                        // elements of a matrix [ROWS, EP] that a thread loads
         each = EP / 8,                    // rows of S' that a thread owns
         odd = columns + 1,                // stride of S' and R', which are read along both
         together = EP <= 40 ? 2 : 1       // blocks of a multiprocessor, for which ptxas leaves registers
     };
 };
 
-// The i-th element of a matrix [ROWS, EP] that a thread loads: eight columns by four rows for each warp, so that neither the copy
-// nor the transposed one has bank conflicts. 0: there is none.
-template <int EP> static __device__ __forceinline__ int element(int i, int &row, int &e)
+// The elements of a matrix [ROWS, EP] that a thread loads are of column e, in rows row, row + 8, ...: eight columns by four rows
+// for each warp at once, so that neither the copy nor the transposed one has bank conflicts. 0: there are none.
+template <int EP> static __device__ __forceinline__ int element(int &row, int &e)
 {
-    const unsigned lane = threadIdx.x % 32, part = threadIdx.x / 32 + (unsigned)(i * chunk<EP>::warps);
-    row = (int)(part / (EP / 8) * 4 + lane / 8);
-    e = (int)(part % (EP / 8) * 8 + lane % 8);
-    return part < EP;
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    row = (int)(warp / (EP / 8) * 4 + lane / 8);
+    e = (int)(warp % (EP / 8) * 8 + lane % 8);
+    return row < 8;
 }
 
 // Rows 0..n-1 of a head, `stride` floats apart, to registers, for the next chunk.
 template <int EP>
-static __device__ __forceinline__ void fetch(float (&x)[chunk<EP>::loads], const float *from, size_t stride, int n, int E)
+static __device__ __forceinline__ void fetch(float (&x)[chunk<EP>::loads], const float *from, int stride, int n, int E)
 {
+    int row, e;
+    const int any = element<EP>(row, e) && e < E;
+    from += row * stride + e;
 #pragma unroll
-    for (int i = 0; i < chunk<EP>::loads; i++) {
-        int row, e;
-        x[i] = element<EP>(i, row, e) && row < n && e < E ? from[(size_t)row * stride + (size_t)e] : 0;
-    }
+    for (int i = 0; i < chunk<EP>::loads; i++) x[i] = any && row + 8 * i < n ? from[8 * i * stride] : 0;
 }
 
 // What a thread loads of the rows of q, k and v.
@@ -63,7 +63,7 @@ template <int EP> struct chunk_rows {
 
 // `width` floats lie between q, k and v of a row.
 template <int EP>
-static __device__ __forceinline__ void fetch_rows(chunk_rows<EP> &x, const float *from, size_t width, int n, int E)
+static __device__ __forceinline__ void fetch_rows(chunk_rows<EP> &x, const float *from, int width, int n, int E)
 {
     fetch<EP>(x.q, from, 3 * width, n, E);
     fetch<EP>(x.k, from + width, 3 * width, n, E);
@@ -154,10 +154,10 @@ static __device__ __forceinline__ void load_chunk(Tiles *s, float *turned_v, con
                                                   const float (&M)[chunk<EP>::each], const decayed_job &job, size_t first, int h,
                                                   int n, int mine, int c)
 {
+    int row, e;
 #pragma unroll
-    for (int i = 0; i < chunk<EP>::loads; i++) {
-        int row, e;
-        if (!element<EP>(i, row, e)) continue;
+    for (int i = 0; element<EP>(row, e) && i < chunk<EP>::loads; i++) {
+        row += 8 * i;
         const int valid = row < n && e < job.E;
         s->q[e * STRIDE + row] = valid ? phi<1>(x.q[i]) : 0;
         s->k[e * STRIDE + row] = s->keys[row * EP + e] = valid ? phi<1>(x.k[i]) : 0;
@@ -183,7 +183,7 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP
     const int b = (int)blockIdx.x / job.H, h = (int)blockIdx.x % job.H, E = job.E, who = (int)threadIdx.x;
     const int rows = job.offsets[b + 1] - job.offsets[b], group = (int)(threadIdx.x / columns), c = (int)(threadIdx.x % columns),
               mine = group * each;
-    const size_t width = (size_t)job.H * (size_t)E, head = (size_t)h * (size_t)E;
+    const int width = job.H * E, head = h * E;
     size_t first = (size_t)job.offsets[b];
     float *const state = state_of(job, b, h), M[each];
     chunk_rows<EP> x;
@@ -194,14 +194,14 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP
                : c < E                 ? state[(size_t)(mine + u) * (size_t)E + (size_t)c]
                : c == EP               ? state[(size_t)E * (size_t)E + (size_t)(mine + u)]
                                        : 0;
-    const float *from = job.qkv + first * 3 * width + head;
+    const float *from = job.qkv + first * (size_t)(3 * width) + head;
     fetch_rows<EP>(x, from, width, rows, E);
     for (int left = rows; left > 0; left -= ROWS, first += ROWS) {
         const int n = left < ROWS ? left : ROWS;
         __syncthreads();
         load_chunk<EP>(s, NULL, x, M, job, first, h, n, mine, c);
         __syncthreads();
-        from += (size_t)ROWS * 3 * width;
+        from += ROWS * 3 * width;
         fetch_rows<EP>(x, from, width, left - ROWS, E);
         if (who < 256) {
             float P[4];
@@ -219,11 +219,12 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP
 #pragma unroll
             for (int u = 0; u < 4; u++) s->inverse[4 * group + u] = 1 / (sum[u] + LIN_ATTENTION_EPS);
         __syncthreads();
+        float *const to = job.out + (first + (size_t)(4 * group)) * (size_t)width + head + c;
         if (c < E)
 #pragma unroll
             for (int u = 0; u < 4; u++)
                 if (4 * group + u < n)
-                    job.out[(first + (size_t)(4 * group + u)) * width + head + (size_t)c] = sum[u] * s->inverse[4 * group + u];
+                    to[u * width] = sum[u] * s->inverse[4 * group + u];
     }
 #pragma unroll
     for (int u = 0; u < each; u++) {
@@ -249,34 +250,32 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP
               lane = who % 32;
     const int rows = job.offsets[b + 1] - job.offsets[b], group = (int)(threadIdx.x / columns), c = (int)(threadIdx.x % columns),
               mine = group * each;
-    const size_t width = (size_t)job.H * (size_t)E, head = (size_t)h * (size_t)E;
+    const int width = job.H * E, head = h * E;
     size_t first = (size_t)job.offsets[b];
     float M[each] = {}, dy[loads];
     chunk_rows<EP> x;
     if (rows <= 0) return;
-    const float *from = job.qkv + first * 3 * width + head;
+    const float *from = job.qkv + first * (size_t)(3 * width) + head;
     fetch_rows<EP>(x, from, width, rows, E);
-    fetch<EP>(dy, job.dy + first * width + head, width, rows, E);
+    fetch<EP>(dy, job.dy + first * (size_t)width + head, width, rows, E);
     for (int left = rows; left > 0; left -= ROWS, first += ROWS) {
         const int n = left < ROWS ? left : ROWS;
         __syncthreads();
         load_chunk<EP>(s, s->turned_v, x, M, job, first, h, n, mine, c);
+        int own, e;
 #pragma unroll
-        for (int i = 0; i < loads; i++) {
-            int row, e;
-            if (element<EP>(i, row, e)) s->dy[e * STRIDE + row] = dy[i];
-        }
+        for (int i = 0; element<EP>(own, e) && i < loads; i++) s->dy[e * STRIDE + own + 8 * i] = dy[i];
         for (int row = warp; row < ROWS; row += warps) {
-            const size_t at = (first + (size_t)row) * width + head;
+            const size_t at = (first + (size_t)row) * (size_t)width + (size_t)head;
             float dot = 0;
             for (int e = lane; e < E && row < n; e += 32) dot = fmaf(-job.dy[at + (size_t)e], job.y[at + (size_t)e], dot);
             dot = lin_warp_sum(dot);
             if (lane == 0) s->dots[row] = s->dy[EP * STRIDE + row] = dot;
         }
         __syncthreads();
-        from += (size_t)ROWS * 3 * width;
+        from += ROWS * 3 * width;
         fetch_rows<EP>(x, from, width, left - ROWS, E);
-        fetch<EP>(dy, job.dy + (first + ROWS) * width + head, width, left - ROWS, E);
+        fetch<EP>(dy, job.dy + (first + ROWS) * (size_t)width + head, width, left - ROWS, E);
         if (who < 256) {
             float P[4], W[4];
             multiply_masked<EP>(P, s->q, s->k, s->sums);
@@ -306,11 +305,11 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP
 #pragma unroll
         for (int u = 0; u < 4; u++) sum[u] *= s->sums[ROWS + 4 * group + u] * s->inverse[4 * group + u];
         multiply_fours<ROWS>(sum, s->weights + 4 * group, s->keys + c, EP);
+        float *const to = job.out + (first + (size_t)(4 * group)) * (size_t)(3 * width) + head + c;
 #pragma unroll
         for (int u = 0; u < 4; u++)
             if (4 * group + u < n)
-                job.out[(first + (size_t)(4 * group + u)) * 3 * width + head + (size_t)c] =
-                    sum[u] * phi_slope(s->q[c * STRIDE + 4 * group + u]);
+                to[u * 3 * width] = sum[u] * phi_slope(s->q[c * STRIDE + 4 * group + u]);
     }
 }
 
@@ -331,7 +330,8 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
               lane = who % 32;
     const int rows = job.offsets[b + 1] - job.offsets[b], group = (int)(threadIdx.x / columns), c = (int)(threadIdx.x % columns),
               mine = group * each;
-    const size_t width = (size_t)job.H * (size_t)E, head = (size_t)h * (size_t)E, begin = (size_t)job.offsets[b];
+    const int width = job.H * E, head = h * E;
+    const size_t begin = (size_t)job.offsets[b];
     float M[each] = {}, dy[loads];
     chunk_rows<EP> x;
     double future = 0; // of warp 0
@@ -339,10 +339,10 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
     for (int start = (rows - 1) / ROWS * ROWS; start >= 0; start -= ROWS) {
         const size_t first = begin + (size_t)start;
         const int n = rows - start < ROWS ? rows - start : ROWS;
-        const float *from = job.qkv + first * 3 * width + head;
+        const float *from = job.qkv + first * (size_t)(3 * width) + head;
         if (start + n == rows) {
             fetch_rows<EP>(x, from, width, n, E);
-            fetch<EP>(dy, job.dy + first * width + head, width, n, E);
+            fetch<EP>(dy, job.dy + first * (size_t)width + head, width, n, E);
         }
         __syncthreads();
         if (warp == 0) {
@@ -353,10 +353,10 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
         }
         write_sums<EP>(s->R, M, mine, c);
         __syncthreads();
+        int row, e;
 #pragma unroll
-        for (int i = 0; i < loads; i++) {
-            int row, e;
-            if (!element<EP>(i, row, e)) continue;
+        for (int i = 0; element<EP>(row, e) && i < loads; i++) {
+            row += 8 * i;
             const int valid = row < n && e < E;
             s->q[e * STRIDE + row] = s->queries[row * EP + e] = valid ? phi<1>(x.q[i]) : 0;
             s->k[e * STRIDE + row] = valid ? phi<1>(x.k[i]) : 0;
@@ -367,9 +367,9 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
         write_last<EP>(s->G, s->turned_G, s->g, n);
         __syncthreads();
         if (start > 0) {
-            from -= (size_t)ROWS * 3 * width;
+            from -= ROWS * 3 * width;
             fetch_rows<EP>(x, from, width, ROWS, E);
-            fetch<EP>(dy, job.dy + (first - ROWS) * width + head, width, ROWS, E);
+            fetch<EP>(dy, job.dy + (first - ROWS) * (size_t)width + head, width, ROWS, E);
         }
         if (who < 256) {
             float w[4];
@@ -403,7 +403,7 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
             const float phi_k = s->k[c * STRIDE + row];
             s->products[row * chunk<EP>::odd + c] = phi_k * keys[u];
             if (row >= n || c >= E) continue;
-            float *const to = job.out + (first + (size_t)row) * 3 * width + width + head + (size_t)c;
+            float *const to = job.out + (first + (size_t)row) * (size_t)(3 * width) + width + head + c;
             to[0] = keys[u] * phi_slope(phi_k);
             to[width] = values[u];
         }
@@ -423,8 +423,8 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
             if (t == lane) all = future;
         }
         if (lane >= n) continue;
-        const float e = expf(-gate_of(job, first + (size_t)lane, h));
-        job.dgates[(first + (size_t)lane) * (size_t)job.H + (size_t)h] = (float)((double)(e / (1 + e)) * all / 16);
+        const float odds = expf(-gate_of(job, first + (size_t)lane, h));
+        job.dgates[(first + (size_t)lane) * (size_t)job.H + (size_t)h] = (float)((double)(odds / (1 + odds)) * all / 16);
     }
 }
 
