@@ -232,6 +232,17 @@ template <int EP, int SPLIT, int PHI> static __device__ __forceinline__ void own
         for (int i = 0; i < 4; i++) x[s][i] = operand<SPLIT>(PHI ? phi<SPLIT>(x[s][i]) : x[s][i]);
 }
 
+// Keeps the compiler from splitting own rows before a loop: for E = 64 both parts of them exceed the registers.
+template <int EP, int SPLIT> static __device__ __forceinline__ void split_late(float (&x)[EP / 8][4])
+{
+    if constexpr (EP == 64 && SPLIT) {
+#pragma unroll
+        for (int s = 0; s < EP / 8; s++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) lin_opaque(x[s][i]);
+    }
+}
+
 // Which of eight rows of the other operand column c of a result stands for: 0, 2, 1, 3, 6, 4, 7, 5.
 static __host__ __device__ __forceinline__ constexpr int result_row(int c)
 {

@@ -17,12 +17,14 @@ static __device__ __forceinline__ float pair_gradient(const lsh_job &job, int it
 // The block's frames as queries: dq += ds w q over one tile of keys, q in its left half, v in its right one. x: own q, u: own dy.
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void as_queries(float (&dq)[EP / 8][4], const lsh_job &job, const lsh_rows &r,
-                                                  const float (&x)[EP / 8][4], const float (&u)[EP / 8][4], const float (&lse)[2],
+                                                  float (&x)[EP / 8][4], float (&u)[EP / 8][4], const float (&lse)[2],
                                                   const float (&D)[2], const lsh_tile<EP> *tile, int from, int lane)
 {
     for (int j = 0; j < 4; j++) {
         if (from + 16 * j >= r.warp_end || from + 16 * j + 16 <= r.warp_from) continue;
         float w[2][4], ds[2][4], p;
+        split_late<EP, SPLIT>(x);
+        split_late<EP, SPLIT>(u);
         multiply_rows<EP, SPLIT>(w, x, tile->left + 16 * j * sizes<EP>::stride, lane);
         multiply_rows<EP, SPLIT>(ds, u, tile->right + 16 * j * sizes<EP>::stride, lane);
 #pragma unroll
@@ -46,13 +48,15 @@ static __device__ __forceinline__ void as_queries(float (&dq)[EP / 8][4], const 
 // own q, u: own v; along: the lane's part of the sums of ds s.
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void as_keys(float (&dk)[EP / 8][4], float (&dv)[EP / 8][4], float (&along)[2],
-                                               const lsh_job &job, const lsh_rows &r, const float (&x)[EP / 8][4],
-                                               const float (&u)[EP / 8][4], const float (&scale)[2], const lsh_tile<EP> *tile,
+                                               const lsh_job &job, const lsh_rows &r, float (&x)[EP / 8][4],
+                                               float (&u)[EP / 8][4], const float (&scale)[2], const lsh_tile<EP> *tile,
                                                int from, int lane)
 {
     for (int j = 0; j < 4; j++) {
         if (from + 16 * j >= r.warp_end || from + 16 * j + 16 <= r.warp_from) continue;
         float p[2][4], ds[2][4];
+        split_late<EP, SPLIT>(x);
+        split_late<EP, SPLIT>(u);
         multiply_rows<EP, SPLIT>(p, x, tile->left + 16 * j * sizes<EP>::stride, lane);
         multiply_rows<EP, SPLIT>(ds, u, tile->right + 16 * j * sizes<EP>::stride, lane);
 #pragma unroll

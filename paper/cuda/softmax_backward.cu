@@ -5,19 +5,6 @@
 // so no sum needs atomics. softmax_attention.h describes the division of the work. The first kernel stores D_i for the second.
 #include "paper/cuda/softmax_attention.h"
 
-// Keeps the compiler from splitting own rows before the loop over columns: for E = 64 both parts of them exceed the registers.
-template <int EP, int SPLIT, int M> static __device__ __forceinline__ void split_late(float (&x)[M][EP / 8][4])
-{
-    if constexpr (EP == 64 && SPLIT) {
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int s = 0; s < EP / 8; s++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) lin_opaque(x[m][s][i]);
-    }
-}
-
 // Element i of w, a raw product, becomes a probability; 0 where masked.
 static __device__ __forceinline__ float probability(float w, float scale, float lse, int masked)
 {
@@ -89,8 +76,8 @@ template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) sof
 #pragma unroll 1
         for (int j = 0; j < TILE && tile + j < own_end; j += 16) {
             float w[2][M][4], u[1][2][M][4];
-            split_late<EP, SPLIT, M>(q);
-            split_late<EP, SPLIT, M>(g);
+            for (int m = 0; m < M; m++) split_late<EP, SPLIT>(q[m]);
+            for (int m = 0; m < M; m++) split_late<EP, SPLIT>(g[m]);
             multiply_own<EP, SPLIT, M>(w, q, keys + j * sizes<EP>::stride, lane);
             multiply_own<EP, SPLIT, M>(u[0], g, values + j * sizes<EP>::stride, lane);
             const int edge = tile + j + 16 > own_end || (job.causal && tile + j + 15 > row);
@@ -170,7 +157,7 @@ template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) sof
             const float *query_rows = queries + i0 * sizes<EP>::stride, *gradient_rows = gradients + i0 * sizes<EP>::stride;
             const int edge = job.causal && tile + i0 < row + WARP_ROWS;
             float w[1][2][M][4], u[1][2][M][4];
-            split_late<EP, SPLIT, M>(k);
+            for (int m = 0; m < M; m++) split_late<EP, SPLIT>(k[m]);
             multiply_own<EP, SPLIT, M>(w[0], k, query_rows, lane);
 #pragma unroll
             for (int h = 0; h < 2; h++)
@@ -184,7 +171,7 @@ template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) sof
                             probability(w[0][h][m][i], scale, of_column, edge && tile + column < row + row_in(m, i, lane));
                 }
             add_own<EP, SPLIT, M, 1>(dv, w, gradient_rows, NULL, lane);
-            split_late<EP, SPLIT, M>(v);
+            for (int m = 0; m < M; m++) split_late<EP, SPLIT>(v[m]);
             multiply_own<EP, SPLIT, M>(u[0], v, gradient_rows, lane);
 #pragma unroll
             for (int h = 0; h < 2; h++)
