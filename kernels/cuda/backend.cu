@@ -240,8 +240,11 @@ int lin_cuda_allow_shared(lin_exec *exec, const void *kernel, size_t bytes, cons
     if (bytes > exec->shared_most) return lin_cuda_check(exec, cudaErrorInvalidValue, what);
     for (int i = 0; i < exec->n_allowed; i++)
         if (exec->allowed[i] == kernel) return 1;
+    // Of the memory that it divides with the first-level cache a multiprocessor should give blocks all: they read rows once.
     if (!lin_cuda_check(exec, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)exec->shared_most),
-                        what)) {
+                        what) ||
+        !lin_cuda_check(exec, cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                                   cudaSharedmemCarveoutMaxShared), what)) {
         return 0;
     }
     if (exec->n_allowed < LIN_CUDA_ALLOWED) exec->allowed[exec->n_allowed++] = kernel;

@@ -68,7 +68,8 @@ int lin_cuda_ready(lin_exec *exec);
 int lin_cuda_resident(lin_exec *exec, const void *kernel, int threads, size_t shared_bytes);
 
 /* Allows a kernel `bytes` of dynamic shared memory, which may be more than 48 KiB: once per exec and kernel, and as much as a
- * block may have, so that no later launch of any exec has to change it. */
+ * block may have, so that no later launch of any exec has to change it; and asks for as many of its blocks on a multiprocessor as
+ * shared memory can hold. */
 int lin_cuda_allow_shared(lin_exec *exec, const void *kernel, size_t bytes, const char *what);
 #define LIN_ALLOW_SHARED(exec, kernel, bytes)                                                                                    \
     lin_cuda_allow_shared(exec, reinterpret_cast<const void *>(kernel), (bytes), "shared memory of " #kernel)

@@ -255,12 +255,16 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute which, in
     emulated_guard lock(emulated_lock);
     if (emulated_alive() != cudaSuccess) return emulated_error(emulated_alive());
     n_attributes++;
-    if (which == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
-    if (which != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > most_shared()) {
-        return emulated_error(cudaErrorInvalidValue);
+    switch (which) {
+    case cudaFuncAttributeMaxDynamicSharedMemorySize:
+        if (value < 0 || value > most_shared()) break;
+        allowed[{current_device, kernel}] = value;
+        return cudaSuccess;
+    case cudaFuncAttributePreferredSharedMemoryCarveout: // percent; a hint, which changes nothing here
+        if (value < cudaSharedmemCarveoutDefault || value > cudaSharedmemCarveoutMaxShared) break;
+        return cudaSuccess;
     }
-    allowed[{current_device, kernel}] = value;
-    return cudaSuccess;
+    return emulated_error(cudaErrorInvalidValue);
 }
 
 void emulated_count_launch(void)
