@@ -10,6 +10,7 @@
 #   SANITIZER_SECONDS=120   limit of each sanitizer; reaching it without a finding is not a failure; 0: they do not run
 #   CASES=no                only the sanitizers
 #   LINNET_TEST_CASE=NAME   only this case of the operations
+#   BENCH_GPU=PROGRAM       bench_gpu (build/release/bench_gpu): keeps the device in use, which each case else initialises
 #   LINNET_CUDA_LIBRARY     the backend (build/release/liblinnet_cuda.so): it is not in the folder of the test programs
 export LINNET_CUDA_LIBRARY="${LINNET_CUDA_LIBRARY:-$PWD/build/release/liblinnet_cuda.so}"
 export CK_TAP_LOG_FILE_NAME=- CK_VERBOSITY=silent CK_TIMEOUT_MULTIPLIER="${CASE_PATIENCE:-0.25}"
@@ -19,6 +20,12 @@ for test; do [ "$(basename "$test")" != test_cuda_ops ] || operations=$test; don
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 : > "$work/results"
+# Until the last copy of descriptor 9 is closed, also if this script is killed.
+holder=${BENCH_GPU:-build/release/bench_gpu}
+if [ -x "$holder" ] && mkfifo "$work/held"; then
+    "$holder" hold < "$work/held" > /dev/null 2>&1 &
+    exec 9> "$work/held"
+fi
 now() { date +%s%N; }
 seconds() { echo $((($(now) - $1) / 100000000)) | sed 's/^.$/0&/; s/.$/.& s/'; }
 
@@ -55,7 +62,7 @@ cases() {
 
 for test; do
     [ "${CASES:-yes}" = yes ] || break
-    CK_FORK=yes timeout -k 5 "${PROGRAM_SECONDS:-300}" "$test" 2>&1 | cases "$test"
+    CK_FORK=yes timeout -k 5 "${PROGRAM_SECONDS:-300}" "$test" 2>&1 9>&- | cases "$test"
 done
 passed=$(grep -c passed "$work/results")
 failed=$(grep -c failed "$work/results")
@@ -81,7 +88,7 @@ for tool in memcheck racecheck; do
     # Small shapes: the tools make everything a hundred times slower. One process: each start of CUDA under a tool takes seconds.
     # The case "memory" deliberately requests more memory than exists: an API error, not a fault.
     CK_FORK=no LINNET_TEST_QUICK=1 timeout -k 5 "${SANITIZER_SECONDS:-120}" "$sanitizer" --tool "$tool" --report-api-errors no \
-        --error-exitcode 99 "$operations" > "$log" 2>&1
+        --error-exitcode 99 "$operations" > "$log" 2>&1 9>&-
     result=$?
     if [ $result = 0 ]; then
         passed=$((passed + 1))

@@ -161,6 +161,14 @@ int gpu_utterance_frames(uint64_t seed, int i)
     return frames < SHORTEST ? SHORTEST : frames > LONGEST ? LONGEST : frames;
 }
 
+// A device that no process uses is initialised anew by the next one, in 1 to 2 s: this one uses it until its input ends.
+static void gpu_part_hold(gpu_bench *b)
+{
+    gpu_open(b);
+    while (getchar() != EOF) continue;
+    gpu_close(b);
+}
+
 /* ---- the program ----------------------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -171,13 +179,13 @@ static const struct {
     {"ops", gpu_part_ops},     {"cache", gpu_part_cache},         {"plan", gpu_part_plan},
     {"epoch", gpu_part_epoch}, {"streams", gpu_part_streams},     {"rivals", gpu_part_rivals},
     {"lstm", gpu_part_lstm},   {"cut", gpu_part_cut},             {"pack", gpu_part_pack},
-    {"unpack", gpu_part_unpack},
+    {"unpack", gpu_part_unpack}, {"hold", gpu_part_hold},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|cut|pack|unpack|plan [--device D]\n"
+    fprintf(stderr, "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|cut|pack|unpack|plan|hold [--device D]\n"
                     "                 [--precision fp32|tf32|bf16] [--causal 0|1] [--batch-frames N] [--pass-streams N]\n"
                     "                 [--rows N] [--hours N] [--seconds N] [--file FILE] [--source FILE] [--quick]\n"
                     "       bench_gpu table FOLDER\n");

@@ -237,6 +237,11 @@ fi
 # All programs at once: a case takes longer to start CUDA than to compute.
 if stage check && on_gpu check; then
     programs=
+    rm -f "$raw/held"
+    if mkfifo "$raw/held"; then # the device stays in use until descriptor 9 is closed
+        "$bench" hold --device "$device" < "$raw/held" > /dev/null 2>&1 &
+        exec 9> "$raw/held"
+    fi
     for test in "$here"/tests/test_cuda_*; do
         (
             export SANITIZER_SECONDS=0
@@ -247,6 +252,8 @@ if stage check && on_gpu check; then
     done
     # shellcheck disable=SC2086 # numbers
     wait $programs
+    exec 9>&-
+    rm -f "$raw/held"
     tables
 fi
 # Measurements need a quiet machine: compilations that still run get half a minute more.

@@ -157,7 +157,7 @@ check-gpu:
 	+@$(MAKE) --no-print-directory $(JOBS) gpu-programs
 	@tools/check-gpu.sh $(GPU_TESTS)
 
-gpu-programs: $(GPU_TESTS) $B/liblinnet_cuda.so
+gpu-programs: $(GPU_TESTS) $B/bench_gpu $B/liblinnet_cuda.so
 
 build/gpu/%.o: %.c $B/flags
 	$(call compile,CC   ,$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) -DLIN_ON_GPU $(PKG_CFLAGS))

@@ -43,6 +43,23 @@ is "the next program runs" 1 "$(lines '^ok  *test_passes last ')"
 is "exit status" 1 "$status"
 check $programs/test_passes
 is "all passes: exit status" 0 "$status"
+# The device is in use from before the first case until the script ends, even by a signal.
+held() { i=0; while [ $i -lt 600 ] && ! grep -q "$1" "$tmp/held"; do i=$((i + 1)); sleep 0.1; done; grep -c "$1" "$tmp/held"; }
+: > "$tmp/held"
+pretend "$tmp/tree/build/release/bench_gpu" "echo \"begins \$*\" >> $tmp/held; cat; echo ends >> $tmp/held"
+wait_for_it="until grep -q begins $tmp/held; do sleep 0.1; done"
+pretend "$tmp/tree/$programs/test_waits" "$wait_for_it; echo 'ok 1 - a.c:g:this: Passed'; echo 1..1"
+PROGRAM_SECONDS=60 check $programs/test_waits
+is "the device is held" "begins hold" "$(head -n 1 "$tmp/held")"
+is "all passes" 0 "$status"
+is "and given back" 1 "$(held ends)"
+: > "$tmp/held"
+pretend "$tmp/tree/$programs/test_kills" "$wait_for_it; kill -9 \$(cat $tmp/script)"
+(cd "$tmp/tree" && TMPDIR=$tmp PROGRAM_SECONDS=60 sh -c 'echo $$ > "$1"; exec "$2" "$3"' - "$tmp/script" "$script" \
+    $programs/test_kills) > /dev/null 2>&1 &
+wait $! 2> /dev/null
+is "also by a script that is killed" 1 "$(held ends)"
+rm "$tmp/tree/build/release/bench_gpu"
 is "the tests of graphs, fences and errors run on a GPU too" 0 "$(grep -c '#include "tests/emulation/' tests/cuda/test_cuda_backend.c)"
 
 # ---- compute-sanitizer ------------------------------------------------------------------------------------------------------

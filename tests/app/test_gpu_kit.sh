@@ -18,6 +18,12 @@ head -c 2000 "$tmp/packed" > "$tmp/cut"
 ok "a packed cache that is cut" sh -c '! "$1" unpack --source "$2" --file "$3"' - "$bench" "$tmp/cut" "$tmp/none.lfc"
 ok "leaves no cache" test ! -e "$tmp/none.lfc"
 
+# ---- a device that is kept in use
+emulated=$(dirname "$LINNET")/emulated
+ok "hold ends with its input" env LINNET_CUDA_DRIVER="$emulated/libcuda.so.1" LINNET_CUDA_LIBRARY="$emulated/liblinnet_cuda.so" \
+    "$bench" hold < /dev/null
+ok "hold without a backend fails" sh -c '! LINNET_CUDA_DRIVER=/nonexistent "$1" hold < /dev/null' - "$bench"
+
 # ---- run.sh
 kit=$tmp/kit
 mkdir -p "$kit/bin" "$kit/tests" "$kit/lib/linnet"
