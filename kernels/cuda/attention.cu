@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
         load_state<EP>(r, state, job.E);
     }
     if (!CAUSAL) {
-        spread_running<EP>(r, first_sums);
+        spread_running<EP, SPLIT>(r, first_sums);
         __syncthreads();
     }
 
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(FORWARD_GROUPS) * G
                 add_diagonal<EP, SPLIT>(out, w, values + part * 16 * sizes<EP>::stride, lane);
             }
             __syncthreads();
-            pass_sums<EP>(r, first_sums, group_floats);
+            pass_sums<EP, SPLIT>(r, first_sums, group_floats);
             __syncthreads();
         }
         if (mine <= 0) continue;

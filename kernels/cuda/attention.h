@@ -37,8 +37,10 @@
 enum { TILE = 64, GROUP = 128, FORWARD_GROUPS = 4, BACKWARD_GROUPS = 3 };
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200)
 #define LIN_GROUPS_HERE(groups) 2
+#define LIN_BLOCKS_HERE 2 // of a multiprocessor without a causal mask, for which ptxas leaves registers
 #else
 #define LIN_GROUPS_HERE(groups) groups
+#define LIN_BLOCKS_HERE 1
 #endif
 enum { FEWER_GROUPS = 200 << 10 }; // bytes of shared memory of a block; with fewer there are at most 2 groups
 
@@ -336,7 +338,7 @@ static __device__ __forceinline__ void add_rows(float (&out)[EP / 8][4], const f
     }
 }
 
-// out += own S.
+// out += own S, which pass_sums or spread_running has written as operands.
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void add_sums(float (&out)[EP / 8][4], const float (&own)[EP / 8][4], const float *sums,
                                                 int lane)
@@ -346,13 +348,12 @@ static __device__ __forceinline__ void add_sums(float (&out)[EP / 8][4], const f
     for (int s = 0; s < EP / 8; s++)
 #pragma unroll
         for (int n = 0; n < EP / 8; n++) {
-            const float b[2] = {operand<SPLIT>(at[8 * s * sizes<EP>::sum_stride + 8 * n]),
-                                operand<SPLIT>(at[(8 * s + 1) * sizes<EP>::sum_stride + 8 * n])};
+            const float b[2] = {at[8 * s * sizes<EP>::sum_stride + 8 * n], at[(8 * s + 1) * sizes<EP>::sum_stride + 8 * n]};
             multiply<SPLIT>(out[n], own[s], b);
         }
 }
 
-// out += own Sᵀ.
+// out += own Sᵀ, likewise.
 template <int EP, int SPLIT>
 static __device__ __forceinline__ void add_sums_transposed(float (&out)[EP / 8][4], const float (&own)[EP / 8][4],
                                                            const float *sums, int lane)
@@ -363,7 +364,7 @@ static __device__ __forceinline__ void add_sums_transposed(float (&out)[EP / 8][
 #pragma unroll
         for (int n = 0; n < EP / 8; n++) {
             const float2 x = *reinterpret_cast<const float2 *>(at + 8 * n * sizes<EP>::sum_stride + 8 * s);
-            const float b[2] = {operand<SPLIT>(x.x), operand<SPLIT>(x.y)};
+            const float b[2] = {x.x, x.y};
             multiply<SPLIT>(out[n], own[s], b);
         }
 }
@@ -524,9 +525,22 @@ template <int EP> static __device__ __forceinline__ int owned(int k)
 
 static __device__ __forceinline__ float4 four(const float (&x)[4]) { return make_float4(x[0], x[1], x[2], x[3]); }
 
+// Of the running sums the k-th four of this thread as all warps read it: S as operands, rounded here once, z as it is.
+template <int EP, int SPLIT> static __device__ __forceinline__ float4 four_to_read(const running_sums<EP> &r, int k)
+{
+    float4 x = four(r.x[k]);
+    if (SPLIT || (int)threadIdx.x + k * (int)blockDim.x >= EP * EP / 4) return x;
+    x.x = operand<SPLIT>(x.x);
+    x.y = operand<SPLIT>(x.y);
+    x.z = operand<SPLIT>(x.z);
+    x.w = operand<SPLIT>(x.w);
+    return x;
+}
+
 // Replaces the sums that the groups have published by the sums before each group's tile, in the order of the groups, and advances
-// the running sums. Needs barriers before and after.
-template <int EP> static __device__ __forceinline__ void pass_sums(running_sums<EP> &r, float *sums, int group_floats)
+// the running sums. SPLIT 1: S does not become operands. Needs barriers before and after.
+template <int EP, int SPLIT>
+static __device__ __forceinline__ void pass_sums(running_sums<EP> &r, float *sums, int group_floats)
 {
     float *mine = own_place<EP>(sums);
 #pragma unroll
@@ -536,7 +550,7 @@ template <int EP> static __device__ __forceinline__ void pass_sums(running_sums<
 #pragma unroll 1
         for (unsigned group = 0; group < blockDim.x / GROUP; group++, at += group_floats) {
             const float4 x = *reinterpret_cast<const float4 *>(at);
-            *reinterpret_cast<float4 *>(at) = four(r.x[k]);
+            *reinterpret_cast<float4 *>(at) = four_to_read<EP, SPLIT>(r, k);
             r.x[k][0] += x.x;
             r.x[k][1] += x.y;
             r.x[k][2] += x.z;
@@ -572,12 +586,12 @@ template <int EP> static __device__ __forceinline__ void store_running(const run
 }
 
 // Writes the running sums to the shared memory of the first group, for use by every row. Needs a barrier after.
-template <int EP> static __device__ __forceinline__ void spread_running(const running_sums<EP> &r, float *sums)
+template <int EP, int SPLIT> static __device__ __forceinline__ void spread_running(const running_sums<EP> &r, float *sums)
 {
     float *at = own_place<EP>(sums);
 #pragma unroll
     for (int k = 0; k < sizes<EP>::own_fours; k++, at += own_step<EP>())
-        if (owned<EP>(k)) *reinterpret_cast<float4 *>(at) = four(r.x[k]);
+        if (owned<EP>(k)) *reinterpret_cast<float4 *>(at) = four_to_read<EP, SPLIT>(r, k);
 }
 
 // The place of element i of [EP+1, EP] in a state [E+1, E]; -1: padding.
@@ -682,7 +696,7 @@ static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *t
     publish_sums<EP>(sums + w.group * group_floats, p, warp, lane);
     clear_running<EP>(r);
     __syncthreads();
-    pass_sums<EP>(r, sums, group_floats);
+    pass_sums<EP, 1>(r, sums, group_floats);
     __syncthreads();
 }
 

@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         clear_running<EP>(r);
     }
     if (!CAUSAL) {
-        spread_running<EP>(r, first_sums);
+        spread_running<EP, SPLIT>(r, first_sums);
         __syncthreads();
     }
     for (int step = CAUSAL ? -1 : 0; step < walk.n_steps; step++) {
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
                 add_rows<EP, SPLIT>(out, w, key_rows, lane);
             }
             __syncthreads();
-            pass_sums<EP>(r, first_sums, group_floats);
+            pass_sums<EP, SPLIT>(r, first_sums, group_floats);
             __syncthreads();
         }
         if (mine <= 0) continue;
@@ -184,7 +184,8 @@ template <int EP, int CAUSAL> struct key_sizes {
 };
 
 template <int EP, int SPLIT, int CAUSAL>
-__global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * GROUP : GROUP) backward_keys(attention_job job)
+__global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * GROUP : GROUP,
+                                  EP == 32 && !SPLIT && !CAUSAL ? LIN_BLOCKS_HERE : 1) backward_keys(attention_job job)
 {
     LIN_SHARED(float, shared);
     attention_place place;
@@ -212,7 +213,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         clear_running<EP>(r);
     }
     if (!CAUSAL) {
-        spread_running<EP>(r, first_sums);
+        spread_running<EP, SPLIT>(r, first_sums);
         __syncthreads();
     }
     for (int step = CAUSAL ? -1 : 0; step < walk.n_steps; step++) {
@@ -283,7 +284,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
                 add_rows<EP, SPLIT>(dk, w, query_rows, lane);
             }
             __syncthreads();
-            pass_sums<EP>(r, first_sums, group_floats);
+            pass_sums<EP, SPLIT>(r, first_sums, group_floats);
             __syncthreads();
         }
         if (mine <= 0) continue;
