@@ -154,11 +154,12 @@ static __device__ __forceinline__ void load_chunk(Tiles *s, float *turned_v, con
                                                   const float (&M)[chunk<EP>::each], const decayed_job &job, size_t first, int h,
                                                   int n, int mine, int c)
 {
-    int row, e;
+    int top, e;
+    const int any = element<EP>(top, e);
 #pragma unroll
-    for (int i = 0; element<EP>(row, e) && i < chunk<EP>::loads; i++) {
-        row += 8 * i;
-        const int valid = row < n && e < job.E;
+    for (int i = 0; i < chunk<EP>::loads; i++) {
+        const int row = top + 8 * i, valid = row < n && e < job.E;
+        if (!any) continue;
         s->q[e * STRIDE + row] = valid ? phi<1>(x.q[i]) : 0;
         s->k[e * STRIDE + row] = s->keys[row * EP + e] = valid ? phi<1>(x.k[i]) : 0;
         s->v[row * chunk<EP>::columns + e] = x.v[i];
@@ -262,9 +263,11 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP
         const int n = left < ROWS ? left : ROWS;
         __syncthreads();
         load_chunk<EP>(s, s->turned_v, x, M, job, first, h, n, mine, c);
-        int own, e;
+        int top, e;
+        const int any = element<EP>(top, e);
 #pragma unroll
-        for (int i = 0; element<EP>(own, e) && i < loads; i++) s->dy[e * STRIDE + own + 8 * i] = dy[i];
+        for (int i = 0; i < loads; i++)
+            if (any) s->dy[e * STRIDE + top + 8 * i] = dy[i];
         for (int row = warp; row < ROWS; row += warps) {
             const size_t at = (first + (size_t)row) * (size_t)width + (size_t)head;
             float dot = 0;
@@ -353,11 +356,12 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
         }
         write_sums<EP>(s->R, M, mine, c);
         __syncthreads();
-        int row, e;
+        int top, e;
+        const int any = element<EP>(top, e);
 #pragma unroll
-        for (int i = 0; element<EP>(row, e) && i < loads; i++) {
-            row += 8 * i;
-            const int valid = row < n && e < E;
+        for (int i = 0; i < loads; i++) {
+            const int row = top + 8 * i, valid = row < n && e < E;
+            if (!any) continue;
             s->q[e * STRIDE + row] = s->queries[row * EP + e] = valid ? phi<1>(x.q[i]) : 0;
             s->k[e * STRIDE + row] = valid ? phi<1>(x.k[i]) : 0;
             s->v[e * STRIDE + row] = x.v[i];
