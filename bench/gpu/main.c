@@ -185,9 +185,10 @@ enum { PARTS = sizeof parts / sizeof *parts };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|cut|pack|unpack|plan|hold [--device D]\n"
-                    "                 [--precision fp32|tf32|bf16] [--causal 0|1] [--batch-frames N] [--pass-streams N]\n"
-                    "                 [--rows N] [--hours N] [--seconds N] [--file FILE] [--source FILE] [--quick]\n"
+    fprintf(stderr, "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|cut|pack|unpack|plan|hold\n"
+                    "                 [--device D] [--precision fp32|tf32|bf16] [--causal 0|1] [--batch-frames N]\n"
+                    "                 [--pass-streams N] [--rows N] [--hours N] [--seconds N] [--file FILE]\n"
+                    "                 [--source FILE] [--quick]\n"
                     "       bench_gpu table FOLDER\n");
     return 2;
 }
