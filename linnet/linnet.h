@@ -401,8 +401,8 @@ typedef struct linnet_session_options {
                                      creation takes up to a second where rate_hz is not the model's */
     linnet_model *second_pass;    /* recognises each utterance once more when it has ended, such as the model "offline", which
                                      makes fewer errors; kept. Its result is the final form, which then need not begin with what
-                                     had settled. LINNET_MISMATCH unless its features, phones and step are the model's. NULL
-                                     (default): none */
+                                     had settled. LINNET_MISMATCH unless its features (but the hop), phones and frames of a
+                                     step are the model's. NULL (default): none */
 } linnet_session_options;
 
 LINNET_API void linnet_session_options_init(linnet_session_options *options, size_t size);
