@@ -91,8 +91,8 @@ static lin_status reserve(lin_second_pass *p, int rows, lin_error *err)
     return LIN_OK;
 }
 
-// frames [n, D] at the hop of this model: each on the straight line between the two that are nearest in time, whose windows overlap
-// by more than half. *n becomes their number.
+// frames [n, D] at the hop of this model: each on the straight line between the two that are nearest in time, whose windows
+// overlap by more than half. *n becomes their number.
 static lin_status change_hop(lin_second_pass *p, const float **frames, int *n, lin_error *err)
 {
     const int D = p->r->model->config.mel_bins;

@@ -8,9 +8,9 @@
  *   lin_second_pass_run(pass, &decoding, frames, n, row, &result, &err);     // as often as utterances end
  *   lin_second_pass_destroy(pass);
  *
- * Both models have the same features, phones and frames of a step, so that the frames of the stream, its lexicon, language model
- * and phrases serve both. Their hops may differ: frames between those of the stream are interpolated. With the same hop the result
- * is that of linnet/file_session with the second model on these frames, whatever came before them.
+ * Both models have the same features, phones and frames of a step, so that the frames of the stream, its lexicon, language
+ * model and phrases serve both. Their hops may differ: frames between those of the stream are interpolated. With the same hop
+ * the result is that of linnet/file_session with the second model on these frames, whatever came before them.
  * Threads: one at a time per object; any number of streams may share it one after the other.
  */
 #ifndef LIN_LINNET_SECOND_PASS_H
@@ -23,8 +23,8 @@ typedef struct lin_second_pass lin_second_pass;
 
 /*
  * first: the recogniser of the streams; second must outlive the object. decoding: that of the streams, NULL for greedy; its
- * search must outlive the object. n_threads work together; 0: one per core. LIN_MISMATCH if the models differ in features
- * other than the hop, phones or frames of a step; LIN_UNSUPPORTED for a second model that is normalised by speaker. On failure *pass is NULL.
+ * search must outlive the object. n_threads work together; 0: one per core. LIN_MISMATCH if the models differ in features other
+ * than the hop, phones or frames of a step; LIN_UNSUPPORTED for a second model that is normalised by speaker. On failure *pass is NULL.
  */
 lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recognizer *second, const lin_decoding *decoding,
                                   int n_threads, lin_second_pass **pass, lin_error *err);
