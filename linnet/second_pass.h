@@ -24,7 +24,8 @@ typedef struct lin_second_pass lin_second_pass;
 /*
  * first: the recogniser of the streams; second must outlive the object. decoding: that of the streams, NULL for greedy; its
  * search must outlive the object. n_threads work together; 0: one per core. LIN_MISMATCH if the models differ in features other
- * than the hop, phones or frames of a step; LIN_UNSUPPORTED for a second model that is normalised by speaker. On failure *pass is NULL.
+ * than the hop, phones or frames of a step; LIN_UNSUPPORTED for a second model that is normalised by speaker. On failure *pass
+ * is NULL.
  */
 lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recognizer *second, const lin_decoding *decoding,
                                   int n_threads, lin_second_pass **pass, lin_error *err);
