@@ -10,9 +10,8 @@
 struct lin_second_pass {
     const lin_recognizer *r;
     lin_worker *worker;
-    lin_decoding decoding; // of the stream, with this model's emission delay
+    lin_decoding decoding; // of the stream, with this model's time between two rows and emission delay
     lin_decoder decoder;
-    double frame_s;    // between two frames of the stream
     lin_matrix frames; // an utterance's at the hop of this model, where the stream has another one
     float *logp;       // [rows, V]
     int rows;
@@ -60,7 +59,6 @@ lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recogni
     lin_second_pass *p = lin_calloc(1, sizeof *p);
     if (!p) return lin_no_memory(err, "a second pass", sizeof *p);
     p->r = second;
-    p->frame_s = first->model->features.hop_ms / 1000;
     decode_by(p, decoding ? decoding : &greedy, 0);
     status = lin_decoder_create(&p->decoder, &p->decoding, err);
     if (status == LIN_OK) status = lin_worker_create(second->encoder, n_threads, &p->worker, err);
@@ -91,12 +89,12 @@ static lin_status reserve(lin_second_pass *p, int rows, lin_error *err)
     return LIN_OK;
 }
 
-// frames [n, D] at the hop of this model: each on the straight line between the two that are nearest in time, whose windows
-// overlap by more than half. *n becomes their number.
-static lin_status change_hop(lin_second_pass *p, const float **frames, int *n, lin_error *err)
+// frames [n, D] of a stream whose rows are row_s apart, at the hop of this model: each on the straight line between the two that
+// are nearest in time, whose windows overlap by more than half. *n becomes their number.
+static lin_status change_hop(lin_second_pass *p, double row_s, const float **frames, int *n, lin_error *err)
 {
     const int D = p->r->model->config.mel_bins;
-    const double step = p->r->model->features.hop_ms / 1000 / p->frame_s;
+    const double step = p->r->row_seconds / row_s; // a row has as many frames in both
     if (step == 1 || *n < 2) return LIN_OK;
     const int made = 1 + (int)((*n - 1) / step);
     p->frames.rows = 0;
@@ -120,7 +118,7 @@ lin_status lin_second_pass_run(lin_second_pass *p, const lin_decoding *decoding,
     const lin_model *m = p->r->model;
     const int D = m->config.mel_bins;
     lin_decoder_reset(&p->decoder, decode_by(p, decoding, row));
-    lin_status status = change_hop(p, &frames, &n, err);
+    lin_status status = change_hop(p, decoding->row_seconds, &frames, &n, err);
     for (int at = 0, some; at < n && status == LIN_OK; at += some) {
         const float *piece = frames + (size_t)at * (size_t)D;
         some = lin_front_next_utterance(piece, n - at, D, m->features.hop_ms, m->config.stack);

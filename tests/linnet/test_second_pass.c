@@ -1,6 +1,5 @@
 // A second pass over each utterance that has ended: its result is that of the second model on these frames alone, and on the same
 // piece of sound as a file; another hop; any split gives the same; what is settled before is as without it; states; refusals.
-// refusals.
 #include <math.h>
 #include <pthread.h>
 
