@@ -517,10 +517,7 @@ static lin_status open_all(listening *l, lin_error *err)
         status = lin_open_recognizer(&l->second, v->second_pass, v->device, precisions[v->precision], err);
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
-    if (status == LIN_OK) {
-        status = lin_decoding_open(&l->decoding, &v->decoding, l->recognizer.phones, l->recognizer.row_seconds,
-                                   l->recognizer.delay_s, &warnings, err);
-    }
+    if (status == LIN_OK) status = lin_recognizer_open_decoding(&l->recognizer, &v->decoding, &warnings, &l->decoding, err);
     if (status != LIN_OK) return status;
     if (v->decoding.words && v->decoding.readable)
         status = lin_find_open_punctuation(l->recognizer.phones, &l->punctuation, err);

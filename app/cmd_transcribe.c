@@ -330,10 +330,8 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
         status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
-    if (status == LIN_OK) {
-        status = lin_decoding_open(&job->decoding, &v->decoding, job->recognizer.phones, job->recognizer.row_seconds,
-                                   job->recognizer.delay_s, &warnings, err);
-    }
+    if (status == LIN_OK)
+        status = lin_recognizer_open_decoding(&job->recognizer, &v->decoding, &warnings, &job->decoding, err);
     const int many = job->bulk.inputs.n > 1 || v->data.data;
     if (status == LIN_OK && v->decoding.words && v->decoding.readable)
         status = lin_results_make_readable(&job->bulk.results, job->recognizer.phones, v->decoding.min_confidence, err);

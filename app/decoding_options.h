@@ -48,11 +48,12 @@
              "--lm 2, with --words -1"},                                                                                         \
     {.name = "beam", .letter = 'b', .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam), .min = 0, .max = LIN_WORDS_MAX,   \
      .help = "Number of hypotheses; 0: greedy decoding, the best label of each step, which is fastest and the default "          \
-             "without words, language model, phrases and alternatives; with one of these, if not given, 16, with --words 512"},  \
+             "without words, language model, phrases and alternatives; with one of these, if not given, 16, with --words 512, "  \
+             "and 1024 where utterances are heard whole (a model that cannot stream, --second-pass)"},                           \
     {.name = "beam-score", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0,        \
      .max = 600, .value = "X",                                                                                                   \
      .help = "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0: none; if not given, "       \
-             "12, with --words 13"},                                                                                            \
+             "12, with --words 13, where utterances are heard whole 14"},                                                       \
     {.name = "beam-labels", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam_labels), .min = 0,         \
      .max = 65536,                                                                                                               \
      .help = "Number of labels followed per step, the most probable ones; 0: all; if not given, 20, with --words 0"},            \

@@ -99,8 +99,7 @@ static lin_status create(linnet_model *model, const linnet_decoder_options *give
     d->model = lin_api_keep_model(model);
     status = values_of(&o, d, err);
     if (status == LIN_OK)
-        status = lin_decoding_open(&d->decoding, &d->values, model->r.phones, model->r.row_seconds, model->r.delay_s,
-                                   &model->r.warnings, err);
+        status = lin_recognizer_open_decoding(&model->r, &d->values, &model->r.warnings, &d->decoding, err);
     if (status == LIN_OK) status = lin_decoding_make_phrases(&d->decoding, o.phrases, o.n_phrases, &d->phrases, err);
     if (status == LIN_OK) d->decoding.context = (lin_search_context){.phones = d->phrases.phones, .words = d->phrases.words};
     if (status == LIN_OK) *decoder = d;
@@ -142,8 +141,7 @@ int linnet_decoder_vocabulary(const linnet_decoder *d) { return lin_decoding_voc
 lin_status lin_api_decoding(const linnet_model *model, const linnet_decoder *decoder, lin_decoding *decoding, lin_error *err)
 {
     if (!decoder) {
-        *decoding = (lin_decoding){.search = lin_search_greedy(model->r.V), .row_seconds = model->r.row_seconds,
-                                   .delay_s = model->r.delay_s, .n_best = 1};
+        *decoding = lin_decoding_greedy(model->r.V, model->r.row_seconds, model->r.delay_s);
         return LIN_OK;
     }
     if (decoder->model->info.fingerprint != model->info.fingerprint)

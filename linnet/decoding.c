@@ -61,9 +61,13 @@ lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
 // Fitted to the words of dev_native and dev_nonnative with the shipped model (bench/confidence.py).
 static const double sure[3] = {-0.036, 0.49, 0.408};
 
-lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
+lin_words_options lin_decoding_words_options(const lin_decoding_values *v, int whole)
 {
     lin_words_options o = lin_words_options_default();
+    if (whole) {
+        o.width = LIN_WHOLE_WIDTH;
+        o.score = LIN_WHOLE_SCORE;
+    }
     take_given(v, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
     if (given(v, LIN_GIVEN_BLANK_PENALTY)) o.blank_penalty = v->blank_penalty;
     o.settle = given(v, LIN_GIVEN_SETTLE) ? v->settle : LIN_SETTLE;
@@ -71,10 +75,17 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v)
     if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
     o.n_best = hypotheses(v);
+    if (whole && o.n_best == 1) o.n_best = 2; // for the exact sums
     return o;
 }
 
 double lin_decoding_show(const lin_decoding_values *v) { return given(v, LIN_GIVEN_SHOW) ? v->show : LIN_SHOW; }
+
+lin_decoding lin_decoding_greedy(int V, double row_seconds, double delay_s)
+{
+    const lin_search search = lin_search_greedy(V);
+    return (lin_decoding){.search = search, .whole = search, .row_seconds = row_seconds, .delay_s = delay_s, .n_best = 1};
+}
 
 /* ---- one stream ------------------------------------------------------------------------------------------------------------ */
 

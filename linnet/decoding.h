@@ -61,6 +61,10 @@ typedef enum lin_given {
 #define LIN_RESCORE_N 20
 #define LIN_RESCORE_WEIGHT 0.5
 
+// Of a word search over utterances that are heard whole (recipes/open/LOG.md).
+#define LIN_WHOLE_WIDTH 1024
+#define LIN_WHOLE_SCORE 14
+
 // Takes back half as many words that were shown, 60 ms later (docs/live.md).
 #define LIN_SHOW 0.45
 
@@ -81,11 +85,13 @@ lin_decoding_values lin_decoding_default(void);
 
 lin_search_kind lin_decoding_kind(const lin_decoding_values *values);
 lin_beam_options lin_decoding_beam_options(const lin_decoding_values *values);
-lin_words_options lin_decoding_words_options(const lin_decoding_values *values);
+lin_words_options lin_decoding_words_options(const lin_decoding_values *values, int whole); /* as lin_decoding.whole */
 double lin_decoding_show(const lin_decoding_values *values);
 
 typedef struct lin_decoding {
-    lin_search search;
+    lin_search search; /* of a stream; lin_recognizer_open_decoding makes it `whole` for a network that cannot stream */
+    lin_search whole;  /* of utterances that are heard whole and settle at their end. Over words it is wider, and the best
+                          sequence is that of the largest exact sum; else it is `search` */
     lin_search_context context; /* of the phrases; may be replaced while streams run, and must live as long as it is used */
     double row_seconds, delay_s; /* row i is at i row_seconds; its sound delay_s before, but not before 0 */
     int n_best;
@@ -93,6 +99,9 @@ typedef struct lin_decoding {
     lin_rescorer *rescorer; /* of a second pass over the search's hypotheses; NULL: none */
     struct lin_decoding_parts *parts; /* what it owns */
 } lin_decoding;
+
+/* Greedy decoding of V columns, which owns nothing. */
+lin_decoding lin_decoding_greedy(int V, double row_seconds, double delay_s);
 
 /*
  * Opens lexicon, language model and phrases. phones: of the rows; must outlive it. Entries that are left out are reported through

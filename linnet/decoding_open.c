@@ -35,7 +35,7 @@ struct lin_decoding_parts {
     lin_beam *beam;
     int *labels; // of the language model, for each phone
     lin_tree *tree;
-    lin_words *words;
+    lin_words *words, *whole; // of streams, of utterances that are heard whole
     lin_rescorer *rescorer;
     lin_context *phones_context;
     lin_word_context *words_context;
@@ -388,11 +388,16 @@ static int is_of_phones(const parts *p)
 // A word waits at most this long for what follows to decide.
 #define LONGEST_WAIT_S 3
 
-static lin_status open_words(parts *p, double row_seconds, lin_error *err)
+static lin_status make_words(parts *p, double row_seconds, int whole, lin_words **words, lin_error *err)
 {
-    lin_words_options o = lin_decoding_words_options(p->values);
+    lin_words_options o = lin_decoding_words_options(p->values, whole);
     o.gap = (int)lround(LONGEST_GAP_S / row_seconds);
     o.wait = (int)lround(LONGEST_WAIT_S / row_seconds);
+    return lin_words_create(p->tree, p->lm, &o, words, err);
+}
+
+static lin_status open_words(parts *p, double row_seconds, lin_error *err)
+{
     if (!*p->lexicon && lin_phones_is_own(p->phones)) {
         return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed for the phones of this model; name the one "
                                      "of its language with --lexicon FILE or LINNET_LEXICON, or use --no-words");
@@ -415,17 +420,23 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
                                "--tune all-words adds them", lin_tree_left_out(p->tree),
                      lin_tree_left_out(p->tree) + lin_tree_words(p->tree), p->lexicon, lin_tree_first_left_out(p->tree));
     }
-    if (status == LIN_OK) status = lin_words_create(p->tree, p->lm, &o, &p->words, err);
-    return status == LIN_OK && p->values->rescore ? open_rescorer(p, o.lm_weight, err) : status;
+    if (status == LIN_OK) status = make_words(p, row_seconds, 0, &p->words, err);
+    if (status == LIN_OK) status = make_words(p, row_seconds, 1, &p->whole, err);
+    if (status != LIN_OK || !p->values->rescore) return status;
+    return open_rescorer(p, lin_decoding_words_options(p->values, 0).lm_weight, err);
 }
 
 // Hash of everything that the states of a search depend on; phrases may change while it runs.
-static uint64_t identity(const parts *p)
+static uint64_t identity(const parts *p, uint64_t of_search)
 {
     const char *names = lin_phones_list(p->phones);
-    const uint64_t id =
-        lin_hash(names, strlen(names), p->words ? lin_words_fingerprint(p->words) : lin_beam_fingerprint(p->beam));
+    const uint64_t id = lin_hash(names, strlen(names), of_search);
     return id ? id : 1; // 0 means greedy
+}
+
+static lin_search search_of_words(const parts *p, const lin_words *words, int V)
+{
+    return lin_search_words(words, V, identity(p, lin_words_fingerprint(words)));
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------------- */
@@ -450,8 +461,9 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
 {
     const lin_search_kind kind = lin_decoding_kind(v);
     const int V = lin_phones_count(phones);
-    *d = (lin_decoding){.search = lin_search_greedy(V), .row_seconds = row_seconds, .delay_s = delay_s, .n_best = v->n_best,
-                        .show = lin_decoding_show(v)};
+    *d = lin_decoding_greedy(V, row_seconds, delay_s);
+    d->n_best = v->n_best;
+    d->show = lin_decoding_show(v);
     if (kind == LIN_SEARCH_GREEDY) return LIN_OK;
     parts *p = d->parts = lin_calloc(1, sizeof *p);
     if (!p) return lin_no_memory(err, "a decoder", sizeof *p);
@@ -467,8 +479,10 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
         lin_decoding_close(d);
         return status;
     }
-    const uint64_t id = identity(p);
-    d->search = kind == LIN_SEARCH_WORDS ? lin_search_words(p->words, V, id) : lin_search_beam(p->beam, V, id);
+    if (kind == LIN_SEARCH_WORDS) {
+        d->search = search_of_words(p, p->words, V);
+        d->whole = search_of_words(p, p->whole, V);
+    } else d->search = d->whole = lin_search_beam(p->beam, V, identity(p, lin_beam_fingerprint(p->beam)));
     d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
     if (v->rescore_weight > 0) d->rescorer = p->rescorer; // with a weight of 0 there is no second pass
     return LIN_OK;
@@ -483,6 +497,7 @@ void lin_decoding_close(lin_decoding *d)
         lin_context_destroy(p->phones_context);
         lin_rescorer_close(p->rescorer);
         lin_words_destroy(p->words);
+        lin_words_destroy(p->whole);
         lin_beam_destroy(p->beam);
         lin_tree_destroy(p->tree);
         lin_ngram_destroy(p->lm);

@@ -191,8 +191,9 @@ typedef struct linnet_phrase {
 typedef struct linnet_decoder_options {
     size_t size;
     int words;           /* 1: words by a lexicon and a language model; 0 (default): phonemes */
-    int beam;            /* hypotheses that are followed. 0 (default): words 512; phonemes with a language model, phrases or
-                            n_best 16, else the best label of each row (greedy), which is fastest */
+    int beam;            /* hypotheses that are followed. 0 (default): words 512, of whole utterances (a model that cannot
+                            stream, second_pass) 1024; phonemes with a language model, phrases or n_best 16, else the best label
+                            of each row (greedy), which is fastest */
     int n_best;          /* alternatives in final results, 1 (default) to 256; of phonemes to 1024 */
     const char *lexicon; /* pronunciations in CMUdict's format, plain or gzip. NULL: $LINNET_LEXICON, else the installed one */
     const char *lm;      /* language model of words or, where words is 0, of phonemes: ARPA, plain or gzip, or packed by `linnet

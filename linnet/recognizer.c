@@ -68,3 +68,11 @@ void lin_recognizer_close(lin_recognizer *recognizer)
     lin_model_destroy(recognizer->model);
     memset(recognizer, 0, sizeof *recognizer);
 }
+
+lin_status lin_recognizer_open_decoding(const lin_recognizer *r, const lin_decoding_values *values, const lin_warnings *warnings,
+                                        lin_decoding *d, lin_error *err)
+{
+    const lin_status status = lin_decoding_open(d, values, r->phones, r->row_seconds, r->delay_s, warnings, err);
+    if (status == LIN_OK && !r->streams) d->search = d->whole;
+    return status;
+}

@@ -16,6 +16,7 @@
 #include <signal.h>
 
 #include "lexicon/phones.h"
+#include "linnet/decoding.h"
 #include "linnet/front.h"
 #include "linnet/warnings.h"
 #include "model/encoder.h"
@@ -43,5 +44,10 @@ lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, con
 lin_status lin_recognizer_open_memory(lin_recognizer *recognizer, const void *bytes, size_t n, const char *device,
                                       lin_precision precision, const lin_warnings *warnings, lin_error *err);
 void lin_recognizer_close(lin_recognizer *recognizer);
+
+/* lin_decoding_open for the rows of this recognizer, which must outlive it, by the search for whole utterances if it cannot
+ * stream. */
+lin_status lin_recognizer_open_decoding(const lin_recognizer *recognizer, const lin_decoding_values *values,
+                                        const lin_warnings *warnings, lin_decoding *decoding, lin_error *err);
 
 #endif

@@ -41,6 +41,7 @@ static int64_t decode_by(lin_second_pass *p, const lin_decoding *decoding, int64
 {
     const double row_s = p->r->row_seconds, from_s = (double)row * decoding->row_seconds;
     p->decoding = *decoding;
+    p->decoding.search = decoding->whole;
     p->decoding.delay_s = p->r->delay_s;
     if (row_s == decoding->row_seconds) return row;
     const int64_t first = (int64_t)ceil(from_s / row_s);
@@ -52,7 +53,7 @@ static int64_t decode_by(lin_second_pass *p, const lin_decoding *decoding, int64
 lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recognizer *second, const lin_decoding *decoding,
                                   int n_threads, lin_second_pass **pass, lin_error *err)
 {
-    const lin_decoding greedy = {.search = lin_search_greedy(second->V), .row_seconds = first->row_seconds, .n_best = 1};
+    const lin_decoding greedy = lin_decoding_greedy(second->V, first->row_seconds, 0);
     *pass = NULL;
     lin_status status = check(first, second, err);
     if (status != LIN_OK) return status;

@@ -69,8 +69,7 @@ lin_status lin_utterances_create(const lin_recognizer *r, const lin_utterances_o
     if (sink) u->sink = *sink;
     u->per_row = r->model->config.stack;
     u->frames.columns = r->model->config.mel_bins;
-    u->greedy =
-        (lin_decoding){.search = lin_search_greedy(r->V), .row_seconds = r->row_seconds, .delay_s = r->delay_s, .n_best = 1};
+    u->greedy = lin_decoding_greedy(r->V, r->row_seconds, r->delay_s);
     status = lin_result_begin(&u->settled, "live", NULL, 1, err);
     if (status == LIN_OK) status = lin_result_begin(&u->provisional, "live", NULL, 1, err);
     if (status == LIN_OK) status = lin_decoder_create(&u->decoder, options->decoding ? options->decoding : &u->greedy, err);

@@ -158,6 +158,7 @@ static void recognize_frames(const lin_decoding *decoding, const float *frames, 
     lin_decoding own = *decoding;
     const int stack = second.model->config.stack, rows = (n + stack - 1) / stack, offsets[] = {0, n};
     float *logp = lin_alloc((size_t)(rows * second.V), sizeof *logp);
+    own.search = own.whole;
     own.delay_s = second.delay_s;
     require_ok(lin_worker_create(second.encoder, 1, &worker, &err));
     require_ok(lin_encoder_run(worker, frames, offsets, 1, logp, &err));
@@ -211,6 +212,7 @@ static void same_as_file(const lin_result *got, const float *samples, int n, lin
     lin_file_report report;
     lin_result result = {0};
     lin_error err = {0};
+    decoding.search = decoding.whole;
     decoding.delay_s = second.delay_s;
     require_ok(lin_result_begin(&result, "", NULL, 1, &err));
     require_ok(lin_file_session_create(&second, 1, &(lin_utterances_options){.decoding = &decoding}, &session, &err));
@@ -221,6 +223,32 @@ static void same_as_file(const lin_result *got, const float *samples, int n, lin
     lin_file_session_destroy(session);
     lin_result_free(&result);
 }
+
+// Words of whole utterances have a wider search with exact sums, unless the options say how wide; a network that streams has its
+// own beside it, one that does not has no other.
+START_TEST(searches_of_whole_utterances)
+{
+    const lin_decoding_values unsaid = {.words = 1, .n_best = 1};
+    const lin_words_options narrow = lin_decoding_words_options(&unsaid, 0), wide = lin_decoding_words_options(&unsaid, 1),
+                            said = lin_decoding_words_options(&searches[2], 1);
+    lin_error err = {0};
+    ck_assert_int_lt(narrow.width, wide.width);
+    ck_assert_double_lt(narrow.score, wide.score);
+    ck_assert_int_eq(narrow.n_best, 1);
+    ck_assert_int_gt(wide.n_best, 1);
+    ck_assert_int_eq(said.width, 32);
+    for (int i = 0; i < SEARCHES; i++) {
+        lin_decoding streams, whole;
+        require_ok(lin_recognizer_open_decoding(&recognizer, &searches[i], NULL, &streams, &err));
+        require_ok(lin_recognizer_open_decoding(&second, &searches[i], NULL, &whole, &err));
+        ck_assert_int_eq(streams.search.id != streams.whole.id, searches[i].words);
+        ck_assert_uint_eq(whole.search.id, whole.whole.id);
+        ck_assert_uint_eq(whole.search.id, streams.whole.id);
+        lin_decoding_close(&streams);
+        lin_decoding_close(&whole);
+    }
+}
+END_TEST
 
 // The first utterance of a stream, as far as its frames reach.
 START_TEST(the_same_as_a_file)
@@ -404,8 +432,7 @@ START_TEST(ends_that_are_asked_for)
     heard h = {0};
     lin_error err = {0};
     lin_result want = {0};
-    const lin_decoding greedy = {
-        .search = lin_search_greedy(second.V), .row_seconds = second.row_seconds, .delay_s = second.delay_s, .n_best = 1};
+    const lin_decoding greedy = lin_decoding_greedy(second.V, second.row_seconds, second.delay_s);
     lin_session_options o = options_with(NULL);
     o.endpoints = o.resets = 0;
     lin_session *session = create(&o, &h);
@@ -520,6 +547,7 @@ START_TEST(models_that_do_not_fit)
 END_TEST
 
 TEST_MAIN_WITH(begin, end, "a second pass", TESTS(each_utterance_is_that_of_the_second_model, 0, SEARCHES),
-               TESTS(the_same_as_a_file, 0, SEARCHES), TESTS(another_hop, 0, 2), TEST(a_long_utterance),
+               TEST(searches_of_whole_utterances), TESTS(the_same_as_a_file, 0, SEARCHES), TESTS(another_hop, 0, 2),
+               TEST(a_long_utterance),
                TESTS(any_split_gives_the_same, 0, SEARCHES), TEST(forked_and_saved), TEST(ends_that_are_asked_for),
                TESTS(streams_of_an_engine, 0, SEARCHES), TEST(models_that_do_not_fit))

@@ -162,8 +162,8 @@ class Model:
         """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
 
         words        True: words by a lexicon and a language model; False: phonemes
-        beam         hypotheses that are followed; None: 512 for words, 16 for phonemes with a language model, phrases or n_best, else
-                     the best label of each row (greedy), which is fastest
+        beam         hypotheses that are followed; None: 512 for words, 1024 where utterances are heard whole (a model that cannot stream, second_pass), 16
+                     for phonemes with a language model, phrases or n_best, else the best label of each row (greedy), which is fastest
         n_best       Result.alternatives, 1 to 256; of phonemes to 1024
         lexicon      pronunciations in CMUdict's format; None: $LINNET_LEXICON, else the one of the package
         add_lexicon  a file of words that extend it, in the same format; a word alone in its line is pronounced by rules. They can
