@@ -1,8 +1,10 @@
 /*
- * acoustics.h - the acoustics in which training hears an utterance: gain, another voice, a room, noise, voices behind, a limited
- * band.
+ * acoustics.h - the acoustics in which training hears an utterance: speaking rate, gain, another voice, a room, noise, voices
+ * behind, a limited band.
  *
  * Pipeline: train/augment draws them -> the operation gather applies them, before normalisation.
+ * Speaking rate: T frames are heard of F that were recorded. Frame t is at t (F - 1) / (T - 1) of them, on the straight line
+ * between the two nearest, so that the first and the last one stay. That is x(t) below; it needs no acoustics.
  * Powers of sounds that do not depend on each other add on average (E |X + N|^2 = |X|^2 + E |N|^2), so everything works on the
  * powers of the mel bins, the exponentials of the features. For frame t and bin d of an utterance with the features x(t):
  *
@@ -51,6 +53,16 @@ struct lin_acoustics {
     uint64_t key;        /* of all random values below */
     lin_acoustics_voice voices[LIN_ACOUSTICS_VOICES];
 };
+
+/* The recorded frame at or before frame t of T that are heard of an utterance, and the share of the one after it; 0: not read. */
+LIN_RANDOM int lin_gather_between(const lin_gather *item, int t, int T, float *share)
+{
+    *share = 0;
+    if (item->frames == 0 || T < 2) return t;
+    const uint64_t at = (uint64_t)t * (uint64_t)(item->frames - 1), steps = (uint64_t)T - 1;
+    *share = (float)(at % steps) / (float)steps;
+    return (int)(at / steps);
+}
 
 /* The bins between which bin d of the speech is heard, and the share f of the second: warp[d] = *low + f. */
 LIN_RANDOM float lin_acoustics_between(const lin_acoustics *a, int d, int D, int *low, int *high)

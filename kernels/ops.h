@@ -102,13 +102,15 @@ typedef enum lin_bad { LIN_BAD_NOTHING, LIN_BAD_LOSS, LIN_BAD_GRADIENT } lin_bad
 
 typedef struct lin_acoustics lin_acoustics; /* kernels/acoustics.h */
 
-/* An utterance read from a feature cache (train/dataset.h): x = (minimum + step * code - mean) * istd. */
+/* An utterance read from a feature cache (train/dataset.h): x = (minimum + step * code - mean) * istd. With another number of
+ * frames in the cache than of x, it is heard at another speaking rate (kernels/acoustics.h). */
 typedef struct lin_gather {
-    const unsigned char *codes; /* [T, D]; NULL: zeros */
+    const unsigned char *codes; /* [frames, D]; NULL: zeros */
     const float *steps;         /* [2, D]: minimum, step */
     const float *mean, *istd;   /* [D] */
     int first_mask, n_masks;    /* among the masks of the call */
     const lin_acoustics *acoustics; /* NULL: as it was recorded */
+    int frames;                     /* of codes; 0: as many as are heard */
 } lin_gather;
 
 /* Frames t0 .. t1-1 of bins d0 .. d1-1 become 0 (SpecAugment; Park et al. 2019). */

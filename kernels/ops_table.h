@@ -332,7 +332,7 @@ typedef struct LIN_OPS {
 
     /* ---- data and streams -------------------------------------------------------------------------------------------------- */
 
-    /* x [rows, D]: the frames of items [B], in the acoustics of each (kernels/acoustics.h), normalised,
+    /* x [rows, D]: the frames of items [B], at the speaking rate and in the acoustics of each (kernels/acoustics.h), normalised,
      * with the masked parts 0. */
     void (*gather)(lin_exec *exec, LIN_REAL *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments,
                    int D);

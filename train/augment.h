@@ -1,6 +1,6 @@
 /*
- * augment.h - draws the acoustics in which training hears an utterance (level, tilt, size of the speaker, room, noise, voices
- * behind, a limited band), and the parts of it that are masked.
+ * augment.h - draws how training hears an utterance: its speaking rate, its acoustics (level, tilt, size of the speaker, room,
+ * noise, voices behind, a limited band), and the parts of it that are masked.
  *
  * Pipeline: [this] -> train/train_data -> the operation gather, which applies them (kernels/acoustics.h has the equations).
  * Pure functions of the options, the length and power of the utterance, and the key: the trainer calls them with a key for (seed,
@@ -34,6 +34,7 @@ typedef struct lin_augment_options {
     double gain_db;      /* the level changes by up to this, up or down, uniformly; 0: not at all */
     double tilt_db;      /* the highest bin changes by up to this against the lowest one, those between in proportion */
     double warp;         /* frequencies are scaled by a factor that is uniform in 1 - warp to 1 + warp */
+    double tempo;        /* the speaking rate is scaled by a factor that is uniform in 1 - tempo to 1 + tempo */
     double noise_part;   /* probability of noise in an utterance; of the others below likewise */
     double babble_part;  /* of other voices: three to six utterances of the training set at once */
     double snr_low_db;   /* of noise and of voices, uniform between the two */
@@ -50,9 +51,13 @@ typedef struct lin_augment_options {
 
 typedef struct lin_acoustics_table lin_acoustics_table;
 
-/* LIN_INVALID, with the name of the field, for a probability or part outside 0 to 1, a gain or tilt outside 0 to 60 dB, a warp
- * outside 0 to 0.5, a ratio of signal to noise outside -30 to 100 dB or with low above high, more than LIN_AUGMENT_MOST masks. */
+/* LIN_INVALID, with the name of the field, for a probability or part outside 0 to 1, a gain or tilt outside 0 to 60 dB, a warp or
+ * tempo outside 0 to 0.5, a ratio of signal to noise outside -30 to 100 dB or with low above high, more than LIN_AUGMENT_MOST
+ * masks. */
 lin_status lin_augment_check(const lin_augment_options *options, lin_error *err);
+
+/* The speaking rate of the utterance with this key: 1.2 is a fifth faster. Exactly within 1 - tempo and 1 + tempo. */
+double lin_augment_rate(const lin_augment_options *options, uint64_t key);
 
 /* Whether the acoustics of any utterance are changed. */
 int lin_acoustics_any(const lin_augment_options *options);

@@ -176,6 +176,8 @@ const lin_option lin_train_rows[] = {
      .max = 60, .help = "The highest bin changes by up to this against the lowest, those between in proportion"},
     {.name = "warp", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.warp), .text = "0", .min = 0,
      .max = 0.5, .help = "Frequencies are scaled by 1 - X to 1 + X, as by another length of the vocal tract"},
+    {.name = "tempo", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.tempo), .text = "0", .min = 0,
+     .max = 0.5, .help = "The speaking rate is scaled by 1 - X to 1 + X: no caches of other speeds are needed"},
     {.name = "noise-part", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.noise_part), .text = "0",
      .min = 0, .max = 1, .help = "Part of the utterances with noise: of a random colour, hum, chords, bursts"},
     {.name = "babble-part", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.babble_part), .text = "0",

@@ -57,6 +57,7 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
             for (int u = 0; u < it.n_labels; u++) it.counted += it.labels[u] >= 0;
             // an utterance that another may follow ends with a whole row
             if (for_training && d->options->join_part > 0) it.frames -= it.frames % c->stack;
+            it.recorded = it.frames;
             it.rows = lin_config_frames_out(c, it.frames);
             const char *why = why_not(d, &it, for_training);
             if (why && hooks->left_out) hooks->left_out(hooks->context, lin_dataset_path(set), lin_dataset_id(set, i), why);
@@ -154,12 +155,12 @@ static void power_of_utterance(void *context, int i, int thread)
     const float *steps = job->steps + (size_t)i * 2 * (size_t)D;
     double sum = 0;
     (void)thread;
-    for (int t = 0; t < it->frames; t++, codes += D)
+    for (int t = 0; t < it->recorded; t++, codes += D)
         for (int d = 0; d < D; d++) {
             const float feature = steps[d] + steps[D + d] * (float)codes[d];
             sum += (double)expf(feature < LIN_ACOUSTICS_MOST ? feature : LIN_ACOUSTICS_MOST);
         }
-    job->list->powers[i] = (float)(sum / it->frames);
+    job->list->powers[i] = (float)(sum / it->recorded);
 }
 
 static lin_status find_powers(lin_train_list *list, const float *steps, int D, lin_pool *pool, lin_error *err)
@@ -205,7 +206,8 @@ static lin_status place(lin_train_data *d, lin_train_list *list, const lin_ops *
             it->gather = (lin_gather){.codes = device + (lin_dataset_codes(set, it->index) - body),
                                       .steps = list->steps + at * 2 * D,
                                       .mean = norm,
-                                      .istd = norm + D};
+                                      .istd = norm + D,
+                                      .frames = list == &d->train && d->options->augment.tempo > 0 ? it->recorded : 0};
         }
         if (d->options->speaker_norm) speakers += (size_t)lin_dataset_n_speakers(set) * 2 * D;
     }
@@ -234,6 +236,31 @@ void lin_train_data_free(lin_train_data *d, const lin_ops *ops, lin_exec *exec)
 
 /* ---- an epoch -------------------------------------------------------------------------------------------------------------- */
 
+int lin_train_frames_at(const lin_train_data *d, const lin_train_item *it, double rate)
+{
+    const int stack = d->model->config.stack, most = d->options->max_frames;
+    if (rate == 1) return it->recorded;
+    long frames = lround(it->recorded / rate);
+    if (frames > most) frames = most;
+    if (d->options->join_part > 0) frames -= frames % stack;
+    const int needed = lin_ctc_frames_needed(it->labels, it->n_labels), rows = needed > 1 ? needed : 1;
+    const int least = rows * stack < it->recorded ? rows * stack : it->recorded; // at rate 1 there is a path
+    return frames > least ? (int)frames : least;
+}
+
+// Those of a pass over the data, which may have several epochs: its batches are of these lengths.
+static void draw_rates(lin_train_data *d, int pass)
+{
+    const lin_augment_options *augment = &d->options->augment;
+    const uint64_t key = lin_random_key(lin_random_key(d->options->seed, LIN_TRAIN_KEY_TEMPO), (uint64_t)pass);
+    for (int i = 0; i < d->train.n && augment->tempo > 0; i++) {
+        lin_train_item *it = &d->train.items[i];
+        it->frames = d->train.frames[i] =
+            lin_train_frames_at(d, it, lin_augment_rate(augment, lin_random_key(key, (uint64_t)i)));
+        it->rows = lin_config_frames_out(&d->model->config, it->frames);
+    }
+}
+
 static int in_order(const void *a, const void *b)
 {
     const int x = *(const int *)a, y = *(const int *)b;
@@ -245,6 +272,7 @@ lin_status lin_train_plan(lin_train_data *d, int epoch, int ranks, lin_batches *
     const lin_train_list *list = epoch >= 0 ? &d->train : &d->dev;
     const lin_train_options *o = d->options;
     const int whole = o->batch_frames, share = whole / ranks, parts = o->epoch_parts > 1 ? o->epoch_parts : 1;
+    if (epoch >= 0) draw_rates(d, epoch / parts);
     lin_status status =
         epoch < 0 ? lin_batches_plan(list->frames, list->n, share > 1 ? share : 1, 0, o->seed, epoch, plan, err)
                   : lin_batches_plan(list->frames, list->n, whole, o->batch_sequences, o->seed, epoch / parts, plan, err);
@@ -320,8 +348,8 @@ int lin_train_draw_acoustics(const lin_train_data *d, int item, lin_acoustics *a
         const lin_train_item *it = &list->items[other];
         a->voices[v] = (lin_acoustics_voice){.codes = it->gather.codes,
                                    .steps = it->gather.steps,
-                                   .frames = it->frames,
-                                   .first = (int)lin_random_below(key, 2 * (uint64_t)v + 1, (uint32_t)it->frames),
+                                   .frames = it->recorded,
+                                   .first = (int)lin_random_below(key, 2 * (uint64_t)v + 1, (uint32_t)it->recorded),
                                    .scale = a->voices[v].scale / fmaxf(list->powers[other], LIN_ACOUSTICS_FLOOR)};
     }
     return 1;

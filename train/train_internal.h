@@ -20,7 +20,7 @@
 
 /* Purposes of the random numbers of a run. */
 enum { LIN_TRAIN_KEY_DROPOUT = 1, LIN_TRAIN_KEY_MASKS, LIN_TRAIN_KEY_LAYER_DROP, LIN_TRAIN_KEY_ACOUSTICS, LIN_TRAIN_KEY_JOIN,
-       LIN_TRAIN_KEY_ORDER };
+       LIN_TRAIN_KEY_ORDER, LIN_TRAIN_KEY_TEMPO };
 
 /* The counters that a run needs, beside weights and moments, to resume exactly. Saved as doubles and integers in text. */
 typedef struct lin_train_counters {
@@ -42,7 +42,8 @@ typedef struct lin_train_counters {
 typedef struct lin_train_item {
     const lin_dataset *set;
     int index; // in its set
-    int frames, rows;
+    int recorded;     // frames in the cache that are used
+    int frames, rows; // as it is heard; in training, with another speaking rate, in the epoch of the last plan
     const int *labels;
     int n_labels, counted; // counted: labels that the loss is of: all, but for tokens without a target
     lin_gather gather; // where its bytes are in the backend's memory; no masks
@@ -164,7 +165,11 @@ lin_status lin_train_data_open(lin_train_data *data, const lin_train_hooks *hook
 lin_status lin_train_data_place(lin_train_data *data, const lin_ops *ops, lin_exec *exec, lin_pool *pool, lin_error *err);
 void lin_train_data_free(lin_train_data *data, const lin_ops *ops, lin_exec *exec);
 
-/* The batches of an epoch of the training list; epoch -1: of the development list, each of one process. */
+/* The frames of an utterance of the training list at a speaking rate, at most max_frames and no fewer than its labels need; of
+ * any utterance at rate 1 its own. A higher rate never gives more. */
+int lin_train_frames_at(const lin_train_data *data, const lin_train_item *item, double rate);
+/* The batches of an epoch of the training list, whose utterances first get the epoch's speaking rates; epoch -1: of the
+ * development list, each of one process. */
 lin_status lin_train_plan(lin_train_data *data, int epoch, int ranks, lin_batches *plan, lin_error *err);
 
 /* The part of a batch of the training list that a process computes, by frames: utterances picked[from .. to-1]. May be empty. */

@@ -43,12 +43,14 @@ static lin_train_sizes find_bounds(const lin_train_data *d, int ranks, int on_ho
     const lin_train_options *o = d->options;
     const lin_train_list *lists[] = {&d->train, &d->dev};
     lin_train_sizes s = {0};
-    int longest = 1, longest_rows = 1;
+    int longest = 1;
+    const double tempo[] = {o->augment.tempo, 0};
     for (int l = 0; l < 2; l++)
         for (int i = 0; i < lists[l]->n; i++) {
-            if (lists[l]->frames[i] > longest) longest = lists[l]->frames[i];
-            if (lists[l]->items[i].rows > longest_rows) longest_rows = lists[l]->items[i].rows;
+            const int frames = lin_train_frames_at(d, &lists[l]->items[i], 1 - tempo[l]);
+            if (frames > longest) longest = frames;
         }
+    const int longest_rows = lin_config_frames_out(c, longest);
     // of several parts, none has more than its share and half of the utterance at either end
     const int whole = o->batch_frames, cut = ranks > 1 && o->join_part <= 0 && whole / ranks < whole - longest;
     const int share = cut ? whole / ranks + longest : whole;
@@ -58,9 +60,10 @@ static lin_train_sizes find_bounds(const lin_train_data *d, int ranks, int on_ho
         double labels_per_frame = 0;
         for (int i = 0; i < lists[l]->n; i++) {
             const lin_train_item *it = &lists[l]->items[i];
-            if (it->frames < shortest) shortest = it->frames;
+            const int frames = lin_train_frames_at(d, it, 1 + tempo[l]);
+            if (frames < shortest) shortest = frames;
             if (it->n_labels > s.labels_of_one) s.labels_of_one = it->n_labels;
-            labels_per_frame = fmax(labels_per_frame, (double)it->n_labels / it->frames);
+            labels_per_frame = fmax(labels_per_frame, (double)it->n_labels / frames);
         }
         const int most = lists[l]->n < longest / shortest ? lists[l]->n : longest / shortest;
         const int most_labels = (int)ceil(labels_per_frame * longest) + 1;

@@ -154,12 +154,32 @@ static float power_of(const unsigned char *codes, const float *steps, int d, int
     return expf(feature < LIN_ACOUSTICS_MOST ? feature : LIN_ACOUSTICS_MOST);
 }
 
+// A frame that is heard: `share` of the way from one that was recorded to the next. Features are linear in their codes.
+typedef struct uttered {
+    const unsigned char *codes, *next; // [D]
+    float share;
+} uttered;
+
+static uttered frame_of(const lin_gather *item, int t, int T, int D)
+{
+    uttered u;
+    u.codes = item->codes + (size_t)lin_gather_between(item, t, T, &u.share) * (size_t)D;
+    u.next = u.share > 0 ? u.codes + D : u.codes;
+    return u;
+}
+
+static float code_of(const uttered *u, int d)
+{
+    const float code = (float)u->codes[d];
+    return code + u->share * ((float)u->next[d] - code);
+}
+
 // The power of bin d of the speech, which is heard at warp[d].
-static float spoken(const lin_acoustics *a, const unsigned char *codes, const float *steps, int d, int D)
+static float spoken(const lin_acoustics *a, const uttered *u, const float *steps, int d, int D)
 {
     int low, high;
-    const float f = lin_acoustics_between(a, d, D, &low, &high), x = steps[low] + steps[D + low] * (float)codes[low],
-                y = steps[high] + steps[D + high] * (float)codes[high], feature = x + f * (y - x);
+    const float f = lin_acoustics_between(a, d, D, &low, &high), x = steps[low] + steps[D + low] * code_of(u, low),
+                y = steps[high] + steps[D + high] * code_of(u, high), feature = x + f * (y - x);
     return expf(feature < LIN_ACOUSTICS_MOST ? feature : LIN_ACOUSTICS_MOST);
 }
 
@@ -182,12 +202,12 @@ static void hear(float *x, const lin_gather *item, int T, int D)
         const int n = D - first < COLUMNS ? D - first : COLUMNS;
         float late[COLUMNS] = {0}, before[COLUMNS] = {0}, y[COLUMNS];
         for (int t = 0; t < T; t++) {
-            const unsigned char *codes = item->codes + (size_t)t * (size_t)D;
+            const uttered u = frame_of(item, t, T, D);
             float *row = x + (size_t)t * (size_t)D;
             int shape = 0;
             const float noise = a->noise > 0 ? a->noise * expf(lin_acoustics_level(a, t, &shape)) : 0;
             for (int i = 0; i < n; i++) {
-                const float p = a->speech > 0 ? spoken(a, codes, item->steps, first + i, D) : 0;
+                const float p = a->speech > 0 ? spoken(a, &u, item->steps, first + i, D) : 0;
                 late[i] = a->decay * late[i] + (1 - a->decay) * before[i];
                 before[i] = p;
                 y[i] = a->speech * (p + a->room * late[i]);
@@ -208,20 +228,31 @@ static void hear(float *x, const lin_gather *item, int T, int D)
     }
 }
 
+// The same as it was recorded, at its own speed or another.
+static void read_frames(float *x, const lin_gather *item, int T, int D)
+{
+    const float *smallest = item->steps, *step = item->steps + D, *mean = item->mean, *istd = item->istd;
+    for (int t = 0; t < T; t++, x += D) {
+        const uttered u = frame_of(item, t, T, D);
+        if (u.share > 0)
+            for (int d = 0; d < D; d++) x[d] = (smallest[d] + step[d] * code_of(&u, d) - mean[d]) * istd[d];
+        else
+            for (int d = 0; d < D; d++) x[d] = (smallest[d] + step[d] * (float)u.codes[d] - mean[d]) * istd[d];
+    }
+}
+
 static void gather_piece(void *context, int b, int thread)
 {
     const gather_job *job = context;
     (void)thread;
     const lin_gather *item = job->items + b;
     const int T = job->offsets[b + 1] - job->offsets[b], D = job->D;
-    const float *smallest = item->steps, *step = item->steps + D, *mean = item->mean, *istd = item->istd;
-    const unsigned char *codes = item->codes;
-    float *x = job->x + (size_t)job->offsets[b] * (size_t)D, *row = x;
-    if (!codes && T > 0) memset(x, 0, (size_t)T * (size_t)D * sizeof *x);
-    if (codes && item->acoustics) hear(x, item, T, D);
-    for (int t = 0; codes && !item->acoustics && t < T; t++, codes += D, row += D)
-        for (int d = 0; d < D; d++) row[d] = (smallest[d] + step[d] * (float)codes[d] - mean[d]) * istd[d];
-    for (const lin_mask *m = job->masks + item->first_mask; codes && m < job->masks + item->first_mask + item->n_masks; m++) {
+    float *x = job->x + (size_t)job->offsets[b] * (size_t)D;
+    if (!item->codes && T > 0) memset(x, 0, (size_t)T * (size_t)D * sizeof *x);
+    if (item->codes && item->acoustics) hear(x, item, T, D);
+    else if (item->codes) read_frames(x, item, T, D);
+    const int n_masks = item->codes ? item->n_masks : 0;
+    for (const lin_mask *m = job->masks + item->first_mask; m < job->masks + item->first_mask + n_masks; m++) {
         const int t1 = m->t1 < T ? m->t1 : T, d0 = m->d0 > 0 ? m->d0 : 0, d1 = m->d1 < D ? m->d1 : D;
         for (int t = m->t0 > 0 ? m->t0 : 0; t < t1; t++)
             for (int d = d0; d < d1; d++) x[(size_t)t * (size_t)D + (size_t)d] = 0;

@@ -169,9 +169,26 @@ static __device__ __forceinline__ int is_masked(const lin_mask *masks, const lin
     return 0;
 }
 
-static __device__ __forceinline__ float decoded(const lin_gather *item, unsigned code, int d, int D)
+static __device__ __forceinline__ float decoded(const lin_gather *item, float code, int d, int D)
 {
-    return (item->steps[d] + item->steps[D + d] * (float)code - item->mean[d]) * item->istd[d];
+    return (item->steps[d] + item->steps[D + d] * code - item->mean[d]) * item->istd[d];
+}
+
+// The code `share` of the way from one frame to the next, D codes later. Features are linear in their codes.
+static __device__ __forceinline__ float code_between(const unsigned char *code, float share, int D)
+{
+    const float from = (float)*code;
+    return share > 0 ? from + share * ((float)code[D] - from) : from;
+}
+
+static __device__ __forceinline__ float4 four_between(const unsigned char *codes, float share, int D)
+{
+    if (share > 0)
+        return make_float4(code_between(codes, share, D), code_between(codes + 1, share, D), code_between(codes + 2, share, D),
+                           code_between(codes + 3, share, D));
+    if ((uintptr_t)codes & 3) return make_float4(codes[0], codes[1], codes[2], codes[3]);
+    const uchar4 four = *(const uchar4 *)codes;
+    return make_float4(four.x, four.y, four.z, four.w);
 }
 
 // WIDE: four columns per thread, x aligned to 16 bytes and D a multiple of four.
@@ -189,17 +206,17 @@ static __global__ void gather_rows(float *x, const lin_gather *items, const lin_
         const int r = (int)(i / columns), d = (int)(i % columns) * (WIDE ? 4 : 1), b = utterances[r], t = row0 + r - offsets[b];
         const lin_gather *item = items + b;
         if (item->codes && item->acoustics) continue; // hear_utterances writes it
-        const size_t to = (size_t)(row0 + r) * (size_t)D + (size_t)d, from = (size_t)t * (size_t)D + (size_t)d;
+        float share;
+        const size_t to = (size_t)(row0 + r) * (size_t)D + (size_t)d,
+                     from = (size_t)lin_gather_between(item, t, offsets[b + 1] - offsets[b], &share) * (size_t)D + (size_t)d;
         const unsigned char *codes = item->codes ? item->codes + from : NULL;
         if (!WIDE) {
-            x[to] = !codes || is_masked(masks, item, t, d) ? 0.0f : decoded(item, *codes, d, D);
+            x[to] = !codes || is_masked(masks, item, t, d) ? 0.0f : decoded(item, code_between(codes, share, D), d, D);
             continue;
         }
-        uchar4 four = make_uchar4(0, 0, 0, 0);
-        if (codes && ((uintptr_t)codes & 3) == 0) four = *(const uchar4 *)codes;
-        else if (codes) four = make_uchar4(codes[0], codes[1], codes[2], codes[3]);
         float4 y = make_float4(0, 0, 0, 0);
         if (codes) {
+            const float4 four = four_between(codes, share, D);
             if (!is_masked(masks, item, t, d)) y.x = decoded(item, four.x, d, D);
             if (!is_masked(masks, item, t, d + 1)) y.y = decoded(item, four.y, d + 1, D);
             if (!is_masked(masks, item, t, d + 2)) y.z = decoded(item, four.z, d + 2, D);
@@ -233,8 +250,10 @@ static __global__ void hear_utterances(float *x, const lin_gather *items, const 
         const size_t at = (size_t)t * (size_t)D + (size_t)d;
         int shape;
         const float noise = a->noise * expf(lin_acoustics_level(a, t, &shape));
-        const unsigned char *codes = item->codes + (at - (size_t)d);
-        const float from = least[0] + step[0] * (float)codes[low], to = least[1] + step[1] * (float)codes[high];
+        float share;
+        const unsigned char *codes = item->codes + (size_t)lin_gather_between(item, t, T, &share) * (size_t)D;
+        const float from = least[0] + step[0] * code_between(codes + low, share, D),
+                    to = least[1] + step[1] * code_between(codes + high, share, D);
         const float p = expf(fminf(from + part * (to - from), LIN_ACOUSTICS_MOST));
         const float root = lin_acoustics_root(a, spread, at), g = root * root * root;
         late = a->decay * late + (1 - a->decay) * before;

@@ -11,36 +11,45 @@ static double recorded(const unsigned char *codes, const float *steps, int t, in
     return (double)steps[d] + (double)steps[D + d] * codes[(size_t)t * (size_t)D + (size_t)d];
 }
 
+// Frame t of T, at the speaking rate.
+static double uttered(const lin_gather *item, int t, int T, int d, int D)
+{
+    float share;
+    const int from = lin_gather_between(item, t, T, &share);
+    const double x = recorded(item->codes, item->steps, from, d, D);
+    return share > 0 ? x + (double)share * (recorded(item->codes, item->steps, from + 1, d, D) - x) : x;
+}
+
 static double power(const unsigned char *codes, const float *steps, int t, int d, int D)
 {
     return exp(fmin(recorded(codes, steps, t, d, D), (double)LIN_ACOUSTICS_MOST));
 }
 
 // The power of bin d of the speech, which is heard at warp[d].
-static double spoken(const lin_gather *item, int t, int d, int D)
+static double spoken(const lin_gather *item, int t, int T, int d, int D)
 {
     int low, high;
     const double f = (double)lin_acoustics_between(item->acoustics, d, D, &low, &high);
-    const double x = (1 - f) * recorded(item->codes, item->steps, t, low, D) + f * recorded(item->codes, item->steps, t, high, D);
+    const double x = (1 - f) * uttered(item, t, T, low, D) + f * uttered(item, t, T, high, D);
     return exp(fmin(x, (double)LIN_ACOUSTICS_MOST));
 }
 
-// The feature of frame t and bin d as kernels/acoustics.h defines it, with the sum over all frames before.
-static double heard(const lin_gather *item, int t, int d, int D)
+// The feature of frame t of T and bin d as kernels/acoustics.h defines it, with the sum over all frames before.
+static double heard(const lin_gather *item, int t, int T, int d, int D)
 {
     const lin_acoustics *a = item->acoustics;
-    if (!a) return recorded(item->codes, item->steps, t, d, D);
+    if (!a) return uttered(item, t, T, d, D);
     const double pass = (double)a->bins[d], hiss = (double)a->bins[D + d], spread = (double)a->bins[2 * D + d];
     int shape;
     double late = 0, voices = 0;
     const double noise = (double)a->noise * exp((double)lin_acoustics_level(a, t, &shape)) * (double)a->bins[(4 + shape) * D + d];
     for (int s = 0; s < t; s++)
-        late += (1 - (double)a->decay) * pow((double)a->decay, t - 1 - s) * spoken(item, s, d, D);
+        late += (1 - (double)a->decay) * pow((double)a->decay, t - 1 - s) * spoken(item, s, T, d, D);
     for (int v = 0; v < a->n_voices; v++)
         voices += (double)a->voices[v].scale *
                   power(a->voices[v].codes, a->voices[v].steps, (a->voices[v].first + t) % a->voices[v].frames, d, D);
     const double g = pow((double)lin_acoustics_root(a, (float)spread, (uint64_t)t * (uint64_t)D + (uint64_t)d), 3);
-    const double speech = (double)a->speech * (spoken(item, t, d, D) + (double)a->room * late);
+    const double speech = (double)a->speech * (spoken(item, t, T, d, D) + (double)a->room * late);
     return log(fmax(pass * (speech + noise * g + voices) + hiss * g, (double)LIN_ACOUSTICS_FLOOR));
 }
 
@@ -55,7 +64,7 @@ void lin_ref_gather(lin_exec *exec, double *x, const lin_gather *items, const li
         for (int t = 0; t < T; t++)
             for (int d = 0; d < D; d++) {
                 size_t i = (size_t)t * (size_t)D + (size_t)d;
-                frames[i] = item->codes ? (heard(item, t, d, D) - (double)item->mean[d]) * (double)item->istd[d] : 0;
+                frames[i] = item->codes ? (heard(item, t, T, d, D) - (double)item->mean[d]) * (double)item->istd[d] : 0;
                 for (int m = item->first_mask; m < item->first_mask + item->n_masks; m++)
                     if (t >= masks[m].t0 && t < masks[m].t1 && d >= masks[m].d0 && d < masks[m].d1) frames[i] = 0;
             }

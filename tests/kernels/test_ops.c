@@ -271,7 +271,7 @@ START_TEST(gather)
     const lin_segments segments = segments_of(offsets, 2);
     const unsigned char codes[] = {0, 1, 2, 255};
     const float steps[] = {-1, 10, 0.5f, 2}, mean[] = {1, 20}, istd[] = {2, 0.5f};
-    const lin_gather items[] = {{codes, steps, mean, istd, 1, 1, NULL}, {NULL, NULL, NULL, NULL, 0, 0, NULL}};
+    const lin_gather items[] = {{codes, steps, mean, istd, 1, 1, NULL, 0}, {NULL, NULL, NULL, NULL, 0, 0, NULL, 0}};
     const lin_mask masks[] = {{0, 2, 0, 2}, {1, 2, 0, 1}};
     const double want[] = {-4, -4, 0, 250, 0, 0};
     double x[6];
@@ -291,7 +291,7 @@ START_TEST(gather_with_acoustics)
     float bins[LIN_ACOUSTICS_ROWS] = {3}; // pass
     lin_acoustics a = {.speech = 2, .room = 0.5f, .decay = 0.25f, .hold = 1, .n_shapes = 1, .n_voices = 1, .bins = bins,
                        .voices = {{voice, steps, 2, 1, 0.125f}}};
-    const lin_gather item = {codes, steps, mean, istd, 0, 0, &a};
+    const lin_gather item = {codes, steps, mean, istd, 0, 0, &a, 0};
     const double late1 = 0.75 * 1, late2 = 0.25 * late1 + 0.75 * 2;
     const double want[] = {2 * (log(3 * (2 * 1 + 2)) - 1), 2 * (log(3 * (2 * (2 + 0.5 * late1) + 1)) - 1),
                            2 * (log(3 * (2 * (4 + 0.5 * late2) + 2)) - 1)};
@@ -319,7 +319,7 @@ START_TEST(gather_at_other_frequencies)
     const float steps[] = {0, 0, 0, 2, 2, 2}, mean[] = {0, 0, 0}, istd[] = {1, 1, 1};
     float bins[LIN_ACOUSTICS_ROWS * 3] = {1, 1, 1, [9] = 0.25f, 2, 1.5f};
     const lin_acoustics a = {.speech = 1, .hold = 1, .n_shapes = 1, .bins = bins};
-    const lin_gather item = {codes, steps, mean, istd, 0, 0, &a};
+    const lin_gather item = {codes, steps, mean, istd, 0, 0, &a, 0};
     const double want[] = {0.5, 6, 4};
     double x[3];
     ops->gather(exec, x, &item, NULL, &segments, 3);
