@@ -1,4 +1,5 @@
 // train_step.c - the buffers of a run, its batches, and one step. See train.h.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -236,6 +237,8 @@ static lin_train_shape assemble(const lin_train_device *v, const lin_train_data 
     }
     s.rows = host->offsets[n];
     s.in_rows = host->in_offsets[n];
+    assert(n <= v->most.items && s.in_rows <= v->most.frames && s.rows <= v->most.rows);
+    assert(s.longest_joined <= v->most.longest_rows && host->label_offsets[n] <= v->most.labels);
     pad(v, &d->model->config, host, &s);
     return s;
 }

@@ -186,9 +186,10 @@ static void ops_gather_shape(ops_context *c, const ops_layout *layout, int D)
     lin_mask masks[8 * OPS_MAX_B] = {0};
     int n_masks = 0;
     for (int b = 0; b < layout->B; b++) {
-        const int T = layout->lengths[b], first = n_masks;
-        unsigned char *codes = test_buffer((size_t)(T * D), 1);
-        for (size_t i = 0; i < (size_t)(T * D); i++) codes[i] = (unsigned char)lin_random_bits(ops_next_key(c), 0);
+        const int T = layout->lengths[b], first = n_masks, rate = T > 0 && b % 2 == 1; // another speaking rate
+        const int F = rate ? ops_pick(c, 1, 2 * T) : T;
+        unsigned char *codes = test_buffer((size_t)(F * D), 1);
+        for (size_t i = 0; i < (size_t)(F * D); i++) codes[i] = (unsigned char)lin_random_bits(ops_next_key(c), 0);
         float *steps = ops_in(c, (size_t)(2 * D), 0.01, 0.2).f;
         for (int d = 0; d < D; d++) steps[d] = (float)(-10 + 5 * lin_random_uniform(ops_next_key(c), 0));
         ops_widen(c->buffers[c->n_buffers - 1]);
@@ -200,7 +201,8 @@ static void ops_gather_shape(ops_context *c, const ops_layout *layout, int D)
             if (i % 3 == 2) m = (lin_mask){0, T, m.d0, m.d1};
             masks[n_masks++] = m;
         }
-        items[b] = (lin_gather){.codes = b % 4 == 2 ? NULL : ops_block(c, (size_t)(T * D), 1, codes),
+        items[b] = (lin_gather){.codes = b % 4 == 2 ? NULL : ops_block(c, (size_t)(F * D), 1, codes),
+                                .frames = rate ? F : 0,
                                 .steps = steps,
                                 .mean = ops_in(c, (size_t)D, -2, 8).f,
                                 .istd = ops_in(c, (size_t)D, 0.1, 1).f,
@@ -224,14 +226,14 @@ static void ops_gather_shape(ops_context *c, const ops_layout *layout, int D)
                 int hidden = !item->codes;
                 for (int m = item->first_mask; m < item->first_mask + item->n_masks; m++)
                     hidden |= t >= masks[m].t0 && t < masks[m].t1 && d >= masks[m].d0 && d < masks[m].d1;
-                if (!hidden) {
+                if (!hidden && !item->frames) {
                     scaled = item->steps[D + d] * (float)item->codes[t * D + d];
                     feature = item->steps[d] + scaled;
                     feature = feature - item->mean[d];
                     feature = feature * item->istd[d];
                 }
                 const int at = (segments.offsets[b] + t) * D + d;
-                same.f[at] = item->acoustics && !hidden ? x.f[at] : feature;
+                same.f[at] = (item->acoustics || item->frames) && !hidden ? x.f[at] : feature;
             }
     ops_check_scaled(c, "x", x, 3e-6, 1); // the mean may cancel the value, and powers have the rounding errors of exponentials
     ops_check_same(c, "x, step by step", x.f, same.f, x.n, 1e-6);

@@ -327,6 +327,40 @@ START_TEST(gather_at_other_frequencies)
 }
 END_TEST
 
+// F recorded frames of two bins, heard in T: each on the straight line between the two nearest, by the position in double; with
+// acoustics that change nothing too.
+START_TEST(gather_at_another_rate)
+{
+    enum { MOST = 40 };
+    const int lengths[][2] = {{7, 7}, {7, 9}, {9, 7}, {40, 31}, {31, 40}, {3, 2}, {2, 3}, {1, 4}, {5, 1}};
+    const float steps[] = {-3, 0.5f, 0.25f, 0.125f}, mean[] = {1, 2}, istd[] = {2, 0.5f};
+    float bins[LIN_ACOUSTICS_ROWS * 2] = {1, 1, [7] = 1}; // pass; warp
+    const lin_acoustics a = {.speech = 1, .hold = 1, .n_shapes = 1, .bins = bins};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const int F = lengths[i][0], T = lengths[i][1], offsets[] = {0, T};
+        const lin_segments segments = segments_of(offsets, 1);
+        unsigned char codes[MOST * 2];
+        double want[MOST * 2], x[MOST * 2];
+        for (int n = 0; n < 2 * F; n++) codes[n] = (unsigned char)(n * n * 37 % 101);
+        for (int t = 0; t < T; t++) {
+            const double at = T > 1 ? (double)t * (F - 1) / (T - 1) : 0;
+            const int from = (int)floor(at + 1e-9), to = from + 1 < F ? from + 1 : from;
+            for (int d = 0; d < 2; d++) {
+                const double y = (double)steps[d] + (double)steps[2 + d] * codes[2 * from + d],
+                             z = (double)steps[d] + (double)steps[2 + d] * codes[2 * to + d];
+                want[2 * t + d] = (y + (at - from) * (z - y) - (double)mean[d]) * (double)istd[d];
+            }
+        }
+        lin_gather item = {codes, steps, mean, istd, 0, 0, NULL, F};
+        ops->gather(exec, x, &item, NULL, &segments, 2);
+        test_close_f64("x", x, want, (size_t)(2 * T), 1e-5); // the share is a float
+        item.acoustics = &a;
+        ops->gather(exec, x, &item, NULL, &segments, 2);
+        test_close_f64("x with acoustics", x, want, (size_t)(2 * T), 1e-5);
+    }
+}
+END_TEST
+
 START_TEST(carry)
 {
     // Two streams, the first with one row kept; it keeps two, the other, which has none, keeps its last.
@@ -428,5 +462,6 @@ END_TEST
 TEST_MAIN_WITH(setup, teardown, "ops", TEST(linear), TEST(layer_norm), TEST(stack_frames), TEST(sinusoid), TEST(conv),
                TEST(attention_is_a_recurrence), TEST(last_frame_of_both_forms_agrees), TEST(log_softmax), TEST(adam),
                TEST(adam_without_adaptation), TEST(sum_squares), TEST(clip), TEST(tally_losses), TEST(gather),
-               TEST(gather_with_acoustics), TEST(gather_at_other_frequencies), TEST(carry), TEST(greedy), TEST(fbank),
+               TEST(gather_with_acoustics), TEST(gather_at_other_frequencies),
+               TEST(gather_at_another_rate), TEST(carry), TEST(greedy), TEST(fbank),
                TEST(zero_rows))

@@ -104,6 +104,9 @@ START_TEST(edges)
     assert_ok(lin_augment_check(&o, &err), err);
     o.time_part = 1.1;
     assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "time_part");
+    o.tempo = 0.6;
+    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "tempo");
+    o.tempo = 0;
     o.time_masks = -1;
     assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "time_masks");
     o.freq_width = -1;
@@ -113,4 +116,23 @@ START_TEST(edges)
 }
 END_TEST
 
-TEST_MAIN("train/augment", TEST(masks_are_bands_and_stretches), TEST(a_function_of_the_key), TEST(edges))
+// The rate is uniform between its two ends, a function of the key, and exactly 1 without tempo.
+START_TEST(rates)
+{
+    enum { KEYS = 20000, PARTS = 10 };
+    const lin_augment_options o = {.tempo = 0.3}, none = {0};
+    int parts[PARTS] = {0};
+    double sum = 0;
+    for (uint64_t key = 0; key < KEYS; key++) {
+        const double rate = lin_augment_rate(&o, lin_mix64(key));
+        ck_assert(rate >= 1 - o.tempo && rate <= 1 + o.tempo);
+        ck_assert(lin_augment_rate(&o, lin_mix64(key)) == rate && lin_augment_rate(&none, lin_mix64(key)) == 1);
+        parts[(int)fmin((rate - 0.7) / 0.6 * PARTS, PARTS - 1)]++;
+        sum += rate;
+    }
+    ck_assert_double_eq_tol(sum / KEYS, 1, 0.005); // the deviation of the mean is 0.0012
+    for (int i = 0; i < PARTS; i++) ck_assert_msg(abs(parts[i] - KEYS / PARTS) < 200, "%d rates in part %d", parts[i], i);
+}
+END_TEST
+
+TEST_MAIN("train/augment", TEST(rates), TEST(masks_are_bands_and_stretches), TEST(a_function_of_the_key), TEST(edges))

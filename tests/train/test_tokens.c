@@ -295,7 +295,7 @@ START_TEST(what_belongs_to_speech_is_refused)
     begin(TOKEN_LINEAR, 0);
     run_folder(folder_of_run, sizeof folder_of_run, "none");
     const lin_train_options plain = token_options(folder_of_run);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 9; i++) {
         lin_train_options o = plain;
         if (i == 0) o.speaker_norm = 1;
         if (i == 1) o.label_smoothing = 0.1;
@@ -305,6 +305,7 @@ START_TEST(what_belongs_to_speech_is_refused)
         if (i == 5) o.augment = (lin_augment_options){.gain_db = 1};
         if (i == 6) o.augment = (lin_augment_options){.silence_part = 0.1};
         if (i == 7) o.augment = (lin_augment_options){.warp = 0.1};
+        if (i == 8) o.augment = (lin_augment_options){.tempo = 0.1};
         refused(o, LIN_INVALID, "these sets hold tokens");
     }
     task.config.tokens++; // another set's

@@ -92,8 +92,8 @@ static inline int on_stop(void *context)
 // Some of everything, for the features of write_set.
 static inline lin_augment_options some_acoustics(double silence_part)
 {
-    return (lin_augment_options){.gain_db = 1, .noise_part = 0.3, .babble_part = 0.2, .snr_low_db = 15, .snr_high_db = 30,
-                                 .band_part = 0.1, .room_part = 0.1, .silence_part = silence_part};
+    return (lin_augment_options){.gain_db = 1, .tempo = 0.3, .noise_part = 0.3, .babble_part = 0.2, .snr_low_db = 15,
+                                 .snr_high_db = 30, .band_part = 0.1, .room_part = 0.1, .silence_part = silence_part};
 }
 
 static inline lin_train_options quick_options(const char *run)

@@ -1,0 +1,196 @@
+// Utterances at random speaking rates: their lengths in each epoch, and runs with them.
+#include "tests/train/train_support.h"
+#include "train/batches.h"
+#include "train/train_internal.h"
+
+#define assert_ok(call, err) ck_assert_msg((call) == LIN_OK, "%s", (err).message)
+
+/* ---- lengths --------------------------------------------------------------------------------------------------------------- */
+
+enum { MANY = 400, LABELS = 30, LONGEST = 300 };
+
+static int labels[MANY][LABELS], lengths[MANY];
+static lin_train_item items[MANY];
+static lin_model model;
+static lin_train_options options;
+
+// Utterances of up to 300 frames, a tenth of them with as many labels as their rows can hold.
+static lin_train_data many(double tempo, double join_part, int parts)
+{
+    model.config = quick_config();
+    model.config.stack = 3;
+    options = (lin_train_options){.seed = 5, .batch_frames = 1000, .max_frames = LONGEST, .epoch_parts = parts,
+                                  .join_part = join_part, .augment = {.tempo = tempo}};
+    const lin_train_data data = {.options = &options, .model = &model, .train = {.items = items, .frames = lengths, .n = MANY}};
+    for (int i = 0; i < MANY; i++) {
+        int U = 0, frames = 3 * (1 + (int)lin_random_below(1, (uint64_t)i, LONGEST / 3));
+        while (U < (i % 10 ? 2 : LABELS)) {
+            labels[i][U] = 1 + (int)lin_random_below(2, (uint64_t)(i * LABELS + U), 2); // equal neighbours in half
+            if (lin_ctc_frames_needed(labels[i], U + 1) > frames / 3) break;
+            U++;
+        }
+        if (i % 10 == 0) frames = 3 * lin_ctc_frames_needed(labels[i], U);
+        if (join_part <= 0 && frames > 3) frames -= i % 3; // of the last row some
+        items[i] = (lin_train_item){.recorded = frames, .frames = frames, .rows = (frames + 2) / 3, .labels = labels[i],
+                                    .n_labels = U, .counted = U};
+        lengths[i] = frames;
+    }
+    return data;
+}
+
+// Each utterance is in the plan of a pass once, and as long as its rate says: within the ends, no longer than the longest that is
+// allowed, with a path for CTC; those that nothing limits reach both ends and have the mean of 1 / rate.
+START_TEST(lengths_of_an_epoch)
+{
+    const double tempo = 0.25, join_part = _i == 1 ? 0.5 : 0;
+    const int parts = _i == 2 ? 4 : 1;
+    lin_train_data data = many(tempo, join_part, parts);
+    lin_error err = {0};
+    static int before[MANY];
+    int changed = 0, limited = 0, free_ones = 0;
+    double shortest = 9, longest = 0, sum = 0;
+    for (int pass = 0; pass < 50; pass++) {
+        int seen[MANY] = {0};
+        for (int part = 0; part < parts; part++) {
+            lin_batches plan;
+            assert_ok(lin_train_plan(&data, pass * parts + part, 1, &plan, &err), err);
+            ck_assert(part == 0 || memcmp(before, lengths, sizeof before) == 0); // one rate in a pass
+            memcpy(before, lengths, sizeof before);
+            for (int b = 0; b < plan.n_batches; b++) {
+                int total = 0;
+                for (int i = plan.offsets[b]; i < plan.offsets[b + 1]; i++) {
+                    seen[plan.items[i]]++;
+                    total += items[plan.items[i]].frames;
+                }
+                ck_assert_int_le(total, options.batch_frames);
+            }
+            lin_batches_free(&plan);
+        }
+        for (int i = 0; i < MANY; i++) {
+            const lin_train_item *it = &items[i];
+            ck_assert_int_eq(seen[i], 1);
+            ck_assert(it->frames == lengths[i] && it->rows == (it->frames + 2) / 3);
+            ck_assert(it->frames >= 1 && it->frames <= LONGEST && (join_part <= 0 || it->frames % 3 == 0));
+            ck_assert_int_ge(it->rows, lin_ctc_frames_needed(it->labels, it->n_labels));
+            // rounded to frames, or down to whole rows
+            ck_assert_double_ge(it->frames, fmin(it->recorded, it->recorded / (1 + tempo) - (join_part > 0 ? 3 : 0.5)));
+            ck_assert_double_le(it->frames, it->recorded / (1 - tempo) + 0.5);
+            ck_assert_int_ge(it->frames, lin_train_frames_at(&data, it, 1 + tempo)); // what is reserved
+            ck_assert_int_le(it->frames, lin_train_frames_at(&data, it, 1 - tempo));
+            changed += it->frames != it->recorded;
+            limited += it->frames == it->recorded && i % 10 == 0;
+            if (i % 10 == 0 || it->recorded < 100 || it->recorded > 200) continue;
+            const double slower = (double)it->frames / it->recorded;
+            shortest = fmin(shortest, slower);
+            longest = fmax(longest, slower);
+            sum += slower;
+            free_ones++;
+        }
+    }
+    ck_assert_int_gt(changed, 50 * MANY * 3 / 4);
+    ck_assert_int_gt(limited, 50 * MANY / 10 / 4);
+    ck_assert(shortest < 0.84 && longest > 1.29 && free_ones > 4000);
+    const double mean = log((1 + tempo) / (1 - tempo)) / (2 * tempo) - (join_part > 0 ? 1 / 145.0 : 0);
+    ck_assert_double_eq_tol(sum / free_ones, mean, 0.01);
+    // without tempo: as they were recorded
+    lin_batches plan;
+    data = many(0, join_part, parts);
+    assert_ok(lin_train_plan(&data, 3, 1, &plan, &err), err);
+    for (int i = 0; i < MANY; i++) ck_assert(items[i].frames == items[i].recorded && lengths[i] == items[i].recorded);
+    lin_batches_free(&plan);
+}
+END_TEST
+
+// Lengths depend on the seed, the pass and the place of the utterance in the list, and on nothing that happened before.
+START_TEST(the_same_for_the_same_key)
+{
+    lin_train_data data = many(0.25, 0, 1);
+    lin_error err = {0};
+    static int first[MANY];
+    lin_batches plan;
+    for (int round = 0; round < 3; round++) {
+        for (int epoch = 7; epoch >= 7 - round; epoch--) {
+            assert_ok(lin_train_plan(&data, epoch, 1 + round, &plan, &err), err);
+            lin_batches_free(&plan);
+        }
+        assert_ok(lin_train_plan(&data, 7, 1 + round, &plan, &err), err);
+        lin_batches_free(&plan);
+        if (round == 0) memcpy(first, lengths, sizeof first);
+        ck_assert_int_eq(memcmp(first, lengths, sizeof first), 0);
+    }
+    options.seed++;
+    assert_ok(lin_train_plan(&data, 7, 1, &plan, &err), err);
+    lin_batches_free(&plan);
+    ck_assert_int_ne(memcmp(first, lengths, sizeof first), 0);
+}
+END_TEST
+
+/* ---- runs ------------------------------------------------------------------------------------------------------------------ */
+
+static lin_train_options slower_and_faster(const char *run, int i)
+{
+    lin_train_options o = quick_options(run);
+    o.augment.tempo = 0.4;
+    if (i >= 1) o.join_part = 0.5, o.epoch_parts = 2;
+    if (i == 2) o.batch_frames = 40, o.max_frames = 80; // batches of one utterance, some longer than any in the set
+    return o;
+}
+
+// Stopped and resumed, with another number of threads: the same bits, and no epoch starts again. Another tempo is not the same
+// epoch.
+START_TEST(resumed_gives_the_same_bits)
+{
+    char run[300];
+    lin_error err = {0};
+    float *plain, *whole, *resumed;
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = slower_and_faster(run, _i);
+    o.augment.tempo = 0;
+    ck_assert_msg(train(&o, &(watch){0}, &plain, &err) == LIN_OK, "%s", err.message);
+    const size_t n = n_elements();
+    o = slower_and_faster(run, _i);
+    ck_assert_msg(train(&o, &(watch){0}, &whole, &err) == LIN_OK, "%s", err.message);
+    ck_assert(memcmp(plain, whole, n * sizeof *whole) != 0);
+    run_folder(run, sizeof run, "stopped");
+    o = slower_and_faster(run, _i);
+    o.threads = 1;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = 6}, NULL, &err), LIN_STOPPED);
+    watch w = {.stop_after = 8};
+    o.resume = 1;
+    ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_STOPPED);
+    ck_assert_str_eq(w.note, "");
+    w = (watch){0};
+    ck_assert_msg(train(&o, &w, &resumed, &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(w.note, "");
+    test_same_f32("after resuming", resumed, whole, n);
+    free(resumed);
+    free(whole);
+    free(plain);
+    o.resume = 0;
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = 7}, NULL, &err), LIN_STOPPED);
+    o.augment.tempo = 0.1;
+    o.resume = 1;
+    w = (watch){.stop_after = 8};
+    ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_STOPPED);
+    ck_assert_msg(strstr(w.note, "starts again from its first batch") != NULL, "%s", w.note);
+}
+END_TEST
+
+// The task is learnt at all rates.
+START_TEST(learnt)
+{
+    char run[300];
+    lin_error err = {0};
+    watch w = {0};
+    run_folder(run, sizeof run, "whole");
+    lin_train_options o = quick_options(run);
+    o.augment.tempo = 0.3;
+    o.epochs = TEST_ASAN ? 5 : EPOCHS;
+    o.checkpoint_s = 1e9;
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.2, "PER %g after %lld steps", w.last.dev_per, w.last.step);
+}
+END_TEST
+
+TEST_MAIN_WITH(set_up, tear_down, "train/train_data", TESTS(lengths_of_an_epoch, 0, 3), TEST(the_same_for_the_same_key),
+               TESTS(resumed_gives_the_same_bits, 0, 3), TEST(learnt))
