@@ -186,7 +186,7 @@ static void ops_gather_shape(ops_context *c, const ops_layout *layout, int D)
     lin_mask masks[8 * OPS_MAX_B] = {0};
     int n_masks = 0;
     for (int b = 0; b < layout->B; b++) {
-        const int T = layout->lengths[b], first = n_masks, rate = T > 0 && b % 2 == 1; // another speaking rate
+        const int T = layout->lengths[b], first = n_masks, rate = T > 0 && ops_pick(c, 0, 1); // another speaking rate
         const int F = rate ? ops_pick(c, 1, 2 * T) : T;
         unsigned char *codes = test_buffer((size_t)(F * D), 1);
         for (size_t i = 0; i < (size_t)(F * D); i++) codes[i] = (unsigned char)lin_random_bits(ops_next_key(c), 0);
