@@ -60,7 +60,7 @@ LIN_RANDOM int lin_gather_between(const lin_gather *item, int t, int T, float *s
     *share = 0;
     if (item->frames == 0 || T < 2) return t;
     const uint64_t at = (uint64_t)t * (uint64_t)(item->frames - 1), steps = (uint64_t)T - 1;
-    *share = (float)(at % steps) / (float)steps;
+    *share = (float)(int)(at % steps) / (float)(T - 1);
     return (int)(at / steps);
 }
 
