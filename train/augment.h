@@ -11,6 +11,9 @@
  *   if (lin_acoustics_draw(table, T, power, key, &a, bins)) hear it in a; else as it was recorded
  *   lin_acoustics_destroy(table);
  *
+ * Frames are interpolated in time for another speaking rate (tempo; speed perturbation without its change of frequencies, Ko et
+ * al. 2015): pitch and formants stay.
+ *
  * Speakers differ in the length of their vocal tract, which scales the frequencies of all formants (vocal tract length
  * perturbation, Jaitly and Hinton 2013): bins below four fifths of the highest frequency are heard at `factor` times theirs,
  * those above on the straight line from there to the highest one.

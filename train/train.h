@@ -23,7 +23,8 @@
  * same number of processes, and can be resumed on another number. Rank 0 alone reads the checkpoint, writes files and calls the
  * hooks that report; the development set is divided among all. If another process ends, lin_train fails with the reason, after
  * rank 0 has saved the state after the last complete step (on a GPU the last checkpoint remains).
- * Masks and acoustics (train/augment.h) are drawn for each utterance in each epoch and applied on the fly, on any device.
+ * Speaking rates, masks and acoustics (train/augment.h) are drawn for each utterance in each epoch and applied on the fly, on any
+ * device. With speaking rates an utterance has another number of frames in each pass over the data.
  */
 #ifndef LIN_TRAIN_TRAIN_H
 #define LIN_TRAIN_TRAIN_H
@@ -53,7 +54,7 @@ typedef struct lin_train_options {
     int batch_frames;        /* the most frames (10 ms each) of a batch */
     int batch_sequences;     /* the most utterances of a batch, which are then of any length; 0: batches of similar length */
     int accumulate;          /* batches of each step, whose gradients are added as if they were one batch; 0: 1 */
-    int max_frames;          /* longer utterances are left out (the paper's longest: 2,400) */
+    int max_frames;          /* longer utterances are left out (the paper's longest: 2,400), and none is slowed to more */
     double lr;
     int warmup_steps;        /* lr rises linearly over so many steps */
     int drop_step;           /* after so many steps the rate is a tenth (the paper's copy task: 3,000); 0: never */
