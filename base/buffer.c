@@ -132,6 +132,21 @@ void lin_buffer_member_fixed(lin_buffer *b, const char *key, double value, int d
     lin_buffer_fixed(b, value, digits);
 }
 
+void lin_buffer_shell(lin_buffer *b, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=+@%";
+    if (*word && !word[strspn(word, plain)]) {
+        lin_buffer_text(b, word);
+        return;
+    }
+    lin_buffer_char(b, '\'');
+    for (; *word; word++) {
+        if (*word == '\'') lin_buffer_text(b, "'\\''");
+        else lin_buffer_char(b, *word);
+    }
+    lin_buffer_char(b, '\'');
+}
+
 void lin_buffer_html(lin_buffer *b, const char *text, size_t n)
 {
     for (size_t at = 0; at < n;) {

@@ -49,6 +49,9 @@ void lin_buffer_member_fixed(lin_buffer *buffer, const char *key, double value, 
  * not UTF-8 by U+FFFD. */
 void lin_buffer_html(lin_buffer *buffer, const char *text, size_t n);
 
+/* A word as a POSIX shell reads it: between single quotes unless every character is plain. */
+void lin_buffer_shell(lin_buffer *buffer, const char *word);
+
 /* Appends blanks until the text from byte `from` fills `width` bytes; with `right` they go before it. For tables. */
 void lin_buffer_pad(lin_buffer *buffer, size_t from, size_t width, int right);
 

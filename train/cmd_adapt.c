@@ -149,7 +149,10 @@ static void run(adaptation *a, const lin_command *command, words *w, int best_ef
 {
     lin_buffer line = {0};
     if (!is_well(a)) return;
-    for (int i = 0; i < w->n; i++) lin_buffer_format(&line, strpbrk(w->items[i], " '\"") ? " '%s'" : " %s", w->items[i]);
+    for (int i = 0; i < w->n; i++) {
+        lin_buffer_char(&line, ' ');
+        lin_buffer_shell(&line, w->items[i]);
+    }
     if (!a->v->quiet && line.data) fprintf(stderr, "$ linnet %s%s\n", command->name, line.data);
     lin_buffer_free(&line);
     const int status = lin_run_command(command, w->n, w->items);
@@ -432,8 +435,11 @@ static lin_status report(const adaptation *a, const version *before, const versi
         lin_buffer_text(&out, after->lm == a->mixed ? "language model: mixed with the text\n"
                                                     : "language model: the one that was given: mixed it was no better\n");
     // "./", as the name of a folder may be the code of a language.
-    lin_buffer_format(&out, "\nlinnet transcribe --words --language %s%s FILE\n", strchr(a->v->folder, '/') ? "" : "./",
-                      a->v->folder);
+    char folder[LONGEST_PATH + 2];
+    snprintf(folder, sizeof folder, "%s%s", strchr(a->v->folder, '/') ? "" : "./", a->v->folder);
+    lin_buffer_text(&out, "\nlinnet transcribe --words --language ");
+    lin_buffer_shell(&out, folder);
+    lin_buffer_text(&out, " FILE\n");
     lin_status status = lin_buffer_status(&out, err);
     if (status == LIN_OK) status = lin_file_write_all(in_folder(a, "results.txt"), out.data, out.n, err);
     if (status == LIN_OK) status = lin_buffer_write(&out, stdout, "standard output", err);

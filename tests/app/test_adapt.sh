@@ -51,7 +51,7 @@ has "the words of the text that the lexicon lacks" "$(cat "$to/added.dict")" "ze
 has "are reported" "$err" "1 words of $tmp/text are not in the lexicon: they are in $to/added.dict as rules pronounce them"
 run info "$to/default.safetensors"
 is "a model" 0 "$status"
-is "the command that uses it" "linnet transcribe --words --language $to FILE" "$(grep '^linnet transcribe' "$to/results.txt")"
+has "the command that uses it" "$(cat "$to/results.txt")" "linnet transcribe --words --language "
 
 # ---- the folder is one of a language ---------------------------------------------------------------------------------------------
 
@@ -91,11 +91,16 @@ LINNET_MODEL=$tmp/eight.safetensors a --epochs 1 -q -o "$tmp/eight"
 is "a model in eight bits: status" 0 "$status"
 run info "$tmp/eight/work/run/eight-bits.safetensors"
 has "stays one" "$out" "in eight bits"
-a --lr 0 --words "$tmp/words" -o "$tmp/words-only"
+only="$tmp/the words' own \$HOME"
+a --lr 0 --words "$tmp/words" -o "$only"
 is "words alone: status" 0 "$status"
-ok "the model is not trained" test ! -e "$tmp/words-only/work/run"
-ok "it is copied" cmp "$tmp/model.safetensors" "$tmp/words-only/default.safetensors"
-ok "so is the language model" cmp "$tmp/small.lm" "$tmp/words-only/words.lm"
+ok "the model is not trained" test ! -e "$only/work/run"
+ok "it is copied" cmp "$tmp/model.safetensors" "$only/default.safetensors"
+ok "so is the language model" cmp "$tmp/small.lm" "$only/words.lm"
+is "the folder is quoted in the command that uses it" "$("$LINNET" transcribe --words --language "$only" "$data/ann-1.wav")" \
+    "$(eval "$(sed -n 's/^linnet \(.*\) FILE$/"$LINNET" \1 "$data\/ann-1.wav"/p' "$only/results.txt")")"
+is "and in those that were run" "$only/work/heldout.trn" \
+    "$(eval "set -- $(echo "$err" | sed -n 's/^\$ linnet phonemize //p' | head -n 1)"; echo "$1")"
 mkdir "$tmp/cuts"
 cp "$data/wav.scp" "$data/utt2spk" "$data/text" "$tmp/cuts"
 awk '{ print $1, $1, 0.25, 1.25 }' "$data/wav.scp" > "$tmp/cuts/segments"
