@@ -48,6 +48,22 @@ int lin_features_equal(const lin_features *a, const lin_features *b)
            a->high_hz == b->high_hz && a->preemphasis == b->preemphasis;
 }
 
+const char *lin_features_difference(const lin_features *a, const lin_features *b, char *text, size_t size)
+{
+    const struct {
+        const char *name;
+        double a, b;
+    } rows[] = {{"sample-hz", a->sample_hz, b->sample_hz}, {"window-ms", a->window_ms, b->window_ms},
+                {"hop-ms", a->hop_ms, b->hop_ms},          {"low-hz", a->low_hz, b->low_hz},
+                {"high-hz", a->high_hz, b->high_hz},       {"preemphasis", a->preemphasis, b->preemphasis}};
+    size_t n = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && n < size; i++)
+        if (rows[i].a != rows[i].b)
+            n += (size_t)snprintf(text + n, size - n, "%s%s %g, not %g", n ? "; " : "", rows[i].name, rows[i].a, rows[i].b);
+    return text;
+}
+
 // "<blank> 1 2 ... V-1", or another first one
 static char *numbered_phones(const char *first, int V)
 {

@@ -42,6 +42,8 @@ lin_status lin_features_check(const lin_features *features, lin_error *err);
 
 /* 1 if all parameters but level_db are equal: a cache can be used. */
 int lin_features_equal(const lin_features *a, const lin_features *b);
+/* Those of a that b has otherwise, as "hop-ms 9, not 10; ..."; written to text, "" if there are none. */
+const char *lin_features_difference(const lin_features *a, const lin_features *b, char *text, size_t size);
 
 typedef struct lin_model {
     lin_config config;

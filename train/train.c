@@ -471,6 +471,53 @@ static lin_status check_network(const lin_train_options *o, const lin_config *c,
     return LIN_OK;
 }
 
+// Those of a new run.
+static lin_train_counters counters_of(const lin_train_run *r)
+{
+    const lin_train_list *list = &r->data.train;
+    lin_train_counters c = {.lr_factor = 1,
+                            .best_per = -1,
+                            .seed = r->options->seed,
+                            .data = r->data.lengths,
+                            .content = r->data.content,
+                            .dev = r->data.dev_content,
+                            .arc_end = r->options->epochs,
+                            .utterances = list->n};
+    for (int i = 0; i < list->n; i++) c.frames += list->frames[i];
+    return c;
+}
+
+// All caches have the filterbank of the first one, which is the model's.
+static lin_status check_filterbanks(const lin_train_run *r, lin_error *err)
+{
+    const lin_train_list *lists[] = {&r->data.train, &r->data.dev};
+    char how[256];
+    for (int l = 0; l < 2 && !r->model->config.tokens; l++)
+        for (int s = 0; s < lists[l]->n_sets; s++) {
+            const lin_features *f = lin_dataset_feature_parameters(lists[l]->sets[s]);
+            if (!lin_features_equal(f, &r->model->features))
+                return lin_fail(err, LIN_MISMATCH, "%s has another filterbank than the model of this run: %s",
+                                lin_dataset_path(lists[l]->sets[s]),
+                                lin_features_difference(f, &r->model->features, how, sizeof how));
+        }
+    return LIN_OK;
+}
+
+// How the training data are others than those of the counters; "" if they are the same.
+static const char *data_difference(const lin_train_run *r, const lin_train_counters *c, char *text, size_t size)
+{
+    const lin_train_counters now = counters_of(r);
+    text[0] = 0;
+    if (c->data == now.data && c->content && c->content != now.content) snprintf(text, size, "with other features or phones");
+    if (c->data == now.data) return text;
+    const int counted = c->utterances && (c->utterances != now.utterances || c->frames != now.frames);
+    if (counted)
+        snprintf(text, size, "with other utterances (%lld of %lld frames in all, now %lld of %lld)", c->utterances, c->frames,
+                 now.utterances, now.frames);
+    else snprintf(text, size, "with other utterances, or another order of them");
+    return text;
+}
+
 // Counters of a new run, or those of the checkpoint, with its model and moments.
 static lin_status load(lin_train_run *r, lin_error *err)
 {
@@ -478,19 +525,22 @@ static lin_status load(lin_train_run *r, lin_error *err)
     lin_train_counters *c = &r->counters;
     lin_status status = lin_train_load(o, r->model, r->optimizer, c, err);
     if (status != LIN_OK) return status;
-    const char *other = c->seed != o->seed                       ? "with another --seed"
-                        : c->data != r->data.lengths                    ? "with other utterances, or another order of them"
-                        : c->content && c->content != r->data.content ? "with other features or phones"
-                                                                 : NULL;
-    if (other && !(o->new_data && c->seed == o->seed))
+    char other[160];
+    if (c->seed != o->seed)
         return lin_fail(err, LIN_MISMATCH,
-                        "%s/checkpoint.safetensors is of a run %s; resume with the options and data of that run", o->folder,
-                        other);
-    if (other) {
-        if (c->batch) note(r, "the run goes on %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
-        clear_sums(c);
-    }
-    c->data = r->data.lengths;
+                        "%s/checkpoint.safetensors is of a run with --seed %llu, not %llu; resume with that seed", o->folder,
+                        c->seed, o->seed);
+    if (*data_difference(r, c, other, sizeof other) && !o->new_data)
+        return lin_fail(err, LIN_MISMATCH,
+                        "%s/checkpoint.safetensors is of a run %s; resume with the caches and --max-frames of that run, or "
+                        "accept others with --new-data", o->folder, other);
+    if (*other && c->batch) note(r, "the run goes on %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
+    else if (*other) note(r, "the run goes on %s", other);
+    if (*other) clear_sums(c);
+    const lin_train_counters now = counters_of(r);
+    c->data = now.data;
+    c->utterances = now.utterances;
+    c->frames = now.frames;
     if (c->dev && c->dev != r->data.dev_content && c->best_per >= 0) {
         note(r, "the development set has changed; the best model is determined again");
         c->best_per = -1;
@@ -514,13 +564,7 @@ static lin_status begin(lin_train_run *r, lin_error *err)
     const lin_train_options *o = r->options;
     lin_model *m = r->model;
     lin_status status = LIN_OK;
-    r->counters = (lin_train_counters){.lr_factor = 1,
-                                       .best_per = -1,
-                                       .seed = o->seed,
-                                       .data = r->data.lengths,
-                                       .content = r->data.content,
-                                       .dev = r->data.dev_content,
-                                       .arc_end = o->epochs};
+    r->counters = counters_of(r);
     if (o->resume) {
         if (lin_train_rank(&r->parallel) == 0) status = load(r, err);
     } else {
@@ -550,6 +594,7 @@ static lin_status set_up(lin_train_run *r, lin_error *err)
     p->ops = v->ops;
     status = check_options(o, err);
     if (status == LIN_OK) status = check_network(o, &m->config, err);
+    if (status == LIN_OK) status = check_filterbanks(r, err);
     if (status == LIN_OK) status = lin_train_data_open(&r->data, r->hooks, err);
     if (status == LIN_OK) status = lin_pool_create(o->threads, &v->pool, err);
     if (status == LIN_OK) status = v->ops->exec_create(v->ops, o->threads, &v->exec, err);

@@ -72,29 +72,30 @@ void lin_train_unlock(int lock)
 // One text per counter; %a keeps every bit of a double.
 static void format_counters(const lin_train_counters *c, char *text, size_t size)
 {
-    snprintf(text, size, "%lld %lld %lld %a %a %lld %a %lld %lld %a %a %llu %llu %llu %llu %lld %lld", c->epoch, c->batch,
-             c->step, c->lr_factor, c->best_per, c->epochs_since_best, c->loss_sum, c->label_sum, c->frame_sum, c->epoch_seconds,
-             c->run_seconds, c->seed, c->data, c->content, c->dev, c->arc_begin, c->arc_end);
+    snprintf(text, size, "%lld %lld %lld %a %a %lld %a %lld %lld %a %a %llu %llu %llu %llu %lld %lld %lld %lld", c->epoch,
+             c->batch, c->step, c->lr_factor, c->best_per, c->epochs_since_best, c->loss_sum, c->label_sum, c->frame_sum,
+             c->epoch_seconds, c->run_seconds, c->seed, c->data, c->content, c->dev, c->arc_begin, c->arc_end, c->utterances,
+             c->frames);
 }
 
-// The last four are missing in checkpoints of format version 1, the last two in those of linnet 0.2. Refuses values that no run
-// can have counted.
+// The last six are missing in checkpoints of format version 1, the last four in those of linnet 0.2, the last two in those of
+// linnet 0.3. Refuses values that no run can have counted.
 int lin_train_parse_counters(const char *text, lin_train_counters *c)
 {
     const long long most = 1LL << 53;
     c->content = c->dev = 0;
-    c->arc_begin = c->arc_end = 0;
-    const int n =
-        sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu %llu %llu %lld %lld", &c->epoch, &c->batch,
-               &c->step, &c->lr_factor, &c->best_per, &c->epochs_since_best, &c->loss_sum, &c->label_sum, &c->frame_sum,
-               &c->epoch_seconds, &c->run_seconds, &c->seed, &c->data, &c->content, &c->dev, &c->arc_begin, &c->arc_end);
-    return (n == 13 || n == 15 || n == 17) && c->arc_begin >= 0 && c->arc_begin <= c->epoch && c->arc_end >= 0 &&
+    c->arc_begin = c->arc_end = c->utterances = c->frames = 0;
+    const int n = sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu %llu %llu %lld %lld %lld %lld",
+                         &c->epoch, &c->batch, &c->step, &c->lr_factor, &c->best_per, &c->epochs_since_best, &c->loss_sum,
+                         &c->label_sum, &c->frame_sum, &c->epoch_seconds, &c->run_seconds, &c->seed, &c->data, &c->content,
+                         &c->dev, &c->arc_begin, &c->arc_end, &c->utterances, &c->frames);
+    return (n == 13 || n == 15 || n == 17 || n == 19) && c->arc_begin >= 0 && c->arc_begin <= c->epoch && c->arc_end >= 0 &&
            c->arc_end <= INT_MAX && c->epoch >= 0 && c->epoch <= INT_MAX && c->batch >= 0 && c->batch <= INT_MAX &&
            c->step >= 0 && c->step <= most && (c->step > 0 || c->batch == 0) && c->lr_factor > 0 && c->lr_factor <= 1 &&
            c->best_per >= -1 && isfinite(c->best_per) && c->epochs_since_best >= 0 && c->epochs_since_best <= c->epoch &&
            c->loss_sum >= 0 && isfinite(c->loss_sum) && c->label_sum >= 0 && c->label_sum <= most && c->frame_sum >= 0 &&
            c->frame_sum <= most && c->epoch_seconds >= 0 && isfinite(c->epoch_seconds) && c->run_seconds >= 0 &&
-           isfinite(c->run_seconds);
+           isfinite(c->run_seconds) && c->utterances >= 0 && c->frames >= 0;
 }
 
 // No gradient accepted in training gives moments outside these bounds.
@@ -139,12 +140,16 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
     status = lin_model_load_extras(path, &saved, &extras, err);
     if (status != LIN_OK) return status;
     const size_t D = (size_t)model->config.mel_bins;
-    char held[64], wanted[64];
+    char held[64], wanted[64], how[256];
     lin_config_variant(&saved->config, held, sizeof held);
     lin_config_variant(&model->config, wanted, sizeof wanted);
     if (strcmp(held, wanted) != 0)
         status = lin_fail(err, LIN_MISMATCH, "%s holds a network of kind %s, not %s; resume with the configuration that made it",
                           path, held, wanted);
+    else if (!lin_features_equal(&model->features, &saved->features))
+        status = lin_fail(err, LIN_MISMATCH,
+                          "the caches have another filterbank than %s: %s; prepare them with its own (linnet info names it)",
+                          path, lin_features_difference(&model->features, &saved->features, how, sizeof how));
     else if (!lin_config_same_shape(&saved->config, &model->config) || strcmp(saved->phones, model->phones) != 0 ||
         saved->speaker_norm != o->speaker_norm)
         status =

@@ -36,6 +36,7 @@ typedef struct lin_train_counters {
     unsigned long long content; /* hash of their features and labels; 0 in a checkpoint without it */
     unsigned long long dev;     /* the same for the development sets; 0: unknown, or none */
     long long arc_begin, arc_end; /* epochs before the first and after the last of the cosine; arc_end 0: unknown */
+    long long utterances, frames; /* of the training list; 0: unknown */
 } lin_train_counters;
 
 /* An utterance for training or evaluation. */

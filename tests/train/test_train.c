@@ -7,14 +7,16 @@
 #include "tests/train/train_support.h"
 #include "train/train_internal.h"
 
-// The same utterances, one code of the first one changed, with correct checksums.
-static void change_features(const char *path)
+// The same utterances, one code of the first one changed, with correct checksums; hop_ms: of another filterbank, 0: of the same.
+static void change_features(const char *path, double hop_ms)
 {
     lin_dataset *set;
     lin_dataset_writer *writer;
     lin_error err = {0};
     ck_assert_msg(lin_dataset_open(path, &set, &err) == LIN_OK, "%s", err.message);
-    ck_assert(lin_dataset_create(path, D, lin_dataset_feature_parameters(set), lin_dataset_phones(set), "other", &writer, &err) ==
+    lin_features features = *lin_dataset_feature_parameters(set);
+    if (hop_ms > 0) features.hop_ms = hop_ms;
+    ck_assert(lin_dataset_create(path, D, &features, lin_dataset_phones(set), "other", &writer, &err) ==
               LIN_OK);
     for (int i = 0; i < lin_dataset_count(set); i++) {
         float x[80 * D];
@@ -332,7 +334,7 @@ START_TEST(resumed_with_other_options)
     o.epochs = 6;
     write_set(train_path, UTTERANCES, 0, 100, 1);
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
-    change_features(train_path);
+    change_features(train_path, 0);
     ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_MISMATCH);
     ck_assert_msg(strstr(err.message, "other features") != NULL, "%s", err.message);
     // which the run may have if it is told so, as well as more utterances, in the middle of an epoch; but not another seed
@@ -344,14 +346,63 @@ START_TEST(resumed_with_other_options)
     write_set(train_path, UTTERANCES + 5, 0, 100, 1);
     w = (watch){0};
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(strstr(w.note, "epoch 7 starts again") != NULL, "%s", w.note);
+    ck_assert_msg(strstr(w.note, "(40 of ") && strstr(w.note, ", now 45 of ") && strstr(w.note, "epoch 7 starts again"), "%s",
+                  w.note);
     ck_assert_int_eq((int)w.last.step, before + w.last.n_batches);
     o.epochs = 8;
     o.new_data = 0; // from then on the new data are those of the run
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    // between two epochs the data change with a message too
+    write_set(train_path, UTTERANCES, 0, 100, 1);
+    ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_MISMATCH);
+    ck_assert_msg(strstr(err.message, "(45 of ") && strstr(err.message, ", now 40 of "), "%s", err.message);
+    ck_assert_msg(strstr(err.message, "accept others with --new-data") != NULL, "%s", err.message);
     o.new_data = 1;
+    o.epochs = 9;
+    w = (watch){0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, ", now 40 of ") && !strstr(w.note, "first batch"), "%s", w.note);
     o.seed = 2;
     ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_MISMATCH);
+    ck_assert_msg(strstr(err.message, "--seed 1, not 2") != NULL, "%s", err.message);
+}
+END_TEST
+
+// Caches of two filterbanks in one run; and a run that goes on with another one, on purpose or not.
+START_TEST(one_filterbank)
+{
+    char run[300];
+    lin_error err = {0};
+    run_folder(run, sizeof run, "filterbank");
+    lin_train_options o = quick_options(run);
+    o.epochs = 1;
+    write_set(dev_path, 7, 0, 300, 0);
+    change_features(dev_path, 8);
+    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_MISMATCH);
+    ck_assert_msg(strstr(err.message, dev_path) && strstr(err.message, "hop-ms 8, not 10"), "%s", err.message);
+    write_set(dev_path, 7, 0, 300, 0);
+    ck_assert_msg(train(&o, &(watch){0}, NULL, &err) == LIN_OK, "%s", err.message);
+    // a model for caches of 8 ms, and the checkpoint of 10 ms
+    char path[400];
+    lin_model *model;
+    lin_optimizer *optimizer;
+    lin_train_counters counters;
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", run);
+    ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
+    const lin_optimizer_options adam = lin_optimizer_default();
+    lin_exec *exec;
+    ck_assert(lin_ops_cpu()->exec_create(lin_ops_cpu(), 1, &exec, &err) == LIN_OK);
+    ck_assert(lin_optimizer_create(lin_ops_cpu(), exec, &model->params, &adam, &optimizer, &err) == LIN_OK);
+    o.new_data = 1;
+    ck_assert_msg(lin_train_load(&o, model, optimizer, &counters, &err) == LIN_OK, "%s", err.message);
+    model->features.hop_ms = 8;
+    ck_assert_int_eq(lin_train_load(&o, model, optimizer, &counters, &err), LIN_MISMATCH);
+    ck_assert_msg(strstr(err.message, path) && strstr(err.message, "hop-ms 8, not 10"), "%s", err.message);
+    lin_optimizer_destroy(optimizer);
+    lin_ops_cpu()->exec_destroy(exec);
+    lin_model_destroy(model);
+    write_set(train_path, UTTERANCES, 0, 100, 1);
+    write_set(dev_path, 10, 0, 200, 0);
 }
 END_TEST
 
@@ -508,6 +559,8 @@ START_TEST(absurd_checkpoints_are_refused)
         const char *text, *message;
     } cases[] = {{"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", NULL},
                  {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5 6", NULL},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5 6 0 4", NULL},
+                 {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5 6 0 4 30 900", NULL},
                  {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1", "no training run writes the counters"},
                  {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77 5", "no training run writes the counters"},
                  {"-3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 0x1p+1 1 77", "no training run writes the counters"},
@@ -710,7 +763,7 @@ END_TEST
 TEST_MAIN_WITH(set_up, tear_down, "train/train", TEST(it_learns_and_repeats_itself),
                TEST(stopped_and_resumed_gives_the_same_bits), TEST(acoustics_repeat_and_resume), TEST(nothing_but_silence),
                TEST(sounds_without_speech), TESTS(variants_learn_and_resume, 0, N_VARIANTS),
-               TESTS(bf16_learns_and_resumes, 0, N_VARIANTS + 1), TEST(resumed_with_other_options), TEST(one_trainer_a_folder),
-               TEST(killed_at_random_moments_gives_the_same_bits), TEST(nan_stops_with_the_name_of_an_utterance),
-               TEST(the_plateau_schedule_ends), TEST(normalised_by_speaker), TEST(absurd_checkpoints_are_refused), TEST(curves),
-               TEST(from_a_model), TEST(bad_options_are_refused))
+               TESTS(bf16_learns_and_resumes, 0, N_VARIANTS + 1), TEST(resumed_with_other_options), TEST(one_filterbank),
+               TEST(one_trainer_a_folder), TEST(killed_at_random_moments_gives_the_same_bits),
+               TEST(nan_stops_with_the_name_of_an_utterance), TEST(the_plateau_schedule_ends), TEST(normalised_by_speaker),
+               TEST(absurd_checkpoints_are_refused), TEST(curves), TEST(from_a_model), TEST(bad_options_are_refused))
