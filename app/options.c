@@ -208,6 +208,11 @@ static lin_status set_all(lin_parsed *p, const lin_option *settings, const char 
 lin_status lin_option_set(lin_parsed *p, int row, const char *label, const char *text, int from, lin_error *err)
 {
     const lin_option *o = &p->command->options[row];
+    if (from == LIN_FROM_FILE && o->type != LIN_OPTION_FILES && o->type != LIN_OPTION_SETTINGS) {
+        if (p->lines[row])
+            return lin_fail(err, LIN_INVALID, "%s is given in line %d already; remove one of the two", label, p->lines[row]);
+        p->lines[row] = p->line;
+    }
     if (p->from[row] > from) return LIN_OK;
     void *value = value_at(p, o);
     double number = 0;

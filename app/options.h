@@ -96,6 +96,8 @@ typedef struct lin_parsed {
     const char *settings; /* LIN_HELP_SETTINGS: of this option */
     unsigned char from[LIN_MAX_OPTIONS]; /* by row of the table */
     unsigned char old[LIN_MAX_OPTIONS];  /* 1: given by the name that it had, or by its own though it is under another */
+    int line;                            /* of the configuration file that is read, from 1 */
+    int lines[LIN_MAX_OPTIONS];          /* by row: where that file has it; 0: it has not */
     void **owned;
     int n_owned, owned_capacity;
 } lin_parsed;
@@ -110,7 +112,7 @@ lin_status lin_options_begin(const lin_command *command, void *values, lin_parse
 lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, lin_error *err);
 
 /* Reads a configuration from memory (any bytes); `name` is used in messages: "train.conf:7: ...". LIN_FORMAT for a line that is
- * not `name = value`, LIN_INVALID for a bad name or value. */
+ * not `name = value`, LIN_INVALID for a bad name or value, or a name that is given twice, but for that of a list. */
 lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err);
 lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err);
 

@@ -85,6 +85,7 @@ lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, c
 {
     char line[MAX_LINE];
     size_t at = lin_text_mark(text, size);
+    memset(parsed->lines, 0, sizeof parsed->lines);
     for (int number = 1; at < size; number++) {
         size_t length = 0;
         while (at + length < size && text[at + length] != '\n') length++;
@@ -102,6 +103,7 @@ lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, c
         }
         memcpy(line, text + at, length);
         line[length] = 0;
+        parsed->line = number;
         lin_status status = read_line(parsed, line, name, number, err);
         if (status != LIN_OK) return status;
         at = next;

@@ -65,7 +65,7 @@ if [ ! -f "$work/sets" ] || [ -n "$corpus" ]; then
   if [ ! -f "$work/sets" ]; then
     cp "$linnet" "$work/program"
     cp "$conf" "$work/long.conf"
-    [ -z "$epochs" ] || echo "epochs = $epochs" >> "$work/long.conf"
+    [ -z "$epochs" ] || { sed '/^epochs[ =]/d' "$conf"; echo "epochs = $epochs"; } > "$work/long.conf"
     [ "$init" = none ] || cp "$init" "$work/init.safetensors"
   fi
   threads=0 open_features # on all cores; the training has --threads

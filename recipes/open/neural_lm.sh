@@ -44,7 +44,7 @@ if [ ! -f "$work/dev.lfc" ]; then
   is_count "$pieces" --pieces
   cp "$linnet" "$work/program"
   cp "$conf" "$work/lm.conf"
-  [ -z "$epochs" ] || echo "epochs = $epochs" >> "$work/lm.conf"
+  [ -z "$epochs" ] || { sed '/^epochs[ =]/d' "$conf"; echo "epochs = $epochs"; } > "$work/lm.conf"
   words_of() { cut -d ' ' -f 2- "$corpus/$1/text" | LC_ALL=C tr 'A-Z' 'a-z'; }
   for set in $train_sets; do words_of "$set"; done > "$work/train.txt"
   words_of dev_native > "$work/dev.txt"
