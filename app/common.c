@@ -32,13 +32,14 @@ static void clear_line(void)
 
 void lin_complain(const char *fmt, ...)
 {
+    static char text[8192];
     va_list args;
     va_start(args, fmt);
     pthread_mutex_lock(&terminal);
     clear_line();
-    fputs("linnet: ", stderr);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, fmt, args);
+    lin_one_line(text);
+    fprintf(stderr, "linnet: %s\n", text);
     pthread_mutex_unlock(&terminal);
     va_end(args);
 }
@@ -53,7 +54,9 @@ lin_warnings lin_complaints(int quiet) { return (lin_warnings){.tell = tell, .qu
 
 void lin_complain_of(const char *path, const char *message)
 {
-    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    char name[4096];
+    snprintf(name, sizeof name, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
+    lin_one_line(name); // as in the message
     const int is_named = strstr(message, name) != NULL;
     lin_complain("%s%s%s", is_named ? "" : name, is_named ? "" : ": ", message);
 }

@@ -7,6 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+void lin_one_line(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        if ((*c < 32 && *c != '\t') || *c == 127) *c = '?';
+        else if (*c == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0) *c = c[1] = '?'; // U+0080 to U+009F
+    }
+}
+
 lin_status lin_fail(lin_error *err, lin_status status, const char *fmt, ...)
 {
     if (err) {
@@ -15,6 +23,7 @@ lin_status lin_fail(lin_error *err, lin_status status, const char *fmt, ...)
         va_start(args, fmt);
         vsnprintf(text, sizeof text, fmt, args);
         va_end(args);
+        lin_one_line(text);
         memcpy(err->message, text, sizeof text);
         err->status = status;
     }

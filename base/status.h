@@ -47,6 +47,10 @@ lin_status lin_fail_at(lin_error *err, lin_status status, const char *fmt, ...) 
 /* Copies why to err (may be NULL) and returns its status: for an error that was first collected separately. */
 lin_status lin_fail_as(lin_error *err, const lin_error *why);
 
+/* Control characters in text, but for tabs, become '?': what the name or the contents of a file bring into a message does not
+ * divide it into lines, and no terminal obeys it. Every message of the functions above is such a line. */
+void lin_one_line(char *text);
+
 /* What to do if a file cannot be written because of `error`, an errno: part of a sentence that begins with "; ", or "". */
 const char *lin_write_remedy(int error);
 

@@ -25,6 +25,9 @@
 /* Copies an error out; returns the status as the public one. */
 linnet_status lin_api_end(lin_status status, const lin_error *why, linnet_error *err);
 
+/* The caller gave NULL for an object: LINNET_INVALID, "there is no session". */
+linnet_status lin_api_none(const char *object, linnet_error *err);
+
 /* The defaults into a caller's struct of `size` bytes; what it has more than `defaults` is zeroed. */
 void lin_api_init(void *options, size_t size, const void *defaults, size_t full);
 

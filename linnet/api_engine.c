@@ -227,12 +227,14 @@ void linnet_engine_destroy(linnet_engine *e)
 linnet_status linnet_engine_open(linnet_engine *e, int rate_hz, int channels, void *user, linnet_stream *id, linnet_error *err)
 {
     lin_error why = {0};
+    if (!e) return lin_api_none("engine", err);
     return lin_api_end(lin_engine_open(e->engine, rate_hz, channels, user, id, &why), &why, err);
 }
 
 linnet_status linnet_engine_push(linnet_engine *e, linnet_stream id, const float *samples, size_t n, linnet_error *err)
 {
     lin_error why = {0};
+    if (!e) return lin_api_none("engine", err);
     lin_status status;
     if (n && !samples) status = lin_fail(&why, LIN_INVALID, "there are no samples");
     else if (n > INT_MAX) status = lin_fail(&why, LIN_TOO_SMALL, "%zu samples do not fit the queue", n);
@@ -243,6 +245,7 @@ linnet_status linnet_engine_push(linnet_engine *e, linnet_stream id, const float
 linnet_status linnet_engine_room(linnet_engine *e, linnet_stream id, size_t *n, linnet_error *err)
 {
     lin_error why = {0};
+    if (!e) return lin_api_none("engine", err);
     int samples;
     double waiting_s;
     const lin_status status = lin_engine_room(e->engine, id, &samples, &waiting_s, &why);
@@ -253,12 +256,14 @@ linnet_status linnet_engine_room(linnet_engine *e, linnet_stream id, size_t *n, 
 linnet_status linnet_engine_finish(linnet_engine *e, linnet_stream id, linnet_error *err)
 {
     lin_error why = {0};
+    if (!e) return lin_api_none("engine", err);
     return lin_api_end(lin_engine_finish(e->engine, id, &why), &why, err);
 }
 
 linnet_status linnet_engine_reset(linnet_engine *e, linnet_stream id, linnet_error *err)
 {
     lin_error why = {0};
+    if (!e) return lin_api_none("engine", err);
     const lin_status status = lin_engine_reset(e->engine, id, &why);
     if (status == LIN_OK) drop_items(e, id);
     return lin_api_end(status, &why, err);
@@ -266,12 +271,14 @@ linnet_status linnet_engine_reset(linnet_engine *e, linnet_stream id, linnet_err
 
 void linnet_engine_close(linnet_engine *e, linnet_stream id)
 {
+    if (!e) return;
     lin_engine_close(e->engine, id); // waits for an event that is being told, but for one of this thread
     drop_items(e, id);
 }
 
 const linnet_event *linnet_engine_next(linnet_engine *e, double wait_s)
 {
+    if (!e) return NULL;
     const int64_t until = lin_now_ns() + (int64_t)(fmin(fmax(wait_s, 0), 1e6) * 1e9);
     pthread_mutex_lock(&e->lock);
     if (e->taken) give_item(e, e->taken);
@@ -291,6 +298,7 @@ const linnet_event *linnet_engine_next(linnet_engine *e, double wait_s)
 linnet_status linnet_engine_measure(linnet_engine *e, linnet_engine_stats *stats, linnet_error *err)
 {
     lin_error why = {0};
+    if (!e) return lin_api_none("engine", err);
     lin_engine_stats now;
     const size_t size = stats ? stats->size : 0;
     if (size <= sizeof size || size > 1 << 16)

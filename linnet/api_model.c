@@ -51,6 +51,12 @@ linnet_status lin_api_end(lin_status status, const lin_error *why, linnet_error 
     return (linnet_status)status;
 }
 
+linnet_status lin_api_none(const char *object, linnet_error *err)
+{
+    lin_error why = {0};
+    return lin_api_end(lin_fail(&why, LIN_INVALID, "there is no %s", object), &why, err);
+}
+
 void lin_api_init(void *options, size_t size, const void *defaults, size_t full)
 {
     if (!options || size < sizeof(size_t)) return;

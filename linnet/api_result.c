@@ -219,7 +219,6 @@ static lin_status copy_result(const linnet_result *from, linnet_result **copy, l
 {
     linnet_result *r;
     lin_status status = lin_api_result_create(from->model, &r, err);
-    *copy = NULL;
     if (status != LIN_OK) return status;
     r->info = from->info;
     memcpy(r->warning, from->warning, sizeof r->warning);
@@ -233,6 +232,8 @@ static lin_status copy_result(const linnet_result *from, linnet_result **copy, l
 linnet_status linnet_result_copy(const linnet_result *result, linnet_result **copy, linnet_error *err)
 {
     lin_error why = {0};
+    *copy = NULL;
+    if (!result) return lin_api_none("result", err);
     return lin_api_end(copy_result(result, copy, &why), &why, err);
 }
 
@@ -269,7 +270,6 @@ static lin_status format_result(const linnet_result *result, const char *format,
 {
     linnet_format_options o = defaults;
     lin_buffer out = {0};
-    *text = NULL;
     lin_status status = lin_api_take(&o, sizeof o, given, "format_options", err);
     if (status != LIN_OK) return status;
     const lin_writer *writer = format ? lin_writer_find(format) : NULL;
@@ -304,5 +304,7 @@ linnet_status linnet_result_format(const linnet_result *result, const char *form
                                    char **text, size_t *length, linnet_error *err)
 {
     lin_error why = {0};
+    *text = NULL;
+    if (!result) return lin_api_none("result", err);
     return lin_api_end(format_result(result, format, options, text, length, &why), &why, err);
 }

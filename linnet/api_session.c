@@ -125,8 +125,8 @@ static void recycle(linnet_session *s)
 
 const linnet_utterance *linnet_session_next(linnet_session *s)
 {
-    if (s->next < s->n_ended) return &s->seen[s->next++];
-    if (!s->changed) return NULL;
+    if (s && s->next < s->n_ended) return &s->seen[s->next++];
+    if (!s || !s->changed) return NULL;
     s->changed = 0;
     return &s->seen[s->n_ended];
 }
@@ -224,6 +224,7 @@ static lin_status push(linnet_session *s, const float *samples, size_t n, lin_er
 linnet_status linnet_session_push(linnet_session *s, const float *samples, size_t n, linnet_error *err)
 {
     lin_error why = {0};
+    if (!s) return lin_api_none("session", err);
     return lin_api_end(push(s, samples, n, &why), &why, err);
 }
 
@@ -247,12 +248,14 @@ static lin_status push_int16(linnet_session *s, const int16_t *samples, size_t n
 linnet_status linnet_session_push_int16(linnet_session *s, const int16_t *samples, size_t n, linnet_error *err)
 {
     lin_error why = {0};
+    if (!s) return lin_api_none("session", err);
     return lin_api_end(push_int16(s, samples, n, &why), &why, err);
 }
 
 linnet_status linnet_session_end_utterance(linnet_session *s, linnet_error *err)
 {
     lin_error why = {0};
+    if (!s) return lin_api_none("session", err);
     recycle(s);
     return lin_api_end(lin_session_end_utterance(s->session, &why), &why, err);
 }
@@ -260,6 +263,7 @@ linnet_status linnet_session_end_utterance(linnet_session *s, linnet_error *err)
 linnet_status linnet_session_finish(linnet_session *s, linnet_error *err)
 {
     lin_error why = {0};
+    if (!s) return lin_api_none("session", err);
     recycle(s);
     return lin_api_end(lin_session_finish(s->session, &why), &why, err);
 }
@@ -267,6 +271,7 @@ linnet_status linnet_session_finish(linnet_session *s, linnet_error *err)
 linnet_status linnet_session_reset(linnet_session *s, linnet_error *err)
 {
     lin_error why = {0};
+    if (!s) return lin_api_none("session", err);
     drop_views(s);
     return lin_api_end(lin_session_reset(s->session, &why), &why, err);
 }
@@ -292,14 +297,13 @@ static lin_status set_phrases(linnet_session *s, const linnet_phrase *phrases, i
 linnet_status linnet_session_set_phrases(linnet_session *s, const linnet_phrase *phrases, int n, linnet_error *err)
 {
     lin_error why = {0};
+    if (!s) return lin_api_none("session", err);
     return lin_api_end(set_phrases(s, phrases, n, &why), &why, err);
 }
 
 static lin_status save(linnet_session *s, void **bytes, size_t *n, lin_error *err)
 {
     lin_state state = {0};
-    *bytes = NULL;
-    *n = 0;
     lin_status status = lin_session_save(s->session, &state, err);
     if (status != LIN_OK) {
         lin_state_free(&state);
@@ -314,12 +318,16 @@ static lin_status save(linnet_session *s, void **bytes, size_t *n, lin_error *er
 linnet_status linnet_session_save(linnet_session *s, void **bytes, size_t *n, linnet_error *err)
 {
     lin_error why = {0};
+    *bytes = NULL;
+    *n = 0;
+    if (!s) return lin_api_none("session", err);
     return lin_api_end(save(s, bytes, n, &why), &why, err);
 }
 
 linnet_status linnet_session_load(linnet_session *s, const void *bytes, size_t n, linnet_error *err)
 {
     lin_error why = {0};
+    if (!s) return lin_api_none("session", err);
     lin_state state = {0};
     drop_views(s);
     lin_status status = bytes ? lin_state_parse(bytes, n, "the saved session", &state, &why)
@@ -333,7 +341,6 @@ linnet_status linnet_session_load(linnet_session *s, const void *bytes, size_t n
 static lin_status fork_session(linnet_session *s, linnet_session **copy, lin_error *err)
 {
     linnet_session *c;
-    *copy = NULL;
     lin_status status = create_shell(s->model, &s->options, &c, err);
     if (status != LIN_OK) return status;
     status = lin_session_fork(s->session, &(lin_utterances_sink){.context = c, .show = show}, &c->session, err);
@@ -352,5 +359,7 @@ static lin_status fork_session(linnet_session *s, linnet_session **copy, lin_err
 linnet_status linnet_session_fork(linnet_session *s, linnet_session **copy, linnet_error *err)
 {
     lin_error why = {0};
+    *copy = NULL;
+    if (!s) return lin_api_none("session", err);
     return lin_api_end(fork_session(s, copy, &why), &why, err);
 }

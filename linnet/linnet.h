@@ -39,6 +39,8 @@
  *   Errors    A function that can fail returns a linnet_status, 0 (LINNET_OK) on success, and fills *err with one sentence;
  *             err may be NULL. On failure an object that would have been created is NULL. The library never prints and never
  *             exits; what is not an error goes to linnet_model_options.warning. Any call can return LINNET_NO_MEMORY.
+ *   NULL      An object that is NULL is LINNET_INVALID where a status is returned; linnet_session_next and linnet_engine_next
+ *             give NULL for it. Functions that describe an object need one, and places for results must be there.
  *   Owners    What a create, load, decode, align or fork function gives belongs to the caller, who destroys it. Destroy
  *             functions accept NULL. Objects may be destroyed in any order: a decoder, session, engine, aligner or result
  *             keeps the model and decoder that it needs. Text and paths that are passed in are copied.
@@ -319,7 +321,8 @@ typedef struct linnet_format_options {
 LINNET_API void linnet_format_options_init(linnet_format_options *options, size_t size);
 
 /*
- * A result as one whole file of a format: "text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv", "audacity".
+ * A result as one whole file of a format: "text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv", "audacity",
+ * "nemo".
  *   text  UTF-8 with a NUL behind its *length bytes; release it with linnet_free. length may be NULL
  * LINNET_INVALID: no such format, or a result that it cannot hold (words where none were looked for).
  */
@@ -337,7 +340,8 @@ enum { LINNET_MIX = -1 }; /* the mean of all channels */
 /* A sound that is all there: a file, or samples in memory. */
 typedef struct linnet_sound {
     size_t size;
-    const char *path;     /* a file: WAV, FLAC, Ogg, Opus, MP3, SPHERE and more; with ffmpeg installed, whatever that reads */
+    const char *path;     /* a file: WAV, FLAC, Ogg, Opus, MP3, SPHERE and more; with ffmpeg installed, whatever that reads; "-":
+                             standard input */
     const float *samples; /* path NULL: [n_samples, channels], not copied */
     size_t n_samples;
     int rate_hz, channels; /* of samples; default 16000, 1 */

@@ -13,5 +13,6 @@ void lin_warn(const lin_warnings *warnings, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    lin_one_line(text);
     warnings->tell(warnings->context, text);
 }

@@ -32,6 +32,17 @@ START_TEST(fail_cuts_a_long_message)
 }
 END_TEST
 
+// Names of files may have line ends and what terminals obey.
+START_TEST(messages_are_one_line)
+{
+    lin_error err = {0};
+    lin_fail(&err, LIN_IO, "cannot open %s", "a\nb\033[31m\x7f\xC2\x9B\t\xC3\xA9\xC2");
+    ck_assert_str_eq(err.message, "cannot open a?b?[31m???\t\xC3\xA9\xC2");
+    lin_fail_at(&err, LIN_IO, "x\ry");
+    ck_assert_str_eq(err.message, "x?y: cannot open a?b?[31m???\t\xC3\xA9\xC2");
+}
+END_TEST
+
 START_TEST(fail_may_quote_the_old_message)
 {
     lin_error err = {0};
@@ -71,4 +82,5 @@ START_TEST(names_are_distinct)
 END_TEST
 
 TEST_MAIN("status", TEST(fail_fills_and_returns), TEST(fail_without_an_error), TEST(fail_cuts_a_long_message),
-          TEST(fail_may_quote_the_old_message), TEST(places_go_before_the_message), TEST(names_are_distinct))
+          TEST(messages_are_one_line), TEST(fail_may_quote_the_old_message), TEST(places_go_before_the_message),
+          TEST(names_are_distinct))

@@ -326,7 +326,14 @@ START_TEST(results)
     require_fails(LINNET_INVALID, linnet_result_format(copy, "papyrus", NULL, &text, NULL, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "textgrid"));
     require_fails(LINNET_INVALID, linnet_result_format(copy, NULL, NULL, &text, NULL, &err));
+    o.words = 0;
+    o.id = "two\nlines";
+    require_fails(LINNET_INVALID, linnet_result_format(copy, "ctm", &o, &text, NULL, &err)); // in one
+    require_fails(LINNET_INVALID, linnet_result_format(NULL, "text", NULL, &text, NULL, &err));
+    ck_assert_ptr_null(text);
     linnet_result_destroy(copy);
+    require_fails(LINNET_INVALID, linnet_result_copy(NULL, &copy, &err));
+    ck_assert_ptr_null(copy);
     linnet_result_destroy(NULL);
 }
 END_TEST

@@ -150,6 +150,38 @@ START_TEST(session_options)
 }
 END_TEST
 
+// What failed to be created is not there.
+START_TEST(without_a_session_or_engine)
+{
+    const int16_t samples = 0;
+    linnet_session *copy = (linnet_session *)&copy;
+    void *bytes = &bytes;
+    size_t n = 1;
+    linnet_stream stream;
+    linnet_engine_stats stats = {.size = sizeof stats};
+    require_fails(LINNET_INVALID, linnet_session_push(NULL, sound, 1, &err));
+    ck_assert_str_eq(err.message, "there is no session");
+    require_fails(LINNET_INVALID, linnet_session_push_int16(NULL, &samples, 1, &err));
+    require_fails(LINNET_INVALID, linnet_session_end_utterance(NULL, &err));
+    require_fails(LINNET_INVALID, linnet_session_finish(NULL, &err));
+    require_fails(LINNET_INVALID, linnet_session_reset(NULL, &err));
+    require_fails(LINNET_INVALID, linnet_session_set_phrases(NULL, NULL, 0, &err));
+    require_fails(LINNET_INVALID, linnet_session_load(NULL, "x", 1, &err));
+    require_fails(LINNET_INVALID, linnet_session_save(NULL, &bytes, &n, &err));
+    require_fails(LINNET_INVALID, linnet_session_fork(NULL, &copy, &err));
+    ck_assert(!bytes && !n && !copy && !linnet_session_next(NULL));
+    require_fails(LINNET_INVALID, linnet_engine_open(NULL, RATE, 1, NULL, &stream, &err));
+    ck_assert_str_eq(err.message, "there is no engine");
+    require_fails(LINNET_INVALID, linnet_engine_push(NULL, 1, sound, 1, &err));
+    require_fails(LINNET_INVALID, linnet_engine_room(NULL, 1, &n, &err));
+    require_fails(LINNET_INVALID, linnet_engine_finish(NULL, 1, &err));
+    require_fails(LINNET_INVALID, linnet_engine_reset(NULL, 1, &err));
+    require_fails(LINNET_INVALID, linnet_engine_measure(NULL, &stats, &err));
+    linnet_engine_close(NULL, 1);
+    ck_assert(!linnet_engine_next(NULL, 0));
+}
+END_TEST
+
 START_TEST(saved_and_forked)
 {
     linnet_decoder *d = make_decoder(0, 8, 1);
@@ -616,7 +648,7 @@ done:
 END_TEST
 
 TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h, streams", TEST(sessions), TEST(resets), TEST(session_options),
-               TEST(saved_and_forked), TEST(second_pass), TEST(phrases_of_a_session),
+               TEST(without_a_session_or_engine), TEST(saved_and_forked), TEST(second_pass), TEST(phrases_of_a_session),
                TEST(nothing_is_allocated_while_sound_streams), TEST(engines),
                TEST(engine_opened_by_many), TEST(engine_with_words), TEST(engine_with_a_callback),
                TESTS(every_allocation_may_fail, 0, 4))
