@@ -36,7 +36,7 @@ lin_status lin_extractor_create(int rate_hz, int channels, const lin_feature_opt
     lin_status status = lin_audio_check_format("the sound", rate_hz, channels, err);
     if (status != LIN_OK) return status;
     if (o->channel < LIN_CHANNEL_EACH || o->channel >= channels)
-        return lin_fail(err, LIN_INVALID, "channel %d is requested, but the sound has %d", o->channel + 1, channels);
+        return lin_fail(err, LIN_INVALID, "channel %d (from 1) is requested, but the sound has %d", o->channel + 1, channels);
     if (!(o->speed >= 0.5 && o->speed <= 2)) return lin_fail(err, LIN_INVALID, "speed is %g; must be 0.5 to 2", o->speed);
     lin_extractor *f = lin_calloc(1, sizeof *f);
     if (!f) return lin_no_memory(err, "features", sizeof *f);

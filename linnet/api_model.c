@@ -122,6 +122,7 @@ static lin_status load(const char *path, const void *bytes, size_t n, const linn
     *model = NULL;
     lin_status status = lin_api_take(&o, sizeof o, given, "model_options", err);
     if (status != LIN_OK) return status;
+    if (path && !*path) return lin_fail(err, LIN_INVALID, "the path of the model is empty; NULL is the default one");
     if (!o.device) o.device = "auto";
     if ((int)o.precision < LINNET_FP32 || (int)o.precision > LINNET_AUTO)
         return lin_fail(err, LIN_INVALID, "precision is %d: LINNET_FP32, LINNET_TF32, LINNET_BF16, LINNET_INT8 or LINNET_AUTO",

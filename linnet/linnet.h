@@ -483,8 +483,8 @@ LINNET_API linnet_status linnet_session_set_phrases(linnet_session *session, con
  */
 LINNET_API linnet_status linnet_session_save(linnet_session *session, void **bytes, size_t *n, linnet_error *err);
 
-/* Into a session created with the same model and options, which drops what it had. LINNET_MISMATCH: saved with others;
- * LINNET_FORMAT: damaged. On failure the session is as newly created. */
+/* Into a session created with the same model and options, which drops what it had; phrases are those of the session.
+ * LINNET_MISMATCH: saved with others; LINNET_FORMAT: damaged. On failure the session is as newly created. */
 LINNET_API linnet_status linnet_session_load(linnet_session *session, const void *bytes, size_t n, linnet_error *err);
 
 /* A second session that goes on from the same point, with the present utterance. As linnet_session_save fails. */

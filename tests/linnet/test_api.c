@@ -25,6 +25,9 @@ END_TEST
 
 START_TEST(models)
 {
+    linnet_model *nothing = (linnet_model *)&nothing;
+    require_fails(LINNET_INVALID, linnet_model_load("", NULL, &nothing, &err)); // not the default one
+    ck_assert_ptr_null(nothing);
     linnet_model *m, *other;
     char *bytes = NULL;
     long n;

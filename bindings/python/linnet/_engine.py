@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ._errors import call, text_of
 from ._linnet import ffi, lib
 from ._options import Options
-from ._sound import samples_of
+from ._sound import samples_of, whole_rate
 from ._stream import Utterance, utterance_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Event(NamedTuple):
     lost: int
     """samples of each channel that did not fit; later times do not count them"""
     status: str
-    """"ok", or why the stream failed: "no memory", ... """
+    """"ok", or why the stream failed: "no_memory", ... """
 
 
 class Engine:
@@ -70,7 +70,7 @@ class Engine:
     def open(self, rate: int | None = None, channels: int = 1) -> int:
         """A new stream of sound: its number. Channels are mixed. rate None: the model's. TooSmallError: all places are taken."""
         stream = ffi.new("linnet_stream *")
-        call(lib.linnet_engine_open, self._engine(), self._rate if rate is None else int(rate), channels, ffi.NULL, stream)
+        call(lib.linnet_engine_open, self._engine(), self._rate if rate is None else whole_rate(rate), channels, ffi.NULL, stream)
         self._channels[stream[0]] = channels
         return int(stream[0])
 

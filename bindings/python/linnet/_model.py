@@ -17,7 +17,7 @@ from ._errors import call, text_of
 from ._linnet import ffi, lib
 from ._options import Options, c_text
 from ._result import Result, own_result
-from ._sound import Progress, Sound, SoundCall
+from ._sound import Progress, Sound, SoundCall, checked_channel, whole_rate
 from ._stream import Stream, phrases_of
 
 _PRECISIONS = {"fp32": 0, "tf32": 1, "bf16": 2, "int8": 3, "auto": 4}
@@ -203,6 +203,8 @@ class Model:
             return _shared_decoder(self, {"words": True}) if words else None
         if words:
             raise ValueError("words=True is for calls without a decoder: give it to Model.decoder")
+        if not isinstance(decoder, Decoder):
+            raise TypeError(f"decoder is what Model.decoder makes, not {decoder!r}")
         return decoder
 
     def transcribe(self, sound: Sound, rate: float | None = None, *, words: bool = False, decoder: Decoder | None = None,
@@ -313,9 +315,9 @@ class Model:
         model of the second pass are other ones.
         """
         chosen = self._choose(words, decoder)
-        rate = self.rate if rate is None else int(rate)
+        rate = self.rate if rate is None else whole_rate(rate)
         return Stream(self, rate, chosen, {
-            "channels": channels, "channel": channel, "endpoints": endpoints, "silence_before_s": silence_before_s,
+            "channels": channels, "channel": checked_channel(channel), "endpoints": endpoints, "silence_before_s": silence_before_s,
             "silence_after_s": silence_after_s, "longest_s": longest_s, "reset_at_endpoints": reset_at_endpoints,
             "can_save": rate == self.rate if can_save is None else can_save, "second_pass": second_pass})
 

@@ -27,8 +27,12 @@ class Options:
         for field, value in values.items():
             if isinstance(value, (str, bytes, os.PathLike)):
                 value = self.keep(c_text(value))
-            if value is not None:
+            if value is None:
+                continue
+            try:
                 setattr(self.c, field, getattr(value, "_c", value))
+            except TypeError as error:
+                raise TypeError(f"{field} cannot be {values[field]!r}") from error
 
     def keep(self, value: Any) -> Any:
         self.kept.append(value)

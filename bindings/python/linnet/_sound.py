@@ -11,12 +11,12 @@ from typing import Any, Callable, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from ._errors import StoppedError, call
+from ._errors import Error, StoppedError, call
 from ._linnet import ffi, lib
 from ._options import Options, c_text
 
 #: A file, the bytes of one, or samples [n] or [n, channels]: floats of full scale -1 to 1, or 16- or 32-bit integers.
-Sound = Union[str, "os.PathLike[str]", bytes, npt.ArrayLike]
+Sound = Union[str, "os.PathLike[str]", bytes, bytearray, npt.ArrayLike]
 #: Called now and then with the seconds that are processed and in all (None: unknown). What is true ends the call.
 Progress = Callable[[float, Optional[float]], Any]
 
@@ -33,7 +33,7 @@ def _check_scale(array: npt.NDArray[Any]) -> None:
     if _told or array.size == 0:
         return
     most = max(float(array.max()), -float(array.min()))
-    if most > _LOUDEST:
+    if _LOUDEST < most < np.inf:
         _told = True
         logging.getLogger("linnet").warning(
             "samples reach %g: floats have a full scale of -1 to 1; divide 16-bit values by 32768, or give them as int16", most)
@@ -42,19 +42,37 @@ def _check_scale(array: npt.NDArray[Any]) -> None:
 def samples_of(sound: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """float32 [n, channels] of what the caller has. TypeError, ValueError if it is no sound."""
     array = np.asarray(sound)
+    if array.ndim == 0:
+        raise TypeError(f"a sound is a path, the bytes of a file or an array [n] or [n, channels], not {type(sound).__name__}")
     if array.ndim == 1:
         array = array[:, np.newaxis]
     if array.ndim != 2:
         raise ValueError(f"sound is an array [n] or [n, channels], not one of {array.ndim} dimensions")
     if array.shape[1] > 64 >= array.shape[0]:
         raise ValueError(f"sound is [n, channels]; this array is [{array.shape[0]}, {array.shape[1]}]: give its transpose")
-    if array.dtype in _SCALE:
-        array = array * np.float32(_SCALE[array.dtype])
+    scale = _SCALE.get(array.dtype.newbyteorder("="))
+    if scale is not None:
+        array = array * np.float32(scale)
     elif array.dtype.kind != "f":
         raise TypeError(f"samples are floats, int16 or int32, not {array.dtype}")
     else:
         _check_scale(array)
-    return np.ascontiguousarray(array, np.float32)
+    with np.errstate(over="ignore"):  # the library refuses what is infinite
+        return np.ascontiguousarray(array, np.float32)
+
+
+def whole_rate(rate: float) -> int:
+    """Samples per second. ValueError if it is not a whole number."""
+    if rate != int(rate) or rate < 1:
+        raise ValueError(f"rate is {rate}: a whole number of samples per second, 4000 to 192000")
+    return int(rate)
+
+
+def checked_channel(channel: int | None) -> int | None:
+    """-1 would be the mean, and not the last one."""
+    if channel is not None and channel < 0:
+        raise ValueError(f"channel is {channel}: 0, 1, ..., or None for the mean of all")
+    return channel
 
 
 class _Watch:
@@ -81,15 +99,20 @@ class SoundCall:
 
     def __init__(self, sound: Sound, rate: float | None, channel: int | None, start_s: float, end_s: float | None, threads: int,
                  progress: Progress | None) -> None:
-        self.options = o = Options("sound", channel=channel, start_s=start_s, end_s=end_s, threads=threads)
+        self.options = o = Options("sound", channel=checked_channel(channel), start_s=start_s, end_s=end_s, threads=threads)
         self.watch = _Watch(progress)
         o.c.progress = lib.linnet_py_progress
         o.c.context = o.keep(ffi.new_handle(self.watch))
+        self.file = ""  # of bytes
+        if isinstance(sound, bytearray):
+            sound = bytes(sound)
         if isinstance(sound, bytes):  # the library reads files
+            if rate is not None:
+                raise ValueError("bytes are those of a file, which knows its rate; np.frombuffer(b, np.int16) gives samples")
             file = o.keep(tempfile.NamedTemporaryFile(prefix="sound-"))
             file.write(sound)
             file.flush()
-            sound = file.name
+            sound = self.file = file.name
         if isinstance(sound, (str, os.PathLike)):
             if rate is not None:
                 raise ValueError("a file knows its rate: rate is for arrays")
@@ -98,11 +121,9 @@ class SoundCall:
         samples = samples_of(sound)
         if rate is None:
             raise ValueError("an array needs its rate, in samples per second")
-        if int(rate) != rate:
-            raise ValueError(f"rate is {rate}: a whole number of samples per second")
         o.c.samples = o.keep(ffi.from_buffer("float[]", samples)) if len(samples) else o.keep(ffi.new("float[1]"))
         o.c.n_samples, o.c.channels = samples.shape
-        o.c.rate_hz = int(rate)
+        o.c.rate_hz = whole_rate(rate)
 
     def run(self, function: Any, owner: Any, *arguments: Any) -> None:
         """function(owner, sound, *arguments, error)"""
@@ -112,3 +133,7 @@ class SoundCall:
             if self.watch.error is not None:
                 raise self.watch.error from None
             raise
+        except Error as error:
+            if not self.file:
+                raise
+            raise type(error)(str(error).replace(self.file, "the sound in memory")) from None

@@ -82,6 +82,7 @@ class Stream:
 
     def __init__(self, model: Model, rate: int, decoder: Decoder | None, options: dict[str, Any], session: Any = None) -> None:
         self._model, self._decoder, self._options, self._rate = model, decoder, options, rate
+        self._phrases: dict[str, float] | None = None  # None: the decoder's
         self._lock = threading.RLock()
         if session is None:
             o = Options("session_options", rate_hz=rate, decoder=decoder and decoder._c, **options)
@@ -155,12 +156,16 @@ class Stream:
     def set_phrases(self, phrases: Mapping[str, float] | None) -> Stream:
         """Words or phrases that are likely from now on, each with its bonus (natural logarithm, 4 is usual), instead of those of the
         decoder. UnsupportedError: the decoder is greedy, or has n_best over 1."""
-        array, texts = phrases_of((phrases or {}).items())
-        return self._run(lib.linnet_session_set_phrases, array, len(texts))
+        given = dict(phrases or {})
+        array, texts = phrases_of(given.items())
+        with self._lock:
+            self._run(lib.linnet_session_set_phrases, array, len(texts))
+            self._phrases = given
+        return self
 
     def save(self) -> bytes:
-        """The state (0.3 MB; with words 1 MB), from which Model.stream(...).load(state) goes on with the same bits. `linnet transcribe
-        --load-state` reads it too.
+        """The state (0.4 MB; with words 1.9 MB), from which Model.stream(...).load(state) goes on with the same bits, after the same
+        set_phrases. `linnet transcribe --load-state` reads it too.
 
         InvalidError: the stream was made without can_save, or is finished; UnsupportedError: n_best is over 1.
         """
@@ -179,11 +184,15 @@ class Stream:
     def fork(self) -> Stream:
         """A second stream that goes on from the same point. Fails as save."""
         copy = ffi.new("linnet_session **")
-        self._run(lib.linnet_session_fork, copy)
-        return Stream(self._model, self._rate, self._decoder, self._options, copy[0])
+        with self._lock:
+            self._run(lib.linnet_session_fork, copy)
+            made = Stream(self._model, self._rate, self._decoder, self._options, copy[0])
+            made._phrases = self._phrases
+        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._model, self._rate, self._decoder, self._options, self.save())
+        with self._lock:
+            return _restore, (self._model, self._rate, self._decoder, self._options, self.save(), self._phrases)
 
     def close(self) -> None:
         """Frees the memory now. Without it, that happens with the last reference to the stream."""
@@ -199,5 +208,9 @@ class Stream:
         self.close()
 
 
-def _restore(model: Model, rate: int, decoder: Decoder | None, options: dict[str, Any], state: bytes) -> Stream:
-    return Stream(model, rate, decoder, options).load(state)
+def _restore(model: Model, rate: int, decoder: Decoder | None, options: dict[str, Any], state: bytes,
+             phrases: dict[str, float] | None = None) -> Stream:
+    stream = Stream(model, rate, decoder, options)
+    if phrases is not None:
+        stream.set_phrases(phrases)
+    return stream.load(state)

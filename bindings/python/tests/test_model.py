@@ -90,6 +90,8 @@ def test_errors_are_exceptions(tmp_path):
         linnet.load(precision="fp64")
     with pytest.raises(ValueError, match="null"):
         linnet.load("a\0b")
+    with pytest.raises(linnet.InvalidError, match="empty"):
+        linnet.load("")
 
 
 def test_warnings_are_logged(model, tmp_path, caplog):

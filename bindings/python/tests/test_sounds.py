@@ -1,5 +1,6 @@
 """Whole sounds: the results are those of the program."""
 
+import io
 import json
 import pickle
 import signal
@@ -110,6 +111,11 @@ def test_bad_sounds(model, file, tmp_path):
         ((samples.astype(np.uint16), rate), TypeError, "uint16"),
         ((np.full(16000, np.nan), rate), linnet.NumericError, "nan"),
         ((np.zeros((10, 0)), rate), linnet.UnsupportedError, "0 channels"),
+        ((io.BytesIO(file.read_bytes()),), TypeError, "BytesIO"),
+        ((None, rate), TypeError, "NoneType"),
+        ((samples.tobytes(), rate), ValueError, "frombuffer"),
+        ((b"no sound at all",), linnet.FormatError, "^the sound in memory is not an audio file"),
+        ((np.array([0, 1e300]), rate), linnet.NumericError, "inf"),
     ]:
         with pytest.raises(error, match=message):
             model.transcribe(*bad)
@@ -118,6 +124,13 @@ def test_bad_sounds(model, file, tmp_path):
     with pytest.raises(linnet.InvalidError):
         model.align(samples, "", rate)
     assert model.transcribe(np.zeros(0), 16000).text == ""
+    for channel in -1, 1:
+        with pytest.raises(ValueError, match="channel"):
+            model.transcribe(samples, rate, channel=channel)
+    with pytest.raises(TypeError, match="threads cannot be 1.5"):
+        model.transcribe(samples, rate, threads=1.5)
+    with pytest.raises(TypeError, match="Model.decoder"):
+        model.transcribe(samples, rate, decoder="words")
 
 
 def test_progress_can_stop(model):

@@ -142,6 +142,13 @@ def test_rates_and_channels(model, sounds):
         model.stream().push([0.0, float("inf")])
     with pytest.raises(linnet.UnsupportedError, match="1 Hz"):
         model.stream(1)
+    for rate in 0, 16000.5, -16000:
+        with pytest.raises(ValueError, match=f"rate is {rate}"):
+            model.stream(rate)
+        with pytest.raises(ValueError, match=f"rate is {rate}"):
+            model.engine(1).open(rate)
+    with pytest.raises(ValueError, match="channel"):
+        model.stream(channel=-1)
 
 
 def test_phrases(model):
@@ -150,6 +157,17 @@ def test_phrases(model):
     stream.set_phrases(None)
     with pytest.raises(linnet.UnsupportedError):
         model.stream().set_phrases({"dashwood": 4.0})
+
+
+def test_phrases_go_with_a_pickle(model, speech):
+    _, samples, rate = speech
+    stream = model.stream(rate, words=True, can_save=True)
+    list(stream.set_phrases({"leisure": -40}).push(samples[:rate]))
+    copies = pickle.loads(pickle.dumps(stream)), pickle.loads(pickle.dumps(stream.fork()))
+    wanted = " ".join(text for text, _, _ in final(stream.run([samples[rate:]])))
+    assert "leisure" not in wanted
+    for copy in copies:
+        assert wanted.endswith(" ".join(text for text, _, _ in final(copy.run([samples[rate:]]))))
 
 
 def test_closed(model, sound):
