@@ -25,7 +25,8 @@ int lin_gpu_answers(void);
 /* The table of GPU `device`. LIN_UNSUPPORTED, with one sentence of explanation, if it cannot be used. */
 lin_status lin_gpu_open(int device, lin_precision precision, const lin_ops **ops, lin_error *err);
 
-/* The value lin_cuda_interface of the library must return: it shows that both were built with the same table of operations. */
-enum { LIN_CUDA_INTERFACE = 1 << 16 | (int)sizeof(lin_ops) };
+/* The value lin_cuda_interface of the library must return: it shows that both were built with the same table of operations. The
+ * first number is raised when an argument of an operation changes its form. */
+enum { LIN_CUDA_INTERFACE = 2 << 16 | (int)sizeof(lin_ops) };
 
 #endif
