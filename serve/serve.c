@@ -259,15 +259,14 @@ static void get_permission(lin_serve *s, lin_web_peer *peer)
     lin_serve_reply(s, peer, &(lin_web_reply){.status = 204, .headers = may, .n_headers = sizeof may / sizeof *may}, 0);
 }
 
-// A plain request for the address of a WebSocket.
-static void ask_for_socket(lin_serve *s, lin_web_peer *peer)
+// A refusal whose header says what is there instead.
+static void refer(lin_serve *s, lin_web_peer *peer, int status, const lin_web_header *header, const char *message)
 {
-    static const lin_web_header upgrade = {"upgrade", "websocket"};
     lin_buffer out = {0};
-    lin_openai_put_error(&out, 426, "this address is a WebSocket's: see docs/serve.md, and /docs for the calls over HTTP");
+    lin_openai_put_error(&out, status, message);
     lin_serve_reply(s, peer,
-                    &(lin_web_reply){.status = 426, .type = "application/json", .body = out.data, .n = out.n,
-                                     .headers = &upgrade, .n_headers = 1}, 0);
+                    &(lin_web_reply){.status = status, .type = "application/json", .body = out.data, .n = out.n,
+                                     .headers = header, .n_headers = 1}, 0);
     lin_buffer_free(&out);
 }
 
@@ -283,13 +282,15 @@ static lin_client *open_request(lin_serve *s, lin_web_peer *peer, const lin_web_
     if (file) {
         put_page(s, peer, type, file, n);
     } else if (!call && !is_known && lin_protocol_find(r->path, s->v->websocket)) {
-        ask_for_socket(s, peer);
+        refer(s, peer, 426, &(lin_web_header){"upgrade", "websocket"},
+              "this address is a WebSocket's: see docs/serve.md, and /docs for the calls over HTTP");
     } else if (!call && !is_known) {
         lin_serve_refuse(s, peer, 404, 0, "there is nothing at this address; /docs names all calls");
     } else if (!strcmp(r->method, "OPTIONS")) {
         if (may_come_from(s, peer, r)) get_permission(s, peer);
     } else if (!call) {
-        lin_serve_refuse(s, peer, 405, 0, "this address has another method: see /docs");
+        const char *method = lin_call_find("POST", r->path, &is_known) ? "POST, OPTIONS" : "GET, HEAD, OPTIONS";
+        refer(s, peer, 405, &(lin_web_header){"allow", method}, "this address has another method: see /docs");
     } else if (call->is_open || may_enter(s, peer, r)) {
         if (call->fields) return open_upload(s, peer, r, call);
         get(s, peer, call);

@@ -148,6 +148,8 @@ static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
     char length[32];
     snprintf(length, sizeof length, "%zu", r->n);
     int bad = p->answered || lws_add_http_header_status(p->wsi, (unsigned)r->status, &at, end) != 0;
+    // libwebsockets answers a handshake as one of HTTP/1.0, which clients of WebSockets do not read.
+    if (!bad && p->websocket && at - begin > 8 && memcmp(begin, "HTTP/1.0", 8) == 0) begin[7] = '1';
     if (r->type) bad = bad || add(p->wsi, "content-type", r->type, &at, end) != 0;
     if (!r->goes_on && r->status != 204) bad = bad || add(p->wsi, "content-length", length, &at, end) != 0;
     bad = bad || add(p->wsi, "connection", "close", &at, end) != 0;

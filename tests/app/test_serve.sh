@@ -28,6 +28,8 @@ has "another address" "$(talk get /nothing)" "HTTP/1.1 404"
 has "a plain request for a WebSocket" "$(talk get /v1/stream)" "HTTP/1.1 426"
 has "a plain request for a WebSocket: what it is" "$(talk get /v1/realtime)" "this address is a WebSocket's"
 has "another method" "$(talk post /healthz)" "HTTP/1.1 405"
+has "with the one that there is" "$(talk post /healthz)" "allow: GET, HEAD, OPTIONS"
+has "or" "$(talk get /v1/align)" "allow: POST, OPTIONS"
 answer=$(talk post /v1/audio/transcriptions file=@"$speech" model=whisper-1)
 has "json: status" "$answer" "HTTP/1.1 200"
 is "json: the text of linnet transcribe" "{\"text\":\"$says\"}" "$(printf '%s' "$answer" | tail -n 1)"
@@ -157,6 +159,8 @@ talk send "$tmp/long" > /dev/null
 printf 'POST /v1/align HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 500\r\n\r\nabc' > "$tmp/short"
 talk send "$tmp/short" > /dev/null
 printf 'POST /v1/align HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n' > "$tmp/huge"
+sed 's,^GET / ,GET /x ,' "$tmp/shake" > "$tmp/elsewhere"
+has "a WebSocket elsewhere: the answer is of HTTP/1.1, as such clients need it" "$(talk send "$tmp/elsewhere")" "HTTP/1.1 404"
 has "a huge body" "$(talk send "$tmp/huge")" "HTTP/1.1 413"
 printf 'POST /v1/align HTTP/1.1\r\nHost: localhost\r\n\r\n' > "$tmp/unknown"
 has "a body of unknown length" "$(talk send "$tmp/unknown")" "HTTP/1.1 411"
