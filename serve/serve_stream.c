@@ -83,8 +83,11 @@ int lin_serve_stream_is_dead(lin_client *c, double now)
 {
     if (is_stuck(c, now)) return 1;
     if (c->in->paused || c->in->ending || now - c->heard_at <= c->serve->v->idle_s) return 0;
+    char message[100];
+    snprintf(message, sizeof message, "nothing has come for %d s: the stream ends", c->serve->v->idle_s);
     lin_serve_count(c->serve, &c->serve->counts.idle);
-    return 1;
+    give_up(c, 1008, message);
+    return 0;
 }
 
 int lin_serve_stream_is_held_back(const lin_client *c) { return c->in && c->in->is_held_back; }

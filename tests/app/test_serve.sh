@@ -193,7 +193,8 @@ is "more streams of one address than are allowed" "refused 429
 retry-after" "$(talk stream '/?access_token=abc')"
 wait $idler
 is "phonemes" "$("$LINNET" transcribe -q "$speech" | cut -d' ' -f1-6)" "$(sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$tmp/idle" | head -n 1 | cut -d' ' -f1-6)"
-is "an idle stream is left" "closed without a word" "$(tail -n 1 "$tmp/idle")"
+is "an idle stream is told why it ends" '{"type":"error","message":"nothing has come for 15 s: the stream ends"}
+closed 1008 nothing has come for 15 s: the stream ends' "$(tail -n 2 "$tmp/idle")"
 has "which is counted" "$(talk get /metrics)" 'linnet_errors_total{cause="idle"} 1'
 cat "$tmp/twice.raw" "$tmp/twice.raw" > "$tmp/long.raw"
 talk stream '/v1/stream?access_token=abc' raw="$tmp/long.raw" paced > "$tmp/drained" &
