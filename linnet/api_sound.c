@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -21,6 +22,8 @@ lin_status lin_api_sound(const linnet_sound *given, linnet_sound *taken, lin_sou
     if (status != LIN_OK) return status;
     const linnet_sound *o = taken;
     if (!o->path && !o->samples) return lin_fail(err, LIN_INVALID, "the sound has neither a path nor samples");
+    if (!o->path && o->n_samples > PTRDIFF_MAX / sizeof *o->samples)
+        return lin_fail(err, LIN_INVALID, "n_samples is %zu, more than memory can hold: a number below 0?", o->n_samples);
     if (o->channel < LINNET_MIX) return lin_fail(err, LIN_INVALID, "channel is %d: LINNET_MIX, or 0 and more", o->channel);
     if (o->threads < 0 || o->threads > 1024) return lin_fail(err, LIN_INVALID, "threads is %d: 0 to 1024", o->threads);
     if (!(o->start_s >= 0 && o->end_s > o->start_s))

@@ -572,6 +572,9 @@ START_TEST(bad_sounds)
     s = in_memory();
     s.start_s = 2 * SECONDS;
     require_fails(LINNET_INVALID, linnet_decode(model, &s, NULL, &r, &err));
+    s = in_memory();
+    s.n_samples = (size_t)-1;
+    require_fails(LINNET_INVALID, linnet_decode(model, &s, NULL, &r, &err));
     sound[100] = NAN;
     s = in_memory();
     require_fails(LINNET_NUMERIC, linnet_decode(model, &s, NULL, &r, &err));
