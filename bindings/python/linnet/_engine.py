@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._model import Decoder, Model
 
 _LOOK_AGAIN_S = 0.01
+_INTERRUPT_S = 0.2
 _KINDS = ("", "utterance", "lost", "ended", "failed")
 
 
@@ -110,14 +111,19 @@ class Engine:
     def events(self, wait_s: float = 0) -> Iterator[Event]:
         """Events of all streams, until none comes for wait_s seconds. They wait until they are asked for; of an utterance that grows
         only the latest."""
+        until = time.monotonic() + wait_s
         while True:
+            left = until - time.monotonic()
             with self._reading:
-                seen = lib.linnet_engine_next(self._engine(), wait_s)
+                seen = lib.linnet_engine_next(self._engine(), min(left, _INTERRUPT_S))
+                if not seen and left > _INTERRUPT_S:
+                    continue  # Ctrl-C is seen between two waits
                 if not seen:
                     return
                 event = Event(_KINDS[seen.kind], int(seen.stream), utterance_of(seen.utterance) if seen.utterance else None,
                               seen.time_s, seen.lost, text_of(lib.linnet_status_name(seen.status)))
             yield event
+            until = time.monotonic() + wait_s
 
     def stats(self) -> dict[str, float]:
         """Since it was made: open, streams (places), stream_bytes, lag_p50_ms, lag_p95_ms, lag_p99_ms (from the push that completed a

@@ -105,6 +105,7 @@ class Model:
 
     @property
     def name(self) -> str:
+        """"" where the file does not say."""
         return text_of(self._info.name)
 
     @property

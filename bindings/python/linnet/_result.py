@@ -79,6 +79,7 @@ class Result:
 
     @cached_property
     def phones(self) -> tuple[Phone, ...]:
+        """All phonemes, those of words too."""
         return tuple(_phone(lib.linnet_result_phone(self._c, i)) for i in range(lib.linnet_result_phones(self._c)))
 
     @cached_property

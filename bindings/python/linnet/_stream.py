@@ -98,6 +98,7 @@ class Stream:
 
     @property
     def channels(self) -> int:
+        """Of the sound that is pushed."""
         return int(self._options["channels"])
 
     def _run(self, function: Any, *arguments: Any) -> Stream:

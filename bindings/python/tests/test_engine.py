@@ -1,3 +1,4 @@
+import signal
 import time
 
 import linnet
@@ -73,3 +74,17 @@ def test_a_full_queue_loses_sound(model):
         engine.push(stream, np.full((160, 2), np.nan))
     with pytest.raises(linnet.InvalidError):
         engine.finish(stream + 1)
+
+
+def test_interrupts_end_a_wait(model):
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    begin = time.monotonic()
+    with model.engine(1) as engine:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(KeyboardInterrupt):
+                list(engine.events(wait_s=120))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - begin < 120  # before the end of the wait
