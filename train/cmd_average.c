@@ -31,7 +31,7 @@ static const lin_option options[] = {
              "(docs/models.md: 103 for the shipped ones); 0: none; if not given, the first model's"},
     {.name = "hop-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(average_values, hop_ms), .text = "0", .min = 0, .max = 1000,
      .value = "MS", .help = "Time between two frames of the model's features: with less than it was trained with, speech sounds "
-                            "slower to it, which helps it with fast speakers (docs/models.md: 9 for the shipped offline one); "
+                            "slower to it, which helps it with fast speakers (docs/models.md: 9.5 for the shipped offline one); "
                             "0: the first model's"},
     {.name = "ema", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, ema),
      .help = "Of a checkpoint of linnet train --ema take the moving average, which best.safetensors has after an epoch"},
