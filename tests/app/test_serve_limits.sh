@@ -65,7 +65,7 @@ kill $slow
 stop "unread"
 
 # Push to talk: an utterance ends where that was asked for, also in sound that comes faster than it was spoken and waits for its turn.
-for i in 1 3 1 3; do
+for i in 4 5 4 5; do
     "$SOUND" "$tmp/vowels.raw" format=raw seconds=1 seed=$i
     cat "$tmp/vowels.raw"
 done > "$tmp/talk.raw"

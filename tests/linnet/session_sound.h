@@ -26,7 +26,7 @@ static int n_features, D;
 static void make_sound(float *x)
 {
     for (int t = 0; t < SAMPLES; t++) {
-        const int within = t % PART_SAMPLES, vowel = within / 2000 * 7 + 5 + 6 * (t / PART_SAMPLES);
+        const int within = t % PART_SAMPLES, vowel = within / 2000 * 7 + 4 + 1 * (t / PART_SAMPLES);
         const double at = (double)within / RATE, pitch = 110 + 10 * (vowel % 5);
         const double f1 = 300 + 90 * (vowel % 6), f2 = 900 + 230 * (vowel % 7);
         double buzz = 0;
