@@ -1,6 +1,6 @@
 /*
  * second_pass.h - an utterance of a stream once more, when it has ended: its frames through a second model, which may read the
- * whole utterance or have more look-ahead, and its rows through the stream's search.
+ * whole utterance or have more look-ahead, and its rows through the search of whole utterances (lin_decoding.whole).
  *
  * Pipeline: the frames of an utterance (linnet/utterances keeps them) -> [this: model/encoder, linnet/decoding] -> final result.
  *
@@ -23,7 +23,7 @@ typedef struct lin_second_pass lin_second_pass;
 
 /*
  * first: the recogniser of the streams; second must outlive the object. decoding: that of the streams, NULL for greedy; its
- * search must outlive the object. n_threads work together; 0: one per core. LIN_MISMATCH if the models differ in features other
+ * searches must outlive the object. n_threads work together; 0: one per core. LIN_MISMATCH if the models differ in features other
  * than the hop, phones or frames of a step; LIN_UNSUPPORTED for a second model that is normalised by speaker. On failure *pass
  * is NULL.
  */
@@ -34,7 +34,7 @@ void lin_second_pass_destroy(lin_second_pass *pass);
 
 /*
  * frames [n, D], unnormalised, of one utterance, the first of which is that of row `row` of the stream: what is recognised in
- * them is appended to the result, with alternatives where the decoding has some. decoding: of the stream, with the search of
+ * them is appended to the result, with alternatives where the decoding has some. decoding: of the stream, with the searches of
  * creation; its phrases count. An utterance that is longer than models are trained on is cut at pauses
  * (lin_front_next_utterance). Memory grows with the longest utterance.
  */
