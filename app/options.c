@@ -191,6 +191,8 @@ static lin_status set_all(lin_parsed *p, const lin_option *settings, const char 
         const int row = lin_options_find(p->command, item + 3 * off);
         const lin_option *o = row < 0 ? NULL : &p->command->options[row];
         if (!o || !o->under || strcmp(o->under, settings->name) != 0) {
+            if (o && !o->under)
+                return lin_fail(err, LIN_INVALID, "--%s has no '%s': it is an option, --%s", settings->name, o->name, o->name);
             const char *near = lin_nearest_option(p->command, item);
             return lin_fail(err, LIN_INVALID, "--%s has no '%.60s'%s%s; --%s help lists its names", settings->name, item,
                             near ? ", perhaps " : "", near ? near : "", settings->name);

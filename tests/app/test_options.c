@@ -136,7 +136,7 @@ static const struct {
 } wrong[] = {
     {"--set wide", "--set wide needs a value: wide=X"},
     {"--set wid=3", "--set has no 'wid', perhaps wide; --set help lists its names"},
-    {"--set whole=3", "--set has no 'whole'"},
+    {"--set whole=3", "--set has no 'whole': it is an option, --whole"},
     {"--set wide=3,", "--set has no ''"},
     {"--set wide=10", "--set wide must be between -9 and 9, not 10"},
     {"--set deep=maybe", "--set deep needs yes or no, not 'maybe'"},
