@@ -156,7 +156,7 @@ static void go_on(lin_engine *e, int rate, const void *state, size_t n, double s
     require_ok(lin_session_push(s, sound + from, SAMPLES - from, &err));
     require_ok(lin_session_finish(s, &err));
     same(&rest, whole, 0);
-    ck_assert_int_ge(rest.n, rate == RATE ? 2 : 0); // at others it is less like speech
+    ck_assert_int_ge(rest.n, rate == RATE ? 4 : 0); // at others it is less like speech
     memset(&again, 0, sizeof again);
     const lin_engine_stream about = {.rate_hz = rate, .channels = 1, .user = &again, .state = state, .n_state = n};
     require_ok(lin_engine_open_saved(e, &about, &id, &err));
@@ -243,7 +243,8 @@ static void begin(void)
 {
     setup();
     sound = lin_alloc(SAMPLES, sizeof *sound);
-    make_sound(sound);
+    // the third sentence first: the rest after each state has phonemes enough
+    for (int t = 0; t < SAMPLES; t++) sound[t] = whole_sound[(t + 2 * PART_SAMPLES) % SAMPLES];
 }
 
 static void end(void)
