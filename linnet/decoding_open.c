@@ -339,10 +339,9 @@ static lin_status match_phones(parts *p, lin_error *err)
 
 static lin_status open_rescorer(parts *p, double lm_weight, lin_error *err)
 {
-    static const char *const none[] = {NULL};
     const lin_decoding_values *v = p->values;
     char path[LONGEST_PATH];
-    lin_status status = lin_find_named(p->phones, v->rescore, "", none, path, sizeof path, err);
+    lin_status status = lin_find_word_network(p->phones, v->rescore, path, sizeof path, err);
     if (status != LIN_OK) return status;
     return lin_rescorer_open(path, v->rescore_weight, lm_weight, p->lm, p->tree, p->phones, &p->rescorer, err);
 }

@@ -234,6 +234,18 @@ lin_status lin_find_lm(const lin_phones *phones, const char *given, char *path, 
     return lin_find_named(phones, given, "LINNET_LM", names, path, capacity, err);
 }
 
+lin_status lin_find_word_network(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err)
+{
+    char name[64];
+    const char *const names[] = {name, NULL};
+    const lin_status status = lin_find_named(phones, given, NULL, names, path, capacity, err);
+    char installed[PATH_MAX];
+    if (status != LIN_OK || strchr(path, '/') || exists(path)) return status;
+    const int n = snprintf(name, sizeof name, "%s.safetensors", given);
+    if (n < (int)sizeof name && find_of(phones, names, installed, sizeof installed)) snprintf(path, capacity, "%s", installed);
+    return LIN_OK;
+}
+
 lin_status lin_find_rules(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err)
 {
     static const char *const names[] = {"words.g2p", NULL};

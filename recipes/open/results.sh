@@ -33,7 +33,7 @@ size() { [ -z "$quick" ] && echo "$1" || echo "$2"; } # size FULL QUICK
 info=$("$linnet" info --json)
 number() { sed "s/.*\"$1\": \"\{0,1\}\([^\",]*\).*/\1/" <<< "$info"; }
 fingerprint=$(number fingerprint)
-scored=$fingerprint-$({ cat share/linnet/en/{phones.lm,words.lm,words.dict.gz} 2> /dev/null || :; } | cksum | cut -d ' ' -f 1) # with its language models
+scored=$fingerprint-$({ cat share/linnet/en/{phones.lm,words.lm,words.dict.gz,words.safetensors} 2> /dev/null || :; } | cksum | cut -d ' ' -f 1) # with its language models
 page=RESULTS.md kind=streaming
 [ "$(number causal)" = true ] || page=RESULTS-offline.md kind=offline
 [ "$(cat "$work/model" 2> /dev/null || echo "$fingerprint")" = "$fingerprint" ] || die "$work has results of another model; give another --work"
@@ -76,21 +76,23 @@ rows() { # rows SET: lines of a table, tab separated: set, search, rate, value, 
   recognised "$set" greedy
   recognised "$set" phones --lm phones.lm
   recognised "$set" words --words
-  for name in greedy phones words; do
+  recognised "$set" rescored --words --rescore words
+  for name in greedy phones words rescored; do
     ref=$work/$set.trn
-    [ $name != words ] || ref=$corpus/$set/text
+    case $name in words | rescored) ref=$corpus/$set/text ;; esac
     read -r value low high n <<< "$(score "$ref" "$work/$set.$name.jsonl")"
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$set" "$name" "$value" "$low" "$high" "$n"
   done
 }
 table() { # rows on standard input, as markdown
   awk -F'\t' 'BEGIN {
-      print "| set | utterances | sound | PER %, greedy | PER %, `--lm phones.lm` | WER %, `--words` |"; print "|---|---|---|---|---|---|"
+      print "| set | utterances | sound | PER %, greedy | PER %, `--lm phones.lm` | WER %, `--words` | WER %, `--words --rescore words` |"
+      print "|---|---|---|---|---|---|---|"
       band["dev_nonnative"] = "full band" }
     { if (!($1 in n)) order[++m] = $1; n[$1] = $6; cell[$1, $2] = $3 " (" $4 " to " $5 ")" }
     END { for (i = 1; i <= m; i++) { s = order[i]
-      printf "| %s | %s | %s | %s | %s | %s |\n", s, n[s], s in band ? band[s] : "below 5.5 kHz",
-        cell[s, "greedy"], cell[s, "phones"], cell[s, "words"] } }'
+      printf "| %s | %s | %s | %s | %s | %s | %s |\n", s, n[s], s in band ? band[s] : "below 5.5 kHz",
+        cell[s, "greedy"], cell[s, "phones"], cell[s, "words"], cell[s, "rescored"] } }'
 }
 
 # unsure SET: the share of its words, in per cent, that are in utterances whose phonemes have a mean confidence below 0.5
@@ -322,6 +324,7 @@ if wanted 8; then
     [ $kind = offline ] || echo "| latency by construction: step + look-ahead + window beyond its hop | $step + $ahead + $(of %g "$(number window_ms) - $(number hop_ms)") ms |"
     echo "| real-time factor, files to phonemes, one thread, processor time | $(factor) |"
     echo "| the same, \`--words\` | $(factor --words) |"
+    echo "| the same, \`--words --rescore words\` | $(factor --words --rescore words) |"
     echo
     if [ $kind = offline ]; then
       echo "The model reads whole utterances: results come when they have ended."

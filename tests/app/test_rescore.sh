@@ -99,6 +99,12 @@ d -j 1 -f json --rescore "$network" "$tmp/th.npy" "$tmp/hwt.npy" "$tmp/zebra.npy
 d -j 3 -f json --rescore "$network" "$tmp/th.npy" "$tmp/hwt.npy" "$tmp/zebra.npy" "$tmp/silence.npy" > "$tmp/b"
 ok "any number of threads" cmp "$tmp/a" "$tmp/b"
 "$LINNET" quantise "$network" -o "$tmp/eight.safetensors" 2> /dev/null
+mkdir "$tmp/language" && cp "$network" "$tmp/language/mine.safetensors"
+for name in mine mine.safetensors; do
+    is "$name, of the language" "too hello" "$(d --language "$tmp/language" --rescore $name --tune rescore-weight=0.9 "$tmp/th.npy")"
+    refused "$name is an input" 2 "is an input and would be overwritten" \
+        decode -q $lm --language "$tmp/language" --rescore $name "$tmp/th.npy" -o "$tmp/language/mine.safetensors"
+done
 is "a network in eight bits" "too hello" "$(d --rescore "$tmp/eight.safetensors" --tune rescore-weight=0.9 "$tmp/th.npy")"
 
 # ---- phonemes ----------------------------------------------------------------------------------------------------------------
@@ -196,6 +202,7 @@ is "listen, whose utterances are passed one by one" \
 refused "a model of sound" 1 "$tmp/model.safetensors is not one of words: it has sound and no tokens" \
     decode -q $lm --rescore "$tmp/model.safetensors" "$tmp/th.npy"
 refused "no model at all" 1 "$tmp/text" decode -q $lm --rescore "$tmp/text" "$tmp/th.npy"
+refused "no such name" 1 "cannot open none" decode -q $lm --rescore none "$tmp/th.npy"
 refused "no such file" 1 "$tmp/none" decode -q $lm --rescore "$tmp/none" "$tmp/th.npy"
 head -c 3000 "$network" > "$tmp/cut.safetensors"
 refused "a model cut short" 1 "$tmp/cut.safetensors" decode -q $lm --rescore "$tmp/cut.safetensors" "$tmp/th.npy"
