@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# second_pass.sh - word error rate of live text, without and with a second pass over each utterance that has ended.
+# second_pass.sh - word error rate of live text, without and with a second pass over each utterance that has ended, and with the
+# installed network of words besides.
 #
 #   bench/second_pass.sh --corpus DIR [--set dev_native] [--every 1] [--second offline] [--work exp/second]
 #                        [--linnet build/release/linnet]
@@ -10,7 +11,7 @@
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 corpus= set=dev_native every=1 second=offline work=exp/second linnet=build/release/linnet
-usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do
     case $1 in
     --corpus | --set | --every | --second | --work | --linnet) declare "${1#--}=$2"; shift 2 ;;
@@ -30,6 +31,8 @@ hear() { # NAME OPTIONS...: NAME.trn
 }
 hear first
 hear second --second-pass "$second"
+hear network --second-pass "$second" --rescore words
 echo "without a second pass: $("$linnet" score "$work/ref.trn" "$work/first.trn" | grep '^WER')"
 echo "with it:               $("$linnet" score "$work/ref.trn" "$work/second.trn" | grep '^WER')"
+echo "and --rescore words:   $("$linnet" score "$work/ref.trn" "$work/network.trn" | grep '^WER')"
 "$linnet" score "$work/ref.trn" "$work/second.trn" --against "$work/first.trn" | sed -n '/^difference/,/^matched/p'
