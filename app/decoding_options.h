@@ -84,7 +84,7 @@
      .max = LIN_BEAM_MAX, .help = "Number of alternatives of each result, best first, in json"},                                 \
     {.name = "rescore", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.rescore), .value = "MODEL",                         \
      .help = "A second pass when an utterance ends: its best hypotheses are scored again by this network of tokens, of words "   \
-             "or of phonemes (docs/lm.md), and the best is the result. They are then settled only with their utterance"},        \
+             "(words: the installed one) or of phonemes (docs/lm.md). They are then settled only with their utterance"},         \
     {.name = "rescore-n", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rescore_n), .text = "20",         \
      .min = 2, .max = LIN_WORDS_NBEST_MAX, .help = "Number of hypotheses that --rescore scores again"},                          \
     {.name = "rescore-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rescore_weight),          \
