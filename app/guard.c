@@ -125,7 +125,8 @@ static lin_status add_defaults(const lin_parsed *parsed, lin_error *err)
             status = lin_guard_reads(path, err);
     }
     const char *rescore = named(parsed, "rescore");
-    if (status == LIN_OK && rescore && lin_find_word_network(NULL, rescore, path, sizeof path, NULL) == LIN_OK) status = lin_guard_reads(path, err);
+    if (status == LIN_OK && rescore && lin_find_word_network(NULL, rescore, path, sizeof path, NULL) == LIN_OK)
+        status = lin_guard_reads(path, err);
     return status;
 }
 

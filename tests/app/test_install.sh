@@ -62,6 +62,9 @@ grep -ho 'docs/[a-z-]*\.md' app/*.c | sort -u | sed 's,^docs/,,' > "$tmp/named"
 ok "help names documentation" test -s "$tmp/named"
 while read -r f; do ok "$f is installed" test -s "$root/share/doc/linnet/$f"; done < "$tmp/named"
 cp "$LINNET" "$root/bin/linnet"
+for name in default small offline words; do
+    has "$name, by its name" "$("$root/bin/linnet" info $name)" "licence:          CC BY-SA 4.0"
+done
 has "help of an installed program names it" "$("$root/bin/linnet" align --help)" "/opt/x/share/doc/linnet/alignment.md"
 has "and so does the manual page" "$(cat "$root/share/man/man1/linnet-align.1")" "See /opt/x/share/doc/linnet/alignment.md"
 hasnt "without the folder it was staged in" "$(cat "$root/share/man/man1/"*)" "$tmp"
