@@ -98,13 +98,13 @@ has "a word outside the lexicon" "$(d --rescore "$network" --tune unknown=-4 "$t
 d -j 1 -f json --rescore "$network" "$tmp/th.npy" "$tmp/hwt.npy" "$tmp/zebra.npy" "$tmp/silence.npy" > "$tmp/a"
 d -j 3 -f json --rescore "$network" "$tmp/th.npy" "$tmp/hwt.npy" "$tmp/zebra.npy" "$tmp/silence.npy" > "$tmp/b"
 ok "any number of threads" cmp "$tmp/a" "$tmp/b"
-"$LINNET" quantise "$network" -o "$tmp/eight.safetensors" 2> /dev/null
 mkdir "$tmp/language" && cp "$network" "$tmp/language/mine.safetensors"
 for name in mine mine.safetensors; do
     is "$name, of the language" "too hello" "$(d --language "$tmp/language" --rescore $name --tune rescore-weight=0.9 "$tmp/th.npy")"
     refused "$name is an input" 2 "is an input and would be overwritten" \
         decode -q $lm --language "$tmp/language" --rescore $name "$tmp/th.npy" -o "$tmp/language/mine.safetensors"
 done
+"$LINNET" quantise "$network" -o "$tmp/eight.safetensors" 2> /dev/null
 is "a network in eight bits" "too hello" "$(d --rescore "$tmp/eight.safetensors" --tune rescore-weight=0.9 "$tmp/th.npy")"
 
 # ---- phonemes ----------------------------------------------------------------------------------------------------------------
