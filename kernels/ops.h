@@ -40,6 +40,23 @@ typedef enum lin_activation { LIN_LINEAR, LIN_RELU /* max(0, v); of a NaN: NaN o
 
 enum { LIN_FENCES = 8 };
 
+/* A trigram of labels 1..V-1 for `denominator`; 0 as a label before: none yet. `again` is apart because CTC needs a blank between
+ * two equal labels. */
+typedef struct lin_trigrams {
+    const float *next;  /* [b, a, c]: P(c | a b), c after b after a; 0 where c = b or 0 */
+    const float *back;  /* [b, c, a]: the same */
+    const float *again; /* [b, a]: P(b | a b), 0 where b = 0 */
+    const float *end;   /* [b, a]: P(end | a b) */
+} lin_trigrams;
+
+/* One block of lin_trigrams_count(V) numbers, in any memory, and the tables in it. */
+static inline size_t lin_trigrams_count(int V) { return 2 * (size_t)V * (size_t)V * ((size_t)V + 1); }
+static inline lin_trigrams lin_trigrams_at(const float *block, int V)
+{
+    const size_t S = (size_t)V * (size_t)V, all = S * (size_t)V;
+    return (lin_trigrams){block, block + all, block + 2 * all, block + 2 * all + S};
+}
+
 /* The rows of each utterance of a batch: b has rows offsets[b] .. offsets[b+1]-1. offsets [B+1] is in the backend's memory,
  * offsets[0] = 0, offsets[B] = rows; an utterance may have no rows. The host, which divides the work, needs two numbers: rows,
  * and longest, at least the number of rows of the longest utterance. On a GPU, where one graph serves batches of different sizes,

@@ -18,7 +18,7 @@
     X(add_sinusoid) X(embed_forward) X(embed_backward) X(conv_forward) X(conv_backward) X(attention_forward)                     \
     X(attention_backward) X(decayed_attention_forward)                                                                           \
     X(decayed_attention_backward) X(log_softmax) X(softmax_rows) X(softmax_rows_backward) X(ctc) X(label_smoothing)              \
-    X(cross_entropy) X(tally_losses) X(sum_squares) X(clip) X(adam) X(gather) X(carry) X(greedy)
+    X(denominator) X(cross_entropy) X(tally_losses) X(sum_squares) X(clip) X(adam) X(gather) X(carry) X(greedy)
 
 /* Those of the rivals, which paper/ implements. */
 #ifdef LIN_NO_PAPER

@@ -13,7 +13,7 @@
 typedef struct average_values {
     const char *output, *name, *license;
     int half, ema, delay_ms;
-    double level_db, hop_ms;
+    double level_db, hop_ms, blank_bias;
 } average_values;
 
 static const lin_option options[] = {
@@ -33,6 +33,10 @@ static const lin_option options[] = {
      .value = "MS", .help = "Time between two frames of the model's features: with less than it was trained with, speech sounds "
                             "slower to it, which helps it with fast speakers (docs/models.md: 9.5 for the shipped offline one); "
                             "0: the first model's"},
+    {.name = "blank-bias", .type = LIN_OPTION_DOUBLE, .at = offsetof(average_values, blank_bias), .text = "0",
+     .min = -20, .max = 20,
+     .help = "Added to the output bias of the blank: above 0 greedy decoding finds fewer phonemes, as a model needs that was "
+             "trained with mmi (docs/training.md)"},
     {.name = "ema", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, ema),
      .help = "Of a checkpoint of linnet train --ema take the moving average, which best.safetensors has after an epoch"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, half),
@@ -132,6 +136,8 @@ static int run(lin_parsed *parsed)
         if (v->delay_ms >= 0) model->delay_ms = v->delay_ms;
         if (v->level_db >= 0) model->features.level_db = v->level_db;
         if (v->hop_ms > 0) model->features.hop_ms = v->hop_ms;
+        const lin_params *p = &model->params;
+        if (v->blank_bias != 0) model->values[p->table[p->output[1]].offset] += (float)v->blank_bias;
         status = lin_features_check(&model->features, &err);
     }
     if (status == LIN_OK) {

@@ -108,6 +108,10 @@ const lin_option lin_train_rows[] = {
      .min = 0, .max = 0.99, .help = "Share of the mean of these losses in the whole loss"},
     {.name = "label-smoothing", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.label_smoothing), .text = "0",
      .min = 0, .max = 0.99, .help = "Share of the divergence of each frame's prediction from a uniform one in the loss (0.05)"},
+    {.name = "mmi", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.mmi), .text = "0", .min = 0, .max = 1,
+     .help = "Weight of the sum over all phone sequences in the loss (maximum mutual information, 0.9): for the last epochs"},
+    {.name = "mmi-lm", .under = "set", .type = LIN_OPTION_FILE, .at = AT(learning.mmi_lm),
+     .help = "The language model of phones that mmi needs; its trigrams are used"},
 
     {.type = LIN_OPTION_HEADING, .help = "Learning"},
     {.name = "epochs", .type = LIN_OPTION_INT, .at = AT(learning.epochs), .text = "40", .min = 1, .max = 100000,

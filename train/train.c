@@ -444,6 +444,9 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "accumulate must be at most 4096, layer_drop at least 0 and below 1");
     if (!(o->label_smoothing >= 0 && o->label_smoothing < 1))
         return lin_fail(err, LIN_INVALID, "label_smoothing is %g; must be at least 0 and below 1", o->label_smoothing);
+    if (!(o->mmi >= 0 && o->mmi <= 1) || (o->mmi > 0 && !o->mmi_lm))
+        return lin_fail(err, LIN_INVALID, "mmi is %g; must be 0 to 1, and above 0 it needs a language model of phones (mmi_lm)",
+                        o->mmi);
     if (!(o->join_part >= 0 && o->join_part <= 1))
         return lin_fail(err, LIN_INVALID, "join_part is %g; must be 0 to 1", o->join_part);
     if (!(o->lr > 0 && o->lr <= 1))

@@ -75,6 +75,13 @@ typedef struct lin_train_options {
     double inner_weight; /* the share of the mean of these losses in the loss; the last layer's has the rest */
     double label_smoothing; /* the share of KL(p || uniform), summed over the frames, in each CTC loss (Kim et al. 2018), 0 <= x <
                                1 */
+        /*
+         * Maximum mutual information (Povey et al. 2016): to CTC's loss is added mmi times ln of the sum over all label
+         * sequences l of p(l | frames) q(l), q the trigram of the model of phones mmi_lm. With 1 the loss is that of the labels
+         * against all others, as a search with a language model compares them; 0: CTC alone.
+         */
+    double mmi;
+    const char *mmi_lm; /* NULL: needed only with mmi */
     double layer_drop; /* in each step each layer is left out with this probability (Fan et al. 2020); not of an LSTM */
         /*
          * With this probability an utterance continues the sequence of the one before it in its batch: the network goes on with

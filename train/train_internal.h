@@ -129,9 +129,11 @@ typedef struct lin_train_device {
     int parts; // of a step: one for each of its batches on each process; 0: a step is one batch of one process
     // in the backend's memory
     float *values, *gradients, *features, *zeros, *ones, *logp, *dlogits;
+    float *trigram_block;
     double *losses, *inner_losses; // inner_losses: only because ctc writes them
     lin_tally *tally;
     lin_train_block block;
+    lin_trigrams trigrams; // of mmi
     void *device_bytes; // of the block
     // on the host: blocks that are filled while earlier ones are in use, and the results of measuring
     void *host_bytes[LIN_TRAIN_BLOCKS];

@@ -131,7 +131,7 @@ static uint64_t hash_options(const lin_train_options *o)
         o->join_part, (double)o->schedule, o->patience,   o->min_lr,  o->new_data,     (double)o->seed,   o->speaker_norm,
         o->resume,    (double)p->kind,     p->beta1,      p->beta2,   p->eps,          p->weight_decay,   p->decay_vectors,
         p->clip_norm, (double)p->clip,     p->average,    o->n_inner, o->inner_weight, o->label_smoothing,
-        o->drop_step, o->epoch_parts,    o->batch_sequences};
+        o->drop_step, o->epoch_parts,    o->batch_sequences, o->mmi};
     const uint64_t hash = lin_hash(&o->augment, sizeof o->augment, lin_hash(values, sizeof values, 0));
     return lin_hash(o->inner_layers, (size_t)o->n_inner * sizeof *o->inner_layers, hash);
 }

@@ -8,6 +8,7 @@
 #include "kernels/acoustics.h"
 #include "score/edit.h"
 #include "train/train_internal.h"
+#include "train/trigrams.h"
 
 /* ---- buffers --------------------------------------------------------------------------------------------------------------- */
 
@@ -92,12 +93,13 @@ typedef struct buffer {
     void *at;
     size_t bytes;
 } buffer;
-enum { BUFFERS = 11 };
+enum { BUFFERS = 12 };
 
 static int list_buffers(lin_train_device *v, const lin_train_data *d, buffer list[BUFFERS])
 {
     const size_t D = (size_t)d->model->config.mel_bins, items = (size_t)v->most.items, weights = d->model->params.n_elements,
-                 logits = (size_t)v->most.rows * (size_t)d->model->config.outputs, losses = 1 + (size_t)d->options->n_inner;
+                 logits = (size_t)v->most.rows * (size_t)d->model->config.outputs, losses = 1 + (size_t)d->options->n_inner,
+                 trigrams = lin_trigrams_count(d->model->config.outputs);
     const buffer all[BUFFERS] = {{&v->gradients, weights * sizeof(float)},
                                  {&v->features, (size_t)v->most.frames * D * sizeof(float)},
                                  {&v->zeros, D * sizeof(float)},
@@ -106,11 +108,24 @@ static int list_buffers(lin_train_device *v, const lin_train_data *d, buffer lis
                                  {&v->dlogits, losses * logits * sizeof(float)},
                                  {&v->inner_losses, items * sizeof(double)},
                                  {&v->losses, items * (v->parts ? (size_t)v->parts : 1) * sizeof(double)},
+                                 {&v->trigram_block, d->options->mmi > 0 ? trigrams * sizeof(float) : 0},
                                  {&v->tally, sizeof *v->tally},
                                  {&v->values, weights * sizeof(float)},
                                  {&v->device_bytes, v->block_bytes}};
     memcpy(list, all, sizeof all);
     return v->ops->on_host ? BUFFERS - 2 : BUFFERS;
+}
+
+static lin_status place_trigrams(lin_train_device *v, const lin_train_options *o, const lin_model *model, lin_error *err)
+{
+    const int V = model->config.outputs;
+    float *block;
+    lin_status status = lin_trigrams_open(o->mmi_lm, model->phones, V, &block, err);
+    if (status != LIN_OK) return status;
+    v->ops->upload(v->exec, v->trigram_block, block, lin_trigrams_count(V) * sizeof *block);
+    v->trigrams = lin_trigrams_at(v->trigram_block, V);
+    lin_free(block);
+    return v->ops->finish(v->exec, err);
 }
 
 lin_status lin_train_device_create(lin_train_device *v, const lin_train_data *d, int ranks, lin_model *model,
@@ -137,6 +152,7 @@ lin_status lin_train_device_create(lin_train_device *v, const lin_train_data *d,
         v->device_bytes = v->host_bytes[0];
     } else ops->upload(v->exec, v->values, model->values, params->n_elements * sizeof(float));
     lay_out(v, d, v->device_bytes, &v->block);
+    if (d->options->mmi > 0 && (status = place_trigrams(v, d->options, model, err)) != LIN_OK) return status;
     const float one = 1;
     for (int i = 0; i < c->mel_bins; i++) ops->upload(v->exec, v->ones + i, &one, sizeof one);
     const size_t logits = (size_t)v->most.rows * (size_t)c->outputs;
@@ -325,7 +341,10 @@ static void compute(void *context)
     lin_network_forward(v->weights, v->activations, v->exec, &batch, v->logp);
     const int part = lin_train_rank(&r->parallel) * lin_train_step_batches(o) + a->number;
     compute_loss(v, v->losses + (size_t)part * (size_t)v->most.items, v->dlogits, &rows, c, o->label_smoothing,
-                v->block.scale);
+                 v->block.scale);
+    if (o->mmi > 0)
+        ops->denominator(v->exec, v->inner_losses, v->dlogits, v->logp, &rows, v->block.label_offsets, &v->trigrams, c->outputs,
+                         o->mmi, v->block.scale);
     for (int i = 0; i < o->n_inner; i++) {
         float *dlogits = v->dlogits + (size_t)(1 + i) * (size_t)v->most.rows * (size_t)c->outputs;
         inner[i] = (lin_inner){.layer = o->inner_layers[i], .dlogits = dlogits};

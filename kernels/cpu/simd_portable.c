@@ -4,6 +4,7 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/ctc.h"
+#include "kernels/cpu/denominator.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/optimizer.h"

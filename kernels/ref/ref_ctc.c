@@ -1,5 +1,6 @@
 // Softmax, log-softmax, cross entropy, and connectionist temporal classification (Graves et al. 2006) in the log domain.
 #include <math.h>
+#include <string.h>
 
 #include "kernels/ref/ref.h"
 
@@ -174,4 +175,60 @@ void lin_ref_tally_losses(lin_exec *exec, lin_tally *tally, const double *loss, 
         sum += loss[b];
     }
     tally->loss += sum;
+}
+
+// ln of the sum over all label sequences; only = 0..V-1 takes the paths alone that have this output in frame `at`. states [2, 2,
+// V, V]: the frame before and this one, after a blank and after a label.
+static double sum_sequences(const double *logp, int T, const lin_trigrams *q, int V, int at, int only, double *states)
+{
+    const size_t n = (size_t)V, S = n * n;
+    double total = 0, last = 0;
+    memset(states, 0, 4 * S * sizeof *states);
+    states[0] = 1;
+    for (int t = 0; t < T; t++) {
+        const double *y = logp + (size_t)t * n;
+        double *was = states + (t & 1 ? 2 * S : 0), *now = states + (t & 1 ? 0 : 2 * S), sum = 0;
+        for (size_t b = 0; b < n; b++)
+            for (size_t a = 0; a < n; a++) {
+                now[b * n + a] = (was[b * n + a] + was[S + b * n + a]) * exp(y[0]);
+                now[S + b * n + a] = b ? was[S + b * n + a] * exp(y[b]) : 0;
+            }
+        for (size_t b = 0; b < n; b++)
+            for (size_t a = 0; a < n; a++)
+                for (size_t c = 1; c < n; c++) {
+                    const double from = was[b * n + a] + (c == b ? 0 : was[S + b * n + a]);
+                    const double p = c == b ? (double)q->again[b * n + a] : (double)q->next[(b * n + a) * n + c];
+                    now[S + c * n + b] += from * p * exp(y[c]);
+                }
+        for (size_t i = 0; i < S && t == at; i++) {
+            if (only) now[i] = 0;
+            if ((int)(i / n) != only) now[S + i] = 0;
+        }
+        for (size_t i = 0; i < 2 * S; i++) sum += now[i];
+        for (size_t i = 0; i < 2 * S && sum > 0; i++) now[i] /= sum;
+        total += log(sum);
+    }
+    const double *end = states + (T & 1 ? 2 * S : 0);
+    for (size_t i = 0; i < S; i++) last += (end[i] + end[S + i]) * (double)q->end[i];
+    return total + log(last);
+}
+
+void lin_ref_denominator(lin_exec *exec, double *sums, double *dlogits, const double *logp, const lin_segments *segments,
+                         const int *label_offsets, const lin_trigrams *trigrams, int V, double weight, const double *scale)
+{
+    const size_t n = (size_t)V;
+    double *states = lin_ref_scratch(exec, 4 * n * n);
+    for (int b = 0; b < segments->B; b++) {
+        const int T = segments->offsets[b + 1] - segments->offsets[b], U = label_offsets[b + 1] - label_offsets[b];
+        const size_t first = (size_t)segments->offsets[b] * n;
+        sums[b] = 0;
+        if (U == 0 || U > T) continue;
+        sums[b] = states ? sum_sequences(logp + first, T, trigrams, V, -1, 0, states) : NAN;
+        for (int t = 0; t < T && dlogits && states; t++)
+            for (size_t v = 0; v < n; v++) {
+                const double share = exp(sum_sequences(logp + first, T, trigrams, V, t, (int)v, states) - sums[b]);
+                const size_t i = first + (size_t)t * n + v;
+                dlogits[i] += weight * *scale * (share - exp(logp[i]));
+            }
+    }
 }

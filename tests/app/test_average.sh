@@ -91,6 +91,16 @@ run info --json "$tmp/again.safetensors"
 has "it stays" "$out" '"hop_ms": 9.5'
 refused "--hop-ms: longer than the window" 1 "hop_ms is 40" average "$(e 5)" -o "$tmp/x.safetensors" --hop-ms 40
 
+# ---- the blank's bias ----------------------------------------------------------------------------------------------------------------
+
+phones_of() { "$LINNET" transcribe -q -m "$1" "$wav" | wc -w | tr -d ' '; }
+run average "$(e 5)" -o "$tmp/less.safetensors" --blank-bias 20
+is "--blank-bias: status" 0 "$status"
+run average "$(e 5)" -o "$tmp/more.safetensors" --blank-bias=-20
+is "--blank-bias: fewer phonemes" 0 "$(phones_of "$tmp/less.safetensors")"
+[ "$(phones_of "$tmp/more.safetensors")" -gt 0 ] || fail "--blank-bias: more phonemes"
+refused "--blank-bias: out of range" 2 "--blank-bias" average "$(e 5)" -o "$tmp/x.safetensors" --blank-bias 21
+
 # ---- the emission delay ----------------------------------------------------------------------------------------------------------
 
 run average "$(e 5)" -o "$tmp/late.safetensors" --delay-ms 70

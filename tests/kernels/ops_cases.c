@@ -235,6 +235,7 @@ static const struct {
     {"log_softmax", ops_case_log_softmax},
     {"softmax_rows", ops_case_softmax_rows},
     {"label_smoothing", ops_case_label_smoothing},
+    {"denominator", ops_case_denominator},
     {"ctc", ops_case_ctc},
     {"ctc_extremes", ops_case_ctc_extremes},
     {"ctc_crowded", ops_case_ctc_crowded},

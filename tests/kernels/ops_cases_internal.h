@@ -178,6 +178,7 @@ void ops_case_attention_splits(ops_context *c);
 void ops_case_log_softmax(ops_context *c);
 void ops_case_softmax_rows(ops_context *c);
 void ops_case_label_smoothing(ops_context *c);
+void ops_case_denominator(ops_context *c);
 void ops_case_ctc(ops_context *c);
 void ops_case_ctc_extremes(ops_context *c);
 void ops_case_ctc_crowded(ops_context *c);

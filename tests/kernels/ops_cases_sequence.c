@@ -504,6 +504,58 @@ void ops_case_ctc(ops_context *c)
     ops_ctc_shape(c, &longest, 41, 3, 0);
 }
 
+/* Random trigrams. */
+static lin_trigrams ops_trigrams(ops_context *c, int V)
+{
+    const size_t n = (size_t)V, S = n * n;
+    float *block = ops_block(c, lin_trigrams_count(V), sizeof *block, NULL);
+    memset(block, 0, lin_trigrams_count(V) * sizeof *block);
+    for (size_t b = 0; b < n; b++)
+        for (size_t a = 0; a < n; a++) {
+            for (size_t k = 1; k < n; k++) {
+                const float p = (float)ops_pick(c, 1, 1000) / 1000 / (float)V;
+                if (k == b) block[2 * S * n + b * n + a] = p;
+                else block[(b * n + a) * n + k] = block[S * n + (b * n + k) * n + a] = p;
+            }
+            block[2 * S * n + S + b * n + a] = (float)ops_pick(c, 1, 1000) / 1000;
+        }
+    return lin_trigrams_at(block, V);
+}
+
+static void ops_denominator_shape(ops_context *c, const ops_layout *layout, int V, double spread)
+{
+    const lin_segments segments = ops_segments(c, layout);
+    const lin_trigrams q = ops_trigrams(c, V);
+    int offsets[OPS_MAX_B + 1] = {0};
+    // one without labels, one with too many
+    for (int b = 0; b < layout->B; b++) offsets[b + 1] = offsets[b] + (b % 4 == 2 ? 0 : b % 4 == 3 ? layout->lengths[b] + 1 : 1);
+    const int *label_offsets = ops_block(c, (size_t)layout->B + 1, sizeof *offsets, offsets);
+    const double scale = 0.5, *at = ops_block(c, 1, sizeof scale, &scale);
+    const size_t B = (size_t)layout->B;
+    double want[OPS_MAX_B], *sums = ops_block(c, B, sizeof *sums, NULL), *alone = ops_block(c, B, sizeof *sums, NULL);
+    pair logp = ops_log_probabilities(c, segments.rows, V, spread), dlogits = ops_inout(c, logp.n, -1, 1);
+    ops_say(c, "denominator B %d rows %d V %d spread %g", layout->B, segments.rows, V, spread);
+    c->ops->denominator(c->exec, sums, dlogits.f, logp.f, &segments, label_offsets, &q, V, 0.75, at);
+    c->ops->denominator(c->exec, alone, NULL, logp.f, &segments, label_offsets, &q, V, 0.75, at);
+    c->ref->denominator(c->ref_exec, want, dlogits.d, logp.d, &segments, label_offsets, &q, V, 0.75, at);
+    ops_check_loss(c, sums, want, layout->B, 2e-6);
+    ops_check_loss(c, alone, want, layout->B, 2e-6);
+    ops_check_scaled(c, "dlogits", dlogits, 1e-5, 1);
+    ops_end(c);
+}
+
+void ops_case_denominator(ops_context *c)
+{
+    const int widths[] = {2, 3, 7, 17};
+    for (int w = 0; w < 4; w++)
+        for (int l = 0; l < OPS_N_LAYOUTS; l++)
+            for (int spread = 1; spread < 10; spread *= 5) {
+                int rows = 0; // ref/ takes the square of the rows, and the fourth power of the width
+                for (int b = 0; b < ops_layouts[l].B; b++) rows += ops_layouts[l].lengths[b];
+                if (rows * widths[w] <= 300 && !ops_thin(c, 5)) ops_denominator_shape(c, &ops_layouts[l], widths[w], spread);
+            }
+}
+
 /* Very certain and very wrong: log-probabilities down to -1e4 and minus infinity. No result may be infinite or NaN. */
 void ops_case_ctc_extremes(ops_context *c)
 {

@@ -468,6 +468,70 @@ START_TEST(ctc)
 }
 END_TEST
 
+/* ---- the sum over all label sequences -------------------------------------------------------------------------------------- */
+
+// Trigrams [V, V, V] of any positive numbers.
+static const float *trigram_block(void)
+{
+    enum { S = V * V };
+    static float block[2 * S * V + 2 * S];
+    for (int b = 0; b < V; b++)
+        for (int a = 0; a < V; a++) {
+            for (int k = 1; k < V; k++) {
+                const float p = (float)(1 + (7 * a + 3 * b + 5 * k) % 11) / 16;
+                if (k == b) block[2 * S * V + b * V + a] = p;
+                else block[(b * V + a) * V + k] = block[S * V + (b * V + k) * V + a] = p;
+            }
+            block[2 * S * V + S + b * V + a] = (float)(1 + (2 * a + 3 * b) % 5) / 8;
+        }
+    return block;
+}
+
+static double denominator_loss(void *context)
+{
+    ctc_case *c = context;
+    double logp[ROWS * V], sums[B], sum = 0;
+    const lin_trigrams q = lin_trigrams_at(trigram_block(), V);
+    ops->log_softmax(exec, logp, c->logits, ROWS, V);
+    ops->denominator(exec, sums, NULL, logp, &segments, c->label_offsets, &q, V, 0.75, NULL);
+    for (int b = 0; b < B; b++) sum += 0.75 * 0.25 * sums[b];
+    return sum;
+}
+
+// The sum of e^-CTC(l) q(l) over the sequences that begin with the n labels so far.
+static double enumerate(const double *logp, int T, int *labels, int n, double q, const lin_trigrams *t)
+{
+    const int a = n > 1 ? labels[n - 2] : 0, b = n ? labels[n - 1] : 0, rows[] = {0, T}, of_one[] = {0, n};
+    double loss, sum = 0;
+    ops->ctc(exec, &loss, NULL, logp, &(lin_segments){1, T, T, rows}, labels, of_one, n, V, NULL);
+    if (loss != -1) sum = exp(-loss) * q * (double)t->end[b * V + a];
+    for (int k = 1; k < V && n < T; k++) {
+        labels[n] = k;
+        sum += enumerate(logp, T, labels, n + 1, q * (double)(k == b ? t->again[b * V + a] : t->next[(b * V + a) * V + k]), t);
+    }
+    return sum;
+}
+
+START_TEST(denominator)
+{
+    const int labels[] = {1, 1, 3, 2, 3, 1, 2, 2}, label_offsets[] = {0, 3, 3, 4, 8};
+    ctc_case c = {filled(ROWS * V, 9, -3, 3), labels, label_offsets};
+    double logp[ROWS * V], sums[B], dlogits[ROWS * V] = {0};
+    const double quarter = 0.25;
+    const lin_trigrams q = lin_trigrams_at(trigram_block(), V);
+    ops->log_softmax(exec, logp, c.logits, ROWS, V);
+    ops->denominator(exec, sums, dlogits, logp, &segments, label_offsets, &q, V, 0.75, &quarter);
+    check_gradient("denominator", denominator_loss, &c, c.logits, dlogits, ROWS * V);
+    for (int b = 0; b < B; b++) {
+        int any[ROWS];
+        const int T = segments.offsets[b + 1] - segments.offsets[b], U = label_offsets[b + 1] - label_offsets[b];
+        const double want = U && U <= T ? log(enumerate(logp + segments.offsets[b] * V, T, any, 0, 1, &q)) : 0;
+        ck_assert_msg(fabs(sums[b] - want) < 1e-12, "the sum of utterance %d is %.15g, enumerated %.15g", b, sums[b], want);
+    }
+    test_buffer_free(c.logits);
+}
+END_TEST
+
 /* ---- softmax --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct softmax_case {
@@ -706,5 +770,5 @@ END_TEST
 
 TEST_MAIN_WITH(setup, teardown, "ops_gradient", TEST(linear), TEST(relu_and_its_dropout), TEST(layer_norm), TEST(dropout),
                TEST(block_end), TEST(conv), TEST(attention), TEST(attention_by_hand), TEST(decayed_attention),
-               TEST(decayed_attention_by_hand), TEST(ctc), TEST(softmax_rows), TEST(label_smoothing), TEST(cross_entropy),
-               TEST(embed), TEST(mixture), TEST(mixture_by_hand), TEST(nothing_is_leaked))
+               TEST(decayed_attention_by_hand), TEST(ctc), TEST(denominator), TEST(softmax_rows), TEST(label_smoothing),
+               TEST(cross_entropy), TEST(embed), TEST(mixture), TEST(mixture_by_hand), TEST(nothing_is_leaked))

@@ -4,6 +4,7 @@
 #include "model/encoder.h"
 #include "tests/train/train_support.h"
 #include "train/train_internal.h"
+#include "train/trigrams.h"
 
 // One run from the weights `first` (NULL: random), without augmentation; *values receives the last weights.
 typedef struct plan_of_run {
@@ -386,6 +387,83 @@ START_TEST(smoothed_labels)
 }
 END_TEST
 
+/* ---- maximum mutual information -------------------------------------------------------------------------------------------- */
+
+// A bigram in which a is followed by b, b by c, c by d and d by a, mostly.
+static const char cycle[] =
+    "\\data\\\nngram 1=6\nngram 2=4\n\n\\1-grams:\n-0.8 </s>\n-99 <s>\n-0.7 a -0.8\n-0.7 b -0.8\n-0.7 c -0.8\n-0.7 d -0.8\n\n"
+    "\\2-grams:\n-0.1 a b\n-0.1 b c\n-0.1 c d\n-0.1 d a\n\n\\end\\\n";
+
+// CTC's loss and the sum over all sequences, of the best model of a run on the dev set; nats per utterance.
+static double information(const char *run, const lin_trigrams *q)
+{
+    char path[400];
+    float x[200 * D], logp[100 * V];
+    double wide[100 * V], loss, sum, all = 0;
+    lin_model *model;
+    lin_dataset *set;
+    lin_encoder *encoder;
+    lin_worker *worker;
+    lin_exec *exec;
+    lin_error err;
+    const lin_ops_f64 *ref = lin_ops_ref();
+    snprintf(path, sizeof path, "%s/best.safetensors", run);
+    ck_assert(lin_model_load(path, &model, &err) == LIN_OK && lin_dataset_open(dev_path, &set, &err) == LIN_OK);
+    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
+    ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK && ref->exec_create(ref, 1, &exec, &err) == LIN_OK);
+    for (int u = 0; u < lin_dataset_count(set); u++) {
+        const int frames = lin_dataset_frames(set, u), T = lin_config_frames_out(&model->config, frames);
+        int at[] = {0, 0};
+        const int rows[] = {0, T}, *labels = lin_dataset_labels(set, u, &at[1]);
+        const lin_segments one = {1, T, T, rows};
+        lin_dataset_features(set, u, x);
+        ck_assert(lin_encoder_run(worker, x, (const int[]){0, frames}, 1, logp, &err) == LIN_OK);
+        for (int i = 0; i < T * V; i++) wide[i] = (double)logp[i];
+        ref->ctc(exec, &loss, NULL, wide, &one, labels, at, at[1], V, NULL);
+        ref->denominator(exec, &sum, NULL, wide, &one, at, q, V, 1, NULL);
+        all += (loss + sum) / lin_dataset_count(set);
+    }
+    ref->exec_destroy(exec);
+    lin_worker_destroy(worker);
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+    lin_dataset_close(set);
+    return all;
+}
+
+// Trained so, a network has less of this loss than after CTC alone, and still knows its labels.
+START_TEST(mutual_information)
+{
+    char run[300], lm[300];
+    float *block;
+    double left[2];
+    lin_error err = {0};
+    snprintf(lm, sizeof lm, "%s/cycle.arpa", folder);
+    test_write_file(lm, cycle, strlen(cycle));
+    ck_assert_msg(lin_trigrams_open(lm, "<blank> a b c d", V, &block, &err) == LIN_OK, "%s", err.message);
+    const lin_trigrams q = lin_trigrams_at(block, V);
+    for (int i = 0; i < 2; i++) {
+        watch w = {0};
+        run_folder(run, sizeof run, i ? "mmi" : "ctc");
+        lin_train_options o = quick_options(run);
+        o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
+        o.checkpoint_s = 1e9;
+        o.mmi = i, o.mmi_lm = lm;
+        ck_assert_msg(train_network(quick_config(), &o, &w, NULL, NULL, &err) == LIN_OK, "%s", err.message);
+        ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.2, "%d: PER %g", i, w.last.dev_per);
+        left[i] = information(run, &q);
+    }
+    ck_assert_msg(TEST_ASAN || left[1] < 0.8 * left[0], "%g nats after CTC, %g after this", left[0], left[1]);
+    lin_free(block);
+    lin_train_options o = quick_options(run);
+    o.mmi = 0.5;
+    ck_assert_int_eq(train_network(quick_config(), &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
+    ck_assert_msg(strstr(err.message, "mmi_lm") != NULL, "%s", err.message);
+    o.mmi_lm = "/nowhere.lm";
+    ck_assert_int_eq(train_network(quick_config(), &o, &(watch){0}, NULL, NULL, &err), LIN_IO);
+}
+END_TEST
+
 /* ---- joined utterances ----------------------------------------------------------------------------------------------------- */
 
 enum { JOINED = 3 };
@@ -488,7 +566,11 @@ END_TEST
 
 static lin_train_options all_options(const char *run)
 {
+    static char lm[300];
     lin_train_options o = quick_options(run);
+    snprintf(lm, sizeof lm, "%s/cycle.arpa", folder);
+    test_write_file(lm, cycle, strlen(cycle));
+    o.mmi = 0.5, o.mmi_lm = lm;
     o.optimizer.average = 0.9;
     o.accumulate = 3;
     o.layer_drop = 0.3;
@@ -635,6 +717,6 @@ END_TEST
 
 TEST_MAIN_WITH(set_up, tear_down, "model/train_methods", TEST(an_average_of_all_steps), TEST(the_average_is_measured_and_saved),
                TESTS(accumulated_batches_are_one_batch, 0, 2), TEST(the_batch_at_fault), TEST(layers_left_out),
-               TEST(inner_losses), TEST(smoothed_labels), TEST(joined_utterances), TEST(stopped_and_resumed_gives_the_same_bits),
-               TEST(the_cosine_starts_again),
+               TEST(inner_losses), TEST(smoothed_labels), TEST(mutual_information), TEST(joined_utterances),
+               TEST(stopped_and_resumed_gives_the_same_bits), TEST(the_cosine_starts_again),
                TEST(parts_of_a_pass_and_a_tenth_of_the_rate))

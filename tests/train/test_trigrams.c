@@ -1,0 +1,74 @@
+// train/trigrams: every table against the scores of the n-gram model; models that do not fit; failing allocations.
+#include <math.h>
+
+#include "base/memory.h"
+#include "lexicon/ngram.h"
+#include "tests/support.h"
+#include "train/trigrams.h"
+
+static const char arpa[] = "\\data\\\nngram 1=6\nngram 2=6\nngram 3=4\n\n\\1-grams:\n-0.8 </s>\n-99 <s> -0.3\n-0.5 B -0.2\n-0.7 A -0.4\n"
+                           "-0.9 C -0.1\n-2.0 <unk>\n\n\\2-grams:\n-0.2 <s> A -0.15\n-0.6 A B -0.25\n-0.4 B B -0.05\n-0.3 B A -0.35\n"
+                           "-0.45 A A -0.3\n-0.55 B </s>\n\n\\3-grams:\n-0.1 <s> A B\n-0.12 A B A\n-0.14 B A B\n-0.16 A B </s>\n\n"
+                           "\\end\\\n";
+static char folder[256], path[300];
+
+static void set_up(void)
+{
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/x.arpa", folder);
+    test_write_file(path, arpa, strlen(arpa));
+}
+
+static void tear_down(void) { test_folder_remove(folder); }
+
+// After a and b, 0 being nothing; a = 0 and b not: after the beginning and b.
+static lin_ngram_state after(const lin_ngram *lm, const int *words, int a, int b)
+{
+    lin_ngram_state s = a ? lin_ngram_empty(lm) : lin_ngram_begin(lm);
+    if (a) lin_ngram_score(lm, s, words[a], &s);
+    if (b) lin_ngram_score(lm, s, words[b], &s);
+    return s;
+}
+
+START_TEST(tables)
+{
+    enum { V = 4, S = V * V };
+    lin_error err;
+    lin_ngram *lm;
+    lin_ngram_state unused;
+    float *block;
+    ck_assert_int_eq(lin_ngram_open(path, &lm, &err), LIN_OK);
+    ck_assert_msg(lin_trigrams_open(path, "<blank> A B C", V, &block, &err) == LIN_OK, "%s", err.message);
+    const lin_trigrams q = lin_trigrams_at(block, V);
+    const int words[V] = {-1, lin_ngram_find(lm, "A", 1), lin_ngram_find(lm, "B", 1), lin_ngram_find(lm, "C", 1)};
+    for (int b = 0; b < V; b++)
+        for (int a = 0; a < (b ? V : 1); a++) {
+            const lin_ngram_state s = after(lm, words, a, b);
+            ck_assert(fabs((double)q.end[b * V + a] - exp((double)lin_ngram_end(lm, s))) < 1e-6);
+            for (int c = 1; c < V; c++) {
+                const double want = exp((double)lin_ngram_score(lm, s, words[c], &unused));
+                const double again = (double)q.again[b * V + a], next = (double)q.next[b * S + a * V + c];
+                ck_assert_msg(fabs((c == b ? again : next) - want) < 1e-6, "P(%d | %d %d) is %g, expected %g", c, a, b, next, want);
+                ck_assert((double)q.back[b * S + c * V + a] == next);
+                ck_assert(c != b || next == 0);
+            }
+        }
+    const double known = (double)q.next[1 * S + 0 * V + 2]; // B after <s> A: the trigram itself
+    ck_assert(fabs(known - pow(10, -0.1)) < 1e-6);
+    lin_free(block);
+    lin_ngram_destroy(lm);
+}
+END_TEST
+
+START_TEST(refused)
+{
+    lin_error err;
+    float *block;
+    ck_assert_int_eq(lin_trigrams_open(path, "<blank> A B D", 4, &block, &err), LIN_MISMATCH);
+    ck_assert(strstr(err.message, "no phone D") != NULL && !block);
+    ck_assert_int_eq(lin_trigrams_open("/nowhere.lm", "<blank> A", 2, &block, &err), LIN_IO);
+    FAIL_EVERY_ALLOCATION_OF(block, lin_trigrams_open(path, "<blank> A B C", 4, &block, &err), lin_free(block));
+}
+END_TEST
+
+TEST_MAIN_WITH(set_up, tear_down, "train/trigrams", TEST(tables), TEST(refused))
