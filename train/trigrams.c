@@ -40,6 +40,9 @@ lin_status lin_trigrams_open(const char *path, const char *phones, int V, float 
     char **names = NULL;
     int count, *words = NULL;
     *block = NULL;
+    if (V > LIN_TRIGRAMS_OUTPUTS)
+        return lin_fail(err, LIN_UNSUPPORTED, "mmi is for at most %d phones, and the network has %d", LIN_TRIGRAMS_OUTPUTS - 1,
+                        V - 1);
     lin_status status = lin_phones_split(phones, &count, &names, err);
     if (status == LIN_OK) status = lin_ngram_open(path, &lm, err);
     if (status == LIN_OK && !(words = lin_calloc((size_t)V, sizeof *words))) status = lin_no_memory(err, "phones", sizeof *words);

@@ -6,10 +6,10 @@
 #include "tests/support.h"
 #include "train/trigrams.h"
 
-static const char arpa[] = "\\data\\\nngram 1=6\nngram 2=6\nngram 3=4\n\n\\1-grams:\n-0.8 </s>\n-99 <s> -0.3\n-0.5 B -0.2\n-0.7 A -0.4\n"
-                           "-0.9 C -0.1\n-2.0 <unk>\n\n\\2-grams:\n-0.2 <s> A -0.15\n-0.6 A B -0.25\n-0.4 B B -0.05\n-0.3 B A -0.35\n"
-                           "-0.45 A A -0.3\n-0.55 B </s>\n\n\\3-grams:\n-0.1 <s> A B\n-0.12 A B A\n-0.14 B A B\n-0.16 A B </s>\n\n"
-                           "\\end\\\n";
+static const char arpa[] =
+    "\\data\\\nngram 1=6\nngram 2=6\nngram 3=4\n\n\\1-grams:\n-0.8 </s>\n-99 <s> -0.3\n-0.5 B -0.2\n-0.7 A -0.4\n-0.9 C -0.1\n"
+    "-2.0 <unk>\n\n\\2-grams:\n-0.2 <s> A -0.15\n-0.6 A B -0.25\n-0.4 B B -0.05\n-0.3 B A -0.35\n-0.45 A A -0.3\n"
+    "-0.55 B </s>\n\n\\3-grams:\n-0.1 <s> A B\n-0.12 A B A\n-0.14 B A B\n-0.16 A B </s>\n\n\\end\\\n";
 static char folder[256], path[300];
 
 static void set_up(void)
@@ -48,7 +48,8 @@ START_TEST(tables)
             for (int c = 1; c < V; c++) {
                 const double want = exp((double)lin_ngram_score(lm, s, words[c], &unused));
                 const double again = (double)q.again[b * V + a], next = (double)q.next[b * S + a * V + c];
-                ck_assert_msg(fabs((c == b ? again : next) - want) < 1e-6, "P(%d | %d %d) is %g, expected %g", c, a, b, next, want);
+                const double got = c == b ? again : next;
+                ck_assert_msg(fabs(got - want) < 1e-6, "P(%d | %d %d) is %g, expected %g", c, a, b, got, want);
                 ck_assert((double)q.back[b * S + c * V + a] == next);
                 ck_assert(c != b || next == 0);
             }
@@ -66,6 +67,7 @@ START_TEST(refused)
     float *block;
     ck_assert_int_eq(lin_trigrams_open(path, "<blank> A B D", 4, &block, &err), LIN_MISMATCH);
     ck_assert(strstr(err.message, "no phone D") != NULL && !block);
+    ck_assert_int_eq(lin_trigrams_open(path, "<blank> A B C", 257, &block, &err), LIN_UNSUPPORTED);
     ck_assert_int_eq(lin_trigrams_open("/nowhere.lm", "<blank> A", 2, &block, &err), LIN_IO);
     FAIL_EVERY_ALLOCATION_OF(block, lin_trigrams_open(path, "<blank> A B C", 4, &block, &err), lin_free(block));
 }
