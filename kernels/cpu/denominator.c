@@ -25,15 +25,17 @@ static void denominator_piece(void *context, int b, int thread)
     (void)thread;
     job->sums[b] = 0;
     if (U == 0 || U > T) return;
-    float *rows = lin_alloc(((size_t)T + 3) * 2 * V * V + 2 * V, sizeof *rows);
-    job->sums[b] = rows ? LIN_DISPATCH(lin_denominator_utterance)(job->dlogits ? job->dlogits + at : NULL, job->logp + at, T, job->V,
-                                                                 job->trigrams, job->scale, rows) : NAN;
+    float *gradient = job->dlogits ? job->dlogits + at : NULL, *rows = lin_alloc(((size_t)T + 3) * 2 * V * V + 2 * V, sizeof *rows);
+    job->sums[b] = NAN;
+    if (rows)
+        job->sums[b] = LIN_DISPATCH(lin_denominator_utterance)(gradient, job->logp + at, T, job->V, job->trigrams, job->scale, rows);
     lin_free(rows);
 }
 
 void lin_cpu_denominator(lin_exec *exec, double *sums, float *dlogits, const float *logp, const lin_segments *segments,
                          const int *label_offsets, const lin_trigrams *trigrams, int V, double weight, const double *scale)
 {
-    denominator_job job = {sums, dlogits, dlogits ? (float)(weight * *scale) : 0, logp, segments->offsets, label_offsets, trigrams, V};
+    const float factor = dlogits ? (float)(weight * *scale) : 0;
+    denominator_job job = {sums, dlogits, factor, logp, segments->offsets, label_offsets, trigrams, V};
     lin_pool_run(exec->pool, segments->B, denominator_piece, &job);
 }

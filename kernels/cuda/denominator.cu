@@ -1,8 +1,10 @@
 /*
- * denominator.cu - the sum over all label sequences of an utterance (kernels/cpu/denominator.h has the recursions), one block each.
+ * denominator.cu - the sum over all label sequences of an utterance (kernels/cpu/denominator.h has the recursions), one block
+ * each.
  *
- * The frames' states are in scratch: alpha of all frames, then beta of two. Within a frame a thread has pairs of labels (b, c), and
- * neighbours read neighbouring trigrams, which all blocks read from the second-level cache. A frame's sum divides the next one.
+ * The frames' states are in scratch: alpha of all frames, then beta of two. Within a frame a thread has pairs of labels (b, c),
+ * and neighbours read neighbouring trigrams, which all blocks read from the second-level cache. A frame's sum divides the next
+ * one.
  */
 #include <math.h>
 
