@@ -25,10 +25,12 @@ static void denominator_piece(void *context, int b, int thread)
     (void)thread;
     job->sums[b] = 0;
     if (U == 0 || U > T) return;
-    float *gradient = job->dlogits ? job->dlogits + at : NULL, *rows = lin_alloc(((size_t)T + 3) * 2 * V * V + 2 * V, sizeof *rows);
+    float *gradient = job->dlogits ? job->dlogits + at : NULL;
+    float *rows = lin_alloc(((size_t)T + 3) * 2 * V * V + 2 * V, sizeof *rows);
     job->sums[b] = NAN;
     if (rows)
-        job->sums[b] = LIN_DISPATCH(lin_denominator_utterance)(gradient, job->logp + at, T, job->V, job->trigrams, job->scale, rows);
+        job->sums[b] = LIN_DISPATCH(lin_denominator_utterance)(gradient, job->logp + at, T, job->V, job->trigrams, job->scale,
+                                                               rows);
     lin_free(rows);
 }
 
