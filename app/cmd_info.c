@@ -211,6 +211,7 @@ static void put_config(report *r, const lin_model *m)
                      c->condition_every == 1 ? "" : "s");
             put_text(r, "", "conditioned", text);
         }
+        if (c->search) put_text(r, "", "outputs", "one for phones alone, one for searches with a language model");
         if (c->tokens) {
             int n = snprintf(text, sizeof text, "%d different, each a row of the embedding table; ", c->tokens);
             if (c->mixture)
@@ -235,6 +236,7 @@ static void put_config(report *r, const lin_model *m)
     put_integer(r, "conv_kernel", "", c->conv_kernel, "");
     put_integer(r, "conv_layers", "", c->conv_layers, "");
     if (c->condition_every) put_integer(r, "condition_every", "", c->condition_every, "");
+    if (c->search) put_integer(r, "search", "", c->search, "");
     put_integer(r, "stack", "", c->stack, "");
     put_integer(r, "ahead", "", c->ahead, "");
     key(r, "causal", "");

@@ -483,6 +483,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
         d->whole = search_of_words(p, p->whole, V);
     } else d->search = d->whole = lin_search_beam(p->beam, V, identity(p, lin_beam_fingerprint(p->beam)));
     d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
+    d->language = kind == LIN_SEARCH_WORDS || p->lm;
     if (v->rescore_weight > 0) d->rescorer = p->rescorer; // with a weight of 0 there is no second pass
     return LIN_OK;
 }

@@ -368,6 +368,7 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
                                          .longest = e->longest,
                                          .fbank = e->on_sound ? &e->table : NULL,
                                          .decodes = e->on_sound && !e->options.endpoints && !e->options.views && is_greedy(e),
+                                         .search = e->options.decoding && e->options.decoding->language,
                                          .exact = e->options.exact,
                                          .threads = n_threads};
     lin_status status = lin_streams_create(e->recognizer->encoder, &options, &s->streams, err);

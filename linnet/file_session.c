@@ -61,6 +61,7 @@ lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threa
     if (decode) s->decode = *decode;
     lin_status status = decode && decode->ends.endpoints ? lin_endpoint_check(&decode->ends.rules, err) : LIN_OK;
     if (status == LIN_OK) status = lin_worker_create(recognizer->encoder, n_threads, &s->worker, err);
+    if (status == LIN_OK && decode && decode->decoding && decode->decoding->language) lin_worker_search(s->worker);
     if (status == LIN_OK && lin_worker_threads(s->worker) > 1) status = lin_pool_create(2, &s->beside, err);
     if (status != LIN_OK) {
         lin_file_session_destroy(s);

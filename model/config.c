@@ -89,6 +89,7 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         {"norm", (int)c->norm, LIN_NORM_POST, LIN_NORM_PRE, transformer},
         {"condition_every", c->condition_every, 0, c->layers - 1,
          transformer ? transformer : c->mixture ? "a network without a mixture" : NULL},
+        {"search", c->search, 0, 1, transformer ? transformer : c->tokens ? "a network of sound" : NULL},
         {"causal", c->causal, 0, 1, NULL},
         {"tokens", c->tokens, 0, 65536, NULL},
         {"mixture", c->mixture, 0, 64, c->tokens ? NULL : "a network of tokens"}};
@@ -133,7 +134,8 @@ int lin_config_same_shape(const lin_config *a, const lin_config *b)
            a->norm == b->norm && a->causal == b->causal && a->network == b->network && a->attention == b->attention &&
            a->feature_map == b->feature_map && a->features == b->features && a->lsh_rounds == b->lsh_rounds &&
            a->lsh_chunk == b->lsh_chunk && a->width == b->width && a->decay == b->decay &&
-           a->condition_every == b->condition_every && a->tokens == b->tokens && a->mixture == b->mixture;
+           a->condition_every == b->condition_every && a->tokens == b->tokens && a->mixture == b->mixture &&
+           a->search == b->search;
 }
 
 void lin_config_variant(const lin_config *c, char *text, size_t size)
@@ -177,10 +179,10 @@ lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
 {
     static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1},
                                          {-1, -1}, -1,       {-1, -1}, {-1, -1}, -1};
-    *p = (lin_params){.embedding = -1, .input = {-1, -1}, .norm = {-1, -1}, .condition = {-1, -1}};
+    *p = (lin_params){.embedding = -1, .input = {-1, -1}, .norm = {-1, -1}, .condition = {-1, -1}, .search = {-1, -1}};
     lin_status status = lin_config_check(c, err);
     if (status != LIN_OK) return status;
-    const size_t n = 8 + (size_t)c->layers * 17;
+    const size_t n = 10 + (size_t)c->layers * 17;
     p->table = lin_calloc(n, sizeof *p->table);
     p->layers = lin_calloc((size_t)c->layers, sizeof *p->layers);
     if (!p->table || !p->layers) {
@@ -194,6 +196,7 @@ lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
     }
     lin_network_of(c)->parameters(c, p);
     lin_params_add_pair(p, p->output, c->outputs, lin_config_width(c), -1, "output");
+    if (c->search) lin_params_add_pair(p, p->search, c->outputs, lin_config_width(c), -1, "search");
     return LIN_OK;
 }
 

@@ -9,7 +9,8 @@
  *           post-norm: x = LN(x + ...) after each of the two; pre-norm: x + f(LN(x))
  *           self-conditioned (Nozaki & Komatsu 2021): after every condition_every layers but the last,
  *           x += W_c softmax(output(x))
- *   output  LN, linear -> V, log-softmax
+ *   output  LN, linear -> V, log-softmax; and a second linear -> V, log-softmax, of the same LN, for searches with a language
+ *           model, where a network has one (search)
  *
  * Or the input is a sequence of tokens, and a causal network predicts the next one (an autoregressive network; section 4.2):
  *
@@ -66,6 +67,8 @@ typedef struct lin_config {
     lin_norm norm;
     int condition_every; /* 0..L-1: the network's own prediction is added to its sum after so many layers, and again; 0: never */
     int causal;      /* 1: streams; 0: bidirectional, whole utterances only */
+    int search;      /* 1: a second output, which searches with a language model read (docs/training.md, maximum mutual
+                        information); 0: they read the only one */
     double dropout;  /* [0, 1), in training */
     int tokens;      /* 0: features; else the rows of the embedding table, 1..65536: the number of a token is the sum of the D
                         values of its frame, stack is 1 and ahead 0 */
@@ -183,7 +186,7 @@ typedef struct lin_params {
     size_t n_elements;
     lin_param *table;
     lin_param_layer *layers;
-    int embedding, input[2], norm[2], condition[2], output[2]; /* -1 for what the network lacks */
+    int embedding, input[2], norm[2], condition[2], output[2], search[2]; /* -1 for what the network lacks */
 } lin_params;
 
 /*
@@ -203,6 +206,7 @@ typedef struct lin_params {
  *   norm.weight [C]  norm.bias [C]
  *   condition.weight [C, V]  condition.bias [C]   (condition_every > 0)
  *   output.weight [V, C]  output.bias [V]
+ *   search.weight [V, C]  search.bias [V]         (search)
  * and of an LSTM, whose first layer reads (s+R) D values, others C = directions U:
  *   layers.i.gates.weight [directions 4U, in]  .gates.bias [directions 4U]   rows: of each direction the gates i, f, g, o
  *   layers.i.recurrent.weight [directions 4U, U]

@@ -114,6 +114,8 @@ static void destroy_wave(lin_worker *w)
     lin_pool_destroy(w->pool);
 }
 
+void lin_worker_search(lin_worker *w) { w->search = 1; }
+
 int lin_worker_threads(const lin_worker *w) { return lin_pool_threads(w->pool); }
 
 lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_worker **out, lin_error *err)
@@ -193,7 +195,8 @@ lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, 
                        .mean = e->mean,
                        .istd = e->istd,
                        .states = states,
-                       .caches = caches};
+                       .caches = caches,
+                       .search = w->search};
     if (ops->on_host && w->pool && B == 1 && states && states[0] && out[1] >= 2 * LIN_WAVE_ROWS) {
         lin_network_forward_wave(e->weights, w->activations, w->pool, w->execs, &batch, wave_step(w, out[1]), logp);
         return LIN_OK;

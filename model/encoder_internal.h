@@ -38,6 +38,7 @@ struct lin_worker {
     // on the host, with several threads: one exec per thread, for waves through the layers
     lin_pool *pool;
     lin_exec **execs; // [lin_pool_threads(pool)]
+    int search;       // lin_batch.search
 };
 
 /*

@@ -215,6 +215,7 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
     alike.causal = to->config.causal;
     if (alike.decay < to->config.decay) alike.decay = to->config.decay;
     if (!alike.condition_every) alike.condition_every = to->config.condition_every;
+    if (!alike.search) alike.search = to->config.search;
     if (alike.feedforward < to->config.feedforward) alike.feedforward = to->config.feedforward;
     const heads h = {alike.head_width, to->config.head_width};
     if (h.old > 0 && h.old < h.now && can_widen(&to->config)) alike.head_width = h.now;
@@ -234,12 +235,17 @@ lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_erro
                         old, K);
     for (int i = 0, j = 0; i < to->params.n_tensors; i++) { // in the same order; j: the next tensor of `from`
         const lin_param *a = &from->params.table[j], *b = &to->params.table[i];
-        if (strcmp(a->name, b->name) != 0) continue; // of decays or conditions, which `from` lacks
+        if (j == from->params.n_tensors || strcmp(a->name, b->name) != 0) continue; // which `from` lacks
         j++;
         const int is_conv = a->n != b->n && strstr(b->name, ".conv.weight"), is_qkv = strstr(b->name, ".qkv.") != NULL;
         copy_tensor(to->values + b->offset, b, from->values + a->offset, a, is_conv ? first : 0, is_qkv ? h : as_they_are,
                     strstr(b->name, ".out.weight") ? h : as_they_are, is_qkv || strstr(b->name, ".ff1."));
     }
+    if (to->config.search && !from->config.search)
+        for (int i = 0; i < 2; i++)
+            memcpy(to->values + to->params.table[to->params.search[i]].offset,
+                   to->values + to->params.table[to->params.output[i]].offset,
+                   lin_param_count(&to->params.table[to->params.output[i]]) * sizeof *to->values);
     if (h.old != h.now) widen(to, h);
     lin_model_seal(to);
     return LIN_OK;
@@ -295,6 +301,8 @@ static uint64_t hash_kind(const lin_model *m)
     if (c->condition_every) hash = lin_hash(condition, sizeof condition, hash);
     const int32_t tokens[] = {c->tokens, c->mixture, 1};
     if (c->tokens) hash = lin_hash(tokens, sizeof tokens, hash);
+    const int32_t search[] = {c->search, 2};
+    if (c->search) hash = lin_hash(search, sizeof search, hash);
     return hash;
 }
 

@@ -27,7 +27,7 @@ static const char version[] = "2", first_version[] = "1", int8_version[] = "3", 
 
 // The key "variant" is there only if it differs from the paper's network, whose files have had no such key.
 static const char variant_key[] = "variant", decay_key[] = "decay", condition_key[] = "condition_every", tokens_key[] = "tokens",
-                  mixture_key[] = "mixture", level_key[] = "level_db",
+                  mixture_key[] = "mixture", search_key[] = "search", level_key[] = "level_db",
                   delay_key[] = "emission_delay_ms"; // all: only where there is one
 static const char *const norm_names[] = {"post", "pre", NULL};
 
@@ -88,7 +88,7 @@ static const lin_json_field feature_fields[] = {{"type", LIN_JSON_FIXED, 0, fixe
 enum { N_FEATURES = sizeof feature_fields / sizeof *feature_fields };
 
 static const char *const normalizations[] = {"global", "speaker"};
-enum { N_TEXTS = 18 }; // texts of the metadata at most, without the trainer's
+enum { N_TEXTS = 19 }; // texts of the metadata at most, without the trainer's
 
 /* ---- loading --------------------------------------------------------------------------------------------------------------- */
 
@@ -162,6 +162,7 @@ static lin_status read_metadata(const lin_safetensors *st, const char *file, lin
     if (status == LIN_OK) status = read_number(st, file, condition_key, 63, &config->condition_every, err);
     if (status == LIN_OK) status = read_number(st, file, tokens_key, 65536, &config->tokens, err);
     if (status == LIN_OK) status = read_number(st, file, mixture_key, 64, &config->mixture, err);
+    if (status == LIN_OK) status = read_number(st, file, search_key, 1, &config->search, err);
     if (status == LIN_OK) status = need_text(st, "features", file, &text, err);
     snprintf(name, sizeof name, "%.*s: features", (int)sizeof name - 16, file);
     if (status == LIN_OK) status = lin_json_read(text, name, feature_fields, N_FEATURES, features, err);
@@ -659,7 +660,7 @@ static lin_status write_model(const lin_model *m, const char *path, const lin_te
 {
     const int n_extra = extras ? extras->n_tensors : 0, n_extra_texts = extras ? extras->n_texts : 0;
     const int plain = lin_config_is_plain(&m->config);
-    int n_own = N_TEXTS - 7; // and those that only some networks have
+    int n_own = N_TEXTS - 8; // and those that only some networks have
     const size_t n_tensors = (size_t)(n_weights + 2 + n_extra);
     lin_json_field fields[VARIANT_FIELDS];
     list_variant(fields);
@@ -692,6 +693,7 @@ static lin_status write_model(const lin_model *m, const char *path, const lin_te
         if (m->features.level_db > 0) texts[n_own++] = (lin_text){level_key, level};
         if (m->config.tokens) texts[n_own++] = (lin_text){tokens_key, tokens};
         if (m->config.mixture) texts[n_own++] = (lin_text){mixture_key, mixture};
+        if (m->config.search) texts[n_own++] = (lin_text){search_key, "1"};
         if (m->delay_ms) texts[n_own++] = (lin_text){delay_key, delay};
         if (n_extra_texts) memcpy(texts + n_own, extras->texts, (size_t)n_extra_texts * sizeof *texts);
         const size_t D = (size_t)m->config.mel_bins, n_texts = (size_t)(n_own + n_extra_texts);

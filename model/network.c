@@ -220,7 +220,7 @@ static void forward(const lin_weights *w, lin_activations *a, lin_exec *exec, co
         ops->stack_frames(exec, a->stacked, batch->features, batch->mean, batch->istd, &batch->in, &batch->out, c->mel_bins,
                           c->stack, c->ahead);
     const lin_real *x = lin_network_of(c)->forward(w, a, exec, batch, before, mine);
-    lin_layer_linear(w, exec, logp, x, w->params->output, rows, LIN_LINEAR);
+    lin_layer_linear(w, exec, logp, x, batch->search && c->search ? w->params->search : w->params->output, rows, LIN_LINEAR);
     if (!c->mixture) ops->log_softmax(exec, logp, logp, rows, c->outputs);
 }
 
@@ -240,6 +240,14 @@ void lin_network_inner(const lin_weights *w, lin_activations *a, lin_exec *exec,
                                lin_config_width(c));
     lin_layer_linear(w, exec, logp, a->branch, w->params->output, rows, LIN_LINEAR);
     w->ops->log_softmax(exec, logp, logp, rows, c->outputs);
+}
+
+void lin_network_search(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *logp)
+{
+    const int rows = batch->out.rows;
+    if (rows == 0) return;
+    lin_layer_linear(w, exec, logp, a->normed, w->params->search, rows, LIN_LINEAR);
+    w->ops->log_softmax(exec, logp, logp, rows, w->config.outputs);
 }
 
 typedef struct wave {
@@ -332,7 +340,13 @@ void lin_layer_weight_backward(const lin_weights *w, lin_exec *exec, lin_real *d
 void lin_network_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
                           const lin_real *dlogits, lin_real *gradients)
 {
-    if (batch->out.rows == 0) return;
-    lin_layer_linear_backward(w, exec, a->branch, gradients, dlogits, a->normed, w->params->output, batch->out.rows);
+    const int rows = batch->out.rows;
+    const lin_dropout none = {.p = 0};
+    if (rows == 0) return;
+    lin_layer_linear_backward(w, exec, a->branch, gradients, dlogits, a->normed, w->params->output, rows);
+    if (batch->d_search) { // a->d_x is free until the last norm's gradient
+        lin_layer_linear_backward(w, exec, a->d_x, gradients, batch->d_search, a->normed, w->params->search, rows);
+        w->ops->add_dropout(exec, a->branch, a->branch, a->d_x, (size_t)rows * (size_t)lin_config_width(&w->config), &none);
+    }
     lin_network_of(&w->config)->backward(w, a, exec, batch, a->branch, gradients);
 }

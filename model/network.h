@@ -47,6 +47,8 @@ typedef struct lin_inner {
  *   skipped      bit l: layer l is left out in this pass of a transformer in training: its output is its input (layer drop;
  *                Fan et al. 2020)
  *   inner        n_inner losses of inner layers, whose gradients the backward pass of a transformer adds; see lin_network_inner
+ *   search       1: the log-probabilities are those of the second output, of a network that has one (lin_config.search)
+ *   d_search     [rows, V], NULL: none; the gradient of the loss of the second output's logits, which the backward pass adds
  *   layer_done   may be NULL: called in the backward pass with the number of a layer, from the last to 0, once the gradients of
  *                this layer and of all above it are complete; those of the last norm, the output and the condition only after
  *                the lowest layer with an inner loss or a condition
@@ -61,6 +63,8 @@ typedef struct lin_batch {
     uint64_t skipped;
     const lin_inner *inner;
     int n_inner;
+    int search;
+    const lin_real *d_search;
     void (*layer_done)(void *context, int layer);
     void *layer_context;
 } lin_batch;
@@ -106,6 +110,10 @@ void lin_network_forward_wave(const lin_weights *weights, lin_activations *activ
  * give of the output of the first `layer` layers (1 .. L-1), for an intermediate CTC loss (Lee & Watanabe 2021). */
 void lin_network_inner(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
                        int layer, lin_real *logp);
+
+/* After the forward pass: the log-probabilities logp [out.rows, V] of the second output of a network that has one. */
+void lin_network_search(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
+                        lin_real *logp);
 
 /* gradients [params->n_elements] += those of a loss whose derivative with respect to the logits (before log-softmax) is dlogits
  * [rows, V]. The batch has no states, and both weights and activations were created for training. */

@@ -37,7 +37,7 @@ struct lin_streams {
     lin_ops table; // the encoder's, but for the precision
     const lin_ops *ops; // &table
     lin_exec *exec;
-    int capacity, batch, longest, decodes;
+    int capacity, batch, longest, decodes, search;
     int most_samples, most_window, most_rows; // of one stream in one tick: samples with those that waited, frames likewise, rows
     int sound;                                // the input is sound
     lin_fbank_table fbank;                    // arrays in the backend's memory
@@ -206,6 +206,7 @@ lin_status lin_streams_create(const lin_encoder *e, const lin_streams_options *o
     s->batch = batch < o->capacity ? batch : o->capacity;
     s->longest = o->longest;
     s->decodes = o->decodes;
+    s->search = o->search;
     s->sound = o->fbank != NULL;
     s->most_samples = s->sound ? o->fbank->window_samples - 1 + o->longest * o->fbank->hop_samples : 0;
     s->most_window = lin_stream_most_waiting(c) + o->longest;
@@ -312,7 +313,8 @@ static void compute(void *context)
         carry_frames(a, s->frames);
     }
     const lin_batch batch = {
-        .in = window, .out = rows, .features = s->window, .mean = e->mean, .istd = e->istd, .states = device->states};
+        .in = window, .out = rows, .features = s->window, .mean = e->mean, .istd = e->istd, .states = device->states,
+        .search = s->search};
     lin_network_forward(e->weights, s->activations, s->exec, &batch, s->logp);
     if (s->decodes) ops->greedy(s->exec, s->phones, s->n_phones, s->logp, &rows, c->outputs, s->runs, device->slots);
 }

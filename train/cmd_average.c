@@ -137,7 +137,8 @@ static int run(lin_parsed *parsed)
         if (v->level_db >= 0) model->features.level_db = v->level_db;
         if (v->hop_ms > 0) model->features.hop_ms = v->hop_ms;
         const lin_params *p = &model->params;
-        if (v->blank_bias != 0) model->values[p->table[p->output[1]].offset] += (float)v->blank_bias;
+        if (v->blank_bias != 0)
+            model->values[p->table[(p->search[1] >= 0 ? p->search : p->output)[1]].offset] += (float)v->blank_bias;
         status = lin_features_check(&model->features, &err);
     }
     if (status == LIN_OK) {

@@ -108,6 +108,8 @@ const lin_option lin_train_rows[] = {
      .min = 0, .max = 0.99, .help = "Share of the mean of these losses in the whole loss"},
     {.name = "label-smoothing", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.label_smoothing), .text = "0",
      .min = 0, .max = 0.99, .help = "Share of the divergence of each frame's prediction from a uniform one in the loss (0.05)"},
+    {.name = "search", .under = "set", .type = LIN_OPTION_INT, .at = AT(network.search), .text = "0", .min = 0, .max = 1,
+     .help = "1: a second output, which searches with a language model read; mmi is of it, and phones alone stay those of CTC"},
     {.name = "mmi", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.mmi), .text = "0", .min = 0, .max = 1,
      .help = "Weight of the sum over all phone sequences in the loss (maximum mutual information, 0.9): for the last epochs"},
     {.name = "mmi-lm", .under = "set", .type = LIN_OPTION_FILE, .at = AT(learning.mmi_lm),
@@ -236,7 +238,7 @@ static const char *lacks(const lin_config *c, const lin_option *o)
     const struct {
         const char *names, *kind;
         int applies;
-    } kinds[] = {{" attention heads head-width feedforward condition-every norm positions conv-kernel conv-layers ",
+    } kinds[] = {{" attention heads head-width feedforward condition-every search norm positions conv-kernel conv-layers ",
                   "network = transformer", transformer},
                  {" feature-map ", "attention = linear", linear},
                  {" features ", "feature-map = random", linear && c->feature_map == LIN_MAP_RANDOM},

@@ -458,10 +458,10 @@ static lin_status check_network(const lin_train_options *o, const lin_config *c,
 {
     const int lstm = c->network == LIN_NETWORK_LSTM;
     if (c->tokens && (o->speaker_norm || o->n_inner || o->label_smoothing > 0 || o->augment.freq_masks || o->augment.time_masks ||
-                      o->augment.tempo > 0 || lin_acoustics_any(&o->augment)))
+                      o->augment.tempo > 0 || o->mmi > 0 || lin_acoustics_any(&o->augment)))
         return lin_fail(err, LIN_INVALID,
-                        "these sets hold tokens: speakers, tempo, masks, acoustics, label smoothing and losses of inner layers "
-                        "are for speech");
+                        "these sets hold tokens: speakers, tempo, masks, acoustics, label smoothing, mmi and losses of inner "
+                        "layers are for speech");
     if (lstm && o->layer_drop > 0)
         return lin_fail(err, LIN_INVALID, "the layers of an LSTM cannot be left out: it has no path around them");
     if (!c->causal && o->join_part > 0)

@@ -98,7 +98,7 @@ enum { BUFFERS = 12 };
 static int list_buffers(lin_train_device *v, const lin_train_data *d, buffer list[BUFFERS])
 {
     const size_t D = (size_t)d->model->config.mel_bins, items = (size_t)v->most.items, weights = d->model->params.n_elements,
-                 logits = (size_t)v->most.rows * (size_t)d->model->config.outputs, losses = 1 + (size_t)d->options->n_inner,
+                 logits = (size_t)v->most.rows * (size_t)d->model->config.outputs, losses = 1 + (size_t)d->options->n_inner + (size_t)d->model->config.search,
                  trigrams = lin_trigrams_count(d->model->config.outputs);
     const buffer all[BUFFERS] = {{&v->gradients, weights * sizeof(float)},
                                  {&v->features, (size_t)v->most.frames * D * sizeof(float)},
@@ -342,8 +342,14 @@ static void compute(void *context)
     const int part = lin_train_rank(&r->parallel) * lin_train_step_batches(o) + a->number;
     compute_loss(v, v->losses + (size_t)part * (size_t)v->most.items, v->dlogits, &rows, c, o->label_smoothing,
                  v->block.scale);
+    float *compared = v->dlogits; // of the output that mmi is of
+    if (c->search) {
+        batch.d_search = compared += (size_t)(1 + o->n_inner) * (size_t)v->most.rows * (size_t)c->outputs;
+        lin_network_search(v->weights, v->activations, v->exec, &batch, v->logp);
+        compute_loss(v, v->inner_losses, compared, &rows, c, o->label_smoothing, v->block.scale);
+    }
     if (o->mmi > 0)
-        ops->denominator(v->exec, v->inner_losses, v->dlogits, v->logp, &rows, v->block.label_offsets, &v->trigrams, c->outputs,
+        ops->denominator(v->exec, v->inner_losses, compared, v->logp, &rows, v->block.label_offsets, &v->trigrams, c->outputs,
                          o->mmi, v->block.scale);
     for (int i = 0; i < o->n_inner; i++) {
         float *dlogits = v->dlogits + (size_t)(1 + i) * (size_t)v->most.rows * (size_t)c->outputs;
