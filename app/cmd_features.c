@@ -138,7 +138,7 @@ const lin_command lin_command_features = {
 
 typedef struct posteriors_values {
     const char *output;
-    int jobs;
+    int jobs, search;
     lin_model_values model;
     lin_input_values input;
     const char *language;
@@ -150,6 +150,8 @@ static const lin_option posteriors_options[] = {
      .help = "The NumPy file to write: float32 [steps, outputs], natural-log probabilities, the blank first"},
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(posteriors_values, jobs), .text = "0", .min = 0,
      .max = 1024, .help = "Threads; 0: one per core"},
+    {.name = "search", .type = LIN_OPTION_FLAG, .at = offsetof(posteriors_values, search),
+     .help = "Those that transcribe has for words and with --lm: of the second output of a network that has one"},
     LIN_MODEL_ROWS(posteriors_values, model),
     LIN_LANGUAGE_ROW(posteriors_values, language),
     LIN_INPUT_ROWS(posteriors_values, input),
@@ -176,6 +178,7 @@ static lin_status posteriors(const void *values, int channel, lin_part part, con
                                             err);
     if (status != LIN_OK) return status;
     status = lin_file_session_create(&recognizer, v->jobs, NULL, &session, err);
+    if (status == LIN_OK && v->search) lin_file_session_search(session);
     if (status == LIN_OK) status = lin_npy_create(v->output, recognizer.V, &out, err);
     if (status == LIN_OK) status = lin_file_session_run(session, &sound, &sink, &report, err);
     if (status == LIN_OK && report.warning[0]) lin_complain_of(path, report.warning);

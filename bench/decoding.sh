@@ -25,7 +25,7 @@ lm=${lm:-$corpus/lm/en-us.arpa.gz}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-while read -r id path; do "$linnet" posteriors "$corpus/$path" -o "$tmp/$id.npy" < /dev/null; done < "$corpus/$set/wav.scp"
+while read -r id path; do "$linnet" posteriors --search "$corpus/$path" -o "$tmp/$id.npy" < /dev/null; done < "$corpus/$set/wav.scp"
 "$linnet" phonemize -q --ids first --trn --lexicon "$lexicon" "$corpus/$set/text" > "$tmp/phones.trn"
 "$linnet" ngram pack "$lm" -o "$tmp/words.lm"
 seconds=$("$linnet" decode "$tmp"/*.npy -f trn -o "$tmp/hyp.trn" 2>&1 | sed 's/.* files, \([0-9.]*\) s of sound in.*/\1/')

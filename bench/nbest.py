@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the alternatives of linnet with an exact rescoring of their words.
 
-    linnet posteriors a.wav -o a.npy; linnet decode --words --n-best 20 -f json a.npy > a.json
+    linnet posteriors --search a.wav -o a.npy; linnet decode --words --n-best 20 -f json a.npy > a.json
     bench/nbest.py a.json a.npy [--lm-weight W --bonus B --unknown U --unknown-phone P]
 
 For each alternative: the logarithm of the sum over all CTC alignments of its phones with all rows (Graves et al. 2006, eq. 6-8), in

@@ -142,6 +142,7 @@ static lin_status run_network(const linnet_model *model, const lin_sound *sound,
     const lin_file_sink sink = {.context = job, .rows = keep_rows, .progress = array_progress};
     job->columns = (size_t)model->r.V;
     lin_status status = lin_file_session_create(&model->r, job->sound->threads, NULL, &session, err);
+    if (status == LIN_OK && job->sound->search) lin_file_session_search(session);
     if (status == LIN_OK) status = lin_file_session_run(session, sound, &sink, &report, err);
     lin_file_session_destroy(session);
     return status;

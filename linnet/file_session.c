@@ -28,7 +28,7 @@ typedef struct file_lane {
 struct lin_file_session {
     const lin_recognizer *r;
     lin_utterances_options decode;
-    int decodes;
+    int decodes, search;
     lin_worker *worker;
     file_lane lanes[LIN_AUDIO_MAX_CHANNELS];
     float *frames;    // [2, lanes, BLOCK, D]: a block, and the next one
@@ -61,7 +61,6 @@ lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threa
     if (decode) s->decode = *decode;
     lin_status status = decode && decode->ends.endpoints ? lin_endpoint_check(&decode->ends.rules, err) : LIN_OK;
     if (status == LIN_OK) status = lin_worker_create(recognizer->encoder, n_threads, &s->worker, err);
-    if (status == LIN_OK && decode && decode->decoding && decode->decoding->language) lin_worker_search(s->worker);
     if (status == LIN_OK && lin_worker_threads(s->worker) > 1) status = lin_pool_create(2, &s->beside, err);
     if (status != LIN_OK) {
         lin_file_session_destroy(s);
@@ -70,6 +69,8 @@ lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threa
     *session = s;
     return LIN_OK;
 }
+
+void lin_file_session_search(lin_file_session *s) { s->search = 1; }
 
 void lin_file_session_destroy(lin_file_session *s)
 {
@@ -545,6 +546,7 @@ lin_status lin_file_session_run(lin_file_session *s, const lin_sound *sound, con
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it cannot be reset at endpoints");
     lin_status status = open_anyhow(s, &source, &live, err);
     if (status != LIN_OK) return status;
+    lin_worker_search(s->worker, s->decode.decoding ? s->decode.decoding->language : s->search);
     s->n_lanes = report->lanes = lin_source_lanes(source);
     report->channels = lin_source_info(source)->channels;
     status = begin_lanes(s, lin_source_bins(source), err);

@@ -89,6 +89,8 @@ typedef struct lin_file_session lin_file_session;
  * NULL. */
 lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,
                                    lin_file_session **session, lin_error *err);
+/* Of a session that does not decode: its rows are those of lin_worker_search. */
+void lin_file_session_search(lin_file_session *session);
 void lin_file_session_destroy(lin_file_session *session);
 
 /* Warns how a pipe is read that is no sound file. LIN_STOPPED after an interrupt: a file ends there; of live sound what has come

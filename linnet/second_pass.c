@@ -63,7 +63,7 @@ lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recogni
     decode_by(p, decoding ? decoding : &greedy, 0);
     status = lin_decoder_create(&p->decoder, &p->decoding, err);
     if (status == LIN_OK) status = lin_worker_create(second->encoder, n_threads, &p->worker, err);
-    if (status == LIN_OK && p->decoding.language) lin_worker_search(p->worker);
+    if (status == LIN_OK) lin_worker_search(p->worker, p->decoding.language);
     if (status == LIN_OK) *pass = p;
     else lin_second_pass_destroy(p);
     return status;

@@ -77,7 +77,7 @@ lin_status lin_session_create(const lin_recognizer *recognizer, const lin_sessio
                                 : lin_lane_create(recognizer, &s->lane, err);
     if (status == LIN_OK && !options->apart)
         status = lin_worker_create(recognizer->encoder, options->threads, &s->worker, err);
-    if (s->worker && options->decoding && options->decoding->language) lin_worker_search(s->worker);
+    if (s->worker) lin_worker_search(s->worker, options->decoding && options->decoding->language);
     if (status == LIN_OK) status = lin_session_tune(s, options->rate_hz, options->saves, err);
     if (status != LIN_OK) {
         lin_session_destroy(s);

@@ -114,7 +114,7 @@ static void destroy_wave(lin_worker *w)
     lin_pool_destroy(w->pool);
 }
 
-void lin_worker_search(lin_worker *w) { w->search = 1; }
+void lin_worker_search(lin_worker *w, int on) { w->search = on; }
 
 int lin_worker_threads(const lin_worker *w) { return lin_pool_threads(w->pool); }
 

@@ -32,6 +32,7 @@ static void denominator_piece(void *context, int b, int thread)
         job->sums[b] = LIN_DISPATCH(lin_denominator_utterance)(gradient, job->logp + at, T, job->V, job->trigrams, job->scale,
                                                                rows);
     lin_free(rows);
+    for (size_t i = 0; i < (size_t)T * V && gradient && isnan(job->sums[b]); i++) gradient[i] = NAN; // which ends a training
 }
 
 void lin_cpu_denominator(lin_exec *exec, double *sums, float *dlogits, const float *logp, const lin_segments *segments,

@@ -2,7 +2,7 @@
  * denominator.h - the sum over all label sequences of an utterance, once per instruction set. denominator.c has the threads.
  *
  * A state is the last two labels (a, b), and whether the last frame was a blank (B) or b itself (L): [b, a]. Label 0 stands for
- * none before the first. With the trigrams `next`, `again` and `end` (ops_table.h) and the probabilities y of a frame:
+ * none before the first. With the trigrams `next`, `again` and `end` (kernels/ops.h) and the probabilities y of a frame:
  *   alpha, frame t included:     B'[b,a] = (B + L)[b,a] y_blank
  *                                L'[c,b] = (L[c,b] + sum_a (B + L)[b,a] next[b,a,c] + (c = b) sum_a B[b,a] again[b,a]) y_c
  *   beta,  frame t not included: both[b,a] = y_blank B'[b,a] + sum_c next[b,a,c] y_c L'[c,b]
@@ -86,7 +86,7 @@ static double LIN_NAME(backward_frame)(float *now, const float *after, const flo
 }
 
 // rows: [T + 3, 2, V, V] and 2 V more. Returns ln of the sum, and adds to dlogits (not NULL) scale (share of each label - its
-// probability); NaN, and nothing added, if it is not positive.
+// probability); NaN if it is not positive.
 double LIN_NAME(lin_denominator_utterance)(float *dlogits, const float *logp, int T, int V, const lin_trigrams *q, float scale,
                                            float *rows);
 double LIN_NAME(lin_denominator_utterance)(float *dlogits, const float *logp, int T, int V, const lin_trigrams *q, float scale,

@@ -99,6 +99,14 @@ is "--blank-bias: status" 0 "$status"
 run average "$(e 5)" -o "$tmp/more.safetensors" --blank-bias=-20
 is "--blank-bias: fewer phonemes" 0 "$(phones_of "$tmp/less.safetensors")"
 [ "$(phones_of "$tmp/more.safetensors")" -gt 0 ] || fail "--blank-bias: more phonemes"
+run train "$conf" --train "$set" --folder "$tmp/search" -q --epochs 1 --set search=1 --init "$(e 5)"
+run average "$tmp/search/best.safetensors" -o "$tmp/search.safetensors"
+run average "$tmp/search/best.safetensors" -o "$tmp/searched.safetensors" --blank-bias 20
+for o in "" --search; do
+    for m in search searched; do "$LINNET" posteriors $o -m "$tmp/$m.safetensors" "$wav" -o "$tmp/$m$o.npy"; done
+done
+ok "--blank-bias: of the output for searches" sh -c "! cmp -s '$tmp/search--search.npy' '$tmp/searched--search.npy'"
+ok "--blank-bias: phonemes alone do not change" cmp "$tmp/search.npy" "$tmp/searched.npy"
 refused "--blank-bias: out of range" 2 "--blank-bias" average "$(e 5)" -o "$tmp/x.safetensors" --blank-bias 21
 
 # ---- the emission delay ----------------------------------------------------------------------------------------------------------

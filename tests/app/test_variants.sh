@@ -64,6 +64,10 @@ streams gated
 variant plain transformer "2 heads of 8"
 variant condition transformer "on its own prediction after every 1 layer" --set condition-every=1 --init "$tmp/v/plain/best.safetensors"
 streams condition
+variant search transformer "one for searches with a language model" --set search=1 --init "$tmp/v/plain/best.safetensors"
+streams search
+sed 's/"search":"1"/"search":"7"/' "$tmp/v/search/best.safetensors" > "$tmp/v/damaged.safetensors"
+refused "a third output" 1 'search is "7"' info "$tmp/v/damaged.safetensors"
 # a run with decays begins with the weights of one without
 run train "$tmp/v/transformer.conf" --train "$tmp/set.lfc" --folder "$tmp/v/tuned" --decay gated \
     --set decay-half-life-s=2,20 --init "$tmp/v/plain/best.safetensors"
@@ -97,6 +101,7 @@ refused "an LSTM with attention" 1 "attention belongs to network = transformer" 
 refused "an LSTM from a transformer" 1 "it has another shape than this network: network lstm (the model: transformer)" \
     train "$tmp/v/short.conf" $train --init "$tmp/model.safetensors"
 refused "layers of an LSTM" 1 "no path around them" train "$tmp/v/lstm.conf" $train --network lstm --set layer-drop=0.1
+refused "an LSTM with a second output" 1 "search belongs to network = transformer" train "$tmp/v/lstm.conf" $train --network lstm --set search=1
 refused "rounds without lsh" 1 "lsh-rounds belongs to attention = lsh" train "$tmp/v/transformer.conf" $train --set lsh-rounds=2
 refused "a feature map of softmax" 1 "feature-map belongs to attention = linear" \
     train "$tmp/v/transformer.conf" $train --attention softmax --set feature-map=poly2

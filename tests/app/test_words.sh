@@ -269,7 +269,7 @@ ok "words appear while the input is open" await test -s "$tmp/partial"
 exec 9>&-
 wait $reader
 is "posteriors and decode are transcribe" "$(t $words "$tmp/s.wav")" \
-    "$("$LINNET" posteriors "$tmp/s.wav" -o "$tmp/s.npy" && d $words "$tmp/s.npy")"
+    "$("$LINNET" posteriors --search "$tmp/s.wav" -o "$tmp/s.npy" && d $words "$tmp/s.npy")"
 
 # ---- nobody speaks: a search over minutes of noise does not end in the most probable word ----------------------------------------
 

@@ -3,6 +3,7 @@
 
 #include "model/encoder.h"
 #include "model/model_file.h"
+#include "model/streams.h"
 
 #include "tests/support.h"
 
@@ -226,6 +227,85 @@ START_TEST(heads_grow_wider)
 }
 END_TEST
 
+// The rows of one utterance: of the first output, or of the second, by a worker of so many threads.
+static void rows_of(const lin_model *m, int threads, int search, const float *features, int frames, float *logp)
+{
+    lin_encoder *encoder;
+    lin_worker *worker;
+    const int offsets[] = {0, frames};
+    ck_assert_int_eq(lin_encoder_create(m, lin_ops_cpu(), &encoder, NULL), LIN_OK);
+    ck_assert_int_eq(lin_worker_create(encoder, threads, &worker, NULL), LIN_OK);
+    lin_worker_search(worker, search);
+    ck_assert_int_eq(lin_encoder_run(worker, features, offsets, 1, logp, NULL), LIN_OK);
+    lin_worker_destroy(worker);
+    lin_encoder_destroy(encoder);
+}
+
+// The second output begins as the first, is kept in the file, and is what a worker or streams that ask for it have: the same bits
+// as a network whose only output it is. Others do not see it.
+START_TEST(a_second_output_is_for_searches)
+{
+    enum { FRAMES = 200 };
+    lin_config c = with_heads_of(8);
+    const lin_features f = lin_features_default();
+    lin_model *one, *two, *again;
+    char folder[256], path[300];
+    static float features[FRAMES * 4], first[FRAMES * V], a[FRAMES * V], b[FRAMES * V];
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/m.safetensors", folder);
+    test_fill_f32(features, FRAMES * 4, 4, -2, 2);
+    ck_assert_int_eq(lin_model_create(&c, &f, NULL, 1, &one, NULL), LIN_OK);
+    c.search = 1;
+    ck_assert(!lin_config_same_shape(&one->config, &c));
+    ck_assert_int_eq(lin_model_create(&c, &f, NULL, 2, &two, NULL), LIN_OK);
+    ck_assert_uint_eq(two->params.n_elements, one->params.n_elements + V * (2 * 8 + 1));
+    ck_assert_int_eq(lin_model_copy_weights(one, two, NULL), LIN_MISMATCH); // it is not taken away
+    ck_assert_int_eq(lin_model_copy_weights(two, one, NULL), LIN_OK);
+    ck_assert_uint_ne(two->fingerprint, one->fingerprint);
+    rows_of(one, 1, 1, features, FRAMES, first); // of a network without one, it is the only one
+    for (int search = 0; search < 2; search++) {
+        rows_of(two, 1, search, features, FRAMES, a);
+        test_same_f32("a second output that is new", a, first, FRAMES * V);
+    }
+    for (int i = 0; i < 2; i++) {
+        const lin_param *to = &two->params.table[two->params.search[i]], *of = &one->params.table[one->params.output[i]];
+        test_fill_f32(two->values + to->offset, lin_param_count(to), 7 + (uint64_t)i, -1, 1);
+        memcpy(one->values + of->offset, two->values + to->offset, lin_param_count(to) * sizeof(float));
+    }
+    lin_model_seal(one);
+    lin_model_seal(two);
+    ck_assert_int_eq(lin_model_save(two, path, LIN_F32, NULL), LIN_OK);
+    ck_assert_int_eq(lin_model_load(path, &again, NULL), LIN_OK);
+    ck_assert_uint_eq(again->fingerprint, two->fingerprint);
+    rows_of(one, 1, 0, features, FRAMES, b);
+    for (int threads = 1; threads < 4; threads += 2) {
+        rows_of(again, threads, 0, features, FRAMES, a);
+        test_same_f32("the first output", a, first, FRAMES * V);
+        rows_of(again, threads, 1, features, FRAMES, a);
+        test_same_f32("the second output", a, b, FRAMES * V);
+    }
+    lin_encoder *encoder;
+    lin_streams *streams;
+    lin_tick_results results;
+    ck_assert_int_eq(lin_encoder_create(again, lin_ops_cpu(), &encoder, NULL), LIN_OK);
+    for (int search = 0; search < 2; search++) {
+        const lin_streams_options o = {.capacity = 1, .longest = 64, .search = search};
+        ck_assert_int_eq(lin_streams_create(encoder, &o, &streams, NULL), LIN_OK);
+        for (int t = 0, n = 40; t < FRAMES; t += n) {
+            const lin_tick tick = {.n = 1, .slots = (const int[]){0}, .counts = &n, .input = features + (size_t)t * 4};
+            ck_assert_int_eq(lin_streams_tick(streams, &tick, &results, NULL), LIN_OK);
+            test_same_f32("a tick", results.logp, (search ? b : first) + (size_t)t * V, (size_t)n * V);
+        }
+        lin_streams_destroy(streams);
+    }
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(one);
+    lin_model_destroy(two);
+    lin_model_destroy(again);
+    test_folder_remove(folder);
+}
+END_TEST
+
 // A table of the same tokens; another one, or the layer that sound has in its place, is refused.
 START_TEST(tokens_are_copied)
 {
@@ -283,5 +363,6 @@ START_TEST(other_networks_are_refused)
 END_TEST
 
 TEST_MAIN("model/model", TEST(weights_of_the_same_network_are_copied), TEST(taps_keep_their_distance_in_time),
-          TEST(hidden_units_are_added), TEST(an_opened_model_computes_the_same), TEST(heads_grow_wider), TEST(tokens_are_copied),
+          TEST(hidden_units_are_added), TEST(an_opened_model_computes_the_same), TEST(heads_grow_wider),
+          TEST(a_second_output_is_for_searches), TEST(tokens_are_copied),
           TEST(other_networks_are_refused))

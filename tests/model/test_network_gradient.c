@@ -19,7 +19,7 @@ typedef struct problem {
     lin_activations *activations;
     lin_batch batch;
     double *values, *gradients, features[MAX_ROWS * D], mean[D], istd[D], logp[MAX_ROWS * WIDEST], dlogits[MAX_ROWS * WIDEST],
-        inner_dlogits[2][MAX_ROWS * V];
+        inner_dlogits[2][MAX_ROWS * V], d_search[MAX_ROWS * V];
     int targets[MAX_ROWS];
     lin_inner inner[2];
     int in_offsets[B + 1], offsets[B + 1], labels[8], label_offsets[B + 1];
@@ -37,6 +37,12 @@ static double loss(problem *p)
         lin_ops_ref()->cross_entropy(p->exec, each, p->dlogits, p->logp, &p->batch.out, p->targets, V, &scale);
     else lin_ops_ref()->ctc(p->exec, each, p->dlogits, p->logp, &p->batch.out, p->labels, p->label_offsets, 3, V, &scale);
     for (int b = 0; b < B; b++) sum += each[b];
+    if (p->config.search) {
+        scale = 0.7;
+        lin_network_search(p->weights, p->activations, p->exec, &p->batch, p->logp);
+        lin_ops_ref()->ctc(p->exec, each, p->d_search, p->logp, &p->batch.out, p->labels, p->label_offsets, 3, V, &scale);
+        for (int b = 0; b < B; b++) sum += scale * each[b];
+    }
     for (int i = 0; i < p->batch.n_inner; i++) {
         scale = 0.3 + i;
         lin_network_inner(p->weights, p->activations, p->exec, &p->batch, p->inner[i].layer, p->logp);
@@ -52,7 +58,7 @@ static const struct {
     int causal, stack, ahead;
     double dropout;
     enum { LINEAR, SOFTMAX, NAIVE, LSH, POLY2, RANDOM, LSTM, FIXED, GATED, CONDITION, KIND = 15, OF_TOKENS = 16,
-           MIXTURE = 32 } variant;
+           MIXTURE = 32, SEARCH = 64 } variant;
 } cases[] = {{LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0, LINEAR},     {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0, LINEAR},
              {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 2, 0.2, LINEAR},
              {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.3, LINEAR},
@@ -77,7 +83,9 @@ static const struct {
              {LIN_NORM_PRE, LIN_POSITIONS_SINUSOID, 0, 1, 0, 0, SOFTMAX | OF_TOKENS},
              {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0, GATED | OF_TOKENS | MIXTURE},
              {LIN_NORM_POST, LIN_POSITIONS_SINUSOID, 1, 1, 0, 0.1, LSH | OF_TOKENS | MIXTURE},
-             {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0.1, LSTM | OF_TOKENS}};
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0.1, LSTM | OF_TOKENS},
+             {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, CONDITION | SEARCH},
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 2, 0, 0, LINEAR | SEARCH}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 // Three layers of one of these cases, with losses of layer `inner` and of the one above (0: none), without the layers of a mask.
@@ -85,7 +93,7 @@ static const struct {
     int of, inner, skipped;
 } more[] = {{0, 1, 0},  {2, 1, 0},  {1, 1, 0},  {3, 1, 0},  {18, 1, 0}, {6, 1, 0},  {0, 0, 1},  {2, 0, 6}, {18, 0, 1},
             {18, 0, 2}, {18, 0, 6}, {18, 0, 7}, {3, 0, 4},  {5, 0, 3},  {18, 1, 5}, {18, 1, 2}, {2, 1, 2}, {7, 1, 4},
-            {22, 1, 0}, {24, 1, 2}, {25, 1, 0}, {25, 1, 2}, {26, 1, 0}, {26, 0, 3}, {27, 1, 0}};
+            {22, 1, 0}, {24, 1, 2}, {25, 1, 0}, {25, 1, 2}, {26, 1, 0}, {26, 0, 3}, {27, 1, 0}, {33, 1, 0}, {34, 1, 2}};
 
 static void vary(lin_config *c, int variant)
 {
@@ -129,6 +137,7 @@ START_TEST(gradient_equals_finite_differences)
         p.config.conv_layers = 1;
     }
     vary(&p.config, cases[of].variant & KIND);
+    p.config.search = (cases[of].variant & SEARCH) != 0;
     if (cases[of].variant & OF_TOKENS) p.config.tokens = TOKENS, p.config.mel_bins = 2;
     if (cases[of].variant & MIXTURE) p.config.mixture = MIXED, p.config.outputs = 3 * MIXED;
     if (TEST_LACKS(&p.config)) return;
@@ -162,7 +171,8 @@ START_TEST(gradient_equals_finite_differences)
                           .dropout_key = cases[of].dropout > 0 ? &p.key : NULL,
                           .skipped = skipped,
                           .inner = p.inner,
-                          .n_inner = inner ? 2 : 0};
+                          .n_inner = inner ? 2 : 0,
+                          .d_search = p.config.search ? p.d_search : NULL};
     for (int i = 0; i < 2; i++) p.inner[i] = (lin_inner){.layer = inner + i, .dlogits = p.inner_dlogits[i]};
     const double at = loss(&p);
     ck_assert(isfinite(at) && at > 0);

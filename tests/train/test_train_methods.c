@@ -394,7 +394,7 @@ static const char cycle[] =
     "\\data\\\nngram 1=6\nngram 2=4\n\n\\1-grams:\n-0.8 </s>\n-99 <s>\n-0.7 a -0.8\n-0.7 b -0.8\n-0.7 c -0.8\n-0.7 d -0.8\n\n"
     "\\2-grams:\n-0.1 a b\n-0.1 b c\n-0.1 c d\n-0.1 d a\n\n\\end\\\n";
 
-// CTC's loss and the sum over all sequences, of the best model of a run on the dev set; nats per utterance.
+// CTC's loss and the sum over all sequences, of the output for searches of the best model of a run on the dev set; nats per utterance.
 static double information(const char *run, const lin_trigrams *q)
 {
     char path[400];
@@ -411,6 +411,7 @@ static double information(const char *run, const lin_trigrams *q)
     ck_assert(lin_model_load(path, &model, &err) == LIN_OK && lin_dataset_open(dev_path, &set, &err) == LIN_OK);
     ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
     ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK && ref->exec_create(ref, 1, &exec, &err) == LIN_OK);
+    lin_worker_search(worker, 1);
     for (int u = 0; u < lin_dataset_count(set); u++) {
         const int frames = lin_dataset_frames(set, u), T = lin_config_frames_out(&model->config, frames);
         int at[] = {0, 0};
@@ -431,29 +432,33 @@ static double information(const char *run, const lin_trigrams *q)
     return all;
 }
 
-// Trained so, a network has less of this loss than after CTC alone, and still knows its labels.
+// Trained so, a network has less of this loss than after CTC alone, and still knows its labels; so has one with an output of its
+// own for this loss.
 START_TEST(mutual_information)
 {
     char run[300], lm[300];
     float *block;
-    double left[2];
+    double left[3];
     lin_error err = {0};
     snprintf(lm, sizeof lm, "%s/cycle.arpa", folder);
     test_write_file(lm, cycle, strlen(cycle));
     ck_assert_msg(lin_trigrams_open(lm, "<blank> a b c d", V, &block, &err) == LIN_OK, "%s", err.message);
     const lin_trigrams q = lin_trigrams_at(block, V);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         watch w = {0};
-        run_folder(run, sizeof run, i ? "mmi" : "ctc");
+        lin_config config = quick_config();
+        config.search = i == 2;
+        run_folder(run, sizeof run, i == 2 ? "search" : i ? "mmi" : "ctc");
         lin_train_options o = quick_options(run);
         o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
         o.checkpoint_s = 1e9;
-        o.mmi = i, o.mmi_lm = lm;
-        ck_assert_msg(train_network(quick_config(), &o, &w, NULL, NULL, &err) == LIN_OK, "%s", err.message);
+        o.mmi = i > 0, o.mmi_lm = lm;
+        ck_assert_msg(train_network(config, &o, &w, NULL, NULL, &err) == LIN_OK, "%s", err.message);
         ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.2, "%d: PER %g", i, w.last.dev_per);
         left[i] = information(run, &q);
     }
-    ck_assert_msg(TEST_ASAN || left[1] < 0.8 * left[0], "%g nats after CTC, %g after this", left[0], left[1]);
+    for (int i = 1; i < 3; i++)
+        ck_assert_msg(TEST_ASAN || left[i] < 0.8 * left[0], "%g nats after CTC, %g after this", left[0], left[i]);
     lin_free(block);
     lin_train_options o = quick_options(run);
     o.mmi = 0.5;

@@ -267,14 +267,16 @@ class Model:
         return self._rows(lib.linnet_features, int(self._info.n_features), sound, rate, channel, start_s, end_s)
 
     def posteriors(self, sound: Sound, rate: float | None = None, *, channel: int | None = None, start_s: float = 0,
-                   end_s: float | None = None) -> npt.NDArray[np.float32]:
+                   end_s: float | None = None, search: bool = False) -> npt.NDArray[np.float32]:
         """The network's output: natural-log probabilities [n, V], a row every row_s seconds, a column for each of `phones`, the CTC
-        blank first. Nothing is reset at endpoints here."""
-        return self._rows(lib.linnet_posteriors, len(self.phones), sound, rate, channel, start_s, end_s)
+        blank first. Nothing is reset at endpoints here. search: what a decoder with words or a language model reads, of a network
+        with an output for it."""
+        return self._rows(lib.linnet_posteriors, len(self.phones), sound, rate, channel, start_s, end_s, search)
 
     def _rows(self, function: Any, columns: int, sound: Sound, rate: float | None, channel: int | None, start_s: float,
-              end_s: float | None) -> npt.NDArray[np.float32]:
+              end_s: float | None, search: bool = False) -> npt.NDArray[np.float32]:
         given = SoundCall(sound, rate, channel, start_s, end_s, 1, None)
+        given.options.c.search = search
         rows, n = ffi.new("float **"), ffi.new("size_t *")
         given.run(function, self._c, rows, n)
         if not rows[0]:

@@ -88,7 +88,8 @@ def test_rows(model, file, tmp_path):
     posteriors = model.posteriors(file)
     np.testing.assert_allclose(np.exp(posteriors).sum(axis=1), 1, atol=1e-5)
     assert model.decode(posteriors).text == model.transcribe(file).text
-    assert model.decode(posteriors.astype(np.float64), words=True).has_words
+    searched = model.posteriors(file, search=True)
+    assert model.decode(searched.astype(np.float64), words=True).text == model.transcribe(file, words=True).text
     with pytest.raises(ValueError, match="40"):
         model.decode(posteriors[:, :5])
     posteriors[3] = np.nan
