@@ -98,7 +98,8 @@ enum { BUFFERS = 12 };
 static int list_buffers(lin_train_device *v, const lin_train_data *d, buffer list[BUFFERS])
 {
     const size_t D = (size_t)d->model->config.mel_bins, items = (size_t)v->most.items, weights = d->model->params.n_elements,
-                 logits = (size_t)v->most.rows * (size_t)d->model->config.outputs, losses = 1 + (size_t)d->options->n_inner + (size_t)d->model->config.search,
+                 logits = (size_t)v->most.rows * (size_t)d->model->config.outputs,
+                 losses = 1 + (size_t)d->options->n_inner + (size_t)d->model->config.search,
                  trigrams = lin_trigrams_count(d->model->config.outputs);
     const buffer all[BUFFERS] = {{&v->gradients, weights * sizeof(float)},
                                  {&v->features, (size_t)v->most.frames * D * sizeof(float)},

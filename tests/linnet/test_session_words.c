@@ -81,6 +81,7 @@ static void begin(void)
     logp = lin_alloc((size_t)(rows * V), sizeof *logp);
     require_ok(lin_stream_create(recognizer.encoder, &stream, &err));
     require_ok(lin_worker_create(recognizer.encoder, 1, &worker, &err));
+    lin_worker_search(worker, 1);
     require_ok(lin_stream_feed(stream, worker, features, n_features, logp, rows, &n, &err));
     require_ok(lin_stream_finish(stream, worker, logp + (size_t)(n * V), rows - n, &more, &err));
     n_rows = n + more;
@@ -496,7 +497,7 @@ START_TEST(nothing_is_allocated_on_the_way)
     open_search(&search, lines[_i]);
     o.decoding = &search;
     lin_session *session = create(&o, &a);
-    for (int k = 0; k < 2; k++) feed(session, 0, n_features, 4, 1);
+    for (int k = 0; k < 4; k++) feed(session, 0, n_features, 4, 1); // by then as long an utterance as any has been there
     const unsigned long before = lin_memory_count();
     const int words = a.n_words;
     feed(session, 0, n_features, 4, 1);

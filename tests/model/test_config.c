@@ -85,8 +85,9 @@ START_TEST(every_field_has_its_range)
         c = lin_config_default(40);
         c.search = i < 3 ? i : 1;
         if (i == 3) c.tokens = 7;
-        if (i == 4) c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 1, .width = 4, .mel_bins = 40, .outputs = 40, .stack = 1,
-                                     .search = 1};
+        if (i == 4)
+            c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 1, .width = 4, .mel_bins = 40, .outputs = 40, .stack = 1,
+                             .search = 1};
         if (TEST_LACKS(&c)) continue;
         ck_assert_int_eq(lin_config_check(&c, NULL), i == 0 || i == 1 ? LIN_OK : LIN_INVALID);
     }

@@ -394,7 +394,8 @@ static const char cycle[] =
     "\\data\\\nngram 1=6\nngram 2=4\n\n\\1-grams:\n-0.8 </s>\n-99 <s>\n-0.7 a -0.8\n-0.7 b -0.8\n-0.7 c -0.8\n-0.7 d -0.8\n\n"
     "\\2-grams:\n-0.1 a b\n-0.1 b c\n-0.1 c d\n-0.1 d a\n\n\\end\\\n";
 
-// CTC's loss and the sum over all sequences, of the output for searches of the best model of a run on the dev set; nats per utterance.
+// CTC's loss and the sum over all sequences, of the best model of a run on the dev set, its output for searches; nats per
+// utterance.
 static double information(const char *run, const lin_trigrams *q)
 {
     char path[400];
