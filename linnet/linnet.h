@@ -353,8 +353,8 @@ typedef struct linnet_sound {
      * (default): not. */
     int (*progress)(void *context, double seconds, double duration);
     void *context;
-    int search; /* of linnet_posteriors, 1: the rows that a decoder with a language model reads, of a network with an output for it;
-                   default 0: those of phonemes alone */
+    int search;            /* of linnet_posteriors, 1: rows for a decoder with words or a language model, of a network that has an
+                              output for these; default 0: those of phonemes alone */
 } linnet_sound;
 
 LINNET_API void linnet_sound_init(linnet_sound *sound, size_t size);

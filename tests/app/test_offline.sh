@@ -18,7 +18,7 @@ if [ -f $speech ]; then
     by_flag=$("$LINNET" transcribe -q --raw --offline - < "$tmp/s.raw")
     is "--offline and --model offline" "$by_flag" "$("$LINNET" transcribe -q --raw --model offline - < "$tmp/s.raw")"
     is "--offline and its file" "$by_flag" "$("$LINNET" transcribe -q --raw --model $offline - < "$tmp/s.raw")"
-    has "real speech" "$by_flag" "G OW F AO R"
+    has "real speech" "$by_flag" "OW F AO R W ER K"
     echo "go forward ten meters" > "$tmp/said"
     "$LINNET" align -q --raw --offline -f ctm "$tmp/s.raw" "$tmp/said" > "$tmp/ctm" 2> "$tmp/.err" || fail "align" "$(cat "$tmp/.err")"
     has "align" "$(cat "$tmp/ctm")" "meters"
