@@ -81,7 +81,7 @@ typedef struct adaptation {
     char best[LONGEST_PATH];                                // of training
     char words[LONGEST_PATH], mixed[LONGEST_PATH];          // made here, in the folder
     lin_features features;
-    int mel_bins, stack, causal, half, eight_bits;
+    int mel_bins, stack, causal, search, half, eight_bits;
     char name[128], license[512];
     char threads[16];
     lin_adapt_data data;
@@ -175,6 +175,7 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
     a->mel_bins = model->config.mel_bins;
     a->stack = model->config.stack;
     a->causal = model->config.causal;
+    a->search = model->config.search;
     a->half = model->stored != NULL;
     a->eight_bits = model->eight_bits;
     snprintf(a->name, sizeof a->name, "%.100s, adapted", *model->name ? model->name : "model");
@@ -366,7 +367,8 @@ static void prepare(adaptation *a, const char *data, const char *root, const cha
 static void train(adaptation *a)
 {
     const adapt_values *v = a->v;
-    char lr[32], epochs[16], seed[16], settings[400];
+    static const char *const phones_lm[] = {"phones.lm", NULL};
+    char lr[32], epochs[16], seed[16], settings[400], lm[LONGEST_PATH], compared[LONGEST_PATH + 32];
     words w = {.n = 0};
     lin_buffer number = {0};
     put_number(&number, v->lr);
@@ -383,6 +385,10 @@ static void train(adaptation *a)
         in_folder(a, "work/run"), "--lr", lr, "--epochs", epochs, "--schedule", "plateau", "--batch-frames", "8000", "--seed",
         seed, "--threads", a->threads, "--device", v->device, "--name", a->name, "--set", settings, (char *)NULL);
     if (v->keep_data) say(&w, "--train", in_folder(a, "work/keep.lfc"), (char *)NULL);
+    if (a->search && lin_find_named(a->phones, NULL, NULL, phones_lm, lm, sizeof lm, NULL) == LIN_OK && *lm) {
+        snprintf(compared, sizeof compared, "mmi=0.9,mmi-lm=%s", lm); // as in the training of the installed models
+        say(&w, "--set", compared, (char *)NULL);
+    }
     if (a->causal) say(&w, "--join-part", "0.5", (char *)NULL); // streams go on over pauses
     if (a->half) say(&w, "--half", (char *)NULL);
     if (*a->license) say(&w, "--license", a->license, (char *)NULL);
