@@ -44,6 +44,7 @@ static const lin_option options[] = {
      .help = "No progress, no summary"},
     LIN_MODEL_ROWS(transcribe_values, model),
     LIN_OFFLINE_ROW(transcribe_values, model),
+    LIN_COMBINE_ROW(transcribe_values, decoding),
     LIN_LANGUAGE_ROW(transcribe_values, language),
     LIN_DECODING_ROWS(transcribe_values, decoding),
     LIN_ENDPOINT_ROWS(transcribe_values, endpoints,
@@ -87,7 +88,7 @@ typedef struct worker {
 
 struct transcribe_job {
     const transcribe_values *v;
-    lin_recognizer recognizer;
+    lin_recognizer recognizer, combined; // combined: of --combine
     lin_decoding decoding;
     lin_bulk bulk; // a worker for each thread
     lin_speakers speakers; // none unless the model is normalised by speaker
@@ -323,6 +324,10 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     lin_status status = lin_model_named(&v->model, &model, err);
     if (status == LIN_OK)
         status = lin_open_recognizer(&job->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
+    if (status == LIN_OK && v->decoding.combine && job->recognizer.streams)
+        status = lin_fail(err, LIN_INVALID, "--combine is for utterances that are heard whole; add --offline");
+    if (status == LIN_OK && v->decoding.combine)
+        status = lin_open_recognizer(&job->combined, v->decoding.combine, v->model.device, lin_model_precision(&v->model), err);
     const lin_endpoint_values *e = &v->endpoints;
     if (e->reset == LIN_RESET_ENDPOINT) job->ends = (lin_reset_options){.endpoints = 1, .rules = e->rules, .resets = 1};
     if (e->reset == LIN_RESET_AUTO) job->ends = lin_reset_auto(&job->recognizer, &e->rules);
@@ -332,6 +337,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
         status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
     if (status == LIN_OK)
         status = lin_recognizer_open_decoding(&job->recognizer, &v->decoding, &warnings, &job->decoding, err);
+    if (status == LIN_OK && v->decoding.combine) job->decoding.combined = &job->combined;
     const int many = job->bulk.inputs.n > 1 || v->data.data;
     if (status == LIN_OK && v->decoding.words && v->decoding.readable)
         status = lin_results_make_readable(&job->bulk.results, job->recognizer.phones, v->decoding.min_confidence, err);
@@ -363,6 +369,7 @@ static void release(transcribe_job *job)
     lin_speakers_free(&job->speakers);
     lin_decoding_close(&job->decoding);
     lin_recognizer_close(&job->recognizer);
+    lin_recognizer_close(&job->combined);
 }
 
 // The same for options about saved streams.

@@ -30,6 +30,8 @@ static const char *const given_names[] = {
     [LIN_GIVEN_RESCORE] = "rescore",
     [LIN_GIVEN_RESCORE_N] = "rescore-n",
     [LIN_GIVEN_RESCORE_WEIGHT] = "rescore-weight",
+    [LIN_GIVEN_COMBINE] = "combine",
+    [LIN_GIVEN_COMBINE_WEIGHT] = "combine-weight",
 };
 
 static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
@@ -83,12 +85,17 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
         return lin_misuse(parsed, "--tune context-bonus is for --context or --phrase");
     if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm) && !v->rescore)
         return lin_misuse(parsed, "--tune lm-weight is for --lm");
-    static const lin_given of_rescoring[] = {LIN_GIVEN_RESCORE_N, LIN_GIVEN_RESCORE_WEIGHT, LIN_GIVEN_COUNT};
-    if (!v->rescore && (wrong = refuse_given(parsed, v, of_rescoring, "--rescore")) != LIN_EXIT_OK) return wrong;
+    static const lin_given of_rescoring[] = {LIN_GIVEN_RESCORE_WEIGHT, LIN_GIVEN_COUNT},
+                           of_combining[] = {LIN_GIVEN_COMBINE_WEIGHT, LIN_GIVEN_COUNT},
+                           of_both[] = {LIN_GIVEN_RESCORE_N, LIN_GIVEN_COUNT};
+    if (!v->rescore) wrong = refuse_given(parsed, v, of_rescoring, "--rescore");
+    if (wrong == LIN_EXIT_OK && !v->combine) wrong = refuse_given(parsed, v, of_combining, "--combine");
+    if (wrong == LIN_EXIT_OK && !v->rescore && !v->combine) wrong = refuse_given(parsed, v, of_both, "--rescore or --combine");
+    if (wrong != LIN_EXIT_OK) return wrong;
     if (!v->words && v->beam > LIN_BEAM_MAX) return lin_misuse(parsed, "--beam must be at most %d without --words", LIN_BEAM_MAX);
     if (v->words && v->n_best > LIN_WORDS_NBEST_MAX)
         return lin_misuse(parsed, "--n-best must be at most %d with --words", LIN_WORDS_NBEST_MAX);
-    if (v->rescore && v->beam && v->rescore_n > v->beam)
+    if ((v->rescore || v->combine) && v->beam && v->rescore_n > v->beam)
         return lin_misuse(parsed, "--tune rescore-n %d needs a --beam of %d or more", v->rescore_n, v->rescore_n);
     if (v->beam && v->n_best > v->beam)
         return lin_misuse(parsed, "--n-best %d needs a --beam of %d or more", v->n_best, v->n_best);

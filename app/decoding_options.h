@@ -86,10 +86,13 @@
      .help = "A second pass when an utterance ends: its best hypotheses are scored again by this network of tokens, of words "   \
              "(words: the installed one) or of phonemes (docs/lm.md). They are then settled only with their utterance"},         \
     {.name = "rescore-n", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rescore_n), .text = "20",         \
-     .min = 2, .max = LIN_WORDS_NBEST_MAX, .help = "Number of hypotheses that --rescore scores again"},                          \
+     .min = 2, .max = LIN_WORDS_NBEST_MAX, .help = "Number of hypotheses that --rescore and --combine score again"},              \
     {.name = "rescore-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rescore_weight),          \
      .text = "0.5", .min = 0, .max = 1, .value = "W",                                                                            \
      .help = "Weight of the network of --rescore in the language model; the rest is of --lm. 0: no second pass"},                \
+    {.name = "combine-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.combine_weight),          \
+     .text = "0.5", .min = 0, .max = 1, .value = "W",                                                                            \
+     .help = "Weight of the model of --combine in the score of the sound; the rest is of --model. 0: none"},                     \
     {.name = "context", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.context), .value = "LIST",                          \
      .help = "File of likely phrases, one per line, each optionally with its own bonus after a tab"},                            \
     {.name = "phrase", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.phrases), .value = "TEXT",                          \

@@ -51,6 +51,12 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
      .help = "When an utterance has ended, recognise it once more with this model: its final result has fewer errors and comes " \
              "a little later. offline: the installed one that reads whole utterances"}
 
+/* Of commands that hear whole utterances, in the values of decoding. */
+#define LIN_COMBINE_ROW(owner, field)                                                                                            \
+    {.name = "combine", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.combine), .value = "MODEL",                         \
+     .help = "The best hypotheses of each utterance that is heard whole (by a model that cannot stream, --second-pass) are "     \
+             "judged by the sound of this model too, such as default: a twentieth fewer errors of words"}
+
 /* What --model and --offline name. LIN_INVALID if both are given. */
 lin_status lin_model_named(const lin_model_values *values, const char **name, lin_error *err);
 

@@ -20,8 +20,8 @@
  *                    histories (whose later scores are the same) the best `rivals` are kept, and of all the best `width` within
  *                    `score` of the best. It does not know of results.
  *   words_nbest.c    Results: phones and words, with times and confidences, from trace-backs; the n best sequences of words, by a
- *                    best-first search over hypotheses and alternatives, sorted by their exact scores; for these the rows, and
- *                    the sum over all alignments of a sequence of phones. It does not know of the search.
+ *                    best-first search over hypotheses and alternatives, sorted by their exact scores (decoder/sums.h); for these
+ *                    the rows. It does not know of the search.
  *   words.c          Options, creation, push, finish, states from files. A word is settled once it is the first of every
  *                    hypothesis's history: it is given out with the times of the best hypothesis, but ends no later than the next
  *                    phone of any hypothesis begins; all trace-backs are cut after it.
@@ -42,10 +42,10 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "decoder/sums.h"
 #include "decoder/words.h"
 #include "lexicon/ngram_pairs.h"
 
-enum { LIN_BLANK_ENDING, LIN_LABEL_ENDING };
 // In a word outside the lexicon; else a node (of the lexicon, then of the context's words).
 enum { LIN_PLACE_UNKNOWN = -1 };
 enum { LIN_WORD_INSIDE = -2 };          // of a trace: the phone is not the last of a word

@@ -128,117 +128,39 @@ lin_status lin_words_append_traceback(const lin_words *w, const lin_words_view *
 
 /* ---- exact sums ------------------------------------------------------------------------------------------------------------ */
 
-// Graves et al. 2006, eq. 6-8, with the rows of the unsettled part.
-
-// Phones after the settled part, and the sums over their alignments up to a row. State 0 is the settled label, 1 the blank after
-// it, 2 i phone i, 2 i + 1 the blank after that.
-typedef struct sequence {
-    int32_t *labels; // [n + 1], the last settled one first, 0: none
-    double *sums;    // [2 n + 2], divided by exp(scale)
-    int n;
-    int low, high;   // the sums of other states are 0; high -1: all are
-    double scale;
-    double ends[2];  // after all rows: logarithms of the sums that end in the last phone, and in blank after it
-} sequence;
+// decoder/sums.h with the rows of the unsettled part.
 
 // Sequences whose sums are computed together: those of one utterance have the same rows, of which the exponentials cost most.
 enum { TOGETHER = 16 };
 typedef struct batch {
-    sequence list[TOGETHER];
+    lin_sums list[TOGETHER];
+    double ends[TOGETHER][2]; // after all rows: logarithms of the sums that end in blank after the last phone, and in it
     int n;
     size_t used; // labels, of n_traceback + 1
 } batch;
-
-// Sums smaller than the row's largest one by this factor are left out.
-static const double NEGLIGIBLE = 1e-200;
 
 static float *row_at(const lin_words *w, const lin_words_view *s, int64_t frame)
 {
     return s->rows + (size_t)(frame - s->h->rows_from) * (size_t)w->V;
 }
 
-// The row's probabilities divided by the largest one; returns the logarithm of the largest.
-static double scaled(const float *row, int V, double *p)
-{
-    float most = row[0];
-    for (int v = 1; v < V; v++) most = row[v] > most ? row[v] : most;
-    for (int v = 0; v < V; v++) p[v] = exp((double)row[v] - (double)most);
-    return (double)most;
-}
-
-static double of_label(const sequence *q, int i, const double *p)
-{
-    const int32_t label = q->labels[i / 2];
-    double sum = q->sums[i] + q->sums[i - 1];
-    if (label != q->labels[i / 2 - 1]) sum += q->sums[i - 2];
-    return sum * p[label];
-}
-
-// A row of which p are the scaled probabilities, `left` rows before the last one. From the last state down, in place: a state
-// needs its own sum and the two before, which are 0 below `low`.
-static void align_row(sequence *q, const double *p, double most, int64_t left)
-{
-    double *sums = q->sums, largest = 0;
-    const int last = 2 * q->n + 1;
-    const int64_t least = 2 * (q->n - left); // from earlier states the rest does not reach the last phone
-    int low = q->low, high = q->high, i;
-    if (high < 0) return;
-    for (int more = 0; more < 2 && high < last; more++) sums[++high] = 0;
-    const int first = least > high ? high + 1 : least > low ? (int)least : low;
-    i = high;
-    if (i % 2 == 0 && i >= first && i > 0) {
-        largest = sums[i] = of_label(q, i, p);
-        i--;
-    }
-    for (; i > first && i > 1; i -= 2) {
-        const double blank = (sums[i] + sums[i - 1]) * p[0], label = of_label(q, i - 1, p);
-        const double larger = blank > label ? blank : label;
-        sums[i] = blank;
-        sums[i - 1] = label;
-        largest = larger > largest ? larger : largest;
-    }
-    for (; i >= first; i--) { // the blank at `low`, or what is settled
-        sums[i] = (sums[i] + (i > low ? sums[i - 1] : 0)) * (i ? p[0] : q->labels[0] ? p[q->labels[0]] : 0);
-        largest = sums[i] > largest ? sums[i] : largest;
-    }
-    q->high = -1;
-    if (!(largest > 0)) return;
-    for (i = low; i < first; i++) sums[i] = 0;
-    for (; i <= high; i++) sums[i] /= largest;
-    q->scale = q->scale + most + log(largest);
-    while (sums[low] < NEGLIGIBLE) sums[low++] = 0;
-    while (sums[high] < NEGLIGIBLE) high--;
-    q->low = low;
-    q->high = high;
-}
-
 // The ends of all sequences after the rows up to `to`, from the settled part on; NAN if a row has infinities.
 static void align_all(const lin_words *w, const lin_words_view *s, batch *b, int64_t to)
 {
     const double *settled = s->h->settled_sums;
-    double *p = s->sums + 2 * w->n_traceback + 2, scale = fmax(settled[0], settled[1]);
-    for (sequence *q = b->list; q < b->list + b->n; q++) {
-        q->scale = scale;
-        q->low = 0;
-        q->high = 1;
-        q->sums[0] = exp(settled[LIN_LABEL_ENDING] - scale);
-        q->sums[1] = exp(settled[LIN_BLANK_ENDING] - scale);
-    }
+    double *p = s->sums + 2 * w->n_traceback + 2;
+    for (int k = 0; k < b->n; k++) lin_sums_begin(&b->list[k], settled[LIN_BLANK_ENDING], settled[LIN_LABEL_ENDING]);
     for (int64_t frame = s->h->rows_from; frame < to; frame++) {
         const float *row = row_at(w, s, frame);
         if (isnan(row[0])) continue;
-        const double most = scaled(row, w->V, p);
+        const double most = lin_sums_scaled(row, w->V, p);
         if (!isfinite(most)) {
-            for (sequence *q = b->list; q < b->list + b->n; q++) q->ends[0] = q->ends[1] = NAN;
+            for (int k = 0; k < b->n; k++) b->ends[k][0] = b->ends[k][1] = NAN;
             return;
         }
-        for (sequence *q = b->list; q < b->list + b->n; q++) align_row(q, p, most, to - 1 - frame);
+        for (int k = 0; k < b->n; k++) lin_sums_row(&b->list[k], p, most, to - 1 - frame);
     }
-    for (sequence *q = b->list; q < b->list + b->n; q++) {
-        const int last = 2 * q->n + 1;
-        q->ends[LIN_LABEL_ENDING] = q->low <= last - 1 && last - 1 <= q->high ? q->scale + log(q->sums[last - 1]) : -INFINITY;
-        q->ends[LIN_BLANK_ENDING] = q->high == last ? q->scale + log(q->sums[last]) : -INFINITY;
-    }
+    for (int k = 0; k < b->n; k++) lin_sums_ends(&b->list[k], b->ends[k]);
 }
 
 static int has_room(const lin_words *w, const batch *b, int n)
@@ -247,10 +169,10 @@ static int has_room(const lin_words *w, const batch *b, int n)
 }
 
 // The phones first .. last of a trace-back, none if last is larger.
-static sequence *take_labels(const lin_words_view *s, const lin_words_traceback *of, int first, int last, batch *b)
+static lin_sums *take_labels(const lin_words_view *s, const lin_words_traceback *of, int first, int last, batch *b)
 {
-    sequence *q = &b->list[b->n++];
-    *q = (sequence){.labels = s->labels + b->used, .sums = s->sums + 2 * b->used};
+    lin_sums *q = &b->list[b->n++];
+    *q = (lin_sums){.labels = s->labels + b->used, .sums = s->sums + 2 * b->used};
     q->labels[0] = s->h->settled_label;
     for (int i = first; i >= last; i--) q->labels[++q->n] = s->traces[of->phones[i].trace].label;
     b->used += (size_t)q->n + 1;
@@ -278,12 +200,12 @@ static void settle_part(const lin_words *w, lin_words_view *s, const lin_words_t
     lin_words_header *h = s->h;
     batch b = {.n = 0};
     if (!w->n_rows || h->rows_lost || limit <= h->rows_from) return;
-    const sequence *q = take_labels(s, of, first, last, &b);
+    const lin_sums *q = take_labels(s, of, first, last, &b);
     align_all(w, s, &b, limit);
-    if (!(fmax(q->ends[0], q->ends[1]) > -INFINITY)) h->rows_lost = 1;
+    if (!(fmax(b.ends[0][0], b.ends[0][1]) > -INFINITY)) h->rows_lost = 1;
     if (h->rows_lost) return;
     memmove(s->rows, row_at(w, s, limit), (size_t)(h->frame - limit) * (size_t)w->V * sizeof *s->rows);
-    memcpy(h->settled_sums, q->ends, sizeof q->ends);
+    memcpy(h->settled_sums, b.ends[0], sizeof b.ends[0]);
     h->settled_label = q->labels[q->n];
     h->rows_from = limit;
 }
@@ -435,7 +357,7 @@ static void sum_exactly(const lin_words *w, const lin_words_view *s, lin_words_r
     if (!lost) align_all(w, s, b, s->h->frame);
     for (int k = 0; k < b->n; k++) {
         lin_words_ranked *i = &g->items[g->found[g->n_found - b->n + k]];
-        const double *ends = b->list[k].ends;
+        const double *ends = b->ends[k];
         i->exact = lost || isnan(ends[0]) ? NAN : lin_words_log_add(ends[0], ends[1]);
         // The sum that was followed is a part of the exact sum. For alternatives there are only estimates, which may be above it.
         if (i->base < 0) i->exact = fmax(i->exact, i->acoustic);

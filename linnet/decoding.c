@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "linnet/combiner.h"
 
 /* ---- options --------------------------------------------------------------------------------------------------------------- */
 
 lin_decoding_values lin_decoding_default(void)
 {
     return (lin_decoding_values){
-        .n_best = 1, .context_bonus = 4, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT};
+        .n_best = 1, .context_bonus = 4, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT, .combine_weight = LIN_COMBINE_WEIGHT};
 }
 
 static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
@@ -20,7 +21,7 @@ static int given(const lin_decoding_values *v, lin_given which) { return (v->giv
 // 1 if an option needs a beam.
 static int wants_beam(const lin_decoding_values *v)
 {
-    return v->words || v->n_best > 1 || v->rescore || given(v, LIN_GIVEN_LM) || given(v, LIN_GIVEN_CONTEXT) ||
+    return v->words || v->n_best > 1 || v->rescore || v->combine || given(v, LIN_GIVEN_LM) || given(v, LIN_GIVEN_CONTEXT) ||
            given(v, LIN_GIVEN_PHRASE);
 }
 
@@ -30,18 +31,19 @@ lin_search_kind lin_decoding_kind(const lin_decoding_values *v)
     return v->beam > 0 || wants_beam(v) ? LIN_SEARCH_BEAM : LIN_SEARCH_GREEDY;
 }
 
-// The hypotheses of an utterance that are wanted at its end.
-static int hypotheses(const lin_decoding_values *v)
+// The hypotheses of an utterance that are wanted at its end. A combiner hears whole utterances.
+static int hypotheses(const lin_decoding_values *v, int whole)
 {
-    return v->rescore && v->rescore_weight > 0 && v->rescore_n > v->n_best ? v->rescore_n : v->n_best;
+    const int rescores = (v->rescore && v->rescore_weight > 0) || (v->combine && v->combine_weight > 0 && whole);
+    return rescores && v->rescore_n > v->n_best ? v->rescore_n : v->n_best;
 }
 
 // The options that all searches have: given values replace the search's defaults.
-static void take_given(const lin_decoding_values *v, int *width, double *score, int *labels, double *blank, double *lm_weight,
-                       double *bonus)
+static void take_given(const lin_decoding_values *v, int whole, int *width, double *score, int *labels, double *blank,
+                       double *lm_weight, double *bonus)
 {
     if (v->beam) *width = v->beam;
-    if (hypotheses(v) > *width) *width = hypotheses(v);
+    if (hypotheses(v, whole) > *width) *width = hypotheses(v, whole);
     if (given(v, LIN_GIVEN_SCORE)) *score = v->beam_score;
     if (given(v, LIN_GIVEN_LABELS)) *labels = v->beam_labels;
     if (given(v, LIN_GIVEN_BLANK)) *blank = v->skip_blank;
@@ -53,8 +55,8 @@ lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
 {
     lin_beam_options o = lin_beam_options_default();
     if (given(v, LIN_GIVEN_LM)) o.bonus = LIN_BEAM_LM_BONUS;
-    take_given(v, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
-    if (hypotheses(v) > 1) o.longest = 500; // they cover whole utterances
+    take_given(v, 1, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
+    if (hypotheses(v, 1) > 1) o.longest = 500; // they cover whole utterances
     return o;
 }
 
@@ -68,13 +70,13 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v, int w
         o.width = LIN_WHOLE_WIDTH;
         o.score = LIN_WHOLE_SCORE;
     }
-    take_given(v, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
+    take_given(v, whole, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
     if (given(v, LIN_GIVEN_BLANK_PENALTY)) o.blank_penalty = v->blank_penalty;
     o.settle = given(v, LIN_GIVEN_SETTLE) ? v->settle : LIN_SETTLE;
     memcpy(o.sure, sure, sizeof sure);
     if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
-    o.n_best = hypotheses(v);
+    o.n_best = hypotheses(v, whole);
     if (whole && o.n_best == 1) o.n_best = 2; // for the exact sums
     return o;
 }
@@ -104,6 +106,7 @@ void lin_decoder_free(lin_decoder *d)
     lin_free(d->state);
     lin_path_free(&d->path);
     lin_path_free(&d->tail);
+    lin_free(d->list);
     *d = (lin_decoder){0};
 }
 
@@ -188,13 +191,16 @@ lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)
     return status;
 }
 
+static int rescores(const lin_decoder *d) { return d->decoding->rescorer || d->combiner; }
+
 // The settled result and what a hypothesis has after it.
 static lin_status add_hypothesis(lin_decoder *d, const lin_rescored *which, lin_result *result, lin_error *err)
 {
     lin_status status = lin_search_nbest(&d->decoding->search, d->state, which->number, &d->tail, err);
     if (status != LIN_OK) return status;
-    if (d->decoding->rescorer) {
+    if (rescores(d)) {
         d->tail.score = which->score;
+        d->tail.acoustic = which->acoustic;
         d->tail.language = which->language;
     }
     keep_part(d, &d->tail, 0, 0);
@@ -216,28 +222,37 @@ static lin_status add_hypotheses(lin_decoder *d, const lin_rescored *sorted, int
     return status;
 }
 
+// Hypothesis number i as it is compared.
+static lin_status weigh(lin_decoder *d, int i, lin_rescoring *utterance, lin_error *err)
+{
+    lin_status status = lin_search_nbest(&d->decoding->search, d->state, i, &d->tail, err);
+    if (status == LIN_OK && utterance) status = lin_rescoring_add(utterance, &d->path, &d->tail, spell, d->decoding, err);
+    if (status == LIN_OK && d->combiner) status = lin_combiner_score(d->combiner, &d->path, &d->tail, err);
+    d->list[i] = (lin_rescored){
+        .number = i, .score = d->tail.score, .acoustic = d->tail.acoustic, .language = d->tail.language};
+    return status;
+}
+
 static lin_status rescore(lin_decoder *d, int n, lin_result *result, lin_error *err)
 {
-    lin_rescoring *utterance;
-    const lin_rescored *sorted = NULL;
+    lin_rescoring *utterance = NULL;
     lin_rescorer *rescorer = d->decoding->rescorer;
-    lin_status status = lin_rescorer_begin(rescorer, &utterance, err);
+    const int there = n > 1 ? n : 1; // there always is a best one
+    lin_status status = lin_grow(&d->list, &d->room_list, (size_t)there, sizeof *d->list, "hypotheses", err);
+    if (status == LIN_OK && rescorer) status = lin_rescorer_begin(rescorer, &utterance, err);
+    for (int i = 0; i < there && status == LIN_OK; i++) status = weigh(d, i, utterance, err);
+    if (status == LIN_OK && utterance) status = lin_rescoring_run(utterance, d->list, err);
+    if (utterance) lin_rescorer_end(rescorer, utterance);
     if (status != LIN_OK) return status;
-    for (int i = 0; (i < n || i < 1) && status == LIN_OK; i++) { // there always is a best one
-        status = lin_search_nbest(&d->decoding->search, d->state, i, &d->tail, err);
-        if (status == LIN_OK) status = lin_rescoring_add(utterance, &d->path, &d->tail, spell, d->decoding, err);
-    }
-    if (status == LIN_OK) status = lin_rescoring_sort(utterance, &sorted, err);
-    if (status == LIN_OK) status = add_hypotheses(d, sorted, n, result, err);
-    lin_rescorer_end(rescorer, utterance);
-    return status;
+    lin_rescored_sort(d->list, there);
+    return add_hypotheses(d, d->list, n, result, err);
 }
 
 lin_status lin_decoder_finish(lin_decoder *d, lin_result *result, lin_error *err)
 {
     const lin_search *search = &d->decoding->search;
     const int phones = d->path.n_phones, words = d->path.n_words;
-    const int several = d->decoding->n_best > 1 || d->decoding->rescorer;
+    const int several = d->decoding->n_best > 1 || rescores(d);
     lin_status status = lin_search_finish(search, d->state, &d->decoding->context, several ? NULL : &d->path, err);
     if (status != LIN_OK) return status;
     if (!several) {
@@ -245,7 +260,7 @@ lin_status lin_decoder_finish(lin_decoder *d, lin_result *result, lin_error *err
         return lin_decoder_take(d, result, err);
     }
     const int n = lin_search_hypotheses(search, d->state);
-    status = d->decoding->rescorer ? rescore(d, n, result, err) : add_hypotheses(d, NULL, n, result, err);
+    status = rescores(d) ? rescore(d, n, result, err) : add_hypotheses(d, NULL, n, result, err);
     lin_path_clear(&d->path);
     return status;
 }

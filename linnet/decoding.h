@@ -52,6 +52,8 @@ typedef enum lin_given {
     LIN_GIVEN_RESCORE,
     LIN_GIVEN_RESCORE_N,
     LIN_GIVEN_RESCORE_WEIGHT,
+    LIN_GIVEN_COMBINE,
+    LIN_GIVEN_COMBINE_WEIGHT,
     LIN_GIVEN_COUNT
 } lin_given;
 
@@ -73,7 +75,8 @@ typedef struct lin_decoding_values {
     int readable; /* words as readable text; the formats see to it, not the decoding, as to min_confidence: words of less are
                      "[...]" in it */
     double beam_score, skip_blank, blank_penalty, settle, show, lm_weight, bonus, unknown, context_bonus, min_confidence;
-    double rescore_weight;
+    double rescore_weight, combine_weight;
+    const char *combine; /* another model of sound, for whole utterances: the caller opens it as lin_decoding.combined; NULL: none */
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
     const char *rescore; /* a network of tokens for a second pass over words or phones (linnet/rescore.h); NULL: none */
     lin_list phrases;
@@ -93,6 +96,9 @@ typedef struct lin_decoding {
     lin_search whole;  /* of utterances that are heard whole and settle at their end. Over words it is wider, and the best
                           sequence is that of the largest exact sum; else it is `search` */
     lin_search_context context; /* of the phrases; may be replaced while streams run, and must live as long as it is used */
+    const struct lin_recognizer *combined; /* whose sound counts too in the choice among hypotheses of utterances that are heard
+                                              whole (linnet/combiner.h); the caller sets it. NULL: none */
+    double combine_weight, blank_penalty;  /* of that; what the search takes from blanks */
     double row_seconds, delay_s; /* row i is at i row_seconds; its sound delay_s before, but not before 0 */
     int n_best;
     double show; /* provisional words from the first one of less confidence on are shown by their phones */
@@ -158,7 +164,10 @@ typedef struct lin_decoder {
     void *state;         /* of the search, lin_search_bytes; can be saved and loaded */
     lin_path path;       /* settled and not yet taken */
     lin_path tail;       /* room for the provisional part */
+    lin_rescored *list;  /* hypotheses that are rescored */
+    size_t room_list;
     double from_s, to_s; /* only results that begin at from_s or later and before to_s are kept; reset sets it to everything */
+    struct lin_combiner *combiner; /* of an utterance's hypotheses by another network; the caller's; NULL (as created): none */
     int past;            /* a result that begins at to_s or later is settled, and so is everything before it */
 } lin_decoder;
 
@@ -174,7 +183,8 @@ lin_status lin_decoder_push(lin_decoder *decoder, const float *logp, int n, lin_
 /* Moves the settled part to the end of a result. */
 lin_status lin_decoder_take(lin_decoder *decoder, lin_result *result, lin_error *err);
 
-/* Ends the segment and takes the rest: of the best hypothesis after a second pass, if there is one. With n_best over 1 the result
+/* Ends the segment and takes the rest: of the best hypothesis after a second pass, if there is one: rescoring, or the
+ * combiner, which must have the utterance's frames. With n_best over 1 the result
  * gets its alternatives; nothing may have been taken before. */
 lin_status lin_decoder_finish(lin_decoder *decoder, lin_result *result, lin_error *err);
 

@@ -485,6 +485,8 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
     d->language = kind == LIN_SEARCH_WORDS || p->lm;
     if (v->rescore_weight > 0) d->rescorer = p->rescorer; // with a weight of 0 there is no second pass
+    d->combine_weight = v->combine_weight;
+    if (kind == LIN_SEARCH_WORDS) d->blank_penalty = lin_decoding_words_options(v, 1).blank_penalty;
     return LIN_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "frontend/normalize.h"
+#include "linnet/combiner.h"
 #include "model/stream.h"
 
 static const double RESET_AFTER_S = 60;
@@ -23,6 +24,7 @@ typedef struct file_lane {
     int number;
     lin_lane *network;          // made when the lane is first needed, as the next; NULL for a model of whole utterances
     lin_utterances *utterances; // likewise
+    lin_combiner *combiner;     // likewise, of whole utterances; NULL: none
 } file_lane;
 
 struct lin_file_session {
@@ -78,6 +80,7 @@ void lin_file_session_destroy(lin_file_session *s)
     for (int i = 0; i < LIN_AUDIO_MAX_CHANNELS; i++) {
         lin_lane_destroy(s->lanes[i].network);
         lin_utterances_destroy(s->lanes[i].utterances);
+        lin_combiner_destroy(s->lanes[i].combiner);
     }
     if (s->worker) lin_worker_destroy(s->worker);
     lin_pool_destroy(s->beside);
@@ -131,7 +134,11 @@ static lin_status begin_lane(lin_file_session *s, file_lane *lane, lin_error *er
     lane->number = (int)(lane - s->lanes);
     if (s->r->streams && !lane->network) status = lin_lane_create(s->r, &lane->network, err);
     if (status == LIN_OK && !lane->utterances) status = lin_utterances_create(s->r, &s->decode, NULL, &lane->utterances, err);
+    if (status == LIN_OK && !s->r->streams && s->decode.decoding && !lane->combiner)
+        status = lin_combiner_create(s->r, s->decode.decoding, lin_worker_threads(s->worker), &lane->combiner, err);
     if (status != LIN_OK) return status;
+    lin_utterances_combine(lane->utterances, lane->combiner);
+    lin_combiner_begin(lane->combiner);
     if (lane->network) lin_lane_begin(lane->network);
     const lin_utterances_sink sink = {
         .context = lane, .settled = s->sink->settled ? settled_out : NULL, .rows = s->decodes ? NULL : rows_out};
@@ -405,6 +412,10 @@ static lin_status normalize(lin_matrix *frames, const lin_sound *sound, lin_erro
 static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix *all, lin_error *err)
 {
     const lin_model *m = s->r->model;
+    const file_lane *l = &s->lanes[lane];
+    const lin_decoding *decoding = s->decode.decoding;
+    // Hypotheses reach back no further than an utterance.
+    const int ends = decoding && (decoding->rescorer || l->combiner);
     lin_status status = LIN_OK;
     for (int at = 0, n; at < all->rows && status == LIN_OK; at += n) {
         const float *frames = all->data + (size_t)at * (size_t)all->columns;
@@ -414,7 +425,11 @@ static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix
         if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
         status = reserve_rows(s, rows, err);
         if (status == LIN_OK) status = lin_encoder_run(s->worker, frames, offsets, 1, s->logp, err);
-        if (status == LIN_OK) status = lin_utterances_push(s->lanes[lane].utterances, s->logp, rows, NULL, &taken, &reset, err);
+        if (status == LIN_OK) status = lin_utterances_push(l->utterances, s->logp, rows, NULL, &taken, &reset, err);
+        if (status == LIN_OK) status = lin_combiner_push(l->combiner, frames, n, err);
+        if (status != LIN_OK || !ends || at + n == all->rows) continue;
+        status = lin_utterances_end(l->utterances, err);
+        lin_combiner_begin(l->combiner);
     }
     return status;
 }

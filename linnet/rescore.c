@@ -16,10 +16,9 @@ struct lin_rescoring {
     const lin_rescorer *of;
     lin_token_scorer *scorer;
     int *tokens, *offsets; // of hypothesis i: offsets[i] .. offsets[i+1]-1
-    lin_rescored *list;    // [n]; until they are sorted: the scores of the search
     double *logp, *passed; // [n]: by the network; of the words that it passes over
     int n;
-    size_t room_tokens, room_offsets, room_list, room_logp, room_passed;
+    size_t room_tokens, room_offsets, room_logp, room_passed;
     lin_rescoring *next; // that is free
 };
 
@@ -99,7 +98,6 @@ static void destroy(lin_rescoring *u)
     lin_token_scorer_destroy(u->scorer);
     lin_free(u->tokens);
     lin_free(u->offsets);
-    lin_free(u->list);
     lin_free(u->logp);
     lin_free(u->passed);
     lin_free(u);
@@ -195,7 +193,6 @@ lin_status lin_rescoring_add(lin_rescoring *u, const lin_path *settled, const li
 {
     const size_t more = (size_t)u->n + 1;
     lin_status status = lin_grow(&u->offsets, &u->room_offsets, more + 1, sizeof *u->offsets, "hypotheses", err);
-    if (status == LIN_OK) status = lin_grow(&u->list, &u->room_list, more, sizeof *u->list, "hypotheses", err);
     if (status == LIN_OK) status = lin_grow(&u->logp, &u->room_logp, more, sizeof *u->logp, "hypotheses", err);
     if (status == LIN_OK) status = lin_grow(&u->passed, &u->room_passed, more, sizeof *u->passed, "hypotheses", err);
     if (status != LIN_OK) return status;
@@ -210,7 +207,6 @@ lin_status lin_rescoring_add(lin_rescoring *u, const lin_path *settled, const li
     if (status == LIN_OK && is_spelled) status = add_end(u, &n, err);
     if (status != LIN_OK) return status;
     if (!is_spelled) u->passed[u->n] = tail->language;
-    u->list[u->n] = (lin_rescored){.number = u->n, .score = tail->score, .language = tail->language};
     u->offsets[++u->n] = (int)n;
     return LIN_OK;
 }
@@ -222,17 +218,16 @@ static int compare(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-lin_status lin_rescoring_sort(lin_rescoring *u, const lin_rescored **sorted, lin_error *err)
+void lin_rescored_sort(lin_rescored *list, int n) { qsort(list, (size_t)n, sizeof *list, compare); }
+
+lin_status lin_rescoring_run(lin_rescoring *u, lin_rescored *list, lin_error *err)
 {
     const lin_rescorer *r = u->of;
     const lin_status status = lin_token_scorer_run(u->scorer, u->tokens, u->offsets, u->n, u->logp, err);
-    *sorted = u->list;
-    if (status != LIN_OK) return status;
-    for (int i = 0; i < u->n; i++) {
-        const double change = r->weight * (u->logp[i] + u->passed[i] - u->list[i].language);
-        u->list[i].language += change;
-        u->list[i].score += r->lm_weight * change;
+    for (int i = 0; i < u->n && status == LIN_OK; i++) {
+        const double change = r->weight * (u->logp[i] + u->passed[i] - list[i].language);
+        list[i].language += change;
+        list[i].score += r->lm_weight * change;
     }
-    qsort(u->list, (size_t)u->n, sizeof *u->list, compare);
-    return LIN_OK;
+    return status;
 }

@@ -13,7 +13,8 @@
  *   lin_rescorer_open(path, weight, lm_weight, lm, tree, phones, &rescorer, &err);   // shared by all streams
  *   lin_rescorer_begin(rescorer, &utterance, &err);
  *   for (i < n) lin_rescoring_add(utterance, &settled, &tail[i], spell, context, &err);
- *   lin_rescoring_sort(utterance, &sorted, &err);                                // sorted[0].number is the best
+ *   lin_rescoring_run(utterance, list, &err);                                    // list[i]: of the i-th that was added
+ *   lin_rescored_sort(list, n);                                                  // list[0].number is the best
  *   lin_rescorer_end(rescorer, utterance);
  *   lin_rescorer_close(rescorer);
  *
@@ -36,7 +37,8 @@ typedef struct lin_rescoring lin_rescoring; /* an utterance */
 
 typedef struct lin_rescored {
     int number;             /* 0, 1, ...: in the order of lin_rescoring_add */
-    double score, language; /* of the whole hypothesis: the new sum, and both models' weighted logarithm in it */
+    double score, acoustic, language; /* of the whole hypothesis; after lin_rescoring_run the new sum, and in it both models'
+                                         weighted logarithm */
 } lin_rescored;
 
 /*
@@ -58,7 +60,10 @@ void lin_rescorer_end(lin_rescorer *rescorer, lin_rescoring *utterance);
 lin_status lin_rescoring_add(lin_rescoring *utterance, const lin_path *settled, const lin_path *tail, lin_result_speller spell,
                              const void *context, lin_error *err);
 
-/* All hypotheses, the best first, equal ones in their order; valid until the utterance ends. */
-lin_status lin_rescoring_sort(lin_rescoring *utterance, const lin_rescored **sorted, lin_error *err);
+/* Changes score and language of all hypotheses, in the order of lin_rescoring_add. */
+lin_status lin_rescoring_run(lin_rescoring *utterance, lin_rescored *list, lin_error *err);
+
+/* The best first, equal ones in their order. */
+void lin_rescored_sort(lin_rescored *list, int n);
 
 #endif

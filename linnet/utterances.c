@@ -105,6 +105,8 @@ size_t lin_utterances_bytes(const lin_utterances *u)
            (size_t)u->settled.capacity * (sizeof *u->settled.phones + sizeof *u->decoder.path.phones);
 }
 
+void lin_utterances_combine(lin_utterances *u, struct lin_combiner *combiner) { u->decoder.combiner = combiner; }
+
 void lin_utterances_set_sink(lin_utterances *u, const lin_utterances_sink *sink)
 {
     u->sink = sink ? *sink : (lin_utterances_sink){0};

@@ -82,6 +82,10 @@ lin_status lin_utterances_reserve(lin_utterances *u, int rows, lin_error *err);
 /* Memory of one, as far as it is known before there are results. */
 size_t lin_utterances_bytes(const lin_utterances *u);
 
+/* The hypotheses of each utterance by the sound of another network too, which must have heard it when the utterance ends; must
+ * outlive it. NULL: none. */
+void lin_utterances_combine(lin_utterances *u, struct lin_combiner *combiner);
+
 /* Another sink, before begin; NULL: none. */
 void lin_utterances_set_sink(lin_utterances *u, const lin_utterances_sink *sink);
 
