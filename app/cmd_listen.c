@@ -77,6 +77,7 @@ static const lin_option options[] = {
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(listen_values, model),
      .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},
     LIN_SECOND_PASS_ROW(listen_values, second_pass),
+    LIN_COMBINE_ROW(listen_values, decoding),
     {.name = "device", .was = "network", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .text = "cpu",
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network; for one stream a GPU is seldom faster"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, precision), .text = "auto",
@@ -88,7 +89,7 @@ static const lin_option options[] = {
 typedef struct listening {
     const listen_values *v;
     int channel;
-    lin_recognizer recognizer, second; // second: of --second-pass
+    lin_recognizer recognizer, second, combined; // of --model, --second-pass, --combine
     lin_decoding decoding;
     lin_watch phrases; // the file of --context
     lin_session *session;
@@ -515,10 +516,13 @@ static lin_status open_all(listening *l, lin_error *err)
     lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->device, precisions[v->precision], err);
     if (status == LIN_OK && v->second_pass)
         status = lin_open_recognizer(&l->second, v->second_pass, v->device, precisions[v->precision], err);
+    if (status == LIN_OK && v->decoding.combine)
+        status = lin_open_recognizer(&l->combined, v->decoding.combine, v->device, precisions[v->precision], err);
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
     if (status == LIN_OK) status = lin_recognizer_open_decoding(&l->recognizer, &v->decoding, &warnings, &l->decoding, err);
     if (status != LIN_OK) return status;
+    if (v->decoding.combine) l->decoding.combined = &l->combined;
     if (v->decoding.words && v->decoding.readable)
         status = lin_find_open_punctuation(l->recognizer.phones, &l->punctuation, err);
     if (status != LIN_OK) return status;
@@ -606,6 +610,7 @@ static void release(listening *l)
     lin_decoding_close(&l->decoding);
     lin_recognizer_close(&l->recognizer);
     lin_recognizer_close(&l->second);
+    lin_recognizer_close(&l->combined);
     lin_free(l->samples);
     lin_buffer_free(&l->settled);
     lin_buffer_free(&l->open);
@@ -641,6 +646,8 @@ static int check(lin_parsed *parsed, int *channel)
                                                                 "channel");
     const int wrong = lin_decoding_check(parsed, &v->decoding, 0);
     if (wrong != LIN_EXIT_OK) return wrong;
+    if (v->decoding.combine && !v->second_pass)
+        return lin_misuse(parsed, "--combine is for utterances that are heard whole: add --second-pass offline");
     if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best needs --json: only JSON has alternatives");
     if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
         return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ,

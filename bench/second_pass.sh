@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# second_pass.sh - word error rate of live text, without and with a second pass over each utterance that has ended, and with the
-# installed network of words besides.
+# second_pass.sh - word error rate of live text, without and with a second pass over each utterance that has ended, and with the sound of
+# both models (--combine) and the installed network of words besides.
 #
 #   bench/second_pass.sh --corpus DIR [--set dev_native] [--every 1] [--second offline] [--work exp/second]
 #                        [--linnet build/release/linnet]
@@ -32,7 +32,12 @@ hear() { # NAME OPTIONS...: NAME.trn
 hear first
 hear second --second-pass "$second"
 hear network --second-pass "$second" --rescore words
-echo "without a second pass: $("$linnet" score "$work/ref.trn" "$work/first.trn" | grep '^WER')"
-echo "with it:               $("$linnet" score "$work/ref.trn" "$work/second.trn" | grep '^WER')"
-echo "and --rescore words:   $("$linnet" score "$work/ref.trn" "$work/network.trn" | grep '^WER')"
+hear combined --second-pass "$second" --combine default
+hear both --second-pass "$second" --combine default --rescore words
+tell() { echo "$1: $("$linnet" score "$work/ref.trn" "$work/$2.trn" | grep '^WER')"; }
+tell "without a second pass" first
+tell "with it" second
+tell "and --rescore words" network
+tell "and --combine default" combined
+tell "and both" both
 "$linnet" score "$work/ref.trn" "$work/second.trn" --against "$work/first.trn" | sed -n '/^difference/,/^matched/p'

@@ -53,7 +53,7 @@ const lin_g2p_rules *lin_api_speller(linnet_model *model);
 linnet_model *lin_api_keep_model(linnet_model *model); /* one owner more; linnet_model_destroy is one less */
 
 struct linnet_decoder {
-    linnet_model *model;
+    linnet_model *model, *combine; /* combine: NULL for none */
     atomic_int owners;
     lin_decoding decoding;
     lin_decoding_values values;

@@ -5,10 +5,11 @@
 
 #include "base/memory.h"
 #include "linnet/api.h"
+#include "linnet/combiner.h"
 
 static const linnet_decoder_options defaults = {.n_best = 1, .unknown = NAN, .lm_weight = NAN, .bonus = NAN, .beam_score = NAN,
                                                 .blank_penalty = NAN, .settle = NAN, .show = NAN, .rescore_n = LIN_RESCORE_N,
-                                                .rescore_weight = LIN_RESCORE_WEIGHT};
+                                                .rescore_weight = LIN_RESCORE_WEIGHT, .combine_weight = LIN_COMBINE_WEIGHT};
 
 void linnet_decoder_options_init(linnet_decoder_options *options, size_t size)
 {
@@ -32,6 +33,8 @@ static lin_status check(const linnet_decoder_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "rescore_n is %d: 2 to %d", o->rescore_n, LIN_WORDS_NBEST_MAX);
     if (!(o->rescore_weight >= 0 && o->rescore_weight <= 1))
         return lin_fail(err, LIN_INVALID, "rescore_weight is %g: 0 to 1", o->rescore_weight);
+    if (!(o->combine_weight >= 0 && o->combine_weight <= 1))
+        return lin_fail(err, LIN_INVALID, "combine_weight is %g: 0 to 1", o->combine_weight);
     lin_status status = check_range("unknown", o->unknown, -1000, 0, err);
     if (status == LIN_OK) status = check_range("lm_weight", o->lm_weight, 0, 100, err);
     if (status == LIN_OK) status = check_range("bonus", o->bonus, -100, 100, err);
@@ -70,6 +73,8 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     v->rescore = d->rescore;
     v->rescore_n = o->rescore_n;
     v->rescore_weight = o->rescore_weight;
+    v->combine = o->combine ? "" : NULL; // it is open
+    v->combine_weight = o->combine_weight;
     v->no_lm = o->no_lm != 0;
     v->all_words = o->all_words != 0;
     v->no_unknown = o->no_unknown != 0;
@@ -97,9 +102,11 @@ static lin_status create(linnet_model *model, const linnet_decoder_options *give
     if (!d) return lin_no_memory(err, "a decoder", sizeof *d);
     atomic_init(&d->owners, 1);
     d->model = lin_api_keep_model(model);
+    if (o.combine) d->combine = lin_api_keep_model(o.combine);
     status = values_of(&o, d, err);
     if (status == LIN_OK)
         status = lin_recognizer_open_decoding(&model->r, &d->values, &model->r.warnings, &d->decoding, err);
+    if (status == LIN_OK && d->combine) d->decoding.combined = &d->combine->r;
     if (status == LIN_OK) status = lin_decoding_make_phrases(&d->decoding, o.phrases, o.n_phrases, &d->phrases, err);
     if (status == LIN_OK) d->decoding.context = (lin_search_context){.phones = d->phrases.phones, .words = d->phrases.words};
     if (status == LIN_OK) *decoder = d;
@@ -130,6 +137,7 @@ void linnet_decoder_destroy(linnet_decoder *d)
     lin_free(d->g2p);
     lin_free(d->lm);
     lin_free(d->rescore);
+    linnet_model_destroy(d->combine);
     linnet_model_destroy(d->model);
     lin_free(d);
 }

@@ -224,6 +224,11 @@ typedef struct linnet_decoder_options {
     double rescore_weight; /* of the network in the language model's score, 0 (none) to 1; 0.5 (default) */
     const char *g2p; /* letter-to-sound rules (`linnet g2p`) for words of add_lexicon and of phrases without a pronunciation. NULL
                         (default): $LINNET_G2P, else those of the language */
+    linnet_model *combine; /* the best hypotheses (rescore_n) of each utterance that is heard whole (a model that cannot stream,
+                              second_pass) are judged by the sound of this model too; kept. LINNET_MISMATCH, where they are heard,
+                              unless its features (but the hop), phones and frames of a step are those of the model whose sound
+                              it is. NULL (default): none */
+    double combine_weight; /* of it in the score of the sound, 0 (none) to 1; 0.5 (default) */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);

@@ -166,6 +166,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     LIN_MODEL_ROWS(lin_serve_values, model),
     LIN_SECOND_PASS_ROW(lin_serve_values, second_pass),
+    LIN_COMBINE_ROW(lin_serve_values, decoding),
     {.type = LIN_OPTION_END},
 };
 
@@ -174,6 +175,8 @@ static int run(lin_parsed *parsed)
     lin_serve_values *v = parsed->values;
     lin_error err = {0};
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (v->decoding.combine && !v->second_pass)
+        return lin_misuse(parsed, "--combine is for utterances that are heard whole: add --second-pass offline");
     if (!v->certificate != !v->key) return lin_misuse(parsed, "--tls-cert and --tls-key belong together");
     const int wrong = lin_decoding_check(parsed, &v->decoding, 1);
     if (wrong != LIN_EXIT_OK) return wrong;

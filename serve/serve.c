@@ -510,6 +510,9 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
                                 .partial_phones = 1};
     if (status == LIN_OK && v->second_pass)
         status = lin_open_recognizer(&s->second, v->second_pass, v->model.device, lin_model_precision(&v->model), err);
+    if (status == LIN_OK && v->decoding.combine)
+        status = lin_open_recognizer(&s->combined, v->decoding.combine, v->model.device, lin_model_precision(&v->model), err);
+    if (v->decoding.combine) s->decoding.combined = &s->combined;
     const lin_voices_options o = {.recognizer = &s->recognizer, .second = v->second_pass ? &s->second : NULL,
                                   .decoding = &s->decoding, .rules = v->endpoints.rules,
                                   .resets = lin_endpoint_resets(&v->endpoints, &s->recognizer), .capacity = v->max_streams,
@@ -563,6 +566,7 @@ static void close_all(lin_serve *s)
     lin_g2p_rules_destroy(s->speller);
     lin_recognizer_close(&s->recognizer);
     lin_recognizer_close(&s->second);
+    lin_recognizer_close(&s->combined);
     lin_page_close(s->page);
     lin_free(s->tokens);
     pthread_mutex_destroy(&s->lock);

@@ -80,7 +80,7 @@ struct lin_serve {
     const lin_serve_values *v;
     const lin_web_transport *transport;
     lin_web *web;
-    lin_recognizer recognizer, second; /* second: of --second-pass */
+    lin_recognizer recognizer, second, combined; /* of --model, --second-pass, --combine */
     lin_decoding decoding;
     lin_punctuation *punctuation;
     lin_g2p_rules *speller;

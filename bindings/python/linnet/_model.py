@@ -158,7 +158,7 @@ class Model:
                 unknown: float | None = None, lm_weight: float | None = None, bonus: float | None = None,
                 beam_score: float | None = None, blank_penalty: float | None = None, settle: float | None = None, show: float | None = None,
                 rescore: str | os.PathLike[str] | None = None, rescore_n: int | None = None, rescore_weight: float | None = None,
-                g2p: str | os.PathLike[str] | None = None,
+                g2p: str | os.PathLike[str] | None = None, combine: Model | None = None, combine_weight: float | None = None,
                 phrases: Mapping[str, float] | None = None) -> Decoder:
         """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
 
@@ -179,6 +179,8 @@ class Model:
         show         provisional words of less confidence are shown by their phonemes; None: 0.45
         rescore      a network of tokens (linnet lm), of words or phonemes, that scores the best hypotheses of an utterance again
                      when it ends; rescore_n: so many, 2 to 256; rescore_weight: of the network in the language model's score, 0 to 1
+        combine      a model such as load() beside load("offline"): the best hypotheses (rescore_n) of each utterance that is heard whole are
+                     judged by its sound too; combine_weight: of it in the score of the sound, 0 to 1
         phrases      words or phrases that are likely, each with its bonus: natural logarithm, 4 is usual
 
         ReadError, FormatError, MismatchError name the file, the line and what to do.
@@ -190,7 +192,8 @@ class Model:
                  "lm": os.fspath(lm) if lm else None, "all_words": all_words, "no_unknown": no_unknown, "unknown": unknown,
                  "lm_weight": lm_weight, "bonus": bonus, "beam_score": beam_score,
                  "blank_penalty": blank_penalty, "settle": settle, "show": show, "rescore": rescore and os.fspath(rescore),
-                 "rescore_n": rescore_n, "rescore_weight": rescore_weight, "phrases": tuple((phrases or {}).items()) or None}
+                 "rescore_n": rescore_n, "rescore_weight": rescore_weight, "combine": combine,
+                 "combine_weight": combine_weight, "phrases": tuple((phrases or {}).items()) or None}
         return Decoder(self, {name: value for name, value in given.items() if value is not None and value is not False})
 
     def _once(self, key: Any, make: Any) -> Any:
