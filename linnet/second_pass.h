@@ -10,7 +10,8 @@
  *
  * Both models have the same features, phones and frames of a step, so that the frames of the stream, its lexicon, language
  * model and phrases serve both. Their hops may differ: frames between those of the stream are interpolated. With the same hop
- * the result is that of linnet/file_session with the second model on these frames, whatever came before them.
+ * the result is that of linnet/file_session with the second model on these frames, whatever came before them; but files compare
+ * hypotheses by piece (lin_front_next_utterance) with a rescorer or combiner, which this does by utterance.
  * Threads: one at a time per object; any number of streams may share it one after the other.
  */
 #ifndef LIN_LINNET_SECOND_PASS_H

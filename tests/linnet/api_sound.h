@@ -7,7 +7,7 @@
 #include "linnet/linnet.h"
 #include "tests/support.h"
 
-#define MODEL "share/linnet/en/default.safetensors"
+#define MODEL "tests/golden/en/default.safetensors"
 #define LEXICON "share/linnet/en/words.dict.gz"
 
 enum { RATE = 16000, SECONDS = 5, N = SECONDS * RATE };

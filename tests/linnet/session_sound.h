@@ -62,7 +62,7 @@ static void setup(void)
     lin_error err = {0};
     lin_extractor *extractor;
     lin_feature_options o = lin_feature_options_default();
-    require_ok(lin_recognizer_open(&recognizer, "share/linnet/en/default.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
+    require_ok(lin_recognizer_open(&recognizer, "tests/golden/en/default.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
     recognizer.delay_s = 0; // times are compared with those of rows
     float *sound = lin_alloc(SAMPLES, sizeof *sound);
     make_sound(sound);

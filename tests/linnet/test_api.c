@@ -56,7 +56,7 @@ START_TEST(models)
     linnet_model_destroy(m);
     require_fails(LINNET_FORMAT, linnet_model_load_memory(bytes, (size_t)n / 2, NULL, &other, &err));
     ck_assert_ptr_null(other);
-    bytes[n / 2] ^= 1;
+    bytes[n - 1] ^= 1;
     require_fails(LINNET_FORMAT, linnet_model_load_memory(bytes, (size_t)n, NULL, &other, &err));
     require_fails(LINNET_FORMAT, linnet_model_load_memory(NULL, 0, NULL, &other, &err));
     free(bytes);

@@ -229,7 +229,7 @@ static linnet_model *load_offline(void)
     lin_error error = {0};
     test_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/offline.safetensors", folder);
-    ck_assert_int_eq(lin_model_load("share/linnet/en/offline.safetensors", &from, &error), LIN_OK);
+    ck_assert_int_eq(lin_model_load("tests/golden/en/offline.safetensors", &from, &error), LIN_OK);
     from->features.hop_ms = lin_features_default().hop_ms;
     lin_model_seal(from);
     ck_assert_int_eq(lin_model_save(from, path, LIN_F32, &error), LIN_OK);

@@ -114,13 +114,15 @@ static double logp_of(const lin_path *settled, const lin_path *tail, double *pas
 
 static void rescore(const lin_path *settled, const hypothesis *h, int n, lin_rescored *to)
 {
-    const lin_rescored *sorted;
     lin_rescoring *u;
     OK(lin_rescorer_begin(rescorer, &u, &err));
-    for (int i = 0; i < n; i++) OK(lin_rescoring_add(u, settled, &h[i].path, spell, NULL, &err));
-    OK(lin_rescoring_sort(u, &sorted, &err));
-    memcpy(to, sorted, (size_t)n * sizeof *to);
+    for (int i = 0; i < n; i++) {
+        to[i] = (lin_rescored){.number = i, .score = h[i].path.score, .language = h[i].path.language};
+        OK(lin_rescoring_add(u, settled, &h[i].path, spell, NULL, &err));
+    }
+    OK(lin_rescoring_run(u, to, &err));
     lin_rescorer_end(rescorer, u);
+    lin_rescored_sort(to, n);
 }
 
 /* ---- tests ----------------------------------------------------------------------------------------------------------------- */
@@ -198,13 +200,15 @@ static const char *spell_phone(const void *context, int word)
 
 static void rescore_with(lin_rescorer *r, const lin_path *paths, int n, lin_rescored *to)
 {
-    const lin_rescored *sorted;
     lin_rescoring *u;
     OK(lin_rescorer_begin(r, &u, &err));
-    for (int i = 0; i < n; i++) OK(lin_rescoring_add(u, &paths[0], &paths[i], spell_phone, NULL, &err));
-    OK(lin_rescoring_sort(u, &sorted, &err));
-    memcpy(to, sorted, (size_t)n * sizeof *to);
+    for (int i = 0; i < n; i++) {
+        to[i] = (lin_rescored){.number = i, .score = paths[i].score, .language = paths[i].language};
+        OK(lin_rescoring_add(u, &paths[0], &paths[i], spell_phone, NULL, &err));
+    }
+    OK(lin_rescoring_run(u, to, &err));
     lin_rescorer_end(r, u);
+    lin_rescored_sort(to, n);
 }
 
 // Phones are scored as words that are spelled like them.
@@ -291,12 +295,12 @@ END_TEST
 static lin_status whole_utterance(lin_rescorer *r, const hypothesis *h)
 {
     const lin_path nothing = {0};
-    const lin_rescored *sorted;
+    lin_rescored list[N] = {{0}};
     lin_rescoring *u;
     lin_status status = lin_rescorer_begin(r, &u, NULL);
     if (status != LIN_OK) return status;
     for (int i = 0; i < N && status == LIN_OK; i++) status = lin_rescoring_add(u, &nothing, &h[i].path, spell, NULL, NULL);
-    if (status == LIN_OK) status = lin_rescoring_sort(u, &sorted, NULL);
+    if (status == LIN_OK) status = lin_rescoring_run(u, list, NULL);
     lin_rescorer_end(r, u);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <pthread.h>
 
+#include "linnet/combiner.h"
 #include "linnet/engine.h"
 #include "linnet/file_session.h"
 
@@ -23,7 +24,7 @@ static void begin(void)
 {
     lin_error err = {0};
     setup();
-    require_ok(lin_recognizer_open(&second, "share/linnet/en/offline.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
+    require_ok(lin_recognizer_open(&second, "tests/golden/en/offline.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
     hear_every(&second, recognizer.fbank.hop_ms);
 }
 
@@ -35,14 +36,19 @@ static void end(void)
 
 /* ---- searches -------------------------------------------------------------------------------------------------------------- */
 
-// Greedy; a beam with alternatives; words.
-static const lin_decoding_values searches[] = {{.n_best = 1}, {.beam = 8, .n_best = 3}, {.words = 1, .beam = 32, .n_best = 1}};
+// Greedy; a beam with alternatives; words; the sound of the stream's model too.
+static const lin_decoding_values searches[] = {
+    {.n_best = 1},
+    {.beam = 8, .n_best = 3},
+    {.words = 1, .beam = 32, .n_best = 1},
+    {.words = 1, .beam = 32, .n_best = 2, .combine = "", .combine_weight = 0.5, .rescore_n = 8}};
 enum { SEARCHES = sizeof searches / sizeof *searches };
 
 static void open_search(lin_decoding *decoding, int i)
 {
     lin_error err = {0};
     require_ok(lin_decoding_open(decoding, &searches[i], recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
+    if (searches[i].combine) decoding->combined = &recognizer;
 }
 
 /* ---- what is shown --------------------------------------------------------------------------------------------------------- */
@@ -166,7 +172,10 @@ static void recognize_frames(const lin_decoding *decoding, const float *frames, 
     require_ok(lin_decoder_create(&decoder, &own, &err));
     lin_decoder_reset(&decoder, row);
     require_ok(lin_decoder_push(&decoder, logp, rows, &err));
+    require_ok(lin_combiner_create(&second, &own, 1, &decoder.combiner, &err));
+    require_ok(lin_combiner_push(decoder.combiner, frames, n, &err));
     require_ok(lin_decoder_finish(&decoder, result, &err));
+    lin_combiner_destroy(decoder.combiner);
     lin_decoder_free(&decoder);
     lin_worker_destroy(worker);
     lin_free(logp);
@@ -303,7 +312,7 @@ START_TEST(another_hop)
             const lin_result_phone *a = &got->phones[k], *b = &want.phones[k];
             ck_assert_int_eq(a->label, b->label);
             ck_assert_double_eq_tol(a->start_s, fmax(b->start_s - earlier_s, 0), 1e-9);
-            ck_assert_double_eq_tol(a->end_s, b->end_s - earlier_s, 1e-9);
+            ck_assert_double_eq_tol(a->end_s, fmax(b->end_s - earlier_s, 0), 1e-9);
             ck_assert_double_eq_tol(a->confidence, b->confidence, 1e-3);
         }
         lin_result_free(&want);

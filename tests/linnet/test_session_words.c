@@ -14,7 +14,7 @@
 #include "tests/linnet/session_sound.h"
 #include "tests/linnet/word_networks.h"
 
-enum { MOST = 400 };
+enum { MOST = 800 };
 
 static char folder[256], dict[300], arpa[300], phones_arpa[300], list[300], never_dict[300], never_arpa[300], network[300];
 static float *logp; // [n_rows, V], of all the sound at once
@@ -480,7 +480,7 @@ START_TEST(guesses_that_are_dropped)
 {
     lin_session_options o = options_of_sound();
     open_search(&search, (lin_decoding_values){.words = 1, .lexicon = never_dict, .lm = never_arpa, .no_unknown = 1,
-                                               .lm_weight = 0.2, .bonus = 2, .beam_score = 50});
+                                               .lm_weight = 0.2, .beam_score = 100});
     o.decoding = &search;
     listen_to(&o, 9, 3, &a);
     lin_decoding_close(&search);

@@ -1,0 +1,153 @@
+// The sound of a second network: scores are those of the formula, with sums over alignments computed by their definition; frames at
+// another hop and in pieces; hypotheses that cannot be; what is refused.
+#include "linnet/combiner.h"
+
+#include <math.h>
+
+#include "tests/linnet/session_sound.h"
+
+enum { FRAMES = 300, PHONES = 12 };
+
+static lin_decoding decoding;
+static lin_combiner *combiner;
+
+static void begin(void)
+{
+    setup();
+    decoding = lin_decoding_greedy(recognizer.V, recognizer.row_seconds, 0);
+    decoding.combined = &recognizer;
+    decoding.combine_weight = 0.3;
+    decoding.blank_penalty = 1.5;
+    decoding.language = 1;
+    lin_error err = {0};
+    require_ok(lin_combiner_create(&recognizer, &decoding, 1, &combiner, &err));
+}
+
+static void end(void)
+{
+    lin_combiner_destroy(combiner);
+    teardown();
+}
+
+// log P(labels | rows) by Graves et al. 2006, eq. 6-8, in logarithms, the blank of each row less the penalty.
+static double truth(const float *logp, int rows, const int *labels, int n)
+{
+    double sums[2 * PHONES + 1], next[2 * PHONES + 1];
+    const int states = 2 * n + 1;
+    for (int s = 0; s < states; s++) sums[s] = s == 0 ? 0 : -INFINITY;
+    for (int t = 0; t < rows; t++) {
+        const float *row = logp + t * recognizer.V;
+        for (int s = 0; s < states; s++) {
+            double sum = sums[s];
+            const int from = s % 2 && s > 1 && labels[s / 2] != labels[s / 2 - 1] ? 2 : 1;
+            for (int back = 1; back <= from && back <= s; back++) {
+                const double most = fmax(sum, sums[s - back]);
+                if (most > -INFINITY) sum = most + log(exp(sum - most) + exp(sums[s - back] - most));
+            }
+            // Before the first row only the first blank and the first label can be begun.
+            if (t == 0) sum = s < 2 ? 0 : -INFINITY;
+            next[s] = sum + (s % 2 ? (double)row[labels[s / 2]] : (double)row[0] - decoding.blank_penalty);
+        }
+        memcpy(sums, next, sizeof sums);
+    }
+    const double a = sums[states - 1], b = states > 1 ? sums[states - 2] : -INFINITY, most = fmax(a, b);
+    return most + log(exp(a - most) + exp(b - most));
+}
+
+// Rows of features first .. first + n - 1, alone.
+static int rows_of(int first, int n, float *logp)
+{
+    lin_error err = {0};
+    lin_worker *worker;
+    const int offsets[] = {0, n};
+    require_ok(lin_worker_create(recognizer.encoder, 1, &worker, &err));
+    lin_worker_search(worker, 1);
+    require_ok(lin_encoder_run(worker, features + first * D, offsets, 1, logp, &err));
+    lin_worker_destroy(worker);
+    return lin_config_frames_out(&recognizer.model->config, n);
+}
+
+static double scored(const int *labels, int n, int settled)
+{
+    lin_error err = {0};
+    lin_path_phone phones[1000];
+    for (int i = 0; i < n; i++) phones[i] = (lin_path_phone){.label = labels[i]};
+    const lin_path before = {.phones = phones, .n_phones = settled};
+    lin_path tail = {.phones = phones + settled, .n_phones = n - settled, .acoustic = -40, .score = -70, .language = -9};
+    require_ok(lin_combiner_score(combiner, &before, &tail, &err));
+    ck_assert_double_eq_tol(tail.score + 70, tail.acoustic + 40, 1e-9);
+    ck_assert(tail.language == -9);
+    return tail.acoustic;
+}
+
+START_TEST(the_mean_of_both_sums)
+{
+    static float logp[(FRAMES + 300) * 64];
+    lin_error err = {0};
+    int labels[PHONES];
+    for (int pieces = 1; pieces <= 2; pieces++) { // the second utterance does not know of the first; two pieces are heard each alone
+        int rows = 0;
+        lin_combiner_begin(combiner);
+        for (int i = 0; i < pieces; i++) {
+            require_ok(lin_combiner_push(combiner, features + i * FRAMES / 2 * D, FRAMES / 2, &err));
+            rows += rows_of(i * FRAMES / 2, FRAMES / 2, logp + rows * recognizer.V);
+        }
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            const int n = (int)lin_random_below(seed, 0, PHONES + 1);
+            for (int i = 0; i < n; i++) // equal neighbours too
+                labels[i] = 1 + (int)lin_random_below(seed, 1 + (uint64_t)i, 3) * (int)(1 + seed % 7);
+            const double want = 0.7 * -40 + 0.3 * truth(logp, rows, labels, n);
+            ck_assert_double_eq_tol(scored(labels, n, 0), want, 1e-6 * fabs(want));
+            if (n) ck_assert(scored(labels, n, n / 2) == scored(labels, n, 0));
+        }
+    }
+}
+END_TEST
+
+START_TEST(hypotheses_that_cannot_be)
+{
+    lin_error err = {0};
+    int labels[1000];
+    for (int i = 0; i < 1000; i++) labels[i] = 1 + i % 2;
+    lin_combiner_begin(combiner);
+    require_ok(lin_combiner_push(combiner, features, FRAMES, &err));
+    ck_assert(scored(labels, 1000, 10) == -40); // more phones than rows
+    ck_assert(scored(labels, 5, 2) != -40);
+    lin_combiner_begin(combiner);
+    ck_assert(scored(labels, 5, 2) == -40); // no rows
+}
+END_TEST
+
+START_TEST(none)
+{
+    lin_error err = {0};
+    lin_combiner *no;
+    decoding.combine_weight = 0;
+    require_ok(lin_combiner_create(&recognizer, &decoding, 1, &no, &err));
+    ck_assert_ptr_null(no);
+    lin_combiner_begin(NULL);
+    require_ok(lin_combiner_push(NULL, features, FRAMES, &err));
+    lin_combiner_destroy(NULL);
+}
+END_TEST
+
+START_TEST(other_models)
+{
+    lin_error err = {0};
+    lin_combiner *no;
+    lin_recognizer other = recognizer;
+    lin_model model = *recognizer.model;
+    other.model = &model;
+    decoding.combined = &other;
+    model.config.stack++;
+    ck_assert_int_eq(lin_combiner_create(&recognizer, &decoding, 1, &no, &err), LIN_MISMATCH);
+    ck_assert_ptr_null(no);
+    ck_assert_ptr_nonnull(strstr(err.message, "different steps"));
+    model.config.stack--;
+    model.speaker_norm = 1;
+    ck_assert_int_eq(lin_combiner_create(&recognizer, &decoding, 1, &no, &err), LIN_UNSUPPORTED);
+}
+END_TEST
+
+TEST_MAIN_WITH(begin, end, "linnet/combiner", TEST(the_mean_of_both_sums), TEST(hypotheses_that_cannot_be), TEST(none),
+               TEST(other_models))
