@@ -112,6 +112,15 @@ def test_added_words(model, tmp_path):
         model.decoder(words=True, lm=False, lexicon=lexicon, add_lexicon=names, g2p=tmp_path / "missing.g2p")
 
 
+def test_combine(model, speech):
+    offline = linnet.load("offline")
+    decoder = offline.decoder(n_best=4, combine=model, combine_weight=0.3)
+    plain, both = (offline.transcribe(speech[0], decoder=d) for d in (offline.decoder(n_best=4), decoder))
+    assert both.phones and both.acoustic != plain.acoustic
+    with pytest.raises(linnet.InvalidError, match="combine_weight is 2"):
+        offline.decoder(combine=model, combine_weight=2)
+
+
 def test_second_pass(model, tmp_path):
     with pytest.raises(linnet.ReadError, match="missing.safetensors"):
         model.decoder(words=True, rescore=tmp_path / "missing.safetensors", rescore_n=20, rescore_weight=0.3)
