@@ -34,6 +34,7 @@ info=$("$linnet" info --json)
 number() { sed "s/.*\"$1\": \"\{0,1\}\([^\",]*\).*/\1/" <<< "$info"; }
 fingerprint=$(number fingerprint)
 scored=$fingerprint-$({ cat share/linnet/en/{phones.lm,words.lm,words.dict.gz,words.safetensors} 2> /dev/null || :; } | cksum | cut -d ' ' -f 1) # with its language models
+both=$scored+$("$linnet" info --json default | sed -n 's/.*"fingerprint": "\([^"]*\)".*/\1/p') # with the sound of the streaming model too
 page=RESULTS.md kind=streaming
 [ "$(number causal)" = true ] || page=RESULTS-offline.md kind=offline
 [ "$(cat "$work/model" 2> /dev/null || echo "$fingerprint")" = "$fingerprint" ] || die "$work has results of another model; give another --work"
@@ -70,23 +71,26 @@ score() {
   "$linnet" score "${kind[@]}" "$1" "$2" | tail -n 2 | tr -d ',[]%:' | awk '
     / % interval|^95 / { low = $3; high = $4; n = $6 } END { print $2, low, high, n }'
 }
-rows() { # rows SET: lines of a table, tab separated: set, search, rate, value, low, high, utterances
+rows() { # rows SET OPTIONS...: lines of a table, tab separated: set, search, rate, value, low, high, utterances
   local set=$1 name ref value low high n
+  shift
   reference "$set"
-  recognised "$set" greedy
-  recognised "$set" phones --lm phones.lm
-  recognised "$set" words --words
-  recognised "$set" rescored --words --rescore words
+  recognised "$set" "greedy$*" "$@"
+  recognised "$set" "phones$*" --lm phones.lm "$@"
+  recognised "$set" "words$*" --words "$@"
+  recognised "$set" "rescored$*" --words --rescore words "$@"
   for name in greedy phones words rescored; do
     ref=$work/$set.trn
     case $name in words | rescored) ref=$corpus/$set/text ;; esac
-    read -r value low high n <<< "$(score "$ref" "$work/$set.$name.jsonl")"
+    read -r value low high n <<< "$(score "$ref" "$work/$set.$name$*.jsonl")"
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$set" "$name" "$value" "$low" "$high" "$n"
   done
 }
-table() { # rows on standard input, as markdown
-  awk -F'\t' 'BEGIN {
-      print "| set | utterances | sound | PER %, greedy | PER %, `--lm phones.lm` | WER %, `--words` | WER %, `--words --rescore words` |"
+# tested MODEL: its rows of the test set
+tested() { awk -F'\t' -v OFS='\t' -v of="$1" '$1 == of { sub(/^[^\t]*\t/, ""); print }' "$scores"; }
+table() { # table GREEDY: rows on standard input, as markdown
+  awk -F'\t' -v greedy="$1" 'BEGIN {
+      print "| set | utterances | sound | PER %, " greedy " | PER %, `--lm phones.lm` | WER %, `--words` | WER %, `--words --rescore words` |"
       print "|---|---|---|---|---|---|---|"
       band["dev_nonnative"] = "full band" }
     { if (!($1 in n)) order[++m] = $1; n[$1] = $6; cell[$1, $2] = $3 " (" $4 " to " $5 ")" }
@@ -104,12 +108,23 @@ if wanted 1; then
   if [ -n "$test" ] && ! grep -q "^$scored	" "$scores"; then
     rows test_native | sed "s/^/$scored	/" >> "$scores"
   fi
+  if [ $kind = offline ]; then
+    { rows dev_native --combine default; rows dev_nonnative --combine default; } > "$work/both.tsv"
+    if [ -n "$test" ] && ! grep -qF "$both	" "$scores"; then
+      rows test_native --combine default | sed "s/^/$both	/" >> "$scores"
+    fi
+  fi
   {
     echo "## Error rates"
     echo
-    awk -F'\t' -v OFS='\t' -v of="$scored" '$1 == of { sub(/^[^\t]*\t/, ""); print }' "$scores" |
-      cat "$work/scores.tsv" - | table | tee "$work/card.md"
+    tested "$scored" | cat "$work/scores.tsv" - | table greedy | tee "$work/card.md"
     echo
+    if [ $kind = offline ]; then
+      echo "With the sound of the streaming model too, \`--combine default\`:"
+      echo
+      tested "$both" | cat "$work/both.tsv" - | table "16 hypotheses"
+      echo
+    fi | tee -a "$work/card.md"
     grep -q "^$scored	" "$scores" || printf '%s\n\n' "\`test_native\` has not been scored with this model (\`--test\`)."
     echo "Held-out speakers; 95 % bootstrap intervals over utterances. \`dev_native\` and \`test_native\`: LibriSpeech's"
     echo "read novels, of which only what lies below 5.5 kHz is left; \`dev_nonnative\`: Mandarin speakers, half of them"
