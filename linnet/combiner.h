@@ -1,5 +1,5 @@
 /*
- * combiner.h - the hypotheses of an utterance by the sound of two networks: a second one, with errors of its own, weighs them too.
+ * combiner.h - the hypotheses of an utterance by the sound of two networks: a second one, with errors of its own, judges too.
  *
  * Pipeline: the frames of an utterance -> [this: linnet/second_network, decoder/sums] -> linnet/decoding, at the utterance's end.
  * The acoustic score of each hypothesis becomes a mean of both networks', weights times natural logarithms of the sum over all
@@ -28,8 +28,8 @@
 
 typedef struct lin_combiner lin_combiner;
 
-/* With decoding->combined, as lin_second_network_create; its rows get the blank penalty of the decoding. Without, or with a weight
- * of 0: *combiner is NULL. */
+/* With decoding->combined, as lin_second_network_create; its rows get the blank penalty of the decoding. Without, or with a
+ * weight of 0: *combiner is NULL. */
 lin_status lin_combiner_create(const lin_recognizer *first, const lin_decoding *decoding, int n_threads, lin_combiner **combiner,
                                lin_error *err);
 void lin_combiner_destroy(lin_combiner *combiner); /* NULL is fine */

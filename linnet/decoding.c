@@ -13,7 +13,8 @@
 lin_decoding_values lin_decoding_default(void)
 {
     return (lin_decoding_values){
-        .n_best = 1, .context_bonus = 4, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT, .combine_weight = LIN_COMBINE_WEIGHT};
+        .n_best = 1, .context_bonus = 4, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT,
+        .combine_weight = LIN_COMBINE_WEIGHT};
 }
 
 static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }

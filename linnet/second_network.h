@@ -18,9 +18,9 @@
 typedef struct lin_second_network lin_second_network;
 
 /*
- * second must outlive the object. n_threads work together; 0: one per core. language: as in lin_worker_search. LIN_MISMATCH if the
- * models differ in features other than the hop, phones or frames of a step; LIN_UNSUPPORTED for a second model that is normalised
- * by speaker. On failure *network is NULL.
+ * second must outlive the object. n_threads work together; 0: one per core. language: as in lin_worker_search. LIN_MISMATCH if
+ * the models differ in features other than the hop, phones or frames of a step; LIN_UNSUPPORTED for a second model that is
+ * normalised by speaker. On failure *network is NULL.
  */
 lin_status lin_second_network_create(const lin_recognizer *first, const lin_recognizer *second, int n_threads, int language,
                                      lin_second_network **network, lin_error *err);
@@ -30,8 +30,8 @@ void lin_second_network_destroy(lin_second_network *network);
 /* Takes rows [n, V] of log-probabilities. If it does not return LIN_OK the run ends with its status. */
 typedef lin_status (*lin_rows_taker)(void *context, const float *logp, int n, lin_error *err);
 
-/* frames [n, D], unnormalised, at the first model's hop, of one utterance; one that is longer than models are trained on is cut at
- * pauses (lin_front_next_utterance). */
+/* frames [n, D], unnormalised, at the first model's hop, of one utterance; one that is longer than models are trained on is cut
+ * at pauses (lin_front_next_utterance). */
 lin_status lin_second_network_run(lin_second_network *network, const float *frames, int n, lin_rows_taker take, void *context,
                                   lin_error *err);
 

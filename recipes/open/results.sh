@@ -122,7 +122,7 @@ if wanted 1; then
     if [ $kind = offline ]; then
       echo "With the sound of the streaming model too, \`--combine default\`:"
       echo
-      tested "$both" | cat "$work/both.tsv" - | table "16 hypotheses"
+      tested "$both" | cat "$work/both.tsv" - | table "20 hypotheses"
       echo
     fi | tee -a "$work/card.md"
     grep -q "^$scored	" "$scores" || printf '%s\n\n' "\`test_native\` has not been scored with this model (\`--test\`)."

@@ -1,5 +1,5 @@
-// The sound of a second network: scores are those of the formula, with sums over alignments computed by their definition; frames at
-// another hop and in pieces; hypotheses that cannot be; what is refused.
+// The sound of a second network: scores are those of the formula, with sums over alignments computed by their definition; frames
+// in pieces; hypotheses that cannot be; what is refused.
 #include "linnet/combiner.h"
 
 #include <math.h>
@@ -85,7 +85,7 @@ START_TEST(the_mean_of_both_sums)
     static float logp[(FRAMES + 300) * 64];
     lin_error err = {0};
     int labels[PHONES];
-    for (int pieces = 1; pieces <= 2; pieces++) { // the second utterance does not know of the first; two pieces are heard each alone
+    for (int pieces = 1; pieces <= 2; pieces++) { // two are heard each alone; an utterance does not know the last
         int rows = 0;
         lin_combiner_begin(combiner);
         for (int i = 0; i < pieces; i++) {
