@@ -86,7 +86,7 @@
      .help = "A second pass when an utterance ends: its best hypotheses are scored again by this network of tokens, of words "   \
              "(words: the installed one) or of phonemes (docs/lm.md). They are then settled only with their utterance"},         \
     {.name = "rescore-n", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rescore_n), .text = "20",         \
-     .min = 2, .max = LIN_WORDS_NBEST_MAX, .help = "Number of hypotheses that --rescore and --combine compare"},                  \
+     .min = 2, .max = LIN_WORDS_NBEST_MAX, .help = "Number of hypotheses that --rescore and --combine compare"},                 \
     {.name = "rescore-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rescore_weight),          \
      .text = "0.5", .min = 0, .max = 1, .value = "W",                                                                            \
      .help = "Weight of the network of --rescore in the language model; the rest is of --lm. 0: no second pass"},                \

@@ -76,7 +76,7 @@ typedef struct lin_decoding_values {
                      "[...]" in it */
     double beam_score, skip_blank, blank_penalty, settle, show, lm_weight, bonus, unknown, context_bonus, min_confidence;
     double rescore_weight, combine_weight;
-    const char *combine; /* another model of sound, for whole utterances: the caller opens it (lin_decoding.combined); NULL: none */
+    const char *combine; /* a model of sound, for whole utterances: the caller opens it (lin_decoding.combined). NULL: none */
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
     const char *rescore; /* a network of tokens for a second pass over words or phones (linnet/rescore.h); NULL: none */
     lin_list phrases;
