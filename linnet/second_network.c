@@ -21,9 +21,9 @@ static lin_status check(const lin_recognizer *first, const lin_recognizer *secon
     const char *differs = NULL;
     lin_features features = b->features;
     features.hop_ms = a->features.hop_ms;
-    if (b->speaker_norm)
-        return lin_fail(err, LIN_UNSUPPORTED, "the second model is normalised by speaker, which frames of the first are not; "
-                                              "use another one");
+    if (a->speaker_norm || b->speaker_norm)
+        return lin_fail(err, LIN_UNSUPPORTED, "the %s model is normalised by speaker, whose frames fit no other one; use another "
+                                              "model", b->speaker_norm ? "second" : "first");
     if (a->config.mel_bins != b->config.mel_bins || !lin_features_equal(&a->features, &features)) differs = "features";
     else if (a->features.level_db != b->features.level_db) differs = "levels of speech";
     else if (a->config.stack != b->config.stack) differs = "steps";

@@ -19,7 +19,7 @@ typedef struct lin_second_network lin_second_network;
 
 /*
  * second must outlive the object. n_threads work together; 0: one per core. language: as in lin_worker_search. LIN_MISMATCH if
- * the models differ in features other than the hop, phones or frames of a step; LIN_UNSUPPORTED for a second model that is
+ * the models differ in features other than the hop, phones or frames of a step; LIN_UNSUPPORTED for a model that is
  * normalised by speaker. On failure *network is NULL.
  */
 lin_status lin_second_network_create(const lin_recognizer *first, const lin_recognizer *second, int n_threads, int language,

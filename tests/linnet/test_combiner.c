@@ -146,6 +146,8 @@ START_TEST(other_models)
     model.config.stack--;
     model.speaker_norm = 1;
     ck_assert_int_eq(lin_combiner_create(&recognizer, &decoding, 1, &no, &err), LIN_UNSUPPORTED);
+    decoding.combined = &recognizer;
+    ck_assert_int_eq(lin_combiner_create(&other, &decoding, 1, &no, &err), LIN_UNSUPPORTED);
 }
 END_TEST
 
