@@ -6,11 +6,12 @@
 #
 # Each DIR is a data directory (wav.scp, text); never use a test set. The paths of wav.scp are absolute or begin at --audio-root, which is
 # DIR itself if not given. Everything hears the same WAV files of 16 kHz and 16 bit, on one thread: the models that are installed with the
-# program, streaming, of whole utterances, and streaming with the second pass (a process for each utterance); Whisper with --whisper, a
-# model as CTranslate2 has it, by faster-whisper in eight bits, which --python must have; Debian's pocketsphinx (packages pocketsphinx,
-# pocketsphinx-en-us) where it is installed. What is missing is named and left out. --every N: each Nth utterance; pocketsphinx hears each
-# Nth of these by --sphinx-every, and the table has the rates of the others on them too. The text of a directory given by --by-whisper is
-# Whisper's own, so that it cannot be judged there. --hours: of speech that the model of linnet was trained on.
+# program, streaming, of whole utterances, all of it together (--combine default --rescore words), and streaming with the second pass (a
+# process for each utterance); Whisper with --whisper, a model as CTranslate2 has it, by faster-whisper in eight bits, which --python must
+# have; Debian's pocketsphinx (packages pocketsphinx, pocketsphinx-en-us) where it is installed. What is missing is named and left out.
+# --every N: each Nth utterance; pocketsphinx hears each Nth of these by --sphinx-every, and the table has the rates of the others on them
+# too. The text of a directory given by --by-whisper is Whisper's own, so that it cannot be judged there. --hours: of speech that the
+# model of linnet was trained on.
 #
 # WER by linnet score --glm words.glm, with 95 % intervals over utterances. Processor time (user and system) and peak memory are those of
 # the whole process, its start and the reading of its models included; of the second pass's processes their time on 0.1 s of silence is
@@ -19,7 +20,7 @@
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 data=() by_whisper=" " audio_root= every=1 sphinx_every=7 whisper= python=python3 hours=36 work=exp/words-peers linnet=build/release/linnet
-usage() { sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2; }
 die() { echo "words_peers.sh: $*" >&2; exit 1; }
 while [ $# -gt 1 ]; do
     case $1 in
@@ -99,6 +100,8 @@ live='while read -r id path; do
 done < "$1/wav.scp" > "$1/second.trn"'
 ffmpeg -nostdin -v error -y -f lavfi -i anullsrc=r=16000:cl=mono -t 0.1 -c:a pcm_s16le "$work/none.wav"
 millions=$("$linnet" info --json | sed 's/.*"parameters": \([0-9]*\).*/\1/' | awk '{ printf "%.1f", $1 / 1e6 }')
+all=$(awk "BEGIN { printf \"%.1f\", $millions + $("$linnet" info offline --json | sed 's/.*"parameters": \([0-9]*\).*/\1/') / 1e6 + \
+    $("$linnet" info share/linnet/en/words.safetensors --json | sed 's/.*"parameters": \([0-9]*\).*/\1/') / 1e6 }")
 second=$(awk "BEGIN { printf \"%.1f\", $millions + $("$linnet" info offline --json | sed 's/.*"parameters": \([0-9]*\).*/\1/') / 1e6 }")
 printf '%s\t' set system parameters_m hours streaming utterances sound_s cpu_s cpu_s_an_hour real_time memory_mb \
     wer low high part_wer part_low | sed 's/$/part_high\n/' > "$table"
@@ -111,6 +114,8 @@ for dir in "${data[@]}"; do
     row "$set" "linnet, streaming" "$millions" "$hours" yes stream.trn
     timed "${ours[@]}" --offline -o "$sounds/offline.trn"
     row "$set" "linnet, whole utterances" "$millions" "$hours" no offline.trn
+    timed "${ours[@]}" --offline --combine default --rescore words -o "$sounds/most.trn"
+    row "$set" "linnet, whole utterances, all it has" "$all" "$hours" no most.trn
     timed bash -c "$live" "$linnet" "$sounds" "$work/none.wav"
     start=$used
     timed bash -c "$live" "$linnet" "$sounds"
