@@ -8,6 +8,9 @@
 #include "decoder/sums.h"
 #include "linnet/second_network.h"
 
+// In place of the logarithm of 0: a hypothesis that the second network excludes comes after all others, in their order.
+static const double LEAST = -1e6;
+
 struct lin_combiner {
     lin_second_network *network;
     int V;
@@ -70,7 +73,7 @@ lin_status lin_combiner_push(lin_combiner *c, const float *frames, int n, lin_er
     return c ? lin_second_network_run(c->network, frames, n, keep_rows, c, err) : LIN_OK;
 }
 
-// Natural logarithm of the sum over all alignments of the labels; NAN or infinite where there is none.
+// Natural logarithm of the sum over all alignments of the labels; NAN of rows that are no numbers.
 static double sum_of(lin_combiner *c, int n)
 {
     lin_sums q = {.labels = c->labels, .sums = c->sums, .n = n};
@@ -83,7 +86,7 @@ static double sum_of(lin_combiner *c, int n)
     }
     lin_sums_ends(&q, ends);
     const double most = fmax(ends[0], ends[1]);
-    return most + log1p(exp(fmin(ends[0], ends[1]) - most));
+    return most > LEAST ? most + log1p(exp(fmin(ends[0], ends[1]) - most)) : LEAST;
 }
 
 lin_status lin_combiner_score(lin_combiner *c, const lin_path *settled, lin_path *tail, lin_error *err)
@@ -91,13 +94,13 @@ lin_status lin_combiner_score(lin_combiner *c, const lin_path *settled, lin_path
     const size_t n = (size_t)settled->n_phones + (size_t)tail->n_phones;
     lin_status status = lin_grow(&c->labels, &c->room_labels, n + 1, sizeof *c->labels, "hypotheses", err);
     if (status == LIN_OK) status = lin_grow(&c->sums, &c->room_sums, 2 * n + 2, sizeof *c->sums, "hypotheses", err);
-    if (status != LIN_OK) return status;
+    if (status != LIN_OK || !c->rows) return status;
     int k = 0;
     c->labels[k++] = 0;
     for (int i = 0; i < settled->n_phones; i++) c->labels[k++] = settled->phones[i].label;
     for (int i = 0; i < tail->n_phones; i++) c->labels[k++] = tail->phones[i].label;
     const double second = sum_of(c, k - 1), change = c->weight * (second - tail->acoustic);
-    if (!isfinite(change)) return LIN_OK;
+    if (isnan(change)) return LIN_OK;
     tail->acoustic += change;
     tail->score += change;
     return LIN_OK;

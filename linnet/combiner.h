@@ -39,8 +39,9 @@ void lin_combiner_begin(lin_combiner *combiner);
 /* Frames [n, D] as in lin_second_network_run; where an utterance comes in pieces the network hears each alone. */
 lin_status lin_combiner_push(lin_combiner *combiner, const float *frames, int n, lin_error *err);
 
-/* Changes acoustic and score of the rest of a hypothesis, the phones behind `settled`. One that does not fit into the second's
- * rows, or rows that are no numbers, leave it as it is. LIN_NO_MEMORY. */
+/* Changes acoustic and score of the rest of a hypothesis, the phones behind `settled`. One that the second network
+ * excludes, such as more phones than rows, falls behind all others; no rows, or rows that are no numbers, change nothing.
+ * LIN_NO_MEMORY. */
 lin_status lin_combiner_score(lin_combiner *combiner, const lin_path *settled, lin_path *tail, lin_error *err);
 
 #endif

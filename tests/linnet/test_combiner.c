@@ -111,8 +111,8 @@ START_TEST(hypotheses_that_cannot_be)
     for (int i = 0; i < 1000; i++) labels[i] = 1 + i % 2;
     lin_combiner_begin(combiner);
     require_ok(lin_combiner_push(combiner, features, FRAMES, &err));
-    ck_assert(scored(labels, 1000, 10) == -40); // more phones than rows
-    ck_assert(scored(labels, 5, 2) != -40);
+    ck_assert_double_lt(scored(labels, 1000, 10), -1e5); // more phones than rows
+    ck_assert_double_gt(scored(labels, 5, 2), -1e5);
     lin_combiner_begin(combiner);
     ck_assert(scored(labels, 5, 2) == -40); // no rows
 }
