@@ -218,4 +218,18 @@ refused "a weight above 1" 2 "rescore-weight" decode -q $lm --rescore "$network"
 refused "one hypothesis" 2 "rescore-n" decode -q $lm --rescore "$network" --tune rescore-n=1 "$tmp/th.npy"
 refused "a beam that has not so many" 2 "--tune rescore-n 20 needs a --beam of 20 or more" \
     decode -q $lm --rescore "$network" -b 10 "$tmp/th.npy"
+
+# ---- a long sound that the offline model divides: its beginning has a second pass too --------------------------------------------
+
+speech=/usr/share/pocketsphinx/test/data/goforward.raw
+if [ -f $speech ]; then
+    printf '%s\n' "two G OW F AO R W ER D" "too G OW F AO R W ER D" > "$tmp/long.dict"
+    for i in $(seq 40); do cat $speech; done > "$tmp/long.raw"
+    long() { "$LINNET" transcribe -q --raw --offline --words --no-readable -l "$tmp/long.dict" --lm "$tmp/words.arpa" "$@" "$tmp/long.raw" |
+        tr ' ' '\n' | grep -E '^(two|too)$'; }
+    is "without a second pass" "two" "$(long | sort -u)"
+    long --rescore "$network" --tune rescore-weight=0.9 > "$tmp/long"
+    ok "with it: in the first third" sh -c "head -n 13 '$tmp/long' | grep -q too"
+    ok "and in the last" sh -c "tail -n 13 '$tmp/long' | grep -q too"
+fi
 finish
