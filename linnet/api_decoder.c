@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "linnet/api.h"
-#include "linnet/combiner.h"
 
 static const linnet_decoder_options defaults = {.n_best = 1, .unknown = NAN, .lm_weight = NAN, .bonus = NAN, .beam_score = NAN,
                                                 .blank_penalty = NAN, .settle = NAN, .show = NAN, .rescore_n = LIN_RESCORE_N,

@@ -23,9 +23,6 @@
 #include "decoder/path.h"
 #include "linnet/recognizer.h"
 
-/* Both networks count the same. */
-#define LIN_COMBINE_WEIGHT 0.5
-
 typedef struct lin_combiner lin_combiner;
 
 /* With decoding->combined, as lin_second_network_create; its rows get the blank penalty of the decoding. Without, or with a

@@ -62,6 +62,8 @@ typedef enum lin_given {
 // By cost and convention, not fitted: no network yet is better than the installed n-gram model (bench/LOG.md).
 #define LIN_RESCORE_N 20
 #define LIN_RESCORE_WEIGHT 0.5
+// Both networks count the same.
+#define LIN_COMBINE_WEIGHT 0.5
 
 // Of a word search over utterances that are heard whole (recipes/open/LOG.md).
 #define LIN_WHOLE_WIDTH 1024

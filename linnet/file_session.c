@@ -37,7 +37,7 @@ struct lin_file_session {
     int frames_lanes; // that frames has room for
     lin_pool *beside; // with several threads: one reads the next block while others work on this one
     float *logp;      // [rows, V] of a whole utterance
-    int rows;
+    size_t room;
     lin_state state;  // room for what marks are given
     // Of the run:
     const lin_sound *sound;
@@ -91,18 +91,6 @@ void lin_file_session_destroy(lin_file_session *s)
 }
 
 static int is_stopped(const lin_file_session *s) { return s->r->stop && *s->r->stop; }
-
-static lin_status reserve_rows(lin_file_session *s, int rows, lin_error *err)
-{
-    if (rows <= s->rows) return LIN_OK;
-    size_t count = (size_t)rows * (size_t)s->r->V;
-    lin_free(s->logp);
-    s->rows = 0;
-    s->logp = lin_alloc(count, sizeof *s->logp);
-    if (!s->logp) return lin_no_memory(err, "log-probabilities", count * sizeof *s->logp);
-    s->rows = rows;
-    return LIN_OK;
-}
 
 /* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
 
@@ -423,7 +411,7 @@ static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix
         const int offsets[2] = {0, n}, rows = lin_config_frames_out(&m->config, n);
         int taken, reset;
         if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
-        status = reserve_rows(s, rows, err);
+        status = lin_grow(&s->logp, &s->room, (size_t)rows * (size_t)s->r->V, sizeof *s->logp, "log-probabilities", err);
         if (status == LIN_OK) status = lin_encoder_run(s->worker, frames, offsets, 1, s->logp, err);
         if (status == LIN_OK) status = lin_utterances_push(l->utterances, s->logp, rows, NULL, &taken, &reset, err);
         if (status == LIN_OK) status = lin_combiner_push(l->combiner, frames, n, err);

@@ -11,8 +11,8 @@ struct lin_second_network {
     lin_worker *worker;
     double row_s;      // from one row of the first model to the next
     lin_matrix frames; // an utterance's at the hop of this model, where the first has another one
-    float *logp;       // [rows, V]
-    int rows;
+    float *logp;       // [rows, V], of a piece
+    size_t room;
 };
 
 static lin_status check(const lin_recognizer *first, const lin_recognizer *second, lin_error *err)
@@ -60,18 +60,6 @@ void lin_second_network_destroy(lin_second_network *s)
     lin_free(s);
 }
 
-static lin_status reserve(lin_second_network *s, int rows, lin_error *err)
-{
-    if (rows <= s->rows) return LIN_OK;
-    const size_t count = (size_t)rows * (size_t)s->r->V;
-    lin_free(s->logp);
-    s->rows = 0;
-    s->logp = lin_alloc(count, sizeof *s->logp);
-    if (!s->logp) return lin_no_memory(err, "log-probabilities", count * sizeof *s->logp);
-    s->rows = rows;
-    return LIN_OK;
-}
-
 // frames [n, D] at the hop of this model: each on the straight line between the two that are nearest in time, whose windows
 // overlap by more than half. *n becomes their number.
 static lin_status change_hop(lin_second_network *s, const float **frames, int *n, lin_error *err)
@@ -105,7 +93,7 @@ lin_status lin_second_network_run(lin_second_network *s, const float *frames, in
         const float *piece = frames + (size_t)at * (size_t)D;
         some = lin_front_next_utterance(piece, n - at, D, m->features.hop_ms, m->config.stack);
         const int offsets[2] = {0, some}, rows = lin_config_frames_out(&m->config, some);
-        status = reserve(s, rows, err);
+        status = lin_grow(&s->logp, &s->room, (size_t)rows * (size_t)s->r->V, sizeof *s->logp, "log-probabilities", err);
         if (status == LIN_OK) status = lin_encoder_run(s->worker, piece, offsets, 1, s->logp, err);
         if (status == LIN_OK) status = take(context, s->logp, rows, err);
     }

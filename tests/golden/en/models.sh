@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The models of this folder, which tests of recognition read in place of the installed ones: a hundredth of their arithmetic, three
-# times their errors. A quarter of an hour on two cores.
+# The models of this folder, which tests of recognition read in place of the installed ones: a fortieth of their weights, three
+# times their errors. Ten minutes on two cores.
 #
 #   tests/golden/en/models.sh --features DIR --output DIR [--linnet build/release/linnet]
 #
