@@ -12,7 +12,6 @@ cd "$(dirname "$0")/.." || exit 2
 covers() {
     case $1 in
     cuda) echo 'Makefile */*.mk */*/*.mk base kernels model paper train bench/gpu tools/check-gpu.sh tools/gpu-kit.sh tests/*.* tests/cuda tests/emulation tests/kernels tests/paper' ;;
-    ptx) echo 'kernels paper model base/rng.h tests/support.* tests/cuda tests/emulation tests/kernels tests/model tests/paper tests/ptx' ;;
     variants) echo 'Makefile */*.mk base kernels model paper train recipes/common.sh recipes/paper tests/*.* tests/kernels tests/model tests/paper tests/train' ;;
     *) echo "groups.sh: unknown group $1" >&2; exit 2 ;;
     esac

@@ -16,7 +16,7 @@ FUZZ_SRC := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/fuzz/
 ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 endif
-SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c) $(if $(NO_PAPER),tests/paper/%) tests/app/% tests/recipes/% tests/emulation/% tests/ptx/% tests/fuzz/%,\
+SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c) $(if $(NO_PAPER),tests/paper/%) tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,\
 	$(wildcard tests/*.c tests/*/*.c))
 TEST_TOOLS := $(addprefix $B/tests/,app/sound app/language app/container app/rows app/tokens app/talk app/crowd app/gpu_cases recipes/sphere recipes/pcm)
 
@@ -41,7 +41,7 @@ scripts_first = $(filter $(WAITING),$1) $(filter-out $(WAITING),$(filter %.sh,$1
 
 # Everything twice: in release, then under AddressSanitizer (not with CHECK_ASAN=no). A real GPU is not used: see check-gpu.
 CHECK_ASAN ?= yes
-check asan ubsan tsan check-cuda check-variants check-all check-quick check-ptx: export LINNET_CUDA_DRIVER ?= none
+check asan ubsan tsan check-cuda check-variants check-all check-quick: export LINNET_CUDA_DRIVER ?= none
 check-cuda: GROUP := cuda
 check-variants: GROUP := variants
 check-all asan ubsan tsan: GROUP := all

@@ -8,7 +8,6 @@ make demo         transcribe recorded speech with the model that comes with linn
 make check        build and run the tests of all that is shipped; the last line is the summary
 make check-cuda   those of the GPU backend, on an emulated GPU; make check-variants: of networks that no shipped model uses
 make check-all    all of these at once
-make check-ptx    the GPU backend's kernels as nvcc compiles them, on a machine for PTX: no GPU, but nvcc
 make check-quick  most of the tests, in release only
 make check-places the tests in odd places: a path with blanks, another locale, an unprivileged user, ...
 make check-gpu    the GPU backend's tests on a real GPU, and under compute-sanitizer where it is installed

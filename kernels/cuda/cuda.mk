@@ -78,8 +78,7 @@ $O/kernels/gpu.o: ISA := $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION)
 # Vectors of four cause false warnings about uninitialised values, unrolling pragmas cause them in clang.
 CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-uninitialized -Wno-maybe-uninitialized -Wno-pass-failed \
 	-fno-math-errno -fno-exceptions -fno-rtti -fno-strict-aliasing -fPIC -fvisibility=hidden $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
-PTX_OBJ := $(patsubst %.c,$B/emulated/%.o,$(filter-out tests/ptx/test_%,$(wildcard tests/ptx/*.c)))
-EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp)) $(PTX_OBJ)
+EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp))
 EMULATED := $B/emulated/liblinnet_cuda.so $B/emulated/libcuda.so.1
 ifneq ($(filter cuda all,$(GROUP)),)
 test-programs: $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
@@ -95,7 +94,6 @@ $B/emulated/%.o: %.cpp $B/flags
 
 $B/emulated/%.o: %.c $B/flags
 	$(call compile,CC   ,$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) $(PLAIN))
-$B/emulated/tests/ptx/%.o: PLAIN := -O3
 
 $B/emulated/libemulated.a: $(EMULATED_OBJ) $B/link
 	$(archive)
@@ -107,45 +105,12 @@ $B/emulated/libcuda.so.1: $B/emulated/tests/emulation/driver.o $B/link
 	$(call link,$(CC) $(CFLAGS) -shared)
 $B/emulated/tests/emulation/driver.o: PLAIN := -fvisibility=default
 
-$B/tests/ptx/test_ptx $B/tests/fuzz/fuzz_ptx: $(PTX_OBJ)
 $B/tests/cuda/test_emulation: $B/emulated/tests/cuda/planted.o
 $B/tests/cuda/test_cuda_engine: $O/tests/cuda/test_cuda_engine.o $B/libsupport.a $B/emulated/libemulated.a $B/libapp.a $B/liblinnet.a
 	$(call link,$(CXX_LINK),$(CHECK_LIBS) $(APP_LIBS))
 
 $B/tests/cuda/%: $O/tests/cuda/%.o $B/libsupport.a $B/emulated/libemulated.a $B/liblinnet.a
 	$(call link,$(CXX_LINK),$(CHECK_LIBS))
-
-# ---- as nvcc compiles them, on the machine of tests/ptx. Sources branch between 9.0 and the architectures before it ---------------
-
-PTX_ARCHS ?= 80 90
-PTX_FILES := $(foreach a,$(PTX_ARCHS),$(addprefix build/ptx/$a/,$(notdir $(CUDA_SRC:.cu=.ptx))))
-
-have-nvcc:
-	@[ -n '$(NVCC)' ]
-
-check-ptx:
-	@[ -n '$(NVCC)' ] || { echo 'check-ptx needs nvcc, on the PATH, in /usr/local/cuda/bin or as NVCC=' >&2; exit 1; }
-	@tools/deps.sh build check
-	@mkdir -p $B && tests/groups.sh lines ptx > $B/groups-ptx
-	+@$(MAKE) --no-print-directory $(JOBS) WERROR=-Werror ptx-programs
-	@tests/ptx/check.sh build/ptx $(PTX_ARCHS)
-	@tests/groups.sh passed $B/groups-ptx
-
-ptx-files: $(PTX_FILES)
-ptx-programs: ptx-files $(addprefix $B/tests/cuda/test_cuda_,ops model sequence) $(EMULATED)
-
-build/ptx/flags: FORCE
-	@mkdir -p $(@D)
-	@tools/record.sh $@ '$(NVCC) $(CUDA_VERSION) $(CPPFLAGS)'
-
-define ptx_rule
-build/ptx/$1/%.ptx: $2/%.cu build/ptx/flags
-	@mkdir -p $$(@D)
-	$$(SAY) "  PTX   $$< ($1)"
-	$$(Q)$$(NVCC) $$(CPPFLAGS) -std=c++17 -O3 -lineinfo -arch=compute_$1 -MD -MF $$(@:.ptx=.d) -ptx $$< -o $$@
-endef
-$(foreach a,$(PTX_ARCHS),$(foreach d,kernels/cuda $(if $(NO_PAPER),,paper/cuda),$(eval $(call ptx_rule,$a,$d))))
--include $(wildcard $(PTX_FILES:.ptx=.d))
 
 # ---- on a real GPU: the tests of the backend load it as the program does -------------------------------------------------------
 
@@ -168,4 +133,4 @@ build/gpu/libsupport.a: $(SUPPORT_SRC:%.c=build/gpu/%.o) $B/link
 build/gpu/tests/cuda/%: build/gpu/tests/cuda/%.o build/gpu/libsupport.a $B/liblinnet.a
 	$(call link,$(CC) $(CFLAGS),$(CHECK_LIBS))
 
-.PHONY: cuda cuda-compiles have-nvcc check-ptx ptx-files ptx-programs check-gpu gpu-programs
+.PHONY: cuda cuda-compiles check-gpu gpu-programs

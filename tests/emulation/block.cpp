@@ -445,8 +445,7 @@ void emulated_run_grid(const emulated_grid &g)
     std::vector<unsigned> numbers(n_blocks);
     order(numbers.data(), (int)n_blocks, how);
     const bool counts = emulated_traffic_begin();
-    if (emulated_machine()) emulated_machine_run(g);
-    else if (g.together) run_together(g, numbers, how);
+    if (g.together) run_together(g, numbers, how);
     else run_apart(g, numbers, how);
     if (counts) emulated_traffic_end(g.name);
     emulated_check_guards(g.name);

@@ -279,7 +279,6 @@ static void poison_workspace(const matmul &p)
     if (p.workspace)
         memset(p.workspace, EMULATED_POISON,
                p.workspace_bytes < LONG_SUM_WORKSPACE ? p.workspace_bytes : (size_t)LONG_SUM_WORKSPACE);
-    if (p.workspace) emulated_machine_mark(p.workspace, p.workspace_bytes, false);
 }
 
 static void multiply_one(const matmul &p)
@@ -310,8 +309,6 @@ static void multiply_one(const matmul &p)
                 store(p.D, &p.ld, i, j0 + j, relu && !(v > 0) ? 0 : v); // of a NaN 0, as max.f32 gives it
             }
     }
-    const size_t width = width_of(p.ld);
-    for (size_t j = 0; j < n; j++) emulated_machine_mark((const char *)p.D + j * (size_t)p.ld.ld * width, m * width, true);
 }
 
 static void multiply(const matmul &p)

@@ -197,13 +197,10 @@ static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e
 
 /* ---- launches -------------------------------------------------------------------------------------------------------------- */
 
-/* A kernel and its arguments, copied at the launch as CUDA does. */
+/* A kernel, bound to copies of its arguments as CUDA's launch makes them. */
 struct emulated_call {
     const void *kernel;
     std::function<void()> thread;
-    /* Lists the values of the arguments and their sizes, for tests/ptx. */
-    std::function<void(const void **values, size_t *sizes)> arguments;
-    int n_arguments;
     const void *const *pointers; /* the arguments that are pointers, for the checks of the launch */
     int n_pointers;
 };
@@ -238,12 +235,8 @@ template <typename... P> static inline void emulated_launch(cudaStream_t stream,
     const void *pointers[sizeof...(P) + 1];
     int n = 0;
     std::apply([&](const P &...p) { (emulated_note_pointer(pointers, &n, p), ...); }, bound.arguments);
-    const auto list = [bound](const void **values, size_t *sizes) {
-        int i = 0;
-        std::apply([&](const P &...p) { ((values[i] = &p, sizes[i++] = sizeof p), ...); }, bound.arguments);
-    };
     const auto thread = [bound]() { std::apply(bound.kernel, bound.arguments); };
-    emulated_call call = {(const void *)bound.kernel, thread, list, sizeof...(P), pointers, n};
+    emulated_call call = {(const void *)bound.kernel, thread, pointers, n};
     emulated_enqueue(stream, name, grid, block, shared_bytes, call, together);
 }
 

@@ -9,7 +9,6 @@
  *   runtime.cpp  devices, errors, faults on demand
  *   cublaslt.cpp the matrix product
  *   traffic.cpp  bytes and operations of each piece of work
- *   machine.cpp  kernels as nvcc compiled them, on the machine of tests/ptx
  */
 #ifndef LIN_EMULATION_INTERNAL_H
 #define LIN_EMULATION_INTERNAL_H
@@ -62,9 +61,6 @@ struct emulated_grid {
     size_t shared_bytes;
     std::function<void()> thread;
     bool together; /* all blocks are resident at the same time: a cooperative launch */
-    const void *kernel;
-    std::function<void(const void **values, size_t *sizes)> arguments;
-    int n_arguments;
 };
 
 void emulated_run_grid(const emulated_grid &grid);
@@ -104,18 +100,6 @@ void emulated_traffic_end(const char *name);
 void emulated_traffic_operations(double count, const char *of);
 /* A page fault: true if it was the first access to a counted page, which is accessible from now on. */
 bool emulated_traffic_fault(void *address, void *context);
-
-/* ---- the machine (machine.cpp) --------------------------------------------------------------------------------------------- */
-
-/* Whether LINNET_EMULATION_PTX names a folder: kernels run as the PTX in it says. Read once. */
-bool emulated_machine(void);
-void emulated_machine_run(const emulated_grid &grid);
-/* What the last launch did, if `name` is its name and launches are counted: columns for a line of traffic.cpp, else "". */
-const char *emulated_machine_columns(const char *name);
-/* Memory that kernels may access, and what is known of its bytes; for anything if there is no machine. */
-void emulated_machine_add(const void *first, size_t bytes, bool written);
-void emulated_machine_remove(const void *first);
-void emulated_machine_mark(const void *first, size_t bytes, bool written);
 
 /* ---- streams (stream.cpp) -------------------------------------------------------------------------------------------------- */
 

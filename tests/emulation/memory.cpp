@@ -178,7 +178,6 @@ static void *make(size_t bytes, emulated_place place)
     memset(user, EMULATED_POISON, bytes);
     memset(user + bytes, EMULATED_GUARD, GUARD);
     blocks[(uintptr_t)user] = b;
-    emulated_machine_add(user, bytes, place == EMULATED_PINNED); // the host writes pinned memory at any time
     n_made++;
     return user;
 }
@@ -233,7 +232,6 @@ static cudaError_t remove(void *user, emulated_place place)
     emulated_window window;
     const block b = found->second;
     check_block(found->first, &b, "a free");
-    emulated_machine_remove((void *)found->first);
     blocks.erase(found);
     n_made++;
     if (place == EMULATED_DEVICE) {

@@ -317,8 +317,7 @@ void emulated_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 blo
     cudaError_t error = check_launch(name, grid, block, shared_bytes, call);
     if (error == cudaSuccess && together) error = check_resident(grid, block, shared_bytes, call);
     if (error == cudaSuccess) {
-        const emulated_grid g = {name,     grid,        block,          shared_bytes,    call.thread,
-                                 together, call.kernel, call.arguments, call.n_arguments};
+        const emulated_grid g = {name, grid, block, shared_bytes, call.thread, together};
         error = emulated_queue(stream, [g]() {
             emulated_count_launch();
             if (emulated_alive() == cudaSuccess) emulated_run_grid(g);

@@ -405,10 +405,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     }
     const bool captured = s && streams.count(s) && s->graph;
     const char *name = here == EMULATED_DEVICE ? there == EMULATED_DEVICE ? "copy" : "download" : "upload";
-    const auto move = [=](const void *source) {
-        memmove(to, source, bytes);
-        emulated_machine_mark(to, bytes, true);
-    };
+    const auto move = [=](const void *source) { memmove(to, source, bytes); };
     std::function<void()> work = [=]() { count(name, [=]() { move(from); }); };
     if (here == EMULATED_PAGEABLE && !captured) { // copied at once
         auto taken = std::make_shared<std::vector<unsigned char>>((const unsigned char *)from, (const unsigned char *)from + bytes);
@@ -433,10 +430,7 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t s)
     if (bytes == 0) return cudaSuccess;
     emulated_place there;
     if (!to || !inside(to, bytes, &there) || there == EMULATED_PAGEABLE) return emulated_error(cudaErrorInvalidValue);
-    return emulated_error(emulated_queue(s, [=]() {
-        count("fill", [=]() { memset(to, byte, bytes); });
-        emulated_machine_mark(to, bytes, true);
-    }));
+    return emulated_error(emulated_queue(s, [=]() { count("fill", [=]() { memset(to, byte, bytes); }); }));
 }
 
 cudaError_t cudaMemset(void *to, int byte, size_t bytes) { return cudaMemsetAsync(to, byte, bytes, NULL); }

@@ -1,6 +1,5 @@
 // What each piece of the device's work moves and multiplies: LINNET_EMULATION_TRAFFIC=FILE appends a line per launch, product, copy
-// and fill, in the order in which they run: name, bytes read, bytes written, operations of products, the format of their operands; with
-// LINNET_EMULATION_PTX also what machine.cpp counts.
+// and fill, in the order in which they run: name, bytes read, bytes written, operations of products, the format of their operands.
 //
 // Bytes are those of the pages that the work touches, each counted once, as if the cache held all of a launch's own data and none of
 // the launch before: what a GPU with a large cache has to move at least. They are found by taking the access to all pages of the
@@ -87,8 +86,7 @@ void emulated_traffic_end(const char *name)
     counting = false;
     if (arena) mprotect(arena, bytes, PROT_READ | PROT_WRITE);
     static const int file = open(file_name(), O_WRONLY | O_CREAT | O_APPEND, 0666);
-    const int n = snprintf(line, sizeof line, "%s\t%zu\t%zu\t%.0f\t%s%s\n", name, n_read * PAGE, n_written * PAGE, operations, format,
-                           emulated_machine_columns(name));
+    const int n = snprintf(line, sizeof line, "%s\t%zu\t%zu\t%.0f\t%s\n", name, n_read * PAGE, n_written * PAGE, operations, format);
     if (file < 0 || n < 0 || n >= (int)sizeof line || write(file, line, (size_t)n) != n) emulated_fail("cannot write %s", file_name());
 }
 
