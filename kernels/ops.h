@@ -159,12 +159,6 @@ typedef struct lin_phone {
     int64_t start, end;
 } lin_phone;
 
-/* The link of this process's GPU to those of the other processes that work on the same task, and what they find each other by. */
-typedef struct lin_link lin_link;
-typedef struct lin_link_name {
-    char bytes[128];
-} lin_link_name;
-
 /* Operations captured once and replayed as one launch. */
 typedef struct lin_graph lin_graph;
 

@@ -55,25 +55,6 @@ typedef struct LIN_OPS {
     void (*graph_launch)(lin_exec *exec, const lin_graph *graph);
     void (*graph_destroy)(lin_graph *graph);
 
-    /* ---- several GPUs: NULL on backends that work in host memory (train/comm.h) -------------------------------------------- */
-
-    /* A new name, for rank 0 to give to the others. LIN_UNSUPPORTED, with what to do, if there is no library for it (NCCL). */
-    lin_status (*link_name)(lin_exec *exec, lin_link_name *name, lin_error *err);
-    /* Waits until all processes, one per GPU, have called it. most: elements of the longest sum. */
-    lin_status (*link_create)(lin_exec *exec, const lin_link_name *name, int rank, int size, size_t most, lin_link **link,
-                              lin_error *err);
-    /* lost: the others have ended, so what was started is given up. */
-    void (*link_destroy)(lin_link *link, int lost);
-    /* x [count] becomes the sum over all processes, added in the order of the ranks; block [size, bytes] receives the parts of
-     * all, each process having filled its own. Both begin after all earlier operations and run beside later ones, which may touch
-     * x or block only after link_wait; on all processes in the same order. */
-    void (*link_sum)(lin_link *link, LIN_REAL *x, size_t count);
-    void (*link_gather)(lin_link *link, void *block, size_t bytes);
-    /* Later operations wait for all sums and gathers. */
-    void (*link_wait)(lin_link *link);
-    /* Whether everything before the last link_wait is complete (or has failed); does not wait. */
-    int (*link_idle)(lin_link *link);
-
     /* ---- linear layers: y = x wᵀ + b --------------------------------------------------------------------------------------- */
 
     /* Elements of the packed form of a weight matrix w [n, k]; the packed block must be 64-byte aligned. */

@@ -61,14 +61,12 @@ static lin_status check_peers(const lin_comm *comm, double now, double began, do
     return LIN_OK;
 }
 
-// Calls test until it sets *done.
-static lin_status wait_with(lin_comm *comm, lin_status (*test)(lin_comm *, void *, int *, lin_error *), void *context,
-                            lin_error *err)
+static lin_status wait_for(lin_comm *comm, void *transfer, lin_error *err)
 {
     double began = 0, looked = 0, asked = 0;
     for (int n = 0;; n++) {
         int done = 0;
-        lin_status status = test(comm, context, &done, err);
+        lin_status status = comm->transport->test(comm, transfer, &done, err);
         if (status == LIN_OK && done) return LIN_OK;
         if (status == LIN_OK && n > BUSY_TESTS) {
             const struct timespec pause = {0, PAUSE_NS};
@@ -87,31 +85,6 @@ static lin_status wait_with(lin_comm *comm, lin_status (*test)(lin_comm *, void 
             return status;
         }
     }
-}
-
-static lin_status wait_for(lin_comm *comm, void *transfer, lin_error *err)
-{
-    return wait_with(comm, comm->transport->test, transfer, err);
-}
-
-typedef struct condition {
-    int (*done)(void *context);
-    void *context;
-} condition;
-
-static lin_status test_condition(lin_comm *comm, void *context, int *done, lin_error *err)
-{
-    const condition *c = context;
-    (void)comm;
-    (void)err;
-    *done = c->done(c->context);
-    return LIN_OK;
-}
-
-lin_status lin_comm_wait_until(lin_comm *comm, int (*done)(void *context), void *context, lin_error *err)
-{
-    condition c = {done, context};
-    return wait_with(comm, test_condition, &c, err);
 }
 
 static lin_status start(lin_comm *comm, int tag, const lin_comm_message *messages, int n, void **transfer, lin_error *err)

@@ -112,10 +112,6 @@ lin_status lin_comm_broadcast(lin_comm *comm, void *data, size_t bytes, lin_erro
 /* block [size, bytes]: each process has filled its own part, at rank * bytes; on return all are filled. */
 lin_status lin_comm_gather(lin_comm *comm, void *block, size_t bytes, lin_error *err);
 
-/* Waits until done(context) is not 0, for something that depends on the other processes,
- * as long as a wait for a message would. */
-lin_status lin_comm_wait_until(lin_comm *comm, int (*done)(void *context), void *context, lin_error *err);
-
 /* ---- in the background ----------------------------------------------------------------------------------------------------- */
 
 /* A sum of vectors over all processes: each receives the parts of the range that it adds up, in the order of the ranks, and sends

@@ -108,8 +108,6 @@ static const lin_train_item *item_at_fault(const lin_train_run *r, const lin_bat
 static lin_status look(lin_train_run *r, const lin_batches *plan, lin_train_progress *p, lin_error *err)
 {
     lin_tally tally;
-    const lin_status settled = lin_parallel_settle(&r->parallel, err);
-    if (settled != LIN_OK) return settled;
     r->device.ops->download(r->device.exec, &tally, r->device.tally, sizeof tally);
     lin_status status = r->device.ops->finish(r->device.exec, err);
     if (status != LIN_OK) return status;
@@ -285,15 +283,14 @@ static int agree_to_stop(lin_train_run *r, int stop, lin_status *status, lin_err
     return most != 0;
 }
 
-// After a failure, at any place between two steps: if the others are lost, rank 0 of a run on CPUs still has the state after the
-// last complete step. (On a GPU it is behind a sum that does not end.)
+// After a failure, at any place between two steps: if the others are lost, rank 0 still has the state after the last complete step.
 static lin_status save_what_is_left(lin_train_run *r, lin_status status, lin_error *err)
 {
     lin_error failed = {0}, own = {0};
     if (!err) err = &own;
     const lin_error copy = *err, *why = &copy;
     if (status == LIN_OK || !r->parallel.comm || !r->parallel.comm->lost) return status;
-    if (lin_train_rank(&r->parallel) != 0 || !r->device.ops->on_host || r->counters.step == 0)
+    if (lin_train_rank(&r->parallel) != 0 || r->counters.step == 0)
         return lin_fail(err, why->status, "%s; resume from the last checkpoint with --resume, on any number of processes",
                         why->message);
     if (save(r, &failed) != LIN_OK) return lin_fail(err, why->status, "%s, and %s", why->message, failed.message);
@@ -332,7 +329,7 @@ static lin_status run_batches(lin_train_run *r, const lin_batches *plan, lin_tra
         }
     }
     // the others were lost after a step that was taken, whose totals have not been read
-    if (r->parallel.comm && r->parallel.comm->lost && r->device.ops->on_host) look(r, plan, p, NULL);
+    if (r->parallel.comm && r->parallel.comm->lost) look(r, plan, p, NULL);
     return lin_comm_agree(r->parallel.comm, status, err);
 }
 
@@ -602,11 +599,10 @@ static lin_status set_up(lin_train_run *r, lin_error *err)
     if (status == LIN_OK) status = lin_pool_create(o->threads, &v->pool, err);
     if (status == LIN_OK) status = v->ops->exec_create(v->ops, o->threads, &v->exec, err);
     if (status == LIN_OK) status = lin_optimizer_create(v->ops, v->exec, &m->params, &o->optimizer, &r->optimizer, err);
-    if (status == LIN_OK) status = lin_parallel_create(p, o, m, err);
+    if (status == LIN_OK) status = lin_parallel_create(p, v->exec, o, m, err);
     status = lin_comm_agree(o->comm, status, err);
     if (status == LIN_OK) status = lin_parallel_check(p, &r->data, err);
     if (status == LIN_OK) status = begin(r, err);
-    if (status == LIN_OK) status = lin_parallel_link(p, v->exec, err);
     if (status != LIN_OK) return status;
     status = lin_train_data_place(&r->data, v->ops, v->exec, v->pool, err);
     if (status == LIN_OK) status = lin_train_device_create(v, &r->data, lin_train_ranks(p), m, r->optimizer, err);

@@ -81,8 +81,11 @@ typedef struct lin_train_bucket {
 typedef struct lin_train_parallel {
     lin_comm *comm;
     const lin_ops *ops;
+    lin_exec *exec;
     float *gradients;          // in the backend's memory, from the first step on
-    lin_link *link;            // between GPUs; NULL on CPUs
+    float *host;               // of a GPU: the gradients in host memory, where they are added up; else NULL
+    double *losses;            // likewise; NULL before the first step
+    size_t n_gradients;
     lin_train_bucket *buckets; // in the order in which the backward pass completes them
     int n_buckets, n_started;
     lin_status status; // of the step: not LIN_OK if the others are lost
@@ -194,12 +197,8 @@ int lin_train_draw_acoustics(const lin_train_data *data, int item, lin_acoustics
 static inline int lin_train_ranks(const lin_train_parallel *p) { return p->comm ? p->comm->size : 1; }
 static inline int lin_train_rank(const lin_train_parallel *p) { return p->comm ? p->comm->rank : 0; }
 
-lin_status lin_parallel_create(lin_train_parallel *parallel, const lin_train_options *options, const lin_model *model,
-                               lin_error *err);
-/* Connects the GPUs, after all processes have been found to train the same. */
-lin_status lin_parallel_link(lin_train_parallel *parallel, lin_exec *exec, lin_error *err);
-/* Waits until the GPU has done its steps, or the other processes are lost. */
-lin_status lin_parallel_settle(lin_train_parallel *parallel, lin_error *err);
+lin_status lin_parallel_create(lin_train_parallel *parallel, lin_exec *exec, const lin_train_options *options,
+                               const lin_model *model, lin_error *err);
 void lin_parallel_destroy(lin_train_parallel *parallel);
 /* Refuses processes that differ in what must be equal, and gives all of them rank 0's model, moments and counters. */
 lin_status lin_parallel_check(lin_train_parallel *parallel, const lin_train_data *data, lin_error *err);

@@ -31,10 +31,17 @@ static int complete(const lin_train_options *o, const lin_config *c, int layer)
     return layer;
 }
 
-lin_status lin_parallel_create(lin_train_parallel *p, const lin_train_options *o, const lin_model *m, lin_error *err)
+lin_status lin_parallel_create(lin_train_parallel *p, lin_exec *exec, const lin_train_options *o, const lin_model *m,
+                               lin_error *err)
 {
     const int layers = m->config.layers;
     if (!p->comm) return LIN_OK;
+    p->exec = exec;
+    p->n_gradients = m->params.n_elements;
+    if (!p->ops->on_host) {
+        const lin_status status = p->ops->staging_create(exec, p->n_gradients * sizeof *p->host, (void **)&p->host, err);
+        if (status != LIN_OK) return status;
+    }
     p->buckets = lin_calloc((size_t)layers + 1, sizeof *p->buckets);
     if (!p->buckets) return lin_no_memory(err, "the sums of gradients", ((size_t)layers + 1) * sizeof *p->buckets);
     size_t end = m->params.n_elements;
@@ -49,35 +56,10 @@ lin_status lin_parallel_create(lin_train_parallel *p, const lin_train_options *o
     return LIN_OK;
 }
 
-lin_status lin_parallel_link(lin_train_parallel *p, lin_exec *exec, lin_error *err)
-{
-    lin_link_name name;
-    size_t most = 0;
-    if (!p->comm || p->ops->on_host) return LIN_OK;
-    for (int i = 0; i < p->n_buckets; i++)
-        if (p->buckets[i].to - p->buckets[i].from > most) most = p->buckets[i].to - p->buckets[i].from;
-    // each makes a name, so that one that cannot says so before the others wait for it
-    lin_status status = lin_comm_agree(p->comm, p->ops->link_name(exec, &name, err), err);
-    if (status == LIN_OK) status = lin_comm_broadcast(p->comm, &name, sizeof name, err);
-    if (status != LIN_OK) return status;
-    status = p->ops->link_create(exec, &name, p->comm->rank, p->comm->size, most, &p->link, err);
-    return lin_comm_agree(p->comm, status, err);
-}
-
-static int is_idle(void *context)
-{
-    const lin_train_parallel *p = context;
-    return p->ops->link_idle(p->link);
-}
-
-lin_status lin_parallel_settle(lin_train_parallel *p, lin_error *err)
-{
-    return p->link ? lin_comm_wait_until(p->comm, is_idle, p, err) : LIN_OK;
-}
-
 void lin_parallel_destroy(lin_train_parallel *p)
 {
-    if (p->link) p->ops->link_destroy(p->link, p->comm->lost);
+    if (p->host) p->ops->staging_destroy(p->exec, p->host);
+    lin_free(p->losses);
     for (int i = 0; i < p->n_buckets; i++) lin_comm_sum_free(&p->buckets[i].sum);
     lin_free(p->buckets);
     *p = (lin_train_parallel){0};
@@ -85,31 +67,40 @@ void lin_parallel_destroy(lin_train_parallel *p)
 
 /* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
-// Starts the sums of the buckets that are complete down to this layer, and moves those that run.
+// Starts the sums of the buckets that are complete down to this layer, and moves those that run. Those of a GPU begin at the end.
 void lin_parallel_layer(void *context, int layer)
 {
     lin_train_parallel *p = context;
+    float *gradients = p->host ? p->host : p->gradients;
+    if (p->host && layer >= 0) return;
     while (p->status == LIN_OK && p->n_started < p->n_buckets && p->buckets[p->n_started].layer >= layer) {
         lin_train_bucket *b = &p->buckets[p->n_started];
-        if (p->link) p->ops->link_sum(p->link, p->gradients + b->from, b->to - b->from);
-        else p->status = lin_comm_start_sum(p->comm, &b->sum, p->n_started, p->gradients + b->from, b->to - b->from, &p->err);
+        p->status = lin_comm_start_sum(p->comm, &b->sum, p->n_started, gradients + b->from, b->to - b->from, &p->err);
         if (p->status == LIN_OK) p->n_started++;
     }
-    for (int i = 0; i < p->n_started && p->status == LIN_OK && !p->link; i++)
+    for (int i = 0; i < p->n_started && p->status == LIN_OK; i++)
         p->status = lin_comm_advance(p->comm, &p->buckets[i].sum, NULL, &p->err);
 }
 
 int lin_parallel_end(lin_train_parallel *p, double *losses, size_t own)
 {
-    lin_parallel_layer(p, -1);
-    if (p->link) {
-        p->ops->link_gather(p->link, losses, own);
-        p->ops->link_wait(p->link);
-        return 1;
+    const size_t bytes = p->n_gradients * sizeof *p->host, all_losses = own * (size_t)p->comm->size;
+    double *block = losses;
+    if (p->host) {
+        if (!p->losses && !(p->losses = lin_alloc(1, all_losses))) p->status = lin_no_memory(&p->err, "losses", all_losses);
+        if (p->status != LIN_OK) return 0;
+        block = p->losses;
+        p->ops->download(p->exec, block, losses, all_losses);
+        p->ops->download(p->exec, p->host, p->gradients, bytes);
     }
-    if (p->status == LIN_OK) p->status = lin_comm_gather(p->comm, losses, own, &p->err);
+    lin_parallel_layer(p, -1);
+    if (p->status == LIN_OK) p->status = lin_comm_gather(p->comm, block, own, &p->err);
     for (int i = 0; i < p->n_started && p->status == LIN_OK; i++)
         p->status = lin_comm_finish(p->comm, &p->buckets[i].sum, &p->err);
+    if (p->host && p->status == LIN_OK) {
+        p->ops->upload(p->exec, losses, block, all_losses);
+        p->ops->upload(p->exec, p->gradients, p->host, bytes);
+    }
     return p->status == LIN_OK;
 }
 

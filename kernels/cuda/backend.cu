@@ -500,13 +500,6 @@ static void fill(lin_ops *t)
     t->graph_end = graph_end;
     t->graph_launch = graph_launch;
     t->graph_destroy = graph_destroy;
-    t->link_name = lin_cuda_link_name;
-    t->link_create = lin_cuda_link_create;
-    t->link_destroy = lin_cuda_link_destroy;
-    t->link_sum = lin_cuda_link_sum;
-    t->link_gather = lin_cuda_link_gather;
-    t->link_wait = lin_cuda_link_wait;
-    t->link_idle = lin_cuda_link_idle;
     LIN_OPERATIONS(ENTRY)
     LIN_BLOCK_OPERATIONS(ENTRY)
     LIN_RIVAL_OPERATIONS(ENTRY)

@@ -184,16 +184,6 @@ static __device__ __forceinline__ float4 lin_cuda_drop4(float4 v, uint64_t bits,
                        (high & 0xFFFFu) >= m.threshold ? v.z * m.scale : 0, high >> 16 >= m.threshold ? v.w * m.scale : 0);
 }
 
-/* link.cu: several GPUs, as ops_table.h describes. */
-lin_status lin_cuda_link_name(lin_exec *exec, lin_link_name *name, lin_error *err);
-lin_status lin_cuda_link_create(lin_exec *exec, const lin_link_name *name, int rank, int size, size_t most, lin_link **link,
-                                lin_error *err);
-void lin_cuda_link_destroy(lin_link *link, int lost);
-void lin_cuda_link_sum(lin_link *link, float *x, size_t count);
-void lin_cuda_link_gather(lin_link *link, void *block, size_t bytes);
-void lin_cuda_link_wait(lin_link *link);
-int lin_cuda_link_idle(lin_link *link);
-
 /* ---- the operations, described in kernels/ops_table.h ---------------------------------------------------------------------- */
 
 /* backend.cu: context, memory, ordering, graphs; and the table. Exported from liblinnet_cuda.so. */

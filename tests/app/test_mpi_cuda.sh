@@ -1,4 +1,4 @@
-# [cuda native] linnet train on several GPUs: the emulated one, with a pretended NCCL between the processes.
+# [cuda native] linnet train on several GPUs: the emulated one; MPI adds the gradients up on the hosts.
 . tests/app/common.sh
 [ "${CONFIG:-release}" = release ] || finish
 . tests/app/mpi.sh
@@ -21,9 +21,4 @@ same_model "two GPUs again: the same bits" "$tmp/gpu-2" "$tmp/gpu-again"
 with 2 -o "$tmp/gpu-again" -q --device cuda --resume --epochs 5
 with 2 -o "$tmp/gpu-five" -q --device cuda --epochs 5
 same_model "two GPUs, resumed: the bits of a whole run" "$tmp/gpu-five" "$tmp/gpu-again"
-export LINNET_EMULATION_NCCL=no
-with 2 -o "$tmp/gpu-none" -q --device cuda
-is "no NCCL: status" 1 "$status"
-has "no NCCL: what is missing" "$err" "NCCL"
-is "no NCCL: one sentence" 1 "$(echo "$err" | grep -c '^linnet:')"
 finish
