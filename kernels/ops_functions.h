@@ -23,11 +23,13 @@
 /* Those of the rivals, which paper/ implements. */
 #ifdef LIN_NO_PAPER
 #define LIN_RIVAL_OPERATIONS(X)
+#define LIN_MAPPED_OPERATIONS(X)
 #else
 #define LIN_RIVAL_OPERATIONS(X)                                                                                                  \
     X(softmax_forward) X(softmax_backward) X(softmax_scores) X(softmax_naive_forward) X(softmax_naive_backward)                  \
-    X(lsh_forward) X(lsh_backward) X(mapped_attention_forward) X(mapped_attention_backward) X(lstm_forward) X(lstm_backward)     \
-    X(mixture)
+    X(lsh_forward) X(lsh_backward) X(lstm_forward) X(lstm_backward) X(mixture)
+/* CUDA does not have these. */
+#define LIN_MAPPED_OPERATIONS(X) X(mapped_attention_forward) X(mapped_attention_backward)
 #endif
 
 /* Those that only CUDA has. */
@@ -35,6 +37,7 @@
     X(feedforward_forward) X(feedforward_backward) X(attention_block_forward) X(attention_block_backward)                       \
     X(block_norm_forward) X(block_norm_backward)
 
-#define LIN_ALL_OPERATIONS(X) LIN_OPERATIONS(X) LIN_RIVAL_OPERATIONS(X) LIN_BLOCK_OPERATIONS(X) X(expect_states) X(fbank)
+#define LIN_ALL_OPERATIONS(X)                                                                                                    \
+    LIN_OPERATIONS(X) LIN_RIVAL_OPERATIONS(X) LIN_MAPPED_OPERATIONS(X) LIN_BLOCK_OPERATIONS(X) X(expect_states) X(fbank)
 
 #endif

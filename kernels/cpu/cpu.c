@@ -79,7 +79,7 @@ const lin_ops *lin_ops_cpu(void)
         .exec_destroy = exec_destroy,
         LIN_HOST_MEMORY,
         LIN_OPERATIONS(ENTRY)
-        LIN_RIVAL_OPERATIONS(ENTRY)
+        LIN_RIVAL_OPERATIONS(ENTRY) LIN_MAPPED_OPERATIONS(ENTRY)
         .expect_states = lin_cpu_expect_states,
     };
     return &table;

@@ -44,7 +44,7 @@ const lin_ops_f64 *lin_ops_ref(void)
         .exec_destroy = exec_destroy,
         LIN_HOST_MEMORY,
         LIN_OPERATIONS(ENTRY)
-        LIN_RIVAL_OPERATIONS(ENTRY)
+        LIN_RIVAL_OPERATIONS(ENTRY) LIN_MAPPED_OPERATIONS(ENTRY)
         .fbank = lin_ref_fbank,
     };
     return &table;
