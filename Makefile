@@ -98,8 +98,8 @@ APP_LIBS := $(if $(OPUS),$(shell pkg-config --libs $(OPUS)))
 # ---- sources -------------------------------------------------------------------------------------------------------------------
 
 # The rooms, each described in docs/architecture.md: those of the recogniser, then its annexes.
-ROOMS := base kernels kernels/ref kernels/cpu frontend lexicon model decoder align linnet app serve \
-	train learn score lab paper paper/ref paper/cpu
+ROOMS := base kernels kernels/cpu frontend lexicon model decoder align linnet app serve \
+	train learn score lab paper paper/cpu
 ROOM_SRC := $(filter-out $(if $(NO_PAPER),paper/%),$(wildcard $(ROOMS:%=%/*.c)))
 APP_SRC := $(sort $(filter app/% serve/%,$(ROOM_SRC)) $(foreach s,$(ROOM_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s)))
 LIB_SRC := $(filter-out $(APP_SRC) $(OTHER_ISA),$(ROOM_SRC))

@@ -1,6 +1,6 @@
 /*
  * host.h - memory and ordering for backends that work in host memory and run every operation during its call: the entries of the
- * same names in kernels/ops_table.h. Shared by kernels/ref/ and kernels/cpu/, private to them.
+ * same names in kernels/ops_table.h. Shared by kernels/cpu/ and the reference of the tests.
  */
 #ifndef LIN_KERNELS_HOST_H
 #define LIN_KERNELS_HOST_H

@@ -213,9 +213,6 @@ typedef float lin_real;
 typedef lin_ops lin_real_ops;
 #endif
 
-/* Double precision, plain loops, explicit N x N sums for attention, one thread. The reference for the other backends. */
-const lin_ops_f64 *lin_ops_ref(void);
-
 /* Float, SIMD (AVX-512, AVX2 + FMA, or portable vectors, chosen once per process at run time), threaded. */
 const lin_ops *lin_ops_cpu(void);
 

@@ -17,7 +17,7 @@ ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 endif
 SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c) $(if $(NO_PAPER),tests/paper/%) tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,\
-	$(wildcard tests/*.c tests/*/*.c))
+	$(wildcard tests/*.c tests/*/*.c tests/*/ref/*.c))
 TEST_TOOLS := $(addprefix $B/tests/,app/sound app/language app/container app/rows app/tokens app/talk app/crowd app/gpu_cases recipes/sphere recipes/pcm)
 
 # ---- groups --------------------------------------------------------------------------------------------------------------------
@@ -103,6 +103,7 @@ fuzz-programs: $(call run,$(FUZZ_SRC))
 # Tests are compiled fast; make ubsan finds what is undefined in them.
 CFLAGS_tests := $(if $(filter fuzz emscripten,$(CONFIG)),,-Og -g1) $(if $(filter asan asan-kernels,$(CONFIG)),-fno-sanitize=undefined)
 $O/tests/%.o: PLAIN := $(CFLAGS_tests)
+$O/tests/kernels/ref/%.o $O/tests/paper/ref/%.o: PLAIN :=
 
 # Of an archive a program takes what it uses.
 $B/libsupport.a: $(SUPPORT_SRC:%.c=$O/%.o) $B/link

@@ -283,7 +283,7 @@ static int agree_to_stop(lin_train_run *r, int stop, lin_status *status, lin_err
     return most != 0;
 }
 
-// After a failure, at any place between two steps: if the others are lost, rank 0 still has the state after the last complete step.
+// After a failure, at any place between two steps: if the others are lost, rank 0 still has the state after the last step.
 static lin_status save_what_is_left(lin_train_run *r, lin_status status, lin_error *err)
 {
     lin_error failed = {0}, own = {0};

@@ -1,14 +1,14 @@
 // products.c - a tool of make check-wasm: a hash of products of eight bits by the best kernel here, a line for each shape.
 //
 // It is compiled for this machine and for WebAssembly, and must print the same lines in both (kernels/cpu/linear_int8.h). Each
-// product is compared with kernels/ref/ too; the status is 1 if one differs.
+// product is compared with tests/kernels/ref/ too; the status is 1 if one differs.
 #include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "kernels/ops.h"
-#include "kernels/ref/ref_int8.h"
+#include "tests/kernels/ref/ref_int8.h"
 
 // All shapes of the shipped network's layers, numbers of rows for every register block, and odd ones.
 static const struct shape {

@@ -13,6 +13,7 @@
 
 #include "base/rng.h"
 #include "tests/cuda/device.h"
+#include "tests/kernels/ref/reference.h"
 
 static const lin_ops *ops;
 static const lin_ops_f64 *ref;

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "frontend/mel.h"
 #include "kernels/ops.h"
+#include "tests/kernels/ref/reference.h"
 #include "tests/support.h"
 
 START_TEST(the_table_describes_the_filterbank)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "base/hash.h"
+#include "tests/kernels/ref/reference.h"
 
 uint64_t ops_next_key(ops_context *c) { return lin_random_key(c->key, c->counter++); }
 

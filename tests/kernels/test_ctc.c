@@ -1,5 +1,6 @@
 // CTC of ref/ against the explicit sum over all paths: every one of the V^T label sequences is collapsed and compared.
 #include "kernels/ops.h"
+#include "tests/kernels/ref/reference.h"
 #include "tests/support.h"
 
 enum { MAX_T = 7, MAX_V = 4, MAX_U = 8 };

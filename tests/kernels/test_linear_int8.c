@@ -2,7 +2,7 @@
 #include "base/half.h"
 #include "base/int8.h"
 #include "kernels/cpu/linear_int8.h"
-#include "kernels/ref/ref_int8.h"
+#include "tests/kernels/ref/ref_int8.h"
 #include "tests/kernels/linear_cases.h"
 
 static const char *const levels[] = {"avx512", "avx2", "portable"};

@@ -4,6 +4,7 @@
 #include "base/npy.h"
 #include "kernels/acoustics.h"
 #include "kernels/ops.h"
+#include "tests/kernels/ref/reference.h"
 #include "tests/support.h"
 
 static const lin_ops_f64 *ops;

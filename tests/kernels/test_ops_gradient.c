@@ -2,6 +2,7 @@
 // A loss is always sum(weights * output), so the gradient passed to the backward is `weights`.
 #include "base/memory.h"
 #include "kernels/ops.h"
+#include "tests/kernels/ref/reference.h"
 #include "tests/support.h"
 
 enum { MANY = 4096 };

@@ -2,7 +2,7 @@
  * golden.h - compares the network with tests/golden/network.py, an independent implementation in PyTorch, float64.
  *
  * Written for lin_real, so that the same cases test the program's float network on the CPU's kernels (test_golden.c, 1e-4) and
- * the same source in double on kernels/ref (test_golden_f64.c, where only rounding may differ). Run from the root of the tree.
+ * the same source in double on the reference (test_golden_f64.c, where only rounding may differ). Run from the root of the tree.
  */
 #ifndef LIN_TESTS_GOLDEN_H
 #define LIN_TESTS_GOLDEN_H

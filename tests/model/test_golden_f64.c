@@ -1,4 +1,4 @@
-// The network's source in double on kernels/ref against PyTorch in double: any difference is one of mathematics, not of rounding.
+// The network's source in double on the reference against PyTorch in double: any difference is one of mathematics, not of rounding.
 #define LIN_REAL_DOUBLE
 #include "model/network.c"
 #include "model/transformer.c"
@@ -6,6 +6,7 @@
 #include "paper/attentions.c"
 #include "paper/lstm.c"
 #endif
+#include "tests/kernels/ref/reference.h"
 #include "tests/model/golden.h"
 
 START_TEST(small_case) { golden_check_case(golden_names[_i], lin_ops_ref(), 1e-9); }

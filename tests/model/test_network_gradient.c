@@ -7,6 +7,7 @@
 #include "paper/lstm.c"
 #endif
 
+#include "tests/kernels/ref/reference.h"
 #include "tests/support.h"
 
 enum { D = 3, V = 4, B = 3, MAX_ROWS = 40, MIXED = 2, TOKENS = 5, WIDEST = 3 * MIXED > V ? 3 * MIXED : V };

@@ -2,9 +2,10 @@
 // the CPU's against ref/ with the CPU's own order, which may differ from that of ref/ where two projections are nearly equal.
 #include "base/memory.h"
 #include "kernels/ops.h"
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 #include "paper/attentions.h"
 #include "tests/golden/lsh.h"
+#include "tests/kernels/ref/reference.h"
 #include "tests/support.h"
 
 typedef struct lsh_case {

@@ -2,6 +2,7 @@
 // (golden/lstm.py), the activations over their whole range, layers as wide and batches as large as the scratch holds, NaNs,
 // weights in bf16.
 #include "kernels/ops.h"
+#include "tests/kernels/ref/reference.h"
 #include "tests/support.h"
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};

@@ -5,6 +5,7 @@
 #include "base/npy.h"
 #include "kernels/ops.h"
 #include "paper/attentions.h"
+#include "tests/kernels/ref/reference.h"
 #include "tests/support.h"
 
 static const lin_ops_f64 *ref;

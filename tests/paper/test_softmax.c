@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/npy.h"
 #include "kernels/ops.h"
+#include "tests/kernels/ref/reference.h"
 #include "tests/support.h"
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};

@@ -2,6 +2,7 @@
 // restarts of the schedule.
 #include "kernels/ops.h"
 #include "model/encoder.h"
+#include "tests/kernels/ref/reference.h"
 #include "tests/train/train_support.h"
 #include "train/train_internal.h"
 #include "train/trigrams.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 
 #define LAYER_NORM_EPS 1e-5
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "kernels/acoustics.h"
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 
 #define PI 3.14159265358979323846
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 
 // One head of one utterance. Frame j of k is k + j * stride_k, of v likewise; frame i of q is q + i * stride, of y y + i * width.
 // The first `past` frames have no query: they are in the cache only.

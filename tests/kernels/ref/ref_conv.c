@@ -1,5 +1,5 @@
 // The depthwise convolution by its direct sum.
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 
 // Input frame t of channel c; t < 0 reaches into the tail [K-1, C], whose last row is frame -1.
 static double frame(const double *x, const double *tail, int t, int T, int c, int C, int K)

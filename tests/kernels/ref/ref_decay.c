@@ -2,7 +2,7 @@
 //   w_ij = A_ij phi(q_i) . phi(k_j)      y_i = sum_{j<=i} w_ij v_j / (sum_{j<=i} w_ij + eps).
 #include <math.h>
 
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 
 #define ATTENTION_EPS 1e-6
 enum { ROOT = 16 };

@@ -2,7 +2,8 @@
 
 #include "base/memory.h"
 #include "kernels/host.h"
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
+#include "tests/kernels/ref/reference.h"
 
 double *lin_ref_scratch(lin_exec *exec, size_t count)
 {

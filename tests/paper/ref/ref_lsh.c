@@ -3,7 +3,7 @@
 //   y_i = sum_(r, j) exp(s_ij - m_i) v_j / sum_(r, j) exp(s_ij - m_i),    m_i = max_(r, j) s_ij
 #include <math.h>
 
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 #include "paper/attentions.h"
 
 #define SELF_SCORE -1e5

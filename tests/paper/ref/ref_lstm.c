@@ -1,7 +1,7 @@
 // LSTM (Hochreiter & Schmidhuber 1997; forget gate: Gers et al. 2000) frame by frame, and backpropagation through time.
 #include <math.h>
 
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 

@@ -3,10 +3,10 @@
  *
  * The fast backends are tested against them, so each is written from its definition (the explicit N x N sums for attention, the
  * direct sum for the convolution, the recursions of Graves 2006 for CTC) and never in a form that a fast backend would use.
- * Shapes and meaning: kernels/ops_table.h. Private to kernels/ref/.
+ * Shapes and meaning: kernels/ops_table.h. tests/support.h declares lin_ops_ref.
  */
-#ifndef LIN_KERNELS_REF_REF_H
-#define LIN_KERNELS_REF_REF_H
+#ifndef LIN_TESTS_KERNELS_REF_REF_H
+#define LIN_TESTS_KERNELS_REF_REF_H
 
 #include <stddef.h>
 

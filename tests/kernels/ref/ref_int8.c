@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "kernels/ref/ref_int8.h"
+#include "tests/kernels/ref/ref_int8.h"
 
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF // gcc does not fuse with -std=c11

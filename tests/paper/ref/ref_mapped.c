@@ -3,7 +3,7 @@
 // For LIN_MAP_POLY2 a_ij = (q_i . k_j / sqrt(E) + 1)^2; its features serve only the states.
 #include <math.h>
 
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 
 #define ATTENTION_EPS 1e-6
 

@@ -2,7 +2,7 @@
 // j running over 1..i (causal) or 1..N,   y_i = sum_j a_ij v_j / (sum_j a_ij + eps).
 #include <math.h>
 
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 
 #define ATTENTION_EPS 1e-6
 

@@ -1,7 +1,7 @@
 // Norms of gradients and the step of Adam and RAdam; the formula is given at lin_adam_step in kernels/ops.h.
 #include <math.h>
 
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 
 void lin_ref_sum_squares(lin_exec *exec, double *norms, const double *x, const lin_tensors *tensors)
 {

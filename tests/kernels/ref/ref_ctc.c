@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 
 void lin_ref_log_softmax(lin_exec *exec, double *logp, const double *logits, int rows, int V)
 {

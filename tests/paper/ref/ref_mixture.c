@@ -1,6 +1,6 @@
 // ref_mixture.c - a mixture of discretised logistics; see paper/mixture.h.
 
-#include "kernels/ref/ref.h"
+#include "tests/kernels/ref/ref.h"
 #include "paper/mixture.h"
 
 LIN_MIXTURE_ROW(double)
