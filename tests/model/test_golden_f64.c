@@ -1,4 +1,4 @@
-// The network's source in double on the reference against PyTorch in double: any difference is one of mathematics, not of rounding.
+// The network in double on the reference against PyTorch in double: any difference is one of mathematics, not of rounding.
 #define LIN_REAL_DOUBLE
 #include "model/network.c"
 #include "model/transformer.c"
