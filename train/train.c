@@ -395,6 +395,11 @@ static lin_status check_warmup(lin_train_run *r, lin_error *err)
     return LIN_OK;
 }
 
+static int has_settled(const lin_train_run *r)
+{
+    return r->options->schedule == LIN_SCHEDULE_PLATEAU && r->options->lr * r->counters.lr_factor < r->options->min_lr;
+}
+
 static lin_status run(lin_train_run *r, lin_error *err)
 {
     const lin_train_options *o = r->options;
@@ -409,10 +414,9 @@ static lin_status run(lin_train_run *r, lin_error *err)
     }
     if (o->resume && c->epoch >= o->epochs)
         note(r, "%s has completed %lld epochs and %d are requested: nothing to do", o->folder, c->epoch, o->epochs);
-    while (status == LIN_OK && c->epoch < o->epochs) {
-        if (o->schedule == LIN_SCHEDULE_PLATEAU && o->lr * c->lr_factor < o->min_lr) break;
-        status = run_epoch(r, &p, &saved, err);
-    }
+    else if (o->resume && has_settled(r))
+        note(r, "the learning rate of %s has fallen below min-lr, %g: nothing to do", o->folder, o->min_lr);
+    while (status == LIN_OK && c->epoch < o->epochs && !has_settled(r)) status = run_epoch(r, &p, &saved, err);
     status = save_what_is_left(r, status, err);
     if (status == LIN_OK && first >= 0 && c->best_per > first)
         note(r, "no epoch is better on the development set than the model that the run began with");
@@ -448,6 +452,10 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "join_part is %g; must be 0 to 1", o->join_part);
     if (!(o->lr > 0 && o->lr <= 1))
         return lin_fail(err, LIN_INVALID, "the learning rate is %g; must be above 0 and at most 1", o->lr);
+    if (o->schedule == LIN_SCHEDULE_PLATEAU && o->lr < o->min_lr)
+        return lin_fail(err, LIN_INVALID,
+                        "the learning rate %g is below %g, at which a run with schedule plateau ends; lower min-lr, or choose "
+                        "another schedule", o->lr, o->min_lr);
     return lin_augment_check(&o->augment, err);
 }
 

@@ -54,6 +54,13 @@ refused "other bins" 1 "30 mel bins in the caches (the model: 40)" \
 run train $from --folder "$tmp/warm" --epochs 2 --set warmup-steps=50
 has "a long warm-up" "$err" "the learning rate rises for 50 steps (--warmup-steps), more than half of the run, which has about 2 in 2 epochs"
 
+# a rate below the one at which the schedule ends
+refused "no epoch" 1 "the learning rate 1e-07 is below 1e-06, at which a run with schedule plateau ends; lower min-lr" \
+    train $from --folder "$tmp/slow" --epochs 1 --lr 1e-7
+refused "no epoch, by min-lr" 1 "the learning rate 0.0001 is below 0.5" train $from --folder "$tmp/slow" --epochs 1 --set min-lr=0.5
+run train $from --folder "$tmp/slow" --epochs 1 --lr 1e-7 --schedule constant -q
+is "in the same folder, with another schedule: status" 0 "$status"
+
 # weight decay is that of the optimiser's published code
 decays() { to=$tmp/$1; shift; "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$to" --epochs 1 -q "$@"; grep '^decay-all' "$to/train.conf"; }
 is "RAdam: of all" "decay-all = yes" "$(decays radam)"

@@ -513,6 +513,14 @@ START_TEST(the_plateau_schedule_ends)
     // Nothing is recognised at this rate: each of the two halvings takes five epochs without progress, not one.
     ck_assert_double_ge(w.last.dev_per, 0.95);
     ck_assert_int_ge(w.last.epoch, 10);
+    o.resume = 1;
+    w = (watch){0};
+    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(strstr(w.note, "nothing to do") != NULL, "%s", w.note);
+    o.resume = 0;
+    o.lr = 0.99 * o.min_lr; // no epoch at all: no model
+    ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_INVALID);
+    ck_assert_msg(strstr(err.message, "min-lr") != NULL, "%s", err.message);
 }
 END_TEST
 
