@@ -284,10 +284,12 @@ typedef struct LIN_OPS {
                             const double *scale);
     /* The denominator of maximum mutual information (Povey et al. 2016; with CTC's labels Xiang and Ou 2019): sums[b] receives ln
      * of the sum over all label sequences l of p(l | frames) q(l), with q of the trigrams; and dlogits += weight *scale d sums[b]
-     * / d logits, unless it is NULL. 0, and nothing added, for an utterance without labels or with more labels than frames; NaN
-     * in both without memory. A backend in float loses beginnings of sequences that are 1e-38 times as probable as all others. */
-    void (*denominator)(lin_exec *exec, double *sums, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
-                        const int *label_offsets, const lin_trigrams *trigrams, int V, double weight, const double *scale);
+     * / d logits, unless it is NULL. 0, and nothing added, for an utterance without labels or with more labels than frames. A
+     * backend in float loses beginnings of sequences that are 1e-38 times as probable as all others. Where a frame's sum is not
+     * positive and finite, or there is no memory, sums[b], the utterance's gradient and loss[b] (not NULL: ctc's) become NaN. */
+    void (*denominator)(lin_exec *exec, double *sums, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp,
+                        const lin_segments *segments, const int *label_offsets, const lin_trigrams *trigrams, int V,
+                        double weight, const double *scale);
     /* Cross entropy of every frame with a target of its own. targets [rows]: 0..V-1, or -1 for a frame that does not count.
      * loss[b] receives -sum logp[t, targets[t]] over the frames of utterance b, summed in order in double. dlogits [rows, V]
      * (written) = *scale * d loss / d logits = *scale * (e^logp - onehot(target)), 0 in frames that do not count; NULL for the

@@ -122,8 +122,9 @@ static lin_status look(lin_train_run *r, const lin_batches *plan, lin_train_prog
             snprintf(labels, sizeof labels, ", or there is too little memory for its %d labels (--max-frames)", it->n_labels);
         return lin_fail(
             err, LIN_NUMERIC,
-            "epoch %lld, step %lld: the loss of utterance %s in %s is not finite; lower the learning rate or check its sound%s",
-            r->counters.epoch + 1, (long long)tally.steps, id, lin_dataset_path(it->set), labels);
+            "epoch %lld, step %lld: the loss of utterance %s in %s%s is not finite; lower the learning rate or check its sound%s",
+            r->counters.epoch + 1, (long long)tally.steps, id, lin_dataset_path(it->set),
+            r->options->mmi > 0 ? ", or its sum over all phone sequences (mmi)," : "", labels);
     }
     return lin_fail(err, LIN_NUMERIC,
                     "epoch %lld, step %lld: the gradient of %s is not finite, in the step that begins with utterance %s",

@@ -341,8 +341,8 @@ static void compute(void *context)
     batch.n_inner = o->n_inner;
     lin_network_forward(v->weights, v->activations, v->exec, &batch, v->logp);
     const int part = lin_train_rank(&r->parallel) * lin_train_step_batches(o) + a->number;
-    compute_loss(v, v->losses + (size_t)part * (size_t)v->most.items, v->dlogits, &rows, c, o->label_smoothing,
-                 v->block.scale);
+    double *losses = v->losses + (size_t)part * (size_t)v->most.items;
+    compute_loss(v, losses, v->dlogits, &rows, c, o->label_smoothing, v->block.scale);
     float *compared = v->dlogits; // of the output that mmi is of
     if (c->search) {
         batch.d_search = compared += (size_t)(1 + o->n_inner) * (size_t)v->most.rows * (size_t)c->outputs;
@@ -350,8 +350,8 @@ static void compute(void *context)
         compute_loss(v, v->inner_losses, compared, &rows, c, o->label_smoothing, v->block.scale);
     }
     if (o->mmi > 0)
-        ops->denominator(v->exec, v->inner_losses, compared, v->logp, &rows, v->block.label_offsets, &v->trigrams, c->outputs,
-                         o->mmi, v->block.scale);
+        ops->denominator(v->exec, v->inner_losses, losses, compared, v->logp, &rows, v->block.label_offsets, &v->trigrams,
+                         c->outputs, o->mmi, v->block.scale);
     for (int i = 0; i < o->n_inner; i++) {
         float *dlogits = v->dlogits + (size_t)(1 + i) * (size_t)v->most.rows * (size_t)c->outputs;
         inner[i] = (lin_inner){.layer = o->inner_layers[i], .dlogits = dlogits};

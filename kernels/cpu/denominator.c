@@ -9,7 +9,7 @@ LIN_DISPATCH_DECLARE(double, lin_denominator_utterance,
                      (float *dlogits, const float *logp, int T, int V, const lin_trigrams *q, float scale, float *rows));
 
 typedef struct denominator_job {
-    double *sums;
+    double *sums, *loss;
     float *dlogits, scale;
     const float *logp;
     const int *offsets, *label_offsets;
@@ -32,13 +32,16 @@ static void denominator_piece(void *context, int b, int thread)
         job->sums[b] = LIN_DISPATCH(lin_denominator_utterance)(gradient, job->logp + at, T, job->V, job->trigrams, job->scale,
                                                                rows);
     lin_free(rows);
-    for (size_t i = 0; i < (size_t)T * V && gradient && isnan(job->sums[b]); i++) gradient[i] = NAN; // which ends a training
+    if (!isnan(job->sums[b])) return;
+    for (size_t i = 0; i < (size_t)T * V && gradient; i++) gradient[i] = NAN;
+    if (job->loss) job->loss[b] = NAN; // which ends a training
 }
 
-void lin_cpu_denominator(lin_exec *exec, double *sums, float *dlogits, const float *logp, const lin_segments *segments,
-                         const int *label_offsets, const lin_trigrams *trigrams, int V, double weight, const double *scale)
+void lin_cpu_denominator(lin_exec *exec, double *sums, double *loss, float *dlogits, const float *logp,
+                         const lin_segments *segments, const int *label_offsets, const lin_trigrams *trigrams, int V,
+                         double weight, const double *scale)
 {
     const float factor = dlogits ? (float)(weight * *scale) : 0;
-    denominator_job job = {sums, dlogits, factor, logp, segments->offsets, label_offsets, trigrams, V};
+    denominator_job job = {sums, loss, dlogits, factor, logp, segments->offsets, label_offsets, trigrams, V};
     lin_pool_run(exec->pool, segments->B, denominator_piece, &job);
 }

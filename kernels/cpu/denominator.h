@@ -9,6 +9,7 @@
  *                                B[b,a] = both[b,a] + again[b,a] y_b L'[b,b]      L[b,a] = both[b,a] + y_b L'[b,a]
  * Each frame's states are divided by their sum, whose logarithms are added.
  */
+#include <float.h>
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
@@ -119,7 +120,8 @@ double LIN_NAME(lin_denominator_utterance)(float *dlogits, const float *logp, in
         for (int v = 1; v < V; v++)
             sums[v] = LIN_NAME(dot)(alpha + S + (size_t)v * (size_t)V, b + S + (size_t)v * (size_t)V, V);
         for (int v = 0; v < V; v++) whole += sums[v];
-        for (int v = 0; v < V && whole > 0; v++) out[v] += scale * (sums[v] / whole - y[v]);
+        if (!(whole >= FLT_MIN)) return NAN; // too small for float: shares have lost bits, or are missing
+        for (int v = 0; v < V; v++) out[v] += scale * (sums[v] / whole - y[v]);
         if (t && LIN_NAME(backward_frame)(beta[(T - t) & 1], b, y, q, V, sums) == 0) return NAN;
     }
     return total + log(last);

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 extern "C" {
@@ -316,6 +317,13 @@ static void staging_destroy(lin_exec *exec, void *block)
     // Copies from or to it may still be running.
     cudaStreamSynchronize(exec->stream);
     lin_cuda_check(exec, cudaFreeHost(block), "freeing page-locked memory");
+}
+
+size_t lin_cuda_most_scratch(void)
+{
+    const char *bytes = getenv("LINNET_CUDA_SCRATCH");
+    const long long most = bytes ? atoll(bytes) : 0;
+    return most > 0 ? (size_t)most : (size_t)1 << 30;
 }
 
 void *lin_cuda_scratch(lin_exec *exec, size_t bytes)

@@ -33,8 +33,6 @@ enum {
     GRADIENT_ROWS = 32, // of a block
 };
 
-static const size_t MOST_SCRATCH = (size_t)1 << 30; // utterances beyond this are processed in several launches
-
 typedef struct pair {
     float m;
     int e;
@@ -575,7 +573,8 @@ void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *log
     const size_t kept = sizeof(path_total) + (dlogits ? (size_t)job.most * sizeof(int2) : form == LONG ? 2 * row : 0);
     const size_t all = (dlogits ? 2 * row * (size_t)segments->rows : 0) + kept * (size_t)B;
     size_t each = (dlogits ? 2 * row * (size_t)longest : 0) + kept, group = (size_t)B;
-    if (all > MOST_SCRATCH) group = each < MOST_SCRATCH ? MOST_SCRATCH / each : 1;
+    const size_t most = lin_cuda_most_scratch();
+    if (all > most) group = each < most ? most / each : 1;
     if (group > (size_t)B) group = (size_t)B;
     size_t rows = group * (size_t)longest;
     if (rows > (size_t)segments->rows) rows = (size_t)segments->rows;

@@ -57,6 +57,9 @@ struct lin_exec {
  * memory: the error is recorded in exec, and the operation must return. */
 void *lin_cuda_scratch(lin_exec *exec, size_t bytes);
 
+/* Utterances beyond so many bytes of scratch are processed in several launches: LINNET_CUDA_SCRATCH, or 1 GiB. */
+size_t lin_cuda_most_scratch(void);
+
 /* Records the first error. Returns 1 if error is cudaSuccess and none was recorded before. */
 int lin_cuda_check(lin_exec *exec, cudaError_t error, const char *what);
 

@@ -6,16 +6,15 @@
  * and neighbours read neighbouring trigrams, which all blocks read from the second-level cache. A frame's sum divides the next
  * one.
  */
+#include <float.h>
 #include <math.h>
 
 #include "kernels/cuda/cuda.h"
 
 enum { THREADS = 512 };
 
-static const size_t MOST_SCRATCH = (size_t)1 << 30; // utterances beyond this are processed in several launches
-
 typedef struct denominator_job {
-    double *sums;
+    double *sums, *loss;
     float *dlogits;
     const float *logp;
     const int *offsets, *label_offsets;
@@ -87,8 +86,9 @@ static __device__ float backward_frame(float *now, const float *after, const flo
     return block_sum(sum, shared);
 }
 
-// Adds the shares of a frame's outputs, less their probabilities. shares: [V] of labels, then [V] of the blank.
-static __device__ void add_shares(float *out, const float *alpha, const float *beta, const float *y, int V, float factor,
+// Adds the shares of a frame's outputs, less their probabilities. shares: [V] of labels, then [V] of the blank. False, in all
+// threads, and nothing is added, if their sum is too small for float: shares have lost bits, or are missing.
+static __device__ bool add_shares(float *out, const float *alpha, const float *beta, const float *y, int V, float factor,
                                   float *shares)
 {
     const int S = V * V, lane = (int)(threadIdx.x % 32);
@@ -108,12 +108,14 @@ static __device__ void add_shares(float *out, const float *alpha, const float *b
     for (int v = 0; v < V; v++) blank += shares[V + v];
     for (int v = 1; v < V; v++) whole += shares[v];
     whole += blank;
-    for (int v = (int)threadIdx.x; v < V && whole > 0; v += THREADS) out[v] += factor * ((v ? shares[v] : blank) / whole - y[v]);
+    if (!(whole >= FLT_MIN)) return false;
+    for (int v = (int)threadIdx.x; v < V; v += THREADS) out[v] += factor * ((v ? shares[v] : blank) / whole - y[v]);
+    return true;
 }
 
-static __global__ void __launch_bounds__(THREADS) sum_sequences(denominator_job job)
+// False, in all threads, if a frame's sum is not positive and finite.
+static __device__ bool sum_utterance(const denominator_job &job, float *shared)
 {
-    LIN_SHARED(float, shared);
     const int b = job.first + (int)blockIdx.x, V = job.V, S = V * V, tid = (int)threadIdx.x;
     const int row = job.offsets[b], T = job.offsets[b + 1] - row, U = job.label_offsets[b + 1] - job.label_offsets[b];
     const float *logp = job.logp + (size_t)row * (size_t)V;
@@ -121,14 +123,14 @@ static __global__ void __launch_bounds__(THREADS) sum_sequences(denominator_job 
     float *beta[2] = {rows + (size_t)(T + 1) * 2 * S, rows + (size_t)(T + 2) * 2 * S};
     double total = 0;
     float sum = 1;
-    if (tid == 0) job.sums[b] = U == 0 || U > T ? 0 : (double)NAN;
-    if (U == 0 || U > T) return;
+    if (tid == 0) job.sums[b] = 0;
+    if (U == 0 || U > T) return true;
     for (int i = tid; i < 2 * S; i += THREADS) rows[i] = i == 0;
     for (int t = 0; t < T; t++) {
         float *before = rows + (size_t)t * 2 * S;
         read_frame(y, logp + (size_t)t * (size_t)V, V);
         sum = forward_frame(before + 2 * S, before, y, job, 1 / sum, shared);
-        if (!(sum > 0 && sum < INFINITY)) return; // all threads
+        if (!(sum > 0 && sum < INFINITY)) return false;
         total += log((double)sum);
     }
     const float *last = rows + (size_t)T * 2 * S;
@@ -139,28 +141,44 @@ static __global__ void __launch_bounds__(THREADS) sum_sequences(denominator_job 
         beta[0][i] = beta[0][S + i] = job.q.end[i];
     }
     ends = block_sum(ends, shared) / sum;
-    if (!(ends > 0)) return;
+    if (!(ends > 0)) return false;
     if (tid == 0) job.sums[b] = total + log((double)ends);
     const float factor = job.dlogits ? (float)(job.weight * *job.scale) : 0;
     float inverse = 1;
     for (int t = T; t-- > 0 && job.dlogits;) {
         const float *now = beta[(T - 1 - t) & 1];
         read_frame(y, logp + (size_t)t * (size_t)V, V);
-        add_shares(job.dlogits + (size_t)(row + t) * (size_t)V, rows + (size_t)(t + 1) * 2 * S, now, y, V, factor, shares);
-        if (t == 0) return;
+        if (!add_shares(job.dlogits + (size_t)(row + t) * (size_t)V, rows + (size_t)(t + 1) * 2 * S, now, y, V, factor, shares))
+            return false;
+        if (t == 0) break;
         sum = backward_frame(beta[(T - t) & 1], now, y, job, inverse, shared);
-        if (!(sum > 0 && sum < INFINITY)) return;
+        if (!(sum > 0 && sum < INFINITY)) return false;
         inverse = 1 / sum;
     }
+    return true;
 }
 
-void lin_cuda_denominator(lin_exec *exec, double *sums, float *dlogits, const float *logp, const lin_segments *segments,
-                          const int *label_offsets, const lin_trigrams *trigrams, int V, double weight, const double *scale)
+static __global__ void __launch_bounds__(THREADS) sum_sequences(denominator_job job)
+{
+    LIN_SHARED(float, shared);
+    const int b = job.first + (int)blockIdx.x, row = job.offsets[b], end = job.offsets[b + 1];
+    if (sum_utterance(job, shared)) return;
+    __syncthreads(); // other threads may still add
+    for (size_t i = (size_t)row * (size_t)job.V + threadIdx.x; job.dlogits && i < (size_t)end * (size_t)job.V; i += THREADS)
+        job.dlogits[i] = NAN;
+    if (threadIdx.x == 0) job.sums[b] = (double)NAN;
+    if (threadIdx.x == 0 && job.loss) job.loss[b] = (double)NAN;
+}
+
+void lin_cuda_denominator(lin_exec *exec, double *sums, double *loss, float *dlogits, const float *logp,
+                          const lin_segments *segments, const int *label_offsets, const lin_trigrams *trigrams, int V,
+                          double weight, const double *scale)
 {
     const int B = segments->B, longest = segments->longest < segments->rows ? segments->longest : segments->rows;
     if (B < 1) return;
     denominator_job job = {};
     job.sums = sums;
+    job.loss = loss;
     job.dlogits = dlogits;
     job.logp = logp;
     job.offsets = segments->offsets;
@@ -170,7 +188,7 @@ void lin_cuda_denominator(lin_exec *exec, double *sums, float *dlogits, const fl
     job.weight = weight;
     job.scale = scale;
     job.pitch = ((size_t)longest + 3) * 2 * (size_t)V * (size_t)V;
-    size_t group = MOST_SCRATCH / (job.pitch * sizeof(float));
+    size_t group = lin_cuda_most_scratch() / (job.pitch * sizeof(float));
     if (group < 1) group = 1;
     if (group > (size_t)B) group = (size_t)B;
     job.rows = (float *)lin_cuda_scratch(exec, group * job.pitch * sizeof(float));

@@ -67,6 +67,14 @@ ok "in tf32 nearly" near "$(loss "$tmp/tf32")" "$(loss "$tmp/cpu")" 0.005
 ok "in bf16 roughly" near "$(loss "$tmp/bf16")" "$(loss "$tmp/cpu")" 0.03
 ok "a model trained on the GPU runs on the CPU" "$LINNET" transcribe --device cpu --model "$tmp/bf16/best.safetensors" "$tmp/data/u1.wav"
 
+# mmi, with the trigrams of the language's phones
+for device in cpu cuda; do
+    train --folder "$tmp/mmi-$device" --device $device --set mmi=0.9,mmi-lm=share/linnet/en/phones.lm 2> "$tmp/.log" ||
+        fail "train with mmi on $device" "$(cat "$tmp/.log")"
+done
+ok "mmi: the loss is the CPU's" near "$(loss "$tmp/mmi-cuda")" "$(loss "$tmp/mmi-cpu")" 0.0002
+! near "$(loss "$tmp/mmi-cuda")" "$(loss "$tmp/cpu")" 0.002 || fail "mmi: not the loss of CTC alone"
+
 # If the GPU is lost, only the steps since the last checkpoint are lost.
 export LINNET_EMULATION_LOSE_AFTER=300
 train --folder "$tmp/lost" --epochs 3 --precision fp32 2> "$tmp/.log"

@@ -54,6 +54,17 @@ START_TEST(test_slices)
 }
 END_TEST
 
+// A launch for each utterance.
+static const char *const launched[] = {"denominator", "ctc"};
+
+START_TEST(test_launches)
+{
+    setenv("LINNET_CUDA_SCRATCH", "1", 1);
+    run(LIN_PRECISION_FP32, 1, launched[_i]);
+    unsetenv("LINNET_CUDA_SCRATCH");
+}
+END_TEST
+
 #ifndef LIN_ON_GPU
 // KiB of shared memory that a block may request: compute capability 8.6 and 12.0, 8.0; less than any. With less, fewer groups of
 // warps share a block, and heads have no tiles: wide ones with 99, all with 48 (without a causal mask only wide ones with 48).
@@ -85,6 +96,7 @@ int main(void)
     tcase_add_loop_test(cases, test_tf32, 0, TEST_ASAN ? 0 : N_PRODUCTS); // bf16 takes the same way
     tcase_add_loop_test(cases, test_bf16, 0, N_PRODUCTS);
     tcase_add_loop_test(cases, test_slices, 0, N_SLICED);
+    tcase_add_loop_test(cases, test_launches, 0, 2);
 #ifndef LIN_ON_GPU
     tcase_add_loop_test(cases, test_shared, 0, TEST_ASAN ? N_IN_SHARED - 2 : N_IN_SHARED);
 #endif

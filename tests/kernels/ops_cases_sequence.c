@@ -535,11 +535,74 @@ static void ops_denominator_shape(ops_context *c, const ops_layout *layout, int 
     double want[OPS_MAX_B], *sums = ops_block(c, B, sizeof *sums, NULL), *alone = ops_block(c, B, sizeof *sums, NULL);
     pair logp = ops_log_probabilities(c, segments.rows, V, spread), dlogits = ops_inout(c, logp.n, -1, 1);
     ops_say(c, "denominator B %d rows %d V %d spread %g", layout->B, segments.rows, V, spread);
-    c->ops->denominator(c->exec, sums, dlogits.f, logp.f, &segments, label_offsets, &q, V, 0.75, at);
-    c->ops->denominator(c->exec, alone, NULL, logp.f, &segments, label_offsets, &q, V, 0.75, at);
-    c->ref->denominator(c->ref_exec, want, dlogits.d, logp.d, &segments, label_offsets, &q, V, 0.75, at);
+    c->ops->denominator(c->exec, sums, NULL, dlogits.f, logp.f, &segments, label_offsets, &q, V, 0.75, at);
+    c->ops->denominator(c->exec, alone, NULL, NULL, logp.f, &segments, label_offsets, &q, V, 0.75, at);
+    c->ref->denominator(c->ref_exec, want, NULL, dlogits.d, logp.d, &segments, label_offsets, &q, V, 0.75, at);
     ops_check_loss(c, sums, want, layout->B, 2e-6);
     ops_check_loss(c, alone, want, layout->B, 2e-6);
+    ops_check_scaled(c, "dlogits", dlogits, 1e-5, 1);
+    ops_end(c);
+}
+
+/* An utterance with a frame in which nothing is possible, between two others: NaN in its loss and gradient, and in no other. */
+static void ops_denominator_without_sum(ops_context *c)
+{
+    enum { B = 3, T = 5, V = 7 };
+    const int lengths[B] = {T, T, T}, offsets[] = {0, 1, 2, 3};
+    const lin_segments segments = ops_segments_of(c, lengths, B);
+    const lin_trigrams q = ops_trigrams(c, V);
+    const int *label_offsets = ops_block(c, B + 1, sizeof *offsets, offsets);
+    const double scale = 0.5, *at = ops_block(c, 1, sizeof scale, &scale);
+    double want[B], *sums = ops_block(c, B, sizeof *sums, NULL), *loss = ops_block(c, B, sizeof *loss, NULL);
+    pair logp = ops_log_probabilities(c, B * T, V, 3), dlogits = ops_inout(c, logp.n, -1, 1);
+    for (int v = 0; v < V; v++) logp.f[(T + 2) * V + v] = -INFINITY;
+    for (int b = 0; b < B; b++) loss[b] = b;
+    ops_widen(logp);
+    ops_say(c, "denominator with a frame without a sum");
+    c->ops->denominator(c->exec, sums, loss, dlogits.f, logp.f, &segments, label_offsets, &q, V, 0.75, at);
+    c->ref->denominator(c->ref_exec, want, NULL, dlogits.d, logp.d, &segments, label_offsets, &q, V, 0.75, at);
+    ops_done(c);
+    test_require(isnan(want[1]) && isnan(loss[1]) && loss[0] == 0 && loss[2] == 2, "%s: losses %g %g %g", c->what, loss[0],
+                 loss[1], loss[2]);
+    ops_check_loss(c, sums, want, B, 2e-6);
+    for (size_t i = T * V; i < 2 * T * V; i++) {
+        test_require(isnan(dlogits.f[i]) && isnan(dlogits.d[i]), "%s: dlogits[%zu] is %g", c->what, i, (double)dlogits.f[i]);
+        dlogits.f[i] = 0, dlogits.d[i] = 0;
+    }
+    ops_check_scaled(c, "dlogits", dlogits, 1e-5, 1);
+    ops_end(c);
+}
+
+/* Trigrams of zero probability: only a sequence of the label 2 may end, of which the sound makes every frame e^-20 times less
+ * probable than 1. From some length on float has no share of it: NaN, never another gradient than ref/'s. */
+static void ops_denominator_zeros(ops_context *c, int T)
+{
+    enum { V = 3, S = V * V };
+    const lin_segments segments = ops_segments_of(c, &T, 1);
+    const int *label_offsets = ops_block(c, 2, sizeof(int), (const int[]){0, 1});
+    const double scale = 1, *at = ops_block(c, 1, sizeof scale, &scale);
+    float *block = ops_block(c, lin_trigrams_count(V), sizeof *block, NULL);
+    memset(block, 0, lin_trigrams_count(V) * sizeof *block);
+    for (int k = 1; k < V; k++) {
+        block[k] = block[S * V + k * V] = 0.5f;                                  // k first
+        for (int a = 0; a < V; a++) block[2 * S * V + k * V + a] = 0.5f;         // k after k
+        for (int a = 0; a < V && k == 2; a++) block[2 * S * V + S + k * V + a] = 0.5f;
+    }
+    const lin_trigrams q = lin_trigrams_at(block, V);
+    double want, *sum = ops_block(c, 1, sizeof *sum, NULL), *loss = ops_block(c, 1, sizeof *loss, NULL);
+    pair logp = ops_in(c, (size_t)T * V, 0, 0), dlogits = ops_inout(c, logp.n, 0, 0);
+    for (int i = 0; i < T * V; i++) logp.f[i] = i % V == 1 ? 0 : -20;
+    ops_widen(logp);
+    *loss = 1;
+    ops_say(c, "denominator with trigrams of zero probability, %d frames", T);
+    c->ops->denominator(c->exec, sum, loss, dlogits.f, logp.f, &segments, label_offsets, &q, V, 1, at);
+    c->ref->denominator(c->ref_exec, &want, NULL, dlogits.d, logp.d, &segments, label_offsets, &q, V, 1, at);
+    ops_done(c);
+    test_require(isnan(*loss) == (T > 4) && isnan(*sum) == isnan(*loss), "%s: the sum is %g, the loss %g", c->what, *sum, *loss);
+    for (int i = 0; i < T * V; i++) {
+        test_require(isnan(dlogits.f[i]) ? T > 4 : T < 5, "%s: dlogits[%d] is %g", c->what, i, (double)dlogits.f[i]);
+        if (T > 4) dlogits.f[i] = 0, dlogits.d[i] = 0;
+    }
     ops_check_scaled(c, "dlogits", dlogits, 1e-5, 1);
     ops_end(c);
 }
@@ -547,6 +610,10 @@ static void ops_denominator_shape(ops_context *c, const ops_layout *layout, int 
 void ops_case_denominator(ops_context *c)
 {
     const int widths[] = {2, 3, 7, 17};
+    const ops_layout few = {4, {3, 1, 2, 1}};
+    ops_denominator_shape(c, &few, 40, 3); // every loop over labels and pairs of them runs more than once
+    ops_denominator_without_sum(c);
+    for (int T = 1; T < 9; T++) ops_denominator_zeros(c, T);
     for (int w = 0; w < 4; w++)
         for (int l = 0; l < OPS_N_LAYOUTS; l++)
             for (int spread = 1; spread < 10; spread *= 5) {

@@ -494,7 +494,7 @@ static double denominator_loss(void *context)
     double logp[ROWS * V], sums[B], sum = 0;
     const lin_trigrams q = lin_trigrams_at(trigram_block(), V);
     ops->log_softmax(exec, logp, c->logits, ROWS, V);
-    ops->denominator(exec, sums, NULL, logp, &segments, c->label_offsets, &q, V, 0.75, NULL);
+    ops->denominator(exec, sums, NULL, NULL, logp, &segments, c->label_offsets, &q, V, 0.75, NULL);
     for (int b = 0; b < B; b++) sum += 0.75 * 0.25 * sums[b];
     return sum;
 }
@@ -521,7 +521,7 @@ START_TEST(denominator)
     const double quarter = 0.25;
     const lin_trigrams q = lin_trigrams_at(trigram_block(), V);
     ops->log_softmax(exec, logp, c.logits, ROWS, V);
-    ops->denominator(exec, sums, dlogits, logp, &segments, label_offsets, &q, V, 0.75, &quarter);
+    ops->denominator(exec, sums, NULL, dlogits, logp, &segments, label_offsets, &q, V, 0.75, &quarter);
     check_gradient("denominator", denominator_loss, &c, c.logits, dlogits, ROWS * V);
     for (int b = 0; b < B; b++) {
         int any[ROWS];

@@ -69,6 +69,16 @@ START_TEST(refused)
     ck_assert(strstr(err.message, "no phone D") != NULL && !block);
     ck_assert_int_eq(lin_trigrams_open(path, "<blank> A B C", 257, &block, &err), LIN_UNSUPPORTED);
     ck_assert_int_eq(lin_trigrams_open("/nowhere.lm", "<blank> A", 2, &block, &err), LIN_IO);
+    const char *const zeros[][2] = {{"-0.8 </s>", "-99 </s>"}, {"-0.9 C", "-40 C"}, {"-0.14 B A B", "-99 B A B"}};
+    for (int i = 0; i < 3; i++) {
+        char text[sizeof arpa + 8];
+        const char *at = strstr(arpa, zeros[i][0]);
+        const int n = snprintf(text, sizeof text, "%.*s%s%s", (int)(at - arpa), arpa, zeros[i][1], at + strlen(zeros[i][0]));
+        test_write_file(path, text, (size_t)n);
+        ck_assert_int_eq(lin_trigrams_open(path, "<blank> A B C", 4, &block, &err), LIN_UNSUPPORTED);
+        ck_assert_msg(strstr(err.message, "probability 0") != NULL && !block, "%s", err.message);
+    }
+    test_write_file(path, arpa, strlen(arpa));
     FAIL_EVERY_ALLOCATION_OF(block, lin_trigrams_open(path, "<blank> A B C", 4, &block, &err), lin_free(block));
 }
 END_TEST

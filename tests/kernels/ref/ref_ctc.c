@@ -213,8 +213,9 @@ static double sum_sequences(const double *logp, int T, const lin_trigrams *q, in
     return total + log(last);
 }
 
-void lin_ref_denominator(lin_exec *exec, double *sums, double *dlogits, const double *logp, const lin_segments *segments,
-                         const int *label_offsets, const lin_trigrams *trigrams, int V, double weight, const double *scale)
+void lin_ref_denominator(lin_exec *exec, double *sums, double *loss, double *dlogits, const double *logp,
+                         const lin_segments *segments, const int *label_offsets, const lin_trigrams *trigrams, int V,
+                         double weight, const double *scale)
 {
     const size_t n = (size_t)V;
     double *states = lin_ref_scratch(exec, 4 * n * n);
@@ -224,7 +225,13 @@ void lin_ref_denominator(lin_exec *exec, double *sums, double *dlogits, const do
         sums[b] = 0;
         if (U == 0 || U > T) continue;
         sums[b] = states ? sum_sequences(logp + first, T, trigrams, V, -1, 0, states) : NAN;
-        for (int t = 0; t < T && dlogits && states; t++)
+        if (!isfinite(sums[b])) {
+            sums[b] = NAN;
+            for (size_t i = first; i < first + (size_t)T * n && dlogits; i++) dlogits[i] = NAN;
+            if (loss) loss[b] = NAN;
+            continue;
+        }
+        for (int t = 0; t < T && dlogits; t++)
             for (size_t v = 0; v < n; v++) {
                 const double share = exp(sum_sequences(logp + first, T, trigrams, V, t, (int)v, states) - sums[b]);
                 const size_t i = first + (size_t)t * n + v;
