@@ -113,18 +113,14 @@ lin_status lin_glm_parse(const char *text, size_t n, const char *name, int case_
     return status;
 }
 
-// The rule with the most words that are at tokens[0 ... n - 1], or -1.
+// The first rule whose words are at tokens[0 ... n - 1], as rfilter1 chooses it, or -1.
 static int find_rule(const lin_glm *glm, const int *tokens, int n)
 {
-    int found = -1, longest = 0;
     for (int i = *tokens >= 0 && *tokens < glm->n ? glm->first[*tokens] : -1; i >= 0; i = glm->next[i]) {
         const lin_trn_utterance *from = &glm->from.utterances[i];
-        if (from->n <= longest || from->n > n) continue;
-        if (memcmp(glm->from.tokens + from->first, tokens, (size_t)from->n * sizeof *tokens) != 0) continue;
-        found = i;
-        longest = from->n;
+        if (from->n <= n && !memcmp(glm->from.tokens + from->first, tokens, (size_t)from->n * sizeof *tokens)) return i;
     }
-    return found;
+    return -1;
 }
 
 // Writes the words of one utterance to `out`, if it is there, and returns their number.

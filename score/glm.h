@@ -8,8 +8,9 @@
  *   uh => (uh)                           an optional word
  *   %breath =>                           nothing
  *
- * The rules are applied to the words of reference and hypothesis alike, from left to right, at each word the one with the most
- * words; what a rule made is not read again. Words within alternatives of the transcript and optional words stay as they are.
+ * The rules are applied to the words of reference and hypothesis alike, from left to right, at each word the first of the file
+ * that fits, as NIST's rfilter1 does behind csrfilt.sh, which puts a blank before each line; what a rule made is not read again.
+ * Words within alternatives of the transcript and optional words stay as they are.
  *
  *   lin_glm_parse(text, n, "english.glm", 0, &tokens, &glm, &err);    // tokens: those of the transcripts
  *   lin_glm_apply(&glm, &ref, &err);
