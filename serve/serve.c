@@ -391,6 +391,10 @@ static void read_tokens_again(lin_serve *s)
     size_t n;
     lin_error err = {0};
     lin_serve_reload = 0;
+    if (!s->v->tokens) {
+        if (!s->v->quiet) lin_complain("SIGHUP: there are no --tokens to be read again");
+        return;
+    }
     if (lin_text_read(s->v->tokens, &tokens, &n, &err) != LIN_OK) {
         lin_complain("the tokens were not read again: %s", err.message);
         return;
@@ -453,7 +457,8 @@ static void on_hangup(int number)
     lin_serve_reload = 1;
 }
 
-static void watch_signals(int with_tokens)
+// None of them interrupts the work on uploads, as other commands' do. One that came before counts.
+static void watch_signals(void)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
@@ -461,8 +466,10 @@ static void watch_signals(int with_tokens)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     action.sa_handler = on_hangup;
-    if (with_tokens) sigaction(SIGHUP, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    if (lin_interrupted && lin_interrupted != SIGHUP && !lin_serve_stop) lin_serve_stop = 1;
+    lin_interrupted = 0;
 }
 
 // HOST:PORT, [HOST]:PORT or PORT.
@@ -589,7 +596,7 @@ lin_status lin_serve_run(lin_serve *s, lin_error *err)
 {
     pthread_mutex_init(&s->lock, NULL);
     lin_serve_stop = lin_serve_reload = 0;
-    watch_signals(s->v->tokens != NULL);
+    watch_signals();
     gethostname(s->own_name, sizeof s->own_name - 1);
     lin_status status = lin_web_load(&s->transport, err);
     if (status == LIN_OK && s->v->tokens) status = lin_text_read(s->v->tokens, &s->tokens, &s->n_tokens, err);

@@ -213,4 +213,21 @@ is "those before remain" "closed 1000 " "$(talk stream '/v1/stream?access_token=
 has "an empty state" "$(talk stream '/v1/stream?access_token=def' config='{"type":"config","resume":true}' resume="$tmp/nothing" raw="$tmp/bursts.raw" end="$end")" "closed 1008 the state to resume is empty"
 has "no state" "$(talk stream '/v1/stream?access_token=def' config='{"type":"config","resume":true}' end="$end")" "closed 1008 no state came to resume"
 stop "entry"
+
+# ---- SIGHUP without tokens: nothing is interrupted, however often it comes
+
+start hangup --no-words -j 1
+"$TALK" "$port" stream /v1/stream raw="$tmp/bursts.raw" end="$end" hold="$tmp/hung-up" > "$tmp/held" &
+held=$!
+ok "a stream is open" await metric_is streams 1
+hung_up() { [ "$(grep -c 'no --tokens' "$log")" = "$1" ]; }
+for i in 1 2; do
+    kill -HUP "$server"
+    ok "SIGHUP $i: the server says that it has no tokens" await hung_up $i
+    has "SIGHUP $i: an upload" "$(talk post /v1/audio/transcriptions file=@"$tmp/short.wav")" "HTTP/1.1 200"
+done
+: > "$tmp/hung-up"
+wait $held
+is "the stream gets its results" "closed 1000 " "$(tail -n 1 "$tmp/held")"
+stop "hangup"
 finish
