@@ -147,6 +147,21 @@ static lin_status open_opus(lin_client *c, lin_error *err)
     return status == LIN_OK ? lin_ogg_opus_create((int)c->config.rate_hz, &c->in->opus, err) : status;
 }
 
+// What this server can do with no sound is refused before the first sound comes.
+static lin_status take_config(lin_client *c, lin_error *err)
+{
+    const lin_message *m = &c->config;
+    const lin_decoding *d = &c->serve->decoding;
+    if ((m->state_s > 0 || m->resume) && d->n_best > 1)
+        return lin_fail(err, LIN_UNSUPPORTED, "this server gives alternatives (--n-best), with which no stream can be saved: "
+                                              "leave state_s and resume out");
+    if (m->n_phrases && !d->parts && !c->protocol->phrases_advise)
+        return lin_fail(err, LIN_UNSUPPORTED, "this server finds phonemes without a beam, which uses no phrases: leave them out");
+    lin_ogg_opus_destroy(c->in->opus);
+    c->in->opus = NULL;
+    return m->format == LIN_SAMPLES_OPUS ? open_opus(c, err) : LIN_OK;
+}
+
 // Opens the stream with its first sound: 0, and the client is told, if that fails.
 static int open_voice(lin_client *c)
 {
@@ -154,7 +169,7 @@ static int open_voice(lin_client *c)
     lin_error err = {0};
     if (c->in->voice) return 1;
     const lin_message *m = &c->config;
-    if (open_state(c, &err) != LIN_OK || (m->format == LIN_SAMPLES_OPUS && open_opus(c, &err) != LIN_OK)) {
+    if (open_state(c, &err) != LIN_OK) {
         give_up(c, 1008, err.message);
         return 0;
     }
@@ -266,7 +281,9 @@ static void take_text(lin_client *c, const char *text, size_t n)
         c->in->pushed = 1;
     } else if (m->kind == LIN_MESSAGE_CONFIG) {
         if (c->in->voice && !c->protocol->configs_later) give_up(c, 1008, "a config comes before the first sound");
+        if (!c->in->voice && take_config(c, &err) != LIN_OK) give_up(c, 1008, err.message);
     } else if (m->kind == LIN_MESSAGE_PHRASES) { // before the first sound they are the config's
+        if (!c->in->voice && take_config(c, &err) != LIN_OK) give_up(c, 1008, err.message);
         if (c->in->voice && lin_voice_set_phrases(c->in->voice, m->phrases, m->n_phrases, &err) != LIN_OK)
             give_up(c, 1011, err.message);
     } else if (m->kind == LIN_MESSAGE_END_UTTERANCE) {
@@ -330,8 +347,9 @@ static void conclude(lin_client *c)
         begin_again(c);
         return;
     }
-    if (failure) lin_serve_count(s, &s->counts.failed);
-    end(c, failure ? 1011 : drained ? 1001 : 1000, failure ? failure : "");
+    const int refused = failure && c->in->voice && !lin_voice_ready(c->in->voice); // what was asked for cannot be opened
+    if (failure) lin_serve_count(s, refused ? &s->counts.bad : &s->counts.failed);
+    end(c, refused ? 1008 : failure ? 1011 : drained ? 1001 : 1000, failure ? failure : "");
 }
 
 void lin_serve_stream_go_on(lin_client *c)

@@ -117,7 +117,8 @@ if grep -q 'these bytes are no Ogg' "$LINNET"; then
     has "stream: what is not Opus" "$(talk stream /v1/stream config="$opus" raw="$speech" end='{"type":"end"}')" 'closed 1007 these bytes are no Ogg'
     head -c 60 "$tmp/vowels.opus" > "$tmp/cut.opus"
     has "stream: Opus that ends in its headers" "$(talk stream /v1/stream config="$opus" raw="$tmp/cut.opus" end='{"type":"end"}')" 'closed 1007 the sound ends before its headers'
-    has "stream: Opus at another rate" "$(talk stream /v1/stream config='{"type":"config","format":"ogg_opus","rate_hz":44100}' raw="$tmp/vowels.opus")" "not 44100"
+    has "stream: Opus at another rate, before any sound" "$(talk stream /v1/stream config='{"type":"config","format":"ogg_opus","rate_hz":44100}' end='{"type":"end"}')" "not 44100"
+    has "stream: Opus of two channels, before any sound" "$(talk stream /v1/stream config='{"type":"config","format":"ogg_opus","channels":2}' end='{"type":"end"}')" "closed 1008 the format ogg_opus"
 fi
 has "stream: phrases of its own" "$(talk stream /v1/stream config='{"type":"config","phrases":["ill disposed"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" "ill disposed"
 has "stream: a phrase that cannot be" "$(talk stream /v1/stream config='{"type":"config","phrases":["!!"]}' raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
@@ -262,8 +263,18 @@ has "many streams with states: latencies" "$(cat "$tmp/crowd")" "latency        
 stop "many"
 start third --n-best 3
 is "alternatives" 3 "$(talk stream /v1/stream raw="$tmp/speech.raw" end='{"type":"end"}' | grep '"final"' | sed 's/.*"alternatives"//' | grep -o '"text"' | wc -l)"
+has "alternatives: no states" "$(talk stream /v1/stream config='{"type":"config","state_s":2}' raw="$tmp/speech.raw" end='{"type":"end"}')" "closed 1008 this server gives alternatives (--n-best)"
+has "alternatives: a state is not gone on with" "$(talk stream /v1/stream config="$resume" end='{"type":"end"}')" "closed 1008 this server gives alternatives (--n-best)"
+stop "third"
+head -c 16 /dev/urandom > "$tmp/other-key"
+start fourth --state-key "$tmp/other-key" --no-words -j 1
 has "a server with another key" "$(talk stream /v1/stream config="$resume" resume="$tmp/state")" "another key, or was changed"
-kill "$server"
+for phrases in '{"type":"config","phrases":["he was"]}' '{"type":"phrases","phrases":["he was"]}'; do
+    has "phonemes without a beam: no phrases" "$(talk stream /v1/stream config="$phrases" end='{"type":"end"}')" "closed 1008 this server finds phonemes without a beam"
+done
+is "phonemes without a beam: no phrases are allowed" "closed 1000 " "$(talk stream /v1/stream config='{"type":"config","phrases":[]}' raw="$tmp/speech.raw" end='{"type":"end"}' | tail -n 1)"
+has "a rate at which nothing can be saved" "$(talk stream /v1/stream config='{"type":"config","state_s":1,"rate_hz":4001}' raw="$tmp/speech.raw")" "closed 1008 resampling from 4001"
+stop "fourth"
 
 # ---- a socket that systemd opened: whoever comes before the server is there waits
 
