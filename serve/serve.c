@@ -99,7 +99,7 @@ static int may_come_from(lin_serve *s, lin_web_peer *peer, const lin_web_request
 static int may_enter(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
     const char *token;
-    const size_t n = lin_token_find(r->authorization, r->query, &token);
+    const size_t n = lin_token_find(r->authorization, r->query, r->protocols, &token);
     if (!may_come_from(s, peer, r)) return 0;
     if (s->tokens && !lin_token_known(s->tokens, s->n_tokens, token, n))
         return refuse(s, peer, &s->counts.refused_token, 401, 0, "a valid token is needed");

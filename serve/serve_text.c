@@ -534,9 +534,9 @@ int lin_token_known(const char *list, size_t n_list, const char *token, size_t n
     return n_token > 0 && known;
 }
 
-size_t lin_token_find(const char *authorization, const char *query, const char **token)
+size_t lin_token_find(const char *authorization, const char *query, const char *protocols, const char **token)
 {
-    static const char bearer[] = "bearer ", key[] = "access_token=";
+    static const char bearer[] = "bearer ", key[] = "access_token=", insecure[] = "openai-insecure-api-key.";
     if (strncasecmp(authorization, bearer, sizeof bearer - 1) == 0) {
         *token = authorization + sizeof bearer - 1;
         while (**token == ' ') ++*token;
@@ -546,6 +546,12 @@ size_t lin_token_find(const char *authorization, const char *query, const char *
         if (strncmp(at, key, sizeof key - 1) != 0) continue;
         *token = at + sizeof key - 1;
         return strcspn(*token, "&");
+    }
+    for (const char *at = protocols; *at; at += strcspn(at, ", \t")) {
+        at += strspn(at, ", \t");
+        if (strncmp(at, insecure, sizeof insecure - 1) != 0) continue;
+        *token = at + sizeof insecure - 1;
+        return strcspn(*token, ", \t");
     }
     *token = "";
     return 0;

@@ -131,8 +131,9 @@ void lin_openai_put_error(lin_buffer *out, int status, const char *message);
 
 /* 1 if the token is a line of the list (blank lines and those with # first are none). The time depends on the lengths only. */
 int lin_token_known(const char *list, size_t n_list, const char *token, size_t n_token);
-/* The token of a request: "Bearer X", or access_token=X of a query (RFC 6750); its length, 0: none. */
-size_t lin_token_find(const char *authorization, const char *query, const char **token);
+/* The token of a request: "Bearer X", access_token=X of a query (RFC 6750), or openai-insecure-api-key.X of the subprotocols of a
+ * WebSocket, as OpenAI's clients in browsers send it; its length, 0: none. */
+size_t lin_token_find(const char *authorization, const char *query, const char *protocols, const char **token);
 /* 1 if a server that listens on `listens` ("*": on all addresses) may be asked for by the name of this header Host: an address,
  * the name that it listens on, localhost, one of the list, or none. A page of a stranger whose name leads to this machine (DNS
  * rebinding) asks for the stranger's name. */

@@ -26,7 +26,7 @@
 #include "base/status.h"
 
 enum {
-    LIN_WEB_INTERFACE = 5, /* rises with every change of this header */
+    LIN_WEB_INTERFACE = 6, /* rises with every change of this header */
     LIN_WEB_BAD_LENGTH = -2,
     LIN_WEB_SEAL = 8 + 12 + 16 /* bytes that sealing adds: magic, nonce, tag */
 };
@@ -39,6 +39,7 @@ typedef struct lin_web_request {
     int websocket;
     const char *method; /* "GET", "POST", ... */
     const char *path, *query, *host, *origin, *authorization, *type;
+    const char *protocols; /* the header Sec-WebSocket-Protocol */
     const char *address; /* of the other side, "127.0.0.1" */
     const char *encoding; /* the header Transfer-Encoding; the body is given as it comes, in chunks (serve/chunked.h) */
     int64_t length;      /* of the body; -1: not sent; LIN_WEB_BAD_LENGTH: it is no number */

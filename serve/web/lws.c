@@ -20,9 +20,12 @@
 #include "serve/web.h"
 #include "serve/web/seal.h"
 
+#define LISTENING "linnet-listening"
+
 enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, PONG_S = 30, ALIVE_US = 5000000, UNREAD = 1 << 17, PATIENCE_S = 30 };
 enum { MOST_SILENT = 512, KEPT_FILES = 128, ACCEPTED_AT_ONCE = 32, RETRY_US = 1000000 };
 enum { LOG_LINES = 20, LOG_US = 60000000 };
+enum { SUBPROTOCOLS = 127 }; // libwebsockets closes the connection without an answer where the header is longer
 
 struct lin_web_peer {
     lin_web *web;
@@ -60,7 +63,7 @@ struct lin_web {
     int n_logged; // lines since log_since
     lws_usec_t log_since;
     lws_retry_bo_t alive;
-    struct lws_protocols protocols[3];
+    struct lws_protocols protocols[4];
     unsigned char room[LWS_PRE + HEAD];
     unsigned char *message; // [LWS_PRE + message_capacity]
     size_t message_capacity;
@@ -78,7 +81,7 @@ static const struct {
                {WSI_TOKEN_PATCH_URI, "PATCH"}};
 
 typedef struct texts {
-    char path[TEXT], query[TEXT], host[256], origin[256], authorization[1024], type[512], encoding[64], address[64];
+    char path[TEXT], query[TEXT], host[256], origin[256], authorization[1024], type[512], encoding[64], address[64], protocols[SUBPROTOCOLS];
 } texts;
 
 // 0 if a header does not fit.
@@ -109,7 +112,7 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
     char length[32];
     *request = (lin_web_request){.method = "", .path = t->path, .query = t->query, .host = t->host, .origin = t->origin,
                                  .authorization = t->authorization, .type = t->type, .encoding = t->encoding,
-                                 .address = t->address, .length = -1};
+                                 .address = t->address, .protocols = t->protocols, .length = -1};
     int fits = 1;
     t->path[0] = 0;
     for (size_t i = 0; i < sizeof methods / sizeof *methods && !*request->method; i++) {
@@ -124,6 +127,7 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
     fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE, t->type, sizeof t->type) && fits;
     fits = copy(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING, t->encoding, sizeof t->encoding) && fits;
     fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH, length, sizeof length) && fits;
+    fits = copy(wsi, WSI_TOKEN_PROTOCOL, t->protocols, sizeof t->protocols) && fits;
     // libwebsockets reads what it can of it, and whatever is behind that.
     const int is_number = strspn(length, "0123456789") == strlen(length);
     if (*length) request->length = is_number ? strtoll(length, NULL, 10) : LIN_WEB_BAD_LENGTH;
@@ -309,6 +313,26 @@ static void closed(lin_web *w)
 
 /* ---- events ---------------------------------------------------------------------------------------------------------------- */
 
+// Of the subprotocols that a WebSocket's client names libwebsockets selects the first that it knows. Where it knows none, or the
+// header is too long, it would close the connection without an answer: -1, and the client is told why.
+static int check_subprotocols(const lin_web *w, struct lws *wsi)
+{
+    char list[SUBPROTOCOLS], answer[LWS_PRE + 512];
+    const int fits = copy(wsi, WSI_TOKEN_PROTOCOL, list, sizeof list);
+    const struct lws_protocols *known = fits && !*list ? w->protocols : NULL;
+    for (char *at = list, *name; fits && !known && (name = strsep(&at, ", \t")) != NULL;)
+        known = lws_vhost_name_to_protocol(w->vhost, name);
+    if (known && strcmp(known->name, LISTENING) != 0) return 0;
+    const char *why = fits ? "of the subprotocols of a WebSocket this server knows linnet and realtime only"
+                           : "the header Sec-WebSocket-Protocol has more than 126 signs: use a shorter key";
+    const int n = snprintf(answer + LWS_PRE, sizeof answer - LWS_PRE,
+                           "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
+                           "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}",
+                           why);
+    lws_write(wsi, (unsigned char *)answer + LWS_PRE, (size_t)n, LWS_WRITE_HTTP_FINAL);
+    return -1;
+}
+
 // Not 0: refused. A WebSocket's refusal is written at once, a request's when it can be.
 static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket)
 {
@@ -390,7 +414,9 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
         return 0;
     case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
         // HTTP/2 is offered (Java's client does so). Without an upgrade that it knows, libwebsockets answers in HTTP/1.1.
-        if (in && strcasecmp(in, "websocket") != 0) *(char *)in = 0;
+        if (!in) return 0;
+        if (strcasecmp(in, "websocket") == 0) return check_subprotocols(w, wsi);
+        *(char *)in = 0;
         return 0;
     case LWS_CALLBACK_HTTP: return open_peer(w, p, wsi, 0);
     case LWS_CALLBACK_HTTP_BODY:
@@ -490,7 +516,7 @@ static int take_over(lin_web *w, int socket)
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     w->socket = socket;
     const lws_sock_file_fd_type file = {.filefd = socket};
-    w->listening = lws_adopt_descriptor_vhost(w->vhost, LWS_ADOPT_RAW_FILE_DESC, file, "linnet-listening", NULL);
+    w->listening = lws_adopt_descriptor_vhost(w->vhost, LWS_ADOPT_RAW_FILE_DESC, file, LISTENING, NULL);
     return w->listening != NULL;
 }
 
@@ -546,7 +572,9 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
     w->most_silent = w->most_connections / 2 < MOST_SILENT ? w->most_connections / 2 + 1 : MOST_SILENT;
     w->protocols[0] = (struct lws_protocols){
         .name = "linnet", .callback = on_event, .per_session_data_size = sizeof(lin_web_peer), .rx_buffer_size = PIECE};
-    w->protocols[1] = (struct lws_protocols){.name = "linnet-listening", .callback = on_listening};
+    w->protocols[1] = w->protocols[0];
+    w->protocols[1].name = "realtime"; // OpenAI's clients in browsers name it
+    w->protocols[2] = (struct lws_protocols){.name = LISTENING, .callback = on_listening};
     w->alive.secs_since_valid_ping = (uint16_t)o->ping_s;
     w->alive.secs_since_valid_hangup = (uint16_t)(o->ping_s + PONG_S);
     struct lws_context_creation_info info;

@@ -186,10 +186,21 @@ start entry --no-words -j 1 --tokens "$tmp/tokens" --host speech.example
 end='{"type":"end"}'
 is "a token among other parameters" "closed 1000 " "$(talk stream '/v1/stream?x=1&access_token=abc&y=a%26b' end="$end" | tail -n 1)"
 is "no token among other parameters" "refused 401" "$(talk stream '/v1/stream?x=1&y=access_token=abc' end="$end" | tail -n 1)"
-is "the server's own protocol is nobody's" "refused wit" "$(talk stream /v1/stream header='Sec-WebSocket-Protocol: linnet-listening' end="$end")"
 ask() { printf 'GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n' "$1" "$2" "${3:-}" > "$tmp/ask"; talk send "$tmp/ask"; }
 crlf=$(printf '\r\nx')
 crlf=${crlf%x}
+subprotocols() { talk stream "${2:-/v1/realtime}" header="Sec-WebSocket-Protocol: $1" end='{}' leave=error | tail -n 1; }
+key=openai-insecure-api-key.abc
+has "OpenAI's clients in browsers: the key is a subprotocol" "$(subprotocols "realtime, $key")" '"type":"error"'
+has "as earlier versions of them" "$(subprotocols "realtime,$key,openai-beta.realtime-v1")" '"type":"error"'
+is "another key" "refused 401" "$(subprotocols "realtime, ${key}d")"
+is "no key" "refused 401" "$(subprotocols realtime)"
+is "no subprotocol that there is" "refused 400" "$(subprotocols "chat, $key")"
+is "the server's own protocol is nobody's" "refused 400" "$(subprotocols "linnet-listening, realtime, $key")"
+is "more of them than can be read" "refused 400" "$(subprotocols "realtime, $key$(head -c 100 /dev/zero | tr '\000' a)")"
+upgrade="Upgrade: websocket${crlf}Connection: Upgrade${crlf}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==${crlf}Sec-WebSocket-Version: 13$crlf"
+has "the answer selects realtime" "$(ask /v1/realtime localhost "${upgrade}Sec-WebSocket-Protocol: realtime, $key$crlf")" "Sec-WebSocket-Protocol: realtime"
+has "an unknown one: why" "$(ask /v1/realtime localhost "${upgrade}Sec-WebSocket-Protocol: chat$crlf")" '"message":"of the subprotocols'
 h2c="Connection: Upgrade, HTTP2-Settings${crlf}Upgrade: h2c${crlf}HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA${crlf}"
 has "HTTP/2 is offered: the answer is HTTP/1.1's" "$(ask /healthz localhost "$h2c")" "HTTP/1.1 200"
 is "HTTP/2 is offered: all of it" ok "$(ask /healthz localhost "$h2c" | tail -n 1)"

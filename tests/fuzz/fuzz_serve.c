@@ -127,7 +127,7 @@ static void secret(const char *text, size_t n)
     char *copy = lin_calloc(n + 1, 1);
     if (!copy) return;
     memcpy(copy, text, n);
-    const size_t n_token = lin_token_find(copy, copy, &token);
+    const size_t n_token = lin_token_find(copy, copy, copy, &token);
     if (token < copy && n_token) abort();
     lin_token_known(copy, strlen(copy), token, n_token);
     lin_host_allowed(copy, "localhost", NULL, 0);

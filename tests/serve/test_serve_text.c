@@ -204,11 +204,14 @@ START_TEST(secrets)
         ck_assert_msg(!lin_token_known(list, n, wrong[i], strlen(wrong[i])), "%s", wrong[i]);
     ck_assert_int_eq(lin_token_known("", 0, "x", 1), 0);
     const char *token;
-    ck_assert_uint_eq(lin_token_find("Bearer abc", "access_token=xyz", &token), 3);
+    ck_assert_uint_eq(lin_token_find("Bearer abc", "access_token=xyz", "", &token), 3);
     ck_assert_str_eq(token, "abc");
-    ck_assert_uint_eq(lin_token_find("", "a=b&access_token=xyz&c=d", &token), 3);
+    ck_assert_uint_eq(lin_token_find("", "a=b&access_token=xyz&c=d", "", &token), 3);
     ck_assert_int_eq(strncmp(token, "xyz", 3), 0);
-    ck_assert_uint_eq(lin_token_find("Basic abc", "not_access_token=xyz", &token), 0);
+    ck_assert_uint_eq(lin_token_find("Basic abc", "not_access_token=xyz", "realtime, x-openai-insecure-api-key.y", &token), 0);
+    ck_assert_uint_eq(lin_token_find("", "", "realtime,openai-insecure-api-key.k.1, openai-beta.realtime-v1", &token), 3);
+    ck_assert_int_eq(strncmp(token, "k.1", 3), 0);
+    ck_assert_uint_eq(lin_token_find("", "", "openai-insecure-api-key.", &token), 0);
     const char *const origins[] = {"https://a.example"};
     static const struct {
         const char *host;
