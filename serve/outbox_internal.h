@@ -35,7 +35,7 @@ typedef struct lin_said {
 } lin_said;
 
 struct lin_outbox {
-    lin_client *client;   // of which only what never changes is read: protocol, config, serve
+    lin_client *client;   // of which only what never changes is read: protocol, config, state_key, serve
     lin_note *sending;    // given to the network; the server's thread
     pthread_mutex_t lock; // of all below
     lin_note *first, **last;

@@ -143,6 +143,23 @@ static void free_client(lin_client *c)
     lin_free(c);
 }
 
+// With tokens a state belongs to the token of the stream that it is of.
+static lin_status make_state_key(lin_client *c, const lin_web_request *r)
+{
+    const lin_serve *s = c->serve;
+    const char *token;
+    lin_buffer secret = {0};
+    memcpy(c->state_key, s->state_key, sizeof c->state_key);
+    if (!s->tokens) return LIN_OK;
+    const size_t n = lin_token_find(r->authorization, r->query, r->protocols, &token);
+    lin_buffer_bytes(&secret, (const char *)s->state_key, sizeof s->state_key);
+    lin_buffer_bytes(&secret, token, n);
+    lin_status status = lin_buffer_status(&secret, NULL);
+    if (status == LIN_OK) status = s->transport->make_key(secret.data, secret.n, c->state_key, NULL);
+    lin_buffer_free(&secret);
+    return status;
+}
+
 static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_request *r,
                               const lin_protocol *protocol)
 {
@@ -162,7 +179,7 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
     s->n_clients++;
     if (!protocol) return c;
     s->n_streams++;
-    if (!lin_serve_stream_begin(c)) {
+    if (make_state_key(c, r) != LIN_OK || !lin_serve_stream_begin(c)) {
         free_client(c);
         lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
         return NULL;
@@ -385,24 +402,31 @@ static void drain(lin_serve *s, double now)
 }
 
 // Those before remain if that fails.
-static void read_tokens_again(lin_serve *s)
+static lin_status read_tokens(lin_serve *s, lin_error *err)
 {
+    const char *name = s->v->tokens;
     char *tokens;
     size_t n;
-    lin_error err = {0};
-    lin_serve_reload = 0;
-    if (!s->v->tokens) {
-        if (!s->v->quiet) lin_complain("SIGHUP: there are no --tokens to be read again");
-        return;
-    }
-    if (lin_text_read(s->v->tokens, &tokens, &n, &err) != LIN_OK) {
-        lin_complain("the tokens were not read again: %s", err.message);
-        return;
-    }
-    lin_free(s->tokens);
+    int weak = 0;
+    lin_status status = lin_text_read(name, &tokens, &n, err);
+    if (status == LIN_OK) status = lin_tokens_check(name, tokens, n, &weak, err);
+    if (weak && !s->v->quiet)
+        lin_complain("%s:%d: a token of less than %d signs can be guessed; 'openssl rand -hex 16' makes a better one", name,
+                     weak, (int)LIN_TOKEN_LEAST);
+    lin_free(status == LIN_OK ? s->tokens : tokens);
+    if (status != LIN_OK) return status;
     s->tokens = tokens;
     s->n_tokens = n;
-    if (!s->v->quiet) lin_complain("the tokens were read again");
+    return LIN_OK;
+}
+
+static void read_tokens_again(lin_serve *s)
+{
+    lin_error err = {0};
+    lin_serve_reload = 0;
+    if (s->v->tokens && read_tokens(s, &err) != LIN_OK) lin_complain("the tokens were not read again: %s", err.message);
+    else if (!s->v->quiet)
+        lin_complain(s->v->tokens ? "the tokens were read again" : "SIGHUP: there are no --tokens to be read again");
 }
 
 static void go_on(lin_client *c)
@@ -580,7 +604,7 @@ static void close_all(lin_serve *s)
 }
 
 // The bytes of the file are the secret, whatever they are.
-static lin_status make_state_key(lin_serve *s, lin_error *err)
+static lin_status make_common_key(lin_serve *s, lin_error *err)
 {
     char *text = NULL;
     size_t n = 0;
@@ -599,8 +623,8 @@ lin_status lin_serve_run(lin_serve *s, lin_error *err)
     watch_signals();
     gethostname(s->own_name, sizeof s->own_name - 1);
     lin_status status = lin_web_load(&s->transport, err);
-    if (status == LIN_OK && s->v->tokens) status = lin_text_read(s->v->tokens, &s->tokens, &s->n_tokens, err);
-    if (status == LIN_OK) status = make_state_key(s, err);
+    if (status == LIN_OK && s->v->tokens) status = read_tokens(s, err);
+    if (status == LIN_OK) status = make_common_key(s, err);
     if (status == LIN_OK) status = lin_page_open(&s->page, err);
     if (status == LIN_OK) status = open_recognition(s, err);
     if (status == LIN_OK) status = open_web(s, err);

@@ -61,6 +61,7 @@ struct lin_client {
     double heard_at; /* when data came last */
     lin_job *job;    /* of an upload; NULL: it has been answered */
     lin_message config; /* of a WebSocket */
+    unsigned char state_key[32]; /* likewise: of its token and that of the server; it never changes */
     lin_inbox *in;
     lin_outbox *out;
     int waiting; /* it must be looked at again soon */

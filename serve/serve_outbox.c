@@ -105,7 +105,7 @@ void lin_outbox_state(lin_outbox *o, const void *bytes, size_t n, double seconds
 {
     lin_serve *s = o->client->serve;
     unsigned char *sealed = lin_alloc(n + LIN_WEB_SEAL, 1);
-    const int done = sealed && s->transport->seal(s->state_key, bytes, n, sealed, NULL) == LIN_OK;
+    const int done = sealed && s->transport->seal(o->client->state_key, bytes, n, sealed, NULL) == LIN_OK;
     n += LIN_WEB_SEAL;
     pthread_mutex_lock(&o->lock);
     if (done && o->n_queued < LIN_QUEUED_PARTIALS) { // a slow reader gets the next one

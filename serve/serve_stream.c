@@ -127,7 +127,7 @@ static lin_status open_state(lin_client *c, lin_error *err)
     if (c->in->state.n == 0) return LIN_OK;
     unsigned char *plain = lin_alloc(c->in->state.n, 1);
     if (!plain) return lin_no_memory(err, "a state", c->in->state.n);
-    lin_status status = s->transport->unseal(s->state_key, (const unsigned char *)c->in->state.data, c->in->state.n, plain, err);
+    lin_status status = s->transport->unseal(c->state_key, (const unsigned char *)c->in->state.data, c->in->state.n, plain, err);
     if (status == LIN_OK) {
         c->in->state.n -= LIN_WEB_SEAL;
         memcpy(c->in->state.data, plain, c->in->state.n);

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/textfile.h"
 #include "frontend/audio.h"
 
 /* ---- messages -------------------------------------------------------------------------------------------------------------- */
@@ -520,18 +521,38 @@ static unsigned differs(const char *a, size_t n_a, const char *b, size_t n_b)
     return difference;
 }
 
+// The next line with a token, without the blanks around it; 0: no more.
+static int next_token(lin_lines *lines)
+{
+    while (lin_lines_next(lines)) {
+        for (; lines->n && lin_is_space(*lines->text); lines->n--) lines->text++;
+        while (lines->n && lin_is_space(lines->text[lines->n - 1])) lines->n--;
+        if (lines->n && *lines->text != '#') return 1;
+    }
+    return 0;
+}
+
 int lin_token_known(const char *list, size_t n_list, const char *token, size_t n_token)
 {
     unsigned known = 0;
-    for (size_t at = 0; at < n_list;) {
-        const char *line = list + at, *end = memchr(line, '\n', n_list - at);
-        size_t n = end ? (size_t)(end - line) : n_list - at;
-        at += n + 1;
-        while (n && (line[n - 1] == '\r' || line[n - 1] == ' ' || line[n - 1] == '\t')) n--;
-        if (n == 0 || *line == '#') continue;
-        known |= differs(line, n, token, n_token) == 0;
-    }
+    lin_lines lines;
+    lin_lines_begin(&lines, list, n_list);
+    while (next_token(&lines)) known |= differs(lines.text, lines.n, token, n_token) == 0;
     return n_token > 0 && known;
+}
+
+lin_status lin_tokens_check(const char *name, const char *list, size_t n, int *weak, lin_error *err)
+{
+    int any = 0;
+    lin_lines lines;
+    lin_lines_begin(&lines, list, n);
+    for (*weak = 0; next_token(&lines); any = 1) {
+        if (lin_text_find_control(lines.text, lines.n) < lines.n)
+            return lin_fail(err, LIN_FORMAT, "%s:%d: no request can hold this token: write the file as plain text (UTF-8)", name,
+                            lines.number);
+        if (!*weak && lines.n < LIN_TOKEN_LEAST) *weak = lines.number;
+    }
+    return any ? LIN_OK : lin_fail(err, LIN_FORMAT, "%s has no token, and would refuse everybody: write one per line", name);
 }
 
 size_t lin_token_find(const char *authorization, const char *query, const char *protocols, const char **token)

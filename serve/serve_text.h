@@ -129,8 +129,14 @@ void lin_openai_put_error(lin_buffer *out, int status, const char *message);
 
 /* ---- secrets --------------------------------------------------------------------------------------------------------------- */
 
-/* 1 if the token is a line of the list (blank lines and those with # first are none). The time depends on the lengths only. */
+enum { LIN_TOKEN_LEAST = 16 }; /* signs of a token that is hard to guess */
+
+/* 1 if the token is a line of the list, without blanks around it (blank lines and those with # first are none). The time depends
+ * on the lengths only. */
 int lin_token_known(const char *list, size_t n_list, const char *token, size_t n_token);
+/* LIN_FORMAT if the list, the file `name`, has no token, or one that no request can hold. *weak: the number of the first line
+ * with one of less than LIN_TOKEN_LEAST signs; 0: none has. */
+lin_status lin_tokens_check(const char *name, const char *list, size_t n, int *weak, lin_error *err);
 /* The token of a request: "Bearer X", access_token=X of a query (RFC 6750), or openai-insecure-api-key.X of the subprotocols of a
  * WebSocket, as OpenAI's clients in browsers send it; its length, 0: none. */
 size_t lin_token_find(const char *authorization, const char *query, const char *protocols, const char **token);

@@ -81,7 +81,8 @@ static const struct {
                {WSI_TOKEN_PATCH_URI, "PATCH"}};
 
 typedef struct texts {
-    char path[TEXT], query[TEXT], host[256], origin[256], authorization[1024], type[512], encoding[64], address[64], protocols[SUBPROTOCOLS];
+    char path[TEXT], query[TEXT], host[256], origin[256], authorization[1024], type[512], encoding[64], address[64];
+    char protocols[SUBPROTOCOLS];
 } texts;
 
 // 0 if a header does not fit.

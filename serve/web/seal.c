@@ -51,5 +51,6 @@ lin_status lin_unseal(const unsigned char key[32], const unsigned char *sealed, 
                      EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_SET_TAG, TAG, tag) == 1 &&
                      EVP_DecryptFinal_ex(c, plain + length, &rest) == 1;
     EVP_CIPHER_CTX_free(c);
-    return done ? LIN_OK : lin_fail(err, LIN_MISMATCH, "the state was saved by a server with another key, or was changed");
+    return done ? LIN_OK
+                : lin_fail(err, LIN_MISMATCH, "the state was saved for another token or with another key, or was changed");
 }

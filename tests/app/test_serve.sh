@@ -245,7 +245,7 @@ is "killed, and gone on with by another server: the same words" "$(printf '%s' "
 ok "times go on" awk "BEGIN { exit !($(sed -n 's/^{"type":"final".*"words":\[{"word":"[^"]*","known":true,"start":\([0-9.]*\).*/\1/p' "$tmp/after" | head -n 1) > $seconds - 1) }"
 cp "$tmp/state" "$tmp/changed"
 flip "$tmp/changed" 5000 0
-has "a state that was changed" "$(talk stream /v1/stream config="$resume" resume="$tmp/changed")" "another key, or was changed"
+has "a state that was changed" "$(talk stream /v1/stream config="$resume" resume="$tmp/changed")" "with another key, or was changed"
 has "bytes that are no state" "$(talk stream /v1/stream config="$resume" resume="$speech")" "these bytes are no state"
 has "a state of another rate" "$(talk stream /v1/stream config='{"type":"config","resume":true,"rate_hz":8000}' resume="$tmp/state" raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
 has "which is counted" "$(talk get /metrics)" "linnet_resumed_total 2"
@@ -268,7 +268,7 @@ has "alternatives: a state is not gone on with" "$(talk stream /v1/stream config
 stop "third"
 head -c 16 /dev/urandom > "$tmp/other-key"
 start fourth --state-key "$tmp/other-key" --no-words -j 1
-has "a server with another key" "$(talk stream /v1/stream config="$resume" resume="$tmp/state")" "another key, or was changed"
+has "a server with another key" "$(talk stream /v1/stream config="$resume" resume="$tmp/state")" "with another key, or was changed"
 for phrases in '{"type":"config","phrases":["he was"]}' '{"type":"phrases","phrases":["he was"]}'; do
     has "phonemes without a beam: no phrases" "$(talk stream /v1/stream config="$phrases" end='{"type":"end"}')" "closed 1008 this server finds phonemes without a beam"
 done
@@ -309,4 +309,6 @@ refused "a certificate that is not there" 1 "" serve --listen 127.0.0.1:0 --tls-
 printf short > "$tmp/short.key"
 refused "a short secret" 1 "at least 16 bytes" serve --state-key "$tmp/short.key"
 refused "no tokens" 1 "none" serve --tokens "$tmp/none"
+printf '\n \n# none\n' > "$tmp/blank"
+refused "a file of tokens with blank lines" 1 "blank has no token" serve --tokens "$tmp/blank"
 finish

@@ -216,14 +216,36 @@ kill -HUP "$server"
 ok "the tokens are read again" await grep -q "the tokens were read again" "$log"
 is "an old token" "refused 401" "$(talk stream '/v1/stream?access_token=abc')"
 is "a new token" "closed 1000 " "$(talk stream '/v1/stream?access_token=def' end="$end" | tail -n 1)"
+hasnt "no token is in the log" "$(cat "$log")" "def"
+has "a token that can be guessed is named" "$(cat "$log")" "tokens:1: a token of less than 16 signs can be guessed"
+printf '\n' > "$tmp/tokens"
+kill -HUP "$server"
+ok "an empty file is not read" await grep -q "the tokens were not read again: .*tokens has no token" "$log"
 rm "$tmp/tokens"
 kill -HUP "$server"
-ok "there are none to be read" await grep -q "the tokens were not read again" "$log"
+ok "there are none to be read" await grep -q "the tokens were not read again: cannot open" "$log"
 is "those before remain" "closed 1000 " "$(talk stream '/v1/stream?access_token=def' end="$end" | tail -n 1)"
 : > "$tmp/nothing"
 has "an empty state" "$(talk stream '/v1/stream?access_token=def' config='{"type":"config","resume":true}' resume="$tmp/nothing" raw="$tmp/bursts.raw" end="$end")" "closed 1008 the state to resume is empty"
 has "no state" "$(talk stream '/v1/stream?access_token=def' config='{"type":"config","resume":true}' end="$end")" "closed 1008 no state came to resume"
 stop "entry"
+
+# A state is of the token of its stream; the file of the tokens may begin with a byte order mark.
+printf '\357\273\277ours-0123456789ab\ntheirs-0123456789\n' > "$tmp/tokens"
+head -c 16 /dev/urandom > "$tmp/key"
+start bound --no-words -j 1 --tokens "$tmp/tokens" --state-key "$tmp/key"
+hasnt "tokens that are long enough" "$(cat "$log")" "guessed"
+ours='/v1/stream?access_token=ours-0123456789ab'
+resume='{"type":"config","resume":true}'
+talk stream "$ours" config='{"type":"config","state_s":1}' raw="$tmp/bursts.raw" end="$end" state="$tmp/state" > "$tmp/saved"
+is "a stream with states" "closed 1000 " "$(tail -n 1 "$tmp/saved")"
+is "a state goes on with its token" "closed 1000 " "$(talk stream "$ours" config="$resume" resume="$tmp/state" end="$end" | tail -n 1)"
+has "a state with another token" "$(talk stream '/v1/stream?access_token=theirs-0123456789' config="$resume" resume="$tmp/state" end="$end")" \
+    "closed 1008 the state was saved for another token"
+stop "bound"
+start unbound --no-words -j 1 --state-key "$tmp/key"
+has "a state with a token where there are none" "$(talk stream "$ours" config="$resume" resume="$tmp/state" end="$end")" "closed 1008 the state was saved for another token"
+stop "unbound"
 
 # ---- SIGHUP without tokens: nothing is interrupted, however often it comes
 

@@ -194,8 +194,10 @@ END_TEST
 
 START_TEST(secrets)
 {
-    static const char list[] = "# tokens\n\n first\nsecond \r\nthird";
+    static const char list[] = "\xEF\xBB\xBF# tokens\n\n first\nsecond \r\nthird";
     const size_t n = sizeof list - 1;
+    ck_assert_int_eq(lin_token_known(list, n, "first", 5), 1);
+    ck_assert_int_eq(lin_token_known("\xEF\xBB\xBFzero\n", 8, "zero", 4), 1);
     ck_assert_int_eq(lin_token_known(list, n, "second", 6), 1);
     ck_assert_int_eq(lin_token_known(list, n, "third", 5), 1);
     static const char *const wrong[] = {"",         "sec",        "secon",   "secondx", "seconD",
@@ -293,5 +295,24 @@ START_TEST(answers)
 }
 END_TEST
 
+// A list that would refuse everybody, or one of its clients, is an error; a token that can be guessed is named.
+START_TEST(lists_of_tokens)
+{
+    static const char strong[] = "# a\n\n0123456789abcdef\n", utf16[] = "\xFF\xFE" "a\0b\0\n";
+    static const char *const empty[] = {"", "\n", " \t\r\n\n", "# abc\n", "\xEF\xBB\xBF\n"};
+    int weak = -1;
+    OK(lin_tokens_check("t", strong, sizeof strong - 1, &weak, &failure));
+    ck_assert_int_eq(weak, 0);
+    OK(lin_tokens_check("t", "# a\n\n0123456789abcde\nx", 22, &weak, &failure));
+    ck_assert_int_eq(weak, 3);
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
+        test_require(lin_tokens_check("t", empty[i], strlen(empty[i]), &weak, &failure) == LIN_FORMAT, "list %zu", i);
+        ck_assert_ptr_nonnull(strstr(failure.message, "t has no token"));
+    }
+    ck_assert_int_eq(lin_tokens_check("t", utf16, sizeof utf16 - 1, &weak, &failure), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(failure.message, "t:1: no request can hold"));
+}
+END_TEST
+
 TEST_MAIN("serve/serve_text", TEST(vosk_messages), TEST(own_messages), TEST(samples), TEST(telephones), TEST(forms),
-          TEST(secrets), TEST(answers))
+          TEST(secrets), TEST(lists_of_tokens), TEST(answers))
