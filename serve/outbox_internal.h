@@ -51,6 +51,7 @@ struct lin_outbox {
     int growing, ended, n_final;
     lin_settling settling; // realtime: the text of an item
     size_t begun_at;       // realtime: where that of the utterance begins in it
+    unsigned long long session; // realtime: its number; the server's thread
     int n_items, any, discards; // realtime: items that were told; one was since the last commit; what is shown is forgotten
     double before_s, item_end_s; // realtime: seconds of sound before the last commit; behind it, before the next item
     int closed;    // it was told why it ends: nothing comes behind that

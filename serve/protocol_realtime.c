@@ -12,7 +12,7 @@
 #include "serve/outbox_internal.h"
 #include "serve/protocols.h"
 
-static atomic_ullong n_events; // of all sessions: no two have the same id
+static atomic_ullong n_events, n_sessions; // no two have the same id
 
 static void put_event(lin_buffer *out, const char *type)
 {
@@ -27,10 +27,12 @@ static void put_session(lin_buffer *out, const lin_client *c, const char *type)
     const char *format = m->format == LIN_SAMPLES_MULAW ? "pcmu" : m->format == LIN_SAMPLES_ALAW ? "pcma" : "pcm";
     put_event(out, type);
     lin_buffer_format(out,
-                      ",\"session\":{\"id\":\"sess_1\",\"object\":\"realtime.transcription_session\",\"type\":\"transcription\","
-                      "\"audio\":{\"input\":{\"format\":{\"type\":\"audio/%s\",\"rate\":%d},\"transcription\":"
-                      "{\"model\":\"linnet\",\"language\":\"%s\"},\"noise_reduction\":null,\"turn_detection\":",
-                      format, (int)m->rate_hz, c->serve->language);
+                      ",\"session\":{\"id\":\"sess_%llu\",\"object\":\"realtime.transcription_session\","
+                      "\"type\":\"transcription\",\"audio\":{\"input\":{\"format\":{\"type\":\"audio/%s\",\"rate\":%d},"
+                      "\"transcription\":{\"model\":\"linnet\"",
+                      c->out->session, format, (int)m->rate_hz);
+    lin_buffer_member_text(out, "language", c->serve->language);
+    lin_buffer_text(out, "},\"noise_reduction\":null,\"turn_detection\":");
     if (m->manual) lin_buffer_text(out, "null}}}}");
     else lin_buffer_format(out, "{\"type\":\"server_vad\",\"prefix_padding_ms\":%.0f}}}}}", m->padding_s * 1000);
 }
@@ -43,7 +45,11 @@ static void put_error(lin_buffer *out, const char *message)
     lin_buffer_text(out, ",\"code\":null,\"param\":null,\"event_id\":null}}");
 }
 
-static void greet(const lin_client *c, lin_buffer *out) { put_session(out, c, "session.created"); }
+static void greet(const lin_client *c, lin_buffer *out)
+{
+    c->out->session = atomic_fetch_add(&n_sessions, 1) + 1;
+    put_session(out, c, "session.created");
+}
 
 static void took(lin_client *c, const lin_message *m, lin_buffer *out)
 {

@@ -8,11 +8,14 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/unicode.h"
+#include "base/utf8.h"
+
 /* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 #define A_FILE {.name = "file", .type = LIN_FIELD_FILE, .required = 1, .about = "Sound or video, in any format that linnet reads"}
 #define A_PROMPT {.name = "prompt", .about = "Its parts between marks, of at most 6 words, are likely phrases"}
-#define A_LANGUAGE {.name = "language", .about = "The model's language, which is English, or nothing; any other is refused"}
+#define A_LANGUAGE {.name = "language", .about = "The model's language, by its code or name, or nothing; any other is refused"}
 #define IGNORED(field, what) {.name = field, .no_effect = 1, .about = what}
 
 static const lin_field transcription[] = {
@@ -245,30 +248,48 @@ int lin_language_is_among(const char *asked, const char *language)
     return among;
 }
 
+// The next sign of a prompt as a small letter [bytes of UTF-8 at `letter`], or as one of ASCII that means the same: '.' of a mark
+// between phrases, ' ', '\'', '0' of what is in no word.
+static char next_sign(const char *text, size_t n, size_t *at, char letter[4], size_t *n_letter)
+{
+    unsigned code = 0;
+    const size_t width = lin_utf8_decode(text + *at, n - *at, &code);
+    *n_letter = 0;
+    *at += width ? width : 1;
+    if (!width || !code) return '0';
+    const unsigned small = code < 128 ? (unsigned)tolower((int)code) : lin_unicode_lower(code);
+    if ((small >= 'a' && small <= 'z') || (code >= 128 && lin_unicode_is_letter(code))) {
+        *n_letter = lin_utf8_encode(small, letter);
+        return 0;
+    }
+    if (code == '\'' || code == 0x2018 || code == 0x2019) return '\'';
+    if (code == ' ' || code == '-' || code == 0xA0 || code == 0x2010) return ' ';
+    const int is_mark = code < 128 ? strchr(".,;:!?()[]{}\"\n\r\t", (int)code) != NULL : lin_unicode_is_punctuation(code);
+    return is_mark ? '.' : '0';
+}
+
 int lin_prompt_phrases(const char *text, size_t n, lin_buffer *phrases)
 {
     enum { MOST_WORDS = 6, MOST_BYTES = 100 };
     int made = 0;
     for (size_t at = 0; at < n && made < LIN_MESSAGE_MOST_PHRASES;) {
-        char part[MOST_BYTES + 1];
-        size_t n_part = 0;
+        char part[MOST_BYTES + 4], sign = 0;
+        size_t n_part = 0, width;
         int words = 0, good = 1;
-        for (; at < n && !(text[at] && strchr(".,;:!?()[]{}\"\n\r\t", text[at])); at++) {
-            const char c = text[at];
-            const int letter =
-                (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c == '\'' && n_part && part[n_part - 1] != ' ');
-            if (letter) {
-                words += n_part == 0 || part[n_part - 1] == ' ';
-                if (n_part < MOST_BYTES) part[n_part++] = (char)tolower((unsigned char)c);
-                else good = 0;
-            } else if (c == ' ' || c == '-') {
+        while (at < n && (sign = next_sign(text, n, &at, part + n_part, &width)) != '.') {
+            words += width && (n_part == 0 || part[n_part - 1] == ' ');
+            if (width) {
+                good = good && n_part + width <= MOST_BYTES;
+                n_part += n_part + width <= MOST_BYTES ? width : 0;
+            } else if (sign == ' ') {
                 if (n_part && part[n_part - 1] == '\'') n_part--; // a quotation's end
                 if (n_part && n_part < MOST_BYTES && part[n_part - 1] != ' ') part[n_part++] = ' ';
-            } else if (c != '\'') {
+            } else if (sign == '\'' && n_part < MOST_BYTES) {
+                if (n_part && part[n_part - 1] != ' ') part[n_part++] = '\'';
+            } else {
                 good = 0;
             }
         }
-        at++;
         while (n_part && (part[n_part - 1] == ' ' || part[n_part - 1] == '\'')) n_part--;
         if (!good || !n_part || words > MOST_WORDS) continue;
         lin_buffer_bytes(phrases, part, n_part);

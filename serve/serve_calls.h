@@ -79,7 +79,7 @@ const char *lin_language_name(const char *language);
 
 /*
  * The likely phrases of a prompt: its parts between marks and line ends, in small letters, those of at most 6 words in which all
- * is letters; parts with figures or other signs are left out. Appends each with a NUL behind it; at most
+ * is letters, of any script; parts with figures or other signs are left out. Appends each with a NUL behind it; at most
  * LIN_MESSAGE_MOST_PHRASES. Returns their number.
  */
 int lin_prompt_phrases(const char *text, size_t n, lin_buffer *phrases);

@@ -73,9 +73,7 @@ static lin_status copy_texts(char *const *texts, int n, char ***copy, lin_error 
     return lin_no_memory(err, "phrases", (size_t)n * sizeof *made);
 }
 
-// Moves those of words in plain letters, which the letter-to-sound rules can always read, to the front; their number. To try each
-// phrase by itself would open the lexicon for each.
-static int leave_out(linnet_phrase *list, int n)
+int lin_phrases_leave_out(linnet_phrase *list, int n)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", others[] = "' -";
     int kept = 0;
@@ -97,7 +95,7 @@ static lin_status use_phrases(lin_voice *v, lin_engine_id id, char *const *texts
     for (int i = 0; i < n; i++) list[i] = (linnet_phrase){texts[i], v->about.bonus};
     lin_status status = lin_decoding_make_phrases(decoding, list, n, &made, err);
     if (v->about.advice && (status == LIN_INVALID || status == LIN_UNSUPPORTED)) {
-        n = leave_out(list, n);
+        n = lin_phrases_leave_out(list, n);
         status = n ? lin_decoding_make_phrases(decoding, list, n, &made, err) : LIN_OK;
         if (status == LIN_INVALID || status == LIN_UNSUPPORTED) n = 0;
         if (n == 0) status = LIN_OK;

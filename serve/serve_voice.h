@@ -71,4 +71,8 @@ lin_status lin_voice_reset(lin_voice *voice, lin_error *err);
 lin_status lin_voice_finish(lin_voice *voice, lin_error *err);
 lin_status lin_voice_set_phrases(lin_voice *voice, char *const *phrases, int n, lin_error *err);
 
+/* Of phrases that cannot be used together, moves those of words in plain letters, which the letter-to-sound rules of English can
+ * always read, to the front; their number. To try each phrase by itself would open the lexicon for each. */
+int lin_phrases_leave_out(linnet_phrase *list, int n);
+
 #endif

@@ -266,25 +266,25 @@ static lin_status send_rest(lin_work *w, const char *warning, lin_error *err)
 
 /* ---- transcription --------------------------------------------------------------------------------------------------------- */
 
-// n of the phrases; LIN_INVALID, LIN_UNSUPPORTED: they cannot be used.
-static lin_status make_phrases(const lin_serve *s, const request *r, int n, lin_phrases *made, lin_error *err)
+static int is_unusable(lin_status status) { return status == LIN_INVALID || status == LIN_UNSUPPORTED; }
+
+// Prompts and keywords are advice: what cannot be used of them is left out, and they are named.
+static lin_status use_phrases(const lin_serve *s, lin_job *job, const request *r, lin_phrases *made, lin_error *err)
 {
+    const int n = r->n_phrases + r->n_prompt;
     linnet_phrase *list = lin_calloc((size_t)n + 1, sizeof *list);
     if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
     const char *at = r->likely.data;
     for (int i = 0; i < n; i++, at += strlen(at) + 1) list[i] = (linnet_phrase){at, s->v->decoding.context_bonus};
     lin_status status = lin_decoding_make_phrases(&s->decoding, list, n, made, err);
+    if (r->n_prompt && is_unusable(status)) {
+        lin_buffer_text(&job->ignored, job->ignored.n ? ", prompt, keywords" : "prompt, keywords");
+        const int kept = lin_phrases_leave_out(list + r->n_phrases, r->n_prompt);
+        status = lin_decoding_make_phrases(&s->decoding, list, r->n_phrases + kept, made, err);
+        if (kept && is_unusable(status)) status = lin_decoding_make_phrases(&s->decoding, list, r->n_phrases, made, err);
+    }
     lin_free(list);
     return status;
-}
-
-// Prompts and keywords are advice: where they cannot be used they are left out, and named.
-static lin_status use_phrases(const lin_serve *s, lin_job *job, const request *r, lin_phrases *made, lin_error *err)
-{
-    lin_status status = make_phrases(s, r, r->n_phrases + r->n_prompt, made, err);
-    if (!r->n_prompt || (status != LIN_INVALID && status != LIN_UNSUPPORTED)) return status;
-    lin_buffer_text(&job->ignored, job->ignored.n ? ", prompt, keywords" : "prompt, keywords");
-    return r->n_phrases ? make_phrases(s, r, r->n_phrases, made, err) : LIN_OK;
 }
 
 static lin_status open_session(const lin_serve *s, const lin_decoding *decoding, lin_file_session **session, lin_error *err)

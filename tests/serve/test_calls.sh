@@ -110,6 +110,12 @@ answer=$(talk post $call file=@"$speech" prompt="About Mister Dashwood, 'Young M
 has "prompt: its parts are likely" "$answer" "young men"
 is "prompt: it counts" "" "$(header "$answer" linnet-ignored)"
 has "keywords" "$(talk post $call file=@"$speech" 'keywords[]=GPT-4' 'keywords[]=young men')" "young men"
+answer=$(talk post $call file=@"$speech" prompt="Ÿoung men")
+has "letters with marks" "$answer" "young men"
+is "letters with marks: they count" "" "$(header "$answer" linnet-ignored)"
+answer=$(talk post $call file=@"$speech" 'keywords[]=Дашвуд' 'keywords[]=young men')
+has "letters that the language does not have: the others count" "$answer" "young men"
+is "letters that the language does not have are not silently left out" "prompt, keywords" "$(header "$answer" linnet-ignored)"
 is "the next one has none of it" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech")")"
 for language in en EN en-GB english ''; do
     is "language: $language" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech" language=$language)")"

@@ -42,7 +42,8 @@ readable=$("$LINNET" listen --words -q --no-paced --raw --from "$tmp/twice.raw")
 transcripts() { printf '%s\n' "$1" | sed -n 's/.*transcription.completed".*"transcript":"\([^"]*\)".*/\1/p'; }
 talk stream /v1/realtime config="$(session '{"type":"server_vad"}' '')" append raw="$tmp/twice.raw" end="$commit" leave='item_2","content_index":0,"transcript' > "$tmp/vad"
 is "realtime: it begins" '"type":"session.created"' "$(head -n 1 "$tmp/vad" | grep -o '"type":"session.created"')"
-has "realtime: the session" "$(sed -n 2p "$tmp/vad" | sed 's/"event_id":"event_[0-9]*",//')" '"type":"session.updated","session":{"id":"sess_1","object":"realtime.transcription_session","type":"transcription","audio":{"input":{"format":{"type":"audio/pcm","rate":16000}'
+has "realtime: the session" "$(sed -n 2p "$tmp/vad" | sed 's/"event_id":"event_[0-9]*",//; s/sess_[0-9]*/sess_N/')" '"type":"session.updated","session":{"id":"sess_N","object":"realtime.transcription_session","type":"transcription","audio":{"input":{"format":{"type":"audio/pcm","rate":16000}'
+is "realtime: one session has one id" 1 "$(grep -o '"id":"sess_[0-9]*"' "$tmp/vad" | sort -u | wc -l | tr -d ' ')"
 is "realtime: an item for each utterance" "$readable" "$(transcripts "$(cat "$tmp/vad")")"
 is "realtime: the pieces are the texts" "$(printf '%s\n' "$readable" | tr -d '\n')" "$(sed -n 's/.*transcription.delta".*"delta":"\([^"]*\)".*/\1/p' "$tmp/vad" | tr -d '\n')"
 is "realtime: events of the first item" "speech_started speech_stopped committed" \

@@ -1,7 +1,10 @@
 // Events of clients of OpenAI's realtime protocol, and base64 against RFC 4648's examples.
 #include "serve/realtime_text.h"
 
+#include "base/json.h"
 #include "base/memory.h"
+#include "serve/outbox_internal.h"
+#include "serve/protocols.h"
 #include "tests/lexicon/support.h"
 
 static lin_error failure;
@@ -115,4 +118,27 @@ START_TEST(events)
 }
 END_TEST
 
-TEST_MAIN("serve/realtime_text", TEST(base64), TEST(events), TEST(refused_updates))
+// Each session has a number of its own, and the name of a language is escaped.
+START_TEST(sessions)
+{
+    char ids[2][64];
+    lin_serve server = {.language = "x-\"\\y"};
+    for (int i = 0; i < 2; i++) {
+        lin_outbox outbox = {0};
+        const lin_client client = {.serve = &server, .out = &outbox, .config = lin_message_default(24000)};
+        lin_buffer out = {0};
+        cJSON *json;
+        lin_protocol_realtime.greet(&client, &out);
+        OK(lin_json_parse(out.data, out.n, "the event", 0, &json, &failure));
+        const cJSON *session = cJSON_GetObjectItem(json, "session"),
+                    *input = cJSON_GetObjectItem(cJSON_GetObjectItem(session, "audio"), "input");
+        snprintf(ids[i], sizeof ids[i], "%s", cJSON_GetObjectItem(session, "id")->valuestring);
+        ck_assert_str_eq(cJSON_GetObjectItem(cJSON_GetObjectItem(input, "transcription"), "language")->valuestring, "x-\"\\y");
+        cJSON_Delete(json);
+        lin_buffer_free(&out);
+    }
+    ck_assert_str_ne(ids[0], ids[1]);
+}
+END_TEST
+
+TEST_MAIN("serve/realtime_text", TEST(base64), TEST(events), TEST(refused_updates), TEST(sessions))

@@ -110,7 +110,13 @@ START_TEST(prompts)
                  {"  ,,. \n", ""},
                  {"Mister Dashwood, of Norland-Park;\nElinor's (sister): GPT-4, na\xc3\xafve! five",
                   "mister dashwood|of norland park|"
-                  "elinor's|sister|five|"},
+                  "elinor's|sister|na\xc3\xafve|five|"},
+                 // typographic quotation marks, an apostrophe, a hyphen and a no-break space; Cyrillic; what is no UTF-8
+                 {"\xe2\x80\x9cWasn\xe2\x80\x99t\xe2\x80\x9d \xe2\x80\x98it\xe2\x80\x99 na\xc3\x8fVE\xe2\x80\x90ly\xc2\xa0so"
+                  "\xe2\x80\xa6",
+                  "wasn't|it na\xc3\xafve ly so|"},
+                 {"\xd0\x94\xd0\xb0 \xd0\x9d\xd0\xb5\xd1\x82, 5 \xd0\xb4\xd0\xb0, \xd0, x",
+                  "\xd0\xb4\xd0\xb0 \xd0\xbd\xd0\xb5\xd1\x82|x|"},
                  {"one two three four five six", "one two three four five six|"},
                  {"one two three four five six seven. eight", "eight|"},
                  {"'quoted' 'words", "quoted words|"}};
@@ -141,6 +147,7 @@ START_TEST(descriptions)
     lin_buffer out = {0};
     cJSON *json;
     lin_calls_put_openapi(&out, "1.2.3");
+    ck_assert_ptr_null(strstr(out.data, "English")); // the model may have any language
     OK(lin_json_parse(out.data, out.n, "openapi", 0, &json, &failure));
     const cJSON *paths = cJSON_GetObjectItem(json, "paths");
     for (int i = 0; lin_call_at(i); i++) {
