@@ -15,13 +15,16 @@
 
 typedef struct lin_input_values {
     int raw, rate_hz, channels, encoding;
-    const char *channel, *start, *end;
+    const char *channel, *track, *start, *end;
 } lin_input_values;
 
 #define LIN_INPUT_ROWS(owner, field)                                                                                             \
     {.type = LIN_OPTION_HEADING, .help = "Sound"},                                                                               \
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",           \
      .value = "mix|each|N", .help = "Channel: the mean of all, each separately, or the N-th, counted from 1"},                   \
+    {.name = "track", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.track), .value = "N|LANGUAGE",                      \
+     .help = "Sound track of a video or other file with several: the N-th, or the first of a language, such as deu; if not "     \
+             "given, the default one"},                                                                                          \
     {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.raw),                                                   \
      .help = "The input is headerless PCM; without it, only a pipe or standard input (-) whose bytes match no known format "     \
              "is read as such, with a message"},                                                                                 \
@@ -39,6 +42,7 @@ typedef struct lin_input_values {
 /* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH or 0, 1, ... LIN_INVALID for other words. */
 lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err);
 
+/* What of each file is read: the part, and for the whole process the track. LIN_INVALID for values that are none. */
 lin_status lin_input_part(const lin_input_values *values, lin_part *part, lin_error *err);
 
 /* The description of headerless samples for lin_audio_open, stored in `storage`. */

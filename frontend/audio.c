@@ -18,6 +18,7 @@
 static const volatile sig_atomic_t *stop_flag;
 static _Thread_local double stop_time;
 static int longest_gap;
+static const char *chosen_track;
 
 void lin_audio_stop_on(const volatile sig_atomic_t *flag) { stop_flag = flag; }
 
@@ -28,6 +29,10 @@ int lin_audio_is_stopped(void) { return (stop_flag && *stop_flag) || (stop_time 
 void lin_audio_bound_gaps(int seconds) { longest_gap = seconds; }
 
 int lin_audio_longest_gap(void) { return longest_gap; }
+
+void lin_audio_choose_track(const char *track) { chosen_track = track; }
+
+const char *lin_audio_track(void) { return chosen_track; }
 
 void lin_audio_warn(lin_audio *a, int is_missing, const char *fmt, ...)
 {
@@ -249,6 +254,9 @@ static lin_status open_descriptor(lin_audio *a, const char *name, const lin_pcm_
         else if (!a->live && lin_isolate_is_on()) status = lin_isolated_open(a->fd, name, &a->info, &a->isolated, err);
         else status = open_by_bytes(a, a->live || !a->close_fd ? raw : NULL, err);
     }
+    if (status == LIN_OK && chosen_track && !a->ffmpeg && strcmp(chosen_track, "1") != 0)
+        status = lin_fail(err, LIN_INVALID, "%s has no sound track '%s' (--track), but one without a language", name,
+                          chosen_track);
     if (status != LIN_OK) {
         lin_audio_close(a);
         return status;

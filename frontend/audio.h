@@ -132,6 +132,12 @@ void lin_audio_bound_gaps(int seconds);
 int lin_audio_longest_gap(void);
 enum { LIN_AUDIO_STRANGERS_GAP_S = 30 }; /* for files of others */
 
+/* For the whole process, before any audio is opened: of files with several sound tracks the one with this number, from 1, or of
+ * this language, as the container names it; it stays the caller's. NULL: the default one (frontend/ffmpeg.h). Opening a file that
+ * has no such track fails with LIN_INVALID. */
+void lin_audio_choose_track(const char *track);
+const char *lin_audio_track(void);
+
 /* Accepts NULL. */
 void lin_audio_close(lin_audio *audio);
 

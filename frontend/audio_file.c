@@ -25,6 +25,11 @@ static lin_status open_ffmpeg(lin_audio *a, lin_error *err)
     const double seconds = lin_ffmpeg_seconds(a->ffmpeg);
     a->info.frames = seconds > 0 && seconds < 1e9 ? (int64_t)(seconds * a->info.rate_hz) : -1;
     if (a->part == 0) snprintf(a->info.format, sizeof a->info.format, "decoded by ffmpeg");
+    const char *tracks = lin_ffmpeg_tracks(a->ffmpeg);
+    if (*tracks && !lin_audio_track())
+        snprintf(a->info.notice, sizeof a->info.notice,
+                 "%s has several sound tracks: %.100s; track %d is read (--track N|LANGUAGE: another)", a->name, tracks,
+                 lin_ffmpeg_track(a->ffmpeg));
     a->is_cut = a->facts.promised > a->facts.present; // a file that libsndfile refuses because it is truncated
     return lin_audio_check_format(a->name, a->info.rate_hz, a->info.channels, err);
 }
@@ -115,6 +120,7 @@ static lin_status open_part(lin_audio *a, lin_sniffed kind, const char *what, li
     if (status == LIN_UNSUPPORTED && !a->ffmpeg && kind == LIN_SNIFF_MEDIA) return needs_ffmpeg(a, what, &why, err);
     if (status == LIN_UNSUPPORTED && !a->ffmpeg)
         return lin_fail(err, LIN_FORMAT, "%s is not an audio file that can be read: %s", a->name, reason.message);
+    if (status == LIN_INVALID) return lin_fail(err, status, "%s: %s", a->name, why.message);
     if (status == LIN_FORMAT && kind == LIN_SNIFF_MEDIA)
         return lin_fail(err, LIN_FORMAT, "%s cannot be read; ffmpeg says: %s", a->name, why.message);
     if (status == LIN_FORMAT)

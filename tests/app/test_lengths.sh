@@ -128,6 +128,10 @@ if truncate -s 4600M "$tmp/huge.wav" 2> /dev/null; then
     rm "$tmp/huge.wav"
 fi
 
+run transcribe -q --track 2 "$tmp/two.wav"
+is "no second track: status and message" "1:linnet: $tmp/two.wav has no sound track '2' (--track), but one without a language" "$status:$err"
+run transcribe --track "" "$tmp/two.wav"
+is "an empty --track: status" 2 "$status"
 if ! command -v ffmpeg > /dev/null; then
     echo "skipped: formats that ffmpeg reads (no ffmpeg)"
     finish
@@ -185,6 +189,34 @@ for gap in 3 60; do
     "$TALK" "$port" post /v1/audio/transcriptions file=@"$tmp/gap.webm" response_format=full_json > "$tmp/.out" 2>&1
     judge "a gap of $gap s: upload" "$(seconds_of "$tmp/.out")" $((gap == 3 ? 5 : 2)) 0 ""
 done
+# Times count from the begin of the picture, as a player shows them.
+for format in ts mpg vob mkv mp4; do
+    ffmpeg -v error -y -f lavfi -i testsrc=s=64x48:r=25:d=4 -itsoffset 2 -i "$tmp/two.wav" -c:v mpeg2video -c:a mp2 \
+        "$tmp/late.$format" 2> "$tmp/.log"
+    all "a sound that starts after the picture, $format" "$tmp/late.$format" 4
+    "$LINNET" features --end 1.8 "$tmp/late.$format" -o "$tmp/a.npy" 2> /dev/null
+    "$SOUND" "$tmp/silent.wav" seconds=1.8 kind=silence
+    "$LINNET" features "$tmp/silent.wav" -o "$tmp/b.npy"
+    ok "a sound that starts after the picture, $format: silence before it" cmp "$tmp/a.npy" "$tmp/b.npy"
+done
+# The rate or the channels change within the sound.
+ffmpeg -v error -y -i "$tmp/one.wav" -c:a aac -ar 24000 -f adts "$tmp/24000.aac" 2> "$tmp/.log"
+ffmpeg -v error -y -i "$tmp/two.wav" -c:a aac -ar 48000 -ac 2 -f adts "$tmp/48000.aac" 2> "$tmp/.log"
+cat "$tmp/24000.aac" "$tmp/48000.aac" "$tmp/24000.aac" > "$tmp/rates.aac"
+all "AAC with three rates" "$tmp/rates.aac" 4
+# Several tracks: the default one, or the one that is wanted.
+ffmpeg -v error -y -i "$tmp/one.wav" -i "$tmp/two.wav" -map 0 -map 1 -c:a flac -metadata:s:a:0 language=deu \
+    -metadata:s:a:1 language=eng -disposition:a:0 0 -disposition:a:1 default "$tmp/tracks.mka" 2> "$tmp/.log"
+all "the default track" "$tmp/tracks.mka" 2
+run transcribe "$tmp/tracks.mka"
+has "several tracks are listed" "$err" "tracks.mka has several sound tracks: 1 deu, 2 eng (default); track 2 is read (--track"
+for track in 1 deu DEU; do
+    run transcribe -f json --track $track "$tmp/tracks.mka"
+    judge "--track $track" "$(seconds_of "$tmp/.out")" 1 "$status" "$(echo "$err" | grep -v "real-time")"
+    hasnt "--track $track: no message" "$err" "several"
+done
+run transcribe -q --track 3 "$tmp/tracks.mka"
+is "--track 3: status and message" "1:linnet: $tmp/tracks.mka: it has no sound track '3' (--track), but 1 deu, 2 eng (default)" "$status:$err"
 if [ "$server" ]; then
     kill "$server"
     wait "$server"
