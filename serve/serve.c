@@ -110,7 +110,7 @@ static int may_enter(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 static int is_one_of_few(lin_serve *s, lin_web_peer *peer, const char *address)
 {
     int same = 0;
-    for (const lin_client *c = s->clients; c; c = c->behind) same += !strcmp(c->address, address);
+    for (const lin_client *c = s->clients; c; c = c->behind) same += (c->protocol || c->job) && !strcmp(c->address, address);
     if (!s->v->max_per_address || same < s->v->max_per_address) return 1;
     return refuse(s, peer, &s->counts.refused_address, 429, RETRY_S, "too many streams and uploads from this address");
 }

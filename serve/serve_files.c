@@ -181,7 +181,6 @@ static void give_up(lin_client *c, long long *count, int status, const char *mes
     c->job = NULL;
     c->serve->files->left--;
     free_job(job);
-    c->serve->transport->expect(c->peer, 0);
     turn_away(c, count, status, message);
 }
 

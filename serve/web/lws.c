@@ -1,7 +1,8 @@
 // lws.c - serve/web.h over libwebsockets (4.1 or later): liblinnet_web.so.
 //
 // One context with one virtual host, one protocol and one service thread. libwebsockets parses HTTP, frames and TLS; what
-// requests mean is decided by the handlers. HTTP connections are closed after each answer.
+// requests mean is decided by the handlers. HTTP connections are closed after each answer. If the body still comes then, it is read
+// and discarded for a while first: what is not read when a connection is closed takes the answer with it (RFC 9112, 9.6).
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,7 @@
 
 enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, PONG_S = 30, ALIVE_US = 5000000, UNREAD = 1 << 17, PATIENCE_S = 30 };
 enum { MOST_SILENT = 512, KEPT_FILES = 128, ACCEPTED_AT_ONCE = 32, RETRY_US = 1000000 };
+enum { LINGER_US = 30000000, LINGER_BYTES = 1 << 30 };
 enum { LOG_LINES = 20, LOG_US = 60000000 };
 enum { SUBPROTOCOLS = 127 }; // libwebsockets closes the connection without an answer where the header is longer
 
@@ -35,6 +37,9 @@ struct lin_web_peer {
     unsigned char *reply; // [LWS_PRE + head + n]
     size_t head, n, at;
     int answered, closing, code, goes_on, head_only; // head_only: to HEAD
+    int has_body; // more of the request's may come
+    lws_usec_t linger_until; // it is answered, and what comes is discarded; 0: not yet
+    size_t discarded;
     lws_usec_t alive_at; // libwebsockets was told last
     char reason[100];
     char origin[256]; // that may read answers; "": none is named
@@ -195,10 +200,29 @@ static int take_piece(lin_web_peer *p)
     return 1;
 }
 
+static void enter_silent(lin_web *w, struct lws *wsi);
+
+// The answer is sent; not 0: the connection ends.
+static int linger(lin_web_peer *p)
+{
+    if (!p->has_body) return -1;
+    if (!lws_get_ssl(p->wsi)) shutdown(lws_get_socket_fd(p->wsi), SHUT_WR);
+    p->linger_until = lws_now_usecs() + LINGER_US;
+    enter_silent(p->web, p->wsi); // so that there are not too many of them
+    return 0;
+}
+
+// Not 0: the connection ends.
+static int discard(lin_web_peer *p, size_t n)
+{
+    p->discarded += n;
+    return p->discarded > LINGER_BYTES || lws_now_usecs() > p->linger_until ? -1 : 0;
+}
+
 // A piece of the answer; not 0: the connection ends.
 static int write_reply(lin_web_peer *p)
 {
-    if (!p->answered) return 0;
+    if (!p->answered || p->linger_until) return 0;
     if (p->goes_on && p->at == p->n && !take_piece(p)) {
         lws_set_timeout(p->wsi, NO_PENDING_TIMEOUT, 0); // the next one may take long
         return p->closing ? -1 : 0;
@@ -216,7 +240,7 @@ static int write_reply(lin_web_peer *p)
     if (written < (int)n) return -1;
     lws_set_timeout(p->wsi, PENDING_TIMEOUT_HTTP_CONTENT, PATIENCE_S);
     p->at += n;
-    if (is_final) return -1;
+    if (is_final) return linger(p);
     lws_callback_on_writable(p->wsi);
     return 0;
 }
@@ -343,6 +367,7 @@ static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket
     *p = (lin_web_peer){.web = w, .wsi = wsi, .websocket = websocket};
     const int fits = read_request(wsi, &t, &request);
     request.websocket = websocket;
+    p->has_body = !websocket && (request.length > 0 || *request.encoding);
     p->head_only = strcmp(request.method, "HEAD") == 0;
     if (!fits) {
         static const char why[] = "{\"error\":{\"message\":\"the address or a header is too long\","
@@ -421,9 +446,12 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
         return 0;
     case LWS_CALLBACK_HTTP: return open_peer(w, p, wsi, 0);
     case LWS_CALLBACK_HTTP_BODY:
+        if (p && p->linger_until) return discard(p, n);
         if (p && p->web) give(p, in, n, 1, 0);
         return 0;
     case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+        if (p && p->linger_until) return -1;
+        if (p) p->has_body = 0;
         lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
         if (p && p->known) w->handlers.complete(w->handlers.context, p->user);
         return 0;
@@ -649,6 +677,7 @@ static void drop(lin_web_peer *p) { drop_wsi(p->wsi); }
 
 static void expect(lin_web_peer *p, int seconds)
 {
+    if (!seconds) p->has_body = 0;
     if (!p->answered) lws_set_timeout(p->wsi, seconds ? PENDING_TIMEOUT_HTTP_CONTENT : NO_PENDING_TIMEOUT, seconds);
 }
 

@@ -102,15 +102,15 @@ static int print_all(int fd)
 }
 
 // In pieces that cut lines and chunks.
-static void give_chunks(int fd, const char *body, size_t n)
+static int give_chunks(int fd, const char *body, size_t n)
 {
     char head[32];
     for (size_t at = 0, size; at < n; at += size) {
         size = n - at < 3000 ? n - at : 3000;
         snprintf(head, sizeof head, "%zx%s\r", size, at ? "" : ";name=value");
-        if (give(fd, head, strlen(head)) || give(fd, "\n", 1) || give(fd, body + at, size) || give(fd, "\r\n", 2)) return;
+        if (give(fd, head, strlen(head)) || give(fd, "\n", 1) || give(fd, body + at, size) || give(fd, "\r\n", 2)) return -1;
     }
-    give(fd, "0\r\nTrailer: x\r\n\r\n", 17);
+    return give(fd, "0\r\nTrailer: x\r\n\r\n", 17);
 }
 
 static int request(int fd, const options *o, const char *method)
@@ -142,8 +142,8 @@ static int request(int fd, const options *o, const char *method)
     if (posts && o->chunked) at += snprintf(head + at, sizeof head - (size_t)at, "Transfer-Encoding: chunked\r\n");
     else if (posts) at += snprintf(head + at, sizeof head - (size_t)at, "Content-Length: %zu\r\n", n);
     at += snprintf(head + at, sizeof head - (size_t)at, "\r\n");
-    if (o->chunked && give(fd, head, (size_t)at) == 0) give_chunks(fd, body, n);
-    else if (!o->chunked && give(fd, head, (size_t)at) == 0) give(fd, body, n); // a refusal may come before the body is read
+    // A refusal may come before the body is read.
+    if (give(fd, head, (size_t)at) || (o->chunked ? give_chunks(fd, body, n) : give(fd, body, n))) printf("the body was not taken\n");
     free(body);
     return print_all(fd);
 }

@@ -182,7 +182,7 @@ stop "full"
 # ---- who may use it, from where
 
 printf '# secrets\nabc\n' > "$tmp/tokens"
-start entry --no-words -j 1 --tokens "$tmp/tokens" --host speech.example
+start entry --no-words -j 1 --tokens "$tmp/tokens" --host speech.example --limits max-upload=1
 end='{"type":"end"}'
 is "a token among other parameters" "closed 1000 " "$(talk stream '/v1/stream?x=1&access_token=abc&y=a%26b' end="$end" | tail -n 1)"
 is "no token among other parameters" "refused 401" "$(talk stream '/v1/stream?x=1&y=access_token=abc' end="$end" | tail -n 1)"
@@ -211,6 +211,16 @@ for host in evil.example "evil.example:$port" localhost.evil.example 127.0.0.1.e
     has "asked for as $host" "$(ask / "$host" "Origin: http://$host$crlf")" "HTTP/1.1 421"
 done
 has "which is counted" "$(talk get /metrics)" 'linnet_refused_total{cause="host"} 4'
+# A refusal is the answer of a client that sends all of its body first: it is read and thrown away.
+head -c 20000000 /dev/zero > "$tmp/large"
+for chunked in '' chunked; do
+    answer=$(talk post /v1/audio/transcriptions $chunked file=@"$tmp/large")
+    has "a refusal of a large body $chunked" "$answer" "HTTP/1.1 401"
+    hasnt "all of it is taken" "$answer" "the body was not taken"
+    answer=$(talk post '/v1/audio/transcriptions?access_token=abc' $chunked file=@"$tmp/large")
+    has "a body that is too large $chunked" "$answer" "HTTP/1.1 413"
+    hasnt "all of it is taken" "$answer" "the body was not taken"
+done
 printf 'def\n' > "$tmp/tokens"
 kill -HUP "$server"
 ok "the tokens are read again" await grep -q "the tokens were read again" "$log"
