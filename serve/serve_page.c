@@ -15,6 +15,7 @@ static const struct {
     {"/teach.js", "web/teach.js", "text/javascript; charset=utf-8"},
     {"/style.css", "web/style.css", "text/css; charset=utf-8"},
     {"/page.js", "web/page.js", "text/javascript; charset=utf-8"},
+    {"/controls.js", "web/controls.js", "text/javascript; charset=utf-8"},
     {"/stream.js", "web/stream.js", "text/javascript; charset=utf-8"},
     {"/view.js", "web/view.js", "text/javascript; charset=utf-8"},
     {"/sound.js", "web/sound.js", "text/javascript; charset=utf-8"},

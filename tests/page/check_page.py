@@ -241,6 +241,82 @@ def refused(browser, server):
     check("no permission: no console error", not page.problems, page.problems)
 
 
+# Microphones that the page has asked for, each given by allow(), and whether each of its audio contexts is closed.
+ASKED = """(() => {
+    const devices = navigator.mediaDevices, ask = devices.getUserMedia.bind(devices), Context = window.AudioContext;
+    let asked = new Promise((go) => { window.allow = go; });
+    Object.assign(window, { askedFor: 0, given: [], contexts: [], live: () => window.given.flatMap((s) => s.getTracks()).filter((t) => t.readyState === "live").length });
+    devices.getUserMedia = async (how) => {
+        window.askedFor++;
+        await asked;
+        const stream = await ask(how);
+        window.given.push(stream);
+        return stream;
+    };
+    window.AudioContext = class extends Context { constructor() { super(); window.contexts.push(this); } };
+})();"""
+NO_WORKLET = "AudioWorklet.prototype.addModule = () => Promise.reject(new Error('no worklet'));"
+# The first stream ends without a final result, as one whose server goes away.
+NO_FINAL = """(() => {
+    const Real = window.WebSocket;
+    window.WebSocket = class extends Real {
+        constructor(address) {
+            super(address);
+            if (!window.first) this.addEventListener("message", (m) => { if (/"type":"final"/.test(m.data)) m.stopImmediatePropagation(); });
+            window.first = true;
+        }
+    };
+})();"""
+PRESSED = "document.getElementById('record').getAttribute('aria-pressed')"
+
+
+def microphones(browser, server):
+    """A microphone is open exactly while the page records."""
+    for path in ("", "teach.html"):
+        page, name = browser.page(server.address + path, ASKED), path or "the page"
+        for n, pressed in enumerate(("true", "false", "true")):
+            page.key("r")
+            check(f"{name}: pressed {n + 1} times while the browser asks", page.run(PRESSED) == pressed, page.run(PRESSED))
+        page.run("window.allow()")
+        page.wait("all microphones were given", "window.given.length === window.askedFor")
+        page.wait("the last one records", "/Listening|Read the/.test(document.getElementById('status').textContent)")
+        check(f"{name}: pressed three times, one microphone is open", page.run("window.live()") == 1, page.run("window.live()"))
+        page.key("r")
+        page.wait("it has stopped", f"{PRESSED} === 'false'")
+        check(f"{name}: stopped, none is open", page.run("window.live()") == 0, page.run("window.live()"))
+        page = browser.page(server.address + path, ASKED + NO_WORKLET)
+        page.run("window.allow()")
+        page.key("r")
+        page.wait("the failure", "document.getElementById('status').className === 'error'")
+        left = page.run("[window.live(), window.contexts.filter((c) => c.state !== 'closed').length]")
+        check(f"{name}: it cannot record, nothing is left open", left == [0, 0] and "no worklet" in status(page), f"{left} {status(page)}")
+        check(f"{name}: it cannot record, the button says so", page.run(PRESSED) == "false")
+
+
+def interrupted(browser, server):
+    """A file that is opened while the microphone records: the recording ends, with its text."""
+    page = browser.page(server.address, ASKED + "window.allow();")
+    page.key("r")
+    page.wait("words that may still change", "document.getElementById('growing').textContent.trim() !== ''")
+    page.drop(SPEECH, 400, 300)
+    page.wait("the file is read", "document.getElementById('status').textContent === 'Done.'", 40)
+    got = page.run("[window.live(), document.getElementById('growing').textContent, document.querySelectorAll('#text li').length]")
+    check("a file while it records: no microphone and no growing text are left", got[:2] == [0, ""] and got[2] > 1, got)
+    starts = page.run("[...document.querySelectorAll('#text time')].map((t) => t.textContent)")
+    check("a file while it records: its text is behind that of the recording", starts == sorted(starts) and len(set(starts)) > 1, starts)
+    check("a file while it records: no console error", not page.problems, page.problems)
+
+
+def cut_short(browser, server):
+    page = browser.page(server.address, NO_FINAL)
+    page.key("r")
+    page.wait("words that may still change", "document.getElementById('growing').textContent.trim() !== ''")
+    page.drop(__file__, 400, 300)
+    page.wait("no sound", "/is no sound/.test(document.getElementById('status').textContent)")
+    got = page.run("document.getElementById('growing').textContent")
+    check("a recording without a result, then no sound: no growing text is left", got == "", got)
+
+
 def gone(browser, server):
     page = browser.page(server.address)
     page.key("r")
@@ -295,9 +371,14 @@ def main():
             first_use(browser, server)
             check("a dropped file: no console error", not page.problems, page.problems)
             gone(browser, server)
+            microphones(browser, server)
             tokens(browser, linnet)
         with Browser(program, SPEECH) as browser:
             capitals(browser, server)
+        with Browser(program, SPEECH) as browser:
+            interrupted(browser, server)
+        with Browser(program, SPEECH) as browser:
+            cut_short(browser, server)
         taught(program, server, folder)
         with Browser(program, SPEECH, allowed=False) as browser:
             refused(browser, server)

@@ -3,15 +3,10 @@ import { openMicrophone, listMicrophones, readFile, Spectrogram } from "./sound.
 import { formats, symbol, clock } from "./formats.js";
 import { View } from "./view.js";
 import { openStream } from "./stream.js";
+import { $, REFUSED, say, showRecording, onKeys } from "./controls.js";
 
-const $ = (id) => document.getElementById(id);
 const view = new View($("view"));
-let run = null, utterances = [], offset = 0;
-
-function say(text, isError = false) {
-  $("status").textContent = text;
-  $("status").className = isError ? "error" : "";
-}
+let run = null, next = null, utterances = [], offset = 0; // next: begins when the run has ended
 
 /* ---- results ---- */
 
@@ -72,12 +67,12 @@ function take(r, m) {
     view.open = { words: asWords(m.partial_words, by), phones: asPhones(m.partial_phones, by) };
     showPartial(m);
     if (r.live) r.delays = [...r.delays, (performance.now() - r.begun) / 1000 - m.end].slice(-50);
-    if (r.live) $("latency").textContent = `latency ${Math.round(1000 * r.delays.toSorted((a, b) => a - b)[r.delays.length >> 1])} ms`;
+    if (r.live) $("latency").textContent = `latency ${Math.round(1000 * [...r.delays].sort((a, b) => a - b)[r.delays.length >> 1])} ms`;
   } else if (m.type === "final") {
     const u = { start: m.start + by, end: m.end + by, text: m.readable || m.text, words: asWords(m.words, by), phones: asPhones(m.phones, by) };
     utterances.push(u);
     // What had settled of this utterance is replaced: a second pass may begin later than it, or have nothing.
-    const until = Math.max(by, view.ends.at(-1) ?? 0);
+    const until = Math.max(by, view.ends[view.ends.length - 1] ?? 0);
     const kept = (list, more) => [...list.filter((x) => x.end <= u.start + 0.001 && x.start < until), ...more];
     view.words = kept(view.words, u.words).slice(-2000);
     view.phones = kept(view.phones, u.phones).slice(-4000);
@@ -104,7 +99,7 @@ function connect(r) {
       r.tries = 0;
       r.offset = (r.taken - early) / r.rate + offset;
       r.begun = performance.now() - 1000 * early / r.rate;
-      if (!r.ended) say(r.live ? "Listening." : `Reading ${r.name}.`);
+      if (!r.ended) say(r.live ? "Listening." : `Reading ${r.file.name}.`);
       if (!r.live) sendFile(r);
     },
     message: (m) => take(r, m),
@@ -117,7 +112,7 @@ function connect(r) {
         r.tries++;
         say("The server does not answer; trying again.", true);
         setTimeout(() => run === r && !r.ended && connect(r), 500 * 2 ** r.tries);
-      } else finish(r, "The server does not take this stream: it is gone, full, or needs a token (below).", true);
+      } else finish(r, REFUSED, true);
     },
   });
 }
@@ -140,21 +135,32 @@ async function sendFile(r) {
 
 /* ---- beginning and ending ---- */
 
-function begin(r) {
-  offset = (view.dropped + view.columns.length) / 100; // behind what was there before
-  run = Object.assign(r, { taken: 0, offset, delays: [], tries: 0, spectrogram: new Spectrogram(r.rate) });
-  connect(run);
+// r: { live: true }, or { live: false, file }. It can be stopped while its sound is opened.
+async function begin(r) {
+  run = r;
+  showRecording(r.live);
   showTools();
+  say(r.live ? "Opening the microphone." : `Opening ${r.file.name}.`);
+  const wanted = () => run === r && !r.ended;
+  try {
+    if (r.live) r.microphone = await openMicrophone($("device").value, (samples) => wanted() && give(r, samples), wanted);
+    const { samples, rate } = r.live ? r.microphone || {} : await readFile(r.file);
+    if (!wanted()) return;
+    offset = (view.dropped + view.columns.length) / 100; // behind what was there before
+    Object.assign(r, { samples, rate, taken: 0, offset, delays: [], tries: 0, spectrogram: new Spectrogram(rate) });
+  } catch (error) {
+    return finish(r, error.message, true);
+  }
+  connect(r);
+  if (r.live) fillDevices();
 }
 
 function stop() {
   const r = run;
-  if (!r) return;
   r.microphone?.stop();
   r.ended = true;
-  $("record").setAttribute("aria-pressed", "false");
-  $("record").textContent = "Record";
-  if (r.stream.isOpen) r.stream.end();
+  showRecording(false);
+  if (r.stream?.isOpen) r.stream.end();
   else finish(r, "");
 }
 
@@ -162,40 +168,33 @@ function finish(r, text, isError = false) {
   if (run !== r) return;
   run = null;
   r.microphone?.stop();
-  $("record").setAttribute("aria-pressed", "false");
-  $("record").textContent = "Record";
+  showRecording(false);
   showGrowing("", "");
   showTools();
   say(text || "Stopped.", isError);
+  beginNext();
 }
 
-async function record() {
-  if (run) return stop();
-  say("Opening the microphone.");
-  try {
-    let r = null;
-    const microphone = await openMicrophone($("device").value, (samples) => r && run === r && !r.ended && give(r, samples));
-    r = { live: true, microphone, rate: microphone.rate };
-    $("record").setAttribute("aria-pressed", "true");
-    $("record").textContent = "Stop";
-    begin(r);
-    fillDevices();
-  } catch (error) {
-    say(error.message, true);
-  }
+function beginNext() {
+  const r = next;
+  next = null;
+  if (r) begin(r);
 }
 
-async function openFile(file) {
-  if (!file) return;
-  if (run) stop();
-  run = null;
-  say(`Opening ${file.name}.`);
-  try {
-    const { samples, rate } = await readFile(file);
-    begin({ live: false, name: file.name, samples, rate });
-  } catch (error) {
-    say(error.message, true);
-  }
+// Ends what goes on; r begins when the text of that has come.
+function replace(r) {
+  next = r;
+  if (!run) beginNext();
+  else if (!run.ended) stop();
+}
+
+function record() {
+  if (run && !run.ended) stop();
+  else replace({ live: true });
+}
+
+function openFile(file) {
+  if (file) replace({ live: false, file });
 }
 
 async function fillDevices() {
@@ -243,15 +242,13 @@ $("ipa").onchange = useIpa;
 $("save").onclick = save;
 $("copy").onclick = copy;
 $("clear").onclick = clear;
-document.onkeydown = (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
-  const key = event.key.toLowerCase();
-  if (key === "r") record();
-  if (key === "o") $("file").click();
-  if (key === "i") $("ipa").click();
-  if (key === "s" && utterances.length) save();
-  if (key === "c" && utterances.length) copy();
-};
+onKeys({
+  r: record,
+  o: () => $("file").click(),
+  i: () => $("ipa").click(),
+  s: () => utterances.length && save(),
+  c: () => utterances.length && copy(),
+});
 document.ondragover = (event) => {
   event.preventDefault();
   document.body.classList.add("dropping");

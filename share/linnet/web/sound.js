@@ -3,28 +3,30 @@
 const why = { NotAllowedError: "The browser was not allowed to use the microphone: allow it in the address bar.",
               NotFoundError: "There is no microphone.", NotReadableError: "Another program holds the microphone." };
 
-// Calls give(Float32Array) for each piece of sound; the rate is in the result. Throws an Error whose message can be shown.
-export async function openMicrophone(device, give) {
+// Calls give(Float32Array) for each piece of sound; the rate is in the result. Nothing, and no microphone is open, if it is not
+// wanted() any more when the browser has opened it. Throws an Error whose message can be shown.
+export async function openMicrophone(device, give, wanted) {
   if (!navigator.mediaDevices) throw new Error("Browsers give the microphone only to pages of https:// or of localhost.");
-  let stream;
+  let stream, context;
+  const stop = () => {
+    if (stream) for (const track of stream.getTracks()) track.stop();
+    if (context && context.state !== "closed") context.close();
+  };
   try {
     const plain = { echoCancellation: false, noiseSuppression: false, autoGainControl: false }; // they are for ears
     stream = await navigator.mediaDevices.getUserMedia({ audio: device ? { ...plain, deviceId: { exact: device } } : plain });
+    if (!wanted()) return stop();
+    context = new AudioContext();
+    await context.audioWorklet.addModule("capture.js");
+    if (!wanted()) return stop();
+    const node = new AudioWorkletNode(context, "capture", { numberOfOutputs: 0 });
+    node.port.onmessage = (event) => give(event.data);
+    context.createMediaStreamSource(stream).connect(node);
   } catch (error) {
+    stop();
     throw new Error(why[error.name] || `The microphone cannot be opened: ${error.message}`);
   }
-  const context = new AudioContext();
-  await context.audioWorklet.addModule("capture.js");
-  const node = new AudioWorkletNode(context, "capture", { numberOfOutputs: 0 });
-  node.port.onmessage = (event) => give(event.data);
-  context.createMediaStreamSource(stream).connect(node);
-  return {
-    rate: context.sampleRate,
-    stop() {
-      for (const track of stream.getTracks()) track.stop();
-      if (context.state !== "closed") context.close();
-    },
-  };
+  return { rate: context.sampleRate, stop };
 }
 
 export async function listMicrophones() {

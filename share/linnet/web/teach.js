@@ -5,18 +5,13 @@
 import { openMicrophone } from "./sound.js";
 import { symbol } from "./formats.js";
 import { openStream } from "./stream.js";
+import { $, REFUSED, say, showRecording, onKeys } from "./controls.js";
 
-const $ = (id) => document.getElementById(id);
 const FAIR = -0.7, POOR = -3; // of the goodness: docs/alignment.md
 const SPIKE_S = 0.05; // a stream hears a phoneme somewhere in it, the aligner ends the one before where it begins
 const SURE = 4;
 const PAUSE_MS = 400; // nothing new for so long: what has been said is over
 let run = null, judged = [];
-
-function say(text, isError = false) {
-  $("status").textContent = text;
-  $("status").className = isError ? "error" : "";
-}
 
 const wordsOf = (text) => text.split(/\s+/).filter((w) => /[a-z0-9]/i.test(w));
 
@@ -113,8 +108,8 @@ function take(r, m) {
     r.starts.push(...m.new_phones.map((p) => p.start));
     const n = Math.min(r.words.length, r.before + r.settled + m.partial_words.length), missed = r.missed / r.rate + SPIKE_S;
     const starts = [...r.earlier, ...r.starts, ...m.partial_phones.map((p) => p.start)];
-    const sure = missed + (starts.at(-1 - SURE) ?? -Infinity), all = (m.partial_words.at(-1)?.complete ?? true) ? Infinity : sure;
-    if (starts.length) judge(r, n, missed + starts.at(-1), sure);
+    const sure = missed + (starts[starts.length - 1 - SURE] ?? -Infinity), all = (m.partial_words[m.partial_words.length - 1]?.complete ?? true) ? Infinity : sure;
+    if (starts.length) judge(r, n, missed + starts[starts.length - 1], sure);
     r.pause = setTimeout(() => run === r && judge(r, n, Infinity, all), PAUSE_MS);
   } else if (m.type === "final") {
     r.before += (m.words || []).length;
@@ -125,17 +120,28 @@ function take(r, m) {
   } else if (m.type === "error" || m.reason === "failed") say(m.message, true);
 }
 
+// Closes the microphone, which may not be open yet.
+function close(r) {
+  run = null;
+  r.microphone?.stop();
+  if (r.stream?.isOpen) r.stream.end();
+  showRecording(false);
+}
+
 function stop() {
   const r = run;
   if (!r) return;
-  run = null;
+  close(r);
+  if (!r.stream) return say("Stopped.");
   r.ended = true;
-  r.microphone.stop();
-  if (r.stream.isOpen) r.stream.end();
-  $("record").setAttribute("aria-pressed", "false");
-  $("record").textContent = "Record";
   say("Judging the whole sentence.");
   judge(r, r.words.length, Infinity, Infinity);
+}
+
+function fail(r, message) {
+  if (run !== r) return;
+  close(r);
+  say(message, true);
 }
 
 async function record() {
@@ -145,37 +151,33 @@ async function record() {
   judged = [];
   paint();
   $("practise").textContent = "";
+  const r = run = { words, pieces: [], missed: 0, before: 0, settled: 0, earlier: [], starts: [], wanted: null }; // missed: samples before the stream began
+  showRecording(true);
+  say("Opening the microphone.");
+  const give = (samples) => {
+    if (run !== r) return;
+    r.pieces.push(samples);
+    if (r.stream.isOpen) r.stream.push(samples);
+    else r.missed += samples.length;
+  };
   try {
-    const r = { words, pieces: [], missed: 0, before: 0, settled: 0, earlier: [], starts: [], wanted: null }; // missed: samples before the stream began
-    r.microphone = await openMicrophone("", (samples) => {
-      if (run !== r) return;
-      r.pieces.push(samples);
-      if (r.stream?.isOpen) r.stream.push(samples);
-      else r.missed += samples.length;
-    });
-    r.rate = Math.round(r.microphone.rate);
-    $("phrases").value = ""; // it hears what is said, not what is expected
-    r.stream = openStream(r.rate, {
-      opened: () => say("Read the sentence."),
-      message: (m) => take(r, m),
-      note: say,
-      closed: (good) => {
-        if (!good && run === r) say("The server does not take this stream: it is gone, full, or needs a token (below).", true);
-      },
-    });
-    run = r;
-    $("record").setAttribute("aria-pressed", "true");
-    $("record").textContent = "Stop";
+    r.microphone = await openMicrophone("", give, () => run === r);
+    if (!r.microphone) return;
   } catch (error) {
-    say(error.message, true);
+    return fail(r, error.message);
   }
+  r.rate = Math.round(r.microphone.rate);
+  $("phrases").value = ""; // it hears what is said, not what is expected
+  r.stream = openStream(r.rate, {
+    opened: () => (run === r ? say("Read the sentence.") : r.stream.end()),
+    message: (m) => take(r, m),
+    note: say,
+    closed: () => fail(r, REFUSED),
+  });
 }
 
 $("record").onclick = record;
 $("ipa").onchange = () => { paint(); advise(); };
 $("read").oninput = () => { judged = []; paint(); };
-document.onkeydown = (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
-  if (event.key.toLowerCase() === "r") record();
-};
+onKeys({ r: record });
 paint();
