@@ -515,8 +515,9 @@ const lin_command lin_command_align = {
     .operands = "[FILE TEXTFILE | FILE|FOLDER...]",
     .summary = "find when each phoneme and word of a known text was said",
     .description = "Aligns a known text with its sound. The result has the times and the confidence of each phoneme and word "
-                   "and, in json and in csv with --unit both, the goodness of pronunciation of each phoneme: the natural "
-                   "logarithm of the probability that this phoneme and no other was said there. If the lexicon has several "
+                   "and, in json and in csv with --unit both, the goodness of pronunciation of each phoneme, each word and "
+                   "all: the natural logarithm of the probability that this phoneme and no other was said there, or one picked "
+                   "among those of the word or of all. If the lexicon has several "
                    "pronunciations, the one that fits the sound best is used; words that it lacks are pronounced as in linnet "
                    "phonemize.\n\n"
                    "The format text is a table here: start and end in seconds, and the word; phonemes with --unit phones, both "

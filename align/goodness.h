@@ -15,7 +15,7 @@
  *
  * It is the natural logarithm of a probability: that this phone was said there, and not another one or none. 0: certainly. -0.7:
  * a probability of one half. -3: 1 to 20, something else was said (`heard` is the most probable). Substitutions and deletions
- * lower it; insertions do not.
+ * lower it; insertions do not. The goodness of a word and of a whole result is lin_result_goodness (decoder/result.h).
  *
  *   lin_goodness_measure(align_row, align, V, T, &path, 8, goodness, &err);
  *   ... goodness[i].score of path.phones[i], goodness[i].heard instead ...

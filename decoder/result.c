@@ -259,6 +259,18 @@ lin_result *lin_result_add_alternative(lin_result *r)
     return alternative;
 }
 
+float lin_result_goodness(const lin_result *r, int first, int n)
+{
+    double sum = 0;
+    int measured = 0;
+    for (int i = first; i < first + n; i++) {
+        if (isnan(r->phones[i].goodness)) continue;
+        sum += exp((double)r->phones[i].goodness);
+        measured++;
+    }
+    return measured ? (float)log(sum / measured) : NAN;
+}
+
 const char *lin_result_word_text(const lin_result *r, int word)
 {
     return word >= 0 && word < r->n_words ? r->text + r->words[word].text : NULL;

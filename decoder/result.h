@@ -118,6 +118,11 @@ void lin_result_set_times(lin_result *result, const lin_segment *segments);
  * address may change when the next one is added. */
 lin_result *lin_result_add_alternative(lin_result *result);
 
+/* Goodness of pronunciation of n phones from number `first` on, of a word or of the whole: the natural logarithm of the mean of
+ * their probabilities, exp(goodness), which is the probability that a phone picked among them was said. 0: all were said; -0.7:
+ * half of them. Phones that were not measured do not count; NAN if none was. */
+float lin_result_goodness(const lin_result *result, int first, int n);
+
 /* Spelling of a word, "" if it is outside the lexicon; NULL out of range. Valid until something is added. */
 const char *lin_result_word_text(const lin_result *result, int word);
 

@@ -5,6 +5,11 @@
 
 #include "decoder/writers_internal.h"
 
+static void put_goodness(float goodness, lin_buffer *out)
+{
+    if (isfinite(goodness)) lin_buffer_member_fixed(out, "goodness", goodness, 4);
+}
+
 static void put_phones(const lin_result *r, const lin_writer_options *o, lin_buffer *out)
 {
     lin_buffer_key(out, "phones");
@@ -17,7 +22,7 @@ static void put_phones(const lin_result *r, const lin_writer_options *o, lin_buf
         lin_buffer_member_fixed(out, "start", p->start_s, 3);
         lin_buffer_member_fixed(out, "end", p->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
-        if (isfinite(p->goodness)) lin_buffer_member_fixed(out, "goodness", p->goodness, 4);
+        put_goodness(p->goodness, out);
         if (p->heard) lin_buffer_member_text(out, "heard", p->heard > 0 ? lin_phone_text(o, p->heard) : NULL);
         lin_buffer_char(out, '}');
     }
@@ -37,6 +42,7 @@ static void put_words(const lin_result *r, const lin_writer_options *o, lin_buff
         lin_buffer_member_fixed(out, "start", w->start_s, 3);
         lin_buffer_member_fixed(out, "end", w->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", w->confidence, 4);
+        put_goodness(lin_result_goodness(r, w->first_phone, w->n_phones), out);
         lin_buffer_member_integer(out, "first_phone", w->first_phone);
         lin_buffer_key(out, "phones");
         lin_buffer_char(out, '[');
@@ -112,6 +118,7 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
     lin_buffer_member_integer(out, "channel", r->channel);
     if (*r->speaker) lin_buffer_member_text(out, "speaker", r->speaker);
     lin_buffer_member_fixed(out, "seconds", r->seconds, 3);
+    put_goodness(lin_result_goodness(r, 0, r->n_phones), out);
     put_found(r, o, &words, out);
     if (r->has_words && (o->readable || r->has_written)) {
         status = put_readable(r, o, &words, out, err);

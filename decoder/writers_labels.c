@@ -206,26 +206,44 @@ static void put_field(lin_buffer *out, const char *text)
     if (quote) lin_buffer_char(out, '"');
 }
 
-static void put_row(const lin_tokens *t, int i, lin_buffer *scratch, lin_buffer *out)
+static void put_line(const lin_result *r, const char *kind, const char *text, lin_token token, lin_buffer *out)
 {
-    const lin_result *r = t->result;
-    const lin_token token = lin_token_at(t, i);
     put_field(out, r->id);
     lin_buffer_char(out, ',');
     lin_buffer_integer(out, r->channel);
     lin_buffer_char(out, ',');
     put_field(out, r->speaker);
-    lin_buffer_text(out, t->words ? ",word," : ",phone,");
-    put_field(out, lin_token_text(t, i, scratch));
+    lin_buffer_text(out, kind);
+    put_field(out, text);
     lin_buffer_char(out, ',');
     lin_buffer_fixed(out, token.start_s, 3);
     lin_buffer_char(out, ',');
     lin_buffer_fixed(out, token.end_s, 3);
     lin_buffer_char(out, ',');
-    lin_buffer_fixed(out, token.confidence, 4);
+    if (isfinite(token.confidence)) lin_buffer_fixed(out, token.confidence, 4);
     lin_buffer_char(out, ',');
     if (isfinite(token.goodness)) lin_buffer_fixed(out, token.goodness, 4);
     lin_buffer_text(out, "\r\n");
+}
+
+static void put_row(const lin_tokens *t, int i, lin_buffer *scratch, lin_buffer *out)
+{
+    put_line(t->result, t->words ? ",word," : ",phone,", lin_token_text(t, i, scratch), lin_token_at(t, i), out);
+}
+
+// All words, where their goodness was measured.
+static void put_whole(const lin_tokens *t, lin_buffer *scratch, lin_buffer *out)
+{
+    const lin_result *r = t->result;
+    const float goodness = lin_result_goodness(r, 0, r->n_phones);
+    if (!t->n || !isfinite(goodness)) return;
+    const lin_token whole = {lin_token_at(t, 0).start_s, lin_token_at(t, t->n - 1).end_s, NAN, goodness};
+    for (int i = 0; i < t->n; i++) {
+        if (i) lin_buffer_char(scratch, ' ');
+        lin_token_spell(t, i, scratch);
+    }
+    lin_buffer_char(scratch, '\0');
+    put_line(r, ",utterance,", scratch->failed ? "" : scratch->data, whole, out);
 }
 
 lin_status lin_write_csv(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
@@ -239,6 +257,7 @@ lin_status lin_write_csv(const lin_result *r, const lin_writer_options *o, lin_b
     const int both = t.words && o->unit == LIN_UNIT_BOTH;
     lin_buffer scratch = {0};
     int phone = 0;
+    if (both) put_whole(&t, &scratch, out);
     for (int i = 0; i < t.n; i++) {
         const lin_result_word *w = both ? &r->words[i] : NULL;
         for (; both && phone < w->first_phone; phone++) put_row(&phones, phone, &scratch, out); // of no word

@@ -108,7 +108,7 @@ lin_token lin_token_at(const lin_tokens *t, int i)
     if (t->readable) return (lin_token){t->readable->tokens[i].start_s, t->readable->tokens[i].end_s, NAN, NAN};
     if (t->words) {
         const lin_result_word *w = &t->result->words[i];
-        return (lin_token){w->start_s, w->end_s, w->confidence, NAN};
+        return (lin_token){w->start_s, w->end_s, w->confidence, lin_result_goodness(t->result, w->first_phone, w->n_phones)};
     }
     const lin_result_phone *p = &t->result->phones[i];
     return (lin_token){p->start_s, p->end_s, p->confidence, p->goodness};

@@ -26,7 +26,7 @@ typedef struct lin_tokens {
 
 typedef struct lin_token {
     double start_s, end_s;
-    float confidence, goodness; /* NAN for a word */
+    float confidence, goodness; /* NAN where they were not measured */
 } lin_token;
 
 /* LIN_INVALID for a result that the options do not fit; see lin_write_function. */

@@ -95,7 +95,8 @@ static lin_status show_words(linnet_result *r, lin_error *err)
                                     .n_phones = w->n_phones,
                                     .confidence = w->confidence,
                                     .start_s = w->start_s,
-                                    .end_s = w->end_s};
+                                    .end_s = w->end_s,
+                                    .goodness = lin_result_goodness(&r->result, w->first_phone, w->n_phones)};
         if (!w->known) mark += strlen(mark) + 1;
     }
     if (status == LIN_OK) r->n_words = n;
@@ -131,6 +132,7 @@ lin_status lin_api_result_update(linnet_result *r, int whole, lin_error *err)
     r->info.acoustic = own->acoustic;
     r->info.language = own->language;
     r->info.has_words = own->has_words;
+    r->info.goodness = (double)lin_result_goodness(own, 0, own->n_phones);
     r->has_text = r->has_readable = 0;
     lin_status status = lin_grow_int(&r->phones, &r->phones_capacity, own->n_phones, sizeof *r->phones, "a result", err);
     if (status == LIN_OK) {

@@ -270,6 +270,8 @@ typedef struct linnet_word {
     int first_phone, n_phones; /* its phonemes among those of the result */
     float confidence; /* 0..1 */
     double start_s, end_s;
+    float goodness;   /* of aligned results: ln of the mean of exp(goodness) of its phonemes, the probability that one picked
+                         among them was said. 0: all were said, -0.7: half of them. NAN in other results */
 } linnet_word;
 
 typedef struct linnet_result_info {
@@ -283,6 +285,7 @@ typedef struct linnet_result_info {
     const char *warning; /* of a file: a sentence about what was wrong with it, or "" */
     double fit;          /* of an aligned result: how well the text fits, mean logarithm per phoneme against the best labels;
                             below -4 it is probably another text. NAN in other results */
+    double goodness;     /* of an aligned result: that of all phonemes together, as linnet_word.goodness. NAN in other results */
 } linnet_result_info;
 
 /* Numbers of phonemes, words, alternatives. Alternatives: the best first, which is the result itself once more. */
@@ -614,8 +617,9 @@ LINNET_API linnet_status linnet_aligner_create(linnet_model *model, const linnet
 LINNET_API void linnet_aligner_destroy(linnet_aligner *aligner);
 
 /*
- * When each phoneme and word of a text was said in a sound, and how well: linnet_phone.goodness and said. Memory grows with the
- * sound. A text that fits badly is aligned: linnet_result_info.fit and warning say so.
+ * When each phoneme and word of a text was said in a sound, and how well: goodness of the result, of each linnet_word and
+ * linnet_phone, and linnet_phone.said. Memory grows with the sound. A text that fits badly is
+ * aligned: linnet_result_info.fit and warning say so.
  *   text  UTF-8 with a NUL at its end
  * Numbers, signs and abbreviations are read in all usual ways of the language, and the one that fits the sound is used
  * ($LINNET_NUMBERS names other rules; without any they are refused).

@@ -66,9 +66,17 @@ is "matrix: steps of the model, 30 ms, if nothing is said" "0.060 0.030 W" "$(pr
 run align --posteriors "$tmp/m.npy" --text "one two" $lex -f json -q
 has "json: goodness" "$out" '"goodness":-0.'
 run align --posteriors "$tmp/m.npy" --text "one two" $lex -f json --row-ms 1e-9 -q
-is "json: goodness of all phonemes, however short the rows" 5 \
+is "json: goodness of 5 phonemes, 2 words and all, however short the rows" 8 \
     "$(printf '%s\n' "$out" | grep -o '"goodness":-0\.' | wc -l | tr -d ' ')"
 has "json: words" "$out" '"word":"one"'
+run align --posteriors "$tmp/m.npy" --text "one two" $lex -f csv --unit both -q
+has "csv: the utterance" "$out" "m,1,,utterance,one two,0.060,"
+# That of a word, and of all, from those of their phonemes, as docs/alignment.md says.
+is "csv: goodness of words and of all" "" "$(printf '%s\n' "$out" | tr -d '\r' | awk -F, '
+    NR == 1 { next }
+    $4 == "phone" { n++; sum += exp($9); all_n++; all += exp($9); next }
+    { if (n && (d = log(sum / n) - want) * d > 1e-7) print "word", want, log(sum / n); n = sum = 0; want = $9; if ($4 == "utterance") whole = $9 }
+    END { if (!n || (d = log(sum / n) - want) * d > 1e-7 || (d = log(all / all_n) - whole) * d > 1e-7) print want, whole }')"
 run align --posteriors "$tmp/m.npy" --text "one two" $lex
 has "a summary" "$err" "1 utterance, 0.5 s of sound"
 

@@ -55,6 +55,26 @@ START_TEST(phones_and_words)
 }
 END_TEST
 
+// The mean of the probabilities, not of their logarithms: one phone that was not said makes a word of two worth a half.
+START_TEST(goodness)
+{
+    static const float probabilities[] = {1, 0, 0.5f, 0.25f, 0.75f};
+    lin_result r = {0};
+    OK(lin_result_begin(&r, "u", NULL, 1, &err));
+    OK(lin_result_add_path(&r, &(lin_path){.phones = phones, .n_phones = 2}, 0.03, NULL, NULL, &err));
+    OK(lin_result_add_path(&r, &path, 0.03, spell, spellings, &err));
+    ck_assert(isnan(lin_result_goodness(&r, 0, 5)));
+    for (int i = 0; i < 5; i++) r.phones[i].goodness = logf(probabilities[i]);
+    ck_assert_double_eq_tol(lin_result_goodness(&r, 0, 2), log(0.5), 1e-6);
+    ck_assert_double_eq_tol(lin_result_goodness(&r, 2, 1), log(0.5), 1e-6);
+    ck_assert_double_eq_tol(lin_result_goodness(&r, 0, 5), log(0.5), 1e-6);
+    ck_assert(lin_result_goodness(&r, 1, 1) == -INFINITY);
+    r.phones[1].goodness = NAN; // was not measured
+    ck_assert(lin_result_goodness(&r, 0, 2) == 0 && isnan(lin_result_goodness(&r, 1, 1)) && isnan(lin_result_goodness(&r, 0, 0)));
+    lin_result_free(&r);
+}
+END_TEST
+
 // A result without words differs from one whose word search found none.
 START_TEST(words_looked_for)
 {
@@ -155,5 +175,5 @@ static lin_status everything(void)
 START_TEST(out_of_memory) { FAIL_EVERY_ALLOCATION(everything(), (void)0); }
 END_TEST
 
-TEST_MAIN("result", TEST(phones_and_words), TEST(words_looked_for), TEST(what_is_refused), TEST(alternatives),
+TEST_MAIN("result", TEST(phones_and_words), TEST(goodness), TEST(words_looked_for), TEST(what_is_refused), TEST(alternatives),
           TEST(out_of_memory))

@@ -294,14 +294,14 @@ START_TEST(words)
     result.words[1].n_phones = 1;
     result.n_phones = 3;
     ck_assert_str_eq(written("json", phones_only),
-                     "{\"id\":\"u\",\"channel\":1,\"seconds\":0.000,\"phones\":["
+                     "{\"id\":\"u\",\"channel\":1,\"seconds\":0.000,\"goodness\":-0.1235,\"phones\":["
                      "{\"phone\":\"HH\",\"start\":0.000,\"end\":0.010,\"confidence\":1.0000},"
                      "{\"phone\":\"S\",\"start\":0.010,\"end\":0.020,\"confidence\":1.0000,\"goodness\":-0.1235,"
                      "\"heard\":\"CH\"},"
                      "{\"phone\":\"HH\",\"start\":0.020,\"end\":0.030,\"confidence\":1.0000,\"heard\":null}],"
                      "\"text\":\"hello [hh]\",\"words\":["
                      "{\"word\":\"hello\",\"known\":true,\"start\":0.000,\"end\":0.020,\"confidence\":0.5000,"
-                     "\"first_phone\":0,\"phones\":[\"HH\",\"S\"]},"
+                     "\"goodness\":-0.1235,\"first_phone\":0,\"phones\":[\"HH\",\"S\"]},"
                      "{\"word\":\"\",\"known\":false,\"start\":0.020,\"end\":0.050,\"confidence\":0.2500,"
                      "\"first_phone\":2,\"phones\":[\"HH\"]}],"
                      "\"score\":-12.5000,\"acoustic\":-10.2500,\"language\":-4.5000,"

@@ -10,6 +10,7 @@ import csv
 import datetime
 import html
 import json
+import math
 import os
 import re
 import sys
@@ -53,6 +54,12 @@ def clean(raw):
     return out
 
 
+def mean(phones):
+    """Goodness of a word or of all: the logarithm of the mean of the probabilities of its phones, without those that have none."""
+    measured = [math.exp(p["goodness"]) for p in phones if p["goodness"] is not None]
+    return math.log(sum(measured) / len(measured)) if measured else None
+
+
 class Story:
     def __init__(self, name, shift=0.0):
         self.id, self.speaker = IDS.get(name, (name.encode(), "anna"))
@@ -72,6 +79,9 @@ class Story:
                     token["goodness"] = None if field[5] == b"-" else float(field[5])
                     self.phones.append(token)
                     self.words[-1]["phones"].append(token["text"])
+        for w in self.words:
+            w["goodness"] = mean(self.phones[w["first"]:w["first"] + len(w["phones"])])
+        self.goodness = mean(self.phones)
 
     def spelled(self, words=True, ipa=False):
         """(text, start, end, confidence, goodness) of each token."""
@@ -191,13 +201,14 @@ def check_csv(name, rows):
     text = read(name)
     got = list(csv.DictReader(text.splitlines(keepends=True), strict=True))
     want = [dict(id=s.id, channel="2", speaker=s.speaker, kind=kind, text=t[0], start=f"{t[1]:.3f}", end=f"{t[2]:.3f}",
-                 confidence=f"{t[3]:.4f}", goodness="" if t[4] is None else f"{t[4]:.4f}") for s, kind, t in rows]
+                 confidence="" if t[3] is None else f"{t[3]:.4f}", goodness="" if t[4] is None else f"{t[4]:.4f}") for s, kind, t in rows]
     check(name, got, want)
     check(name + " lines", re.sub('"[^"]*"', "", text).count("\n"), re.sub('"[^"]*"', "", text).count("\r\n"))
 
 
 def both(story, ipa=False):
     words, phones, out = story.spelled(True, ipa), story.spelled(False, ipa), []
+    out.append((story, "utterance", (" ".join(t[0] for t in words), words[0][1], words[-1][2], None, story.goodness)))
     for w, t in zip(story.words, words):
         out.append((story, "word", t))
         out += [(story, "phone", p) for p in phones[w["first"]:w["first"] + len(w["phones"])]]
@@ -214,9 +225,10 @@ def check_json(name, stories):
             phones.append(dict(phone=p["text"], start=round(p["start"], 3), end=round(p["end"], 3), confidence=p["confidence"]))
             if p["goodness"] is not None:
                 phones[-1]["goodness"] = p["goodness"]
+        goodness = lambda value: {} if value is None else {"goodness": round(value, 4)}
         words = [dict(word=w["text"], known=w["text"] != "", start=round(w["start"], 3), end=round(w["end"], 3),
-                      confidence=w["confidence"], first_phone=w["first"], phones=w["phones"]) for w in s.words]
-        check(name, got, dict(id=s.id, channel=2, speaker=s.speaker, seconds=round(s.seconds, 3), phones=phones,
+                      confidence=w["confidence"], first_phone=w["first"], phones=w["phones"], **goodness(w["goodness"])) for w in s.words]
+        check(name, got, dict(id=s.id, channel=2, speaker=s.speaker, seconds=round(s.seconds, 3), phones=phones, **goodness(s.goodness),
                               text=" ".join(t[0] for t in s.spelled()), words=words))
 
 

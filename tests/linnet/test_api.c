@@ -643,6 +643,11 @@ START_TEST(alignment)
     ck_assert_str_eq(linnet_result_text(r), "oh yeah");
     ck_assert_int_ge(linnet_result_phones(r), 3);
     for (int i = 0; i < linnet_result_phones(r); i++) ck_assert(linnet_result_phone(r, i)->goodness <= 0);
+    double sum = 0; // the mean of the probabilities
+    for (int i = 0; i < linnet_result_phones(r); i++) sum += exp((double)linnet_result_phone(r, i)->goodness);
+    ck_assert_double_eq_tol(linnet_result_describe(r)->goodness, log(sum / linnet_result_phones(r)), 1e-5);
+    const linnet_word *oh = linnet_result_word(r, 0);
+    ck_assert(oh->n_phones == 1 && oh->goodness == linnet_result_phone(r, oh->first_phone)->goodness);
     ck_assert(linnet_result_describe(r)->fit < -4 && strstr(linnet_result_describe(r)->warning, "match"));
     linnet_result_destroy(r);
     require_fails(LINNET_INVALID, linnet_align(a, &s, "...", &r, &err));

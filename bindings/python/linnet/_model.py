@@ -238,7 +238,7 @@ class Model:
               lexicon: str | os.PathLike[str] | None = None, add_lexicon: str | os.PathLike[str] | None = None,
               follow_sound: bool = True, beam: float | None = None, g2p: str | os.PathLike[str] | None = None,
               channel: int | None = None, start_s: float = 0, end_s: float | None = None, threads: int = 1) -> Result:
-        """When each phoneme and word of a text was said in a sound, and how well: Phone.goodness and Phone.said.
+        """When each phoneme and word of a text was said in a sound, and how well: goodness, Word.goodness, Phone.goodness and Phone.said.
 
         sound, rate, channel, start_s, end_s, threads  as in transcribe
         text          words, or phonemes

@@ -47,6 +47,8 @@ class Word(NamedTuple):
     known: bool
     """in the lexicon, or in a phrase or text that was given"""
     phones: tuple[Phone, ...]
+    goodness: float | None
+    """of aligned results: natural logarithm of the probability that a phoneme picked among its own was said; 0: all were said"""
 
 
 class Result:
@@ -132,6 +134,11 @@ class Result:
     def fit(self) -> float | None:
         """Of an aligned result: how well the text fits, mean logarithm per phoneme; below -4 it is probably another text."""
         return _number(self._info.fit)
+
+    @property
+    def goodness(self) -> float | None:
+        """Of an aligned result: that of all its phonemes together, as Word.goodness."""
+        return _number(self._info.goodness)
 
     def format(self, name: str, *, id: str | None = None, speaker: str | None = None, channel: int | None = None,
                with_id: bool = False, times: bool = False, ipa: bool = False, stress: bool = False, word_times: bool = False,
@@ -267,4 +274,5 @@ def _phone(p: Any) -> Phone:
 
 
 def _word(w: Any, phones: tuple[Phone, ...]) -> Word:
-    return Word(text_of(w.text), w.start_s, w.end_s, w.confidence, bool(w.known), phones[w.first_phone : w.first_phone + w.n_phones])
+    return Word(text_of(w.text), w.start_s, w.end_s, w.confidence, bool(w.known), phones[w.first_phone : w.first_phone + w.n_phones],
+                _number(w.goodness))

@@ -40,6 +40,9 @@ def test_speech(model, speech):
     spoken = model.align(samples, text.text, rate)
     assert spoken.text == text.text and spoken.fit > -1
     assert all(p.goodness <= 0 for p in spoken.phones)
+    for of, phones in [(spoken, spoken.phones)] + [(word, word.phones) for word in spoken.words]:
+        assert of.goodness == pytest.approx(np.log(np.mean([np.exp(p.goodness) for p in phones])), abs=1e-5)
+    assert model.transcribe(path, words=True).words[0].goodness is None
     assert model.align(path, "Call me Ishmael, some years ago").fit < spoken.fit - 1
 
 
