@@ -1,5 +1,5 @@
 # The library for other programs, included by the Makefile: liblinnet.so.1 and liblinnet.a, of which only the names of linnet.h
-# are visible, linnet.h, linnet.pc and the manual page linnet(3). All in build/CONFIG/lib.
+# are visible, linnet.h, what pkg-config and CMake read, and the manual page linnet(3). All in build/CONFIG/lib.
 
 LIBRARY_VERSION := $(shell sed -n 's/^\#define LINNET_VERSION "\(.*\)"/\1/p' linnet/linnet.h)
 LIBRARY_ABI := $(shell sed -n 's/^\#define LINNET_ABI //p' linnet/linnet.h)
@@ -40,21 +40,27 @@ $B/lib/linnet.3: linnet/linnet.h tools/man3.sh
 
 library: $(LIBRARY)
 
+# Programs find the library in another prefix than the system's without LD_LIBRARY_PATH.
+ifeq ($(filter /usr /usr/local,$(PREFIX)),)
+RPATH := "-Wl,-rpath,$${libdir}" #
+endif
+FILL = sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(LIBRARY_VERSION)|; s|@LIBS@|$(LDLIBS)|; s|@RPATH@|$(RPATH)|; s|@SHARED@|$(SHARED)|; s|@SONAME@|$(firstword $(SHARED_LINKS))|'
+
 # TO is set by the Makefile; nothing is built here.
 install-library:
-	install -d "$$TO/lib/pkgconfig" "$$TO/include" "$$TO/share/man/man3" "$$TO/share/doc/linnet/examples"
+	install -d "$$TO/lib/pkgconfig" "$$TO/lib/cmake/linnet" "$$TO/include" "$$TO/share/man/man3" "$$TO/share/doc/linnet/examples"
 	install -m 755 $B/lib/$(SHARED) "$$TO/lib"
 	for l in $(SHARED_LINKS); do ln -sf $(SHARED) "$$TO/lib/$$l"; done
 	install -m 644 $B/lib/liblinnet.a "$$TO/lib"
 	install -m 644 linnet/linnet.h "$$TO/include"
 	install -m 644 $B/lib/linnet.3 "$$TO/share/man/man3"
 	install -m 644 examples/* "$$TO/share/doc/linnet/examples"
-	sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(LIBRARY_VERSION),; s,@LIBS@,$(LDLIBS),' linnet/linnet.pc.in \
-		> "$$TO/lib/pkgconfig/linnet.pc"
-	chmod 644 "$$TO/lib/pkgconfig/linnet.pc"
+	$(FILL) linnet/linnet.pc.in > "$$TO/lib/pkgconfig/linnet.pc"
+	for f in linnet-config linnet-config-version; do $(FILL) linnet/$$f.cmake.in > "$$TO/lib/cmake/linnet/$$f.cmake"; done
+	chmod 644 "$$TO/lib/pkgconfig/linnet.pc" "$$TO/lib/cmake/linnet/"*.cmake
 
 uninstall-library:
 	rm -f "$$TO/lib/$(SHARED)" $(patsubst %,"$$TO/lib/%",$(SHARED_LINKS)) "$$TO/lib/liblinnet.a" "$$TO/include/linnet.h" \
-		"$$TO/share/man/man3/linnet.3" "$$TO/lib/pkgconfig/linnet.pc"
+		"$$TO/share/man/man3/linnet.3" "$$TO/lib/pkgconfig/linnet.pc" "$$TO/lib/cmake/linnet/"*.cmake
 
 .PHONY: library install-library uninstall-library

@@ -55,12 +55,14 @@ root=$tmp/root/opt/x
 ok "the program" test -x "$root/bin/linnet"
 for f in share/linnet/en/default.safetensors share/linnet/en/words.dict.gz share/doc/linnet/LICENSE share/man/man1/linnet.1 \
     share/man/man1/linnet-align.1 share/man/man3/linnet.3 lib/liblinnet.so lib/liblinnet.so.1 lib/liblinnet.a include/linnet.h \
-    lib/pkgconfig/linnet.pc share/doc/linnet/examples/file.c share/bash-completion/completions/linnet share/zsh/site-functions/_linnet; do
+    lib/pkgconfig/linnet.pc lib/cmake/linnet/linnet-config.cmake lib/cmake/linnet/linnet-config-version.cmake share/doc/linnet/examples/file.c share/bash-completion/completions/linnet share/zsh/site-functions/_linnet; do
     ok "$f" test -s "$root/$f"
 done
 grep -ho 'docs/[a-z-]*\.md' app/*.c | sort -u | sed 's,^docs/,,' > "$tmp/named"
 ok "help names documentation" test -s "$tmp/named"
 while read -r f; do ok "$f is installed" test -s "$root/share/doc/linnet/$f"; done < "$tmp/named"
+has "programs find the library in this prefix" "$(PKG_CONFIG_PATH="$root/lib/pkgconfig" pkg-config --libs linnet)" "-Wl,-rpath,/opt/x/lib"
+hasnt "CMake's files are complete" "$(cat "$root/lib/cmake/linnet/"*)" "@"
 cp "$LINNET" "$root/bin/linnet"
 for name in default small offline words; do
     has "$name, by its name" "$("$root/bin/linnet" info $name)" "licence:          CC BY-SA 4.0"
