@@ -6,6 +6,7 @@
 #include "app/common.h"
 #include "app/guard.h"
 #include "app/lexicon_options.h"
+#include "base/textfile.h"
 #include "base/rng.h"
 #include "linnet/find.h"
 #include "linnet/wording.h"
@@ -15,7 +16,7 @@
 
 typedef struct score_values {
     const char *name, *output, *html, *map, *glm, *utt2spk, *against, *phones, *language;
-    int ipa, json, utterances, align, confusions, case_sensitive, ref_format, hyp_format, unit, bootstrap, seed;
+    int ipa, json, utterances, align, confusions, case_sensitive, normalize, ref_format, hyp_format, unit, bootstrap, seed;
     double level;
 } score_values;
 
@@ -41,6 +42,9 @@ static const lin_option options[] = {
              "(docs/scoring.md)"},
     {.name = "case", .type = LIN_OPTION_FLAG, AT(case_sensitive),
      .help = "Distinguish upper and lower case, as sclite -s"},
+    {.name = "normalize", .type = LIN_OPTION_FLAG, AT(normalize),
+     .help = "Compare words without case and punctuation, with numbers and signs as the words of the language, on both sides "
+             "(docs/scoring.md)"},
     {.name = "ref-format", .type = LIN_OPTION_CHOICE, AT(ref_format), .text = "auto", .choices = FORMATS,
      .help = "Format of REF; auto: by its extension, else by its first line"},
     {.name = "hyp-format", .type = LIN_OPTION_CHOICE, AT(hyp_format), .text = "auto", .choices = FORMATS,
@@ -134,6 +138,28 @@ static lin_status report_on(const score_values *v, const lin_list *files, const 
     return status;
 }
 
+// "go," and "\"go", but not "mr.", "a." and what has no letter.
+static int has_punctuation(const char *word)
+{
+    const size_t n = strlen(word);
+    const char *c = word;
+    while (*c && !lin_is_letter(*c) && (unsigned char)*c < 0x80) c++;
+    return *c && (*word == '"' || strchr(",?!;:\"", word[n - 1]) || (n > 3 && word[n - 1] == '.'));
+}
+
+// Marks that count as a part of their word are hardly meant.
+static void mention_punctuation(const lin_score *score, const char *measure)
+{
+    lin_score_token_counts c;
+    for (int t = 0; t < lin_score_tokens(score) && strcmp(measure, "PER") != 0; t++) {
+        const char *word = lin_score_token(score, t, &c);
+        if (!c.n_ref || !has_punctuation(word)) continue;
+        lin_complain("the reference has punctuation, which counts as a part of its words ('%.40s'); --normalize compares words "
+                     "without it", word);
+        return;
+    }
+}
+
 static int run(lin_parsed *parsed)
 {
     const score_values *v = parsed->values;
@@ -142,17 +168,21 @@ static int run(lin_parsed *parsed)
         .ref_format = formats[v->ref_format],
         .hyp_format = formats[v->hyp_format],
         .case_sensitive = v->case_sensitive,
-        .unit = v->unit == UNIT_WORDS ? LIN_TRN_WORDS : LIN_TRN_PHONES,
+        .normalize = v->normalize,
+        .unit = v->unit == UNIT_WORDS || v->normalize ? LIN_TRN_WORDS : LIN_TRN_PHONES,
         .utt2spk_path = v->utt2spk,
         .glm_path = v->glm,
     };
     lin_error err = {0};
     lin_phone_map *map = NULL;
     lin_phones *phones = NULL;
+    lin_written *written = NULL;
     lin_score *score = NULL, *other = NULL;
     char map_path[4096], glm_path[4096];
     const char *measure = v->name, *map_name = v->map;
     if (v->ipa && v->unit == UNIT_WORDS) return lin_misuse(parsed, "--ipa is for phones");
+    if (v->normalize && (v->ipa || v->map || v->case_sensitive || v->unit == UNIT_PHONES))
+        return lin_misuse(parsed, "--normalize is for words, without --case, --ipa, --map and --unit phones");
     if (v->against && !v->bootstrap) return lin_misuse(parsed, "--against needs resamples: --bootstrap must not be 0");
     lin_status status = v->phones     ? lin_wording_phones(v->phones, &phones, &err)
                         : v->language ? lin_wording_chosen_phones(&phones, &err)
@@ -161,15 +191,19 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = find_map(v, phones, &how.glm_path, glm_path, sizeof glm_path, &err);
     if (status == LIN_OK && map_name) status = lin_phone_map_load(map_name, v->case_sensitive, &map, &err);
     if (status == LIN_OK && lin_phones_is_own(phones) && v->unit != UNIT_WORDS) how.case_sensitive = 1;
+    if (status == LIN_OK && v->normalize) status = lin_find_open_numbers(phones, NULL, &written, &err);
     how.map = map;
+    how.written = written;
     how.phones = v->ipa ? phones : NULL;
     if (status == LIN_OK) status = lin_score_files(files->items[0], files->items[1], &how, &score, &err);
     if (status == LIN_OK && v->against) status = lin_score_files(files->items[0], v->against, &how, &other, &err);
-    if (!measure && v->unit != UNIT_AUTO) measure = v->unit == UNIT_WORDS ? "WER" : "PER";
+    if (!measure && (v->unit != UNIT_AUTO || v->normalize)) measure = v->unit == UNIT_PHONES ? "PER" : "WER";
     if (!measure && status == LIN_OK) measure = lin_score_measure(score, phones);
     if (status == LIN_OK) status = report_on(v, files, measure, score, other, how.case_sensitive, &err);
+    if (status == LIN_OK && !v->normalize) mention_punctuation(score, measure);
     lin_score_destroy(score);
     lin_score_destroy(other);
+    lin_written_destroy(written);
     lin_phone_map_destroy(map);
     lin_phones_destroy(phones);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
@@ -187,6 +221,7 @@ const lin_command lin_command_score = {
         "Confidence intervals are computed by drawing utterances, and whole speakers, with replacement. See docs/scoring.md.",
     .examples = "  linnet score test.ref.trn test.hyp.trn\n"
                 "  linnet score --unit words meeting.stm meeting.ctm\n"
+                "  linnet score --normalize --glm words.glm REF HYP\n"
                 "  linnet score --confusions 10 --html report.html test.ref.trn test.hyp.jsonl\n"
                 "  linnet score test.ref.trn new.trn --against old.trn",
     .options = options,

@@ -147,6 +147,16 @@ lin_status lin_trn_ctm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
     if (word.is_null) return add_row(r, &row, line->number, err);
     lin_phone_read read[LIN_PHONES_READ_MAX];
     int mark = 0;
+    if (r->options.normalize) {
+        status = lin_trn_spell(r, word.text, word.n, word.is_optional || r->first_alternative ? 1 : LIN_READINGS_MOST, err);
+        for (size_t i = 0; i < r->n_spelled && status == LIN_OK; i++) {
+            row.token = LIN_EDIT_OPTIONAL;
+            if (word.is_optional && r->spelled[i] >= 0) status = add_row(r, &row, line->number, err);
+            row.token = r->spelled[i];
+            if (status == LIN_OK) status = add_row(r, &row, line->number, err);
+        }
+        return status;
+    }
     const lin_phones *phones = r->options.phones;
     const int found = phones ? lin_phones_read(phones, word.text, word.n, read, LIN_PHONES_READ_MAX, &mark) : 0;
     if (!found) return add_token(r, &row, word.text, word.n, word.is_optional, line->number, err);

@@ -94,10 +94,10 @@ static lin_status link_rules(lin_glm *glm, int n_tokens, lin_error *err)
     return LIN_OK;
 }
 
-lin_status lin_glm_parse(const char *text, size_t n, const char *name, int case_sensitive, lin_symbols *tokens, lin_glm *glm,
-                         lin_error *err)
+lin_status lin_glm_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
+                         lin_glm *glm, lin_error *err)
 {
-    lin_trn_reader r = {.name = name, .options.case_sensitive = case_sensitive, .tokens = tokens};
+    lin_trn_reader r = {.name = name, .options = *options, .tokens = tokens};
     lin_lines line;
     char *own;
     *glm = (lin_glm){0};
@@ -108,7 +108,7 @@ lin_status lin_glm_parse(const char *text, size_t n, const char *name, int case_
     if (status == LIN_OK && !glm->from.n) status = lin_fail(err, LIN_FORMAT, "%s: the file has no rule", name);
     if (status == LIN_OK) status = link_rules(glm, tokens->n, err);
     lin_free(own);
-    lin_free(r.folded);
+    lin_trn_reader_free(&r);
     if (status != LIN_OK) lin_glm_free(glm);
     return status;
 }

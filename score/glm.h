@@ -12,7 +12,7 @@
  * that fits, as NIST's rfilter1 does behind csrfilt.sh, which puts a blank before each line; what a rule made is not read again.
  * Words within alternatives of the transcript and optional words stay as they are.
  *
- *   lin_glm_parse(text, n, "english.glm", 0, &tokens, &glm, &err);    // tokens: those of the transcripts
+ *   lin_glm_parse(text, n, "english.glm", &options, &tokens, &glm, &err);    // tokens: those of the transcripts
  *   lin_glm_apply(&glm, &ref, &err);
  *   lin_glm_free(&glm);
  *
@@ -30,12 +30,13 @@ typedef struct lin_glm {
 } lin_glm;
 
 /*
- * Reads n bytes of a file; messages call it name. Words are numbered in `tokens`. LIN_FORMAT with name:line: no "=>", nothing
+ * Reads n bytes of a file; messages call it name. Words are numbered in `tokens`. options: case_sensitive
+ * and normalize count, those of the transcripts. LIN_FORMAT with name:line: no "=>", nothing
  * before it, braces that do not match; LIN_UNSUPPORTED: a context that is not "[ ] __ [ ]"; LIN_NO_MEMORY. On failure glm is
  * empty.
  */
-lin_status lin_glm_parse(const char *text, size_t n, const char *name, int case_sensitive, lin_symbols *tokens, lin_glm *glm,
-                         lin_error *err);
+lin_status lin_glm_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
+                         lin_glm *glm, lin_error *err);
 
 /* Applies the rules to every utterance. trn->middles must not be used after it. */
 lin_status lin_glm_apply(const lin_glm *glm, lin_trn *trn, lin_error *err);

@@ -306,9 +306,10 @@ static lin_status apply_glm(lin_score *s, const lin_score_options *o, lin_error 
     char *text;
     size_t n;
     lin_glm glm = {0};
+    const lin_trn_options how = {.case_sensitive = o->case_sensitive, .normalize = o->normalize}; // numbers stay: none is left
     if (!o->glm_path) return LIN_OK;
     lin_status status = lin_text_read(o->glm_path, &text, &n, err);
-    if (status == LIN_OK) status = lin_glm_parse(text, n, o->glm_path, o->case_sensitive, &s->tokens, &glm, err);
+    if (status == LIN_OK) status = lin_glm_parse(text, n, o->glm_path, &how, &s->tokens, &glm, err);
     if (status == LIN_OK) status = lin_glm_apply(&glm, &s->ref, err);
     if (status == LIN_OK) status = lin_glm_apply(&glm, &s->hyp, err);
     lin_glm_free(&glm);
@@ -325,7 +326,9 @@ lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, 
                            .case_sensitive = o->case_sensitive,
                            .unit = o->unit,
                            .phones = o->phones,
-                           .map = o->map};
+                           .map = o->map,
+                           .normalize = o->normalize,
+                           .written = o->written};
     *score = NULL;
     lin_score *s = lin_calloc(1, sizeof *s);
     if (!s) return lin_no_memory(err, "a score", sizeof *s);

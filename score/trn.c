@@ -7,7 +7,40 @@
 #include "base/symbols.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
+#include "base/utf8.h"
 #include "score/trn_reader.h"
+
+// The ASCII character of typography that begins at this byte, or 0. *n: its bytes.
+static char plain_of(const char *at, const char *end, size_t *n)
+{
+    unsigned code = 0;
+    *n = (unsigned char)*at == 0xC2 || (unsigned char)*at == 0xE2 ? (size_t)lin_utf8_decode(at, (size_t)(end - at), &code) : 0;
+    if (!*n) return 0;
+    if (code == 0x2018 || code == 0x2019) return '\'';
+    if (code == 0x2010 || code == 0x2011) return '-';
+    return code == 0xA0 || code == 0x2007 || code == 0x202F ? ' ' : 0;
+}
+
+// [*at, *end) of words becomes a copy with ' and - and blanks where it has them of typography. Names of phones stay.
+static lin_status make_plain(lin_trn_reader *r, const char **at, const char **end, lin_error *err)
+{
+    size_t n;
+    const char *from = *at;
+    if (r->options.phones || r->options.map) return LIN_OK;
+    while (from < *end && !plain_of(from, *end, &n)) from++;
+    if (from == *end) return LIN_OK;
+    lin_status status = lin_grow(&r->plain, &r->plain_capacity, (size_t)(*end - *at), 1, "transcripts", err);
+    if (status != LIN_OK) return status;
+    char *out = r->plain;
+    for (from = *at; from < *end;) {
+        const char c = plain_of(from, *end, &n);
+        *out++ = c ? c : *from;
+        from += c ? n : 1;
+    }
+    *at = r->plain;
+    *end = out;
+    return LIN_OK;
+}
 
 // *text becomes what is compared: lower case unless case matters.
 static lin_status fold(lin_trn_reader *r, const char **text, size_t *n, lin_error *err)
@@ -29,7 +62,10 @@ lin_status lin_trn_add_symbol(lin_trn_reader *r, lin_symbols *symbols, const cha
 // The number of a token, or -1 if the map deletes it.
 lin_status lin_trn_number(lin_trn_reader *r, const char *text, size_t n, int *index, lin_error *err)
 {
-    lin_status status = fold(r, &text, &n, err);
+    const char *end = text + n;
+    lin_status status = make_plain(r, &text, &end, err);
+    n = (size_t)(end - text);
+    if (status == LIN_OK) status = fold(r, &text, &n, err);
     if (status != LIN_OK) return status;
     switch (r->options.map ? lin_phone_map_apply(r->options.map, &text, &n) : LIN_PHONE_MAPPED) {
     case LIN_PHONE_MAPPED:
@@ -74,6 +110,16 @@ static lin_status append(lin_trn_reader *r, int token, lin_error *err)
     return LIN_OK;
 }
 
+static lin_status append_spelled(lin_trn_reader *r, const char *text, size_t n, int most_readings, lin_error *err)
+{
+    lin_status status = lin_trn_spell(r, text, n, most_readings, err);
+    for (size_t i = 0; i < r->n_spelled && status == LIN_OK; i++) {
+        if (r->is_optional && r->spelled[i] >= 0) status = append(r, LIN_EDIT_OPTIONAL, err);
+        if (status == LIN_OK) status = append(r, r->spelled[i], err);
+    }
+    return status;
+}
+
 static lin_status add_one(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
 {
     int index;
@@ -87,6 +133,7 @@ lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin
     const lin_phones *phones = r->options.phones;
     lin_phone_read read[LIN_PHONES_READ_MAX];
     int mark = 0;
+    if (r->options.normalize) return append_spelled(r, token, n, r->is_optional || r->depth ? 1 : LIN_READINGS_MOST, err);
     const int found = phones ? lin_phones_read(phones, token, n, read, LIN_PHONES_READ_MAX, &mark) : 0;
     lin_status status = found ? LIN_OK : add_one(r, token, n, err);
     for (int i = 0; i < found && status == LIN_OK; i++) {
@@ -100,7 +147,8 @@ lin_status lin_trn_add_tokens(lin_trn_reader *r, const char *at, const char *end
 {
     const char *token;
     size_t n;
-    lin_status status = LIN_OK;
+    if (r->options.normalize) return append_spelled(r, at, (size_t)(end - at), LIN_READINGS_MOST, err);
+    lin_status status = make_plain(r, &at, &end, err);
     while (status == LIN_OK && lin_field_next(&at, end, &token, &n)) status = lin_trn_add_token(r, token, n, err);
     return status;
 }
@@ -130,7 +178,7 @@ static lin_status add_choice(lin_trn_reader *r, const char *text, size_t n, int 
 {
     const lin_trn_word w = lin_trn_read_word(text, n);
     char shown[LIN_QUOTE];
-    if (memchr(text, ';', n) || memchr(text, '\\', n)) {
+    if (!r->options.normalize && (memchr(text, ';', n) || memchr(text, '\\', n))) {
         return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: '%s': ; and \\ are not supported inside words", r->name, line,
                         lin_quote(shown, text, n));
     }
@@ -145,6 +193,15 @@ static lin_status add_choice(lin_trn_reader *r, const char *text, size_t n, int 
     return status;
 }
 
+// Where the first word begins that may be a choice.
+static const char *find_choice(const char *at, const char *end)
+{
+    const char *from = at;
+    while (at < end && !strchr("{}()*@", *at)) at++;
+    while (at < end && at > from && !lin_is_space(at[-1])) at--;
+    return at;
+}
+
 // sclite ignores empty alternatives: { / a } is { a }.
 lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *end, int line, lin_error *err)
 {
@@ -153,9 +210,17 @@ lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *en
     } open[LIN_EDIT_DEPTH + 1];
     int depth = 0;
     lin_status status = LIN_OK;
+    status = make_plain(r, &at, &end, err);
     while (status == LIN_OK) {
+        r->depth = depth;
         while (at < end && lin_is_space(*at)) at++;
         if (at == end) break;
+        const char *plain = r->options.normalize && !depth ? find_choice(at, end) : at;
+        if (plain > at) { // "$5 million" is one form
+            status = lin_trn_add_tokens(r, at, plain, err);
+            at = plain;
+            continue;
+        }
         if (depth && *at == '/') {
             open[depth].is_empty = 1;
             at++;
@@ -183,6 +248,7 @@ lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *en
         while (at < end && !lin_is_space(*at) && !(depth && (*at == '/' || *at == '}'))) at++;
         status = add_choice(r, from, (size_t)(at - from), line, err);
     }
+    r->depth = 0;
     return status == LIN_OK && depth ? bad_choice(r, line, "a closing brace is missing", err) : status;
 }
 
@@ -296,7 +362,7 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
         status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", name);
     }
     lin_free(own);
-    lin_free(r.folded);
+    lin_trn_reader_free(&r);
     lin_free(r.rows);
     lin_free(r.channel_of);
     lin_free(r.n_of_speaker);
@@ -304,6 +370,13 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
     lin_symbols_free(&r.channels);
     if (status != LIN_OK) lin_trn_free(trn);
     return status;
+}
+
+void lin_trn_reader_free(lin_trn_reader *r)
+{
+    lin_free(r->folded);
+    lin_free(r->plain);
+    lin_free(r->spelled);
 }
 
 void lin_trn_free(lin_trn *trn)

@@ -10,7 +10,8 @@
  *          the id is "audio_filepath" and "offset", and "pred_text" is the hypothesis
  *
  * Texts are brought into the form of base/unicode.h; those that are not Unicode are compared by their bytes.
- * Tokens and ids are compared without regard to the case of ASCII letters, as sclite does, unless asked otherwise.
+ * Tokens and ids are compared without regard to the case of letters, as sclite does with those of ASCII, unless asked otherwise.
+ * Typographic apostrophes and hyphens of words (U+2018, U+2019, U+2010, U+2011) are ' and -, and no-break spaces are blanks.
  * In TRN and STM "{ a / b c / @ }" are alternatives, "@" is a null word, "(a)" is optional as for sclite -D, and one "*" at the
  * end of a word is dropped; in CTM so are "@", "(a)" and "a*", and alternatives are between lines <ALT_BEGIN>, <ALT> and
  * <ALT_END>. They become the marks of lin_edit_choices. ";" and "\" inside words, which sclite treats specially too, are
@@ -31,6 +32,7 @@
 #include "base/status.h"
 #include "base/symbols.h"
 #include "lexicon/phones.h"
+#include "lexicon/written.h"
 
 /* ---- which phones count as the same ---------------------------------------------------------------------------------------- */
 
@@ -88,6 +90,8 @@ typedef struct lin_trn_options {
     int by_channel;           /* CTM: each channel of a file is an utterance, "file channel", and its words keep their times */
     const lin_phones *phones; /* not NULL: tokens that it reads (lin_phones_read) are its names, without stress; before the map */
     const lin_phone_map *map; /* applied to every token, NULL for none; made with the same case_sensitive */
+    int normalize;            /* words as lexicon/transcript reads them: without punctuation, parted at hyphens, in lower case */
+    const lin_written *written; /* then how numbers and signs are said: their readings are alternatives; NULL: they stay */
 } lin_trn_options;
 
 typedef struct lin_trn_utterance {

@@ -1,5 +1,5 @@
 /*
- * trn_reader.h - the state shared by the readers of trn.h while a file is read. Inside decoder/ only.
+ * trn_reader.h - the state shared by the readers of trn.h while a file is read. Inside score/ only.
  */
 #ifndef LIN_SCORE_TRN_READER_H
 #define LIN_SCORE_TRN_READER_H
@@ -21,6 +21,11 @@ typedef struct lin_trn_reader {
     lin_trn *trn;
     char *folded; // an id or token in lower case
     size_t folded_capacity;
+    char *plain; // a text with typewriter's apostrophes, hyphens and blanks
+    size_t plain_capacity;
+    int *spelled; // of lin_trn_spell
+    size_t spelled_capacity, n_spelled;
+    int depth;    // of braces
     char *joined; // "file channel", "speaker-000"
     size_t joined_capacity;
     int is_optional; // the token that is being read
@@ -35,6 +40,9 @@ typedef struct lin_trn_reader {
     int *channel_of; // of each CTM utterance
     size_t channel_capacity;
 } lin_trn_reader;
+
+/* What reading tokens takes. */
+void lin_trn_reader_free(lin_trn_reader *reader);
 
 /* A new utterance, or LIN_FORMAT if its id came before. */
 lin_status lin_trn_add_utterance(lin_trn_reader *reader, const char *id, size_t n, int line, lin_error *err);
@@ -59,6 +67,10 @@ lin_trn_word lin_trn_read_word(const char *text, size_t n);
 
 /* The number of a token, folded and mapped, or -1 if the map deletes it. */
 lin_status lin_trn_number(lin_trn_reader *reader, const char *token, size_t n, int *index, lin_error *err);
+
+/* The words of a text by options.normalize, to reader->spelled: tokens, and marks around the first `most_readings` readings of a
+ * number. */
+lin_status lin_trn_spell(lin_trn_reader *reader, const char *text, size_t n, int most_readings, lin_error *err);
 
 /* The number of a string, folded. */
 lin_status lin_trn_add_symbol(lin_trn_reader *reader, lin_symbols *symbols, const char *text, size_t n, int *index,

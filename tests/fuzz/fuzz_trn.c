@@ -51,16 +51,17 @@ static void try_score(const char *ref, size_t n_ref, const char *hyp, size_t n_h
     lin_score_destroy(score);
 }
 
-static void try_map(const char *rules, size_t n_rules, const char *text, size_t n, int case_sensitive)
+static void try_map(const char *rules, size_t n_rules, const char *text, size_t n, const lin_score_options *how)
 {
-    const lin_trn_options options = {.format = LIN_TRN_TRN, .case_sensitive = case_sensitive};
+    const lin_trn_options options = {
+        .format = LIN_TRN_TRN, .case_sensitive = how->case_sensitive, .normalize = how->normalize};
     lin_error err = {0};
     lin_symbols tokens = {0};
     lin_trn trn = {0};
     lin_glm glm;
     lin_status status = lin_trn_parse(text, n, "x", &options, &tokens, &trn, &err);
     check(status, &err);
-    if (status == LIN_OK) check(status = lin_glm_parse(rules, n_rules, "map", case_sensitive, &tokens, &glm, &err), &err);
+    if (status == LIN_OK) check(status = lin_glm_parse(rules, n_rules, "map", &options, &tokens, &glm, &err), &err);
     if (status == LIN_OK) {
         check(lin_glm_apply(&glm, &trn, &err), &err);
         for (int u = 0; u < trn.n; u++) {
@@ -81,10 +82,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned long live = lin_memory_live();
     lin_score_options options = {.ref_format = (lin_trn_format)(data[0] & 3),
                                  .hyp_format = (lin_trn_format)(data[0] >> 2 & 3),
-                                 .case_sensitive = data[0] >> 4 & 1};
+                                 .case_sensitive = data[0] >> 4 & 1,
+                                 .normalize = data[0] >> 6 & 1};
     const char *text = (const char *)data + 1, *cut = memchr(text, 0x1E, size - 1);
     if (cut && data[0] & 0x20) {
-        try_map(text, (size_t)(cut - text), cut + 1, (size_t)((const char *)data + size - (cut + 1)), options.case_sensitive);
+        try_map(text, (size_t)(cut - text), cut + 1, (size_t)((const char *)data + size - (cut + 1)), &options);
     } else if (cut) {
         size_t n = (size_t)(cut - text);
         try_score(text, n, cut + 1, size - 2 - n, &options);

@@ -6,10 +6,12 @@ static lin_symbols tokens;
 static lin_trn trn;
 static lin_glm glm;
 
+static const lin_trn_options usual;
+
 static lin_status parse_map(const char *rules, lin_error *err)
 {
     lin_glm_free(&glm);
-    return lin_glm_parse(rules, strlen(rules), "map", 0, &tokens, &glm, err);
+    return lin_glm_parse(rules, strlen(rules), "map", &usual, &tokens, &glm, err);
 }
 
 // What the rules make of a line of a TRN, as text.
@@ -92,7 +94,7 @@ static lin_status all_of_it(void)
 {
     lin_error e = {0};
     lin_status status = lin_trn_parse(line, sizeof line - 1, "text", NULL, &tokens, &trn, &e);
-    if (status == LIN_OK) status = lin_glm_parse(rules_of_it, sizeof rules_of_it - 1, "map", 0, &tokens, &glm, &e);
+    if (status == LIN_OK) status = lin_glm_parse(rules_of_it, sizeof rules_of_it - 1, "map", &usual, &tokens, &glm, &e);
     if (status == LIN_OK) status = lin_glm_apply(&glm, &trn, &e);
     if (status != LIN_OK) done();
     return status;

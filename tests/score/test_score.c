@@ -132,6 +132,54 @@ START_TEST(three_formats)
 }
 END_TEST
 
+// Apostrophes, hyphens and blanks of typography; ids and names of phones keep them.
+START_TEST(typography)
+{
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    const lin_trn_options any = {0}, exact = {.case_sensitive = 1}, ipa = {.phones = phones};
+    ck_assert_str_eq(read_back("l’a Don’t\u00a0x\u202fy ‘go’ well‐known e‑mail – é\n", "x.txt", any),
+                     "l’a: don't x y 'go' well-known e-mail – é");
+    ck_assert_str_eq(read_back("{ Don’t\u00a0x / a } (it’s) (u)", "x.trn", exact), "u: { Don't x / a } ? it's");
+    ck_assert_str_eq(read_back("u 1 0 1 it’s\n", "x.ctm", any), "u: it's");
+    ck_assert_str_eq(read_back("{\"id\": \"u\", \"text\": \"it\\u2019s\\u00a0so\"}", "x.json", any), "u: it's so");
+    ck_assert_str_eq(read_back("u k’ a\n", "x.txt", ipa), "u: k’ aa");
+    lin_phones_destroy(phones);
+}
+END_TEST
+
+START_TEST(normalized)
+{
+    lin_written *written;
+    OK(lin_written_load("share/linnet/en/numbers.txt", &written, &err));
+    const lin_trn_options plain = {.normalize = 1, .unit = LIN_TRN_WORDS},
+                          how = {.normalize = 1, .unit = LIN_TRN_WORDS, .written = written};
+    static const char *const lines[][3] = {
+        {"“Well-known,” he said: ‘Don’t!’ — Café; AT&T… (u)", "x.trn", "well known he said don't café at&t"},
+        {"It cost $5 million (20%) [laughs] 2nd (u)", "x.trn", "it cost five million dollars ? twenty ? percent second"},
+        {"{ 5 km / Mr. } (U.S.) dogs' (u)", "x.trn", "{ five km / mister } ? u ? s dogs"},
+        {"u 2nd $5 million ^,x [hh_ah] “…” 1.05\n", "x.txt",
+         "second five million dollars ^,x [hh_ah] { one point zero five / one point oh five / one point five / point zero five "
+         "/ point oh five }"},
+        {"u 1 0 1 Mr.\nu 1 1 1 2nd\nu 1 2 1 …\n", "x.ctm", "mister second"},
+        {"u 1 * * <ALT_BEGIN>\nu 1 0 1 20\nu 1 * * <ALT>\nu 1 0 1 A-B\nu 1 * * <ALT_END>\n", "x.ctm", "{ twenty / a b }"},
+        {"{\"id\": \"u\", \"text\": \"Mr. X, 2nd\"}", "x.json", "mister x second"},
+        {"{\"id\": \"u\", \"words\": [\"E-mail,\", {\"word\": \"\", \"known\": false, \"phones\": [\"AH\", \"N\"]}]}", "x.json",
+         "e mail [ah_n]"},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char want[400];
+        const char *got = read_back(lines[i][0], lines[i][1], how);
+        snprintf(want, sizeof want, "u: %s", lines[i][2]);
+        ck_assert_str_eq(got, want);
+    }
+    ck_assert_str_eq(read_back("Mr. X, 21 ^ (u)", "x.trn", plain), "u: mr x 21 ^");
+    static const char some[] = "2nd ‘x’ ^ $5m { 5 } (y) (u)";
+    FAIL_EVERY_ALLOCATION(parse(some, sizeof some - 1, "x.trn", how, NULL), (void)0);
+    lin_written_destroy(written);
+}
+END_TEST
+
 START_TEST(bad_files)
 {
     lin_trn_options any = {0};
@@ -183,7 +231,7 @@ START_TEST(junk_does_no_harm)
             junk[i] = seed % 5 == 0 ? (char)any : alphabet[some];
         }
         for (int format = LIN_TRN_AUTO; format <= LIN_TRN_STM; format++) {
-            lin_trn_options o = {.format = (lin_trn_format)format, .case_sensitive = seed % 2 == 0};
+            lin_trn_options o = {.format = (lin_trn_format)format, .case_sensitive = seed % 2 == 0, .normalize = seed % 3 == 0};
             lin_status status = parse(junk, n, "junk", o, NULL);
             ck_assert(status == LIN_OK || status == LIN_FORMAT || status == LIN_UNSUPPORTED);
         }
@@ -388,6 +436,8 @@ int main(int argc, char **argv)
     tcase_add_test(tc, long_sequences);
     tcase_add_test(tc, alignment_in_blocks);
     tcase_add_test(tc, three_formats);
+    tcase_add_test(tc, typography);
+    tcase_add_test(tc, normalized);
     tcase_add_test(tc, bad_files);
     tcase_add_test(tc, junk_does_no_harm);
     tcase_add_test(tc, speakers);
