@@ -24,7 +24,7 @@ static lin_status open_ffmpeg(lin_audio *a, lin_error *err)
     a->info.channels = lin_ffmpeg_channels(a->ffmpeg);
     const double seconds = lin_ffmpeg_seconds(a->ffmpeg);
     a->info.frames = seconds > 0 && seconds < 1e9 ? (int64_t)(seconds * a->info.rate_hz) : -1;
-    if (a->part == 0) snprintf(a->info.format, sizeof a->info.format, "decoded by ffmpeg");
+    if (a->part_begin == 0) snprintf(a->info.format, sizeof a->info.format, "decoded by ffmpeg");
     const char *tracks = lin_ffmpeg_tracks(a->ffmpeg);
     if (*tracks && !lin_audio_track())
         snprintf(a->info.notice, sizeof a->info.notice,
@@ -74,13 +74,15 @@ static lin_status open_long_wav(lin_audio *a, int *is, lin_error *err)
     if (lin_wav_find(a->bytes, n, &wav) != 1) return LIN_OK;
     const int64_t at = a->part + (int64_t)wav.at;
     const int64_t tenth = (int64_t)(wav.pcm.rate_hz / 10) * wav.pcm.channels * lin_pcm_bytes(wav.pcm.encoding);
-    if (wav.bytes < 0 ? lin_part_is_chunk(&file, at) : a->rest <= tenth || !is_sound(a, &wav, a->size - a->rest)) return LIN_OK;
+    if (wav.bytes < 0 ? lin_part_is_chunk(&file, at)
+                      : a->facts.has_second || a->rest <= tenth || !is_sound(a, &wav, a->size - a->rest))
+        return LIN_OK;
     char format[sizeof a->info.format];
     memcpy(format, a->info.format, sizeof format);
     status = lin_audio_open_raw(a, &wav.pcm, err);
     if (status != LIN_OK) return status;
     if (lseek(a->fd, (off_t)(a->base + at), SEEK_SET) < 0) return lin_fail(err, LIN_IO, "cannot read %s", a->name);
-    if (a->part == 0) snprintf(format, sizeof format, "WAV, %s", lin_pcm_name(wav.pcm.encoding));
+    if (a->part_begin == 0) snprintf(format, sizeof format, "WAV, %s", lin_pcm_name(wav.pcm.encoding));
     memcpy(a->info.format, format, sizeof format);
     a->info.frames = (a->size - at) / a->frame_bytes;
     a->declared = wav.bytes < 0 ? -1 : wav.bytes / a->frame_bytes;
@@ -135,15 +137,29 @@ static int is_sound_file(const lin_audio *a, int64_t at)
 {
     unsigned char b[LIN_SNIFF_BYTES];
     const char *what;
+    const lin_part_file file = {a->fd, a->base, a->size};
     const lin_sniffed kind = lin_sniff(b, lin_audio_read_at(a, b, sizeof b, at), &what);
+    if (memcmp(b, "ID3", 3) == 0 && lin_part_next(&file, at) == a->size) return 0; // the tag of the sound before
     return kind == LIN_SNIFF_SNDFILE || kind == LIN_SNIFF_MEDIA;
+}
+
+// Where the file after a tag begins: with the tag before it libsndfile leaves out the end of a WAV file, and finds FLAC twice.
+static int64_t after_tag(const lin_audio *a, int64_t at)
+{
+    const lin_part_file file = {a->fd, a->base, a->size};
+    unsigned char b[LIN_SNIFF_BYTES];
+    const char *what;
+    if (lin_audio_read_at(a, b, 4, at) < 4 || memcmp(b, "ID3", 3) != 0) return at;
+    const int64_t next = lin_part_next(&file, at);
+    const size_t n = lin_audio_read_at(a, b, sizeof b, next);
+    return n > 4 && lin_sniff(b, n, &what) == LIN_SNIFF_SNDFILE && !lin_sniff_mpeg_frame(b) ? next : at;
 }
 
 // Finds the end of the part that begins here, and what is after it: another part (a->next), or bytes that are none (a->rest).
 static void begin_part(lin_audio *a, int64_t from)
 {
     const lin_part_file file = {a->fd, a->base, a->size};
-    a->part = from;
+    a->part = from = after_tag(a, from);
     a->part_begin = a->position;
     a->is_flac = a->is_mpeg = a->is_cut = 0;
     a->part_end = lin_part_end(&file, from, &a->facts);
@@ -155,7 +171,7 @@ static void begin_part(lin_audio *a, int64_t from)
     if (a->next < a->size && is_sound_file(a, a->next)) return;
     if (a->next < a->size) {
         a->rest = a->size - a->part_end;
-        a->part_end = a->size;
+        if (!a->facts.has_second) a->part_end = a->size; // libsndfile would read the second one
     }
     a->next = a->size;
 }

@@ -109,18 +109,30 @@ static lin_status join(lin_audio *a, lin_error *err)
     return LIN_OK;
 }
 
+static int is_wav(const unsigned char *b)
+{
+    return (memcmp(b, "RIFF", 4) == 0 || memcmp(b, "RF64", 4) == 0 || memcmp(b, "BW64", 4) == 0) && memcmp(b + 8, "WAVE", 4) == 0;
+}
+
+// A tag or zeros, which are no samples unless samples follow them at once: the bytes to skip, 0: none.
+static int64_t padding(const unsigned char *b, int n)
+{
+    const int64_t tag = lin_part_tag(b, (size_t)n);
+    return b[0] || tag >= n || (tag + 12 <= n && (is_wav(b + tag) || lin_part_tag(b + tag, (size_t)(n - tag)))) ? tag : 0;
+}
+
 lin_status lin_audio_after_wav(lin_audio *a, lin_error *err)
 {
+    int is_padded = 0, is_second = 0;
     lin_status status = skip(a, a->left + a->padding, err);
     a->left = a->padding = 0;
     while (status == LIN_OK) {
         status = hold(a, 12, err);
         const unsigned char *b = a->bytes + a->at;
         if (status != LIN_OK || a->held < 12) break; // its end
-        if ((memcmp(b, "RIFF", 4) == 0 || memcmp(b, "RF64", 4) == 0 || memcmp(b, "BW64", 4) == 0) &&
-            memcmp(b + 8, "WAVE", 4) == 0)
-            return join(a, err);
-        if (is_chunk(b)) {
+        if (is_wav(b)) return join(a, err);
+        is_second = memcmp(b, "data", 4) == 0;
+        if (is_chunk(b) && !is_second) {
             const int64_t length = (int64_t)b[6] << 16 | b[5] << 8 | b[4];
             status = skip(a, 8 + length + (length & 1), err);
             continue;
@@ -128,10 +140,17 @@ lin_status lin_audio_after_wav(lin_audio *a, lin_error *err)
         // More samples than the header gives, unless it is little or noise: then they are something else.
         const int tenth = a->info.rate_hz / 10 * a->frame_bytes, most = tenth < LIN_AUDIO_RAW_BYTES ? tenth : LIN_AUDIO_RAW_BYTES;
         status = hold(a, most, err);
-        if (status != LIN_OK || a->held < most) break;
         b = a->bytes + a->at;
-        if (a->encoding == LIN_PCM_S16LE &&
-            lin_sniff_is_noise(b, a->held < LIN_SNIFF_BYTES ? (size_t)a->held : LIN_SNIFF_BYTES)) {
+        const int64_t tag = status == LIN_OK ? padding(b, a->held) : 0;
+        if (tag) {
+            is_padded = 1;
+            status = skip(a, tag, err);
+            continue;
+        }
+        if (status != LIN_OK || a->held < most) break;
+        if (is_padded || is_second ||
+            (a->encoding == LIN_PCM_S16LE &&
+             lin_sniff_is_noise(b, a->held < LIN_SNIFF_BYTES ? (size_t)a->held : LIN_SNIFF_BYTES))) {
             lin_audio_warn(a, 1, "%s goes on after its sound of %.3f s: bytes more than its header gives are not read", a->name,
                            (double)a->position / a->info.rate_hz);
             break;

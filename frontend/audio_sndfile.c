@@ -195,7 +195,7 @@ static void find_rest(lin_audio *a, const SF_INFO *info)
     if (info->frames <= 0 || info->frames > part_size(a)) return; // not known
     const int64_t used = info->frames * info->channels * sample_bytes(info->format);
     if (used == 0) return;
-    if (a->rest > 0 && used > part_size(a) - a->rest) a->rest = 0; // read all the same
+    if (a->rest > 0 && used > a->size - a->part - a->rest) a->rest = 0; // read all the same
     if (major == SF_FORMAT_PVF || major == SF_FORMAT_PAF || major == SF_FORMAT_IRCAM || major == SF_FORMAT_NIST ||
         major == SF_FORMAT_AVR || major == SF_FORMAT_MAT4 || major == SF_FORMAT_MAT5 || major == SF_FORMAT_HTK)
         a->rest = part_size(a) - used > HEADER ? part_size(a) - used - HEADER : 0;
@@ -221,7 +221,7 @@ lin_status lin_audio_open_sndfile(lin_audio *a, lin_error *err)
         if (a->io_errno) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(a->io_errno));
         return lin_fail(err, LIN_MISMATCH, "%s", reason);
     }
-    if (a->part == 0) describe_format(a, info.format);
+    if (a->part_begin == 0) describe_format(a, info.format);
     find_rest(a, &info);
     if (a->n_patch == 4 && a->declared > 0)
         a->declared = sample_bytes(info.format) ? a->declared / (info.channels * sample_bytes(info.format)) : -1;

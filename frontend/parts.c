@@ -136,6 +136,8 @@ static int64_t end_of_chunks(file *f, int64_t from, const family *c, lin_part_fa
         uint64_t length = number(b + c->size_at, c->bytes, c->big);
         if (memcmp(b, "ds64", 4) == 0 && lin_part_read(f, wide, 16, at + 8) == 16) in_ds64 = number(wide + 8, 8, 0);
         is_sound = memcmp(b, "data", 4) == 0 || memcmp(b, "SSND", 4) == 0;
+        facts->has_second = is_sound && facts->promised > 0;
+        if (facts->has_second) return at;
         if (length == 0xffffffff && in_ds64 && is_sound) length = in_ds64;
         else if (is_sound && c->bytes == 4 && lin_part_is_unknown((uint32_t)length)) return f->size;
         if (is_sound && c->bytes == 8 && length == UINT64_MAX) facts->unknown_at = at + c->size_at;
@@ -283,6 +285,11 @@ static int begins_frame(file *f, int64_t at, size_t *length)
     return *length != 0;
 }
 
+static int64_t id3_length(const unsigned char *b)
+{
+    return 10 + ((b[6] & 127) << 21 | (b[7] & 127) << 14 | (b[8] & 127) << 7 | (b[9] & 127)) + (b[5] & 16 ? 10 : 0);
+}
+
 // The first frame may have the number of frames and of bytes that follow it (Xing, LAME, Fraunhofer).
 static int64_t end_of_mpeg(file *f, int64_t from)
 {
@@ -290,8 +297,7 @@ static int64_t end_of_mpeg(file *f, int64_t from)
     int64_t at = from;
     size_t n = lin_part_read(f, b, 10, at), length;
     if (n == 10 && memcmp(b, "ID3", 3) == 0)
-        at = beyond(f, at, 10 + (uint64_t)((b[6] & 127) << 21 | (b[7] & 127) << 14 | (b[8] & 127) << 7 | (b[9] & 127)) +
-                               (b[5] & 16 ? 10 : 0));
+        at = beyond(f, at, (uint64_t)id3_length(b));
     if (!begins_frame(f, at, &length)) return f->size;
     n = lin_part_read(f, b, sizeof b, at);
     uint64_t frames = 0, bytes = 0;
@@ -320,18 +326,26 @@ static int64_t end_of_mpeg(file *f, int64_t from)
 
 /* ---- all ------------------------------------------------------------------------------------------------------------------- */
 
+int64_t lin_part_tag(const unsigned char *b, size_t n)
+{
+    size_t zeros = 0;
+    while (zeros < n && b[zeros] == 0) zeros++;
+    if (zeros) return (int64_t)zeros;
+    if (n >= 128 && memcmp(b, "TAG", 3) == 0) return 128;
+    if (n >= 10 && memcmp(b, "ID3", 3) == 0) return id3_length(b);
+    if (n >= 32 && memcmp(b, "APETAGEX", 8) == 0)
+        return (int64_t)number(b + 12, 4, 0) + ((b[23] & 0x20) || number(b + 12, 4, 0) == 0 ? 32 : 0);
+    return 0;
+}
+
 int64_t lin_part_next(file *f, int64_t at)
 {
     unsigned char b[BLOCK];
     for (;;) {
         const size_t n = lin_part_read(f, b, sizeof b, at);
-        size_t zeros = 0;
-        while (zeros < n && b[zeros] == 0) zeros++;
+        const int64_t tag = lin_part_tag(b, n);
         if (n == 0) return f->size;
-        if (zeros) at += (int64_t)zeros;
-        else if (n >= 128 && memcmp(b, "TAG", 3) == 0) at += 128;
-        else if (n >= 32 && memcmp(b, "APETAGEX", 8) == 0)
-            at = beyond(f, at, number(b + 12, 4, 0) + ((b[23] & 0x20) || number(b + 12, 4, 0) == 0 ? 32 : 0));
+        if (tag) at = beyond(f, at, (uint64_t)tag);
         else if (n >= 11 && memcmp(b, "LYRICSBEGIN", 11) == 0) at = beyond(f, search(f, at, "LYRICS200", 9, NULL), 9);
         else return at;
     }

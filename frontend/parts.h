@@ -24,17 +24,20 @@ typedef struct lin_part_file {
 
 /* What the structure says besides. promised: the bytes of samples that a header gives, -1: it gives none, or says that they are
  * not known; present: those up to the end of the file; unknown_at: where a CAF file has the 8 bytes that say so, else 0.
- * has_gap: pages of Ogg are missing. */
+ * has_gap: pages of Ogg are missing; has_second: a chunk with more samples follows, where this part ends. */
 typedef struct lin_part_facts {
     int64_t promised, present, unknown_at;
-    int has_gap;
+    int has_gap, has_second;
 } lin_part_facts;
 
 /* The end of the file that begins at `from`; file->size if it is the last, if its length is not declared, or if the format is not
  * known here. */
 int64_t lin_part_end(const lin_part_file *file, int64_t from, lin_part_facts *facts);
 
-/* Skips tags (ID3v1, APE, Lyrics3) and zeros: the first offset from `at` with something else. */
+/* The length of a tag (ID3v1, ID3v2, APE) or of the zeros with which these bytes begin, 0: they begin with none. */
+int64_t lin_part_tag(const unsigned char *bytes, size_t n);
+
+/* Skips tags, those of Lyrics3 too, and zeros: the first offset from `at` with something else. */
 int64_t lin_part_next(const lin_part_file *file, int64_t at);
 
 /* Whether a chunk of WAV or AIFF begins at an offset, or the file ends there. */

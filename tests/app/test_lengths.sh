@@ -107,6 +107,23 @@ has "two rates in a pipe" "$(cat "$tmp/.err")" "consists of several WAV files; t
 # Chunks after the samples are not sound.
 { head -c 4 "$tmp/two.wav"; printf '\377\377\377\377'; tail -c +9 "$tmp/two.wav"; printf 'LIST\020\000\000\000INFOISFT\003\000\000\000ab\000\000'; } > "$tmp/list.wav"
 all "chunks after the samples" "$tmp/list.wav" 2
+# Neither are zeros of any length, nor a tag before the sound or after it, with a picture in it.
+{ printf 'ID3\004\000\000\000\002\000\000APIC'; head -c 32764 /dev/urandom; } > "$tmp/id3"
+{ cat "$tmp/two.wav"; head -c 64001 /dev/zero; } > "$tmp/zeros.wav"
+cat "$tmp/two.wav" "$tmp/id3" > "$tmp/id3.wav"
+{ cat "$tmp/two.wav" "$tmp/id3"; head -c 5000 /dev/zero; cat "$tmp/one.wav"; } > "$tmp/between.wav"
+cat "$tmp/id3" "$tmp/two.wav" > "$tmp/before.wav"
+all "zeros after the samples" "$tmp/zeros.wav" 2
+all "ID3v2 after the samples" "$tmp/id3.wav" 2
+all "ID3v2 and zeros between two files" "$tmp/between.wav" 3
+all "ID3v2 before a WAV file" "$tmp/before.wav" 2
+[ ! -f "$tmp/flac.two" ] || { cat "$tmp/id3" "$tmp/flac.two" > "$tmp/before.flac"; all "ID3v2 before a FLAC file" "$tmp/before.flac" 2; }
+# Of two chunks of samples the first is read. One that is empty is none.
+{ cat "$tmp/two.wav"; tail -c +37 "$tmp/one.wav"; } > "$tmp/second.wav"
+all "two chunks of samples" "$tmp/second.wav" less
+has "two chunks of samples: the first is read" "$("$LINNET" transcribe -q -f json "$tmp/second.wav" 2> /dev/null)" '"seconds":2.000'
+{ cat "$tmp/two.wav"; printf 'data\000\000\000\000'; } > "$tmp/second.wav"
+all "a second chunk without samples" "$tmp/second.wav" 2
 # Bytes that are noise are not read as samples.
 { cat "$tmp/two.wav"; printf '\000\001'; head -c 40000 /dev/urandom; } > "$tmp/noise.wav"
 run transcribe -q "$tmp/noise.wav"
