@@ -86,7 +86,7 @@ MPI_SO := $(if $(MPICC),$B/liblinnet_mpi.so)
 
 # For linnet serve: a library of its own, so that no other command loads a network library (WEB= : not built).
 ifeq ($(origin WEB),undefined)
-WEB := $(shell pkg-config --exists libwebsockets libcrypto 2>/dev/null && echo libwebsockets libcrypto)
+WEB := $(shell pkg-config --exists libwebsockets libssl libcrypto 2>/dev/null && echo libwebsockets libssl libcrypto)
 endif
 WEB_SO := $(if $(WEB),$B/liblinnet_web.so)
 # Opus in the streams of linnet serve (OPUS= : not built). libsndfile brings the libraries in any case.
@@ -289,11 +289,12 @@ $B/liblinnet_mpi.so: train/mpi/mpi.c base/memory.c base/status.c train/comm.h ba
 # ---- the network side of linnet serve ------------------------------------------------------------------------------------------
 
 # As the transport above.
-$B/liblinnet_web.so: serve/web/lws.c serve/web/seal.c serve/web/seal.h base/memory.c base/status.c serve/web.h base/memory.h base/status.h Makefile
+$B/liblinnet_web.so: serve/web/lws.c serve/web/tls_head.c serve/web/seal.c serve/web/seal.h serve/head.c serve/head.h base/memory.c \
+		base/status.c serve/web.h base/memory.h base/status.h Makefile
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(shell pkg-config --cflags $(WEB) 2>/dev/null | sed 's/-I/-isystem /g') -std=c11 $(WARN) $(WERROR) -O2 -g -fPIC \
-		-fvisibility=hidden -shared $(filter %.c,$^) $(shell pkg-config --libs $(WEB) 2>/dev/null) -lpthread -o $@
+		-fvisibility=hidden -shared $(filter %.c,$^) $(shell pkg-config --libs $(WEB) 2>/dev/null) -ldl -lpthread -o $@
 
 FORCE:
 

@@ -1,8 +1,8 @@
 // lws.c - serve/web.h over libwebsockets (4.1 or later): liblinnet_web.so.
 //
 // One context with one virtual host, one protocol and one service thread. libwebsockets parses HTTP, frames and TLS; what
-// requests mean is decided by the handlers. HTTP connections are closed after each answer. If the body still comes then, it is read
-// and discarded for a while first: what is not read when a connection is closed takes the answer with it (RFC 9112, 9.6).
+// requests mean is decided by the handlers. HTTP connections are closed after each answer. If the body still comes then, it is
+// read and discarded for a while first: what is not read when a connection is closed takes the answer with it (RFC 9112, 9.6).
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,15 +18,16 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "serve/head.h"
 #include "serve/web.h"
 #include "serve/web/seal.h"
 
 #define LISTENING "linnet-listening"
+#define HEADS "linnet-heads"
 
 enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, PONG_S = 30, ALIVE_US = 5000000, UNREAD = 1 << 17, PATIENCE_S = 30 };
 enum { MOST_SILENT = 512, KEPT_FILES = 128, ACCEPTED_AT_ONCE = 32, RETRY_US = 1000000 };
 enum { LINGER_US = 30000000, LINGER_BYTES = 1 << 30 };
-enum { LOG_LINES = 20, LOG_US = 60000000 };
 enum { SUBPROTOCOLS = 127 }; // libwebsockets closes the connection without an answer where the header is longer
 
 struct lin_web_peer {
@@ -44,6 +45,13 @@ struct lin_web_peer {
     char reason[100];
     char origin[256]; // that may read answers; "": none is named
 };
+
+// The head of a request as it comes, where there is no TLS (there: serve/web/tls_head.c).
+typedef struct head {
+    char *bytes; // [LIN_HEAD_MOST]
+    size_t n, discarded;
+    lws_usec_t linger_until; // it was refused, and what comes is discarded; 0: not yet
+} head;
 
 // A connection that has not asked for anything yet.
 typedef struct silent {
@@ -63,18 +71,16 @@ struct lin_web {
     int socket, waits, is_full; // waits: it is not watched until a connection is closed, or retry_at; is_full: which was logged
     lws_usec_t retry_at;
     struct lws *listening;
-    int n_connections, most_connections, n_silent, most_silent;
+    int n_connections, most_connections, n_silent, most_silent, has_tls;
     silent *oldest, *newest;
-    int n_logged; // lines since log_since
-    lws_usec_t log_since;
     lws_retry_bo_t alive;
-    struct lws_protocols protocols[4];
+    struct lws_protocols protocols[5];
     unsigned char room[LWS_PRE + HEAD];
     unsigned char *message; // [LWS_PRE + message_capacity]
     size_t message_capacity;
 };
 
-static lin_web *running; // for libwebsockets' log, which has no context
+static lin_web *running; // for events that have no virtual host
 
 /* ---- requests -------------------------------------------------------------------------------------------------------------- */
 
@@ -213,10 +219,10 @@ static int linger(lin_web_peer *p)
 }
 
 // Not 0: the connection ends.
-static int discard(lin_web_peer *p, size_t n)
+static int discard(size_t *discarded, size_t n, lws_usec_t until)
 {
-    p->discarded += n;
-    return p->discarded > LINGER_BYTES || lws_now_usecs() > p->linger_until ? -1 : 0;
+    *discarded += n;
+    return *discarded > LINGER_BYTES || lws_now_usecs() > until ? -1 : 0;
 }
 
 // A piece of the answer; not 0: the connection ends.
@@ -324,8 +330,11 @@ static void watch(lin_web *w, int on)
 static void stop_accepting(lin_web *w, const char *why)
 {
     watch(w, 0);
-    if (!w->is_full) lwsl_err("no more connections are accepted until one is closed, %d are open: %s", w->n_connections, why);
+    char line[200];
+    if (w->is_full) return;
     w->is_full = 1;
+    snprintf(line, sizeof line, "no more connections are accepted until one is closed, %d are open: %s", w->n_connections, why);
+    w->handlers.log(w->handlers.context, line);
 }
 
 static void closed(lin_web *w)
@@ -347,7 +356,7 @@ static int check_subprotocols(const lin_web *w, struct lws *wsi)
     const struct lws_protocols *known = fits && !*list ? w->protocols : NULL;
     for (char *at = list, *name; fits && !known && (name = strsep(&at, ", \t")) != NULL;)
         known = lws_vhost_name_to_protocol(w->vhost, name);
-    if (known && strcmp(known->name, LISTENING) != 0) return 0;
+    if (known && known < w->protocols + 2) return 0; // a client may name the first two
     const char *why = fits ? "of the subprotocols of a WebSocket this server knows linnet and realtime only"
                            : "the header Sec-WebSocket-Protocol has more than 126 signs: use a shorter key";
     const int n = snprintf(answer + LWS_PRE, sizeof answer - LWS_PRE,
@@ -446,7 +455,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
         return 0;
     case LWS_CALLBACK_HTTP: return open_peer(w, p, wsi, 0);
     case LWS_CALLBACK_HTTP_BODY:
-        if (p && p->linger_until) return discard(p, n);
+        if (p && p->linger_until) return discard(&p->discarded, n, p->linger_until);
         if (p && p->web) give(p, in, n, 1, 0);
         return 0;
     case LWS_CALLBACK_HTTP_BODY_COMPLETION:
@@ -475,6 +484,73 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
     }
 }
 
+/* ---- connections ----------------------------------------------------------------------------------------------------------- */
+
+// Not 0: the connection ends.
+static int refuse_head(head *h, int fd, int status, const char *why)
+{
+    char answer[LIN_HEAD_ANSWER];
+    const size_t n = lin_head_refusal(status, why, answer);
+    if (send(fd, answer, n, MSG_NOSIGNAL) < (ssize_t)n) return -1; // which a new connection has room for
+    shutdown(fd, SHUT_WR);
+    h->linger_until = lws_now_usecs() + LINGER_US;
+    return 0;
+}
+
+// Leaves the last byte of the head in the socket, which is libwebsockets' then: where a request is complete in the bytes that it
+// is given with a socket, libwebsockets takes them for the body too. Not 0: the connection ends here.
+static int read_head(lin_web *w, head *h, int fd)
+{
+    char passed[LIN_HEAD_PASSED], *const to = h->bytes + h->n;
+    const char *why = "the headers are too long";
+    size_t n_passed = 0;
+    const ssize_t seen = recv(fd, to, LIN_HEAD_MOST - h->n, h->linger_until ? 0 : MSG_PEEK);
+    if (seen <= 0) return seen < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+    if (h->linger_until) return discard(&h->discarded, (size_t)seen, h->linger_until);
+    const size_t n_head = lin_head_length(h->bytes, h->n + (size_t)seen), n = n_head ? n_head - 1 - h->n : (size_t)seen;
+    if (recv(fd, to, n, 0) != (ssize_t)n) return -1;
+    h->n += n;
+    if (!n_head && h->n < LIN_HEAD_MOST) return 0;
+    const int refusal = n_head ? lin_head_read(h->bytes, n_head, passed, &n_passed, &why) : 431;
+    if (refusal) {
+        h->n = 0;
+        return refuse_head(h, fd, refusal, why);
+    }
+    const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own >= 0) lws_adopt_socket_vhost_readbuf(w->vhost, own, passed, n_passed - 1);
+    return -1;
+}
+
+// A connection is a file to libwebsockets until the head of its request is there.
+static int on_head(struct lws *wsi, enum lws_callback_reasons reason, void *session, void *in, size_t n)
+{
+    lin_web *w = lws_get_vhost(wsi) ? lws_vhost_user(lws_get_vhost(wsi)) : NULL;
+    head *h = session;
+    (void)in, (void)n;
+    switch (reason) {
+    case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION: return -1; // this protocol is not for clients
+    case LWS_CALLBACK_RAW_ADOPT_FILE:
+        h->bytes = lin_alloc(LIN_HEAD_MOST, 1);
+        if (!w || !h->bytes) return -1;
+        enter_silent(w, wsi);
+        lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, PATIENCE_S);
+        return 0;
+    case LWS_CALLBACK_RAW_RX_FILE: return w && !w->closing ? read_head(w, h, lws_get_socket_fd(wsi)) : -1;
+    case LWS_CALLBACK_RAW_CLOSE_FILE:
+        lin_free(h->bytes);
+        h->bytes = NULL;
+        return 0;
+    default: return 0;
+    }
+}
+
+static void adopt(lin_web *w, int fd)
+{
+    const lws_sock_file_fd_type file = {.filefd = fd};
+    if (w->has_tls) lws_adopt_socket_vhost(w->vhost, fd); // which closes it if that fails
+    else lws_adopt_descriptor_vhost(w->vhost, LWS_ADOPT_RAW_FILE_DESC, file, HEADS, NULL);
+}
+
 // The socket that listens is a file to libwebsockets, which gets the connections one by one. A WebSocket's client can name this
 // protocol too: it is not for clients.
 static int on_listening(struct lws *wsi, enum lws_callback_reasons reason, void *session, void *in, size_t n)
@@ -495,7 +571,7 @@ static int on_listening(struct lws *wsi, enum lws_callback_reasons reason, void 
         }
         fcntl(fd, F_SETFD, FD_CLOEXEC);
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-        lws_adopt_socket_vhost(w->vhost, fd); // which closes it if that fails
+        adopt(w, fd);
     }
     return 0;
 }
@@ -549,19 +625,8 @@ static int take_over(lin_web *w, int socket)
     return w->listening != NULL;
 }
 
-static void on_log(int level, const char *line)
-{
-    (void)level;
-    lin_web *w = running;
-    if (!w || !w->handlers.log) return;
-    const lws_usec_t now = lws_now_usecs();
-    if (now - w->log_since > LOG_US) {
-        w->log_since = now;
-        w->n_logged = 0;
-    }
-    if (++w->n_logged > LOG_LINES) return; // whoever can connect can cause them
-    w->handlers.log(w->handlers.context, w->n_logged < LOG_LINES ? line : "messages of connections are left out for a minute");
-}
+// What libwebsockets says is about its own functions, and whoever can connect can cause it.
+static void be_silent(int level, const char *line) { (void)level, (void)line; }
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
@@ -604,6 +669,8 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
     w->protocols[1] = w->protocols[0];
     w->protocols[1].name = "realtime"; // OpenAI's clients in browsers name it
     w->protocols[2] = (struct lws_protocols){.name = LISTENING, .callback = on_listening};
+    w->protocols[3] = (struct lws_protocols){.name = HEADS, .callback = on_head, .per_session_data_size = sizeof(head)};
+    w->has_tls = o->certificate != NULL;
     w->alive.secs_since_valid_ping = (uint16_t)o->ping_s;
     w->alive.secs_since_valid_hangup = (uint16_t)(o->ping_s + PONG_S);
     struct lws_context_creation_info info;
@@ -617,7 +684,7 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
     info.pt_serv_buf_size = PIECE;
     info.max_http_header_data = 8192;
     running = w;
-    lws_set_log_level(LLL_ERR | LLL_WARN, on_log);
+    lws_set_log_level(0, be_silent);
     w->context = lws_create_context(&info);
     if (w->context) {
         info.port = CONTEXT_PORT_NO_LISTEN_SERVER;

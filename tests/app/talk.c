@@ -143,7 +143,8 @@ static int request(int fd, const options *o, const char *method)
     else if (posts) at += snprintf(head + at, sizeof head - (size_t)at, "Content-Length: %zu\r\n", n);
     at += snprintf(head + at, sizeof head - (size_t)at, "\r\n");
     // A refusal may come before the body is read.
-    if (give(fd, head, (size_t)at) || (o->chunked ? give_chunks(fd, body, n) : give(fd, body, n))) printf("the body was not taken\n");
+    if (give(fd, head, (size_t)at) || (o->chunked ? give_chunks(fd, body, n) : give(fd, body, n)))
+        printf("the body was not taken\n");
     free(body);
     return print_all(fd);
 }

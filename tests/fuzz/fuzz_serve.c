@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "serve/chunked.h"
+#include "serve/head.h"
 #include "serve/realtime_text.h"
 #include "serve/serve_calls.h"
 #include "serve/serve_text.h"
@@ -121,6 +122,20 @@ static void form(const char *text, size_t n)
     lin_free(body);
 }
 
+// What is passed on is a head again, and passed on as it is.
+static void head(const char *text, size_t n)
+{
+    char passed[LIN_HEAD_PASSED], again[LIN_HEAD_PASSED];
+    size_t n_passed, n_again;
+    const char *why;
+    const size_t n_head = lin_head_length(text, n);
+    if (n_head > n) abort();
+    if (!n_head || lin_head_read(text, n_head, passed, &n_passed, &why) != 0) return;
+    if (lin_head_length(passed, n_passed) != n_passed) abort();
+    if (lin_head_read(passed, n_passed, again, &n_again, &why) != 0) abort();
+    if (n_again != n_passed || memcmp(passed, again, n_passed) != 0) abort();
+}
+
 static void secret(const char *text, size_t n)
 {
     const char *token;
@@ -155,7 +170,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 4: form(text, size - 1); break;
     case 6: chunks(text, size - 1); break;
     case 7: prompt(text, size - 1); break;
-    default: secret(text, size - 1); break;
+    default:
+        head(text, size - 1);
+        secret(text, size - 1); break;
     }
     if (lin_memory_live() != live) abort();
     return 0;

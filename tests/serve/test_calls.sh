@@ -50,6 +50,25 @@ is "HEAD: no body" "" "$(body "$answer")"
 printf 'GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n' "$(head -c 5000 /dev/zero | tr '\000' a)" > "$tmp/long-path"
 has "a path that is too long" "$(talk send "$tmp/long-path")" '"message":"the address or a header is too long"'
 
+# What libwebsockets cannot read does not reach it: names that begin one that it knows, as the last field and before others.
+ask() { printf "$@" > "$tmp/ask"; talk send "$tmp/ask"; }
+for name in X-Auth X-Forwarded X-Real Cache A; do
+    has "the field $name" "$(ask "GET /healthz HTTP/1.1\r\nHost: localhost\r\n$name: 1\r\n\r\n")" "HTTP/1.1 200"
+done
+has "the field behind X-Auth" "$(ask 'GET /healthz HTTP/1.1\r\nX-Auth: 1\r\nHost: evil.example\r\n\r\n')" "HTTP/1.1 421"
+(printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n'; for i in 1 2 3; do printf 'Cookie: %s\r\n' "$(head -c 4000 /dev/zero | tr '\000' a)"; done; printf '\r\n') > "$tmp/long-head"
+has "headers of 12 KB that nobody reads" "$(talk send "$tmp/long-head")" "HTTP/1.1 200"
+(printf 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nCookie: '; head -c 20000 /dev/zero | tr '\000' a; printf '\r\n\r\n') > "$tmp/long-head"
+has "headers of 20 KB" "$(talk send "$tmp/long-head")" "HTTP/1.1 431"
+has "headers of 20 KB: why" "$(talk send "$tmp/long-head")" '"message":"the headers are too long"'
+has "an address in absolute form" "$(ask 'GET http://localhost/healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n')" "HTTP/1.1 200"
+has "an address in absolute form: its host counts" "$(ask 'GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n')" "HTTP/1.1 421"
+has "an address of another form" "$(ask 'GET healthz HTTP/1.1\r\nHost: localhost\r\n\r\n')" '"message":"the address does not begin with /"'
+has "a method that there is not" "$(ask 'BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n')" "HTTP/1.1 501"
+printf 'GET /healthz HTTP/1.1\r\nHost: local' > "$tmp/begun"
+printf 'host\r\nX-Auth: 1\r\n\r\n' > "$tmp/rest"
+has "a head in two pieces" "$(talk send "$tmp/begun" rest="$tmp/rest" pause=0.1)" "HTTP/1.1 200"
+
 # ---- text that is sent as it settles
 
 for i in 1 2 3 4; do tail -c +45 "$speech"; head -c 32000 /dev/zero; done > "$tmp/long.raw"
