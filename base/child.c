@@ -16,14 +16,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/system.h"
 
 #ifdef __linux__
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/utsname.h>
+
+#include "base/child_calls.h"
 #endif
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -37,7 +43,9 @@
 #define SANITIZED 0
 #endif
 
-enum { MOST_FILES = 64, MOST_VARIABLES = 16, VARIABLE = 4096 };
+// MOST_TASKS: processes and threads; today's ffmpeg has some ten threads.
+enum { MOST_FILES = 64, MOST_TASKS = 64, MOST_VARIABLES = 16, VARIABLE = 4096, STACK = 1 << 18 };
+#define MOST_STACK (INT64_C(8) << 20) // of each; RLIMIT_DATA does not count it
 
 static int shares_group;
 
@@ -47,6 +55,16 @@ static int is_off(void)
 {
     const char *wanted = getenv("LINNET_SANDBOX");
     return wanted && strcmp(wanted, "off") == 0;
+}
+
+// -1 and errno if there is no descriptor.
+static int above_2(int fd)
+{
+    if (fd < 0 || fd > 2) return fd;
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
+    close(fd);
+    errno = error;
+    return copy;
 }
 
 #ifdef __linux__
@@ -112,8 +130,8 @@ static void allow_list(int rules, const char *list)
     }
 }
 
-// A descriptor of the rules, -1 if the kernel has none.
-static int make_rules(const char *program, const char *also, int in)
+// *made: a descriptor of the rules; -1 if the kernel has none. Returns 0, or an errno.
+static int make_rules(const char *program, const char *also, int in, int *made)
 {
     static const char *const system[] = {"/bin",           "/lib",      "/lib32",     "/lib64",    "/usr/bin",
                                          "/usr/lib",       "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/local/bin",
@@ -121,11 +139,12 @@ static int make_rules(const char *program, const char *also, int in)
     // The rights that each version added: refer, truncate, and control of devices.
     static const uint64_t files[] = {0x1fff, 0x3fff, 0x7fff, 0x7fff, 0xffff};
     const int version = landlock_version();
-    if (version < 1) return -1;
+    *made = -1;
+    if (version < 1) return 0;
     const ruleset_attributes all = {files[version < 5 ? version - 1 : 4], version >= 4 ? 3 : 0, version >= 6 ? 3 : 0};
     const size_t size = version >= 6 ? sizeof all : version >= 4 ? offsetof(ruleset_attributes, scoped) : sizeof all.files;
-    const int rules = (int)syscall(CREATE_RULESET, &all, size, 0);
-    if (rules < 0) return -1;
+    const int rules = above_2((int)syscall(CREATE_RULESET, &all, size, 0));
+    if (rules < 0) return errno;
     fcntl(rules, F_SETFD, FD_CLOEXEC);
     for (size_t i = 0; i < sizeof system / sizeof *system; i++) allow(rules, system[i], READ_FILE | READ_DIR | EXECUTE);
     allow(rules, "/etc/ld.so.cache", READ_FILE);
@@ -137,10 +156,11 @@ static int make_rules(const char *program, const char *also, int in)
     if (also) allow_program(rules, also);
     allow_list(rules, getenv("LD_LIBRARY_PATH"));
     allow_descriptor(rules, in, READ_FILE); // opened again as /proc/self/fd/0
-    return rules;
+    *made = rules;
+    return 0;
 }
 
-/* ---- seccomp: which calls are refused -------------------------------------------------------------------------------------- */
+/* ---- seccomp: which calls are allowed -------------------------------------------------------------------------------------- */
 
 #if defined __x86_64__
 #define ARCHITECTURE AUDIT_ARCH_X86_64
@@ -150,75 +170,152 @@ static int make_rules(const char *program, const char *also, int in)
 #define ARCHITECTURE AUDIT_ARCH_RISCV64
 #endif
 
-#ifdef ARCHITECTURE
-
-#ifndef SYS_io_uring_setup // younger than some C libraries
-#define SYS_io_uring_setup 425
+#ifndef SECCOMP_RET_KILL_PROCESS
+#define SECCOMP_RET_KILL_PROCESS 0x80000000u
 #endif
 
-static const int refused[] = {
-    // the network; io_uring opens sockets behind the filter's back
-    SYS_socket, SYS_io_uring_setup,
-    // other processes
-    SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_perf_event_open, SYS_userfaultfd, SYS_bpf,
-    // what only root may do, if the server is root
-    SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns, SYS_open_by_handle_at, SYS_init_module,
-    SYS_finit_module, SYS_kexec_load, SYS_reboot, SYS_swapon, SYS_settimeofday, SYS_clock_settime, SYS_sethostname,
-    // keys
-    SYS_add_key, SYS_request_key, SYS_keyctl,
-};
-enum { REFUSED = sizeof refused / sizeof *refused };
+#ifdef ARCHITECTURE
 
-// Calls of another architecture (32 bits, x32) have other numbers: the child ends.
-static int refuse_calls(void)
+// EFAULT: the kernel has filters, and did not find one here.
+static int has_filters(void) { return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) != 0 && errno == EFAULT; }
+
+enum { CALLS = sizeof allowed_calls / sizeof *allowed_calls, OF_CALL = 6 };
+
+static int holds(int when, int version)
+{
+    return when == ALWAYS || when == (version < 1 ? WITHOUT_LANDLOCK : version < 3 ? BEFORE_TRUNCATE : SINCE_TRUNCATE);
+}
+
+// The 32-bit calls of x86-64 have another architecture, and end the child; those of x32 have numbers from 0x40000000 on, and fail
+// as all that are not in the table. 0, or an errno; 0 where the kernel has no filters.
+static int refuse_calls(int version)
 {
     const unsigned number = (unsigned)offsetof(struct seccomp_data, nr);
-    const unsigned architecture = (unsigned)offsetof(struct seccomp_data, arch);
-    struct sock_filter code[REFUSED + 8] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, architecture), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, number),
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, REFUSED + 1, 0)};
-    int n = 5;
-    for (int i = 0; i < REFUSED; i++, n++)
-        code[n] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)refused[i], (unsigned char)(REFUSED - i), 0);
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_filter code[OF_CALL * CALLS + 8] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offsetof(struct seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, number)};
+    int n = 4;
+    for (int i = 0; i < CALLS; i++) {
+        const allowed_call *c = &allowed_calls[i];
+        const unsigned argument = (unsigned)offsetof(struct seccomp_data, args) + 8u * c->argument; // its lower half
+        if (!holds(c->when, version)) continue;
+        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)c->number, 0, c->mask ? 5 : 1);
+        if (c->mask) {
+            code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument);
+            code[n++] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, c->mask);
+            code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, c->value, 0, 1);
+        }
+        code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+        if (c->mask) code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, number);
+    }
+    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, FIRST_YOUNG, 0, 1);
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
     code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
     const struct sock_fprog program = {.len = (unsigned short)n, .filter = code};
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+    return !has_filters() || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0 ? 0 : errno;
 }
 
 #else
-static int refuse_calls(void) { return 0; }
+static int has_filters(void) { return 0; }
+
+static int refuse_calls(int version) { return 0 * version; }
 #endif
 
-// In the child.
-static void enter_sandbox(int rules)
+// In the child. 0, or an errno: what the kernel has is not left out.
+static int enter_sandbox(int rules)
 {
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
-    if (rules >= 0) syscall(RESTRICT_SELF, rules, 0);
-    refuse_calls();
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
+    if (rules >= 0 && syscall(RESTRICT_SELF, rules, 0) != 0) return errno;
+    return refuse_calls(rules < 0 ? 0 : landlock_version());
 }
+
+/* ---- another user, and how many processes it may have ---------------------------------------------------------------------- */
+
+// The kernel counts processes by user, and those of root not at all. systemd gives these numbers to services of the moment.
+enum { FIRST_USER = 61184, USERS = 4096 };
+
+static unsigned some_user(void)
+{
+    static atomic_uint used;
+    return FIRST_USER + ((unsigned)getpid() * 61u + atomic_fetch_add(&used, 1)) % USERS;
+}
+
+/*
+ * In the child of root: another user, which owns no file. Of root's rights it keeps that of reading files, which Landlock bounds.
+ * Raw calls: those of the C library change all threads of the parent, whose memory this is. 0, or an errno.
+ */
+static int leave_root(unsigned user)
+{
+    static const int kept[] = {CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH};
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct had[2], has[2];
+    memset(has, 0, sizeof has);
+    if (syscall(SYS_capget, &header, had) != 0) return errno;
+    if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0) return errno;
+    // A container may not let root be another user: then the number of processes has no limit.
+    if (syscall(SYS_setresuid, user, user, user) != 0) return errno == EPERM || errno == EINVAL ? 0 : errno;
+    for (int i = 0; i < 2; i++) has[0].permitted |= had[0].permitted & 1u << kept[i];
+    has[0].effective = has[0].inheritable = has[0].permitted;
+    if (syscall(SYS_capset, &header, has) != 0) return errno;
+    for (int i = 0; i < 2; i++)
+        if (has[0].permitted & 1u << kept[i] && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept[i], 0, 0) != 0) return errno;
+    return 0;
+}
+
+// RLIMIT_NPROC counts what else the user runs, but in a user namespace of its own since Linux 5.14. Elsewhere all that runs on
+// this machine is a bound of that.
+static int most_tasks(int is_counted_apart)
+{
+    struct utsname name;
+    int major = 0, minor = 0, all = 0;
+    if (is_counted_apart && uname(&name) == 0 && sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
+        (major > 5 || (major == 5 && minor >= 14)))
+        return MOST_TASKS;
+    FILE *f = fopen("/proc/loadavg", "re");
+    if (!f) return 0;
+    if (fscanf(f, "%*s %*s %*s %*d/%d", &all) != 1) all = -MOST_TASKS;
+    fclose(f);
+    return all + MOST_TASKS;
+}
+
+/* ---- a namespace of processes: all of them end with the first one ---------------------------------------------------------- */
+
+// Root needs none of users; in a container it may get none at all.
+static int namespaces(void) { return geteuid() == 0 ? CLONE_NEWPID : CLONE_NEWUSER | CLONE_NEWPID; }
+
+// vfork's way: a server with gigabytes of memory would copy its page tables, and fault at each write after that.
+static pid_t split(int (*function)(void *), void *context, unsigned char *stack, int spaces)
+{
+    const int shared = SANITIZED ? 0 : CLONE_VM | CLONE_VFORK;
+    return clone(function, stack + STACK, shared | spaces | SIGCHLD, context);
+}
+
+static int nothing(void *context) { return context != NULL; }
 
 int lin_child_protection(void)
 {
     if (is_off()) return 0;
     int has = landlock_version() > 0 ? LIN_CHILD_LANDLOCK : 0;
-#ifdef ARCHITECTURE
-    // EFAULT: the kernel has filters, and did not find one here.
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) != 0 && errno == EFAULT) has |= LIN_CHILD_SECCOMP;
-#endif
+    if (has_filters()) has |= LIN_CHILD_SECCOMP;
+    unsigned char *stack = lin_alloc(STACK, 1);
+    const pid_t pid = stack ? split(nothing, NULL, stack, namespaces()) : -1;
+    if (pid > 0) has |= LIN_CHILD_NAMESPACE;
+    if (pid > 0) waitpid(pid, NULL, 0);
+    lin_free(stack);
     return has;
 }
 
 #else // another system
 
-static int make_rules(const char *program, const char *also, int in)
+static int make_rules(const char *program, const char *also, int in, int *made)
 {
     (void)program, (void)also, (void)in;
-    return -1;
+    *made = -1;
+    return 0;
 }
 
-static void enter_sandbox(int rules) { (void)rules; }
+static int enter_sandbox(int rules) { return 0 * rules; }
 
 int lin_child_protection(void) { return 0; }
 
@@ -231,6 +328,8 @@ typedef struct start {
     const char *path;
     char *const *environment;
     int rules, told, confined; // told: the pipe for the errno of a failure
+    unsigned user;             // 0: the same
+    int tasks;                 // most of them; 0: no limit
 } start;
 
 static void lower(struct rlimit *limit, int64_t most, int grace)
@@ -258,15 +357,22 @@ static void close_others(int told, int rules)
         if (fd != told && fd != rules) close(fd);
 }
 
-// The limit of memory is left out where a sanitizer's shadow would count.
-static void confine(const start *s)
+// The limit of memory is left out where a sanitizer's shadow would count. 0, or an errno.
+static int confine(const start *s)
 {
     LIMIT(RLIMIT_CORE, 0, 0);
     LIMIT(RLIMIT_FSIZE, 0, 0);
     LIMIT(RLIMIT_NOFILE, MOST_FILES, 0);
+    LIMIT(RLIMIT_STACK, MOST_STACK, 0);
     if (s->child->memory_bytes && !SANITIZED) LIMIT(RLIMIT_DATA, s->child->memory_bytes, 0);
     if (s->child->cpu_s) LIMIT(RLIMIT_CPU, s->child->cpu_s, 2); // SIGXCPU, and SIGKILL for who ignores it
-    enter_sandbox(s->rules);
+    if (s->tasks) LIMIT(RLIMIT_NPROC, s->tasks, 0);
+#ifdef __linux__
+    const int error = s->user ? leave_root(s->user) : 0;
+    if (error) return error;
+    if (s->child->is_bound && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno;
+#endif
+    return enter_sandbox(s->rules);
 }
 
 static void become(const start *s)
@@ -278,7 +384,11 @@ static void become(const start *s)
     if (!shares_group) setpgid(0, 0); // Ctrl-C is handled by the parent
     if (dup2(s->child->in, 0) < 0 || dup2(s->child->out, 1) < 0 || dup2(s->child->err, 2) < 0) return;
     close_others(s->told, s->rules);
-    if (s->confined) confine(s);
+    const int error = s->confined ? confine(s) : 0;
+    if (error) {
+        errno = error;
+        return;
+    }
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -292,31 +402,51 @@ static void fail_in_child(int told)
     _exit(n == sizeof error ? 127 : 126);
 }
 
-// vfork: a server with gigabytes of memory would copy its page tables, and fault at each write after that.
-#if defined __linux__ && !SANITIZED
-#define FORK vfork
-#else
-#define FORK fork
-#endif
-
-static pid_t split(const start *s)
+static int begin(void *context)
 {
-    const pid_t pid = FORK();
-    if (pid == 0) {
-        become(s);
-        fail_in_child(s->told);
-    }
-    return pid;
+    const start *s = context;
+    become(s);
+    fail_in_child(s->told);
+    return 0;
 }
 
+#ifdef __linux__
+// Without namespaces where the kernel, or the container, has none. *s is changed for the child.
+static pid_t divide(start *s)
+{
+    unsigned char *stack = lin_alloc(STACK, 1);
+    pid_t pid = -1;
+    if (!stack) errno = ENOMEM;
+    else if (s->confined && !shares_group) {
+        const int spaces = namespaces(), has_users = (spaces & CLONE_NEWUSER) != 0;
+        s->user = s->child->is_bound && geteuid() == 0 ? some_user() : 0;
+        s->tasks = s->user ? MOST_TASKS : most_tasks(has_users);
+        pid = split(begin, s, stack, spaces);
+        if (pid < 0 && has_users) s->tasks = most_tasks(0);
+    }
+    if (pid < 0 && stack) pid = split(begin, s, stack, 0);
+    // With another user the child has changed this for the memory that it shared.
+    if (s->user && !SANITIZED) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    lin_free(stack);
+    return pid;
+}
+#else
+static pid_t divide(start *s)
+{
+    const pid_t pid = fork();
+    if (pid == 0) begin(s);
+    return pid;
+}
+#endif
+
 // Signals stay blocked from here until the child has removed the handlers.
-static int launch(const start *s, int asked, pid_t *pid)
+static int launch(start *s, int asked, pid_t *pid)
 {
     sigset_t all, before;
     int error = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    *pid = split(s);
+    *pid = divide(s);
     if (*pid < 0) error = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(s->told);
@@ -375,14 +505,6 @@ static void keep_variables(const char *const *more, char *text, size_t capacity,
     environment[n] = NULL;
 }
 
-static int above_2(int fd)
-{
-    if (fd < 0 || fd > 2) return fd;
-    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    close(fd);
-    return copy;
-}
-
 int lin_child_start(const lin_child *child, pid_t *pid)
 {
     char path[PATH_MAX], also[PATH_MAX], text[VARIABLE], *environment[MOST_VARIABLES];
@@ -394,9 +516,9 @@ int lin_child_start(const lin_child *child, pid_t *pid)
     for (int i = 0; i < 2; i++) ends[i] = above_2(ends[i]);
     keep_variables(child->keep, text, sizeof text, environment);
     const int confined = !is_off(), has_also = child->also && find(child->also, also, sizeof also) == 0;
-    const int rules = confined ? above_2(make_rules(path, has_also ? also : NULL, child->in)) : -1;
-    const start s = {child, path, environment, rules, ends[1], confined};
+    start s = {.child = child, .path = path, .environment = environment, .rules = -1, .told = ends[1], .confined = confined};
     if (ends[0] < 0 || ends[1] < 0) error = EMFILE;
+    if (!error && confined) error = make_rules(path, has_also ? also : NULL, child->in, &s.rules);
     if (!error) error = launch(&s, ends[0], pid);
     else if (ends[1] >= 0) close(ends[1]);
     if (ends[0] >= 0) close(ends[0]);
@@ -405,3 +527,13 @@ int lin_child_start(const lin_child *child, pid_t *pid)
 }
 
 void lin_child_kill(pid_t pid) { kill(shares_group ? pid : -pid, SIGKILL); }
+
+pid_t lin_child_wait(pid_t pid, int *status, int options)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | options) != 0) return -1;
+    if (info.si_pid == 0) return 0;
+    lin_child_kill(pid); // while it is still a zombie, no other process and no other group has its number
+    return waitpid(pid, status, 0);
+}

@@ -87,7 +87,17 @@ static void drain(lin_helper *h)
 
 static lin_status stopped(const lin_helper *h, lin_error *err) { return lin_fail(err, LIN_STOPPED, "%s: interrupted", h->name); }
 
-// Reads more bytes after those that are held; none at the end of the samples.
+// 0: it runs. When it has ended, so has what it started.
+static int has_ended(lin_helper *h)
+{
+    if (h->pid == 0) return 1;
+    const pid_t done = lin_child_wait(h->pid, &h->status, WNOHANG);
+    if (done == h->pid || (done < 0 && errno != EINTR)) h->pid = 0;
+    return h->pid == 0;
+}
+
+// Reads more bytes after those that are held; none at the end of the samples. The end is also when it has ended and no more come:
+// a process that it left may keep the pipe open.
 static lin_status fill(lin_helper *h, lin_error *err)
 {
     memmove(h->bytes, h->bytes + h->at, (size_t)h->held);
@@ -95,8 +105,9 @@ static lin_status fill(lin_helper *h, lin_error *err)
     while (h->out >= 0) {
         if (lin_audio_is_stopped()) return stopped(h, err);
         struct pollfd ready[2] = {{.fd = h->out, .events = POLLIN}, {.fd = h->err, .events = POLLIN}};
-        const int n = poll(ready, 2, 200);
+        const int was_over = h->pid == 0, n = poll(ready, 2, 200);
         if (n < 0 && errno != EINTR) return lin_fail(err, LIN_IO, "cannot read %s: %s", h->name, strerror(errno));
+        if (n == 0 && has_ended(h) && was_over) close_end(&h->out);
         if (n <= 0) continue;
         if (ready[1].revents) drain(h);
         if (!ready[0].revents) continue;
@@ -114,9 +125,7 @@ static lin_status fill(lin_helper *h, lin_error *err)
 static lin_status wait_for_end(lin_helper *h, lin_error *err)
 {
     for (int waited = 0, ms = 0; h->pid > 0; waited += ms) {
-        const pid_t done = waitpid(h->pid, &h->status, WNOHANG);
-        if (done == h->pid || (done < 0 && errno != EINTR)) h->pid = 0;
-        if (h->pid == 0) break;
+        if (has_ended(h)) break;
         if (lin_audio_is_stopped()) return stopped(h, err);
         if (waited >= PATIENCE_MS) lin_child_kill(h->pid);
         struct pollfd ready = {.fd = h->err, .events = POLLIN};
@@ -254,7 +263,7 @@ void lin_helper_close(lin_helper *h)
     close_end(&h->err);
     if (h->pid > 0) {
         lin_child_kill(h->pid);
-        while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR) continue;
+        while (lin_child_wait(h->pid, &h->status, 0) < 0 && errno == EINTR) continue;
     }
     lin_free(h->name);
     lin_free(h);

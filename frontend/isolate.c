@@ -20,6 +20,7 @@ struct lin_isolated {
     lin_audio_format *info; // of the call that is working
     int64_t given;          // frames
     char *name;
+    int too_long;     // it used its processor time
     lin_error failed; // LIN_OK: nothing
 };
 
@@ -39,7 +40,8 @@ static void take_line(void *context, const char *line)
 {
     lin_isolated *s = context;
     const char *text;
-    if ((text = after(line, "format"))) snprintf(s->info->format, sizeof s->info->format, "%s", text);
+    if (strcmp(line, LIN_ISOLATE_TOO_LONG) == 0) s->too_long = 1;
+    else if ((text = after(line, "format"))) snprintf(s->info->format, sizeof s->info->format, "%s", text);
     else if ((text = after(line, "frames"))) s->info->frames = strtoll(text, NULL, 10);
     else if ((text = after(line, "notice"))) snprintf(s->info->notice, sizeof s->info->notice, "%s", text);
     else if ((text = after(line, "warning"))) snprintf(s->info->warning, sizeof s->info->warning, "%s", text);
@@ -58,7 +60,7 @@ static void describe_end(const lin_isolated *s, char *text, size_t capacity)
 {
     const int status = lin_helper_status(s->helper), number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     *text = 0;
-    if (number == SIGXCPU) snprintf(text, capacity, "reading it takes more than %d s of processor time", CPU_S);
+    if (number == SIGXCPU || s->too_long) snprintf(text, capacity, "reading it takes more than %d s of processor time", CPU_S);
     else if (number) snprintf(text, capacity, "the process that reads it ended with signal %d", number);
     else if (WEXITSTATUS(status)) snprintf(text, capacity, "the process that reads it ended with status %d", WEXITSTATUS(status));
 }
@@ -68,7 +70,7 @@ lin_status lin_isolated_open(int fd, const char *name, lin_audio_format *info, l
     static const char *const keep[] = {"LINNET_FFMPEG", NULL};
     const char *const argv[] = {"linnet", LIN_ISOLATE_COMMAND, name, NULL};
     const lin_child child = {.program = reader, .argv = argv, .also = lin_ffmpeg_program(), .keep = keep,
-                             .memory_bytes = MEMORY_BYTES, .cpu_s = CPU_S};
+                             .memory_bytes = MEMORY_BYTES, .cpu_s = CPU_S, .is_bound = 1};
     char end[128];
     *out = NULL;
     lin_isolated *s = lin_calloc(1, sizeof *s);

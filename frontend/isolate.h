@@ -10,6 +10,7 @@
  *   frames 32000                               the length according to the header, -1: it gives none
  *   notice ...   warning ...   missing ...     as in lin_audio_format; missing: a warning, and it is incomplete
  *   fail 5 talk.m4a cannot be read             a lin_status and the message
+ *   too long                                   it used its processor time
  *
  * Threads: as for lin_audio.
  */
@@ -19,6 +20,7 @@
 #include "frontend/audio.h"
 
 #define LIN_ISOLATE_COMMAND "read-sound"
+#define LIN_ISOLATE_TOO_LONG "too long"
 
 typedef struct lin_isolated lin_isolated;
 

@@ -3,6 +3,7 @@
 #include "serve/read_sound.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,6 +49,15 @@ static void tell_warning(const lin_audio_format *info)
     if (info->warning[0]) tell("%s %s", info->incomplete ? "missing" : "warning", info->warning);
 }
 
+// The first process of a namespace gets only the signals that it handles.
+static void take_too_long(int number)
+{
+    static const char line[] = LIN_ISOLATE_TOO_LONG "\n";
+    (void)number;
+    put(STDERR_FILENO, line, sizeof line - 1);
+    end(1);
+}
+
 void lin_read_sound(const char *name)
 {
     static float samples[SAMPLES];
@@ -55,6 +65,7 @@ void lin_read_sound(const char *name)
     lin_audio *audio;
     lin_error err = {0};
     int n = 1;
+    signal(SIGXCPU, take_too_long);
     lin_child_share_group();
     lin_audio_bound_gaps(LIN_AUDIO_STRANGERS_GAP_S);
     lin_status status = lin_audio_open_fd(STDIN_FILENO, name, NULL, &audio, &err);

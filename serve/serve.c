@@ -11,6 +11,7 @@
 
 #include "app/common.h"
 #include "app/version.h"
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/textfile.h"
@@ -616,6 +617,17 @@ static lin_status make_common_key(lin_serve *s, lin_error *err)
     return status;
 }
 
+static void tell_protection(void)
+{
+    static const struct { int what; const char *name; } parts[] = {
+        {LIN_CHILD_LANDLOCK, " Landlock"}, {LIN_CHILD_SECCOMP, " seccomp"}, {LIN_CHILD_NAMESPACE, " PID namespaces"}};
+    const int has = lin_child_protection();
+    char missing[64] = "";
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!(has & parts[i].what)) strcat(missing, parts[i].name);
+    if (*missing) lin_complain("uploads are decoded without:%s; see \"What protects what\" in docs/serve.md", missing);
+}
+
 lin_status lin_serve_run(lin_serve *s, lin_error *err)
 {
     pthread_mutex_init(&s->lock, NULL);
@@ -631,6 +643,7 @@ lin_status lin_serve_run(lin_serve *s, lin_error *err)
     if (status == LIN_OK && !s->v->quiet)
         lin_complain("serving at http%s://%s:%d/, at most %d streams", s->v->certificate ? "s" : "",
                      *s->host ? s->host : "127.0.0.1", s->transport->port(s->web), s->v->max_streams);
+    if (status == LIN_OK && !s->v->quiet) tell_protection();
     while (status == LIN_OK && !is_done(s)) s->transport->run(s->web);
     close_all(s);
     return status;

@@ -48,7 +48,7 @@ if [ "$has_server" ]; then
     kill -9 $server
     wait $uploader
     is "killed: no recording is left" "" "$(ls -A spool)"
-    kill -9 -$child || kill -9 $child
+    ok "killed: nothing reads it any more" await runs_no_more "$child"
     TMPDIR=$tmp/nowhere start
     answer=$(upload talk.wav)
     has "no folder for uploads: status" "$answer" "HTTP/1.1 507"
@@ -62,7 +62,56 @@ if [ "$has_server" ]; then
     has "a decoder that crashes: status" "$answer" "HTTP/1.1 400"
     has "a decoder that crashes: the message" "$answer" "the process that reads it ended with signal 9"
     has "a decoder that crashes: the server goes on" "$(upload talk.wav)" "\"text\":\"$phones\""
+    has "no sandbox: the server says so" "$(cat log)" "uploads are decoded without: Landlock seccomp"
     kill -9 $server
+
+    # ---- a decoder that was taken over
+
+    mkdir taken
+    cp "$(dirname "$LINNET")/tests/app/intruder" taken/
+    : > taken/victim
+    chmod 600 taken/victim
+    about() { stat -c '%a %u %g %Y %s' taken/victim; }
+    before=$(about)
+    succeeded() { sed -n 's/.*succeeded:\([^"]*\).*/\1/p' | head -n 1; }
+    intruders() { ls -l /proc/[0-9]*/exe 2> /dev/null | grep -c "$tmp/taken/intruder"; }
+    are() { [ "$(intruders)" = "$1" ]; }
+    export LINNET_FFMPEG=$tmp/taken/intruder
+    start
+    missing=$(sed -n 's/.*uploads are decoded without:\(.*\); see.*/\1/p' log)
+    upload talk.m4a > answer
+    run transcribe talk.m4a
+    case $missing in
+    ""|" PID namespaces")
+        # Where root may not be another user, or without a user namespace, the limit of processes is loose.
+        loose=
+        [ "$(id -u)" != 0 ] || setpriv --reuid 61184 --clear-groups true 2> /dev/null || loose=" forks"
+        [ "$(id -u)" = 0 ] || [ -z "$missing" ] || loose=" forks"
+        is "taken over, an upload: what succeeded" " none" "$(succeeded < answer | sed "s/^$loose\$/ none/")"
+        # Root's own files are read by root, whose processes have no limit.
+        [ "$(id -u)" != 0 ] || loose=" forks"
+        is "taken over: what succeeded" " none" "$(echo "$err" | succeeded | sed "s/^$loose\$/ none/")"
+        is "what it wanted to change is the same" "$before" "$(about)"
+        : > taken/linger
+        has "it leaves a process behind: the upload ends" "$(upload talk.m4a)" "ffmpeg says: lingers"
+        ok "it leaves a process behind, which ends" are 0
+        rm taken/linger
+        ;;
+    *) echo "skipped: what a decoder that was taken over may do (this kernel has no$missing)" ;;
+    esac
+    if [ -z "$missing" ]; then
+        : > taken/stay
+        upload talk.m4a > answer &
+        uploader=$!
+        ok "both processes are there" await are 2
+        kill -9 $server
+        wait $uploader
+        ok "the server is killed: both end" await are 0
+        rm taken/stay
+    else
+        kill -9 $server
+    fi
+    unset LINNET_FFMPEG
 fi
 
 if ! command -v ffmpeg > /dev/null; then

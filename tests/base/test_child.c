@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -114,6 +115,29 @@ START_TEST(network_and_other_processes)
 }
 END_TEST
 
+// What has no descriptor left for Landlock does not start without it.
+START_TEST(nothing_is_left_out)
+{
+    if (!(lin_child_protection() & LIN_CHILD_LANDLOCK)) return;
+    const char *const argv[] = {"sh", "-c", "exit 0", NULL};
+    const int in = open(given, O_RDONLY | O_CLOEXEC), out = dup(1), free_one = dup(in);
+    struct rlimit limit;
+    pid_t pid;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    close(free_one);
+    const rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = (rlim_t)free_one + 2; // for the pipe that tells of a failure
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    const int error = lin_child_start(&(lin_child){.program = "sh", .argv = argv, .in = in, .out = out, .err = out}, &pid);
+    limit.rlim_cur = before;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    close(in);
+    close(out);
+    ck_assert_int_eq(error, EMFILE);
+    ck_assert_int_eq(pid, 0);
+}
+END_TEST
+
 START_TEST(memory_and_time)
 {
     ck_assert_str_eq(task("memory", 0, 0).said, "enough\n");
@@ -128,12 +152,17 @@ END_TEST
 START_TEST(all_of_it_is_ended)
 {
     const char *const argv[] = {"sh", "-c", "sleep 1000 & echo started; wait", NULL};
+    const char *const left[] = {"sh", "-c", "sleep 1000 & echo started", NULL};
     int ends[2], in = open(given, O_RDONLY | O_CLOEXEC), status;
     char text[16];
     pid_t pid;
     ck_assert_int_eq(pipe(ends), 0);
     const int out = fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
     close(ends[1]);
+    ck_assert_int_eq(lin_child_start(&(lin_child){.program = "sh", .argv = left, .in = in, .out = out, .err = out}, &pid), 0);
+    ck_assert_int_eq(read(ends[0], text, sizeof text), 8);
+    ck_assert_int_eq(lin_child_wait(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
     ck_assert_int_eq(lin_child_start(&(lin_child){.program = "sh", .argv = argv, .in = in, .out = out, .err = out}, &pid), 0);
     close(out);
     ck_assert_int_eq(read(ends[0], text, sizeof text), 8);
@@ -182,6 +211,7 @@ int main(int argc, char **argv)
     tcase_add_test(cases, programs_that_cannot_be_started);
     tcase_add_test(cases, files);
     tcase_add_test(cases, network_and_other_processes);
+    tcase_add_test(cases, nothing_is_left_out);
     tcase_add_test(cases, memory_and_time);
     tcase_add_test(cases, all_of_it_is_ended);
     suite_add_tcase(suite, cases);
