@@ -356,7 +356,7 @@ static int check_subprotocols(const lin_web *w, struct lws *wsi)
     const struct lws_protocols *known = fits && !*list ? w->protocols : NULL;
     for (char *at = list, *name; fits && !known && (name = strsep(&at, ", \t")) != NULL;)
         known = lws_vhost_name_to_protocol(w->vhost, name);
-    if (known && known < w->protocols + 2) return 0; // a client may name the first two
+    if (known && strcmp(known->name, LISTENING) != 0 && strcmp(known->name, HEADS) != 0) return 0;
     const char *why = fits ? "of the subprotocols of a WebSocket this server knows linnet and realtime only"
                            : "the header Sec-WebSocket-Protocol has more than 126 signs: use a shorter key";
     const int n = snprintf(answer + LWS_PRE, sizeof answer - LWS_PRE,
