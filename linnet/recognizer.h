@@ -34,6 +34,8 @@ typedef struct lin_recognizer {
     lin_warnings warnings;
     /* Looked at now and then by file sessions: not 0, and they end with LIN_STOPPED. NULL after opening; may be set. */
     const volatile sig_atomic_t *stop;
+    /* Looked at by second passes with this model: not 0, and the results of the first pass stay. As `stop`. */
+    const volatile sig_atomic_t *skip;
 } lin_recognizer;
 
 /* path: NULL for the default model (find.h). warnings: NULL for none. device, precision: of lin_backend_open;

@@ -57,18 +57,28 @@ void lin_second_pass_destroy(lin_second_pass *p)
     lin_free(p);
 }
 
+static lin_status go_on(const lin_second_pass *p, lin_error *err)
+{
+    return p->r->skip && *p->r->skip ? lin_fail(err, LIN_STOPPED, "the second pass is skipped") : LIN_OK;
+}
+
 static lin_status push_rows(void *context, const float *logp, int n, lin_error *err)
 {
     lin_second_pass *p = context;
-    return lin_decoder_push(&p->decoder, logp, n, err);
+    const lin_status status = go_on(p, err);
+    return status == LIN_OK ? lin_decoder_push(&p->decoder, logp, n, err) : status;
 }
 
 lin_status lin_second_pass_run(lin_second_pass *p, const lin_decoding *decoding, const float *frames, int n, int64_t row,
                                lin_result *result, lin_error *err)
 {
     lin_decoder_reset(&p->decoder, decode_by(p, decoding, row));
-    lin_status status = lin_second_network_run(p->network, frames, n, push_rows, p, err);
+    lin_status status = go_on(p, err);
+    if (status == LIN_OK) status = lin_second_network_run(p->network, frames, n, push_rows, p, err);
     lin_combiner_begin(p->decoder.combiner);
     if (status == LIN_OK) status = lin_combiner_push(p->decoder.combiner, frames, n, err);
-    return status == LIN_OK ? lin_decoder_finish(&p->decoder, result, err) : status;
+    if (status == LIN_OK) status = go_on(p, err);
+    if (status != LIN_OK) return status;
+    lin_result_clear(result);
+    return lin_decoder_finish(&p->decoder, result, err);
 }

@@ -35,7 +35,8 @@ void lin_second_pass_destroy(lin_second_pass *pass);
 
 /*
  * frames [n, D], unnormalised, of one utterance, the first of which is that of row `row` of the stream: what is recognised in
- * them is appended to the result, with alternatives where the decoding has some. decoding: of the stream, with the searches of
+ * them replaces the result, with alternatives where the decoding has some. LIN_STOPPED: it was skipped (lin_recognizer.skip), and
+ * the result is unchanged. decoding: of the stream, with the searches of
  * creation; its phrases count. An utterance that is longer than models are trained on is cut at pauses
  * (lin_front_next_utterance). Memory grows with the longest utterance.
  */

@@ -293,13 +293,12 @@ static lin_status decode_again(lin_utterances *u, lin_error *err)
 {
     const int empty = u->settled.n_phones == 0 && u->revision == 0;
     if (!u->options.second || !u->sink.show || u->lacks_frames || empty) return LIN_OK;
-    lin_result_clear(&u->settled);
-    u->replaced = 1;
     if (u->sink.aside) u->sink.aside(u->sink.context, 1);
     const lin_status status = lin_second_pass_run(u->options.second, u->decoder.decoding, u->frames.data, u->frames.rows,
                                                   u->first_row, &u->settled, err);
     if (u->sink.aside) u->sink.aside(u->sink.context, 0);
-    return status;
+    u->replaced |= status == LIN_OK;
+    return status == LIN_STOPPED ? LIN_OK : status;
 }
 
 // The utterance ends behind the last row that was decoded.

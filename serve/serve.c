@@ -17,9 +17,10 @@
 #include "base/textfile.h"
 #include "linnet/find.h"
 
-enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10 };
+enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10, CLOSE_S = 2 };
 
 volatile int lin_serve_stop, lin_serve_reload;
+volatile sig_atomic_t lin_serve_hurry;
 
 /* ---- what all files share -------------------------------------------------------------------------------------------------- */
 
@@ -396,9 +397,11 @@ static void drain(lin_serve *s, double now)
         s->drain_until = now + s->v->drain_s;
         if (!s->v->quiet) lin_complain("stopping: %d streams finish their utterances", s->n_streams);
     }
+    lin_serve_hurry = now > s->drain_until;
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
-        if (c->protocol) lin_serve_stream_drain(c, now > s->drain_until);
+        if (c->protocol) lin_serve_stream_drain(c, lin_serve_hurry);
+        else if (lin_serve_hurry) lin_files_drain(c);
     }
 }
 
@@ -527,7 +530,7 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     if (lin_find_model(model, path, sizeof path, NULL) == LIN_OK && stat(path, &file) == 0) s->created = (long long)file.st_mtime;
     s->language = lin_phones_language(s->recognizer.phones);
     if (!*s->language) s->language = *lin_find_chosen() ? lin_find_chosen() : "und"; // the model does not say
-    s->recognizer.stop = NULL; // uploads are finished after a signal
+    s->recognizer.stop = &lin_serve_hurry; // until then uploads are finished after a signal
     if (!s->recognizer.streams)
         return lin_fail(err, LIN_UNSUPPORTED, "linnet serve needs a model that streams; this one needs whole utterances");
     status = lin_recognizer_open_decoding(&s->recognizer, &v->decoding, &warnings, &s->decoding, err);
@@ -542,6 +545,7 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
                                 .partial_phones = 1};
     if (status == LIN_OK && v->second_pass)
         status = lin_open_recognizer(&s->second, v->second_pass, v->model.device, lin_model_precision(&v->model), err);
+    s->second.skip = &lin_serve_hurry;
     if (status == LIN_OK && v->decoding.combine)
         status = lin_open_recognizer(&s->combined, v->decoding.combine, v->model.device, lin_model_precision(&v->model), err);
     if (v->decoding.combine) s->decoding.combined = &s->combined;
@@ -582,7 +586,7 @@ static lin_status open_web(lin_serve *s, lin_error *err)
 static int is_done(const lin_serve *s)
 {
     if (lin_serve_stop > 1) return 1;
-    return s->draining && s->n_streams == 0 && (lin_files_left((lin_serve *)s) == 0 || lin_now() > s->drain_until);
+    return s->draining && (s->n_clients == 0 || lin_now() > s->drain_until + CLOSE_S); // what was said last is on its way
 }
 
 static void close_all(lin_serve *s)
@@ -590,6 +594,7 @@ static void close_all(lin_serve *s)
     pthread_mutex_lock(&s->lock);
     s->woken_for_good = 1;
     pthread_mutex_unlock(&s->lock);
+    lin_serve_hurry = 1;
     if (s->web) s->transport->close(s->web);
     lin_files_destroy(s);
     lin_voices_destroy(s->voices);
@@ -631,7 +636,7 @@ static void tell_protection(void)
 lin_status lin_serve_run(lin_serve *s, lin_error *err)
 {
     pthread_mutex_init(&s->lock, NULL);
-    lin_serve_stop = lin_serve_reload = 0;
+    lin_serve_stop = lin_serve_reload = lin_serve_hurry = 0;
     watch_signals();
     gethostname(s->own_name, sizeof s->own_name - 1);
     lin_status status = lin_web_load(&s->transport, err);

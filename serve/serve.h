@@ -21,6 +21,7 @@
 #define LIN_SERVE_SERVE_H
 
 #include <pthread.h>
+#include <signal.h>
 
 #include "app/decoding_options.h"
 #include "app/endpoint_options.h"
@@ -178,6 +179,7 @@ lin_job *lin_files_begin(lin_client *client, const lin_web_request *request, con
 void lin_files_data(lin_client *client, const char *bytes, size_t n);
 void lin_files_complete(lin_client *client);
 void lin_files_expect(lin_client *client, double now); /* once a second: a body that does not come in time is given up */
+void lin_files_drain(lin_client *client); /* the time to drain is over: a body that still comes is given up */
 void lin_files_go_on(lin_client *client); /* answers if the job is done, or has begun an answer that goes on */
 int lin_files_next(lin_client *client, lin_web_message *message); /* more of such an answer; as lin_web_handlers.next */
 void lin_files_leave(lin_client *client); /* the client is gone */
@@ -196,6 +198,7 @@ const char *lin_page_find(const lin_page *page, const char *path, const char **t
 /* ---- serve/serve.c --------------------------------------------------------------------------------------------------------- */
 
 extern volatile int lin_serve_stop; /* set by signals: 1: drain; 2: at once */
+extern volatile sig_atomic_t lin_serve_hurry; /* the time to drain is over: what takes long is left out */
 extern volatile int lin_serve_reload; /* set by SIGHUP: the tokens are read again */
 /* Opens everything, serves until it is stopped, closes everything. */
 lin_status lin_serve_run(lin_serve *serve, lin_error *err);

@@ -238,6 +238,11 @@ void lin_files_expect(lin_client *c, double now)
     give_up(c, NULL, 408, "the body did not come in time");
 }
 
+void lin_files_drain(lin_client *c)
+{
+    if (c->job && !c->job->posted) give_up(c, NULL, 503, "the server is stopping");
+}
+
 // The head of an answer, with its body if that is whole.
 static void reply(lin_client *c, const lin_job *job)
 {

@@ -229,7 +229,7 @@ static int stops(void *context, double seconds, double duration)
     const lin_work *w = context;
     (void)duration; // what a container says, and need not hold
     w->job->seconds = seconds;
-    return atomic_load(&w->job->gone) || lin_serve_stop > 1 || seconds > w->serve->v->max_sound_s || lin_now() > w->job->until;
+    return atomic_load(&w->job->gone) || lin_serve_hurry || seconds > w->serve->v->max_sound_s || lin_now() > w->job->until;
 }
 
 /* ---- text that is sent as it settles --------------------------------------------------------------------------------------- */
@@ -382,6 +382,7 @@ static int http_status(lin_status status)
 static lin_status explain_stop(const lin_serve_values *v, lin_job *job, lin_error *err)
 {
     const int too_long = job->seconds > v->max_sound_s, too_slow = lin_now() > job->until;
+    if (lin_serve_hurry) return lin_fail(err, LIN_STOPPED, "the server is stopping");
     if (!too_long && !too_slow) return LIN_STOPPED;
     job->status = 413;
     if (too_long) return lin_fail(err, LIN_STOPPED, "the sound is longer than %d s", v->max_sound_s);

@@ -133,6 +133,21 @@ start work --no-words --precision fp32 --limits max-sound=1000000,max-work=1 -j 
 has "a sound that takes too long" "$(talk post /v1/audio/transcriptions file=@"$tmp/hours.au")" '"message":"the sound takes more than 1 s of work"'
 stop "work"
 
+# When the time to drain is over, uploads are told so: one that is worked on, and one whose body still comes.
+start drained --no-words --limits max-sound=1000000,drain=0 -j 1
+talk post /v1/audio/transcriptions file=@"$tmp/hours.au" > "$tmp/cut" &
+cut=$!
+ok "an upload is worked on" await metric_is uploads 1
+talk send "$tmp/request-1" rest=/dev/null > "$tmp/unfinished" &
+unfinished=$!
+ok "another is received" await metric_is uploads 2
+stop "drained"
+wait $cut $unfinished
+for answer in cut unfinished; do
+    has "no time to finish: $answer" "$(cat "$tmp/$answer")" "HTTP/1.1 503"
+    has "no time to finish: $answer: why" "$(cat "$tmp/$answer")" '"message":"the server is stopping"'
+done
+
 # Hours between two timestamps, or before the first one, are a few bytes: they are not filled with silence.
 if command -v ffmpeg > /dev/null; then
     ffmpeg -v error -i "$tmp/longer.wav" -c:a libopus "$tmp/whole.mkv" &&

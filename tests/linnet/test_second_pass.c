@@ -215,6 +215,26 @@ START_TEST(each_utterance_is_that_of_the_second_model)
 }
 END_TEST
 
+// Where second passes are skipped, results are those of the first.
+START_TEST(skipped)
+{
+    static const volatile sig_atomic_t skips = 1;
+    lin_decoding decoding;
+    heard h = {0}, first = {0};
+    open_search(&decoding, _i);
+    lin_session_options o = options_with(&decoding);
+    second.skip = &skips;
+    listen_to(&o, 4000, &h);
+    o.second = NULL;
+    listen_to(&o, 4000, &first);
+    same(&h, &first);
+    for (int i = 0; i < h.ends; i++) ck_assert_int_eq(h.replaced[i], 0);
+    drop(&h);
+    drop(&first);
+    lin_decoding_close(&decoding);
+}
+END_TEST
+
 // `linnet transcribe --model offline` of these samples.
 static void same_as_file(const lin_result *got, const float *samples, int n, lin_decoding decoding)
 {
@@ -557,7 +577,7 @@ START_TEST(models_that_do_not_fit)
 END_TEST
 
 TEST_MAIN_WITH(begin, end, "a second pass", TESTS(each_utterance_is_that_of_the_second_model, 0, SEARCHES),
-               TEST(searches_of_whole_utterances), TESTS(the_same_as_a_file, 0, SEARCHES), TESTS(another_hop, 0, 2),
+               TESTS(skipped, 0, SEARCHES), TEST(searches_of_whole_utterances), TESTS(the_same_as_a_file, 0, SEARCHES), TESTS(another_hop, 0, 2),
                TEST(a_long_utterance),
                TESTS(any_split_gives_the_same, 0, SEARCHES), TEST(forked_and_saved), TEST(ends_that_are_asked_for),
                TESTS(streams_of_an_engine, 0, SEARCHES), TEST(models_that_do_not_fit))
