@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -421,6 +422,19 @@ lin_status lin_file_write_all(const char *path, const void *bytes, size_t n, lin
     return status;
 }
 
+static int in_memory(const char **folder)
+{
+#ifdef MFD_CLOEXEC
+    const int error = errno, fd = memfd_create("linnet", MFD_CLOEXEC);
+    if (fd >= 0) *folder = "memory";
+    else errno = error;
+    return fd;
+#else
+    (void)folder;
+    return -1;
+#endif
+}
+
 int lin_file_open_unnamed(const char **folder)
 {
     char path[PATH_MAX];
@@ -429,10 +443,11 @@ int lin_file_open_unnamed(const char **folder)
     *folder = named && *named ? named : "/tmp";
 #ifdef O_TMPFILE
     fd = open(*folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+    if (fd >= 0) return fd;
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) return in_memory(folder);
 #endif
     snprintf(path, sizeof path, "%s/linnet-XXXXXX", *folder);
     fd = mkostemp(path, O_CLOEXEC);
     if (fd >= 0) unlink(path);
-    return fd;
+    return fd >= 0 ? fd : in_memory(folder);
 }

@@ -65,8 +65,8 @@ lin_status lin_file_write_all(const char *path, const void *bytes, size_t n_byte
 /* The last part of a path. */
 const char *lin_base_name(const char *path);
 
-/* A file without a name, to be written and read, in *folder: $TMPDIR or /tmp. It goes with its descriptor, also if the process is
- * killed. -1 with errno. */
+/* A file without a name, to be written and read, in *folder: $TMPDIR or /tmp, or "memory" where that folder cannot be written to. It
+ * goes with its descriptor, also if the process is killed. -1 with the folder's errno. */
 int lin_file_open_unnamed(const char **folder);
 
 #endif

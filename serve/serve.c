@@ -13,6 +13,7 @@
 #include "app/version.h"
 #include "base/child.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "linnet/find.h"
@@ -227,14 +228,27 @@ static void put_docs(const lin_serve *s, lin_buffer *out)
     lin_buffer_free(&streams);
 }
 
+// Uploads and formats that need seeking are kept in such a file.
+static int can_keep_files(void)
+{
+    const char *folder;
+    const int fd = lin_file_open_unnamed(&folder), works = fd >= 0 && write(fd, "", 1) == 1;
+    if (fd >= 0) close(fd);
+    return works;
+}
+
 // What a call without a form says.
 static int put_answer(lin_serve *s, lin_call_kind kind, lin_buffer *out)
 {
     const int ready = !s->draining && s->n_streams < s->v->max_streams && !(s->v->max_lag_ms && s->lag_ms > s->v->max_lag_ms);
+    int keeps;
     switch (kind) {
     case LIN_CALL_HEALTH: lin_buffer_text(out, "ok\n"); return 200;
     case LIN_CALL_HEALTH_JSON: lin_buffer_text(out, "{\"status\":\"ok\"}"); return 200;
-    case LIN_CALL_READY: lin_buffer_text(out, ready ? "ready\n" : "busy\n"); return ready ? 200 : 503;
+    case LIN_CALL_READY:
+        keeps = !ready || can_keep_files();
+        lin_buffer_text(out, !ready ? "busy\n" : keeps ? "ready\n" : "no room for uploads: set TMPDIR to another folder\n");
+        return ready && keeps ? 200 : 503;
     case LIN_CALL_METRICS: lin_serve_put_metrics(s, out); return 200;
     case LIN_CALL_OPENAPI: lin_calls_put_openapi(out, LIN_VERSION); return 200;
     case LIN_CALL_MODEL: put_model(s, out); return 200;

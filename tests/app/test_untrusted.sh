@@ -50,9 +50,24 @@ if [ "$has_server" ]; then
     is "killed: no recording is left" "" "$(ls -A spool)"
     ok "killed: nothing reads it any more" await runs_no_more "$child"
     TMPDIR=$tmp/nowhere start
+    has "no folder for uploads: memory" "$(upload talk.wav)" "\"text\":\"$phones\""
+    has "no folder for uploads: ready" "$("$TALK" "$port" get /readyz 2>&1)" "HTTP/1.1 200"
+    kill -9 $server
+    # No byte can be kept. The log is a pipe, because files get none.
+    : > log
+    mkfifo messages
+    cat messages > log &
+    (trap '' XFSZ; ulimit -f 0; exec "$LINNET" serve --listen 127.0.0.1:0 --no-words > messages 2>&1) &
+    server=$!
+    servers="$servers $server"
+    await serves
+    port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' log)
     answer=$(upload talk.wav)
-    has "no folder for uploads: status" "$answer" "HTTP/1.1 507"
-    has "no folder for uploads: why" "$answer" "the sound cannot be kept: No such file or directory"
+    has "no room for uploads: status" "$answer" "HTTP/1.1 507"
+    has "no room for uploads: why" "$answer" "the sound cannot be kept: File too large"
+    answer=$("$TALK" "$port" get /readyz 2>&1)
+    has "no room for uploads: not ready" "$answer" "HTTP/1.1 503"
+    has "no room for uploads: not ready: why" "$answer" "no room for uploads: set TMPDIR to another folder"
     kill -9 $server
     # A decoder that crashes or takes too much ends alone. 100 uploads leave nothing behind.
     printf '#!/bin/sh\nkill -KILL $PPID\nsleep 1000\n' > crashes
