@@ -29,9 +29,10 @@ struct lin_align {
     const lin_align_graph *graph;
     lin_align_options options;
     int V, bits;
+    int others;             // this pass may find speech that is not in the text
     int64_t stretch;        // rows of a stretch
     double *scores;         // [states], -INFINITY outside lo .. hi-1
-    float *now;             // [V + 1]: the row that is being computed, and what any sound scores there
+    float *now;             // [V + 2]: the row that is being computed, and what any sound and other speech score there
     unsigned char *choices; // [states], of the row that is being computed
     int *chosen;            // [slots]
     double word_sum;        // of the word that is written last: log-probabilities, and rows
@@ -108,7 +109,7 @@ void lin_align_reset(lin_align *a)
     a->T = a->done = 0;
     a->greedy = 0;
     a->lo = a->hi = 0;
-    a->dropped = a->full = a->given_up = 0;
+    a->dropped = a->full = a->given_up = a->others = 0;
     a->at = a->used = 0;
     a->total = 0;
     a->until = -1;
@@ -130,7 +131,7 @@ lin_status lin_align_create(const lin_align_graph *graph, const lin_align_option
     a->bits = graph->most_befores < 4 ? 2 : graph->most_befores < 16 ? 4 : 8;
     const size_t n = (size_t)graph->n_states;
     a->scores = lin_alloc(n, sizeof *a->scores);
-    a->now = lin_alloc((size_t)a->V + 1, sizeof *a->now);
+    a->now = lin_alloc((size_t)a->V + 2, sizeof *a->now);
     a->choices = lin_alloc(n, 1);
     a->chosen = lin_calloc((size_t)graph->n_slots, sizeof *a->chosen);
     if (!a->scores || !a->now || !a->choices || !a->chosen) {
@@ -300,8 +301,8 @@ static double begin(lin_align *a, const float *row)
     a->hi = 1;
     a->scores[0] = most;
     a->choices[0] = 0;
-    for (int i = 0; i < g->n_starts; i++) {
-        const int s = g->starts[i];
+    for (int i = -1; i < g->n_starts; i++) {
+        const int s = i < 0 ? 1 : g->starts[i]; // 1: other speech
         for (; a->hi <= s; a->hi++) a->choices[a->hi] = 0;
         a->scores[s] = (double)row[g->states[s].label] + (double)g->states[s].logp;
         if (a->scores[s] > most) most = a->scores[s];
@@ -322,6 +323,13 @@ static double best_label(const float *row, int V)
     return (double)most;
 }
 
+// Of a row of speech that is not in the text: as a blank, or as any phone at a cost.
+static float other_speech(const lin_align *a, int64_t t)
+{
+    const float *row = lin_align_row(a, t);
+    return fmaxf(row[0], (float)(best_label(row, a->V) + LIN_ALIGN_OTHER));
+}
+
 // Row number a->done, which is stored.
 static lin_status pass_row(lin_align *a, lin_error *err)
 {
@@ -329,6 +337,7 @@ static lin_status pass_row(lin_align *a, lin_error *err)
     const double greedy = best_label(lin_align_row(a, a->done), a->V);
     memcpy(a->now, lin_align_row(a, a->done), (size_t)a->V * sizeof *a->now);
     a->now[a->V] = (float)(greedy + LIN_ALIGN_ANY);
+    a->now[a->V + 1] = a->others ? other_speech(a, a->done) : -INFINITY;
     a->greedy += greedy;
     if (a->done && a->lo == a->hi) return keep(a, INFINITY, err); // no path any longer
     const double most = a->done ? advance(a, row) : begin(a, row), least = most - a->beam;
@@ -467,10 +476,11 @@ static int choice_at(const lin_align *a, int64_t t, int s)
 static int best_end(const lin_align *a)
 {
     const lin_align_graph *g = a->graph;
-    int best = g->n_states - 1;
+    int best = g->n_states - 2; // the last blank; behind it is other speech
     for (int i = 0; i < g->n_ends; i++) {
         if (a->scores[g->ends[i]] > a->scores[best]) best = g->ends[i];
     }
+    if (a->scores[g->n_states - 1] > a->scores[best]) best = g->n_states - 1;
     return a->scores[best] > -INFINITY ? best : -1;
 }
 
@@ -512,7 +522,9 @@ static void find_worst(lin_align *a, const int32_t *path)
         for (int64_t at = t; at >= 0 && at >= t - stretch; at -= stretch) {
             const float *row = lin_align_row(a, at);
             const int label = a->graph->states[path[at]].label;
-            const double behind = label == a->V ? LIN_ALIGN_ANY : (double)row[label] - best_label(row, a->V);
+            const double behind = label == a->V  ? LIN_ALIGN_ANY
+                                  : label > a->V ? 0
+                                                 : (double)row[label] - best_label(row, a->V);
             sum += at == t ? behind : -behind;
         }
         if (t >= stretch - 1 && sum < worst) {
@@ -593,29 +605,102 @@ static void put_any(lin_align *a, lin_path *path, const lin_align_state *state, 
     if (path->n_phones == before) put_phone(a, path, state, best_at(a, likely, 1), likely, likely + 1);
 }
 
+// Speech that is not in the text, without the blanks around it.
+static void put_other(const lin_align *a, lin_path *path, int64_t t, int64_t end)
+{
+    while (t + 1 < end && best_at(a, t, 0) == 0) t++;
+    while (end > t + 1 && best_at(a, end - 1, 0) == 0) end--;
+    path->others[path->n_others++] = (lin_path_other){t, end};
+}
+
 static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path, lin_error *err)
 {
     const lin_align_graph *g = a->graph;
-    int n_phones = 0;
+    int n_phones = 0, n_others = 0;
     for (int64_t t = 0; t < a->T; t++) {
         const int s = states[t], label = g->states[s].label;
-        n_phones += label == a->V || (label && (t == 0 || states[t - 1] != s));
+        const int begins = t == 0 || states[t - 1] != s;
+        n_phones += label == a->V || (label && label < a->V && begins);
+        n_others += label > a->V && begins;
     }
     lin_path_clear(path);
     lin_status status = lin_path_reserve(path, n_phones, g->n_slots, err);
+    if (status == LIN_OK)
+        status = lin_grow_int(&path->others, &path->others_capacity, n_others, sizeof *path->others, "a path", err);
     if (status != LIN_OK) return status;
     for (int64_t t = 0, end; t < a->T; t = end) {
         const lin_align_state *state = &g->states[states[t]];
         for (end = t; end < a->T && states[end] == states[t]; end++) continue;
-        if (state->label == a->V) put_any(a, path, state, t, end);
+        if (state->label > a->V) put_other(a, path, t, end);
+        else if (state->label == a->V) put_any(a, path, state, t, end);
         else if (state->label) put_phone(a, path, state, state->label, t, end);
     }
     path->score = path->acoustic = a->report.score;
     return LIN_OK;
 }
 
+// The best end of the text after all rows.
+static lin_status find_end(lin_align *a, int *end, lin_error *err)
+{
+    lin_status status = reach_end(a, err);
+    if (status != LIN_OK) return status;
+    *end = best_end(a);
+    if (*end < 0) {
+        return lin_fail(
+            err, LIN_MISMATCH,
+            "text and sound do not match: no path through the text reaches its end, also not in the widest beam tried "
+            "(%g, %d of %d states)",
+            a->report.beam, a->report.width, a->graph->n_states);
+    }
+    a->report.score = a->scores[*end];
+    a->report.exact = !a->dropped;
+    return LIN_OK;
+}
+
+// A second pass, which may find speech that is not in the text. The path of the first stays where that is the better one.
+static lin_status find_others(lin_align *a, int32_t **states, lin_error *err)
+{
+    const lin_align_report plain = a->report;
+    const double greedy = a->greedy;
+    lin_error none;
+    int end;
+    if (plain.score - a->greedy > LIN_ALIGN_OTHER_OUTSIDE) return LIN_OK;
+    roll_back(a, 0);
+    a->others = 1;
+    a->dropped = a->given_up = 0;
+    a->until = -1;
+    a->report = (lin_align_report){0};
+    set_beam(a, 0);
+    lin_status status = pass_rows(a, &none);
+    if (status == LIN_OK) status = find_end(a, &end, &none);
+    if (status == LIN_NO_MEMORY && !a->full) return lin_fail_as(err, &none);
+    if (status != LIN_OK || a->report.score <= plain.score) {
+        a->report = plain;
+        a->greedy = greedy;
+        return LIN_OK;
+    }
+    int32_t *better = trace(a, err);
+    if (!better) return LIN_NO_MEMORY;
+    lin_free(*states);
+    *states = better;
+    return LIN_OK;
+}
+
+// How much the score of the path is below that of the best labels, without other speech.
+static double behind_best(const lin_align *a, const int32_t *states)
+{
+    double behind = a->report.score - a->greedy;
+    for (int64_t t = 0; t < a->T; t++) {
+        if (a->graph->states[states[t]].label <= a->V) continue;
+        if (t == 0 || states[t] != states[t - 1]) behind -= (double)a->graph->states[states[t]].logp;
+        behind += best_label(lin_align_row(a, t), a->V) - (double)other_speech(a, t);
+    }
+    return behind;
+}
+
 lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *report, lin_error *err)
 {
+    int end;
     const int64_t least = lin_align_graph_least_rows(a->graph);
     const double row_s = a->options.row_s;
     if (a->T < least) {
@@ -625,24 +710,15 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
             "(%lld rows)",
             (long long)a->graph->least_phones, (double)least * row_s, (long long)least, (double)a->T * row_s, (long long)a->T);
     }
-    lin_status status = reach_end(a, err);
+    lin_status status = find_end(a, &end, err);
     if (status != LIN_OK) return status;
-    const int end = best_end(a);
-    if (end < 0) {
-        return lin_fail(
-            err, LIN_MISMATCH,
-            "text and sound do not match: no path through the text reaches its end, also not in the widest beam tried "
-            "(%g, %d of %d states)",
-            a->report.beam, a->report.width, a->graph->n_states);
-    }
-    a->report.score = a->scores[end];
-    a->report.exact = !a->dropped;
     int32_t *states = trace(a, err);
     if (!states) return LIN_NO_MEMORY;
-    status = write_path(a, states, path, err);
+    if (a->options.others) status = find_others(a, &states, err);
+    if (status == LIN_OK) status = write_path(a, states, path, err);
     if (status == LIN_OK) {
         find_worst(a, states);
-        a->report.fit = (a->report.score - a->greedy) / path->n_phones;
+        a->report.fit = behind_best(a, states) / path->n_phones;
         if (report) *report = a->report;
     }
     lin_free(states);

@@ -13,13 +13,18 @@
  *
  * The beam: the states of a row are numbers lo .. hi-1. States at both ends that are worse than the best of the row by `beam` are
  * dropped; so are the worse of both ends beyond `width` states. For each row and state that is kept, 2 bits store the predecessor
- * of its best path (4 or 8 if a word has 3 or more pronunciations), so memory is T * (V floats + states in the beam / 4 bytes).
+ * of its best path (4 or 8 if a word has 2 or more pronunciations), so memory is T * (V floats + states in the beam / 4 bytes).
  * If nothing was dropped, the path is the best of all. If something was dropped and even the best state has lost as much over a
  * stretch of `stretch_s` seconds as with a wrong text, then the right path is not in the beam, or the text is not what was said:
  * the pass resumes two stretches earlier with a beam four times as wide in score and states, and widens again if that has not
  * found the text a stretch later; afterwards the beam has its first width again. So text that was not said, and speech that is
  * not in the text, need extra time only where they are. If the end of the text is not reached, finish repeats this from farther
  * back with wider beams. The report gives the widenings.
+ *
+ * With `others`, a second pass allows speech that is not in the text, where the score of its path is better: such a row costs
+ * as much as its best label and LIN_ALIGN_OTHER more, or as a blank, and each stretch LIN_ALIGN_OTHER_OUTSIDE or
+ * LIN_ALIGN_OTHER_BETWEEN. A phone loop would score so with one weight for all phones (the fillers of keyword spotting, Rose &
+ * Paul 1990). The first pass decides where nothing is gained: a text that matches has the same path with and without it.
  *
  * A word without a pronunciation (lin_align_graph_add_any) takes the rows that its neighbours leave: each costs as much as its
  * best label and LIN_ALIGN_ANY more. Its phones in the path are the best labels there.
@@ -45,6 +50,7 @@ typedef struct lin_align_options {
     double stretch_s;   /* long enough to distinguish a wrong text from a few wrong words */
     double mismatch;    /* below this worst_fit (lin_align_report) text and sound do not match there; below 0 */
     size_t most_bytes;  /* limit for the paths of the states of all rows */
+    int others;         /* 1: speech that is not in the text may be before, between and after the words */
 } lin_align_options;
 
 /* 600, 4000 states, widened 4 times; rows of 30 ms, stretches of 20 s that lose 20 per second, 1 GB. Reasons: docs/alignment.md.
@@ -58,9 +64,13 @@ lin_align_options lin_align_options_default(void);
 /* Of a row that belongs to no pronunciation: less than a wrong text loses, more than a right one. */
 #define LIN_ALIGN_ANY (-0.5)
 
+/* Of a row in which a phone was said that is not in the text: less than a blank loses there, more than a phone of the text. */
+#define LIN_ALIGN_OTHER (-2.0)
+
 typedef struct lin_align_report {
     double score;       /* natural logarithm of the path, with blanks and the probabilities of its pronunciations */
-    double fit;         /* (score - that of the best label of every row) / phones: 0 where greedy search would find the text */
+    double fit;         /* (score - that of the best label of every row) / phones, without other speech: 0 where greedy search
+                           would find the text */
     double worst_fit;   /* the same difference per second, of the worst stretch */
     int64_t worst_row;  /* first row of that stretch */
     int widened;        /* number of widenings */

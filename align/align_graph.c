@@ -10,6 +10,33 @@
 
 enum { MOST_STATES = 500000000, MOST_BEFORES = 1000000000 };
 
+static void add_before(lin_align_graph *g, int before)
+{
+    assert(g->n_befores < g->befores_capacity && before >= 0 && before < g->n_states);
+    g->befores[g->n_befores++] = before;
+    if (g->states[before].reach < g->n_states) g->states[before].reach = g->n_states;
+}
+
+// A state without predecessors; add_before adds them. The memory is reserved.
+static int add_state(lin_align_graph *g, int label, int slot, int which)
+{
+    assert(g->n_states + 1 < g->states_capacity && label >= 0 && label <= g->V + 1);
+    const int s = g->n_states++;
+    const int last = g->n_befores - g->states[s - 1].before;
+    if (last > g->most_befores) g->most_befores = last;
+    g->states[s] = (lin_align_state){.label = label, .slot = slot, .which = which, .before = g->n_befores, .reach = s + 1};
+    return s;
+}
+
+// Speech that is not in the text, after the blank that was added last.
+static void add_other(lin_align_graph *g)
+{
+    const int s = add_state(g, g->V + 1, -1, 0);
+    g->states[s].logp = (float)LIN_ALIGN_OTHER_OUTSIDE;
+    add_before(g, s - 1);
+    g->states[g->n_states].before = g->n_befores;
+}
+
 lin_status lin_align_graph_create(int V, lin_align_graph **graph, lin_error *err)
 {
     *graph = NULL;
@@ -30,8 +57,11 @@ lin_status lin_align_graph_create(int V, lin_align_graph **graph, lin_error *err
     g->states[0] = (lin_align_state){.slot = -1, .reach = 1};
     g->states[1] = (lin_align_state){0};
     g->n_states = 1;
-    *graph = g;
-    return LIN_OK;
+    lin_status status = lin_grow_int(&g->befores, &g->befores_capacity, 1, sizeof *g->befores, "a text to align", err);
+    if (status == LIN_OK) add_other(g);
+    if (status == LIN_OK) *graph = g;
+    else lin_align_graph_destroy(g);
+    return status;
 }
 
 void lin_align_graph_destroy(lin_align_graph *g)
@@ -56,7 +86,10 @@ int64_t lin_align_graph_least_rows(const lin_align_graph *g)
 }
 
 // The largest number of entries that a slot of this many phones adds to `befores`.
-static int64_t more_befores(const lin_align_graph *g, int64_t phones, int n) { return 3 * phones + (int64_t)n * (g->n_ends + 2); }
+static int64_t more_befores(const lin_align_graph *g, int64_t phones, int n)
+{
+    return 3 * phones + (int64_t)n * (g->n_ends + 3) + 1;
+}
 
 // any: the label V is allowed.
 static lin_status check(const lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int any,
@@ -78,31 +111,13 @@ static lin_status check(const lin_align_graph *g, const int *const *pronunciatio
             }
         }
     }
-    if (g->n_states + 2 * phones + 1 > MOST_STATES)
+    if (g->n_states + 2 * phones + 2 > MOST_STATES)
         return lin_fail(err, LIN_UNSUPPORTED, "a text of over %d states", MOST_STATES);
     if (g->n_befores + more_befores(g, phones, n) > MOST_BEFORES) {
         return lin_fail(err, LIN_UNSUPPORTED, "over %d steps between pronunciations: give each word fewer of them",
                         MOST_BEFORES);
     }
     return LIN_OK;
-}
-
-static void add_before(lin_align_graph *g, int before)
-{
-    assert(g->n_befores < g->befores_capacity && before >= 0 && before < g->n_states);
-    g->befores[g->n_befores++] = before;
-    if (g->states[before].reach < g->n_states) g->states[before].reach = g->n_states;
-}
-
-// A state without predecessors; add_before adds them. The memory is reserved.
-static int add_state(lin_align_graph *g, int label, int slot, int which)
-{
-    assert(g->n_states + 1 < g->states_capacity && label >= 0 && label <= g->V);
-    const int s = g->n_states++;
-    const int last = g->n_befores - g->states[s - 1].before;
-    if (last > g->most_befores) g->most_befores = last;
-    g->states[s] = (lin_align_state){.label = label, .slot = slot, .which = which, .before = g->n_befores, .reach = s + 1};
-    return s;
 }
 
 // One pronunciation, with the blanks between its phones. Returns its last state.
@@ -113,6 +128,7 @@ static int add_pronunciation(lin_align_graph *g, const int *labels, int n, int e
         if (k == 0) {
             // From the blank, or directly from a different last phone of the slot before.
             add_before(g, entry);
+            if (!slot || g->slots[slot].is_word) add_before(g, entry + 1);
             *least = slot ? INT64_MAX : 1;
             for (int i = 0; i < g->n_ends; i++) {
                 const int equal = g->states[g->ends[i]].label == labels[0];
@@ -140,9 +156,9 @@ static lin_status add_slot(lin_align_graph *g, const int *const *pronunciations,
     if (status != LIN_OK) return status;
     int64_t phones = 0;
     for (int i = 0; i < n; i++) phones += lengths[i];
-    // 2 L - 1 states for L phones, the blank after them, and the one that ends the lists.
+    // 2 L - 1 states for L phones, the blank and the other speech after them, and the one that ends the lists.
     status =
-        lin_grow_int(&g->states, &g->states_capacity, g->n_states + 2 * phones + 2, sizeof *g->states, "a text to align", err);
+        lin_grow_int(&g->states, &g->states_capacity, g->n_states + 2 * phones + 3, sizeof *g->states, "a text to align", err);
     if (status == LIN_OK) {
         status = lin_grow_int(&g->befores, &g->befores_capacity, g->n_befores + more_befores(g, phones, n), sizeof *g->befores,
                               "a text to align", err);
@@ -151,11 +167,12 @@ static lin_status add_slot(lin_align_graph *g, const int *const *pronunciations,
         status = lin_grow_int(&g->slots, &g->slots_capacity, g->n_slots + 1, sizeof *g->slots, "a text to align", err);
     if (status != LIN_OK) return status;
 
-    const int slot = g->n_slots, entry = g->n_states - 1;
+    const int slot = g->n_slots, entry = g->n_states - 2;
     const int again = slot ? g->slots[slot - 1].first : 0; // states whose reach may grow
     int shortest = lengths[0];
     int32_t ends[LIN_ALIGN_PRONUNCIATIONS];
     int64_t least[LIN_ALIGN_PRONUNCIATIONS];
+    if (slot) g->states[entry + 1].logp = (float)LIN_ALIGN_OTHER_BETWEEN;
     g->slots[g->n_slots++] = (lin_align_slot){.first = g->n_states, .n = n, .is_word = is_word};
     for (int i = 0; i < n; i++) {
         if (!slot) g->starts[i] = g->n_states;
@@ -165,8 +182,8 @@ static lin_status add_slot(lin_align_graph *g, const int *const *pronunciations,
     if (!slot) g->n_starts = n;
     add_state(g, 0, -1, 0);
     for (int i = 0; i < n; i++) add_before(g, ends[i]);
+    add_other(g);
     if (n > g->most_befores) g->most_befores = n;
-    g->states[g->n_states].before = g->n_befores;
     memcpy(g->ends, ends, (size_t)n * sizeof *ends);
     memcpy(g->least, least, (size_t)n * sizeof *least);
     g->n_ends = n;

@@ -4,7 +4,8 @@
  * Pipeline: text -> lexicon/dictionary, lexicon/g2p -> [this] -> align/align.
  * Graves et al. 2006, section 4.1: a blank may be between any two phones, before the first and after the last, and must be
  * between two equal ones. The pronunciations of a slot are parallel paths between the blank before it and the blank after it,
- * each with a probability (1, if lin_align_graph_weigh does not say otherwise).
+ * each with a probability (1, if lin_align_graph_weigh does not say otherwise). Before the first slot, before every word and
+ * after the last slot a state stands for speech that is not in the text; align/align says what it costs.
  *
  *   lin_align_graph_create(V, &graph, &err);
  *   lin_align_graph_add(graph, pronunciations, lengths, n, 1, &err);     // a word: slot 0, 1, ...
@@ -22,20 +23,25 @@
 
 #include "base/status.h"
 
+/* Natural logarithm that is added where a path enters speech that is not in the text, before or after all words, and between
+ * two. A blank in the place of a phone loses about 8. */
+#define LIN_ALIGN_OTHER_OUTSIDE (-20.0)
+#define LIN_ALIGN_OTHER_BETWEEN (-35.0)
+
 /* Largest number of pronunciations of a slot: a state's choice among its predecessors must fit a byte. */
 enum { LIN_ALIGN_PRONUNCIATIONS = 250 };
 
 typedef struct lin_align_state {
-    int32_t label;   /* 0: blank; V: any (lin_align_graph_add_any) */
-    int32_t slot;    /* of a phone; -1 for the blanks between slots */
+    int32_t label;   /* 0: blank; V: any (lin_align_graph_add_any); V + 1: speech that is not in the text */
+    int32_t slot;    /* of a phone; -1 for the blanks and the other speech between slots */
     int32_t which;   /* of the slot's pronunciations */
     int32_t before;  /* its first predecessor in `befores`, up to the next state's first; the state itself is one too */
     int32_t reach;   /* 1 + the largest successor of any state up to this one */
-    float logp;      /* of its pronunciation, natural logarithm: added where a path enters the first phone; else 0 */
+    float logp;      /* natural logarithm, added where a path enters a pronunciation or other speech; else 0 */
 } lin_align_state;
 
 typedef struct lin_align_slot {
-    int32_t first;  /* state after the blank before it */
+    int32_t first;  /* state after the blank and the other speech before it */
     int32_t n;      /* pronunciations */
     int32_t is_word;
 } lin_align_slot;

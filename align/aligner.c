@@ -147,6 +147,30 @@ lin_status lin_aligner_add_path(lin_aligner *a, lin_result *result, lin_error *e
     return status;
 }
 
+// What was said and is not in the text. Phones of the path say how much later than the sound its rows are.
+static lin_status add_others(const lin_aligner *a, lin_result *result, lin_error *err)
+{
+    const double half_s = 0.06; // of a phone
+    double late_s = 0;
+    lin_status status = LIN_OK;
+    for (int i = 0; i < a->path.n_phones && a->has_frames; i++)
+        late_s += ((double)(a->path.phones[i].start + a->path.phones[i].end) * a->row_s - a->segments[i].start_s -
+                   a->segments[i].end_s) / 2 / a->path.n_phones;
+    for (int i = 0, next = 0; i < a->path.n_others && status == LIN_OK; i++) {
+        const lin_path_other *o = &a->path.others[i];
+        while (next < a->path.n_phones && a->path.phones[next].start < o->end) next++;
+        const double last = next ? result->phones[next - 1].end_s : 0;
+        const double limit = next < result->n_phones ? result->phones[next].start_s : result->seconds;
+        const double start = ((double)o->start + 0.5) * a->row_s - late_s - half_s,
+                     end = ((double)o->end - 0.5) * a->row_s - late_s + half_s;
+        const double start_s = fmin(fmax(start, last), limit);
+        status = lin_result_add_span(result, start_s + a->start_s, fmax(fmin(end, limit), start_s) + a->start_s, "[other speech]",
+                                     err);
+        result->has_others = 1;
+    }
+    return status;
+}
+
 // Call after all paths of a result were added.
 lin_status lin_aligner_finish(lin_aligner *a, const lin_alignment *out, lin_result *result, lin_error *err)
 {
@@ -157,6 +181,7 @@ lin_status lin_aligner_finish(lin_aligner *a, const lin_alignment *out, lin_resu
         result->phones[i].heard = heard == result->phones[i].label ? 0 : heard ? heard : LIN_RESULT_NOTHING;
     }
     lin_status status = follow_sound(a, result, err);
+    if (status == LIN_OK && !a->keeps_rows) status = add_others(a, result, err);
     // Up to here times count from the start of the part.
     lin_result_shift(result, a->start_s);
     result->seconds += a->start_s;
@@ -213,6 +238,7 @@ lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_al
     lin_aligner_input input = *in;
     char *own;
     a->is_phones = in->kind == LIN_ALIGNER_PHONES || (in->kind == LIN_ALIGNER_TEXTGRID && in->grid_of_phones);
+    a->options.others = in->kind != LIN_ALIGNER_TEXTGRID; // whose utterances have times
     lin_alignment_clear(out);
     // Of a TextGrid in another encoding only the labels that are not ASCII are refused.
     const lin_unicode_rule rule = in->kind == LIN_ALIGNER_TEXTGRID ? LIN_UNICODE_ANY : LIN_UNICODE_ONLY;
@@ -221,6 +247,17 @@ lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_al
     else if (status == LIN_OK) status = align_text(a, &input, out, err);
     lin_free(own);
     return status;
+}
+
+// How much was said that is not in the text, and where the first parts of it are.
+static void tell_others(const lin_result *result, char *text, size_t capacity)
+{
+    enum { TOLD = 3 };
+    int used = snprintf(text, capacity, "speech that is not in the text, from");
+    for (int i = 0; i < result->n_spans && i < TOLD; i++)
+        used += snprintf(text + used, capacity - (size_t)used, "%s %.1f to %.1f s", i ? "," : "", result->spans[i].start_s,
+                         result->spans[i].end_s);
+    if (result->n_spans > TOLD) snprintf(text + used, capacity - (size_t)used, " and %d times more", result->n_spans - TOLD);
 }
 
 void lin_alignment_doubt(const lin_alignment *out, double row_s, double start_s, char *text, size_t capacity)
@@ -234,6 +271,8 @@ void lin_alignment_doubt(const lin_alignment *out, double row_s, double start_s,
     } else if (r->worst_fit < o.mismatch && out->seconds > o.stretch_s) {
         const double at = (double)r->worst_row * row_s + start_s;
         snprintf(text, capacity, "text and sound do not match around %.1f to %.1f s", at, at + o.stretch_s);
+    } else if (out->n_results > 0 && out->results[0].has_others) {
+        tell_others(&out->results[0], text, capacity);
     }
 }
 

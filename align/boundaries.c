@@ -13,8 +13,9 @@ enum {
     DIMENSIONS = 2 * STATIC, // and the differences of both
     STATES = 3,
     PHONES = LIN_PHONES_DEFAULT_COUNT - 1, // phones of the table, in the default order
-    KINDS = (PHONES + 1) * STATES + 1,     // states of all phones, of any other phone, and silence
-    SILENCE = KINDS - 1,                   // the first of several models of it
+    KINDS = (PHONES + 1) * STATES + 2,     // states of all phones, of any other phone, silence, and other speech
+    SILENCE = KINDS - 2,                   // the first of several models of it
+    OTHER = KINDS - 1,
     SILENCES = 4,
     BINS = 40,
     SLOPE = 2,    // frames on either side of a difference
@@ -37,7 +38,7 @@ enum {
 #define BEHIND 0.06       // or end after those of the next
 #define NEAR 0.04         // the same around the mean lag of this sound's rows, once that is known
 #define LAGS 8            // number of phones from which it is known
-#define FAR 1.0           // seconds from its own rows, at most
+#define FAR 0.5           // seconds from its own rows, at most: sound that is farther away is not of this phone
 #define WORDS_PAUSE 0.2   // there may be silence between words whose rows are farther apart
 #define WORD_PAUSE 0.6    // the same inside a word
 #define PHONES_PAUSE 0.25 // and without words
@@ -75,7 +76,7 @@ struct lin_boundaries {
     int *phone_of;    // [V], of the table; PHONES: any other
     float *basis;     // [CEPSTRA, D]
     float *weight;    // [D], weight of a bin in the energy
-    gaussian *models; // [KINDS - 1 + SILENCES]
+    gaussian *models; // [SILENCE + SILENCES]
     float *frames;    // [T, STATIC], not normalised
     size_t T, frames_capacity;
     level *levels;
@@ -184,7 +185,7 @@ lin_status lin_boundaries_create(const lin_phones *phones, const lin_boundaries_
     b->phone_of = lin_calloc((size_t)b->V, sizeof *b->phone_of);
     b->basis = lin_calloc((size_t)options->bins * CEPSTRA, sizeof *b->basis);
     b->weight = lin_calloc((size_t)options->bins, sizeof *b->weight);
-    b->models = lin_calloc(KINDS - 1 + SILENCES, sizeof *b->models);
+    b->models = lin_calloc(SILENCE + SILENCES, sizeof *b->models);
     if (!b->phone_of || !b->basis || !b->weight || !b->models)
         status = lin_no_memory(err, "boundaries", KINDS * sizeof(gaussian));
     if (status == LIN_OK) status = lin_phones_create(NULL, &own, err);
@@ -283,15 +284,17 @@ static double center(const lin_path *path, int i, double row_s)
     return (double)(path->phones[i].start + path->phones[i].end) / 2 * row_s;
 }
 
-// Marks the frames that are far from the rows of all phones.
+// Marks the frames that are far from the rows of all phones, those of other speech too.
 static void set_apart(lin_boundaries *b, const lin_path *path, double row_s)
 {
-    int next = 0;
+    int next = 0, other = 0;
     for (size_t t = 0; t < b->T; t++) {
         const double at = (double)t * b->o.hop_s + b->o.window_s / 2;
         while (next < path->n_phones && center(path, next, row_s) <= at) next++;
         b->apart[t] = (next == path->n_phones || center(path, next, row_s) - at > QUIET_BEFORE) &&
                       (next == 0 || at - center(path, next - 1, row_s) > QUIET_BEHIND);
+        while (other < path->n_others && at - (double)path->others[other].end * row_s > QUIET_BEHIND) other++;
+        if (other < path->n_others && (double)path->others[other].start * row_s - at <= QUIET_BEFORE) b->apart[t] = 0;
     }
 }
 
@@ -394,11 +397,12 @@ static double likelihood(const gaussian *g, const float *x)
     return g->constant - 0.5 * (double)sum;
 }
 
-// The most probable of this sound's own model and those of the table.
-static double silence(const lin_boundaries *b, const level *l, const float *x)
+// The most probable of this sound's own model of silence, those of the table, and in other speech that of any phone's middle.
+static double between(const lin_boundaries *b, int kind, const level *l, const float *x)
 {
     double best = l->has_rest ? likelihood(&l->rest, x) : -INFINITY;
     for (int i = 0; i < SILENCES; i++) best = fmax(best, likelihood(&b->models[SILENCE + i], x));
+    if (kind == OTHER) return fmax(best, likelihood(&b->models[PHONES * STATES + 1], x));
     return (double)x[CEPSTRA] > l->loud ? best - NOT_SILENT : best;
 }
 
@@ -427,6 +431,15 @@ typedef struct window {
     double before, behind;
 } window;
 
+// Of the phone after number i, or of the other speech before that; INFINITY behind the last.
+static double next_center(const lin_path *path, int i, int other, double row_s)
+{
+    const int is_last = i + 1 == path->n_phones;
+    if (other < path->n_others && (is_last || path->others[other].end <= path->phones[i + 1].start))
+        return ((double)path->others[other].start + 0.5) * row_s;
+    return is_last ? INFINITY : center(path, i + 1, row_s);
+}
+
 static lin_status make_states(lin_boundaries *b, const lin_path *path, double row_s, window w, lin_error *err)
 {
     const int n = path->n_phones;
@@ -436,24 +449,28 @@ static lin_status make_states(lin_boundaries *b, const lin_path *path, double ro
     b->n_states = 0;
     add_states(b, SILENCE, -1, 1, 0, 0); // the silence at the beginning
     b->states[0].to = 0;
-    int word = 0;
+    int word = 0, other = 0;
     for (int i = 0; i < n; i++) {
         const double at = center(path, i, row_s), last = i ? center(path, i - 1, row_s) : 0;
         const int64_t after_last = i ? frame_at(b, last - w.before) : 0, before_this = frame_at(b, at + w.behind);
+        // Other speech limits the phones beside it as their neighbours would.
+        const int is_other = other < path->n_others && path->others[other].end <= path->phones[i].start;
+        const int64_t begin = is_other ? frame_at(b, ((double)path->others[other++].end - 0.5) * row_s - w.before) : after_last;
         while (word < path->n_words && path->words[word].first_phone < i) word++;
         const int begins = word < path->n_words && path->words[word].first_phone == i;
-        const int pause = i == 0 || at - last > (begins ? WORDS_PAUSE : path->n_words ? WORD_PAUSE : PHONES_PAUSE);
-        if (pause) add_states(b, SILENCE, -1, LIN_BOUNDARIES_SILENCE, after_last, before_this);
-        const int64_t far = frame_at(b, at - FAR - w.before),
-                      end = i + 1 < n ? frame_at(b, center(path, i + 1, row_s) + w.behind) : (int64_t)b->T;
+        const int pause = is_other || i == 0 || at - last > (begins ? WORDS_PAUSE : path->n_words ? WORD_PAUSE : PHONES_PAUSE);
+        if (pause) add_states(b, is_other ? OTHER : SILENCE, -1, LIN_BOUNDARIES_SILENCE, after_last, before_this);
+        const double next = next_center(path, i, other, row_s);
+        const int64_t far = frame_at(b, at - FAR - w.before), end = frame_at(b, next + w.behind);
         const int64_t too_far = frame_at(b, at + FAR);
         const size_t first = b->n_states;
-        add_states(b, b->phone_of[path->phones[i].label] * STATES, i, STATES, far > after_last ? far : after_last,
+        add_states(b, b->phone_of[path->phones[i].label] * STATES, i, STATES, far > begin ? far : begin,
                    too_far < end ? too_far : end);
         if (pause) b->states[first].optional = LIN_BOUNDARIES_SILENCE;
     }
     const double last = center(path, n - 1, row_s);
-    add_states(b, SILENCE, -1, LIN_BOUNDARIES_SILENCE, frame_at(b, last - w.before), (int64_t)b->T);
+    add_states(b, other < path->n_others ? OTHER : SILENCE, -1, LIN_BOUNDARIES_SILENCE, frame_at(b, last - w.before),
+               (int64_t)b->T);
     return lin_grow(&b->scores, &b->scores_capacity, b->n_states, sizeof *b->scores, "states of phones", err);
 }
 
@@ -515,7 +532,8 @@ static lin_status search(lin_boundaries *b, lin_error *err)
             if (!(b->scores[s] > -INFINITY)) continue;
             if (seen_at[at->kind] != t + 1) {
                 seen_at[at->kind] = t + 1;
-                seen[at->kind] = at->kind == SILENCE ? silence(b, &b->levels[t / BLOCK], x) : likelihood(&b->models[at->kind], x);
+                seen[at->kind] = at->kind >= SILENCE ? between(b, at->kind, &b->levels[t / BLOCK], x)
+                                                     : likelihood(&b->models[at->kind], x);
             }
             b->scores[s] += seen[at->kind];
         }

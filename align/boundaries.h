@@ -19,9 +19,9 @@
  *
  * Level and spectrum are normalised by those of the surrounding 30 seconds, and silence is compared with this sound's own.
  * Segments are in order; one begins where the one before ends, or at least LIN_BOUNDARIES_SILENCE frames later: between them is
- * silence, or sound that is not in the text. Silence may be at the beginning and end of the sound, between words, and inside a
- * word whose rows are far apart. Memory: 53 bytes per frame, and for each frame a byte for every state allowed at it: about 45 MB
- * per hour, with arrays that grow by doubling.
+ * silence, or sound that is not in the text. A phone has only sound within half a second of its rows. Silence may be at the
+ * beginning and end of the sound, between words, and inside a word whose rows are far apart. Memory: 53 bytes per frame, and for
+ * each frame a byte for every state allowed at it: about 45 MB per hour, with arrays that grow by doubling.
  * Threads: an object belongs to one thread at a time.
  */
 #ifndef LIN_ALIGN_BOUNDARIES_H

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the numbers of docs/alignment.md on real speech: fit of right and wrong texts, goodness of replaced phonemes, a long
-recording.
+recording, texts that are part of the sound.
 
-    bench/align.py build/release/linnet cmudict.dict corpus/dev_native [fit|goodness|long]...
+    bench/align.py build/release/linnet cmudict.dict corpus/dev_native [fit|goodness|long|part]...
 
 The set is a Kaldi-style data directory whose audio paths are relative to its parent. Needs only the program and Python's standard
 library.
@@ -18,7 +18,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 LINNET, LEXICON, FOLDER = sys.argv[1:4]
-WHAT = sys.argv[4:] or ["fit", "goodness", "long"]
+WHAT = sys.argv[4:] or ["fit", "goodness", "long", "part"]
 
 
 def table(name):
@@ -99,16 +99,19 @@ def goodness(files, text):
           f"medians {medians[0]:.2f}, {medians[1]:.2f}")
 
 
-def long(files, text):
-    """All utterances as one recording, compared with each alone."""
+def join(files, text, names, said):
+    """The utterances as one recording with the texts of `said`: its seconds, the differences of the beginnings of words from those
+    of each utterance alone, and what the program told."""
     alone, rows, words, header = [], b"", [], b""
-    for name in files:
+    for name in names:
         with open(files[name], "rb") as matrix:
             content = matrix.read()
-        done = run("align", "--posteriors", files[name], "--text", text[name], "-l", LEXICON, "-f", "json", "-q")
         before = len(rows) / 160 * 0.03
-        alone += [before + w["start"] for w in json.loads(done.stdout)["words"]]
         header, rows = content[:128], rows + content[128:]
+        if name not in said:
+            continue
+        done = run("align", "--posteriors", files[name], "--text", text[name], "-l", LEXICON, "-f", "json", "-q")
+        alone += [before + w["start"] for w in json.loads(done.stdout)["words"]]
         words.append(text[name])
     path = os.path.join(os.path.dirname(next(iter(files.values()))), "all.npy")
     shape = re.sub(rb"\((\d+), 40\)", b"(%d, 40)" % (len(rows) // 160), header.rstrip()).ljust(127) + b"\n"
@@ -118,16 +121,31 @@ def long(files, text):
         out.write("\n".join(words))
     done = run("align", "--posteriors", path, "--text-file", path + ".txt", "-l", LEXICON, "-f", "json")
     together = [w["start"] for w in json.loads(done.stdout)["words"]]
-    apart = sorted(abs(a - b) for a, b in zip(alone, together, strict=True))
-    print(f"long: {len(rows) / 160 * 0.03:.0f} s, {len(apart)} words; beginnings differ by at most "
-          f"{apart[int(.99 * len(apart))]:.3f} s in 99 of 100, {apart[-1]:.3f} s in all; {done.stderr.strip().splitlines()[-1]}")
+    return len(rows) / 160 * 0.03, sorted(abs(a - b) for a, b in zip(alone, together, strict=True)), done.stderr
+
+
+def part(files, text):
+    """Three utterances as one recording, with the text of the second only, or of the first and the third, 40 times."""
+    chance = random.Random(1)
+    triples = [chance.sample(sorted(files), 3) for _ in range(40)]
+    for what, said in (("the second", slice(1, 2)), ("the first and the third", slice(0, 3, 2))):
+        apart = sorted(d for names in triples for d in join(files, text, names, names[said])[1])
+        print(f"part, text of {what}: {len(apart)} words; beginnings differ by {1000 * sum(apart) / len(apart):.1f} ms in the mean, "
+              f"{sum(d > 0.1 for d in apart)} by more than 100 ms, {apart[-1]:.2f} s at most")
+
+
+def long(files, text):
+    """All utterances as one recording, compared with each alone."""
+    seconds, apart, told = join(files, text, list(files), list(files))
+    print(f"long: {seconds:.0f} s, {len(apart)} words; beginnings differ by at most "
+          f"{apart[int(.99 * len(apart))]:.3f} s in 99 of 100, {apart[-1]:.3f} s in all; {told.strip().splitlines()[-1]}")
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
         files, text = posteriors(folder), table("text")
         for what in WHAT:
-            {"fit": fit, "goodness": goodness, "long": long}[what](files, text)
+            {"fit": fit, "goodness": goodness, "long": long, "part": part}[what](files, text)
 
 
 main()

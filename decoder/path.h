@@ -26,6 +26,11 @@ typedef struct lin_path_phone {
     int64_t start, end; /* first frame of the run, and the frame after its last */
 } lin_path_phone;
 
+/* Speech that is not in the known text, frames. */
+typedef struct lin_path_other {
+    int64_t start, end;
+} lin_path_other;
+
 enum { LIN_WORD_UNKNOWN = -1 };
 
 typedef struct lin_path_word {
@@ -44,6 +49,8 @@ typedef struct lin_path {
     int n_phones, phones_capacity;
     lin_path_word *words;
     int n_words, words_capacity;
+    lin_path_other *others; /* of align/align */
+    int n_others, others_capacity;
     int incomplete;  /* the last word is not complete: only its first phones are known */
     double score;    /* natural logarithm of the whole score: acoustic + weighted language model + bonuses */
     double acoustic; /* natural logarithm of the sum over the alignments that were followed */
@@ -64,7 +71,7 @@ static inline lin_status lin_path_reserve(lin_path *path, int more_phones, int m
 
 static inline void lin_path_clear(lin_path *path)
 {
-    path->n_phones = path->n_words = path->incomplete = 0;
+    path->n_phones = path->n_words = path->n_others = path->incomplete = 0;
     path->score = path->acoustic = path->language = 0;
 }
 
@@ -72,6 +79,7 @@ static inline void lin_path_free(lin_path *path)
 {
     lin_free(path->phones);
     lin_free(path->words);
+    lin_free(path->others);
     *path = (lin_path){0};
 }
 

@@ -11,7 +11,7 @@
 void lin_result_clear(lin_result *r)
 {
     r->n_phones = r->n_words = r->n_alternatives = r->n_spans = 0;
-    r->has_words = r->has_written = 0;
+    r->has_words = r->has_written = r->has_others = 0;
     r->text_used = 0;
     r->score = r->acoustic = r->language = 0;
 }

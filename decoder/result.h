@@ -42,7 +42,7 @@ typedef struct lin_result_word {
     int line;       /* a line begins with it there; 2: a paragraph */
 } lin_result_word;
 
-/* An utterance whose times were given, as the text of what was aligned. */
+/* A part of the sound: an utterance whose times were given, or speech that is not in the text that was aligned. */
 typedef struct lin_result_span {
     double start_s, end_s;
     size_t text; /* in the result's text */
@@ -61,6 +61,7 @@ typedef struct lin_result {
     int has_written; /* the words are known as they are written */
     lin_result_span *spans; /* [n_spans]: the utterances of a TextGrid */
     int n_spans, spans_capacity;
+    int has_others; /* the spans are speech that is not in the text */
     char *text; /* spellings, each with its NUL */
     size_t text_used, text_capacity;
     double score, acoustic, language; /* as in decoder/path.h; 0 where the search gives none */
@@ -93,10 +94,10 @@ lin_status lin_result_add_path(lin_result *result, const lin_path *path, double 
 /* How the text has word i, n bytes. LIN_NO_MEMORY: it is not known, and no other either. */
 lin_status lin_result_write_word(lin_result *result, int i, const char *written, size_t n, int glued, int line, lin_error *err);
 
-/* Adds an utterance. */
+/* Adds a part of the sound. */
 lin_status lin_result_add_span(lin_result *result, double start_s, double end_s, const char *text, lin_error *err);
 
-/* Adds a number of seconds to all times of phones and words, also of the alternatives; not to the length, nor to utterances. */
+/* Adds a number of seconds to all times of phones and words, also of the alternatives; not to the length, nor to spans. */
 void lin_result_shift(lin_result *result, double seconds);
 
 /* Appends the phones and words of another result, and adds its scores; not its alternatives. LIN_NO_MEMORY, and nothing is

@@ -128,6 +128,13 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
             return status;
         }
     }
+    for (int i = 0; i < r->n_spans && r->has_others; i++) {
+        if (!i) lin_buffer_key(out, "other");
+        lin_buffer_text(out, i ? ",{" : "[{");
+        lin_buffer_member_fixed(out, "start", r->spans[i].start_s, 3);
+        lin_buffer_member_fixed(out, "end", r->spans[i].end_s, 3);
+        lin_buffer_text(out, i + 1 < r->n_spans ? "}" : "}]");
+    }
     if (r->n_alternatives) {
         lin_buffer_key(out, "alternatives");
         lin_buffer_char(out, '[');

@@ -95,8 +95,8 @@ static void put_tier(const lin_tokens *tokens, const char *speaker, int number, 
     }
 }
 
-// The utterances of a result, in order and without overlap; whatever is between them is empty.
-static void put_utterances(const lin_result *r, const char *speaker, int number, int64_t end_ms, lin_buffer *out)
+// The spans of a result, in order and without overlap; whatever is between them is empty.
+static void put_spans(const lin_result *r, const char *speaker, int number, int64_t end_ms, lin_buffer *out)
 {
     int64_t at = 0;
     int n = 0;
@@ -127,7 +127,8 @@ static void put_utterances(const lin_result *r, const char *speaker, int number,
         if (pass) return;
         put_count(out, "    item [", number, "]:\n        class = \"IntervalTier\" \n        name = \"");
         if (speaker) lin_put_clean(out, speaker, "", '"');
-        lin_buffer_text(out, speaker ? " - utterances\" \n" : "utterances\" \n");
+        if (speaker) lin_buffer_text(out, " - ");
+        lin_buffer_text(out, r->has_others ? "notes\" \n" : "utterances\" \n");
         put_time(out, "        xmin = ", 0);
         put_time(out, "        xmax = ", end_ms);
         put_count(out, "        intervals: size = ", n, " \n");
@@ -179,8 +180,10 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
         lin_status status = lin_tokens_of(&t, list[i], o, err);
         const int own = status != LIN_OK ? 0 : tiers_of(&t, tiers, &end_ms);
         const char *speaker = n > 1 ? list[i]->speaker : NULL;
-        if (own && list[i]->n_spans) put_utterances(list[i], speaker, number++, end_ms, out);
+        const int spans = own && list[i]->n_spans, first = !list[i]->has_others;
+        if (spans && first) put_spans(list[i], speaker, number++, end_ms, out);
         for (int k = 0; k < own; k++) put_tier(&tiers[k], speaker, number++, end_ms, &scratch, out);
+        if (spans && !first) put_spans(list[i], speaker, number++, end_ms, out);
     }
     lin_scratch_free(&scratch, out);
     return lin_written(o, out, before, err);

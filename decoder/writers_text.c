@@ -91,24 +91,36 @@ static void put_time(lin_buffer *out, double seconds)
     lin_buffer_pad(out, from, TIME_WIDTH, 1);
 }
 
+static void begin_row(const lin_tokens *t, double start_s, double end_s, lin_buffer *out)
+{
+    if (t->options->with_id) lin_buffer_text(out, t->result->id), lin_buffer_char(out, ' ');
+    put_time(out, start_s);
+    lin_buffer_char(out, ' ');
+    put_time(out, end_s);
+}
+
 static void put_row(const lin_tokens *t, int i, const char *indent, lin_buffer *out)
 {
     const lin_token token = lin_token_at(t, i);
-    if (t->options->with_id) lin_buffer_text(out, t->result->id), lin_buffer_char(out, ' ');
-    put_time(out, token.start_s);
-    lin_buffer_char(out, ' ');
-    put_time(out, token.end_s);
+    begin_row(t, token.start_s, token.end_s, out);
     lin_buffer_text(out, indent);
     lin_token_spell(t, i, out);
     lin_buffer_char(out, '\n');
 }
 
-// Start, end and phone or word; of both units the phones behind their word, two columns farther right.
+// Start, end and phone or word; of both units the phones behind their word, two columns farther right. Among them what is not in
+// the text.
 static void put_table(const lin_tokens *t, lin_buffer *out)
 {
     const int both = t->words && t->options->unit == LIN_UNIT_BOTH;
     const lin_tokens phones = lin_tokens_only(t->result, t->options, 0);
-    for (int i = 0; i < t->n; i++) {
+    const lin_result *r = t->result;
+    for (int i = 0, other = r->has_others ? 0 : r->n_spans; i <= t->n; i++) {
+        for (; other < r->n_spans && (i == t->n || r->spans[other].start_s < lin_token_at(t, i).start_s); other++) {
+            begin_row(t, r->spans[other].start_s, r->spans[other].end_s, out);
+            lin_buffer_format(out, "  %s\n", r->text + r->spans[other].text);
+        }
+        if (i == t->n) break;
         put_row(t, i, "  ", out);
         const lin_result_word *w = both ? &t->result->words[i] : NULL;
         for (int p = 0; both && p < w->n_phones; p++) put_row(&phones, w->first_phone + p, "    ", out);

@@ -411,4 +411,35 @@ refused "channels" 2 "a text belongs to one channel" align "$d/u1.wav" --text on
 refused "formats" 2 "need --output-dir" align "$d/u1.wav" --text one $lex -f json,ctm
 run align -q "$d/u1.wav" --text "one gronalite two" $lex -f json
 has "a word that the lexicon lacks" "$out" '"word":"gronalite"'
+
+# Real speech: a text that is only part of the sound is where it was said; the rest is other speech.
+real=/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb
+if [ -f $real-0880.wav ] && [ -f share/linnet/en/default.safetensors ] && [ -f share/linnet/en/words.dict.gz ]; then
+    LINNET_MODEL=share/linnet/en/default.safetensors
+    said="he was not an ill disposed young man"
+    run align -q $real-0880.wav --text "$said"
+    alone=$out
+    is "a text that is all of the sound: no other speech" "0  8" "$status $err $(printf '%s\n' "$out" | wc -l)"
+    for f in 0870 0880 0890; do tail -c +45 $real-$f.wav; done > "$tmp/three.raw"
+    bytes=$(tail -c +45 $real-0870.wav | wc -c)
+    run align --raw "$tmp/three.raw" --text "$said"
+    has "a text that is part of the sound: a warning" "$err" "three.raw: speech that is not in the text, from "
+    is "a text that is part of the sound: what is around it" "[other speech]|he|was|not|an|ill|disposed|young|man|[other speech]|" \
+        "$(printf '%s\n' "$out" | sed 's/ *[0-9.]* *[0-9.]* *//' | tr '\n' '|')"
+    is "a text that is part of the sound: its words are where they are alone" "" \
+        "$({ printf '%s\n' "$alone"; printf '%s\n' "$out" | grep -v other; } | awk -v at="$((bytes / 32))" \
+            'NR <= 8 { from[NR] = $1; to[NR] = $2; next } { k = NR - 8; a = $1 - at / 1000 - from[k]; b = $2 - at / 1000 - to[k]
+             if (a * a > 0.01 || b * b > 0.01) print $3, a, b }')"
+    run align -q --raw "$tmp/three.raw" --text "$said" -f json
+    has "other speech in json" "$out" ',"other":[{"start":'
+    run align -q --raw "$tmp/three.raw" --text "$said" -f textgrid -o "$tmp/three.TextGrid"
+    is "other speech in a TextGrid" "2 notes" "$(grep -c '"\[other speech\]"' "$tmp/three.TextGrid") $(
+        sed -n 's/^        name = "\(notes\)" $/\1/p' "$tmp/three.TextGrid")"
+    run align -q --raw "$tmp/three.raw" "$tmp/three.TextGrid" -f trn
+    is "other speech in a TextGrid is no text" "$said (three)" "$out"
+    run align --raw "$tmp/three.raw" --text "how are you today" -f ctm
+    is "a text that was not said does not spread" 1 "$(printf '%s\n' "$out" |
+        awk 'NR == 1 { from = $3 } { to = $3 + $4 } END { print NR == 4 && to - from < 2 }')"
+    has "a text that was not said: a warning" "$err" "the text does not seem to match the sound"
+fi
 finish
