@@ -36,7 +36,7 @@ lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path
 
 lin_status lin_spoken_lexicon_numbers(lin_spoken_lexicon *lexicon, const char *given, lin_error *err)
 {
-    return lin_find_open_numbers(lexicon->phones, given, &lexicon->written, err);
+    return lin_find_open_numbers(lexicon->phones, given, lexicon->dictionary, &lexicon->written, err);
 }
 
 void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon)

@@ -266,7 +266,25 @@ lin_g2p_rules *lin_find_speller(const lin_phones *phones)
     return lin_find_open_rules(phones, NULL, &rules, NULL) == LIN_OK ? rules : NULL;
 }
 
-lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, lin_written **written, lin_error *err)
+// Whether a lexicon has a word that the rules say for a digit.
+static int says_digits(const lin_written *written, const lin_dictionary *dictionary)
+{
+    lin_readings readings = {0};
+    lin_error none;
+    int found = 0;
+    for (char digit = '0'; digit <= '9' && !found; digit++) {
+        const int *labels;
+        size_t end;
+        if (lin_written_match(written, &digit, 1, 0, &end, &readings, &none) != LIN_OK) break;
+        for (int i = 0; end && i < readings.n; i++)
+            found |= lin_dictionary_find(dictionary, readings.items[i], strlen(readings.items[i]), 0, &labels) > 0;
+    }
+    lin_readings_free(&readings);
+    return found;
+}
+
+lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, const lin_dictionary *dictionary,
+                                 lin_written **written, lin_error *err)
 {
     static const char *const names[] = {"numbers.txt", NULL};
     char path[PATH_MAX];
@@ -275,7 +293,11 @@ lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, li
     if (given && lin_phones_is_language(given) && find_in_language(given, *names, path, sizeof path))
         return lin_written_load(path, written, err);
     lin_status status = lin_find_named(phones, given, "LINNET_NUMBERS", names, path, sizeof path, err);
-    return status == LIN_OK && *path ? lin_written_load(path, written, err) : status;
+    if (status == LIN_OK && *path) status = lin_written_load(path, written, err);
+    if (given || getenv("LINNET_NUMBERS") || !dictionary || !*written || says_digits(*written, dictionary)) return status;
+    lin_written_destroy(*written); // of another language
+    *written = NULL;
+    return status;
 }
 
 lin_status lin_find_punctuation(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err)
@@ -287,7 +309,7 @@ lin_status lin_find_punctuation(const lin_phones *phones, const char *given, cha
 lin_status lin_find_numbers_of(lin_punctuation *punctuation, const lin_phones *phones, lin_error *err)
 {
     lin_written *numbers;
-    const lin_status status = lin_find_open_numbers(phones, NULL, &numbers, err);
+    const lin_status status = lin_find_open_numbers(phones, NULL, NULL, &numbers, err);
     if (status == LIN_OK) lin_punctuation_take_numbers(punctuation, numbers);
     return status;
 }

@@ -16,6 +16,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "lexicon/dictionary.h"
 #include "lexicon/g2p_rules.h"
 #include "lexicon/phones.h"
 #include "lexicon/punctuation.h"
@@ -73,8 +74,10 @@ lin_status lin_find_open_punctuation(const lin_phones *phones, lin_punctuation *
 lin_g2p_rules *lin_find_speller(const lin_phones *phones);
 
 /* Rules for numbers, signs and abbreviations (lexicon/written.h), opened: `given`, the code of a language, "none" for none, else
- * by that rule, with LINNET_NUMBERS; NULL if there are none. */
-lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, lin_written **written, lin_error *err);
+ * by that rule, with LINNET_NUMBERS; NULL if there are none. Where neither names rules and a dictionary is given that has none of
+ * the words that they say for 0 to 9, it is of another language: NULL too. */
+lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, const lin_dictionary *dictionary,
+                                 lin_written **written, lin_error *err);
 
 /* Gives a model of readable text those rules, by which it writes numbers as digits; lin_find_open_punctuation does so. */
 lin_status lin_find_numbers_of(lin_punctuation *punctuation, const lin_phones *phones, lin_error *err);

@@ -118,7 +118,7 @@ lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files
 
 lin_status lin_wording_numbers(lin_wording *wording, const char *given, lin_error *err)
 {
-    lin_status status = lin_find_open_numbers(wording->phones, given, &wording->written, err);
+    lin_status status = lin_find_open_numbers(wording->phones, given, wording->dictionary, &wording->written, err);
     if (status == LIN_OK) lin_transcriber_read_written(wording->transcriber, wording->written);
     return status;
 }

@@ -148,6 +148,13 @@ run align --posteriors "$tmp/second.npy" --text "1 2" -l "$tmp/numbers.dict" -f 
 is "the sound chooses the reading" "W AH N W UW (second)" "$out"
 refused "no rules for numbers" 1 "'1' at byte 1: write numbers and symbols as the words that were said" \
     align --posteriors "$tmp/m.npy" --text "1 two" $lex --numbers none -q
+printf 'jambo JH AA M B OW\n' > "$tmp/sw.dict"
+refused "a lexicon of another language: numbers are not English" 1 \
+    "'1' at byte 7: write numbers and symbols as the words that were said, or name the rules of their language with --numbers" \
+    align --posteriors "$tmp/m.npy" --text "jambo 12" -l "$tmp/sw.dict" -q
+refused "phonemize with a lexicon of another language" 1 "'1' at byte 7" phonemize -q -l "$tmp/sw.dict" "jambo 12"
+run phonemize -q -l "$tmp/sw.dict" --numbers en "jambo 12"
+is "a lexicon of another language, rules named" "0 JH AA M B OW T W EH L V" "$status $out"
 printf '[written]\nxx = one two\n' > "$tmp/rules"
 run align --posteriors "$tmp/m.npy" --text xx $lex --numbers "$tmp/rules" -f ctm --row-ms 100 -q
 is "rules of one's own" "m 1 0.200 1.400 xx" "$(printf '%s' "$out" | cut -d' ' -f1-5)"
