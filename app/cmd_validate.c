@@ -30,8 +30,9 @@ static const lin_option options[] = {
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(lin_validate_values, audio_root),
      .help = "Folder that the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"},
     LIN_ALLOW_COMMANDS_ROW(lin_validate_values, allow_commands),
-    {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(lin_validate_values, stack), .text = "3", .min = 1, .max = 16,
-     .help = "Frames per step of the model to be trained: its steps must suffice for the phones of a text"},
+    {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(lin_validate_values, stack), .text = "0", .max = 16,
+     .help = "Frames per step of the model to be trained: its steps must suffice for the phones of a text; 0: those of --model, "
+             "else 3"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(lin_validate_values, oov),
      .help = "Write the words outside the lexicon, their counts and the phones that rules choose, to this file"},
     {.name = "most", .type = LIN_OPTION_INT, .at = offsetof(lin_validate_values, most), .text = "10", .max = INT_MAX,
@@ -79,10 +80,26 @@ void lin_finding_note(lin_validation *d, lin_finding k, int of_set, const char *
     va_end(args);
     if (of_set >= 0 && d->n_sets > 1) lin_buffer_format(list, "%s ", d->sets[of_set].name);
     lin_buffer_text(list, name);
-    lin_buffer_char(list, '\t');
-    for (const char *c = more; *c; c++) lin_buffer_char(list, *c == '\n' || *c == '\t' ? ' ' : *c);
-    lin_buffer_char(list, '\n');
+    lin_buffer_char(list, '\0');
+    lin_buffer_text(list, more);
+    lin_buffer_char(list, '\0');
     d->counts[k]++;
+}
+
+// The next finding of a list from *at on; NULL: there are no more.
+static const char *next_finding(const lin_buffer *list, size_t *at, const char **more)
+{
+    if (*at >= list->n || list->failed) return NULL;
+    const char *name = list->data + *at;
+    *more = name + strlen(name) + 1;
+    *at = (size_t)(*more - list->data) + strlen(*more) + 1;
+    return name;
+}
+
+// In one line.
+static void put_line(lin_buffer *out, const char *text)
+{
+    for (; *text; text++) lin_buffer_char(out, (unsigned char)*text < ' ' ? ' ' : *text);
 }
 
 /* ---- lists that do not fit together ---------------------------------------------------------------------------------------- */
@@ -252,28 +269,32 @@ static int problems(const lin_validation *d)
 
 static void put_text(const lin_validation *d, lin_buffer *out)
 {
-    for (int i = 0; i < d->n_sets; i++)
-        lin_buffer_format(out, "%s: %d utterances, %.1f s, %d speaker%s\n", d->sets[i].name, lin_datadir_count(d->sets[i].dir),
-                          d->sets[i].seconds, d->sets[i].speakers, d->sets[i].speakers == 1 ? "" : "s");
+    for (int i = 0; i < d->n_sets; i++) {
+        put_line(out, d->sets[i].name);
+        lin_buffer_format(out, ": %d utterances, %.1f s, %d speaker%s\n", lin_datadir_count(d->sets[i].dir), d->sets[i].seconds,
+                          d->sets[i].speakers, d->sets[i].speakers == 1 ? "" : "s");
+    }
     for (int i = 0; i < d->rates.n; i++)
         lin_buffer_format(out, "%s%s: %ld", i ? ", " : "", lin_symbols_text(&d->rates, i), d->rate_counts[i]);
     lin_buffer_format(out, "%s%ld of %ld words (%.2f %%) are not in %s; its phones: %d\n", d->rates.n ? "\n" : "", d->n_unknown,
                       d->n_words, d->n_words ? 100.0 * (double)d->n_unknown / (double)d->n_words : 0.0, d->wording.path,
                       lin_phones_count(d->wording.phones) - 1);
     for (int k = 0; k < LIN_FINDINGS; k++) {
-        lin_lines lines;
+        const char *name, *more;
+        size_t at = 0;
         int told = 0;
         if (!d->counts[k]) continue;
         lin_buffer_format(out, "%s%s: %d", kinds[k].is_note ? "note: " : "", kinds[k].title, d->counts[k]);
         lin_buffer_text(out, k == LIN_FINDING_UNSEEN ? " (" : "\n");
-        lin_lines_begin(&lines, d->lists[k].data, d->lists[k].n);
-        for (; k == LIN_FINDING_UNSEEN && lin_lines_next(&lines); told++) // in one line
-            lin_buffer_format(out, "%s%.*s", told ? " " : "", (int)lines.n - 1, lines.text);
+        for (; k == LIN_FINDING_UNSEEN && (name = next_finding(&d->lists[k], &at, &more)); told++) // in one line
+            lin_buffer_format(out, "%s%s", told ? " " : "", name);
         if (k == LIN_FINDING_UNSEEN) lin_buffer_text(out, ")\n");
-        for (; k != LIN_FINDING_UNSEEN && lin_lines_next(&lines) && (!d->v->most || told < d->v->most); told++) {
-            const char *tab = memchr(lines.text, '\t', lines.n);
-            const int n_name = (int)(tab - lines.text), n_more = (int)lines.n - n_name - 1;
-            lin_buffer_format(out, "  %.*s%s%.*s\n", n_name, lines.text, n_more ? "  " : "", n_more, tab + 1);
+        for (; (!d->v->most || told < d->v->most) && (name = next_finding(&d->lists[k], &at, &more)); told++) {
+            lin_buffer_text(out, "  ");
+            put_line(out, name);
+            lin_buffer_text(out, *more ? "  " : "");
+            put_line(out, more);
+            lin_buffer_char(out, '\n');
         }
         if (told < d->counts[k]) lin_buffer_format(out, "  and %d more; --most 0 lists them all\n", d->counts[k] - told);
     }
@@ -296,17 +317,14 @@ static void put_json(const lin_validation *d, lin_buffer *out)
         lin_buffer_format(out, "%s\"%s\": %ld", i ? ", " : "", lin_symbols_text(&d->rates, i), d->rate_counts[i]);
     lin_buffer_format(out, "}, \"words\": %ld, \"unknown\": %ld", d->n_words, d->n_unknown);
     for (int k = 0; k < LIN_FINDINGS; k++) {
-        lin_lines lines;
-        int i = 0;
+        const char *name, *more;
+        size_t at = 0;
         lin_buffer_format(out, ", \"%s\": [", kinds[k].key);
-        lin_lines_begin(&lines, d->lists[k].data ? d->lists[k].data : "", d->lists[k].n);
-        for (; lin_lines_next(&lines); i++) {
-            const char *tab = memchr(lines.text, '\t', lines.n);
-            const size_t n_name = (size_t)(tab - lines.text);
+        for (int i = 0; (name = next_finding(&d->lists[k], &at, &more)); i++) {
             lin_buffer_text(out, i ? ", {\"name\": " : "{\"name\": ");
-            lin_buffer_json(out, lines.text, n_name);
+            lin_buffer_json(out, name, strlen(name));
             lin_buffer_text(out, ", \"more\": ");
-            lin_buffer_json(out, tab + 1, lines.n - n_name - 1);
+            lin_buffer_json(out, more, strlen(more));
             lin_buffer_char(out, '}');
         }
         lin_buffer_char(out, ']');

@@ -77,7 +77,7 @@ typedef struct lin_validation {
     lin_alignment *alignments;
     int n_threads;
     lin_measured *slots;
-    lin_buffer lists[LIN_FINDINGS]; /* lines "name TAB more" */
+    lin_buffer lists[LIN_FINDINGS]; /* of each: name, NUL, more, NUL; names of folders may have tabs */
     int counts[LIN_FINDINGS];
     long n_words, n_unknown;
     lin_symbols unknown; /* words */

@@ -131,6 +131,16 @@ static lin_status note_same(lin_validation *d, int item, const lin_measured *m, 
     return LIN_OK;
 }
 
+// What a model puts out for so many seconds: the given one, or one to be trained.
+static double steps_of(const lin_validation *d, double seconds)
+{
+    const lin_model *model = d->has_model ? d->recognizer.model : NULL;
+    const lin_features features = model ? model->features : lin_features_default();
+    const int stack = d->v->stack ? d->v->stack : model ? model->config.stack : 3;
+    const double frames = floor((seconds - features.window_ms / 1000) / (features.hop_ms / 1000)) + 1;
+    return ceil(frames / stack);
+}
+
 static lin_status take(void *context, int item, int slot, lin_error *err)
 {
     lin_validation *d = context;
@@ -154,8 +164,7 @@ static lin_status take(void *context, int item, int slot, lin_error *err)
     }
     if (m->clipped >= CLIP_SHARE)
         lin_finding_note(d, LIN_FINDING_CLIPPED, u->set, u->u->id, "%.2f %% of its samples", 100 * m->clipped);
-    const double frames = floor((seconds - 0.025) / 0.01) + 1;
-    if (u->is_used && (ceil(frames / d->v->stack) < u->needed || u->n_labels > FASTEST * seconds))
+    if (u->is_used && (steps_of(d, seconds) < u->needed || u->n_labels > FASTEST * seconds))
         lin_finding_note(d, LIN_FINDING_TOO_SHORT, u->set, u->u->id, "%d phones in %.2f s", u->n_labels, seconds);
     else if (m->doubt[0]) lin_finding_note(d, LIN_FINDING_NO_FIT, u->set, u->u->id, "%s", m->doubt);
     lin_status status = note_rate(d, m, err);

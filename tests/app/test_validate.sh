@@ -80,11 +80,34 @@ printf 'ja j a\nnein n a j n\nund u n t\n' > de.dict
 run validate data --audio-root data -l de.dict
 is "a lexicon of another language: status" 1 "$status"
 fault "its share" "too many words outside the lexicon: 1|  100.0 % of the words  is de.dict a lexicon of this language?|"
-run validate data --audio-root data $lex -m model.safetensors -q
-[ "$status" -le 1 ] && pass || fail "a model: status" "$status" "$err"
+"$LINNET" train train.conf --train set.lfc --dev set.lfc --folder learnt --epochs 400 --lr 3e-3 --schedule constant -q
+run validate data --audio-root data $lex -m learnt/best.safetensors -q
+is "a model that has learnt the texts" "0 nothing is wrong" "$status $(echo "$out" | tail -n 1)"
 sed 's/^u1 .*/u1 four four four four four four four four four four/' data/text > t && mv t data/text
-run validate data --audio-root data $lex -m model.safetensors -q --stack 1
-fault "a text that does not fit" "text that does not fit its sound: "
+run validate data --audio-root data $lex -m learnt/best.safetensors -q
+is "a text that does not fit: status" 1 "$status"
+fault "a text that does not fit" "text that does not fit its sound: 1|  u1  the text does not seem to match the sound"
+
+# 11 phones in half a second: 16 steps of 3 frames of 10 ms, but 10 steps of 2 frames of 25 ms
+printf 'half.wav\tone two three four\n' > half && "$SOUND" half.wav seconds=0.5
+"$LINNET" prepare data --audio-root data --lexicon dict --stack 2 --fbank hop-ms=25 -q -o slow.lfc
+"$LINNET" train train.conf --train slow.lfc --dev slow.lfc --folder slow --epochs 1 --stack 2 -q 2> .log || fail "a model of 25 ms" "$(cat .log)"
+run validate half $lex -q
+hasnt "long enough for other models" "$out" "too short"
+run validate half $lex -m slow/best.safetensors -q
+fault "too short for this model" "sound too short for its text: 1|  half  11 phones in 0.50 s|"
+run validate half $lex -m slow/best.safetensors --stack 1 -q
+hasnt "but not for the stack that is given" "$out" "too short"
+
+# ---- names of folders -------------------------------------------------------------------------------------------------------------
+
+two=$(printf 'a\nb') tab=$(printf 'c\td')
+mkdir "$two" "$tab"
+for i in "$two" "$tab"; do printf 'u1 x.wav\n' > "$i/wav.scp" && printf 'u1 one\n' > "$i/text"; done
+run validate "$two" "$tab" $lex -q
+fault "a line end in the name of a folder" "sound that cannot be read: 2|  a b u1  cannot open x.wav: No such file or directory|  c d u1  cannot"
+run validate "$two" "$tab" $lex -q --json
+has "in JSON" "$out" '"unreadable": [{"name": "a\u000ab u1", "more": "cannot open x.wav: No such file or directory"}, {"name": "c\u0009d u1"'
 refused "a model and a set" 2 "exclude each other" validate data -m model.safetensors --phones set
 cp data/u1.wav before.wav
 refused "over a sound" 1 "u1.wav" validate data --audio-root data $lex --oov data/u1.wav
