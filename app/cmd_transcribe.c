@@ -14,6 +14,7 @@
 #include "app/mirror.h"
 #include "app/model_options.h"
 #include "linnet/file_session.h"
+#include "linnet/leakage.h"
 #include "linnet/snapshots.h"
 #include "linnet/speakers.h"
 
@@ -73,6 +74,7 @@ typedef struct transcribe_slot {
     lin_file_report report;
     double start_s; // of the part
     lin_result result[LIN_AUDIO_MAX_CHANNELS]; // of each lane
+    lin_leakage_found leakage[LIN_AUDIO_MAX_CHANNELS]; // likewise
 } transcribe_slot;
 
 // What a thread keeps while it works on a file.
@@ -83,6 +85,7 @@ typedef struct worker {
     transcribe_slot *slot;
     lin_state *saved;            // the stream as it was left
     lin_snapshots_writer *index; // NULL: none is asked for
+    lin_leakage leakage;
     double begun_s;              // of this file, for the progress line
 } worker;
 
@@ -156,6 +159,13 @@ static lin_status keep_stream(void *context, lin_state *state, int end, lin_erro
     return LIN_OK;
 }
 
+static lin_status measure_channels(void *context, const lin_audio_format *format, double at_s, const float *sound, int n,
+                                   lin_error *err)
+{
+    worker *l = context;
+    return format->channels > 1 ? lin_leakage_push(&l->leakage, format, at_s, sound, n, err) : LIN_OK;
+}
+
 static int show_progress(void *context, double seconds, double duration)
 {
     worker *l = context;
@@ -227,12 +237,18 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
     sound.leave_open = job->v->save_state != NULL;
     sound.mark_s = job->period_s;
     const lin_file_sink sink = {.context = l, .begin = begin_lanes, .settled = job->flows ? flow : NULL, .mark = keep_stream,
-                                .progress = show_progress};
+                                .progress = show_progress, .sound = job->channel == LIN_CHANNEL_EACH ? measure_channels : NULL};
     l->saved = NULL;
     s->report = (lin_file_report){0};
     lin_status status = lin_interrupted ? lin_fail(err, LIN_STOPPED, "interrupted") : LIN_OK;
     if (status == LIN_OK && job->period_s > 0) status = begin_index(l, err);
     if (status == LIN_OK) status = lin_file_session_run(l->session, &sound, &sink, &s->report, err);
+    if (s->report.has_results) {
+        const lin_status found = lin_leakage_find(&l->leakage, s->result, s->report.lanes, job->v->speakers != NULL, s->leakage,
+                                                  status == LIN_OK ? err : NULL);
+        if (status == LIN_OK) status = found;
+    }
+    lin_leakage_free(&l->leakage);
     if (status == LIN_OK && l->index) {
         status = lin_snapshots_commit(l->index, err);
     } else {
@@ -252,6 +268,19 @@ static lin_status write_results(transcribe_job *job, const lin_input *input, con
     return lin_results_put(&job->bulk.results, input, list, s->report.lanes, err);
 }
 
+static void tell_of_leakage(const transcribe_job *job, const lin_input *input, const transcribe_slot *s)
+{
+    for (int i = 0; i < s->report.lanes; i++) {
+        const lin_leakage_found *f = &s->leakage[i];
+        char text[256], how_many[64] = "all";
+        if (f->n < f->of) snprintf(how_many, sizeof how_many, "%d of %d", f->n, f->of);
+        snprintf(text, sizeof text, "%s %s of channel %d are those of channel %d, which is heard in it%s", how_many,
+                 s->result[i].has_words ? "words" : "phonemes", i + 1, f->from + 1,
+                 job->v->speakers ? ": they are written once" : "; --speakers writes them once");
+        if (f->n) lin_complain_of_input(input, text);
+    }
+}
+
 static lin_status take(void *context, int item, int slot, lin_status status, lin_error *err)
 {
     transcribe_job *job = context;
@@ -263,6 +292,7 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     if (status != LIN_OK) return status;
     status = write_results(job, input, s, err); // first, which also ends a line of text
     if (s->report.warning[0]) lin_complain_of_input(input, s->report.warning);
+    tell_of_leakage(job, input, s);
     if (status != LIN_OK) return status;
     b->n_incomplete += s->report.incomplete;
     b->seconds += s->report.seconds - (job->within ? 0 : s->start_s);

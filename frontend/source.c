@@ -284,6 +284,8 @@ struct lin_source {
     int64_t given;       // frames
     int64_t stop;        // frame of the sound at which the requested part ends; -1: the end of the sound
     double window_ms;
+    lin_status (*watch)(void *context, const lin_source *source, lin_error *err); // NULL: nobody watches
+    void *watcher;
 };
 
 lin_status lin_source_from_audio(lin_audio *audio, const lin_feature_options *o, lin_source **out, lin_error *err)
@@ -352,6 +354,8 @@ static lin_status refill(lin_source *s, lin_error *err)
     if (status != LIN_OK) return status;
     s->at = s->held = 0;
     if (n > 0) s->last = n;
+    if (n > 0 && s->watch) status = s->watch(s->watcher, s, err);
+    if (status != LIN_OK) return status;
     if (n > 0) return lin_extractor_push(s->features, s->sound, n, s->frames, s->room, &s->held, err);
     s->ended = 1;
     if (s->open) return LIN_OK;
@@ -488,6 +492,12 @@ lin_status lin_source_part(lin_source *s, double start_s, double end_s, lin_erro
         if (n == 0) return ends_before(start_s, lin_source_seconds(s), err);
     }
     return LIN_OK;
+}
+
+void lin_source_watch(lin_source *s, lin_status (*watch)(void *context, const lin_source *source, lin_error *err), void *context)
+{
+    s->watch = watch;
+    s->watcher = context;
 }
 
 const float *lin_source_last(const lin_source *s, int *n)

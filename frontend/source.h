@@ -133,6 +133,10 @@ lin_status lin_source_go_to(lin_source *source, int64_t position, int n_last, in
  */
 lin_status lin_source_part(lin_source *source, double start_s, double end_s, lin_error *err);
 
+/* Calls watch for each piece of sound that gives frames, which lin_source_last then returns. It ends the read with its status. */
+void lin_source_watch(lin_source *source, lin_status (*watch)(void *context, const lin_source *source, lin_error *err),
+                      void *context);
+
 /* The last sound read, [*n, channels], up to lin_source_position; valid until the next read. */
 const float *lin_source_last(const lin_source *source, int *n);
 int64_t lin_source_position(const lin_source *source);

@@ -188,6 +188,15 @@ static double seconds_done(const lin_source *source, const lin_sound *sound)
     return before + lin_source_seconds(source);
 }
 
+static lin_status sound_out(void *context, const lin_source *source, lin_error *err)
+{
+    const lin_file_session *s = context;
+    const lin_audio_format *format = lin_source_info(source);
+    int n;
+    const float *sound = lin_source_last(source, &n);
+    return s->sink->sound(s->sink->context, format, seconds_done(source, s->sound) - (double)n / format->rate_hz, sound, n, err);
+}
+
 static lin_status tell_progress(const lin_file_session *s, const lin_source *source, lin_status status, lin_error *err)
 {
     const int stops =
@@ -551,6 +560,7 @@ lin_status lin_file_session_run(lin_file_session *s, const lin_sound *sound, con
     if (status != LIN_OK) return status;
     lin_worker_search(s->worker, s->decode.decoding ? s->decode.decoding->language : s->search);
     s->n_lanes = report->lanes = lin_source_lanes(source);
+    if (sink->sound) lin_source_watch(source, sound_out, s);
     report->channels = lin_source_info(source)->channels;
     status = begin_lanes(s, lin_source_bins(source), err);
     if (status == LIN_OK && sound->from) status = resume(s, err);

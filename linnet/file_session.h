@@ -65,6 +65,8 @@ typedef struct lin_file_sink {
     lin_status (*settled)(void *context, int lane, lin_result *result, lin_error *err);
     /* Rows [n, V] of a lane, in order, where the session does not decode. */
     lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);
+    /* The sound [n, format->channels] that frames are made of, from at_s seconds on; it may be called from another thread. */
+    lin_status (*sound)(void *context, const lin_audio_format *format, double at_s, const float *sound, int n, lin_error *err);
     /* Frames [n, D] of a lane, as the front end makes them, not normalised, before the rows that they give. */
     lin_status (*frames)(void *context, int lane, const float *fbank, int n, lin_error *err);
     /* The stream as it stands, valid until the session's next mark or run. end: this is the end of a sound that is left open. */

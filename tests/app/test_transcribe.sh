@@ -189,6 +189,16 @@ ok "nothing is lost, nothing is said twice" cmp "$tmp/apart" "$tmp/together"
 run transcribe -q --channel each --speakers Anna --reset never -f srt,textgrid --output-dir "$tmp/calls" "$tmp/call.wav"
 is "--speakers: one file a format" "call.TextGrid call.srt " "$(ls "$tmp/calls" | tr '\n' ' ')"
 has "a channel without a name has its number" "$(cat "$tmp/calls/call.TextGrid")" '"channel 2 - phones"'
+# Two channels with the same sound are one speaker; without --speakers both are written.
+"$SOUND" "$tmp/one.raw" format=raw seconds=3 seed=5
+"$SOUND" "$tmp/equal.wav" kind=babble voices=1 "from=$tmp/one.raw" channels=2 seconds=3
+run transcribe -q --channel each --ids --reset never "$tmp/equal.wav"
+has "equal channels: a message" "$err" "all phonemes of channel 2 are those of channel 1, which is heard in it; --speakers"
+first=$(printf '%s\n' "$out" | sed -n 's/^equal-1 //p')
+is "equal channels: both are written" "equal-1 $first/equal-2 $first/" "$(printf '%s\n' "$out" | tr '\n' /)"
+run transcribe -q --channel each --speakers Anna,Ben --reset never "$tmp/equal.wav"
+is "equal channels of speakers: written once" "$first" "$(printf '%s\n' "$out" | sed 's/^Anna: //' | xargs)"
+has "equal channels of speakers: a message" "$err" "those of channel 1, which is heard in it: they are written once"
 refused "--speakers of a mix" 2 "--speakers needs --channel each" transcribe --speakers a,b "$tmp/call.wav"
 refused "channels as subtitles: advice" 1 "use --output-dir, or --speakers for one transcript" \
     transcribe -q --channel each -f srt "$tmp/call.wav"
