@@ -105,7 +105,7 @@ static void begin_life(lin_place *p)
 {
     p->life++;
     p->taken = p->written = p->lost = p->lost_told = p->lost_at = p->earlier = 0;
-    p->end_at = -1;
+    p->end_at = p->asked_at = -1;
     p->ending = p->ended = p->failed = 0;
     p->n_marks = 0;
     p->saved_at = 0;
@@ -337,9 +337,13 @@ lin_status lin_engine_end_utterance(lin_engine *e, lin_engine_id id, lin_error *
     lin_status status = check_takes(p, err);
     if (status == LIN_OK && e->on_sound && !e->options.endpoints)
         status = lin_fail(err, LIN_UNSUPPORTED, "this engine's streams are one utterance each");
-    if (status == LIN_OK && p->end_at >= 0) status = lin_fail(err, LIN_TOO_SMALL, "the end before this one is not reached yet");
-    if (status == LIN_OK) p->end_at = p->written;
-    lin_place_enlist(e, p, lin_now());
+    const int is_new = p->asked_at != p->written; // else nothing has come since the end before, and it changes nothing
+    if (status == LIN_OK && is_new && p->end_at >= 0)
+        status = lin_fail(err, LIN_TOO_SMALL, "the end before this one is not reached yet");
+    if (status == LIN_OK && is_new) {
+        p->end_at = p->asked_at = p->written;
+        lin_place_enlist(e, p, lin_now());
+    }
     pthread_mutex_unlock(&p->lock);
     return status;
 }

@@ -137,8 +137,8 @@ lin_status lin_engine_push(lin_engine *engine, lin_engine_id id, const float *sa
  * or failed. */
 lin_status lin_engine_room(lin_engine *engine, lin_engine_id id, int *samples, double *waiting_s, lin_error *err);
 
-/* The utterance ends behind what has been pushed, whatever the rules say. LIN_TOO_SMALL while the end before is not reached;
- * LIN_INVALID as lin_engine_push. */
+/* The utterance ends behind what has been pushed, whatever the rules say. LIN_TOO_SMALL while the end before is not reached and
+ * sound has come since; LIN_INVALID as lin_engine_push. */
 lin_status lin_engine_end_utterance(lin_engine *engine, lin_engine_id id, lin_error *err);
 
 /* The sound has ended: what is queued is decoded, then LIN_ENGINE_FINISHED is delivered. Only reset and close may follow. */

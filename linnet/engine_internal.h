@@ -41,6 +41,7 @@ typedef struct lin_place {
     int64_t taken, written; /* those between wait */
     int64_t lost, lost_told, lost_at; /* lost_at: the first not told lay behind `written` */
     int64_t end_at; /* the utterance ends behind so many; -1: where the rules say so */
+    int64_t asked_at; /* the last end_at; -1: none */
     int ending, ended, failed;
     double ended_at; /* when finish was called */
     lin_arrival marks[LIN_ARRIVALS];

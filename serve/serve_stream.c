@@ -378,6 +378,7 @@ void lin_serve_stream_go_on(lin_client *c)
     if (reads != !in->paused) {
         in->paused = !reads;
         s->transport->pause(c->peer, in->paused);
+        if (reads) lin_serve_wait(c); // what was received before it paused may come without an event
     }
     if (waiting_s < ANSWER_S) lin_outbox_answer(c->out, done); // not done: too many utterances wait to be told
     now = lin_outbox_look(c->out);

@@ -21,6 +21,7 @@ typedef struct heard {
     int n_states;
     char failure[1024];
     atomic_int over; // all above may be read once it is seen
+    atomic_int holds, is_held; // holds: the engine's thread stays in the last event until it is 0
 } heard;
 
 static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
@@ -54,6 +55,7 @@ static void on_event(void *context, const lin_engine_event *event)
     if (event->kind == LIN_ENGINE_FAILED) snprintf(h->failure, sizeof h->failure, "%s", event->message);
     h->end_s = event->time_s;
     h->over |= event->kind == LIN_ENGINE_FAILED || event->kind == LIN_ENGINE_FINISHED;
+    for (h->is_held = h->over; h->over && h->holds;) nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
 static void same(const heard *got, const heard *want, int ends)
@@ -138,6 +140,30 @@ START_TEST(utterances_end_on_request)
     if (rate == RATE) ck_assert_int_ge(asked, 2); // at others it is less like speech
     lin_engine_destroy(e);
     lin_session_destroy(s);
+}
+END_TEST
+
+// Behind an end that is not reached, another one without sound between is the same one.
+START_TEST(ends_without_sound_between)
+{
+    static heard first, beside, second;
+    lin_error err = {0};
+    lin_engine_id ids[3];
+    lin_engine *e = make_engine(0);
+    first.holds = 1;
+    heard *const all[] = {&first, &beside, &second}; // the first and the last have the same thread
+    for (int i = 0; i < 3; i++) require_ok(lin_engine_open(e, RATE, 1, all[i], &ids[i], &err));
+    require_ok(lin_engine_finish(e, ids[0], &err));
+    while (!first.is_held) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    push(e, ids[2], 0, 9000);
+    for (int i = 0; i < 3; i++) require_ok(lin_engine_end_utterance(e, ids[2], &err));
+    push(e, ids[2], 9000, 9700);
+    ck_assert_int_eq(lin_engine_end_utterance(e, ids[2], &err), LIN_TOO_SMALL);
+    first.holds = 0;
+    while (lin_engine_end_utterance(e, ids[2], &err) != LIN_OK) ck_assert_int_eq(err.status, LIN_TOO_SMALL);
+    require_ok(lin_engine_finish(e, ids[2], &err));
+    wait_for(&second);
+    lin_engine_destroy(e);
 }
 END_TEST
 
@@ -260,6 +286,7 @@ int main(void)
     tcase_add_unchecked_fixture(cases, begin, end);
     tcase_set_timeout(cases, 120);
     tcase_add_loop_test(cases, utterances_end_on_request, 0, TEST_ASAN ? 2 : 6);
+    tcase_add_test(cases, ends_without_sound_between);
     tcase_add_loop_test(cases, saved_and_loaded, 0, TEST_ASAN ? 1 : 3);
     tcase_add_test(cases, what_cannot_go_on);
     suite_add_tcase(suite, cases);
