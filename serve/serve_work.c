@@ -85,11 +85,16 @@ static lin_status read_request(lin_job *job, const lin_form *form, request *r, l
     if (r->streams && strcmp(r->format, "json") != 0 && strcmp(r->format, "text") != 0)
         return lin_fail(err, LIN_INVALID, "stream goes with the response_format json or text only");
     r->n_phrases = take_phrases(job, form, &r->likely);
-    if (r->n_phrases > LIN_MESSAGE_MOST_PHRASES)
-        return lin_fail(err, LIN_INVALID, "phrases has more than %d lines", (int)LIN_MESSAGE_MOST_PHRASES);
+    if (r->n_phrases > LIN_MESSAGE_MOST_PHRASES || r->likely.n > LIN_MESSAGE_BYTES)
+        return lin_fail(err, LIN_INVALID, "phrases has more than %d lines or %d bytes", (int)LIN_MESSAGE_MOST_PHRASES,
+                        (int)LIN_MESSAGE_BYTES);
     if (prompt) r->n_prompt = lin_prompt_phrases(prompt->data, prompt->n, &r->likely);
     for (int i = 0; (part = lin_call_part(job->call, form, "keywords", i)) != NULL; i++)
         r->n_prompt += lin_prompt_phrases(part->data, part->n, &r->likely);
+    if (r->n_prompt > LIN_MESSAGE_MOST_PHRASES) {
+        r->n_prompt = LIN_MESSAGE_MOST_PHRASES;
+        lin_buffer_text(&job->ignored, job->ignored.n ? ", keywords" : "keywords");
+    }
     for (int i = 0; (part = lin_call_part(job->call, form, "timestamp_granularities", i)) != NULL; i++) {
         r->segments |= lin_form_is(part, "segment");
         r->words |= lin_form_is(part, "word");

@@ -135,6 +135,11 @@ is "letters with marks: they count" "" "$(header "$answer" linnet-ignored)"
 answer=$(talk post $call file=@"$speech" 'keywords[]=Дашвуд' 'keywords[]=young men')
 has "letters that the language does not have: the others count" "$answer" "young men"
 is "letters that the language does not have are not silently left out" "prompt, keywords" "$(header "$answer" linnet-ignored)"
+many=$(seq 1000 1999 | tr 0-9 a-j | paste -s -d , -)
+answer=$(talk post $call file=@"$speech" prompt="$many" 'keywords[]=young men')
+hasnt "more than 1,000 likely phrases" "$(body "$answer")" "young men"
+is "more than 1,000 likely phrases: it says so" keywords "$(header "$answer" linnet-ignored)"
+has "a phrase that is too long" "$(talk post $call file=@"$speech" phrases="$(head -c 66000 /dev/zero | tr '\000' a)")" "more than 1000 lines or 65536 bytes"
 is "the next one has none of it" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech")")"
 for language in en EN en-GB english ''; do
     is "language: $language" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech" language=$language)")"
