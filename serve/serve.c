@@ -266,8 +266,9 @@ static int put_answer(lin_serve *s, lin_call_kind kind, lin_buffer *out)
 // A page of this server, which may load what is its own only.
 static void put_page(lin_serve *s, lin_web_peer *peer, const char *type, const char *body, size_t n)
 {
-    static const lin_web_header policy = {"content-security-policy", "default-src 'self'; connect-src 'self' ws: wss:; "
-                                                                     "img-src 'self' data:; frame-ancestors 'none'"};
+    static const lin_web_header policy = {"content-security-policy",
+                                          "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data:; "
+                                          "media-src blob:; frame-ancestors 'none'"};
     lin_serve_reply(s, peer,
                     &(lin_web_reply){.status = 200, .type = type, .body = body, .n = n, .headers = &policy, .n_headers = 1}, 0);
 }

@@ -13,6 +13,7 @@ static const struct {
     {"/", "web/index.html", "text/html; charset=utf-8"},
     {"/teach.html", "web/teach.html", "text/html; charset=utf-8"},
     {"/teach.js", "web/teach.js", "text/javascript; charset=utf-8"},
+    {"/reading.js", "web/reading.js", "text/javascript; charset=utf-8"},
     {"/style.css", "web/style.css", "text/css; charset=utf-8"},
     {"/page.js", "web/page.js", "text/javascript; charset=utf-8"},
     {"/controls.js", "web/controls.js", "text/javascript; charset=utf-8"},

@@ -27,7 +27,7 @@ wasm:
 WASM_LIB := $(addprefix kissfft/,kiss_fft kiss_fftr) cjson/cJSON $(addprefix zlib/,adler32 crc32 inffast inflate inftrees zutil) \
 	$(addprefix libsoxr/src/,soxr cr cr32 cr64 data-io dbesi0 fft4g32 fft4g64 filter)
 WASM_LIB_OBJ := $(WASM_LIB:%=build/emscripten/src/%.o)
-WASM_PAGE := $(filter-out teach.%,$(notdir $(wildcard share/linnet/web/*))) $(filter-out stream.js,$(notdir $(wildcard bindings/wasm/*.js*)))
+WASM_PAGE := $(filter-out teach.% reading.js,$(notdir $(wildcard share/linnet/web/*))) $(filter-out stream.js,$(notdir $(wildcard bindings/wasm/*.js*)))
 WASM_DATA := $(addprefix en/,words.dict.gz words.punctuation numbers.txt)
 
 build/emscripten/src/%.o: $(WASM_ROOT)/src/%.c $B/flags

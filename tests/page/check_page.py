@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import wave
 
 from browser import Browser, find
 
@@ -155,10 +156,97 @@ def capitals(browser, server):
     page.key("r")
 
 
+def teacher(browser, server, text):
+    page = browser.page(server.address + "teach.html")
+    page.run(f"(() => {{ const e = document.getElementById('read'); e.value = {json.dumps(text)}; e.oninput(); }})()")
+    return page
+
+
+GRADES = "['good', 'fair', 'poor'].map((g) => document.querySelectorAll(`#sentence .${g}`).length)"
+# The words that have phonemes, those that have a score, and all; whether the first are those before the others.
+READ = """(() => {
+    const items = [...document.querySelectorAll('#sentence li')], has = items.map((item) => !!item.querySelector('.phone'));
+    return [has.filter((h) => h).length, document.querySelectorAll('#sentence .score').length, items.length, has.lastIndexOf(true) < (has + ',false').split(',').indexOf('false')];
+})()"""
+FAR = [("the quick brown", 3), ("the quick bro", 3), ("the quickly brown", 3), ("the quick brown fox um well i mean", 4), ("", 0),
+       ("the quick br the quick brown fox", 4), ("a quick round box jump over a lady doc", 9), ("the quick brown fox jumps over the lazy dock", 9)]
+
+
+def read_aloud(browser, server):
+    page = teacher(browser, server, "Привет, мир! — नमस्ते 你好 ½")
+    words = page.run("[...document.querySelectorAll('#sentence li')].map((item) => item.textContent)")
+    check("teaching: words of any alphabet", words == ["Привет,", "мир!", "नमस्ते", "你好", "½"], words)
+    page.look(1000, 700, dark=False)
+    page.run("(() => { const e = document.getElementById('read'); e.value = 'Donaudampfschiff'.repeat(20) + ' ' + '1234567890'.repeat(30); e.oninput(); })()")
+    wide = page.run("document.documentElement.scrollWidth")
+    check("teaching: a long word and a long number wrap", wide <= 1000, wide)
+    for heard, n in FAR:
+        got = page.run(f"import('./reading.js').then((m) => m.reached(m.wordsOf('The quick brown fox jumps over the lazy dog.'), ['{heard}']))")
+        check(f"teaching: how far is '{heard}'", got == n, got)
+    numbers = "import('./reading.js').then((m) => m.reached(m.wordsOf('In 1984 the world had 25 towns'), ['in nineteen eighty four', 'In 1984']))"
+    check("teaching: how far, with a number", page.run(numbers) == 2, page.run(numbers))
+
+
+def cut(folder, seconds):
+    """The beginning of the speech, then silence."""
+    path = os.path.join(folder, "cut.wav")
+    with wave.open(SPEECH) as w, wave.open(path, "wb") as out:
+        out.setparams(w.getparams())
+        out.writeframes(w.readframes(int(seconds * w.getframerate())) + bytes(2 * w.getframerate()))
+    return path
+
+
+def half_read(program, server, folder):
+    """The beginning of a text that is longer than the sound: it ends by itself, and only that is judged."""
+    with Browser(program, cut(folder, 3.4)) as browser:
+        page = teacher(browser, server, " ".join([SAID] * 5))
+        page.key("r")
+        page.wait("it ends by itself", f"{PRESSED} === 'false'", 30)
+        page.wait("the judgement", "!/Listening|Judging/.test(document.getElementById('status').textContent)", 30)
+        read, n = page.run(READ), page.run(GRADES)
+        check("teaching: half a sentence is judged as far as it was read", 8 <= read[0] <= 10 and read[1] == read[0] and read[2] == 110 and read[3], read)
+        check("teaching: half a sentence: most of it is clear", n[0] > 3 * (n[1] + n[2]) and n[0] > 20, n)
+        check("teaching: half a sentence: it says so", f"Read: {read[0]} of 110 words" in status(page), status(page))
+
+
+def stopped(program, server):
+    with Browser(program, SPEECH) as browser:
+        page = teacher(browser, server, SAID)
+        page.key("r")
+        page.wait("phonemes", "document.querySelectorAll('#sentence .phone').length > 8")
+        page.key("r")
+        page.wait("the judgement", "/^Read: /.test(document.getElementById('status').textContent)", 30)
+        read, n = page.run(READ), page.run(GRADES)
+        check("teaching: stopped, what was read is judged", 2 <= read[0] < 20 and read[2] == 22 and read[3] and n[0] > n[1] + n[2], f"{read} {n}")
+
+
+def another_read(program, server):
+    with Browser(program, SPEECH) as browser:
+        page = teacher(browser, server, "The quick brown fox jumps over the lazy dog.")
+        page.key("r")
+        page.wait("it ends by itself", f"{PRESSED} === 'false'", 30)
+        page.wait("the judgement", "/another sentence/.test(document.getElementById('status').textContent)", 30)
+        seen = page.run("['score', 'practise'].map((id) => document.getElementById(id).textContent).join('')")
+        check("teaching: another sentence was read: it says so in one line", re.fullmatch(r"[A-Za-z ,]+\.( [A-Za-z ,]+\.)?", status(page)) and seen == "",
+              f"{status(page)} {seen}")
+        check("teaching: another sentence was read: no phoneme is judged", page.run(GRADES) == [0, 0, 0], page.run(GRADES))
+
+
+def long_word(program, server):
+    with Browser(program, SPEECH) as browser:
+        words = SAID.split()
+        page = teacher(browser, server, " ".join(["-".join(words[:15])] + words[15:]))
+        page.key("r")
+        page.wait("all of it", "/again/.test(document.getElementById('status').textContent)", 40)
+        most = page.run("Math.max(...[...document.querySelectorAll('#sentence li')].map((item) => item.querySelectorAll('.phone').length))")
+        page.look(360, 740, False, 2)
+        wide = page.run("document.documentElement.scrollWidth")
+        check("teaching: the phonemes of a long word wrap", most > 40 and wide <= 360, f"{most} phonemes, {wide} > 360")
+
+
 def taught(program, server, folder):
     with Browser(program, SPEECH) as browser:
-        page = browser.page(server.address + "teach.html")
-        page.run(f"(() => {{ const e = document.getElementById('read'); e.value = '{SAID}'; e.oninput(); }})()")
+        page = teacher(browser, server, SAID)
         page.run("""new MutationObserver(() => { window.within ||= [...document.querySelectorAll('#sentence li')].some((word) =>
             word.querySelector('.good, .fair, .poor') && [...word.querySelectorAll('.phone')].some((p) => p.className.trim() === 'phone')); })
             .observe(document.getElementById('sentence'), { childList: true })""")
@@ -169,8 +257,15 @@ def taught(program, server, folder):
               page.run("document.getElementById('record').getAttribute('aria-pressed')") == "true")
         page.wait("all of it", "/again/.test(document.getElementById('status').textContent)", 40)
         check("teaching: phonemes of a word that goes on are judged", page.run("window.within === true"))
-        n = page.run("['good', 'fair', 'poor'].map((g) => document.querySelectorAll(`#sentence .${g}`).length)")
+        n = page.run(GRADES)
         check("teaching: most of a native sentence is clear", n[0] > 3 * (n[1] + n[2]) and sum(n) > 60, n)
+        advice = page.run("document.getElementById('practise').textContent")
+        check("teaching: what is unclear is not 'all clear'", n[1] and ("Unclear: " in advice) and ("To practise: " in advice) == (n[2] > 0), f"{n} {advice}")
+        scores = page.run("[document.getElementById('score'), ...document.querySelectorAll('#sentence .score')].map((e) => parseInt(e.textContent.match(/\\d+/)))")
+        check("teaching: a score of the sentence and of each word", len(scores) == 23 and 80 <= scores[0] <= 95 and max(scores) <= 100, scores)
+        page.wait("the recording", "document.getElementById('sound').readyState > 0")
+        seconds = page.run("document.getElementById('sound').duration")
+        check("teaching: the recording can be heard", seconds > 6.5, seconds)
         unnamed = page.run("[...document.querySelectorAll('#sentence .phone')].filter((e) => !e.ariaLabel).length")
         check("teaching: each phoneme has a name for screen readers", unnamed == 0, unnamed)
         for name, width, dark in (("teach", 1100, False), ("teach-dark", 1100, True), ("teach-narrow", 390, False)):
@@ -379,7 +474,12 @@ def main():
             interrupted(browser, server)
         with Browser(program, SPEECH) as browser:
             cut_short(browser, server)
+            read_aloud(browser, server)
         taught(program, server, folder)
+        half_read(program, server, folder)
+        stopped(program, server)
+        another_read(program, server)
+        long_word(program, server)
         with Browser(program, SPEECH, allowed=False) as browser:
             refused(browser, server)
     finally:

@@ -1,53 +1,69 @@
-// teach.js - a sentence to read: a stream says how many of its words have begun, and the aligner of the server (v1/align) judges
-// their phonemes in the sound so far. The end of that is the middle of a word, whose other phonemes have no room there and push
-// those before: what is clear all the same is clear, so it is shown once the next phoneme has been heard, and what is not once
-// SURE more have been, or after a pause.
+// teach.js - a sentence to read: a stream says which of its words have begun, and the aligner of the server (v1/align) judges their
+// phonemes in the sound so far. The end of that is the middle of a word, whose other phonemes have no room there and push those
+// before. So a phoneme judged clear is shown when the next one has been heard; any other after SURE more phonemes or a pause.
 import { openMicrophone } from "./sound.js";
 import { symbol } from "./formats.js";
 import { openStream } from "./stream.js";
+import { reached, wordsOf } from "./reading.js";
 import { $, REFUSED, say, showRecording, onKeys } from "./controls.js";
 
-const FAIR = -0.7, POOR = -3; // of the goodness: docs/alignment.md
+const FAIR = -0.7, POOR = -3, ANOTHER = Math.log(0.3); // of the goodness of a phoneme, and of a sentence: docs/alignment.md
 const SPIKE_S = 0.05; // a stream hears a phoneme somewhere in it, the aligner ends the one before where it begins
 const SURE = 4;
 const PAUSE_MS = 400; // nothing new for so long: what has been said is over
-let run = null, judged = [];
-
-const wordsOf = (text) => text.split(/\s+/).filter((w) => /[a-z0-9]/i.test(w));
+const QUIET_S = 2; // nothing new for so long after an utterance: the reader has ended, wherever that is
+let run = null;
+let shown = null; // the last recording, or null where it was of another sentence; judged: its words so far
 
 /* ---- what is shown ---- */
 
-const grade = (p) => (p.goodness === undefined ? "" : p.goodness < POOR ? "poor" : p.goodness < FAIR ? "fair" : "good");
-const names = { "": "not heard yet", good: "clear", fair: "unclear", poor: "another sound" };
+const grade = (p) => (p.open ? "" : p.goodness >= FAIR ? "good" : p.goodness >= POOR ? "fair" : "poor");
+const names = { good: "clear", fair: "unclear", poor: "another sound" };
+const share = (goodness) => Math.round(100 * Math.exp(goodness));
+const symbolOf = (phone) => symbol(phone, $("ipa").checked);
+
+function span(className, text) {
+  const item = document.createElement("span");
+  item.className = className;
+  item.textContent = text;
+  return item;
+}
 
 function phoneOf(p) {
-  const item = document.createElement("span"), heard = p.heard ? `, like ${symbol(p.heard, $("ipa").checked)}` : p.heard === null ? ", left out" : "";
-  item.className = `phone ${grade(p)}`;
-  item.textContent = symbol(p.phone, $("ipa").checked);
-  item.title = `${names[grade(p)]}${grade(p) === "poor" ? heard : ""}${p.goodness === undefined ? "" : ` (${p.goodness.toFixed(1)})`}`;
+  const item = span(`phone ${grade(p)}`, symbolOf(p.phone)), heard = p.heard ? `, like ${symbolOf(p.heard)}` : p.heard === null ? ", left out" : "";
+  item.title = p.open ? "not heard yet" : `${names[grade(p)]}${grade(p) === "poor" ? heard : ""} (${share(p.goodness ?? -Infinity)} %)`;
   item.setAttribute("aria-label", `${item.textContent}: ${item.title}`);
   item.setAttribute("role", "img");
   return item;
 }
 
-function paint() {
-  const items = wordsOf($("read").value).map((word, i) => {
-    const item = document.createElement("li"), name = document.createElement("span"), phones = document.createElement("span");
-    name.textContent = word;
-    phones.className = "phones";
-    phones.append(...(judged[i] || []).map(phoneOf));
-    item.append(name, phones);
-    return item;
-  });
-  $("sentence").replaceChildren(...items);
+function wordOf(word) {
+  const item = document.createElement("li"), phones = span("phones", "");
+  phones.append(...word.phones.map(phoneOf));
+  item.append(span("", word.text), phones);
+  if (word.score !== undefined) item.append(span("score", `${word.score} %`));
+  return item;
 }
 
-// The phonemes that were another sound, by how often.
-function advise() {
+// The words that were judged, then the others.
+function paint() {
+  const words = shown?.words ?? wordsOf($("read").value), judged = shown?.judged ?? [];
+  $("sentence").replaceChildren(...judged.map(wordOf), ...words.slice(shown?.n ?? 0).map((text) => wordOf({ text, phones: [] })));
+}
+
+// What of a grade was heard, by how often.
+function list(name, kind) {
   const counts = new Map();
-  for (const p of judged.flat()) if (grade(p) === "poor") counts.set(p.phone, (counts.get(p.phone) || 0) + 1);
-  const worst = [...counts].sort((a, b) => b[1] - a[1]).map(([phone, n]) => symbol(phone, $("ipa").checked) + (n > 1 ? ` (${n} times)` : ""));
-  $("practise").textContent = worst.length ? `To practise: ${worst.join(", ")}.` : judged.length ? "All of it was clear." : "";
+  for (const p of shown.judged.flatMap((w) => w.phones)) if (grade(p) === kind) counts.set(p.phone, (counts.get(p.phone) || 0) + 1);
+  const most = [...counts].sort((a, b) => b[1] - a[1]).map(([phone, n]) => symbolOf(phone) + (n > 1 ? ` (${n} times)` : ""));
+  return most.length ? [`${name}: ${most.join(", ")}.`] : [];
+}
+
+function advise() {
+  const whole = shown?.score !== undefined;
+  const lists = whole ? [...list("To practise", "poor"), ...list("Unclear", "fair")] : [];
+  $("score").textContent = whole ? `Score: ${shown.score} %` : "";
+  $("practise").textContent = whole ? lists.join(" ") || "All that was read was clear." : "";
 }
 
 /* ---- judging ---- */
@@ -64,59 +80,96 @@ function wav(pieces, rate) {
   return new Blob([view], { type: "audio/wav" });
 }
 
-// The first n words of the sentence in the sound so far, of which the phonemes up to the time `until` count if they are clear, and
-// up to `sure` if they are not. One request at a time: what has come meanwhile is judged behind it.
+// What the aligner says of the first n words in the sound so far; null if these are longer than the sound.
+async function align(r, n) {
+  const form = new FormData(), token = $("token").value;
+  form.append("file", wav(r.pieces, r.rate), "sound.wav");
+  form.append("text", r.words.slice(0, n).join(" "));
+  const answer = await fetch("v1/align", { method: "POST", body: form, headers: token ? { authorization: `Bearer ${token}` } : {} });
+  const result = await answer.json();
+  if (answer.ok) return result;
+  if (/longer than the sound/.test(result.error.message)) return null;
+  throw new Error(result.error.message);
+}
+
+// sure(phone): its judgement can be shown. The words as the text has them, if the server divides it into the same.
+function take(r, n, result, sure) {
+  const same = result.words.length === n;
+  r.n = n;
+  r.judged = result.words.map((w, i) => ({
+    text: same ? r.words[i] : w.word,
+    phones: result.phones.slice(w.first_phone, w.first_phone + w.phones.length).map((p) => (sure(p) ? p : { phone: p.phone, open: true })),
+    score: r.ended && w.goodness !== undefined ? share(w.goodness) : undefined,
+  }));
+}
+
+// The first n words, of which the phonemes up to the time `until` count if they are clear, and up to `sure` if they are not. One
+// request at a time: of what has come meanwhile the last is judged behind it.
 async function judge(r, n, until, sure) {
-  if (n) r.wanted = { n, until, sure };
+  r.wanted = { n, until, sure };
   if (r.asking) return;
   r.asking = true;
-  try {
-    await judgeAll(r);
-  } catch (error) {
-    say(`The server does not answer: ${error.message}`, true);
+  while (r.wanted && !r.ended) {
+    const w = r.wanted;
+    r.wanted = null;
+    const result = await align(r, w.n).catch((error) => say(error.message, true));
+    if (!result || r.ended || shown !== r) continue;
+    take(r, w.n, result, (p) => p.end <= (grade(p) === "good" ? w.until : w.sure));
+    paint();
   }
   r.asking = false;
 }
 
+// As much of it as was read.
 async function judgeAll(r) {
-  while (r.wanted || (r.ended && !r.whole)) {
-    const { n, until, sure } = r.ended ? { n: r.words.length, until: Infinity, sure: Infinity } : r.wanted, form = new FormData();
-    r.whole = r.ended;
-    r.wanted = null;
-    form.append("file", wav(r.pieces, r.rate), "sound.wav");
-    form.append("text", r.words.slice(0, n).join(" "));
-    const token = $("token").value, answer = await fetch("v1/align", { method: "POST", body: form, headers: token ? { authorization: `Bearer ${token}` } : {} });
-    const result = await answer.json();
-    if (!answer.ok) return say(result.error.message, true);
-    judged = result.words.map((w) => result.phones.slice(w.first_phone, w.first_phone + w.phones.length)
-      .map((p) => (p.end > (grade(p) === "good" ? until : sure) ? { phone: p.phone } : p)));
-    paint();
-    if (r.whole) {
-      advise();
-      say(result.warning || "Read it again, or another sentence.", !!result.warning);
-    }
+  let n = r.plain.some((h) => h) && Math.max(1, reached(r.words, [r.plain.join(" "), r.readable.join(" ")])), result = null;
+  if (!n) return say("No words were heard. Read the sentence again.", true);
+  say("Judging what was read.");
+  try {
+    while (n && !(result = await align(r, n))) n--;
+  } catch (error) {
+    return shown === r && say(error.message, true);
   }
+  if (shown !== r) return;
+  const another = !result || (result.goodness ?? -Infinity) < ANOTHER;
+  if (another) shown = null;
+  else {
+    take(r, n, result, () => true);
+    r.score = share(result.goodness);
+  }
+  paint();
+  advise();
+  if (another) say("That was another sentence. Read the one that is written here.", true);
+  else say(n < r.words.length ? `Read: ${n} of ${r.words.length} words. The others are not judged.` : "Read it again, or another sentence.");
 }
 
 /* ---- the stream ---- */
 
-function take(r, m) {
+const last = (list, n = 1) => list[list.length - n];
+
+function hear(r, m) {
   clearTimeout(r.pause);
   if (m.type === "partial") {
     if (!m.new_words) return;
-    r.settled += m.new_words.length;
     r.starts.push(...m.new_phones.map((p) => p.start));
-    const n = Math.min(r.words.length, r.before + r.settled + m.partial_words.length), missed = r.missed / r.rate + SPIKE_S;
-    const starts = [...r.earlier, ...r.starts, ...m.partial_phones.map((p) => p.start)];
-    const sure = missed + (starts[starts.length - 1 - SURE] ?? -Infinity), all = (m.partial_words[m.partial_words.length - 1]?.complete ?? true) ? Infinity : sure;
-    if (starts.length) judge(r, n, missed + starts[starts.length - 1], sure);
-    r.pause = setTimeout(() => run === r && judge(r, n, Infinity, all), PAUSE_MS);
+    r.words_so_far.push(...m.new_words);
+    if (m.new_words.length || m.partial_words.length) r.quiet_from = Infinity;
+    const complete = m.partial_words.filter((w) => w.complete), open = complete.length < m.partial_words.length;
+    const text = [...r.words_so_far, ...complete].map((w) => w.word || w.phones.join("")).join(" ");
+    const n = Math.min(r.words.length, reached(r.words, [[...r.plain, text].join(" ")]) + open);
+    const starts = [...r.earlier, ...r.starts, ...m.partial_phones.map((p) => p.start)], sure = SPIKE_S + (last(starts, 1 + SURE) ?? -Infinity);
+    if (!n || !starts.length) return;
+    judge(r, n, SPIKE_S + last(starts), sure);
+    r.pause = setTimeout(() => run === r && judge(r, n, Infinity, open ? sure : Infinity), PAUSE_MS);
   } else if (m.type === "final") {
-    r.before += (m.words || []).length;
-    r.settled = 0;
+    r.plain.push(m.text);
+    r.readable.push(m.readable ?? m.text);
+    r.words_so_far = [];
     r.earlier.push(...(m.phones || []).map((p) => p.start));
     r.starts = [];
-    if (r.before >= r.words.length && run === r) stop();
+    if (run !== r || !m.text) return;
+    r.quiet_from = r.taken;
+    if (reached(r.words, [r.plain.join(" "), r.readable.join(" ")]) === r.words.length) stop();
   } else if (m.type === "error" || m.reason === "failed") say(m.message, true);
 }
 
@@ -124,23 +177,26 @@ function take(r, m) {
 function close(r) {
   run = null;
   r.microphone?.stop();
-  if (r.stream?.isOpen) r.stream.end();
   showRecording(false);
+  $("read").readOnly = false;
+  if (r.stream?.isOpen) r.stream.end();
 }
 
+// What was read is judged when the stream has ended, with all that was heard.
 function stop() {
   const r = run;
   if (!r) return;
   close(r);
-  if (!r.stream) return say("Stopped.");
   r.ended = true;
-  say("Judging the whole sentence.");
-  judge(r, r.words.length, Infinity, Infinity);
+  if (!r.stream || !r.pieces.length) return say("Stopped.");
+  say("Listening to the end.");
+  $("sound").src = URL.createObjectURL(wav(r.pieces, r.rate));
+  $("hear").hidden = false;
 }
 
 function fail(r, message) {
-  if (run !== r) return;
-  close(r);
+  if (run !== r && shown !== r) return;
+  if (run === r) close(r);
   say(message, true);
 }
 
@@ -148,17 +204,21 @@ async function record() {
   if (run) return stop();
   const words = wordsOf($("read").value);
   if (!words.length) return say("Write a sentence first.", true);
-  judged = [];
+  // plain, readable: the text of each utterance. starts: of the phonemes since the last of them, earlier: of those before.
+  const r = run = shown = { words, pieces: [], taken: 0, n: 0, judged: [], plain: [], readable: [], words_so_far: [], earlier: [], starts: [],
+                            wanted: null, quiet_from: Infinity };
+  URL.revokeObjectURL($("sound").src);
+  $("hear").hidden = $("read").readOnly = true;
   paint();
-  $("practise").textContent = "";
-  const r = run = { words, pieces: [], missed: 0, before: 0, settled: 0, earlier: [], starts: [], wanted: null }; // missed: samples before the stream began
+  advise();
   showRecording(true);
   say("Opening the microphone.");
   const give = (samples) => {
     if (run !== r) return;
     r.pieces.push(samples);
+    r.taken += samples.length;
     if (r.stream.isOpen) r.stream.push(samples);
-    else r.missed += samples.length;
+    if (r.taken - r.quiet_from > QUIET_S * r.rate) stop();
   };
   try {
     r.microphone = await openMicrophone("", give, () => run === r);
@@ -169,15 +229,19 @@ async function record() {
   r.rate = Math.round(r.microphone.rate);
   $("phrases").value = ""; // it hears what is said, not what is expected
   r.stream = openStream(r.rate, {
-    opened: () => (run === r ? say("Read the sentence.") : r.stream.end()),
-    message: (m) => take(r, m),
+    opened() {
+      if (run === r) say("Read the sentence.");
+      for (const samples of r.pieces) r.stream.push(samples);
+      if (run !== r) r.stream.end();
+    },
+    message: (m) => hear(r, m),
     note: say,
-    closed: () => fail(r, REFUSED),
+    closed: (good) => (good && r.ended ? judgeAll(r) : fail(r, REFUSED)),
   });
 }
 
 $("record").onclick = record;
 $("ipa").onchange = () => { paint(); advise(); };
-$("read").oninput = () => { judged = []; paint(); };
+$("read").oninput = () => { shown = null; paint(); advise(); };
 onKeys({ r: record });
 paint();
