@@ -191,7 +191,7 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = find_map(v, phones, &how.glm_path, glm_path, sizeof glm_path, &err);
     if (status == LIN_OK && map_name) status = lin_phone_map_load(map_name, v->case_sensitive, &map, &err);
     if (status == LIN_OK && lin_phones_is_own(phones) && v->unit != UNIT_WORDS) how.case_sensitive = 1;
-    if (status == LIN_OK && v->normalize) status = lin_find_open_numbers(phones, NULL, &written, &err);
+    if (status == LIN_OK && v->normalize) status = lin_find_open_numbers(phones, NULL, NULL, &written, &err);
     how.map = map;
     how.written = written;
     how.phones = v->ipa ? phones : NULL;
