@@ -43,15 +43,20 @@ static const char *string_of(const cJSON *object, const char *const *keys)
     return NULL;
 }
 
-// A time in seconds; missing or null: the value that was there before.
-static lin_status time_of(const reader *r, const cJSON *object, const char *key, double *value, lin_error *err)
+// A time in seconds, at least `least`; missing or null: the value that was there before.
+static lin_status time_from(double least, const reader *r, const cJSON *object, const char *key, double *value, lin_error *err)
 {
     const cJSON *item = get(object, key);
     if (!item || cJSON_IsNull(item)) return LIN_OK;
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < 1e9))
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble < 1e9))
         return lin_fail(err, LIN_FORMAT, "%s:%d: \"%s\" is no time in seconds", r->file, r->line, key);
     *value = item->valuedouble;
     return LIN_OK;
+}
+
+static lin_status time_of(const reader *r, const cJSON *object, const char *key, double *value, lin_error *err)
+{
+    return time_from(0, r, object, key, value, err);
 }
 
 static const char *const texts[] = {"text", "sentence", "transcription", "transcript", NULL};
@@ -181,11 +186,14 @@ static lin_status read_cut(const reader *r, const cJSON *object, const char *lin
         lin_cut part = cut;
         const int channel = channel_of(get(s, "channel"));
         if (channel > 0) part.channel = channel;
-        // Supervisions are relative to their cut, and may begin before it.
-        const cJSON *item = get(s, "start");
-        if (cJSON_IsNumber(item) && fabs(item->valuedouble) < 1e9) from = item->valuedouble;
-        status = time_of(r, s, "duration", &long_s, err);
-        if (status == LIN_OK) status = add_part(r, s, part, start + from > 0 ? start + from : 0, long_s, &u, err);
+        // Supervisions are relative to their cut, and may begin before it; the recording has nothing before 0.
+        status = time_from(-1e9, r, s, "start", &from, err);
+        if (status == LIN_OK) status = time_of(r, s, "duration", &long_s, err);
+        const double before = start + from < 0 ? -(start + from) : 0;
+        if (status == LIN_OK && before > 0 && long_s > 0 && long_s <= before)
+            status = refuse(r, err, "a supervision ends before its recording begins");
+        if (long_s > 0) long_s -= before;
+        if (status == LIN_OK) status = add_part(r, s, part, start + from + before, long_s, &u, err);
         if (status == LIN_OK) status = set_text(r, u, s, err);
         if (status == LIN_OK) status = set_speaker(r, u, string_of(s, speakers), err);
     }

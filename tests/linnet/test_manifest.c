@@ -93,6 +93,17 @@ START_TEST(cuts_are_read)
     ck_assert_ptr_null(b->record); // several share the line
     lin_datadir_destroy(dir);
 
+    // Before the begin of the recording there is nothing.
+    dir = good("{\"id\":\"c\",\"start\":0.5,\"duration\":4,\"recording\":" RECORDING
+               ",\"supervisions\":[{\"id\":\"a\",\"start\":-1,\"duration\":3},"
+               "{\"id\":\"b\",\"start\":-0.5,\"duration\":3},{\"id\":\"c\",\"start\":null,\"duration\":3}]}", &plain);
+    const double parts[][2] = {{0, 2.5}, {0, 3}, {0.5, 3.5}};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_double_eq(lin_datadir_at(dir, i)->cut.part.start_s, parts[i][0]);
+        ck_assert_double_eq(lin_datadir_at(dir, i)->cut.part.end_s, parts[i][1]);
+    }
+    lin_datadir_destroy(dir);
+
     const lin_datadir_options commands = {.allow_commands = 1};
     dir = good(CUT("{\"sources\":[{\"type\":\"command\",\"source\":\"cat x.wav\"}]}"), &commands);
     ck_assert_int_eq(lin_datadir_at(dir, 0)->cut.is_command, 1);
@@ -143,6 +154,12 @@ START_TEST(bad_manifests_are_refused)
         {CUT("{\"sources\":[{\"type\":\"command\",\"source\":\"x\"}]}"), "--allow-commands runs such commands", LIN_UNSUPPORTED},
         {"{\"id\":\"c\",\"channel\":[0,1],\"recording\":" RECORDING "}", "m:1: the cut must have one channel", LIN_FORMAT},
         {"{\"channel\":0,\"recording\":" RECORDING "}", "m:1: a cut or supervision without \"id\"", LIN_FORMAT},
+        {CUT(RECORDING ",\"supervisions\":[{\"id\":\"a\",\"start\":1e9},{\"id\":\"b\"}]"), "m:1: \"start\" is no time in seconds",
+         LIN_FORMAT},
+        {CUT(RECORDING ",\"supervisions\":[{\"id\":\"a\",\"start\":\"1\"},{\"id\":\"b\"}]"),
+         "m:1: \"start\" is no time in seconds", LIN_FORMAT},
+        {CUT(RECORDING ",\"supervisions\":[{\"id\":\"a\",\"start\":-13,\"duration\":2},{\"id\":\"b\"}]"),
+         "m:1: a supervision ends before its recording begins", LIN_FORMAT},
         {"path\tsentence\n\tA\n", "m:2: the column \"path\" is empty", LIN_FORMAT},
         {"path\tsentence\na.mp3\t\xFF\n", "m:2: byte 0xFF at column 7 is not UTF-8 text", LIN_FORMAT},
         {"path\tsentence\n", "m: it lists no recordings", LIN_FORMAT},
