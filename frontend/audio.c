@@ -15,6 +15,8 @@
 #include "base/memory.h"
 #include "frontend/audio_internal.h"
 
+#define LOUDEST 1.5f // of floats that are clipped a little, as resampled sound is
+
 static const volatile sig_atomic_t *stop_flag;
 static _Thread_local double stop_time;
 static int longest_gap;
@@ -45,10 +47,10 @@ void lin_audio_warn(lin_audio *a, int is_missing, const char *fmt, ...)
     va_end(args);
 }
 
-size_t lin_audio_find_bad(const float *samples, size_t n)
+// The first sample whose magnitude is above a limit, or that is no number; n: none.
+static size_t find_above(const float *samples, size_t n, float largest)
 {
     // Compared as integers, magnitudes of floats keep their order, and infinities and NaNs follow all numbers.
-    const float largest = LIN_AUDIO_LARGEST;
     uint32_t limit;
     memcpy(&limit, &largest, sizeof limit);
     enum { BLOCK = 256 };
@@ -66,6 +68,8 @@ size_t lin_audio_find_bad(const float *samples, size_t n)
     }
     return n;
 }
+
+size_t lin_audio_find_bad(const float *samples, size_t n) { return find_above(samples, n, LIN_AUDIO_LARGEST); }
 
 lin_status lin_audio_check_format(const char *name, int rate_hz, int channels, lin_error *err)
 {
@@ -355,6 +359,13 @@ static lin_status read_block(lin_audio *a, float *frames, int capacity, int *n, 
         *n = 0;
         return lin_fail(err, LIN_NUMERIC, "%s: sample %lld (%.3f s) of channel %zu is %g, which is not sound", a->name,
                         (long long)sample, (double)sample / a->info.rate_hz, bad % channels + 1, (double)frames[bad]);
+    }
+    // Most often these are 16-bit integers that were only converted.
+    const size_t loud = a->is_loud || a->memory ? count : find_above(frames, count, LOUDEST);
+    if (loud < count) {
+        a->is_loud = 1;
+        lin_audio_warn(a, 0, "%s reaches %g at %.3f s, but floats have a full scale of -1 to 1: divide 16-bit values by 32768",
+                       a->name, (double)frames[loud], (double)(a->position + (int64_t)(loud / channels)) / a->info.rate_hz);
     }
     a->position += *n;
     return LIN_OK;

@@ -24,6 +24,7 @@ struct lin_audio {
     int fd;
     int close_fd;  // close the descriptor at the end
     int live, end; // live: not a regular file
+    int is_loud;   // samples beyond full scale have been found
 
     const float *memory; // the caller's samples
 

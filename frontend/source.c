@@ -350,7 +350,7 @@ static lin_status refill(lin_source *s, lin_error *err)
     if (left > 0) status = lin_audio_read(s->audio, s->sound, left < BLOCK ? (int)left : BLOCK, &n, err);
     s->info = *lin_audio_info(s->audio);
     // Sound that is missing after the part gives no warning.
-    if (left <= 0) s->info.warning[0] = 0, s->info.incomplete = 0;
+    if (left <= 0 && s->info.incomplete) s->info.warning[0] = 0, s->info.incomplete = 0;
     if (status != LIN_OK) return status;
     s->at = s->held = 0;
     if (n > 0) s->last = n;

@@ -118,15 +118,28 @@ START_TEST(formats_are_read)
 }
 END_TEST
 
-// A floating-point file is not clipped.
+// A floating-point file is not clipped. What is far beyond full scale is told.
 START_TEST(loud_floats_stay)
 {
     float x[3] = {-1.5f, 3, 100}, y[8];
+    const lin_pcm_format raw = {8000, 1, LIN_PCM_F32LE, 0};
+    lin_audio_format info;
     lin_error err = {0};
     lin_audio *a;
-    assert_ok(lin_audio_open(write_sound("loud.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 8000, 1, x, 3), NULL, &a, &err), err);
-    ck_assert_int_eq(read_all(a, y, 8, NULL, &err), 3);
-    ck_assert_int_eq(memcmp(x, y, sizeof x), 0);
+    for (int is_raw = 0; is_raw < 2; is_raw++) {
+        const char *path = is_raw ? write_bytes("loud.raw", x, sizeof x)
+                                  : write_sound("loud.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 8000, 1, x, 3);
+        assert_ok(lin_audio_open(path, is_raw ? &raw : NULL, &a, &err), err);
+        ck_assert_int_eq(read_all(a, y, 8, &info, &err), 3);
+        ck_assert_int_eq(memcmp(x, y, sizeof x), 0);
+        ck_assert_msg(strstr(info.warning, " reaches 3 at 0.000 s, but floats have a full scale of -1 to 1") != NULL, "%s",
+                      info.warning);
+        ck_assert_int_eq(info.incomplete, 0);
+    }
+    x[1] = x[2] = 1.5f;
+    assert_ok(lin_audio_open(write_bytes("loud.raw", x, sizeof x), &raw, &a, &err), err);
+    read_all(a, y, 8, &info, &err);
+    ck_assert_str_eq(info.warning, "");
 }
 END_TEST
 

@@ -24,19 +24,24 @@ _SCALE = {np.dtype(np.int16): 1 / 32768, np.dtype(np.int32): 1 / 2147483648}
 
 
 _LOUDEST = 1.5  # of floats that are clipped a little, as resampled sound is
+_FAINTEST = 256  # of int32: less is rounding in silence
 _told = False
 
 
 def _check_scale(array: npt.NDArray[Any]) -> None:
-    """Warns once in a process if floats are far above full scale: most often they are 16-bit integers that were only converted."""
+    """Warns once in a process if the samples are most likely 16-bit integers that were only converted to floats or int32."""
     global _told
     if _told or array.size == 0:
         return
     most = max(float(array.max()), -float(array.min()))
-    if _LOUDEST < most < np.inf:
-        _told = True
-        logging.getLogger("linnet").warning(
-            "samples reach %g: floats have a full scale of -1 to 1; divide 16-bit values by 32768, or give them as int16", most)
+    if array.dtype.kind == "f" and _LOUDEST < most < np.inf:
+        what = "floats have a full scale of -1 to 1; divide 16-bit values by 32768, or give them as int16"
+    elif array.dtype.kind == "i" and _FAINTEST <= most <= 32768 and (array & 255).any():  # no silence of a 24-bit converter
+        what = "int32 has a full scale of 2147483648; give 16-bit values as int16"
+    else:
+        return
+    _told = True
+    logging.getLogger("linnet").warning("samples reach %g: %s", most, what)
 
 
 def samples_of(sound: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -51,12 +56,12 @@ def samples_of(sound: npt.ArrayLike) -> npt.NDArray[np.float32]:
     if array.shape[1] > 64 >= array.shape[0]:
         raise ValueError(f"sound is [n, channels]; this array is [{array.shape[0]}, {array.shape[1]}]: give its transpose")
     scale = _SCALE.get(array.dtype.newbyteorder("="))
+    if scale is None and array.dtype.kind != "f":
+        raise TypeError(f"samples are floats, int16 or int32, not {array.dtype}")
+    if array.dtype.newbyteorder("=") != np.int16:
+        _check_scale(array)
     if scale is not None:
         array = array * np.float32(scale)
-    elif array.dtype.kind != "f":
-        raise TypeError(f"samples are floats, int16 or int32, not {array.dtype}")
-    else:
-        _check_scale(array)
     with np.errstate(over="ignore"):  # the library refuses what is infinite
         return np.ascontiguousarray(array, np.float32)
 

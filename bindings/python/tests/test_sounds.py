@@ -247,7 +247,7 @@ def test_results_do_not_pickle(model, file):
     assert pickle.loads(pickle.dumps(model.transcribe(file).phones)) == model.transcribe(file).phones
 
 
-def test_floats_out_of_scale_are_told_once(model, caplog, monkeypatch):
+def test_samples_out_of_scale_are_told_once(model, caplog, monkeypatch):
     import linnet._sound
 
     def told(samples):
@@ -260,6 +260,10 @@ def test_floats_out_of_scale_are_told_once(model, caplog, monkeypatch):
     assert told(np.array([0.0, -23000.0] * 800)) == [
         "samples reach 23000: floats have a full scale of -1 to 1; divide 16-bit values by 32768, or give them as int16"]
     assert told(np.full(1600, 4.0)) == []
+    monkeypatch.setattr(linnet._sound, "_told", False)
+    assert told(np.array([1, -2] * 800, np.int32)) == told(np.array([512, -768] * 800, np.int32)) == []  # silence
+    assert told(np.array([-23000, 17] * 800, np.int32)) == [
+        "samples reach 23000: int32 has a full scale of 2147483648; give 16-bit values as int16"]
 
 
 def test_frames(model, file):
