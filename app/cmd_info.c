@@ -11,6 +11,7 @@
 #include "app/lexicon_options.h"
 #include "app/model_options.h"
 #include "base/buffer.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "kernels/ops.h"
@@ -458,9 +459,11 @@ static lin_status report_snapshots(report *r, const char *path, int verify, lin_
 static lin_status report_file(report *r, const char *path, int verify, lin_error *err)
 {
     char magic[8] = "";
-    FILE *file = fopen(path, "rb");
-    size_t n = file ? fread(magic, 1, sizeof magic, file) : 0;
-    if (file) fclose(file);
+    FILE *file;
+    lin_status status = lin_file_open_stream(path, &file, err);
+    if (status != LIN_OK) return status;
+    const size_t n = fread(magic, 1, sizeof magic, file);
+    fclose(file);
     if (n == sizeof magic && memcmp(magic, "LINNETDS", sizeof magic) == 0) return report_cache(r, path, err);
     if (lin_state_is(magic, n)) return report_state(r, path, err);
     if (lin_snapshots_are(magic, n)) return report_snapshots(r, path, verify, err);

@@ -11,6 +11,7 @@
 #include "app/options.h"
 #include "app/options_value.h"
 #include "base/buffer.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 
@@ -113,8 +114,9 @@ lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, c
 
 lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
+    FILE *file;
+    lin_status opened = lin_file_open_stream(path, &file, err);
+    if (opened != LIN_OK) return opened;
     char *text = lin_alloc(MAX_FILE + 1, 1);
     if (!text) {
         fclose(file);

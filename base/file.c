@@ -247,6 +247,8 @@ static lin_status open_target(lin_file_writer *w, lin_error *err)
 lin_status lin_file_open(const char *path, int flags, lin_file_writer **writer, lin_error *err)
 {
     *writer = NULL;
+    if (strcmp(path, "-") == 0)
+        return lin_fail(err, LIN_INVALID, "this cannot be written to standard output (-): name a file; ./- is one of that name");
     lin_file_writer *w = lin_calloc(1, sizeof *w);
     if (!w) return lin_no_memory(err, "writing a file", sizeof *w);
     w->fd = -1;
@@ -421,6 +423,46 @@ lin_status lin_file_write_all(const char *path, const void *bytes, size_t n, lin
     lin_file_abort(w);
     return status;
 }
+
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
+
+static const char *kind_of(const struct stat *st)
+{
+    return S_ISREG(st->st_mode)  ? NULL
+           : S_ISDIR(st->st_mode) ? "a directory"
+           : S_ISFIFO(st->st_mode) ? "a named pipe, not a regular file"
+           : S_ISSOCK(st->st_mode) ? "a socket, not a regular file"
+                                   : "a device, not a regular file";
+}
+
+lin_status lin_file_open_input(const char *path, int *fd, lin_error *err)
+{
+    struct stat st;
+    const int is_given = strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+                         strncmp(path, "/proc/self/fd/", 14) == 0 || strcmp(path, "/dev/null") == 0;
+    // a FIFO without a writer does not block here
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (is_given ? 0 : O_NONBLOCK));
+    if (*fd < 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
+    const char *kind = fstat(*fd, &st) == 0 ? kind_of(&st) : "unknown";
+    if (!kind || (is_given && !S_ISDIR(st.st_mode))) return LIN_OK;
+    close(*fd);
+    *fd = -1;
+    return lin_fail(err, LIN_IO, "cannot read %s: it is %s", path, kind);
+}
+
+lin_status lin_file_open_stream(const char *path, FILE **file, lin_error *err)
+{
+    int fd;
+    *file = NULL;
+    lin_status status = lin_file_open_input(path, &fd, err);
+    if (status != LIN_OK) return status;
+    *file = fdopen(fd, "rb");
+    if (*file) return LIN_OK;
+    close(fd);
+    return lin_no_memory(err, path, BUFFER);
+}
+
+/* ---- without a name -------------------------------------------------------------------------------------------------------- */
 
 static int in_memory(const char **folder)
 {

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 /* ---- the table of mapped files: nothing is allocated, and a signal handler may read it ------------------------------------- */
 
 // begin: 0 free, CLAIMED while it is filled in, else the address of the file.
@@ -70,16 +72,14 @@ lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err
 {
     static const unsigned char nothing[1];
     *map = (lin_file_map){.bytes = nothing};
-    // do not hang on a FIFO without a writer
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
-    lin_status status = LIN_OK;
     struct stat st;
+    int fd;
+    lin_status status = lin_file_open_input(path, &fd, err);
+    if (status != LIN_OK) return status;
     if (fstat(fd, &st) != 0) {
         status = lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
     } else if (!S_ISREG(st.st_mode)) {
-        status =
-            lin_fail(err, LIN_IO, "cannot open %s: it is %s", path, S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
+        status = lin_fail(err, LIN_IO, "cannot open %s: it is not a regular file", path);
     } else if (st.st_size > 0) {
         status = lin_file_map_descriptor(fd, (size_t)st.st_size, path, map, err);
     }

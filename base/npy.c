@@ -300,9 +300,10 @@ static lin_status read_open(FILE *file, const char *path, float **rows, size_t *
 lin_status lin_npy_read(const char *path, float **rows, size_t *T, int *D, lin_error *err)
 {
     *rows = NULL;
-    FILE *file = fopen(path, "rb");
-    if (!file) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
-    lin_status status = read_open(file, path, rows, T, D, err);
+    FILE *file;
+    lin_status status = lin_file_open_stream(path, &file, err);
+    if (status != LIN_OK) return status;
+    status = read_open(file, path, rows, T, D, err);
     fclose(file);
     return status;
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 
@@ -19,7 +20,6 @@ static lin_status read_open_file(FILE *file, const char *path, char **text, size
     struct stat st;
     size_t capacity = 1 << 16;
     if (fstat(fileno(file), &st)) return lin_fail(err, LIN_IO, "cannot read %s: %s", path, strerror(errno));
-    if (S_ISDIR(st.st_mode)) return lin_fail(err, LIN_IO, "cannot read %s: it is a directory", path);
     if (S_ISREG(st.st_mode) && st.st_size > 0) {
         if ((unsigned long long)st.st_size > LIN_TEXT_MAX_BYTES) {
             return lin_fail(err, LIN_FORMAT, "%s is too large for a text file: %lld bytes", path, (long long)st.st_size);
@@ -57,9 +57,10 @@ lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *er
 {
     *text = NULL;
     *n = 0;
-    FILE *file = fopen(path, "rb");
-    if (!file) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
-    lin_status status = read_open_file(file, path, text, n, err);
+    FILE *file;
+    lin_status status = lin_file_open_stream(path, &file, err);
+    if (status != LIN_OK) return status;
+    status = read_open_file(file, path, text, n, err);
     fclose(file);
     if (status != LIN_OK || !lin_gzip_is(*text, *n)) return status;
     char *packed = *text;

@@ -186,8 +186,8 @@ static lin_status each_sequence(const corpus *c, int longest, sequence_taker *ta
 static lin_status read_like(const char *path, lin_pieces **pieces, lin_error *err)
 {
     char magic[sizeof LIN_DATASET_MAGIC] = "";
-    FILE *file = fopen(path, "rb");
-    if (file) {
+    FILE *file;
+    if (lin_file_open_stream(path, &file, NULL) == LIN_OK) {
         if (fread(magic, 1, sizeof magic - 1, file) != sizeof magic - 1) magic[0] = 0;
         fclose(file);
     }

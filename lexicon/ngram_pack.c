@@ -265,8 +265,9 @@ lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err)
     char magic[8];
     struct stat info;
     *lm = NULL;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
+    int file;
+    lin_status opened = lin_file_open_input(path, &file, err);
+    if (opened != LIN_OK) return opened;
     if (!fstat(file, &info) && S_ISREG(info.st_mode) && pread(file, magic, 8, 0) == 8 && !memcmp(magic, LIN_NGRAM_MAGIC, 8)) {
         const size_t size = (size_t)info.st_size;
         lin_status status =

@@ -127,6 +127,13 @@ run transcribe -q -o "$tmp/pipe" "$wav"
 wait $!
 is "a FIFO is written" "$plain" "$(cat "$tmp/read")"
 ok "a FIFO stays" test -p "$tmp/pipe"
+# To standard output, or refused: never a file with the name -.
+cd "$tmp" || exit 1
+run transcribe -q -o - "$wav"
+is "-o -: standard output" "$plain" "$out"
+refused "-o -: features" 1 "cannot be written to standard output (-): name a file" features -o - "$wav"
+ok "-o -: no file of that name" test ! -e ./-
+cd - > /dev/null || exit 1
 # Links and devices made by this test: a faulty program must not replace those of the machine.
 ln -s /proc/self/fd/1 "$tmp/stdout"
 is "a link to standard output is written in place" "before|$plain|after|" \

@@ -10,7 +10,10 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
+#include "base/map.h"
 #include "base/memory.h"
+#include "base/npy.h"
+#include "base/textfile.h"
 #include "tests/support.h"
 
 static char folder[128], path[192];
@@ -179,6 +182,33 @@ START_TEST(a_file_without_a_name)
     setenv("TMPDIR", "", 1);
     close(lin_file_open_unnamed(&where));
     ck_assert_str_eq(where, "/tmp");
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_not_read)
+{
+    static const char *const what[] = {"it is a named pipe", "it is a device", "it is a directory"};
+    const char *const paths[] = {in_folder("fifo"), "/dev/zero", folder};
+    char *text;
+    float *rows;
+    size_t n;
+    int D;
+    FILE *file;
+    lin_file_map map;
+    ck_assert_int_eq(mkfifo(paths[0], 0600), 0);
+    for (int i = 0; i < 3; i++) {
+        lin_error err = {0};
+        ck_assert_int_eq(lin_text_read(paths[i], &text, &n, &err), LIN_IO);
+        ck_assert_ptr_nonnull(strstr(err.message, what[i]));
+        ck_assert_int_eq(lin_npy_read(paths[i], &rows, &n, &D, &err), LIN_IO);
+        ck_assert_int_eq(lin_file_map_open(paths[i], &map, &err), LIN_IO);
+        ck_assert_ptr_nonnull(strstr(err.message, what[i]));
+    }
+    ck_assert_int_eq(lin_text_read("/dev/null", &text, &n, NULL), LIN_OK);
+    ck_assert_uint_eq(n, 0);
+    lin_free(text);
+    ck_assert_int_eq(lin_file_open_stream("/dev/fd/0", &file, NULL), LIN_OK);
+    fclose(file);
 }
 END_TEST
 
@@ -434,7 +464,8 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 TEST_MAIN_WITH(setup, teardown, "base/file", TEST(the_old_file_stays_until_the_new_one_is_whole), TEST(permissions_and_links),
-               TEST(links_that_others_planted), TEST(a_file_without_a_name), TEST(names_of_others_are_left_alone),
+               TEST(links_that_others_planted), TEST(a_file_without_a_name),
+               TEST(what_is_no_file_is_not_read), TEST(names_of_others_are_left_alone),
                TEST(what_a_killed_process_left), TEST(a_second_writer_is_refused), TEST(writers_at_once),
                TEST(what_is_no_regular_file_is_written_in_place), TEST(what_was_put_there_meanwhile_is_not_replaced),
                TEST(a_part_is_kept_beside_it), TEST(a_limit_of_sizes_leaves_the_old_file), TEST(long_names),
