@@ -36,6 +36,7 @@ struct lin_microphone {
     lin_microphone_options options;
     const lin_portaudio *pa;
     PaStream *stream;
+    lin_pulse_watch *watch; // of a source of a sound server
     lin_ring *ring;
     char *wanted; // options.device
     lin_event event; // something has happened
@@ -75,6 +76,7 @@ static int on_sound(const void *sound, void *unused, unsigned long n, const PaSt
 {
     lin_microphone *mic = context;
     (void)unused;
+    if (atomic_load_explicit(&mic->finished, memory_order_acquire)) return paAbort; // this is another source's sound
     if (flags & paInputOverflow) atomic_fetch_add_explicit(&mic->overflows, 1, memory_order_relaxed);
     if (!sound || n == 0) return paContinue;
     const int64_t now = lin_now_ns();
@@ -96,7 +98,7 @@ static int on_sound(const void *sound, void *unused, unsigned long n, const PaSt
     return paContinue;
 }
 
-// The stream has ended: closed here, or the device is gone.
+// The stream has ended: closed here, or the device or source is gone.
 static void on_finished(void *context)
 {
     lin_microphone *mic = context;
@@ -437,6 +439,7 @@ static lin_status start_source(const lin_portaudio *pa, lin_microphone *mic, lin
         restore(names[i], before[i]);
         lin_free(before[i]);
     }
+    if (status == LIN_OK) mic->watch = lin_pulse_watch_start(mic->format.device.source, on_finished, mic);
     return status;
 }
 
@@ -475,6 +478,7 @@ static lin_status work_open(const lin_portaudio *pa, void *context, lin_error *e
 static void close_stream(const lin_portaudio *pa, lin_microphone *mic)
 {
     if (!mic->stream) return;
+    lin_pulse_watch_stop(mic->watch);
     // Abort, not stop: do not wait for sound that has not arrived.
     pa->abort_stream(mic->stream);
     pa->close_stream(mic->stream);
