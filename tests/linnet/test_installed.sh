@@ -145,7 +145,8 @@ if pkg-config --exists portaudio-2.0; then
 fi
 if command -v cmake > /dev/null; then
     for static in OFF ON; do
-        ok "cmake configures the examples, LINNET_STATIC=$static" cmake -S "$usr/share/doc/linnet/examples" -B "$tmp/cmake-$static" -DLINNET_STATIC=$static
+        ok "cmake configures the examples, LINNET_STATIC=$static" cmake -S "$usr/share/doc/linnet/examples" -B "$tmp/cmake-$static" \
+            -DCMAKE_PREFIX_PATH="$usr" -DLINNET_STATIC=$static
         ok "cmake builds them" cmake --build "$tmp/cmake-$static"
         is "and they run" "$out" "$(LINNET_MODEL=$top/share/linnet/en/default.safetensors LINNET_LEXICON=$top/share/linnet/en/words.dict.gz \
             LINNET_LM=$top/share/linnet/en/words.lm LINNET_G2P=$top/share/linnet/en/words.g2p "$tmp/cmake-$static/file" "$tmp/speech.wav" | head -n 1)"
