@@ -20,6 +20,8 @@ const char *lin_stressed_text(const lin_writer_options *o, const lin_result_phon
     const int stress = o->stress && phone->stress > 0 && phone->stress < 4 ? phone->stress - 1 : -1;
     const char *name = lin_phone_text(o, phone->label);
     if (o->ipa) {
+        // AH0 and ER0, which CMUdict does not tell from AH1 and ER1 by their names.
+        if (phone->stress == 1) name = !strcmp(name, "ʌ") ? "ə" : !strcmp(name, "ɝ") ? "ɚ" : name;
         snprintf(text, LIN_PHONE_TEXT, "%s%s", stress > 0 ? marks[stress] : "", name);
     } else {
         snprintf(text, LIN_PHONE_TEXT, "%s%.*s", name, stress >= 0,

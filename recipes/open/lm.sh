@@ -2,22 +2,23 @@
 # Makes the default files of linnet transcribe --words and --lm phones: a word 4-gram, its lexicon, letter-to-sound rules, a phone
 # 6-gram.
 #
-#   recipes/open/lm.sh --corpus DIR --text FILE --modern FILE [--work exp/lm] [--words ARPA] [--lexicon FILE] [--lines 1200000]
-#                      [--stage N] [--stop-stage N] [--linnet PROGRAM]
+#   recipes/open/lm.sh --corpus DIR --text FILE --modern FILE [--work exp/lm] [--words ARPA] [--lexicon FILE] [--stress FILE]
+#                      [--lines 1200000] [--stage N] [--stop-stage N] [--linnet PROGRAM]
 #
 # Stages: 1 the vocabulary and its pronunciations   2 the word model   3 the phone model   4 probabilities of the pronunciations, by the
 # installed acoustic model   5 perplexities on dev_native
 # Each FILE is text with one sentence per line, lower case: books, and modern English (README.md beside this script says which, and how
 # they are made). A model is counted from each; the word model is their mean. ARPA is a word model of modern English
 # (DIR/lm/en-us.arpa.gz, that of Debian's pocketsphinx-en-us): sentences drawn from it give the words that old books lack. The lexicon
-# is cmudict-en-us.dict of the same package. The texts of the training sets are counted several times, for their style; dev_* and
+# is cmudict-en-us.dict of the same package, which has no stress: --stress names CMUdict as published, whose stress words.dict.gz
+# gets in stage 4 (cmudict.dict of the Python package cmudict 1.1.3; stress.awk). The texts of the training sets are counted several times, for their style; dev_* and
 # test_* are not used. Run from the root of the source tree. Needs 7 GB of memory. Results: words.lm, words.dict.gz, words.g2p and
 # phones.lm in WORK, the same bytes every time.
 here=$(dirname "$0")
 . "$here/../common.sh"
 
-corpus= text= modern= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict lines=1200000 stage=1 stop_stage=5
-flags=" " values=" corpus text modern work words lexicon lines stage stop-stage linnet "
+corpus= text= modern= work=exp/lm words= lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict stress= lines=1200000 stage=1 stop_stage=5
+flags=" " values=" corpus text modern work words lexicon stress lines stage stop-stage linnet "
 train_sets="train_native train_read train_games train_pseudo train_nonnative train_cv train_stories"
 read_sets="train_native train_read train_cv train_stories" # spoken as written
 options "$@"
@@ -92,7 +93,7 @@ if wanted 4; then
     awk -F'\t' 'NR == FNR { said[$1, $3] = $2; next }
       { word = phones = $0; sub(/[ \t].*/, "", word); sub(/^[^ \t]+[ \t]+/, "", phones); name = word; sub(/\([0-9]+\)$/, "", name)
         p = said[name, phones]; print p == "" || p == 1 ? $0 : word " " p " " phones }' "$work/learnt.dict" "$work/words.dict"
-  } | gzip -9n > "$work/words.new"
+  } | if [ -n "$stress" ]; then awk -f "$here/stress.awk" "$stress" -; else cat; fi | gzip -9n > "$work/words.new"
   mv "$work/words.new" "$work/words.dict.gz"
 fi
 

@@ -210,6 +210,13 @@ run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/stress.dict" --uni
 is "stress in the IPA" "w ˈʌ n t ˌu (m)" "$out"
 run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/stress.dict" --unit phones -q -f trn
 is "no stress without --stress" "W AH N T UW (m)" "$out"
+printf 'one W AH0 N\ntwo T ER0\n' > "$tmp/schwa.dict"
+run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/schwa.dict" --unit phones -q -f trn --ipa
+is "vowels without stress in the IPA" "w ə n t ɚ (m)" "$out"
+if [ -f share/linnet/en/words.dict.gz ]; then
+    run phonemize -q --stress about the answer
+    is "the installed lexicon has stress" "AH0 B AW1 T DH AH0 AE1 N S ER0" "$out"
+fi
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" -l "$tmp/stress.dict" -q -f json --stress --row-ms 100
 has "stress in JSON, of a TextGrid" "$out" '"phones":["W","AH1","N"]'
 run align --posteriors "$tmp/m.npy" --phones "wˈʌn T UW0" -q -f trn --stress

@@ -211,6 +211,10 @@ has "lm: words of the text and added ones" "$(gzip -dc "$tmp/lm/words.dict.gz")"
 has "lm: perplexity" "$out" "ppl"
 lm --work "$tmp/lm2"
 for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm again: the same $file" cmp "$tmp/lm/$file" "$tmp/lm2/$file"; done
+printf ';;; x\nthe DH AH0 # x\nadd AE1 D\nadd(2) AH0 D\nabout AH0 B AW1 T\n' > "$tmp/stressed"
+printf ';;; y\nthe(2) 0.5 DH IY\nadd AH D\nabout EH B AW T\nhat HH AE T\nbanana B AH N AE N AH\n' > "$tmp/plain"
+is "lm: stress" ";;; y|the(2) 0.5 DH IY0|add AH0 D|about EH0 B AW1 T|hat HH AE1 T|banana B AH N AE N AH|" \
+    "$(awk -f recipes/open/stress.awk "$tmp/stressed" "$tmp/plain" | tr '\n' '|')"
 declines "lm: no text" "where is the text" lm --corpus "$c" --work "$tmp/x"
 declines "lm: no modern text" "where is the modern text" lm --corpus "$c" --text "$tmp/books.txt" --work "$tmp/x"
 
