@@ -51,8 +51,6 @@ static lin_status check_bytes(const reader *r, piece line, lin_error *err)
     const size_t good = lin_utf8_prefix(line.at, line.n, "\t");
     if (good == line.n) return LIN_OK;
     const unsigned char c = (unsigned char)line.at[good];
-    if (c == '\r' && good + 1 == line.n)
-        return refuse(r, err, "the line ends in CR LF; make it LF, for example with sed -i 's/\\r$//'");
     if (c == 0)
         return lin_fail(err, LIN_FORMAT, "%s:%d: a NUL byte at column %zu; is this a text file?", r->file->name, r->line,
                         good + 1);
@@ -74,6 +72,7 @@ static lin_status next_line(reader *r, piece *line, lin_error *err)
         return lin_fail(err, LIN_FORMAT, "%s:%d: the line is longer than %d bytes", r->file->name, r->line, (int)MAX_LINE);
     *line = (piece){begin, end ? (size_t)(end - begin) : left};
     r->at += line->n + (end != NULL);
+    if (line->n && begin[line->n - 1] == '\r') line->n--;
     if (r->line == 1 && line->n >= 3 && memcmp(begin, "\xEF\xBB\xBF", 3) == 0) *line = (piece){begin + 3, line->n - 3};
     lin_status status = check_bytes(r, *line, err);
     if (status == LIN_OK && trim(*line).n == 0) return refuse(r, err, "the line is empty; remove it");

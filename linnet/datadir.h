@@ -17,7 +17,7 @@
  *   lin_datadir_destroy(dir);
  *
  * The order is that of segments, else of wav.scp, or of the list. Errors name file and line: a repeated name, an utterance
- * without sound or (if required) without transcript, control characters, CR LF line ends, NUL bytes, text that is not UTF-8,
+ * without sound or (if required) without transcript, control characters, NUL bytes, text that is not UTF-8,
  * lines over 65,536 bytes. A command is an error unless the options allow them.
  */
 #ifndef LIN_LINNET_DATADIR_H

@@ -16,6 +16,9 @@ has "phones that no text has" "$out" "note: phones that no text has: 29 (AA AE A
 printf 'sound.wav\tone two\n' > list && cp data/u1.wav sound.wav
 run validate list $lex -q
 is "a list" "0 list: 1 utterances, 1.5 s, 0 speakers" "$status $(echo "$out" | head -n 1)"
+printf 'sound.wav\tone two\r\n' > list
+run validate list $lex -q
+is "a list with CR LF" "0 list: 1 utterances, 1.5 s, 0 speakers" "$status $(echo "$out" | head -n 1)"
 printf 'sound.wav\tone yak\n' > yaks && printf 'yak Y AE K\n' > added
 run validate yaks $lex -q
 has "a word outside the lexicon" "$out" "1 of 2 words (50.00 %) are not in $tmp/dict"

@@ -77,7 +77,8 @@ START_TEST(bad_directories_are_refused)
         {"a sox a.wav -t wav - |\n", "a A\n", NULL, "wav.scp:1: the sound of a comes from a command", LIN_UNSUPPORTED},
         {"a a.wav\n\nb b.wav\n", "a A\n", NULL, "wav.scp:2: the line is empty", LIN_FORMAT},
         {"a a.wav\n b b.wav\n", "a A\n", NULL, "wav.scp:2: the line begins with white space", LIN_FORMAT},
-        {"a a.wav\r\n", "a A\n", NULL, "wav.scp:1: the line ends in CR LF", LIN_FORMAT},
+        {"a a.wav\n", "a A\rB\r\n", NULL, "text:1: byte 0x0D at column 4 is a control character", LIN_FORMAT},
+        {"a a.wav\r\n\r\n", "a A\n", NULL, "wav.scp:2: the line is empty", LIN_FORMAT},
         {"a a.wav\n", "a A \x1B[2J\n", NULL, "text:1: byte 0x1B at column 5 is a control character", LIN_FORMAT},
         {"a a.wav\n", "a A\x7F\n", NULL, "text:1: byte 0x7F at column 4 is a control character", LIN_FORMAT},
         {"a a.wav\n", "a \xE4H\n", NULL, "text:1: byte 0xE4 at column 3 is not UTF-8 text", LIN_FORMAT},
@@ -148,6 +149,12 @@ START_TEST(a_list_is_read)
         ck_assert_str_eq(u->text, want[i][2]);
         ck_assert_str_eq(u->id, want[i][0]);
     }
+    lin_datadir_destroy(dir);
+
+    const lin_datadir_file windows = FILE_OF("list", "a.wav\tone two\r\nb.wav\tB\r\n");
+    ck_assert_int_eq(lin_datadir_parse_list(&windows, &(lin_datadir_options){.need_text = 1}, &dir, &err), LIN_OK);
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->text, "one two");
+    ck_assert_str_eq(lin_datadir_at(dir, 1)->text, "B");
     lin_datadir_destroy(dir);
 
     const lin_datadir_file plain = FILE_OF("list", "a.wav\nb.wav\t\n");
