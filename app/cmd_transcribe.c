@@ -124,7 +124,9 @@ static const char *speaker_of(const char *names, int channel, char *name, size_t
         names = strchr(names, ',');
         if (names) names++;
     }
-    const int n = names ? (int)strcspn(names, ",") : 0;
+    if (names) names += strspn(names, " ");
+    int n = names ? (int)strcspn(names, ",") : 0;
+    while (n && names[n - 1] == ' ') n--;
     if (n) snprintf(name, capacity, "%.*s", n, names);
     else snprintf(name, capacity, "channel %d", channel);
     return name;

@@ -25,7 +25,7 @@ enum { LINE = 256, CPU_S = 3600, LONGEST_GAP_S = 30 * 3600 };
 
 struct lin_ffmpeg {
     lin_helper *helper;
-    int track, is_untimed; // what it decodes, from 1; the times that the demuxer makes up are not used
+    int track, is_untimed, is_g722; // what it decodes, from 1; the times that the demuxer makes up are not used
     double seconds;
     int has_video, is_guess;           // either means that the container's length may differ from that of the sound
     int n_tracks, chosen;              // chosen: the track to decode, 0: none found
@@ -45,8 +45,8 @@ struct lin_ffmpeg {
  * list after it has detected a format and before that reads the file, wherever the signature stands.
  */
 static const char containers[] =
-    "3gp,aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,dtshd,dv,eac3,flac,flv,gxf,iff,ivf,loas,matroska,mlp,mov,mp3,mpc,mpc8,mpeg,"
-    "mpegts,mxf,nsv,nut,ogg,oma,qcp,rm,sox,tak,truehd,tta,voc,w64,wav,wtv,wv,xwma";
+    "3gp,aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,dtshd,dv,eac3,flac,flv,g722,gsm,gxf,iff,ivf,loas,matroska,mlp,mov,mp3,mpc,"
+    "mpc8,mpeg,mpegts,mxf,nsv,nut,ogg,oma,qcp,rm,sox,tak,truehd,tta,voc,w64,wav,wtv,wv,xwma";
 
 // "[mov,mp4 @ 0x55d0] [error] moov atom not found", "  Duration: 00:01:02.50, start: 0.000000, bitrate: ..."
 static void keep_line(char *to, const char *text)
@@ -165,8 +165,8 @@ static lin_status start(lin_ffmpeg *f, int fd, const char *input, const char *na
                                        "file,subfile",
                                        "-format_whitelist",
                                        containers,
-                                       "-fflags",
-                                       f->is_untimed ? "+nofillin" : "-nofillin",
+                                       f->is_g722 ? "-f" : "-fflags",
+                                       f->is_g722 ? "g722" : f->is_untimed ? "+nofillin" : "-nofillin",
                                        "-i",
                                        input,
                                        "-map",
@@ -190,6 +190,8 @@ static lin_status refused(const lin_ffmpeg *f, lin_error *err)
     const int status = lin_helper_status(f->helper);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
         return lin_fail(err, LIN_UNSUPPORTED, "cannot run ffmpeg: %s", f->trouble);
+    if (strstr(f->trouble, "not on whitelist"))
+        return lin_fail(err, LIN_FORMAT, "its format is not among those of sound and video that may be used");
     if (strstr(f->trouble, "matches no streams")) return lin_fail(err, LIN_FORMAT, "it contains no sound");
     return lin_fail(err, LIN_FORMAT, "%s", f->trouble[0] ? f->trouble : "it gave no sound");
 }
@@ -211,10 +213,13 @@ static lin_status start_right(lin_ffmpeg *f, int fd, const char *input, const ch
     lin_status status = start(f, fd, input, name, err);
     if (status != LIN_OK && status != LIN_FORMAT) return status;
     if (lin_audio_track() && !f->chosen && f->n_tracks) return no_track(f, err);
+    // G.722 has no header: only the name of a file that is nothing else says what it is.
+    const char *ending = strrchr(name, '.');
+    const int is_g722 = status == LIN_FORMAT && !f->n_tracks && ending && strcasecmp(ending, ".g722") == 0;
     const int track = f->chosen ? f->chosen : 1;
-    if (track == 1 && (!f->has_aac || status != LIN_OK)) return status;
+    if (track == 1 && !is_g722 && (!f->has_aac || status != LIN_OK)) return status;
     lin_helper_close(f->helper);
-    *f = (lin_ffmpeg){.seconds = -1, .track = track, .is_untimed = f->has_aac};
+    *f = (lin_ffmpeg){.seconds = -1, .track = track, .is_untimed = f->has_aac, .is_g722 = is_g722};
     return start(f, fd, input, name, err);
 }
 

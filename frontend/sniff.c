@@ -64,6 +64,11 @@ static const struct {
     {0, MAGIC("\x89PNG\r\n\x1a\n"), LIN_SNIFF_NO_SOUND, "a picture"},
     {0, MAGIC("\xff\xd8\xff\xe0"), LIN_SNIFF_NO_SOUND, "a picture"},
     {0, MAGIC("\xff\xd8\xff\xe1"), LIN_SNIFF_NO_SOUND, "a picture"},
+    {0, MAGIC("\xd4\xc3\xb2\xa1"), LIN_SNIFF_NO_SOUND, "a capture of a network"}, // pcap, in microseconds
+    {0, MAGIC("\xa1\xb2\xc3\xd4"), LIN_SNIFF_NO_SOUND, "a capture of a network"},
+    {0, MAGIC("\x4d\x3c\xb2\xa1"), LIN_SNIFF_NO_SOUND, "a capture of a network"}, // in nanoseconds
+    {0, MAGIC("\xa1\xb2\x3c\x4d"), LIN_SNIFF_NO_SOUND, "a capture of a network"},
+    {0, MAGIC("\x0a\x0d\x0d\x0a"), LIN_SNIFF_NO_SOUND, "a capture of a network"}, // pcapng
     {0, MAGIC("GIF8"), LIN_SNIFF_NO_SOUND, "a picture"},
     {0, MAGIC("SQLite format 3"), LIN_SNIFF_NO_SOUND, "a database"},
     {0, MAGIC("\x93NUMPY"), LIN_SNIFF_NO_SOUND, "a NumPy matrix"},

@@ -191,6 +191,14 @@ media flv -ar 44100 -c:a libmp3lame -f flv
 media flv-live -ar 44100 -c:a libmp3lame -f flv
 media tta -c:a tta -f tta
 media wv -c:a wavpack -f wv
+# Telephony without a header: GSM by its frames, G.722 by the name. Neither tells that its end is missing.
+ffmpeg -v error -y -i "$tmp/two.wav" -c:a g722 -f g722 "$tmp/two.G722" 2> "$tmp/.log"
+run transcribe -q -f json "$tmp/two.G722"
+judge "G.722" "$(seconds_of "$tmp/.out")" 2 "$status" "$err"
+i=0
+while [ $i -lt 100 ]; do printf '\324%032d' 0 | tr 0 '\177'; i=$((i + 1)); done > "$tmp/gsm"
+run transcribe -q -f json "$tmp/gsm"
+judge "GSM" "$(seconds_of "$tmp/.out")" 2 "$status" "$err"
 # A browser's recorder that was started again, without a header: times go back within a file.
 if [ -s "$tmp/webm-live.one" ]; then
     at=$(LC_ALL=C grep -abo "$(printf '\037C\266u')" "$tmp/webm-live.one" | head -n 1 | cut -d: -f1)

@@ -186,6 +186,8 @@ is "turns are in the order of time" "$(starts "$tmp/turns.json")" "$(starts "$tm
 "$LINNET" transcribe -q --channel each --ids --reset never "$tmp/call.wav" | tr ' ' '\n' | grep -v call | sort > "$tmp/apart"
 cut -d: -f2 "$tmp/turns.text" | tr ' ' '\n' | grep . | sort > "$tmp/together"
 ok "nothing is lost, nothing is said twice" cmp "$tmp/apart" "$tmp/together"
+run transcribe -q --channel each --speakers Anna,Ben "$tmp/call.wav"
+is "--speakers: blanks around names" "$out" "$("$LINNET" transcribe -q --channel each --speakers ' Anna , Ben ' "$tmp/call.wav")"
 run transcribe -q --channel each --speakers Anna --reset never -f srt,textgrid --output-dir "$tmp/calls" "$tmp/call.wav"
 is "--speakers: one file a format" "call.TextGrid call.srt " "$(ls "$tmp/calls" | tr '\n' ' ')"
 has "a channel without a name has its number" "$(cat "$tmp/calls/call.TextGrid")" '"channel 2 - phones"'

@@ -26,6 +26,8 @@ START_TEST(signatures)
         {"#EXTM3U\nhttp://", 15, LIN_SNIFF_NO_SOUND, "a playlist"},
         {"ffconcat version 1.0\n", 21, LIN_SNIFF_NO_SOUND, "a playlist"},
         {"%PDF-1.7\n\x80", 10, LIN_SNIFF_NO_SOUND, "a PDF document"},
+        {"\xd4\xc3\xb2\xa1\2\0\4\0", 8, LIN_SNIFF_NO_SOUND, "a capture of a network"},
+        {"\n\r\r\n\x1c\0\0\0", 8, LIN_SNIFF_NO_SOUND, "a capture of a network"},
         {"it was a dark night\n", 20, LIN_SNIFF_NO_SOUND, "text"},
         {"d\xc3\xa9j\xc3\xa0 v\xc3", 9, LIN_SNIFF_NO_SOUND, "text"}, // cut within a character
         {"d\xc3\xa9j\xc3(", 6, LIN_SNIFF_UNKNOWN, ""},               // no UTF-8
