@@ -181,7 +181,7 @@ int lin_edit_greedy(const float *logp, int T, int V, const int *labels, int U)
 
 /* ---- sequences with alternatives and optional words ------------------------------------------------------------------------ */
 
-enum { MAX_PAIRS = 1 << 26, NOTHING = -1 };
+enum { MAX_PAIRS = 1 << 24, MAX_CELLS = 1 << 26, NOTHING = -1 };
 
 // A list of words: [first, first + n) of the pool.
 typedef struct range {
@@ -209,6 +209,17 @@ typedef struct meeting {
     float weight;
     int ref, hyp; // the pair before
 } meeting;
+
+// Rows of words of the reference.
+typedef struct grid {
+    meeting *cells; // [rows, width]
+    int from, width; // from: the word of the first row
+} grid;
+
+static meeting *cell_at(const grid *g, int ref, int hyp)
+{
+    return g->cells + (size_t)(ref - g->from) * (size_t)g->width + (size_t)hyp;
+}
 
 static void free_network(network *w)
 {
@@ -288,89 +299,164 @@ static float weight_together(const word *a, const word *b)
 
 // The pair with the least weight, the first of equal ones: of the words of_ref, or only `ref` if that is NULL, with those of
 // of_hyp, or only `hyp`.
-static meeting best_before(const meeting *cells, int width, const network *r, const range *of_ref, int ref, const network *h,
-                        const range *of_hyp, int hyp)
+static meeting best_before(const grid *g, const network *r, const range *of_ref, int ref, const network *h, const range *of_hyp,
+                           int hyp)
 {
     meeting best = {.weight = 999999999.9f, .ref = -1, .hyp = -1};
     for (int i = 0; i < (of_ref ? of_ref->n : 1); i++) {
         const int x = of_ref ? r->pool[of_ref->first + (size_t)i] : ref;
         for (int j = 0; j < (of_hyp ? of_hyp->n : 1); j++) {
             const int y = of_hyp ? h->pool[of_hyp->first + (size_t)j] : hyp;
-            const float weight = cells[(size_t)x * (size_t)width + (size_t)y].weight;
+            const float weight = cell_at(g, x, y)->weight;
             if (weight < best.weight) best = (meeting){weight, x, y};
         }
     }
     return best;
 }
 
-// Of equal weights: first a match or substitution, then an insertion, then a deletion.
-static void fill(const network *r, const network *h, meeting *cells)
+// Rows first..end - 1. Of equal weights: first a match or substitution, then an insertion, then a deletion.
+static void fill(const network *r, const network *h, int first, int end, grid *g)
 {
-    const int width = h->n;
-    cells[0] = (meeting){0, -1, -1};
-    for (int a = 0; a < r->n; a++) {
+    if (first == 0) *cell_at(g, 0, 0) = (meeting){0, -1, -1};
+    for (int a = first; a < end; a++) {
         const word *x = &r->words[a];
         for (int b = a == 0; b < h->n; b++) {
             const word *y = &h->words[b];
-            meeting *to = &cells[(size_t)a * (size_t)width + (size_t)b], ins = {0}, del = {0};
+            meeting *to = cell_at(g, a, b), ins = {0}, del = {0};
             if (b) {
-                ins = best_before(cells, width, r, NULL, a, h, &y->before, 0);
+                ins = best_before(g, r, NULL, a, h, &y->before, 0);
                 ins.weight += weight_alone(y);
             }
             if (a) {
-                del = best_before(cells, width, r, &x->before, 0, h, NULL, b);
+                del = best_before(g, r, &x->before, 0, h, NULL, b);
                 del.weight += weight_alone(x);
             }
             if (!a || !b) {
                 *to = a ? del : ins;
                 continue;
             }
-            meeting both = best_before(cells, width, r, &x->before, 0, h, &y->before, 0);
+            meeting both = best_before(g, r, &x->before, 0, h, &y->before, 0);
             both.weight += weight_together(x, y);
             *to = both.weight <= del.weight && both.weight <= ins.weight ? both : del.weight < ins.weight ? del : ins;
         }
     }
 }
 
-static int trace_back(const network *r, const network *h, const meeting *cells, lin_edit_choice *steps)
+// Follows the pairs from *from to the first row; the steps are appended last first. Returns their number.
+static int trace_back(const network *r, const network *h, const grid *g, meeting *from, lin_edit_choice *steps)
 {
     int n = 0;
-    meeting at = best_before(cells, h->n, r, &r->ends, 0, h, &h->ends, 0);
-    while (at.ref > 0 || at.hyp > 0) {
+    meeting at = *from;
+    while (at.ref > g->from || (g->from == 0 && at.hyp > 0)) {
         const word *x = &r->words[at.ref], *y = &h->words[at.hyp];
-        const meeting *to = &cells[(size_t)at.ref * (size_t)h->n + (size_t)at.hyp];
-        const int is_ins = at.ref == to->ref, is_del = !is_ins && at.hyp == to->hyp;
+        const meeting *next = cell_at(g, at.ref, at.hyp);
+        const int is_ins = at.ref == next->ref, is_del = !is_ins && at.hyp == next->hyp;
         lin_edit_choice step = {is_ins ? NOTHING : x->token, is_del ? NOTHING : y->token, 0};
         if (is_ins) step.is_right = y->is_optional;
         else if (is_del) step.is_right = x->is_optional;
         else step.is_right = x->token == y->token;
         if (step.ref != LIN_EDIT_NULL && step.hyp != LIN_EDIT_NULL) steps[n++] = step;
-        at = *to;
+        at = *next;
     }
-    for (int i = 0, k = n - 1; i < k; i++, k--) {
-        const lin_edit_choice step = steps[i];
-        steps[i] = steps[k];
-        steps[k] = step;
-    }
+    *from = at;
     return n;
+}
+
+// Blocks of `rows` rows or more: the rows that begin them, and r->n. No word behind a row that begins a block follows one before
+// it. Returns the number of blocks.
+static int divide(const network *r, int rows, int *first)
+{
+    int n = 1, least = r->n;
+    for (int i = 0; i < r->ends.n; i++)
+        if (r->pool[r->ends.first + (size_t)i] < least) least = r->pool[r->ends.first + (size_t)i];
+    for (int a = r->n - 1; a > 0; a--) {
+        const word *w = &r->words[a];
+        first[a] = least >= a; // whether it may
+        for (int i = 0; i < w->before.n; i++)
+            if (r->pool[w->before.first + (size_t)i] < least) least = r->pool[w->before.first + (size_t)i];
+    }
+    first[0] = 0;
+    for (int a = 1; a < r->n; a++)
+        if (first[a] && a - first[n - 1] >= rows) first[n++] = a; // n <= a
+    first[n] = r->n;
+    return n;
+}
+
+// The memory of an alignment in blocks, which is computed twice if there are several: the weights of the first row of each are
+// kept. A row that begins a block is also the last of the one before.
+typedef struct choice_blocks {
+    int n, *first;  // [n + 1]
+    float *weights; // [n, width]
+    grid grid;
+} choice_blocks;
+
+static void free_choice_blocks(choice_blocks *b)
+{
+    lin_free(b->first);
+    lin_free(b->weights);
+    lin_free(b->grid.cells);
+}
+
+static lin_status make_choice_blocks(choice_blocks *b, const network *r, const network *h, size_t max_pairs, lin_error *err)
+{
+    const size_t width = (size_t)h->n;
+    size_t most = 0;
+    *b = (choice_blocks){.grid.width = h->n};
+    b->first = lin_alloc((size_t)r->n + 1, sizeof *b->first);
+    if (!b->first) return lin_no_memory(err, "an alignment", ((size_t)r->n + 1) * sizeof *b->first);
+    const size_t rows = (size_t)r->n * width <= max_pairs ? (size_t)r->n : max_pairs / width;
+    b->n = divide(r, (int)rows, b->first);
+    for (int k = 0; k < b->n; k++) {
+        const size_t of_block = (size_t)(b->first[k + 1] - b->first[k]) + 1;
+        if (of_block > most) most = of_block;
+    }
+    if (most * width > MAX_CELLS || (double)(r->n_before + 1) * (double)(h->n_before + 1) > 8589934592.0)
+        return lin_fail(err, LIN_INVALID, "%d and %d words with alternatives are too many to align", r->n - 1, h->n - 1);
+    b->grid.cells = lin_alloc(most * width, sizeof *b->grid.cells);
+    b->weights = lin_alloc((size_t)b->n * width, sizeof *b->weights);
+    if (b->grid.cells && b->weights) return LIN_OK;
+    return lin_no_memory(err, "an alignment", most * width * sizeof *b->grid.cells);
+}
+
+static void fill_block(choice_blocks *b, int k, const network *r, const network *h)
+{
+    const int from = b->grid.from = b->first[k], end = b->first[k + 1] + (k + 1 < b->n);
+    for (int j = 0; j < h->n && k; j++)
+        *cell_at(&b->grid, from, j) = (meeting){b->weights[(size_t)k * (size_t)h->n + (size_t)j], -1, -1};
+    fill(r, h, k ? from + 1 : 0, end, &b->grid);
+    for (int j = 0; j < h->n && k + 1 < b->n; j++)
+        b->weights[(size_t)(k + 1) * (size_t)h->n + (size_t)j] = cell_at(&b->grid, end - 1, j)->weight;
 }
 
 lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, lin_edit_choice *steps, int *n_steps, lin_error *err)
 {
+    return lin_edit_choices_within(ref, n, hyp, m, MAX_PAIRS, steps, n_steps, err);
+}
+
+lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_choice *steps,
+                                   int *n_steps, lin_error *err)
+{
     network r = {0}, h = {0};
+    choice_blocks b = {0};
+    int k = 0;
     *n_steps = 0;
     lin_status status = make_network(&r, ref, n, err);
     if (status == LIN_OK) status = make_network(&h, hyp, m, err);
-    if (status == LIN_OK &&
-        ((long long)r.n * h.n > MAX_PAIRS || (double)(r.n_before + 1) * (double)(h.n_before + 1) > 8589934592.0))
-        status = lin_fail(err, LIN_INVALID, "%d and %d words with alternatives are too many to align", r.n - 1, h.n - 1);
-    meeting *cells = status != LIN_OK ? NULL : lin_alloc((size_t)r.n * (size_t)h.n, sizeof *cells);
-    if (status == LIN_OK && !cells) status = lin_no_memory(err, "an alignment", (size_t)r.n * (size_t)h.n * sizeof *cells);
-    if (status == LIN_OK) {
-        fill(&r, &h, cells);
-        *n_steps = trace_back(&r, &h, cells, steps);
+    if (status == LIN_OK) status = make_choice_blocks(&b, &r, &h, max_pairs, err);
+    for (int i = 0; i < b.n && status == LIN_OK; i++) fill_block(&b, i, &r, &h);
+    meeting at = {0};
+    if (status == LIN_OK) at = best_before(&b.grid, &r, &r.ends, 0, &h, &h.ends, 0);
+    for (int i = b.n - 1; i >= 0 && status == LIN_OK; i--) {
+        if (i + 1 < b.n) fill_block(&b, i, &r, &h);
+        k += trace_back(&r, &h, &b.grid, &at, steps + k);
     }
-    lin_free(cells);
+    for (int i = 0, j = k - 1; i < j; i++, j--) {
+        const lin_edit_choice step = steps[i];
+        steps[i] = steps[j];
+        steps[j] = step;
+    }
+    *n_steps = k;
+    free_choice_blocks(&b);
     free_network(&r);
     free_network(&h);
     return status;

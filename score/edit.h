@@ -80,9 +80,13 @@ typedef struct lin_edit_choice {
 
 /*
  * ref [n], hyp [m]: tokens and the marks above, well nested. steps [n + m] is the caller's; *n_steps of them are filled, without
- * null words. 12 bytes for each pair of words for the time of the call. LIN_NO_MEMORY, LIN_INVALID for more than 2^26 pairs or
- * 2^33 operations.
+ * null words. 12 bytes for each pair of words for the time of the call; beyond 2^24 pairs in blocks that end outside of
+ * alternatives, with twice the operations. LIN_NO_MEMORY, LIN_INVALID for more than 2^26 pairs in a block or 2^33 operations.
  */
 lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, lin_edit_choice *steps, int *n_steps, lin_error *err);
+
+/* The same steps with about max_pairs pairs in a block: for tests. */
+lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_choice *steps,
+                                   int *n_steps, lin_error *err);
 
 #endif

@@ -44,12 +44,82 @@ START_TEST(plain_sequences)
 }
 END_TEST
 
+// A sequence of about n words in nested alternatives and optional words.
+static int random_sequence(uint64_t seed, int n, int depth, int *out)
+{
+    int k = 0;
+    for (int i = 0; i < n; i++) {
+        const uint32_t kind = lin_random_below(seed, (uint64_t)(1000 * depth + 2 * i), 8);
+        const int token = (int)lin_random_below(seed, (uint64_t)(1000 * depth + 2 * i + 1), 4);
+        if (kind == 0) out[k++] = LIN_EDIT_OPTIONAL;
+        if (kind > 1 || depth == 2) {
+            out[k++] = kind == 7 ? LIN_EDIT_NULL : token;
+            if (kind == 0) out[k - 1] = token;
+            continue;
+        }
+        if (kind == 0) k--;
+        out[k++] = LIN_EDIT_OPEN;
+        for (int j = 0; j <= token; j++) {
+            if (j) out[k++] = LIN_EDIT_OR;
+            k += random_sequence(seed + 1 + (uint64_t)j, 1 + j % 3, depth + 1, out + k);
+        }
+        out[k++] = LIN_EDIT_CLOSE;
+    }
+    return k;
+}
+
+// The steps are the same for every block size.
+START_TEST(in_blocks)
+{
+    enum { MOST = 4000 };
+    static int ref[MOST], hyp[MOST];
+    static lin_edit_choice want[2 * MOST], got[2 * MOST];
+    int n_want, n_got;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        const int n = random_sequence(seed, (int)lin_random_below(seed, 1, 40), 0, ref);
+        const int m = random_sequence(seed + 1, (int)lin_random_below(seed, 2, 40), 0, hyp);
+        test_require(n <= MOST && m <= MOST, "%d and %d", n, m);
+        OK(lin_edit_choices(ref, n, hyp, m, want, &n_want, &err));
+        for (size_t pairs = 1; pairs < 4000; pairs = 3 * pairs + 1) {
+            OK(lin_edit_choices_within(ref, n, hyp, m, pairs, got, &n_got, &err));
+            test_require(n_want == n_got && !memcmp(want, got, (size_t)n_want * sizeof *want), "%d and %d in %zu", n, m, pairs);
+        }
+    }
+    FAIL_EVERY_ALLOCATION(lin_edit_choices_within(ref, 3, ref, 3, 1, got, &n_got, NULL), (void)0);
+}
+END_TEST
+
+// An hour of speech in one utterance.
+START_TEST(an_hour)
+{
+    enum { WORDS = TEST_ASAN ? 4200 : 8200 }; // over 2^24 pairs, and over 2^26
+    int *ref = malloc((WORDS + 5) * sizeof *ref), *hyp = malloc(WORDS * sizeof *hyp), n;
+    lin_edit_choice *steps = malloc(2 * (WORDS + 5) * sizeof *steps);
+    const int choice[] = {LIN_EDIT_OPEN, 1, LIN_EDIT_OR, 2, 3, LIN_EDIT_CLOSE};
+    memcpy(ref, choice, sizeof choice);
+    for (int i = 0; i < WORDS; i++) hyp[i] = i == 0 ? 1 : i % 7;
+    for (int i = 1; i < WORDS; i++) ref[5 + i] = i % 1000 ? hyp[i] : 9;
+    OK(lin_edit_choices(ref, WORDS + 5, hyp, WORDS, steps, &n, &err));
+    int wrong = 0;
+    for (int k = 0; k < n; k++) wrong += !steps[k].is_right;
+    ck_assert_int_eq(n, WORDS);
+    ck_assert_int_eq(wrong, (WORDS - 1) / 1000);
+    free(ref);
+    free(hyp);
+    free(steps);
+}
+END_TEST
+
 START_TEST(too_many)
 {
-    int *long_one = malloc(10000 * sizeof *long_one), n;
-    lin_edit_choice *steps = malloc(20000 * sizeof *steps);
-    for (int i = 0; i < 10000; i++) long_one[i] = LIN_EDIT_NULL;
-    FAILS(lin_edit_choices(long_one, 10000, long_one, 10000, steps, &n, &err), LIN_INVALID, "10000 and 10000 words");
+    enum { N = 20000 };
+    int *long_one = malloc(N * sizeof *long_one), n;
+    lin_edit_choice *steps = malloc(2 * N * sizeof *steps);
+    for (int i = 0; i < N; i++) long_one[i] = i % 2 ? 1 : LIN_EDIT_OR;
+    long_one[0] = LIN_EDIT_OPEN;
+    long_one[N - 1] = LIN_EDIT_CLOSE;
+    FAILS(lin_edit_choices(long_one, N, long_one, N, steps, &n, &err), LIN_INVALID, "9999 and 9999 words");
+    for (int i = 0; i < 3; i++) long_one[i] = 1;
     FAIL_EVERY_ALLOCATION(lin_edit_choices(long_one, 3, long_one, 2, steps, &n, NULL), (void)0);
     const int nested[] = {LIN_EDIT_OPEN, 0, LIN_EDIT_OR, LIN_EDIT_OPEN, 1, LIN_EDIT_OR, 2, LIN_EDIT_CLOSE, LIN_EDIT_CLOSE, 3};
     const int two[] = {2, 3};
@@ -118,6 +188,8 @@ int main(int argc, char **argv)
     tcase_add_test(tc, counts_of_trn_are_sclites);
     tcase_add_test(tc, counts_of_stm_are_sclites);
     tcase_add_test(tc, plain_sequences);
+    tcase_add_test(tc, in_blocks);
+    tcase_add_test(tc, an_hour);
     tcase_add_test(tc, too_many);
     tcase_add_test(tc, names);
     tcase_add_test(tc, out_of_memory);
