@@ -7,6 +7,10 @@
 #include "train/train_internal.h"
 #include "train/trigrams.h"
 
+// Errors of the dev set after EPOCHS: the task can be learnt without any, and these runs do so with every instruction set.
+// Rounding may cost a few labels; a method that does not learn has a PER near 1.
+#define FEW_WRONG 0.05
+
 // One run from the weights `first` (NULL: random), without augmentation; *values receives the last weights.
 typedef struct plan_of_run {
     const float *first;
@@ -302,11 +306,11 @@ START_TEST(inner_losses)
     watch w = {0};
     run_folder(run, sizeof run, "inner");
     lin_train_options o = quick_options(run);
-    o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
+    o.epochs = EPOCHS;
     o.checkpoint_s = 1e9;
     o.n_inner = 1, o.inner_layers[0] = 1, o.inner_weight = 0.5;
     ck_assert_msg(train_network(quick_config(), &o, &w, &with, &n, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.2, "PER %g", w.last.dev_per);
+    ck_assert_msg(w.last.dev_per < FEW_WRONG, "PER %g", w.last.dev_per);
     // a weight of 0 trains as no inner loss does, to the bit
     run_folder(run, sizeof run, "nothing");
     o.folder = run;
@@ -372,14 +376,15 @@ START_TEST(smoothed_labels)
         watch w = {0};
         run_folder(run, sizeof run, ways[i].name);
         lin_train_options o = quick_options(run);
-        o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
+        o.epochs = EPOCHS;
         o.checkpoint_s = 1e9;
         o.label_smoothing = ways[i].smoothing;
         o.n_inner = ways[i].n_inner, o.inner_layers[0] = 1, o.inner_weight = 0.5;
         ck_assert_msg(train_network(quick_config(), &o, &w, NULL, NULL, &err) == LIN_OK, "%s", err.message);
-        ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.2, "%s: PER %g", ways[i].name, w.last.dev_per);
+        ck_assert_msg(w.last.dev_per < FEW_WRONG, "%s: PER %g", ways[i].name, w.last.dev_per);
         sure[i] = certainty(run);
     }
+    // 0.086 and 0.144 less; other instruction sets change the sixth digit.
     ck_assert_msg(sure[1] < sure[0] - 0.05 && sure[2] < sure[0] - 0.05, "%g without, %g and %g with", sure[0], sure[1], sure[2]);
     lin_train_options o = quick_options(run);
     o.label_smoothing = 1;
@@ -452,15 +457,16 @@ START_TEST(mutual_information)
         config.search = i == 2;
         run_folder(run, sizeof run, i == 2 ? "search" : i ? "mmi" : "ctc");
         lin_train_options o = quick_options(run);
-        o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
+        o.epochs = EPOCHS;
         o.checkpoint_s = 1e9;
         o.mmi = i > 0, o.mmi_lm = lm;
         ck_assert_msg(train_network(config, &o, &w, NULL, NULL, &err) == LIN_OK, "%s", err.message);
-        ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.2, "%d: PER %g", i, w.last.dev_per);
+        ck_assert_msg(w.last.dev_per < FEW_WRONG, "%d: PER %g", i, w.last.dev_per);
         left[i] = information(run, &q);
     }
+    // 2.6 nats less, by ref/ in double; other instruction sets change the fifth digit.
     for (int i = 1; i < 3; i++)
-        ck_assert_msg(TEST_ASAN || left[i] < 0.8 * left[0], "%g nats after CTC, %g after this", left[0], left[i]);
+        ck_assert_msg(left[i] < left[0] - 2, "%g nats after CTC, %g after this", left[0], left[i]);
     lin_free(block);
     lin_train_options o = quick_options(run);
     o.mmi = 0.5;
