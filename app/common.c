@@ -30,6 +30,36 @@ static void clear_line(void)
     line_is_dirty = 0;
 }
 
+static int in_json;
+
+void lin_complain_in_json(void) { in_json = 1; }
+
+void lin_complaint_begin(lin_buffer *out)
+{
+    const time_t now = time(NULL);
+    struct tm utc;
+    char text[32];
+    gmtime_r(&now, &utc);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    lin_buffer_char(out, '{');
+    lin_buffer_member_text(out, "time", text);
+}
+
+void lin_complaint_end(lin_buffer *out)
+{
+    lin_buffer_text(out, "}\n");
+    if (lin_buffer_status(out, NULL) == LIN_OK) fputs(out->data, stderr);
+    lin_buffer_free(out);
+}
+
+static void put_json(const char *text)
+{
+    lin_buffer out = {0};
+    lin_complaint_begin(&out);
+    lin_buffer_member_text(&out, "message", text);
+    lin_complaint_end(&out);
+}
+
 void lin_complain(const char *fmt, ...)
 {
     static char text[8192];
@@ -39,7 +69,8 @@ void lin_complain(const char *fmt, ...)
     clear_line();
     vsnprintf(text, sizeof text, fmt, args);
     lin_one_line(text);
-    fprintf(stderr, "linnet: %s\n", text);
+    if (in_json) put_json(text);
+    else fprintf(stderr, "linnet: %s\n", text);
     pthread_mutex_unlock(&terminal);
     va_end(args);
 }

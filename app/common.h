@@ -31,6 +31,11 @@ extern volatile sig_atomic_t lin_interrupted;
 
 /* "linnet: <message>\n" on standard error, after erasing the progress line. Thread-safe. */
 void lin_complain(const char *fmt, ...) LIN_PRINTF(1, 2);
+/* From now on each of them is a JSON object, a line, with its "time" and "message". */
+void lin_complain_in_json(void);
+/* Such an object with members of its own: begins with the time; writes it. The buffer is freed. */
+void lin_complaint_begin(lin_buffer *out);
+void lin_complaint_end(lin_buffer *out);
 
 /* Warnings of the library by lin_complain; quiet: no advice. */
 lin_warnings lin_complaints(int quiet);

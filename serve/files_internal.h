@@ -31,6 +31,7 @@ struct lin_job {
     char path[32];   // by which it can be opened again
     // the answer
     int status, done;
+    char cause[128]; // of a status other than 200
     const char *answer_type;
     lin_buffer answer, ignored, warning; // ignored: fields without effect; warning: sound that is missing or damaged
     double seconds;

@@ -151,8 +151,8 @@ int lin_head_read(const char *head, size_t n, char *out, size_t *n_out, const ch
     text authority = {NULL, 0};
     size_t at = 0;
     while (at < n && (head[at] == '\r' || head[at] == '\n')) at++;
-    const int status = read_first_line(take_line(head, n, &at), &p, &authority, why);
-    if (status) return status;
+    const int refusal = read_first_line(take_line(head, n, &at), &p, &authority, why);
+    if (refusal) return refusal;
     for (text line; (line = take_line(head, n, &at)).n;) {
         const char *colon = memchr(line.at, ':', line.n);
         const text name = {line.at, colon ? (size_t)(colon - line.at) : 0};

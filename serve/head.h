@@ -4,9 +4,9 @@
  * Pipeline: bytes of a connection -> [this] -> libwebsockets' parser (serve/web/lws.c, serve/web/tls_head.c).
  *
  * The parser of libwebsockets 4.1 reads a field whose name is the beginning of one that it knows (X-Auth, of X-Auth-Token) into
- * the next line, and waits for ever if that is the last one. It closes the connection where fields take more than 8 KB, and refuses
- * the absolute form of an address (RFC 9112, 3.2.2). So it gets only the fields that linnet serve reads, and addresses that begin
- * with a slash. What it would refuse in words of its own is refused here.
+ * the next line, and waits for ever if that is the last one. It closes the connection where fields take more than 8 KB, and
+ * refuses the absolute form of an address (RFC 9112, 3.2.2). So it gets only the fields that linnet serve reads, and addresses
+ * that begin with a slash. What it would refuse in words of its own is refused here.
  *
  *   size_t n_head = lin_head_length(bytes, n);                       // 0: more must come
  *   lin_head_read(bytes, n_head, out, &n_out, &why);                 // 0, or the status of a refusal

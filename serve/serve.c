@@ -71,6 +71,10 @@ void lin_serve_answer(lin_serve *s, lin_web_peer *peer, int status, const char *
 void lin_serve_refuse(lin_serve *s, lin_web_peer *peer, int status, int retry_s, const char *message)
 {
     lin_buffer out = {0};
+    const lin_web_request *r = s->asked;
+    if (r && (r->websocket || !strcmp(r->method, "POST")))
+        lin_serve_log(s, &(lin_serve_entry){.stream = r->websocket, .status = status, .address = r->address, .path = r->path,
+                                            .cause = message});
     lin_openai_put_error(&out, status, message);
     lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = "application/json", .body = out.data, .n = out.n},
                     retry_s);
@@ -88,7 +92,8 @@ static int refuse(lin_serve *s, lin_web_peer *peer, long long *count, int status
 
 static int is_origin(const lin_serve *s, const lin_web_request *r)
 {
-    return lin_origin_allowed(r->origin, r->host, s->v->origins.items, s->v->origins.count);
+    const int port = s->transport->port(s->web); // with another than these, a browser names it
+    return lin_origin_allowed(r->origin, r->host, port != 80 && port != 443, s->v->origins.items, s->v->origins.count);
 }
 
 // 0: refused.
@@ -132,6 +137,8 @@ static int has_room(lin_serve *s, lin_web_peer *peer, const char *address)
 static void free_client(lin_client *c)
 {
     lin_serve *s = c->serve;
+    const char *const otherwise = s->draining || lin_serve_stop ? "the server stops" : "the client left";
+    lin_serve_log_end(c, c->status, c->status ? c->cause : otherwise);
     if (!c->protocol) lin_files_leave(c);
     else lin_serve_stream_free(c); // waits for the engine: nothing touches the client afterwards
     pthread_mutex_lock(&s->lock);
@@ -174,7 +181,8 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
     c->serve = s;
     c->peer = peer;
     c->protocol = protocol;
-    c->heard_at = lin_now();
+    c->begun_at = c->heard_at = lin_now();
+    if (protocol) c->path = protocol->path;
     snprintf(c->address, sizeof c->address, "%s", r->address);
     c->behind = s->clients;
     if (s->clients) s->clients->before = c;
@@ -183,6 +191,7 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
     if (!protocol) return c;
     s->n_streams++;
     if (make_state_key(c, r) != LIN_OK || !lin_serve_stream_begin(c)) {
+        c->is_logged = 1;
         free_client(c);
         lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
         return NULL;
@@ -206,8 +215,10 @@ static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_r
 {
     if (!is_one_of_few(s, peer, r->address)) return NULL;
     lin_client *c = new_client(s, peer, r, NULL);
+    if (c) c->path = call->path;
     if (c) c->job = lin_files_begin(c, r, call);
     if (!c || c->job) return c;
+    c->is_logged = 1; // as a refusal
     free_client(c);
     return NULL;
 }
@@ -344,8 +355,16 @@ static int is_asked_for(lin_serve *s, lin_web_peer *peer, const lin_web_request 
 static void *on_open(void *context, lin_web_peer *peer, const lin_web_request *r)
 {
     lin_serve *s = context;
-    if (!is_asked_for(s, peer, r)) return NULL;
-    return r->websocket ? open_socket(s, peer, r) : open_request(s, peer, r);
+    char address[64];
+    lin_web_request own = *r;
+    lin_client_address(r->address, r->forwarded_for, r->forwarded, s->v->proxies.items, s->v->proxies.count, address,
+                       sizeof address);
+    own.address = address;
+    s->asked = &own;
+    lin_client *c = NULL;
+    if (is_asked_for(s, peer, &own)) c = own.websocket ? open_socket(s, peer, &own) : open_request(s, peer, &own);
+    s->asked = NULL;
+    return c;
 }
 
 /* ---- handlers -------------------------------------------------------------------------------------------------------------- */
@@ -652,6 +671,7 @@ lin_status lin_serve_run(lin_serve *s, lin_error *err)
 {
     pthread_mutex_init(&s->lock, NULL);
     lin_serve_stop = lin_serve_reload = lin_serve_hurry = 0;
+    if (s->v->log_json) lin_complain_in_json();
     watch_signals();
     gethostname(s->own_name, sizeof s->own_name - 1);
     lin_status status = lin_web_load(&s->transport, err);

@@ -38,9 +38,9 @@ typedef struct lin_serve_values {
     lin_decoding_values decoding;
     lin_endpoint_values endpoints;
     const char *listen, *certificate, *key, *tokens, *state_key, *second_pass;
-    lin_list origins, hosts;
+    lin_list origins, hosts, proxies;
     int max_streams, max_per_address, max_files, max_upload_mb, max_sound_s, max_work_s, max_lag_ms, idle_s, unread_s, drain_s;
-    int rate_hz, threads, ipa, quiet, websocket;
+    int rate_hz, threads, ipa, quiet, websocket, log_json;
     const char *chosen_language;
 } lin_serve_values;
 
@@ -59,7 +59,11 @@ struct lin_client {
     const lin_protocol *protocol; /* of a WebSocket; NULL: a request */
     lin_client *before, *behind;
     char address[64];
-    double heard_at; /* when data came last */
+    const char *path;
+    double begun_at, heard_at; /* when data came last */
+    double sound_s; /* that was taken in */
+    int status, is_logged; /* status: with what a WebSocket ends, and why; 0: not yet */
+    char cause[128];
     lin_job *job;    /* of an upload; NULL: it has been answered */
     lin_message config; /* of a WebSocket */
     unsigned char state_key[32]; /* likewise: of its token and that of the server; it never changes */
@@ -96,6 +100,7 @@ struct lin_serve {
     size_t n_tokens;
     unsigned char state_key[32];
     lin_client *clients;
+    const lin_web_request *asked; /* that is being opened; a refusal of it is logged */
     int n_clients, n_streams;
     int waiting; /* a client is */
     int draining;
@@ -183,6 +188,18 @@ void lin_files_drain(lin_client *client); /* the time to drain is over: a body t
 void lin_files_go_on(lin_client *client); /* answers if the job is done, or has begun an answer that goes on */
 int lin_files_next(lin_client *client, lin_web_message *message); /* more of such an answer; as lin_web_handlers.next */
 void lin_files_leave(lin_client *client); /* the client is gone */
+
+/* ---- serve/serve_log.c: the log -------------------------------------------------------------------------------------------- */
+
+typedef struct lin_serve_entry {
+    int stream, status; /* stream: else an upload; status: of HTTP, or with which a WebSocket was closed (RFC 6455, 7.4) */
+    const char *address, *path, *cause;
+    double sound_s, seconds; /* of sound; that it took */
+} lin_serve_entry;
+
+void lin_serve_log(lin_serve *serve, const lin_serve_entry *entry);
+/* A stream or upload has ended; logged once for each client. */
+void lin_serve_log_end(lin_client *client, int status, const char *cause);
 
 /* ---- serve/serve_metrics.c ------------------------------------------------------------------------------------------------- */
 

@@ -126,6 +126,7 @@ int lin_files_left(lin_serve *s) { return s->files ? s->files->left : 0; }
 static lin_job *turn_away(lin_client *c, long long *count, int status, const char *message)
 {
     if (count) lin_serve_count(c->serve, count);
+    if (!c->serve->asked) lin_serve_log_end(c, status, message);
     lin_serve_refuse(c->serve, c->peer, status, status == 429 || status == 503 ? RETRY_S : 0, message);
     return NULL;
 }
@@ -272,6 +273,10 @@ void lin_files_go_on(lin_client *c)
     if (waits && !job->begun) {
         job->begun = 1;
         reply(c, job);
+    }
+    if (done) {
+        c->sound_s = job->seconds;
+        lin_serve_log_end(c, job->status, job->status == 200 ? "ended" : job->cause);
     }
     if (job->begun) { // it is freed when the client is gone
         c->serve->transport->want(c->peer);

@@ -43,6 +43,8 @@ static void end(lin_client *c, int code, const char *reason)
 {
     c->in->ending = 1;
     c->in->ending_at = lin_now();
+    c->status = code;
+    snprintf(c->cause, sizeof c->cause, "%s", *reason ? reason : code == 1001 ? "the server stops" : "ended");
     c->in->is_held_back = 0;
     if (c->in->paused) c->serve->transport->pause(c->peer, 0);
     c->in->paused = 0;
@@ -233,6 +235,7 @@ static int pump(lin_client *c)
             return 1;
         }
         in->at_held += n * channels;
+        c->sound_s += (double)n / c->config.rate_hz;
         c->serve->counts.sound_s += (double)n / c->config.rate_hz;
     }
     const size_t rest = in->n_held - in->at_held; // of a frame of several channels

@@ -605,13 +605,62 @@ int lin_host_allowed(const char *host, const char *listens, const char *const *l
     return 0;
 }
 
-int lin_origin_allowed(const char *origin, const char *host, const char *const *list, int n)
+int lin_origin_allowed(const char *origin, const char *host, int portless, const char *const *list, int n)
 {
     if (!*origin) return 1; // not a page
-    const char *rest = strstr(origin, "://");
+    const char *rest = strstr(origin, "://"), *name, *own;
     if (rest && strcasecmp(rest + 3, host) == 0) return 1;
+    const size_t n_host = host_name(host, &name), n_own = rest ? host_name(rest + 3, &own) : 0;
+    const int has_port = name[n_host] && strchr(name + n_host, ':') != NULL;
+    if (portless && n_own && !has_port && n_own == n_host && strncasecmp(own, name, n_host) == 0) return 1;
     for (int i = 0; i < n; i++) {
         if (strcmp(list[i], "*") == 0 || strcasecmp(list[i], origin) == 0) return 1;
     }
     return 0;
+}
+
+// The address at the end of a list [n], without quotes, brackets and port; *n is what is before it.
+static void take_last(const char *list, size_t *n, int is_forwarded, char *out, size_t capacity)
+{
+    size_t from = *n, end = *n;
+    while (from && list[from - 1] != ',') from--;
+    *n = from ? from - 1 : 0;
+    if (is_forwarded) { // for="[2001:db8::1]:80";proto=https
+        size_t at = from;
+        while (at < end && strncasecmp(list + at, "for=", 4) != 0) at++;
+        from = at < end ? at + 4 : end;
+        for (at = from; at < end && list[at] != ';';) at++;
+        end = at;
+    }
+    while (from < end && (list[from] == ' ' || list[from] == '\t' || list[from] == '"' || list[from] == '[')) from++;
+    size_t length = 0;
+    while (from + length < end && !strchr(" \t\"]", list[from + length])) length++;
+    const char *colon = memchr(list + from, ':', length);
+    const int is_4 = colon && memchr(list + from, '.', (size_t)(colon - (list + from))) != NULL;
+    if (is_4) length = (size_t)(colon - (list + from));
+    snprintf(out, capacity, "%.*s", (int)length, list + from);
+}
+
+static int is_proxy(const char *address, const char *const *proxies, int n)
+{
+    static const char mapped[] = "::ffff:"; // of IPv4
+    if (strncasecmp(address, mapped, sizeof mapped - 1) == 0 && strchr(address, '.')) address += sizeof mapped - 1;
+    for (int i = 0; i < n; i++) {
+        if (strcasecmp(proxies[i], address) == 0) return 1;
+    }
+    return 0;
+}
+
+void lin_client_address(const char *address, const char *forwarded_for, const char *forwarded, const char *const *proxies, int n,
+                        char *out, size_t capacity)
+{
+    const int is_forwarded = !*forwarded_for;
+    const char *list = is_forwarded ? forwarded : forwarded_for;
+    char next[64];
+    snprintf(out, capacity, "%s", address);
+    for (size_t left = strlen(list); left && is_proxy(out, proxies, n);) {
+        take_last(list, &left, is_forwarded, next, sizeof next);
+        if (!*next) return; // not said
+        snprintf(out, capacity, "%s", next);
+    }
 }

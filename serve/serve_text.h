@@ -144,7 +144,12 @@ size_t lin_token_find(const char *authorization, const char *query, const char *
  * the name that it listens on, localhost, one of the list, or none. A page of a stranger whose name leads to this machine (DNS
  * rebinding) asks for the stranger's name. */
 int lin_host_allowed(const char *host, const char *listens, const char *const *list, int n);
-/* 1 if a page of this origin may use a server that was reached as `host`: the same host and port, or one of the list. */
-int lin_origin_allowed(const char *origin, const char *host, const char *const *list, int n);
+/* 1 if a page of this origin may use a server that was reached as `host`: the same host and port, or one of the list.
+ * portless: where `host` has no port, that of the origin does not count, because a proxy has left it out. */
+int lin_origin_allowed(const char *origin, const char *host, int portless, const char *const *list, int n);
+/* Who asks: `address`, or, of a proxy of the list, whom it asks for by X-Forwarded-For or else Forwarded (RFC 7239): the last one
+ * that is no proxy of the list. Headers of others are not believed. */
+void lin_client_address(const char *address, const char *forwarded_for, const char *forwarded, const char *const *proxies, int n,
+                        char *out, size_t capacity);
 
 #endif

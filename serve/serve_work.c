@@ -399,6 +399,7 @@ static lin_status explain_stop(const lin_serve_values *v, lin_job *job, lin_erro
 static void put_error(lin_work *w, lin_job *job, const char *message)
 {
     lin_buffer_clear(&job->answer);
+    snprintf(job->cause, sizeof job->cause, "%.*s", (int)sizeof job->cause - 1, message);
     if (job->n_pieces) { // the answer has begun
         lin_buffer_clear(&w->piece);
         lin_buffer_text(&w->piece, "event: error\ndata: ");

@@ -41,6 +41,7 @@ typedef struct lin_web_request {
     const char *path, *query, *host, *origin, *authorization, *type;
     const char *protocols; /* the header Sec-WebSocket-Protocol */
     const char *address; /* of the other side, "127.0.0.1" */
+    const char *forwarded_for, *forwarded; /* X-Forwarded-For and Forwarded (RFC 7239), which anybody may send */
     const char *encoding; /* the header Transfer-Encoding; the body is given as it comes, in chunks (serve/chunked.h) */
     int64_t length;      /* of the body; -1: not sent; LIN_WEB_BAD_LENGTH: it is no number */
 } lin_web_request;

@@ -34,7 +34,7 @@ build= check= demo= fuzz= page= arm64= wasm= standin=
 case $system in
 debian)
     build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev'
-    check='check libopenmpi-dev openmpi-bin pocketsphinx-testdata'
+    check='check libopenmpi-dev openmpi-bin pocketsphinx-testdata nginx'
     # For the virtual microphone of the tests. Not installed beside PipeWire, which it could replace: then those tests are
     # skipped.
     command -v pipewire > /dev/null 2>&1 || check="$check pulseaudio pulseaudio-utils libasound2-plugins"
@@ -118,7 +118,16 @@ if [ -n "$wanted" ]; then
     if [ $system = debian ]; then
         $as_root apt-get -q -o DPkg::Lock::Timeout=300 update || echo "apt-get update failed; using the existing package lists" >&2
     fi
-    $install $wanted || { echo "could not install:$wanted" >&2; exit 1; }
+    # The tests start nginx themselves: its service is not started, now (policy-rc.d) or with the system.
+    policy=${DEPS_POLICY:-/usr/sbin/policy-rc.d} # for tests
+    case " $wanted " in *" nginx "*) [ -e $policy ] || [ $system != debian ] || without_services=yes ;; esac
+    [ "${without_services:-}" != yes ] || printf '#!/bin/sh\nexit 101\n' | $as_root install -m 755 /dev/stdin $policy
+    $install $wanted || failed=yes
+    if [ "${without_services:-}" = yes ]; then
+        $as_root rm -f $policy
+        ! command -v systemctl > /dev/null 2>&1 || $as_root systemctl disable --quiet nginx 2> /dev/null
+    fi
+    [ "${failed:-}" != yes ] || { echo "could not install:$wanted" >&2; exit 1; }
 fi
 [ $dry = no ] || exit 0
 [ $system != debian ] || exit 0 # its packages provide all the pkg-config files

@@ -93,7 +93,7 @@ static const struct {
 
 typedef struct texts {
     char path[TEXT], query[TEXT], host[256], origin[256], authorization[1024], type[512], encoding[64], address[64];
-    char protocols[SUBPROTOCOLS];
+    char protocols[SUBPROTOCOLS], forwarded_for[1024], forwarded[1024];
 } texts;
 
 // 0 if a header does not fit.
@@ -124,7 +124,8 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
     char length[32];
     *request = (lin_web_request){.method = "", .path = t->path, .query = t->query, .host = t->host, .origin = t->origin,
                                  .authorization = t->authorization, .type = t->type, .encoding = t->encoding,
-                                 .address = t->address, .protocols = t->protocols, .length = -1};
+                                 .address = t->address, .protocols = t->protocols, .forwarded_for = t->forwarded_for,
+                                 .forwarded = t->forwarded, .length = -1};
     int fits = 1;
     t->path[0] = 0;
     for (size_t i = 0; i < sizeof methods / sizeof *methods && !*request->method; i++) {
@@ -140,6 +141,10 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
     fits = copy(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING, t->encoding, sizeof t->encoding) && fits;
     fits = copy(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH, length, sizeof length) && fits;
     fits = copy(wsi, WSI_TOKEN_PROTOCOL, t->protocols, sizeof t->protocols) && fits;
+    fits = copy(wsi, WSI_TOKEN_X_FORWARDED_FOR, t->forwarded_for, sizeof t->forwarded_for) && fits;
+    t->forwarded[0] = 0;
+    if (lws_hdr_custom_length(wsi, "forwarded:", 10) > 0)
+        fits = lws_hdr_custom_copy(wsi, t->forwarded, sizeof t->forwarded, "forwarded:", 10) >= 0 && fits;
     // libwebsockets reads what it can of it, and whatever is behind that.
     const int is_number = strspn(length, "0123456789") == strlen(length);
     if (*length) request->length = is_number ? strtoll(length, NULL, 10) : LIN_WEB_BAD_LENGTH;

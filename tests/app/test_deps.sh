@@ -4,7 +4,7 @@
 deps=$PWD/tools/deps.sh
 fake=$tmp/bin
 mkdir "$fake"
-for t in env cat sh echo uname; do ln -s "$(command -v $t)" "$fake/$t"; done
+for t in env cat sh echo uname install rm; do ln -s "$(command -v $t)" "$fake/$t"; done
 pretend() { printf '#!/bin/sh\n%s\n' "$2" > "$fake/$1"; chmod 755 "$fake/$1"; }
 # $tmp/installed lists the packages that count as installed.
 pretend dpkg-query 'for p; do :; done; grep -qx "$p" "'"$tmp"'/installed" && echo "install ok installed"'
@@ -13,7 +13,7 @@ pretend apt-get 'echo "apt-get $*" >> "'"$tmp"'/calls"; exit ${APT_STATUS:-0}'
 pretend id 'echo "$FAKE_UID"'
 try() { : > "$tmp/calls"; out=$(PATH=$fake "$fake/sh" "$deps" "$@" 2>&1); status=$?; calls=$("$fake/cat" "$tmp/calls"); }
 
-all='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev check libopenmpi-dev openmpi-bin pocketsphinx-testdata pulseaudio pulseaudio-utils libasound2-plugins'
+all='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev check libopenmpi-dev openmpi-bin pocketsphinx-testdata nginx pulseaudio pulseaudio-utils libasound2-plugins'
 echo $all | tr ' ' '\n' > "$tmp/installed"
 FAKE_UID=0
 export FAKE_UID
@@ -47,6 +47,20 @@ try check
 hasnt "beside PipeWire no PulseAudio" "$calls" pulseaudio
 rm "$fake/pipewire"
 echo pulseaudio >> "$tmp/installed"
+
+# nginx is for a test, which starts it: not its service.
+grep -v '^nginx$' "$tmp/installed" > "$tmp/some" && mv "$tmp/some" "$tmp/installed"
+pretend apt-get 'echo "apt-get $*" >> "'"$tmp"'/calls"; "'"$tmp"'/policy-rc.d" nginx start || echo "services: $?" >> "'"$tmp"'/calls"'
+pretend systemctl 'echo "systemctl $*" >> "'"$tmp"'/calls"'
+export DEPS_POLICY=$tmp/policy-rc.d
+try check
+has "nginx is installed" "$calls" " nginx"
+has "nginx: no service is started meanwhile" "$(printf '%s' "$calls" | tail -n 2)" "services: 101"
+has "nginx: nor with the system" "$calls" "systemctl disable --quiet nginx"
+ok "nginx: other services are as before" test ! -e "$tmp/policy-rc.d"
+rm "$fake/systemctl"
+echo nginx >> "$tmp/installed"
+pretend apt-get 'echo "apt-get $*" >> "'"$tmp"'/calls"; exit ${APT_STATUS:-0}'
 
 FAKE_UID=1000
 try build check

@@ -146,7 +146,11 @@ static void secret(const char *text, size_t n)
     if (token < copy && n_token) abort();
     lin_token_known(copy, strlen(copy), token, n_token);
     lin_host_allowed(copy, "localhost", NULL, 0);
-    lin_origin_allowed(copy, "localhost:8090", NULL, 0);
+    lin_origin_allowed(copy, "localhost:8090", 0, NULL, 0);
+    lin_origin_allowed("http://localhost:8090", copy, 1, NULL, 0);
+    char address[64];
+    lin_client_address("a", copy, "", (const char *const[]){"a", "b"}, 2, address, sizeof address);
+    lin_client_address("a", "", copy, (const char *const[]){"a", "b"}, 2, address, sizeof address);
     lin_free(copy);
 }
 

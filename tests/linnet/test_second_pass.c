@@ -577,7 +577,7 @@ START_TEST(models_that_do_not_fit)
 END_TEST
 
 TEST_MAIN_WITH(begin, end, "a second pass", TESTS(each_utterance_is_that_of_the_second_model, 0, SEARCHES),
-               TESTS(skipped, 0, SEARCHES), TEST(searches_of_whole_utterances), TESTS(the_same_as_a_file, 0, SEARCHES), TESTS(another_hop, 0, 2),
-               TEST(a_long_utterance),
+               TESTS(skipped, 0, SEARCHES), TEST(searches_of_whole_utterances), TESTS(the_same_as_a_file, 0, SEARCHES),
+               TESTS(another_hop, 0, 2), TEST(a_long_utterance),
                TESTS(any_split_gives_the_same, 0, SEARCHES), TEST(forked_and_saved), TEST(ends_that_are_asked_for),
                TESTS(streams_of_an_engine, 0, SEARCHES), TEST(models_that_do_not_fit))

@@ -226,13 +226,19 @@ START_TEST(secrets)
         test_require(lin_host_allowed(names[i].host, "own", hosts, 1) == names[i].allowed, "%s", names[i].host);
         ck_assert_int_eq(lin_host_allowed(names[i].host, "own", (const char *const[]){"*"}, 1), 1);
     }
-    ck_assert_int_eq(lin_origin_allowed("", "h:1", NULL, 0), 1);
-    ck_assert_int_eq(lin_origin_allowed("http://h:1", "h:1", NULL, 0), 1);
-    ck_assert_int_eq(lin_origin_allowed("http://h:2", "h:1", NULL, 0), 0);
-    ck_assert_int_eq(lin_origin_allowed("null", "h:1", NULL, 0), 0);
-    ck_assert_int_eq(lin_origin_allowed("https://a.example", "h:1", origins, 1), 1);
-    ck_assert_int_eq(lin_origin_allowed("https://a.example.evil", "h:1", origins, 1), 0);
-    ck_assert_int_eq(lin_origin_allowed("https://b.example", "h:1", (const char *const[]){"*"}, 1), 1);
+    ck_assert_int_eq(lin_origin_allowed("http://h:1", "h", 1, NULL, 0), 1);
+    ck_assert_int_eq(lin_origin_allowed("http://[::1]:1", "[::1]", 1, NULL, 0), 1);
+    ck_assert_int_eq(lin_origin_allowed("http://h:1", "h", 0, NULL, 0), 0);
+    ck_assert_int_eq(lin_origin_allowed("http://h:1", "h:2", 1, NULL, 0), 0);
+    ck_assert_int_eq(lin_origin_allowed("http://h.evil:1", "h", 1, NULL, 0), 0);
+    ck_assert_int_eq(lin_origin_allowed("null", "", 1, NULL, 0), 0);
+    ck_assert_int_eq(lin_origin_allowed("", "h:1", 0, NULL, 0), 1);
+    ck_assert_int_eq(lin_origin_allowed("http://h:1", "h:1", 0, NULL, 0), 1);
+    ck_assert_int_eq(lin_origin_allowed("http://h:2", "h:1", 0, NULL, 0), 0);
+    ck_assert_int_eq(lin_origin_allowed("null", "h:1", 0, NULL, 0), 0);
+    ck_assert_int_eq(lin_origin_allowed("https://a.example", "h:1", 0, origins, 1), 1);
+    ck_assert_int_eq(lin_origin_allowed("https://a.example.evil", "h:1", 0, origins, 1), 0);
+    ck_assert_int_eq(lin_origin_allowed("https://b.example", "h:1", 0, (const char *const[]){"*"}, 1), 1);
 }
 END_TEST
 
@@ -314,5 +320,30 @@ START_TEST(lists_of_tokens)
 }
 END_TEST
 
+START_TEST(behind_proxies)
+{
+    static const char *const proxies[] = {"127.0.0.1", "10.0.0.2", "::1"};
+    static const struct {
+        const char *address, *forwarded_for, *forwarded, *client;
+    } cases[] = {{"192.0.2.1", "198.51.100.7", "", "192.0.2.1"},
+                 {"127.0.0.1", "", "", "127.0.0.1"},
+                 {"127.0.0.1", "198.51.100.7", "", "198.51.100.7"},
+                 {"::ffff:127.0.0.1", "198.51.100.7", "", "198.51.100.7"},
+                 {"127.0.0.1", "1.1.1.1, 198.51.100.7 , 10.0.0.2", "", "198.51.100.7"},
+                 {"127.0.0.1", "1.1.1.1,198.51.100.7:4711", "for=2.2.2.2", "198.51.100.7"},
+                 {"127.0.0.1", "10.0.0.2", "", "10.0.0.2"},
+                 {"127.0.0.1", "2001:db8::1", "", "2001:db8::1"},
+                 {"::1", "", "for=192.0.2.43, For=\"[2001:db8::1]:4711\";proto=https", "2001:db8::1"},
+                 {"::1", "", "by=x;for=192.0.2.60:80;proto=http", "192.0.2.60"},
+                 {"::1", "", "proto=http", "::1"},
+                 {"127.0.0.1", ",", "", "127.0.0.1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[64];
+        lin_client_address(cases[i].address, cases[i].forwarded_for, cases[i].forwarded, proxies, 3, out, sizeof out);
+        ck_assert_str_eq(out, cases[i].client);
+    }
+}
+END_TEST
+
 TEST_MAIN("serve/serve_text", TEST(vosk_messages), TEST(own_messages), TEST(samples), TEST(telephones), TEST(forms),
-          TEST(secrets), TEST(lists_of_tokens), TEST(answers))
+          TEST(secrets), TEST(lists_of_tokens), TEST(answers), TEST(behind_proxies))
