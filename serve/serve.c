@@ -680,9 +680,11 @@ lin_status lin_serve_run(lin_serve *s, lin_error *err)
     if (status == LIN_OK) status = lin_page_open(&s->page, err);
     if (status == LIN_OK) status = open_recognition(s, err);
     if (status == LIN_OK) status = open_web(s, err);
+    const char *const host = *s->host ? s->host : "127.0.0.1";
+    const int is_6 = strchr(host, ':') != NULL;
     if (status == LIN_OK && !s->v->quiet)
-        lin_complain("serving at http%s://%s:%d/, at most %d streams", s->v->certificate ? "s" : "",
-                     *s->host ? s->host : "127.0.0.1", s->transport->port(s->web), s->v->max_streams);
+        lin_complain("serving at http%s://%s%s%s:%d/, at most %d streams", s->v->certificate ? "s" : "", is_6 ? "[" : "", host,
+                     is_6 ? "]" : "", s->transport->port(s->web), s->v->max_streams);
     if (status == LIN_OK && !s->v->quiet) tell_protection();
     while (status == LIN_OK && !is_done(s)) s->transport->run(s->web);
     close_all(s);

@@ -21,6 +21,7 @@
 #include "serve/head.h"
 #include "serve/web.h"
 #include "serve/web/seal.h"
+#include "serve/web/tls_check.h"
 
 #define LISTENING "linnet-listening"
 #define HEADS "linnet-heads"
@@ -664,6 +665,7 @@ static int allow_files(int peers)
 static lin_status open_web(const lin_web_options *o, const lin_web_handlers *handlers, lin_web **web, lin_error *err)
 {
     *web = NULL;
+    if (o->certificate && lin_tls_check(o->certificate, o->key, err) != LIN_OK) return err->status;
     lin_web *w = lin_calloc(1, sizeof *w);
     if (!w) return lin_no_memory(err, "a server", sizeof *w);
     w->handlers = *handlers;

@@ -305,7 +305,35 @@ refused "no socket of systemd" 1 "LISTEN_FDS" serve --listen systemd
 
 refused "a wrong address" 1 "--listen must be" serve --listen nowhere
 refused "a certificate without its key" 2 "belong together" serve --tls-cert x
-refused "a certificate that is not there" 1 "" serve --listen 127.0.0.1:0 --tls-cert "$tmp/none" --tls-key "$tmp/none"
+refused "a certificate that is not there" 1 "cannot open $tmp/none: No such file or directory" serve --listen 127.0.0.1:0 --tls-cert "$tmp/none" --tls-key "$tmp/none"
+refused "a certificate that is none" 1 "$tmp/tokens: this is no certificate in PEM form" serve --listen 127.0.0.1:0 --tls-cert "$tmp/tokens" --tls-key "$tmp/tokens"
+if command -v openssl > /dev/null; then
+    for i in 1 2; do openssl req -x509 -newkey rsa:2048 -nodes -keyout "$tmp/key$i.pem" -out "$tmp/cert$i.pem" -subj /CN=localhost 2> /dev/null; done
+    openssl rsa -aes128 -passout pass:x -in "$tmp/key1.pem" -out "$tmp/locked.pem" 2> /dev/null
+    pair() { refused "$1" 1 "$2" serve --listen 127.0.0.1:0 --tls-cert "$tmp/cert1.pem" --tls-key "$3"; }
+    pair "another certificate's key" "$tmp/key2.pem: this is not the private key of the certificate in $tmp/cert1.pem" "$tmp/key2.pem"
+    pair "a certificate as a key" "$tmp/cert1.pem: this is no private key in PEM form" "$tmp/cert1.pem"
+    pair "a key with a passphrase" "$tmp/locked.pem: this private key has a passphrase" "$tmp/locked.pem"
+    if command -v curl > /dev/null; then
+        start tls --no-words -j 1 --tls-cert "$tmp/cert1.pem" --tls-key "$tmp/key1.pem"
+        over_tls() { curl -sSk --max-time 100 "$@" "https://127.0.0.1:$port/healthz"; }
+        is "TLS" ok "$(over_tls)"
+        is "TLS: a field whose name begins a known one" ok "$(over_tls -H 'X-Auth: 1')"
+        has "TLS: a head that is too long" "$(over_tls -i -H "X-Long: $(head -c 20000 /dev/zero | tr '\000' a)")" "431"
+        has "TLS: an upload" "$(curl -sSk -F file=@"$speech" -H 'X-Auth: 1' "https://127.0.0.1:$port/v1/audio/transcriptions")" '{"text":"'
+        stop "TLS"
+    fi
+fi
+"$LINNET" serve --no-words -j 1 --listen '[::1]:0' > "$tmp/six.log" 2>&1 &
+six=$!
+servers="$servers $six"
+says_where() { grep -q http "$tmp/six.log" || runs_no_more $six; }
+await says_where
+if ! grep -q "cannot listen" "$tmp/six.log"; then # of a machine without IPv6
+    has "an address of IPv6 has its brackets" "$(cat "$tmp/six.log")" "serving at http://[::1]:"
+    kill $six
+    wait $six
+fi
 printf short > "$tmp/short.key"
 refused "a short secret" 1 "at least 16 bytes" serve --state-key "$tmp/short.key"
 refused "no tokens" 1 "none" serve --tokens "$tmp/none"
