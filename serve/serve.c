@@ -18,7 +18,7 @@
 #include "base/textfile.h"
 #include "linnet/find.h"
 
-enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, PING_S = 30, STATS_S = 10, CLOSE_S = 2 };
+enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, STATS_S = 10, CLOSE_S = 2 };
 
 volatile int lin_serve_stop, lin_serve_reload;
 volatile sig_atomic_t lin_serve_hurry;
@@ -609,7 +609,7 @@ static lin_status open_web(lin_serve *s, lin_error *err)
     const lin_web_handlers handlers = {.context = s, .open = on_open, .data = on_data, .complete = on_complete, .next = on_next,
                                        .gone = on_gone, .turn = on_turn, .log = on_log};
     lin_web_options o = {.peers = v->max_streams + v->max_files, .certificate = v->certificate, .key = v->key,
-                         .ping_s = v->unread_s > PING_S ? v->unread_s : PING_S};
+                         .ping_s = v->unread_s > v->idle_s / 2 ? v->unread_s : v->idle_s / 2};
     lin_status status = strcmp(v->listen, "systemd") == 0 ? take_socket(&o.socket, err)
                                                           : read_address(v->listen, host, sizeof s->host, &o.port, err);
     o.host = *host && strcmp(host, "*") != 0 ? host : NULL;

@@ -90,7 +90,7 @@ typedef struct lin_web_options {
     int port;         /* 0: any free one */
     int socket;       /* listens already, and is taken over (host and port do not count); 0: none */
     const char *certificate, *key; /* PEM files; NULL: no TLS */
-    int ping_s;       /* a WebSocket that has been silent for so long is asked whether it is still there */
+    int ping_s;       /* a WebSocket that has been silent for so long is asked whether it is there, and has as long to answer */
     int peers;        /* that may be there at once, for as many files as may be open (raised up to the hard limit) */
 } lin_web_options;
 

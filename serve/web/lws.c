@@ -26,7 +26,7 @@
 #define LISTENING "linnet-listening"
 #define HEADS "linnet-heads"
 
-enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, PONG_S = 30, ALIVE_US = 5000000, UNREAD = 1 << 17, PATIENCE_S = 30 };
+enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, UNREAD = 1 << 17, PATIENCE_S = 30 };
 enum { MOST_SILENT = 512, KEPT_FILES = 128, ACCEPTED_AT_ONCE = 32, RETRY_US = 1000000 };
 enum { LINGER_US = 30000000, LINGER_BYTES = 1 << 30 };
 enum { SUBPROTOCOLS = 127 }; // libwebsockets closes the connection without an answer where the header is longer
@@ -262,7 +262,7 @@ static int write_reply(lin_web_peer *p)
 static void note_alive(lin_web_peer *p)
 {
     const lws_usec_t now = lws_now_usecs();
-    if (now - p->alive_at < ALIVE_US) return;
+    if (now - p->alive_at < (lws_usec_t)p->web->alive.secs_since_valid_ping * 1000000 / 6) return;
     p->alive_at = now;
     lws_validity_confirmed(p->wsi);
 }
@@ -678,8 +678,8 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
     w->protocols[2] = (struct lws_protocols){.name = LISTENING, .callback = on_listening};
     w->protocols[3] = (struct lws_protocols){.name = HEADS, .callback = on_head, .per_session_data_size = sizeof(head)};
     w->has_tls = o->certificate != NULL;
-    w->alive.secs_since_valid_ping = (uint16_t)o->ping_s;
-    w->alive.secs_since_valid_hangup = (uint16_t)(o->ping_s + PONG_S);
+    w->alive.secs_since_valid_ping = (uint16_t)(o->ping_s ? o->ping_s : 1);
+    w->alive.secs_since_valid_hangup = (uint16_t)(2 * w->alive.secs_since_valid_ping);
     struct lws_context_creation_info info;
     memset(&info, 0, sizeof info);
     info.port = CONTEXT_PORT_NO_LISTEN;

@@ -9,6 +9,14 @@ head -c 38400 /dev/zero > "$tmp/pause"
 cat "$tmp/speech.raw" "$tmp/pause" "$tmp/speech.raw" > "$tmp/twice.raw"
 named=
 
+# A client that answers no pings, as one whose answers wait behind its sound, is there as long as it sends. Without that it would be
+# disconnected after 20 s.
+start mute --no-words -j 1 --limits idle=20,max-unread=10
+mute_server=$server
+for i in 1 2 3 4 5; do cat "$tmp/twice.raw"; done | head -c 768000 > "$tmp/long.raw" # 24 s
+talk stream /v1/stream raw="$tmp/long.raw" paced mute end='{"type":"end"}' > "$tmp/mute" &
+mute=$!
+
 # ---- files
 
 start words --tune context-bonus=12
@@ -60,10 +68,6 @@ is "no temporary file is left" "" "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'l
 
 # ---- streams
 
-# A client that answers no pings, as one whose answers wait behind its sound, is there as long as it sends.
-for i in $(seq 13); do cat "$tmp/twice.raw"; done | head -c 2080000 > "$tmp/long.raw" # 65 s
-talk stream /v1/stream raw="$tmp/long.raw" paced mute end='{"type":"end"}' > "$tmp/mute" &
-mute=$!
 plain=$(printf '%s' "$says" | tr 'A-Z' 'a-z' | tr -d '.,?')
 both=$("$LINNET" listen --words --no-readable -q --no-paced --raw --from "$tmp/twice.raw")
 is "two sentences" 2 "$(printf '%s\n' "$both" | wc -l | tr -d ' ')"
@@ -169,13 +173,15 @@ talk stream /v1/stream raw="$tmp/speech.raw" stop=32000 > /dev/null
 is "after all that: health" ok "$(talk get /healthz | tail -n 1)"
 wait $other
 is "after all that: the other stream" "$both" "$(sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' "$tmp/other")"
-wait $mute
-has "a client that sends and answers no pings stays" "$(tail -n 2 "$tmp/mute")" '{"type":"end","reason":"ended","seconds":65.0'
 no_stream() { [ "$(metric streams)" = 0 ]; }
 ok "no stream is left" await no_stream
 is "nothing was lost" 0 "$(metric lost_samples_total)"
 has "metrics: refusals by cause" "$(talk get /metrics)" 'linnet_refused_total{cause="origin"} 1'
 stop "words"
+wait $mute
+has "a client that sends and answers no pings stays" "$(tail -n 2 "$tmp/mute")" '{"type":"end","reason":"ended","seconds":24.0'
+server=$mute_server log=$tmp/mute.log
+stop "mute"
 
 # ---- limits, tokens, stopping
 
