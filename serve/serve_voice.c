@@ -27,13 +27,14 @@ struct lin_voice {
     char **wanted;    // [n_wanted] phrases; NULL: no others than it has
     int n_wanted;
     int ready, ending, queued, working, over, closing;
+    int telling, orphan; // its client is told something, and waits before it goes; the thread that works on it frees it
 };
 
 struct lin_voices {
     lin_voices_options o;
     lin_engine *engine;
     pthread_mutex_t lock;
-    pthread_cond_t work, idle; // there is some; a voice is no longer worked on
+    pthread_cond_t work, told; // there is some; a client was told
     lin_voice *first, **last;  // have work
     pthread_t *threads;        // [n_threads]
     int n_threads, open, stop;
@@ -60,6 +61,14 @@ static void free_texts(char **texts, int n)
 {
     for (int i = 0; texts && i < n; i++) lin_free(texts[i]);
     lin_free(texts);
+}
+
+static void free_voice(lin_voice *v)
+{
+    lin_phrases_free(&v->own);
+    free_texts(v->wanted, v->n_wanted);
+    lin_free(v->state);
+    lin_free(v);
 }
 
 static lin_status copy_texts(char *const *texts, int n, char ***copy, lin_error *err)
@@ -129,12 +138,20 @@ static void work_on(lin_voices *vs, lin_voice *v)
     v->wanted = NULL;
     pthread_mutex_unlock(&vs->lock);
     lin_status status = id ? LIN_OK : open_stream(v, &id, &err);
+    pthread_mutex_lock(&vs->lock);
+    v->id = id; // who closes the voice meanwhile closes this
+    pthread_mutex_unlock(&vs->lock);
     if (status == LIN_OK && wanted) status = use_phrases(v, id, wanted, n_wanted, &err);
     free_texts(wanted, n_wanted);
+    pthread_mutex_lock(&vs->lock);
+    if (v->closing) return;
+    v->telling = 1;
+    pthread_mutex_unlock(&vs->lock);
     if (!first) lin_outbox_phrases(v->out, v->n_own, status == LIN_OK ? NULL : &err);
     else if (status != LIN_OK) lin_outbox_ended(v->out, 0, &err);
     pthread_mutex_lock(&vs->lock);
-    v->id = id;
+    v->telling = 0;
+    pthread_cond_broadcast(&vs->told);
     v->over = first && status != LIN_OK;
     v->ready = !v->over;
     if (!v->ready || !v->ending || v->wanted) return;
@@ -168,10 +185,14 @@ static void *run(void *context)
         if (!vs->first) vs->last = &vs->first;
         v->queued = 0;
         v->working = 1;
-        if (!v->closing) work_on(vs, v);
+        work_on(vs, v);
         v->working = 0;
         enqueue(v);
-        pthread_cond_broadcast(&vs->idle);
+        if (!v->orphan) continue;
+        pthread_mutex_unlock(&vs->lock);
+        if (v->id) lin_engine_close(vs->engine, v->id);
+        free_voice(v);
+        pthread_mutex_lock(&vs->lock);
     }
     pthread_mutex_unlock(&vs->lock);
     return NULL;
@@ -188,7 +209,7 @@ lin_status lin_voices_create(const lin_voices_options *options, lin_voices **voi
     vs->last = &vs->first;
     pthread_mutex_init(&vs->lock, NULL);
     pthread_cond_init(&vs->work, NULL);
-    pthread_cond_init(&vs->idle, NULL);
+    pthread_cond_init(&vs->told, NULL);
     lin_engine_options how = lin_engine_default(options->capacity);
     how.threads = options->threads;
     how.queue_s = QUEUE_S;
@@ -221,7 +242,7 @@ void lin_voices_destroy(lin_voices *vs)
     for (int i = 0; i < vs->n_threads; i++) pthread_join(vs->threads[i], NULL);
     lin_engine_destroy(vs->engine);
     pthread_cond_destroy(&vs->work);
-    pthread_cond_destroy(&vs->idle);
+    pthread_cond_destroy(&vs->told);
     pthread_mutex_destroy(&vs->lock);
     lin_free(vs->threads);
     lin_free(vs);
@@ -230,14 +251,6 @@ void lin_voices_destroy(lin_voices *vs)
 lin_engine *lin_voices_engine(const lin_voices *vs) { return vs->engine; }
 
 /* ---- one of them ----------------------------------------------------------------------------------------------------------- */
-
-static void free_voice(lin_voice *v)
-{
-    lin_phrases_free(&v->own);
-    free_texts(v->wanted, v->n_wanted);
-    lin_free(v->state);
-    lin_free(v);
-}
 
 lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, lin_outbox *out, lin_voice **voice, lin_error *err)
 {
@@ -269,6 +282,7 @@ lin_status lin_voice_open(lin_voices *vs, const lin_voice_about *about, lin_outb
     return LIN_OK;
 }
 
+// What takes long is not waited for: the thread that works on the voice frees it.
 void lin_voice_close(lin_voice *v)
 {
     if (!v) return;
@@ -276,10 +290,18 @@ void lin_voice_close(lin_voice *v)
     vs->open--;
     pthread_mutex_lock(&vs->lock);
     v->closing = 1;
-    while (v->queued || v->working) pthread_cond_wait(&vs->idle, &vs->lock);
+    if (v->queued) {
+        lin_voice **at = &vs->first;
+        while (*at != v) at = &(*at)->next;
+        *at = v->next;
+        if (!*at) vs->last = at;
+    }
+    while (v->telling) pthread_cond_wait(&vs->told, &vs->lock);
+    const lin_engine_id id = v->id;
+    const int orphan = v->orphan = v->working;
     pthread_mutex_unlock(&vs->lock);
-    if (v->id) lin_engine_close(vs->engine, v->id);
-    free_voice(v);
+    if (id) lin_engine_close(vs->engine, id);
+    if (!orphan) free_voice(v);
 }
 
 int lin_voice_ready(lin_voice *v)

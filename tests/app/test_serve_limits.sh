@@ -273,6 +273,25 @@ start unbound --no-words -j 1 --state-key "$tmp/key"
 has "a state with a token where there are none" "$(talk stream "$ours" config="$resume" resume="$tmp/state" end="$end")" "closed 1008 the state was saved for another token"
 stop "unbound"
 
+# ---- who leaves while phrases are looked up, or wait for that, is not waited for
+
+printf 'he HH IY\nwas W AA Z\n' > "$tmp/dict"
+start lookup --lexicon "$tmp/dict" --no-words --beam 4 -j 1
+rm "$tmp/dict"
+mkfifo "$tmp/dict" # a lexicon that is not read to its end before this test closes it
+exec 8<> "$tmp/dict"
+for i in 1 2; do
+    "$TALK" "$port" stream /v1/stream config='{"type":"config","phrases":["he was"]}' raw="$tmp/bursts.raw" hold="$tmp/never" > /dev/null &
+    leavers="${leavers:-} $!"
+done
+ok "two streams look up phrases" await metric_is streams 2
+kill $leavers
+ok "they leave: the server goes on" await timeout 60 "$TALK" "$port" get /healthz
+ok "they leave: their places are free" await metric_is streams 0
+is "another stream" "closed 1000 " "$(talk stream /v1/stream raw="$tmp/bursts.raw" end="$end" | tail -n 1)"
+exec 8>&-
+stop "lookup"
+
 # ---- SIGHUP without tokens: nothing is interrupted, however often it comes
 
 start hangup --no-words -j 1
