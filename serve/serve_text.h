@@ -47,7 +47,7 @@ typedef struct lin_message {
     int resume;     /* linnet: the first binary message is a saved state */
     double state_s; /* linnet: send the state every so many seconds; 0: never */
     int manual;     /* realtime: utterances are told apart by the client only */
-    char languages[64]; /* realtime: that were asked for, a blank behind each; "": none was */
+    char languages[1024]; /* realtime: that were asked for, a blank behind each; "": none was */
     double padding_s;   /* realtime: an utterance's sound begins so long before its first phoneme */
     unsigned char *sound; /* [n_sound], realtime; to be released by lin_message_free */
     size_t n_sound;

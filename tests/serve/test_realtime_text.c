@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "serve/outbox_internal.h"
 #include "serve/protocols.h"
+#include "serve/serve_calls.h"
 #include "tests/lexicon/support.h"
 
 static lin_error failure;
@@ -92,6 +93,10 @@ START_TEST(events)
     ck_assert_int_eq(m.format, LIN_SAMPLES_S16);
     OK(parse(&m, "{\"type\":\"session.update\",\"session\":{\"audio\":{\"input\":{\"format\":{\"type\":\"audio/pcma\"}}}}}"));
     ck_assert(m.format == LIN_SAMPLES_ALAW && m.rate_hz == 8000);
+    static const char many[] = INPUT("\"transcription\":{\"languages\":[\"de\",\"fr\",\"es\",\"it\",\"nl\",\"pl\",\"pt\",\"ru\",\"tr\","
+                                     "\"uk\",\"cs\",\"da\",\"fi\",\"el\",\"he\",\"hi\",\"hu\",\"ja\",\"ko\",\"no\",\"ro\",\"sv\",\"en\"]}");
+    OK(parse(&m, many));
+    ck_assert_msg(lin_language_is_among(m.languages, "en"), "none of many languages is lost");
     OK(parse(&m, "{\"type\":\"input_audio_buffer.append\",\"audio\":\"AAD/fw==\"}"));
     ck_assert(m.kind == LIN_MESSAGE_SOUND && m.n_sound == 4);
     ck_assert_mem_eq(m.sound, "\0\0\xff\x7f", 4);
