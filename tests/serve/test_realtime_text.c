@@ -93,8 +93,11 @@ START_TEST(events)
     ck_assert_int_eq(m.format, LIN_SAMPLES_S16);
     OK(parse(&m, "{\"type\":\"session.update\",\"session\":{\"audio\":{\"input\":{\"format\":{\"type\":\"audio/pcma\"}}}}}"));
     ck_assert(m.format == LIN_SAMPLES_ALAW && m.rate_hz == 8000);
-    static const char many[] = INPUT("\"transcription\":{\"languages\":[\"de\",\"fr\",\"es\",\"it\",\"nl\",\"pl\",\"pt\",\"ru\",\"tr\","
-                                     "\"uk\",\"cs\",\"da\",\"fi\",\"el\",\"he\",\"hi\",\"hu\",\"ja\",\"ko\",\"no\",\"ro\",\"sv\",\"en\"]}");
+    static const char many[] = INPUT(
+        "\"transcription\":{\"languages\":["
+        "\"de\",\"fr\",\"es\",\"it\",\"nl\",\"pl\",\"pt\",\"ru\","
+        "\"tr\",\"uk\",\"cs\",\"da\",\"fi\",\"el\",\"he\",\"hi\","
+        "\"hu\",\"ja\",\"ko\",\"no\",\"ro\",\"sv\",\"en\"]}");
     OK(parse(&m, many));
     ck_assert_msg(lin_language_is_among(m.languages, "en"), "none of many languages is lost");
     OK(parse(&m, "{\"type\":\"input_audio_buffer.append\",\"audio\":\"AAD/fw==\"}"));
