@@ -206,6 +206,8 @@ def half_read(program, server, folder):
         read, n = page.run(READ), page.run(GRADES)
         check("teaching: half a sentence is judged as far as it was read", 8 <= read[0] <= 10 and read[1] == read[0] and read[2] == 110 and read[3], read)
         check("teaching: half a sentence: most of it is clear", n[0] > 3 * (n[1] + n[2]) and n[0] > 20, n)
+        faint = page.run("document.querySelectorAll('#sentence .unread').length")
+        check("teaching: half a sentence: the words that were not read are faint", faint == read[2] - read[0], faint)
         check("teaching: half a sentence: it says so", f"Read: {read[0]} of 110 words" in status(page), status(page))
 
 
@@ -326,6 +328,10 @@ def narrow(browser, server):
     lines = page.run("new Set([...document.querySelectorAll('header button, header label')].map((e) => Math.round(e.getBoundingClientRect().bottom / 24))).size")
     check("390 px: the buttons take two lines", lines <= 2, lines)
     page.picture(os.path.join(sys.argv[2], "first.png"))
+    page = browser.page(server.address + "docs")
+    page.look(360, 740, False, 2)
+    hidden = page.run("[...document.querySelectorAll('table')].map((t) => t.scrollWidth - t.clientWidth)")
+    check("360 px: the calls' tables are not cut off", hidden and max(hidden) == 0, hidden)
 
 
 def refused(browser, server):

@@ -39,6 +39,7 @@ function phoneOf(p) {
 
 function wordOf(word) {
   const item = document.createElement("li"), phones = span("phones", "");
+  item.className = shown?.score !== undefined && !word.phones.length ? "unread" : "";
   phones.append(...word.phones.map(phoneOf));
   item.append(span("", word.text), phones);
   if (word.score !== undefined) item.append(span("score", `${word.score} %`));
