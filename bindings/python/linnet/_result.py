@@ -268,11 +268,16 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
+def time_of(seconds: float) -> float:
+    """Without the last bits of a sum: 0.011, not 0.010999999999999996."""
+    return round(seconds, 9)
+
+
 def _phone(p: Any) -> Phone:
-    return Phone(text_of(p.name), text_of(p.ipa), p.start_s, p.end_s, p.confidence, p.label, None if p.stress < 0 else p.stress,
-                 _number(p.goodness), text_of(p.said) if p.said else None)
+    return Phone(text_of(p.name), text_of(p.ipa), time_of(p.start_s), time_of(p.end_s), p.confidence, p.label,
+                 None if p.stress < 0 else p.stress, _number(p.goodness), text_of(p.said) if p.said else None)
 
 
 def _word(w: Any, phones: tuple[Phone, ...]) -> Word:
-    return Word(text_of(w.text), w.start_s, w.end_s, w.confidence, bool(w.known), phones[w.first_phone : w.first_phone + w.n_phones],
-                _number(w.goodness))
+    return Word(text_of(w.text), time_of(w.start_s), time_of(w.end_s), w.confidence, bool(w.known),
+                phones[w.first_phone : w.first_phone + w.n_phones], _number(w.goodness))

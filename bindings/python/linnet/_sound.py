@@ -6,7 +6,7 @@ import logging
 import os
 import tempfile
 from types import TracebackType
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional, Protocol, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,17 @@ from ._errors import Error, StoppedError, call
 from ._linnet import ffi, lib
 from ._options import Options, c_text
 
+
+class HasArray(Protocol):
+    """What numpy makes an array of, such as a tensor."""
+
+    def __array__(self) -> npt.NDArray[Any]: ...
+
+
+#: [n] or [n, channels]. A number alone, which numpy.typing.ArrayLike allows, is no sound.
+Samples = Union[npt.NDArray[Any], HasArray, Sequence[float], Sequence[Sequence[float]]]
 #: A file, the bytes of one, or samples [n] or [n, channels]: floats of full scale -1 to 1, or 16- or 32-bit integers.
-Sound = Union[str, "os.PathLike[str]", bytes, bytearray, npt.ArrayLike]
+Sound = Union[str, "os.PathLike[str]", bytes, bytearray, Samples]
 #: Called now and then with the seconds that are processed and in all (None: unknown). What is true ends the call.
 Progress = Callable[[float, Optional[float]], Any]
 
@@ -44,7 +53,7 @@ def _check_scale(array: npt.NDArray[Any]) -> None:
     logging.getLogger("linnet").warning("samples reach %g: %s", most, what)
 
 
-def samples_of(sound: npt.ArrayLike) -> npt.NDArray[np.float32]:
+def samples_of(sound: Samples) -> npt.NDArray[np.float32]:
     """float32 [n, channels] of what the caller has. TypeError, ValueError if it is no sound."""
     array = np.asarray(sound)
     if array.ndim == 0:

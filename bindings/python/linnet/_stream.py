@@ -7,13 +7,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ._errors import call
 from ._linnet import ffi, lib
 from ._options import Options, c_text
-from ._result import Result, copy_result
-from ._sound import samples_of
+from ._result import Result, copy_result, time_of
+from ._sound import Samples, samples_of
 
 if TYPE_CHECKING:
     from ._model import Decoder, Model
@@ -53,7 +52,7 @@ class Utterance(NamedTuple):
 def utterance_of(seen: Any) -> Utterance:
     """A copy of a linnet_utterance."""
     return Utterance(seen.number, _ENDS[seen.end], copy_result(seen.settled), copy_result(seen.provisional), bool(seen.incomplete),
-                     seen.start_s, seen.end_s, seen.processed_s)
+                     time_of(seen.start_s), time_of(seen.end_s), time_of(seen.processed_s))
 
 
 def phrases_of(phrases: Iterable[tuple[str, float]] | None) -> tuple[Any, list[Any]]:
@@ -108,7 +107,7 @@ class Stream:
             call(function, self._c, *arguments)
         return self
 
-    def push(self, samples: npt.ArrayLike) -> Stream:
+    def push(self, samples: Samples) -> Stream:
         """Takes in sound: [n] or [n, channels], floats of full scale -1 to 1, or 16- or 32-bit integers. Returns the stream.
 
         NumericError, and nothing is taken in, if a sample is NaN or infinite.
@@ -136,7 +135,7 @@ class Stream:
                 utterance = utterance_of(seen)
             yield utterance
 
-    def run(self, blocks: Iterable[npt.ArrayLike]) -> Iterator[Utterance]:
+    def run(self, blocks: Iterable[Samples]) -> Iterator[Utterance]:
         """Pushes all blocks and gives what changes on the way; the sound ends with the last one."""
         for block in blocks:
             yield from self.push(block)

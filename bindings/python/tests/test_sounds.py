@@ -12,6 +12,7 @@ import linnet
 import numpy as np
 import pytest
 from conftest import MODEL, program, read
+from linnet._result import time_of
 
 
 def told(path, *options):
@@ -298,3 +299,18 @@ def test_what_is_not_installed_is_named(model, monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(ImportError, match=f"needs {module.partition('.')[0]}"):
             function()
+
+
+def test_times_print_as_they_are_meant(model, sounds):
+    times = [t for p in model.transcribe(sounds("times", seconds=8, seed=3)).phones for t in (p.start_s, p.end_s)]
+    assert times and all(len(repr(t)) <= 6 for t in times), times
+    assert repr(time_of(0.010999999999999996)) == "0.011"
+
+
+def test_types_refuse_what_is_no_sound():
+    mypy = pytest.importorskip("mypy.api")
+    code = "import linnet, numpy as np\nm = linnet.load()\n"
+    good = "m.transcribe('x.wav'); m.transcribe(b'RIFF'); m.transcribe([0.5, 0.5]); m.transcribe(np.zeros((9, 2), np.int16))"
+    assert mypy.run(["--strict", "-c", code + good])[2] == 0
+    for wrong in ("m.transcribe(3)", "m.transcribe(None)", "m.stream().push(3)"):
+        assert mypy.run(["--strict", "-c", code + wrong])[2] == 1
