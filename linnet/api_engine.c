@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -25,6 +26,7 @@ struct linnet_engine {
     linnet_engine_options options;
     lin_decoding decoding;
     lin_engine *engine;
+    pid_t process; // in which its threads are
     pthread_mutex_t lock; // of all below
     pthread_cond_t ready;
     int64_t missed; // events for which there was no memory
@@ -38,6 +40,18 @@ static const linnet_engine_options defaults = {.streams = 64, .endpoints = 1, .s
 void linnet_engine_options_init(linnet_engine_options *options, size_t size)
 {
     lin_api_init(options, size, &defaults, sizeof defaults);
+}
+
+// A process that was forked has a copy without the threads, whose locks may stay locked for ever.
+static int is_copy(const linnet_engine *e) { return e->process != getpid(); }
+
+static linnet_status check(const linnet_engine *e, linnet_error *err)
+{
+    lin_error why = {0};
+    if (!e) return lin_api_none("engine", err);
+    if (!is_copy(e)) return LINNET_OK;
+    lin_fail(&why, LIN_INVALID, "the engine was created before this process was forked: create another one here");
+    return lin_api_end(LIN_INVALID, &why, err);
 }
 
 /* ---- items; the engine is locked ------------------------------------------------------------------------------------------- */
@@ -162,6 +176,7 @@ static lin_status create(linnet_model *model, const linnet_engine_options *given
     if (status != LIN_OK) return status;
     linnet_engine *e = lin_calloc(1, sizeof *e);
     if (!e) return lin_no_memory(err, "an engine", sizeof *e);
+    e->process = getpid();
     pthread_mutex_init(&e->lock, NULL);
     lin_condition_init(&e->ready);
     e->model = lin_api_keep_model(model);
@@ -210,7 +225,7 @@ static void free_items(item *it)
 
 void linnet_engine_destroy(linnet_engine *e)
 {
-    if (!e) return;
+    if (!e || is_copy(e)) return; // a copy stays as it is
     lin_engine_destroy(e->engine); // no event comes afterwards
     free_items(e->first);
     free_items(e->spare);
@@ -227,14 +242,14 @@ void linnet_engine_destroy(linnet_engine *e)
 linnet_status linnet_engine_open(linnet_engine *e, int rate_hz, int channels, void *user, linnet_stream *id, linnet_error *err)
 {
     lin_error why = {0};
-    if (!e) return lin_api_none("engine", err);
+    if (check(e, err) != LINNET_OK) return LINNET_INVALID;
     return lin_api_end(lin_engine_open(e->engine, rate_hz, channels, user, id, &why), &why, err);
 }
 
 linnet_status linnet_engine_push(linnet_engine *e, linnet_stream id, const float *samples, size_t n, linnet_error *err)
 {
     lin_error why = {0};
-    if (!e) return lin_api_none("engine", err);
+    if (check(e, err) != LINNET_OK) return LINNET_INVALID;
     lin_status status;
     if (n && !samples) status = lin_fail(&why, LIN_INVALID, "there are no samples");
     else if (n > INT_MAX) status = lin_fail(&why, LIN_TOO_SMALL, "%zu samples do not fit the queue", n);
@@ -245,7 +260,7 @@ linnet_status linnet_engine_push(linnet_engine *e, linnet_stream id, const float
 linnet_status linnet_engine_room(linnet_engine *e, linnet_stream id, size_t *n, linnet_error *err)
 {
     lin_error why = {0};
-    if (!e) return lin_api_none("engine", err);
+    if (check(e, err) != LINNET_OK) return LINNET_INVALID;
     int samples;
     double waiting_s;
     const lin_status status = lin_engine_room(e->engine, id, &samples, &waiting_s, &why);
@@ -256,14 +271,14 @@ linnet_status linnet_engine_room(linnet_engine *e, linnet_stream id, size_t *n, 
 linnet_status linnet_engine_finish(linnet_engine *e, linnet_stream id, linnet_error *err)
 {
     lin_error why = {0};
-    if (!e) return lin_api_none("engine", err);
+    if (check(e, err) != LINNET_OK) return LINNET_INVALID;
     return lin_api_end(lin_engine_finish(e->engine, id, &why), &why, err);
 }
 
 linnet_status linnet_engine_reset(linnet_engine *e, linnet_stream id, linnet_error *err)
 {
     lin_error why = {0};
-    if (!e) return lin_api_none("engine", err);
+    if (check(e, err) != LINNET_OK) return LINNET_INVALID;
     const lin_status status = lin_engine_reset(e->engine, id, &why);
     if (status == LIN_OK) drop_items(e, id);
     return lin_api_end(status, &why, err);
@@ -271,14 +286,14 @@ linnet_status linnet_engine_reset(linnet_engine *e, linnet_stream id, linnet_err
 
 void linnet_engine_close(linnet_engine *e, linnet_stream id)
 {
-    if (!e) return;
+    if (!e || is_copy(e)) return;
     lin_engine_close(e->engine, id); // waits for an event that is being told, but for one of this thread
     drop_items(e, id);
 }
 
 const linnet_event *linnet_engine_next(linnet_engine *e, double wait_s)
 {
-    if (!e) return NULL;
+    if (!e || is_copy(e)) return NULL;
     const int64_t until = lin_now_ns() + (int64_t)(fmin(fmax(wait_s, 0), 1e6) * 1e9);
     pthread_mutex_lock(&e->lock);
     if (e->taken) give_item(e, e->taken);
@@ -298,7 +313,7 @@ const linnet_event *linnet_engine_next(linnet_engine *e, double wait_s)
 linnet_status linnet_engine_measure(linnet_engine *e, linnet_engine_stats *stats, linnet_error *err)
 {
     lin_error why = {0};
-    if (!e) return lin_api_none("engine", err);
+    if (check(e, err) != LINNET_OK) return LINNET_INVALID;
     lin_engine_stats now;
     const size_t size = stats ? stats->size : 0;
     if (size <= sizeof size || size > 1 << 16)

@@ -46,6 +46,9 @@
  *             keeps the model and decoder that it needs. Text and paths that are passed in are copied.
  *   Threads   Models, decoders and aligners may be used by any number of threads at once. Sessions and results belong to one
  *             thread at a time. Engine functions may be called from any thread.
+ *   fork      Where no other thread was in a call, a process that was forked may use its copies of all objects but engines: every
+ *             call of those is LINNET_INVALID, linnet_engine_next gives NULL, and linnet_engine_destroy returns and leaves the
+ *             memory. Objects on a GPU belong to the process that created them.
  *   Options   A struct that begins with `size` is filled with defaults by its _init function, which is given sizeof the struct;
  *             then change what you like. Where options may be NULL, the defaults apply. Structs grow at their end in later
  *             versions: programs compiled with this header run with later libraries of the same LINNET_ABI.

@@ -1,5 +1,7 @@
 // linnet.h: sessions and engines, failing allocations, and what is allocated while sound streams in.
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "model/model_file.h"
@@ -474,6 +476,58 @@ static void *open_and_close(void *arg)
     return (void *)opened; // NOLINT: a number
 }
 
+// The copy of an engine refuses everything, and nothing waits for its threads; a session goes on.
+static int use_copies(linnet_engine *e, linnet_stream stream, linnet_session *s, transcript *t)
+{
+    linnet_stream more;
+    size_t room;
+    linnet_engine_stats stats = {.size = sizeof stats};
+    int wrong = 0;
+    alarm(60); // which ends it if something waits
+    wrong += linnet_engine_open(e, RATE, 1, NULL, &more, &err) != LINNET_INVALID || !strstr(err.message, "forked");
+    wrong += linnet_engine_push(e, stream, sound, 1000, &err) != LINNET_INVALID;
+    wrong += linnet_engine_room(e, stream, &room, &err) != LINNET_INVALID;
+    wrong += linnet_engine_finish(e, stream, &err) != LINNET_INVALID;
+    wrong += linnet_engine_reset(e, stream, &err) != LINNET_INVALID;
+    wrong += linnet_engine_measure(e, &stats, &err) != LINNET_INVALID;
+    wrong += linnet_engine_next(e, 60) != NULL;
+    linnet_engine_close(e, stream);
+    linnet_engine_destroy(e);
+    talk(s, N / 2, 1600, t);
+    linnet_session_destroy(s);
+    return wrong;
+}
+
+START_TEST(forked_process)
+{
+    linnet_engine_options o = engine_options(1);
+    linnet_engine *e;
+    linnet_stream stream;
+    linnet_session *s = make_session(NULL, 0);
+    transcript want = {0}, got = {0};
+    require_ok(linnet_engine_create(model, &o, &e, &err));
+    require_ok(linnet_engine_open(e, RATE, 1, NULL, &stream, &err));
+    require_ok(linnet_session_push(s, sound, N / 2, &err));
+    drain(s, &want);
+    got = want;
+    const pid_t child = fork();
+    if (child == 0) {
+        const int wrong = use_copies(e, stream, s, &got);
+        _exit(wrong || got.ended < 2);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    talk(s, N / 2, 1600, &want);
+    ck_assert_int_ge(want.ended, 2);
+    require_ok(linnet_engine_finish(e, stream, &err));
+    const linnet_event *event = linnet_engine_next(e, 60);
+    ck_assert(event && event->kind == LINNET_ENDED);
+    linnet_session_destroy(s);
+    linnet_engine_destroy(e);
+}
+END_TEST
+
 START_TEST(engine_opened_by_many)
 {
     linnet_engine_options o = engine_options(OPENERS);
@@ -650,5 +704,5 @@ END_TEST
 TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h, streams", TEST(sessions), TEST(resets), TEST(session_options),
                TEST(without_a_session_or_engine), TEST(saved_and_forked), TEST(second_pass), TEST(phrases_of_a_session),
                TEST(nothing_is_allocated_while_sound_streams), TEST(engines),
-               TEST(engine_opened_by_many), TEST(engine_with_words), TEST(engine_with_a_callback),
+               TEST(forked_process), TEST(engine_opened_by_many), TEST(engine_with_words), TEST(engine_with_a_callback),
                TESTS(every_allocation_may_fail, 0, 4))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Iterator, NamedTuple
 
-import numpy.typing as npt
-
-from ._errors import call, text_of
+from ._errors import InvalidError, call, text_of
 from ._linnet import ffi, lib
 from ._options import Options
-from ._sound import samples_of, whole_rate
+from ._sound import Samples, samples_of, whole_rate
 from ._stream import Utterance, utterance_of
 
 if TYPE_CHECKING:
@@ -58,6 +57,7 @@ class Engine:
         made = ffi.new("linnet_engine **")
         call(lib.linnet_engine_create, model._c, o.c, made)
         self._rate = model.rate
+        self._process = os.getpid()
         self._reading = threading.Lock()
         self._channels: dict[int, int] = {}
         # Destroyed with the last reference: a call that is in progress in another thread has one.
@@ -66,6 +66,8 @@ class Engine:
     def _engine(self) -> Any:
         if self._c is None:
             raise ValueError("the engine is closed")
+        if self._process != os.getpid():  # its threads, and whoever held a lock, are not here
+            raise InvalidError("the engine was created before this process was forked: create another one here")
         return self._c
 
     def open(self, rate: int | None = None, channels: int = 1) -> int:
@@ -75,7 +77,7 @@ class Engine:
         self._channels[stream[0]] = channels
         return int(stream[0])
 
-    def push(self, stream: int, samples: npt.ArrayLike, block: bool = False) -> None:
+    def push(self, stream: int, samples: Samples, block: bool = False) -> None:
         """Takes in sound [n] or [n, channels], which is copied; does not wait for the network.
 
         TooSmallError: it does not fit the queue, and counts as lost. NumericError: a sample is NaN or infinite.
@@ -114,8 +116,9 @@ class Engine:
         until = time.monotonic() + wait_s
         while True:
             left = until - time.monotonic()
+            engine = self._engine()
             with self._reading:
-                seen = lib.linnet_engine_next(self._engine(), min(left, _INTERRUPT_S))
+                seen = lib.linnet_engine_next(engine, min(left, _INTERRUPT_S))
                 if not seen and left > _INTERRUPT_S:
                     continue  # Ctrl-C is seen between two waits
                 if not seen:

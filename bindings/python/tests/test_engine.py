@@ -1,3 +1,4 @@
+import os
 import signal
 import time
 
@@ -55,6 +56,29 @@ def test_a_push_that_waits_loses_nothing(model, sounds):
         assert final(e.utterance for e in events if e.kind == "utterance") == wanted
         with pytest.raises(linnet.InvalidError):
             engine.push(stream, samples, block=True)
+
+
+def test_a_forked_process_has_no_engine(model, sounds):
+    sound = read(sounds("fork", seconds=2, seed=4))[0]
+    wanted = model.transcribe(sound, rate=16000).text
+    engine = model.engine(streams=1)
+    stream = engine.open()
+    calls = (engine.open, lambda: engine.push(stream, sound), lambda: engine.finish(stream), lambda: engine.reset(stream),
+             lambda: engine.close_stream(stream), lambda: next(engine.events(wait_s=60)), engine.stats)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(120)  # which ends it if something waits
+        refused = 0
+        for call in calls:
+            try:
+                call()
+            except linnet.InvalidError as error:
+                refused += "forked" in str(error)
+        works = model.transcribe(sound, rate=16000).text == wanted
+        del engine, calls
+        os._exit(0 if works and refused == 7 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    engine.close()
 
 
 def test_a_full_queue_loses_sound(model):
