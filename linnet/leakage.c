@@ -50,7 +50,8 @@ static unsigned char half_db(float energy)
     return (unsigned char)(half < 0 ? 0 : half > STEPS - 1 ? STEPS - 1 : half);
 }
 
-lin_status lin_leakage_push(lin_leakage *l, const lin_audio_format *format, double at_s, const float *sound, int n, lin_error *err)
+lin_status lin_leakage_push(lin_leakage *l, const lin_audio_format *format, double at_s, const float *sound, int n,
+                            lin_error *err)
 {
     lin_status status = l->channels ? LIN_OK : open_fbanks(l, format, at_s, err);
     if (status == LIN_OK) status = make_room(l, n, err);
@@ -153,7 +154,8 @@ static lin_status leave_out(lin_result *r, const unsigned char *leaves, int n, l
     return LIN_OK;
 }
 
-static lin_status find_in_one(const lin_leakage *l, lin_result *r, int channel, int drops, lin_leakage_found *found, lin_error *err)
+static lin_status find_in_one(const lin_leakage *l, lin_result *r, int channel, int drops, lin_leakage_found *found,
+                              lin_error *err)
 {
     const int n = count(r);
     int most[LIN_AUDIO_MAX_CHANNELS] = {0};

@@ -21,7 +21,8 @@ static void make_voice(float *to, uint64_t seed)
         double sum = 1e-4 * noise_at(seed, i);
         for (int k = 0; k < 4; k++) {
             const uint64_t at = (uint64_t)(1000000 + syllable * 8 + k);
-            const double hz = 200 * pow(2, 4.2 * lin_random_uniform(seed, at)), level = 0.3 + 0.7 * lin_random_uniform(seed, at + 4);
+            const double hz = 200 * pow(2, 4.2 * lin_random_uniform(seed, at));
+            const double level = 0.3 + 0.7 * lin_random_uniform(seed, at + 4);
             sum += 0.05 * level * envelope * sin(6.28318531 * hz * t);
         }
         to[i] = (float)sum;
@@ -171,5 +172,6 @@ START_TEST(failed_allocations_leak_nothing)
 }
 END_TEST
 
-TEST_MAIN("linnet/leakage", TESTS(what_leaks_is_left_out, 0, 2 * (int)(sizeof calls / sizeof *calls)), TEST(equal_channels_are_one),
+TEST_MAIN("linnet/leakage", TESTS(what_leaks_is_left_out, 0, 2 * (int)(sizeof calls / sizeof *calls)),
+          TEST(equal_channels_are_one),
           TEST(failed_allocations_leak_nothing))
