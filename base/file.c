@@ -426,15 +426,6 @@ lin_status lin_file_write_all(const char *path, const void *bytes, size_t n, lin
 
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
-static const char *kind_of(const struct stat *st)
-{
-    return S_ISREG(st->st_mode)  ? NULL
-           : S_ISDIR(st->st_mode) ? "a directory"
-           : S_ISFIFO(st->st_mode) ? "a named pipe, not a regular file"
-           : S_ISSOCK(st->st_mode) ? "a socket, not a regular file"
-                                   : "a device, not a regular file";
-}
-
 lin_status lin_file_open_input(const char *path, int *fd, lin_error *err)
 {
     struct stat st;
@@ -443,11 +434,11 @@ lin_status lin_file_open_input(const char *path, int *fd, lin_error *err)
     // a FIFO without a writer does not block here
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (is_given ? 0 : O_NONBLOCK));
     if (*fd < 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
-    const char *kind = fstat(*fd, &st) == 0 ? kind_of(&st) : "unknown";
-    if (!kind || (is_given && !S_ISDIR(st.st_mode))) return LIN_OK;
+    const int is_known = fstat(*fd, &st) == 0, is_folder = is_known && S_ISDIR(st.st_mode);
+    if (is_known && (S_ISREG(st.st_mode) || (is_given && !is_folder))) return LIN_OK;
     close(*fd);
     *fd = -1;
-    return lin_fail(err, LIN_IO, "cannot read %s: it is %s", path, kind);
+    return lin_fail(err, LIN_IO, "cannot read %s: it is %s", path, is_folder ? "a directory" : "not a regular file");
 }
 
 lin_status lin_file_open_stream(const char *path, FILE **file, lin_error *err)

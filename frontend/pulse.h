@@ -27,8 +27,8 @@ typedef struct lin_pulse_source {
  * timeout_ms is not an error: *n = 0. system [capacity]: "PulseAudio" or "PipeWire". LIN_NO_MEMORY. */
 lin_status lin_pulse_list(lin_pulse_source **list, int *n, char *system, size_t capacity, int timeout_ms, lin_error *err);
 
-/* A server moves what records a source that disappears to another source, without a word: this tells. gone(user) is called once, on
- * a thread of its own. NULL if there is no memory, no library or no thread. start and stop on the same thread (which may have
+/* A server moves what records a source that disappears to another source, without a word: this tells. gone(user) is called once,
+ * on a thread of its own. NULL if there is no memory, no library or no thread. start and stop on the same thread (which may have
  * descriptors of its own); stop accepts NULL. */
 typedef struct lin_pulse_watch lin_pulse_watch;
 lin_pulse_watch *lin_pulse_watch_start(const char *source, void (*gone)(void *user), void *user);

@@ -173,9 +173,9 @@ if [ -w /dev/full ]; then
 fi
 mkdir "$tmp/xx"
 mkfifo "$tmp/xx/words.dict"
-refused "a language folder with a named pipe" 1 "words.dict: it is a named pipe, not a regular file" \
+refused "a language folder with a named pipe" 1 "words.dict: it is not a regular file" \
     transcribe -q --words -m "$m" --language "$tmp/xx" "$g"
 ln -sf /dev/zero "$tmp/zero.dict"
-refused "a lexicon that never ends" 1 "zero.dict: it is a device, not a regular file" phonemize --lexicon "$tmp/zero.dict" word
+refused "a lexicon that never ends" 1 "zero.dict: it is not a regular file" phonemize --lexicon "$tmp/zero.dict" word
 ok "nothing was written where nothing could be" test ! -e "$tmp/file/x"
 finish

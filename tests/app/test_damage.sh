@@ -88,14 +88,17 @@ cp "$gold/words.lm" "$tmp/cut.lm"
 printf 'one two\n' > "$tmp/text"
 "$LINNET" ngram perplexity "$tmp/cut.lm" "$tmp/text" | sed 's/.*text//' > "$tmp/whole"
 mkfifo "$tmp/fifo"
-"$LINNET" ngram perplexity "$tmp/cut.lm" "$tmp/fifo" > "$tmp/late" &
+exec 3<> "$tmp/fifo"
+"$LINNET" ngram perplexity "$tmp/cut.lm" - < "$tmp/fifo" > "$tmp/late" 3>&- &
 pid=$!
-exec 3> "$tmp/fifo" # opens when the program has loaded the model and reads the text
+# When the program has loaded the model it opens its standard input once more.
+reads() { [ "$(ls -l /proc/$pid/fd | grep -c "$tmp/fifo")" = 2 ] || runs_no_more $pid; }
+await reads
 : > "$tmp/cut.lm"
 printf 'one two\n' >&3
 exec 3>&-
 wait $pid
 is "a language model that was cut: status" 0 $?
-is "and its result" "$(cat "$tmp/whole")" "$(sed 's/.*fifo//' "$tmp/late")"
+is "and its result" "$(cat "$tmp/whole")" "$(sed 's/.*standard input//' "$tmp/late")"
 
 finish

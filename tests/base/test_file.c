@@ -187,7 +187,7 @@ END_TEST
 
 START_TEST(what_is_no_file_is_not_read)
 {
-    static const char *const what[] = {"it is a named pipe", "it is a device", "it is a directory"};
+    static const char *const what[] = {"it is not a regular file", "it is not a regular file", "it is a directory"};
     const char *const paths[] = {in_folder("fifo"), "/dev/zero", folder};
     char *text;
     float *rows;

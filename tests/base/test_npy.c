@@ -190,7 +190,7 @@ START_TEST(headers)
     size_t T;
     int D;
     assert_fails(lin_npy_read("/nonexistent.npy", &y, &T, &D, &err), LIN_IO, &err, "No such file");
-    assert_fails(lin_npy_read(folder, &y, &T, &D, &err), LIN_IO, &err, "not a regular file");
+    assert_fails(lin_npy_read(folder, &y, &T, &D, &err), LIN_IO, &err, "it is a directory");
     assert_fails(lin_npy_read("/dev/zero", &y, &T, &D, &err), LIN_IO, &err, "not a regular file");
 }
 END_TEST
