@@ -1,5 +1,5 @@
-// serve_log.c - one line for each stream and upload of linnet serve, when it has ended or was refused; see serve.h. Addresses that
-// were asked for are without their queries, in which tokens may be.
+// serve_log.c - one line for each stream and upload of linnet serve, when it has ended or was refused; see serve.h.
+// Addresses that were asked for are without their queries, in which tokens may be.
 
 #include "app/common.h"
 #include "base/clock.h"
@@ -7,7 +7,8 @@
 
 static void put_text(lin_buffer *out, const lin_serve_entry *e)
 {
-    lin_buffer_format(out, "%s from %s at %s: %d %s, ", e->stream ? "stream" : "upload", e->address, e->path, e->status, e->cause);
+    lin_buffer_format(out, "%s from %s at %s: %d %s, ", e->stream ? "stream" : "upload", e->address, e->path, e->status,
+                      e->cause);
     lin_buffer_fixed(out, e->sound_s, 1);
     lin_buffer_text(out, " s of sound in ");
     lin_buffer_fixed(out, e->seconds, 1);

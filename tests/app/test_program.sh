@@ -116,7 +116,7 @@ refused "conf: range" 2 "d.conf:1: layers must be between" train "$tmp/d.conf" -
 printf 'layers = 2\n\000\001' > "$tmp/e.conf"
 refused "conf: binary" 2 "e.conf:2: control character 0x00" train "$tmp/e.conf" --train x --folder y
 refused "conf: missing" 1 "cannot open $tmp/none.conf: No such file or directory" train "$tmp/none.conf" --train x --folder y
-refused "conf: a folder" 1 "cannot read $tmp: Is a directory" train "$tmp" --train x --folder y
+refused "conf: a folder" 1 "cannot read $tmp: it is a directory" train "$tmp" --train x --folder y
 : > "$tmp/f.conf"
 refused "train: a missing cache" 1 "cannot open $tmp/none.lfc: No such file or directory" train "$tmp/f.conf" --train "$tmp/none.lfc" --folder "$tmp/run"
 
