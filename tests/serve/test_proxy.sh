@@ -3,9 +3,9 @@
 . tests/app/common.sh
 . tests/app/serving.sh
 
-printf 'secret token 1\n' > "$tmp/tokens"
-token='access_token=secret%20token%201'
-bearer='header=Authorization: Bearer secret token 1'
+printf 'secret token 0001\n' > "$tmp/tokens"
+token='access_token=secret%20token%200001'
+bearer='header=Authorization: Bearer secret token 0001'
 end='{"type":"end"}'
 tail -c +45 "$speech" > "$tmp/speech.raw"
 call=/v1/audio/transcriptions
