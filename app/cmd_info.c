@@ -15,21 +15,19 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "kernels/ops.h"
-#include "linnet/snapshots.h"
+#include "linnet/state.h"
 #include "model/model_file.h"
 #include "model/stream.h"
 #include "train/dataset.h"
 
 typedef struct info_values {
-    int json, verify, devices;
+    int json, devices;
     const char *language;
 } info_values;
 
 static const lin_option options[] = {
     {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, json), .help = "Write one JSON object"},
     LIN_LANGUAGE_ROW(info_values, language),
-    {.name = "verify", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, verify),
-     .help = "Verify the checksum of each snapshot in an index (all other files are always verified completely)"},
     {.name = "devices", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, devices),
      .help = "List the devices that networks can run on: the CPU and every GPU, or why there is none"},
     {.type = LIN_OPTION_END},
@@ -431,32 +429,8 @@ static lin_status report_state(report *r, const char *path, lin_error *err)
     return status;
 }
 
-static lin_status report_snapshots(report *r, const char *path, int verify, lin_error *err)
-{
-    lin_snapshots snapshots;
-    lin_state state = {0};
-    lin_status status = lin_snapshots_open(path, &snapshots, err);
-    if (status != LIN_OK) return status;
-    for (int i = 0; i < snapshots.n && verify && status == LIN_OK; i++) status = lin_snapshots_get(&snapshots, i, &state, err);
-    if (status == LIN_OK && snapshots.n) status = lin_snapshots_get(&snapshots, snapshots.n - 1, &state, err);
-    if (status == LIN_OK) {
-        put_text(r, "kind", "kind", "index of snapshots");
-        put_integer(r, "file_bytes", "file", (long long)snapshots.map.size, " bytes");
-        put_integer(r, "snapshots", "snapshots", snapshots.n, "");
-        put_number(r, "every_seconds", "one every", snapshots.every_s, 3, " s");
-        if (snapshots.n) {
-            put_integer(r, "snapshot_bytes", "size of one", (long long)state.n, " bytes");
-            put_number(r, "first_seconds", "first", (double)snapshots.table[0].samples / state.about.rate_hz, 3, " s");
-            put_state(r, &state.about);
-        }
-    }
-    lin_state_free(&state);
-    lin_snapshots_close(&snapshots);
-    return status;
-}
-
 // The kind of a file by its first bytes; an unknown one may be a model.
-static lin_status report_file(report *r, const char *path, int verify, lin_error *err)
+static lin_status report_file(report *r, const char *path, lin_error *err)
 {
     char magic[8] = "";
     FILE *file;
@@ -466,7 +440,6 @@ static lin_status report_file(report *r, const char *path, int verify, lin_error
     fclose(file);
     if (n == sizeof magic && memcmp(magic, "LINNETDS", sizeof magic) == 0) return report_cache(r, path, err);
     if (lin_state_is(magic, n)) return report_state(r, path, err);
-    if (lin_snapshots_are(magic, n)) return report_snapshots(r, path, verify, err);
     if (n == sizeof magic && memcmp(magic, "linngram", sizeof magic) == 0)
         return lin_fail(err, LIN_UNSUPPORTED, "%s is a language model; use 'linnet ngram info'", path);
     return report_model(r, path, err);
@@ -479,13 +452,12 @@ static int run(lin_parsed *parsed)
     report r = {.json = v->json};
     lin_error err = {0};
     if (v->devices && parsed->operands.count) return lin_misuse(parsed, "--devices is about this machine and takes no FILE");
-    if (v->devices && v->verify) return lin_misuse(parsed, "--devices and --verify exclude each other");
     lin_status status = LIN_OK;
     if (v->devices) {
         report_devices(&r);
     } else {
         status = lin_find_model(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
-        if (status == LIN_OK) status = report_file(&r, path, v->verify, &err);
+        if (status == LIN_OK) status = report_file(&r, path, &err);
     }
     if (r.json) lin_buffer_text(&r.out, "}\n");
     if (status == LIN_OK) status = lin_buffer_status(&r.out, &err);
@@ -499,10 +471,10 @@ const lin_command lin_command_info = {
     .operands = "[FILE]",
     .summary = "describe a model or another file of linnet; list devices",
     .description = "Describes a model (shape of the network, parameters and their size, state of a stream, features, phones, "
-                   "licence, training), a feature cache made by linnet prepare, or a saved stream or index of snapshots (model, "
+                   "licence, training), a feature cache made by linnet prepare, or a saved stream (model, "
                    "sound, position). Without FILE: the model installed with the program, whose card is docs/models.md. With "
                    "--devices: the devices that networks can run on.",
-    .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info --verify train.lfc\n"
+    .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info train.lfc\n"
                 "  linnet info --devices",
     .options = options,
     .values_size = sizeof(info_values),

@@ -15,7 +15,6 @@
 #include "app/model_options.h"
 #include "linnet/file_session.h"
 #include "linnet/leakage.h"
-#include "linnet/snapshots.h"
 #include "linnet/speakers.h"
 
 enum { LONGEST_PATH = 4096 };
@@ -28,7 +27,7 @@ typedef struct transcribe_values {
     lin_results_values results;
     lin_data_values data;
     const char *files_from, *speakers;
-    const char *save_state, *load_state, *snapshots, *from_snapshot;
+    const char *save_state, *load_state;
     int jobs, quiet;
     const char *language;
 } transcribe_values;
@@ -61,10 +60,6 @@ static const lin_option options[] = {
      .help = "FILE is a part of the sound: write the settled results, and save the stream in STATE"},
     {.name = "load-state", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, load_state), .value = "STATE",
      .help = "Resume the stream saved in STATE; FILE is the next part of the sound, without FILE only the end is written"},
-    {.name = "snapshots", .type = LIN_OPTION_STRING, .writes = 1, .at = offsetof(transcribe_values, snapshots), .value = "PERIOD",
-     .help = "Save the stream after every PERIOD (10s, 1m) of sound in an index beside the output, with its name and .snapshots"},
-    {.name = "from-snapshot", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, from_snapshot), .value = "INDEX",
-     .help = "Write only the results that begin between --start and --end, identical to the run that made INDEX"},
     {.type = LIN_OPTION_END},
 };
 
@@ -83,10 +78,9 @@ typedef struct worker {
     lin_file_session *session;
     const lin_input *input;
     transcribe_slot *slot;
-    lin_state *saved;            // the stream as it was left
-    lin_snapshots_writer *index; // NULL: none is asked for
+    lin_state *saved; // the stream as it was left
     lin_leakage leakage;
-    double begun_s;              // of this file, for the progress line
+    double begun_s;   // of this file, for the progress line
 } worker;
 
 struct transcribe_job {
@@ -99,12 +93,9 @@ struct transcribe_job {
     lin_reset_options ends;
     int flows; // what is settled is written at once, and not kept: a stream may run for days
     int shows_flow; // on the terminal itself: no progress in between
-    lin_state from;      // to go on with; empty: a new stream
-    const char *from_name;
+    lin_state from;      // of --load-state; empty: a new stream
     int only_end;        // of that stream: no sound is given
-    double period_s; // of --snapshots; 0: none
-    lin_part part;   // of --start and --end
-    int within;      // --from-snapshot: they choose among the results of the whole sound
+    lin_part part;       // of --start and --end
 };
 
 /* ---- one file, on a thread of its own -------------------------------------------------------------------------------------- */
@@ -153,12 +144,10 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
     return status;
 }
 
-static lin_status keep_stream(void *context, lin_state *state, int end, lin_error *err)
+static void keep_stream(void *context, lin_state *state)
 {
     worker *l = context;
-    if (!end) return lin_snapshots_add(l->index, state, err);
     l->saved = state;
-    return LIN_OK;
 }
 
 static lin_status measure_channels(void *context, const lin_audio_format *format, double at_s, const float *sound, int n,
@@ -182,40 +171,6 @@ static int show_progress(void *context, double seconds, double duration)
     return 0;
 }
 
-// Beside the result: its name and .snapshots. A result on standard output is called as its sound.
-static lin_status name_index(const transcribe_values *v, const lin_input *input, char path[LONGEST_PATH], lin_error *err)
-{
-    const char *output = v->results.output, *folder = v->results.output_dir ? v->results.output_dir : "";
-    const char *name = *folder ? input->name : lin_base_name(input->name);
-    const int own = *folder || !output || strcmp(output, "-") == 0;
-    const int n = own ? snprintf(path, LONGEST_PATH, "%s%s%s.snapshots", folder, *folder ? "/" : "", name)
-                      : snprintf(path, LONGEST_PATH, "%s.snapshots", output);
-    if (n >= 0 && n < LONGEST_PATH) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "the name of the snapshots of %.200s is too long", name);
-}
-
-// No index is an input, or the state that is saved: no option names it, so main has not compared it.
-static lin_status guard_indexes(const transcribe_job *job, lin_error *err)
-{
-    char path[LONGEST_PATH];
-    lin_status status = LIN_OK;
-    for (int i = 0; job->period_s > 0 && i < job->bulk.inputs.n && status == LIN_OK; i++) {
-        status = name_index(job->v, &job->bulk.inputs.items[i], path, err);
-        if (status == LIN_OK) status = lin_guard_writes(path, err);
-        if (status == LIN_OK && job->v->save_state && lin_guard_is_same(path, job->v->save_state))
-            status = lin_fail(err, LIN_INVALID, "--save-state is %s, the index of --snapshots: name another state", path);
-    }
-    return status;
-}
-
-static lin_status begin_index(worker *l, lin_error *err)
-{
-    char path[LONGEST_PATH];
-    lin_status status = name_index(l->job->v, l->input, path, err);
-    if (status == LIN_OK) status = lin_mirror_folder(path, err);
-    return status != LIN_OK ? status : lin_snapshots_create(path, l->job->period_s, &l->index, err);
-}
-
 static lin_status work(void *context, int item, int slot, int thread, lin_error *err)
 {
     transcribe_job *job = context;
@@ -230,20 +185,17 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
     s->start_s = sound.part.start_s;
     const lin_speaker *speaker = lin_speakers_find(&job->speakers, l->input->speaker);
     if (speaker) sound.mean = speaker->mean, sound.istd = speaker->istd;
-    if (job->from.bytes || job->v->from_snapshot) {
-        sound.from = job->from.bytes ? &job->from : NULL;
-        sound.from_name = job->from_name;
-        sound.within = job->within;
+    if (job->from.bytes) {
+        sound.from = &job->from;
+        sound.from_name = job->v->load_state;
         if (job->only_end) sound.path = NULL;
     }
     sound.leave_open = job->v->save_state != NULL;
-    sound.mark_s = job->period_s;
-    const lin_file_sink sink = {.context = l, .begin = begin_lanes, .settled = job->flows ? flow : NULL, .mark = keep_stream,
+    const lin_file_sink sink = {.context = l, .begin = begin_lanes, .settled = job->flows ? flow : NULL, .saved = keep_stream,
                                 .progress = show_progress, .sound = job->channel == LIN_CHANNEL_EACH ? measure_channels : NULL};
     l->saved = NULL;
     s->report = (lin_file_report){0};
     lin_status status = lin_interrupted ? lin_fail(err, LIN_STOPPED, "interrupted") : LIN_OK;
-    if (status == LIN_OK && job->period_s > 0) status = begin_index(l, err);
     if (status == LIN_OK) status = lin_file_session_run(l->session, &sound, &sink, &s->report, err);
     if (s->report.has_results) {
         const lin_status found = lin_leakage_find(&l->leakage, s->result, s->report.lanes, job->v->speakers != NULL, s->leakage,
@@ -251,12 +203,6 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
         if (status == LIN_OK) status = found;
     }
     lin_leakage_free(&l->leakage);
-    if (status == LIN_OK && l->index) {
-        status = lin_snapshots_commit(l->index, err);
-    } else {
-        lin_snapshots_abort(l->index);
-    }
-    l->index = NULL;
     return status;
 }
 
@@ -297,7 +243,7 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     tell_of_leakage(job, input, s);
     if (status != LIN_OK) return status;
     b->n_incomplete += s->report.incomplete;
-    b->seconds += s->report.seconds - (job->within ? 0 : s->start_s);
+    b->seconds += s->report.seconds - s->start_s;
     return LIN_OK;
 }
 
@@ -327,27 +273,6 @@ static lin_status make_threads(transcribe_job *job, lin_error *err)
     return status;
 }
 
-// The stream to go on with, if one is.
-static lin_status find_stream(transcribe_job *job, lin_error *err)
-{
-    const transcribe_values *v = job->v;
-    job->from_name = v->load_state ? v->load_state : v->from_snapshot;
-    if (v->load_state) return lin_state_read(v->load_state, &job->from, err);
-    if (!v->from_snapshot) return LIN_OK;
-    lin_snapshots snapshots;
-    lin_status status = lin_snapshots_open(v->from_snapshot, &snapshots, err);
-    if (status != LIN_OK) return status;
-    const int i = lin_snapshots_before(&snapshots, job->part.start_s - 0.0005);
-    if (snapshots.n > 0 && snapshots.model != job->recognizer.model->fingerprint) {
-        status = lin_fail(err, LIN_MISMATCH, "%s belongs to another model (%016llx); this one is %016llx", v->from_snapshot,
-                          (unsigned long long)snapshots.model, (unsigned long long)job->recognizer.model->fingerprint);
-    } else if (i >= 0) {
-        status = lin_snapshots_get(&snapshots, i, &job->from, err);
-    }
-    lin_snapshots_close(&snapshots);
-    return status;
-}
-
 static lin_status transcribe(transcribe_job *job, lin_error *err)
 {
     const lin_warnings warnings = lin_complaints(job->v->quiet);
@@ -363,7 +288,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     const lin_endpoint_values *e = &v->endpoints;
     if (e->reset == LIN_RESET_ENDPOINT) job->ends = (lin_reset_options){.endpoints = 1, .rules = e->rules, .resets = 1};
     if (e->reset == LIN_RESET_AUTO) job->ends = lin_reset_auto(&job->recognizer, &e->rules);
-    if (status == LIN_OK) status = find_stream(job, err);
+    if (status == LIN_OK && v->load_state) status = lin_state_read(v->load_state, &job->from, err);
     if (status == LIN_OK) status = make_threads(job, err);
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
         status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
@@ -411,24 +336,14 @@ static int check_streams(lin_parsed *parsed, transcribe_job *job)
     lin_error err = {0};
     const int sources = parsed->operands.count + (v->files_from || v->data.data ? 2 : 0); // 2: as good as several
     job->only_end = v->load_state && sources == 0;
-    job->within = v->from_snapshot != NULL;
-    if ((v->save_state || v->load_state || v->from_snapshot) && sources > 1)
-        return lin_misuse(parsed, "--save-state, --load-state and --from-snapshot are for one FILE");
-    if (v->from_snapshot && (v->load_state || v->save_state || v->snapshots))
-        return lin_misuse(parsed, "--from-snapshot decodes a part again: not with --save-state, --load-state or --snapshots");
-    if (v->load_state && v->snapshots) return lin_misuse(parsed, "--snapshots needs a whole FILE: not with --load-state");
-    if (v->snapshots && sources > 1 && !v->results.output_dir)
-        return lin_misuse(parsed, "--snapshots of several files needs --output-dir");
-    if (v->decoding.n_best > 1 && (v->save_state || v->load_state || v->from_snapshot))
-        return lin_misuse(parsed, "--n-best needs a whole FILE: not with --save-state, --load-state or --from-snapshot");
+    if ((v->save_state || v->load_state) && sources > 1)
+        return lin_misuse(parsed, "--save-state and --load-state are for one FILE");
+    if (v->decoding.n_best > 1 && (v->save_state || v->load_state))
+        return lin_misuse(parsed, "--n-best needs a whole FILE: not with --save-state or --load-state");
     if (job->only_end && v->save_state) return lin_misuse(parsed, "--save-state needs a FILE");
-    if ((v->input.start || v->input.end) && (v->save_state || v->load_state || v->snapshots))
-        return lin_misuse(parsed, "--start and --end exclude --save-state, --load-state and --snapshots");
-    if ((v->snapshots && lin_span_parse("snapshots", v->snapshots, &job->period_s, &err) != LIN_OK) ||
-        lin_input_part(&v->input, &job->part, &err) != LIN_OK)
-        return lin_misuse(parsed, "%s", err.message);
-    if (v->snapshots && !(job->period_s >= 0.1 && job->period_s <= 86400))
-        return lin_misuse(parsed, "--snapshots must be between 0.1 s and a day, not '%s'", v->snapshots);
+    if ((v->input.start || v->input.end) && (v->save_state || v->load_state))
+        return lin_misuse(parsed, "--start and --end exclude --save-state and --load-state");
+    if (lin_input_part(&v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     return LIN_EXIT_OK;
 }
 
@@ -466,7 +381,6 @@ static int run(lin_parsed *parsed)
     if (exit_status != LIN_EXIT_OK) return exit_status;
     lin_status status = gather(&job, &parsed->operands, &err);
     if (status == LIN_OK) status = lin_bulk_begin(&job.bulk, job.channel == LIN_CHANNEL_EACH && !v->speakers, &err);
-    if (status == LIN_OK) status = guard_indexes(&job, &err);
     if (status == LIN_OK && !lin_inputs_all_done(&job.bulk.inputs)) status = transcribe(&job, &err);
     exit_status = lin_bulk_end(&job.bulk, status, &err);
     release(&job);
@@ -485,17 +399,14 @@ const lin_command lin_command_transcribe = {
                    "its pauses (--reset). See docs/decoding.md.\n\n"
                    "A file that cannot be read is reported, the others are done, and the exit status is 1. Incomplete sound "
                    "gives a result up to its end and the same exit status. Memory does not grow with the length of the sound.\n\n"
-                   "A stream can be saved and resumed, on another machine too: the results are those of the uncut sound. With an "
-                   "index of snapshots any part of a long recording can be decoded again with identical results.",
+                   "A stream can be saved and resumed, on another machine too: the results are those of the uncut sound.",
     .examples = "  linnet transcribe talk.flac\n"
                 "  linnet transcribe --words talk.flac\n"
                 "  linnet transcribe --lm phones.lm talk.flac\n"
                 "  linnet transcribe --words -f srt,textgrid --output-dir out recordings/*.wav\n"
                 "  linnet transcribe -f json --output-dir phones recordings/*.wav\n"
                 "  arecord -f S16_LE -r 16000 -t raw | linnet transcribe -\n"
-                "  linnet transcribe --save-state s.bin monday.wav; linnet transcribe --load-state s.bin tuesday.wav\n"
-                "  linnet transcribe --snapshots 10s -o day.ctm day.flac\n"
-                "  linnet transcribe --from-snapshot day.ctm.snapshots --start 1:23:40 --end 1:24:10 day.flac",
+                "  linnet transcribe --save-state s.bin monday.wav; linnet transcribe --load-state s.bin tuesday.wav",
     .options = options,
     .values_size = sizeof(transcribe_values),
     .max_operands = -1,

@@ -34,7 +34,6 @@ struct lin_resampler {
     int64_t origin; // the index of past[0] among all input samples
     int n_past, most_past;
     float *past, *recent; // [most_past]; [RECENT], output i at i % RECENT
-    int64_t lacking;      // after loading: samples at the end of the past that must still be supplied
     int replay;           // the past has not yet been fed to libsoxr
 };
 
@@ -125,7 +124,6 @@ static lin_status feed(lin_resampler *r, const float *in, int n, float *out, int
 static lin_status check_room(const lin_resampler *r, int n, int capacity, lin_error *err)
 {
     if (r->finished || n < 0) return lin_fail(err, LIN_INVALID, "resampler: a push of %d samples, or after the end", n);
-    if (r->lacking) return lin_fail(err, LIN_INVALID, "resampler: %lld samples of its past are missing", (long long)r->lacking);
     int most = lin_resampler_most_out(r, n);
     if (capacity < most)
         return lin_fail(err, LIN_TOO_SMALL, "resampler: %d samples may give %d, but there is room for %d", n, most, capacity);
@@ -220,7 +218,7 @@ lin_status lin_resampler_finish(lin_resampler *r, float *out, int capacity, int 
 
 lin_status lin_resampler_reset(lin_resampler *r, lin_error *err)
 {
-    r->taken = r->given = r->made = r->origin = r->lacking = 0;
+    r->taken = r->given = r->made = r->origin = 0;
     r->held = r->finished = r->n_past = r->replay = 0;
     if (!r->block) return LIN_OK;
     soxr_delete(r->soxr);
@@ -342,11 +340,9 @@ lin_status lin_resampler_keep_past(lin_resampler *r, int64_t period, lin_error *
     return LIN_OK;
 }
 
-int64_t lin_resampler_missing_past(const lin_resampler *r) { return r->lacking; }
-
-size_t lin_resampler_state_bytes(const lin_resampler *r, int past)
+size_t lin_resampler_state_bytes(const lin_resampler *r)
 {
-    return sizeof(state_header) + (past && r->period ? (size_t)(r->taken - begin_of_past(r)) * sizeof(float) : 0);
+    return sizeof(state_header) + (r->period ? (size_t)(r->taken - begin_of_past(r)) * sizeof(float) : 0);
 }
 
 // Checks that a resampler that begins with the saved past gives the last outputs of this one.
@@ -377,16 +373,16 @@ static lin_status try_past(const lin_resampler *r, int64_t origin, lin_error *er
                     r->out_hz);
 }
 
-lin_status lin_resampler_save(const lin_resampler *r, int past, void *bytes, lin_error *err)
+lin_status lin_resampler_save(const lin_resampler *r, void *bytes, lin_error *err)
 {
     state_header h = {.in_hz = (int64_t)r->in_hz, .out_hz = (int64_t)r->out_hz};
-    if (r->finished || r->lacking || (r->soxr && !r->period))
+    if (r->finished || (r->soxr && !r->period))
         return lin_fail(err, LIN_INVALID, "resampler: cannot save, because it is finished or does not keep its past");
     if (r->soxr) {
         h.taken = r->taken;
         h.given = r->given;
         h.origin = begin_of_past(r);
-        h.n_past = past ? r->taken - h.origin : 0;
+        h.n_past = r->taken - h.origin;
         lin_status status = h.origin < r->origin ? lin_fail(err, LIN_UNSUPPORTED,
                                                             "a resampler loaded from the state of another libsoxr "
                                                             "cannot be saved yet")
@@ -409,7 +405,7 @@ lin_status lin_resampler_load(lin_resampler *r, const void *bytes, size_t n_byte
     const int64_t longest = 2 * (LIN_RESAMPLER_LONGEST_S + 2) * h.in_hz + settling(r->in_hz, r->out_hz);
     const int64_t past = h.taken >= 0 && h.origin >= 0 ? h.taken - h.origin : -1;
     if (h.taken < 0 || h.taken > INT64_MAX / 1000000 || h.given < 0 || h.origin < 0 || past < 0 || past > longest ||
-        (h.n_past != 0 && h.n_past != past) || n_bytes != sizeof h + (size_t)h.n_past * sizeof(float) || (!r->soxr && h.taken) ||
+        h.n_past != (r->soxr ? past : 0) || n_bytes != sizeof h + (size_t)h.n_past * sizeof(float) || (!r->soxr && h.taken) ||
         (double)h.given > (double)h.taken * r->out_hz / r->in_hz + 2 || h.origin * h.out_hz % h.in_hz != 0 ||
         h.given < h.origin / h.in_hz * h.out_hz)
         return lin_fail(err, LIN_FORMAT, "the state of a resampler is inconsistent");
@@ -427,18 +423,7 @@ lin_status lin_resampler_load(lin_resampler *r, const void *bytes, size_t n_byte
     r->given = h.given;
     r->origin = h.origin;
     r->made = h.origin / h.in_hz * h.out_hz + h.origin % h.in_hz * h.out_hz / h.in_hz;
-    r->lacking = past - h.n_past;
     r->replay = 1;
-    return LIN_OK;
-}
-
-lin_status lin_resampler_add_past(lin_resampler *r, const float *in, int n, lin_error *err)
-{
-    if (n < 0 || n > r->lacking)
-        return lin_fail(err, LIN_INVALID, "resampler: %d samples of the past supplied, %lld needed", n, (long long)r->lacking);
-    memcpy(r->past + r->n_past, in, (size_t)n * sizeof *in);
-    r->n_past += n;
-    r->lacking -= n;
     return LIN_OK;
 }
 

@@ -66,22 +66,15 @@ lin_status lin_resampler_find_period(double in_hz, double out_hz, int64_t *perio
 lin_status lin_resampler_keep_past(lin_resampler *resampler, int64_t period, lin_error *err);
 
 /*
- * The state of a resampler that keeps its past, little-endian. past = 0: without the samples, which lin_resampler_add_past must
- * then supply. Saving checks that the state gives the bits that this resampler gave last: LIN_UNSUPPORTED if not. LIN_INVALID if
- * it is finished or does not keep its past (with equal rates it need not).
+ * The state of a resampler that keeps its past, little-endian. Saving checks that the state gives the bits that this resampler
+ * gave last: LIN_UNSUPPORTED if not. LIN_INVALID if it is finished or does not keep its past (with equal rates it need not).
  */
-size_t lin_resampler_state_bytes(const lin_resampler *resampler, int past);
-lin_status lin_resampler_save(const lin_resampler *resampler, int past, void *bytes, lin_error *err);
+size_t lin_resampler_state_bytes(const lin_resampler *resampler);
+lin_status lin_resampler_save(const lin_resampler *resampler, void *bytes, lin_error *err);
 
 /* Loads into a resampler between the same rates, new or reset. LIN_FORMAT, with nothing changed, if the bytes are not such a
  * state. */
 lin_status lin_resampler_load(lin_resampler *resampler, const void *bytes, size_t n_bytes, lin_error *err);
-
-/* Samples of the past that a loaded state lacks: the last ones before it was saved. */
-int64_t lin_resampler_missing_past(const lin_resampler *resampler);
-
-/* Supplies them, in any parts, before the next push. */
-lin_status lin_resampler_add_past(lin_resampler *resampler, const float *in, int n, lin_error *err);
 
 /* Accepts NULL. */
 void lin_resampler_destroy(lin_resampler *resampler);

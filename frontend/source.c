@@ -179,16 +179,16 @@ lin_status lin_extractor_keep_past(lin_extractor *f, lin_error *err)
     return status;
 }
 
-size_t lin_extractor_state_bytes(const lin_extractor *f, int past)
+size_t lin_extractor_state_bytes(const lin_extractor *f)
 {
     size_t bytes = sizeof(state_header);
     for (int l = 0; l < f->n_lanes; l++)
-        bytes += sizeof(lane_header) + lin_resampler_state_bytes(f->lanes[l].resampler, past) +
+        bytes += sizeof(lane_header) + lin_resampler_state_bytes(f->lanes[l].resampler) +
                  lin_fbank_state_bytes(f->lanes[l].fbank);
     return bytes;
 }
 
-lin_status lin_extractor_save(const lin_extractor *f, int past, void *bytes, lin_error *err)
+lin_status lin_extractor_save(const lin_extractor *f, void *bytes, lin_error *err)
 {
     unsigned char *to = bytes;
     const state_header h = {f->n_lanes, f->channels, f->channel, f->bins};
@@ -197,11 +197,11 @@ lin_status lin_extractor_save(const lin_extractor *f, int past, void *bytes, lin
     to += sizeof h;
     for (int l = 0; l < f->n_lanes; l++) {
         const lane *one = &f->lanes[l];
-        const size_t resampler = lin_resampler_state_bytes(one->resampler, past), fbank = lin_fbank_state_bytes(one->fbank);
+        const size_t resampler = lin_resampler_state_bytes(one->resampler), fbank = lin_fbank_state_bytes(one->fbank);
         const lane_header lh = {(int64_t)resampler, (int64_t)fbank};
         memcpy(to, &lh, sizeof lh);
         to += sizeof lh;
-        lin_status status = lin_resampler_save(one->resampler, past, to, err);
+        lin_status status = lin_resampler_save(one->resampler, to, err);
         if (status != LIN_OK) return status;
         lin_fbank_save(one->fbank, to + resampler);
         to += resampler + fbank;
@@ -232,28 +232,12 @@ lin_status lin_extractor_load(lin_extractor *f, const void *bytes, size_t n_byte
         }
         // All lanes must have the same counters.
         if (status == LIN_OK &&
-            (lin_resampler_missing_past(f->lanes[l].resampler) != lin_resampler_missing_past(f->lanes[0].resampler) ||
-             lin_resampler_most_out(f->lanes[l].resampler, 0) != lin_resampler_most_out(f->lanes[0].resampler, 0) ||
+            (lin_resampler_most_out(f->lanes[l].resampler, 0) != lin_resampler_most_out(f->lanes[0].resampler, 0) ||
              lin_fbank_frames_out(f->lanes[l].fbank, 0x10000) != lin_fbank_frames_out(f->lanes[0].fbank, 0x10000)))
             status = lin_fail(err, LIN_FORMAT, "the state of features has channels of different lengths");
     }
     if (status == LIN_OK && from != end) status = lin_fail(err, LIN_FORMAT, "the state of features is too long");
     if (status != LIN_OK) lin_extractor_reset(f, NULL);
-    return status;
-}
-
-int64_t lin_extractor_missing_past(const lin_extractor *f) { return lin_resampler_missing_past(f->lanes[0].resampler); }
-
-lin_status lin_extractor_add_past(lin_extractor *f, const float *sound, int n, lin_error *err)
-{
-    lin_status status = LIN_OK;
-    for (int at = 0; at < n; at += BLOCK) {
-        const int block = n - at < BLOCK ? n - at : BLOCK;
-        for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) {
-            const float *in = take_channel(f, l, sound + (size_t)at * (size_t)f->channels, block);
-            status = lin_resampler_add_past(f->lanes[l].resampler, in, block, err);
-        }
-    }
     return status;
 }
 
@@ -397,13 +381,13 @@ void lin_source_leave_open(lin_source *s) { s->open = 1; }
 
 lin_status lin_source_keep_past(lin_source *s, lin_error *err) { return lin_extractor_keep_past(s->features, err); }
 
-size_t lin_source_state_bytes(const lin_source *s, int past)
+size_t lin_source_state_bytes(const lin_source *s)
 {
     const size_t waiting = (size_t)(s->held - s->at) * (size_t)s->features->n_lanes * (size_t)s->features->bins;
-    return 2 * sizeof(int64_t) + waiting * sizeof(float) + lin_extractor_state_bytes(s->features, past);
+    return 2 * sizeof(int64_t) + waiting * sizeof(float) + lin_extractor_state_bytes(s->features);
 }
 
-lin_status lin_source_save(const lin_source *s, int past, void *bytes, lin_error *err)
+lin_status lin_source_save(const lin_source *s, void *bytes, lin_error *err)
 {
     unsigned char *to = bytes;
     const int64_t counts[2] = {s->held - s->at, s->given};
@@ -414,7 +398,7 @@ lin_status lin_source_save(const lin_source *s, int past, void *bytes, lin_error
         memcpy(to, s->frames + (l * (size_t)s->room + (size_t)s->at) * row, lane_bytes);
         to += lane_bytes;
     }
-    return lin_extractor_save(s->features, past, to, err);
+    return lin_extractor_save(s->features, to, err);
 }
 
 lin_status lin_source_load(lin_source *s, const void *bytes, size_t n_bytes, lin_error *err)
@@ -434,36 +418,6 @@ lin_status lin_source_load(lin_source *s, const void *bytes, size_t n_bytes, lin
     s->at = 0;
     s->held = (int)counts[0];
     s->given = counts[1];
-    return LIN_OK;
-}
-
-lin_status lin_source_go_to(lin_source *s, int64_t position, int n_last, int through, lin_error *err)
-{
-    const int64_t past = lin_extractor_missing_past(s->features), most = past > n_last ? past : n_last;
-    // Start a second earlier than needed, so that the decoder of a lossy format settles.
-    const int64_t begin = position - most - s->info.rate_hz;
-    if (position < most || n_last < 0 || n_last > BLOCK)
-        return lin_fail(err, LIN_INVALID, "cannot continue at frame %lld of the sound with %lld before it", (long long)position,
-                        (long long)most);
-    if (!through && begin > 0) {
-        // If seeking is not possible, read from the present position, the beginning.
-        lin_status status = lin_audio_seek(s->audio, begin, err);
-        if (status != LIN_OK && (status != LIN_UNSUPPORTED || lin_audio_position(s->audio) > 0)) return status;
-    }
-    for (int64_t at = lin_audio_position(s->audio); at < position;) {
-        const int64_t stop = at < position - n_last ? position - n_last : position;
-        int n;
-        lin_status status = lin_audio_read(s->audio, s->sound, stop - at < BLOCK ? (int)(stop - at) : BLOCK, &n, err);
-        if (status == LIN_OK && n == 0)
-            status = lin_fail(err, LIN_MISMATCH, "the sound ends after %.3f s, before the position to continue at",
-                              (double)at / s->info.rate_hz);
-        if (status != LIN_OK) return status;
-        s->last = n;
-        const int64_t before = at < position - past ? position - past - at : 0; // frames of this block before the past
-        if (before < n) status = lin_extractor_add_past(s->features, s->sound + before * s->info.channels, n - (int)before, err);
-        if (status != LIN_OK) return status;
-        at += n;
-    }
     return LIN_OK;
 }
 

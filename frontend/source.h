@@ -63,17 +63,14 @@ lin_status lin_extractor_finish(lin_extractor *features, float *frames, int capa
 
 /*
  * Saving and loading: the held samples (the beginning of a window; of resampled sound its past, see resample.h) as bytes,
- * little-endian, from which features with the same options continue with the same bits. past = 0: without the past, which
- * lin_extractor_add_past must then supply: lin_extractor_missing_past frames of sound [n, channels], in any parts, before the
- * next push. Saving requires lin_extractor_keep_past before the first sound, which may take a second; its errors are those of
- * lin_resampler_find_period. LIN_FORMAT, with nothing changed, if the bytes are not the state of such features.
+ * little-endian, from which features with the same options continue with the same bits. Saving requires
+ * lin_extractor_keep_past before the first sound, which may take a second; its errors are those of lin_resampler_find_period.
+ * LIN_FORMAT, with nothing changed, if the bytes are not the state of such features.
  */
 lin_status lin_extractor_keep_past(lin_extractor *features, lin_error *err);
-size_t lin_extractor_state_bytes(const lin_extractor *features, int past);
-lin_status lin_extractor_save(const lin_extractor *features, int past, void *bytes, lin_error *err);
+size_t lin_extractor_state_bytes(const lin_extractor *features);
+lin_status lin_extractor_save(const lin_extractor *features, void *bytes, lin_error *err);
 lin_status lin_extractor_load(lin_extractor *features, const void *bytes, size_t n_bytes, lin_error *err);
-int64_t lin_extractor_missing_past(const lin_extractor *features);
-lin_status lin_extractor_add_past(lin_extractor *features, const float *sound, int n, lin_error *err);
 
 /* Returns to the initial state. LIN_NO_MEMORY if the resampling library cannot; then only destroy may follow. */
 lin_status lin_extractor_reset(lin_extractor *features, lin_error *err);
@@ -113,18 +110,9 @@ void lin_source_leave_open(lin_source *source);
 /* As lin_extractor_keep_past ... lin_extractor_load. Call keep_past and load before the first read. Frames not yet read are part
  * of the state; the file and the position in it are not. */
 lin_status lin_source_keep_past(lin_source *source, lin_error *err);
-size_t lin_source_state_bytes(const lin_source *source, int past);
-lin_status lin_source_save(const lin_source *source, int past, void *bytes, lin_error *err);
+size_t lin_source_state_bytes(const lin_source *source);
+lin_status lin_source_save(const lin_source *source, void *bytes, lin_error *err);
 lin_status lin_source_load(lin_source *source, const void *bytes, size_t n_bytes, lin_error *err);
-
-/*
- * Continues at frame `position` of the file, after reading the n_last <= LIN_SOURCE_BLOCK frames before it, which lin_source_last
- * returns. Also reads the past that a loaded state lacks. through = 0: seeks there, or, before the first read, reads everything
- * before it if seeking is not possible; 1: always reads it, for sound whose samples differ after a seek. LIN_MISMATCH if the file
- * ends before it; LIN_UNSUPPORTED as lin_audio_seek.
- */
-enum { LIN_SOURCE_BLOCK = 1024 };
-lin_status lin_source_go_to(lin_source *source, int64_t position, int n_last, int through, lin_error *err);
 
 /*
  * Only the sound from start_s to end_s (INFINITY: to its end) seconds; before the first read. Seeks there, a second early for
@@ -136,6 +124,8 @@ lin_status lin_source_part(lin_source *source, double start_s, double end_s, lin
 /* Calls watch for each piece of sound that gives frames, which lin_source_last then returns. It ends the read with its status. */
 void lin_source_watch(lin_source *source, lin_status (*watch)(void *context, const lin_source *source, lin_error *err),
                       void *context);
+
+enum { LIN_SOURCE_BLOCK = 1024 }; /* frames of sound handled at a time */
 
 /* The last sound read, [*n, channels], up to lin_source_position; valid until the next read. */
 const float *lin_source_last(const lin_source *source, int *n);

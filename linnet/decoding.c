@@ -118,9 +118,6 @@ void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
 {
     lin_search_reset(&d->decoding->search, d->state, first_frame, 0);
     lin_path_clear(&d->path);
-    d->from_s = -INFINITY;
-    d->to_s = INFINITY;
-    d->past = 0;
 }
 
 double lin_decoding_seconds(const lin_decoding *d, int64_t row) { return earlier(d, (double)row * d->row_seconds); }
@@ -149,40 +146,9 @@ lin_status lin_decoding_add(const lin_decoding *d, const lin_path *path, lin_res
     return status;
 }
 
-// Times are compared as they are printed, to a millisecond.
-static int is_wanted(lin_decoder *d, int64_t start)
-{
-    const double start_s = lin_decoding_seconds(d->decoding, start) + 0.0005;
-    d->past |= start_s >= d->to_s;
-    return start_s >= d->from_s && start_s < d->to_s;
-}
-
-// Of the phones and words from these numbers on, keeps those that begin between from_s and to_s; a word keeps its phones.
-static void keep_part(lin_decoder *d, lin_path *p, int phones, int words)
-{
-    if (d->from_s == -INFINITY && d->to_s == INFINITY) return;
-    const int has_words = d->decoding->search.kind == LIN_SEARCH_WORDS, n_phones = p->n_phones, n_words = p->n_words;
-    p->n_phones = phones;
-    p->n_words = words;
-    for (int i = phones; i < n_phones && !has_words; i++) {
-        if (is_wanted(d, p->phones[i].start)) p->phones[p->n_phones++] = p->phones[i];
-    }
-    for (int i = words; i < n_words; i++) {
-        lin_path_word word = p->words[i];
-        if (!is_wanted(d, word.start)) continue;
-        memmove(p->phones + p->n_phones, p->phones + word.first_phone, (size_t)word.n_phones * sizeof *p->phones);
-        word.first_phone = p->n_phones;
-        p->n_phones += word.n_phones;
-        p->words[p->n_words++] = word;
-    }
-}
-
 lin_status lin_decoder_push(lin_decoder *d, const float *logp, int n, lin_error *err)
 {
-    const int phones = d->path.n_phones, words = d->path.n_words;
-    lin_status status = lin_search_push(&d->decoding->search, d->state, &d->decoding->context, logp, n, &d->path, err);
-    if (status == LIN_OK) keep_part(d, &d->path, phones, words);
-    return status;
+    return lin_search_push(&d->decoding->search, d->state, &d->decoding->context, logp, n, &d->path, err);
 }
 
 lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)
@@ -204,7 +170,6 @@ static lin_status add_hypothesis(lin_decoder *d, const lin_rescored *which, lin_
         d->tail.acoustic = which->acoustic;
         d->tail.language = which->language;
     }
-    keep_part(d, &d->tail, 0, 0);
     status = lin_decoding_add(d->decoding, &d->path, result, err);
     return status == LIN_OK ? lin_decoding_add(d->decoding, &d->tail, result, err) : status;
 }
@@ -252,14 +217,10 @@ static lin_status rescore(lin_decoder *d, int n, lin_result *result, lin_error *
 lin_status lin_decoder_finish(lin_decoder *d, lin_result *result, lin_error *err)
 {
     const lin_search *search = &d->decoding->search;
-    const int phones = d->path.n_phones, words = d->path.n_words;
     const int several = d->decoding->n_best > 1 || rescores(d);
     lin_status status = lin_search_finish(search, d->state, &d->decoding->context, several ? NULL : &d->path, err);
     if (status != LIN_OK) return status;
-    if (!several) {
-        keep_part(d, &d->path, phones, words);
-        return lin_decoder_take(d, result, err);
-    }
+    if (!several) return lin_decoder_take(d, result, err);
     const int n = lin_search_hypotheses(search, d->state);
     status = rescores(d) ? rescore(d, n, result, err) : add_hypotheses(d, NULL, n, result, err);
     lin_path_clear(&d->path);

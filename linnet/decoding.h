@@ -168,9 +168,7 @@ typedef struct lin_decoder {
     lin_path tail;       /* room for the provisional part */
     lin_rescored *list;  /* hypotheses that are rescored */
     size_t room_list;
-    double from_s, to_s; /* only results that begin at from_s or later and before to_s are kept; reset sets it to everything */
     struct lin_combiner *combiner; /* of an utterance's hypotheses by another network; the caller's; NULL (as created): none */
-    int past;            /* a result that begins at to_s or later is settled, and so is everything before it */
 } lin_decoder;
 
 /* decoder must be zeroed before. On failure lin_decoder_free is allowed. */

@@ -104,7 +104,7 @@ static lin_status rows_out(void *context, const float *logp, int n, lin_error *e
 // The times of a part of the sound become those of the sound.
 static void shift(const lin_file_session *s, lin_result *result)
 {
-    if (!s->sound->within) lin_result_shift(result, s->sound->part.start_s);
+    lin_result_shift(result, s->sound->part.start_s);
 }
 
 static lin_status settled_out(void *context, lin_result *result, lin_error *err)
@@ -132,8 +132,6 @@ static lin_status begin_lane(lin_file_session *s, file_lane *lane, lin_error *er
         .context = lane, .settled = s->sink->settled ? settled_out : NULL, .rows = s->decodes ? NULL : rows_out};
     lin_utterances_set_sink(lane->utterances, &sink);
     lin_utterances_begin(lane->utterances, s->decodes ? &s->sound->results[lane->number] : NULL);
-    if (s->decodes && s->sound->within)
-        lin_utterances_part(lane->utterances, s->sound->part.start_s > 0 ? s->sound->part.start_s : -INFINITY, s->end_s);
     return LIN_OK;
 }
 
@@ -171,20 +169,10 @@ static lin_status finish_results(lin_file_session *s, lin_error *err)
     return status;
 }
 
-// 1 once every lane is past the end of the part.
-static int past_part(const lin_file_session *s)
-{
-    if (!s->decodes || !s->sound->within || s->end_s == INFINITY) return 0;
-    for (int l = 0; l < s->n_lanes; l++)
-        if (!lin_utterances_past_part(s->lanes[l].utterances)) return 0;
-    return 1;
-}
-
 // A sound of its own begins behind the samples of the stream that it goes on with.
 static double seconds_done(const lin_source *source, const lin_sound *sound)
 {
-    const double before =
-        sound->from && !sound->within ? (double)sound->from->about.samples / lin_source_info(source)->rate_hz : 0;
+    const double before = sound->from ? (double)sound->from->about.samples / lin_source_info(source)->rate_hz : 0;
     return before + lin_source_seconds(source);
 }
 
@@ -206,40 +194,34 @@ static lin_status tell_progress(const lin_file_session *s, const lin_source *sou
 
 /* ---- saved, and resumed ---------------------------------------------------------------------------------------------------- */
 
-static lin_status mark(lin_file_session *s, const lin_source *source, int end, lin_error *err)
+static lin_status save(lin_file_session *s, const lin_source *source, lin_error *err)
 {
     const lin_audio_format *format = lin_source_info(source);
     const lin_sound *sound = s->sound;
     const lin_utterances *first = s->lanes[0].utterances;
     const lin_search *search = lin_utterances_search(first);
-    const int past = end; // on the way the sound itself is there to be read again
-    int n_last;
-    const float *last = lin_source_last(source, &n_last);
     const lin_state_about about = {.model = s->r->model->fingerprint,
                                    .rate_hz = format->rate_hz,
                                    .channels = format->channels,
                                    .channel = sound->channel,
                                    .lanes = lin_source_lanes(source),
-                                   .samples = lin_source_position(source) +
-                                              (sound->from && !sound->within ? sound->from->about.samples : 0),
+                                   .samples = lin_source_position(source) + (sound->from ? sound->from->about.samples : 0),
                                    .frames = lin_lane_frames(s->lanes[0].network),
                                    .rows = lin_lane_rows(s->lanes[0].network),
                                    .row_seconds = s->r->row_seconds,
-                                   .past = past,
-                                   .n_last = n_last,
-                                   .last = lin_state_sound(last, (size_t)n_last * (size_t)format->channels),
                                    .kind = search->kind,
                                    .search = search->id,
                                    .resets = lin_utterances_ends(first)->endpoints,
                                    .resets_from_s = lin_utterances_ends(first)->from_s};
-    const lin_state_sizes sizes = {.front = lin_source_state_bytes(source, past),
+    const lin_state_sizes sizes = {.front = lin_source_state_bytes(source),
                                    .decoder = lin_search_bytes(search),
                                    .image = lin_stream_image_bytes(lin_lane_stream(s->lanes[0].network))};
     lin_status status = lin_state_begin(&s->state, &about, &sizes, err);
-    if (status == LIN_OK) status = lin_source_save(source, past, lin_state_front(&s->state), err);
+    if (status == LIN_OK) status = lin_source_save(source, lin_state_front(&s->state), err);
     for (int l = 0; l < about.lanes && status == LIN_OK; l++)
         status = lin_lane_save(s->lanes[l].network, s->lanes[l].utterances, &s->state, l, err);
-    return status == LIN_OK && s->sink->mark ? s->sink->mark(s->sink->context, &s->state, end, err) : status;
+    if (status == LIN_OK && s->sink->saved) s->sink->saved(s->sink->context, &s->state);
+    return status;
 }
 
 static lin_status does_not_fit(const lin_sound *sound, const char *have, const char *need, lin_error *err)
@@ -268,7 +250,7 @@ static lin_status check_fit(const lin_file_session *s, const lin_source *source,
         return lin_fail(err, LIN_MISMATCH, "%s is of --channel %s", sound->from_name,
                         about->channel < 0 ? names[about->channel + 2] : have + strlen("channel "));
     }
-    if (about->lanes != lin_source_lanes(source) || (sound->within && about->channels != format->channels)) {
+    if (about->lanes != lin_source_lanes(source)) {
         snprintf(have, sizeof have, "%d", format->channels);
         snprintf(need, sizeof need, "%d channels", about->channels);
         return does_not_fit(sound, have, need, err);
@@ -354,10 +336,7 @@ static lin_status run_stream(lin_file_session *s, lin_source *source, int live, 
     const lin_sound *sound = s->sound;
     int lanes = lin_source_lanes(source), D = lin_source_bins(source), n = 1, room = 0;
     lin_status status = LIN_OK;
-    const int64_t every = (int64_t)(sound->mark_s * 1000 / s->r->model->features.hop_ms + 0.5); // frames
-    const int has_end = s->decodes && sound->within && s->end_s < INFINITY;
-    // Where nobody asks how far the rows have come, the last frames may wait for the end, and the source may be ahead.
-    const int closes = !every && !sound->leave_open && !has_end;
+    const int closes = !sound->leave_open;
     if (s->beside && !live && closes && lin_source_duration(source) > 0) {
         status = run_file(s, source, err);
         n = 0;
@@ -368,17 +347,13 @@ static lin_status run_stream(lin_file_session *s, lin_source *source, int live, 
             return lin_fail(err, LIN_STOPPED, "interrupted");
         }
         room = block_after(s, room);
-        const int64_t to_mark = every ? every - lin_lane_frames(s->lanes[0].network) % every : room;
-        const int most = to_mark < room ? (int)to_mark : room;
-        status = lin_source_read(source, s->frames, most, &n, err);
+        status = lin_source_read(source, s->frames, room, &n, err);
         for (int l = 0; l < lanes && status == LIN_OK && n > 0; l++) {
-            status = feed(s, l, s->frames + (size_t)l * (size_t)most * (size_t)D, n, closes && lin_source_ended(source), err);
+            status = feed(s, l, s->frames + (size_t)l * (size_t)room * (size_t)D, n, closes && lin_source_ended(source), err);
         }
-        if (status == LIN_OK && n == to_mark && every) status = mark(s, source, 0, err);
         status = tell_progress(s, source, status, err);
-        if (status == LIN_OK && past_part(s)) return LIN_OK;
     }
-    if (status == LIN_OK && sound->leave_open) return mark(s, source, 1, err);
+    if (status == LIN_OK && sound->leave_open) return save(s, source, err);
     for (int l = 0; l < lanes && status == LIN_OK; l++)
         status = lin_lane_finish(s->lanes[l].network, s->worker, s->lanes[l].utterances, err);
     return status;
@@ -464,8 +439,8 @@ static lin_status run_whole(lin_file_session *s, lin_source *source, lin_error *
     return status;
 }
 
-// The sound as a source, at the place where processing begins. through: see lin_source_go_to.
-static lin_status open_source(lin_file_session *s, int through, lin_source **source, int *live, lin_error *err)
+// The sound as a source, at the place where processing begins.
+static lin_status open_source(lin_file_session *s, lin_source **source, int *live, lin_error *err)
 {
     const lin_sound *sound = s->sound;
     lin_feature_options options = lin_feature_options_default();
@@ -492,42 +467,17 @@ static lin_status open_source(lin_file_session *s, int through, lin_source **sou
     status = lin_source_from_audio(audio, &options, source, err);
     if (status != LIN_OK) return status;
     if (sound->leave_open) lin_source_leave_open(*source);
-    if (sound->leave_open || sound->mark_s > 0) status = lin_source_keep_past(*source, err);
+    if (sound->leave_open) status = lin_source_keep_past(*source, err);
     if (status == LIN_UNSUPPORTED)
         return lin_fail(err, status, "%s: %s; bring it to %g Hz first", sound->path, err->message, options.fbank.sample_hz);
     const lin_state *from = sound->from;
-    if (status == LIN_OK && !sound->within && (sound->part.start_s > 0 || s->end_s < INFINITY)) {
+    if (status == LIN_OK && (sound->part.start_s > 0 || s->end_s < INFINITY)) {
         status = lin_source_part(*source, sound->part.start_s, s->end_s, err);
         if (status == LIN_INVALID) return lin_fail_at(err, status, "%s", sound->path ? sound->path : "sound in memory");
     }
     if (status != LIN_OK || !from) return status;
     status = check_fit(s, *source, err);
-    if (status == LIN_OK) status = lin_source_load(*source, lin_state_front(from), from->sizes.front, err);
-    if (status != LIN_OK || !sound->within) return status;
-    status = lin_source_go_to(*source, from->about.samples, from->about.n_last, through, err);
-    if (status != LIN_OK) return status;
-    int n_last;
-    const float *last = lin_source_last(*source, &n_last);
-    if (n_last == from->about.n_last && lin_state_sound(last, (size_t)n_last * (size_t)from->about.channels) == from->about.last)
-        return LIN_OK;
-    return lin_fail(err, LIN_MISMATCH, "%s is not the sound that %s was made from: it differs at %.3f s", sound->path,
-                    sound->from_name, (double)from->about.samples / from->about.rate_hz);
-}
-
-// Where winding is not possible or does not give the same samples, everything before is read. Standard input is opened once only:
-// what had been looked at would be lost.
-static lin_status open_anyhow(lin_file_session *s, lin_source **source, int *live, lin_error *err)
-{
-    const int once = s->sound->path && strcmp(s->sound->path, "-") == 0;
-    lin_status status = open_source(s, once, source, live, err);
-    if (s->sound->within && !once && (status == LIN_UNSUPPORTED || status == LIN_MISMATCH)) {
-        lin_source_close(*source);
-        status = open_source(s, 1, source, live, err);
-    }
-    if (status == LIN_OK) return LIN_OK;
-    lin_source_close(*source);
-    *source = NULL;
-    return status;
+    return status == LIN_OK ? lin_source_load(*source, lin_state_front(from), from->sizes.front, err) : status;
 }
 
 static void report_on(lin_file_session *s, const lin_source *source, lin_file_report *report)
@@ -550,14 +500,17 @@ lin_status lin_file_session_run(lin_file_session *s, const lin_sound *sound, con
     s->sound = sound;
     s->sink = sink;
     s->end_s = sound->part.end_s > 0 ? sound->part.end_s : INFINITY;
-    if ((sound->from || sound->leave_open || sound->mark_s > 0) && !s->r->streams)
+    if ((sound->from || sound->leave_open) && !s->r->streams)
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream to save");
-    if ((sound->from || sound->leave_open || sound->mark_s > 0) && !s->decodes)
+    if ((sound->from || sound->leave_open) && !s->decodes)
         return lin_fail(err, LIN_INVALID, "only a session that decodes can save and resume streams");
     if (s->decode.ends.endpoints && !s->r->streams)
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it cannot be reset at endpoints");
-    lin_status status = open_anyhow(s, &source, &live, err);
-    if (status != LIN_OK) return status;
+    lin_status status = open_source(s, &source, &live, err);
+    if (status != LIN_OK) {
+        lin_source_close(source);
+        return status;
+    }
     lin_worker_search(s->worker, s->decode.decoding ? s->decode.decoding->language : s->search);
     s->n_lanes = report->lanes = lin_source_lanes(source);
     if (sink->sound) lin_source_watch(source, sound_out, s);

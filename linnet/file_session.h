@@ -46,13 +46,10 @@ typedef struct lin_sound {
     lin_result *results;       /* of each lane, where the session decodes: the caller's, begun in lin_file_sink.begin or before */
     const float *mean, *istd;  /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own
                                   frames */
-    const lin_state *from;     /* resume this stream; NULL: a new one */
+    const lin_state *from;     /* resume this stream: this sound is what comes next; NULL: a new one */
     const char *from_name;     /* of it, for messages */
-    int within;                /* 1: it was saved in the middle of this very sound, and part selects from the results: what begins
-                                  in it. 0: this sound is what comes next */
-    int leave_open;            /* the stream goes on after this sound: what is not certain is not written, mark is called
+    int leave_open;            /* the stream goes on after this sound: what is not certain is not written, saved is called
                                   instead */
-    double mark_s;             /* mark is called every so many seconds of sound; 0: not */
 } lin_sound;
 
 /* What is told on the way; every function may be NULL. If one does not return LIN_OK the run ends with its status. */
@@ -69,8 +66,8 @@ typedef struct lin_file_sink {
     lin_status (*sound)(void *context, const lin_audio_format *format, double at_s, const float *sound, int n, lin_error *err);
     /* Frames [n, D] of a lane, as the front end makes them, not normalised, before the rows that they give. */
     lin_status (*frames)(void *context, int lane, const float *fbank, int n, lin_error *err);
-    /* The stream as it stands, valid until the session's next mark or run. end: this is the end of a sound that is left open. */
-    lin_status (*mark)(void *context, lin_state *state, int end, lin_error *err);
+    /* The stream at the end of a sound that is left open, valid until the session's next run. */
+    void (*saved)(void *context, lin_state *state);
     /* Now and then, with the seconds processed so far and in all (-1 if unknown). Not 0: the run ends with LIN_STOPPED. */
     int (*progress)(void *context, double seconds, double duration);
 } lin_file_sink;

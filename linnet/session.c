@@ -224,13 +224,11 @@ static lin_status save(lin_session *s, lin_state *state, lin_error *err)
                                    .frames = lin_lane_frames(s->lane) - waiting,
                                    .rows = lin_lane_rows(s->lane),
                                    .row_seconds = s->r->row_seconds,
-                                   .past = 1,
-                                   .last = lin_state_sound(NULL, 0),
                                    .kind = search->kind,
                                    .search = search->id,
                                    .resets = 1,
                                    .resets_from_s = resets_from(s)};
-    const lin_state_sizes sizes = {.front = sizeof(front_counts) + frames + lin_extractor_state_bytes(s->features, 1),
+    const lin_state_sizes sizes = {.front = sizeof(front_counts) + frames + lin_extractor_state_bytes(s->features),
                                    .decoder = lin_search_bytes(search),
                                    .image = lin_stream_image_bytes(lin_lane_stream(s->lane)),
                                    .frames = lin_lane_frames_bytes(s->lane, s->utterances)};
@@ -240,7 +238,7 @@ static lin_status save(lin_session *s, lin_state *state, lin_error *err)
     unsigned char *front = lin_state_front(state);
     memcpy(front, &counts, sizeof counts);
     memcpy(front + sizeof counts, lin_lane_waiting(s->lane), frames);
-    status = lin_extractor_save(s->features, 1, front + sizeof counts + frames, err);
+    status = lin_extractor_save(s->features, front + sizeof counts + frames, err);
     return status == LIN_OK ? lin_lane_save(s->lane, s->utterances, state, 0, err) : status;
 }
 
@@ -267,7 +265,6 @@ static lin_status check_fit(const lin_session *s, const lin_state_about *about, 
         return lin_fail(err, LIN_MISMATCH,
                         "the state is of other sound: %d Hz, %d channels; the session is of %d Hz, %d channels",
                         about->rate_hz, about->channels, s->options.rate_hz, s->options.channels);
-    if (!about->past) return lin_fail(err, LIN_UNSUPPORTED, "a snapshot needs the sound before it; load a saved state");
     return LIN_OK;
 }
 

@@ -20,8 +20,8 @@ typedef struct state_header {
     int32_t rate_hz, channels, channel, lanes;
     int64_t samples, frames, rows;
     double row_seconds;
-    int32_t past, n_last;
-    uint64_t last, front_bytes, image_bytes;
+    int32_t complete, unused_count; // complete: 1
+    uint64_t unused, front_bytes, image_bytes;
     uint64_t checksum; // of all bytes, this one being 0
     // since version 2
     uint32_t kind, reserved;
@@ -171,9 +171,7 @@ void lin_state_seal(lin_state *s)
                       .frames = a->frames,
                       .rows = a->rows,
                       .row_seconds = a->row_seconds,
-                      .past = a->past,
-                      .n_last = a->n_last,
-                      .last = a->last,
+                      .complete = 1,
                       .front_bytes = s->sizes.front,
                       .image_bytes = s->sizes.image,
                       .kind = (uint32_t)a->kind,
@@ -223,7 +221,7 @@ static int contradicts(const lin_state *s, const state_header *h, const char *na
            h->channel >= h->channels || h->lanes != (h->channel == LIN_CHANNEL_EACH ? h->channels : 1) || h->samples < 0 ||
            h->samples > longest || h->frames < 0 || h->frames > longest || h->rows < 0 || h->rows > longest ||
            !(h->row_seconds > 0) || !(h->resets_from_s >= 0) ||
-           (h->endpoint_bytes && h->endpoint_bytes != sizeof(state_endpoint)) || h->n_last < 0 || h->n_last > LIN_SOURCE_BLOCK;
+           (h->endpoint_bytes && h->endpoint_bytes != sizeof(state_endpoint)) || h->complete != 1;
 }
 
 lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_state *s, lin_error *err)
@@ -247,9 +245,6 @@ lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_st
                                  .frames = h.frames,
                                  .rows = h.rows,
                                  .row_seconds = h.row_seconds,
-                                 .past = h.past,
-                                 .n_last = h.n_last,
-                                 .last = h.last,
                                  .kind = (lin_search_kind)h.kind,
                                  .search = h.search,
                                  .resets = h.endpoint_bytes != 0,
@@ -285,5 +280,3 @@ void lin_state_free(lin_state *s)
     lin_free(s->bytes);
     *s = (lin_state){0};
 }
-
-uint64_t lin_state_sound(const float *samples, size_t n) { return lin_hash(samples, n * sizeof *samples, 0); }

@@ -1,8 +1,7 @@
 /*
  * state.h - a saved stream: bytes from which recognition resumes as if it had never stopped, here or on another machine.
  *
- * Pipeline: frontend/source, model/stream and decoder/search, each saved separately -> [this] -> a file, or an index of many
- * (linnet/snapshots.h).
+ * Pipeline: frontend/source, model/stream and decoder/search, each saved separately -> [this] -> a file.
  *
  *   offset  0   header, 168 bytes: magic "LINSTATE", version, sizes, model and sound of the state, checksum, the decoder's
  *               search, resets, frames
@@ -43,9 +42,6 @@ typedef struct lin_state_about {
     int64_t samples;       /* of every channel, taken in since the stream began */
     int64_t frames, rows;  /* features given to the network, rows decoded */
     double row_seconds;    /* time between two rows */
-    int past;              /* 1: the front end's part is complete; 0: it needs the sound before it again (frontend/source.h) */
-    int n_last;            /* number of the last samples of every channel, ... */
-    uint64_t last;         /* ... and their lin_state_sound, which identifies the sound */
     lin_search_kind kind;  /* of the decoder's search, ... */
     uint64_t search;       /* ... and its id */
     int resets;            /* 1: the network is reset at endpoints ... */
@@ -94,9 +90,6 @@ lin_status lin_state_write(lin_state *state, const char *path, lin_error *err);
 lin_status lin_state_read(const char *path, lin_state *state, lin_error *err);
 
 void lin_state_free(lin_state *state);
-
-/* 64 bits over samples [n], to identify a sound. */
-uint64_t lin_state_sound(const float *samples, size_t n);
 
 /* 1 if the bytes begin as a state does. */
 int lin_state_is(const void *bytes, size_t n);

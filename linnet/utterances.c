@@ -123,14 +123,6 @@ void lin_utterances_begin(lin_utterances *u, lin_result *whole)
     begin_utterance(u);
 }
 
-void lin_utterances_part(lin_utterances *u, double from_s, double to_s)
-{
-    u->decoder.from_s = from_s;
-    u->decoder.to_s = to_s;
-}
-
-int lin_utterances_past_part(const lin_utterances *u) { return u->decoder.past; }
-
 /* ---- views ----------------------------------------------------------------------------------------------------------------- */
 
 // Tells one provisional path from another by what of it is shown: times and confidences do not count.

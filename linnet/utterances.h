@@ -93,11 +93,6 @@ void lin_utterances_set_sink(lin_utterances *u, const lin_utterances_sink *sink)
  * live until finish. NULL: a result for each utterance. */
 void lin_utterances_begin(lin_utterances *u, lin_result *whole);
 
-/* Of a whole sound only what begins at from_s or later and before to_s; after begin. */
-void lin_utterances_part(lin_utterances *u, double from_s, double to_s);
-/* 1 if all before to_s is settled. */
-int lin_utterances_past_part(const lin_utterances *u);
-
 /*
  * Rows [n, V] in order, and the loudness of each in decibels on any scale, NAN where it is not known (NULL: of none). *taken <= n
  * of them are decoded: those behind an endpoint that resets the network are not, as the network has to compute them again.

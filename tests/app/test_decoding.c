@@ -226,61 +226,6 @@ START_TEST(the_id_knows_a_language_model_of_phones)
 }
 END_TEST
 
-START_TEST(a_part_is_what_begins_within_it)
-{
-    files();
-    static float logp[400 * V];
-    lin_phones *phones;
-    OK(lin_phones_create(NULL, &phones, &err));
-    // bad at 1, two at 7 and at 13, ab at 18 letters: 2 rows of 0.03 s each.
-    const int T = script(".bad...tu....tu...ab..", logp);
-    char line[1024];
-    for (int run = 0; run < 5; run++) {
-        const int kind = run < 3 ? run : run - 2, several = run >= 3; // with alternatives nothing may be taken on the way
-        values v;
-        lin_parsed parsed;
-        lin_decoding decoding;
-        lin_decoder d = {0};
-        snprintf(line, sizeof line, "--words --lexicon %s --lm %s --n-best %d", dict, arpa, 1 + several);
-        ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : several ? "--n-best 2" : kind ? "--beam 8" : ""), 0);
-        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, 0, NULL, &err));
-        OK(lin_decoder_create(&d, &decoding, &err));
-        static const double places[][2] = {{-INFINITY, INFINITY}, {0.06, 0.42}, {0.42, 0.48}, {0.421, 0.78}, {0.78, 9}};
-        static const int want_phones[3][5] = {{9, 3, 1, 1, 4}, {9, 3, 1, 1, 4}, {9, 3, 2, 0, 4}};
-        for (int p = 0; p < 5; p++) {
-            lin_result r = {0};
-            OK(lin_result_begin(&r, "x", NULL, 1, &err));
-            lin_decoder_reset(&d, 0);
-            d.from_s = places[p][0];
-            d.to_s = places[p][1];
-            for (int t = 0; t < T; t++) {
-                OK(lin_decoder_push(&d, logp + t * V, 1, &err));
-                if (t % 3 == 0 && !several) OK(lin_decoder_take(&d, &r, &err));
-            }
-            OK(lin_decoder_finish(&d, &r, &err));
-            test_require(d.past == (p == 1 || p == 2 || p == 3), "kind %d part %d: %d", kind, p, d.past);
-            test_require(r.n_phones == want_phones[kind][p], "kind %d part %d: %d phones", kind, p, r.n_phones);
-            ck_assert_int_eq(r.n_alternatives, several ? 2 : 0);
-            if (several) ck_assert_int_eq(r.alternatives[0].n_phones, r.n_phones);
-            ck_assert_int_eq(r.has_words, kind == 2);
-            int of_words = 0;
-            for (int w = 0; w < r.n_words; w++) {
-                ck_assert_int_eq(r.words[w].first_phone, of_words);
-                ck_assert(r.words[w].start_s == r.phones[of_words].start_s);
-                of_words += r.words[w].n_phones;
-            }
-            ck_assert_int_eq(of_words, kind == 2 ? r.n_phones : 0);
-            lin_result_free(&r);
-        }
-        lin_decoder_free(&d);
-        lin_decoding_close(&decoding);
-        lin_options_free(&parsed);
-    }
-    lin_phones_destroy(phones);
-    no_files();
-}
-END_TEST
-
 START_TEST(alternatives_begin_with_the_result_and_hold_all_of_it)
 {
     files();
@@ -525,6 +470,6 @@ END_TEST
 
 TEST_MAIN("decoding", TEST(help_tells_the_defaults), TEST(searches_by_their_options), TEST(phrases_of_other_phones),
           TEST(the_id_knows_options_lexicon_and_language_model), TEST(the_id_knows_a_language_model_of_phones),
-          TEST(a_part_is_what_begins_within_it), TEST(alternatives_begin_with_the_result_and_hold_all_of_it),
+          TEST(alternatives_begin_with_the_result_and_hold_all_of_it),
           TEST(nothing_is_allocated_while_results_flow), TEST(earlier_versions_are_still_read),
           TEST(endpoints_are_part_of_a_state), TEST(decoders_of_any_size_and_others_are_told_apart))

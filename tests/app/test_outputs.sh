@@ -80,13 +80,6 @@ LINNET_MODEL=$tmp/model.txt refused "the model of the environment" 2 "is an inpu
 cp "$tmp/dict" "$tmp/dict.trn"
 refused "the lexicon" 2 "is an input" align -q --text one --lexicon "$tmp/dict.trn" -o "$tmp/dict.trn" "$wav"
 refused "the words to phonemize" 2 "is an input" phonemize -q --lexicon "$tmp/dict" "$tmp/talk.txt" -o "$tmp/talk.txt"
-cp "$wav" "$tmp/day.snapshots"
-refused "an index of snapshots in place of its sound" 1 "day.snapshots is an input" transcribe -q -m "$m" --snapshots 1s -o "$tmp/day" "$tmp/day.snapshots"
-cmp "$wav" "$tmp/day.snapshots" || fail "the sound is unchanged"
-cp "$m" "$tmp/out.snapshots"
-refused "an index in place of the model" 1 "out.snapshots is an input" transcribe -q -m "$tmp/out.snapshots" --snapshots 1s -o "$tmp/out" "$wav"
-refused "an index in place of the saved state" 1 "name another state" \
-    transcribe -q -m "$m" --snapshots 1s --save-state "$tmp/./both.snapshots" -o "$tmp/both" "$wav"
 refused "features" 2 "is an input" features "$tmp/talk.wav" -o "$tmp/talk.wav"
 refused "posteriors" 2 "is an input" posteriors "$tmp/talk.wav" -o "$tmp/hard.srt"
 refused "a cache in place of its text" 2 "is an input" prepare "$tmp/data" --lexicon "$tmp/dict" -o "$tmp/data/text"

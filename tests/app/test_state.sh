@@ -1,5 +1,5 @@
-# Saved and resumed streams: any cut of any sound gives the result of the uncut sound; damaged and foreign states; an index of
-# snapshots; a process that is killed while it writes.
+# Saved and resumed streams: any cut of any sound gives the result of the uncut sound; damaged and foreign states; a process
+# that is killed while it writes.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }
@@ -151,67 +151,6 @@ has "the disk is full: reported" "$(cat "$tmp/full")" "cannot write $tmp/kept.bi
 t --raw --load-state "$tmp/kept.bin" --save-state "$tmp/kept.bin" "$tmp/two.raw" > /dev/null
 ok "then it is written again" sh -c '! cmp -s "$1" "$2"' - "$s" "$tmp/kept.bin"
 is "and nothing is left beside it" "$tmp/kept.bin" "$(ls "$tmp"/kept.bin*)"
-
-# ---- an index of snapshots -------------------------------------------------------------------------------------------------------
-
-# parts SOUND OPTIONS...: with an index of SOUND, any part gives what the whole gives there
-parts() {
-    x=$1
-    shift
-    t -f ctm "$@" --snapshots 2s -o "$tmp/whole.ctm" "$x"
-    is "$x: with an index the result is as without" "$(t -f ctm "$@" "$x")" "$(cat "$tmp/whole.ctm")"
-    for place in "0 1.5" "1.999 2.001" "3.3 7.7" "4 6" "8.01 99" "9.5 9.6"; do
-        from=${place% *} to=${place#* }
-        t -f ctm "$@" --from-snapshot "$tmp/whole.ctm.snapshots" --start $from --end $to "$x" > "$tmp/part.ctm"
-        awk -v a=$from -v b=$to '!/^;;/ && $3 >= a && $3 < b' "$tmp/whole.ctm" > "$tmp/want.ctm"
-        is "$x from $from to $to" "$(cat "$tmp/want.ctm")" "$(grep -v '^;;' "$tmp/part.ctm")"
-        [ "$from" != 3.3 ] || ok "$x: there are phonemes there" test -s "$tmp/want.ctm"
-    done
-}
-"$SOUND" "$tmp/day.wav" seconds=10 seed=8
-parts "$tmp/day.wav" --reset endpoint --tune longest=0.6
-parts "$tmp/day.wav"
-i=$tmp/whole.ctm.snapshots
-# A part that begins with a phoneme shortly before a snapshot needs the snapshot before that one.
-near=0
-for from in $(awk '!/^;;/ && $3 % 2 > 1.75 { print $3 }' "$tmp/whole.ctm"); do
-    near=$((near + 1))
-    is "from $from" "$(awk -v a=$from '$3 == a' "$tmp/whole.ctm")" \
-        "$(t -f ctm --from-snapshot "$i" --start $from --end $((${from%.*} + 1)) "$tmp/day.wav" | head -n 1)"
-done
-ok "phonemes shortly before a snapshot" test $near -gt 1
-run info "$i"
-has "info: an index" "$out" "index of snapshots"
-has "info: four of them" "$out" "snapshots:        4"
-run info --verify "$i"
-is "info --verify" 0 "$status"
-is "the rest, from a pipe" "$(awk '$3 >= 5' "$tmp/whole.ctm" | phones)" \
-    "$(tail -c +45 "$tmp/day.wav" | cat | t -f ctm --from-snapshot "$i" --start 0:05 - | phones)"
-"$SOUND" "$tmp/stereo.wav" seconds=10 rate=8000 channels=2 seed=9
-t -f ctm --channel each --snapshots 2000ms -o "$tmp/each.ctm" "$tmp/stereo.wav"
-is "two channels" "$(awk '!/^;;/ && $3 >= 5 && $3 < 7' "$tmp/each.ctm")" \
-    "$(t -f ctm --channel each --from-snapshot "$tmp/each.ctm.snapshots" --start 5 --end 7 "$tmp/stereo.wav" | grep -v '^;;')"
-run transcribe -q --snapshots 3s --output-dir "$tmp/many" "$tmp/day.wav" "$tmp/stereo.wav"
-is "several files: an index each" "day.snapshots day.txt stereo.snapshots stereo.txt" "$(ls "$tmp/many" | xargs)"
-
-refused "an index of a longer sound" 1 "before the position to continue at" \
-    transcribe -q --from-snapshot "$i" --start 5 --end 6 "$tmp/data/u1.wav"
-"$SOUND" "$tmp/night.wav" seconds=10 seed=11
-refused "an index of another sound" 1 "is not the sound that $i was made from" \
-    transcribe -q --from-snapshot "$i" --start 5 --end 6 "$tmp/night.wav"
-refused "an index of another model" 1 "belongs to another model" \
-    transcribe -q -m "$other" --from-snapshot "$i" --start 5 "$tmp/day.wav"
-refused "a state as an index" 1 "is not an index of snapshots" transcribe -q --from-snapshot "$s" --start 5 "$tmp/day.wav"
-size=$(wc -c < "$i" | tr -d ' ')
-head -c $((size - 7)) "$i" > "$tmp/short.snapshots"
-refused "an index cut short" 1 "is damaged, or was not finished" \
-    transcribe -q --from-snapshot "$tmp/short.snapshots" --start 5 "$tmp/day.wav"
-{ head -c 300 "$i"; printf '\245'; tail -c +302 "$i"; } > "$tmp/bad.snapshots"
-refused "an index with a damaged state" 1 "snapshot 1 of $tmp/bad.snapshots is damaged" \
-    transcribe -q --from-snapshot "$tmp/bad.snapshots" --start 3 "$tmp/day.wav"
-refused "info --verify sees it" 1 "snapshot 1 of" info --verify "$tmp/bad.snapshots"
-refused "times that are none" 2 "needs a time such as" transcribe -q --from-snapshot "$i" --start 1:99 "$tmp/day.wav"
-refused "a part that ends before it begins" 2 "--end must be after --start" \
-    transcribe -q --from-snapshot "$i" --start 5 --end 4 "$tmp/day.wav"
-refused "a period of nothing" 2 "between 0.1 s and a day" transcribe -q --snapshots 0s "$tmp/day.wav"
+refused "times that are none" 2 "needs a time such as" transcribe -q --start 1:99 "$tmp/data/u1.wav"
+refused "a part that ends before it begins" 2 "--end must be after --start" transcribe -q --start 5 --end 4 "$tmp/data/u1.wav"
 finish

@@ -192,7 +192,7 @@ refused "NaN" 1 "$tmp/nan.arpa:" decode -q --words -l "$tmp/words.dict" --lm "$t
 refused "--tune unknown and --no-unknown" 2 "exclude each other" decode -q $lm --tune unknown=-3 --no-unknown "$tmp/hw.npy"
 refused "--words with --beam 0" 2 "--beam 0 excludes words" decode -q $lm --beam 0 "$tmp/hw.npy"
 
-# ---- sound: cuts, states, snapshots, and results while it runs -------------------------------------------------------------------
+# ---- sound: cuts, states, and results while it runs ------------------------------------------------------------------------------
 
 # One word for each phoneme, so that any sound gives words.
 for p in AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH; do
@@ -221,13 +221,6 @@ for how in "--beam 8" "--beam 8 --tune beam-labels=0,skip-blank=0" "$words" "$wo
     part "$tmp/s.raw" $at 96000 | t -f ctm $how --load-state "$tmp/s.bin" - >> "$tmp/pieces"
     tokens < "$tmp/pieces" > "$tmp/cut"
     ok "$how: in pieces" cmp "$tmp/whole" "$tmp/cut"
-    t -f ctm $how --snapshots 1s -o "$tmp/s.ctm" "$tmp/s.wav"
-    for place in "0 1.5" "1.999 2.001" "2.2 4.7" "5 99"; do
-        from=${place% *} to=${place#* }
-        awk -v a=$from -v b=$to '!/^;;/ && $3 >= a && $3 < b' "$tmp/s.ctm" > "$tmp/want"
-        t -f ctm $how --from-snapshot "$tmp/s.ctm.snapshots" --start $from --end $to "$tmp/s.wav" | grep -v '^;;' > "$tmp/part"
-        ok "$how: from $from to $to" cmp "$tmp/want" "$tmp/part"
-    done
 done
 frames="--raw --load-state $tmp/last.bin"
 refused "a state of words for phonemes" 1 "last.bin: it was saved by words search, this is greedy search" \

@@ -33,25 +33,17 @@ static int finish(lin_extractor *f, float *frames, int capacity)
     return got;
 }
 
-// Loads the state of f into another extractor, which keeps its past if `again`. Without the past, adds it from x, n frames so
-// far.
-static lin_extractor *move(lin_extractor *f, int rate, int channels, int channel, int past, int again, const float *x, int n)
+// Loads the state of f into another extractor, which keeps its past if `again`.
+static lin_extractor *move(lin_extractor *f, int rate, int channels, int channel, int again)
 {
-    const size_t bytes = lin_extractor_state_bytes(f, past);
+    const size_t bytes = lin_extractor_state_bytes(f);
     void *state = test_buffer(bytes, 1);
-    assert_ok(lin_extractor_save(f, past, state, &err), err);
+    assert_ok(lin_extractor_save(f, state, &err), err);
     lin_extractor_destroy(f);
     f = make(rate, channels, channel);
     if (again) assert_ok(lin_extractor_keep_past(f, &err), err);
     assert_ok(lin_extractor_load(f, state, bytes, &err), err);
     test_buffer_free(state);
-    const int lacking = (int)lin_extractor_missing_past(f);
-    ck_assert_msg(past || rate == 16000 ? lacking == 0 : lacking > 0 && lacking <= n, "%d of %d samples missing", lacking, n);
-    for (int at = n - lacking; at < n;) {
-        const int take = n - at < 3000 ? n - at : 3000;
-        assert_ok(lin_extractor_add_past(f, x + (size_t)at * (size_t)channels, take, &err), err);
-        at += take;
-    }
     return f;
 }
 
@@ -86,8 +78,8 @@ static void cut_anywhere(int rate, int channels, int channel, double seconds)
         }
         done += got;
         at = to;
-        if (i < 6) f = move(f, rate, channels, channel, i % 2, i < 5, x, at);
-        if (i == 1) f = move(f, rate, channels, channel, 1, 1, x, at);
+        if (i < 6) f = move(f, rate, channels, channel, i < 5);
+        if (i == 1) f = move(f, rate, channels, channel, 1);
     }
     ck_assert_int_eq(done, total);
     lin_extractor_destroy(f);
@@ -119,8 +111,8 @@ START_TEST(it_can_be_saved_at_any_moment)
     assert_ok(lin_extractor_keep_past(f, &err), err);
     for (int at = 0; at + 997 <= N; at += 997) {
         push(f, x + at, 997, frames, 200);
-        void *state = test_buffer(lin_extractor_state_bytes(f, 1), 1);
-        assert_ok(lin_extractor_save(f, 1, state, &err), err);
+        void *state = test_buffer(lin_extractor_state_bytes(f), 1);
+        assert_ok(lin_extractor_save(f, state, &err), err);
         test_buffer_free(state);
     }
     lin_extractor_destroy(f);
@@ -140,7 +132,7 @@ START_TEST(the_past_is_bounded)
     size_t most = 0;
     for (int i = 0; i < 600; i++) {
         push(f, x, 7999, frames, 200);
-        const size_t bytes = lin_extractor_state_bytes(f, 1);
+        const size_t bytes = lin_extractor_state_bytes(f);
         most = bytes > most ? bytes : most;
     }
     ck_assert_uint_eq(lin_memory_count(), before);
@@ -173,12 +165,12 @@ START_TEST(what_is_no_state_is_refused)
                   *other = make(8000, 2, LIN_CHANNEL_EACH);
     lin_extractor *fast = make(48000, 1, LIN_CHANNEL_MIX);
     char none[64];
-    assert_fails(lin_extractor_save(f, 1, none, &err), LIN_INVALID, err, "does not keep its past");
+    assert_fails(lin_extractor_save(f, none, &err), LIN_INVALID, err, "does not keep its past");
     assert_ok(lin_extractor_keep_past(f, &err), err);
     push(f, x, N, frames, 300);
-    const size_t bytes = lin_extractor_state_bytes(f, 1);
+    const size_t bytes = lin_extractor_state_bytes(f);
     unsigned char *state = test_buffer(bytes, 1);
-    assert_ok(lin_extractor_save(f, 1, state, &err), err);
+    assert_ok(lin_extractor_save(f, state, &err), err);
     assert_fails(lin_extractor_load(other, state, bytes, &err), LIN_FORMAT, err, "other channels");
     assert_fails(lin_extractor_load(fast, state, bytes, &err), LIN_FORMAT, err, "from 8000 to 16000");
     // A state truncated at any byte, or with any bit of a count changed, is refused or loads other samples: it never crashes.
@@ -186,15 +178,11 @@ START_TEST(what_is_no_state_is_refused)
     for (size_t bit = 0; bit < 8 * 84; bit += 3) {
         state[bit / 8] ^= (unsigned char)(1 << bit % 8);
         int got;
-        if (lin_extractor_load(g, state, bytes, &err) == LIN_OK && !lin_extractor_missing_past(g))
+        if (lin_extractor_load(g, state, bytes, &err) == LIN_OK)
             lin_extractor_push(g, x, 100, frames, 300, &got, &err);
         state[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
     assert_ok(lin_extractor_load(g, state, bytes, &err), err);
-    int got;
-    assert_ok(lin_extractor_save(f, 0, state, &err), err);
-    assert_ok(lin_extractor_load(g, state, lin_extractor_state_bytes(f, 0), &err), err);
-    assert_fails(lin_extractor_push(g, x, 100, frames, 300, &got, &err), LIN_INVALID, err, "of its past are missing");
     lin_extractor_destroy(f);
     lin_extractor_destroy(g);
     lin_extractor_destroy(other);
@@ -218,8 +206,8 @@ START_TEST(every_allocation_may_fail)
         lin_status status = lin_extractor_keep_past(f, &err);
         int got = 0;
         if (status == LIN_OK) status = lin_extractor_push(f, x, 2000, frames, 60, &got, &err);
-        if (status == LIN_OK) status = lin_extractor_save(f, 1, state, &err);
-        if (status == LIN_OK) status = lin_extractor_load(g, state, lin_extractor_state_bytes(f, 1), &err);
+        if (status == LIN_OK) status = lin_extractor_save(f, state, &err);
+        if (status == LIN_OK) status = lin_extractor_load(g, state, lin_extractor_state_bytes(f), &err);
         lin_memory_fail_at(0);
         lin_extractor_destroy(f);
         lin_extractor_destroy(g);

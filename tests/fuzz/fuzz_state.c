@@ -43,9 +43,6 @@ static void try_front(const uint8_t *data, size_t size)
     if (size && data[0] & 2) o.channel = LIN_CHANNEL_EACH;
     if (lin_extractor_create(rate, 2, &o, &f, NULL) != LIN_OK) return;
     if (size && lin_extractor_load(f, data + 1, size - 1, NULL) == LIN_OK) {
-        const int64_t lacking = lin_extractor_missing_past(f);
-        for (int64_t at = 0; at < lacking; at += 4000)
-            if (lin_extractor_add_past(f, sound, lacking - at < 4000 ? (int)(lacking - at) : 4000, NULL) != LIN_OK) abort();
         if (lin_extractor_most_out(f, 100) <= 100) (void)lin_extractor_push(f, sound, 100, frames, 100, &n, NULL);
     }
     lin_extractor_destroy(f);
