@@ -3,13 +3,15 @@
 #include "app/cmd_validate.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "align/textgrid.h"
 #include "app/commands.h"
+#include "app/corpus.h"
 #include "app/guard.h"
-#include "app/inputs.h"
 #include "app/lexicon_options.h"
 #include "base/memory.h"
 #include "base/textfile.h"
@@ -152,7 +154,105 @@ static lin_status load_list(lin_validation *d, int index, const char *path, lin_
     return lin_datadir_load(path, &how, &d->sets[index].dir, err);
 }
 
-// A folder whose wav.scp, text and utt2spk do not agree is read as far as they do; one with segments must agree.
+// An utterance of a sound with a text beside it. speaker "": unknown.
+static lin_status add_beside(lin_validated_set *set, const lin_input *sound, const char *id, const char *speaker, lin_part part,
+                             const char *text, size_t n, lin_error *err)
+{
+    lin_status status = lin_grow_int(&set->beside, &set->capacity, (int64_t)set->n + 1, sizeof *set->beside, "a corpus", err);
+    if (status != LIN_OK) return status;
+    lin_utterance u = {.id = lin_inputs_own(&set->inputs, lin_strdup(id)), .cut = sound->cut};
+    u.speaker = *speaker ? lin_inputs_own(&set->inputs, lin_strdup(speaker)) : u.id;
+    u.text = lin_inputs_own(&set->inputs, lin_text_copy(text, n));
+    u.cut.part = part;
+    if (!u.id || !u.speaker || !u.text) return lin_no_memory(err, "a corpus", n);
+    set->beside[set->n++] = u;
+    return LIN_OK;
+}
+
+// As in linnet align: each interval with words is an utterance, and several tiers are several speakers.
+static lin_status add_intervals(lin_validated_set *set, const lin_input *sound, lin_textgrid *grid, lin_error *err)
+{
+    const int several = lin_textgrid_choose(grid) > 1;
+    lin_status status = LIN_OK;
+    for (int i = 0; i < grid->n_tiers && status == LIN_OK; i++) {
+        const lin_tier *tier = &grid->tiers[i];
+        char speaker[256], id[5000];
+        snprintf(speaker, sizeof speaker, "%s", several ? lin_textgrid_text(grid, tier->name) : sound->speaker);
+        for (int k = 0; tier->chosen && k < tier->n && status == LIN_OK; k++) {
+            const lin_textgrid_interval *v = &grid->intervals[tier->first + k];
+            const char *text = lin_textgrid_text(grid, v->text);
+            lin_spelling word;
+            lin_error why;
+            size_t at = 0;
+            if (lin_spelling_next(text, strlen(text), &at, &word, &why) == LIN_OK && !word.n) continue; // [laughs] alone
+            const lin_part part = {fmax(v->start_s, 0), fmin(v->end_s, 1e9)};
+            snprintf(id, sizeof id, "%s%s%s-%07.0f", sound->id, several ? "-" : "", several ? speaker : "", 1000 * part.start_s);
+            status = add_beside(set, sound, id, speaker, part, text, strlen(text), err);
+        }
+    }
+    return status;
+}
+
+static lin_status take_beside(lin_validation *d, int index, const lin_input *sound, const char *path, lin_error *err)
+{
+    lin_validated_set *set = &d->sets[index];
+    const int before = set->n;
+    char *text, *own = NULL;
+    const char *clean = "";
+    size_t n;
+    lin_textgrid grid = {0};
+    lin_error why;
+    lin_status status = lin_guard_reads(path, err), read = lin_text_read(path, &text, &n, &why);
+    if (read == LIN_OK) read = lin_unicode_clean(text, n, path, LIN_UNICODE_ANY, &own, &clean, &n, &why);
+    if (read == LIN_OK && lin_corpus_is_textgrid(path)) read = lin_textgrid_parse(clean, n, path, &grid, &why);
+    else if (read == LIN_OK && memchr(clean, 0, n))
+        read = lin_fail(&why, LIN_FORMAT, "%s: a NUL byte; is this a text file?", path);
+    if (read == LIN_NO_MEMORY && status == LIN_OK) status = lin_fail_as(err, &why);
+    else if (read != LIN_OK) lin_finding_note(d, LIN_FINDING_BAD_TEXT, index, sound->id, "%s", why.message);
+    if (status == LIN_OK) status = add_intervals(set, sound, &grid, err);
+    if (status == LIN_OK && set->n == before) {
+        const int whole = read == LIN_OK && !lin_corpus_is_textgrid(path);
+        status = add_beside(set, sound, sound->id, sound->speaker, (lin_part){0, 0}, clean, whole ? n : 0, err);
+    }
+    lin_textgrid_free(&grid);
+    lin_free(own);
+    lin_free(text);
+    return status;
+}
+
+// Paths, each with its NUL.
+static void note_paths(lin_validation *d, lin_finding k, const lin_buffer *paths)
+{
+    for (size_t at = 0; at < paths->n && !paths->failed; at += strlen(paths->data + at) + 1)
+        lin_finding_note(d, k, -1, paths->data + at, "%s", "");
+}
+
+static lin_status load_beside(lin_validation *d, int index, const char *path, lin_error *err)
+{
+    lin_inputs *sounds = &d->sets[index].inputs;
+    lin_corpus corpus = {0};
+    lin_symbols names = {0};
+    lin_status status = lin_corpus_gather(&corpus, sounds, &(lin_list){&path, 1}, NULL, err);
+    if (status == LIN_OK && !sounds->n)
+        status = lin_fail(err, LIN_INVALID, "%s: there is no wav.scp, and no sound with a text beside it (the same name with "
+                                            ".lab, .txt or .TextGrid)", path);
+    for (int i = 0; i < sounds->n && status == LIN_OK; i++) {
+        const lin_input *sound = &sounds->items[i];
+        const int before = names.n;
+        int k;
+        status = lin_symbols_add(&names, sound->id, strlen(sound->id), &k, err);
+        if (names.n == before) lin_finding_note(d, LIN_FINDING_REPEATED, index, sound->id, "%s", sound->path);
+        if (status == LIN_OK) status = take_beside(d, index, sound, corpus.texts[i], err);
+    }
+    note_paths(d, LIN_FINDING_NO_TEXT, &corpus.no_text);
+    note_paths(d, LIN_FINDING_NO_SOUND, &corpus.no_sound);
+    lin_symbols_free(&names);
+    lin_corpus_free(&corpus);
+    return status;
+}
+
+// A folder whose wav.scp, text and utt2spk do not agree is read as far as they do; one with segments must agree. One without any
+// of them has texts beside its sounds.
 static lin_status load_folder(lin_validation *d, int index, const char *path, lin_error *err)
 {
     enum { N = 3 }; // of lin_datadir_names, in their order
@@ -167,7 +267,9 @@ static lin_status load_folder(lin_validation *d, int index, const char *path, li
     if (stat(root, &st) == 0) return load_list(d, index, path, err);
     for (int i = 0; i < N && status == LIN_OK; i++)
         status = read_part(path, lin_datadir_names[i], paths[i], sizeof paths[i], &texts[i], &sizes[i], err);
-    if (status == LIN_OK && !texts[0]) {
+    if (status == LIN_OK && !texts[0] && !texts[1] && !texts[2]) {
+        status = load_beside(d, index, path, err);
+    } else if (status == LIN_OK && !texts[0]) {
         status = load_list(d, index, path, err); // it says what is missing
     } else if (status == LIN_OK) {
         status = survey(d, index, texts[0], sizes[0], NULL, &names[0], &kept[0], LIN_FINDING_NO_SOUND, err);
@@ -202,18 +304,19 @@ static lin_status load(lin_validation *d, const lin_list *operands, lin_error *e
     if (!d->sets) return lin_no_memory(err, "a corpus", 0);
     lin_status status = LIN_OK;
     for (int i = 0; i < d->n_sets && status == LIN_OK; i++) {
-        struct stat st;
         d->sets[i].name = operands->items[i];
-        const int is_folder = stat(operands->items[i], &st) == 0 && S_ISDIR(st.st_mode);
-        status = (is_folder ? load_folder : load_list)(d, i, operands->items[i], err);
-        if (status == LIN_OK) d->n += lin_datadir_count(d->sets[i].dir);
+        status = (lin_is_folder(operands->items[i]) ? load_folder : load_list)(d, i, operands->items[i], err);
+        if (status == LIN_OK && d->sets[i].dir) d->sets[i].n = lin_datadir_count(d->sets[i].dir);
+        d->n += d->sets[i].n;
     }
     if (status != LIN_OK) return status;
     d->utterances = lin_calloc((size_t)d->n, sizeof *d->utterances);
     if (!d->utterances) return lin_no_memory(err, "a corpus", (size_t)d->n * sizeof *d->utterances);
     for (int i = 0, at = 0; i < d->n_sets; i++)
-        for (int k = 0; k < lin_datadir_count(d->sets[i].dir); k++)
-            d->utterances[at++] = (lin_validated){.u = lin_datadir_at(d->sets[i].dir, k), .set = i};
+        for (int k = 0; k < d->sets[i].n; k++) {
+            const lin_validated_set *set = &d->sets[i];
+            d->utterances[at++] = (lin_validated){.u = set->dir ? lin_datadir_at(set->dir, k) : &set->beside[k], .set = i};
+        }
     return LIN_OK;
 }
 
@@ -271,7 +374,7 @@ static void put_text(const lin_validation *d, lin_buffer *out)
 {
     for (int i = 0; i < d->n_sets; i++) {
         put_line(out, d->sets[i].name);
-        lin_buffer_format(out, ": %d utterances, %.1f s, %d speaker%s\n", lin_datadir_count(d->sets[i].dir), d->sets[i].seconds,
+        lin_buffer_format(out, ": %d utterances, %.1f s, %d speaker%s\n", d->sets[i].n, d->sets[i].seconds,
                           d->sets[i].speakers, d->sets[i].speakers == 1 ? "" : "s");
     }
     for (int i = 0; i < d->rates.n; i++)
@@ -308,7 +411,7 @@ static void put_json(const lin_validation *d, lin_buffer *out)
     for (int i = 0; i < d->n_sets; i++) {
         lin_buffer_text(out, i ? ", {\"name\": " : "{\"name\": ");
         lin_buffer_json(out, d->sets[i].name, strlen(d->sets[i].name));
-        lin_buffer_format(out, ", \"utterances\": %d, \"seconds\": ", lin_datadir_count(d->sets[i].dir));
+        lin_buffer_format(out, ", \"utterances\": %d, \"seconds\": ", d->sets[i].n);
         lin_buffer_fixed(out, d->sets[i].seconds, 3);
         lin_buffer_format(out, ", \"speakers\": %d}", d->sets[i].speakers);
     }
@@ -349,7 +452,11 @@ static void release(lin_validation *d)
     for (int i = 0; i < d->n_threads && d->alignments; i++) lin_alignment_free(&d->alignments[i]);
     if (d->has_model) lin_recognizer_close(&d->recognizer);
     if (d->wording.phones) lin_wording_close(&d->wording);
-    for (int i = 0; i < d->n_sets && d->sets; i++) lin_datadir_destroy(d->sets[i].dir);
+    for (int i = 0; i < d->n_sets && d->sets; i++) {
+        lin_datadir_destroy(d->sets[i].dir);
+        lin_inputs_free(&d->sets[i].inputs);
+        lin_free(d->sets[i].beside);
+    }
     for (int k = 0; k < LIN_FINDINGS; k++) lin_buffer_free(&d->lists[k]);
     lin_symbols_free(&d->unknown);
     lin_symbols_free(&d->speakers);
@@ -400,7 +507,8 @@ const lin_command lin_command_validate = {
     .operands = "DIR...",
     .summary = "check the sounds, texts and words of a corpus before training on it",
     .description =
-        "Reads data directories or lists as linnet prepare does, and their sounds, and reports: sound without text and text "
+        "Reads data directories or lists as linnet prepare does, or folders of sounds with texts beside them as linnet align "
+        "does, and reports: sound without text and text "
         "without sound; sound that cannot be read, is incomplete, empty, silent or clipped, and the same sound under two names; "
         "rates; texts that are no words; words outside the lexicon with their counts, and phones that no text has; sound that is "
         "too short for its text; speakers in several of the sets, or spelled in two ways. With --model every text is aligned "

@@ -9,6 +9,7 @@
 
 #include "align/aligner.h"
 #include "app/common.h"
+#include "app/inputs.h"
 #include "app/model_options.h"
 #include "base/symbols.h"
 #include "frontend/audio.h"
@@ -59,6 +60,9 @@ typedef struct lin_validated_word {
 typedef struct lin_validated_set {
     const char *name;
     lin_datadir *dir;
+    lin_utterance *beside; /* [n]: of a folder with texts beside its sounds, where dir is NULL */
+    lin_inputs inputs;     /* owns their strings */
+    int n, capacity;
     double seconds;
     int speakers;
 } lin_validated_set;

@@ -60,10 +60,10 @@ static size_t place_stem(const char *path) { return (size_t)(lin_base_name(path)
 
 static void mention(lin_buffer *names, int *count, const char *folder, const char *name)
 {
-    if ((*count)++ >= NAMED) return;
+    (*count)++;
     if (folder) lin_buffer_text(names, folder), lin_buffer_char(names, '/');
     lin_buffer_text(names, name);
-    lin_buffer_char(names, '\n');
+    lin_buffer_char(names, '\0');
 }
 
 lin_status lin_corpus_add_text(lin_corpus *c, const char *path, lin_error *err)
@@ -293,15 +293,12 @@ lin_status lin_corpus_gather(lin_corpus *c, lin_inputs *inputs, const lin_list *
 void lin_corpus_report(const lin_corpus *c)
 {
     const char *at = c->no_text.data;
-    for (int i = 0; i < c->without_text && i < NAMED; i++) {
-        const size_t n = strcspn(at, "\n");
-        lin_complain("%.*s: no text beside it (the same name with .lab, .txt or .TextGrid); skipped", (int)n, at);
-        at += n + 1;
-    }
+    for (int i = 0; i < c->without_text && i < NAMED; i++, at += strlen(at) + 1)
+        lin_complain("%s: no text beside it (the same name with .lab, .txt or .TextGrid); skipped", at);
     if (c->without_text > NAMED) lin_complain("and %d more files without a text", c->without_text - NAMED);
     if (c->without_sound) {
-        lin_complain("%d text%s no sound beside %s, such as %.*s", c->without_sound, c->without_sound == 1 ? " has" : "s have",
-                     c->without_sound == 1 ? "it" : "them", (int)strcspn(c->no_sound.data, "\n"), c->no_sound.data);
+        lin_complain("%d text%s no sound beside %s, such as %s", c->without_sound, c->without_sound == 1 ? " has" : "s have",
+                     c->without_sound == 1 ? "it" : "them", c->no_sound.data);
     }
 }
 

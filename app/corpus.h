@@ -23,7 +23,7 @@ typedef struct lin_corpus {
     char **texts; /* [n], in the order of the inputs */
     int n, capacity;
     int without_text, without_sound;
-    lin_buffer no_text, no_sound; /* paths, one a line: the first of each */
+    lin_buffer no_text, no_sound; /* paths, each with its NUL */
 } lin_corpus;
 
 /*

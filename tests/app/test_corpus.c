@@ -62,6 +62,8 @@ START_TEST(names_tell_what_belongs_together)
     OK(lin_corpus_gather(&c, &in, &(lin_list){operands, 1}, NULL, &err));
     ck_assert_str_eq(gathered(&in, &c), "b<b.TEXTGRID> s/a-b<s/a-b.LAB>s s/a.b<s/a.b.lab>s s/a<s/a.txt>s");
     ck_assert(c.without_text == 2 && c.without_sound == 1); // aa, mute; lost
+    ck_assert_str_eq(c.no_text.data, below("s/aa.mp3"));
+    ck_assert_str_eq(c.no_text.data + strlen(c.no_text.data) + 1, below("s/mute.ogg"));
     lin_corpus_free(&c);
     lin_inputs_free(&in);
     OK(lin_corpus_gather(&c, &in, &(lin_list){operands, 1}, below("s"), &err));

@@ -102,6 +102,32 @@ fault "too short for this model" "sound too short for its text: 1|  half  11 pho
 run validate half $lex -m slow/best.safetensors --stack 1 -q
 hasnt "but not for the stack that is given" "$out" "too short"
 
+# ---- a folder with texts beside its sounds, as linnet align reads it -----------------------------------------------------------------
+
+mkdir -p mfa/anna "mfa/ben b" more/Anna
+cp data/u1.wav mfa/anna/one.wav && printf '\357\273\277one\r\ntwo\r\n' > mfa/anna/one.lab
+cp data/u2.wav "mfa/ben b/two.wav" && printf 'two' > "mfa/ben b/two.txt"
+grid='File type = "ooTextFile" Object class = "TextGrid" 0 1.5 <exists> 2 "IntervalTier" "eve" 0 1.5 2 0 0.7 "three" 0.7 0.8 "[laughs]"
+"IntervalTier" "dan" 0 1.5 2 0 0.8 "" 0.8 1.5 "four"'
+cp data/u3.wav mfa/call.wav && echo "$grid" > mfa/call.TextGrid
+run validate mfa $lex -q
+is "texts beside sounds: status" "0 nothing is wrong" "$status $(echo "$out" | tail -n 1)"
+fault "an utterance of each interval, speakers of folders and tiers" "mfa: 4 utterances, 4.4 s, 4 speakers|"
+fault "all words" "0 of 5 words (0.00 %) are not in "
+cp data/u4.wav more/Anna/one.wav && echo 'one two three four' > more/Anna/one.lab && cp more/Anna/one.lab more/lost.txt
+cp data/u2.wav more/bad.wav && echo 'no grid' > more/bad.TextGrid && cp data/u4.wav more/mute.wav
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do : > more/none$i.wav; done
+run validate mfa more $lex -q --most 0
+is "faults beside sounds: status" 1 "$status"
+fault "all sounds without text" "sound without text: 22|  more/mute.wav|  more/none1.wav|"
+fault "to the last" "|  more/none9.wav|  more bad|"
+fault "a text without sound" "text without sound: 1|  more/lost.txt|"
+fault "no TextGrid" "text that cannot be read as words: 1|  more bad  more/bad.TextGrid:2: this is not a TextGrid"
+fault "a speaker in two sets" "speakers that are there twice: 1|  Anna  in mfa and more|"
+cp more/Anna/one.lab before.lab
+refused "over a text" 1 "one.lab" validate more $lex --oov more/Anna/one.lab
+ok "which is as it was" cmp before.lab more/Anna/one.lab
+
 # ---- names of folders -------------------------------------------------------------------------------------------------------------
 
 two=$(printf 'a\nb') tab=$(printf 'c\td')
@@ -117,5 +143,7 @@ refused "over a sound" 1 "u1.wav" validate data --audio-root data $lex --oov dat
 ok "which is as it was" cmp before.wav data/u1.wav
 refused "no such folder" 1 "cannot open none" validate none $lex
 mkdir empty
-refused "a folder without lists" 1 "wav.scp" validate empty $lex
+refused "a folder without lists" 1 "there is no wav.scp, and no sound with a text beside it" validate empty $lex
+printf 'u1 one\n' > empty/text
+refused "a folder without wav.scp" 1 "cannot open empty/wav.scp" validate empty $lex
 finish
