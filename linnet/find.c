@@ -283,16 +283,22 @@ static int says_digits(const lin_written *written, const lin_dictionary *diction
     return found;
 }
 
+lin_status lin_find_numbers(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err)
+{
+    static const char *const names[] = {"numbers.txt", NULL};
+    *path = 0;
+    if (!given) given = getenv("LINNET_NUMBERS");
+    if (given && strcmp(given, "none") == 0) return LIN_OK;
+    if (given && lin_phones_is_language(given) && find_in_language(given, *names, path, capacity)) return LIN_OK;
+    return lin_find_named(phones, given, NULL, names, path, capacity, err);
+}
+
 lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, const lin_dictionary *dictionary,
                                  lin_written **written, lin_error *err)
 {
-    static const char *const names[] = {"numbers.txt", NULL};
     char path[PATH_MAX];
     *written = NULL;
-    if (given && strcmp(given, "none") == 0) return LIN_OK;
-    if (given && lin_phones_is_language(given) && find_in_language(given, *names, path, sizeof path))
-        return lin_written_load(path, written, err);
-    lin_status status = lin_find_named(phones, given, "LINNET_NUMBERS", names, path, sizeof path, err);
+    lin_status status = lin_find_numbers(phones, given, path, sizeof path, err);
     if (status == LIN_OK && *path) status = lin_written_load(path, written, err);
     if (given || getenv("LINNET_NUMBERS") || !dictionary || !*written || says_digits(*written, dictionary)) return status;
     lin_written_destroy(*written); // of another language

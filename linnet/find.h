@@ -73,9 +73,12 @@ lin_status lin_find_open_punctuation(const lin_phones *phones, lin_punctuation *
 /* The letter-to-sound rules, which spell words outside the lexicon in readable text; NULL if there are none for these phones. */
 lin_g2p_rules *lin_find_speller(const lin_phones *phones);
 
-/* Rules for numbers, signs and abbreviations (lexicon/written.h), opened: `given`, the code of a language, "none" for none, else
- * by that rule, with LINNET_NUMBERS; NULL if there are none. Where neither names rules and a dictionary is given that has none of
- * the words that they say for 0 to 9, it is of another language: NULL too. */
+/* Rules for numbers, signs and abbreviations (lexicon/written.h): those that `given`, else LINNET_NUMBERS, names, by that rule or
+ * by the code of a language; an empty path for "none", or if there are none. */
+lin_status lin_find_numbers(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);
+
+/* The same, opened; NULL if there are none. Where neither names rules and a dictionary is given that has none of the words that
+ * they say for 0 to 9, it is of another language: NULL too. */
 lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, const lin_dictionary *dictionary,
                                  lin_written **written, lin_error *err);
 

@@ -461,11 +461,10 @@ static void keep(adaptation *a, const char *from, const char *name)
 // The folder becomes one of a language: all that was used is in it.
 static void fill_folder(adaptation *a, const version *kept)
 {
-    static const char *const rules[] = {"words.g2p", NULL}, *const marks[] = {"words.punctuation", NULL},
-                            *const numbers[] = {"numbers.txt", NULL};
+    static const char *const rules[] = {"words.g2p", NULL}, *const marks[] = {"words.punctuation", NULL};
     const struct {
         const char *given, *variable, *const *names;
-    } files[] = {{a->v->g2p, "LINNET_G2P", rules}, {NULL, "LINNET_PUNCTUATION", marks}, {NULL, "LINNET_NUMBERS", numbers}};
+    } files[] = {{a->v->g2p, "LINNET_G2P", rules}, {NULL, "LINNET_PUNCTUATION", marks}};
     char path[LONGEST_PATH];
     keep(a, kept->model, "default.safetensors");
     if (!*a->mixed || kept->lm != a->mixed) keep(a, a->lm, "words.lm");
@@ -477,6 +476,8 @@ static void fill_folder(adaptation *a, const version *kept)
         failed(a, lin_find_named(a->phones, files[i].given, files[i].variable, files[i].names, path, sizeof path, &a->err));
         keep(a, path, files[i].names[0]);
     }
+    if (is_well(a)) failed(a, lin_find_numbers(a->phones, NULL, path, sizeof path, &a->err));
+    keep(a, path, "numbers.txt");
     if (lin_find_phones(path, sizeof path)) keep(a, path, "phones.txt");
 }
 

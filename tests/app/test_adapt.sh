@@ -80,7 +80,10 @@ export LINNET_MODEL="$model" LINNET_LEXICON="$lexicon"
 
 # ---- parts of it -----------------------------------------------------------------------------------------------------------------
 
+export LINNET_NUMBERS=es
 a --epochs 1 --lr 1e-9 -q -o "$tmp/worse" # such steps change nothing
+unset LINNET_NUMBERS
+ok "the rules for numbers that the environment names" cmp share/linnet/es/numbers.txt "$tmp/worse/numbers.txt"
 is "no better: status" 0 "$status"
 has "says that the model is the one that was given" "$out" "training made it no better on the held-out utterances"
 ok "which is copied" cmp "$tmp/model.safetensors" "$tmp/worse/default.safetensors"
