@@ -275,11 +275,12 @@ stop "unbound"
 
 # ---- who leaves while phrases are looked up, or wait for that, is not waited for
 
-printf 'he HH IY\nwas W AA Z\n' > "$tmp/dict"
-start lookup --lexicon "$tmp/dict" --no-words --beam 4 -j 1
-rm "$tmp/dict"
-mkfifo "$tmp/dict" # a lexicon that is not read to its end before this test closes it
-exec 8<> "$tmp/dict"
+# The lexicon is a pipe that the server is given. It has more than fits into a pipe, so that its writer is there until the server reads.
+mkfifo "$tmp/dict"
+{ printf 'he HH IY\nwas W AA Z\n'; yes ';;; a comment' | head -n 20000; } > "$tmp/dict" &
+exec 9< "$tmp/dict"
+start lookup --lexicon /dev/fd/9 --no-words --beam 4 -j 1
+exec 8<> "$tmp/dict" # from here on it is not read to its end before this test closes it
 for i in 1 2; do
     "$TALK" "$port" stream /v1/stream config='{"type":"config","phrases":["he was"]}' raw="$tmp/bursts.raw" hold="$tmp/never" > /dev/null &
     leavers="${leavers:-} $!"
@@ -289,7 +290,7 @@ kill $leavers
 ok "they leave: the server goes on" await timeout 60 "$TALK" "$port" get /healthz
 ok "they leave: their places are free" await metric_is streams 0
 is "another stream" "closed 1000 " "$(talk stream /v1/stream raw="$tmp/bursts.raw" end="$end" | tail -n 1)"
-exec 8>&-
+exec 8>&- 9<&-
 stop "lookup"
 
 # ---- SIGHUP without tokens: nothing is interrupted, however often it comes
