@@ -111,16 +111,30 @@ void lin_decoder_free(lin_decoder *d)
     *d = (lin_decoder){0};
 }
 
-// When the sound was that gave a row at this time.
-static double earlier(const lin_decoding *d, double at_s) { return at_s > d->delay_s ? at_s - d->delay_s : 0; }
+// When the sound was that gave a row at this time. Behind an early phone the delay grows with the time, to its full length.
+static double earlier(const lin_decoding *d, int early, double at_s)
+{
+    const double less_s = at_s - d->delay_s;
+    return early ? fmax(less_s, at_s / 2) : fmax(less_s, 0);
+}
+
+// 1 if a path begins with a phone that would have no length, as times are printed.
+static int is_early(const lin_decoding *d, const lin_path *path)
+{
+    return path->n_phones > 0 && earlier(d, 0, (double)path->phones[0].end * d->row_seconds) < 0.001;
+}
 
 void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
 {
     lin_search_reset(&d->decoding->search, d->state, first_frame, 0);
     lin_path_clear(&d->path);
+    d->early = 0;
 }
 
-double lin_decoding_seconds(const lin_decoding *d, int64_t row) { return earlier(d, (double)row * d->row_seconds); }
+double lin_decoding_seconds(const lin_decoding *d, int early, int64_t row)
+{
+    return earlier(d, early, (double)row * d->row_seconds);
+}
 
 static const char *spell(const void *context, int word)
 {
@@ -128,32 +142,35 @@ static const char *spell(const void *context, int word)
     return lin_words_text(d->search.of, d->context.words, word);
 }
 
-lin_status lin_decoding_add(const lin_decoding *d, const lin_path *path, lin_result *result, lin_error *err)
+lin_status lin_decoding_add(const lin_decoding *d, const lin_path *path, int *early, lin_result *result, lin_error *err)
 {
     const lin_result_speller speller = d->search.kind == LIN_SEARCH_WORDS ? spell : NULL;
     const int phones = result->n_phones, words = result->n_words;
     lin_status status = lin_result_add_path(result, path, d->row_seconds, speller, d, err);
+    *early |= is_early(d, path);
     for (int i = phones; i < result->n_phones && d->delay_s > 0; i++) {
         lin_result_phone *p = &result->phones[i];
-        p->start_s = earlier(d, p->start_s);
-        p->end_s = earlier(d, p->end_s);
+        p->start_s = earlier(d, *early, p->start_s);
+        p->end_s = earlier(d, *early, p->end_s);
     }
     for (int i = words; i < result->n_words && d->delay_s > 0; i++) {
         lin_result_word *w = &result->words[i];
-        w->start_s = earlier(d, w->start_s);
-        w->end_s = earlier(d, w->end_s);
+        w->start_s = earlier(d, *early, w->start_s);
+        w->end_s = earlier(d, *early, w->end_s);
     }
     return status;
 }
 
 lin_status lin_decoder_push(lin_decoder *d, const float *logp, int n, lin_error *err)
 {
-    return lin_search_push(&d->decoding->search, d->state, &d->decoding->context, logp, n, &d->path, err);
+    lin_status status = lin_search_push(&d->decoding->search, d->state, &d->decoding->context, logp, n, &d->path, err);
+    d->early |= is_early(d->decoding, &d->path);
+    return status;
 }
 
 lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)
 {
-    lin_status status = lin_decoding_add(d->decoding, &d->path, result, err);
+    lin_status status = lin_decoding_add(d->decoding, &d->path, &d->early, result, err);
     if (status == LIN_OK) lin_path_clear(&d->path);
     return status;
 }
@@ -163,6 +180,7 @@ static int rescores(const lin_decoder *d) { return d->decoding->rescorer || d->c
 // The settled result and what a hypothesis has after it.
 static lin_status add_hypothesis(lin_decoder *d, const lin_rescored *which, lin_result *result, lin_error *err)
 {
+    const int early = d->early; // of the settled result; each hypothesis may be early
     lin_status status = lin_search_nbest(&d->decoding->search, d->state, which->number, &d->tail, err);
     if (status != LIN_OK) return status;
     if (rescores(d)) {
@@ -170,8 +188,10 @@ static lin_status add_hypothesis(lin_decoder *d, const lin_rescored *which, lin_
         d->tail.acoustic = which->acoustic;
         d->tail.language = which->language;
     }
-    status = lin_decoding_add(d->decoding, &d->path, result, err);
-    return status == LIN_OK ? lin_decoding_add(d->decoding, &d->tail, result, err) : status;
+    status = lin_decoding_add(d->decoding, &d->path, &d->early, result, err);
+    if (status == LIN_OK) status = lin_decoding_add(d->decoding, &d->tail, &d->early, result, err);
+    d->early = early;
+    return status;
 }
 
 // The best of n hypotheses as the result, and n_best of them as its alternatives if these are more than one. sorted: NULL if they

@@ -101,7 +101,9 @@ typedef struct lin_decoding {
     const struct lin_recognizer *combined; /* whose sound counts too in the choice among hypotheses of utterances that are heard
                                               whole (linnet/combiner.h); the caller sets it. NULL: none */
     double combine_weight, blank_penalty;  /* of that; what the search takes from blanks */
-    double row_seconds, delay_s; /* row i is at i row_seconds; its sound delay_s before, but not before 0 */
+    double row_seconds, delay_s; /* row i is at i row_seconds; its sound delay_s before, but not before 0. A first phone that
+                                    would end there is early: times up to 2 delay_s are then halved, so that phones have a
+                                    length */
     int n_best;
     double show; /* provisional words from the first one of less confidence on are shown by their phones */
     lin_rescorer *rescorer; /* of a second pass over the search's hypotheses; NULL: none */
@@ -154,10 +156,11 @@ void lin_phrases_free(lin_phrases *phrases);
 /* Words that can be recognised; 0 without a word search. */
 int lin_decoding_vocabulary(const lin_decoding *decoding);
 
-/* When the sound of a row was, in seconds. */
-double lin_decoding_seconds(const lin_decoding *decoding, int64_t row);
-/* Appends a path to a result, as lin_result_add_path. */
-lin_status lin_decoding_add(const lin_decoding *decoding, const lin_path *path, lin_result *result, lin_error *err);
+/* When the sound of a row was, in seconds. early: the first phone of the sound is early. */
+double lin_decoding_seconds(const lin_decoding *decoding, int early, int64_t row);
+/* Appends a path to a result, as lin_result_add_path. *early: 1 if the first phone, which came before, is early; it becomes 1 if
+ * the path begins with an early one. */
+lin_status lin_decoding_add(const lin_decoding *decoding, const lin_path *path, int *early, lin_result *result, lin_error *err);
 
 /* ---- one stream ------------------------------------------------------------------------------------------------------------ */
 
@@ -169,6 +172,7 @@ typedef struct lin_decoder {
     lin_rescored *list;  /* hypotheses that are rescored */
     size_t room_list;
     struct lin_combiner *combiner; /* of an utterance's hypotheses by another network; the caller's; NULL (as created): none */
+    int early;           /* the first phone of the sound is settled, and is early */
 } lin_decoder;
 
 /* decoder must be zeroed before. On failure lin_decoder_free is allowed. */

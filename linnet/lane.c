@@ -268,6 +268,7 @@ lin_status lin_lane_save(const lin_lane *l, lin_utterances *u, lin_state *state,
     }
     memcpy(lin_state_decoder(state, i), lin_utterances_decoder(u), state->sizes.decoder);
     lin_state_put_endpoint(state, i, lin_utterances_endpoint(u));
+    if (i < 32) state->about.early |= (uint32_t)lin_utterances_early(u) << i;
     return status;
 }
 
@@ -318,6 +319,6 @@ lin_status lin_lane_load(lin_lane *l, lin_utterances *u, const lin_state *state,
     if (status == LIN_OK && ends) status = lin_state_get_endpoint(state, i, ends, &endpoint, err);
     if (status == LIN_OK) status = go_on(l, about->frames, about->rows, about->resets, err);
     if (status != LIN_OK) return status;
-    lin_utterances_go_on(u, about->rows, &endpoint);
+    lin_utterances_go_on(u, about->rows, i < 32 && about->early >> i & 1, &endpoint);
     return load_frames(l, u, state, i, err);
 }

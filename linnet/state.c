@@ -24,7 +24,7 @@ typedef struct state_header {
     uint64_t unused, front_bytes, image_bytes;
     uint64_t checksum; // of all bytes, this one being 0
     // since version 2
-    uint32_t kind, reserved;
+    uint32_t kind, early; // early: 0 in files of earlier programs
     uint64_t search, decoder_bytes;
     // since version 3
     uint64_t endpoint_bytes; // 0: without resets
@@ -175,6 +175,7 @@ void lin_state_seal(lin_state *s)
                       .front_bytes = s->sizes.front,
                       .image_bytes = s->sizes.image,
                       .kind = (uint32_t)a->kind,
+                      .early = a->early,
                       .search = a->search,
                       .decoder_bytes = s->sizes.decoder,
                       .endpoint_bytes = endpoint_bytes(s),
@@ -247,6 +248,7 @@ lin_status lin_state_parse(const void *bytes, size_t n, const char *name, lin_st
                                  .row_seconds = h.row_seconds,
                                  .kind = (lin_search_kind)h.kind,
                                  .search = h.search,
+                                 .early = h.early,
                                  .resets = h.endpoint_bytes != 0,
                                  .resets_from_s = h.resets_from_s};
     s->sizes = (lin_state_sizes){.front = (size_t)h.front_bytes,

@@ -44,6 +44,7 @@ typedef struct lin_state_about {
     double row_seconds;    /* time between two rows */
     lin_search_kind kind;  /* of the decoder's search, ... */
     uint64_t search;       /* ... and its id */
+    uint32_t early;        /* a bit for each of the first 32 lanes: lin_utterances_early */
     int resets;            /* 1: the network is reset at endpoints ... */
     double resets_from_s;  /* ... from this time on */
 } lin_state_about;

@@ -47,7 +47,7 @@ static void begin_utterance(lin_utterances *u)
     u->decoded = 0;
     u->shown_phones = u->shown_words = 0;
     u->shown_provisional = 0;
-    u->shown_start_s = lin_decoding_seconds(u->decoder.decoding, u->row);
+    u->shown_start_s = lin_decoding_seconds(u->decoder.decoding, u->decoder.early, u->row);
     u->incomplete = 0;
     u->frames.rows = 0;
     u->first_row = u->row;
@@ -165,7 +165,8 @@ static lin_status make_provisional(lin_utterances *u, uint64_t *hash, lin_error 
     u->incomplete = d->tail.incomplete;
     *hash = hash_of(&d->tail);
     lin_result_clear(&u->provisional);
-    return lin_decoding_add(d->decoding, &d->tail, &u->provisional, err);
+    int early = d->early;
+    return lin_decoding_add(d->decoding, &d->tail, &early, &u->provisional, err);
 }
 
 static void drop_provisional(lin_utterances *u)
@@ -236,7 +237,7 @@ static lin_status add_new_part(lin_utterances *u, lin_error *err)
     more.n_phones -= phones;
     more.n_words -= words;
     for (int i = 0; i < more.n_words; i++) more.words[i].first_phone -= phones;
-    lin_status status = lin_decoding_add(d->decoding, &more, r, err);
+    lin_status status = lin_decoding_add(d->decoding, &more, &d->early, r, err);
     for (int i = 0; i < more.n_words; i++) more.words[i].first_phone += phones;
     return status;
 }
@@ -395,9 +396,12 @@ void *lin_utterances_decoder(lin_utterances *u) { return u->decoder.state; }
 
 const lin_endpoint *lin_utterances_endpoint(const lin_utterances *u) { return &u->endpoint; }
 
-void lin_utterances_go_on(lin_utterances *u, int64_t row, const lin_endpoint *endpoint)
+int lin_utterances_early(const lin_utterances *u) { return u->decoder.early; }
+
+void lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint)
 {
     u->row = row;
+    u->decoder.early = early;
     if (endpoint) u->endpoint = *endpoint;
     begin_utterance(u);
     u->lacks_frames = row > 0;

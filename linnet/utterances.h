@@ -121,13 +121,14 @@ const lin_reset_options *lin_utterances_ends(const lin_utterances *u);
 /* 1 if one of the next `rows` rows may be an endpoint that resets the network. */
 int lin_utterances_may_reset(const lin_utterances *u, int rows);
 
-/* The parts of a saved stream: the search's state (lin_search_bytes), which may be overwritten, and the endpoint. After that
- * lin_utterances_go_on continues at a row; endpoint NULL: as it is. An utterance that had begun there has a second pass only if
- * lin_utterances_set_frames follows. */
+/* The parts of a saved stream: the search's state (lin_search_bytes), which may be overwritten, the endpoint, and whether the
+ * first phone of the sound is early (lin_decoding). After that lin_utterances_go_on continues at a row; endpoint NULL: as it is.
+ * An utterance that had begun there has a second pass only if lin_utterances_set_frames follows. */
 const lin_search *lin_utterances_search(const lin_utterances *u);
 void *lin_utterances_decoder(lin_utterances *u);
 const lin_endpoint *lin_utterances_endpoint(const lin_utterances *u);
-void lin_utterances_go_on(lin_utterances *u, int64_t row, const lin_endpoint *endpoint);
+int lin_utterances_early(const lin_utterances *u);
+void lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint);
 
 /* For a second pass: the frames [*n, D] of the utterance up to the last row, from row *first on. 0: there is no second pass, or
  * the utterance's beginning is not known. Setting: LIN_FORMAT for others than those of these rows; LIN_NO_MEMORY. */

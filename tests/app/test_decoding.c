@@ -226,6 +226,71 @@ START_TEST(the_id_knows_a_language_model_of_phones)
 }
 END_TEST
 
+// The results of rows that come `step` at a time, with the times that the emission delay gives.
+static void decode_late(const lin_decoding *decoding, const float *logp, int T, int step, lin_result *r)
+{
+    lin_decoder d = {0};
+    OK(lin_decoder_create(&d, decoding, &err));
+    OK(lin_result_begin(r, "x", NULL, 1, &err));
+    for (int t = 0; t < T; t += step) {
+        OK(lin_decoder_push(&d, logp + t * V, step < T - t ? step : T - t, &err));
+        if (step < T) OK(lin_decoder_take(&d, r, &err));
+    }
+    OK(lin_decoder_finish(&d, r, &err));
+    lin_decoder_free(&d);
+}
+
+// A phone that ends within the emission delay has a length all the same, and those behind it begin no sooner than it ends. Where
+// the first phone is later, times are earlier by the delay, but not before 0.
+START_TEST(phones_within_the_emission_delay)
+{
+    files();
+    static float logp[400 * V];
+    static const char *const lines[] = {"", "--beam 8", "--n-best 2", "--words --lexicon %s --lm %s",
+                                        "--words --n-best 2 --lexicon %s --lm %s"};
+    static const char *const scripts[] = {"bad...tu..ab..", ".bad...tu..ab..", "bbad...tu..ab.."};
+    // Where b, a and d begin, and d ends.
+    static const double want[3][4] = {{0, 0.03, 0.06, 0.09}, {0.03, 0.06, 0.09, 0.12}, {0, 0.04, 0.1, 0.16}};
+    lin_phones *phones;
+    OK(lin_phones_create(NULL, &phones, &err));
+    for (int i = 0; i < 15; i++) {
+        const int kind = i / 3, T = script(scripts[i % 3], logp);
+        char line[1024];
+        values v;
+        lin_parsed parsed;
+        lin_decoding decoding;
+        snprintf(line, sizeof line, lines[kind], dict, arpa);
+        ck_assert_int_eq(parse(&parsed, &v, line), 0);
+        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, i % 3 == 2 ? 0.08 : 0.125, NULL, &err));
+        lin_result whole = {0}, steps = {0};
+        decode_late(&decoding, logp, T, T, &whole);
+        decode_late(&decoding, logp, T, decoding.n_best > 1 ? T : 1, &steps);
+        ck_assert_int_eq(whole.n_phones, 7);
+        ck_assert_int_eq(steps.n_phones, 7);
+        for (int p = 0; p < 7; p++) {
+            const lin_result_phone *got = &whole.phones[p];
+            test_require(got->end_s > got->start_s + 0.01 && got->start_s >= (p ? got[-1].end_s : 0), "%s: phone %d at %g to %g",
+                         line, p, got->start_s, got->end_s);
+            ck_assert(got->start_s == steps.phones[p].start_s && got->end_s == steps.phones[p].end_s);
+            if (kind > 2 || p > 2) continue; // words end sooner
+            ck_assert_double_eq_tol(got->start_s, want[i % 3][p], 1e-9);
+            ck_assert_double_eq_tol(got->end_s, want[i % 3][p + 1], 1e-9);
+        }
+        for (int w = 0; w < whole.n_words; w++) {
+            const lin_result_word *got = &whole.words[w];
+            ck_assert(got->start_s == whole.phones[got->first_phone].start_s);
+            ck_assert(got->end_s == whole.phones[got->first_phone + got->n_phones - 1].end_s);
+        }
+        lin_result_free(&whole);
+        lin_result_free(&steps);
+        lin_decoding_close(&decoding);
+        lin_options_free(&parsed);
+    }
+    lin_phones_destroy(phones);
+    no_files();
+}
+END_TEST
+
 START_TEST(alternatives_begin_with_the_result_and_hold_all_of_it)
 {
     files();
@@ -470,6 +535,7 @@ END_TEST
 
 TEST_MAIN("decoding", TEST(help_tells_the_defaults), TEST(searches_by_their_options), TEST(phrases_of_other_phones),
           TEST(the_id_knows_options_lexicon_and_language_model), TEST(the_id_knows_a_language_model_of_phones),
-          TEST(alternatives_begin_with_the_result_and_hold_all_of_it),
-          TEST(nothing_is_allocated_while_results_flow), TEST(earlier_versions_are_still_read),
-          TEST(endpoints_are_part_of_a_state), TEST(decoders_of_any_size_and_others_are_told_apart))
+          TEST(phones_within_the_emission_delay),
+          TEST(alternatives_begin_with_the_result_and_hold_all_of_it), TEST(nothing_is_allocated_while_results_flow),
+          TEST(earlier_versions_are_still_read), TEST(endpoints_are_part_of_a_state),
+          TEST(decoders_of_any_size_and_others_are_told_apart))

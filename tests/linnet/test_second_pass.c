@@ -295,6 +295,9 @@ START_TEST(the_same_as_a_file)
 }
 END_TEST
 
+// The time of a phone of the first utterance: an early phone, as one is with the longer hop, halves the times.
+static double late(double at_s, int early) { return fmax(at_s, early ? (at_s + second.delay_s) / 2 : 0); }
+
 // A second model with frames every 8 or 11.5 ms hears those of the stream interpolated, and its times are the stream's.
 START_TEST(another_hop)
 {
@@ -328,11 +331,13 @@ START_TEST(another_hop)
         const lin_result *got = &h.finals[i];
         ck_assert_int_gt(want.n_phones, 3);
         ck_assert_int_eq(got->n_phones, want.n_phones);
+        const int early = want.phones[0].end_s <= earlier_s;
+        ck_assert(!early || i == 0);
         for (int k = 0; k < got->n_phones; k++) {
             const lin_result_phone *a = &got->phones[k], *b = &want.phones[k];
             ck_assert_int_eq(a->label, b->label);
-            ck_assert_double_eq_tol(a->start_s, fmax(b->start_s - earlier_s, 0), 1e-9);
-            ck_assert_double_eq_tol(a->end_s, fmax(b->end_s - earlier_s, 0), 1e-9);
+            ck_assert_double_eq_tol(a->start_s, late(b->start_s - earlier_s, early), 1e-9);
+            ck_assert_double_eq_tol(a->end_s, late(b->end_s - earlier_s, early), 1e-9);
             ck_assert_double_eq_tol(a->confidence, b->confidence, 1e-3);
         }
         lin_result_free(&want);

@@ -427,6 +427,14 @@ enum { CUT_STEP = TEST_ASAN ? 3 : 1 };
 
 static const int cuts[] = {0, 1, 700, 20000, 30011, SAMPLES / 2 + 7, SAMPLES - 1};
 
+#define LATE_S 1.5 /* an emission delay within which phones have been settled, at some of the cuts */
+
+static void all_have_a_length(const shown *h)
+{
+    for (int i = 0; i < h->n; i++)
+        ck_assert(h->phones[i].end_s > h->phones[i].start_s && h->phones[i].start_s >= (i ? h->phones[i - 1].end_s : 0));
+}
+
 START_TEST(saved_and_loaded)
 {
     static shown before, after;
@@ -440,11 +448,13 @@ START_TEST(saved_and_loaded)
     lin_session_options o = of_sound(22050, 2); // at another rate than it has: it is resampled
     o.rules.longest_s = 1;
     for (o.resets = 0; o.resets < 2; o.resets++) {
+        recognizer.delay_s = o.resets ? LATE_S : 0;
         session = create(&o, &a);
         push(session, sound, 2, 0, SAMPLES, 3);
         require_ok(lin_session_finish(session, &err));
         lin_session_destroy(session);
         ck_assert_int_ge(a.ends, 3);
+        all_have_a_length(&a);
         for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i += CUT_STEP) {
             session = create(&o, &before);
             push(session, sound, 2, 0, cuts[i], 4);
@@ -465,6 +475,7 @@ START_TEST(saved_and_loaded)
             same_phones(after.phones, a.phones + before.n, after.n, "after");
         }
     }
+    recognizer.delay_s = 0;
     // Of something else.
     lin_session_options others[] = {of_sound(16000, 2), of_sound(44100, 2), of_sound(44100, 2)};
     others[1].channel = 1;
@@ -493,9 +504,11 @@ START_TEST(forked)
     lin_session *session, *copy;
     float *sound = stereo_sound();
     const lin_session_options o = of_sound(44100, 2);
+    recognizer.delay_s = LATE_S;
     session = create(&o, &a);
     push(session, sound, 2, 0, SAMPLES, 3);
     require_ok(lin_session_finish(session, &err));
+    all_have_a_length(&a);
     ck_assert_int_eq(lin_session_fork(session, &(lin_utterances_sink){.context = &fork, .show = hear}, &copy, &err), LIN_INVALID);
     ck_assert_ptr_null(copy);
     lin_session_destroy(session);
@@ -514,6 +527,7 @@ START_TEST(forked)
         lin_session_destroy(copy);
     }
     lin_free(sound);
+    recognizer.delay_s = 0;
 }
 END_TEST
 
