@@ -222,7 +222,8 @@ START_TEST(resumed_on_another_number)
     ck_assert_int_eq(w.last.step, 61);
     free(values);
     run_team(&m, 4, LIN_OK);
-    ck_assert_msg(m.watches[0].last.dev_per < 0.25, "PER %g after %lld steps", m.watches[0].last.dev_per, m.watches[0].last.step);
+    ck_assert_msg(m.watches[0].last.dev_per < FEW_WRONG, "PER %g after %lld steps", m.watches[0].last.dev_per,
+                  m.watches[0].last.step);
     ck_assert_int_eq(m.watches[0].last.epoch, EPOCHS - 1);
     clear(&m);
 }

@@ -45,8 +45,8 @@ START_TEST(it_learns_and_repeats_itself)
     ck_assert_int_eq(w.left_out, 1);
     ck_assert_int_eq(w.last.epoch, EPOCHS - 1);
     ck_assert_int_eq(w.last.batch, w.last.n_batches);
-    ck_assert_msg(w.last.dev_per >= 0 && w.last.dev_per < 0.2, "PER %g after %lld steps", w.last.dev_per, w.last.step);
-    ck_assert(w.last.dev_loss < 0.5 && w.last.best_per <= w.last.dev_per);
+    ck_assert_msg(w.last.dev_per >= 0 && w.last.dev_per < FEW_WRONG, "PER %g after %lld steps", w.last.dev_per, w.last.step);
+    ck_assert(w.last.dev_loss < 0.05 && w.last.best_per <= w.last.dev_per); // 0.006 nats a label measured; 0.8 after 10 epochs
     const size_t n = n_elements();
 
     // another number of threads: the same bits
@@ -147,10 +147,10 @@ START_TEST(acoustics_repeat_and_resume)
     run_folder(run, sizeof run, "learnt");
     o = quick_options(run);
     o.augment = some_acoustics(0.2);
-    o.epochs = TEST_ASAN ? 5 : 2 * EPOCHS;
+    o.epochs = 2 * EPOCHS;
     o.checkpoint_s = 1e9;
     ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.25, "PER %g after %lld steps", w.last.dev_per, w.last.step);
+    ck_assert_msg(w.last.dev_per < FEW_WRONG, "PER %g after %lld steps", w.last.dev_per, w.last.step);
 }
 END_TEST
 
@@ -187,7 +187,9 @@ START_TEST(sounds_without_speech)
         ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
         per[taught] = w.last.dev_per;
     }
-    ck_assert_msg(per[0] > 0.7 && per[1] < 0.2, "PER %g untaught, %g taught", per[0], per[1]);
+    // Untaught, the network puts out what the utterances without labels sound like: about as many labels as the others have (1.0
+    // measured). The loud last bin, which is new to it, may hide a third.
+    ck_assert_msg(per[0] > 0.67 && per[1] < FEW_WRONG, "PER %g untaught, %g taught", per[0], per[1]);
     char run[300];
     lin_error err = {0};
     run_folder(run, sizeof run, "wordless");
@@ -229,14 +231,14 @@ START_TEST(variants_learn_and_resume)
     if (TEST_LACKS(&own)) return;
     run_folder(run, sizeof run, "whole");
     lin_train_options o = quick_options(run);
-    o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
+    o.epochs = EPOCHS;
     o.checkpoint_s = 1e9;
     ck_assert_msg(train_network(own, &o, &w, &whole, &n, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.25, "variant %d: PER %g after %lld steps", _i, w.last.dev_per, w.last.step);
+    ck_assert_msg(w.last.dev_per < FEW_WRONG, "variant %d: PER %g after %lld steps", _i, w.last.dev_per, w.last.step);
     run_folder(run, sizeof run, "stopped");
     o.folder = run;
     o.threads = 1;
-    ck_assert_int_eq(train_network(own, &o, &(watch){.stop_after = TEST_ASAN ? 6 : 30}, NULL, NULL, &err), LIN_STOPPED);
+    ck_assert_int_eq(train_network(own, &o, &(watch){.stop_after = 30}, NULL, NULL, &err), LIN_STOPPED);
     o.resume = 1;
     ck_assert_msg(train_network(own, &o, &w, &resumed, NULL, &err) == LIN_OK, "%s", err.message);
     test_same_f32("after resuming", resumed, whole, n);
@@ -261,15 +263,15 @@ START_TEST(bf16_learns_and_resumes)
     if (TEST_LACKS(&config)) return;
     run_folder(run, sizeof run, "whole");
     lin_train_options o = quick_options(run);
-    o.epochs = TEST_ASAN ? EPOCHS / 5 : EPOCHS;
+    o.epochs = EPOCHS;
     o.checkpoint_s = 1e9;
     o.precision = LIN_PRECISION_BF16;
     ck_assert_msg(train_network(config, &o, &w, &whole, &n, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(TEST_ASAN || w.last.dev_per < 0.25, "variant %d: PER %g after %lld steps", _i, w.last.dev_per, w.last.step);
+    ck_assert_msg(w.last.dev_per < FEW_WRONG, "variant %d: PER %g after %lld steps", _i, w.last.dev_per, w.last.step);
     run_folder(run, sizeof run, "stopped");
     o.folder = run;
     o.threads = 1;
-    ck_assert_int_eq(train_network(config, &o, &(watch){.stop_after = TEST_ASAN ? 6 : 30}, NULL, NULL, &err), LIN_STOPPED);
+    ck_assert_int_eq(train_network(config, &o, &(watch){.stop_after = 30}, NULL, NULL, &err), LIN_STOPPED);
     o.resume = 1;
     ck_assert_msg(train_network(config, &o, &w, &resumed, NULL, &err) == LIN_OK, "%s", err.message);
     test_same_f32("after resuming", resumed, whole, n);

@@ -7,10 +7,6 @@
 #include "train/train_internal.h"
 #include "train/trigrams.h"
 
-// Errors of the dev set after EPOCHS: the task can be learnt without any, and these runs do so with every instruction set.
-// Rounding may cost a few labels; a method that does not learn has a PER near 1.
-#define FEW_WRONG 0.05
-
 // One run from the weights `first` (NULL: random), without augmentation; *values receives the last weights.
 typedef struct plan_of_run {
     const float *first;
