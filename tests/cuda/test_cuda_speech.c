@@ -1,6 +1,6 @@
 // [cuda] Live streams on a GPU compute in tf32 unless they are told otherwise: the phonemes of recorded speech are those of fp32,
-// nearly always. Five sentences (pocketsphinx-testdata) with the model that comes with linnet, in ticks of 80 ms, sound in,
-// phonemes out.
+// nearly always, and those of fp32 are the CPU's. Five sentences (pocketsphinx-testdata) with the model that comes with linnet,
+// in ticks of 80 ms, sound in, phonemes out.
 #include "frontend/audio.h"
 #include "frontend/mel.h"
 #include "linnet/front.h"
@@ -11,9 +11,11 @@
 #define MODEL "share/linnet/en/default.safetensors"
 #define SPEECH "/usr/share/pocketsphinx/test/data/librivox"
 
-enum { FILES = 5, MOST_SAMPLES = 16000 * 12, MOST_PHONES = 400, CHUNK = 8 };
+// The emulation is slow under AddressSanitizer: there the first words of one sentence, in three ticks of 640 ms.
+enum { FILES = TEST_ASAN ? 1 : 5, MOST_PHONES = 400, CHUNK = TEST_ASAN ? 64 : 8 };
+enum { MOST_SAMPLES = TEST_ASAN ? 3 * CHUNK * 160 : 16000 * 12 };
 
-static const char *const numbers[FILES] = {"0870", "0880", "0890", "0920", "0930"};
+static const char *const numbers[] = {"0870", "0880", "0890", "0920", "0930"};
 static float sound[FILES][MOST_SAMPLES];
 static int n_samples[FILES];
 
@@ -47,6 +49,21 @@ static int read_speech(void)
     return 1;
 }
 
+// The filterbanks of sounds, for the CPU, whose streams take no sound: rows [frames, D] into `to`, their number into `n`.
+static void filterbanks(const lin_fbank_config *config, float *to[], int n[])
+{
+    lin_error err = {0};
+    lin_fbank *fbank;
+    ok(lin_fbank_create(config, &fbank, &err), &err);
+    for (int i = 0; i < FILES; i++) {
+        const int frames = lin_fbank_frames_out(fbank, n_samples[i]);
+        to[i] = test_buffer((size_t)frames * (size_t)config->mel_bins, sizeof **to);
+        ok(lin_fbank_push(fbank, sound[i], n_samples[i], to[i], frames, &n[i], &err), &err);
+        lin_fbank_reset(fbank);
+    }
+    lin_fbank_destroy(fbank);
+}
+
 static void hear(const lin_ops *ops, int exact, heard *h)
 {
     lin_error err = {0};
@@ -54,30 +71,34 @@ static void hear(const lin_ops *ops, int exact, heard *h)
     lin_encoder *encoder;
     lin_fbank_table table;
     lin_streams *streams;
-    int slots[FILES], from[FILES] = {0}, going = FILES;
+    int slots[FILES], from[FILES] = {0}, n_of[FILES], going = FILES;
+    float *of[FILES];
     memset(h, 0, sizeof *h);
     ok(lin_model_load(MODEL, &model, &err), &err);
     model->features.level_db = 0; // a device computes filterbanks of models without a running level
     ok(lin_encoder_create(model, ops, &encoder, &err), &err);
     const lin_fbank_config config = lin_fbank_from_model(&model->features, model->config.mel_bins);
     ok(lin_fbank_table_create(&config, &table, &err), &err);
-    const lin_streams_options o = {.capacity = FILES, .longest = CHUNK, .fbank = &table, .decodes = 1, .exact = exact};
+    const lin_streams_options o = {.capacity = FILES, .longest = CHUNK, .fbank = ops->on_host ? NULL : &table, .decodes = 1,
+                                   .exact = exact};
     ok(lin_streams_create(encoder, &o, &streams, &err), &err);
-    for (int i = 0; i < FILES; i++) slots[i] = i;
+    for (int i = 0; i < FILES; i++) slots[i] = i, of[i] = sound[i], n_of[i] = n_samples[i];
+    if (ops->on_host) filterbanks(&config, of, n_of);
+    const int width = ops->on_host ? config.mel_bins : 1, most = ops->on_host ? CHUNK : CHUNK * table.hop_samples;
     while (going) {
         int who[FILES], tick_slots[FILES], counts[FILES], n = 0, total = 0;
         unsigned char last[FILES];
         float *input = lin_streams_input(streams);
         lin_tick_results results;
         for (int i = 0; i < FILES; i++) {
-            const int left = n_samples[i] - from[i], most = CHUNK * table.hop_samples;
+            const int left = n_of[i] - from[i];
             if (!left) continue;
             who[n] = i;
             tick_slots[n] = slots[i];
             counts[n] = left < most ? left : most;
             last[n] = left <= most;
             going -= last[n];
-            memcpy(input + total, sound[i] + from[i], (size_t)counts[n] * sizeof *input);
+            memcpy(input + total * width, of[i] + from[i] * width, (size_t)(counts[n] * width) * sizeof *input);
             total += counts[n];
             from[i] += counts[n++];
         }
@@ -94,6 +115,7 @@ static void hear(const lin_ops *ops, int exact, heard *h)
         int pending;
         ok(lin_streams_pending(streams, slots[i], &h->phones[i][h->n[i]], &pending, &err), &err);
         h->n[i] += pending;
+        if (ops->on_host) test_buffer_free(of[i]);
     }
     lin_streams_destroy(streams);
     lin_fbank_table_free(&table);
@@ -119,33 +141,51 @@ static int edits(const lin_phone *a, int n, const lin_phone *b, int m)
     return cost[m];
 }
 
+typedef struct difference {
+    int phones, differ, moved; // phonemes of the first run, edits, phonemes with other times
+    double largest;            // difference of confidences
+} difference;
+
+static difference compare(const heard *a, const heard *b)
+{
+    difference d = {0};
+    for (int i = 0; i < FILES; i++) {
+        d.phones += a->n[i];
+        d.differ += edits(a->phones[i], a->n[i], b->phones[i], b->n[i]);
+        for (int p = 0; p < a->n[i] && a->n[i] == b->n[i]; p++) {
+            const lin_phone *x = &a->phones[i][p], *y = &b->phones[i][p];
+            d.moved += x->start != y->start || x->end != y->end;
+            d.largest = fmax(d.largest, fabs((double)x->confidence - (double)y->confidence));
+        }
+    }
+    return d;
+}
+
 START_TEST(phonemes_of_tf32_are_those_of_fp32)
 {
-    static heard exact, fast;
-    int phones = 0, differ = 0, moved = 0;
-    double largest = 0;
+    static heard host, exact, fast, coarse;
     if (!read_speech()) {
         printf("skipped: no recordings (pocketsphinx-testdata) or no model (" MODEL ")\n");
         return;
     }
+    hear(lin_ops_cpu(), 1, &host);
     hear(test_device(LIN_PRECISION_FP32), 1, &exact);
     hear(test_device(LIN_PRECISION_FP32), 0, &fast);
-    for (int i = 0; i < FILES; i++) {
-        phones += exact.n[i];
-        differ += edits(exact.phones[i], exact.n[i], fast.phones[i], fast.n[i]);
-        for (int p = 0; p < exact.n[i] && exact.n[i] == fast.n[i]; p++) {
-            const lin_phone *a = &exact.phones[i][p], *b = &fast.phones[i][p];
-            moved += a->start != b->start || a->end != b->end;
-            largest = fmax(largest, fabs((double)a->confidence - (double)b->confidence));
-        }
-    }
-    printf("%d phonemes in fp32; tf32: %d differ, %d have other times, confidences differ by at most %.4f\n", phones, differ,
-           moved, largest);
-    ck_assert_int_gt(phones, 150);          // 24.7 s of speech
-    ck_assert_int_le(200 * differ, phones); // one in 200
-    ck_assert_int_le(50 * moved, phones);
-    ck_assert_double_gt(largest, 1e-6);     // they are two computations
-    ck_assert_double_lt(largest, 0.1);
+    hear(test_device(LIN_PRECISION_BF16), 0, &coarse);
+    const difference fp32 = compare(&host, &exact), tf32 = compare(&exact, &fast), bf16 = compare(&exact, &coarse);
+    printf("%d phonemes in fp32; tf32: %d differ, %d have other times, confidences differ by at most %.4f (bf16: %.4f)\n",
+           tf32.phones, tf32.differ, tf32.moved, tf32.largest, bf16.largest);
+    // fp32: the phonemes of the CPU. model/streams.h promises 1e-4; 4e-6 measured.
+    ck_assert_int_gt(fp32.phones, 0);
+    ck_assert_int_eq(fp32.differ, 0);
+    ck_assert_int_eq(fp32.moved, 0);
+    ck_assert_double_le(fp32.largest, 1e-4);
+    // tf32: rounding may decide one frame whose two best outputs are close: one phoneme, or the times of two. None measured.
+    ck_assert_int_le(tf32.differ, 1);
+    ck_assert_int_le(tf32.moved, 2);
+    // tf32 has three bits more than bf16: about an eighth of its error. A fifth measured.
+    ck_assert_double_lt(tf32.largest, bf16.largest / 2);
+    ck_assert_double_gt(tf32.largest, 0); // the same computation would give the same bits
 }
 END_TEST
 
@@ -154,7 +194,7 @@ int main(void)
     Suite *suite = suite_create("cuda_speech");
     TCase *cases = tcase_create("streams");
     tcase_set_timeout(cases, 240);
-    if (!TEST_ASAN) tcase_add_test(cases, phonemes_of_tf32_are_those_of_fp32);
+    tcase_add_test(cases, phonemes_of_tf32_are_those_of_fp32);
     suite_add_tcase(suite, cases);
     return test_run(suite);
 }
