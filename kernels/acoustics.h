@@ -5,16 +5,19 @@
  * Pipeline: train/augment draws them -> the operation gather applies them, before normalisation.
  * Speaking rate: T frames are heard of F that were recorded. Frame t is at t (F - 1) / (T - 1) of them, on the straight line
  * between the two nearest, so that the first and the last one stay. That is x(t) below; it needs no acoustics.
- * Powers of sounds that do not depend on each other add on average (E |X + N|^2 = |X|^2 + E |N|^2), so everything works on the
- * powers of the mel bins, the exponentials of the features. For frame t and bin d of an utterance with the features x(t):
+ * Everything works on the powers of the mel bins, the exponentials of the features. A bin of power p that meets Gaussian sound of
+ * mean power n has |X + N|^2 = p + n g + 2 sqrt(p n) alpha (Deng, Droppo and Acero 2004, eq. 8): noise, the late sound of a room
+ * and voices, which are Gaussian enough. For frame t and bin d of an utterance with the features x(t):
  *
  *   p(t) = exp((1 - f) x(t)[i] + f x(t)[i + 1]),  i + f = warp[d]                          the speech at another frequency
  *   late(t) = decay late(t-1) + (1 - decay) p(t-1),  late(0) = 0                           the energy that the room returns
- *   y = pass[d] (speech (p(t) + room late(t)) + noise exp(level(t)) shape(t)[d] g + voices(t)) + hiss[d] g
+ *   n = speech room late(t) + noise exp(level(t)) shape(t)[d],   s = speech p(t)
+ *   y = pass[d] max(s + n g + voices(t) + 2 sqrt(s (n + voices(t))) alpha, 0.01 (s + n + voices(t))) + hiss[d] g
  *   feature = ln max(y, LIN_ACOUSTICS_FLOOR)
  *
  * g(t, d) has mean 1 and the distribution of a bin's power in a periodogram of noise: chi-square with the bin's degrees of
  * freedom k, over k, in the form of Wilson and Hilferty (1931): (1 - s^2 + s z)^3 with s = spread[d] = sqrt(2 / (9 k)), z normal.
+ * alpha(t, d) is normal with variance 1 / k, of other random bits.
  * level(t) follows straight lines between random values, `hold` frames apart; each of these stretches has one of the shapes.
  */
 #ifndef LIN_KERNELS_ACOUSTICS_H
@@ -92,6 +95,15 @@ LIN_RANDOM float lin_acoustics_root(const lin_acoustics *a, float spread, uint64
     const int sum = (int)(bits & 0xFFFF) + (int)(bits >> 16 & 0xFFFF) + (int)(bits >> 32 & 0xFFFF) + (int)(bits >> 48);
     const float z = (float)(sum - 2 * 65535) * (1.7320508f / 65536), root = 1 - spread * spread + spread * z;
     return root > 0.05f ? root : 0.05f;
+}
+
+/* What a bin has of speech of power s, of Gaussian sound of mean power n, and of voices; g is root^3. */
+LIN_RANDOM float lin_acoustics_meet(const lin_acoustics *a, float spread, uint64_t index, float s, float n, float voices, float g)
+{
+    const float other = n + voices, least = 0.01f * (s + other);
+    const float z = lin_acoustics_root(a, spread, ~index) - 1 + spread * spread; // spread times a normal number
+    const float y = s + n * g + voices + 4.2426407f * sqrtf(s * other) * z;      // 2 / sqrt(k) = sqrt(18) spread
+    return y > least ? y : least;
 }
 
 /* The frame of a voice that is heard in frame t. */

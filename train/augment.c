@@ -295,8 +295,8 @@ static void make_noise(const lin_acoustics_table *table, int T, draws *r, lin_ac
 // Late energy below the direct one by a random ratio; together they have the power of the utterance.
 static void make_room(const lin_acoustics_table *table, draws *r, lin_acoustics *a)
 {
-    const double seconds = between(r, 0.15, 0.9);
-    a->room = (float)power_of_db(-between(r, -3, 15));
+    const double seconds = between(r, 0.1, 1);
+    a->room = (float)power_of_db(-between(r, -6, 15));
     a->decay = (float)power_of_db(-60 * table->hop_s / seconds);
     a->speech /= 1 + a->room;
 }

@@ -43,7 +43,7 @@ typedef struct lin_augment_options {
     double snr_low_db;   /* of noise and of voices, uniform between the two */
     double snr_high_db;
     double band_part;    /* nothing above 3.4, 4, 5.5 or 7 kHz, as far as the filterbank reaches; in half: nothing below 300 Hz */
-    double room_part;    /* reverberation of 0.15 to 0.9 s */
+    double room_part;    /* reverberation of 0.1 to 1 s, 6 dB above to 15 dB below the direct sound */
     double silence_part; /* noise alone, 0 to 60 dB below the utterance, which is replaced */
     int freq_masks;      /* m_F, number of masked bands */
     int freq_width;      /* F: a band has 0..F bins, uniformly */

@@ -200,7 +200,7 @@ static void hear(float *x, const lin_gather *item, int T, int D)
     const float *pass = a->bins, *hiss = pass + D, *spread = hiss + D, *shapes = pass + 4 * D;
     for (int first = 0; first < D; first += COLUMNS) {
         const int n = D - first < COLUMNS ? D - first : COLUMNS;
-        float late[COLUMNS] = {0}, before[COLUMNS] = {0}, y[COLUMNS];
+        float late[COLUMNS] = {0}, before[COLUMNS] = {0}, speech[COLUMNS], room[COLUMNS], voices[COLUMNS];
         for (int t = 0; t < T; t++) {
             const uttered u = frame_of(item, t, T, D);
             float *row = x + (size_t)t * (size_t)D;
@@ -210,19 +210,21 @@ static void hear(float *x, const lin_gather *item, int T, int D)
                 const float p = a->speech > 0 ? spoken(a, &u, item->steps, first + i, D) : 0;
                 late[i] = a->decay * late[i] + (1 - a->decay) * before[i];
                 before[i] = p;
-                y[i] = a->speech * (p + a->room * late[i]);
+                speech[i] = a->speech * p;
+                room[i] = a->speech * a->room * late[i];
+                voices[i] = 0;
             }
-            add_voices(y, a, t, first, n, D);
+            add_voices(voices, a, t, first, n, D);
             for (int i = 0; i < n; i++) {
                 const int d = first + i;
-                if (noise > 0 || hiss[d] > 0) {
-                    const float root = lin_acoustics_root(a, spread[d], (uint64_t)t * (uint64_t)D + (uint64_t)d),
-                                g = root * root * root;
-                    y[i] = pass[d] * (y[i] + noise * shapes[shape * D + d] * g) + hiss[d] * g;
-                } else {
-                    y[i] *= pass[d];
+                const float other = room[i] + noise * shapes[shape * D + d];
+                float y = pass[d] * speech[i];
+                if (other > 0 || voices[i] > 0 || hiss[d] > 0) {
+                    const uint64_t index = (uint64_t)t * (uint64_t)D + (uint64_t)d;
+                    const float root = lin_acoustics_root(a, spread[d], index), g = root * root * root;
+                    y = pass[d] * lin_acoustics_meet(a, spread[d], index, speech[i], other, voices[i], g) + hiss[d] * g;
                 }
-                row[d] = (logf(y[i] > LIN_ACOUSTICS_FLOOR ? y[i] : LIN_ACOUSTICS_FLOOR) - item->mean[d]) * item->istd[d];
+                row[d] = (logf(y > LIN_ACOUSTICS_FLOOR ? y : LIN_ACOUSTICS_FLOOR) - item->mean[d]) * item->istd[d];
             }
         }
     }

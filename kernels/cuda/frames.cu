@@ -258,13 +258,14 @@ static __global__ void hear_utterances(float *x, const lin_gather *items, const 
         const float root = lin_acoustics_root(a, spread, at), g = root * root * root;
         late = a->decay * late + (1 - a->decay) * before;
         before = p;
-        float y = a->speech * (p + a->room * late);
+        float voices = 0;
         for (int v = 0; v < a->n_voices; v++) {
             const lin_acoustics_voice *voice = &a->voices[v];
             const size_t frame = (size_t)lin_acoustics_voice_frame(voice, t);
-            y += voice->scale * power_of(voice->codes, voice->steps, frame * (size_t)D + (size_t)d, d, D);
+            voices += voice->scale * power_of(voice->codes, voice->steps, frame * (size_t)D + (size_t)d, d, D);
         }
-        y = pass * (y + noise * shapes[(size_t)shape * (size_t)D] * g) + hiss * g;
+        const float other = a->speech * a->room * late + noise * shapes[(size_t)shape * (size_t)D];
+        const float y = pass * lin_acoustics_meet(a, spread, at, a->speech * p, other, voices, g) + hiss * g;
         *x = is_masked(masks, item, t, d) ? 0.0f : (logf(fmaxf(y, LIN_ACOUSTICS_FLOOR)) - mean) * istd;
     }
 }

@@ -48,9 +48,12 @@ static double heard(const lin_gather *item, int t, int T, int d, int D)
     for (int v = 0; v < a->n_voices; v++)
         voices += (double)a->voices[v].scale *
                   power(a->voices[v].codes, a->voices[v].steps, (a->voices[v].first + t) % a->voices[v].frames, d, D);
-    const double g = pow((double)lin_acoustics_root(a, (float)spread, (uint64_t)t * (uint64_t)D + (uint64_t)d), 3);
-    const double speech = (double)a->speech * (spoken(item, t, T, d, D) + (double)a->room * late);
-    return log(fmax(pass * (speech + noise * g + voices) + hiss * g, (double)LIN_ACOUSTICS_FLOOR));
+    const uint64_t index = (uint64_t)t * (uint64_t)D + (uint64_t)d;
+    const double g = pow((double)lin_acoustics_root(a, (float)spread, index), 3);
+    const double alpha = ((double)lin_acoustics_root(a, (float)spread, ~index) - 1 + spread * spread) * sqrt(4.5);
+    const double s = (double)a->speech * spoken(item, t, T, d, D), n = (double)a->speech * (double)a->room * late + noise;
+    const double y = fmax(s + n * g + voices + 2 * sqrt(s * (n + voices)) * alpha, 0.01 * (s + n + voices));
+    return log(fmax(pass * y + hiss * g, (double)LIN_ACOUSTICS_FLOOR));
 }
 
 void lin_ref_gather(lin_exec *exec, double *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments,
