@@ -48,7 +48,8 @@ class Server:
     def start(self):
         self.process = subprocess.Popen([self.linnet, "serve", "--listen", f"127.0.0.1:{self.port}", "--limits", "max-lag-ms=0", *self.options],
                                         stderr=subprocess.PIPE, text=True)
-        self.port = int(re.search(r"127\.0\.0\.1:(\d+)/", self.process.stderr.readline()).group(1))
+        lines = (re.search(r"serving at \S*127\.0\.0\.1:(\d+)/", line) for line in self.process.stderr)
+        self.port = int(next(line for line in lines if line).group(1))
         self.address = f"http://127.0.0.1:{self.port}/"
 
     def stop(self, how=signal.SIGTERM):
