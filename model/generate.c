@@ -48,13 +48,6 @@ static void list_blocks(lin_generator *g, void *at[BLOCKS], size_t bytes[BLOCKS]
     memcpy(bytes, sizes, sizeof sizes);
 }
 
-size_t lin_generator_bytes_each(const lin_generator *g)
-{
-    const lin_config *c = &g->encoder->model->config;
-    const size_t floats = g->encoder->state_count + lin_config_cache_count(c) * (size_t)g->length;
-    return g->keeps ? floats * sizeof(float) : 0;
-}
-
 // The addresses of the states and of the keys and values.
 static lin_status point(lin_generator *g, lin_error *err)
 {

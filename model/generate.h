@@ -36,9 +36,6 @@ lin_status lin_generator_create(const lin_encoder *encoder, const lin_generate_o
                                 lin_generator **generator, lin_error *err);
 void lin_generator_destroy(lin_generator *generator);
 
-/* Bytes of the backend's memory for each sequence of this length. */
-size_t lin_generator_bytes_each(const lin_generator *generator);
-
 /*
  * Draws tokens given .. until-1 of each sequence after its first `given`, at least 1. tokens [n, length]. A run may go on where
  * the last one ended (given = its until); any other begins anew. LIN_INVALID for numbers out of range or a token that the network
