@@ -88,16 +88,16 @@ printf 'one two\n' > "$tmp/text"
 "$LINNET" ngram perplexity "$tmp/cut.lm" "$tmp/text" | sed 's/.*text//' > "$tmp/whole"
 mkfifo "$tmp/fifo"
 exec 3<> "$tmp/fifo"
-"$LINNET" ngram perplexity "$tmp/cut.lm" - < "$tmp/fifo" > "$tmp/late" 3>&- &
+"$LINNET" ngram perplexity "$tmp/cut.lm" "$tmp/fifo" > "$tmp/late" 3>&- &
 pid=$!
-# When the program has loaded the model it opens its standard input once more.
-reads() { [ "$(ls -l /proc/$pid/fd | grep -c "$tmp/fifo")" = 2 ] || runs_no_more $pid; }
+# The program opens its text when it has loaded the model; before it is the program, it is a copy of this shell.
+reads() { ! cmp -s /proc/$pid/comm /proc/$$/comm && ls -l /proc/$pid/fd | grep -q "$tmp/fifo" || runs_no_more $pid; }
 await reads
 : > "$tmp/cut.lm"
 printf 'one two\n' >&3
 exec 3>&-
 wait $pid
 is "a language model that was cut: status" 0 $?
-is "and its result" "$(cat "$tmp/whole")" "$(sed 's/.*standard input//' "$tmp/late")"
+is "and its result" "$(cat "$tmp/whole")" "$(sed 's/.*fifo//' "$tmp/late")"
 
 finish
