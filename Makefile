@@ -99,7 +99,7 @@ APP_LIBS := $(if $(OPUS),$(shell pkg-config --libs $(OPUS)))
 
 # The rooms, each described in docs/architecture.md: those of the recogniser, then its annexes.
 ROOMS := base kernels kernels/cpu frontend lexicon model decoder align linnet app serve \
-	train learn score lab paper paper/cpu
+	train train/learn train/score train/lab paper paper/cpu
 ROOM_SRC := $(filter-out $(if $(NO_PAPER),paper/%),$(wildcard $(ROOMS:%=%/*.c)))
 APP_SRC := $(sort $(filter app/% serve/%,$(ROOM_SRC)) $(foreach s,$(ROOM_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s)))
 LIB_SRC := $(filter-out $(APP_SRC) $(OTHER_ISA),$(ROOM_SRC))
@@ -140,7 +140,7 @@ deps:
 demo:
 	@tools/deps.sh build demo
 	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet
-	@demo/run.sh $B/linnet
+	@examples/demo/run.sh $B/linnet
 
 bench:
 	@tools/deps.sh build

@@ -14,10 +14,10 @@
 #include "app/lexicon_options.h"
 #include "app/model_options.h"
 #include "base/memory.h"
-#include "base/npy.h"
+#include "train/lab/npy.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
-#include "learn/pronunciations.h"
+#include "train/learn/pronunciations.h"
 #include "linnet/speakers.h"
 
 typedef struct values {

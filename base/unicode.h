@@ -1,7 +1,7 @@
 /*
  * unicode.h - one form for each text: UTF-8, composed letters, no invisible characters; letters and their case in any script.
  *
- * Pipeline: texts and lexicons of others -> [this], once where they enter -> lexicon, score/trn, align/aligner.
+ * Pipeline: texts and lexicons of others -> [this], once where they enter -> lexicon, train/score/trn, align/aligner.
  * "e" and a combining acute accent are the same text as "é", but other bytes: macOS writes names in the first form, PDF copies
  * words with soft hyphens, web pages have zero-width spaces. This composes letters of the Latin, Greek and Cyrillic scripts with
  * their marks (the Unicode standard, annex 15, form NFC), drops soft hyphens, zero-width characters and direction marks, and

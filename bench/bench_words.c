@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/npy.h"
+#include "train/lab/npy.h"
 #include "decoder/words.h"
 
 static void quit(const lin_error *err)

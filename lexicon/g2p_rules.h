@@ -1,7 +1,7 @@
 /*
  * g2p_rules.h - letter-to-sound rules: the most probable pronunciation of a word outside the dictionary.
  *
- * Pipeline: learn/g2p_learn (from a dictionary) -> a packed n-gram file -> [this] -> lexicon/g2p.
+ * Pipeline: train/learn/g2p_learn (from a dictionary) -> a packed n-gram file -> [this] -> lexicon/g2p.
  * The rules are a joint n-gram model (Bisani & Ney 2008, Joint-sequence models for grapheme-to-phoneme conversion): each of its
  * "words" is a pair of one letter, of any script, and zero, one or two phones, written "t|T", "h|" or "x|K+S". The pronunciation
  * is the most probable sequence of pairs that spells the word; a beam search finds it letter by letter.

@@ -1,7 +1,7 @@
 /*
  * ngram.h - back-off n-gram language models, of words or of phones.
  *
- * Pipeline: ARPA text (plain or gzip) or a packed file -> [this] -> decoder/{beam,words}, learn/cmd_ngram.
+ * Pipeline: ARPA text (plain or gzip) or a packed file -> [this] -> decoder/{beam,words}, train/learn/cmd_ngram.
  * Katz back-off as in ARPA files: log P(w | h) is that of the longest n-gram (h', w) in the model, plus the back-off weights of
  * the longer contexts. A state is the longest context that affects later scores: after equal states all scores are equal.
  *

@@ -1,7 +1,7 @@
 /*
  * prose.h - natural text as a recogniser's words: each with its mark (full stop, comma, question mark) and its capital.
  *
- * Pipeline: books -> [this] -> learn/punctuation_learn, app/cmd_readable.
+ * Pipeline: books -> [this] -> train/learn/punctuation_learn, train/learn/cmd_readable.
  *
  *   lin_prose prose = {0};
  *   lin_paragraphs paragraphs;

@@ -13,7 +13,7 @@
 #include "app/common.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "lab/bench.h"
+#include "train/lab/cmd_bench.h"
 #include "paper/attentions.h"
 
 enum { MOST_RUNS = 25, LEAST_RUNS = 3, BUFFERS = 10 };

@@ -14,7 +14,7 @@
 
 #include "app/common.h"
 #include "base/memory.h"
-#include "lab/bench.h"
+#include "train/lab/cmd_bench.h"
 #include "model/generate.h"
 #include "model/model.h"
 

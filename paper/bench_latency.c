@@ -20,7 +20,7 @@
 #include "app/common.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "lab/bench.h"
+#include "train/lab/cmd_bench.h"
 #include "model/model.h"
 #include "model/network.h"
 

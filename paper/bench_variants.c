@@ -9,7 +9,7 @@
 
 #include "app/common.h"
 #include "base/cores.h"
-#include "lab/bench.h"
+#include "train/lab/cmd_bench.h"
 
 static const struct name {
     const char *name;

@@ -10,13 +10,13 @@
 
 # What needs paper/, beside the tests with the tag variants. The documents describe the whole program.
 PAPER_TESTS := tests/paper/% tests/fuzz/fuzz_images.c tests/app/test_docs.sh $(addprefix tests/cuda/test_cuda_,lsh.c lstm.c mapped.c softmax.c)
-TEST_SRC := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/*/test_*.c))
+TEST_SRC := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/*/test_*.c tests/train/*/test_*.c))
 TEST_SH := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/*/test_*.sh))
 FUZZ_SRC := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/fuzz/fuzz_*.c))
 ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 endif
-SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c) $(if $(NO_PAPER),tests/paper/%) tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,\
+SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c tests/train/*/test_*.c) $(if $(NO_PAPER),tests/paper/%) tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,\
 	$(wildcard tests/*.c tests/*/*.c tests/*/ref/*.c))
 TEST_TOOLS := $(addprefix $B/tests/,app/sound app/language app/container app/rows app/tokens app/talk app/intruder app/crowd app/gpu_cases recipes/sphere recipes/pcm)
 

@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "linnet/find.h"
 #include "model/model_file.h"
-#include "score/score.h"
+#include "train/score/score.h"
 #include "train/cmd_adapt_files.h"
 
 typedef struct adapt_values {

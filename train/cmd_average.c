@@ -5,7 +5,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
-#include "app/provenance.h"
+#include "train/provenance.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "model/model_file.h"

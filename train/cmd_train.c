@@ -8,7 +8,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/guard.h"
-#include "app/provenance.h"
+#include "train/provenance.h"
 #include "app/version.h"
 #include "base/cores.h"
 #include "base/file.h"

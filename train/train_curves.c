@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "lab/plot.h"
+#include "train/lab/plot.h"
 #include "train/train_internal.h"
 
 // One finished epoch, or epoch 0: the model that the run began with. Values that were not measured are negative.

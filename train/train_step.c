@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "kernels/acoustics.h"
-#include "score/edit.h"
+#include "train/score/edit.h"
 #include "train/train_internal.h"
 #include "train/trigrams.h"
 

@@ -50,7 +50,7 @@ if wanted 1; then
     ' "$work/general.txt" "$work/train.txt" "$text" "$modern" "$lexicon" "$added" > "$work/words.dict"
   awk '{ sub(/\([0-9]+\)$/, "", $1) } !seen[$1]++ { print $1 }' "$work/words.dict" > "$work/words.txt"
   # The result begins with the licence of the dictionary.
-  { sed -n "/^;;;/s/The words of linnet's demonstration/The words of words.lm/; /^;;;/p" demo/words.dict
+  { sed -n "/^;;;/s/The words of linnet's demonstration/The words of words.lm/; /^;;;/p" examples/demo/words.dict
     cat "$work/words.dict"
   } | gzip -9n > "$work/words.dict.gz"
   "$linnet" g2p "$lexicon" -o "$work/words.g2p"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/npy.h"
+#include "train/lab/npy.h"
 #include "lexicon/phones.h"
 
 enum { MOST_V = 256 };

@@ -64,7 +64,7 @@ for i in 1 2; do echo "two young boys thought of measuring the foggy house while
 printf "He went to London, and she stayed at home. What did he want? He saw the dog.\n" > novel.txt
 gzip -c text.txt > books.txt.gz
 "$LINNET" ngram count -q text.txt -o en-us.arpa && gzip -k en-us.arpa
-cp "$top/demo/words.dict" cmudict.dict && cp cmudict.dict cmudict-en-us.dict && cp cmudict.dict my.dict
+cp "$top/examples/demo/words.dict" cmudict.dict && cp cmudict.dict cmudict-en-us.dict && cp cmudict.dict my.dict
 printf 'HH AW AA R Y UW (u1)\nW AH N (u2)\n' > REF && sed 's/AH/AA/' REF > HYP && cp REF NEW && cp HYP OLD
 cp REF test.ref.trn && cp HYP test.hyp.trn && cp REF dev.ref.trn
 echo 'meeting 1 anna 0 2 how are { you / ya }' > meeting.stm && echo 'meeting 1 0.1 0.2 how' > meeting.ctm

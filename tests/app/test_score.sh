@@ -1,4 +1,4 @@
-# linnet score: formats, options, reports, two systems, maps, refused input. The counts themselves: tests/score/test_score.c.
+# linnet score: formats, options, reports, two systems, maps, refused input. The counts themselves: tests/train/score/test_score.c.
 . tests/app/common.sh
 
 cd "$tmp" || exit 1

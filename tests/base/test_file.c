@@ -12,7 +12,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "base/npy.h"
+#include "train/lab/npy.h"
 #include "base/textfile.h"
 #include "tests/support.h"
 

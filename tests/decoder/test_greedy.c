@@ -1,7 +1,7 @@
 // decoder/greedy.c: against a plain two-pass decoder, for any split of the rows, across endpoints; hostile rows.
 #include "decoder/greedy.h"
 
-#include "score/edit.h"
+#include "train/score/edit.h"
 #include "tests/lexicon/support.h"
 
 enum { V = 6, MAX_T = 120 };

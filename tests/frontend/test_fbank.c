@@ -1,5 +1,5 @@
 // Filterbanks: golden values in double precision, any split of the samples, edges of the configuration, failing allocations.
-#include "base/npy.h"
+#include "train/lab/npy.h"
 #include "frontend/fbank.h"
 #include "tests/frontend/support.h"
 

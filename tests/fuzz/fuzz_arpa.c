@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "learn/ngram_mix.h"
+#include "train/learn/ngram_mix.h"
 #include "tests/fuzz/ngram_ask.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

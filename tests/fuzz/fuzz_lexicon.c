@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "learn/g2p_learn.h"
+#include "train/learn/g2p_learn.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
 #include "lexicon/phones.h"

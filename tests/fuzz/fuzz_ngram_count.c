@@ -7,9 +7,9 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "learn/kneser_ney.h"
-#include "learn/ngram_perplexity.h"
-#include "learn/ngram_prune.h"
+#include "train/learn/kneser_ney.h"
+#include "train/learn/ngram_perplexity.h"
+#include "train/learn/ngram_prune.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/npy.h"
+#include "train/lab/npy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

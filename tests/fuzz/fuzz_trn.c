@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "score/edit.h"
-#include "score/glm.h"
-#include "score/score.h"
-#include "score/score_report.h"
-#include "score/trn.h"
+#include "train/score/edit.h"
+#include "train/score/glm.h"
+#include "train/score/score.h"
+#include "train/score/score_report.h"
+#include "train/score/trn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,8 +13,8 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "score/edit.h"
-#include "score/trn.h"
+#include "train/score/edit.h"
+#include "train/score/trn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

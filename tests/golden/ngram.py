@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes ngram_text.txt, ngram_heldout.txt and ngram_golden.txt in this folder: a text, probabilities of modified Kneser-Ney
-models of it, and their perplexities of other text. tests/learn/test_kneser_ney.c compares learn/kneser_ney with these,
-tests/learn/test_ngram_prune.c compares learn/ngram_prune.
+models of it, and their perplexities of other text. tests/train/learn/test_kneser_ney.c compares train/learn/kneser_ney with these,
+tests/train/learn/test_ngram_prune.c compares train/learn/ngram_prune.
 
     python3 tests/golden/ngram.py [--out FOLDER]            # the files
     python3 tests/golden/ngram.py --arpa ORDER TEXT         # a model of any text as ARPA on standard output, for comparisons

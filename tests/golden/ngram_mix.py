@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes ngram_mix.txt: linear interpolation of two models of ngram_text.txt as a back-off model, and the weight that suits
-ngram_heldout.txt. The models are those of ngram.py, from the equations; nothing of linnet is used. tests/learn/test_ngram_mix.c
-compares learn/ngram_mix with it.
+ngram_heldout.txt. The models are those of ngram.py, from the equations; nothing of linnet is used. tests/train/learn/test_ngram_mix.c
+compares train/learn/ngram_mix with it.
 
     python3 tests/golden/ngram_mix.py [--out FOLDER]
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the reference data of tests/score/test_score_choices.c with NIST's sclite (Debian package sctk):
+"""Makes the reference data of tests/train/score/test_score_choices.c with NIST's sclite (Debian package sctk):
 
 choices_{ref,hyp}.trn, choices_trn_counts.txt   random utterances with alternatives, null words, optional words and stars
 choices.stm, choices.ctm, choices_stm_counts.txt   random lines of an STM with comments, labels, times that are not scored, several
@@ -8,7 +8,7 @@ choices.stm, choices.ctm, choices_stm_counts.txt   random lines of an STM with c
     python3 tests/golden/score_choices.py [--n N] [--seed S] [--out FOLDER]
 
 A case is an utterance; there are N of each kind. More than are stored here:
-    python3 tests/golden/score_choices.py --n 5000 --seed 7 --out DIR; build/release/tests/score/test_score_choices DIR
+    python3 tests/golden/score_choices.py --n 5000 --seed 7 --out DIR; build/release/tests/train/score/test_score_choices DIR
 """
 import argparse
 import os

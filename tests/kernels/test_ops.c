@@ -1,7 +1,7 @@
 // Tests of the reference: operations of ref/ on numbers computed by hand, or against the formula of the paper in its other form
 // (attention as a recurrence, Adam as in Kingma & Ba's algorithm 1).
 #include "base/memory.h"
-#include "base/npy.h"
+#include "train/lab/npy.h"
 #include "kernels/acoustics.h"
 #include "kernels/ops.h"
 #include "tests/kernels/ref/reference.h"

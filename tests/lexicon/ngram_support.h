@@ -5,9 +5,9 @@
 #define LIN_TESTS_LEXICON_NGRAM_SUPPORT_H
 
 #include "base/textfile.h"
-#include "learn/kneser_ney.h"
-#include "learn/ngram_count.h"
-#include "learn/ngram_draft.h"
+#include "train/learn/kneser_ney.h"
+#include "train/learn/ngram_count.h"
+#include "train/learn/ngram_draft.h"
 #include "tests/lexicon/support.h"
 
 #define GOLDEN "tests/golden/"

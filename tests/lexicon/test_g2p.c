@@ -1,10 +1,10 @@
-// learn/g2p_learn.c and g2p_rules.c: the likelihood of the alignments against their enumeration, the search against all sequences
-// of pairs, held-out words, files that are not rules, hostile words.
-#include "learn/g2p_learn.h"
+// train/learn/g2p_learn.c and g2p_rules.c: the likelihood of the alignments against their enumeration, the search against all
+// sequences of pairs, held-out words, files that are not rules, hostile words.
+#include "train/learn/g2p_learn.h"
 
 #include <math.h>
 
-#include "learn/ngram_count.h"
+#include "train/learn/ngram_count.h"
 #include "lexicon/g2p_rules.h"
 #include "tests/lexicon/support.h"
 

@@ -3,7 +3,7 @@
 #include <zlib.h>
 
 #include "base/map.h"
-#include "learn/ngram_draft.h"
+#include "train/learn/ngram_draft.h"
 #include "lexicon/ngram_block.h"
 #include "tests/lexicon/random_model.h"
 

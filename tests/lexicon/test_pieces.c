@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 #include "base/textfile.h"
-#include "learn/pieces_learn.h"
+#include "train/learn/pieces_learn.h"
 #include "tests/lexicon/support.h"
 
 static lin_pieces *pieces_of(const char *names)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "learn/punctuation_learn.h"
+#include "train/learn/punctuation_learn.h"
 #include "lexicon/prose.h"
 #include "lexicon/punctuation_model.h"
 #include "lexicon/readable.h"

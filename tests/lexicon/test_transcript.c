@@ -4,7 +4,7 @@
 
 #include "base/textfile.h"
 #include "base/utf8.h"
-#include "learn/g2p_learn.h"
+#include "train/learn/g2p_learn.h"
 #include "lexicon/g2p.h"
 #include "tests/lexicon/support.h"
 

@@ -2,7 +2,7 @@
 #include "linnet/lexicon_open.h"
 
 #include "base/textfile.h"
-#include "learn/g2p_learn.h"
+#include "train/learn/g2p_learn.h"
 #include "lexicon/g2p.h"
 #include "tests/lexicon/support.h"
 

@@ -2,7 +2,7 @@
 // differences, and PyTorch; the CPU at lengths around its chunks and up to 2,400 frames, at large inputs, in pieces; random
 // features against softmax attention.
 #include "base/memory.h"
-#include "base/npy.h"
+#include "train/lab/npy.h"
 #include "kernels/ops.h"
 #include "paper/attentions.h"
 #include "tests/kernels/ref/reference.h"

@@ -1,7 +1,7 @@
 // [variants] Softmax attention: ref/ by hand, against finite differences and PyTorch; the CPU backend under every instruction set
 // against ref/, and to the bit: tiled in any split of a stream, with any number of threads.
 #include "base/memory.h"
-#include "base/npy.h"
+#include "train/lab/npy.h"
 #include "kernels/ops.h"
 #include "tests/kernels/ref/reference.h"
 #include "tests/support.h"

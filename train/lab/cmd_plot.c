@@ -1,0 +1,270 @@
+// cmd_plot.c - linnet plot: columns of a table become a chart (SVG).
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "base/memory.h"
+#include "base/textfile.h"
+#include "train/lab/plot.h"
+
+enum { SCALE_LINEAR, SCALE_LOG, SCALE_LOG2, MOST_SERIES = 32, MOST_COLUMNS = 256 };
+
+typedef struct plot_values {
+    const char *output, *x, *y, *low, *high, *by, *title, *note, *x_label, *y_label;
+    int x_scale, y_scale;
+    double x_factor, y_factor;
+    lin_numbers x_range, y_range;
+} plot_values;
+
+#define AT(field) offsetof(plot_values, field)
+static const lin_option options[] = {
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
+     .help = "The SVG file to write; if not given, standard output"},
+    {.name = "x", .type = LIN_OPTION_STRING, .at = AT(x), .value = "COLUMN",
+     .help = "Name of the column of x; if not given, a bar for each text of --by, the mean of its y"},
+    {.name = "y", .type = LIN_OPTION_STRING, .required = 1, .at = AT(y), .value = "COLUMN", .help = "Name of the column of y"},
+    {.name = "by", .type = LIN_OPTION_STRING, .at = AT(by), .value = "COLUMN",
+     .help = "One curve for each text of this column, in order of first appearance"},
+    {.name = "low", .type = LIN_OPTION_STRING, .at = AT(low), .value = "COLUMN", .help = "Lower ends of error bars"},
+    {.name = "high", .type = LIN_OPTION_STRING, .at = AT(high), .value = "COLUMN",
+     .help = "Upper ends of error bars. Without these two, rows of a curve with the same x become their mean, with a bar from "
+             "the lowest to the highest"},
+    {.type = LIN_OPTION_HEADING, .help = "Axes"},
+    {.name = "x-scale", .under = "axes", .type = LIN_OPTION_CHOICE, .at = AT(x_scale), .text = "linear",
+     .choices = "linear|log|log2", .help = "Scale of the x axis; log2 has its ticks at powers of two"},
+    {.name = "y-scale", .under = "axes", .type = LIN_OPTION_CHOICE, .at = AT(y_scale), .text = "linear",
+     .choices = "linear|log|log2", .help = "Scale of the y axis"},
+    {.name = "x-range", .under = "axes", .type = LIN_OPTION_NUMBERS, .at = AT(x_range), .min = -1e30, .max = 1e30,
+     .value = "FROM,TO", .help = "Ends of the x axis instead of those of the data"},
+    {.name = "y-range", .under = "axes", .type = LIN_OPTION_NUMBERS, .at = AT(y_range), .min = -1e30, .max = 1e30,
+     .value = "FROM,TO", .help = "Ends of the y axis instead of those of the data"},
+    {.name = "x-factor", .under = "axes", .type = LIN_OPTION_DOUBLE, .at = AT(x_factor), .text = "1", .min = -1e30, .max = 1e30,
+     .help = "Multiply x by this: a change of unit"},
+    {.name = "y-factor", .under = "axes", .type = LIN_OPTION_DOUBLE, .at = AT(y_factor), .text = "1", .min = -1e30, .max = 1e30,
+     .help = "Multiply y by this"},
+    {.type = LIN_OPTION_HEADING, .help = "Texts"},
+    {.name = "axes", .type = LIN_OPTION_SETTINGS, .help = "Scales of the axes"},
+    {.name = "title", .type = LIN_OPTION_STRING, .at = AT(title), .text = "", .help = "Title"},
+    {.name = "note", .type = LIN_OPTION_STRING, .at = AT(note), .text = "", .help = "A small line below the title"},
+    {.name = "x-label", .type = LIN_OPTION_STRING, .at = AT(x_label),
+     .help = "Label of the x axis; if not given, its column's name"},
+    {.name = "y-label", .type = LIN_OPTION_STRING, .at = AT(y_label), .help = "Label of the y axis"},
+    {.type = LIN_OPTION_END},
+};
+#undef AT
+
+// A curve while its rows are read: one point per row.
+typedef struct curve {
+    char *name;
+    lin_plot_point *points;
+    size_t n, capacity;
+} curve;
+
+typedef struct plot {
+    const plot_values *v;
+    curve curves[MOST_SERIES];
+    int n_curves;
+} plot;
+
+typedef enum column { X, Y, LOW, HIGH, BY, N_COLUMNS } column;
+
+typedef struct cell {
+    const char *text;
+    size_t n;
+} cell;
+
+// The cells of a line, separated by single tabs. Returns how many there are, at most MOST_COLUMNS.
+static int split(const lin_lines *line, cell *cells)
+{
+    const char *at = line->text, *end = at + line->n;
+    for (int n = 0; n < MOST_COLUMNS;) {
+        const char *tab = memchr(at, '\t', (size_t)(end - at)), *stop = tab ? tab : end;
+        cells[n++] = (cell){at, (size_t)(stop - at)};
+        if (!tab) return n;
+        at = tab + 1;
+    }
+    return MOST_COLUMNS;
+}
+
+static lin_status find_columns(const plot_values *v, const char *path, const lin_lines *head, int at[N_COLUMNS], lin_error *err)
+{
+    const char *const names[N_COLUMNS] = {v->x, v->y, v->low, v->high, v->by};
+    cell cells[MOST_COLUMNS];
+    const int n = split(head, cells);
+    for (int c = 0; c < N_COLUMNS; c++) {
+        at[c] = -1;
+        for (int i = 0; i < n && names[c]; i++)
+            if (cells[i].n == strlen(names[c]) && memcmp(cells[i].text, names[c], cells[i].n) == 0) at[c] = i;
+        if (names[c] && at[c] < 0)
+            return lin_fail(err, LIN_FORMAT, "%s has no column named '%.60s' in its first line", path, names[c]);
+    }
+    return LIN_OK;
+}
+
+// A missing cell, "" or "-", gives NaN.
+static lin_status number(const char *path, const lin_lines *line, const cell *cells, int n, int at, double factor, double *value,
+                         lin_error *err)
+{
+    char shown[LIN_QUOTE];
+    *value = NAN;
+    if (at < 0 || at >= n || cells[at].n == 0 || (cells[at].n == 1 && cells[at].text[0] == '-')) return LIN_OK;
+    if (!lin_text_number(cells[at].text, cells[at].n, value))
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a number", path, line->number,
+                        lin_quote(shown, cells[at].text, cells[at].n));
+    *value *= factor;
+    return LIN_OK;
+}
+
+static lin_status curve_named(plot *p, const cell *name, curve **found, lin_error *err)
+{
+    for (int i = 0; i < p->n_curves; i++) {
+        *found = &p->curves[i];
+        if (strlen((*found)->name) == name->n && memcmp((*found)->name, name->text, name->n) == 0) return LIN_OK;
+    }
+    if (p->n_curves == MOST_SERIES) return lin_fail(err, LIN_INVALID, "more than %d curves", MOST_SERIES);
+    *found = &p->curves[p->n_curves];
+    **found = (curve){.name = lin_text_copy(name->text, name->n)};
+    if (!(*found)->name) return lin_no_memory(err, "a curve", name->n);
+    p->n_curves++;
+    return LIN_OK;
+}
+
+static lin_status add_row(plot *p, const char *path, const lin_lines *line, const int at[N_COLUMNS], lin_error *err)
+{
+    const plot_values *v = p->v;
+    cell cells[MOST_COLUMNS];
+    const int n = split(line, cells);
+    lin_plot_point point;
+    curve *c = NULL;
+    lin_status status = number(path, line, cells, n, at[X], v->x_factor, &point.x, err);
+    if (status == LIN_OK) status = number(path, line, cells, n, at[Y], v->y_factor, &point.y, err);
+    if (status == LIN_OK) status = number(path, line, cells, n, at[LOW], v->y_factor, &point.low, err);
+    if (status == LIN_OK) status = number(path, line, cells, n, at[HIGH], v->y_factor, &point.high, err);
+    if (!v->x) point.x = 0;
+    if (status != LIN_OK || isnan(point.x) || isnan(point.y)) return status;
+    const cell name = at[BY] >= 0 && at[BY] < n ? cells[at[BY]] : (cell){v->y, strlen(v->y)};
+    status = curve_named(p, &name, &c, err);
+    if (status == LIN_OK) status = lin_grow(&c->points, &c->capacity, c->n + 1, sizeof *c->points, path, err);
+    if (status == LIN_OK) c->points[c->n++] = point;
+    return status;
+}
+
+// Lines that begin with # are comments.
+static lin_status read_table(plot *p, const char *path, lin_error *err)
+{
+    char *text;
+    size_t n;
+    int at[N_COLUMNS], headed = 0;
+    lin_lines line = {0};
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    lin_lines_begin(&line, text, n);
+    while (status == LIN_OK && lin_lines_next(&line)) {
+        if (line.n == 0 || line.text[0] == '#') continue;
+        status = headed ? add_row(p, path, &line, at, err) : find_columns(p->v, path, &line, at, err);
+        headed = 1;
+    }
+    if (status == LIN_OK && !headed) status = lin_fail(err, LIN_FORMAT, "%s is empty", path);
+    lin_free(text);
+    return status;
+}
+
+static int by_x(const void *a, const void *b)
+{
+    const lin_plot_point *p = a, *q = b;
+    return (p->x > q->x) - (p->x < q->x);
+}
+
+// Sorts the points; points with the same x become one, with a bar from the lowest to the highest, unless bars were given.
+static void settle(curve *c, int bars_given)
+{
+    size_t kept = 0;
+    qsort(c->points, c->n, sizeof *c->points, by_x);
+    for (size_t i = 0, next; i < c->n; i = next) {
+        lin_plot_point mean = c->points[i];
+        if (!bars_given) mean.low = mean.high = mean.y;
+        for (next = i + 1; next < c->n && !bars_given && c->points[next].x <= mean.x; next++) {
+            mean.y += c->points[next].y;
+            mean.low = fmin(mean.low, c->points[next].y);
+            mean.high = fmax(mean.high, c->points[next].y);
+        }
+        mean.y /= (double)(next - i);
+        c->points[kept++] = mean;
+    }
+    c->n = kept;
+}
+
+static lin_chart_axis axis_of(const char *label, const char *name, int scale, const lin_numbers *range)
+{
+    lin_chart_axis a = {.label = label ? label : name, .log = scale == SCALE_LINEAR ? 0 : scale == SCALE_LOG ? 10 : 2};
+    if (range->count == 2) a.has_from = a.has_to = 1, a.from = range->items[0], a.to = range->items[1];
+    return a;
+}
+
+static lin_status draw(plot *p, lin_error *err)
+{
+    const plot_values *v = p->v;
+    lin_chart_series series[MOST_SERIES];
+    lin_buffer out = {0};
+    for (int i = 0; i < p->n_curves; i++) {
+        settle(&p->curves[i], v->low || v->high);
+        series[i] = (lin_chart_series){.name = p->curves[i].name, .points = p->curves[i].points, .n = (int)p->curves[i].n};
+    }
+    const lin_chart chart = {.title = v->title, .note = v->note, .series = series, .n_series = p->n_curves, .bars = !v->x,
+                             .x = axis_of(v->x_label, v->x ? v->x : "", v->x_scale, &v->x_range),
+                             .y = axis_of(v->y_label, v->y, v->y_scale, &v->y_range)};
+    lin_chart_svg(&chart, &out);
+    lin_status status = lin_buffer_status(&out, err);
+    if (status == LIN_OK) status = lin_output_write(v->output, 0, &out, err);
+    lin_buffer_free(&out);
+    return status;
+}
+
+// "" if the range of an option can be used, else what is wrong.
+static const char *wrong_range(const lin_numbers *range, int scale)
+{
+    if (range->count == 0) return "";
+    if (range->count != 2) return "takes two numbers, FROM,TO";
+    if (!(range->items[0] < range->items[1])) return "must begin below its end";
+    return scale != SCALE_LINEAR && !(range->items[0] > 0) ? "must be above 0 on a logarithmic axis" : "";
+}
+
+static int run(lin_parsed *parsed)
+{
+    const plot_values *v = parsed->values;
+    lin_error err = {0};
+    static plot p;
+    p = (plot){.v = v};
+    const char *wrong_x = wrong_range(&v->x_range, v->x_scale), *wrong_y = wrong_range(&v->y_range, v->y_scale);
+    if (wrong_x[0]) return lin_misuse(parsed, "--axes x-range %s", wrong_x);
+    if (wrong_y[0]) return lin_misuse(parsed, "--axes y-range %s", wrong_y);
+    if (!v->low != !v->high) return lin_misuse(parsed, "--low and --high belong together");
+    lin_status status = LIN_OK;
+    for (int i = 0; i < parsed->operands.count && status == LIN_OK; i++) status = read_table(&p, parsed->operands.items[i], &err);
+    if (status == LIN_OK) status = draw(&p, &err);
+    for (int i = 0; i < p.n_curves; i++) {
+        lin_free(p.curves[i].name);
+        lin_free(p.curves[i].points);
+    }
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+const lin_command lin_command_plot = {
+    .name = "plot",
+    .operands = "TABLE...",
+    .summary = "draw columns of a table as a chart",
+    .description =
+        "Reads tables of cells separated by tabs, whose first line names the columns, and writes a chart as SVG. A row "
+        "whose x or y is empty or '-' is skipped, and so are lines that begin with '#'. The rows of several tables are "
+        "drawn together.",
+    .examples = "  linnet plot run/log.tsv --x epoch --y dev_per_percent --y-label 'dev PER (%)' -o per.svg\n"
+                "  linnet plot time.tsv --x frames --y ms --by attention --axes x-scale=log2,y-scale=log -o time.svg",
+    .options = options,
+    .values_size = sizeof(plot_values),
+    .min_operands = 1,
+    .max_operands = -1,
+    .run = run,
+};

@@ -1,0 +1,296 @@
+// ngram_draft.c - a back-off model as sorted arrays; see ngram_draft.h.
+
+#include "train/learn/ngram_draft.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "lexicon/ngram_block.h"
+
+void lin_ngram_draft_level_free(lin_ngram_draft_level *level)
+{
+    lin_free(level->words);
+    lin_free(level->logp);
+    lin_free(level->backoff);
+    lin_free(level->child);
+    *level = (lin_ngram_draft_level){0};
+}
+
+lin_status lin_ngram_draft_level_create(lin_ngram_draft_level *level, int order, size_t n, int context, lin_error *err)
+{
+    *level = (lin_ngram_draft_level){.n = n};
+    level->words = lin_alloc(n * (size_t)order, sizeof *level->words);
+    level->logp = lin_alloc(n, sizeof *level->logp);
+    if (context) level->backoff = lin_alloc(n, sizeof *level->backoff);
+    if (level->words && level->logp && (level->backoff || !context)) return LIN_OK;
+    lin_ngram_draft_level_free(level);
+    return lin_no_memory(err, "n-grams", n * ((size_t)order * sizeof *level->words + 2 * sizeof *level->logp));
+}
+
+static int compare(const uint32_t *a, const uint32_t *b, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
+    }
+    return 0;
+}
+
+// Both orders are sorted in the same way, so the contexts have the order of the lower level's n-grams.
+static lin_status link_level(lin_ngram_draft_level *lower, const lin_ngram_draft_level *upper, int order, lin_error *err)
+{
+    size_t at = 0;
+    if (!lower->child) lower->child = lin_alloc(lower->n + 1, sizeof *lower->child);
+    if (!lower->child) return lin_no_memory(err, "n-grams", (lower->n + 1) * sizeof *lower->child);
+    for (size_t i = 0; i < lower->n; i++) {
+        const uint32_t *context = lower->words + i * (size_t)order;
+        lower->child[i] = at;
+        for (; at < upper->n; at++) {
+            const uint32_t *words = upper->words + at * (size_t)(order + 1);
+            if (compare(words, context, order)) break;
+            if (at > lower->child[i] && words[order] <= words[-1]) {
+                return lin_fail(err, LIN_FORMAT, "the %d-grams are not sorted, or one appears twice", order + 1);
+            }
+        }
+    }
+    lower->child[lower->n] = at;
+    if (at < upper->n) return lin_fail(err, LIN_FORMAT, "a %d-gram has no context, or they are not sorted", order + 1);
+    return LIN_OK;
+}
+
+lin_status lin_ngram_draft_link(lin_ngram_draft *draft, lin_error *err)
+{
+    for (int k = 1; k < draft->order; k++) {
+        lin_status status = link_level(&draft->level[k - 1], &draft->level[k], k, err);
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+ptrdiff_t lin_ngram_draft_find(const lin_ngram_draft *draft, const uint32_t *words, int n)
+{
+    if (n < 1 || n > draft->order || words[0] >= draft->level[0].n) return -1;
+    size_t at = words[0];
+    for (int k = 1; k < n; k++) {
+        const lin_ngram_draft_level *next = &draft->level[k];
+        size_t low = draft->level[k - 1].child[at], high = draft->level[k - 1].child[at + 1], end = high;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (next->words[middle * (size_t)(k + 1) + (size_t)k] < words[k]) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if (low == end || next->words[low * (size_t)(k + 1) + (size_t)k] != words[k]) return -1;
+        at = low;
+    }
+    return (ptrdiff_t)at;
+}
+
+double lin_ngram_draft_logp(const lin_ngram_draft *draft, const uint32_t *words, int n)
+{
+    double weight = 0;
+    if (n > draft->order) words += n - draft->order, n = draft->order;
+    for (; n > 0; words++, n--) {
+        ptrdiff_t at = lin_ngram_draft_find(draft, words, n);
+        if (at >= 0) return weight + draft->level[n - 1].logp[at];
+        at = lin_ngram_draft_find(draft, words, n - 1);
+        if (at >= 0) weight += draft->level[n - 2].backoff[at];
+    }
+    return LIN_NGRAM_NEVER; // a word that is not a unigram
+}
+
+/* ---- ARPA ------------------------------------------------------------------------------------------------------------------ */
+
+// Numbers are not written by fprintf: the decimal point must not depend on the locale, and this is several times as fast.
+typedef struct writer {
+    FILE *file;
+    size_t n;
+    char text[1 << 16];
+} writer;
+
+static void flush(writer *w)
+{
+    if (w->n) fwrite(w->text, 1, w->n, w->file); // ferror is checked at the end
+    w->n = 0;
+}
+
+static void put_text(writer *w, const char *text, size_t n)
+{
+    if (n > sizeof w->text - w->n) flush(w);
+    if (n > sizeof w->text) {
+        fwrite(text, 1, n, w->file);
+    } else {
+        memcpy(w->text + w->n, text, n);
+        w->n += n;
+    }
+}
+
+// Seven digits after the point, without trailing zeros.
+static void put_number(writer *w, double value)
+{
+    char text[40];
+    int at = sizeof text, digits = 0;
+    long long scaled = llround(fabs(value) * 1e7), left = scaled;
+    for (int i = 0; i < 7; i++, left /= 10) {
+        if (left % 10 || digits) text[--at] = (char)('0' + left % 10), digits = 1;
+    }
+    if (digits) text[--at] = '.';
+    do text[--at] = (char)('0' + left % 10);
+    while (left /= 10);
+    if (value < 0 && scaled) text[--at] = '-';
+    put_text(w, text + at, sizeof text - (size_t)at);
+}
+
+static void put_level(writer *w, const lin_ngram_draft *draft, int order)
+{
+    const lin_ngram_draft_level *level = &draft->level[order - 1];
+    char text[64];
+    put_text(w, text, (size_t)snprintf(text, sizeof text, "\n\\%d-grams:\n", order));
+    for (size_t i = 0; i < level->n; i++) {
+        put_number(w, level->logp[i]);
+        for (int k = 0; k < order; k++) {
+            const lin_symbol *word = &draft->words.items[level->words[i * (size_t)order + (size_t)k]];
+            put_text(w, k ? " " : "\t", 1);
+            put_text(w, draft->words.text + word->offset, word->n);
+        }
+        // A weight of one may be left out, except for an n-gram that is a context.
+        if (level->backoff && (level->backoff[i] != 0 || level->child[i + 1] > level->child[i])) {
+            put_text(w, "\t", 1);
+            put_number(w, level->backoff[i]);
+        }
+        put_text(w, "\n", 1);
+    }
+}
+
+lin_status lin_ngram_draft_write_arpa(const lin_ngram_draft *draft, FILE *file, const char *name, lin_error *err)
+{
+    writer *w = lin_alloc(1, sizeof *w);
+    if (!w) return lin_no_memory(err, name, sizeof *w);
+    *w = (writer){.file = file};
+    char text[64];
+    errno = 0;
+    put_text(w, "\\data\\\n", 7);
+    for (int k = 1; k <= draft->order; k++) {
+        put_text(w, text, (size_t)snprintf(text, sizeof text, "ngram %d=%zu\n", k, draft->level[k - 1].n));
+    }
+    for (int k = 1; k <= draft->order; k++) put_level(w, draft, k);
+    put_text(w, "\n\\end\\\n", 7);
+    flush(w);
+    int failed = fflush(file) != 0 || ferror(file), reason = errno;
+    lin_free(w);
+    return failed ? lin_fail(err, LIN_IO, "cannot write %s: %s", name, reason ? strerror(reason) : "an earlier write failed")
+                  : LIN_OK;
+}
+
+void lin_ngram_draft_free(lin_ngram_draft *draft)
+{
+    for (int k = 0; k < LIN_NGRAM_MAX_ORDER; k++) lin_ngram_draft_level_free(&draft->level[k]);
+    lin_symbols_free(&draft->words);
+    *draft = (lin_ngram_draft){0};
+}
+
+/* ---- from finished models, and back ---------------------------------------------------------------------------------------- */
+
+static const double LN10 = 2.302585092994045684;
+
+static lin_status copy_words(const lin_ngram *lm, lin_symbols *words, lin_error *err)
+{
+    lin_status status = lin_symbols_reserve(words, lin_ngram_words(lm), lm->text_bytes, err);
+    for (int i = 0; status == LIN_OK && i < lin_ngram_words(lm); i++) {
+        const char *text = lin_ngram_word(lm, i);
+        int index;
+        status = lin_symbols_add(words, text, strlen(text), &index, err);
+        if (status == LIN_OK && index != i) status = lin_fail(err, LIN_FORMAT, "the model is damaged: a word appears twice");
+    }
+    return status;
+}
+
+// The n-grams of the order above order k of `lower`; the words of the context are known, the children's own words are read.
+static lin_status copy_children(const lin_ngram *lm, int k, const lin_ngram_draft_level *lower, lin_ngram_draft_level *level,
+                                lin_error *err)
+{
+    size_t width = (size_t)k, at = 0;
+    for (uint32_t j = 0; j < lower->n; j++) {
+        lin_ngram_state state;
+        uint32_t first, end;
+        if (!lin_ngram_is_inner(lm, k, j, &state)) continue;
+        lin_ngram_children(lm, k, state, &first, &end);
+        if (first != at) break;
+        for (; at < end; at++) {
+            memcpy(level->words + at * (width + 1), lower->words + j * width, width * sizeof *level->words);
+            level->words[at * (width + 1) + width] = lin_ngram_gram_word(lm, k + 1, (uint32_t)at);
+        }
+    }
+    return at == level->n ? LIN_OK : lin_fail(err, LIN_FORMAT, "the model is damaged: %d-grams are in the wrong place", k + 1);
+}
+
+static lin_status copy_level(const lin_ngram *lm, int k, lin_ngram_draft *draft, lin_error *err)
+{
+    lin_ngram_draft_level *level = &draft->level[k - 1];
+    lin_status status = lin_ngram_draft_level_create(level, k, lm->levels[k].count, k < lm->order, err);
+    if (status != LIN_OK) return status;
+    for (uint32_t i = 0; i < level->n; i++) {
+        lin_ngram_state state;
+        level->logp[i] = (double)lin_ngram_gram_logp(lm, k, i) / LN10;
+        if (level->backoff)
+            level->backoff[i] = lin_ngram_is_inner(lm, k, i, &state) ? (double)lin_ngram_backoff(lm, k, state) / LN10 : 0;
+        if (isfinite(level->logp[i]) && (!level->backoff || isfinite(level->backoff[i]))) continue;
+        return lin_fail(err, LIN_FORMAT, "the model is damaged: a probability or weight is not a number");
+    }
+    if (k > 1) return copy_children(lm, k - 1, &draft->level[k - 2], level, err);
+    for (uint32_t i = 0; i < level->n; i++) level->words[i] = i;
+    return LIN_OK;
+}
+
+lin_status lin_ngram_draft_of(const lin_ngram *lm, lin_ngram_draft *draft, lin_error *err)
+{
+    *draft = (lin_ngram_draft){
+        .order = lm->order, .unknown = lm->unknown, .begin = lin_ngram_find(lm, "<s>", 3), .end = lm->end_word};
+    lin_status status = copy_words(lm, &draft->words, err);
+    for (int k = 1; status == LIN_OK && k <= lm->order; k++) status = copy_level(lm, k, draft, err);
+    if (status == LIN_OK) status = lin_ngram_draft_link(draft, err);
+    if (status != LIN_OK) lin_ngram_draft_free(draft);
+    return status;
+}
+
+static float *natural(const double *log10s, size_t n)
+{
+    float *values = lin_alloc(n, sizeof *values);
+    for (size_t i = 0; values && i < n; i++) values[i] = (float)(log10s[i] * LN10);
+    return values;
+}
+
+// Copies the n-grams level by level.
+static lin_status move_level(lin_ngram_draft_level *level, int k, lin_ngram_table *table, lin_error *err)
+{
+    if (level->n > LIN_NGRAM_MAX_COUNT) return lin_fail(err, LIN_INVALID, "there are too many %d-grams: %zu", k, level->n);
+    table->count = (uint32_t)level->n;
+    table->logp = natural(level->logp, level->n);
+    if (level->backoff) table->backoff = natural(level->backoff, level->n);
+    if (!table->logp || (level->backoff && !table->backoff)) return lin_no_memory(err, "n-grams", level->n * sizeof(float));
+    if (k > 1) { // unigram i is word i in both
+        table->words = level->words;
+        level->words = NULL;
+    }
+    lin_ngram_draft_level_free(level);
+    return LIN_OK;
+}
+
+lin_status lin_ngram_draft_finish(lin_ngram_draft *draft, const char *name, lin_ngram **lm, lin_error *err)
+{
+    lin_ngram_tables tables = {.order = draft->order, .words = draft->words, .code_bits = draft->code_bits};
+    lin_ngram_fault fault;
+    lin_status status = LIN_OK;
+    *lm = NULL;
+    draft->words = (lin_symbols){0};
+    for (int k = 1; status == LIN_OK && k <= draft->order; k++) {
+        status = move_level(&draft->level[k - 1], k, &tables.tables[k], err);
+    }
+    lin_ngram_draft_free(draft);
+    if (status == LIN_OK) status = lin_ngram_build(&tables, name, lm, &fault, err);
+    lin_ngram_tables_free(&tables);
+    return status;
+}

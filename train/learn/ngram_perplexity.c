@@ -1,0 +1,147 @@
+// ngram_perplexity.c - see ngram_perplexity.h.
+
+#include "train/learn/ngram_perplexity.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/textfile.h"
+#include "train/learn/ngram_count.h"
+
+// ARPA files write the logarithm of 0 as -99 to base 10.
+static const double impossible = -98.5 * 2.302585092994045684;
+
+lin_status lin_ngram_perplexity_line(const lin_ngram *lm, const char *line, size_t n, lin_ngram_perplexity *sum, lin_error *err)
+{
+    lin_ngram_perplexity one = {.sentences = 1};
+    const char *at = line, *word;
+    size_t n_word;
+    lin_status status = lin_ngram_check_line(line, n, err);
+    if (status != LIN_OK) return status;
+    lin_ngram_state state = lin_ngram_begin(lm);
+    int unknown = lin_ngram_find(lm, "<unk>", 5);
+    if (unknown < 0) unknown = lin_ngram_find(lm, "<UNK>", 5);
+    while (lin_field_next(&at, line + n, &word, &n_word)) {
+        int index = lin_ngram_find(lm, word, n_word);
+        double logp = (double)lin_ngram_score(lm, state, index, &state);
+        one.words++;
+        if (index == LIN_NGRAM_UNKNOWN || index == unknown) {
+            one.unknown++;
+            one.logp_unknown += logp;
+        } else if (logp < impossible) {
+            one.impossible++;
+        } else {
+            one.logp += logp;
+        }
+    }
+    if (lin_ngram_find(lm, "</s>", 4) >= 0) {
+        one.logp += (double)lin_ngram_end(lm, state);
+        one.ends = 1;
+    }
+    lin_ngram_perplexity_add(sum, &one);
+    return LIN_OK;
+}
+
+void lin_ngram_perplexity_add(lin_ngram_perplexity *sum, const lin_ngram_perplexity *other)
+{
+    sum->sentences += other->sentences;
+    sum->words += other->words;
+    sum->unknown += other->unknown;
+    sum->impossible += other->impossible;
+    sum->ends += other->ends;
+    sum->logp += other->logp;
+    sum->logp_unknown += other->logp_unknown;
+}
+
+double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end, int with_unknown)
+{
+    uint64_t events = sum->words - sum->impossible - (with_unknown ? 0 : sum->unknown) + (with_end ? sum->ends : 0);
+    double logp = sum->logp + (with_unknown ? sum->logp_unknown : 0);
+    return events ? exp(-logp / (double)events) : (double)NAN;
+}
+
+/* ---- reports --------------------------------------------------------------------------------------------------------------- */
+
+static void put_member(lin_buffer *out, const char *name)
+{
+    lin_buffer_text(out, out->n && out->data[out->n - 1] != '{' ? ", " : "");
+    lin_buffer_json(out, name, strlen(name));
+    lin_buffer_text(out, ": ");
+}
+
+static void put_count(lin_buffer *out, const char *name, uint64_t value)
+{
+    put_member(out, name);
+    lin_buffer_integer(out, (long long)value);
+}
+
+// A perplexity beyond what can be written, or of nothing, is null.
+static void put_real(lin_buffer *out, const char *name, double value)
+{
+    put_member(out, name);
+    if (isfinite(value) && fabs(value) < 1e15) {
+        lin_buffer_fixed(out, value, 6);
+    } else {
+        lin_buffer_text(out, "null");
+    }
+}
+
+static double base_10(double logp) { return logp / log(10); }
+
+void lin_ngram_perplexity_json(const lin_ngram_perplexity *sum, lin_buffer *out)
+{
+    put_count(out, "sentences", sum->sentences);
+    put_count(out, "words", sum->words);
+    put_count(out, "unknown", sum->unknown);
+    put_count(out, "impossible", sum->impossible);
+    put_real(out, "log10", base_10(sum->logp));
+    put_real(out, "perplexity", lin_ngram_perplexity_value(sum, 1, 0));
+    put_real(out, "perplexity_of_words", lin_ngram_perplexity_value(sum, 0, 0));
+    put_real(out, "log10_with_unknown", base_10(sum->logp + sum->logp_unknown));
+    put_real(out, "perplexity_with_unknown", lin_ngram_perplexity_value(sum, 1, 1));
+    put_real(out, "perplexity_of_words_with_unknown", lin_ngram_perplexity_value(sum, 0, 1));
+}
+
+static void put_number(lin_buffer *out, const char *name, double value)
+{
+    lin_buffer_text(out, name);
+    if (isfinite(value) && fabs(value) < 1e15) {
+        lin_buffer_fixed(out, value, 4);
+    } else {
+        lin_buffer_text(out, "undefined");
+    }
+}
+
+// As SRILM's ngram -ppl writes it, for scripts that read that.
+void lin_ngram_perplexity_text(const lin_ngram_perplexity *sum, const char *name, lin_buffer *out)
+{
+    lin_buffer_text(out, name);
+    lin_buffer_text(out, ": ");
+    lin_buffer_integer(out, (long long)sum->sentences);
+    lin_buffer_text(out, " sentences, ");
+    lin_buffer_integer(out, (long long)sum->words);
+    lin_buffer_text(out, " words, ");
+    lin_buffer_integer(out, (long long)sum->unknown);
+    lin_buffer_text(out, " OOVs\n");
+    lin_buffer_integer(out, (long long)sum->impossible);
+    put_number(out, " zeroprobs, logprob= ", base_10(sum->logp));
+    put_number(out, " ppl= ", lin_ngram_perplexity_value(sum, 1, 0));
+    put_number(out, " ppl1= ", lin_ngram_perplexity_value(sum, 0, 0));
+    lin_buffer_char(out, '\n');
+    if (!sum->unknown || !isfinite(sum->logp_unknown)) return;
+    put_number(out, "OOVs as <unk>: logprob= ", base_10(sum->logp + sum->logp_unknown));
+    put_number(out, " ppl= ", lin_ngram_perplexity_value(sum, 1, 1));
+    put_number(out, " ppl1= ", lin_ngram_perplexity_value(sum, 0, 1));
+    lin_buffer_char(out, '\n');
+}
+
+void lin_ngram_perplexity_columns(const lin_ngram_perplexity *sum, lin_buffer *out)
+{
+    lin_buffer_char(out, '\t');
+    lin_buffer_integer(out, (long long)sum->words);
+    lin_buffer_char(out, '\t');
+    lin_buffer_integer(out, (long long)sum->unknown);
+    put_number(out, "\t", base_10(sum->logp));
+    put_number(out, "\t", lin_ngram_perplexity_value(sum, 1, 0));
+    lin_buffer_char(out, '\n');
+}

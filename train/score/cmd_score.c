@@ -1,0 +1,232 @@
+// cmd_score.c - linnet score: error rates of a result file against a reference.
+
+#include <string.h>
+
+#include "app/commands.h"
+#include "app/common.h"
+#include "app/guard.h"
+#include "app/lexicon_options.h"
+#include "base/textfile.h"
+#include "base/rng.h"
+#include "linnet/find.h"
+#include "linnet/wording.h"
+#include "train/score/score.h"
+#include "train/score/score_compare.h"
+#include "train/score/score_report.h"
+
+typedef struct score_values {
+    const char *name, *output, *html, *map, *glm, *utt2spk, *against, *phones, *language;
+    int ipa, json, utterances, align, confusions, case_sensitive, normalize, ref_format, hyp_format, unit, bootstrap, seed;
+    double level;
+} score_values;
+
+#define AT(field) .at = offsetof(score_values, field)
+#define FORMATS "auto|trn|kaldi|ctm|json|stm"
+static const lin_option options[] = {
+    {.type = LIN_OPTION_HEADING, .help = "Comparison"},
+    {.name = "unit", .type = LIN_OPTION_CHOICE, AT(unit), .text = "auto", .choices = "auto|phones|words",
+     .help = "The list of a JSON object to score, auto: phones (other formats have one kind of token), and the name of the rate, "
+             "PER or WER, auto: from the reference's tokens"},
+    {.name = "ipa", .type = LIN_OPTION_FLAG, AT(ipa),
+     .help = "Treat phones in the IPA and in CMUdict's names as equal, on both sides; stress is ignored (docs/formats.md)"},
+    LIN_LANGUAGE_ROW(score_values, language),
+    {.name = "phones", .letter = 'p', .type = LIN_OPTION_FILE, AT(phones), .value = "SET",
+     .help = "The phones of another language, whose case then matters: a model, or a file with a name on each line; for --ipa, "
+             "and to tell phones from words; if not given, those of the language"},
+    {.name = "map", .type = LIN_OPTION_FILE, AT(map),
+     .help = "Phones that count as equal: lines 'ax ah', or 'q' alone to delete a phone; applied to both sides. A file, or one "
+             "of the language, as timit-61-39.map"},
+    {.name = "glm", .type = LIN_OPTION_FILE, AT(glm),
+     .help = "Words that count as equal: contractions, spellings, compounds; NIST's global map, lines 'colour => color' or "
+             "\"it's => { it's / it is }\", applied to both sides: a file, or one of the language, as words.glm "
+             "(docs/scoring.md)"},
+    {.name = "case", .type = LIN_OPTION_FLAG, AT(case_sensitive),
+     .help = "Distinguish upper and lower case, as sclite -s"},
+    {.name = "normalize", .type = LIN_OPTION_FLAG, AT(normalize),
+     .help = "Compare words without case and punctuation, with numbers and signs as the words of the language, on both sides "
+             "(docs/scoring.md)"},
+    {.name = "ref-format", .type = LIN_OPTION_CHOICE, AT(ref_format), .text = "auto", .choices = FORMATS,
+     .help = "Format of REF; auto: by its extension, else by its first line"},
+    {.name = "hyp-format", .type = LIN_OPTION_CHOICE, AT(hyp_format), .text = "auto", .choices = FORMATS,
+     .help = "Format of HYP and HYP2"},
+    {.name = "utt2spk", .type = LIN_OPTION_FILE, AT(utt2spk),
+     .help = "Speakers: lines 'utterance speaker'; if not given, the utterance's name determines the speaker"},
+    {.type = LIN_OPTION_HEADING, .help = "Confidence in the result"},
+    {.name = "against", .type = LIN_OPTION_FILE, AT(against), .value = "HYP2",
+     .help = "Result of another system on the same reference, to compare with HYP: difference, interval, probability of "
+             "improvement, matched-pairs test"},
+    {.name = "bootstrap", .type = LIN_OPTION_INT, AT(bootstrap), .text = "1000", .max = LIN_BOOTSTRAP_MAX,
+     .help = "Number of resamples for the confidence intervals; 0: no intervals"},
+    {.name = "level", .type = LIN_OPTION_DOUBLE, AT(level), .text = "95", .min = 1, .max = 99.99, .value = "PERCENT",
+     .help = "Level of the confidence intervals"},
+    {.name = "seed", .type = LIN_OPTION_INT, AT(seed), .text = "1", .max = 2147483647, .help = "Seed of the resampling"},
+    {.type = LIN_OPTION_HEADING, .help = "Output"},
+    {.name = "name", .type = LIN_OPTION_STRING, AT(name),
+     .help = "Name of the rate; if not given, PER or WER by the tokens, ER if they do not show which"},
+    {.name = "utterances", .type = LIN_OPTION_FLAG, AT(utterances), .help = "Also the counts of every utterance"},
+    {.name = "align", .type = LIN_OPTION_FLAG, AT(align), .help = "The alignment of every utterance, as sclite -o pralign prints "
+                                                                  "it"},
+    {.name = "confusions", .type = LIN_OPTION_INT, AT(confusions), .text = "0", .max = 1000000,
+     .help = "The N most frequent substitutions, deletions, insertions and confused pairs"},
+    {.name = "json", .type = LIN_OPTION_FLAG, AT(json), .help = "Write one JSON object instead of tables"},
+    {.name = "html", .type = LIN_OPTION_FILE, .writes = 1, AT(html),
+     .help = "Also write a page with the confusion matrix, speakers and worst utterances to this file"},
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, AT(output),
+     .help = "Output file; if not given, standard output"},
+    {.type = LIN_OPTION_END},
+};
+
+enum { UNIT_AUTO, UNIT_PHONES, UNIT_WORDS };
+static const lin_trn_format formats[] = {LIN_TRN_AUTO, LIN_TRN_TRN, LIN_TRN_KALDI, LIN_TRN_CTM, LIN_TRN_JSON,
+                                         LIN_TRN_STM};
+
+static lin_status write_reports(const score_values *v, const lin_score_report *report, lin_error *err)
+{
+    lin_buffer buffer = {0};
+    lin_status status = v->json ? lin_score_json(report, &buffer, err) : lin_score_text(report, &buffer, err);
+    if (status == LIN_OK) status = lin_output_write(v->output, 0, &buffer, err);
+    lin_buffer_clear(&buffer);
+    if (status == LIN_OK && v->html) status = lin_score_html(report, &buffer, err);
+    if (status == LIN_OK && v->html) status = lin_output_write(v->html, 0, &buffer, err);
+    lin_buffer_free(&buffer);
+    return status;
+}
+
+// A map by its path, or its name in the folder of the language; NULL: none.
+static lin_status find_map(const score_values *v, const lin_phones *phones, const char **map, char *path, size_t capacity,
+                           lin_error *err)
+{
+    static const char *const none[] = {NULL};
+    if (!*map) return LIN_OK;
+    lin_status status = lin_find_named(phones, *map, NULL, none, path, capacity, err);
+    *map = path;
+    if (status == LIN_OK) status = lin_guard_reads(path, err);
+    if (status == LIN_OK) status = lin_guard_writes(v->output, err);
+    return status == LIN_OK ? lin_guard_writes(v->html, err) : status;
+}
+
+// Computes intervals and the comparison with another system, and writes the report.
+static lin_status report_on(const score_values *v, const lin_list *files, const char *measure, const lin_score *score,
+                            const lin_score *other, int keep_case, lin_error *err)
+{
+    const lin_bootstrap_options how = {
+        .resamples = v->bootstrap, .seed = (uint64_t)v->seed, .level = v->level / 100, .random = lin_random_below};
+    lin_score_intervals intervals = {0};
+    lin_score_comparison comparison;
+    lin_score_report report = {
+        .score = score,
+        .measure = measure,
+        .ref_name = lin_base_name(files->items[0]),
+        .hyp_name = lin_base_name(files->items[1]),
+        .keep_case = keep_case,
+        .utterances = v->utterances,
+        .alignments = v->align,
+        .confusions = v->confusions,
+    };
+    lin_status status = LIN_OK;
+    if (v->bootstrap) {
+        status = lin_score_bootstrap(score, &how, v->json || v->html, &intervals, err);
+        report.intervals = &intervals;
+    }
+    if (status == LIN_OK && other) {
+        status = lin_score_compare(score, other, &how, &comparison, err);
+        report.comparison = &comparison;
+        report.other_name = lin_base_name(v->against);
+    }
+    if (status == LIN_OK) status = write_reports(v, &report, err);
+    lin_score_intervals_free(&intervals);
+    return status;
+}
+
+// "go," and "\"go", but not "mr.", "a." and what has no letter.
+static int has_punctuation(const char *word)
+{
+    const size_t n = strlen(word);
+    const char *c = word;
+    while (*c && !lin_is_letter(*c) && (unsigned char)*c < 0x80) c++;
+    return *c && (*word == '"' || strchr(",?!;:\"", word[n - 1]) || (n > 3 && word[n - 1] == '.'));
+}
+
+// Marks that count as a part of their word are hardly meant.
+static void mention_punctuation(const lin_score *score, const char *measure)
+{
+    lin_score_token_counts c;
+    for (int t = 0; t < lin_score_tokens(score) && strcmp(measure, "PER") != 0; t++) {
+        const char *word = lin_score_token(score, t, &c);
+        if (!c.n_ref || !has_punctuation(word)) continue;
+        lin_complain("the reference has punctuation, which counts as a part of its words ('%.40s'); --normalize compares words "
+                     "without it", word);
+        return;
+    }
+}
+
+static int run(lin_parsed *parsed)
+{
+    const score_values *v = parsed->values;
+    const lin_list *files = &parsed->operands;
+    lin_score_options how = {
+        .ref_format = formats[v->ref_format],
+        .hyp_format = formats[v->hyp_format],
+        .case_sensitive = v->case_sensitive,
+        .normalize = v->normalize,
+        .unit = v->unit == UNIT_WORDS || v->normalize ? LIN_TRN_WORDS : LIN_TRN_PHONES,
+        .utt2spk_path = v->utt2spk,
+        .glm_path = v->glm,
+    };
+    lin_error err = {0};
+    lin_phone_map *map = NULL;
+    lin_phones *phones = NULL;
+    lin_written *written = NULL;
+    lin_score *score = NULL, *other = NULL;
+    char map_path[4096], glm_path[4096];
+    const char *measure = v->name, *map_name = v->map;
+    if (v->ipa && v->unit == UNIT_WORDS) return lin_misuse(parsed, "--ipa is for phones");
+    if (v->normalize && (v->ipa || v->map || v->case_sensitive || v->unit == UNIT_PHONES))
+        return lin_misuse(parsed, "--normalize is for words, without --case, --ipa, --map and --unit phones");
+    if (v->against && !v->bootstrap) return lin_misuse(parsed, "--against needs resamples: --bootstrap must not be 0");
+    lin_status status = v->phones     ? lin_wording_phones(v->phones, &phones, &err)
+                        : v->language ? lin_wording_chosen_phones(&phones, &err)
+                                      : lin_phones_create(NULL, &phones, &err);
+    if (status == LIN_OK) status = find_map(v, phones, &map_name, map_path, sizeof map_path, &err);
+    if (status == LIN_OK) status = find_map(v, phones, &how.glm_path, glm_path, sizeof glm_path, &err);
+    if (status == LIN_OK && map_name) status = lin_phone_map_load(map_name, v->case_sensitive, &map, &err);
+    if (status == LIN_OK && lin_phones_is_own(phones) && v->unit != UNIT_WORDS) how.case_sensitive = 1;
+    if (status == LIN_OK && v->normalize) status = lin_find_open_numbers(phones, NULL, NULL, &written, &err);
+    how.map = map;
+    how.written = written;
+    how.phones = v->ipa ? phones : NULL;
+    if (status == LIN_OK) status = lin_score_files(files->items[0], files->items[1], &how, &score, &err);
+    if (status == LIN_OK && v->against) status = lin_score_files(files->items[0], v->against, &how, &other, &err);
+    if (!measure && (v->unit != UNIT_AUTO || v->normalize)) measure = v->unit == UNIT_PHONES ? "PER" : "WER";
+    if (!measure && status == LIN_OK) measure = lin_score_measure(score, phones);
+    if (status == LIN_OK) status = report_on(v, files, measure, score, other, how.case_sensitive, &err);
+    if (status == LIN_OK && !v->normalize) mention_punctuation(score, measure);
+    lin_score_destroy(score);
+    lin_score_destroy(other);
+    lin_written_destroy(written);
+    lin_phone_map_destroy(map);
+    lin_phones_destroy(phones);
+    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+const lin_command lin_command_score = {
+    .name = "score",
+    .operands = "REF HYP",
+    .summary = "compute phoneme or word error rates of a result",
+    .description =
+        "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment; times are ignored. REF "
+        "and HYP are NIST TRN, Kaldi text, CTM or JSON lines with the same utterances. A speaker is the part of an utterance's "
+        "name before the first '-', or else the first '_', unless --utt2spk is given. REF may be a NIST STM: HYP is then a CTM, "
+        "whose words are scored within the times of its lines.\n\n"
+        "Confidence intervals are computed by drawing utterances, and whole speakers, with replacement. See docs/scoring.md.",
+    .examples = "  linnet score test.ref.trn test.hyp.trn\n"
+                "  linnet score --unit words meeting.stm meeting.ctm\n"
+                "  linnet score --normalize --glm words.glm REF HYP\n"
+                "  linnet score --confusions 10 --html report.html test.ref.trn test.hyp.jsonl\n"
+                "  linnet score test.ref.trn new.trn --against old.trn",
+    .options = options,
+    .values_size = sizeof(score_values),
+    .min_operands = 2,
+    .max_operands = 2,
+    .run = run,
+};

@@ -1,0 +1,111 @@
+/*
+ * score.h - error rates of a set of utterances: substitutions, deletions, insertions per utterance, per speaker, per token and
+ * overall, and how each utterance was aligned.
+ *
+ * Pipeline: train/score/trn (reference, hypothesis) -> train/score/edit -> [this]
+ * -> train/score/score_compare (intervals, two systems) -> train/score/score_report (a table, JSON, HTML, alignments).
+ * The counts are sclite's.
+ *
+ *   lin_score_files("ref.trn", "hyp.trn", NULL, &score, &err);
+ *   lin_score_report report = {.score = score, .measure = "PER"};
+ *   lin_score_text(&report, &buffer, &err);
+ *   lin_buffer_write(&buffer, stdout, "standard output", &err);
+ *   lin_score_destroy(score);
+ *
+ * Speakers come from a table of them, or from the utterance ids as in "sclite -i spu_id" (see lin_trn_speaker). A rate is
+ * (S + D + I) / N, where N is the number of tokens of the reference, of alternatives those that were chosen, with optional words;
+ * for N = 0 it is 0 without errors and 1 with errors. Times, if a format has them, are only used to sort its tokens, and to find
+ * the words of each line of an STM.
+ * Threads: immutable once made, shared by all.
+ */
+#ifndef LIN_SCORE_SCORE_H
+#define LIN_SCORE_SCORE_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+#include "train/score/trn.h"
+
+typedef struct lin_score lin_score;
+
+typedef struct lin_score_options {
+    lin_trn_format ref_format, hyp_format;
+    int case_sensitive;
+    lin_trn_unit unit;
+    const lin_phones *phones; /* NULL: tokens are used unchanged; else see lin_trn_options */
+    const lin_phone_map *map; /* NULL: none; made with the same case_sensitive */
+    int normalize;            /* see lin_trn_options, and written; without phones and map */
+    const lin_written *written;
+    const char *glm_path;     /* words that count as the same, train/score/glm.h; NULL: none */
+    const char *utt2spk_path; /* Kaldi's utt2spk, one speaker for every utterance of the reference; NULL: from the ids */
+} lin_score_options;
+
+typedef struct lin_score_counts {
+    long long utterances, wrong; /* wrong: with at least one error */
+    long long n_ref, correct, sub, del, ins;
+} lin_score_counts;
+
+/*
+ * Reads two files (of the same or different formats) and scores them. `options` may be NULL. Every utterance must be in both:
+ * otherwise LIN_MISMATCH with the number of those missing on each side and the first ids. (sclite silently drops references
+ * without a hypothesis, which lowers the error rate.) In CTM an empty result and a missing one are the same: utterances without a
+ * line count as all deleted, and the report gives their number. With an STM as the reference see stm.h for names and times.
+ */
+lin_status lin_score_files(const char *ref_path, const char *hyp_path, const lin_score_options *options, lin_score **score,
+                           lin_error *err);
+
+/* The same from memory; messages use the names. */
+lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp,
+                           const char *hyp_name, const lin_score_options *options, lin_score **score, lin_error *err);
+void lin_score_destroy(lin_score *score); /* NULL is fine */
+
+lin_score_counts lin_score_total(const lin_score *score);
+double lin_score_rate(const lin_score_counts *counts); /* 0.25 for 25 % */
+
+/* Speakers in the order of their first utterance in the reference; utterances in the order of the reference. The names are owned
+ * by the score, in lower case unless case_sensitive. */
+int lin_score_speakers(const lin_score *score);
+const char *lin_score_speaker(const lin_score *score, int index, lin_score_counts *counts);
+int lin_score_utterances(const lin_score *score);
+const char *lin_score_utterance(const lin_score *score, int index, lin_score_counts *counts);
+
+/* 1: the utterance has alternatives or optional words: another hypothesis may choose other words of the reference. */
+int lin_score_has_choices(const lin_score *score, int utterance);
+
+/* The number of the speaker of an utterance. */
+int lin_score_speaker_of(const lin_score *score, int utterance);
+
+/* Utterances that a CTM hypothesis does not mention. */
+int lin_score_without_line(const lin_score *score);
+
+/* Effects of a phone map on reference and hypothesis together: tokens deleted, and distinct tokens that are not in the map (text
+ * of the index-th, or NULL after the last). */
+long long lin_score_deleted_by_map(const lin_score *score);
+const char *lin_score_unmapped(const lin_score *score, int index);
+
+/* The alignment of an utterance: pairs from first to last, owned by the score. Tokens are numbers, -1 for nothing. */
+typedef struct lin_score_pair {
+    int ref, hyp;
+    int is_right; /* equal, or an optional word and nothing */
+} lin_score_pair;
+
+const lin_score_pair *lin_score_alignment(const lin_score *score, int utterance, int *n);
+
+/* The distinct tokens of both sides, in the order of their first appearance, and the counts of each. */
+typedef struct lin_score_token_counts {
+    long long n_ref, correct, sub, del; /* n_ref = correct + sub + del */
+    long long ins, put;                 /* times it was inserted, and put in place of another */
+} lin_score_token_counts;
+
+int lin_score_tokens(const lin_score *score);
+const char *lin_score_token(const lin_score *score, int token, lin_score_token_counts *counts); /* counts may be NULL */
+
+/* The kinds of errors in the order of their frequency. ref -1 for an insertion, hyp -1 for a deletion. */
+typedef struct lin_score_confusion {
+    int ref, hyp;
+    long long count;
+} lin_score_confusion;
+
+const lin_score_confusion *lin_score_confusions(const lin_score *score, int *n);
+
+#endif

@@ -1,0 +1,222 @@
+// score_compare.c - bootstrap intervals, and the matched-pair comparison of two systems; see score_compare.h.
+
+#include "train/score/score_compare.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/textfile.h"
+
+static lin_bootstrap_unit unit_of(const lin_score_counts *c)
+{
+    return (lin_bootstrap_unit){.errors = c->sub + c->del + c->ins, .tokens = c->n_ref};
+}
+
+static int utterance_units(const lin_score *s, lin_bootstrap_unit *units)
+{
+    lin_score_counts c;
+    for (int u = 0; u < lin_score_utterances(s); u++) {
+        lin_score_utterance(s, u, &c);
+        units[u] = unit_of(&c);
+    }
+    return lin_score_utterances(s);
+}
+
+static int speaker_units(const lin_score *s, lin_bootstrap_unit *units)
+{
+    lin_score_counts c;
+    for (int k = 0; k < lin_score_speakers(s); k++) {
+        lin_score_speaker(s, k, &c);
+        units[k] = unit_of(&c);
+    }
+    return lin_score_speakers(s);
+}
+
+// The utterances of each speaker in a row: those of speaker k are sorted[begin[k] .. begin[k + 1]).
+static void sort_by_speaker(const lin_score *s, const lin_bootstrap_unit *units, lin_bootstrap_unit *sorted, int *begin)
+{
+    const int n_speakers = lin_score_speakers(s), n = lin_score_utterances(s);
+    memset(begin, 0, ((size_t)n_speakers + 2) * sizeof *begin);
+    for (int u = 0; u < n; u++) begin[lin_score_speaker_of(s, u) + 2]++;
+    for (int k = 2; k <= n_speakers; k++) begin[k] += begin[k - 1];
+    for (int u = 0; u < n; u++) sorted[begin[lin_score_speaker_of(s, u) + 1]++] = units[u];
+}
+
+static lin_status draw(const lin_score *s, const lin_bootstrap_options *o, lin_bootstrap_unit *units, lin_bootstrap_unit *sorted,
+                       int *begin, lin_score_intervals *v, lin_error *err)
+{
+    const int n_speakers = v->by_speaker ? lin_score_speakers(s) : 0;
+    int n = utterance_units(s, units);
+    lin_status status = lin_bootstrap_rate(units, n, o, &v->utterances, err);
+    if (status == LIN_OK) sort_by_speaker(s, units, sorted, begin);
+    for (int k = 0; k < n_speakers && status == LIN_OK; k++) {
+        status = lin_bootstrap_rate(sorted + begin[k], begin[k + 1] - begin[k], o, &v->by_speaker[k], err);
+    }
+    if (status == LIN_OK) status = lin_bootstrap_rate(units, speaker_units(s, units), o, &v->speakers, err);
+    return status;
+}
+
+lin_status lin_score_bootstrap(const lin_score *s, const lin_bootstrap_options *o, int by_speaker, lin_score_intervals *v,
+                               lin_error *err)
+{
+    size_t n = (size_t)lin_score_utterances(s), n_speakers = (size_t)lin_score_speakers(s);
+    *v = (lin_score_intervals){.resamples = o->resamples, .seed = o->seed, .level = o->level};
+    lin_bootstrap_unit *units = lin_alloc(n, sizeof *units), *sorted = lin_alloc(n, sizeof *sorted);
+    int *begin = lin_alloc(n_speakers + 2, sizeof *begin);
+    if (by_speaker) v->by_speaker = lin_calloc(n_speakers, sizeof *v->by_speaker);
+    lin_status status = LIN_OK;
+    const int whole = units && sorted && begin && (!by_speaker || v->by_speaker);
+    if (!whole) status = lin_no_memory(err, "a bootstrap", 2 * n * sizeof *units);
+    else status = draw(s, o, units, sorted, begin, v, err);
+    lin_free(units);
+    lin_free(sorted);
+    lin_free(begin);
+    if (status != LIN_OK) lin_score_intervals_free(v);
+    return status;
+}
+
+void lin_score_intervals_free(lin_score_intervals *v)
+{
+    lin_free(v->by_speaker);
+    *v = (lin_score_intervals){0};
+}
+
+/* ---- two systems ----------------------------------------------------------------------------------------------------------- */
+
+// Sums over the segments.
+typedef struct sums {
+    int n;
+    double sum, squares;
+} sums;
+
+// Skips insertions and counts them in *errors; *at is then at a reference token or the end.
+static int pass_insertions(const lin_score_pair *pairs, int n, int *at, int *errors)
+{
+    const int begin = *at;
+    for (; *at < n && pairs[*at].ref < 0; ++*at) *errors += !pairs[*at].is_right;
+    return *at > begin;
+}
+
+static void close_segment(sums *t, int *a, int *b)
+{
+    if (*a || *b) {
+        double d = *a - *b;
+        t->n++;
+        t->sum += d;
+        t->squares += d * d;
+    }
+    *a = *b = 0;
+}
+
+// The same token may have another number in the other score: right is what was aligned with itself.
+static void add_segments(const lin_score_pair *x, int n_x, const lin_score_pair *y, int n_y, sums *t)
+{
+    int i = 0, j = 0, errors_x = 0, errors_y = 0, right = 0; // consecutive tokens that both have right
+    for (;;) {
+        if (pass_insertions(x, n_x, &i, &errors_x) | pass_insertions(y, n_y, &j, &errors_y)) right = 0;
+        if (i == n_x || j == n_y) break;
+        int wrong_x = !x[i].is_right, wrong_y = !y[j].is_right;
+        i++;
+        j++;
+        errors_x += wrong_x;
+        errors_y += wrong_y;
+        right = wrong_x || wrong_y ? 0 : right + 1;
+        if (right == 2) close_segment(t, &errors_x, &errors_y);
+    }
+    close_segment(t, &errors_x, &errors_y);
+}
+
+// An utterance with alternatives is one segment: its words may differ.
+static void add_whole(const lin_score *x, const lin_score *y, int u, sums *t)
+{
+    lin_score_counts a, b;
+    lin_score_utterance(x, u, &a);
+    lin_score_utterance(y, u, &b);
+    int errors_x = (int)(a.sub + a.del + a.ins), errors_y = (int)(b.sub + b.del + b.ins);
+    close_segment(t, &errors_x, &errors_y);
+}
+
+static lin_matched_pairs judge(const sums *t)
+{
+    lin_matched_pairs m = {.segments = t->n, .p = 1};
+    if (t->n) m.mean = t->sum / t->n;
+    if (t->n < 2) return m;
+    double variance = (t->squares - t->sum * m.mean) / (t->n - 1);
+    if (!(variance > 0)) return m;
+    m.deviation = sqrt(variance);
+    m.z = m.mean / (m.deviation / sqrt(t->n));
+    m.p = erfc(fabs(m.z) / sqrt(2));
+    return m;
+}
+
+// The next pair at or after `at` that has a reference token, or n.
+static int next_ref(const lin_score_pair *pairs, int n, int at)
+{
+    while (at < n && pairs[at].ref < 0) at++;
+    return at;
+}
+
+static lin_status same_reference(const lin_score *x, const lin_score *y, int u, lin_error *err)
+{
+    int n_p, n_q, i = 0, j = 0;
+    const char *id = lin_score_utterance(x, u, NULL);
+    const lin_score_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);
+    int same = !strcmp(id, lin_score_utterance(y, u, NULL));
+    if (same && lin_score_has_choices(x, u)) return LIN_OK; // each has chosen its own words of the reference
+    for (; same; i++, j++) {
+        i = next_ref(p, n_p, i);
+        j = next_ref(q, n_q, j);
+        if (i == n_p || j == n_q) break;
+        same = !strcmp(lin_score_token(x, p[i].ref, NULL), lin_score_token(y, q[j].ref, NULL));
+    }
+    char shown[LIN_QUOTE];
+    if (same && i == n_p && j == n_q) return LIN_OK;
+    return lin_fail(err, LIN_MISMATCH, "the references of the two systems differ in utterance '%s'",
+                    lin_quote(shown, id, strlen(id)));
+}
+
+static lin_status draw_both(const lin_score *x, const lin_score *y, const lin_bootstrap_options *o, lin_bootstrap_unit *a,
+                            lin_bootstrap_unit *b, lin_score_comparison *c, lin_error *err)
+{
+    int n = utterance_units(x, a);
+    utterance_units(y, b);
+    for (int u = 0; u < n; u++) {
+        c->better += a[u].errors < b[u].errors;
+        c->worse += a[u].errors > b[u].errors;
+    }
+    lin_status status = lin_bootstrap_difference(a, b, n, o, &c->utterances, err);
+    if (status != LIN_OK) return status;
+    n = speaker_units(x, a);
+    speaker_units(y, b);
+    return lin_bootstrap_difference(a, b, n, o, &c->speakers, err);
+}
+
+lin_status lin_score_compare(const lin_score *x, const lin_score *y, const lin_bootstrap_options *o, lin_score_comparison *c,
+                             lin_error *err)
+{
+    const int n = lin_score_utterances(x);
+    lin_score_counts total = lin_score_total(x);
+    lin_status status = LIN_OK;
+    sums t = {0};
+    *c = (lin_score_comparison){.level = o->level, .other = lin_score_total(y)};
+    c->difference = lin_score_rate(&total) - lin_score_rate(&c->other);
+    if (n != lin_score_utterances(y) || lin_score_speakers(x) != lin_score_speakers(y)) {
+        return lin_fail(err, LIN_MISMATCH, "the references of the two systems differ: %d and %d utterances of %d and %d speakers",
+                        n, lin_score_utterances(y), lin_score_speakers(x), lin_score_speakers(y));
+    }
+    for (int u = 0; u < n && status == LIN_OK; u++) {
+        int n_p, n_q;
+        if ((status = same_reference(x, y, u, err))) return status;
+        const lin_score_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);
+        if (lin_score_has_choices(x, u)) add_whole(x, y, u, &t);
+        else add_segments(p, n_p, q, n_q, &t);
+    }
+    c->segments = judge(&t);
+    lin_bootstrap_unit *a = lin_alloc((size_t)n, sizeof *a), *b = lin_alloc((size_t)n, sizeof *b);
+    if (!a || !b) status = lin_no_memory(err, "a comparison", 2 * (size_t)n * sizeof *a);
+    else status = draw_both(x, y, o, a, b, c, err);
+    lin_free(a);
+    lin_free(b);
+    return status;
+}

@@ -1,0 +1,347 @@
+// The score as text: lists, a table of speakers, intervals, and the line that scripts read.
+
+#include "train/score/score_report.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/textfile.h"
+#include "base/utf8.h"
+
+enum { NAME_WIDTH = 24, COLUMN = 9 };
+
+static void cell(lin_buffer *out, double value, int digits)
+{
+    size_t from = out->n;
+    lin_buffer_fixed(out, value, digits);
+    lin_buffer_pad(out, from, COLUMN, 1);
+}
+
+static void title(lin_buffer *out, const char *text)
+{
+    size_t from = out->n;
+    lin_buffer_text(out, text);
+    lin_buffer_pad(out, from, COLUMN, 1);
+}
+
+static void row(lin_buffer *out, const char *name, const lin_score_counts *c)
+{
+    size_t from = out->n;
+    lin_buffer_text(out, name);
+    lin_buffer_pad(out, from, NAME_WIDTH, 0);
+    cell(out, (double)c->utterances, 0);
+    cell(out, (double)c->n_ref, 0);
+    cell(out, lin_score_percent(c->correct, c->n_ref), 2);
+    cell(out, lin_score_percent(c->sub, c->n_ref), 2);
+    cell(out, lin_score_percent(c->del, c->n_ref), 2);
+    cell(out, lin_score_percent(c->ins, c->n_ref), 2);
+    cell(out, 100 * lin_score_rate(c), 2);
+    cell(out, lin_score_percent(c->wrong, c->utterances), 2);
+    lin_buffer_char(out, '\n');
+}
+
+static void number(lin_buffer *out, long long value, const char *after)
+{
+    lin_buffer_integer(out, value);
+    lin_buffer_text(out, after);
+}
+
+// A rate in per cent with its interval: "[22.81, 24.55]".
+static void bounds(lin_buffer *out, const lin_bootstrap_interval *v)
+{
+    lin_buffer_char(out, '[');
+    lin_buffer_fixed(out, 100 * v->low, 2);
+    lin_buffer_text(out, ", ");
+    lin_buffer_fixed(out, 100 * v->high, 2);
+    lin_buffer_char(out, ']');
+}
+
+static void over(lin_buffer *out, const lin_bootstrap_interval *v, const char *units)
+{
+    bounds(out, v);
+    lin_buffer_text(out, " over ");
+    number(out, v->units, units);
+}
+
+static void both_bounds(lin_buffer *out, double level, const lin_bootstrap_interval *utterances,
+                        const lin_bootstrap_interval *speakers)
+{
+    lin_score_put_level(out, level);
+    lin_buffer_text(out, " % interval ");
+    over(out, utterances, " utterances");
+    if (speakers->units > 1) {
+        lin_buffer_text(out, ", ");
+        over(out, speakers, " speakers");
+    }
+}
+
+static void errors_of(lin_buffer *out, const char *what, const lin_score_counts *c)
+{
+    lin_buffer_text(out, what);
+    lin_buffer_char(out, ' ');
+    lin_buffer_fixed(out, 100 * lin_score_rate(c), 2);
+    lin_buffer_text(out, " %: ");
+    number(out, c->sub, " substitutions, ");
+    number(out, c->del, " deletions, ");
+    number(out, c->ins, " insertions in ");
+    number(out, c->n_ref, " tokens of ");
+    number(out, c->utterances, " utterances\n");
+}
+
+static void header(lin_buffer *out, const char *first, const char *what)
+{
+    static const char *const titles[] = {"utts", "tokens", "% corr", "% sub", "% del", "% ins"};
+    size_t from = out->n;
+    lin_buffer_text(out, first);
+    lin_buffer_pad(out, from, NAME_WIDTH, 0);
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) title(out, titles[i]);
+    lin_buffer_text(out, "    % ");
+    lin_buffer_text(out, what);
+    title(out, "% utts");
+    lin_buffer_char(out, '\n');
+}
+
+// One row of a list of errors: how often, how often per hundred of a token, and which.
+static void list_row(lin_buffer *out, const lin_score *s, long long count, long long of, int a, const char *between, int b)
+{
+    cell(out, (double)count, 0);
+    cell(out, lin_score_percent(count, of), 2);
+    lin_buffer_text(out, "  ");
+    if (a >= 0) lin_buffer_text(out, lin_score_token(s, a, NULL));
+    lin_buffer_text(out, between);
+    if (b >= 0) lin_buffer_text(out, lin_score_token(s, b, NULL));
+    lin_buffer_char(out, '\n');
+}
+
+static void list_title(lin_buffer *out, const char *what, long long n, const char *of)
+{
+    lin_buffer_text(out, what);
+    lin_buffer_text(out, " (");
+    number(out, n, " in all)\n");
+    title(out, "count");
+    title(out, of);
+    lin_buffer_char(out, '\n');
+}
+
+// kind: 0 substitutions, 1 deletions, 2 insertions
+static void list_errors(const lin_score_report *r, int kind, const char *what, long long total, const char *of, lin_buffer *out)
+{
+    int n, shown = 0;
+    const lin_score_confusion *c = lin_score_confusions(r->score, &n);
+    list_title(out, what, total, of);
+    for (int i = 0; i < n && shown < r->confusions; i++) {
+        lin_score_token_counts t;
+        if (kind != (c[i].ref < 0 ? 2 : c[i].hyp < 0 ? 1 : 0)) continue;
+        lin_score_token(r->score, kind == 2 ? c[i].hyp : c[i].ref, &t);
+        list_row(out, r->score, c[i].count, kind == 2 ? t.correct + t.put + t.ins : t.n_ref, c[i].ref, kind ? "" : " -> ",
+                 c[i].hyp);
+        shown++;
+    }
+    lin_buffer_char(out, '\n');
+}
+
+static lin_status list_pairs(const lin_score_report *r, lin_buffer *out, lin_error *err)
+{
+    lin_confused_pair *p;
+    int n;
+    lin_status status = lin_score_confused_pairs(r->score, &p, &n, err);
+    if (status != LIN_OK) return status;
+    list_title(out, "most confused pairs", n, "% both");
+    for (int i = 0; i < n && i < r->confusions; i++) {
+        lin_score_token_counts a, b;
+        lin_score_token(r->score, p[i].a, &a);
+        lin_score_token(r->score, p[i].b, &b);
+        list_row(out, r->score, p[i].a_as_b + p[i].b_as_a, a.n_ref + b.n_ref, p[i].a, " <-> ", p[i].b);
+    }
+    lin_buffer_char(out, '\n');
+    lin_free(p);
+    return LIN_OK;
+}
+
+static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *err)
+{
+    lin_score_counts total = lin_score_total(r->score);
+    list_errors(r, 0, "substitutions", total.sub, "% of ref", out);
+    list_errors(r, 1, "deletions", total.del, "% of ref", out);
+    list_errors(r, 2, "insertions", total.ins, "% of hyp", out);
+    return list_pairs(r, out, err);
+}
+
+static void notes(const lin_score_report *r, lin_buffer *out)
+{
+    const lin_score *s = r->score;
+    const lin_score_intervals *v = r->intervals;
+    const char *token;
+    char shown[LIN_QUOTE];
+    if (lin_score_without_line(s)) {
+        number(out, lin_score_without_line(s), " utterances have no line in the CTM hypothesis and count as deleted\n");
+    }
+    if (lin_score_deleted_by_map(s)) number(out, lin_score_deleted_by_map(s), " tokens were deleted by the map\n");
+    for (int i = 0; (token = lin_score_unmapped(s, i)); i++) {
+        lin_buffer_text(out, i ? i == 20 ? ", ..." : ", " : "not in the map, scored as they are: ");
+        if (i == 20) break;
+        lin_buffer_text(out, lin_quote(shown, token, strlen(token)));
+    }
+    if (lin_score_unmapped(s, 0)) lin_buffer_char(out, '\n');
+    if (v && v->utterances.units > 1) {
+        both_bounds(out, v->level, &v->utterances, &v->speakers);
+        lin_buffer_text(out, " (bootstrap, ");
+        number(out, v->resamples, " resamples, seed ");
+        number(out, (long long)v->seed, ")\n");
+    }
+}
+
+static void chance(lin_buffer *out, const lin_difference *d, const char *units)
+{
+    lin_buffer_fixed(out, 100 * d->improvement, 1);
+    lin_buffer_text(out, " % over ");
+    lin_buffer_text(out, units);
+}
+
+static void compared(const lin_score_report *r, lin_buffer *out)
+{
+    const lin_score_comparison *c = r->comparison;
+    lin_buffer_text(out, "against ");
+    lin_buffer_text(out, r->other_name ? r->other_name : "the other");
+    lin_buffer_text(out, ": ");
+    errors_of(out, r->measure, &c->other);
+    lin_buffer_text(out, "difference ");
+    lin_buffer_fixed(out, 100 * c->difference, 2);
+    lin_buffer_text(out, " points");
+    if (c->utterances.interval.units > 1) {
+        lin_buffer_text(out, ", ");
+        both_bounds(out, c->level, &c->utterances.interval, &c->speakers.interval);
+    }
+    lin_buffer_text(out, "\nprobability of improvement ");
+    chance(out, &c->utterances, "utterances");
+    if (c->speakers.interval.units > 1) {
+        lin_buffer_text(out, ", ");
+        chance(out, &c->speakers, "speakers");
+    }
+    lin_buffer_text(out, "; better in ");
+    number(out, c->better, " utterances, worse in ");
+    number(out, c->worse, "\nmatched pairs: ");
+    number(out, c->segments.segments, " segments, mean difference ");
+    lin_buffer_fixed(out, c->segments.mean, 3);
+    lin_buffer_text(out, " errors, z ");
+    lin_buffer_fixed(out, c->segments.z, 3);
+    lin_buffer_text(out, c->segments.p < 0.0001 ? ", p < " : ", p ");
+    lin_buffer_fixed(out, c->segments.p < 0.0001 ? 0.0001 : c->segments.p, 4);
+    lin_buffer_char(out, '\n');
+}
+
+lin_status lin_score_text(const lin_score_report *r, lin_buffer *out, lin_error *err)
+{
+    const lin_score *s = r->score;
+    lin_score_counts c, total = lin_score_total(s);
+    char name[LIN_QUOTE];
+    for (int u = 0; r->alignments && u < lin_score_utterances(s); u++) lin_score_align(r, u, out);
+    if (r->utterances) {
+        header(out, "utterance", r->measure);
+        for (int u = 0; u < lin_score_utterances(s); u++) row(out, lin_score_utterance(s, u, &c), &c);
+        lin_buffer_char(out, '\n');
+    }
+    lin_status status = r->confusions > 0 ? lists(r, out, err) : LIN_OK;
+    if (status != LIN_OK) return status;
+    header(out, "speaker", r->measure);
+    for (int i = 0; i < lin_score_speakers(s); i++) {
+        const char *speaker = lin_score_speaker(s, i, &c);
+        row(out, lin_quote(name, speaker, strlen(speaker)), &c);
+    }
+    row(out, "all", &total);
+    lin_buffer_char(out, '\n');
+    notes(r, out);
+    if (r->comparison) compared(r, out);
+    errors_of(out, r->measure, &total); // the last line, which scripts read
+    return lin_buffer_status(out, err);
+}
+
+/* ---- what an error rate is called, by the tokens of the reference ---------------------------------------------------------- */
+
+// Of TIMIT and of other toolkits, besides what lin_phones_read knows.
+static const char *const others[] = {"bcl", "dcl", "gcl", "kcl", "pcl", "tcl",  "vcl", "cl", "epi", "pau",
+                                     "h#",  "q",   "ax",  "ix",  "axr", "ax-h", "ux",  "nx", "dx",  "eng",
+                                     "em",  "en",  "el",  "hv",  "sil", "spn",  "nsn", "sp"};
+
+static int is_phone(const lin_phones *phones, const char *token)
+{
+    lin_phone_read read;
+    int stress = 0;
+    if (lin_phones_read(phones, token, strlen(token), &read, 1, &stress) == 1) return 1;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (!strcmp(token, others[i])) return 1;
+    }
+    return 0;
+}
+
+const char *lin_score_measure(const lin_score *score, const lin_phones *phones)
+{
+    long long n = 0, n_phones = 0, n_sure = 0, n_long = 0;
+    for (int i = 0; i < lin_score_tokens(score); i++) {
+        lin_score_token_counts c;
+        const char *token = lin_score_token(score, i, &c);
+        const int phone = is_phone(phones, token);
+        n += c.n_ref;
+        n_phones += phone ? c.n_ref : 0;
+        n_sure += phone && (lin_phones_is_own(phones) || strlen(token) > 1) ? c.n_ref : 0; // "b" may be a letter
+        n_long += !phone && (int)lin_utf8_count(token) > 2 ? c.n_ref : 0;
+    }
+    if (n && n_sure && n_phones >= n - n / 10) return "PER";
+    return n_long > n / 2 ? "WER" : "ER";
+}
+
+/* ---- one utterance as sclite's "-o pralign" prints it ---------------------------------------------------------------------- */
+
+static void blanks(lin_buffer *out, size_t n) { lin_buffer_pad(out, out->n, n, 0); }
+
+// A token in a column of `width` characters and a blank after it; NULL is a gap: stars as long as the token of the other side, or
+// blanks beside an optional word.
+static void put_token(lin_buffer *out, const char *text, size_t width, int is_wrong, int capitals)
+{
+    if (!text) {
+        for (size_t i = 0; i < width; i++) lin_buffer_char(out, is_wrong ? '*' : ' ');
+        lin_buffer_char(out, ' ');
+        return;
+    }
+    for (const char *c = text; *c; c++)
+        lin_buffer_char(out, is_wrong && capitals && *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c);
+    blanks(out, width - lin_utf8_count(text) + 1);
+}
+
+static size_t column(const lin_score *s, const lin_score_pair *p)
+{
+    const size_t ref = p->ref < 0 ? 0 : lin_utf8_count(lin_score_token_of(s, p->ref)),
+                 hyp = p->hyp < 0 ? 0 : lin_utf8_count(lin_score_token_of(s, p->hyp));
+    return ref > hyp ? ref : hyp;
+}
+
+void lin_score_align(const lin_score_report *r, int u, lin_buffer *out)
+{
+    const lin_score *s = r->score;
+    lin_score_counts c;
+    int n;
+    const char *id = lin_score_utterance(s, u, &c);
+    const lin_score_pair *p = lin_score_alignment(s, u, &n);
+    const long long counts[] = {c.correct, c.sub, c.del, c.ins};
+    lin_buffer_text(out, "id: (");
+    lin_buffer_text(out, id);
+    lin_buffer_text(out, ")\nScores: (#C #S #D #I)");
+    for (int i = 0; i < 4; i++) {
+        lin_buffer_char(out, ' ');
+        lin_buffer_integer(out, counts[i]);
+    }
+    if (!n) { // sclite prints no empty lines
+        lin_buffer_text(out, "\n\n");
+        return;
+    }
+    lin_buffer_text(out, "\nREF:  ");
+    for (int i = 0; i < n; i++) put_token(out, lin_score_token_of(s, p[i].ref), column(s, &p[i]), !p[i].is_right, !r->keep_case);
+    lin_buffer_text(out, "\nHYP:  ");
+    for (int i = 0; i < n; i++) put_token(out, lin_score_token_of(s, p[i].hyp), column(s, &p[i]), !p[i].is_right, !r->keep_case);
+    lin_buffer_text(out, "\nEval: ");
+    for (int i = 0; i < n; i++) {
+        lin_buffer_char(out, p[i].is_right ? ' ' : p[i].ref < 0 ? 'I' : p[i].hyp < 0 ? 'D' : 'S');
+        blanks(out, column(s, &p[i]));
+    }
+    lin_buffer_text(out, "\n\n");
+}

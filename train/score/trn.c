@@ -1,0 +1,520 @@
+// trn.c - TRN and Kaldi text, and what all formats share; CTM, STM and JSON are in ctm.c, stm.c and trn_json.c; see trn.h.
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/symbols.h"
+#include "base/textfile.h"
+#include "base/unicode.h"
+#include "base/utf8.h"
+#include "train/score/trn_reader.h"
+
+// The ASCII character of typography that begins at this byte, or 0. *n: its bytes.
+static char plain_of(const char *at, const char *end, size_t *n)
+{
+    unsigned code = 0;
+    *n = (unsigned char)*at == 0xC2 || (unsigned char)*at == 0xE2 ? (size_t)lin_utf8_decode(at, (size_t)(end - at), &code) : 0;
+    if (!*n) return 0;
+    if (code == 0x2018 || code == 0x2019) return '\'';
+    if (code == 0x2010 || code == 0x2011) return '-';
+    return code == 0xA0 || code == 0x2007 || code == 0x202F ? ' ' : 0;
+}
+
+// [*at, *end) of words becomes a copy with ' and - and blanks where it has them of typography. Names of phones stay.
+static lin_status make_plain(lin_trn_reader *r, const char **at, const char **end, lin_error *err)
+{
+    size_t n;
+    const char *from = *at;
+    if (r->options.phones || r->options.map) return LIN_OK;
+    while (from < *end && !plain_of(from, *end, &n)) from++;
+    if (from == *end) return LIN_OK;
+    lin_status status = lin_grow(&r->plain, &r->plain_capacity, (size_t)(*end - *at), 1, "transcripts", err);
+    if (status != LIN_OK) return status;
+    char *out = r->plain;
+    for (from = *at; from < *end;) {
+        const char c = plain_of(from, *end, &n);
+        *out++ = c ? c : *from;
+        from += c ? n : 1;
+    }
+    *at = r->plain;
+    *end = out;
+    return LIN_OK;
+}
+
+// *text becomes what is compared: lower case unless case matters.
+static lin_status fold(lin_trn_reader *r, const char **text, size_t *n, lin_error *err)
+{
+    if (r->options.case_sensitive) return LIN_OK;
+    lin_status status = lin_grow(&r->folded, &r->folded_capacity, *n, 1, "transcripts", err);
+    if (status != LIN_OK) return status;
+    *n = lin_unicode_lower_text(r->folded, *text, *n);
+    *text = r->folded;
+    return LIN_OK;
+}
+
+lin_status lin_trn_add_symbol(lin_trn_reader *r, lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err)
+{
+    lin_status status = fold(r, &text, &n, err);
+    return status != LIN_OK ? status : lin_symbols_add(symbols, text, n, index, err);
+}
+
+// The number of a token, or -1 if the map deletes it.
+lin_status lin_trn_number(lin_trn_reader *r, const char *text, size_t n, int *index, lin_error *err)
+{
+    const char *end = text + n;
+    lin_status status = make_plain(r, &text, &end, err);
+    n = (size_t)(end - text);
+    if (status == LIN_OK) status = fold(r, &text, &n, err);
+    if (status != LIN_OK) return status;
+    switch (r->options.map ? lin_phone_map_apply(r->options.map, &text, &n) : LIN_PHONE_MAPPED) {
+    case LIN_PHONE_MAPPED:
+        break;
+    case LIN_PHONE_UNKNOWN:
+        if ((status = lin_symbols_add(&r->trn->unmapped, text, n, index, err))) return status;
+        break;
+    case LIN_PHONE_DELETED:
+        r->trn->n_deleted++;
+        *index = -1;
+        return LIN_OK;
+    }
+    return lin_symbols_add(r->tokens, text, n, index, err);
+}
+
+lin_status lin_trn_add_utterance(lin_trn_reader *r, const char *id, size_t n, int line, lin_error *err)
+{
+    lin_trn *t = r->trn;
+    int index;
+    char shown[LIN_QUOTE];
+    lin_status status =
+        lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->n + 1, sizeof *t->utterances, "transcripts", err);
+    if (status == LIN_OK) status = lin_trn_add_symbol(r, &t->ids, id, n, &index, err);
+    if (status != LIN_OK) return status;
+    if (index < t->n) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: utterance '%s' is there twice, first in line %d", r->name, line,
+                        lin_quote(shown, id, n), t->utterances[index].line);
+    }
+    t->utterances[t->n++] = (lin_trn_utterance){.first = t->n_tokens, .n = 0, .line = line};
+    return LIN_OK;
+}
+
+static lin_status append(lin_trn_reader *r, int token, lin_error *err)
+{
+    lin_trn *t = r->trn;
+    lin_trn_utterance *u = &t->utterances[t->n - 1];
+    lin_status status = lin_grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, "transcripts", err);
+    if (status != LIN_OK) return status;
+    if (u->n == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many tokens", r->name, u->line);
+    t->tokens[t->n_tokens++] = token;
+    u->n++;
+    return LIN_OK;
+}
+
+static lin_status append_spelled(lin_trn_reader *r, const char *text, size_t n, int most_readings, lin_error *err)
+{
+    lin_status status = lin_trn_spell(r, text, n, most_readings, err);
+    for (size_t i = 0; i < r->n_spelled && status == LIN_OK; i++) {
+        if (r->is_optional && r->spelled[i] >= 0) status = append(r, LIN_EDIT_OPTIONAL, err);
+        if (status == LIN_OK) status = append(r, r->spelled[i], err);
+    }
+    return status;
+}
+
+static lin_status add_one(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
+{
+    int index;
+    lin_status status = lin_trn_number(r, token, n, &index, err);
+    if (status == LIN_OK && index >= 0 && r->is_optional) status = append(r, LIN_EDIT_OPTIONAL, err);
+    return status != LIN_OK || index < 0 ? status : append(r, index, err);
+}
+
+lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
+{
+    const lin_phones *phones = r->options.phones;
+    lin_phone_read read[LIN_PHONES_READ_MAX];
+    int mark = 0;
+    if (r->options.normalize) return append_spelled(r, token, n, r->is_optional || r->depth ? 1 : LIN_READINGS_MOST, err);
+    const int found = phones ? lin_phones_read(phones, token, n, read, LIN_PHONES_READ_MAX, &mark) : 0;
+    lin_status status = found ? LIN_OK : add_one(r, token, n, err);
+    for (int i = 0; i < found && status == LIN_OK; i++) {
+        const char *name = lin_phones_name(phones, read[i].label);
+        status = add_one(r, name, strlen(name), err);
+    }
+    return status;
+}
+
+lin_status lin_trn_add_tokens(lin_trn_reader *r, const char *at, const char *end, lin_error *err)
+{
+    const char *token;
+    size_t n;
+    if (r->options.normalize) return append_spelled(r, at, (size_t)(end - at), LIN_READINGS_MOST, err);
+    lin_status status = make_plain(r, &at, &end, err);
+    while (status == LIN_OK && lin_field_next(&at, end, &token, &n)) status = lin_trn_add_token(r, token, n, err);
+    return status;
+}
+
+static const char *last_of(const char *text, size_t n, char c)
+{
+    while (n && text[n - 1] != c) n--;
+    return n ? text + n - 1 : NULL;
+}
+
+lin_trn_word lin_trn_read_word(const char *text, size_t n)
+{
+    lin_trn_word w = {.text = text, .n = n};
+    if (w.n > 1 && w.text[w.n - 1] == '*') w.n--;
+    w.is_null = w.n == 1 && *w.text == '@';
+    w.is_optional = w.n > 2 && *w.text == '(' && w.text[w.n - 1] == ')';
+    if (w.is_optional) w.text++, w.n -= 2;
+    return w;
+}
+
+static lin_status bad_choice(const lin_trn_reader *r, int line, const char *what, lin_error *err)
+{
+    return lin_fail(err, LIN_FORMAT, "%s:%d: %s", r->name, line, what);
+}
+
+static lin_status add_choice(lin_trn_reader *r, const char *text, size_t n, int line, lin_error *err)
+{
+    const lin_trn_word w = lin_trn_read_word(text, n);
+    char shown[LIN_QUOTE];
+    if (!r->options.normalize && (memchr(text, ';', n) || memchr(text, '\\', n))) {
+        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: '%s': ; and \\ are not supported inside words", r->name, line,
+                        lin_quote(shown, text, n));
+    }
+    if (memchr(text, '{', n) || memchr(text, '}', n)) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s': a brace begins or ends alternatives, as in { a / b }", r->name, line,
+                        lin_quote(shown, text, n));
+    }
+    if (w.is_null) return append(r, LIN_EDIT_NULL, err);
+    r->is_optional = w.is_optional;
+    lin_status status = lin_trn_add_token(r, w.text, w.n, err);
+    r->is_optional = 0;
+    return status;
+}
+
+// Where the first word begins that may be a choice.
+static const char *find_choice(const char *at, const char *end)
+{
+    const char *from = at;
+    while (at < end && !strchr("{}()*@", *at)) at++;
+    while (at < end && at > from && !lin_is_space(at[-1])) at--;
+    return at;
+}
+
+// sclite ignores empty alternatives: { / a } is { a }.
+lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *end, int line, lin_error *err)
+{
+    struct {
+        int has_words, is_empty; // of all alternatives so far; of the present one
+    } open[LIN_EDIT_DEPTH + 1];
+    int depth = 0;
+    lin_status status = LIN_OK;
+    status = make_plain(r, &at, &end, err);
+    while (status == LIN_OK) {
+        r->depth = depth;
+        while (at < end && lin_is_space(*at)) at++;
+        if (at == end) break;
+        const char *plain = r->options.normalize && !depth ? find_choice(at, end) : at;
+        if (plain > at) { // "$5 million" is one form
+            status = lin_trn_add_tokens(r, at, plain, err);
+            at = plain;
+            continue;
+        }
+        if (depth && *at == '/') {
+            open[depth].is_empty = 1;
+            at++;
+            continue;
+        }
+        if (depth && *at == '}') {
+            if (!open[depth--].has_words) return bad_choice(r, line, "there is nothing between the braces", err);
+            status = append(r, LIN_EDIT_CLOSE, err);
+            at++;
+            continue;
+        }
+        if (depth && open[depth].is_empty && open[depth].has_words) status = append(r, LIN_EDIT_OR, err);
+        open[depth].is_empty = 0;
+        open[depth].has_words = 1;
+        if (status != LIN_OK) break;
+        if (*at == '{') {
+            if (depth == LIN_EDIT_DEPTH) return bad_choice(r, line, "too many braces within braces", err);
+            open[++depth].has_words = 0;
+            open[depth].is_empty = 1;
+            status = append(r, LIN_EDIT_OPEN, err);
+            at++;
+            continue;
+        }
+        const char *from = at;
+        while (at < end && !lin_is_space(*at) && !(depth && (*at == '/' || *at == '}'))) at++;
+        status = add_choice(r, from, (size_t)(at - from), line, err);
+    }
+    r->depth = 0;
+    return status == LIN_OK && depth ? bad_choice(r, line, "a closing brace is missing", err) : status;
+}
+
+static lin_status read_trn_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
+{
+    const char *open = last_of(line->text, line->n, '('), *close = last_of(line->text, line->n, ')');
+    char shown[LIN_QUOTE];
+    if (!open || !close || close < open + 2) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: no utterance id in parentheses at the end of '%s'", r->name, line->number,
+                        lin_quote(shown, line->text, line->n));
+    }
+    const char *after = close + 1, *field;
+    size_t n;
+    if (lin_field_next(&after, line->text + line->n, &field, &n)) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' behind the utterance id", r->name, line->number,
+                        lin_quote(shown, field, n));
+    }
+    lin_status status = lin_trn_add_utterance(r, open + 1, (size_t)(close - open - 1), line->number, err);
+    return status != LIN_OK ? status : lin_trn_add_choices(r, line->text, open, line->number, err);
+}
+
+static lin_status read_kaldi_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
+{
+    const char *at = line->text, *end = line->text + line->n, *id;
+    size_t n;
+    lin_field_next(&at, end, &id, &n);
+    lin_status status = lin_trn_add_utterance(r, id, n, line->number, err);
+    return status != LIN_OK ? status : lin_trn_add_tokens(r, at, end, err);
+}
+
+static int ends_with(const char *name, const char *extension)
+{
+    size_t n = strlen(name), k = strlen(extension);
+    return n > k && !strcmp(name + n - k, extension);
+}
+
+// A line that holds no data: blank, or a comment where the format has them.
+static int is_skipped(const lin_lines *line, lin_trn_format format)
+{
+    const char *at = line->text, *field;
+    size_t n;
+    if (!lin_field_next(&at, line->text + line->n, &field, &n)) return 1;
+    return (format == LIN_TRN_TRN || format == LIN_TRN_CTM || format == LIN_TRN_STM) && n >= 2 && !memcmp(field, ";;", 2);
+}
+
+static lin_trn_format guess_format(const char *name, const char *text, size_t n)
+{
+    lin_lines line;
+    if (ends_with(name, ".trn")) return LIN_TRN_TRN;
+    if (ends_with(name, ".stm")) return LIN_TRN_STM;
+    if (ends_with(name, ".ctm")) return LIN_TRN_CTM;
+    if (ends_with(name, ".jsonl") || ends_with(name, ".json")) return LIN_TRN_JSON;
+    lin_lines_begin(&line, text, n);
+    while (lin_lines_next(&line)) {
+        if (is_skipped(&line, LIN_TRN_TRN)) continue;
+        const char *at = line.text, *end = line.text + line.n, *f[7];
+        size_t n_field[7];
+        int k = 0;
+        double value;
+        while (k < 7 && lin_field_next(&at, end, &f[k], &n_field[k])) k++;
+        if ((k == 5 || k == 6) && lin_text_number(f[2], n_field[2], &value) && lin_text_number(f[3], n_field[3], &value)) {
+            return LIN_TRN_CTM;
+        }
+        if (k >= 6 && *f[5] == '<' && f[5][n_field[5] - 1] == '>' && lin_text_number(f[3], n_field[3], &value) &&
+            lin_text_number(f[4], n_field[4], &value)) {
+            return LIN_TRN_STM;
+        }
+        while (lin_is_space(end[-1])) end--; // the line is not blank
+        if (*f[0] == '{' && end[-1] == '}') return LIN_TRN_JSON;
+        return end[-1] == ')' && memchr(line.text, '(', line.n) ? LIN_TRN_TRN : LIN_TRN_KALDI;
+    }
+    return LIN_TRN_TRN; // nothing but comments, which Kaldi text does not have
+}
+
+static lin_status read_lines(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
+{
+    lin_trn_format format = r->trn->format;
+    lin_lines line;
+    lin_status status = LIN_OK;
+    lin_lines_begin(&line, text, n);
+    while (status == LIN_OK && lin_lines_next(&line)) {
+        size_t bad = lin_text_find_control(line.text, line.n);
+        if (bad < line.n) {
+            return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", r->name, line.number,
+                            (unsigned char)line.text[bad], bad + 1);
+        }
+        if (is_skipped(&line, format)) continue;
+        if (format == LIN_TRN_TRN) status = read_trn_line(r, &line, err);
+        else if (format == LIN_TRN_STM) status = lin_trn_stm_line(r, &line, err);
+        else if (format == LIN_TRN_CTM) status = lin_trn_ctm_line(r, &line, err);
+        else if (format == LIN_TRN_JSON) status = lin_trn_json_line(r, &line, err);
+        else status = read_kaldi_line(r, &line, err);
+    }
+    if (status == LIN_OK && format == LIN_TRN_CTM) status = lin_trn_ctm_done(r, err);
+    return status;
+}
+
+lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
+                         lin_trn *trn, lin_error *err)
+{
+    lin_trn_reader r = {.name = name, .tokens = tokens, .trn = trn};
+    char *own;
+    if (options) r.options = *options;
+    *trn = (lin_trn){.format = r.options.format};
+    // Transcripts in other encodings than Unicode's are scored by their bytes.
+    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
+    if (status != LIN_OK) return status;
+    if (trn->format == LIN_TRN_AUTO) trn->format = guess_format(name, text, n);
+    status = read_lines(&r, text, n, err);
+    if (status == LIN_OK && !trn->n && !trn->n_segments && trn->format != LIN_TRN_CTM) {
+        status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", name);
+    }
+    lin_free(own);
+    lin_trn_reader_free(&r);
+    lin_free(r.rows);
+    lin_free(r.channel_of);
+    lin_free(r.n_of_speaker);
+    lin_free(r.joined);
+    lin_symbols_free(&r.channels);
+    if (status != LIN_OK) lin_trn_free(trn);
+    return status;
+}
+
+void lin_trn_reader_free(lin_trn_reader *r)
+{
+    lin_free(r->folded);
+    lin_free(r->plain);
+    lin_free(r->spelled);
+}
+
+void lin_trn_free(lin_trn *trn)
+{
+    lin_symbols_free(&trn->ids);
+    lin_symbols_free(&trn->unmapped);
+    lin_free(trn->utterances);
+    lin_free(trn->tokens);
+    lin_free(trn->middles);
+    lin_symbols_free(&trn->places);
+    lin_symbols_free(&trn->speakers);
+    lin_free(trn->speaker_of);
+    lin_free(trn->segments);
+    *trn = (lin_trn){.format = LIN_TRN_AUTO};
+}
+
+size_t lin_trn_speaker(const char *id, size_t n)
+{
+    const char *dash = n ? memchr(id, '-', n) : NULL;
+    if (!dash && n) dash = memchr(id, '_', n);
+    return dash && dash > id ? (size_t)(dash - id) : n;
+}
+
+/* ---- which phones count as the same ---------------------------------------------------------------------------------------- */
+
+enum { DELETED = -1 };
+
+typedef struct rule {
+    int to; // index into `to`, or DELETED
+    int line;
+} rule;
+
+struct lin_phone_map {
+    int case_sensitive;
+    lin_symbols from, to;
+    rule *rules; // [from.n]
+    int capacity;
+};
+
+static lin_status add_name(lin_phone_map *m, lin_symbols *names, const char *text, size_t n, int *index, lin_error *err)
+{
+    if (m->case_sensitive) return lin_symbols_add(names, text, n, index, err);
+    char *folded = lin_text_copy(text, n);
+    if (!folded) return lin_no_memory(err, "a phone map", n + 1);
+    n = lin_unicode_lower_text(folded, folded, n);
+    lin_status status = lin_symbols_add(names, folded, n, index, err);
+    lin_free(folded);
+    return status;
+}
+
+static lin_status add_rule(lin_phone_map *m, const char *name, int line, const char *from, size_t n_from, const char *to,
+                           size_t n_to, lin_error *err)
+{
+    char shown[LIN_QUOTE];
+    int index, target = DELETED;
+    int before = m->from.n;
+    lin_status status = lin_grow_int(&m->rules, &m->capacity, (int64_t)before + 1, sizeof *m->rules, "a phone map", err);
+    if (status == LIN_OK) status = add_name(m, &m->from, from, n_from, &index, err);
+    if (status == LIN_OK && index < before) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is mapped twice, first in line %d", name, line,
+                        lin_quote(shown, from, n_from), m->rules[index].line);
+    }
+    if (status == LIN_OK && to) status = add_name(m, &m->to, to, n_to, &target, err);
+    if (status == LIN_OK) m->rules[index] = (rule){.to = target, .line = line};
+    return status;
+}
+
+static lin_status read_map(lin_phone_map *m, const char *text, size_t n, const char *name, lin_error *err)
+{
+    lin_lines line;
+    lin_status status = LIN_OK;
+    int fields = 0, fields_line = 0;
+    lin_lines_begin(&line, text, n);
+    while (status == LIN_OK && lin_lines_next(&line)) {
+        const char *at = line.text, *end = line.text + line.n, *first, *field, *last = NULL;
+        size_t n_first, n_field, n_last = 0, bad = lin_text_find_control(line.text, line.n);
+        int count = 1;
+        if (bad < line.n) {
+            return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", name, line.number,
+                            (unsigned char)line.text[bad], bad + 1);
+        }
+        if (!lin_field_next(&at, end, &first, &n_first) || *first == '#') continue;
+        for (; lin_field_next(&at, end, &field, &n_field); count++) {
+            last = field;
+            n_last = n_field;
+        }
+        if (count > 1 && fields && count != fields) {
+            return lin_fail(err, LIN_FORMAT, "%s:%d: %d fields, where line %d has %d; a line is a phone and its replacement",
+                            name, line.number, count, fields_line, fields);
+        }
+        if (count > 1) {
+            fields = count;
+            fields_line = line.number;
+        }
+        status = add_rule(m, name, line.number, first, n_first, last, n_last, err);
+    }
+    if (status == LIN_OK && !m->from.n) status = lin_fail(err, LIN_FORMAT, "%s: the file has no phone", name);
+    return status;
+}
+
+lin_status lin_phone_map_parse(const char *text, size_t n, const char *name, int case_sensitive, lin_phone_map **map,
+                               lin_error *err)
+{
+    *map = NULL;
+    lin_phone_map *m = lin_calloc(1, sizeof *m);
+    if (!m) return lin_no_memory(err, "a phone map", sizeof *m);
+    m->case_sensitive = case_sensitive;
+    lin_status status = read_map(m, text, n, name, err);
+    if (status != LIN_OK) lin_phone_map_destroy(m);
+    else *map = m;
+    return status;
+}
+
+lin_status lin_phone_map_load(const char *path, int case_sensitive, lin_phone_map **map, lin_error *err)
+{
+    char *text;
+    size_t n;
+    *map = NULL;
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (status == LIN_OK) status = lin_phone_map_parse(text, n, path, case_sensitive, map, err);
+    lin_free(text);
+    return status;
+}
+
+void lin_phone_map_destroy(lin_phone_map *m)
+{
+    if (!m) return;
+    lin_symbols_free(&m->from);
+    lin_symbols_free(&m->to);
+    lin_free(m->rules);
+    lin_free(m);
+}
+
+lin_phone_fate lin_phone_map_apply(const lin_phone_map *m, const char **text, size_t *n)
+{
+    int from = lin_symbols_find(&m->from, *text, *n), to = from >= 0 ? m->rules[from].to : lin_symbols_find(&m->to, *text, *n);
+    if (to < 0) return from >= 0 ? LIN_PHONE_DELETED : LIN_PHONE_UNKNOWN;
+    *text = lin_symbols_text(&m->to, to);
+    *n = m->to.items[to].n;
+    return LIN_PHONE_MAPPED;
+}
