@@ -40,6 +40,13 @@ typedef struct lin_error {
  * status is never LIN_OK. The arguments may include err's old message. */
 lin_status lin_fail(lin_error *err, lin_status status, const char *fmt, ...) LIN_PRINTF(3, 4);
 
+/* Returns what fails: for functions that have nothing to release. `LIN_TRY(lin_file_open(path, &file, err));` */
+#define LIN_TRY(call)                                                                                                            \
+    do {                                                                                                                         \
+        const lin_status lin_tried = (call);                                                                                     \
+        if (lin_tried != LIN_OK) return lin_tried;                                                                               \
+    } while (0)
+
 /* Adds a prefix and ": " to the message in err, for a caller that knows where the error happened:
  * `return lin_fail_at(err, status, "%s:%d", path, line);` The status may differ from the first one. */
 lin_status lin_fail_at(lin_error *err, lin_status status, const char *fmt, ...) LIN_PRINTF(3, 4);
