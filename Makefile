@@ -281,7 +281,7 @@ $B/bench/%: $O/bench/%.o $B/liblinnet.a
 
 # Without the sanitizers, because MPI's own library has none. base/memory.c and status.c are in it, so that it does not depend on the
 # program's names.
-$B/liblinnet_mpi.so: train/mpi/mpi.c base/memory.c base/status.c train/comm.h base/memory.h base/status.h Makefile
+$B/liblinnet_mpi.so: train/mpi/mpi.c base/memory.c base/status.c train/comm.h base/memory.h base/status.h linnet/linnet.h Makefile
 	@mkdir -p $(@D)
 	$(SAY) "  MPICC $@"
 	$(Q)$(MPICC) $(CPPFLAGS) -std=c11 $(WARN) -O2 -g -fPIC -fvisibility=hidden -shared $(filter %.c,$^) -lpthread -o $@
@@ -291,7 +291,7 @@ $B/liblinnet_mpi.so: train/mpi/mpi.c base/memory.c base/status.c train/comm.h ba
 # As the transport above.
 $B/liblinnet_web.so: serve/web/lws.c serve/web/tls_head.c serve/web/tls_check.c serve/web/tls_check.h \
 		serve/web/seal.c serve/web/seal.h serve/head.c serve/head.h base/memory.c base/status.c \
-		serve/web.h base/memory.h base/status.h Makefile
+		serve/web.h base/memory.h base/status.h linnet/linnet.h Makefile
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(shell pkg-config --cflags $(WEB) 2>/dev/null | sed 's/-I/-isystem /g') -std=c11 $(WARN) $(WERROR) -O2 -g -fPIC \

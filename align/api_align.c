@@ -51,8 +51,7 @@ static lin_status create(linnet_model *model, const linnet_aligner_options *give
 linnet_status linnet_aligner_create(linnet_model *model, const linnet_aligner_options *options, linnet_aligner **aligner,
                                     linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(create(model, options, aligner, &why), &why, err);
+    return create(model, options, aligner, err);
 }
 
 void linnet_aligner_destroy(linnet_aligner *a)
@@ -125,6 +124,5 @@ static lin_status align(linnet_aligner *a, const linnet_sound *given, const char
 linnet_status linnet_align(linnet_aligner *aligner, const linnet_sound *sound, const char *text, linnet_result **result,
                            linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(align(aligner, sound, text, result, &why), &why, err);
+    return align(aligner, sound, text, result, err);
 }

@@ -12,23 +12,23 @@
 #ifndef LIN_BASE_STATUS_H
 #define LIN_BASE_STATUS_H
 
-typedef enum lin_status {
-    LIN_OK = 0,
-    LIN_INVALID,     /* an argument or option out of range */
-    LIN_TOO_SMALL,   /* the caller's buffer is too small; nothing was changed */
-    LIN_NO_MEMORY,   /* an allocation failed */
-    LIN_IO,          /* the system refused: open, read, write, rename */
-    LIN_FORMAT,      /* the bytes do not follow the format */
-    LIN_MISMATCH,    /* two valid things do not match: state of another model, wrong shape */
-    LIN_UNSUPPORTED, /* valid, but not in this build or on this machine */
-    LIN_NUMERIC,     /* NaN or infinity where a number is required */
-    LIN_STOPPED      /* stopped on request; finished work is saved */
-} lin_status;
+#include "linnet/linnet.h"
 
-typedef struct lin_error {
-    lin_status status;
-    char message[1024]; /* one line, no full stop, no newline */
-} lin_error;
+/* One status and one error, inside and outside: those of linnet.h, where each is explained. Inside the library LIN_TOO_SMALL also
+ * says that nothing was changed, and LIN_STOPPED that finished work is saved. */
+typedef linnet_status lin_status;
+typedef linnet_error lin_error;
+
+#define LIN_OK LINNET_OK
+#define LIN_INVALID LINNET_INVALID
+#define LIN_TOO_SMALL LINNET_TOO_SMALL
+#define LIN_NO_MEMORY LINNET_NO_MEMORY
+#define LIN_IO LINNET_IO
+#define LIN_FORMAT LINNET_FORMAT
+#define LIN_MISMATCH LINNET_MISMATCH
+#define LIN_UNSUPPORTED LINNET_UNSUPPORTED
+#define LIN_NUMERIC LINNET_NUMERIC
+#define LIN_STOPPED LINNET_STOPPED
 
 #if defined(__GNUC__)
 #define LIN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))

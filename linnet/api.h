@@ -2,12 +2,6 @@
  * api.h - what the files behind linnet.h share: the objects that it leaves opaque, and how errors and options cross it.
  *
  * Pipeline: a program -> linnet.h -> linnet/api_*.c -> [the library's own headers].
- *
- *   linnet_status linnet_x(..., linnet_error *err)
- *   {
- *       lin_error why = {0};
- *       return lin_api_end(x(..., &why), &why, err);
- *   }
  */
 #ifndef LIN_LINNET_API_H
 #define LIN_LINNET_API_H
@@ -21,12 +15,6 @@
 #include "linnet/linnet.h"
 #include "linnet/file_session.h"
 #include "linnet/utterances.h"
-
-/* Copies an error out; returns the status as the public one. */
-linnet_status lin_api_end(lin_status status, const lin_error *why, linnet_error *err);
-
-/* The caller gave NULL for an object: LINNET_INVALID, "there is no session". */
-linnet_status lin_api_none(const char *object, linnet_error *err);
 
 /* The defaults into a caller's struct of `size` bytes; what it has more than `defaults` is zeroed. */
 void lin_api_init(void *options, size_t size, const void *defaults, size_t full);

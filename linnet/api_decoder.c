@@ -116,8 +116,7 @@ static lin_status create(linnet_model *model, const linnet_decoder_options *give
 linnet_status linnet_decoder_create(linnet_model *model, const linnet_decoder_options *options, linnet_decoder **decoder,
                                     linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(create(model, options, decoder, &why), &why, err);
+    return create(model, options, decoder, err);
 }
 
 linnet_decoder *lin_api_keep_decoder(linnet_decoder *decoder)

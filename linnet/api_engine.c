@@ -47,11 +47,9 @@ static int is_copy(const linnet_engine *e) { return e->process != getpid(); }
 
 static linnet_status check(const linnet_engine *e, linnet_error *err)
 {
-    lin_error why = {0};
-    if (!e) return lin_api_none("engine", err);
+    if (!e) return lin_fail(err, LIN_INVALID, "there is no engine");
     if (!is_copy(e)) return LINNET_OK;
-    lin_fail(&why, LIN_INVALID, "the engine was created before this process was forked: create another one here");
-    return lin_api_end(LIN_INVALID, &why, err);
+    return lin_fail(err, LIN_INVALID, "the engine was created before this process was forked: create another one here");
 }
 
 /* ---- items; the engine is locked ------------------------------------------------------------------------------------------- */
@@ -154,7 +152,7 @@ static void take(void *context, const lin_engine_event *event)
                                    .utterance = view ? &it->seen : NULL,
                                    .time_s = event->time_s,
                                    .lost = event->lost,
-                                   .status = (linnet_status)event->status};
+                                   .status = event->status};
         if (view) status = lin_api_utterance_show(&it->seen, view, NULL);
         if (status != LIN_OK && !waits) give_item(e, it);
     }
@@ -210,8 +208,7 @@ static lin_status create(linnet_model *model, const linnet_engine_options *given
 linnet_status linnet_engine_create(linnet_model *model, const linnet_engine_options *options, linnet_engine **engine,
                                    linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(create(model, options, engine, &why), &why, err);
+    return create(model, options, engine, err);
 }
 
 static void free_items(item *it)
@@ -241,47 +238,40 @@ void linnet_engine_destroy(linnet_engine *e)
 
 linnet_status linnet_engine_open(linnet_engine *e, int rate_hz, int channels, void *user, linnet_stream *id, linnet_error *err)
 {
-    lin_error why = {0};
     if (check(e, err) != LINNET_OK) return LINNET_INVALID;
-    return lin_api_end(lin_engine_open(e->engine, rate_hz, channels, user, id, &why), &why, err);
+    return lin_engine_open(e->engine, rate_hz, channels, user, id, err);
 }
 
 linnet_status linnet_engine_push(linnet_engine *e, linnet_stream id, const float *samples, size_t n, linnet_error *err)
 {
-    lin_error why = {0};
     if (check(e, err) != LINNET_OK) return LINNET_INVALID;
-    lin_status status;
-    if (n && !samples) status = lin_fail(&why, LIN_INVALID, "there are no samples");
-    else if (n > INT_MAX) status = lin_fail(&why, LIN_TOO_SMALL, "%zu samples do not fit the queue", n);
-    else status = lin_engine_push(e->engine, id, samples, (int)n, &why);
-    return lin_api_end(status, &why, err);
+    if (n && !samples) return lin_fail(err, LIN_INVALID, "there are no samples");
+    if (n > INT_MAX) return lin_fail(err, LIN_TOO_SMALL, "%zu samples do not fit the queue", n);
+    return lin_engine_push(e->engine, id, samples, (int)n, err);
 }
 
 linnet_status linnet_engine_room(linnet_engine *e, linnet_stream id, size_t *n, linnet_error *err)
 {
-    lin_error why = {0};
     if (check(e, err) != LINNET_OK) return LINNET_INVALID;
     int samples;
     double waiting_s;
-    const lin_status status = lin_engine_room(e->engine, id, &samples, &waiting_s, &why);
+    const lin_status status = lin_engine_room(e->engine, id, &samples, &waiting_s, err);
     *n = (size_t)samples;
-    return lin_api_end(status, &why, err);
+    return status;
 }
 
 linnet_status linnet_engine_finish(linnet_engine *e, linnet_stream id, linnet_error *err)
 {
-    lin_error why = {0};
     if (check(e, err) != LINNET_OK) return LINNET_INVALID;
-    return lin_api_end(lin_engine_finish(e->engine, id, &why), &why, err);
+    return lin_engine_finish(e->engine, id, err);
 }
 
 linnet_status linnet_engine_reset(linnet_engine *e, linnet_stream id, linnet_error *err)
 {
-    lin_error why = {0};
     if (check(e, err) != LINNET_OK) return LINNET_INVALID;
-    const lin_status status = lin_engine_reset(e->engine, id, &why);
+    const lin_status status = lin_engine_reset(e->engine, id, err);
     if (status == LIN_OK) drop_items(e, id);
-    return lin_api_end(status, &why, err);
+    return status;
 }
 
 void linnet_engine_close(linnet_engine *e, linnet_stream id)
@@ -312,12 +302,10 @@ const linnet_event *linnet_engine_next(linnet_engine *e, double wait_s)
 
 linnet_status linnet_engine_measure(linnet_engine *e, linnet_engine_stats *stats, linnet_error *err)
 {
-    lin_error why = {0};
     if (check(e, err) != LINNET_OK) return LINNET_INVALID;
     lin_engine_stats now;
     const size_t size = stats ? stats->size : 0;
-    if (size <= sizeof size || size > 1 << 16)
-        return lin_api_end(lin_fail(&why, LIN_INVALID, "stats->size is not set"), &why, err);
+    if (size <= sizeof size || size > 1 << 16) return lin_fail(err, LIN_INVALID, "stats->size is not set");
     lin_engine_stats_get(e->engine, &now);
     pthread_mutex_lock(&e->lock);
     const int64_t missed = e->missed;
@@ -326,5 +314,5 @@ linnet_status linnet_engine_measure(linnet_engine *e, linnet_engine_stats *stats
                                      .lag_p50_ms = now.lag_p50_ms, .lag_p95_ms = now.lag_p95_ms, .lag_p99_ms = now.lag_p99_ms,
                                      .lost = now.lost_samples, .missed = missed};
     lin_api_init(stats, size, &all, sizeof all);
-    return lin_api_end(LIN_OK, &why, err);
+    return LIN_OK;
 }

@@ -11,13 +11,6 @@
 
 /* ---- errors and options ---------------------------------------------------------------------------------------------------- */
 
-// The public numbers are part of the ABI.
-_Static_assert((int)LINNET_INVALID == (int)LIN_INVALID && (int)LINNET_TOO_SMALL == (int)LIN_TOO_SMALL &&
-                   (int)LINNET_NO_MEMORY == (int)LIN_NO_MEMORY && (int)LINNET_IO == (int)LIN_IO &&
-                   (int)LINNET_FORMAT == (int)LIN_FORMAT && (int)LINNET_MISMATCH == (int)LIN_MISMATCH &&
-                   (int)LINNET_UNSUPPORTED == (int)LIN_UNSUPPORTED && (int)LINNET_NUMERIC == (int)LIN_NUMERIC &&
-                   (int)LINNET_STOPPED == (int)LIN_STOPPED,
-               "the public statuses are the internal ones");
 _Static_assert((int)LINNET_FP32 == (int)LIN_PRECISION_FP32 && (int)LINNET_TF32 == (int)LIN_PRECISION_TF32 &&
                    (int)LINNET_BF16 == (int)LIN_PRECISION_BF16 && (int)LINNET_INT8 == (int)LIN_PRECISION_INT8 &&
                    (int)LINNET_AUTO == (int)LIN_PRECISION_AUTO,
@@ -25,37 +18,19 @@ _Static_assert((int)LINNET_FP32 == (int)LIN_PRECISION_FP32 && (int)LINNET_TF32 =
 
 const char *linnet_version(void) { return LINNET_VERSION; }
 
-const char *linnet_status_name(linnet_status status) { return lin_status_name((lin_status)status); }
+const char *linnet_status_name(linnet_status status) { return lin_status_name(status); }
 
 linnet_status linnet_set_data_folder(const char *folder, linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(lin_find_in(folder, &why), &why, err);
+    return lin_find_in(folder, err);
 }
 
 linnet_status linnet_set_language(const char *language, linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(lin_find_language(language, &why), &why, err);
+    return lin_find_language(language, err);
 }
 
 void linnet_free(void *block) { lin_free(block); }
-
-linnet_status lin_api_end(lin_status status, const lin_error *why, linnet_error *err)
-{
-    if (!err) return (linnet_status)status;
-    err->status = (linnet_status)status;
-    _Static_assert(sizeof err->message == sizeof why->message, "messages fit");
-    if (status == LIN_OK) err->message[0] = 0;
-    else memcpy(err->message, why->message, sizeof err->message);
-    return (linnet_status)status;
-}
-
-linnet_status lin_api_none(const char *object, linnet_error *err)
-{
-    lin_error why = {0};
-    return lin_api_end(lin_fail(&why, LIN_INVALID, "there is no %s", object), &why, err);
-}
 
 void lin_api_init(void *options, size_t size, const void *defaults, size_t full)
 {
@@ -145,15 +120,13 @@ static lin_status load(const char *path, const void *bytes, size_t n, const linn
 
 linnet_status linnet_model_load(const char *path, const linnet_model_options *options, linnet_model **model, linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(load(path, NULL, 0, options, model, &why), &why, err);
+    return load(path, NULL, 0, options, model, err);
 }
 
 linnet_status linnet_model_load_memory(const void *bytes, size_t n, const linnet_model_options *options, linnet_model **model,
                                        linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(load(NULL, bytes ? bytes : "", bytes ? n : 0, options, model, &why), &why, err);
+    return load(NULL, bytes ? bytes : "", bytes ? n : 0, options, model, err);
 }
 
 const lin_punctuation *lin_api_punctuation(linnet_model *m)

@@ -233,10 +233,9 @@ static lin_status copy_result(const linnet_result *from, linnet_result **copy, l
 
 linnet_status linnet_result_copy(const linnet_result *result, linnet_result **copy, linnet_error *err)
 {
-    lin_error why = {0};
     *copy = NULL;
-    if (!result) return lin_api_none("result", err);
-    return lin_api_end(copy_result(result, copy, &why), &why, err);
+    if (!result) return lin_fail(err, LIN_INVALID, "there is no result");
+    return copy_result(result, copy, err);
 }
 
 /* ---- formats --------------------------------------------------------------------------------------------------------------- */
@@ -305,8 +304,7 @@ static lin_status format_result(const linnet_result *result, const char *format,
 linnet_status linnet_result_format(const linnet_result *result, const char *format, const linnet_format_options *options,
                                    char **text, size_t *length, linnet_error *err)
 {
-    lin_error why = {0};
     *text = NULL;
-    if (!result) return lin_api_none("result", err);
-    return lin_api_end(format_result(result, format, options, text, length, &why), &why, err);
+    if (!result) return lin_fail(err, LIN_INVALID, "there is no result");
+    return format_result(result, format, options, text, length, err);
 }

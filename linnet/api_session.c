@@ -196,8 +196,7 @@ static lin_status create(linnet_model *model, const linnet_session_options *give
 linnet_status linnet_session_create(linnet_model *model, const linnet_session_options *options, linnet_session **session,
                                     linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(create(model, options, session, &why), &why, err);
+    return create(model, options, session, err);
 }
 
 void linnet_session_destroy(linnet_session *s)
@@ -223,9 +222,8 @@ static lin_status push(linnet_session *s, const float *samples, size_t n, lin_er
 
 linnet_status linnet_session_push(linnet_session *s, const float *samples, size_t n, linnet_error *err)
 {
-    lin_error why = {0};
-    if (!s) return lin_api_none("session", err);
-    return lin_api_end(push(s, samples, n, &why), &why, err);
+    if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
+    return push(s, samples, n, err);
 }
 
 static lin_status push_int16(linnet_session *s, const int16_t *samples, size_t n, lin_error *err)
@@ -247,33 +245,29 @@ static lin_status push_int16(linnet_session *s, const int16_t *samples, size_t n
 
 linnet_status linnet_session_push_int16(linnet_session *s, const int16_t *samples, size_t n, linnet_error *err)
 {
-    lin_error why = {0};
-    if (!s) return lin_api_none("session", err);
-    return lin_api_end(push_int16(s, samples, n, &why), &why, err);
+    if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
+    return push_int16(s, samples, n, err);
 }
 
 linnet_status linnet_session_end_utterance(linnet_session *s, linnet_error *err)
 {
-    lin_error why = {0};
-    if (!s) return lin_api_none("session", err);
+    if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
     recycle(s);
-    return lin_api_end(lin_session_end_utterance(s->session, &why), &why, err);
+    return lin_session_end_utterance(s->session, err);
 }
 
 linnet_status linnet_session_finish(linnet_session *s, linnet_error *err)
 {
-    lin_error why = {0};
-    if (!s) return lin_api_none("session", err);
+    if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
     recycle(s);
-    return lin_api_end(lin_session_finish(s->session, &why), &why, err);
+    return lin_session_finish(s->session, err);
 }
 
 linnet_status linnet_session_reset(linnet_session *s, linnet_error *err)
 {
-    lin_error why = {0};
-    if (!s) return lin_api_none("session", err);
+    if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
     drop_views(s);
-    return lin_api_end(lin_session_reset(s->session, &why), &why, err);
+    return lin_session_reset(s->session, err);
 }
 
 static lin_status set_phrases(linnet_session *s, const linnet_phrase *phrases, int n, lin_error *err)
@@ -296,9 +290,8 @@ static lin_status set_phrases(linnet_session *s, const linnet_phrase *phrases, i
 
 linnet_status linnet_session_set_phrases(linnet_session *s, const linnet_phrase *phrases, int n, linnet_error *err)
 {
-    lin_error why = {0};
-    if (!s) return lin_api_none("session", err);
-    return lin_api_end(set_phrases(s, phrases, n, &why), &why, err);
+    if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
+    return set_phrases(s, phrases, n, err);
 }
 
 static lin_status save(linnet_session *s, void **bytes, size_t *n, lin_error *err)
@@ -317,25 +310,23 @@ static lin_status save(linnet_session *s, void **bytes, size_t *n, lin_error *er
 
 linnet_status linnet_session_save(linnet_session *s, void **bytes, size_t *n, linnet_error *err)
 {
-    lin_error why = {0};
     *bytes = NULL;
     *n = 0;
-    if (!s) return lin_api_none("session", err);
-    return lin_api_end(save(s, bytes, n, &why), &why, err);
+    if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
+    return save(s, bytes, n, err);
 }
 
 linnet_status linnet_session_load(linnet_session *s, const void *bytes, size_t n, linnet_error *err)
 {
-    lin_error why = {0};
-    if (!s) return lin_api_none("session", err);
+    if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
     lin_state state = {0};
     drop_views(s);
-    lin_status status = bytes ? lin_state_parse(bytes, n, "the saved session", &state, &why)
-                              : lin_fail(&why, LIN_INVALID, "there is no saved session");
-    if (status == LIN_OK) status = lin_session_load(s->session, &state, &why);
+    lin_status status = bytes ? lin_state_parse(bytes, n, "the saved session", &state, err)
+                              : lin_fail(err, LIN_INVALID, "there is no saved session");
+    if (status == LIN_OK) status = lin_session_load(s->session, &state, err);
     else lin_session_reset(s->session, NULL);
     lin_state_free(&state);
-    return lin_api_end(status, &why, err);
+    return status;
 }
 
 static lin_status fork_session(linnet_session *s, linnet_session **copy, lin_error *err)
@@ -358,8 +349,7 @@ static lin_status fork_session(linnet_session *s, linnet_session **copy, lin_err
 
 linnet_status linnet_session_fork(linnet_session *s, linnet_session **copy, linnet_error *err)
 {
-    lin_error why = {0};
     *copy = NULL;
-    if (!s) return lin_api_none("session", err);
-    return lin_api_end(fork_session(s, copy, &why), &why, err);
+    if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
+    return fork_session(s, copy, err);
 }

@@ -90,8 +90,7 @@ static lin_status decode(linnet_model *model, const linnet_sound *given, const l
 linnet_status linnet_decode(linnet_model *model, const linnet_sound *sound, linnet_decoder *decoder, linnet_result **result,
                             linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(decode(model, sound, decoder, result, &why), &why, err);
+    return decode(model, sound, decoder, result, err);
 }
 
 linnet_status linnet_decode_file(linnet_model *model, const char *path, linnet_decoder *decoder, linnet_result **result,
@@ -198,14 +197,12 @@ static lin_status make_array(linnet_model *model, const linnet_sound *given, int
 
 linnet_status linnet_features(linnet_model *model, const linnet_sound *sound, float **rows, size_t *n, linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(make_array(model, sound, 1, rows, n, &why), &why, err);
+    return make_array(model, sound, 1, rows, n, err);
 }
 
 linnet_status linnet_posteriors(linnet_model *model, const linnet_sound *sound, float **rows, size_t *n, linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(make_array(model, sound, 0, rows, n, &why), &why, err);
+    return make_array(model, sound, 0, rows, n, err);
 }
 
 static lin_status decode_rows(linnet_model *model, const float *rows, size_t n, const linnet_decoder *decoder,
@@ -239,6 +236,5 @@ static lin_status decode_rows(linnet_model *model, const float *rows, size_t n, 
 linnet_status linnet_decode_rows(linnet_model *model, const float *rows, size_t n, linnet_decoder *decoder,
                                  linnet_result **result, linnet_error *err)
 {
-    lin_error why = {0};
-    return lin_api_end(decode_rows(model, rows, n, decoder, result, &why), &why, err);
+    return decode_rows(model, rows, n, decoder, result, err);
 }
