@@ -1,6 +1,6 @@
 /*
  * mixture.h - one row of a mixture of discretised logistics (Salimans et al. 2017, PixelCNN++), for all backends: the loss, its
- * gradient, and a value drawn from it. The operation is `mixture` in kernels/ops_table.h.
+ * gradient, and a value drawn from it. The operation is `mixture` in kernels/ops.h.
  *
  * A logistic with mean m and scale s has the distribution function σ((x - m) / s); value v of 0..255 lies at x = v / 127.5 - 1
  * and has the probability of x ± 1/255, the lowest and the highest that of all below and above. With a = (x + 1/255 - m) / s and

@@ -72,7 +72,7 @@ enum { LIN_COMM_TAGS = 1000 };
 /*
  * Connects to the other processes if mpirun or srun started this one together with others; *comm is NULL if not. LIN_UNSUPPORTED,
  * with what to do, if it was started so and liblinnet_mpi.so, or the MPI library under it, cannot be opened. liblinnet_mpi.so is
- * searched for like the CUDA backend (kernels/gpu.h); LINNET_MPI_LIBRARY names another file. LIN_MISMATCH if the processes are of
+ * searched for like the CUDA backend (kernels/ops.h); LINNET_MPI_LIBRARY names another file. LIN_MISMATCH if the processes are of
  * different versions of the program.
  */
 lin_status lin_comm_open(const char *version, lin_comm **comm, lin_error *err);

@@ -36,7 +36,7 @@ build/emscripten/src/%.o: $(WASM_ROOT)/src/%.c $B/flags
 	$(Q)$(CC) $(CFLAGS_emscripten) -w -Dkiss_fft_scalar=float -DSOXR_LIB -I$(WASM_ROOT)/include -c $< -o $@
 
 # soxr calls functions through pointers to functions with other arguments, which WebAssembly refuses: hence the emulation, which costs
-# no time that can be measured. It must know the most arguments that a function of a table has (kernels/ops_table.h).
+# no time that can be measured. It must know the most arguments that a function of a table has (kernels/ops.h).
 $(WASM)/engine.js: $O/bindings/wasm/linnet_wasm.o $B/liblinnet.a $(WASM_LIB_OBJ)
 	@mkdir -p $(@D)
 	$(SAY) "  LINK  $@"

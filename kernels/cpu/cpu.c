@@ -1,16 +1,77 @@
-// cpu.c - the context, and the table of operations; see cpu.h.
+// cpu.c - the instruction set in use, the context, and the table of operations; see cpu.h.
 
 #include "kernels/cpu/cpu.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
 
 #include "base/memory.h"
-#include "kernels/host.h"
+
+/* ---- the instruction set: what the processor has, and what LINNET_ISA or a test chose -------------------------------------- */
+
+static const char *const isa_names[] = {"portable", "avx2", "avx512"};
+
+static atomic_int level = -1; // a lin_isa, or -1 before the first use
+
+lin_isa lin_cpu_best_level(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return LIN_ISA_PORTABLE;
+    // The extensions that -march=x86-64-v4 lets the compiler use beyond AVX2 and FMA.
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("bmi2")) {
+        return LIN_ISA_AVX512;
+    }
+    return LIN_ISA_AVX2;
+#else
+    return LIN_ISA_PORTABLE;
+#endif
+}
+
+lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err)
+{
+    lin_isa best = lin_cpu_best_level();
+    *out = best;
+    if (!isa || !*isa) return LIN_OK;
+    for (int i = LIN_ISA_PORTABLE; i <= LIN_ISA_AVX512; i++) {
+        if (strcmp(isa, isa_names[i]) != 0) continue;
+        if (i > (int)best) {
+            return lin_fail(err, LIN_UNSUPPORTED, "this machine lacks %s; its best instruction set is %s", isa, isa_names[best]);
+        }
+        *out = (lin_isa)i;
+        return LIN_OK;
+    }
+    return lin_fail(err, LIN_INVALID, "unknown instruction set \"%s\"; use avx512, avx2 or portable", isa);
+}
+
+lin_isa lin_cpu_level(void)
+{
+    int now = atomic_load_explicit(&level, memory_order_relaxed);
+    if (now >= 0) return (lin_isa)now;
+    lin_isa first; // with a bad LINNET_ISA the best one is used here, and exec_create reports the error
+    lin_cpu_parse_level(getenv("LINNET_ISA"), &first, NULL);
+    atomic_store(&level, (int)first);
+    return first;
+}
+
+lin_status lin_cpu_select(const char *isa, lin_error *err)
+{
+    lin_isa chosen;
+    lin_status status = lin_cpu_parse_level(isa, &chosen, err);
+    if (status == LIN_OK) atomic_store(&level, (int)chosen);
+    return status;
+}
+
+const char *lin_cpu_isa(void) { return isa_names[lin_cpu_level()]; }
+
+/* ---- context --------------------------------------------------------------------------------------------------------------- */
 
 // Whether bf16 products are possible: the processor supports them, and the instruction set in use is its best one.
 static lin_status check_bf16(lin_error *err)
@@ -67,6 +128,54 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
     return LIN_OK;
 }
 
+/* ---- memory and order: host memory, and every operation runs during its call ----------------------------------------------- */
+
+static lin_status memory_create(lin_exec *exec, size_t bytes, void **block, lin_error *err)
+{
+    (void)exec;
+    *block = lin_calloc(bytes, 1);
+    return *block ? LIN_OK : lin_no_memory(err, "a block of memory", bytes);
+}
+
+static void memory_destroy(lin_exec *exec, void *block)
+{
+    (void)exec;
+    lin_free(block);
+}
+
+static void copy(lin_exec *exec, void *to, const void *from, size_t bytes)
+{
+    (void)exec;
+    if (bytes) memcpy(to, from, bytes);
+}
+
+static void upload_beside(lin_exec *exec, void *to, const void *from, size_t bytes, int i)
+{
+    (void)i; // all earlier operations have ended
+    copy(exec, to, from, bytes);
+}
+
+static void zero(lin_exec *exec, void *block, size_t bytes)
+{
+    (void)exec;
+    if (bytes) memset(block, 0, bytes);
+}
+
+static void fence(lin_exec *exec, int i)
+{
+    (void)exec;
+    (void)i;
+}
+
+static lin_status finish(lin_exec *exec, lin_error *err)
+{
+    (void)exec;
+    (void)err;
+    return LIN_OK;
+}
+
+/* ---- the tables ------------------------------------------------------------------------------------------------------------ */
+
 #define ENTRY(name) .name = lin_cpu_##name,
 
 const lin_ops *lin_ops_cpu(void)
@@ -77,7 +186,19 @@ const lin_ops *lin_ops_cpu(void)
         .packs_halves = 1,
         .exec_create = exec_create,
         .exec_destroy = exec_destroy,
-        LIN_HOST_MEMORY,
+        .memory_create = memory_create,
+        .memory_destroy = memory_destroy,
+        .staging_create = memory_create,
+        .staging_destroy = memory_destroy,
+        .upload = copy,
+        .upload_beside = upload_beside,
+        .download = copy,
+        .fetch = copy,
+        .copy = copy,
+        .zero = zero,
+        .fence = fence,
+        .wait = fence,
+        .finish = finish,
         LIN_OPERATIONS(ENTRY)
         LIN_RIVAL_OPERATIONS(ENTRY) LIN_MAPPED_OPERATIONS(ENTRY)
         .expect_states = lin_cpu_expect_states,

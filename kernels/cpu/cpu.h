@@ -27,7 +27,6 @@
 
 #include "base/pool.h"
 #include "kernels/ops.h"
-#include "kernels/ops_functions.h"
 
 /* ---- execution context ----------------------------------------------------------------------------------------------------- */
 
@@ -90,7 +89,7 @@ lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err);
 #define LIN_DISPATCH(function) (function##_portable)
 #endif
 
-/* ---- the operations, described in kernels/ops_table.h ---------------------------------------------------------------------- */
+/* ---- the operations, described in kernels/ops.h ---------------------------------------------------------------------------- */
 
 #define DECLARE(name) __typeof__(*((lin_ops *)0)->name) lin_cpu_##name;
 LIN_ALL_OPERATIONS(DECLARE)

@@ -11,7 +11,6 @@
 
 extern "C" {
 #include "base/memory.h"
-#include "kernels/gpu.h"
 }
 
 enum {

@@ -26,7 +26,6 @@
 extern "C" {
 #include "base/rng.h"
 #include "kernels/ops.h"
-#include "kernels/ops_functions.h"
 }
 
 /* ---- execution context ----------------------------------------------------------------------------------------------------- */
@@ -187,13 +186,13 @@ static __device__ __forceinline__ float4 lin_cuda_drop4(float4 v, uint64_t bits,
                        (high & 0xFFFFu) >= m.threshold ? v.z * m.scale : 0, high >> 16 >= m.threshold ? v.w * m.scale : 0);
 }
 
-/* ---- the operations, described in kernels/ops_table.h ---------------------------------------------------------------------- */
+/* ---- the operations, described in kernels/ops.h ---------------------------------------------------------------------------- */
 
 /* backend.cu: context, memory, ordering, graphs; and the table. Exported from liblinnet_cuda.so. */
 extern "C" __attribute__((visibility("default"))) lin_status lin_cuda_open(int device, lin_precision precision,
                                                                            const lin_ops **ops, lin_error *err);
 extern "C" __attribute__((visibility("default"))) int lin_cuda_device(int i, lin_device *device);
-extern "C" __attribute__((visibility("default"))) int lin_cuda_interface(void); /* LIN_CUDA_INTERFACE of kernels/gpu.h */
+extern "C" __attribute__((visibility("default"))) int lin_cuda_interface(void); /* LIN_CUDA_INTERFACE of kernels/ops.h */
 
 #define DECLARE(name) __typeof__(*((lin_ops *)0)->name) lin_cuda_##name;
 LIN_ALL_OPERATIONS(DECLARE)

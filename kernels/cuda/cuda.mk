@@ -70,8 +70,8 @@ $B/liblinnet_cuda.so: $(CUDA_SO)
 $B/cuda-version: FORCE
 	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(CUDA_VERSION)'
-$O/kernels/gpu.o: $B/cuda-version
-$O/kernels/gpu.o: ISA := $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
+$O/kernels/backend.o: $B/cuda-version
+$O/kernels/backend.o: ISA := $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
 
 # ---- emulated: the same sources compiled as C++, an archive for test programs, and a library and a driver that the program loads 
 

@@ -1,5 +1,5 @@
 /*
- * decayed.h - what the kernels of linear attention that forgets share (kernels/ops_table.h): their arguments, decays, states.
+ * decayed.h - what the kernels of linear attention that forgets share (kernels/ops.h): their arguments, decays, states.
  *
  * decayed_chunks.cu has heads up to 64 wide, decayed_attention.cu wider ones. Both compute in fp32.
  */

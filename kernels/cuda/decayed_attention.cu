@@ -1,4 +1,4 @@
-// Linear attention that forgets (kernels/ops_table.h) for heads up to 256 wide, row after row; decayed_chunks.cu has those up to
+// Linear attention that forgets (kernels/ops.h) for heads up to 256 wide, row after row; decayed_chunks.cu has those up to
 // 64. The sums of one (utterance, head) are divided by columns; a block has 32 of them, one for each lane, and its 8 warps divide
 // the rows of the matrix, which stays in registers. Rows come in chunks through shared memory, and after each chunk the warps'
 // parts of its results are added, in order.

@@ -1,5 +1,5 @@
 /*
- * lsh_body.h - LSH attention of one utterance and one head, once per instruction set. lsh.c has the threads, ops_table.h the
+ * lsh_body.h - LSH attention of one utterance and one head, once per instruction set. lsh.c has the threads, ops.h the
  * definition.
  *
  * Sorting. The projections q R are matrix products that end in an argmax: nothing of them is stored. A counting sort orders each

@@ -1,5 +1,5 @@
 /*
- * lsh.h - LSH attention (Reformer; Kitaev et al. 2020): what its kernels share. ops_table.h has the definition.
+ * lsh.h - LSH attention (Reformer; Kitaev et al. 2020): what its kernels share. ops.h has the definition.
  *
  * Internal to paper/cuda/lsh*.cu. Forward: the buckets of all frames (hash), one stable counting sort per utterance, head and
  * round (sort), then attention, one launch per round: frames are processed in their sorted order, and since a round holds each

@@ -16,12 +16,13 @@
 #include "tests/support.h"
 
 #ifdef LIN_ON_GPU
-#include "kernels/gpu.h"
 /* A real GPU has no counters: whatever is compared with them is equal. */
 #define emulation_count(which) 0ul
 static inline lin_status test_device_open(int device, lin_precision precision, const lin_ops **ops, lin_error *err)
 {
-    return lin_gpu_open(device, precision, ops, err);
+    char name[32];
+    snprintf(name, sizeof name, "cuda:%d", device);
+    return lin_backend_open(name, precision, ops, err);
 }
 #else
 #include "tests/emulation/emulation.h"

@@ -1,5 +1,5 @@
 /*
- * driver.c - a fake NVIDIA driver, libcuda.so.1, for tests of the loader (kernels/gpu.h, LINNET_CUDA_DRIVER). The environment
+ * driver.c - a fake NVIDIA driver, libcuda.so.1, for tests of the loader (kernels/ops.h, LINNET_CUDA_DRIVER). The environment
  * gives its answers:
  *   LINNET_EMULATION_DEVICES   number of GPUs (default 1)
  *   LINNET_EMULATION_DRIVER    version (default 13000)

@@ -1,4 +1,4 @@
-/* Made by tests/golden/lsh.py, which says what these are. Shapes as in kernels/ops_table.h. */
+/* Made by tests/golden/lsh.py, which says what these are. Shapes as in kernels/ops.h. */
 static const int lsh_full_offsets[] = {
     0, 11, 12, 18,
 };

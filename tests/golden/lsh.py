@@ -4,7 +4,7 @@
     python3 tests/golden/lsh.py > tests/golden/lsh.h        (needs numpy and torch)
 
 Written as the paper does it, round by round: each round has its own softmax in the sorted order, and rounds are weighted by
-exp(logsumexp of the round - logsumexp of all rounds). kernels/ops_table.h has the definition. Inputs are drawn anew until no two
+exp(logsumexp of the round - logsumexp of all rounds). kernels/ops.h has the definition. Inputs are drawn anew until no two
 projections that compete for a bucket are close, so that float arithmetic finds the same order.
 """
 import math
@@ -86,7 +86,7 @@ def array(kind, name, values):
 
 
 def main():
-    print("/* Made by tests/golden/lsh.py, which says what these are. Shapes as in kernels/ops_table.h. */")
+    print("/* Made by tests/golden/lsh.py, which says what these are. Shapes as in kernels/ops.h. */")
     for index, (name, frames, H, E, rounds, chunk, rotations, causal) in enumerate(CASES):
         blocks, order = run(np.random.default_rng(3000 + index), frames, H, E, rounds, chunk, rotations, causal)
         array("int", "lsh_%s_offsets" % name, [str(n) for n in np.cumsum([0] + frames)])

@@ -552,7 +552,7 @@ void ops_case_elementwise(ops_context *c)
         }
 }
 
-/* The rule of ops_table.h computed here from the random bits, and the share of kept elements. */
+/* The rule of ops.h computed here from the random bits, and the share of kept elements. */
 void ops_case_dropout_rule(ops_context *c)
 {
     const size_t N = c->options->quick ? 10003 : 100003;

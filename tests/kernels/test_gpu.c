@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
-#include "kernels/gpu.h"
+#include "kernels/ops.h"
 #include "tests/support.h"
 
 enum { ANSWER = 2048, MAX_SETTINGS = 4 };
@@ -142,7 +142,7 @@ static void built_for(char *answer, size_t capacity)
 static void *answers(void *unused)
 {
     (void)unused;
-    return lin_gpu_answers() ? "yes" : "no";
+    return *lin_device_why_none(NULL, NULL) ? "no" : "yes";
 }
 
 static void threads(char *answer, size_t capacity)

@@ -1,9 +1,9 @@
 /*
- * ref.h - the functions of lin_ops_ref(): every operation of ops_table.h in double precision, on one thread.
+ * ref.h - the functions of lin_ops_ref(): every operation of ops.h in double precision, on one thread.
  *
  * The fast backends are tested against them, so each is written from its definition (the explicit N x N sums for attention, the
  * direct sum for the convolution, the recursions of Graves 2006 for CTC) and never in a form that a fast backend would use.
- * Shapes and meaning: kernels/ops_table.h. tests/support.h declares lin_ops_ref.
+ * Shapes and meaning: kernels/ops.h. tests/support.h declares lin_ops_ref.
  */
 #ifndef LIN_TESTS_KERNELS_REF_REF_H
 #define LIN_TESTS_KERNELS_REF_REF_H
@@ -11,7 +11,6 @@
 #include <stddef.h>
 
 #include "kernels/ops.h"
-#include "kernels/ops_functions.h"
 
 /* The exec of this backend: scratch for attention and CTC, grown on demand. */
 struct lin_exec {

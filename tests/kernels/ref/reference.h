@@ -1,5 +1,5 @@
 /*
- * reference.h - the operations of kernels/ops_table.h in double precision: plain loops, explicit N x N sums for attention, one
+ * reference.h - the operations of kernels/ops.h in double precision: plain loops, explicit N x N sums for attention, one
  * thread. The backends and the network's gradient are tested against them.
  */
 #ifndef LIN_TESTS_KERNELS_REF_REFERENCE_H

@@ -1,4 +1,4 @@
-// LSH attention (Reformer; Kitaev et al. 2020) from its definition in ops_table.h: every round lists which keys each query sees,
+// LSH attention (Reformer; Kitaev et al. 2020) from its definition in ops.h: every round lists which keys each query sees,
 // and one softmax runs over the lists of all rounds; a key counts as often as it is listed:
 //   y_i = sum_(r, j) exp(s_ij - m_i) v_j / sum_(r, j) exp(s_ij - m_i),    m_i = max_(r, j) s_ij
 #include <math.h>
