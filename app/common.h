@@ -12,9 +12,9 @@
 
 #include "app/options.h"
 #include "base/buffer.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "base/system.h"
 #include "linnet/find.h"
 #include "linnet/warnings.h"
 

@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <pthread.h>
 
-#include "base/cores.h"
 #include "base/memory.h"
+#include "base/system.h"
 
 typedef struct ring {
     const lin_ordered *todo;

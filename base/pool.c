@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "base/cores.h"
 #include "base/memory.h"
+#include "base/system.h"
 
 // Between two runs of a training step only microseconds pass, so a worker checks for new work this many times before it sleeps.
 enum { SPINS = 2000 };

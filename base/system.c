@@ -1,4 +1,4 @@
-// system.c - functions that differ between operating systems; see system.h.
+// system.c - clocks, cores, paths and waits on each operating system; see system.h.
 
 #include "base/system.h"
 
@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,6 @@
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
 #endif
-
-#include "base/clock.h"
 
 #ifndef LIN_LIB_DIR
 #define LIN_LIB_DIR "/usr/local/lib/linnet"
@@ -26,6 +25,80 @@
 #define HAS_CLOCKWAIT
 #endif
 #endif
+
+/* ---- time ------------------------------------------------------------------------------------------------------------------ */
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double lin_now(void) { return seconds(CLOCK_MONOTONIC); }
+
+int64_t lin_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+double lin_now_cpu(void) { return seconds(CLOCK_THREAD_CPUTIME_ID); }
+
+/* ---- cores ----------------------------------------------------------------------------------------------------------------- */
+
+#ifdef __linux__
+
+int lin_cores(void)
+{
+    cpu_set_t set;
+    const int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n;
+}
+
+int lin_core_number(int i)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);
+    for (int core = 0, seen = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET((size_t)core, &set) && seen++ == i) return core;
+    return 0;
+}
+
+void lin_core_pin(int i)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)lin_core_number(i), &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+#else // no affinity: every core of the machine
+
+int lin_cores(void)
+{
+    const int n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n;
+}
+
+int lin_core_number(int i)
+{
+    (void)i;
+    return 0;
+}
+
+void lin_core_pin(int i) { (void)i; }
+
+#endif
+
+int lin_cores_up_to(int most)
+{
+    const int n = lin_cores();
+    return n < most ? n : most;
+}
+
+/* ---- files and libraries --------------------------------------------------------------------------------------------------- */
 
 #ifdef __APPLE__
 

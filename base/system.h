@@ -1,7 +1,7 @@
 /*
- * system.h - functions that differ between operating systems, with the same interface on all of them.
+ * system.h - clocks, cores, paths and waits, the same on all operating systems: Linux with glibc or musl, and macOS.
  *
- * Linux with glibc or musl, and macOS. Times are those of base/clock.h. Threads: any.
+ * Threads: any.
  */
 #ifndef LIN_BASE_SYSTEM_H
 #define LIN_BASE_SYSTEM_H
@@ -15,6 +15,31 @@
 #else
 #include <semaphore.h>
 #endif
+
+/* ---- time ------------------------------------------------------------------------------------------------------------------ */
+
+/* Seconds, or nanoseconds, since an arbitrary moment; never decreases, whatever the date. */
+double lin_now(void);
+int64_t lin_now_ns(void);
+
+/* Seconds of processor time of the calling thread: other work on the machine does not count. */
+double lin_now_cpu(void);
+
+/* ---- cores that this process may use: its affinity mask, as taskset, cgroups and job schedulers set it --------------------- */
+
+/* Their number, 1 or more. */
+int lin_cores(void);
+
+/* The same, `most` at most: threads for work that more of them do not make faster. */
+int lin_cores_up_to(int most);
+
+/* The system's number of core i, 0 <= i < lin_cores(); 0 if there is no such core or the system does not report it. */
+int lin_core_number(int i);
+
+/* Requests that the calling thread runs only on core i. If the system refuses, nothing changes. */
+void lin_core_pin(int i);
+
+/* ---- files and libraries --------------------------------------------------------------------------------------------------- */
 
 /* The absolute path of the running program. Returns 0, with an empty path, if it is unknown or does not fit. */
 int lin_system_program(char *path, size_t capacity);
@@ -35,6 +60,8 @@ int lin_system_symbol(void *library, const char *name, void *function);
 
 /* Two descriptors that a started program does not inherit. 0, or -1 with errno. */
 int lin_system_pipe(int ends[2]);
+
+/* ---- waiting --------------------------------------------------------------------------------------------------------------- */
 
 /* A condition variable whose waits end at a time of lin_now_ns. Released by pthread_cond_destroy. wait: 0, or ETIMEDOUT. */
 void lin_condition_init(pthread_cond_t *condition);

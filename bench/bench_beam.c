@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/system.h"
 #include "base/memory.h"
 #include "train/lab/npy.h"
 #include "base/rng.h"

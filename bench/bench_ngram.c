@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "base/system.h"
 #include "base/textfile.h"
 #include "lexicon/ngram_block.h"
 

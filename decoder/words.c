@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cores.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "decoder/rows.h"
 #include "decoder/words_internal.h"
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "frontend/audio_internal.h"
 
 #define LOUDEST 1.5f // of floats that are clipped a little, as resampled sound is

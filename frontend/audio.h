@@ -122,7 +122,7 @@ int lin_audio_wait_for(const lin_audio *audio);
 /* For the whole process, before any audio is opened: waiting for bytes ends when *flag becomes nonzero, for example in a signal
  * handler. Opening then fails with LIN_STOPPED, and live sound ends. */
 void lin_audio_stop_on(const volatile sig_atomic_t *flag);
-/* The same for what this thread reads, at that time of base/clock.h; 0: never. */
+/* The same for what this thread reads, at that time of lin_now_ns; 0: never. */
 void lin_audio_stop_at(double time);
 int lin_audio_is_stopped(void);
 

@@ -19,7 +19,6 @@
 #endif
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/system.h"
 
 /* ---- standard error, on the thread of the sound system --------------------------------------------------------------------- */

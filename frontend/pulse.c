@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
+#include "base/system.h"
 
 // What is used of libpulse's headers, whose structures and numbers are those of libpulse.so.0 for good. Only first fields are
 // declared: the library makes these structures.

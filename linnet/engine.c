@@ -4,9 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/cores.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "frontend/mel.h"
 #include "frontend/resample.h"
 #include "linnet/engine_internal.h"

@@ -4,8 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
-#include "base/cores.h"
 #include "base/memory.h"
 #include "base/system.h"
 #include "linnet/engine_internal.h"

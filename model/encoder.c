@@ -2,8 +2,8 @@
 
 #include "model/encoder.h"
 
-#include "base/cores.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "model/encoder_internal.h"
 
 enum { PACKING_THREADS = 4 };

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cores.h"
 #include "base/half.h"
 #include "base/int8.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/system.h"
 #include "base/textfile.h"
 #include "base/utf8.h"
 #include "kernels/ops.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "app/common.h"
-#include "base/cores.h"
+#include "base/system.h"
 #include "train/lab/cmd_bench.h"
 
 static const struct name {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/system.h"
 #include "serve/outbox_internal.h"
 #include "serve/protocols.h"
 

@@ -12,9 +12,9 @@
 #include "app/common.h"
 #include "app/version.h"
 #include "base/child.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "base/textfile.h"
 #include "linnet/find.h"
 

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "app/common.h"
-#include "base/clock.h"
-#include "base/cores.h"
 #include "base/memory.h"
 #include "base/system.h"
 #include "frontend/isolate.h"

@@ -2,7 +2,7 @@
 // Addresses that were asked for are without their queries, in which tokens may be.
 
 #include "app/common.h"
-#include "base/clock.h"
+#include "base/system.h"
 #include "serve/serve.h"
 
 static void put_text(lin_buffer *out, const lin_serve_entry *e)

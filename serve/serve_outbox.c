@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "serve/outbox_internal.h"
 #include "serve/protocols.h"
 

@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "serve/protocols.h"
 
 #define ANSWER_S 0.45 // an answer is due when less sound than this waits, look-ahead among it

@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/cores.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "serve/serve.h"
 
 enum { QUEUE_S = 2 };

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "app/common.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "decoder/writers.h"
 #include "frontend/audio.h"
 #include "linnet/file_session.h"

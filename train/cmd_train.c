@@ -10,7 +10,7 @@
 #include "app/guard.h"
 #include "train/provenance.h"
 #include "app/version.h"
-#include "base/cores.h"
+#include "base/system.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"

@@ -15,8 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/cores.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/system.h"

@@ -11,9 +11,9 @@
 #include <string.h>
 
 extern "C" {
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/system.h"
 }
 
 enum { CANDIDATES = 8, BUCKETS = 256, THREADS = 256, WORKSPACE_BYTES = 32 << 20, TIMED_RUNS = 20, SLICE_ROWS = 1024 };

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <termios.h>
 
-#include "base/clock.h"
+#include "base/system.h"
 #include "tests/support.h"
 
 enum { MOST_ROWS = 40, MOST_COLUMNS = 120 };

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/system.h"
 #include "frontend/microphone.h"
 #include "tests/frontend/support.h"
 

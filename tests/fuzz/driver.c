@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

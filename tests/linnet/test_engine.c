@@ -1,8 +1,8 @@
 // The engine for many live streams: what each stream gives is what it gives alone, whoever pushes when and in what pieces;
 // refusals, overflows, slow consumers, dead producers, resets and closings under load; nothing allocated. LINNET_LOAD_SECONDS:
 // of the load test.
-#include "base/clock.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "tests/linnet/engine_cases.h"
 
 static group together;
