@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "app/common.h"
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "linnet/datadir.h"
 
 typedef struct identity {

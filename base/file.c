@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 
 enum { BUFFER = 1 << 18, NUMBERED = 16, NAMES = 64, LONGEST_BASE = 200, PARTS = 1000 };
 

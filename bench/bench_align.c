@@ -16,8 +16,8 @@
 
 #include "align/align.h"
 #include "align/goodness.h"
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "base/system.h"
 
 enum { V = 40, BLOCK = 512, PHONES_A_SECOND = 10 };

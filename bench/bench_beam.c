@@ -15,7 +15,7 @@
 #include "base/system.h"
 #include "base/memory.h"
 #include "train/lab/npy.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "decoder/beam.h"
 
 enum { MADE_V = 40, MADE_T = 3000, REPEATS = 5 };

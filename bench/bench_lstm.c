@@ -13,7 +13,7 @@
 
 #include "bench/peak.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 
 enum { B = 16, D = 40, U = 320, LAYERS = 3, CHUNK_FRAMES = 4, CHUNKS = 500, MAX_REPEATS = 101 };
 

@@ -22,7 +22,7 @@
 #include "bench/peak.h"
 #include "base/memory.h"
 #include "base/pool.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "decoder/greedy.h"
 #include "frontend/fbank.h"
 #include "train/optimizer.h"

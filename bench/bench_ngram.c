@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "base/system.h"
 #include "base/textfile.h"
 #include "lexicon/ngram_block.h"

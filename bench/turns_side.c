@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "model/model_file.h"
 #include "model/streams.h"
 

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 
 // Input is passed to libsoxr 5 ms at a time (but at least MIN_BLOCK samples), however it arrives.
 enum { MIN_BLOCK = 16 };

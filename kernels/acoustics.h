@@ -25,7 +25,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "kernels/ops.h"
 
 enum {

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "model/kinds.h"
 
 #ifdef LIN_NO_PAPER

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "model/encoder_internal.h"
 
 /* Rows of a pass over given tokens, of all sequences. */

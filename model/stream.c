@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "model/encoder_internal.h"
 
 /* A stream is one flat block: this header, then the network's state, then the waiting frames. Only the keys and values of softmax

@@ -20,7 +20,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "model/config.h"
 
 /* LSH attention, with as many rotations as long utterances can use. */

@@ -12,7 +12,7 @@
 
 #include "app/common.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "train/lab/cmd_bench.h"
 #include "paper/attentions.h"
 

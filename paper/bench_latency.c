@@ -19,7 +19,7 @@
 
 #include "app/common.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "train/lab/cmd_bench.h"
 #include "model/model.h"
 #include "model/network.h"

@@ -7,8 +7,8 @@
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "base/textfile.h"
 #include "paper/images.h"
 #include "paper/tasks.h"

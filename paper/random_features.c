@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "base/rng.h"
+#include "base/hash.h"
 
 // Gaussian i of a key (Box & Muller 1958).
 static double gaussian(uint64_t key, uint64_t i)

@@ -19,8 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 
 // 1 under AddressSanitizer, else 0: loops that take long there run a part of their cases.
 #if defined(__SANITIZE_ADDRESS__)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "frontend/mel.h"
 #include "kernels/acoustics.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "kernels/acoustics.h"
 #include "linnet/front.h"
 #include "model/phone_names.h"

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "kernels/acoustics.h"
 #include "train/score/edit.h"
 #include "train/train_internal.h"

@@ -4,7 +4,7 @@
 
 #include "bench/gpu/gpu.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 
 /* ---- limits ---------------------------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 
 #include "bench/gpu/gpu.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "model/config.h"
 
 typedef enum op {

@@ -9,7 +9,7 @@
 
 #include "bench/gpu/gpu.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "train/dataset.h"
 
 #define STEP 0.5

@@ -10,7 +10,7 @@
 #include "bench/gpu/gpu.h"
 #include "bench/peak.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "model/model_file.h"
 #include "model/streams.h"
 

@@ -7,7 +7,7 @@
 
 #include "bench/gpu/gpu.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "train/batches.h"
 #include "train/dataset.h"
 #include "train/train.h"

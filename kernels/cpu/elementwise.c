@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "kernels/cpu/cpu.h"
 
 enum {

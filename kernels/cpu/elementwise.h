@@ -2,7 +2,7 @@
  * elementwise.h - additions, dropout, the backward pass of ReLU, the stacking of frames and sinusoids, once per instruction set.
  * elementwise.c and frames.c have the threads.
  */
-#include "base/rng.h"
+#include "base/hash.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
 

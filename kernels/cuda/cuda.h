@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 extern "C" {
-#include "base/rng.h"
+#include "base/hash.h"
 #include "kernels/ops.h"
 }
 
@@ -136,7 +136,7 @@ static __device__ __forceinline__ float lin_warp_max(float v)
     return v;
 }
 
-/* Dropout: bits are LIN_RANDOM of rng.h, see lin_dropout. threshold = round(p 65536), scale = 1/(1-p). */
+/* Dropout: bits are LIN_RANDOM of hash.h, see lin_dropout. threshold = round(p 65536), scale = 1/(1-p). */
 typedef struct lin_cuda_mask {
     const uint64_t *key; /* NULL: nothing is dropped */
     uint64_t site, width;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "decoder/result.h"
 #include "tests/lexicon/support.h"
 

@@ -1,6 +1,5 @@
-// UTF-8, white space, growing text and the hashes, each against an independent computation.
+// UTF-8, white space and growing text, each against an independent computation.
 #include "base/buffer.h"
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "base/utf8.h"
@@ -87,18 +86,5 @@ START_TEST(text_grows)
 }
 END_TEST
 
-// The test vectors of FNV-1a, 64 bits; the other values are stored in saved states.
-START_TEST(known_hashes)
-{
-    ck_assert_uint_eq(lin_fnv(LIN_FNV_START, "", 0), UINT64_C(0xCBF29CE484222325));
-    ck_assert_uint_eq(lin_fnv(LIN_FNV_START, "a", 1), UINT64_C(0xAF63DC4C8601EC8C));
-    ck_assert_uint_eq(lin_fnv(LIN_FNV_START, "foobar", 6), UINT64_C(0x85944171F73967E8));
-    ck_assert_uint_eq(lin_fnv(lin_fnv(LIN_FNV_START, "foo", 3), "bar", 3), UINT64_C(0x85944171F73967E8));
-    ck_assert_uint_eq(lin_fnv_step(LIN_FNV_START, 'a'), UINT64_C(0xAF63DC4C8601EC8C));
-    ck_assert_uint_eq(lin_hash_pair(1, 2), UINT64_C(0xF5DF515C0F77CA12));
-    ck_assert_uint_eq(lin_hash_pair(0, 0), UINT64_C(0xD0BD7FF386AD0729));
-}
-END_TEST
-
 TEST_MAIN("base/text", TEST(every_character_there_and_back), TEST(nothing_else_is_well_formed), TEST(the_first_bad_byte),
-          TEST(fields_between_white_space), TEST(text_grows), TEST(known_hashes))
+          TEST(fields_between_white_space), TEST(text_grows))

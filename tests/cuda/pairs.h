@@ -11,7 +11,7 @@
 #ifndef LIN_TESTS_CUDA_PAIRS_H
 #define LIN_TESTS_CUDA_PAIRS_H
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "tests/cuda/device.h"
 #include "tests/kernels/ref/reference.h"
 

@@ -1,6 +1,6 @@
 // [cuda] Softmax attention on the CUDA backend against plain loops in double: tiled, naive, with caches; every form of the
 // kernels (head widths of 32, 64 and above, aligned or not, one block or several).
-#include "base/rng.h"
+#include "base/hash.h"
 #include "tests/cuda/device.h"
 
 enum { MOST_B = 70 };

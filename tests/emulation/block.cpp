@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <vector>
 
-#include "base/rng.h"
+#include "base/hash.h"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "tests/frontend/support.h"
 
 static unsigned char bytes[1 << 16];

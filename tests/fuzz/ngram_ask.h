@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "lexicon/ngram.h"
 
 // honest: made from text, so that each of its words is found.

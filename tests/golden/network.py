@@ -5,7 +5,7 @@
     python3 network.py NAME...    only these
 
 Attention is the explicit N x N masked sum, the convolution a sum over shifted copies, an LSTM a loop, CTC is torch's. Nothing here shares code or
-algorithms with the C sources; only the order of the parameters (model/config.h) and the random numbers (base/rng.h) are common.
+algorithms with the C sources; only the order of the parameters (model/config.h) and the random numbers (base/hash.h) are common.
 
 A folder holds config.txt, lines of `key value...`, and little-endian float64 blocks without header:
     params     [n_params]  in the order of lin_params; every value is exactly a float32
@@ -341,7 +341,7 @@ def token_loss(c, logp, targets):
     return -logp[counts].gather(1, targets[counts][:, None]).sum()
 
 
-# base/rng.h on arrays of counters.
+# base/hash.h on arrays of counters.
 MASK = (1 << 64) - 1
 
 

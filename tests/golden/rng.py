@@ -1,4 +1,4 @@
-"""Writes rng.h: known answers of base/rng.h, by Python's unbounded integers.
+"""Writes rng.h: known answers of base/hash.h, by Python's unbounded integers.
 
 python3 tests/golden/rng.py > tests/golden/rng.h
 """

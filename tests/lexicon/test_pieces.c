@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "base/textfile.h"
 #include "train/learn/pieces_learn.h"
 #include "tests/lexicon/support.h"

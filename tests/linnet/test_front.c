@@ -1,7 +1,7 @@
 // linnet/front.c: where a long sound is divided for a model that needs whole utterances.
 #include "linnet/front.h"
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "tests/support.h"
 
 enum { D = 3, STACK = 4, MOST = 12000 };

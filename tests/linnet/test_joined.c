@@ -1,8 +1,8 @@
 // linnet/joined.c: segments as one result; alternatives of the whole against all combinations of those of the segments.
 #include "linnet/joined.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "tests/lexicon/support.h"
 
 enum { V = 4, T = 9, SEGMENTS = 4, N_BEST = 5 };

@@ -2,8 +2,8 @@
 // alone and at the same time, loud and quiet.
 #include "linnet/leakage.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "tests/lexicon/support.h"
 
 enum { RATE = 16000, SECONDS = 8, N = RATE * SECONDS, SYLLABLE = RATE / 10, DELAY = 40 };

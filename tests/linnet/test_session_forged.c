@@ -1,6 +1,6 @@
 // States of streams that were forged: every number of a saved session replaced, with a checksum that fits. Loading refuses it, or
 // the session goes on without a step outside its memory, which the address sanitizer would see.
-#include "base/rng.h"
+#include "base/hash.h"
 #include "linnet/session.h"
 #include "tests/linnet/session_sound.h"
 

@@ -1,7 +1,7 @@
 // Sequences drawn from networks of tokens: the same with a state and without, in any batch, and with the right frequencies.
 #include "model/generate.h"
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "tests/model/token_networks.h"
 
 enum { TOKENS = 300, V = 11, LENGTH = 70, N = 5 };

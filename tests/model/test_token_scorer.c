@@ -1,7 +1,7 @@
 // Log-probabilities of sequences of tokens: those of each sequence alone, to the bit; the rows of a tree; what is refused.
 #include "model/token_scorer.h"
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "tests/model/token_networks.h"
 
 enum { TOKENS = 30, V = 30, N = 40, LONGEST = 60 };

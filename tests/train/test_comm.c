@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
-#include "base/rng.h"
 #include "tests/comm_threads.h"
 #include "tests/support.h"
 

@@ -16,7 +16,7 @@
 #include "app/front_options.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "train/lab/cmd_bench.h"
 #include "linnet/engine.h"
 #include "linnet/lags.h"

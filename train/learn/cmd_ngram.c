@@ -8,7 +8,7 @@
 #include "app/common.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
 #include "train/learn/cmd_sentences.h"

@@ -27,7 +27,7 @@ typedef struct lin_bootstrap_options {
     int resamples; /* B, 1 .. LIN_BOOTSTRAP_MAX */
     uint64_t seed;
     double level; /* confidence level, above 0 and below 1 */
-    /* Number `counter` of the sequence `key`, in 0..n-1: lin_random_below of base/rng.h, or a test's own. */
+    /* Number `counter` of the sequence `key`, in 0..n-1: lin_random_below of base/hash.h, or a test's own. */
     uint32_t (*random)(uint64_t key, uint64_t counter, uint32_t n);
 } lin_bootstrap_options;
 

@@ -7,7 +7,7 @@
 #include "app/guard.h"
 #include "app/lexicon_options.h"
 #include "base/textfile.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "linnet/find.h"
 #include "linnet/wording.h"
 #include "train/score/score.h"

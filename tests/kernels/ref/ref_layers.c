@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "base/hash.h"
 #include "tests/kernels/ref/ref.h"
 
 #define LAYER_NORM_EPS 1e-5

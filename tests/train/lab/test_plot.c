@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "train/lab/plot.h"
 #include "tests/support.h"
 

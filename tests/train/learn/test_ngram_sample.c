@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash.h"
 #include "train/learn/ngram_sample.h"
 #include "lexicon/ngram.h"
 #include "tests/support.h"
