@@ -5,9 +5,9 @@
  * numbers; to resume, only the key and the counter have to be saved. The mixer is SplitMix64's finaliser (Steele, Lea, Flood
  * 2014), applied twice over key and counter.
  *
- * lin_hash: 64 bits of large data and of files: fingerprints, checksums (no protection against forgery). Every step is a bijection
- * of its input word, so a change within one aligned 8-byte word always changes the result. Four independent lanes: about 6 bytes
- * per cycle.
+ * lin_hash: 64 bits of large data and of files: fingerprints, checksums (no protection against forgery). Every step is a
+ * bijection of its input word, so a change within one aligned 8-byte word always changes the result. Four independent lanes:
+ * about 6 bytes per cycle.
  *
  * lin_fnv: for short keys, which may be given in parts: FNV-1a (Fowler, Noll, Vo). Its low bits are weak: mix them (lin_mix64)
  * before using them to choose a slot. Saved states contain its values.

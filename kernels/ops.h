@@ -85,7 +85,7 @@ typedef struct lin_packing {
     int n, k, transposed;
     const void *half; /* NULL, or w in half precision instead, of any alignment: where packs_halves is 1, not transposed, and k at
                          most LIN_HALF_COLUMNS */
-    const void *whole, *scales; /* NULL, or w as whole numbers of eight bits and the scale of each row instead (base/int8.h), of
+    const void *whole, *scales; /* NULL, or w as whole numbers of eight bits and the scale of each row instead (base/number.h), of
                                    any alignment: where precision is LIN_PRECISION_INT8 */
 } lin_packing;
 enum { LIN_HALF_COLUMNS = 4096 };

@@ -168,7 +168,7 @@ typedef struct lin_param {
  * are among the floats. */
 typedef struct lin_stored {
     const void *half;           /* in half precision */
-    const void *whole, *scales; /* as whole numbers of eight bits, with the scale of each row (base/int8.h) */
+    const void *whole, *scales; /* as whole numbers of eight bits, with the scale of each row (base/number.h) */
 } lin_stored;
 
 static inline size_t lin_param_count(const lin_param *t) { return (size_t)t->n * (size_t)(t->k ? t->k : 1); }

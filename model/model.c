@@ -6,11 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/half.h"
 #include "base/hash.h"
-#include "base/int8.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "model/phone_names.h"
 
 lin_features lin_features_default(void)

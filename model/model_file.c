@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/half.h"
-#include "base/int8.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/pool.h"
 #include "base/system.h"
 #include "base/textfile.h"

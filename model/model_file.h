@@ -2,7 +2,7 @@
  * model_file.h - models on disk: one safetensors file, readable by every tool that knows the format.
  *
  *   tensors    those of lin_params (config.h), F32 or F16 each, or, of the matrices with eight_bits, I8 with another tensor
- *              NAME.scale [n] F32: whole numbers -127..127 times the scale of each row, as base/int8.h makes them;
+ *              NAME.scale [n] F32: whole numbers -127..127 times the scale of each row, as base/number.h makes them;
  *              features.mean [D], features.istd [D] F32;
  *              train.*: data to resume training (moments of the optimiser, counters), ignored by other readers
  *   metadata   format "linnet", format_version "2" ("3": there are tensors of I8), config (JSON), features

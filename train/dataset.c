@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/half.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/utf8.h"
 #include "model/phone_names.h"
 #include "train/dataset_format.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/half.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/symbols.h"
 #include "base/utf8.h"
 #include "model/phone_names.h"

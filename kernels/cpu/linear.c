@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/half.h"
+#include "base/number.h"
 
 size_t lin_cpu_weight_size(int n, int k) { return (size_t)lin_round_up(n, LIN_COLUMN_GROUP) * (size_t)k; }
 

@@ -1,4 +1,4 @@
-// base/system.c: clocks, cores, own paths, pipes that a started program does not inherit, waits that end at a time or by an event.
+// base/system.c: clocks, cores, own paths, pipes that a started program does not inherit, waits that end at a time or an event.
 #include "base/system.h"
 
 #include <dirent.h>

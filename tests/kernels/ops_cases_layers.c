@@ -1,5 +1,5 @@
 // Cases of ops_cases.h for the operations that treat each row or element alone.
-#include "base/half.h"
+#include "base/number.h"
 #include "tests/kernels/ops_cases_internal.h"
 
 const int ops_rows[OPS_N_ROWS] = {0, 1, 2, 7, 8, 9, 17, 49, 65};

@@ -1,6 +1,5 @@
 // Eight-bit products: every kernel of this processor against the reference, to the bit; rows, threads, streams; the error.
-#include "base/half.h"
-#include "base/int8.h"
+#include "base/number.h"
 #include "kernels/cpu/linear_int8.h"
 #include "tests/kernels/ref/ref_int8.h"
 #include "tests/kernels/linear_cases.h"

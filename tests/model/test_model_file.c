@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "base/half.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "tests/support.h"
 
 enum { D = 2, V = 3 };

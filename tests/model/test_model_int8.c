@@ -1,6 +1,5 @@
 // Models in eight bits: what a file holds, the same results from every form of it, streams, and files that cannot be.
-#include "base/half.h"
-#include "base/int8.h"
+#include "base/number.h"
 #include "model/model_file.h"
 #include "model/stream.h"
 #include "tests/support.h"

@@ -1,14 +1,21 @@
 /*
- * half.h - half precision (IEEE 754 binary16) to and from float, in plain C that compilers vectorise.
+ * number.h - small numbers for weights and features: half precision, and whole numbers of eight bits with a scale.
  *
- * Widening is exact. Narrowing rounds to nearest, ties to even; magnitudes from 65,520 become infinity, a NaN stays a NaN.
+ * Half precision (IEEE 754 binary16) is plain C that compilers vectorise. Widening is exact. Narrowing rounds to nearest, ties to
+ * even; magnitudes from 65,520 become infinity, a NaN stays a NaN.
+ *
+ * Eight bits: a row of weights is w = q scale, q in -127..127. The scale is the largest magnitude of the row divided by 127,
+ * rounded up to 17 bits of mantissa. So q scale is exact in a float, and rounding a row again gives the same q and the same
+ * scale: weights may pass through floats without a change.
  */
-#ifndef LIN_BASE_HALF_H
-#define LIN_BASE_HALF_H
+#ifndef LIN_BASE_NUMBER_H
+#define LIN_BASE_NUMBER_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/* ---- half precision -------------------------------------------------------------------------------------------------------- */
 
 static inline float lin_half_to_float(uint16_t half)
 {
@@ -49,5 +56,19 @@ void lin_half_widen(const void *from, size_t count, float *to);
 /* Index of the first that is NaN or infinite, or count. */
 size_t lin_half_find_not_finite(const void *from, size_t count);
 void lin_half_narrow(const float *from, size_t count, void *to);
+
+/* ---- eight bits ------------------------------------------------------------------------------------------------------------ */
+
+/*
+ * The nearest q [count] of w, ties to even, and the scale, which is returned. Rows whose scale would be subnormal become 0, with
+ * scale 0. A NaN, or a magnitude of 2^127 or more: q is 0 and the scale NaN.
+ */
+float lin_int8_narrow(const float *w, size_t count, signed char *q);
+
+/* w = q scale. */
+void lin_int8_widen(const signed char *q, size_t count, float scale, float *w);
+
+/* Whether lin_int8_narrow can have made the row: NULL, or what is wrong, the rest of a sentence that begins with "row 3". */
+const char *lin_int8_check(const signed char *q, size_t count, float scale);
 
 #endif
