@@ -3,7 +3,7 @@
 #include "app/bulk.h"
 
 #include "base/memory.h"
-#include "base/ordered.h"
+#include "base/pool.h"
 
 struct lin_bulk_outcome {
     lin_status status;

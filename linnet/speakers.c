@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/ordered.h"
+#include "base/pool.h"
 #include "frontend/normalize.h"
 
 typedef struct measurement {

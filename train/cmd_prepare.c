@@ -12,7 +12,7 @@
 #include "app/inputs.h"
 #include "app/lexicon_options.h"
 #include "base/memory.h"
-#include "base/ordered.h"
+#include "base/pool.h"
 #include "linnet/datadir.h"
 #include "linnet/wording.h"
 #include "train/batches.h"

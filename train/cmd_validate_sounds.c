@@ -6,7 +6,7 @@
 #include "train/cmd_validate.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/ordered.h"
+#include "base/pool.h"
 
 #define SHORTEST_S 0.1     // of a sound that is not empty
 #define FAINTEST 0.001F    // peak of a sound that is not silent: -60 dBFS
