@@ -10,7 +10,7 @@
 #include "app/options.h"
 #include "app/run_command.h"
 #include "app/version.h"
-#include "base/map.h"
+#include "base/file.h"
 #include "frontend/isolate.h"
 #include "serve/read_sound.h"
 

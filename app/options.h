@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "base/list.h"
+#include "base/buffer.h"
 #include "base/status.h"
 
 typedef enum lin_option_type {

@@ -64,4 +64,10 @@ lin_status lin_buffer_write(const lin_buffer *buffer, FILE *file, const char *na
 void lin_buffer_clear(lin_buffer *buffer); /* keeps the memory */
 void lin_buffer_free(lin_buffer *buffer);
 
+/* A list of strings that it does not own: operands, phrases, columns. */
+typedef struct lin_list {
+    const char **items; /* [count] */
+    int count;
+} lin_list;
+
 #endif

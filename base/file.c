@@ -1,10 +1,12 @@
-// file.c - writes files completely or not at all; see file.h.
+// file.c - writes files completely or not at all, opens and maps them; see file.h.
 
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,11 +265,6 @@ lin_status lin_file_open(const char *path, int flags, lin_file_writer **writer, 
     return LIN_OK;
 }
 
-lin_status lin_file_create(const char *path, lin_file_writer **writer, lin_error *err)
-{
-    return lin_file_open(path, 0, writer, err);
-}
-
 /* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status put(lin_file_writer *w, const unsigned char *bytes, size_t n, lin_error *err)
@@ -416,7 +413,7 @@ lin_status lin_file_keep(lin_file_writer *w, char *name, size_t capacity, lin_er
 lin_status lin_file_write_all(const char *path, const void *bytes, size_t n, lin_error *err)
 {
     lin_file_writer *w;
-    lin_status status = lin_file_create(path, &w, err);
+    lin_status status = lin_file_open(path, 0, &w, err);
     if (status != LIN_OK) return status;
     status = lin_file_write(w, bytes, n, err);
     if (status == LIN_OK) return lin_file_commit(w, err);
@@ -483,4 +480,87 @@ int lin_file_open_unnamed(const char **folder)
     fd = mkostemp(path, O_CLOEXEC);
     if (fd >= 0) unlink(path);
     return fd >= 0 ? fd : in_memory(folder);
+}
+
+/* ---- the table of mapped files: nothing is allocated, and a signal handler may read it ------------------------------------- */
+
+// begin: 0 free, CLAIMED while it is filled in, else the address of the file.
+typedef struct slot {
+    _Atomic uintptr_t begin;
+    _Atomic size_t n;
+    char path[LIN_MAP_PATH];
+} slot;
+
+enum { CLAIMED = 1 };
+
+static slot slots[LIN_MAP_FILES];
+
+static void enlist(const void *bytes, size_t n, const char *path)
+{
+    for (int i = 0; i < LIN_MAP_FILES; i++) {
+        uintptr_t none = 0;
+        if (!atomic_compare_exchange_strong(&slots[i].begin, &none, CLAIMED)) continue;
+        const size_t length = strlen(path), over = length >= LIN_MAP_PATH ? length - (LIN_MAP_PATH - 1) : 0;
+        memcpy(slots[i].path, path + over, length - over + 1);
+        atomic_store(&slots[i].n, n);
+        atomic_store(&slots[i].begin, (uintptr_t)bytes);
+        return;
+    }
+}
+
+static void strike(const void *bytes)
+{
+    for (int i = 0; i < LIN_MAP_FILES; i++) {
+        uintptr_t begin = (uintptr_t)bytes;
+        if (atomic_compare_exchange_strong(&slots[i].begin, &begin, 0)) return;
+    }
+}
+
+const char *lin_file_map_find(const void *address)
+{
+    for (int i = 0; i < LIN_MAP_FILES; i++) {
+        const uintptr_t begin = atomic_load(&slots[i].begin), at = (uintptr_t)address;
+        // the address of a fault is within a page of the file, and the last page may reach past its end
+        if (begin > CLAIMED && at >= begin && at - begin < (atomic_load(&slots[i].n) + 4095) / 4096 * 4096) return slots[i].path;
+    }
+    return NULL;
+}
+
+/* ---- mapping --------------------------------------------------------------------------------------------------------------- */
+
+lin_status lin_file_map_descriptor(int file, size_t size, const char *path, lin_file_map *map, lin_error *err)
+{
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (bytes == MAP_FAILED) return lin_fail(err, LIN_IO, "cannot map %s: %s", path, strerror(errno));
+    enlist(bytes, size, path);
+    *map = (lin_file_map){.bytes = bytes, .size = size};
+    return LIN_OK;
+}
+
+lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err)
+{
+    static const unsigned char nothing[1];
+    *map = (lin_file_map){.bytes = nothing};
+    struct stat st;
+    int fd;
+    lin_status status = lin_file_open_input(path, &fd, err);
+    if (status != LIN_OK) return status;
+    if (fstat(fd, &st) != 0) {
+        status = lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
+    } else if (!S_ISREG(st.st_mode)) {
+        status = lin_fail(err, LIN_IO, "cannot open %s: it is not a regular file", path);
+    } else if (st.st_size > 0) {
+        status = lin_file_map_descriptor(fd, (size_t)st.st_size, path, map, err);
+    }
+    close(fd);
+    return status;
+}
+
+void lin_file_map_close(lin_file_map *map)
+{
+    if (map->size) {
+        strike(map->bytes);
+        munmap((void *)(uintptr_t)map->bytes, map->size);
+    }
+    *map = (lin_file_map){0};
 }

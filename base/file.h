@@ -1,8 +1,9 @@
 /*
- * file.h - writes files completely or not at all; every output of the project is written with it.
+ * file.h - writes files completely or not at all, opens files for reading, and maps them; every output of the project is written
+ * with it.
  *
  *   lin_file_writer *w;
- *   lin_file_create("model.safetensors", &w, &err);    writes to model.safetensors.linnet-0.tmp, locked against a second writer
+ *   lin_file_open("model.safetensors", 0, &w, &err);   writes to model.safetensors.linnet-0.tmp, locked against a second writer
  *   lin_file_write(w, bytes, n, &err);                 buffered
  *   lin_file_commit(w, &err);                          flush, sync, rename; or lin_file_abort(w), or lin_file_keep(w, ...)
  *
@@ -14,7 +15,11 @@
  * process may change it. Anything but a regular file (a device, a FIFO, /dev/stdout) is written in place if the format allows
  * it (LIN_FILE_STREAM), and never replaced.
  *
- * Threads: one at a time per writer. SIGXFSZ must be ignored, otherwise a file size limit kills the process.
+ * If another program truncates a mapped file, or a disk fails, reading the file raises SIGBUS. Every mapping is registered with
+ * its path, so that the program's signal handler can name the file: lin_file_map_find(info->si_addr).
+ *
+ * Threads: one at a time per writer or map. lin_file_map_find is async-signal-safe. SIGXFSZ must be ignored, otherwise a file size
+ * limit kills the process.
  */
 #ifndef LIN_BASE_FILE_H
 #define LIN_BASE_FILE_H
@@ -24,6 +29,8 @@
 #include <stdio.h>
 
 #include "base/status.h"
+
+/* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_file_writer lin_file_writer;
 
@@ -36,8 +43,6 @@ enum {
 /* LIN_IO if the system refuses, if path is not a regular file and flags do not allow it, or if another process is writing it.
  * The message names the path and what to do. */
 lin_status lin_file_open(const char *path, int flags, lin_file_writer **writer, lin_error *err);
-/* The same with no flags: regular files only. */
-lin_status lin_file_create(const char *path, lin_file_writer **writer, lin_error *err);
 
 /* Appends. After a failure every later call fails too, with the message of the first. */
 lin_status lin_file_write(lin_file_writer *writer, const void *bytes, size_t n_bytes, lin_error *err);
@@ -63,16 +68,35 @@ lin_status lin_file_keep(lin_file_writer *writer, char *name, size_t capacity, l
 /* Writes a whole small file at once, atomically: configurations, curves. */
 lin_status lin_file_write_all(const char *path, const void *bytes, size_t n_bytes, lin_error *err);
 
+/* A file without a name, to be written and read, in *folder: $TMPDIR or /tmp, or "memory" where that cannot be written to. It
+ * goes with its descriptor, also if the process is killed. -1 with the folder's errno. */
+int lin_file_open_unnamed(const char **folder);
+
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
+
+/* The last part of a path. */
+const char *lin_base_name(const char *path);
+
 /* Opens what is read as a file, and refuses what would block or never end: a directory, a named pipe, a socket, a device. What
  * the process was given is read as it is: /dev/stdin, /dev/fd/N (a shell's `<(...)`), and /dev/null. LIN_IO. */
 lin_status lin_file_open_input(const char *path, int *fd, lin_error *err);
 lin_status lin_file_open_stream(const char *path, FILE **file, lin_error *err);
 
-/* The last part of a path. */
-const char *lin_base_name(const char *path);
+/* A regular file in memory, read-only. With size 0, bytes is valid but must not be read. */
+typedef struct lin_file_map {
+    const unsigned char *bytes;
+    size_t size;
+} lin_file_map;
 
-/* A file without a name, to be written and read, in *folder: $TMPDIR or /tmp, or "memory" where that cannot be written to. It
- * goes with its descriptor, also if the process is killed. -1 with the folder's errno. */
-int lin_file_open_unnamed(const char **folder);
+/* LIN_IO if the file cannot be opened, is not a regular file or cannot be mapped. */
+lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err);
+/* The first `size` bytes, 1 or more, of an open file, which may be closed afterwards; path is its name. */
+lin_status lin_file_map_descriptor(int file, size_t size, const char *path, lin_file_map *map, lin_error *err);
+void lin_file_map_close(lin_file_map *map);
+
+/* The last LIN_MAP_PATH - 1 bytes of the path of the mapped file that contains this address, or NULL. At most LIN_MAP_FILES files
+ * are registered at once; for others it gives NULL. */
+enum { LIN_MAP_FILES = 256, LIN_MAP_PATH = 512 };
+const char *lin_file_map_find(const void *address);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "base/map.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "lexicon/ngram_block.h"
 

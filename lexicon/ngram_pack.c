@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "lexicon/ngram_block.h"

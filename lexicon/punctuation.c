@@ -190,7 +190,7 @@ lin_status lin_punctuation_write(const lin_punctuation *p, const char *path, lin
     lin_punctuation_header h = p->header;
     lin_file_writer *w;
     h.checksum = checksum(p);
-    lin_status status = lin_file_create(path, &w, err);
+    lin_status status = lin_file_open(path, 0, &w, err);
     if (status != LIN_OK) return status;
     status = lin_file_write(w, &h, sizeof h, err);
     if (status == LIN_OK) status = lin_file_write(w, p->slots, p->n, err);

@@ -2,7 +2,7 @@
 #ifndef LIN_LEXICON_TREE_INTERNAL_H
 #define LIN_LEXICON_TREE_INTERNAL_H
 
-#include "base/map.h"
+#include "base/file.h"
 #include "base/symbols.h"
 #include "lexicon/tree.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/map.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "base/utf8.h"

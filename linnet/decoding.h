@@ -17,7 +17,7 @@
 #ifndef LIN_LINNET_DECODING_H
 #define LIN_LINNET_DECODING_H
 
-#include "base/list.h"
+#include "base/buffer.h"
 #include "decoder/result.h"
 #include "decoder/search.h"
 #include "lexicon/phones.h"

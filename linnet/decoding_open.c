@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/file.h"
 #include "base/hash.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "base/unicode.h"

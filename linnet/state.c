@@ -8,7 +8,6 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "decoder/greedy.h"
 #include "frontend/source.h"

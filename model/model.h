@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#include "base/map.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "model/config.h"
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/pool.h"

@@ -293,7 +293,7 @@ static lin_status write_file(const char *path, const char *header, const lin_ten
                         MAX_HEADER);
     const uint64_t length = padded;
     lin_file_writer *writer;
-    lin_status status = lin_file_create(path, &writer, err);
+    lin_status status = lin_file_open(path, 0, &writer, err);
     if (status != LIN_OK) return status;
     status = lin_file_write(writer, &length, sizeof length, err);
     if (status == LIN_OK) status = lin_file_write(writer, header, n, err);

@@ -10,7 +10,6 @@
 #include "app/common.h"
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/utf8.h"

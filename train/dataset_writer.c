@@ -78,7 +78,7 @@ static lin_status create(const char *path, int mel_bins, int tokens, const lin_f
     w->source = lin_strdup(source);
     w->totals = lin_calloc(2 * (size_t)mel_bins, sizeof *w->totals);
     if (!w->path || !w->phones || !w->source || !w->totals) status = lin_no_memory(err, "a data set", strlen(phones));
-    if (status == LIN_OK) status = lin_file_create(path, &w->file, err);
+    if (status == LIN_OK) status = lin_file_open(path, 0, &w->file, err);
     if (status == LIN_OK) status = lin_file_write(w->file, header, sizeof header, err);
     if (status == LIN_OK) {
         *writer = w;

@@ -10,7 +10,6 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
-#include "base/map.h"
 #include "base/memory.h"
 #include "train/lab/npy.h"
 #include "base/textfile.h"
@@ -262,7 +261,7 @@ START_TEST(a_second_writer_is_refused)
 {
     lin_error err = {0};
     lin_file_writer *w = begun(0, "first"), *second;
-    ck_assert_int_eq(lin_file_create(path, &second, &err), LIN_IO);
+    ck_assert_int_eq(lin_file_open(path, 0, &second, &err), LIN_IO);
     ck_assert_ptr_null(second);
     ck_assert_ptr_nonnull(strstr(err.message, "another process is writing it"));
     assert_ok(lin_file_commit(w, &err), err);
@@ -320,7 +319,7 @@ START_TEST(what_is_no_regular_file_is_written_in_place)
     char got[16] = "";
     const char *null = device("null", 3), *full = device("full", 7);
     if (null) {
-        ck_assert_int_eq(lin_file_create(null, &w, &err), LIN_IO);
+        ck_assert_int_eq(lin_file_open(null, 0, &w, &err), LIN_IO);
         ck_assert_ptr_nonnull(strstr(err.message, "null: it is not a regular file"));
         assert_ok(lin_file_open(null, LIN_FILE_STREAM, &w, &err), err);
         ck_assert(lin_file_in_place(w) && lin_file_can_seek(w));
@@ -463,10 +462,89 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* ---- mapped files, and the table that finds them by address ---------------------------------------------------------------- */
+
+enum { ROOM = 300 };
+
+// A file of n bytes "0123...".
+static void make_file(char to[ROOM], const char *name, size_t n)
+{
+    unsigned char *bytes = lin_alloc(n, 1);
+    for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)i;
+    snprintf(to, ROOM, "%.200s/%.40s", folder, name);
+    test_write_file(to, bytes, n);
+    lin_free(bytes);
+}
+
+START_TEST(an_address_has_a_file)
+{
+    lin_error err = {0};
+    char a[ROOM], b[ROOM];
+    lin_file_map map, other;
+    make_file(a, "a", 5000);
+    make_file(b, "b", 1);
+    ck_assert_int_eq(lin_file_map_open(a, &map, &err), LIN_OK);
+    ck_assert_int_eq(lin_file_map_open(b, &other, &err), LIN_OK);
+    ck_assert(map.size == 5000 && map.bytes[4999] == (unsigned char)4999 && other.size == 1);
+    const unsigned char *was = map.bytes;
+    ck_assert_str_eq(lin_file_map_find(was), a);
+    ck_assert_str_eq(lin_file_map_find(was + 8191), a); // the rest of its last page
+    ck_assert_str_eq(lin_file_map_find(other.bytes), b);
+    ck_assert_ptr_null(lin_file_map_find(a));
+    ck_assert_ptr_null(lin_file_map_find(NULL));
+    lin_file_map_close(&map);
+    ck_assert(!map.bytes && !map.size);
+    ck_assert_ptr_null(lin_file_map_find(was));
+    ck_assert_str_eq(lin_file_map_find(other.bytes), b);
+    lin_file_map_close(&map);
+    lin_file_map_close(&other);
+}
+END_TEST
+
+START_TEST(long_paths_and_many_files)
+{
+    lin_error err = {0};
+    char longer[ROOM + 2 * LIN_MAP_PATH];
+    static lin_file_map maps[LIN_MAP_FILES + 9];
+    test_write_file(path, "x", 1);
+    size_t n = 0;
+    for (const char *slash = strrchr(path, '/'), *p = path; *p; p++) {
+        longer[n++] = *p;
+        for (int i = 0; p == slash && i < LIN_MAP_PATH / 2; i++) n += (size_t)sprintf(longer + n, "./");
+    }
+    longer[n] = '\0';
+    for (int i = 0; i < LIN_MAP_FILES + 9; i++) ck_assert_int_eq(lin_file_map_open(i ? path : longer, &maps[i], &err), LIN_OK);
+    ck_assert_str_eq(lin_file_map_find(maps[0].bytes), longer + n - (LIN_MAP_PATH - 1));
+    ck_assert_str_eq(lin_file_map_find(maps[LIN_MAP_FILES - 1].bytes), path);
+    ck_assert_ptr_null(lin_file_map_find(maps[LIN_MAP_FILES].bytes)); // no room for its name
+    for (int i = 0; i < LIN_MAP_FILES + 9; i++) lin_file_map_close(&maps[i]);
+    ck_assert_int_eq(lin_file_map_open(path, &maps[0], &err), LIN_OK);
+    ck_assert_str_eq(lin_file_map_find(maps[0].bytes), path);
+    lin_file_map_close(&maps[0]);
+}
+END_TEST
+
+START_TEST(what_cannot_be_mapped)
+{
+    lin_error err = {0};
+    lin_file_map map;
+    test_write_file(path, "", 0);
+    ck_assert_int_eq(lin_file_map_open(path, &map, &err), LIN_OK);
+    ck_assert(map.bytes && !map.size);
+    lin_file_map_close(&map);
+    ck_assert_int_eq(lin_file_map_open(folder, &map, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "it is a directory"));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(lin_file_map_open(path, &map, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "No such file"));
+}
+END_TEST
+
 TEST_MAIN_WITH(setup, teardown, "base/file", TEST(the_old_file_stays_until_the_new_one_is_whole), TEST(permissions_and_links),
                TEST(links_that_others_planted), TEST(a_file_without_a_name),
                TEST(what_is_no_file_is_not_read), TEST(names_of_others_are_left_alone),
                TEST(what_a_killed_process_left), TEST(a_second_writer_is_refused), TEST(writers_at_once),
                TEST(what_is_no_regular_file_is_written_in_place), TEST(what_was_put_there_meanwhile_is_not_replaced),
                TEST(a_part_is_kept_beside_it), TEST(a_limit_of_sizes_leaves_the_old_file), TEST(long_names),
-               TEST(every_allocation_may_fail))
+               TEST(every_allocation_may_fail), TEST(an_address_has_a_file), TEST(long_paths_and_many_files),
+               TEST(what_cannot_be_mapped))

@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "base/map.h"
+#include "base/file.h"
 #include "train/learn/ngram_draft.h"
 #include "lexicon/ngram_block.h"
 #include "tests/lexicon/random_model.h"
