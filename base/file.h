@@ -18,8 +18,8 @@
  * If another program truncates a mapped file, or a disk fails, reading the file raises SIGBUS. Every mapping is registered with
  * its path, so that the program's signal handler can name the file: lin_file_map_find(info->si_addr).
  *
- * Threads: one at a time per writer or map. lin_file_map_find is async-signal-safe. SIGXFSZ must be ignored, otherwise a file size
- * limit kills the process.
+ * Threads: one at a time per writer or map. lin_file_map_find is async-signal-safe. SIGXFSZ must be ignored, otherwise a file
+ * size limit kills the process.
  */
 #ifndef LIN_BASE_FILE_H
 #define LIN_BASE_FILE_H
