@@ -7,7 +7,8 @@
  * between two words, from the words around it, the beginning of the sentence and of the clause, and their lengths; and whether a
  * word has a capital inside a sentence. A feature is one of 2^bits keys; each slot of the file has the weights of the most
  * informative key that falls into it. The length of the pause is independent of the words given the mark: its logarithmic
- * likelihood ratio is added (Stolcke et al. 1998, "Automatic detection of sentence boundaries and disfluencies based on recognized words").
+ * likelihood ratio is added (Stolcke et al. 1998, "Automatic detection of sentence boundaries and disfluencies based on recognized
+ * words").
  *
  *   lin_punctuation_open("words.punctuation", &p, &err);
  *   lin_punctuation_marks(p, &gap, scores);          // the largest is the mark

@@ -1,8 +1,8 @@
 /*
  * linear_int8.h - the matrix product of eight-bit operands, with sums of 32 bits: the same bits on every processor.
  *
- * Weights: each output channel has whole numbers q in -127..127 and a scale (base/number.h). Activations: each row of x has its own
- * grid of 255 steps, made when it is multiplied, which covers its range and 0 (as ONNX's DynamicQuantizeLinear):
+ * Weights: each output channel has whole numbers q in -127..127 and a scale (base/number.h). Activations: each row of x has its
+ * own grid of 255 steps, made when it is multiplied, which covers its range and 0 (as ONNX's DynamicQuantizeLinear):
  *
  *   lo = min(0, min x)   hi = max(0, max x)   step = (hi - lo) / 255   inverse = 255 / (hi - lo)
  *   zero = -round(lo * inverse)   u = min(255, round(x * inverse) + zero)
