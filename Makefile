@@ -121,7 +121,7 @@ all: found
 # The installed lexicon, packed; the program works without it. It cannot be made where the program cannot run.
 PACKED := share/linnet/en/words.dict.gz.tree
 PACKED_FROM := $(addprefix share/linnet/en/,words.dict.gz words.lm default.safetensors)
-$(PACKED): $(PACKED_FROM) lexicon/tree_internal.h lexicon/ngram_pairs.h | $B/linnet
+$(PACKED): $(PACKED_FROM) lexicon/tree.h lexicon/ngram.h | $B/linnet
 	$(SAY) "  PACK  $@"
 	-@$B/linnet lexicon -q -m share/linnet/en/default.safetensors --lm share/linnet/en/words.lm share/linnet/en/words.dict.gz 2> /dev/null
 

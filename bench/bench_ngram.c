@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "base/system.h"
 #include "base/textfile.h"
-#include "lexicon/ngram_block.h"
+#include "lexicon/ngram_file.h"
 
 enum { ROUNDS = 5, QUERIES = 2000000 };
 

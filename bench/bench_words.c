@@ -167,9 +167,8 @@ int main(int argc, char **argv)
     if (strcmp(argv[at + 1], "-") != 0 && lin_ngram_open(argv[at + 1], &lm, &err)) quit(&err);
     double begin = lin_now_cpu();
     if (lin_tree_create(dictionary, phones, lm, NULL, &tree, &err)) quit(&err);
-    printf("tree\t%d words, %d pronunciations, %d nodes, %d words left out\t%.3f s\t%.1f MB\n", lin_tree_words(tree),
-           lin_tree_pronunciations(tree), lin_tree_nodes(tree), lin_tree_left_out(tree), lin_now_cpu() - begin,
-           1e-6 * (double)lin_tree_bytes(tree));
+    printf("tree\t%d words, %d pronunciations, %d nodes, %d words left out\t%.3f s\n", tree->words.n, tree->n_ends,
+           tree->n_nodes, tree->n_left_out, lin_now_cpu() - begin);
     if (lin_words_create(tree, lm, &o, &words, &err)) quit(&err);
     void *state = lin_alloc(lin_words_bytes(words), 1);
     if (!state) return 1;

@@ -53,7 +53,7 @@ static lin_status number(builder *b, const char *word, size_t n, int *token, lin
     int index;
     lin_status status = lin_symbols_add(&b->lacking, lower, n, &index, err);
     if (status == LIN_OK && index == before) status = pronounce(b, lower, n, err);
-    *token = lin_tree_words(b->tree) + index;
+    *token = b->tree->words.n + index;
     return status;
 }
 
@@ -114,9 +114,9 @@ static lin_status fill(lin_word_context *c, builder *b, const lin_word_phrase *p
     if (status == LIN_OK) status = lin_context_create(b->phrases, b->lengths, b->bonuses, n, &c->phrases, err);
     if (status != LIN_OK) return status;
     for (int i = 0; i < b->lacking.n; i++) b->entries[i].word = lin_symbols_text(&b->lacking, i);
-    if ((status = lin_tree_create_list(b->entries, b->lacking.n, lin_tree_outputs(b->tree), NULL, NULL, &c->extra, err)))
+    if ((status = lin_tree_create_list(b->entries, b->lacking.n, b->tree->n_outputs, NULL, NULL, &c->extra, err)))
         return status;
-    c->id = lin_context_id(c->phrases) ^ lin_tree_fingerprint(c->extra) * 0x9E3779B97F4A7C15u;
+    c->id = lin_context_id(c->phrases) ^ c->extra->fingerprint * 0x9E3779B97F4A7C15u;
     if (!c->id) c->id = 1;
     return LIN_OK;
 }
@@ -129,7 +129,7 @@ lin_status lin_word_context_create(const lin_tree *tree, const lin_word_phrase *
     lin_word_context *c = lin_calloc(1, sizeof *c);
     if (!c) return lin_no_memory(err, "a context of phrases", sizeof *c);
     builder b = {.tree = tree, .g2p = g2p};
-    c->first = lin_tree_words(tree);
+    c->first = tree->words.n;
     lin_status status = fill(c, &b, phrases, n, err);
     end(&b);
     if (status != LIN_OK) lin_word_context_destroy(c);

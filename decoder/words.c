@@ -119,7 +119,7 @@ static uint64_t fingerprint(const lin_words *w)
 {
     const lin_words_options *o = &w->o;
     uint64_t h = lin_hash_pair(LIN_WORDS_MAGIC, 0); // states of other versions have other fingerprints
-    h = lin_hash_pair(lin_hash_pair(h, lin_tree_fingerprint(w->tree)), w->lm ? lin_ngram_fingerprint(w->lm) : 0);
+    h = lin_hash_pair(lin_hash_pair(h, w->tree->fingerprint), w->lm ? lin_ngram_fingerprint(w->lm) : 0);
     h = lin_hash_pair(h, (uint64_t)o->width << 32 | (uint32_t)o->labels);
     h = lin_hash_pair(h, (uint64_t)o->rivals << 40 | (uint64_t)o->n_best << 20 | (uint64_t)o->longest);
     h = lin_hash_pair(lin_hash_pair(h, number_bits(o->score)), number_bits(o->blank));
@@ -166,7 +166,7 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     *words = NULL;
     lin_status status = check_options(&o, err);
     if (status != LIN_OK) return status;
-    if (lin_tree_lm_fingerprint(tree) != (lm ? lin_ngram_fingerprint(lm) : 0)) {
+    if (tree->lm_fingerprint != (lm ? lin_ngram_fingerprint(lm) : 0)) {
         return lin_fail(err, LIN_MISMATCH, "the lexicon's tree was made for another language model");
     }
     lin_words *w = lin_calloc(1, sizeof *w);
@@ -174,14 +174,14 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     w->tree = tree;
     w->lm = lm;
     w->o = o;
-    w->nodes = lin_tree_node_array(tree);
-    w->ends = lin_tree_end_array(tree);
-    w->logps = lin_tree_logp_array(tree);
-    w->pairs = lin_tree_pairs(tree);
-    w->V = lin_tree_outputs(tree);
-    w->n_nodes = lin_tree_nodes(tree);
-    w->n_ends = lin_tree_pronunciations(tree);
-    w->n_words = lin_tree_words(tree);
+    w->nodes = tree->nodes;
+    w->ends = tree->ends;
+    w->logps = tree->logps;
+    w->pairs = tree->pairs;
+    w->V = tree->n_outputs;
+    w->n_nodes = tree->n_nodes;
+    w->n_ends = tree->n_ends;
+    w->n_words = tree->words.n;
     w->lm_unknown = lm && isfinite(lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN));
     w->unknown = o.unknown > -INFINITY ? o.unknown : 0;
     if (lm) w->ahead_lacking = w->lm_unknown ? o.lm_weight * (double)lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN) : w->unknown;
@@ -372,7 +372,7 @@ static void change_context(const lin_words *w, lin_words_view *s, const lin_word
 {
     lin_words_header *h = s->h;
     const uint64_t id = context ? context->id : 0;
-    const int n_places = w->n_nodes + (context ? lin_tree_nodes(context->extra) : 0);
+    const int n_places = w->n_nodes + (context ? context->extra->n_nodes : 0);
     int n = 0, changed = id != h->context_id;
     for (int i = 0; i < h->n_hyps; i++) changed |= s->hyps[i].node >= n_places;
     s->context = context;

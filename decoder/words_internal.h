@@ -44,7 +44,7 @@
 #include "base/hash.h"
 #include "decoder/sums.h"
 #include "decoder/words.h"
-#include "lexicon/ngram_pairs.h"
+#include "lexicon/ngram.h"
 
 // In a word outside the lexicon; else a node (of the lexicon, then of the context's words).
 enum { LIN_PLACE_UNKNOWN = -1 };

@@ -271,7 +271,7 @@ static int find_children(const lin_words *w, const lin_words_view *s, const depa
 // Past the words that end at a node.
 static void end_words(const lin_words *w, lin_words_view *s, departure *d, const source *by, const lin_tree_node *node)
 {
-    const lin_tree_end *ends = d->extra ? lin_tree_end_array(d->extra) : w->ends;
+    const lin_tree_end *ends = d->extra ? d->extra->ends : w->ends;
     for (uint32_t e = node->end; e < node[1].end; e++) {
         const int word = ends[e].word + (d->extra ? s->context->first : 0);
         if (w->pairs.n && !d->asked++) d->after = lin_ngram_context_of(w->lm, d->t->lm_state);
@@ -312,7 +312,7 @@ static void follow(const lin_words *w, lin_words_view *s, const lin_words_hyp *t
                    int node)
 {
     uint32_t found[CHILDREN];
-    departure d = {.t = t, .extra = extra, .nodes = extra ? lin_tree_node_array(extra) : w->nodes};
+    departure d = {.t = t, .extra = extra, .nodes = extra ? extra->nodes : w->nodes};
     d.weight = node == LIN_TREE_ROOT ? t->weight + w->o.bonus : t->weight;
     if (t->acoustic + s->top + d.weight < s->floor) return;
     for (uint32_t c = d.nodes[node].child, to = d.nodes[node + 1].child; c < to;) {
@@ -359,7 +359,7 @@ static void follow_unknown(const lin_words *w, lin_words_view *s, const lin_word
 
 static void go_on(const lin_words *w, lin_words_view *s, const lin_words_hyp *t, const float *logp)
 {
-    const lin_tree *extra = s->context && lin_tree_words(s->context->extra) ? s->context->extra : NULL;
+    const lin_tree *extra = s->context && s->context->extra->words.n ? s->context->extra : NULL;
     if (t->node == LIN_PLACE_UNKNOWN) {
         follow_unknown(w, s, t, logp);
     } else if (t->node == LIN_TREE_ROOT) {

@@ -6,13 +6,12 @@
  * best unigram at or below it, which a search uses as look-ahead before the word is complete.
  *
  *   lin_tree_create(dictionary, phones, lm, &options, &tree, &err);
- *   nodes = lin_tree_node_array(tree), ends = lin_tree_end_array(tree);
- *   for (child = nodes[node].child; child < nodes[node + 1].child; child++) ... nodes[child].label ...
- *   for (i = nodes[node].end; i < nodes[node + 1].end; i++) ... ends[i].word ...
+ *   for (child = tree->nodes[node].child; child < tree->nodes[node + 1].child; child++) ... tree->nodes[child].label ...
+ *   for (i = tree->nodes[node].end; i < tree->nodes[node + 1].end; i++) ... tree->ends[i].word ...
  *   lin_tree_destroy(tree);
  *
  * Flat arrays, built level by level from the sorted pronunciations: 16 bytes a node, 8 a pronunciation (12 if any has a
- * probability), and the spellings; with a language model, the filter of its pairs of words (lexicon/ngram_pairs.h). They can be
+ * probability), and the spellings; with a language model, the filter of its pairs of words (lexicon/ngram.h). They can be
  * written to a file, a packed lexicon, which is mapped in a millisecond instead of being built again.
  *
  * Threads: immutable once made, shared by all.
@@ -23,12 +22,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file.h"
 #include "base/status.h"
+#include "base/symbols.h"
 #include "lexicon/dictionary.h"
-#include "lexicon/ngram_pairs.h"
+#include "lexicon/ngram.h"
 #include "lexicon/phones.h"
-
-typedef struct lin_tree lin_tree;
 
 enum { LIN_TREE_ROOT = 0 };
 
@@ -41,7 +40,7 @@ typedef struct lin_tree_options {
 } lin_tree_options;
 
 typedef struct lin_tree_end {
-    int word;    /* number in the tree, 0 .. lin_tree_words - 1 */
+    int word;    /* number in the tree, 0 .. words.n - 1 */
     int lm_word; /* in the language model; LIN_NGRAM_UNKNOWN: not in it */
 } lin_tree_end;
 
@@ -53,6 +52,23 @@ typedef struct lin_tree_node {
                       lacks counts as the tree's rarest, an added one as <unk>; 0 without a language model */
     int32_t label; /* 0 for the root */
 } lin_tree_node;
+
+/* Its users read the arrays, and change nothing. */
+typedef struct lin_tree {
+    lin_tree_node *nodes; /* [n_nodes + 1], from LIN_TREE_ROOT on */
+    lin_tree_end *ends;   /* [n_ends], one for each pronunciation */
+    float *logps;         /* [n_ends] natural logarithms of the pronunciations' probabilities, which the look-ahead does not
+                             contain; NULL: all are 0 */
+    lin_ngram_pairs pairs; /* of the language model; none without one */
+    lin_symbols words;     /* spellings, in lower case */
+    int n_nodes, n_ends;
+    int n_outputs;  /* V of the phone set it was made with */
+    int n_left_out; /* words outside the language model, if all_words is 0 */
+    char first_left_out[LIN_WORD_MAX + 1]; /* "" if there is none */
+    uint64_t lm_fingerprint;               /* of the language model it was made for, 0 without one */
+    uint64_t fingerprint;                  /* of the whole tree with its spellings */
+    lin_file_map map; /* of a tree that was opened from a file: the arrays point into it */
+} lin_tree;
 
 /* One pronunciation of one word; entries of the same word have the same spelling. */
 typedef struct lin_tree_entry {
@@ -86,30 +102,24 @@ void lin_tree_destroy(lin_tree *tree); /* NULL is fine */
 lin_status lin_tree_write(const lin_tree *tree, uint64_t key, const char *path, lin_error *err);
 lin_status lin_tree_open(const char *path, uint64_t key, int n_outputs, const lin_ngram *lm, lin_tree **tree, lin_error *err);
 
-int lin_tree_nodes(const lin_tree *tree);
-int lin_tree_words(const lin_tree *tree);
-int lin_tree_pronunciations(const lin_tree *tree);                   /* total number of word ends */
-int lin_tree_outputs(const lin_tree *tree);                          /* V of the phone set it was made with */
+/* The header of that file. The sections follow it, each at a multiple of 64 bytes: nodes, ends, words, their table, their text,
+ * pairs, logarithms of probabilities. */
+#define LIN_TREE_MAGIC "lintree"
+enum { LIN_TREE_VERSION = 3 };
+typedef struct lin_tree_header {
+    char magic[8];
+    uint32_t version, n_outputs, n_nodes, n_ends, n_words, n_slots, n_left_out, n_pairs;
+    uint64_t text_used, lm_fingerprint, fingerprint, key;
+    char first_left_out[LIN_WORD_MAX + 1];
+    uint64_t n_logps; /* n_ends, or 0 */
+    uint64_t size;
+    uint64_t sum; /* lin_tree_sum */
+} lin_tree_header;
+
+/* The checksum: of all bytes after the header, and of the header before it. */
+uint64_t lin_tree_sum(const unsigned char *bytes, size_t n);
+
 const char *lin_tree_word(const lin_tree *tree, int word);           /* spelling, lower case; NULL out of range */
-int lin_tree_find(const lin_tree *tree, const char *word, size_t n); /* either case; -1: not in it */
-int lin_tree_left_out(const lin_tree *tree);                         /* words outside the language model, if all_words is 0 */
-const char *lin_tree_first_left_out(const lin_tree *tree);           /* the first of them, "" if there is none */
-
-/* The arrays that a search uses, from the node LIN_TREE_ROOT on: nodes [lin_tree_nodes + 1], ends [lin_tree_pronunciations]. */
-const lin_tree_node *lin_tree_node_array(const lin_tree *tree);
-const lin_tree_end *lin_tree_end_array(const lin_tree *tree);
-
-/* The natural logarithms of the probabilities of the pronunciations [lin_tree_pronunciations], in the order of the ends; NULL:
- * all are 0. The look-ahead does not contain them. */
-const float *lin_tree_logp_array(const lin_tree *tree);
-
-/* The filter of the language model's pairs, whose bits the tree owns; none without a language model. */
-lin_ngram_pairs lin_tree_pairs(const lin_tree *tree);
-
-/* The fingerprint of the language model it was made for, 0 without one; of the whole tree with its spellings; its size in
- * bytes. */
-uint64_t lin_tree_lm_fingerprint(const lin_tree *tree);
-uint64_t lin_tree_fingerprint(const lin_tree *tree);
-size_t lin_tree_bytes(const lin_tree *tree);
+int lin_tree_find(const lin_tree *tree, const char *word, size_t n); /* its number, in either case; -1: not in it */
 
 #endif

@@ -414,10 +414,10 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
         return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it a model of phones, or of another language? Name another "
                                            "with --lm, or use --no-lm", p->lm_path, p->lexicon);
     }
-    if (status == LIN_OK && lin_tree_left_out(p->tree) > 0 && !p->warnings.quiet) {
+    if (status == LIN_OK && p->tree->n_left_out > 0 && !p->warnings.quiet) {
         lin_warn(&p->warnings, "%d of the %d words of %s are not in the language model, such as %s, and are written as phonemes; "
-                               "--tune all-words adds them", lin_tree_left_out(p->tree),
-                     lin_tree_left_out(p->tree) + lin_tree_words(p->tree), p->lexicon, lin_tree_first_left_out(p->tree));
+                               "--tune all-words adds them", p->tree->n_left_out,
+                     p->tree->n_left_out + p->tree->words.n, p->lexicon, p->tree->first_left_out);
     }
     if (status == LIN_OK) status = make_words(p, row_seconds, 0, &p->words, err);
     if (status == LIN_OK) status = make_words(p, row_seconds, 1, &p->whole, err);
@@ -568,4 +568,4 @@ void lin_phrases_free(lin_phrases *phrases)
     *phrases = (lin_phrases){NULL, NULL};
 }
 
-int lin_decoding_vocabulary(const lin_decoding *d) { return d->parts && d->parts->tree ? lin_tree_words(d->parts->tree) : 0; }
+int lin_decoding_vocabulary(const lin_decoding *d) { return d->parts && d->parts->tree ? d->parts->tree->words.n : 0; }

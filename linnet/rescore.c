@@ -35,7 +35,7 @@ struct lin_rescorer {
 
 static lin_status check_lexicon(const char *path, const lin_tree *tree, lin_error *err)
 {
-    const int words = lin_tree_words(tree);
+    const int words = tree->words.n;
     const char *first = NULL;
     int others = 0;
     for (int i = 0; i < words; i++) {

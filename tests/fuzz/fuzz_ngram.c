@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "base/memory.h"
-#include "lexicon/ngram_block.h"
+#include "lexicon/ngram_file.h"
 #include "tests/fuzz/ngram_ask.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 // lexicon/tree.c: random lexicons against the plain list of their pronunciations; language models in upper and lower case;
 // look-ahead; limits; a lexicon as large as CMUdict.
-#include "lexicon/tree_internal.h"
+#include "lexicon/tree.h"
 
 #include "base/textfile.h"
 #include "tests/lexicon/support.h"
@@ -31,7 +31,7 @@ static void draw(lexicon *x, uint64_t seed)
 // The child of a node by a label, -1: none.
 static int child_of(const lin_tree *t, int node, int label)
 {
-    const lin_tree_node *nodes = lin_tree_node_array(t);
+    const lin_tree_node *nodes = t->nodes;
     for (uint32_t c = nodes[node].child; c < nodes[node + 1].child; c++) {
         if (nodes[c].label == label) return (int)c;
     }
@@ -40,8 +40,8 @@ static int child_of(const lin_tree *t, int node, int label)
 
 static int ends_of(const lin_tree *t, int node, const lin_tree_end **ends)
 {
-    const lin_tree_node *nodes = lin_tree_node_array(t);
-    *ends = lin_tree_end_array(t) + nodes[node].end;
+    const lin_tree_node *nodes = t->nodes;
+    *ends = t->ends + nodes[node].end;
     return (int)(nodes[node + 1].end - nodes[node].end);
 }
 
@@ -83,10 +83,10 @@ START_TEST(test_random)
         lin_tree *t;
         draw(&x, seed);
         OK(lin_tree_create_list(x.entries, x.n, x.V, NULL, NULL, &t, &err));
-        ck_assert_int_eq(check_node(t, &x, LIN_TREE_ROOT, labels, 0), lin_tree_nodes(t));
-        ck_assert_int_eq(lin_tree_words(t), x.n_words);
-        ck_assert_int_eq(lin_tree_pronunciations(t), x.n);
-        ck_assert_int_eq(lin_tree_outputs(t), x.V);
+        ck_assert_int_eq(check_node(t, &x, LIN_TREE_ROOT, labels, 0), t->n_nodes);
+        ck_assert_int_eq(t->words.n, x.n_words);
+        ck_assert_int_eq(t->n_ends, x.n);
+        ck_assert_int_eq(t->n_outputs, x.V);
         for (int w = 0; w < x.n_words; w++) ck_assert_int_eq(lin_tree_find(t, x.names[w], strlen(x.names[w])), w);
         ck_assert_int_eq(lin_tree_find(t, "x", 1), -1);
         ck_assert_ptr_null(lin_tree_word(t, -1));
@@ -102,7 +102,7 @@ static const char arpa[] = "\\data\\\nngram 1=8\nngram 2=2\n\n"
 
 static float brute_ahead(const lin_tree *t, const lin_ngram *lm, int node, float rarest)
 {
-    const lin_tree_node *nodes = lin_tree_node_array(t);
+    const lin_tree_node *nodes = t->nodes;
     const lin_tree_end *ends;
     float best = rarest;
     for (int i = ends_of(t, node, &ends); i-- > 0;) {
@@ -123,15 +123,15 @@ START_TEST(test_language_model)
     OK(lin_ngram_parse(arpa, strlen(arpa), "arpa", &lm, &err));
     for (int all = 0; all < 2; all++) {
         OK(lin_tree_create(d, phones, lm, &(lin_tree_options){.all_words = all}, &t, &err));
-        ck_assert_int_eq(lin_tree_words(t), all ? lin_dictionary_count(d) : 5);
-        ck_assert_int_eq(lin_tree_left_out(t), all ? 0 : lin_dictionary_count(d) - 5);
-        ck_assert_str_eq(lin_tree_first_left_out(t), all ? "" : "a");
+        ck_assert_int_eq(t->words.n, all ? lin_dictionary_count(d) : 5);
+        ck_assert_int_eq(t->n_left_out, all ? 0 : lin_dictionary_count(d) - 5);
+        ck_assert_str_eq(t->first_left_out, all ? "" : "a");
         ck_assert_int_ge(lin_tree_find(t, "Hello", 5), 0);
         ck_assert_int_eq(lin_tree_find(t, "kiss", 4) >= 0, all);
-        ck_assert_uint_eq(lin_tree_lm_fingerprint(t), lin_ngram_fingerprint(lm));
+        ck_assert_uint_eq(t->lm_fingerprint, lin_ngram_fingerprint(lm));
         const float rarest = lin_ngram_unigram(lm, lin_ngram_find(lm, "plan", 4));
-        for (int i = 0; i < lin_tree_nodes(t); i++) {
-            ck_assert(lin_tree_node_array(t)[i].ahead == brute_ahead(t, lm, i, rarest));
+        for (int i = 0; i < t->n_nodes; i++) {
+            ck_assert(t->nodes[i].ahead == brute_ahead(t, lm, i, rarest));
         }
         // Both pronunciations of hello, and its number in the language model in upper or lower case.
         const char *ways[] = {"HH AH L OW", "HH EH L OW"};
@@ -153,12 +153,12 @@ START_TEST(test_language_model)
     OK(lin_dictionary_parse(small_dictionary, strlen(small_dictionary), "small", phones, NULL, &more, &err));
     OK(lin_dictionary_add(more, added, strlen(added), "added", phones, NULL, &err));
     OK(lin_tree_create(more, phones, lm, NULL, &t, &err));
-    ck_assert_int_eq(lin_tree_words(t), 7);
-    ck_assert_int_eq(lin_tree_left_out(t), lin_dictionary_count(more) - 7);
+    ck_assert_int_eq(t->words.n, 7);
+    ck_assert_int_eq(t->n_left_out, lin_dictionary_count(more) - 7);
     ck_assert_int_ge(lin_tree_find(t, "zebra", 5), 0);
     ck_assert_int_ge(lin_tree_find(t, "kiss", 4), 0);
     int z = child_of(t, LIN_TREE_ROOT, lin_phones_find(phones, "Z", 1));
-    ck_assert(lin_tree_node_array(t)[z].ahead == lin_ngram_unigram(lm, lin_ngram_find(lm, "plan", 4)));
+    ck_assert(t->nodes[z].ahead == lin_ngram_unigram(lm, lin_ngram_find(lm, "plan", 4)));
     lin_tree_destroy(t);
     lin_ngram *open;
     static const char with_unknown[] = "\\data\\\nngram 1=4\n\n\\1-grams:\n-1.0 </s>\n-2.0 hello\n-0.9 <unk>\n-3.0 plan\n"
@@ -166,11 +166,11 @@ START_TEST(test_language_model)
     OK(lin_ngram_parse(with_unknown, strlen(with_unknown), "open", &open, &err));
     OK(lin_tree_create(more, phones, open, NULL, &t, &err));
     z = child_of(t, LIN_TREE_ROOT, lin_phones_find(phones, "Z", 1));
-    ck_assert(lin_tree_node_array(t)[z].ahead == lin_ngram_unigram(open, LIN_NGRAM_UNKNOWN));
-    for (int i = 0; i < lin_tree_pronunciations(t); i++)
-        ck_assert_int_ge(lin_tree_end_array(t)[i].lm_word, LIN_NGRAM_UNKNOWN);
+    ck_assert(t->nodes[z].ahead == lin_ngram_unigram(open, LIN_NGRAM_UNKNOWN));
+    for (int i = 0; i < t->n_ends; i++)
+        ck_assert_int_ge(t->ends[i].lm_word, LIN_NGRAM_UNKNOWN);
     const int p = child_of(t, LIN_TREE_ROOT, lin_phones_find(phones, "P", 1)); // play, plane: left out; plan is the rarest
-    ck_assert(lin_tree_node_array(t)[p].ahead == lin_ngram_unigram(open, lin_ngram_find(open, "plan", 4)));
+    ck_assert(t->nodes[p].ahead == lin_ngram_unigram(open, lin_ngram_find(open, "plan", 4)));
     lin_dictionary_destroy(more);
     lin_ngram_destroy(open);
     lin_tree_destroy(t);
@@ -202,8 +202,8 @@ START_TEST(test_fingerprint)
         lin_tree *t, *again;
         OK(lin_tree_create_list(trees[i], 2, 3, NULL, NULL, &t, &err));
         OK(lin_tree_create_list(trees[i], 2, 3, NULL, NULL, &again, &err));
-        seen[i] = lin_tree_fingerprint(t);
-        ck_assert_uint_eq(seen[i], lin_tree_fingerprint(again));
+        seen[i] = t->fingerprint;
+        ck_assert_uint_eq(seen[i], again->fingerprint);
         for (int k = 0; k < i; k++) ck_assert_msg(seen[i] != seen[k], "trees %d and %d", i, k);
         lin_tree_destroy(t);
         lin_tree_destroy(again);
@@ -221,7 +221,7 @@ START_TEST(test_bad)
     FAILS(lin_tree_create_list(NULL, 0, 1, NULL, NULL, &t, &err), LIN_INVALID, "1 outputs");
     ck_assert_ptr_null(t);
     OK(lin_tree_create_list(NULL, 0, 3, NULL, NULL, &t, &err));
-    ck_assert_int_eq(lin_tree_nodes(t), 1);
+    ck_assert_int_eq(t->n_nodes, 1);
     ck_assert_int_eq(child_of(t, LIN_TREE_ROOT, 1), -1);
     lin_tree_destroy(t);
     lin_tree_destroy(NULL);
@@ -240,24 +240,24 @@ static const char packed[] = "test_tree.tree";
 
 static void compare_trees(const lin_tree *a, const lin_tree *b)
 {
-    const size_t n = (size_t)lin_tree_nodes(a), m = (size_t)lin_tree_pronunciations(a);
-    ck_assert_int_eq(lin_tree_nodes(b), (int)n);
-    ck_assert_int_eq(lin_tree_pronunciations(b), (int)m);
-    ck_assert_int_eq(lin_tree_words(b), lin_tree_words(a));
-    ck_assert_int_eq(lin_tree_outputs(b), lin_tree_outputs(a));
-    ck_assert_int_eq(lin_tree_left_out(b), lin_tree_left_out(a));
-    ck_assert_str_eq(lin_tree_first_left_out(b), lin_tree_first_left_out(a));
-    ck_assert_uint_eq(lin_tree_fingerprint(b), lin_tree_fingerprint(a));
-    ck_assert_uint_eq(lin_tree_lm_fingerprint(b), lin_tree_lm_fingerprint(a));
-    ck_assert_mem_eq(lin_tree_node_array(b), lin_tree_node_array(a), (n + 1) * sizeof(lin_tree_node));
-    if (m) ck_assert_mem_eq(lin_tree_end_array(b), lin_tree_end_array(a), m * sizeof(lin_tree_end));
-    const float *logps = lin_tree_logp_array(a);
-    ck_assert_int_eq(lin_tree_logp_array(b) != NULL, logps != NULL);
-    if (logps) ck_assert_mem_eq(lin_tree_logp_array(b), logps, m * sizeof *logps);
-    const lin_ngram_pairs pairs = lin_tree_pairs(a), same = lin_tree_pairs(b);
+    const size_t n = (size_t)a->n_nodes, m = (size_t)a->n_ends;
+    ck_assert_int_eq(b->n_nodes, (int)n);
+    ck_assert_int_eq(b->n_ends, (int)m);
+    ck_assert_int_eq(b->words.n, a->words.n);
+    ck_assert_int_eq(b->n_outputs, a->n_outputs);
+    ck_assert_int_eq(b->n_left_out, a->n_left_out);
+    ck_assert_str_eq(b->first_left_out, a->first_left_out);
+    ck_assert_uint_eq(b->fingerprint, a->fingerprint);
+    ck_assert_uint_eq(b->lm_fingerprint, a->lm_fingerprint);
+    ck_assert_mem_eq(b->nodes, a->nodes, (n + 1) * sizeof(lin_tree_node));
+    if (m) ck_assert_mem_eq(b->ends, a->ends, m * sizeof(lin_tree_end));
+    const float *logps = a->logps;
+    ck_assert_int_eq(b->logps != NULL, logps != NULL);
+    if (logps) ck_assert_mem_eq(b->logps, logps, m * sizeof *logps);
+    const lin_ngram_pairs pairs = a->pairs, same = b->pairs;
     ck_assert_uint_eq(same.n, pairs.n);
     if (pairs.n) ck_assert_mem_eq(same.bits, pairs.bits, pairs.n * sizeof *pairs.bits);
-    for (int i = 0; i < lin_tree_words(a); i++) {
+    for (int i = 0; i < a->words.n; i++) {
         const char *word = lin_tree_word(a, i);
         ck_assert_str_eq(lin_tree_word(b, i), word);
         ck_assert_int_eq(lin_tree_find(b, word, strlen(word)), i);
@@ -341,7 +341,7 @@ END_TEST
 // Walks all of a tree as a search does; the address sanitizer sees a step outside.
 static long walk(const lin_tree *t, int node, int depth)
 {
-    const lin_tree_node *nodes = lin_tree_node_array(t);
+    const lin_tree_node *nodes = t->nodes;
     const lin_tree_end *ends;
     long sum = 0;
     ck_assert_int_le(depth, LIN_PRONUNCIATION_MAX);
@@ -399,7 +399,7 @@ static lin_status open_forged(unsigned char *bytes, size_t n, int V, const lin_n
     memcpy(bytes + offsetof(lin_tree_header, sum), &sum, 8);
     write_packed(bytes, n);
     const lin_status status = lin_tree_open(packed, 7, V, lm, &t, NULL);
-    if (status == LIN_OK) ck_assert_int_eq(lin_tree_outputs(t), V);
+    if (status == LIN_OK) ck_assert_int_eq(t->n_outputs, V);
     if (status == LIN_OK) ck_assert_int_ge(walk(t, LIN_TREE_ROOT, 0), 0);
     if (status == LIN_OK) lin_tree_destroy(t);
     return status;
@@ -452,11 +452,11 @@ START_TEST(test_forged_numbers)
     ck_assert_int_eq(open_forged(bytes, n, V + 1, lm), LIN_FORMAT); // another phone set
     ck_assert_int_eq(open_forged(bytes, n, V, NULL), LIN_FORMAT);   // no language model
     const size_t nodes = (sizeof(lin_tree_header) + 63) / 64 * 64;
-    const size_t ends = nodes + (((size_t)lin_tree_nodes(t) + 1) * sizeof(lin_tree_node) + 63) / 64 * 64;
+    const size_t ends = nodes + (((size_t)t->n_nodes + 1) * sizeof(lin_tree_node) + 63) / 64 * 64;
     const struct {
         size_t at;
         int32_t value;
-    } wrong[] = {{ends + 4, lin_ngram_words(lm)}, {ends + 4, -2}, {ends, lin_tree_words(t)},
+    } wrong[] = {{ends + 4, lin_ngram_words(lm)}, {ends + 4, -2}, {ends, t->words.n},
                  {nodes + 16 + 12, V}, {nodes + 16 + 12, 0}, {nodes + 16 + 8, 0x7fc00000}, {nodes + 16 + 8, 0x7f800000},
                  {nodes + 16 + 8, -8388608}, {nodes + 16 + 4, 1}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -486,16 +486,16 @@ START_TEST(test_probabilities)
     const int V = lin_phones_count(phones), ah = lin_phones_find(phones, "AH", 2), n = lin_phones_find(phones, "N", 1);
     OK(lin_dictionary_parse(plain, strlen(plain), "plain", phones, NULL, &d, &err));
     OK(lin_tree_create(d, phones, NULL, NULL, &without, &err));
-    ck_assert_ptr_null(lin_tree_logp_array(without));
+    ck_assert_ptr_null(without->logps);
     lin_dictionary_destroy(d);
     OK(lin_dictionary_parse(text, strlen(text), "small", phones, NULL, &d, &err));
     OK(lin_tree_create(d, phones, NULL, NULL, &t, &err));
     FAIL_EVERY_ALLOCATION(lin_tree_create(d, phones, NULL, NULL, &again, NULL), lin_tree_destroy(again));
-    ck_assert(lin_tree_fingerprint(t) != lin_tree_fingerprint(without));
-    ck_assert_int_eq(lin_tree_pronunciations(t), 3);
-    const lin_tree_node *nodes = lin_tree_node_array(t);
+    ck_assert(t->fingerprint != without->fingerprint);
+    ck_assert_int_eq(t->n_ends, 3);
+    const lin_tree_node *nodes = t->nodes;
     const int a = child_of(t, LIN_TREE_ROOT, ah), an = child_of(t, a, n);
-    const float *logps = lin_tree_logp_array(t);
+    const float *logps = t->logps;
     ck_assert(fabsf(logps[nodes[a].end] - logf(0.5f)) < 1e-6f && fabsf(logps[nodes[an].end] - logf(0.25f)) < 1e-6f);
     ck_assert(logps[nodes[child_of(t, LIN_TREE_ROOT, lin_phones_find(phones, "EY", 2))].end] >= 0);
     OK(lin_tree_write(t, 7, packed, &err));
@@ -539,8 +539,10 @@ START_TEST(test_large)
         entries[i] = (lin_tree_entry){names[i], labels[i], 4 + i % 4};
     }
     OK(lin_tree_create_list(entries, N, 40, NULL, NULL, &t, &err));
-    ck_assert_int_eq(lin_tree_words(t), N);
-    test_require(lin_tree_bytes(t) < 20u << 20, "%zu bytes", lin_tree_bytes(t));
+    ck_assert_int_eq(t->words.n, N);
+    const size_t bytes = (size_t)t->n_nodes * sizeof *t->nodes + (size_t)t->n_ends * sizeof *t->ends + t->words.text_capacity +
+                         (size_t)t->words.capacity * sizeof *t->words.items + t->words.n_slots * sizeof *t->words.slots;
+    test_require(bytes < 20u << 20, "%zu bytes", bytes);
     lin_tree_destroy(t);
     free(names);
     free(labels);

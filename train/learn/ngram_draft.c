@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "lexicon/ngram_block.h"
+#include "lexicon/ngram_file.h"
 
 void lin_ngram_draft_level_free(lin_ngram_draft_level *level)
 {

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "lexicon/ngram_block.h"
+#include "lexicon/ngram_file.h"
 
 // Draws that may be rejected for one word, over all contexts, before one is accepted in any case: for a model whose probabilities
 // do not sum to 1.

@@ -1,12 +1,19 @@
-// Reads ARPA text into tables of n-grams, and writes it.
+// ngram_file.c - ARPA text read and written, and the packed file; see ngram_file.h.
+
+#include "lexicon/ngram_file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/textfile.h"
+
+// ARPA text:
 //
 //   any text, \data\, "ngram 1=72547" for each order, then for each order "\1-grams:" and lines "log10(p) words
 //   [log10(back-off)]", \end\. Fields are separated by blanks and tabs; a missing back-off weight is 0 (SRILM leaves them out),
 //   and those of the highest order may be written if they are 0.
-
-#include "base/memory.h"
-#include "base/textfile.h"
-#include "lexicon/ngram_block.h"
 
 static const double ln10 = 2.302585092994045684;
 
@@ -95,17 +102,12 @@ static int line_is(const lin_lines *lines, const char *want)
            !lin_field_next(&at, lines->text + lines->n, &field, &rest);
 }
 
-static int is_blank(const lin_lines *lines)
-{
-    const char *at = lines->text, *field;
-    size_t n;
-    return !lin_field_next(&at, lines->text + lines->n, &field, &n);
-}
-
 static int next_line(reader *r) // the next line that is not blank
 {
+    const char *at, *field;
+    size_t n;
     while (lin_lines_next(&r->lines))
-        if (!is_blank(&r->lines)) return 1;
+        if (at = r->lines.text, lin_field_next(&at, r->lines.text + r->lines.n, &field, &n)) return 1;
     return 0;
 }
 
@@ -161,8 +163,7 @@ static lin_status read_head(reader *r, lin_error *err)
     for (;;) {
         if (!next_line(r)) return FAIL_HERE(r, "the file ends after %d counts; it is cut", r->tables.order);
         if (r->lines.text[0] == '\\') break;
-        lin_status status = read_announcement(r, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(read_announcement(r, err));
     }
     if (!r->tables.order) return FAIL_HERE(r, "%s", "no counts of n-grams ('ngram 1=5000') after \\data\\");
     if (!r->announced[1]) return FAIL_HERE(r, "%s", "a model without words");
@@ -189,9 +190,8 @@ static lin_status add_word(reader *r, const char *text, size_t n, lin_error *err
     int count = r->tables.words.n, word;
     if (lin_text_find_control(text, n) < n)
         return FAIL_HERE(r, "the word '%s' contains control characters", lin_quote(quote, text, n));
-    lin_status status = lin_symbols_add(&r->tables.words, text, n, &word, err);
-    if (status == LIN_OK && word < count) return FAIL_HERE(r, "the word '%s' appears twice", lin_quote(quote, text, n));
-    return status;
+    LIN_TRY(lin_symbols_add(&r->tables.words, text, n, &word, err));
+    return word < count ? FAIL_HERE(r, "the word '%s' appears twice", lin_quote(quote, text, n)) : LIN_OK;
 }
 
 static lin_status find_word(reader *r, const char *text, size_t n, int place, uint32_t *word, lin_error *err)
@@ -213,17 +213,15 @@ static lin_status read_gram(reader *r, int k, lin_error *err)
     const char *at = r->lines.text, *end = at + r->lines.n, *field;
     size_t n, i = table->count;
     lin_field_next(&at, end, &field, &n); // the line is not blank
-    lin_status status = read_logp(r, field, n, &table->logp[i], err);
-    for (int place = 0; place < k && status == LIN_OK; place++) {
+    LIN_TRY(read_logp(r, field, n, &table->logp[i], err));
+    for (int place = 0; place < k; place++) {
         if (!lin_field_next(&at, end, &field, &n)) return FAIL_HERE(r, "%d of the %d words of a %d-gram", place, k, k);
-        status = k == 1 ? add_word(r, field, n, err)
-                        : find_word(r, field, n, place, &table->words[i * (size_t)k + (size_t)place], err);
+        LIN_TRY(k == 1 ? add_word(r, field, n, err)
+                       : find_word(r, field, n, place, &table->words[i * (size_t)k + (size_t)place], err));
     }
-    if (status != LIN_OK) return status;
-    const int more = lin_field_next(&at, end, &field, &n), is_highest = k == r->tables.order;
+    const int is_highest = k == r->tables.order;
     float backoff = 0;
-    if (more) status = read_backoff(r, field, n, &backoff, err);
-    if (status != LIN_OK) return status;
+    if (lin_field_next(&at, end, &field, &n)) LIN_TRY(read_backoff(r, field, n, &backoff, err));
     if (!is_highest) table->backoff[i] = backoff;
     // Some programs write a weight of 0, which says nothing, there too.
     if (is_highest && (backoff < 0 || backoff > 0))
@@ -240,22 +238,21 @@ static lin_status read_section(reader *r, int k, lin_error *err)
     snprintf(heading, sizeof heading, "\\%d-grams:", k);
     if (!line_is(&r->lines, heading))
         return FAIL_HERE(r, "'%s', but '%s' was expected", lin_quote(quote, r->lines.text, r->lines.n), heading);
-    lin_status status = make_table(r, k, err);
+    LIN_TRY(make_table(r, k, err));
     lin_ngram_table *table = &r->tables.tables[k];
     r->begins[k] = r->lines;
-    while (status == LIN_OK) {
+    for (;;) {
         if (!next_line(r))
             return FAIL_HERE(r, "the file ends after %u of %llu %d-grams and without \\end\\; it is cut", (unsigned)table->count,
                              (unsigned long long)r->announced[k], k);
         if (r->lines.text[0] == '\\') break;
         if (table->count == r->announced[k])
             return FAIL_HERE(r, "more %d-grams than the %llu that were announced", k, (unsigned long long)r->announced[k]);
-        status = read_gram(r, k, err);
+        LIN_TRY(read_gram(r, k, err));
     }
-    if (status == LIN_OK && table->count < r->announced[k])
-        return FAIL_HERE(r, "%llu %d-grams were announced, but there are %u", (unsigned long long)r->announced[k], k,
-                         (unsigned)table->count);
-    return status;
+    if (table->count == r->announced[k]) return LIN_OK;
+    return FAIL_HERE(r, "%llu %d-grams were announced, but there are %u", (unsigned long long)r->announced[k], k,
+                     (unsigned)table->count);
 }
 
 // An error found while sorting: finds the line of the n-gram.
@@ -279,12 +276,11 @@ static lin_status read_all(reader *r, lin_ngram **lm, lin_error *err)
 {
     char quote[LIN_QUOTE];
     lin_ngram_fault fault;
-    lin_status status = read_head(r, err);
-    for (int k = 1; k <= r->tables.order && status == LIN_OK; k++) status = read_section(r, k, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(read_head(r, err));
+    for (int k = 1; k <= r->tables.order; k++) LIN_TRY(read_section(r, k, err));
     if (!line_is(&r->lines, "\\end\\"))
         return FAIL_HERE(r, "'%s', but '\\end\\' was expected", lin_quote(quote, r->lines.text, r->lines.n));
-    status = lin_ngram_build(&r->tables, r->name, lm, &fault, err);
+    const lin_status status = lin_ngram_build(&r->tables, r->name, lm, &fault, err);
     return fault.order ? tell_fault(r, &fault, err) : status;
 }
 
@@ -367,4 +363,199 @@ lin_status lin_ngram_write_arpa(const lin_ngram *lm, FILE *file, const char *nam
     fputs("\n\\end\\\n", file);
     if (fflush(file) || ferror(file)) return lin_fail(err, LIN_IO, "cannot write %s", name);
     return LIN_OK;
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are mapped from little-endian files");
+
+/* ---- checksums ------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t word_of(const unsigned char *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+static uint64_t mix(uint64_t sum, uint64_t word)
+{
+    sum = (sum ^ word) * 0x9E3779B97F4A7C15u;
+    return sum ^ (sum >> 29);
+}
+
+// Four independent sums, as fast as memory. n is a multiple of 8.
+static uint64_t hash_of(const unsigned char *bytes, size_t n)
+{
+    uint64_t a = 1, b = 2, c = 3, d = 4;
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        a = mix(a, word_of(bytes + i));
+        b = mix(b, word_of(bytes + i + 8));
+        c = mix(c, word_of(bytes + i + 16));
+        d = mix(d, word_of(bytes + i + 24));
+    }
+    for (; i < n; i += 8) a = mix(a, word_of(bytes + i));
+    return mix(mix(mix(mix(n, a), b), c), d);
+}
+
+static void put_u32(unsigned char *block, size_t at, uint32_t value) { memcpy(block + at, &value, sizeof value); }
+static void put_u64(unsigned char *block, size_t at, uint64_t value) { memcpy(block + at, &value, sizeof value); }
+
+void lin_ngram_seal(const lin_ngram *lm, unsigned char *block)
+{
+    memset(block, 0, LIN_NGRAM_HEADER);
+    memcpy(block, LIN_NGRAM_MAGIC, 8);
+    put_u32(block, LIN_NGRAM_AT_VERSION, LIN_NGRAM_VERSION);
+    put_u32(block, LIN_NGRAM_AT_ORDER, (uint32_t)lm->order);
+    put_u64(block, LIN_NGRAM_AT_SIZE, lm->size);
+    put_u64(block, LIN_NGRAM_AT_TEXT, lm->text_bytes);
+    for (int k = 1; k <= lm->order; k++) {
+        const lin_ngram_level *level = &lm->levels[k];
+        size_t at = LIN_NGRAM_AT_LEVELS + 16 * (size_t)(k - 1);
+        put_u32(block, at, level->count);
+        put_u32(block, at + 4, level->inner);
+        put_u32(block, at + 8, level->logp_bits);
+        put_u32(block, at + 12, level->backoff_bits);
+    }
+    lin_ngram_put_checksums(block, lm->size);
+}
+
+void lin_ngram_put_checksums(unsigned char *block, size_t size)
+{
+    put_u64(block, LIN_NGRAM_AT_DATA_HASH, hash_of(block + LIN_NGRAM_HEADER, size - LIN_NGRAM_HEADER));
+    put_u64(block, LIN_NGRAM_AT_HEADER_HASH, hash_of(block, LIN_NGRAM_AT_HEADER_HASH));
+}
+
+/* ---- checks ---------------------------------------------------------------------------------------------------------------- */
+
+static lin_status damaged(const char *name, const char *what, lin_error *err)
+{
+    return lin_fail(err, LIN_FORMAT, "%s: %s; the file is damaged, make it again from its ARPA file", name, what);
+}
+
+// Its layout must give the size of the block, which lm->size keeps in any case: it is released with it.
+static lin_status read_header(lin_ngram *lm, const char *name, lin_error *err)
+{
+    const unsigned char *bytes = lm->bytes;
+    const size_t size = lm->size;
+    if (size < LIN_NGRAM_HEADER || memcmp(bytes, LIN_NGRAM_MAGIC, 8) != 0)
+        return lin_fail(err, LIN_FORMAT, "%s: not a packed language model", name);
+    uint32_t version = lin_ngram_u32(bytes + LIN_NGRAM_AT_VERSION);
+    if (version != LIN_NGRAM_VERSION)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: a packed language model of version %u; this program reads version %d", name,
+                        (unsigned)version, LIN_NGRAM_VERSION);
+    if (hash_of(bytes, LIN_NGRAM_AT_HEADER_HASH) != word_of(bytes + LIN_NGRAM_AT_HEADER_HASH))
+        return damaged(name, "the checksum of its header is wrong", err);
+    uint32_t order = lin_ngram_u32(bytes + LIN_NGRAM_AT_ORDER);
+    uint64_t text = word_of(bytes + LIN_NGRAM_AT_TEXT), states = 1;
+    if (order < 1 || order > LIN_NGRAM_MAX_ORDER || text < 1 || text > LIN_NGRAM_MAX_COUNT)
+        return damaged(name, "its order or the length of its words is out of range", err);
+    for (uint32_t k = 1; k <= order; k++) {
+        const unsigned char *at = bytes + LIN_NGRAM_AT_LEVELS + 16 * (size_t)(k - 1);
+        lin_ngram_level *level = &lm->levels[k];
+        level->count = lin_ngram_u32(at);
+        level->inner = lin_ngram_u32(at + 4);
+        level->logp_bits = lin_ngram_u32(at + 8);
+        level->backoff_bits = lin_ngram_u32(at + 12);
+        states += level->inner;
+        if (level->count > LIN_NGRAM_MAX_COUNT || level->inner > level->count || (k == 1 && !level->count) ||
+            (k == order && (level->inner || level->backoff_bits)) || level->logp_bits > LIN_NGRAM_CODE_BITS ||
+            level->backoff_bits > LIN_NGRAM_CODE_BITS || states > LIN_NGRAM_MAX_COUNT)
+            return damaged(name, "a number of its n-grams is out of range", err);
+    }
+    lm->order = (int)order;
+    lm->text_bytes = text;
+    lin_ngram_lay_out(lm);
+    const size_t required = lm->size;
+    lm->size = size;
+    if (required == size && word_of(bytes + LIN_NGRAM_AT_SIZE) == size) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "%s: %zu bytes long, but its header requires %zu; the file is cut or damaged, make it again",
+                    name, size, required);
+}
+
+static int good_numbers(const unsigned char *book, unsigned bits, float most)
+{
+    for (size_t i = 0; i < (size_t)1 << bits; i++) {
+        float value = lin_ngram_float(book, i);
+        if (!(value >= -LIN_NGRAM_LARGEST && value <= most)) return 0; // NaN too
+    }
+    return 1;
+}
+
+// The conditions for every block that queries read: the size is that of its header, words end, numbers are finite. All other
+// values are limited to their range where they are read.
+static lin_status attach(lin_ngram *lm, const char *name, lin_error *err)
+{
+    LIN_TRY(read_header(lm, name, err));
+    if (hash_of(lm->bytes + LIN_NGRAM_HEADER, lm->size - LIN_NGRAM_HEADER) != word_of(lm->bytes + LIN_NGRAM_AT_DATA_HASH))
+        return damaged(name, "its checksum is wrong", err);
+    if (lm->bytes[lm->text_at + lm->text_bytes - 1]) return damaged(name, "its last word has no end", err);
+    for (int k = 1; k <= lm->order; k++) {
+        const lin_ngram_level *level = &lm->levels[k];
+        if (!good_numbers(lm->bytes + level->logp_at, level->logp_bits, 0) ||
+            (k < lm->order && !good_numbers(lm->bytes + level->backoff_at, level->backoff_bits, LIN_NGRAM_LARGEST)))
+            return damaged(name, "a probability or back-off weight is out of range", err);
+    }
+    lin_ngram_find_special(lm);
+    return LIN_OK;
+}
+
+// The model of a block, which it owns; on failure the block is released.
+static lin_status adopt(const unsigned char *block, size_t n, int mapped, const char *name, lin_ngram **out, lin_error *err)
+{
+    lin_ngram *lm = lin_calloc(1, sizeof *lm);
+    if (!lm) {
+        if (mapped) lin_file_map_close(&(lin_file_map){block, n});
+        else lin_free((void *)(uintptr_t)block);
+        return lin_no_memory(err, name, sizeof *lm);
+    }
+    *lm = (lin_ngram){.bytes = block, .size = n, .mapped = mapped};
+    const lin_status status = attach(lm, name, err);
+    if (status == LIN_OK) *out = lm;
+    else lin_ngram_destroy(lm);
+    return status;
+}
+
+lin_status lin_ngram_unpack(const void *bytes, size_t n, const char *name, lin_ngram **out, lin_error *err)
+{
+    *out = NULL;
+    unsigned char *block = lin_alloc(n, 1);
+    if (!block) return lin_no_memory(err, name, n);
+    if (n) memcpy(block, bytes, n);
+    return adopt(block, n, 0, name, out, err);
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
+
+lin_status lin_ngram_open(const char *path, lin_ngram **lm, lin_error *err)
+{
+    char magic[8];
+    struct stat info;
+    int file;
+    *lm = NULL;
+    LIN_TRY(lin_file_open_input(path, &file, err));
+    if (!fstat(file, &info) && S_ISREG(info.st_mode) && pread(file, magic, 8, 0) == 8 && !memcmp(magic, LIN_NGRAM_MAGIC, 8)) {
+        lin_file_map map;
+        const lin_status status = lin_file_map_descriptor(file, (size_t)info.st_size, path, &map, err);
+        close(file);
+        return status == LIN_OK ? adopt(map.bytes, map.size, 1, path, lm, err) : status;
+    }
+    close(file);
+    char *text;
+    size_t n;
+    LIN_TRY(lin_text_read(path, &text, &n, err));
+    if (n >= 8 && !memcmp(text, LIN_NGRAM_MAGIC, 8)) // packed, from a pipe or compressed
+        return adopt((unsigned char *)text, n, 0, path, lm, err);
+    const lin_status status = lin_ngram_parse(text, n, path, lm, err);
+    lin_free(text);
+    return status;
+}
+
+lin_status lin_ngram_write(const lin_ngram *lm, const char *path, lin_error *err)
+{
+    lin_file_writer *file;
+    LIN_TRY(lin_file_open(path, LIN_FILE_STREAM, &file, err));
+    const lin_status status = lin_file_write(file, lm->bytes, lm->size, err);
+    if (status == LIN_OK) return lin_file_commit(file, err);
+    lin_file_abort(file);
+    return status;
 }

@@ -1,5 +1,5 @@
 /*
- * ngram_block.h - the representation of an n-gram model, shared by its reader, builder, file and queries, and by the code that
+ * ngram_file.h - the bytes of an n-gram model, in memory and in its file: for lexicon/ngram.c and ngram_file.c, and the code that
  * estimates and prunes models.
  *
  * A model is one block of bytes, which is also its file (docs/formats.md): a header, the words in order of their bytes, and for
@@ -19,8 +19,8 @@
  * gives wrong scores, but no read out of bounds and no endless loop. Opening checks the conditions for this (the size is that of
  * the header's counts, the last word ends, code books hold numbers) and a checksum against damage.
  */
-#ifndef LIN_LEXICON_NGRAM_BLOCK_H
-#define LIN_LEXICON_NGRAM_BLOCK_H
+#ifndef LIN_LEXICON_NGRAM_FILE_H
+#define LIN_LEXICON_NGRAM_FILE_H
 
 #include <string.h>
 
@@ -55,7 +55,7 @@ typedef struct lin_ngram_level {
 struct lin_ngram {
     const unsigned char *bytes;
     size_t size;
-    int mapped; // bytes come from mmap, else from lin_alloc
+    int mapped; // the bytes are a mapped file, else from lin_alloc
     int order;
     uint32_t n_words, n_states;
     size_t text_bytes, offsets_at, text_at;
@@ -211,10 +211,6 @@ void lin_ngram_lay_out(lin_ngram *lm);
 
 /* Finds the special words once the block is complete. */
 void lin_ngram_find_special(lin_ngram *lm);
-
-/* A file of up to this many bytes is copied when it is opened, so that later changes of the file have no effect. A larger one is
- * mapped and must not be changed. Only tests set this. */
-extern size_t lin_ngram_most_copied;
 
 /* Writes the header with its checksums into a block that is otherwise complete; the checksums alone, which
  * tests need for blocks that they have changed. */
