@@ -1,7 +1,7 @@
 /*
- * api.h - what the files behind linnet.h share: the objects that it leaves opaque, and how errors and options cross it.
+ * api.h - what the files behind linnet.h share: the objects that it leaves opaque, and how options cross it.
  *
- * Pipeline: a program -> linnet.h -> linnet/api_*.c -> [the library's own headers].
+ * Pipeline: a program -> linnet.h -> linnet/api.c, linnet/api_streams.c, align/api_align.c -> [the library's own headers].
  */
 #ifndef LIN_LINNET_API_H
 #define LIN_LINNET_API_H
@@ -32,22 +32,7 @@ struct linnet_model {
     _Atomic(lin_g2p_rules *) speller;       /* likewise */
 };
 
-/* The model of readable text, which belongs to the linnet_model; NULL: none is installed. Any thread. */
-const lin_punctuation *lin_api_punctuation(linnet_model *model);
-
-/* The rules that spell words outside the lexicon in it, likewise. */
-const lin_g2p_rules *lin_api_speller(linnet_model *model);
-
 linnet_model *lin_api_keep_model(linnet_model *model); /* one owner more; linnet_model_destroy is one less */
-
-struct linnet_decoder {
-    linnet_model *model, *combine; /* combine: NULL for none */
-    atomic_int owners;
-    lin_decoding decoding;
-    lin_decoding_values values;
-    lin_phrases phrases;
-    char *lexicon, *lm, *add_lexicon, *rescore, *g2p;
-};
 
 linnet_decoder *lin_api_keep_decoder(linnet_decoder *decoder);
 
@@ -86,14 +71,5 @@ lin_status lin_api_result_follow(linnet_result *result, const lin_result *from, 
 
 /* Empties it; its memory is used again. */
 void lin_api_result_clear(linnet_result *result);
-
-/* An utterance as callers see it: its two results, to be created, emptied and released. */
-lin_status lin_api_utterance_create(linnet_model *model, linnet_utterance *seen, lin_error *err);
-void lin_api_utterance_clear(linnet_utterance *seen);
-void lin_api_utterance_release(linnet_utterance *seen);
-
-/* Brings it up to a view, of which it is a copy of an earlier one of the same utterance, or of another, or empty. On failure it
- * is empty. Allocates only what is larger than all before. */
-lin_status lin_api_utterance_show(linnet_utterance *seen, const lin_session_view *view, lin_error *err);
 
 #endif

@@ -469,7 +469,8 @@ static lin_status open_source(lin_file_session *s, lin_source **source, int *liv
     if (sound->leave_open) lin_source_leave_open(*source);
     if (sound->leave_open) status = lin_source_keep_past(*source, err);
     if (status == LIN_UNSUPPORTED)
-        return lin_fail(err, status, "%s: %s; bring it to %g Hz first", sound->path, err->message, options.fbank.sample_hz);
+        return lin_fail(err, status, "%s: %s; bring it to %g Hz first", sound->path, err ? err->message : "",
+                        options.fbank.sample_hz);
     const lin_state *from = sound->from;
     if (status == LIN_OK && (sound->part.start_s > 0 || s->end_s < INFINITY)) {
         status = lin_source_part(*source, sound->part.start_s, s->end_s, err);

@@ -4,7 +4,7 @@
 LIBRARY_VERSION := $(shell sed -n 's/^\#define LINNET_VERSION "\(.*\)"/\1/p' linnet/linnet.h)
 LIBRARY_ABI := $(shell sed -n 's/^\#define LINNET_ABI //p' linnet/linnet.h)
 OBJCOPY ?= objcopy
-API_OBJ := $(filter $O/linnet/api_%.o $O/align/api_%.o,$(LIB_OBJ))
+API_OBJ := $(filter $O/linnet/api.o $O/linnet/api_%.o $O/align/api_%.o,$(LIB_OBJ))
 
 ifeq ($(shell uname -s),Darwin)
 SHARED := liblinnet.$(LIBRARY_ABI).dylib
